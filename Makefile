@@ -1,0 +1,57 @@
+# `make book` builds the site, `make test` checks everything; both need Python (3.11 to 3.13) and a package index only.
+PYTHON ?= python3
+# On Linux without a GPU, PIP_FLAGS="--extra-index-url https://download.pytorch.org/whl/cpu" saves 3 GB.
+PIP_FLAGS ?=
+PORT ?= 8000
+BIN := .venv/bin
+SITE := _build/html
+# Spinning threads starve each other on a shared machine; sleeping ones cost nothing on an idle one.
+export OMP_WAIT_POLICY ?= PASSIVE
+export TOKENIZERS_PARALLELISM ?= false
+export HF_HUB_DISABLE_TELEMETRY ?= 1
+export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
+export PYDEVD_DISABLE_FILE_VALIDATION ?= 1
+
+.PHONY: help book test lab serve bench clean fetch lint notebooks
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+$(BIN)/.installed: requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 13) else f"Python 3.11 to 3.13 is needed, $(PYTHON) is {v[0]}.{v[1]}; run make with PYTHON=python3.12, say")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@touch $@
+
+fetch: $(BIN)/.installed  ## fetch the starter checkpoint and texts (about 100 MB, once)
+	@$(BIN)/explainer fetch > /dev/null
+
+book: $(BIN)/.installed fetch  ## run the chapters and build the site in _build/html
+	@$(BIN)/python -m explainer.site.build
+
+test: $(BIN)/.installed fetch lint book  ## run every test: package, notebooks, JavaScript, built site
+	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --nbmake --nbmake-timeout=300 --durations=10 book
+
+lint: $(BIN)/.installed  ## style of the code and hygiene of the notebooks
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m explainer.site.notebooks --check book
+
+notebooks: $(BIN)/.installed  ## strip outputs and renew the first cell of every notebook
+	$(BIN)/python -m explainer.site.notebooks book
+
+lab: $(BIN)/.installed fetch  ## open the chapters in JupyterLab
+	$(BIN)/jupyter lab book
+
+serve:  ## serve the built site on http://localhost:8000 (PORT=...)
+	@test -d $(SITE) || { echo "No site yet: run make book first."; exit 1; }
+	$(PYTHON) -m http.server $(PORT) --bind 127.0.0.1 --directory $(SITE)
+
+bench: $(BIN)/.installed fetch  ## time what the book says is fast
+	$(BIN)/python -m explainer.bench
+
+clean:  ## remove the site, the execution cache and the virtual environment
+	rm -rf _build .venv .pytest_cache .hypothesis .ruff_cache

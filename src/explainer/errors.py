@@ -1,0 +1,25 @@
+"""The errors a user of this package can meet; each message names the value and says what to do."""
+
+
+class ExplainerError(Exception):
+    """Base of every error that is the user's to mend (network, disk, names, data)."""
+
+
+class DownloadError(ExplainerError):
+    """A starter asset could not be fetched, or what arrived is not what was asked for."""
+
+
+class CacheError(ExplainerError):
+    """The cache directory cannot be read or written (read-only, full, damaged)."""
+
+
+class CheckpointError(ExplainerError):
+    """A checkpoint name, file or architecture cannot be used."""
+
+
+class TaskError(ExplainerError):
+    """A task, its data or its label words cannot be used."""
+
+
+class ShapeError(ExplainerError, ValueError):
+    """A tensor does not have the shape that the equation needs."""

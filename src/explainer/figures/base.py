@@ -1,0 +1,107 @@
+"""What every figure shares: caption, alternative text, origin, and the palette."""
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from IPython.display import display
+
+PLOTLY_MIME = "application/vnd.plotly.v1+json"
+CAPTION_MIME = "application/vnd.explainer.caption+json"
+STATIC_MIME = "application/vnd.explainer.static+json"
+# Colour never stands alone: each series also has its own marker and dash.
+MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+
+
+def live(seconds: float, **details: Any) -> str:
+    """Origin of a result computed in this page: how long it took, on what, with which settings."""
+    import torch  # noqa: PLC0415 - the site's build needs this module without torch
+
+    facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in details.items())
+    return f"Live: computed in this page in {seconds:.0f} s on {torch.get_num_threads()} threads{', ' + facts if facts else ''}."
+
+
+@dataclass(frozen=True)
+class Captioned:
+    """A Plotly figure with its caption, its text alternative and where its numbers come from."""
+
+    figure: go.Figure
+    caption: str
+    alt: str
+    made: str
+
+    def _ipython_display_(self) -> None:
+        meta = {"explainer": {"caption": self.caption, "alt": self.alt, "made": self.made}}
+        display(go.Figure(self.figure).update_layout(meta=meta))
+        text = f'<p class="xp-caption">{html.escape(self.caption)} <em>{html.escape(self.made)}</em></p>'
+        display({"text/html": text, "text/plain": self.caption, CAPTION_MIME: {}}, raw=True)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A diagram as inline SVG (it follows the page's colours through `currentColor`), with caption and text alternative."""
+
+    svg: str
+    caption: str
+    alt: str
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        picture = self.svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(self.alt, quote=True)}" ', 1)
+        body = f'<figure class="xp-figure xp-svg">{picture}<figcaption>{html.escape(self.caption)}</figcaption></figure>'
+        return {STATIC_MIME: {"html": body}, "text/html": body, "text/plain": self.alt}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A control for a live kernel, with a worked example that the static page shows in its place."""
+
+    control: Any
+    example: str
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        bundle = self.control._repr_mimebundle_()
+        data = bundle[0] if isinstance(bundle, tuple) else bundle
+        return {**data, STATIC_MIME: {"html": f'<div class="xp-stored">{self.example}</div>'}}
+
+
+def curves(
+    x: Sequence[float],
+    series: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
+    x_title: str,
+    y_title: str,
+    y_range: tuple[float, float] | None = None,
+    log2: bool = False,
+) -> go.Figure:
+    """Lines with intervals: `series[name] = (mean, low, high)`, each of length `len(x)`.
+
+    With `log2`, the x values are evenly spaced by rank (0, 1, 2, 4, ... demonstrations) and keep their own names.
+    """
+    figure = go.Figure()
+    ticks = list(range(len(x))) if log2 else list(x)
+    width = (len(series) - 1) / 2
+    for i, (name, (mean, low, high)) in enumerate(series.items()):
+        figure.add_scatter(
+            x=[t + 0.05 * (i - width) for t in ticks] if log2 else ticks,
+            y=np.asarray(mean).tolist(),
+            name=name,
+            mode="lines+markers",
+            line={"dash": DASHES[i % 6], "color": COLOURS[i % 6]},
+            marker={"symbol": MARKERS[i % 6], "size": 8},
+            error_y={
+                "array": (np.asarray(high) - mean).tolist(),
+                "arrayminus": (np.asarray(mean) - low).tolist(),
+                "thickness": 1,
+                "width": 3,
+            },
+        )
+    figure.update_layout(height=380, xaxis_title=x_title, yaxis_title=y_title, legend={"x": 1.02, "y": 1})
+    if log2:
+        figure.update_xaxes(tickvals=ticks, ticktext=[str(v) for v in x])
+    if y_range:
+        figure.update_yaxes(range=y_range)
+    return figure

@@ -1,0 +1,281 @@
+"""Scoring: what a checkpoint predicts after demonstrations that are encoded once and shared by all queries.
+
+A causal model computes the keys and values of the demonstrations without looking at the query. They are therefore
+computed once (a `Prefix`), sliced for every smaller number of demonstrations, and attended to by batches of queries.
+Queries are sorted by length and padded on the right, where a causal model never looks, and positions are passed
+explicitly, so that every number equals that of one forward pass over the whole prompt.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+from transformers.cache_utils import DynamicCache, DynamicLayer
+
+from explainer import tasks
+from explainer.checkpoints import Checkpoint
+from explainer.errors import CheckpointError, TaskError
+from explainer.tasks import Example, Task, TaskData
+
+BATCH_TOKENS = 512
+"""Tokens of one batch of queries: enough for fast matrix products, few enough to keep padding and memory small."""
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """The keys and values of a context of P tokens, all that a causal model needs to remember of it.
+
+    `keys[l]` and `values[l]` have shape (1, key heads, P, head size). The next token has position `position`, which
+    is P, except after `blind`.
+    """
+
+    ids: tuple[int, ...]
+    keys: tuple[Tensor, ...]
+    values: tuple[Tensor, ...]
+    position: int
+
+    def first(self, n_tokens: int) -> "Prefix":
+        """The prefix of the first `n_tokens` tokens: a slice, because the model is causal."""
+        if not 0 <= n_tokens <= len(self.ids) or self.position != len(self.ids):
+            raise ValueError(f"a prefix of {len(self.ids)} tokens has no first {n_tokens}.")
+        return replace(self._keep(n_tokens), ids=self.ids[:n_tokens], position=n_tokens)
+
+    def blind(self, keep: int = 0) -> "Prefix":
+        """The same prefix with all but the first `keep` tokens hidden from attention, positions unchanged.
+
+        Leaving a key and its value out is the same as masking it: a masked score of -inf has weight exactly zero.
+        With `keep=0` a model with rotary positions gives exactly its zero-shot answer without a first token, because
+        it sees only differences of positions; other models see the prompt at a later absolute position.
+        """
+        return self._keep(keep)
+
+    def _keep(self, n: int) -> "Prefix":
+        return replace(
+            self, keys=tuple(k[:, :, :n] for k in self.keys), values=tuple(v[:, :, :n] for v in self.values)
+        )
+
+
+@dataclass(frozen=True)
+class Record:
+    """Answers of one checkpoint to the same n queries after k demonstrations.
+
+    `correct` has shape (n,). For a task with a closed answer set `log_probs` has shape (n, c) and `labels` (n,);
+    for free answers both are None.
+    """
+
+    task: str
+    seed: int
+    k: int
+    correct: np.ndarray
+    log_probs: np.ndarray | None = None
+    labels: np.ndarray | None = None
+
+
+class _SharedLayer(DynamicLayer):
+    """Cache of one layer that lends its keys and values to every row of a batch and keeps nothing of the batch."""
+
+    def __init__(self, keys: Tensor, values: Tensor):
+        super().__init__()
+        self.lazy_initialization(keys, values)
+        self.keys, self.values = keys, values
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_args, **_kwargs) -> tuple[Tensor, Tensor]:
+        rows = (len(key_states), -1, -1, -1)
+        keys = torch.cat([self.keys.expand(rows), key_states], dim=-2)
+        return keys, torch.cat([self.values.expand(rows), value_states], dim=-2)
+
+
+@torch.inference_mode()
+def encode(checkpoint: Checkpoint, text_or_ids: str | Sequence[int]) -> Prefix:
+    """Keys and values of a context: of the first token followed by a text, or of exactly the given token ids."""
+    ids = text_or_ids
+    if isinstance(ids, str):
+        ids = [checkpoint.first_token_id, *checkpoint.tokenize(ids)]
+    if not len(ids):
+        return Prefix((), (), (), 0)
+    _check_length(checkpoint, len(ids))
+    cache = DynamicCache()
+    checkpoint.hidden(input_ids=torch.tensor([ids], device=checkpoint.device), past_key_values=cache, use_cache=True)
+    keys, values = zip(*((layer.keys, layer.values) for layer in cache.layers), strict=True)
+    return Prefix(tuple(ids), keys, values, len(ids))
+
+
+def context_ids(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> tuple[list[int], list[int]]:
+    """Token ids of the demonstrations in a row, and `ends`, where `ends[k]` is the length of the first k of them.
+
+    The first token stands at position 0, so `ends[0]` is 1. A string separator is tokenized with its demonstration,
+    and the ids must be those of the whole string; the document separator is one id. Raises TaskError when a token
+    would straddle two demonstrations.
+    """
+    ids, ends = [checkpoint.first_token_id], [1]
+    as_ids = task.separator == tasks.DOCUMENT_SEPARATOR
+    pieces = [task.demonstration(example) + ("" if as_ids else task.separator) for example in examples]
+    if as_ids:
+        tokens = [[*piece, checkpoint.document_separator_id] for piece in checkpoint.tokenize_all(pieces)]
+    else:
+        tokens = continuation_ids(checkpoint, ["", *pieces[:-1]], pieces)
+        if sum(tokens, []) != checkpoint.tokenize("".join(pieces)):
+            raise TaskError(_straddles(checkpoint, task.separator))
+    for piece in tokens:
+        ids += piece
+        ends.append(len(ids))
+    return ids, ends
+
+
+def continuation_ids(checkpoint: Checkpoint, lefts: Sequence[str], rights: Sequence[str]) -> list[list[int]]:
+    """Token ids of each right string as they are when it follows its left string; TaskError if a token straddles."""
+    left_ids = checkpoint.tokenize_all(lefts)
+    both_ids = checkpoint.tokenize_all([left + right for left, right in zip(lefts, rights, strict=True)])
+    for left, both, right in zip(left_ids, both_ids, rights, strict=True):
+        if both[: len(left)] != left:
+            raise TaskError(_straddles(checkpoint, right))
+    return [both[len(left) :] for left, both in zip(left_ids, both_ids, strict=True)]
+
+
+def _straddles(checkpoint: Checkpoint, text: str) -> str:
+    return (
+        f"{checkpoint.name}: a token spans the boundary before {text[:40]!r}, so the pieces have other tokens than the "
+        "whole string; change the template or the separator (a single newline is safe)."
+    )
+
+
+def candidate_log_probs(
+    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str]
+) -> np.ndarray:
+    """log p(candidate | prefix, prompt), shape (n, c): Dai et al. (2023), section 2.1, before the arg max over Y.
+
+    A candidate follows its prompt after a space; the log-probabilities of its tokens are summed. Raises TaskError
+    when two candidates have the same tokens.
+    """
+    prompt_ids = _prompt_ids(checkpoint, prefix, prompts)
+    rows = {}  # candidates that differ in their last token only are read from the same row
+    for i, prompt in enumerate(prompts):
+        answers = continuation_ids(checkpoint, [prompt] * len(candidates), [f" {word}" for word in candidates])
+        if len({tuple(ids) for ids in answers}) < len(candidates):
+            raise TaskError(f"{checkpoint.name}: two of the candidates {tuple(candidates)} have the same tokens; rename one.")
+        for c, ids in enumerate(answers):
+            rows.setdefault((i, *ids[:-1]), []).append((c, ids))
+    result = np.empty((len(prompts), len(candidates)), dtype=np.float32)
+    keys = list(rows)
+    for row, logits in _logits(checkpoint, prefix, [(prompt_ids[i], stem) for i, *stem in keys]):
+        log_probs = logits.log_softmax(-1)
+        for c, ids in rows[keys[row]]:
+            result[keys[row][0], c] = log_probs[range(len(ids)), ids].sum().item()
+    return result
+
+
+def exact_match(
+    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], answers: Sequence[str], end: str = "\n"
+) -> np.ndarray:
+    """Whether greedy decoding writes each answer followed by `end`, shape (n,), from one forward pass per batch.
+
+    Greedy decoding after the prompt writes the target tokens t_1 ... t_m exactly if arg max p(. | prompt, t_<j) = t_j
+    for every j: by induction, as long as it has written t_<j it stands where the teacher-forced pass stands. So all
+    m predictions are read from one pass over prompt + t_<m, without generating.
+    """
+    prompt_ids = _prompt_ids(checkpoint, prefix, prompts)
+    targets = continuation_ids(checkpoint, prompts, [f" {answer}{end}" for answer in answers])
+    correct = np.empty(len(prompts), dtype=bool)
+    rows = [(prompt, target[:-1]) for prompt, target in zip(prompt_ids, targets, strict=True)]
+    for i, logits in _logits(checkpoint, prefix, rows):
+        correct[i] = logits.argmax(-1).tolist() == targets[i]
+    return correct
+
+
+def next_token_log_probs(checkpoint: Checkpoint, prefix: Prefix, prompt: str) -> np.ndarray:
+    """log p(token | prefix, prompt) for every token of the vocabulary, shape (vocab,)."""
+    ((_, logits),) = _logits(checkpoint, prefix, [(_prompt_ids(checkpoint, prefix, [prompt])[0], [])])
+    return logits[0].log_softmax(-1).cpu().numpy()
+
+
+def sweep(
+    checkpoint: Checkpoint,
+    data: TaskData,
+    ks: Sequence[int],
+    seeds: Sequence[int],
+    n_queries: int,
+    progress: bool = True,
+) -> list[Record]:
+    """Answers to the same queries after k demonstrations, for every seed and k.
+
+    One prefix of max(ks) demonstrations per seed serves every k. A seed draws the demonstrations and the queries.
+    """
+    bar = tqdm(total=len(seeds) * len(ks), desc=data.task.name, disable=not progress, unit="run")
+    records = []
+    with bar:
+        for seed in seeds:
+            ids, ends = context_ids(checkpoint, data.task, tasks.demonstrations(data, max(ks), seed))
+            prefix, queries = encode(checkpoint, ids), tasks.queries(data, n_queries, seed)
+            for k in ks:
+                records.append(answer(checkpoint, data.task, prefix.first(ends[k]), queries, seed=seed, k=k))
+                bar.update()
+    return records
+
+
+def answer(
+    checkpoint: Checkpoint, task: Task, prefix: Prefix, queries: Sequence[Example], *, seed: int = 0, k: int = 0
+) -> Record:
+    """Answers to the queries of a task after a prefix; `seed` and `k` only label the record."""
+    prompts = [task.prompt(query) for query in queries]
+    if task.labels is None:
+        correct = exact_match(checkpoint, prefix, prompts, [query.answer for query in queries])
+        return Record(task.name, seed, k, correct)
+    log_probs = candidate_log_probs(checkpoint, prefix, prompts, task.labels)
+    labels = np.array([query.label for query in queries])
+    return Record(task.name, seed, k, log_probs.argmax(1) == labels, log_probs, labels)
+
+
+def _prompt_ids(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> list[list[int]]:
+    """Ids of the prompts as they follow the prefix: the text of its last token is the left neighbour."""
+    last = [i for i in prefix.ids[-1:] if i not in checkpoint.tokenizer.all_special_ids]
+    return continuation_ids(checkpoint, [checkpoint.tokenizer.decode(last)] * len(prompts), prompts)
+
+
+@torch.inference_mode()
+def _logits(
+    checkpoint: Checkpoint, prefix: Prefix, rows: Sequence[tuple[list[int], list[int]]]
+) -> Iterator[tuple[int, Tensor]]:
+    """For each row (prompt, stem), in order of length: its number and the float32 logits, shape (1 + stem, vocab).
+
+    These are the predictions at the last token of the prompt and at every token of the stem.
+    """
+    lengths = [len(prompt) + len(stem) for prompt, stem in rows]
+    if not all(prompt for prompt, _ in rows):
+        raise TaskError("a prompt is empty: there is no position to predict from; put at least one token there.")
+    _check_length(checkpoint, prefix.position + max(lengths, default=0))
+    for batch in _batches(lengths):
+        hidden = _hidden(checkpoint, prefix, [[*rows[i][0], *rows[i][1]] for i in batch])
+        needed = [hidden[j, len(rows[i][0]) - 1 : lengths[i]] for j, i in enumerate(batch)]
+        logits = checkpoint.logits(torch.cat(needed))
+        yield from zip(batch, logits.split([len(h) for h in needed]), strict=True)
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Numbers of the rows, longest first, in batches of at most BATCH_TOKENS tokens with padding."""
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    while order:
+        n = max(1, BATCH_TOKENS // lengths[order[0]])
+        yield order[:n]
+        order = order[n:]
+
+
+def _hidden(checkpoint: Checkpoint, prefix: Prefix, rows: list[list[int]]) -> Tensor:
+    length = max(map(len, rows))
+    padded = torch.tensor([row + [0] * (length - len(row)) for row in rows], device=checkpoint.device)
+    positions = torch.arange(prefix.position, prefix.position + length, device=checkpoint.device)
+    cache = DynamicCache()
+    cache.layers = [_SharedLayer(k, v) for k, v in zip(prefix.keys, prefix.values, strict=True)]
+    return checkpoint.hidden(
+        input_ids=padded, position_ids=positions.expand_as(padded), past_key_values=cache, use_cache=True
+    )
+
+
+def _check_length(checkpoint: Checkpoint, length: int) -> None:
+    if length > checkpoint.context_length:
+        raise CheckpointError(
+            f"{checkpoint.name} has {checkpoint.context_length} positions, the demonstrations and the longest query "
+            f"need {length} tokens; give fewer demonstrations or shorter texts."
+        )

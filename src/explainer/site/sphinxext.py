@@ -1,0 +1,172 @@
+"""Sphinx extension of the book: directives, boxes, addresses, and the files a page needs to stand alone."""
+
+import hashlib
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+from explainer.figures import drawings
+from explainer.site import vendored
+from explainer.site.renderers import (  # re-exported: the entry points in pyproject.toml name this module
+    STATE_MIME,
+    WIDGET_MIME,
+    CaptionMime,
+    FigureMime,
+    StaticMime,
+    WidgetMime,
+    script_json,
+    widget_html,
+)
+from explainer.site.repository import public_address
+
+__all__ = ["CaptionMime", "FigureMime", "StaticMime", "WidgetMime", "setup"]
+
+PACKAGE = Path(__file__).parents[1]
+STATIC = Path(__file__).parent / "static"
+BOXES = {  # a block quote that opens with one of these words in bold becomes a box on the page
+    "Takeaway": "tip",
+    "The question": "important",
+    "Before you read": "note",
+    "What this does not show": "warning",
+    "Exercise": "hint",
+    "Exact": "note",
+    "Approximation": "warning",
+    "Analogy": "attention",
+}
+
+
+class Explorable(Directive):
+    """`{explorable} ClassName`: an explorable with its default state, for pages that run no code."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return the widget's state and view, as a notebook's output would hold them."""
+        from explainer import widgets  # noqa: PLC0415 - anywidget is slow to import and most pages need none
+
+        widget = getattr(widgets, self.arguments[0])()
+        bundle = widget._repr_mimebundle_()
+        view = (bundle[0] if isinstance(bundle, tuple) else bundle)[WIDGET_MIME]
+        state = {k: v for k, v in widget.get_state().items() if not k.endswith("_id") and k != "layout"}
+        model = {"model_name": "AnyModel", "model_module": "anywidget", "model_module_version": "*", "state": state}
+        tag = f'<script type="{STATE_MIME}">{script_json({"state": {view["model_id"]: model}})}</script>'
+        return [nodes.raw(text=tag + widget_html(view), format="html")]
+
+
+class DrawingDirective(Directive):
+    """`{drawing} name`: one of the diagrams of `explainer.figures.drawings`."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return the diagram as inline SVG with its caption."""
+        drawing = getattr(drawings, self.arguments[0])()
+        return [nodes.raw(text=drawing._repr_mimebundle_()["text/html"], format="html")]
+
+
+class Environment(Directive):
+    """`{environment}`: versions and machine of this build."""
+
+    packages: ClassVar = ["torch", "transformers", "datasets", "numpy", "plotly", "anywidget", "jupyter-book", "explainer"]
+
+    def run(self) -> list[nodes.Node]:
+        """Return a definition table."""
+        rows = {"Python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+        rows |= {"processors": str(os.cpu_count())} | {name: metadata.version(name) for name in self.packages}
+        body = "".join(f'<tr><th scope="row">{name}</th><td>{value}</td></tr>' for name, value in rows.items())
+        return [nodes.raw(text=f'<table class="table"><tbody>{body}</tbody></table>', format="html")]
+
+
+class Boxes(SphinxPostTransform):
+    """Block quotes that open with a bold key word become boxes: plain Markdown in Colab, an admonition on the site."""
+
+    default_priority = 700
+
+    def run(self, **_: Any) -> None:
+        """Replace each such quote in place."""
+        for quote in list(self.document.findall(nodes.block_quote)):
+            first = quote.next_node(nodes.paragraph)
+            while first is not None and first.children and not first[0].astext():
+                first.pop(0)  # the parser may leave an empty text before the bold words
+            if first is None or not first.children or not isinstance(first[0], nodes.strong):
+                continue
+            title = first[0].astext().rstrip(".:")
+            kind = next((box for word, box in BOXES.items() if title.startswith(word)), None)
+            if kind is None:
+                continue
+            first.pop(0)
+            if first.children and isinstance(first[0], nodes.Text):
+                first[0] = nodes.Text(first[0].astext().lstrip(" .:"))
+            box = nodes.admonition("", nodes.title(title, title), *quote.children, classes=[kind, "xp-box"])
+            quote.replace_self(box)
+
+
+def package_digest() -> str:
+    """Digest of everything in the package that can change a notebook's outputs."""
+    digest = hashlib.sha256()
+    for file in sorted(p for p in PACKAGE.rglob("*") if p.suffix in {".py", ".js", ".css", ".json", ".svg"}):
+        if "site" not in file.relative_to(PACKAGE).parts:
+            digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    for name in ("torch", "transformers", "plotly", "anywidget"):
+        digest.update(f"{name}={metadata.version(name)}".encode())
+    return digest.hexdigest()[:16]
+
+
+def _configure(app: Sphinx, config: Any) -> None:
+    config.html_static_path.append(str(STATIC))
+    if config.nb_execution_mode == "cache" and not config.nb_execution_cache_path:
+        # jupyter-cache keys on code cells alone; the folder's name makes it notice changes of the package
+        config.nb_execution_cache_path = str(Path(app.outdir).parent / ".jupyter_cache" / package_digest())
+    if address := public_address(Path(app.srcdir)):
+        config.html_theme_options |= {
+            "repository_url": address,
+            "repository_branch": os.environ.get("EXPLAINER_BRANCH", "main"),
+            "path_to_docs": "",
+            "use_repository_button": True,
+            "use_edit_page_button": True,
+            "use_issues_button": True,
+            "launch_buttons": {
+                "notebook_interface": "jupyterlab",
+                "binderhub_url": "https://mybinder.org",
+                "colab_url": "https://colab.research.google.com",
+            },
+        }
+
+
+def _hosts(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
+    body = context.get("body", "")
+    if 'class="xp-plotly"' in body:
+        app.add_js_file("explainer/plotly-host.js", loading_method="defer")
+    if 'class="xp-widget"' in body:
+        app.add_js_file("explainer/afm-host.js", loading_method="defer")
+
+
+def _finish(app: Sphinx, exception: Exception | None) -> None:
+    if exception or app.builder.format != "html":
+        return
+    static = Path(app.outdir) / "_static"
+    for file in (STATIC / "explainer").iterdir():  # Sphinx leaves static files alone when no page changed
+        vendored.copy_if_changed(file, static / "explainer" / file.name)
+    vendored.copy_plotly(static)
+    vendored.copy_mathjax(static)
+    vendored.subset_icon_fonts(Path(app.outdir))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the extension."""
+    app.add_directive("explorable", Explorable)
+    app.add_directive("drawing", DrawingDirective)
+    app.add_directive("environment", Environment)
+    app.add_post_transform(Boxes)
+    app.add_css_file("explainer/site.css")
+    app.connect("config-inited", _configure)
+    app.connect("html-page-context", _hosts)
+    app.connect("build-finished", _finish)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,64 @@
+(() => {
+// Draws `.xp-plotly` figures with the plotly.js beside this file, when they come near the viewport.
+const BASE = new URL(".", document.currentScript.src);
+// Okabe and Ito's colours, the text's own colour first: told apart without colour vision, readable on light and dark.
+const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999"];
+let library;
+
+function plotly() {
+  return (library ??= new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = new URL("plotly.min.js", BASE).href;
+    script.onload = () => resolve(window.Plotly);
+    script.onerror = () => reject(new Error("plotly.js did not load"));
+    document.head.append(script);
+  }));
+}
+
+const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+function template() {
+  const text = variable("--pst-color-text-base") || "#222", line = variable("--pst-color-border") || "#ccc";
+  const axis = { gridcolor: line, zerolinecolor: line, linecolor: line, automargin: true };
+  const scene = { ...axis, backgroundcolor: "rgba(0,0,0,0)" };
+  return { layout: {
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", colorway: COLOURS,
+    font: { color: text, family: variable("--pst-font-family-base") || "sans-serif", size: 14 },
+    xaxis: axis, yaxis: axis, scene: { xaxis: scene, yaxis: scene, zaxis: scene },
+    hoverlabel: { font: { family: "sans-serif" } },
+  } };
+}
+
+const drawn = new Set();
+
+async function draw(div) {
+  if (div.dataset.drawing) return;
+  div.dataset.drawing = "1";
+  const library = await plotly(), figure = JSON.parse(div.querySelector("script").textContent);
+  const target = document.createElement("div");
+  const narrow = div.clientWidth < 500 && { legend: { orientation: "h", y: -0.25 } };
+  const layout = { autosize: true, margin: { l: 55, r: 15, t: 40, b: 50 }, ...figure.layout, ...narrow, width: undefined, template: template() };
+  div.append(target);
+  const config = { responsive: true, displaylogo: false, displayModeBar: false };
+  await library.newPlot(target, { data: figure.data, layout, frames: figure.frames ?? [], config });
+  div.querySelector(".xp-wait")?.remove();
+  div.dataset.ready = "1";
+  drawn.add(target);
+}
+
+function attempt(div) {
+  draw(div).catch((error) => { console.error(error); }); // the text alternative and the table stay
+}
+
+function start() {
+  const figures = document.querySelectorAll(".xp-plotly");
+  const observer = new IntersectionObserver((entries) => {
+    for (const entry of entries) if (entry.isIntersecting) { observer.unobserve(entry.target); attempt(entry.target); }
+  }, { rootMargin: "600px" });
+  figures.forEach((figure) => observer.observe(figure));
+  addEventListener("beforeprint", () => figures.forEach(attempt));
+  new MutationObserver(() => requestAnimationFrame(() => drawn.forEach((target) => window.Plotly.update(target, {}, { template: template() }))))
+    .observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+}
+document.readyState === "loading" ? addEventListener("DOMContentLoaded", start) : start();
+})();

@@ -1,0 +1,82 @@
+"""Files that come with installed packages and are served from the site itself: plotly.js, MathJax, icon fonts."""
+
+import re
+import shutil
+from importlib import metadata
+from pathlib import Path
+
+_PRIVATE_USE = re.compile(r"\\(f[0-9a-f]{3}|e[0-9a-f]{3})\b", re.IGNORECASE)
+_PRIVATE_GLYPH = re.compile("[\ue000-\uf8ff]")
+_ICON_RULE = re.compile(r"([^{}]*\.fa-[^{}]*)\{[^{}]*?(?:content|--fa):\s*\"\\([0-9a-f]+)\"[^{}]*\}")
+_NOT_OURS = {"plotly.min.js", "searchindex.js", "fontawesome.js"}
+_CLASS = re.compile(r"\bfa-[a-z0-9-]+")
+
+
+def copy_if_changed(source: Path, target: Path) -> None:
+    """Copy a file unless the target has its size and is not older."""
+    if target.exists() and target.stat().st_size == source.stat().st_size:
+        if target.stat().st_mtime >= source.stat().st_mtime:
+            return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(source, target)
+
+
+def copy_plotly(static: Path) -> None:
+    """The plotly.js of the installed plotly wheel, so that it always fits the figures."""
+    import plotly  # noqa: PLC0415
+
+    copy_if_changed(Path(plotly.__file__).parent / "package_data" / "plotly.min.js", static / "explainer" / "plotly.min.js")
+
+
+def copy_mathjax(static: Path) -> None:
+    """MathJax 3 (TeX input, CommonHTML output, its fonts) of the installed sphinx-mathjax-offline wheel."""
+    wanted = (
+        ("startup.js", "core.js", "input/tex-base.js", "input/tex/extensions/ams.js", "input/tex/extensions/newcommand.js")
+        + ("output/chtml.js", "output/chtml/fonts/", "a11y/assistive-mml.js")
+    )
+    for file in metadata.files("sphinx-mathjax-offline") or []:
+        _, marker, name = str(file.as_posix()).partition("/static/mathjax/")
+        if marker and name.startswith(wanted):
+            copy_if_changed(Path(str(file.locate())), static / "mathjax" / name)
+
+
+def used_icons(site: Path) -> tuple[set[str], set[int]]:
+    """Class names and code points of the icons that the built pages, scripts and styles name."""
+    points, names, rules = set(), set(), []
+    for file in [*site.rglob("*.html"), *site.glob("_static/**/*.css"), *site.glob("_static/**/*.js")]:
+        if file.name in _NOT_OURS or "mathjax" in file.parts:
+            continue
+        text = file.read_text("utf8", errors="ignore")
+        if file.suffix == ".css":
+            rules += _ICON_RULE.findall(text)
+            text = _ICON_RULE.sub("", text)
+        names.update(_CLASS.findall(text))
+        points.update(int(code, 16) for code in _PRIVATE_USE.findall(text))
+        points.update(ord(glyph) for glyph in _PRIVATE_GLYPH.findall(text))
+    points |= {int(code, 16) for selectors, code in rules if names & set(_CLASS.findall(selectors))}
+    return names, points
+
+
+def subset_icon_fonts(site: Path) -> None:
+    """Keep only the used icons of Font Awesome (300 kB -> some 5 kB) and drop its second, JavaScript copy."""
+    from fontTools import subset  # noqa: PLC0415
+
+    static = site / "_static"
+    script = static / "scripts" / "fontawesome.js"
+    if not script.exists() or script.stat().st_size == 0:
+        return
+    names, points = used_icons(site)
+    for file in static.glob("**/*.css"):
+        text = file.read_text("utf8")
+        kept = _ICON_RULE.sub(lambda rule: rule[0] if names & set(_CLASS.findall(rule[1])) else "", text)
+        if kept != text:
+            file.write_text(kept, "utf8")
+    for font_file in static.rglob("fontawesome/webfonts/*.woff2"):
+        options = subset.Options(flavor="woff2", notdef_outline=True)
+        font = subset.load_font(font_file, options)
+        subsetter = subset.Subsetter(options)
+        subsetter.populate(unicodes=points)
+        subsetter.subset(font)
+        subset.save_font(font, font_file, options)
+        font.close()
+    script.write_text("")

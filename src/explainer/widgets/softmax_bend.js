@@ -1,0 +1,201 @@
+// How far linear attention is from softmax attention: exact softmax against four ways to do without it.
+
+const D = 8, D_V = 8, QUERIES = 8, MAX_TOKENS = 256, FEATURES = 64;
+
+// mulberry32 (Tommy Ettinger, public domain): 32 bits of state, the same stream in Python and in a browser
+export function uniforms(seed) {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let bits = Math.imul(state ^ (state >>> 15), state | 1);
+    bits = (bits + Math.imul(bits ^ (bits >>> 7), bits | 61)) ^ bits;
+    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+// Box-Muller, the cosine branch only: one normal number from two uniform ones
+export function normals(seed) {
+  const uniform = uniforms(seed);
+  return (rows, columns) => Array.from({ length: rows }, () => Array.from({ length: columns }, () => {
+    const radius = Math.sqrt(-2 * Math.log(1 - uniform()));
+    return radius * Math.cos(2 * Math.PI * uniform());
+  }));
+}
+
+const mean = (a) => a.reduce((sum, a_i) => sum + a_i, 0) / a.length;
+const meanRow = (rows) => rows[0].map((_, j) => mean(rows.map((row) => row[j])));
+const weightedSum = (weights, rows) => rows[0].map((_, j) => weights.reduce((sum, w, i) => sum + w * rows[i][j], 0));
+export const logits = (query, keys) => keys.map((key) => dot(key, query) / Math.sqrt(D));
+
+// Scaled so that the logits of every query have exactly this standard deviation over the tokens.
+// Keys and queries take half of the factor each, which is kindest to the random features.
+export function example({ spread, tokens, seed }) {
+  const draw = normals(seed), projections = draw(FEATURES, D), drawnQueries = draw(QUERIES, D);
+  const drawnKeys = draw(MAX_TOKENS, D).slice(0, tokens), values = draw(MAX_TOKENS, D_V).slice(0, tokens);
+  const queries = drawnQueries.map((query) => {
+    const l = logits(query, drawnKeys), centre = mean(l);
+    return scale(Math.sqrt(spread / mean(l.map((l_i) => (l_i - centre) ** 2))), query);
+  });
+  return { keys: drawnKeys.map((key) => scale(Math.sqrt(spread), key)), values, queries, projections };
+}
+
+export function softmax(l) {
+  const top = Math.max(...l), powers = l.map((l_i) => Math.exp(l_i - top)), total = powers.reduce((a, b) => a + b);
+  return scale(1 / total, powers);
+}
+
+export const softmaxAttention = ({ queries, keys, values }) => queries.map((query) => weightedSum(softmax(logits(query, keys)), values));
+
+export const relaxedAttention = ({ queries, keys, values }) => queries.map((query) => linearAttention(values, keys, query));
+
+export const meanValue = ({ queries, values }) => queries.map(() => meanRow(values));
+
+// mean(V) + (1/T) sum_i v_i (k_i - mean(K)) . q / sqrt(d)
+export function centredLinearAttention({ queries, keys, values }) {
+  const v_0 = meanRow(values), k_0 = meanRow(keys);
+  const centred = keys.map((key) => add(key, scale(-1, k_0)));
+  return queries.map((query) => add(v_0, scale(1 / (Math.sqrt(D) * keys.length), linearAttention(values, centred, query))));
+}
+
+// phi(x) = exp(w . x - |x|^2 / 2) / sqrt(m), with w the rows of the projections
+export const positiveRandomFeatures = (rows, projections) => rows.map((x) => {
+  const half = dot(x, x) / 2;
+  return projections.map((w) => Math.exp(dot(w, x) - half) / Math.sqrt(projections.length));
+});
+
+export function randomFeatureAttention({ queries, keys, values, projections }) {
+  const features = (rows) => positiveRandomFeatures(rows.map((x) => scale(D ** -0.25, x)), projections);
+  const phiK = features(keys);
+  return features(queries).map((phi_q) => {
+    const kernel = phiK.map((phi_k) => dot(phi_k, phi_q));
+    return scale(1 / kernel.reduce((a, b) => a + b), weightedSum(kernel, values));
+  });
+}
+
+// The relaxed form times the one number that brings it closest to `exact` (least squares): its best case
+export function bestScaled(approximation, exact) {
+  const [a, b] = [approximation.flat(), exact.flat()], factor = dot(a, b) / dot(a, a);
+  return approximation.map((row) => scale(factor, row));
+}
+
+export function relativeError(approximation, exact) {
+  const [a, b] = [approximation.flat(), exact.flat()];
+  return Math.hypot(...add(a, scale(-1, b))) / Math.hypot(...b);
+}
+
+export function outputs(state) {
+  const data = example(state), exact = softmaxAttention(data), relaxed = relaxedAttention(data);
+  return {
+    exact, relaxed, scaled: bestScaled(relaxed, exact), mean: meanValue(data),
+    centred: centredLinearAttention(data), features: randomFeatureAttention(data),
+  };
+}
+
+// exp(entropy) of the first query's attention: how many tokens share it
+export function effectiveTokens(state) {
+  const { queries, keys } = example(state);
+  return Math.exp(-softmax(logits(queries[0], keys)).reduce((sum, p) => sum + (p > 0 ? p * Math.log(p) : 0), 0));
+}
+
+const METHODS = [
+  { key: "relaxed", name: "relaxed: V Kᵀ q", spoken: "relaxed V Kᵀ q", role: "value", dash: "none", mark: "M-4-4h8v8h-8Z", solid: true },
+  { key: "scaled", name: "relaxed, times its best scale", spoken: "relaxed with its best scale", role: "value", dash: "5 3", mark: "M-4-4h8v8h-8Z" },
+  { key: "mean", name: "mean value alone", spoken: "the mean value alone", role: "ink", dash: "2 3", mark: "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0Z" },
+  { key: "centred", name: "mean + centred linear", spoken: "mean plus centred linear", role: "key", dash: "none", mark: "M0-6L6 5H-6Z", solid: true },
+  { key: "features", name: `${FEATURES} positive random features`, spoken: `${FEATURES} positive random features`, role: "sum", dash: "8 3 2 3", mark: "M0-6L6 0L0 6L-6 0Z", solid: true },
+];
+
+export function errors(state) {
+  const all = outputs(state);
+  return Object.fromEntries(METHODS.map(({ key }) => [key, relativeError(all[key], all.exact)]));
+}
+
+export function percent(share) {
+  const number = 100 * share;
+  return `${number < 9.95 ? number.toFixed(1) : number.toFixed(0).replace(/\B(?=(\d{3})+$)/g, ",")} %`;
+}
+
+export function describe(state) {
+  const error = errors(state), list = METHODS.map(({ key, spoken }) => `${spoken} ${percent(error[key])}`);
+  return `With a logit spread of ${fixed(state.spread)} over ${state.tokens} tokens, softmax attention works with ` +
+    `${fixed(effectiveTokens(state), 1)} tokens. Error relative to it: ${list.slice(0, -1).join(", ")} and ${list.at(-1)}.`;
+}
+
+const SPREADS = Array.from({ length: 16 }, (_, i) => 2 ** (-3 + i / 3));
+const curves = new Map(); // one curve per (tokens, seed): dragging the spread does not compute it again
+
+export function curve({ tokens, seed }) {
+  const name = `${tokens}/${seed}`;
+  if (!curves.has(name)) curves.set(name, SPREADS.map((spread) => errors({ spread, tokens, seed })));
+  return curves.get(name);
+}
+
+const marker = ({ mark, solid }, x, y) => group({ transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
+  path(mark, { class: solid ? "" : "explorable-paper", fill: solid ? "currentColor" : "none", "stroke-width": 1.5 }));
+const ROWS = 94, ROW = 50;
+
+function weightStrip(state) {
+  const { queries, keys } = example(state), weights = softmax(logits(queries[0], keys)).sort((a, b) => b - a);
+  const step = WIDTH / weights.length, y = (w) => 70 - (30 * w) / weights[0];
+  const steps = weights.map((w, i) => `V${y(w).toFixed(1)}H${((i + 1) * step).toFixed(1)}`).join("");
+  return [
+    words(0, 33, `softmax weights of ${state.tokens} tokens, sorted: ${fixed(effectiveTokens(state), 1)} in use`, { "font-size": 12 }),
+    path(`M0 70${steps}V70Z`, { fill: "currentColor", "fill-opacity": 0.3, "stroke-opacity": 0.7 }),
+  ];
+}
+
+function outputPanel(state) {
+  const all = outputs(state), error = errors(state), reach = 1.3 * Math.max(...all.exact[0].map(Math.abs));
+  const height = (v) => (16 * Math.max(-reach, Math.min(reach, v))) / reach;
+  return panel("Output of one query, eight numbers", ROWS + METHODS.length * ROW, weightStrip(state), METHODS.map((method, m) => {
+    const top = ROWS + m * ROW, base = top + 30, bars = all[method.key][0].map((v, j) => {
+      const [x, h] = [4 + 40 * j, height(v)];
+      const cut = Math.abs(v) > reach ? path(`M${x + 10} ${base - h}l6 ${-5 * Math.sign(v)}l6 ${5 * Math.sign(v)}Z`, { fill: "currentColor" }) : "";
+      return rect(x, base - Math.max(h, 0), 32, Math.max(1, Math.abs(h)), { "fill-opacity": method.solid ? 0.6 : 0.15, stroke: "currentColor" }) + cut;
+    });
+    const exact = all.exact[0].map((v, j) => line(1 + 40 * j, base - height(v), 39 + 40 * j, base - height(v), { "stroke-width": 2.5 }));
+    return [
+      group(colour(method.role), line(0, top - 1, 24, top - 1, { "stroke-width": 2, "stroke-dasharray": method.dash }), marker(method, 12, top - 1), bars),
+      words(32, top + 4, method.name, { "font-size": 12 }), words(WIDTH, top + 4, percent(error[method.key]), { "text-anchor": "end", "font-weight": 600 }),
+      line(0, base, WIDTH, base, { "stroke-opacity": 0.4 }), exact,
+    ];
+  }));
+}
+
+const [LOW, HIGH] = [-2.5, 2.5]; // decades of relative error
+const CHART = plane({ left: 46, top: 40, width: 266, height: 260, x: [-3, 2], y: [LOW, HIGH] });
+
+function curvePanel(state) {
+  const { X, Y, inside, left, top, width, height } = CHART, points = curve(state), now = errors(state);
+  const at = (spread, error) => [X(Math.log2(spread)), Y(Math.log10(error))];
+  const small = { "font-size": 11 }, grid = { "stroke-opacity": 0.15 };
+  const here = X(Math.log2(state.spread));
+  return panel(`Error against logit spread, ${state.tokens} tokens`, ROWS + METHODS.length * ROW,
+    [-3, -2, -1, 0, 1, 2].map((t) => line(X(t), top, X(t), top + height, grid) + words(X(t), top + height + 15, 2 ** t, { "text-anchor": "middle", ...small })),
+    [-2, -1, 0, 1, 2].map((t) => line(left, Y(t), left + width, Y(t), t ? grid : { "stroke-opacity": 0.6 }) + words(left - 5, Y(t) + 4, `${10 ** (t + 2)} %`, { "text-anchor": "end", ...small })),
+    words(left + width, top + height + 30, "logit spread (standard deviation)", { "text-anchor": "end", ...small }),
+    words(0, top - 9, "relative error", small),
+    line(here, top, here, top + height, { "stroke-width": 1.5, "stroke-opacity": 0.6 }),
+    inside(METHODS.map(({ key, role, dash }) => group(colour(role),
+      path(`M${points.map((p, i) => at(SPREADS[i], p[key]).map((v) => v.toFixed(1)).join(" ")).join("L")}`, { "stroke-width": 2, "stroke-dasharray": dash })))),
+    METHODS.map((method) => group(colour(method.role), marker(method, here, Math.min(top + height, Math.max(top, at(state.spread, now[method.key])[1]))))));
+}
+
+const panels = (state) => [outputPanel(state), curvePanel(state)];
+
+export const still = (state) => compose(panels(state), describe(state));
+
+const powerOfTwo = (exponent) => 2 ** exponent;
+const view = {
+  question: "Where does softmax bend linear attention, and by how much?",
+  hint: `Black lines: exact softmax attention. Bars: what stands in for it (an arrowhead leaves the scale). Percentages are over ${QUERIES} queries. ` +
+    `Fixed: ${D} dimensions, Gaussian keys, values and queries from a seeded generator, scale 1/√${D} except in V Kᵀ q, which has none.`,
+  traits: ["spread", "tokens", "seed"],
+  sliders: [
+    slider("spread", "logit spread", [-3, 2, 0.25], fixed, powerOfTwo, Math.log2),
+    slider("tokens", "tokens", [2, 8, 1], String, powerOfTwo, Math.log2),
+  ],
+  panels, describe, handles: () => [], answers: () => [],
+};
+
+export default { render: (context) => mount(view, context) };

@@ -1,0 +1,83 @@
+"""What several test modules share: the built site, a server for it, a browser that cannot leave the machine."""
+
+import functools
+import gzip
+import http.server
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SITE = ROOT / "_build" / "html"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge", "brave-browser", "chrome")
+MAC_BROWSERS = ("Google Chrome", "Chromium", "Microsoft Edge", "Brave Browser")
+
+
+def find_browser() -> str | None:
+    """Path of an installed Chromium-family browser."""
+    if setting := os.environ.get("EXPLAINER_BROWSER"):
+        return setting
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    apps = (Path("/Applications") / f"{name}.app" / "Contents" / "MacOS" / name for name in MAC_BROWSERS)
+    return found or next((str(path) for path in apps if path.exists()), None)
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The folder of the built site."""
+    if not (SITE / "index.html").exists():
+        pytest.fail("There is no built site: run `make book` first (`make test` does).")
+    return SITE
+
+
+class _Handler(http.server.SimpleHTTPRequestHandler):
+    """Serves files as a good host does: text compressed."""
+
+    def log_message(self, *_: object) -> None:
+        """Stay silent."""
+
+    def do_GET(self) -> None:
+        """Send a file, text files with gzip."""
+        file = Path(self.translate_path(self.path))
+        if not file.is_file() or file.suffix not in {".html", ".js", ".css", ".svg", ".json"}:
+            super().do_GET()
+            return
+        body = gzip.compress(file.read_bytes())
+        self.send_response(200)
+        self.send_header("Content-Type", self.guess_type(str(file)))
+        self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.fixture(scope="session")
+def address(site):
+    """Address of a local server with the built site."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Handler, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A running Chromium-family browser."""
+    path = find_browser()
+    if path is None:
+        how = "No Chromium-family browser found: install one (Debian: apt install chromium) or set EXPLAINER_BROWSER to its path."
+        if os.environ.get("EXPLAINER_REQUIRE_BROWSER"):
+            pytest.fail(how)
+        pytest.skip(how)
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - its start costs a second, only browser tests pay
+
+    arguments = ["--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        arguments.append("--no-sandbox")  # Chromium refuses its sandbox to root, as in containers
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        yield browser
+        browser.close()

@@ -1,0 +1,167 @@
+"""The built site in a real browser that can reach nothing but the site itself."""
+
+import re
+from dataclasses import dataclass, field
+
+import pytest
+import yaml
+from conftest import ROOT
+
+pytestmark = pytest.mark.browser
+MAX_BYTES_BEFORE_FIGURES = 400_000
+# What axe finds in the theme's own parts, not in ours: its header buttons and the labels of its sidebars.
+THEME_PARTS = (".bd-header", ".bd-sidebar-primary", ".bd-header-article", ".navbar", ".prev-next-footer", "#pst-search-dialog")
+
+
+def pages() -> list[str]:
+    """Every page of the table of contents, as a path below the site."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf8"))
+    chapters = [toc, *(chapter for part in toc["parts"] for chapter in part["chapters"])]
+    return [f"{re.sub('[.](ipynb|md)$', '', chapter.get('root') or chapter['file'])}.html" for chapter in chapters]
+
+
+@dataclass
+class Visit:
+    """An open page and everything it complained about or asked for."""
+
+    page: object
+    complaints: list[str] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    def scroll(self) -> None:
+        """Go through the page as a reader does, so that lazy parts appear, and wait for them."""
+        self.page.evaluate(
+            """async () => { for (let y = 0; y < document.documentElement.scrollHeight; y += 400) {
+                window.scrollTo(0, y); await new Promise((r) => setTimeout(r, 30)); } }"""
+        )
+        for kind in ("xp-plotly", "xp-widget[data-model]"):
+            name = kind.partition("[")
+            selector = f".{name[0]}{name[1]}{name[2]}:not([data-ready])"
+            self.page.wait_for_function("(s) => !document.querySelector(s)", arg=selector, timeout=30_000)
+
+
+@pytest.fixture
+def visit(browser, address):
+    """A function that opens a page: `visit(path, width=..., scheme=..., base=...)`."""
+    contexts = []
+
+    def open_page(path, width=1280, scheme="light", base=address, **options):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
+        contexts.append(context)
+        result = Visit(context.new_page())
+
+        def route(request_route):
+            url = request_route.request.url
+            if url.startswith((base, "blob:", "data:")):
+                request_route.continue_()
+            else:
+                result.outside.append(url)
+                request_route.abort()
+
+        result.page.route("**/*", route)
+        result.page.on("console", lambda m: m.type in {"error", "warning"} and result.complaints.append(m.text))
+        result.page.on("pageerror", lambda e: result.complaints.append(str(e)))
+        result.page.on("requestfinished", lambda r: result.sizes.__setitem__(r.url, r.sizes()["responseBodySize"]))
+        result.page.goto(base + path, wait_until="load")
+        return result
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("path", pages())
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_page_is_whole(visit, path, scheme):
+    """No console error, nothing from outside, figures drawn, explorables mounted, mathematics set."""
+    seen = visit(path, scheme=scheme)
+    seen.scroll()
+    seen.page.wait_for_function("() => !document.querySelector('.math') || document.querySelector('mjx-container')")
+    assert seen.complaints == []
+    assert seen.outside == []
+    assert seen.page.locator("mjx-merror").count() == 0
+    assert seen.page.locator(".xp-widget[data-model] .xp-fallback").count() == 0
+    assert "Traceback" not in seen.page.inner_text("body")
+
+
+@pytest.mark.parametrize("path", pages())
+def test_page_fits_a_phone(visit, path):
+    """No horizontal scrolling at 360 pixels."""
+    seen = visit(path, width=360)
+    seen.scroll()
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("path", pages())
+def test_page_is_accessible(visit, path):
+    """axe-core finds nothing in the parts that are ours, in light and dark."""
+    from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415
+
+    for scheme in ("light", "dark"):
+        seen = visit(path, scheme=scheme)
+        seen.scroll()
+        exclude = [[part] for part in THEME_PARTS]
+        results = Axe().run(seen.page, context={"exclude": exclude}).response
+        found = [f"{v['id']}: {[n['html'][:160] for n in v['nodes'][:3]]}" for v in results["violations"]]
+        assert found == [], f"{path} in {scheme}"
+
+
+def test_first_chapter_is_light(visit):
+    """What the first chapter transfers before any figure stays within the budget."""
+    seen = visit("book/learning_in_context.html")
+    seen.page.wait_for_function("() => document.querySelector('mjx-container')")
+    weight = sum(size for url, size in seen.sizes.items() if "plotly.min.js" not in url)
+    assert 50_000 < weight <= MAX_BYTES_BEFORE_FIGURES
+
+
+def test_explorable_answers_to_the_keyboard(visit):
+    """On the intro page: the default shows the equality; arrow keys on a slider change the text result."""
+    seen = visit("book/intro.html")
+    seen.scroll()
+    result = seen.page.locator(".xp-view [role=status]").first
+    before = result.inner_text()
+    slider = seen.page.locator(".xp-view input[type=range]").first
+    slider.focus()
+    slider.press("ArrowRight")
+    slider.press("ArrowRight")
+    seen.page.wait_for_function(
+        "([s, t]) => document.querySelector(s).innerText !== t", arg=[".xp-view [role=status]", before], timeout=5000
+    )
+    assert re.search(r"\d", before)
+
+
+def test_site_works_from_a_folder(visit, site):
+    """Opened as a file, without any server: explorable, figures and mathematics are there."""
+    for path in ("book/intro.html", "book/learning_in_context.html"):
+        seen = visit(path, base=site.as_uri() + "/")
+        seen.scroll()
+        seen.page.wait_for_function("() => document.querySelector('mjx-container')")
+        assert seen.outside == []
+        assert seen.complaints == []
+
+
+def test_search_finds_a_chapter(visit):
+    """The site's own search finds a word of the first chapter."""
+    seen = visit("search.html?q=demonstrations")
+    seen.page.wait_for_selector("#search-results li a")
+    links = seen.page.locator("#search-results li a").evaluate_all("(links) => links.map((a) => a.getAttribute('href'))")
+    assert any("learning_in_context" in link for link in links)
+    assert seen.complaints == []
+
+
+def test_page_reads_without_javascript(visit):
+    """Text, stills and captions are there when scripts are off."""
+    seen = visit("book/intro.html", java_script_enabled=False)
+    assert seen.page.locator(".xp-fallback svg").count() >= 1
+    assert "gradient" in seen.page.inner_text("main")
+
+
+def test_theme_switch_redraws_figures(visit):
+    """Switching from light to dark changes the figures' text colour."""
+    seen = visit("book/learning_in_context.html")
+    seen.scroll()
+    colour = "() => getComputedStyle(document.querySelector('.xp-plotly .xtick text')).fill"
+    light = seen.page.evaluate(colour)
+    seen.page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    seen.page.wait_for_function(f"(light) => ({colour})() !== light", arg=light)

@@ -1,0 +1,191 @@
+"""The static site without a browser: pages, renderers, boxes, addresses, notebooks' hygiene, strict builds."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from conftest import ROOT
+from test_browser import pages
+
+from explainer.site import notebooks, renderers, repository, vendored
+
+OUTSIDE = re.compile(r'<(?:script|img|iframe|source)\b[^>]*\bsrc="(?:https?:)?//|<link\b[^>]*rel="(?:stylesheet|preload)"[^>]*href="(?:https?:)?//')
+
+
+@pytest.mark.parametrize("page", pages())
+def test_page_exists_and_is_sound(site, page):
+    text = (site / page).read_text("utf8")
+    assert len(text) > 5_000
+    assert "Traceback (most recent call last)" not in text
+    assert not OUTSIDE.search(text)
+    assert "<h1>" in text
+
+
+@pytest.mark.parametrize("page", [p for p in pages() if (ROOT / p.replace(".html", ".ipynb")).exists()])
+def test_every_figure_has_caption_origin_and_alternative(site, page):
+    text = (site / page).read_text("utf8")
+    figures = re.findall(r'<figure class="xp-figure">.*?</figure>', text, re.DOTALL)
+    notebook = json.loads((ROOT / page.replace(".html", ".ipynb")).read_text("utf8"))
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert len(figures) >= sum("Captioned(" in cell for cell in cells)
+    for figure in figures:
+        assert len(re.search(r'aria-label="([^"]*)"', figure)[1]) > 40
+        assert len(re.search(r"<figcaption>(.*?)<span", figure, re.DOTALL)[1]) > 40
+        assert re.search(r'class="xp-made">(Live|Stored|Quoted)', figure)
+
+
+def test_index_leads_to_the_introduction(site):
+    assert "book/intro.html" in (site / "index.html").read_text("utf8")
+
+
+def test_no_launch_button_without_an_address(site):
+    if repository.public_address(ROOT) is None:
+        assert "colab.research.google.com" not in (site / "book" / "learning_in_context.html").read_text("utf8")
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("https://github.com/org/name.git", "https://github.com/org/name"),
+        ("git@github.com:org/name.git", "https://github.com/org/name"),
+        ("ssh://git@gitlab.com/org/name", "https://gitlab.com/org/name"),
+        ("/srv/git/name", None),
+        ("file:///srv/name", None),
+        ("", None),
+    ],
+)
+def test_repository_address(address, expected):
+    assert repository.normalise(address) == expected
+
+
+def test_script_json_cannot_be_closed_by_its_content():
+    hostile = {"text": "</script><script>alert(1)</script>"}
+    text = renderers.script_json(hostile)
+    assert "<" not in text
+    assert json.loads(text) == hostile
+
+
+def test_data_table_decodes_typed_arrays_and_escapes_names():
+    figure = go.Figure(go.Scatter(x=np.array([1.0, 2.0]), y=np.array([0.25, 0.5]), name="<b>a</b>", error_y={"array": [0.1, 0.2]}))
+    table = renderers.data_table(json.loads(figure.to_json()))
+    assert "&lt;b&gt;a&lt;/b&gt;" in table
+    assert "<td>0.25</td>" in table
+    assert "0.15 to 0.35" in table
+
+
+def test_data_table_of_a_heat_map_names_rows_and_columns():
+    table = renderers.data_table(json.loads(go.Figure(go.Heatmap(z=[[1.5, 2.5]], x=["p", "q"], y=["r"])).to_json()))
+    assert "<td>q</td><td>r</td><td>2.5</td>" in table
+
+
+def _notebook(cells):
+    return {"cells": cells, "metadata": {"kernelspec": {"name": "python3"}}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def _code(source, **extra):
+    cell = {"cell_type": "code", "id": "x", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
+    return cell | extra
+
+
+@pytest.mark.parametrize(
+    ("cell", "problem"),
+    [
+        (_code("1", outputs=[{"output_type": "stream"}]), "outputs"),
+        (_code("1", execution_count=3), "outputs"),
+        (_code("x = 1\n" * 16), "16 lines"),
+    ],
+)
+def test_notebook_problems_are_found_and_mended(cell, problem):
+    sound = notebooks.mended(_notebook([_code("1")]), "https://github.com/org/name")
+    assert notebooks.problems(sound) == []
+    assert any(problem in found for found in notebooks.problems(_notebook([sound["cells"][0], cell])))
+    assert any("first cell" in found for found in notebooks.problems(_notebook([_code("1")])))
+    once = notebooks.mended(_notebook([cell]), "")
+    assert notebooks.mended(once, "") == once
+
+
+def test_committed_notebooks_are_clean():
+    assert notebooks.main(["--check", str(ROOT / "book")]) == 0
+
+
+def test_cells_are_short():
+    lengths = []
+    for path in (ROOT / "book").glob("*.ipynb"):
+        cells = json.loads(path.read_text("utf8"))["cells"][1:]
+        lengths += [sum(bool(line.strip()) for line in "".join(c["source"]).split("\n")) for c in cells if c["cell_type"] == "code"]
+    assert np.median(lengths) <= 6
+
+
+def test_setup_cell_installs_only_when_the_package_is_missing():
+    source = notebooks.setup_source("https://github.com/org/name")
+    assert "git+https://github.com/org/name" in source.replace('" or "', "").replace("{address}", "https://github.com/org/name")
+    assert source.index("find_spec") < source.index("%pip")
+
+
+def test_icons_in_use_are_found(tmp_path):
+    static = tmp_path / "_static"
+    static.mkdir()
+    (tmp_path / "a.html").write_text('<i class="fa-solid fa-house"></i>')
+    (static / "theme.css").write_text('.fa-house:before{content:"\\f015"}.fa-bug:before{content:"\\f188"}.x:after{content:"\\f107"}')
+    names, points = vendored.used_icons(tmp_path)
+    assert points == {0xF015, 0xF107}
+    assert "fa-bug" not in names
+
+
+CONFIG = "\n".join(line for line in (ROOT / "_config.yml").read_text("utf8").splitlines())
+
+
+@pytest.fixture
+def small_book(tmp_path):
+    """A two-page book with this book's own configuration, in a path with a space."""
+    folder = tmp_path / "a book"
+    (folder / "book").mkdir(parents=True)
+    (folder / "_config.yml").write_text(CONFIG)
+    (folder / "_toc.yml").write_text("format: jb-book\nroot: book/intro\nchapters:\n  - file: book/page\n")
+    shutil.copytree(ROOT / "book" / "_assets", folder / "book" / "_assets")
+    (folder / "book" / "references.bib").write_text("")
+    (folder / "book" / "intro.md").write_text("# Intro\n\n> **Takeaway.** A box with $x$.\n\n> A plain quote.\n")
+    return folder
+
+
+def _page(folder, source):
+    cells = [notebooks.setup_cell(""), {"cell_type": "markdown", "id": "t", "metadata": {}, "source": "# Page"}, _code(source)]
+    (folder / "book" / "page.ipynb").write_text(json.dumps(notebooks.mended(_notebook(cells), "")))
+
+
+def _build(folder, **environment):
+    command = [sys.executable, "-m", "explainer.site.build"]
+    return subprocess.run(command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_build_makes_boxes_and_buttons_from_one_address(small_book):
+    _page(small_book, "print('fine')")
+    done = _build(small_book, EXPLAINER_REPOSITORY="https://github.com/org/name")
+    assert done.returncode == 0, done.stderr
+    assert "make serve" in done.stdout
+    intro = (small_book / "_build" / "html" / "book" / "intro.html").read_text("utf8")
+    assert 'class="tip xp-box admonition"' in intro or 'class="xp-box tip admonition"' in intro or "xp-box" in intro
+    assert intro.count("<blockquote") == 1
+    page = (small_book / "_build" / "html" / "book" / "page.html").read_text("utf8")
+    assert "https://colab.research.google.com/github/org/name/blob/main/book/page.ipynb" in page
+    assert "https://mybinder.org/v2/gh/org/name/main" in page
+    assert "https://github.com/org/name/edit/main/book/page.ipynb" in page
+    assert "importlib.util" not in page
+
+
+@pytest.mark.slow
+def test_failing_chapter_fails_the_build_twice(small_book):
+    _page(small_book, "raise ValueError('broken on purpose')")
+    for _ in range(2):
+        done = _build(small_book)
+        assert done.returncode != 0
+        assert "was not built" in done.stdout
+        assert not Path(small_book / "_build" / "html" / "index.html").exists()
