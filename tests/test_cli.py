@@ -48,7 +48,8 @@ def test_verify_reads_what_was_fetched(fetched, monkeypatch):
         (KeyboardInterrupt(), 130, "explainer: interrupted; run again to resume\n"),
     ],
 )
-def test_errors_are_one_line_and_an_exit_code(fetched, monkeypatch, capsys, error, code, line):
+@pytest.mark.usefixtures("fetched")
+def test_errors_are_one_line_and_an_exit_code(monkeypatch, capsys, error, code, line):
     def fail(*_, **__):
         raise error
 

@@ -272,6 +272,7 @@ def dual_prediction(
         queries=(queries, "m d_in"),
         values=(dual.values, "J d_out"),
         keys=(dual.keys, "J d_in"),
+        weights=(dual.weights, "J"),
     )
     return dual.W_0_factor * queries @ W_0.T + linear_attention(dual.weights[:, None] * dual.values, dual.keys, queries)
 
@@ -488,8 +489,8 @@ def softmax_kernel_dual(
 ) -> Float[Tensor, "*m d_v"]:
     """Write softmax attention as a kernel average, exactly: sum_i v_i k(k_i, q) / sum_i k(k_i, q).
 
-    The kernel is k(k_i, q) = exp(scale k_i . q). The same number as `softmax_attention`, from the kernel itself: it overflows once a logit passes about 700
-    (float64) or 88 (float32).
+    The kernel is k(k_i, q) = exp(scale k_i . q). The number is that of `softmax_attention`, but from the kernel
+    itself: it overflows once a logit passes about 700 (float64) or 88 (float32).
     Shapes: queries (d,) or (m, d), keys (T, d), values (T, d_v) -> (d_v,) or (m, d_v).
     Raises: ShapeError.
     Source: Tsai et al. 2019 (arXiv 1908.11775).

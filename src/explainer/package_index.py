@@ -55,7 +55,12 @@ class _TransientError(Exception):
 def index_url() -> str:
     """The simple index in use: EXPLAINER_INDEX_URL, else PIP_INDEX_URL, else PyPI; a local directory becomes file://."""
     index = os.environ.get("EXPLAINER_INDEX_URL") or os.environ.get("PIP_INDEX_URL") or PYPI
-    if urlsplit(index).scheme in ("http", "https", "file"):
+    try:
+        scheme = urlsplit(index).scheme
+    except ValueError as error:
+        shown = index.rpartition("@")[2]
+        raise DownloadError(f"EXPLAINER_INDEX_URL (or PIP_INDEX_URL) is no address: {shown!r} ({error})") from error
+    if scheme in ("http", "https", "file"):
         return index.rstrip("/")
     return Path(index).expanduser().resolve().as_uri()
 

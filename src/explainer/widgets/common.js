@@ -3,17 +3,21 @@
 // Mathematics: vectors are arrays, a matrix is an array of rows, rows are examples.
 
 export function dot(a, b) {
-  let sum = 0; // a plain loop: the random features take 200,000 of these for one curve
+  let sum = 0; // a plain loop: one curve of random features takes 200,000 of these
   for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
   return sum;
 }
 export const add = (a, b) => a.map((a_i, i) => a_i + b[i]);
 export const scale = (factor, a) => a.map((a_i) => factor * a_i);
 
-// sum_i v_i (k_i . q), no softmax: the same numbers as explainer.duality.linear_attention
-export function linearAttention(values, keys, query) {
-  return keys.reduce((sum, key, i) => add(sum, scale(dot(key, query), values[i])), values[0].map(() => 0));
+export function weightedSum(weights, rows) {
+  const sum = rows[0].map(() => 0);
+  for (let i = 0; i < rows.length; i++) for (let j = 0; j < sum.length; j++) sum[j] += weights[i] * rows[i][j];
+  return sum;
 }
+
+// sum_i v_i (k_i . q), no softmax: the same numbers as explainer.duality.linear_attention
+export const linearAttention = (values, keys, query) => weightedSum(keys.map((key) => dot(key, query)), values);
 
 // Words
 
@@ -35,7 +39,7 @@ export function agreement(a, b) {
 }
 
 // Drawing: every function returns SVG text. Ink is currentColor, so a still follows the page it is put in; a colour is
-// an attribute that explorables.css overrides. Colours name roles, the same in every explorable.
+// an attribute that explorables.css overrides. Colours name roles: key, value, query, their sum.
 
 export const WIDTH = 320;
 const COLOURS = { key: "#0072b2", value: "#c65300", query: "#00815e", sum: "#a8568a" };

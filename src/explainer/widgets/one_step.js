@@ -68,7 +68,7 @@ function attentionPanel({ points, learning_rate, query }) {
   return panel("Linear attention over the examples", 308,
     group({ ...right, "font-weight": 600 },
       words(62, 38, "value", colour("value")), words(99, 38, "key ·", colour("key")), words(118, 38, "q", colour("query")),
-      words(166, 38, "adds", colour("sum")), words(X(total), 38, "W₁ q", colour("query"))),
+      words(166, 38, "adds", colour("sum")), words(X(total), 38, "W₁ q", { ...colour("query"), "text-anchor": X(total) < 230 ? "start" : "end" })),
     line(X(0), 44, X(0), foot + 30, { "stroke-opacity": 0.5 }),
     group(colour("query"), line(X(total), 44, X(total), foot + 30, { "stroke-width": 2, "stroke-dasharray": "2 3" })),
     points.map((_, i) => row(i)),

@@ -1,6 +1,6 @@
 // How far linear attention is from softmax attention: exact softmax against four ways to do without it.
 
-const D = 8, D_V = 8, QUERIES = 8, MAX_TOKENS = 256, FEATURES = 64;
+const D = 8, D_V = 8, QUERIES = 8, MAX_TOKENS = 128, FEATURES = 64;
 
 // mulberry32 (Tommy Ettinger, public domain): 32 bits of state, the same stream in Python and in a browser
 export function uniforms(seed) {
@@ -24,19 +24,32 @@ export function normals(seed) {
 
 const mean = (a) => a.reduce((sum, a_i) => sum + a_i, 0) / a.length;
 const meanRow = (rows) => rows[0].map((_, j) => mean(rows.map((row) => row[j])));
-const weightedSum = (weights, rows) => rows[0].map((_, j) => weights.reduce((sum, w, i) => sum + w * rows[i][j], 0));
 export const logits = (query, keys) => keys.map((key) => dot(key, query) / Math.sqrt(D));
+
+// Remembers the last result: one drawing asks for the same state several times.
+function remember(compute) {
+  let last, result;
+  return (state) => {
+    const name = `${state.spread} ${state.tokens} ${state.seed}`;
+    if (name !== last) [result, last] = [compute(state), name];
+    return result;
+  };
+}
+
+const drawn = remember(({ tokens, seed }) => {
+  const draw = normals(seed), projections = draw(FEATURES, D), queries = draw(QUERIES, D);
+  return { projections, queries, keys: draw(MAX_TOKENS, D).slice(0, tokens), values: draw(MAX_TOKENS, D_V).slice(0, tokens) };
+});
 
 // Scaled so that the logits of every query have exactly this standard deviation over the tokens.
 // Keys and queries take half of the factor each, which is kindest to the random features.
 export function example({ spread, tokens, seed }) {
-  const draw = normals(seed), projections = draw(FEATURES, D), drawnQueries = draw(QUERIES, D);
-  const drawnKeys = draw(MAX_TOKENS, D).slice(0, tokens), values = draw(MAX_TOKENS, D_V).slice(0, tokens);
-  const queries = drawnQueries.map((query) => {
-    const l = logits(query, drawnKeys), centre = mean(l);
+  const { projections, values, ...unit } = drawn({ tokens, seed });
+  const queries = unit.queries.map((query) => {
+    const l = logits(query, unit.keys), centre = mean(l);
     return scale(Math.sqrt(spread / mean(l.map((l_i) => (l_i - centre) ** 2))), query);
   });
-  return { keys: drawnKeys.map((key) => scale(Math.sqrt(spread), key)), values, queries, projections };
+  return { keys: unit.keys.map((key) => scale(Math.sqrt(spread), key)), values, queries, projections };
 }
 
 export function softmax(l) {
@@ -83,13 +96,13 @@ export function relativeError(approximation, exact) {
   return Math.hypot(...add(a, scale(-1, b))) / Math.hypot(...b);
 }
 
-export function outputs(state) {
+export const outputs = remember((state) => {
   const data = example(state), exact = softmaxAttention(data), relaxed = relaxedAttention(data);
   return {
     exact, relaxed, scaled: bestScaled(relaxed, exact), mean: meanValue(data),
     centred: centredLinearAttention(data), features: randomFeatureAttention(data),
   };
-}
+});
 
 // exp(entropy) of the first query's attention: how many tokens share it
 export function effectiveTokens(state) {
@@ -112,16 +125,16 @@ export function errors(state) {
 
 export function percent(share) {
   const number = 100 * share;
-  return `${number < 9.95 ? number.toFixed(1) : number.toFixed(0).replace(/\B(?=(\d{3})+$)/g, ",")} %`;
+  return `${number < 9.95 ? number.toFixed(1) : number.toFixed(0).replace(/\B(?=(\d{3})+$)/g, ",")}\u00a0%`;
 }
 
 export function describe(state) {
   const error = errors(state), list = METHODS.map(({ key, spoken }) => `${spoken} ${percent(error[key])}`);
   return `With a logit spread of ${fixed(state.spread)} over ${state.tokens} tokens, softmax attention works with ` +
-    `${fixed(effectiveTokens(state), 1)} tokens. Error relative to it: ${list.slice(0, -1).join(", ")} and ${list.at(-1)}.`;
+    `${fixed(effectiveTokens(state), 1)} tokens. Error relative to it: ${list.slice(0, -1).join(", ")} and ${list.at(-1)} (seed ${state.seed}).`;
 }
 
-const SPREADS = Array.from({ length: 16 }, (_, i) => 2 ** (-3 + i / 3));
+const SPREADS = Array.from({ length: 11 }, (_, i) => 2 ** (-3 + i / 2));
 const curves = new Map(); // one curve per (tokens, seed): dragging the spread does not compute it again
 
 export function curve({ tokens, seed }) {
@@ -132,7 +145,7 @@ export function curve({ tokens, seed }) {
 
 const marker = ({ mark, solid }, x, y) => group({ transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
   path(mark, { class: solid ? "" : "explorable-paper", fill: solid ? "currentColor" : "none", "stroke-width": 1.5 }));
-const ROWS = 94, ROW = 50;
+const ROWS = 94, ROW = 56, HEIGHT = ROWS + METHODS.length * ROW - 4;
 
 function weightStrip(state) {
   const { queries, keys } = example(state), weights = softmax(logits(queries[0], keys)).sort((a, b) => b - a);
@@ -146,11 +159,11 @@ function weightStrip(state) {
 
 function outputPanel(state) {
   const all = outputs(state), error = errors(state), reach = 1.3 * Math.max(...all.exact[0].map(Math.abs));
-  const height = (v) => (16 * Math.max(-reach, Math.min(reach, v))) / reach;
-  return panel("Output of one query, eight numbers", ROWS + METHODS.length * ROW, weightStrip(state), METHODS.map((method, m) => {
-    const top = ROWS + m * ROW, base = top + 30, bars = all[method.key][0].map((v, j) => {
+  const height = (v) => (13 * Math.max(-reach, Math.min(reach, v))) / reach;
+  return panel("Output of one query, eight numbers", HEIGHT, weightStrip(state), METHODS.map((method, m) => {
+    const top = ROWS + m * ROW, base = top + 31, bars = all[method.key][0].map((v, j) => {
       const [x, h] = [4 + 40 * j, height(v)];
-      const cut = Math.abs(v) > reach ? path(`M${x + 10} ${base - h}l6 ${-5 * Math.sign(v)}l6 ${5 * Math.sign(v)}Z`, { fill: "currentColor" }) : "";
+      const cut = Math.abs(v) > reach ? path(`M${x + 10} ${base - h}l6 ${-4 * Math.sign(v)}l6 ${4 * Math.sign(v)}Z`, { fill: "currentColor" }) : "";
       return rect(x, base - Math.max(h, 0), 32, Math.max(1, Math.abs(h)), { "fill-opacity": method.solid ? 0.6 : 0.15, stroke: "currentColor" }) + cut;
     });
     const exact = all.exact[0].map((v, j) => line(1 + 40 * j, base - height(v), 39 + 40 * j, base - height(v), { "stroke-width": 2.5 }));
@@ -163,18 +176,18 @@ function outputPanel(state) {
 }
 
 const [LOW, HIGH] = [-2.5, 2.5]; // decades of relative error
-const CHART = plane({ left: 46, top: 40, width: 266, height: 260, x: [-3, 2], y: [LOW, HIGH] });
+const CHART = plane({ left: 58, top: 42, width: 254, height: 290, x: [-3, 2], y: [LOW, HIGH] });
 
 function curvePanel(state) {
   const { X, Y, inside, left, top, width, height } = CHART, points = curve(state), now = errors(state);
   const at = (spread, error) => [X(Math.log2(spread)), Y(Math.log10(error))];
   const small = { "font-size": 11 }, grid = { "stroke-opacity": 0.15 };
   const here = X(Math.log2(state.spread));
-  return panel(`Error against logit spread, ${state.tokens} tokens`, ROWS + METHODS.length * ROW,
+  return panel(`Error against logit spread, ${state.tokens} tokens`, HEIGHT,
     [-3, -2, -1, 0, 1, 2].map((t) => line(X(t), top, X(t), top + height, grid) + words(X(t), top + height + 15, 2 ** t, { "text-anchor": "middle", ...small })),
-    [-2, -1, 0, 1, 2].map((t) => line(left, Y(t), left + width, Y(t), t ? grid : { "stroke-opacity": 0.6 }) + words(left - 5, Y(t) + 4, `${10 ** (t + 2)} %`, { "text-anchor": "end", ...small })),
+    [-2, -1, 0, 1, 2].map((t) => line(left, Y(t), left + width, Y(t), t ? grid : { "stroke-opacity": 0.6 }) + words(left - 5, Y(t) + 4, percent(10 ** t).replace(".0", ""), { "text-anchor": "end", ...small })),
     words(left + width, top + height + 30, "logit spread (standard deviation)", { "text-anchor": "end", ...small }),
-    words(0, top - 9, "relative error", small),
+    words(0, top - 10, "relative error", small),
     line(here, top, here, top + height, { "stroke-width": 1.5, "stroke-opacity": 0.6 }),
     inside(METHODS.map(({ key, role, dash }) => group(colour(role),
       path(`M${points.map((p, i) => at(SPREADS[i], p[key]).map((v) => v.toFixed(1)).join(" ")).join("L")}`, { "stroke-width": 2, "stroke-dasharray": dash })))),
@@ -188,12 +201,12 @@ export const still = (state) => compose(panels(state), describe(state));
 const powerOfTwo = (exponent) => 2 ** exponent;
 const view = {
   question: "Where does softmax bend linear attention, and by how much?",
-  hint: `Black lines: exact softmax attention. Bars: what stands in for it (an arrowhead leaves the scale). Percentages are over ${QUERIES} queries. ` +
-    `Fixed: ${D} dimensions, Gaussian keys, values and queries from a seeded generator, scale 1/√${D} except in V Kᵀ q, which has none.`,
+  hint: `Thick lines: exact softmax attention. Bars: what stands in for it (an arrowhead leaves the scale). Percentages are over ${QUERIES} queries. ` +
+    `Fixed: Gaussian keys, queries and values of ${D} numbers each and ${FEATURES} Gaussian projections, drawn from a seed; scale 1/√${D}, which V Kᵀ q leaves out.`,
   traits: ["spread", "tokens", "seed"],
   sliders: [
     slider("spread", "logit spread", [-3, 2, 0.25], fixed, powerOfTwo, Math.log2),
-    slider("tokens", "tokens", [2, 8, 1], String, powerOfTwo, Math.log2),
+    slider("tokens", "tokens", [2, 7, 1], String, powerOfTwo, Math.log2),
   ],
   panels, describe, handles: () => [], answers: () => [],
 };

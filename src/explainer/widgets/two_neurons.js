@@ -32,12 +32,18 @@ const PLANE = plane({ left: 26, top: 40, width: 284, height: 236, x: [-LIMIT, LI
 const onPlane = ([x, y]) => [PLANE.X(x), PLANE.Y(y)];
 const middle = { "text-anchor": "middle" }, small = { "font-size": 12 }, right = { "text-anchor": "end", ...small };
 
+// Where an arrow must end for its head to stay outside the mark at its tip
+function shortOf(from, to) {
+  const away = add(from, scale(-1, to)), length = Math.hypot(...away);
+  return length > 10 ? add(to, scale(10 / length, away)) : from;
+}
+
 function inputPanel({ inputs, query }) {
   const origin = onPlane([0, 0]);
   return panel("Inputs: drag the keys and the query", 308,
     axes(PLANE, TICKS, ["input 1", "input 2"]),
-    group(colour("key"), inputs.map((x, i) => arrow(...origin, ...onPlane(x)) + badge(...onPlane(x), i + 1))),
-    group(colour("query"), arrow(...origin, ...onPlane(query)), diamond(...onPlane(query))));
+    group(colour("key"), inputs.map((x, i) => arrow(...origin, ...shortOf(origin, onPlane(x))) + badge(...onPlane(x), i + 1))),
+    group(colour("query"), arrow(...origin, ...shortOf(origin, onPlane(query))), diamond(...onPlane(query))));
 }
 
 function outputPanel(state) {
@@ -63,10 +69,10 @@ function column(x, y, [a, b]) {
   return bracket(x, 4) + words(x + 39, y - 3, fixed(a), right) + words(x + 39, y + 13, fixed(b), right) + bracket(x + 45, -4);
 }
 
-// The fill shows the size, full from 1.5 on; the number carries the sign.
+// The fill shows the size, full from 1 on; the number carries the sign.
 function heatMap(x, y, W) {
   const cell = (v, left, top) => [
-    group(v < 0 ? {} : colour("sum"), rect(left, top, 50, 20, { "fill-opacity": 0.4 * Math.min(1, Math.abs(v) / 1.5) })),
+    group(v < 0 ? {} : colour("sum"), rect(left, top, 50, 20, { "fill-opacity": 0.42 * Math.min(1, Math.abs(v)) })),
     words(left + 43, top + 14, fixed(v), right),
   ];
   return [W.map((row, r) => row.map((v, c) => cell(v, x + 50 * c, y - 20 + 20 * r))), path(`M${x} ${y - 20}h100v40h-100Z`, { "stroke-opacity": 0.7 })];
