@@ -5,9 +5,15 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
-    GPT2Config, GPTNeoConfig, GPTNeoXConfig, LlamaConfig, OPTConfig, PreTrainedTokenizerFast, XGLMConfig,
     AutoModelForCausalLM,
-)  # fmt: skip
+    GPT2Config,
+    GPTNeoConfig,
+    GPTNeoXConfig,
+    LlamaConfig,
+    OPTConfig,
+    PreTrainedTokenizerFast,
+    XGLMConfig,
+)
 
 VOCAB = 400
 LENGTH = 256
@@ -16,25 +22,45 @@ _COMMON = {"vocab_size": VOCAB, "bos_token_id": 0, "eos_token_id": 2, "pad_token
 CONFIGS = {
     "gpt2": GPT2Config(n_positions=LENGTH, n_embd=32, n_layer=3, n_head=4, **_COMMON),
     "gpt_neo": GPTNeoConfig(
-        max_position_embeddings=LENGTH, hidden_size=32, num_layers=4, num_heads=4, window_size=16,
-        attention_types=[[["global", "local"], 2]], **_COMMON,
+        max_position_embeddings=LENGTH,
+        hidden_size=32,
+        num_layers=4,
+        num_heads=4,
+        window_size=16,
+        attention_types=[[["global", "local"], 2]],
+        **_COMMON,
     ),
     "gpt_neox": GPTNeoXConfig(
-        max_position_embeddings=LENGTH, hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
-        intermediate_size=64, **_COMMON,
+        max_position_embeddings=LENGTH,
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=64,
+        **_COMMON,
     ),
     "llama": LlamaConfig(
-        max_position_embeddings=LENGTH, hidden_size=48, num_hidden_layers=3, num_attention_heads=6,
-        num_key_value_heads=2, intermediate_size=64, tie_word_embeddings=True, **_COMMON,
+        max_position_embeddings=LENGTH,
+        hidden_size=48,
+        num_hidden_layers=3,
+        num_attention_heads=6,
+        num_key_value_heads=2,
+        intermediate_size=64,
+        tie_word_embeddings=True,
+        **_COMMON,
     ),
     "opt": OPTConfig(
-        max_position_embeddings=LENGTH, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, ffn_dim=64,
-        word_embed_proj_dim=16, **_COMMON,
+        max_position_embeddings=LENGTH,
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        ffn_dim=64,
+        word_embed_proj_dim=16,
+        **_COMMON,
     ),
     "xglm": XGLMConfig(
         max_position_embeddings=LENGTH, d_model=32, num_layers=3, attention_heads=4, ffn_dim=64, **_COMMON
     ),
-}  # fmt: skip
+}
 
 ROTARY = ("gpt_neox", "llama")
 
@@ -51,15 +77,17 @@ def tokenizer() -> PreTrainedTokenizerFast:
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCAB, special_tokens=["<s>", "<pad>", "</s>"], show_progress=False,
+        vocab_size=VOCAB,
+        special_tokens=["<s>", "<pad>", "</s>"],
+        show_progress=False,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )  # fmt: skip
+    )
     bpe.train_from_iterator(_CORPUS, trainer)
     return PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", pad_token="<pad>")
 
 
 def save(family: str, directory: Path, seed: int = 0) -> Path:
-    """Write a random checkpoint of a family and return its directory; weights are large enough to make logits differ."""
+    """Write a random checkpoint of a family and return its directory; weights are large, so that logits differ."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = AutoModelForCausalLM.from_config(CONFIGS[family])

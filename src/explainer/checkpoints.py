@@ -13,7 +13,7 @@ import huggingface_hub
 import torch
 from huggingface_hub import errors as hub_errors
 from safetensors import SafetensorError, safe_open
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from explainer import assets
@@ -25,6 +25,8 @@ STARTER = "SmolLM2-135M-Instruct"
 _CONVERT = "AutoModelForCausalLM.from_pretrained(...).save_pretrained(...) on a machine where you trust the file"
 _EXAMPLES = "'gpt2', 'EleutherAI/pythia-160m', 'KoboldAI/fairseq-dense-125M', a directory or a .gguf file"
 _FILES = ("*.safetensors", "*.json", "*.txt", "*.model")
+_OTHER_FORMATS = ("original/*", "consolidated*", "onnx/*")
+_FAIRSEQ = ("opt", "xglm")
 _END_OF_TEXT = "<|endoftext|>"
 
 
@@ -80,22 +82,25 @@ class Checkpoint:
         own = self.tokenizer("a")["input_ids"]
         if len(own) > 1 and own[0] in self.tokenizer.all_special_ids:
             return own[0]
-        return self._first_of(self._end_of_text_id, self.tokenizer.bos_token_id, self.model.config.bos_token_id)
+        return self._special_id("bos_token_id")
 
     @cached_property
     def document_separator_id(self) -> int:
         """Id of the token between two documents."""
-        return self._first_of(self._end_of_text_id, self.tokenizer.eos_token_id, self.model.config.eos_token_id)
+        return self._special_id("eos_token_id")
 
-    @property
-    def _end_of_text_id(self) -> int | None:
-        return next((i for i, t in self.tokenizer.added_tokens_decoder.items() if str(t) == _END_OF_TEXT), None)
-
-    def _first_of(self, *ids: int | None) -> int:
-        for i in ids:
-            if isinstance(i, int):
-                return i
-        raise CheckpointError(f"{self.name}: the tokenizer has no {_END_OF_TEXT}, bos or eos token; set one and save it.")
+    def _special_id(self, kind: str) -> int:
+        ids = [getattr(self.tokenizer, kind), getattr(self.model.config, kind, None)]
+        if self.model.config.model_type in _FAIRSEQ:
+            ids.reverse()  # fairseq's dictionary is fixed; the tokenizers of its ports were not written for it
+        else:
+            ids = [i for i, token in self.tokenizer.added_tokens_decoder.items() if str(token) == _END_OF_TEXT] + ids
+        found = next((i for i in ids if isinstance(i, int)), None)
+        if found is None:
+            raise CheckpointError(
+                f"{self.name}: the tokenizer has no {_END_OF_TEXT} and no {kind}; set one and save it."
+            )
+        return found
 
     def tokenize(self, text: str) -> list[int]:
         """Token ids of a text, with no special token added."""
@@ -135,7 +140,7 @@ def load(
         files = _weight_files(path)
         model, tokenizer = _from_directory(path, dtype)
     model = model.eval().requires_grad_(False).to(device)
-    checkpoint = Checkpoint(model, tokenizer, name.partition("@")[0], revision, files)
+    checkpoint = Checkpoint(model, tokenizer, name.partition("@")[0] if revision else name, revision, files)
     _check(checkpoint)
     return checkpoint
 
@@ -147,7 +152,9 @@ def fast_dtype(device: str | torch.device = "cpu", seconds: float = 0.05) -> tor
     `seconds` per format. On a processor without bfloat16 instructions it is slower than float32. Changes a logit by
     about 0.3 on the starter checkpoint, so results that are compared to 1e-4 need float32.
     """
-    speed = {dtype: _products_per_second(dtype, torch.device(device), seconds) for dtype in (torch.float32, torch.bfloat16)}
+    speed = {
+        dtype: _products_per_second(dtype, torch.device(device), seconds) for dtype in (torch.float32, torch.bfloat16)
+    }
     return torch.bfloat16 if speed[torch.bfloat16] >= 1.5 * speed[torch.float32] else torch.float32
 
 
@@ -179,9 +186,11 @@ def _locate(name: str) -> tuple[Path, str | None]:
 def _download(name: str) -> tuple[Path, str]:
     hub_id, _, revision = name.partition("@")
     try:
-        path = Path(huggingface_hub.snapshot_download(hub_id, revision=revision or None, allow_patterns=list(_FILES)))
+        path = huggingface_hub.snapshot_download(
+            hub_id, revision=revision or None, allow_patterns=list(_FILES), ignore_patterns=list(_OTHER_FORMATS)
+        )
     except (hub_errors.GatedRepoError, hub_errors.DisabledRepoError) as error:
-        raise CheckpointError(f"{name!r} needs permission on the hub ({error}); ask for it, then `hf auth login`.") from error
+        raise CheckpointError(f"{name!r} needs permission on the hub ({error}); ask, then `hf auth login`.") from error
     except hub_errors.RevisionNotFoundError as error:
         raise CheckpointError(f"{hub_id!r} has no revision {revision!r} on the hub; leave out @{revision}.") from error
     except (hub_errors.RepositoryNotFoundError, hub_errors.HFValidationError) as error:
@@ -191,7 +200,7 @@ def _download(name: str) -> tuple[Path, str]:
             f"{name!r} is not in the local hub cache and the hub could not be reached ({error}). Check the name and "
             f"the connection, give a local directory, or leave the name out to use the starter checkpoint {STARTER}."
         ) from error
-    return path, path.name
+    return Path(path), Path(path).name
 
 
 def _weight_files(directory: Path) -> tuple[Path, ...]:
@@ -201,7 +210,11 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
         raise CheckpointError(f"{directory} has no config.json; give the directory that save_pretrained wrote.")
     files = tuple(sorted(directory.glob("*.safetensors")))
     if not files:
-        _refuse_without_safetensors(directory)
+        pickled = [p.name for p in sorted(directory.iterdir()) if p.suffix in (".bin", ".pt", ".pth", ".ckpt")]
+        raise CheckpointError(
+            f"{directory} holds no *.safetensors file (found {', '.join(pickled) or 'no weights'}). Pickled weights "
+            f"are not read, because a pickle can run any code when it is opened; convert them: {_CONVERT}."
+        )
     for path in files:
         try:
             with safe_open(path, framework="pt"):
@@ -211,16 +224,6 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
     _check_shards(directory)
     _check_architecture(config)
     return files
-
-
-def _refuse_without_safetensors(directory: Path) -> None:
-    pickled = sorted(p.name for p in directory.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".ckpt"))
-    if pickled:
-        raise CheckpointError(
-            f"{directory} holds only pickled weights ({', '.join(pickled)}), which can run any code when opened, and "
-            f"are not read here; convert them to safetensors with {_CONVERT}."
-        )
-    raise CheckpointError(f"{directory} holds no *.safetensors file; give a directory with weights.")
 
 
 def _check_shards(directory: Path) -> None:
@@ -267,14 +270,20 @@ def _tokenizer(path: Path, **options) -> PreTrainedTokenizerBase:
     try:
         return AutoTokenizer.from_pretrained(path, trust_remote_code=False, local_files_only=True, **options)
     except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
-        raise CheckpointError(f"{path} has no tokenizer that can be read ({error}); save one beside the model.") from error
+        raise CheckpointError(
+            f"{path} has no tokenizer that can be read ({error}); save one beside the model."
+        ) from error
 
 
 def _from_gguf(path: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     try:
-        model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=dtype, local_files_only=True)
+        model = AutoModelForCausalLM.from_pretrained(
+            path.parent, gguf_file=path.name, dtype=dtype, local_files_only=True
+        )
     except (OSError, ValueError, KeyError, IndexError, RuntimeError) as error:
-        raise CheckpointError(f"{path} could not be read as a GGUF language model ({error}); fetch it again.") from error
+        raise CheckpointError(
+            f"{path} could not be read as a GGUF language model ({error}); fetch it again."
+        ) from error
     return model, _tokenizer(path.parent, gguf_file=path.name)
 
 
@@ -292,6 +301,6 @@ def _check(checkpoint: Checkpoint) -> None:
     if not torch.isfinite(full).all():
         raise CheckpointError(f"{checkpoint.name}: logits are not finite in {checkpoint.dtype}; load it in float32.")
     if not torch.allclose(full[0, :2], full[1, :2], atol=tolerance):
-        raise CheckpointError(f"{checkpoint.name} is not causal: a later token changes an earlier prediction; use a GPT.")
+        raise CheckpointError(f"{checkpoint.name} is not causal: later tokens change earlier predictions; use a GPT.")
     if not torch.allclose(full, ours, atol=tolerance, rtol=1e-3):
         raise CheckpointError(f"{checkpoint.name}: this architecture changes its logits after the output embedding.")

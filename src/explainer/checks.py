@@ -6,6 +6,7 @@ prints one line when they hold; otherwise it raises AssertionError with the prop
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -150,7 +151,8 @@ def rank_of_update(reader_fn: Callable[[int, int, int], int]) -> None:
     draw = _random_tensors()
     for n, d, d_v in [(0, 4, 3), (1, 4, 3), (2, 4, 3), (3, 5, 5), (9, 3, 6), (9, 6, 3), (4, 4, 4)]:
         update = duality.split_attention(draw(d), draw(n + 2, d), draw(n + 2, d_v), n).delta_W_icl
-        measured, counted = int(torch.linalg.matrix_rank(update)), _run(reader_fn, n, d, d_v)
+        measured = int(torch.linalg.matrix_rank(update))
+        counted = _run(lambda *sizes: int(reader_fn(*sizes)), n, d, d_v)
         _require(
             counted == measured,
             f"with {n} demonstrations, d = {d} and d_v = {d_v} you count {counted}, the measured rank is "
@@ -268,3 +270,64 @@ def _orders(n: int) -> Iterator[Tensor]:
     generator = torch.Generator().manual_seed(0)
     for _ in range(4):
         yield torch.randperm(n, generator=generator)
+
+
+def calibration(reader_fn: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Check a function log_probs (n, m) -> scores (n, m) that removes label bias.
+
+    Properties: afterwards no candidate is preferred on average; the differences between queries are as before; a bias
+    added to every query changes nothing.
+    Raises: AssertionError with a hint.
+    """
+    log_probs = np.random.default_rng(0).normal(size=(7, 3))
+    scores = _call_array(reader_fn, log_probs, shape=(7, 3))
+    _require(
+        np.allclose(scores.mean(axis=0), scores.mean()),
+        "on average over the queries, one candidate still scores higher than another; look at the axis of the mean.",
+    )
+    _require(
+        np.allclose(np.diff(scores, axis=0), np.diff(log_probs, axis=0)),
+        "the difference between two queries' scores has changed; subtract the same numbers from every query.",
+    )
+    shifted = _call_array(reader_fn, log_probs + np.array([3.0, -1.0, 0.5]), shape=(7, 3))
+    _require(
+        np.allclose(shifted - scores, (shifted - scores)[0, 0]),
+        "a constant bias towards one candidate still changes the scores; look at what the mean runs over.",
+    )
+    print("Passed: no candidate is preferred on average, and the queries still differ as before.")
+
+
+def auc(reader_fn: Callable[[np.ndarray, np.ndarray], float]) -> None:
+    """Check a function (scores (n,), labels (n,) of 0 and 1) -> area under the ROC curve.
+
+    Properties: 1 for perfect order, 0 for reversed, 1/2 for equal scores; unchanged by increasing transforms; turned
+    into 1 - AUC by swapping the classes; a hand-counted case.
+    Raises: AssertionError with a hint.
+    """
+    labels = np.array([0, 1, 0, 1, 1])
+    scores = np.array([-0.5, 0.2, 0.1, 0.1, 2.0])
+
+    def answer(scores: np.ndarray, labels: np.ndarray) -> float:
+        return float(_call_array(reader_fn, scores, labels, shape=()))
+
+    _require(np.isclose(answer(labels * 1.0, labels), 1), "perfectly ordered scores do not give 1; look at the comparison.")
+    _require(np.isclose(answer(-labels * 1.0, labels), 0), "scores in reversed order do not give 0; look at its direction.")
+    _require(np.isclose(answer(np.zeros(5), labels), 0.5), "equal scores do not give one half; look at how ties count.")
+    _require(
+        np.isclose(answer(np.exp(3 * scores) - 7, labels), answer(scores, labels)),
+        "an increasing transform of the scores changes the result; only their order may matter.",
+    )
+    _require(
+        np.isclose(answer(scores, 1 - labels), 1 - answer(scores, labels)),
+        "swapping the classes does not give one minus the result; look at which pairs are counted.",
+    )
+    _require(np.isclose(answer(scores, labels), 5.5 / 6), "five wins and a tie out of six pairs do not give 5.5/6.")
+    print("Passed: order alone decides, ties count one half, swapping the classes mirrors the result.")
+
+
+def _call_array(reader_fn: Callable[..., object], *arguments: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    result = reader_fn(*(argument.copy() for argument in arguments))
+    _require(result is not None, "your function returns nothing; end it with a return statement.")
+    result = np.asarray(result, dtype=float)
+    _require(result.shape == shape, f"the result has shape {result.shape}, it should be {shape}.")
+    return result

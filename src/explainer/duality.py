@@ -22,17 +22,17 @@ Batches = Sequence[Int[Tensor, " _"]]
 
 def _check_shapes(**expected: tuple[Tensor, str]) -> None:
     """Raise ShapeError unless every tensor has its axes and the same letter means the same size everywhere."""
-    sizes: dict[str, int] = {}
+    sizes: dict[str, tuple[int, str]] = {}
     for name, (tensor, axes) in expected.items():
-        letters = [axis for axis in axes.split() if not axis.startswith("*")]
-        leading = tensor.ndim - len(letters)
+        shape, letters = tuple(tensor.shape), [axis for axis in axes.split() if not axis.startswith("*")]
+        leading = len(shape) - len(letters)
         fits = leading >= 0 if "*" in axes else leading == 0
-        own_sizes = dict(zip(letters, tensor.shape[leading:], strict=True)) if fits else {}
-        if not fits or any(sizes.get(letter, size) != size for letter, size in own_sizes.items()):
-            known = ", ".join(f"{letter} = {sizes[letter]}" for letter in letters if letter in sizes)
-            wanted = f"({', '.join(axes.split())})" + (f" with {known}" if known else "")
-            raise ShapeError(f"{name} has shape {tuple(tensor.shape)}; it should be {wanted}.")
-        sizes |= own_sizes
+        own = {letter: (size, f"{name} {shape}") for letter, size in zip(letters, shape[leading:], strict=False)}
+        if not fits or any(sizes[letter][0] != own[letter][0] for letter in own if letter in sizes):
+            known = [f"{letter} = {sizes[letter][0]} as in {sizes[letter][1]}" for letter in letters if letter in sizes]
+            wanted = " with ".join(filter(None, [f"({', '.join(axes.split())})", " and ".join(known)]))
+            raise ShapeError(f"{name} has shape {shape}; it should be {wanted}.")
+        sizes |= own
 
 
 # Part 1. Gradient descent as attention.
@@ -250,7 +250,7 @@ def train_linear_layer(
     Shapes: W_0 (d_out, d_in), inputs (n, d_in), targets (n, d_out), batches a sequence of T index tensors, see
     `full_batches` and `mini_batches`; the optimiser is GradientDescent, HeavyBall, Nesterov or WeightDecay.
     Raises: ShapeError.
-    Source: Irie et al. 2022, section 3 (gradient descent); the other optimisers by unrolling their recursions.
+    Source: Irie et al. 2022 (gradient descent); the other optimisers by unrolling their recursions.
     """
     W, values, keys = _train(W_0, inputs, targets, optimiser, batches, output_gradient=output_gradient)
     batch_sizes = torch.tensor([len(batch) for batch in batches], dtype=torch.long, device=W_0.device)
@@ -386,7 +386,9 @@ def fit_outer_products(
 
     Fields: the least-squares weights (J,) of smallest norm, the residual divided by ||dW||, and the numerical ranks
     of dW and of the plain gradient update sum_j v_j k_j^T.
-    The residual says something only while J < d_out d_in: that many outer products span *every* matrix of this size.
+    A weighted sum has its rows in the span of the keys, so measure with fewer distinct inputs than d_in: with d_in
+    independent inputs and J >= d_out d_in pairs *every* matrix can be reached, and the residual is zero for any
+    optimiser.
     Raises: ShapeError, ValueError if the update is zero.
     """
     _check_shapes(update=(update, "d_out d_in"), values=(values, "J d_out"), keys=(keys, "J d_in"))
@@ -614,7 +616,12 @@ def random_feature_attention(
     Raises: ShapeError.
     Source: Choromanski et al. 2021 (arXiv 2009.14794), section 2.
     """
-    _check_shapes(queries=(queries, "m d"), keys=(keys, "T d"), values=(values, "T d_v"))
+    _check_shapes(
+        queries=(queries, "m d"),
+        keys=(keys, "T d"),
+        values=(values, "T d_v"),
+        projections=(projections, "features d"),
+    )
     root = math.sqrt(_scale(queries, scale))
     log_phi_K = _log_positive_features(root * keys, projections)
     log_phi_Q = _log_positive_features(root * queries, projections)

@@ -8,11 +8,12 @@ explicitly, so that every number equals that of one forward pass over the whole 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
+from tqdm import tqdm
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
 from explainer import tasks
@@ -20,7 +21,7 @@ from explainer.checkpoints import Checkpoint
 from explainer.errors import CheckpointError, TaskError
 from explainer.tasks import Example, Task, TaskData
 
-BATCH_TOKENS = 512
+BATCH_TOKENS = 256
 """Tokens of one batch of queries: enough for fast matrix products, few enough to keep padding and memory small."""
 
 
@@ -53,9 +54,7 @@ class Prefix:
         return self._keep(keep)
 
     def _keep(self, n: int) -> "Prefix":
-        return replace(
-            self, keys=tuple(k[:, :, :n] for k in self.keys), values=tuple(v[:, :, :n] for v in self.values)
-        )
+        return replace(self, keys=tuple(k[:, :, :n] for k in self.keys), values=tuple(v[:, :, :n] for v in self.values))
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def encode(checkpoint: Checkpoint, text_or_ids: str | Sequence[int]) -> Prefix:
     ids = text_or_ids
     if isinstance(ids, str):
         ids = [checkpoint.first_token_id, *checkpoint.tokenize(ids)]
-    if not len(ids):
+    if len(ids) == 0:
         return Prefix((), (), (), 0)
     _check_length(checkpoint, len(ids))
     cache = DynamicCache()
@@ -117,7 +116,7 @@ def context_ids(checkpoint: Checkpoint, task: Task, examples: Sequence[Example])
         tokens = [[*piece, checkpoint.document_separator_id] for piece in checkpoint.tokenize_all(pieces)]
     else:
         tokens = continuation_ids(checkpoint, ["", *pieces[:-1]], pieces)
-        if sum(tokens, []) != checkpoint.tokenize("".join(pieces)):
+        if list(chain.from_iterable(tokens)) != checkpoint.tokenize("".join(pieces)):
             raise TaskError(_straddles(checkpoint, task.separator))
     for piece in tokens:
         ids += piece
@@ -155,7 +154,7 @@ def candidate_log_probs(
     for i, prompt in enumerate(prompts):
         answers = continuation_ids(checkpoint, [prompt] * len(candidates), [f" {word}" for word in candidates])
         if len({tuple(ids) for ids in answers}) < len(candidates):
-            raise TaskError(f"{checkpoint.name}: two of the candidates {tuple(candidates)} have the same tokens; rename one.")
+            raise TaskError(f"{checkpoint.name}: two of {tuple(candidates)} have the same tokens; rename one.")
         for c, ids in enumerate(answers):
             rows.setdefault((i, *ids[:-1]), []).append((c, ids))
     result = np.empty((len(prompts), len(candidates)), dtype=np.float32)
@@ -191,12 +190,20 @@ def next_token_log_probs(checkpoint: Checkpoint, prefix: Prefix, prompt: str) ->
     return logits[0].log_softmax(-1).cpu().numpy()
 
 
+def top_tokens(checkpoint: Checkpoint, prefix: Prefix, prompt: str, n: int) -> list[tuple[str, float]]:
+    """The n most probable next tokens after a prefix and a prompt, as (text, probability), most probable first."""
+    probabilities = np.exp(next_token_log_probs(checkpoint, prefix, prompt))
+    best = np.argsort(-probabilities)[:n]
+    return [(checkpoint.tokenizer.decode([i]), float(probabilities[i])) for i in best]
+
+
 def sweep(
     checkpoint: Checkpoint,
     data: TaskData,
     ks: Sequence[int],
     seeds: Sequence[int],
     n_queries: int,
+    *,
     progress: bool = True,
 ) -> list[Record]:
     """Answers to the same queries after k demonstrations, for every seed and k.

@@ -69,7 +69,9 @@ class Task:
     def __post_init__(self):
         """Refuse a template without fields and label words that cannot be told apart."""
         if not self.fields:
-            raise TaskError(f"task {self.name!r}: the template {self.template!r} has no {{field}}; add one, like {{text}}.")
+            raise TaskError(
+                f"task {self.name!r}: the template {self.template!r} has no {{field}}; add one, like {{text}}."
+            )
         if self.labels is not None and len(set(self.labels)) < max(2, len(self.labels)):
             raise TaskError(f"task {self.name!r}: the labels {self.labels} must be at least two different words.")
 
@@ -291,14 +293,18 @@ def _example(task: Task, row: Mapping[str, Any], where: str) -> Example:
     label = _value(task, row, task.answer_column, where)
     if type(label) is not int or not 0 <= label < len(task.labels):
         words = ", ".join(f"{i} ({word})" for i, word in enumerate(task.labels))
-        raise TaskError(f"task {task.name!r}, {where}: label {label!r} in column {task.answer_column!r} is not one of {words}.")
+        raise TaskError(
+            f"task {task.name!r}, {where}: label {label!r} in column {task.answer_column!r} is not one of {words}."
+        )
     return Example(fields, task.labels[label], label)
 
 
 def _text(task: Task, row: Mapping[str, Any], column: str, where: str) -> str:
     value = _value(task, row, column, where)
     if not isinstance(value, str) or not value.strip():
-        raise TaskError(f"task {task.name!r}, {where}: column {column!r} holds {value!r}, not a text; mend or remove the row.")
+        raise TaskError(
+            f"task {task.name!r}, {where}: column {column!r} holds {value!r}, not a text; mend or remove the row."
+        )
     return _clean(value)
 
 

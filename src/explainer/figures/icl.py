@@ -1,6 +1,6 @@
 """Figures of the chapter `learning_in_context`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -10,7 +10,10 @@ from explainer import statistics
 from explainer.figures.base import COLOURS, curves
 from explainer.scoring import Record
 
+__all__ = ["classification", "curves", "exact_match", "next_words", "predicted_share"]
+
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
+RESAMPLES = 500  # the interval's ends are known to about a hundredth, the width of a marker
 
 
 def next_words(panels: Mapping[str, Sequence[tuple[str, float]]]) -> go.Figure:
@@ -19,21 +22,41 @@ def next_words(panels: Mapping[str, Sequence[tuple[str, float]]]) -> go.Figure:
     for row, (name, tokens) in enumerate(panels.items(), 1):
         words, probabilities = zip(*reversed(tokens), strict=True)
         labels = [f"{word!r} " for word in words]
-        figure.add_bar(
-            x=probabilities, y=labels, orientation="h", name=name, row=row, col=1, marker_color=COLOURS[row % 6]
-        )
+        bar = go.Bar(x=probabilities, y=labels, orientation="h", name=name, marker_color=COLOURS[row - 1])
+        figure.add_trace(bar, row=row, col=1)
     figure.update_layout(height=190 * len(panels) + 40, showlegend=False)
     figure.update_xaxes(range=[0, 1])
     figure.update_xaxes(title_text="probability of being the next token", row=len(panels))
     return figure
 
 
-def interval_curve(records: Sequence[Record], measure) -> Curve:
-    """Mean over seeds and a 95 % interval for each k, in increasing k.
-
-    `measure(records of one k)` returns (mean, low, high).
-    """
+def _curve(records: Sequence[Record], groups: Callable[[Record], tuple], statistic: Callable[..., float]) -> Curve:
+    """(mean, low, high) for every k in increasing order; seeds are the groups of the bootstrap."""
     ks = sorted({record.k for record in records})
-    points = [measure([record for record in records if record.k == k]) for k in ks]
-    mean, low, high = np.array(points).T
+    by_k = [[groups(record) for record in records if record.k == k] for k in ks]
+    intervals = [statistics.bootstrap_interval(group, statistic, n_resamples=RESAMPLES) for group in by_k]
+    mean, low, high = np.array(intervals).T
     return mean, low, high
+
+
+def exact_match(records: Sequence[Record]) -> Curve:
+    """Share of queries answered exactly, against k."""
+    return _curve(records, lambda record: (record.correct,), np.mean)
+
+
+def classification(records: Sequence[Record]) -> dict[str, Curve]:
+    """Raw accuracy, calibrated accuracy and AUC, against k."""
+    measures = {
+        "accuracy": statistics.accuracy,
+        "calibrated": statistics.calibrated_accuracy,
+        "AUC": statistics.macro_auc,
+    }
+    return {
+        name: _curve(records, lambda record: (record.log_probs, record.labels), measure)
+        for name, measure in measures.items()
+    }
+
+
+def predicted_share(records: Sequence[Record], label: int) -> Curve:
+    """Share of queries for which the model chooses one label, against k."""
+    return _curve(records, lambda record: (record.log_probs.argmax(1) == label,), np.mean)

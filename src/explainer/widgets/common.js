@@ -103,6 +103,12 @@ export function axes({ X, Y, left, top, width, height }, ticks, [xName, yName]) 
   ].join("");
 }
 
+// Where a line must end to stay outside the mark at its tip
+export function shortOf(from, to, gap = 10) {
+  const away = add(from, scale(-1, to)), length = Math.hypot(...away);
+  return length > gap ? add(to, scale(gap / length, away)) : from;
+}
+
 export const panel = (title, height, ...body) => ({ title, height, body: body.flat(Infinity).join("") });
 
 const heading = ({ title }) => words(0, 14, title, { "font-weight": 600 });

@@ -42,7 +42,7 @@ function dataPanel({ points, learning_rate, query }) {
     line(X(-end), Y(-W * end), X(end), Y(W * end), { "stroke-width": 2.5 }),
     line(X(-LIMIT), Y(0), right, Y(0), { "stroke-dasharray": "6 4", "stroke-width": 1.5 }),
     words(X(-LIMIT) + 4, Y(0) - 5, "before: W₀ = 0", { "font-size": 11 }),
-    group(colour("value"), points.map(([x, y]) => line(X(x), Y(0), X(x), Y(y), { "stroke-width": 2, "stroke-dasharray": "2 3" }))),
+    group(colour("value"), points.map(([x, y]) => line(X(x), Y(0), ...shortOf([X(x), Y(0)], [X(x), Y(y)]), { "stroke-width": 2, "stroke-dasharray": "2 3" }))),
     group(colour("key"), points.map(([x, y], i) => badge(X(x), Y(y), i + 1))),
     group(colour("query"), line(at[0], Y(0), ...at, { "stroke-width": 2 }), diamond(...at)),
     words(at[0] + (query > 1.2 ? -10 : 10), at[1] + (prediction < 0 ? -12 : 20), fixed(prediction, 3) + (steep ? " (off the plot)" : ""),
@@ -98,7 +98,7 @@ const view = {
   panels, handles, describe,
   answers: (state) => {
     const { step, attention } = predictions(state);
-    return [["after one gradient step: W₁ q", fixed(step, 12)], ["linear attention: Σ valueᵢ (keyᵢ · q)", fixed(attention, 12)]];
+    return [["after one gradient step: W₁ q", fixed(step, 12)], ["linear attention: Σ valueᵢ (keyᵢ\u00a0·\u00a0q)", fixed(attention, 12)]];
   },
 };
 

@@ -32,12 +32,6 @@ const PLANE = plane({ left: 26, top: 40, width: 284, height: 236, x: [-LIMIT, LI
 const onPlane = ([x, y]) => [PLANE.X(x), PLANE.Y(y)];
 const middle = { "text-anchor": "middle" }, small = { "font-size": 12 }, right = { "text-anchor": "end", ...small };
 
-// Where an arrow must end for its head to stay outside the mark at its tip
-function shortOf(from, to) {
-  const away = add(from, scale(-1, to)), length = Math.hypot(...away);
-  return length > 10 ? add(to, scale(10 / length, away)) : from;
-}
-
 function inputPanel({ inputs, query }) {
   const origin = onPlane([0, 0]);
   return panel("Inputs: drag the keys and the query", 308,
@@ -56,7 +50,7 @@ function outputPanel(state) {
   return panel("Outputs: drag the targets", 308,
     axes(PLANE, TICKS, ["neuron 1", "neuron 2"]),
     group(colour("value"), PLANE.inside(before.map((b, i) =>
-      line(...b, ...onPlane(targets[i]), { "stroke-width": 2, "stroke-dasharray": "2 3" }) + rect(b[0] - 2.5, b[1] - 2.5, 5, 5, {}))),
+      line(...b, ...shortOf(b, onPlane(targets[i])), { "stroke-width": 2, "stroke-dasharray": "2 3" }) + rect(b[0] - 2.5, b[1] - 2.5, 5, 5, {}))),
       targets.map((y, i) => badge(...onPlane(y), i + 1))),
     PLANE.inside(
       group(colour("query"), path(`M${stops[0][0] - 6} ${stops[0][1]}l6 -6l6 6l-6 6Z`, { "stroke-width": 2, "stroke-dasharray": "2 2" })),
@@ -131,7 +125,7 @@ function handles({ inputs, targets, query }) {
 }
 
 const view = {
-  question: "Two neurons: is the layer after one gradient step the same as linear attention over its training examples?",
+  question: "Is a layer after one gradient step the same as linear attention over its training examples?",
   hint: "Drag a numbered point or the diamond (the query q), or focus it and press the arrow keys; Shift makes bigger steps. " +
     "A dotted line runs from the start's output W₀ xᵢ (square) to the target: η times it is the error eᵢ. " +
     "Arrows add the attention's terms to W₀ q and end in the layer's prediction W q (diamond).",
@@ -140,7 +134,7 @@ const view = {
   panels, handles, describe,
   answers: (state) => {
     const { step, attention } = predictions(state);
-    return [["after one gradient step: W q", vector(step, 12)], ["linear attention: W₀ q + Σ eᵢ (xᵢ · q)", vector(attention, 12)]];
+    return [["after one gradient step: W q", vector(step, 12)], ["linear attention: W₀ q + Σ eᵢ\u00a0(xᵢ\u00a0·\u00a0q)", vector(attention, 12)]];
   },
 };
 

@@ -33,3 +33,17 @@ def forward_pass() -> Drawing:
         "The right column reads the query. In every layer one arrow, labelled k, v, crosses from left to right into the "
         "query's attention. Below the right column: hidden state at the last position, logits, Paris.",
     )
+
+
+def two_ways() -> Drawing:
+    """Fine-tuning and in-context learning side by side."""
+    return Drawing(
+        _svg("two_ways"),
+        "Two ways to learn from the same examples. Fine-tuning goes forward, compares, goes backward and changes parameters. "
+        "In-context learning only goes forward: the examples leave keys and values, and the query's attention to them acts "
+        "as a change of the model that lasts for this prompt alone. That the orange boxes do the same work is the claim to be tested.",
+        "Two columns of boxes. Fine-tuning: examples one by one, forward pass, loss, back-propagation to gradients, parameters "
+        "changed to W plus Delta W FT, forward pass on the query, answer. In-context learning: examples in the prompt, forward "
+        "pass, keys and values in every layer which the paper reads as meta-gradients, a model built on the fly W ZSL plus "
+        "Delta W ICL, attention of the query, answer. The gradient boxes on the left face the key and value box on the right.",
+    )

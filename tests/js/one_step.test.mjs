@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { checkPicture, close, fixture, load, quickest } from "./support.mjs";
+
+const module = await load("one_step");
+const { uniforms } = await load("softmax_bend");
+const cases = fixture("one_step");
+
+test("agrees with Python", () => {
+  for (const { state, W_1, values, attention } of cases) {
+    close(module.gradientStep(state.points, state.learning_rate), W_1);
+    close(module.errorSignals(state.points, state.learning_rate), values);
+    close(module.attend(state.points, state.learning_rate, state.query), attention);
+    close(module.predictions(state).step, W_1 * state.query);
+  }
+});
+
+function* states(count) {
+  const uniform = uniforms(1), number = () => 4 * uniform() - 2;
+  for (let i = 0; i < count; i++) {
+    yield { points: Array.from({ length: 1 + (i % 8) }, () => [number(), number()]), learning_rate: 1.5 * uniform(), query: number() };
+  }
+}
+
+test("step and attention are equal, and the text says so", () => {
+  for (const state of states(300)) {
+    const { step, attention } = module.predictions(state);
+    close(step, attention, 1e-13);
+    close(module.contributions(state.points, state.learning_rate, state.query).reduce((a, b) => a + b), attention, 1e-13);
+    assert.match(module.describe(state), /They are equal/);
+  }
+});
+
+test("every state has a picture", () => {
+  for (const state of states(50)) checkPicture(module, state);
+  checkPicture(module, { points: [[0, 0], [0, 0]], learning_rate: 0, query: 0 });
+  checkPicture(module, { points: [[2, 2]], learning_rate: 1.5, query: -2 });
+});
+
+test("an update takes less than 16 ms", () => {
+  const list = [...states(25)];
+  assert.ok(quickest((i) => module.still(list[i])) < 16);
+});

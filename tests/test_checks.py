@@ -1,0 +1,230 @@
+"""Each check of explainer.checks passes right answers and refuses plausible wrong ones with a hint."""
+
+import pytest
+import torch
+
+from explainer import checks, duality
+
+
+def passes(check, answer, capsys):
+    check(answer)
+    out = capsys.readouterr().out
+    assert out.startswith("Passed: ") and out.count("\n") == 1
+
+
+def refuses(check, answer, hint):
+    with pytest.raises(AssertionError, match=hint):
+        check(answer)
+
+
+# linear_attention
+
+
+def test_linear_attention_accepts_two_right_answers(capsys):
+    passes(checks.linear_attention, duality.linear_attention, capsys)
+    passes(checks.linear_attention, lambda V, K, Q: torch.einsum("no,ni,mi->mo", V, K, Q), capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda V, K, Q: (Q @ K.T).softmax(-1) @ V, "not linear in the query"),
+        (lambda V, K, Q: (Q @ K.T).abs() @ V, "not linear in the query"),
+        (lambda V, K, Q: Q @ (K / K.norm(dim=1, keepdim=True)).T @ V, "all keys by -2"),
+        (lambda V, K, Q: Q @ K.T @ V.abs(), "all values by -2"),
+        (lambda V, K, Q: Q @ K.T @ V / len(V), "not the sum of the outputs for each pair"),
+        (lambda V, K, Q: Q.sum(1, keepdim=True) * K.sum(1) @ V, "orthogonal to the only key"),
+        (lambda V, K, Q: Q @ K.T @ V / Q.shape[1] ** 0.5, "leftover factor"),
+        (lambda V, K, Q: -Q @ K.T @ V, "leftover factor"),
+        (lambda V, K, Q: (Q @ K.T @ V).T, r"returned shape \(2, 4\)"),
+        (lambda V, K, Q: Q @ V.T @ K, "raised RuntimeError"),
+        (lambda V, K, Q: (Q @ K.T @ V).float(), "keep the dtype"),
+        (lambda V, K, Q: (Q @ K.T @ V).tolist(), "not a tensor"),
+        (lambda V, K, Q: Q @ K.T @ V / 0, "not finite"),
+    ],
+)
+def test_linear_attention_refuses(wrong, hint):
+    refuses(checks.linear_attention, wrong, hint)
+
+
+# ridge_dual
+
+
+def package_ridge_dual(W_0, inputs, targets, *settings):
+    lr, decay, steps = settings
+    batches = duality.full_batches(len(inputs), steps)
+    return duality.train_linear_layer(W_0, inputs, targets, duality.WeightDecay(lr, decay), batches).dual
+
+
+def ridge_dual(shrink_power=lambda T, t: T - 1 - t, factor_power=lambda T: T, frozen=False, sign=-1):
+    """A hand-written dual whose ingredients can be spoiled one by one."""
+
+    def answer(W_0, inputs, targets, *settings):
+        lr, decay, steps = settings
+        shrink, W, values, weights = 1 - lr * decay, W_0, [], []
+        for t in range(steps):
+            errors = sign * lr * (inputs @ (W_0 if frozen else W).T - targets)
+            W = shrink * W + errors.T @ inputs
+            values.append(errors)
+            weights += [shrink ** shrink_power(steps, t)] * len(inputs)
+        weights = torch.tensor(weights, dtype=torch.float64)
+        return torch.cat(values), inputs.repeat(steps, 1), weights, shrink ** factor_power(steps)
+
+    return answer
+
+
+def grouped_ridge_dual(W_0, inputs, targets, *settings):
+    """The same dual with one pair per example, the decay folded into the values."""
+    values, _, weights, factor = ridge_dual()(W_0, inputs, targets, *settings)
+    grouped = (weights[:, None] * values).unflatten(0, (-1, len(inputs))).sum(0)
+    return grouped, inputs, torch.ones(len(inputs), dtype=torch.float64), factor
+
+
+@pytest.mark.parametrize("answer", [package_ridge_dual, ridge_dual(), grouped_ridge_dual])
+def test_ridge_dual_accepts_right_answers(answer, capsys):
+    passes(checks.ridge_dual, answer, capsys)
+
+
+def trained_weights_as_pairs(*arguments):
+    """A cheat: the change of the weights, column by column, with the unit vectors as keys."""
+    values, keys, weights, factor = ridge_dual()(*arguments)
+    change = (weights[:, None] * values).T @ keys
+    return change.T, torch.eye(3, dtype=torch.float64), torch.ones(3, dtype=torch.float64), factor
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (ridge_dual(frozen=True), "without decay and after 3 steps"),
+        (ridge_dual(sign=1), "without decay and after 3 steps"),
+        (ridge_dual(factor_power=lambda T: 0), "factor of W_0"),
+        (ridge_dual(factor_power=lambda T: 1), "factor of W_0"),
+        (ridge_dual(shrink_power=lambda T, t: T - t), "after a single step"),
+        (ridge_dual(shrink_power=lambda T, t: 0), "one step is right, two are not"),
+        (ridge_dual(shrink_power=lambda T, t: t), "one step is right, two are not"),
+        (ridge_dual(shrink_power=lambda T, t: min(T - 1 - t, 1)), "two steps are right, six are not"),
+        (trained_weights_as_pairs, "not one of the inputs"),
+        (lambda *arguments: ridge_dual()(*arguments)[:3], "a number, the factor of W_0"),
+        (lambda *arguments: (torch.zeros(4, 3), *ridge_dual()(*arguments)[1:]), "one row for each pair"),
+    ],
+)
+def test_ridge_dual_refuses(wrong, hint):
+    refuses(checks.ridge_dual, wrong, hint)
+
+
+def test_ridge_dual_works_where_gradients_are_switched_off(capsys):
+    with torch.no_grad():
+        passes(checks.ridge_dual, ridge_dual(), capsys)
+
+
+# permutation_invariant and order_dependent
+
+
+def one_gradient_step(inputs, targets):
+    return duality.gradient_descent_update(targets, inputs)
+
+
+def ten_gradient_steps(inputs, targets):
+    W_0 = torch.zeros(targets.shape[1], inputs.shape[1], dtype=torch.float64)
+    batches = duality.full_batches(len(inputs), 10)
+    return duality.train_linear_layer(W_0, inputs, targets, duality.GradientDescent(0.05), batches).W
+
+
+def delta_rule(inputs, targets):
+    W_0 = torch.zeros(targets.shape[1], inputs.shape[1], dtype=torch.float64)
+    batches = list(torch.arange(len(inputs)).split(1))
+    return duality.train_linear_layer(W_0, inputs, targets, duality.GradientDescent(0.05), batches).W
+
+
+def decayed_attention(inputs, targets):
+    decay = 0.9 ** torch.arange(len(inputs) - 1, -1, -1, dtype=torch.float64)
+    return (decay[:, None] * targets).T @ inputs
+
+
+def last_demonstration(inputs, targets):
+    return torch.outer(targets[-1], inputs[-1])
+
+
+def nothing(inputs, targets):
+    return torch.zeros(targets.shape[1], inputs.shape[1], dtype=torch.float64)
+
+
+def noise(inputs, targets):
+    return torch.randn(targets.shape[1], inputs.shape[1], dtype=torch.float64)
+
+
+def in_place(inputs, targets):
+    """Right, but it scribbles over its arguments."""
+    update = targets.T @ inputs
+    inputs.zero_()
+    return update
+
+
+@pytest.mark.parametrize("answer", [one_gradient_step, ten_gradient_steps, in_place])
+def test_permutation_invariant_accepts(answer, capsys):
+    passes(checks.permutation_invariant, answer, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (delta_rule, "changes the update"),
+        (decayed_attention, "changes the update"),
+        (lambda inputs, targets: one_gradient_step(inputs.sort(dim=0).values, targets), "changes the update"),
+        (last_demonstration, "row 0 does not change the update"),
+        (nothing, "row 0 does not change the update"),
+        (noise, "two calls"),
+    ],
+)
+def test_permutation_invariant_refuses(wrong, hint):
+    refuses(checks.permutation_invariant, wrong, hint)
+
+
+@pytest.mark.parametrize("answer", [delta_rule, decayed_attention])
+def test_order_dependent_accepts(answer, capsys):
+    passes(checks.order_dependent, answer, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (one_gradient_step, "no order of the rows"),
+        (ten_gradient_steps, "no order of the rows"),
+        (last_demonstration, "row 0 does not change the update"),
+        (noise, "two calls"),
+        (lambda inputs, targets: inputs.T @ targets, r"it should be \(2, 3\)"),
+    ],
+)
+def test_order_dependent_refuses(wrong, hint):
+    refuses(checks.order_dependent, wrong, hint)
+
+
+# rank_of_update
+
+
+def test_rank_of_update_accepts_a_formula_and_a_measurement(capsys):
+    passes(checks.rank_of_update, min, capsys)
+
+    def measured(n, d, d_v):
+        generator = torch.Generator().manual_seed(1)
+        return torch.linalg.matrix_rank(
+            torch.randn(d_v, n, generator=generator) @ torch.randn(n, d, generator=generator)
+        )
+
+    passes(checks.rank_of_update, measured, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda n, d, d_v: n, "9 demonstrations.*measured rank is smaller"),
+        (lambda n, d, d_v: min(d, d_v), "0 demonstrations.*measured rank is smaller"),
+        (lambda n, d, d_v: min(n, d), "9 demonstrations, d = 6 and d_v = 3.*smaller"),
+        (lambda n, d, d_v: min(n, d_v), "9 demonstrations, d = 3 and d_v = 6.*smaller"),
+        (lambda n, d, d_v: min(n, 1), "2 demonstrations.*larger"),
+        (lambda n, d: n, "raised TypeError"),
+        (lambda n, d, d_v: None, "raised TypeError"),
+    ],
+)
+def test_rank_of_update_refuses(wrong, hint):
+    refuses(checks.rank_of_update, wrong, hint)
