@@ -228,3 +228,35 @@ def test_rank_of_update_accepts_a_formula_and_a_measurement(capsys):
 )
 def test_rank_of_update_refuses(wrong, hint):
     refuses(checks.rank_of_update, wrong, hint)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda s: s - s.mean(axis=1, keepdims=True), "axis"),
+        (lambda s: s - s.mean(), "axis"),
+        (lambda s: (s - s.mean(axis=0)) / s.std(axis=0), "difference"),
+        (lambda s: (s - s.mean(axis=0)).argmax(axis=1), "shape"),
+    ],
+)
+def test_calibration_refuses_plausible_mistakes(wrong, hint):
+    with pytest.raises(AssertionError, match=hint):
+        checks.calibration(wrong)
+
+
+def _pairs(scores, labels):
+    return scores[labels == 1][:, None] - scores[labels == 0][None, :]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda scores, labels: ((scores > 0) == labels).mean(), "reversed|equal|order"),
+        (lambda scores, labels: (_pairs(scores, labels) > 0).mean(), "ties"),
+        (lambda scores, labels: (_pairs(scores, labels) < 0).mean(), "perfectly"),
+        (lambda scores, labels: _pairs(scores, labels).mean(), "perfectly|reversed"),
+    ],
+)
+def test_auc_refuses_plausible_mistakes(wrong, hint):
+    with pytest.raises(AssertionError, match=hint):
+        checks.auc(wrong)

@@ -72,12 +72,12 @@ _CORPUS = [
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
-    """Byte-level BPE with `<s>`, `<pad>`, `</s>` at ids 0, 1, 2; adds no special token by itself."""
+    """Byte-level BPE with `<s>`, `<pad>`, `</s>` at ids 0, 1, 2; leaves some of the models' ids free for more."""
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCAB,
+        vocab_size=VOCAB - 16,
         special_tokens=["<s>", "<pad>", "</s>"],
         show_progress=False,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),

@@ -14,7 +14,7 @@ import torch
 from huggingface_hub import errors as hub_errors
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from explainer import assets
 from explainer.errors import CheckpointError
@@ -95,7 +95,7 @@ class Checkpoint:
             ids.reverse()  # fairseq's dictionary is fixed; the tokenizers of its ports were not written for it
         else:
             ids = [i for i, token in self.tokenizer.added_tokens_decoder.items() if str(token) == _END_OF_TEXT] + ids
-        found = next((i for i in ids if isinstance(i, int)), None)
+        found = next((i for i in ids if isinstance(i, int) and i < self.model.config.vocab_size), None)
         if found is None:
             raise CheckpointError(
                 f"{self.name}: the tokenizer has no {_END_OF_TEXT} and no {kind}; set one and save it."
@@ -252,39 +252,32 @@ def _read_json(path: Path) -> dict:
 
 
 def _from_directory(path: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    return _model(path, path, dtype, use_safetensors=True), _tokenizer(path, path)
+
+
+def _from_gguf(path: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    file = {"gguf_file": path.name}
+    return _model(path, path.parent, dtype, **file), _tokenizer(path, path.parent, **file)
+
+
+def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTrainedModel:
     try:
-        config = AutoConfig.from_pretrained(path, trust_remote_code=False, local_files_only=True)
         model, report = AutoModelForCausalLM.from_pretrained(
-            path, config=config, dtype=dtype, use_safetensors=True, trust_remote_code=False, local_files_only=True,
-            output_loading_info=True,
-        )  # fmt: skip
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+            directory, dtype=dtype, trust_remote_code=False, local_files_only=True, output_loading_info=True, **options
+        )
+    except (OSError, ValueError, KeyError, IndexError, RuntimeError, SafetensorError) as error:
         raise CheckpointError(f"{path} could not be loaded as a causal language model: {error}") from error
     if report["missing_keys"]:
         missing = ", ".join(sorted(report["missing_keys"])[:3])
         raise CheckpointError(f"{path} lacks weights that the model needs ({missing}, ...); fetch it again.")
-    return model, _tokenizer(path)
+    return model
 
 
-def _tokenizer(path: Path, **options) -> PreTrainedTokenizerBase:
+def _tokenizer(path: Path, directory: Path, **options) -> PreTrainedTokenizerBase:
     try:
-        return AutoTokenizer.from_pretrained(path, trust_remote_code=False, local_files_only=True, **options)
+        return AutoTokenizer.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **options)
     except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
-        raise CheckpointError(
-            f"{path} has no tokenizer that can be read ({error}); save one beside the model."
-        ) from error
-
-
-def _from_gguf(path: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    try:
-        model = AutoModelForCausalLM.from_pretrained(
-            path.parent, gguf_file=path.name, dtype=dtype, local_files_only=True
-        )
-    except (OSError, ValueError, KeyError, IndexError, RuntimeError) as error:
-        raise CheckpointError(
-            f"{path} could not be read as a GGUF language model ({error}); fetch it again."
-        ) from error
-    return model, _tokenizer(path.parent, gguf_file=path.name)
+        raise CheckpointError(f"{path} has no tokenizer that can be read ({error}); save one beside it.") from error
 
 
 @torch.inference_mode()

@@ -1,6 +1,7 @@
 """Statistics of predictions: accuracy three ways, because small models are label-biased, and bootstrap intervals."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -8,7 +9,14 @@ from jaxtyping import Float, Int, Shaped
 from explainer.errors import ShapeError
 
 Array = np.ndarray
-Interval = tuple[float, float]
+
+
+class Interval(NamedTuple):
+    """An estimate between the ends of its interval."""
+
+    estimate: float
+    low: float
+    high: float
 
 
 def accuracy(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float:
@@ -32,7 +40,7 @@ def calibrated_accuracy(
     return accuracy(log_probs - (batch_prior(log_probs) if prior is None else prior), labels)
 
 
-def auc(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float:
+def macro_auc(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float:
     """Probability that a query of a class gets a larger score for that class than a query of another class.
 
     AUC_c = P(m_ic > m_jc) + P(m_ic = m_jc) / 2 over pairs with y_i = c, y_j != c, where the score is the log-odds
@@ -55,55 +63,39 @@ def macro_f1(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float:
 
 
 def bootstrap_interval(
-    values: Shaped[Array, " n"], *, seed: int, n_resamples: int = 2000, level: float = 0.95
-) -> Interval:
-    """Percentile bootstrap interval of a mean over n examples (Efron and Tibshirani 1993, chapter 13)."""
-    return bootstrap_interval_of(np.mean, values, seed=seed, n_resamples=n_resamples, level=level)
-
-
-def bootstrap_interval_of(
-    statistic: Callable[..., float],
-    *arrays: Shaped[Array, "n ..."],
-    seed: int,
+    groups: Sequence[tuple[Shaped[Array, "n ..."], ...]],
+    statistic: Callable[..., float] = np.mean,
+    *,
+    seed: int = 0,
     n_resamples: int = 2000,
     level: float = 0.95,
 ) -> Interval:
-    """Percentile bootstrap interval of statistic(*arrays), resampling the examples of all arrays together.
+    """Mean of a statistic over groups, with the percentile interval of the nested bootstrap.
 
-    Resamples in which the statistic is NaN (an AUC without one of the classes) are left out.
+    A group is a tuple of arrays over the same n examples, one group per seed; the estimate is
+    mean_g statistic(*group_g). Each resample draws as many groups with replacement, then within each drawn group n
+    examples with replacement, so that the interval covers the choice of demonstrations and that of queries
+    (Davison and Hinkley 1997, section 3.8). One group gives the ordinary bootstrap over examples.
+
+    With few groups the interval is too narrow: of s groups the bootstrap sees (s - 1) / s of their variance.
+    Resamples without a value (an AUC when one class was not drawn) are left out. Raises ShapeError without examples.
     """
-    n = _require_examples(len(arrays[0]))
+    sizes = [len(group[0]) for group in groups]
+    if not sizes or min(sizes) == 0:
+        raise ShapeError(f"a bootstrap interval needs at least one example in every group, got sizes {sizes}.")
     generator = np.random.default_rng(seed)
-    draws = generator.integers(n, size=(n_resamples, n))
-    return _interval([statistic(*(array[draw] for array in arrays)) for draw in draws], level)
-
-
-def nested_bootstrap_interval(
-    values: Shaped[Array, "seeds n"], *, seed: int, n_resamples: int = 2000, level: float = 0.95
-) -> Interval:
-    """Percentile bootstrap interval of a mean over seeds and examples: first seeds are drawn, then their examples.
-
-    Covers both the choice of demonstrations (rows) and the choice of queries (columns). With few seeds it is too
-    narrow: of s seeds the bootstrap sees a variance (s - 1) / s times the true one.
-    """
-    s, n = values.shape
-    _require_examples(s * n)
-    generator = np.random.default_rng(seed)
-    rows = generator.integers(s, size=(n_resamples, s, 1))
-    columns = generator.integers(n, size=(n_resamples, s, n))
-    return _interval(values[rows, columns].mean((1, 2)), level)
-
-
-def _interval(statistics, level: float) -> Interval:
+    resampled = [_resampled(groups, sizes, statistic, generator) for _ in range(n_resamples)]
     tail = (1 - level) / 2
-    low, high = np.nanquantile(statistics, (tail, 1 - tail))
-    return float(low), float(high)
+    low, high = np.nanquantile(resampled, (tail, 1 - tail))
+    return Interval(float(np.mean([statistic(*group) for group in groups])), float(low), float(high))
 
 
-def _require_examples(n: int) -> int:
-    if n == 0:
-        raise ShapeError("a bootstrap interval needs at least one example.")
-    return n
+def _resampled(groups, sizes: list[int], statistic: Callable[..., float], generator: np.random.Generator) -> float:
+    values = []
+    for g in generator.integers(len(groups), size=len(groups)):
+        draw = generator.integers(sizes[g], size=sizes[g])
+        values.append(statistic(*(array[draw] for array in groups[g])))
+    return np.mean(values)
 
 
 def _log_odds(log_probs: Float[Array, "n c"], c: int) -> Float[Array, " n"]:

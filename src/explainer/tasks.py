@@ -386,7 +386,8 @@ def _news(task: Task) -> TaskData:
 def opening(article: str) -> str:
     """The first paragraph below an article's title, cut after NEWS_WORDS words."""
     paragraphs = [line for line in article.split("\n") if line.strip()]
-    return " ".join(paragraphs[min(1, len(paragraphs) - 1)].split()[:NEWS_WORDS])
+    lead = " ".join(paragraphs[1:2] or paragraphs)
+    return " ".join(lead.split()[:NEWS_WORDS])
 
 
 def _fixed_split(task: Task, rows: list[dict], n_test: int) -> TaskData:

@@ -146,6 +146,7 @@ def _hosts(app: Sphinx, pagename: str, templatename: str, context: dict, doctree
         app.add_js_file("explainer/plotly-host.js", loading_method="defer")
     if 'class="xp-widget"' in body:
         app.add_js_file("explainer/afm-host.js", loading_method="defer")
+        app.add_css_file("explainer/explorables.css")  # the still picture needs its colours before, or without, the module
 
 
 def _finish(app: Sphinx, exception: Exception | None) -> None:
@@ -154,6 +155,7 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
     static = Path(app.outdir) / "_static"
     for file in (STATIC / "explainer").iterdir():  # Sphinx leaves static files alone when no page changed
         vendored.copy_if_changed(file, static / "explainer" / file.name)
+    vendored.copy_if_changed(PACKAGE / "widgets" / "explorables.css", static / "explainer" / "explorables.css")
     vendored.copy_plotly(static)
     vendored.copy_mathjax(static)
     vendored.subset_icon_fonts(Path(app.outdir))

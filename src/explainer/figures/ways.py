@@ -1,0 +1,28 @@
+"""Figures of the chapter `two_ways_to_learn`."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explainer import statistics
+from explainer.figures.base import COLOURS
+
+
+def bars(values: Mapping[str, np.ndarray], title: str) -> go.Figure:
+    """One bar with its bootstrap interval for each array of values per query."""
+    intervals = [statistics.bootstrap_interval([(each,)]) for each in values.values()]
+    figure = go.Figure(
+        go.Bar(
+            x=[interval.estimate for interval in intervals],
+            y=list(values),
+            orientation="h",
+            marker={"color": COLOURS[0], "opacity": 0.75},
+            error_x={
+                "array": [interval.high - interval.estimate for interval in intervals],
+                "arrayminus": [interval.estimate - interval.low for interval in intervals],
+            },
+        )
+    )
+    figure.update_yaxes(autorange="reversed")
+    return figure.update_layout(height=60 + 44 * len(values), xaxis={"title": title})
