@@ -1,13 +1,16 @@
 """explainer.scoring against plain forward passes over the whole prompt and against greedy generation."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import tiny_models
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models
+from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
 
 from explainer import assets, checkpoints, scoring, tasks
 from explainer.errors import CheckpointError, TaskError
@@ -82,13 +85,24 @@ def test_candidate_log_probs_equal_the_whole_prompts(tiny, family, context):
     np.testing.assert_allclose(ours, naive_candidates(checkpoint, context, PROMPTS, CANDIDATES), atol=1e-4, rtol=0)
 
 
+def test_a_sliding_window_is_respected(tiny):
+    torch.manual_seed(0)
+    config = MistralConfig(
+        vocab_size=400, hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=256, sliding_window=8, initializer_range=0.3,
+    )  # fmt: skip
+    checkpoint = replace(tiny["llama"], model=MistralForCausalLM(config).eval().requires_grad_(False))
+    ours = scoring.candidate_log_probs(checkpoint, scoring.encode(checkpoint, CONTEXT), PROMPTS, CANDIDATES)
+    np.testing.assert_allclose(ours, naive_candidates(checkpoint, CONTEXT, PROMPTS, CANDIDATES), atol=1e-4, rtol=0)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("budget", [1, 40, 10_000])
-def test_batches_and_padding_change_nothing(tiny, family, budget, monkeypatch):
+def test_packing_changes_nothing(tiny, family, budget, monkeypatch):
     checkpoint = tiny[family]
     prefix = scoring.encode(checkpoint, CONTEXT)
     alone = [scoring.candidate_log_probs(checkpoint, prefix, [prompt], CANDIDATES)[0] for prompt in PROMPTS]
-    monkeypatch.setattr(scoring, "BATCH_TOKENS", budget)
+    monkeypatch.setattr(scoring, "PACK_TOKENS", budget)
     together = scoring.candidate_log_probs(checkpoint, prefix, PROMPTS, CANDIDATES)
     np.testing.assert_allclose(together, alone, atol=1e-4, rtol=0)
 
@@ -99,7 +113,8 @@ def test_first_tokens_of_a_prefix_are_the_prefix_of_the_first_tokens(tiny, famil
     prefix = scoring.encode(checkpoint, CONTEXT)
     for n in (0, 1, 7, len(prefix.ids)):
         short, fresh = prefix.first(n), scoring.encode(checkpoint, prefix.ids[:n])
-        assert (short.ids, short.position) == (fresh.ids, fresh.position) == (prefix.ids[:n], n)
+        assert short.ids == fresh.ids == prefix.ids[:n]
+        assert len(short) == n
         log_probs = [scoring.candidate_log_probs(checkpoint, p, PROMPTS, CANDIDATES) for p in (short, fresh)]
         np.testing.assert_allclose(*log_probs, atol=1e-4, rtol=0)
 
@@ -240,16 +255,26 @@ def test_no_demonstrations_leave_the_first_token(tiny):
 
 def test_a_token_across_the_seam_is_refused(tiny):
     checkpoint = tiny["llama"]
-    assert checkpoint.tokenize("children") != checkpoint.tokenize("child") + checkpoint.tokenize("ren")
-    with pytest.raises(
-        TaskError, match=r"a token spans the boundary before 'ren'.*change the template or the separator"
-    ):
-        scoring.continuation_ids(checkpoint, ["child"], ["ren"])
+    assert checkpoint.tokenize("Sentiment") != checkpoint.tokenize("Senti") + checkpoint.tokenize("ment")
+    with pytest.raises(TaskError, match=r"a token spans the boundary before 'ment'.*change the template"):
+        scoring.continuation_ids(checkpoint, ["Senti"], ["ment"])
     with pytest.raises(TaskError, match="a token spans the boundary"):
-        scoring.next_token_log_probs(checkpoint, scoring.encode(checkpoint, "child"), "ren")
+        scoring.next_token_log_probs(checkpoint, scoring.encode(checkpoint, "Senti"), "ment")
     task = Task("t", "{a}", None, separator="", answer_column="b")
     with pytest.raises(TaskError, match="a token spans the boundary"):
-        scoring.context_ids(checkpoint, task, [Example({"a": "ren"}, "child"), Example({"a": "ren"}, "child")])
+        scoring.context_ids(checkpoint, task, [Example({"a": "ment"}, "Senti"), Example({"a": "ment"}, "x")])
+
+
+def test_a_token_across_three_demonstrations_is_refused(tiny):
+    """Each pair of neighbours is cut cleanly, only the whole string is not."""
+    words = {"?": 0, "x": 1, "y": 2, " ": 3, "x yx yx y": 4}
+    longest_match = Tokenizer(models.WordPiece(words, unk_token="?", continuing_subword_prefix=""))
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=longest_match, bos_token="?")
+    checkpoint = replace(tiny["llama"], tokenizer=tokenizer)
+    task, example = Task("t", "{a}", None, separator="", answer_column="b"), Example({"a": "x"}, "y")
+    assert scoring.context_ids(checkpoint, task, [example] * 2) == ([0, 1, 3, 2, 1, 3, 2], [1, 4, 7])
+    with pytest.raises(TaskError, match="a token spans the boundary"):
+        scoring.context_ids(checkpoint, task, [example] * 3)
 
 
 def test_prompts_are_tokenized_as_they_follow_the_prefix(tiny):
@@ -265,16 +290,13 @@ def test_prompts_are_tokenized_as_they_follow_the_prefix(tiny):
     np.testing.assert_allclose(ours, naive_candidates(checkpoint, CONTEXT, ["Rome ->"], ["Paris"]), atol=1e-4, rtol=0)
 
 
-@settings(deadline=None, max_examples=50)
-@given(st.lists(st.integers(1, 60), max_size=30), st.integers(1, 200))
-def test_batches_hold_every_row_once_within_the_budget(lengths, budget):
-    before, scoring.BATCH_TOKENS = scoring.BATCH_TOKENS, budget
-    try:
-        batches = list(scoring._batches(lengths))
-    finally:
-        scoring.BATCH_TOKENS = before
-    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
-    assert all(len(b) == 1 or len(b) * max(lengths[i] for i in b) <= budget for b in batches)
+@given(st.lists(st.integers(1, 60), max_size=30), st.integers(0, 200))
+def test_packs_hold_every_sequence_once_in_order_within_the_budget(lengths, budget):
+    packs = list(scoring._packs(lengths, budget))
+    assert [i for pack in packs for i in pack] == list(range(len(lengths)))
+    assert all(len(pack) == 1 or sum(lengths[i] for i in pack) <= budget for pack in packs)
+    for pack, following in pairwise(packs):  # none could have taken one more
+        assert sum(lengths[i] for i in pack) + lengths[following[0]] > budget
 
 
 # --- refusals --------------------------------------------------------------------------------------------------
@@ -327,9 +349,8 @@ def test_sweep_of_free_answers_and_its_progress_bar(trained, capsys):
     assert zero.log_probs is zero.labels is None
     queries = tasks.queries(CAPITALS, 30, 0)
     prefix = scoring.encode(trained, "")
-    expected = scoring.exact_match(
-        trained, prefix, [CAPITALS.task.prompt(q) for q in queries], [q.answer for q in queries]
-    )
+    prompts, answers = [CAPITALS.task.prompt(q) for q in queries], [q.answer for q in queries]
+    expected = scoring.exact_match(trained, prefix, prompts, answers)
     assert zero.correct.tolist() == expected.tolist()
     assert zero.correct.any()
     assert one.correct.shape == (30,)

@@ -4,7 +4,8 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from huggingface_hub import errors as hub_errors
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging as transformers_logging
 
 from explainer import assets
 from explainer.errors import CheckpointError
@@ -260,11 +262,24 @@ def _from_gguf(path: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrai
     return _model(path, path.parent, dtype, **file), _tokenizer(path, path.parent, **file)
 
 
+@contextmanager
+def _without_progress_bars() -> Iterator[None]:
+    """Loading takes a second, and in a notebook the library's bar is a widget that stays behind, dead, on the page."""
+    shown = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()
+
+
 def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTrainedModel:
     try:
-        model, report = AutoModelForCausalLM.from_pretrained(
-            directory, dtype=dtype, trust_remote_code=False, local_files_only=True, output_loading_info=True, **options
-        )
+        with _without_progress_bars():
+            model, report = AutoModelForCausalLM.from_pretrained(
+                directory, dtype=dtype, trust_remote_code=False, local_files_only=True, output_loading_info=True, **options
+            )
     except (OSError, ValueError, KeyError, IndexError, RuntimeError, SafetensorError) as error:
         raise CheckpointError(f"{path} could not be loaded as a causal language model: {error}") from error
     if report["missing_keys"]:

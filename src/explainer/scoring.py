@@ -1,9 +1,9 @@
 """Scoring: what a checkpoint predicts after demonstrations that are encoded once and shared by all queries.
 
 A causal model computes the keys and values of the demonstrations without looking at the query. They are therefore
-computed once (a `Prefix`), sliced for every smaller number of demonstrations, and attended to by batches of queries.
-Queries are sorted by length and padded on the right, where a causal model never looks, and positions are passed
-explicitly, so that every number equals that of one forward pass over the whole prompt.
+computed once (a `Prefix`) and sliced for every smaller number of demonstrations. Queries are packed one behind the
+other into rows that attend to the prefix; a block-diagonal mask keeps them apart, and positions are passed
+explicitly, so that every number equals that of one forward pass over the whole prompt. No padding, no copies.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,35 +14,39 @@ import numpy as np
 import torch
 from torch import Tensor
 from tqdm import tqdm
-from transformers.cache_utils import DynamicCache, DynamicLayer
+from transformers.cache_utils import DynamicCache
 
 from explainer import tasks
 from explainer.checkpoints import Checkpoint
 from explainer.errors import CheckpointError, TaskError
 from explainer.tasks import Example, Task, TaskData
 
-BATCH_TOKENS = 256
-"""Tokens of one batch of queries: enough for fast matrix products, few enough to keep padding and memory small."""
+PACK_TOKENS = 256
+"""Query tokens in one forward pass: enough for fast matrix products, few enough that masked scores cost little."""
 
 
 @dataclass(frozen=True)
 class Prefix:
     """The keys and values of a context of P tokens, all that a causal model needs to remember of it.
 
-    `keys[l]` and `values[l]` have shape (1, key heads, P, head size). The next token has position `position`, which
-    is P, except after `blind`.
+    `keys[l]` and `values[l]` have shape (1, key heads, P, head size), or fewer than P after `blind`. Whatever is
+    hidden, the next token has position P.
     """
 
     ids: tuple[int, ...]
     keys: tuple[Tensor, ...]
     values: tuple[Tensor, ...]
-    position: int
+
+    def __len__(self) -> int:
+        """P, the number of tokens."""
+        return len(self.ids)
 
     def first(self, n_tokens: int) -> "Prefix":
         """The prefix of the first `n_tokens` tokens: a slice, because the model is causal."""
-        if not 0 <= n_tokens <= len(self.ids) or self.position != len(self.ids):
-            raise ValueError(f"a prefix of {len(self.ids)} tokens has no first {n_tokens}.")
-        return replace(self._keep(n_tokens), ids=self.ids[:n_tokens], position=n_tokens)
+        visible = self.keys[0].shape[2] if self.keys else 0
+        if not 0 <= n_tokens <= visible:
+            raise ValueError(f"a prefix with keys of {visible} tokens has no first {n_tokens}.")
+        return replace(self.blind(n_tokens), ids=self.ids[:n_tokens])
 
     def blind(self, keep: int = 0) -> "Prefix":
         """The same prefix with all but the first `keep` tokens hidden from attention, positions unchanged.
@@ -51,10 +55,8 @@ class Prefix:
         With `keep=0` a model with rotary positions gives exactly its zero-shot answer without a first token, because
         it sees only differences of positions; other models see the prompt at a later absolute position.
         """
-        return self._keep(keep)
-
-    def _keep(self, n: int) -> "Prefix":
-        return replace(self, keys=tuple(k[:, :, :n] for k in self.keys), values=tuple(v[:, :, :n] for v in self.values))
+        keys, values = (tuple(x[:, :, :keep] for x in layers) for layers in (self.keys, self.values))
+        return replace(self, keys=keys, values=values)
 
 
 @dataclass(frozen=True)
@@ -73,20 +75,6 @@ class Record:
     labels: np.ndarray | None = None
 
 
-class _SharedLayer(DynamicLayer):
-    """Cache of one layer that lends its keys and values to every row of a batch and keeps nothing of the batch."""
-
-    def __init__(self, keys: Tensor, values: Tensor):
-        super().__init__()
-        self.lazy_initialization(keys, values)
-        self.keys, self.values = keys, values
-
-    def update(self, key_states: Tensor, value_states: Tensor, *_args, **_kwargs) -> tuple[Tensor, Tensor]:
-        rows = (len(key_states), -1, -1, -1)
-        keys = torch.cat([self.keys.expand(rows), key_states], dim=-2)
-        return keys, torch.cat([self.values.expand(rows), value_states], dim=-2)
-
-
 @torch.inference_mode()
 def encode(checkpoint: Checkpoint, text_or_ids: str | Sequence[int]) -> Prefix:
     """Keys and values of a context: of the first token followed by a text, or of exactly the given token ids."""
@@ -94,12 +82,12 @@ def encode(checkpoint: Checkpoint, text_or_ids: str | Sequence[int]) -> Prefix:
     if isinstance(ids, str):
         ids = [checkpoint.first_token_id, *checkpoint.tokenize(ids)]
     if len(ids) == 0:
-        return Prefix((), (), (), 0)
+        return Prefix((), (), ())
     _check_length(checkpoint, len(ids))
     cache = DynamicCache()
     checkpoint.hidden(input_ids=torch.tensor([ids], device=checkpoint.device), past_key_values=cache, use_cache=True)
     keys, values = zip(*((layer.keys, layer.values) for layer in cache.layers), strict=True)
-    return Prefix(tuple(ids), keys, values, len(ids))
+    return Prefix(tuple(ids), keys, values)
 
 
 def context_ids(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> tuple[list[int], list[int]]:
@@ -115,7 +103,7 @@ def context_ids(checkpoint: Checkpoint, task: Task, examples: Sequence[Example])
     if as_ids:
         tokens = [[*piece, checkpoint.document_separator_id] for piece in checkpoint.tokenize_all(pieces)]
     else:
-        tokens = continuation_ids(checkpoint, ["", *pieces[:-1]], pieces)
+        tokens = continuation_ids(checkpoint, ["", *pieces][: len(pieces)], pieces)
         if list(chain.from_iterable(tokens)) != checkpoint.tokenize("".join(pieces)):
             raise TaskError(_straddles(checkpoint, task.separator))
     for piece in tokens:
@@ -245,39 +233,63 @@ def _prompt_ids(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) 
 def _logits(
     checkpoint: Checkpoint, prefix: Prefix, rows: Sequence[tuple[list[int], list[int]]]
 ) -> Iterator[tuple[int, Tensor]]:
-    """For each row (prompt, stem), in order of length: its number and the float32 logits, shape (1 + stem, vocab).
+    """For each row (prompt, stem): its number and the float32 logits, shape (1 + stem, vocab).
 
     These are the predictions at the last token of the prompt and at every token of the stem.
     """
-    lengths = [len(prompt) + len(stem) for prompt, stem in rows]
     if not all(prompt for prompt, _ in rows):
         raise TaskError("a prompt is empty: there is no position to predict from; put at least one token there.")
-    _check_length(checkpoint, prefix.position + max(lengths, default=0))
-    for batch in _batches(lengths):
-        hidden = _hidden(checkpoint, prefix, [[*rows[i][0], *rows[i][1]] for i in batch])
-        needed = [hidden[j, len(rows[i][0]) - 1 : lengths[i]] for j, i in enumerate(batch)]
+    sequences = [[*prompt, *stem] for prompt, stem in rows]
+    _check_length(checkpoint, len(prefix) + max(map(len, sequences), default=0))
+    for pack in _packs([len(ids) for ids in sequences], 0 if _attends_by_index(checkpoint) else PACK_TOKENS):
+        hidden = _hidden(checkpoint, prefix, [sequences[i] for i in pack])
+        needed = [h[len(rows[i][0]) - 1 :] for i, h in zip(pack, hidden, strict=True)]
         logits = checkpoint.logits(torch.cat(needed))
-        yield from zip(batch, logits.split([len(h) for h in needed]), strict=True)
+        yield from zip(pack, logits.split([len(h) for h in needed]), strict=True)
 
 
-def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Numbers of the rows, longest first, in batches of at most BATCH_TOKENS tokens with padding."""
-    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    while order:
-        n = max(1, BATCH_TOKENS // lengths[order[0]])
-        yield order[:n]
-        order = order[n:]
+def _packs(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Numbers of the sequences, in order, in groups of at most `budget` tokens or of one."""
+    pack, tokens = [], 0
+    for i, length in enumerate(lengths):
+        if pack and tokens + length > budget:
+            yield pack
+            pack, tokens = [], 0
+        pack.append(i)
+        tokens += length
+    if pack:
+        yield pack
 
 
-def _hidden(checkpoint: Checkpoint, prefix: Prefix, rows: list[list[int]]) -> Tensor:
-    length = max(map(len, rows))
-    padded = torch.tensor([row + [0] * (length - len(row)) for row in rows], device=checkpoint.device)
-    positions = torch.arange(prefix.position, prefix.position + length, device=checkpoint.device)
+def _attends_by_index(checkpoint: Checkpoint) -> bool:
+    """Whether attention has a window counted in places of the row, which packing would cut at the wrong place."""
+    config = checkpoint.model.config
+    return config.model_type == "gpt_neo" or getattr(config, "sliding_window", None) is not None
+
+
+def _hidden(checkpoint: Checkpoint, prefix: Prefix, pack: list[list[int]]) -> tuple[Tensor, ...]:
+    """Last hidden states, shape (length, d), of sequences that each follow the prefix."""
+    lengths = [len(ids) for ids in pack]
+    place = torch.cat([torch.arange(n) for n in lengths])
     cache = DynamicCache()
-    cache.layers = [_SharedLayer(k, v) for k, v in zip(prefix.keys, prefix.values, strict=True)]
-    return checkpoint.hidden(
-        input_ids=padded, position_ids=positions.expand_as(padded), past_key_values=cache, use_cache=True
+    for layer, (keys, values) in enumerate(zip(prefix.keys, prefix.values, strict=True)):
+        cache.update(keys, values, layer)
+    hidden = checkpoint.hidden(
+        input_ids=torch.tensor([list(chain.from_iterable(pack))], device=checkpoint.device),
+        position_ids=(len(prefix) + place)[None].to(checkpoint.device),
+        attention_mask=_mask(checkpoint, cache.get_seq_length(), lengths) if len(pack) > 1 else None,
+        past_key_values=cache,
+        use_cache=True,
     )
+    return hidden[0].split(lengths)
+
+
+def _mask(checkpoint: Checkpoint, n_prefix: int, lengths: list[int]) -> Tensor:
+    """Additive mask, shape (1, 1, T, n_prefix + T): a token sees the prefix and what precedes it in its sequence."""
+    own = torch.block_diag(*(torch.ones(n, n).tril() for n in lengths))
+    seen = torch.cat([torch.ones(len(own), n_prefix), own], dim=1).to(checkpoint.device)
+    hidden = torch.finfo(checkpoint.dtype).min
+    return torch.zeros_like(seen, dtype=checkpoint.dtype).masked_fill(seen == 0, hidden)[None, None]
 
 
 def _check_length(checkpoint: Checkpoint, length: int) -> None:

@@ -26,7 +26,7 @@ def next_words(panels: Mapping[str, Sequence[tuple[str, float]]]) -> go.Figure:
         figure.add_trace(bar, row=row, col=1)
     figure.update_layout(height=190 * len(panels) + 40, showlegend=False)
     figure.update_xaxes(range=[0, 1])
-    figure.update_xaxes(title_text="probability of being the next token", row=len(panels))
+    figure.update_xaxes(title_text="probability", row=len(panels))
     return figure
 
 

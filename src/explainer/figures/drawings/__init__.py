@@ -47,3 +47,41 @@ def two_ways() -> Drawing:
         "pass, keys and values in every layer which the paper reads as meta-gradients, a model built on the fly W ZSL plus "
         "Delta W ICL, attention of the query, answer. The gradient boxes on the left face the key and value box on the right.",
     )
+
+
+def brackets() -> Drawing:
+    """The dual form of one gradient step: three factors, two ways to put the brackets."""
+    return Drawing(
+        _svg("brackets"),
+        "The whole identity in one picture, with the numbers of the example: error signal e₁, past input x₁, present "
+        "input x. Bracket the first two factors and you have a weight matrix, applied to x. Bracket the last two and "
+        "you have one number, how much x looks like x₁, that weighs e₁. A matrix product does not depend on brackets.",
+        "Two rows. Gradient descent: the column e_1 = (1, -1/2) times the row x_1 = (1, -1, 1) is a matrix Delta W "
+        "with two rows and three columns; times the column x = (2, 1, 1) it gives (2, -1). Attention: the row x_1 "
+        "times the column x is the number 2; the column e_1 times 2 gives the same (2, -1).",
+    )
+
+
+def added_or_mixed() -> Drawing:
+    """What demonstrations do to the output of a head, without and with softmax."""
+    return Drawing(
+        _svg("added_or_mixed"),
+        "What demonstrations do to the output of one head. Without softmax their term is added, as a weight update would add "
+        "it. With softmax all weights share one normaliser, so their part is mixed in.",
+        "Two panels of arrows. Left, without softmax: the arrow W ZSL q, then the arrow Delta W ICL q from its tip; a dotted "
+        "line shows that more demonstrations carry the output ever further. Right, with softmax: an arrow to the zero-shot part "
+        "z and an arrow to the demonstrations' part a; the output (1 - g) z + g a lies on the line between their tips, and "
+        "more demonstrations move it along that line towards a.",
+    )
+
+
+def split_rows() -> Drawing:
+    """Linear attention over demonstrations and own tokens, split into two matrices."""
+    return Drawing(
+        _svg("split_rows"),
+        "One sum, cut in two. The tokens of the demonstrations give the update, the query's own tokens (the first token of "
+        "every sequence among them) give the zero-shot matrix. The picture holds without softmax only.",
+        "A row of tokens. On the left the demonstrations X prime, Japan to Tokyo and Italy to Rome; on the right the query's own "
+        "tokens X, the first token, France and an arrow, from which the query is taken. Keys and values of the demonstrations "
+        "are summed as outer products to Delta W ICL, those of the own tokens to W ZSL, and both together act on the query q.",
+    )

@@ -1,0 +1,99 @@
+"""Figures and the table of the chapter `gradient_descent_as_attention`."""
+
+import html
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from explainer import statistics
+from explainer.figures.base import COLOURS, DASHES, MARKERS, STATIC_MIME, curves
+
+__all__ = ["DualForm", "DualForms", "curve", "curves", "matrices", "stacked"]
+
+Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
+RESAMPLES = 500  # the interval's ends are known to about a hundredth of the estimate
+EXACT = 1e-10  # float64 rounding over a few dozen steps stays far below
+
+
+def curve(samples: np.ndarray, statistic: Callable[..., float] = np.mean) -> Curve:
+    """(estimate, low, high) at every point, from samples of shape (draws, points); 95 % bootstrap over draws."""
+    intervals = [
+        statistics.bootstrap_interval([(column,)], statistic, n_resamples=RESAMPLES) for column in np.asarray(samples).T
+    ]
+    estimate, low, high = np.array(intervals).T
+    return estimate, low, high
+
+
+def stacked(
+    x: Sequence[float], panels: Mapping[str, Mapping[str, Curve]], x_title: str, y_titles: Sequence[str]
+) -> go.Figure:
+    """Panels of curves below each other over the same x; a series looks the same in every panel."""
+    names = list(dict.fromkeys(name for panel in panels.values() for name in panel))
+    figure = make_subplots(rows=len(panels), cols=1, subplot_titles=list(panels), vertical_spacing=0.13)
+    for row, panel in enumerate(panels.values(), 1):
+        for name, (estimate, low, high) in panel.items():
+            i = names.index(name)
+            error = {"array": (high - estimate).tolist(), "arrayminus": (estimate - low).tolist(), "thickness": 1}
+            figure.add_scatter(
+                x=list(x), y=estimate.tolist(), name=name, legendgroup=name, showlegend=row == 1, mode="lines+markers",
+                line={"dash": DASHES[i % 6], "color": COLOURS[i % 6]}, marker={"symbol": MARKERS[i % 6], "size": 7},
+                error_y=error if np.any(high > low) else None, row=row, col=1,
+            )  # fmt: skip
+        figure.update_yaxes(title_text=y_titles[row - 1], rangemode="tozero", row=row, col=1)
+    figure.update_xaxes(title_text=x_title, row=len(panels), col=1)
+    return figure.update_layout(height=300 * len(panels), legend={"orientation": "h", "y": -0.12})
+
+
+def matrices(panels: Mapping[str, np.ndarray]) -> go.Figure:
+    """Matrices (neurons, inputs) below each other on one colour scale, white at zero, with their entries written in."""
+    figure = make_subplots(len(panels), 1, shared_xaxes=True, subplot_titles=list(panels), vertical_spacing=0.09)
+    bound = float(max(np.abs(matrix).max() for matrix in panels.values()))
+    for row, (name, matrix) in enumerate(panels.items(), 1):
+        neurons, inputs = (list(range(1, size + 1)) for size in matrix.shape)
+        entries = {"z": np.asarray(matrix).tolist(), "x": inputs, "y": neurons, "texttemplate": "%{z:.2f}"}
+        figure.add_heatmap(**entries, name=name, coloraxis="coloraxis", xgap=2, ygap=2, row=row, col=1)
+    figure.update_yaxes(autorange="reversed", dtick=1, title_text="neuron", showgrid=False)
+    figure.update_xaxes(dtick=1, showgrid=False).update_xaxes(title_text="input", row=len(panels), col=1)
+    scale = {"colorscale": [[0, "#d55e00"], [0.5, "#ffffff"], [1, "#56b4e9"]], "cmin": -bound, "cmax": bound}
+    return figure.update_layout(height=210 * len(panels), coloraxis=scale | {"showscale": False})
+
+
+class DualForm(NamedTuple):
+    """A row of the chapter's table: a recipe in HTML, and its relative errors over random layers."""
+
+    optimiser: str
+    values: str
+    weights: str
+    errors: Sequence[float]
+
+
+@dataclass(frozen=True)
+class DualForms:
+    """The table of dual forms; a form is exact if its error exceeds rounding for no layer."""
+
+    rows: Sequence[DualForm]
+    caption: str
+    made: str
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        heads = "".join(f'<th scope="col">{head}</th>' for head in ("optimiser", "values", "weight", "exact? error"))
+        body = "".join(_table_row(row) for row in self.rows)
+        table = (
+            f'<figure class="xp-figure"><div class="pst-scrollable-table-container" tabindex="0"><table class="table">'
+            f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+            f'<figcaption>{html.escape(self.caption)} <span class="xp-made">{html.escape(self.made)}</span></figcaption>'
+            "</figure>"
+        )
+        return {STATIC_MIME: {"html": table}, "text/html": table, "text/plain": self.caption}
+
+
+def _table_row(row: DualForm) -> str:
+    exact = max(row.errors) < EXACT
+    median, largest = (f"{number:{'.0e' if exact else '.2f'}}" for number in (np.median(row.errors), max(row.errors)))
+    verdict = "exact" if exact else "<strong>no</strong>"
+    cells = [row.values, row.weights, f"{verdict}, {median} ({largest})"]
+    return f'<tr><th scope="row">{row.optimiser}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'

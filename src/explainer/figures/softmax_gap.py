@@ -1,0 +1,122 @@
+"""Figures of the chapter `attention_as_gradient_descent`."""
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+from plotly.subplots import make_subplots
+
+from explainer.figures.base import COLOURS, DASHES, MARKERS, STATIC_MIME
+
+__all__ = ["Verdicts", "bands", "boxes", "gates", "scatter"]
+
+Array = np.ndarray
+
+
+def scatter(
+    spreads: Mapping[str, Float[Array, " n"]], errors: Mapping[str, Mapping[str, Float[Array, " n"]]]
+) -> go.Figure:
+    """Relative error of each form against logit spread, one marker per head, one panel per task, both axes log."""
+    figure = make_subplots(
+        rows=len(spreads), shared_xaxes=True, subplot_titles=list(spreads), vertical_spacing=0.2 / len(spreads)
+    )
+    for row, (task, spread) in enumerate(spreads.items(), 1):
+        for i, (form, error) in enumerate(errors[task].items()):
+            marker = {"symbol": f"{MARKERS[i]}-open", "color": COLOURS[i], "size": 5, "opacity": 0.75}
+            options = {"mode": "markers", "marker": marker, "legendgroup": form, "showlegend": row == 1}
+            x, y = np.round(spread, 3), np.round(error, 3)
+            figure.add_trace(go.Scatter(x=x.tolist(), y=y.tolist(), name=form, **options), row=row, col=1)
+        figure.add_hline(y=1, line={"width": 1, "dash": "dot"}, row=row, col=1)
+    figure.update_xaxes(type="log", tickvals=[0.25, 0.5, 1, 2, 4, 8])
+    figure.update_yaxes(
+        type="log",
+        title_text="relative error",
+        tickvals=[0.01, 0.1, 1, 10],
+        ticktext=["1 %", "10 %", "100 %", "1000 %"],
+    )
+    figure.update_xaxes(title_text="logit spread (standard deviation over the tokens)", row=len(spreads))
+    return figure.update_layout(height=330 * len(spreads) + 60, legend=_ABOVE, margin={"t": 90})
+
+
+def bands(
+    x: Sequence[float],
+    series: Mapping[str, Float[Array, "x heads"]],
+    x_title: str,
+    y_title: str,
+    **names: Sequence[str],
+) -> go.Figure:
+    """Median over heads with a band from the lower to the upper quartile, against x."""
+    figure = go.Figure()
+    for i, (name, values) in enumerate(series.items()):
+        low, median, high = np.round(np.quantile(values, (0.25, 0.5, 0.75), axis=1), 4).tolist()
+        edge = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
+        fill = {"fill": "tonexty", "fillcolor": f"rgba({_rgb(COLOURS[i])}, 0.16)"}
+        figure.add_scatter(x=list(x), y=low, name=f"{name}, lower quartile", **edge)
+        figure.add_scatter(x=list(x), y=high, name=f"{name}, upper quartile", **edge, **fill)
+        style = {"line": {"dash": DASHES[i], "color": COLOURS[i]}, "marker": {"symbol": MARKERS[i], "size": 7}}
+        figure.add_scatter(x=list(x), y=median, name=name, mode="lines+markers", **style)
+    return figure.update_layout(height=420, xaxis_title=x_title, yaxis_title=y_title, legend=_ABOVE)
+
+
+def gates(dots: Float[Array, "layers heads"], medians: Mapping[str, Float[Array, " layers"]]) -> go.Figure:
+    """The gate of every head (dots), by layer from 1, with the median of each task over heads and prompts (lines)."""
+    figure = go.Figure()
+    layers = np.arange(1, len(dots) + 1)
+    marker = {"color": COLOURS[0], "size": 6, "opacity": 0.5}
+    x, y = np.repeat(layers, dots.shape[1]).tolist(), np.round(dots.flatten(), 4).tolist()
+    figure.add_scatter(x=x, y=y, name="one head, first prompt", mode="markers", marker=marker)
+    for i, (name, median) in enumerate(medians.items()):
+        line = {"color": COLOURS[i], "dash": DASHES[i], "width": 2.5}
+        figure.add_scatter(
+            x=layers.tolist(), y=np.round(median, 4).tolist(), name=f"{name}, median", mode="lines", line=line
+        )
+    figure.update_yaxes(range=[-0.03, 1.03], title_text="gate g")
+    return figure.update_layout(height=420, xaxis_title="layer", legend=_ABOVE)
+
+
+def boxes(values: Mapping[str, Mapping[str, Float[Array, " n"]]], x_title: str) -> go.Figure:
+    """Horizontal boxes (quartiles, whiskers at 5 and 95 %) of each quantity, one box per task."""
+    figure = go.Figure()
+    tasks = list(next(iter(values.values())))
+    for i, task in enumerate(tasks):
+        quantiles = np.array([np.quantile(values[name][task], (0.05, 0.25, 0.5, 0.75, 0.95)) for name in values])
+        ends = dict(
+            zip(("lowerfence", "q1", "median", "q3", "upperfence"), np.round(quantiles, 3).T.tolist(), strict=True)
+        )
+        figure.add_trace(go.Box(y=list(values), name=task, orientation="h", marker_color=COLOURS[i], **ends))
+    figure.update_layout(height=120 + 85 * len(values), boxmode="group", xaxis_title=x_title, legend=_ABOVE)
+    return figure.update_yaxes(autorange="reversed")
+
+
+_ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
+
+
+def _rgb(colour: str) -> str:
+    return ", ".join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The chapter's table: statements (HTML), whether each is exact, an approximation or an analogy, and the measurement."""
+
+    rows: Sequence[tuple[str, str, str]]
+    caption: str
+    made: str
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        head = "".join(f'<th scope="col">{name}</th>' for name in ("statement", "kind", "measured here"))
+        body = "".join(
+            f'<tr><th scope="row">{statement}</th><td>{kind}</td><td>{html.escape(measured)}</td></tr>'
+            for statement, kind, measured in self.rows
+        )
+        table = (
+            '<figure class="xp-figure"><div class="pst-scrollable-table-container" tabindex="0"><table class="table">'
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+            f'<figcaption>{html.escape(self.caption)} <span class="xp-made">{html.escape(self.made)}</span></figcaption>'
+            "</figure>"
+        )
+        return {STATIC_MIME: {"html": table}, "text/html": table, "text/plain": self.caption}

@@ -1,0 +1,492 @@
+"""Does in-context learning do what fine-tuning does? The measures of Dai et al. 2023, their floors, and repairs.
+
+Letters: n queries, L layers (`layers`), T demonstration tokens, `hidden` the width of the model. ZSL, ICL and FT stand
+for zero-shot, in-context and fine-tuned; h_ZSL, h_ICL, h_FT are attention outputs of one token, and an update is a
+difference from ZSL. z, u_I, u_F are h_ZSL, h_ICL, h_FT divided by their length (L2 norm).
+
+Inputs of any floating dtype are converted to float64 first and results are float64, without gradients. A value that
+does not exist (the cosine of a zero vector, the tau of constant scores) is NaN, never 0: the released code adds 1e-20
+to its denominators and so counts it as "no similarity".
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from explainer.errors import ShapeError
+
+Outputs = Float[Tensor, "n layers hidden"]
+Scores = Float[Tensor, "n layers heads len"] | Sequence[Float[Tensor, "layers heads _"]]
+"""Attention scores before the softmax: one tensor, or one per query when the queries differ in length."""
+
+
+def _require_shapes(axes: str, **tensors: Tensor) -> None:
+    """Raise ShapeError unless all tensors have the given axes, equal shapes and a last axis that is not empty."""
+    like, first = next(iter(tensors.items()))
+    for name, tensor in tensors.items():
+        shape = tuple(tensor.shape)
+        if len(shape) != len(axes.split()) or tensor.shape != first.shape or shape[-1] == 0:
+            wanted = f"({', '.join(axes.split())}), none of them empty, and equal that of {like} {tuple(first.shape)}"
+            raise ShapeError(f"{name} has shape {shape}; it should be {wanted}.")
+
+
+def _exact(*tensors: Tensor) -> tuple[Tensor, ...]:
+    return tuple(tensor.detach().to(torch.float64) for tensor in tensors)
+
+
+def _unit(h: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
+    h = h / h.abs().amax(-1, keepdim=True)  # squares can neither overflow nor vanish; a zero vector becomes NaN
+    return h / torch.linalg.vector_norm(h, dim=-1, keepdim=True)
+
+
+def _cosine(a: Float[Tensor, "*m d"], b: Float[Tensor, "*m d"]) -> Float[Tensor, "*m"]:
+    return (_unit(a) * _unit(b)).sum(-1).clamp(-1, 1)
+
+
+def _without(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
+    """Project out a unit direction: h - z (z . h)."""
+    return h - direction * (direction * h).sum(-1, keepdim=True)
+
+
+# Part 1. Predictions.
+
+
+class Rec2FTPCounts(NamedTuple):
+    """Queries that ZSL gets wrong, and how many of them FT, ICL and both get right."""
+
+    zsl_errors: int
+    ft_fixes: int
+    icl_fixes: int
+    both_fix: int
+
+
+def rec2ftp_counts(
+    zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft_correct: Bool[Tensor, " n"]
+) -> Rec2FTPCounts:
+    """Count the errors of ZSL and those that FT, ICL and both repair; a ratio of single digits is no measurement.
+
+    Shapes: (n,), true where the prediction is right.
+    Raises: ShapeError.
+    Source: Dai et al. 2023, Rec2FTP (Table 2).
+    """
+    _require_shapes("n", zsl_correct=zsl_correct, icl_correct=icl_correct, ft_correct=ft_correct)
+    wrong = ~zsl_correct
+    sets = wrong, wrong & ft_correct, wrong & icl_correct, wrong & ft_correct & icl_correct
+    return Rec2FTPCounts(*(int(chosen.sum()) for chosen in sets))
+
+
+def rec2ftp(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft_correct: Bool[Tensor, " n"]) -> float:
+    """Recall of fine-tuning's repairs by ICL: N[ZSL wrong, FT right, ICL right] / N[ZSL wrong, FT right].
+
+    Shapes: (n,), true where the prediction is right. NaN, with a RuntimeWarning, when FT repairs nothing. Read it
+    beside `rec2ftp_chance`.
+    Raises: ShapeError.
+    Source: Dai et al. 2023, Table 2.
+    """
+    counts = rec2ftp_counts(zsl_correct, icl_correct, ft_correct)
+    if counts.ft_fixes == 0:
+        message = f"Rec2FTP is undefined: fine-tuning repairs none of the {counts.zsl_errors} zero-shot errors."
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        return float("nan")
+    return counts.both_fix / counts.ft_fixes
+
+
+def rec2ftp_chance(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"]) -> float:
+    """Chance value of Rec2FTP: N[ZSL wrong, ICL right] / N[ZSL wrong], ICL's accuracy on ZSL's errors.
+
+    It is the expected Rec2FTP of a predictor that repairs as many of ZSL's errors as ICL does but draws which ones
+    without regard to FT: each error, hence each error that FT repairs, is then drawn with this probability, and the
+    expectation of a ratio with a fixed denominator is the mean of its terms. ICL's accuracy over all queries is no
+    such value, because it counts queries that cannot enter Rec2FTP. Some errors are easier than others for any
+    method, so a value above chance shows association, not a common mechanism.
+    Shapes: (n,), true where the prediction is right. NaN when ZSL makes no error.
+    Raises: ShapeError.
+    """
+    counts = rec2ftp_counts(zsl_correct, icl_correct, icl_correct)
+    return counts.icl_fixes / counts.zsl_errors if counts.zsl_errors else float("nan")
+
+
+# Part 2. Attention outputs.
+
+
+def sim_aou(zsl: Outputs, icl: Outputs, ft: Outputs, normalize: bool = True) -> Float[Tensor, "n layers"]:
+    """Similarity of attention output updates, SimAOU: cos(h_ICL - h_ZSL, h_FT - h_ZSL).
+
+    `normalize=True`, as in the released code, divides each h by its length before the subtraction. Unrelated changes
+    then score `normalised_noise_value`, not 0, and changes of length alone are lost, so that a layer with no other
+    change scores rounding errors. `normalize=False` is the corrected variant.
+    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN where an output (normalised) or an update is zero.
+    Raises: ShapeError.
+    Source: Dai et al. 2023, Table 3; the correction: Deutch et al. 2024 (SimAOU against SimAOU_norm).
+    """
+    _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
+    h_zsl, h_icl, h_ft = map(_unit, _exact(zsl, icl, ft)) if normalize else _exact(zsl, icl, ft)
+    return _cosine(h_icl - h_zsl, h_ft - h_zsl)
+
+
+def normalised_noise_value(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
+    """Value of the normalised SimAOU for unrelated changes: |d_I| |d_F| / 4 with d_I = u_I - z and d_F = u_F - z.
+
+    Because u_I and z both have length 1, d_I . z = -|d_I|^2 / 2: every change of a unit vector leads back inside the
+    sphere, and two changes share that part. With t_I, t_F the parts of d_I, d_F orthogonal to z this gives exactly
+
+        SimAOU = |d_I| |d_F| / 4 + cos(t_I, t_F) sqrt((1 - |d_I|^2 / 4) (1 - |d_F|^2 / 4)).
+
+    Assumption: given z, t_I and both lengths, the direction of t_F averages to zero; it holds for every update of
+    h_ZSL that is isotropic around h_ZSL and independent of ICL's. The expected SimAOU is then this value, in any
+    dimension. If in addition both updates are orthogonal to h_ZSL and rho times as long (isotropic noise in many
+    dimensions), it is (1 - 1 / sqrt(1 + rho^2)) / 2: 1/4 at rho^2 = 3, and 1/2 in the limit of long updates.
+    Shapes: (n, layers, hidden) -> (n, layers), in [0, 1].
+    Raises: ShapeError.
+    Source: the case rho^2 = 3 is in Deutch et al. 2024; the general identity is derived here.
+    """
+    _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
+    z, u_icl, u_ft = map(_unit, _exact(zsl, icl, ft))
+    return torch.linalg.vector_norm(u_icl - z, dim=-1) * torch.linalg.vector_norm(u_ft - z, dim=-1) / 4
+
+
+def sim_aou_tangent_uncentred(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
+    """SimAOU without the zero-shot direction: cos(t_I, t_F) with t = u - z (z . u).
+
+    It is the factor cos(t_I, t_F) in the identity of `normalised_noise_value`: 0 is its value for unrelated changes,
+    and it is the same whether or not the outputs are divided by their lengths.
+    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN where an output is zero or a t is exactly zero.
+    Raises: ShapeError.
+    """
+    return _cosine(*_tangents(zsl, icl, ft))
+
+
+def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
+    """SimAOU without the zero-shot direction and the common update: cos(t_I - mean t_I, t_F - mean t_F).
+
+    t = u - z (z . u) for each query and the means run over the n queries, layer by layer; an update that is the same
+    for every query is thus no evidence. Two properties of centring:
+    - centred vectors sum to zero, so under `permuted_pairing` a value c becomes about -c / (n - 1), not 0;
+    - t contains -z (z . u), which differs between queries as z does, for ICL and FT alike. Two unrelated changes that
+      both replace the zero-shot output by something less dependent on the query therefore score near 1, and neither
+      `isotropic_floor` nor `permuted_pairing` shows it. `sim_aou_residual` removes this.
+    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN for n = 1, and in a whole layer if one output is zero.
+    Raises: ShapeError.
+    """
+    t_icl, t_ft = _tangents(zsl, icl, ft)
+    return _cosine(t_icl - t_icl.mean(0), t_ft - t_ft.mean(0))
+
+
+def sim_aou_residual(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
+    """Similarity of what is specific to a query and not in its zero-shot output: cos(P u_I', P u_F').
+
+    u' = u - mean u over the n queries, and P projects out the plane of z and mean z, in which the zero-shot output
+    of the query and its difference from the others lie. The updates u - z give the same value, because P removes z
+    and its mean. Two unrelated changes score 0 also when they make the output depend less on the query, where
+    `sim_aou_tangent` does not.
+    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN for n = 1, where all z of a layer are equal, and in a
+    whole layer if one output is zero.
+    Raises: ShapeError.
+    """
+    _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
+    z, u_icl, u_ft = map(_unit, _exact(zsl, icl, ft))
+    across = _unit(_without(z - z.mean(0), z))
+    icl_rest, ft_rest = (_without(_without(u - u.mean(0), z), across) for u in (u_icl, u_ft))
+    return _cosine(icl_rest, ft_rest)
+
+
+def _tangents(zsl: Tensor, icl: Tensor, ft: Tensor) -> tuple[Tensor, Tensor]:
+    _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
+    z, u_icl, u_ft = map(_unit, _exact(zsl, icl, ft))
+    return _without(u_icl, z), _without(u_ft, z)
+
+
+# Part 3. Floors: what the same measure gives for something that is no fine-tuning.
+
+
+def isotropic_floor(zsl: Outputs | Scores, ft: Outputs | Scores, seed: int) -> Outputs | Scores:
+    """Stand-in for FT whose updates are random directions of FT's lengths: h_ZSL + |h_FT - h_ZSL| g / |g|, g ~ N(0, I).
+
+    Give it to a measure in the place of `ft`: `sim_aou(zsl, icl, isotropic_floor(zsl, ft, seed=0))`. The expectation
+    is 0 for differences that are not normalised, and `normalised_noise_value` of the stand-in for the normalised
+    SimAOU, because it shares h_ZSL with ICL as FT does.
+    Shapes: attention outputs or scores (also one tensor per query), directions along the last axis -> the same.
+    Raises: ShapeError.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    if isinstance(zsl, Tensor):
+        return _isotropic(zsl, ft, generator)
+    _require_pairs(zsl=zsl, ft=ft)
+    return [_isotropic(z, h, generator) for z, h in zip(zsl, ft, strict=True)]
+
+
+def _isotropic(zsl: Tensor, ft: Tensor, generator: torch.Generator) -> Tensor:
+    _require_shapes(" ".join(f"axis{i}" for i in range(zsl.ndim)), zsl=zsl, ft=ft)
+    h_zsl, h_ft = _exact(zsl, ft)
+    # Drawn on the CPU, so that every device gives the same numbers.
+    direction = _unit(torch.randn(h_zsl.shape, generator=generator, dtype=torch.float64)).to(h_zsl.device)
+    return h_zsl + torch.linalg.vector_norm(h_ft - h_zsl, dim=-1, keepdim=True) * direction
+
+
+def permuted_pairing(zsl: Float[Tensor, "n *m"], ft: Float[Tensor, "n *m"], seed: int) -> Float[Tensor, "n *m"]:
+    """Stand-in for FT in which each query gets another query's update: h_ZSL,i + h_FT,j - h_ZSL,j with j != i.
+
+    Give it to a measure in the place of `ft`. What remains is common to all queries. The queries form one random
+    cycle, so that every j != i is equally likely.
+    Shapes: attention outputs, or scores of equal length -> the same.
+    Raises: ShapeError; ValueError for n = 1, which has no other query.
+    """
+    _require_shapes(" ".join(["n", *(f"axis{i}" for i in range(1, zsl.ndim))]), zsl=zsl, ft=ft)
+    if len(zsl) < 2:
+        raise ValueError(f"n = {len(zsl)} query has no other one to take the update from; give at least 2.")
+    cycle = torch.randperm(len(zsl), generator=torch.Generator().manual_seed(seed))
+    other = torch.empty_like(cycle)
+    other[cycle] = cycle.roll(1)
+    h_zsl, h_ft = _exact(zsl, ft)
+    return h_zsl + (h_ft - h_zsl)[other.to(h_zsl.device)]
+
+
+def uniform_floor(zsl: Outputs, icl: Outputs, seed: int) -> Float[Tensor, "n layers"]:
+    """Random baseline of the released code, **biased**: cos(u_I - z, U) with all entries of U ~ Uniform[0, 1).
+
+    Kept for comparison with Table 3 of Dai et al. U = 1/2 + noise has a mean, so the expectation is not 0 but, for
+    many dimensions, sqrt(3)/2 cos(u_I - z, 1) = 0.866 cos(u_I - z, 1) (|U|^2 is about hidden / 3): it tells how far
+    ICL's update leans towards the all-ones vector. Nor does U share z as FT's update does. Use `isotropic_floor`.
+    Shapes: (n, layers, hidden) -> (n, layers); NaN where an output or the update is zero.
+    Raises: ShapeError.
+    Source: microsoft/LMOps, understand_icl/icl_ft/compute_sim.py ("Random SimAOU", there without a seed).
+    """
+    _require_shapes("n layers hidden", zsl=zsl, icl=icl)
+    z, u_icl = map(_unit, _exact(zsl, icl))
+    draw = torch.rand(z.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return _cosine(u_icl - z, draw.to(z.device))
+
+
+# Part 4. Attention scores.
+
+
+def sim_am(icl_scores: Scores, ft_scores: Scores) -> Float[Tensor, "n layers heads"]:
+    """Similarity of attention maps, SimAM: cos(m_ICL, m_FT) of the scores before the softmax.
+
+    m are the scores of the predicting token to the query's own tokens, without the demonstrations. With ZSL in the
+    place of FT this is "SimAM before fine-tuning", which is high already; see `sim_am_delta`.
+    Shapes: (n, layers, heads, len), padded with zeros if at all, or n tensors (layers, heads, len_i)
+    -> (n, layers, heads), in [-1, 1]; NaN where all scores of a head are zero.
+    Raises: ShapeError.
+    Source: Dai et al. 2023, Table 4.
+    """
+    return _per_query(_cosine, icl_scores=icl_scores, ft_scores=ft_scores)
+
+
+def sim_am_delta(zsl_scores: Scores, icl_scores: Scores, ft_scores: Scores) -> Float[Tensor, "n layers heads"]:
+    """Similarity of the updates of the attention scores: cos(m_ICL - m_ZSL, m_FT - m_ZSL).
+
+    Shapes: as in `sim_am`; NaN where a head's scores do not change.
+    Raises: ShapeError.
+    Source: Deutch et al. 2024 (SimAM_delta).
+    """
+    return _per_query(
+        lambda zsl, icl, ft: _cosine(icl - zsl, ft - zsl),
+        zsl_scores=zsl_scores,
+        icl_scores=icl_scores,
+        ft_scores=ft_scores,
+    )
+
+
+def _per_query(measure, **scores: Scores) -> Float[Tensor, "n layers heads"]:
+    """Apply a measure to whole tensors, or query by query to tensors of different lengths."""
+    if all(isinstance(m, Tensor) for m in scores.values()):
+        _require_shapes("n layers heads len", **scores)
+        return measure(*_exact(*scores.values()))
+    _require_pairs(**scores)
+    values = []
+    for i, row in enumerate(zip(*scores.values(), strict=True)):
+        _require_shapes("layers heads len", **{f"{name}[{i}]": m for name, m in zip(scores, row, strict=True)})
+        values.append(measure(*_exact(*row)))
+    if len({value.shape for value in values}) > 1:
+        shapes = sorted({tuple(value.shape) for value in values})
+        raise ShapeError(f"all queries should have the same (layers, heads), got {shapes}.")
+    return torch.stack(values)
+
+
+def _require_pairs(**scores: Scores) -> None:
+    sizes = {name: len(m) for name, m in scores.items()}
+    if len(set(sizes.values())) > 1 or 0 in sizes.values():
+        raise ShapeError(f"scores should be given for the same queries, at least one; got {sizes} of them.")
+
+
+def kendall_training_tokens(
+    icl: Float[Tensor, "n layers T"], ft: Float[Tensor, "n layers T"]
+) -> Float[Tensor, "n layers"]:
+    """Agreement of ICL and FT about the training tokens: tau_b(m_ICL, m_FT) over the T demonstration tokens.
+
+    m_ICL is the score of the predicting token to each demonstration token, summed over heads; m_FT the inner product
+    of the attention query of each training token, while fine-tuning, with that of the predicting token afterwards,
+    summed over heads. The released code takes tau-b, of scores that went through a softmax first (the same ranks,
+    unless small ones underflow to ties); the formula in the paper is tau-a, `kendall_tau_a`.
+    Shapes: (n, layers, T) -> (n, layers), in [-1, 1]; NaN for T = 1, constant scores, and scores with NaN.
+    Raises: ShapeError.
+    Source: Dai et al. 2023 (ACL version), Table 5; compute_training_example_attn.py of the release.
+    """
+    _require_shapes("n layers T", icl=icl, ft=ft)
+    return kendall_tau_b(icl, ft)
+
+
+def kendall_tau_b(x: Float[Tensor, "*m T"], y: Float[Tensor, "*m T"]) -> Float[Tensor, "*m"]:
+    """Kendall's rank correlation with ties taken out: tau_b = (P_c - P_d) / sqrt((N - N_x) (N - N_y)).
+
+    P_c and P_d count concordant and discordant pairs, N = T (T-1) / 2 all pairs, N_x and N_y those tied in x and y.
+    Shapes: (..., T) -> (...), in [-1, 1]; NaN for T = 1, for constant x or y, and where x or y has a NaN.
+    Time O(T log^2 T), memory O(T) for each row.
+    Raises: ShapeError.
+    Source: Kendall 1945; `scipy.stats.kendalltau`.
+    """
+    counts = _pair_counts(x, y)
+    return counts.excess / ((counts.pairs - counts.tied_x) * (counts.pairs - counts.tied_y)).sqrt()
+
+
+def kendall_tau_a(x: Float[Tensor, "*m T"], y: Float[Tensor, "*m T"]) -> Float[Tensor, "*m"]:
+    """Kendall's rank correlation as the paper states it: tau_a = (P_c - P_d) / (T (T-1) / 2).
+
+    Tied pairs stay in the denominator, so ties pull it towards 0. Otherwise as `kendall_tau_b`, which see; constant
+    scores are NaN here too.
+    Shapes: (..., T) -> (...), in [-1, 1].
+    Raises: ShapeError.
+    Source: Kendall 1938; Dai et al. 2023 (ACL version), Table 5.
+    """
+    counts = _pair_counts(x, y)
+    constant = (counts.tied_x == counts.pairs) | (counts.tied_y == counts.pairs)
+    return (counts.excess / counts.pairs).masked_fill(constant, float("nan"))
+
+
+class _PairCounts(NamedTuple):
+    pairs: Tensor
+    tied_x: Tensor
+    tied_y: Tensor
+    excess: Tensor
+    """Concordant minus discordant pairs, NaN where an input has a NaN."""
+
+
+def _pair_counts(x: Tensor, y: Tensor) -> _PairCounts:
+    """Count pairs by Knight's method: sort by x, ties by y; the inversions left in y are the discordant pairs."""
+    _require_shapes(" ".join([*(f"axis{i}" for i in range(x.ndim - 1)), "T"]), x=x, y=y)
+    T, shape = x.shape[-1], x.shape[:-1]
+    x, y = (v.detach().reshape(-1, T) for v in (x, y))
+    sorted_pairs = (_dense_ranks(x) * T + _dense_ranks(y)).sort(-1).values
+    x_ranks, y_ranks = sorted_pairs // T, sorted_pairs % T
+    tied_x, tied_y, tied_both = (_tied_pairs(v) for v in (x_ranks, y_ranks.sort(-1).values, sorted_pairs))
+    pairs = torch.full_like(tied_x, T * (T - 1) // 2)
+    excess = (pairs - tied_x - tied_y + tied_both - 2 * _inversions(y_ranks)).double()
+    excess = excess.masked_fill((x.isnan() | y.isnan()).any(-1), float("nan"))
+    return _PairCounts(*(v.double().reshape(shape) for v in (pairs, tied_x, tied_y, excess)))
+
+
+def _dense_ranks(x: Float[Tensor, "m T"]) -> Int[Tensor, "m T"]:
+    values, order = x.sort(-1)
+    steps = torch.zeros_like(order)
+    steps[:, 1:] = values[:, 1:] != values[:, :-1]
+    return torch.zeros_like(order).scatter_(-1, order, steps.cumsum(-1))
+
+
+def _tied_pairs(ordered: Int[Tensor, "m T"]) -> Int[Tensor, " m"]:
+    """Each element forms as many tied pairs as equal elements stand before it."""
+    return (torch.arange(ordered.shape[-1], device=ordered.device) - torch.searchsorted(ordered, ordered)).sum(-1)
+
+
+def _inversions(ranks: Int[Tensor, "m T"]) -> Int[Tensor, " m"]:
+    """Count pairs i < j with r_i > r_j in the way of a merge sort, all rows and blocks at once."""
+    m, T = ranks.shape
+    width, inversions = 1, torch.zeros(m, dtype=torch.int64, device=ranks.device)
+    padding = (1 << (T - 1).bit_length()) - T
+    ranks = torch.nn.functional.pad(ranks.int(), (0, padding), value=T)  # the largest at the end: no inversions
+    while width < T:
+        left, right = (half.contiguous() for half in ranks.reshape(m, -1, 2, width).unbind(2))
+        not_larger = torch.searchsorted(left, right, right=True)
+        inversions += (width - not_larger).sum((1, 2))
+        width *= 2
+        ranks = ranks.reshape(m, -1, width).sort(-1).values
+    return inversions
+
+
+def top_k_recall(icl: Float[Tensor, "*m T"], ft: Float[Tensor, "*m T"], k: int) -> Float[Tensor, "*m"]:
+    """Share of FT's k largest scores that are among ICL's k largest: |top_k(m_ICL) & top_k(m_FT)| / k.
+
+    Unrelated scores give k / T. Scores tied at the k-th place share the places left, which is the expectation over
+    random tie-breaking; constant scores therefore give exactly k / T.
+    Shapes: (..., T) -> (...), in [0, 1]; NaN where scores have a NaN among their k largest.
+    Raises: ShapeError; ValueError if k is not in 1, ..., T.
+    Source: compute_training_example_attn.py of the release (k = 100 tokens, k = 5 examples); not in the paper.
+    """
+    _require_shapes(" ".join([*(f"axis{i}" for i in range(icl.ndim - 1)), "T"]), icl=icl, ft=ft)
+    if not 1 <= k <= icl.shape[-1]:
+        raise ValueError(f"k = {k} is outside 1, ..., T = {icl.shape[-1]}; there are only T training tokens.")
+    return (_top_k_weights(icl, k) * _top_k_weights(ft, k)).sum(-1) / k
+
+
+def _top_k_weights(scores: Float[Tensor, "*m T"], k: int) -> Float[Tensor, "*m T"]:
+    (scores,) = _exact(scores)
+    last = scores.topk(k, dim=-1).values[..., -1:]
+    above, tied = (scores > last).double(), (scores == last).double()
+    return above + tied * (k - above.sum(-1, keepdim=True)) / tied.sum(-1, keepdim=True)
+
+
+# Part 5. The weight updates themselves.
+
+
+class UpdateComparison(NamedTuple):
+    """Two weight updates per head: angles in radians, smallest first; overlaps in [0, 1]."""
+
+    cosine: Float[Tensor, " heads"]
+    relative_norm: Float[Tensor, " heads"]
+    column_angles: Float[Tensor, "heads k"]
+    row_angles: Float[Tensor, "heads k"]
+    column_overlap: Float[Tensor, " heads"]
+    row_overlap: Float[Tensor, " heads"]
+
+
+def compare_updates(
+    dW_icl: Float[Tensor, "heads d_v d"], dW_ft: Float[Tensor, "heads d_v d"], k: int
+) -> UpdateComparison:
+    """Compare dW_ICL with dW_FT directly, head by head: direction, size, and the spaces they write to and read from.
+
+    cosine = <dW_ICL, dW_FT>_F / (|dW_ICL|_F |dW_FT|_F) and relative_norm = |dW_ICL|_F / |dW_FT|_F. The column space
+    (what is written) is spanned by the left, the row space (what is read) by the right singular vectors of the k
+    largest singular values; between two such spaces with orthonormal bases A and B, the cosines of the principal
+    angles are the singular values of A^T B, and the overlap |A^T B|_F^2 / k is the mean of their squares. Unrelated
+    spaces overlap by k / d_v (columns) and k / d (rows) on average.
+    Shapes: (heads, d_v, d) -> (heads,), angles (heads, k). NaN where an update is zero, and, for the spaces, where
+    the rank of an update is below k: the remaining directions would be arbitrary.
+    Raises: ShapeError; ValueError if k is not in 1, ..., min(d_v, d).
+    Source: asked for in microsoft/LMOps issue 22; angles: Bjorck and Golub 1973 (small ones from their sines).
+    """
+    _require_shapes("heads d_v d", dW_icl=dW_icl, dW_ft=dW_ft)
+    largest = min(dW_icl.shape[1:])
+    if not 1 <= k <= largest:
+        raise ValueError(f"k = {k} is outside 1, ..., min(d_v, d) = {largest}; an update has no more directions.")
+    icl, ft = _exact(dW_icl, dW_ft)
+    (icl_columns, icl_rows), (ft_columns, ft_rows) = _leading_directions(icl, k), _leading_directions(ft, k)
+    column_angles, row_angles = _principal_angles(icl_columns, ft_columns), _principal_angles(icl_rows, ft_rows)
+    icl_norm, ft_norm = (torch.linalg.matrix_norm(dW) for dW in (icl, ft))
+    return UpdateComparison(
+        cosine=_cosine(icl.flatten(1), ft.flatten(1)),
+        relative_norm=(icl_norm / ft_norm).masked_fill((icl_norm == 0) | (ft_norm == 0), float("nan")),
+        column_angles=column_angles,
+        row_angles=row_angles,
+        column_overlap=column_angles.cos().square().mean(-1),
+        row_overlap=row_angles.cos().square().mean(-1),
+    )
+
+
+def _leading_directions(dW: Float[Tensor, "heads d_v d"], k: int) -> tuple[Tensor, Tensor]:
+    """Return the k leading left (heads, d_v, k) and right (heads, d, k) singular vectors, NaN where the rank is < k."""
+    U, S, Vh = torch.linalg.svd(dW, full_matrices=False)
+    tolerance = max(dW.shape[1:]) * torch.finfo(S.dtype).eps * S[:, 0]
+    missing = (S[:, k - 1] <= tolerance)[:, None, None]
+    return U[:, :, :k].masked_fill(missing, float("nan")), Vh[:, :k].mT.masked_fill(missing, float("nan"))
+
+
+def _principal_angles(A: Float[Tensor, "heads D k"], B: Float[Tensor, "heads D k"]) -> Float[Tensor, "heads k"]:
+    undefined = (A + B).isnan().any(-1).any(-1)
+    A, B = A.nan_to_num(), B.nan_to_num()  # the decomposition refuses NaN
+    cosines = torch.linalg.svdvals(A.mT @ B)
+    sines = torch.linalg.svdvals(B - A @ (A.mT @ B)).flip(-1)
+    return torch.atan2(sines, cosines).masked_fill(undefined[:, None], float("nan"))
