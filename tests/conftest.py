@@ -12,7 +12,15 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "_build" / "html"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge", "brave-browser", "chrome")
+BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "microsoft-edge",
+    "brave-browser",
+    "chrome",
+)
 MAC_BROWSERS = ("Google Chrome", "Chromium", "Microsoft Edge", "Brave Browser")
 
 
@@ -68,7 +76,7 @@ def browser():
     """A running Chromium-family browser."""
     path = find_browser()
     if path is None:
-        how = "No Chromium-family browser found: install one (Debian: apt install chromium) or set EXPLAINER_BROWSER to its path."
+        how = "No Chromium-family browser: install one (Debian: apt install chromium) or set EXPLAINER_BROWSER to its path."
         if os.environ.get("EXPLAINER_REQUIRE_BROWSER"):
             pytest.fail(how)
         pytest.skip(how)

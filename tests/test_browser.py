@@ -10,7 +10,14 @@ from conftest import ROOT
 pytestmark = pytest.mark.browser
 MAX_BYTES_BEFORE_FIGURES = 400_000
 # What axe finds in the theme's own parts, not in ours: its header buttons and the labels of its sidebars.
-THEME_PARTS = (".bd-header", ".bd-sidebar-primary", ".bd-header-article", ".navbar", ".prev-next-footer", "#pst-search-dialog")
+THEME_PARTS = (
+    ".bd-header",
+    ".bd-sidebar-primary",
+    ".bd-header-article",
+    ".navbar",
+    ".prev-next-footer",
+    "#pst-search-dialog",
+)
 
 
 def pages() -> list[str]:
@@ -145,7 +152,9 @@ def test_search_finds_a_chapter(visit):
     """The site's own search finds a word of the first chapter."""
     seen = visit("search.html?q=demonstrations")
     seen.page.wait_for_selector("#search-results li a")
-    links = seen.page.locator("#search-results li a").evaluate_all("(links) => links.map((a) => a.getAttribute('href'))")
+    links = seen.page.locator("#search-results li a").evaluate_all(
+        "(links) => links.map((a) => a.getAttribute('href'))"
+    )
     assert any("learning_in_context" in link for link in links)
     assert seen.complaints == []
 

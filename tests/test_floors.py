@@ -7,7 +7,19 @@ from conftest import ROOT
 
 PACKAGE = ROOT / "src" / "explainer"
 GROUND = {"errors", "duality", "statistics", "checks", "metrics", "momentum", "linear_transformer"}
-MIDDLE = {"assets", "package_index", "tasks", "checkpoints", "scoring", "finetuning", "recording", "results", "study"}
+MIDDLE = {
+    "assets",
+    "package_index",
+    "tasks",
+    "checkpoints",
+    "scoring",
+    "heads",
+    "families",
+    "finetuning",
+    "recording",
+    "results",
+    "study",
+}
 TOP = {"cli", "figures", "widgets", "controls", "site", "bench"}
 FLOOR = dict.fromkeys(GROUND, 0) | dict.fromkeys(MIDDLE, 1) | dict.fromkeys(TOP, 2)
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
@@ -39,6 +51,15 @@ def test_module_imports_only_downward(path):
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_ground_floor_reads_no_files_and_no_models(path):
     if FLOOR[_module(path)] == 0:
-        roots = {alias.name.split(".")[0] for n in ast.walk(ast.parse(path.read_text("utf8"))) if isinstance(n, ast.Import) for alias in n.names}
-        roots |= {n.module.split(".")[0] for n in ast.walk(ast.parse(path.read_text("utf8"))) if isinstance(n, ast.ImportFrom) and n.module}
+        roots = {
+            alias.name.split(".")[0]
+            for n in ast.walk(ast.parse(path.read_text("utf8")))
+            if isinstance(n, ast.Import)
+            for alias in n.names
+        }
+        roots |= {
+            n.module.split(".")[0]
+            for n in ast.walk(ast.parse(path.read_text("utf8")))
+            if isinstance(n, ast.ImportFrom) and n.module
+        }
         assert not roots & {"transformers", "datasets", "requests", "pathlib", "os", "plotly", "IPython"}

@@ -16,7 +16,9 @@ from test_browser import pages
 
 from explainer.site import notebooks, renderers, repository, vendored
 
-OUTSIDE = re.compile(r'<(?:script|img|iframe|source)\b[^>]*\bsrc="(?:https?:)?//|<link\b[^>]*rel="(?:stylesheet|preload)"[^>]*href="(?:https?:)?//')
+OUTSIDE = re.compile(
+    r'<(?:script|img|iframe|source)\b[^>]*\bsrc="(?:https?:)?//|<link\b[^>]*rel="(?:stylesheet|preload)"[^>]*href="(?:https?:)?//'
+)
 
 
 @pytest.mark.parametrize("page", pages())
@@ -73,7 +75,9 @@ def test_script_json_cannot_be_closed_by_its_content():
 
 
 def test_data_table_decodes_typed_arrays_and_escapes_names():
-    figure = go.Figure(go.Scatter(x=np.array([1.0, 2.0]), y=np.array([0.25, 0.5]), name="<b>a</b>", error_y={"array": [0.1, 0.2]}))
+    figure = go.Figure(
+        go.Scatter(x=np.array([1.0, 2.0]), y=np.array([0.25, 0.5]), name="<b>a</b>", error_y={"array": [0.1, 0.2]})
+    )
     table = renderers.data_table(json.loads(figure.to_json()))
     assert "&lt;b&gt;a&lt;/b&gt;" in table
     assert "<td>0.25</td>" in table
@@ -119,27 +123,43 @@ def test_cells_are_short():
     lengths = []
     for path in (ROOT / "book").glob("*.ipynb"):
         cells = json.loads(path.read_text("utf8"))["cells"][1:]
-        lengths += [sum(bool(line.strip()) for line in "".join(c["source"]).split("\n")) for c in cells if c["cell_type"] == "code"]
+        lengths += [
+            sum(bool(line.strip()) for line in "".join(c["source"]).split("\n"))
+            for c in cells
+            if c["cell_type"] == "code"
+        ]
     assert np.median(lengths) <= 6
 
 
-def test_setup_cell_installs_only_when_the_package_is_missing():
-    source = notebooks.setup_source("https://github.com/org/name")
-    assert "git+https://github.com/org/name" in source.replace('" or "', "").replace("{address}", "https://github.com/org/name")
-    assert source.index("find_spec") < source.index("%pip")
+def test_setup_cell_does_nothing_where_the_package_is(monkeypatch):
+    """Run as plain Python (the magic made visible): it installs only when the package is missing."""
+    source = notebooks.setup_source("https://github.com/org/name").replace(
+        "%pip install --quiet ", "installed.append(f"
+    )
+    source = source.replace('"git+{address}"', '"git+{address}")')
+    monkeypatch.delenv("EXPLAINER_REPOSITORY", raising=False)
+    installed = []
+    exec(source, {"installed": installed})
+    assert installed == []
+    exec(source.replace('find_spec("explainer")', 'find_spec("explainer_absent")'), {"installed": installed})
+    assert installed == ["git+https://github.com/org/name"]
+    with pytest.raises(AssertionError, match="EXPLAINER_REPOSITORY"):
+        exec(
+            source.replace('"explainer"', '"explainer_absent"').replace("https://github.com/org/name", ""),
+            {"installed": []},
+        )
 
 
 def test_icons_in_use_are_found(tmp_path):
     static = tmp_path / "_static"
     static.mkdir()
     (tmp_path / "a.html").write_text('<i class="fa-solid fa-house"></i>')
-    (static / "theme.css").write_text('.fa-house:before{content:"\\f015"}.fa-bug:before{content:"\\f188"}.x:after{content:"\\f107"}')
+    (static / "theme.css").write_text(
+        '.fa-house:before{content:"\\f015"}.fa-bug:before{content:"\\f188"}.x:after{content:"\\f107"}'
+    )
     names, points = vendored.used_icons(tmp_path)
     assert points == {0xF015, 0xF107}
     assert "fa-bug" not in names
-
-
-CONFIG = "\n".join(line for line in (ROOT / "_config.yml").read_text("utf8").splitlines())
 
 
 @pytest.fixture
@@ -147,7 +167,7 @@ def small_book(tmp_path):
     """A two-page book with this book's own configuration, in a path with a space."""
     folder = tmp_path / "a book"
     (folder / "book").mkdir(parents=True)
-    (folder / "_config.yml").write_text(CONFIG)
+    (folder / "_config.yml").write_text((ROOT / "_config.yml").read_text("utf8"))
     (folder / "_toc.yml").write_text("format: jb-book\nroot: book/intro\nchapters:\n  - file: book/page\n")
     shutil.copytree(ROOT / "book" / "_assets", folder / "book" / "_assets")
     (folder / "book" / "references.bib").write_text("")
@@ -156,13 +176,19 @@ def small_book(tmp_path):
 
 
 def _page(folder, source):
-    cells = [notebooks.setup_cell(""), {"cell_type": "markdown", "id": "t", "metadata": {}, "source": "# Page"}, _code(source)]
+    cells = [
+        notebooks.setup_cell(""),
+        {"cell_type": "markdown", "id": "t", "metadata": {}, "source": "# Page"},
+        _code(source),
+    ]
     (folder / "book" / "page.ipynb").write_text(json.dumps(notebooks.mended(_notebook(cells), "")))
 
 
 def _build(folder, **environment):
     command = [sys.executable, "-m", "explainer.site.build"]
-    return subprocess.run(command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.slow
@@ -172,7 +198,7 @@ def test_build_makes_boxes_and_buttons_from_one_address(small_book):
     assert done.returncode == 0, done.stderr
     assert "make serve" in done.stdout
     intro = (small_book / "_build" / "html" / "book" / "intro.html").read_text("utf8")
-    assert 'class="tip xp-box admonition"' in intro or 'class="xp-box tip admonition"' in intro or "xp-box" in intro
+    assert re.search(r'<div class="(?=[^"]*xp-box)(?=[^"]*tip)[^"]*admonition', intro)
     assert intro.count("<blockquote") == 1
     page = (small_book / "_build" / "html" / "book" / "page.html").read_text("utf8")
     assert "https://colab.research.google.com/github/org/name/blob/main/book/page.ipynb" in page

@@ -1,4 +1,4 @@
-"""`make bench`: time what the book says is fast. CPU and wall seconds, because a busy machine stretches only the latter."""
+"""`make bench`: time what the book says is fast. A busy machine stretches wall seconds, hardly CPU seconds."""
 
 import platform
 import time

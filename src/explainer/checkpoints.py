@@ -278,7 +278,12 @@ def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTra
     try:
         with _without_progress_bars():
             model, report = AutoModelForCausalLM.from_pretrained(
-                directory, dtype=dtype, trust_remote_code=False, local_files_only=True, output_loading_info=True, **options
+                directory,
+                dtype=dtype,
+                trust_remote_code=False,
+                local_files_only=True,
+                output_loading_info=True,
+                **options,
             )
     except (OSError, ValueError, KeyError, IndexError, RuntimeError, SafetensorError) as error:
         raise CheckpointError(f"{path} could not be loaded as a causal language model: {error}") from error

@@ -310,8 +310,12 @@ def auc(reader_fn: Callable[[np.ndarray, np.ndarray], float]) -> None:
     def answer(scores: np.ndarray, labels: np.ndarray) -> float:
         return float(_call_array(reader_fn, scores, labels, shape=()))
 
-    _require(np.isclose(answer(labels * 1.0, labels), 1), "perfectly ordered scores do not give 1; look at the comparison.")
-    _require(np.isclose(answer(-labels * 1.0, labels), 0), "scores in reversed order do not give 0; look at its direction.")
+    _require(
+        np.isclose(answer(labels * 1.0, labels), 1), "perfectly ordered scores do not give 1; look at the comparison."
+    )
+    _require(
+        np.isclose(answer(-labels * 1.0, labels), 0), "scores in reversed order do not give 0; look at its direction."
+    )
     _require(np.isclose(answer(np.zeros(5), labels), 0.5), "equal scores do not give one half; look at how ties count.")
     _require(
         np.isclose(answer(np.exp(3 * scores) - 7, labels), answer(scores, labels)),

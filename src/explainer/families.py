@@ -15,7 +15,6 @@ into it is to write into the model.
 from dataclasses import dataclass
 from operator import attrgetter
 
-import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D

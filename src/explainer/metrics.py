@@ -165,10 +165,11 @@ def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n
 
     t = u - z (z . u) for each query and the means run over the n queries, layer by layer; an update that is the same
     for every query is thus no evidence. Two properties of centring:
-    - centred vectors sum to zero, so under `permuted_pairing` a value c becomes about -c / (n - 1), not 0;
-    - t contains -z (z . u), which differs between queries as z does, for ICL and FT alike. Two unrelated changes that
-      both replace the zero-shot output by something less dependent on the query therefore score near 1, and neither
-      `isotropic_floor` nor `permuted_pairing` shows it. `sim_aou_residual` removes this.
+    - centred vectors sum to zero, so pairs of different queries average about -c / (n - 1) where own pairs give c;
+    - t contains -z (z . u), which differs between queries as z does, for ICL and FT alike. If both make the output
+      depend less on the query (demonstrations dilute attention to it), two otherwise unrelated changes score up to
+      1; if one makes it depend more, down to -1. `isotropic_floor` and `permuted_pairing` do not reproduce this;
+      `sim_aou_residual` removes it.
     Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN for n = 1, and in a whole layer if one output is zero.
     Raises: ShapeError.
     """
@@ -183,8 +184,8 @@ def sim_aou_residual(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "
     of the query and its difference from the others lie. The updates u - z give the same value, because P removes z
     and its mean. Two unrelated changes score 0 also when they make the output depend less on the query, where
     `sim_aou_tangent` does not.
-    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN for n = 1, where all z of a layer are equal, and in a
-    whole layer if one output is zero.
+    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN for n = 1, and in a whole layer if one output is zero.
+    Meaningless where the z of all queries are equal.
     Raises: ShapeError.
     """
     _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
@@ -212,11 +213,16 @@ def isotropic_floor(zsl: Outputs | Scores, ft: Outputs | Scores, seed: int) -> O
     Shapes: attention outputs or scores (also one tensor per query), directions along the last axis -> the same.
     Raises: ShapeError.
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator = _generator(seed)
     if isinstance(zsl, Tensor):
         return _isotropic(zsl, ft, generator)
     _require_pairs(zsl=zsl, ft=ft)
     return [_isotropic(z, h, generator) for z, h in zip(zsl, ft, strict=True)]
+
+
+def _generator(seed: int) -> torch.Generator:
+    # Data that a reader drew with the same seed would be the same numbers, hence the other state.
+    return torch.Generator().manual_seed(seed ^ 0x5EED)
 
 
 def _isotropic(zsl: Tensor, ft: Tensor, generator: torch.Generator) -> Tensor:
@@ -238,7 +244,7 @@ def permuted_pairing(zsl: Float[Tensor, "n *m"], ft: Float[Tensor, "n *m"], seed
     _require_shapes(" ".join(["n", *(f"axis{i}" for i in range(1, zsl.ndim))]), zsl=zsl, ft=ft)
     if len(zsl) < 2:
         raise ValueError(f"n = {len(zsl)} query has no other one to take the update from; give at least 2.")
-    cycle = torch.randperm(len(zsl), generator=torch.Generator().manual_seed(seed))
+    cycle = torch.randperm(len(zsl), generator=_generator(seed))
     other = torch.empty_like(cycle)
     other[cycle] = cycle.roll(1)
     h_zsl, h_ft = _exact(zsl, ft)
@@ -257,7 +263,7 @@ def uniform_floor(zsl: Outputs, icl: Outputs, seed: int) -> Float[Tensor, "n lay
     """
     _require_shapes("n layers hidden", zsl=zsl, icl=icl)
     z, u_icl = map(_unit, _exact(zsl, icl))
-    draw = torch.rand(z.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    draw = torch.rand(z.shape, generator=_generator(seed), dtype=torch.float64)
     return _cosine(u_icl - z, draw.to(z.device))
 
 
@@ -395,15 +401,14 @@ def _tied_pairs(ordered: Int[Tensor, "m T"]) -> Int[Tensor, " m"]:
 def _inversions(ranks: Int[Tensor, "m T"]) -> Int[Tensor, " m"]:
     """Count pairs i < j with r_i > r_j in the way of a merge sort, all rows and blocks at once."""
     m, T = ranks.shape
-    width, inversions = 1, torch.zeros(m, dtype=torch.int64, device=ranks.device)
-    padding = (1 << (T - 1).bit_length()) - T
-    ranks = torch.nn.functional.pad(ranks.int(), (0, padding), value=T)  # the largest at the end: no inversions
+    width, size, inversions = 1, 1 << (T - 1).bit_length(), torch.zeros(m, dtype=torch.int64, device=ranks.device)
+    ranks = torch.nn.functional.pad(ranks.int(), (0, size - T), value=T)  # the largest at the end: no inversions
     while width < T:
-        left, right = (half.contiguous() for half in ranks.reshape(m, -1, 2, width).unbind(2))
-        not_larger = torch.searchsorted(left, right, right=True)
+        halves = ranks.reshape(m, size // (2 * width), 2, width).unbind(2)
+        not_larger = torch.searchsorted(*(half.contiguous() for half in halves), right=True)
         inversions += (width - not_larger).sum((1, 2))
         width *= 2
-        ranks = ranks.reshape(m, -1, width).sort(-1).values
+        ranks = ranks.reshape(m, size // width, width).sort(-1).values
     return inversions
 
 
@@ -412,14 +417,15 @@ def top_k_recall(icl: Float[Tensor, "*m T"], ft: Float[Tensor, "*m T"], k: int) 
 
     Unrelated scores give k / T. Scores tied at the k-th place share the places left, which is the expectation over
     random tie-breaking; constant scores therefore give exactly k / T.
-    Shapes: (..., T) -> (...), in [0, 1]; NaN where scores have a NaN among their k largest.
+    Shapes: (..., T) -> (...), in [0, 1]; NaN where scores have a NaN.
     Raises: ShapeError; ValueError if k is not in 1, ..., T.
     Source: compute_training_example_attn.py of the release (k = 100 tokens, k = 5 examples); not in the paper.
     """
     _require_shapes(" ".join([*(f"axis{i}" for i in range(icl.ndim - 1)), "T"]), icl=icl, ft=ft)
     if not 1 <= k <= icl.shape[-1]:
         raise ValueError(f"k = {k} is outside 1, ..., T = {icl.shape[-1]}; there are only T training tokens.")
-    return (_top_k_weights(icl, k) * _top_k_weights(ft, k)).sum(-1) / k
+    recall = (_top_k_weights(icl, k) * _top_k_weights(ft, k)).sum(-1) / k
+    return recall.masked_fill((icl.isnan() | ft.isnan()).any(-1), float("nan"))
 
 
 def _top_k_weights(scores: Float[Tensor, "*m T"], k: int) -> Float[Tensor, "*m T"]:

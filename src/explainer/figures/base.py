@@ -23,7 +23,8 @@ def live(seconds: float, **details: Any) -> str:
     import torch  # noqa: PLC0415 - the site's build needs this module without torch
 
     facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in details.items())
-    return f"Live: computed in this page in {seconds:.0f} s on {torch.get_num_threads()} threads{', ' + facts if facts else ''}."
+    machine = f"{torch.get_num_threads()} threads" + (f", {facts}" if facts else "")
+    return f"Live: computed in this page in {seconds:.0f} s on {machine}."
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Captioned:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A diagram as inline SVG (it follows the page's colours through `currentColor`), with caption and text alternative."""
+    """A diagram as inline SVG with caption and text alternative; `currentColor` lets it follow the page's colours."""
 
     svg: str
     caption: str
@@ -52,7 +53,9 @@ class Drawing:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         picture = self.svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(self.alt, quote=True)}" ', 1)
-        body = f'<figure class="xp-figure xp-svg">{picture}<figcaption>{html.escape(self.caption)}</figcaption></figure>'
+        body = (
+            f'<figure class="xp-figure xp-svg">{picture}<figcaption>{html.escape(self.caption)}</figcaption></figure>'
+        )
         return {STATIC_MIME: {"html": body}, "text/html": body, "text/plain": self.alt}
 
 
@@ -74,6 +77,7 @@ def curves(
     series: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
     x_title: str,
     y_title: str,
+    *,
     y_range: tuple[float, float] | None = None,
     log2: bool = False,
 ) -> go.Figure:

@@ -82,11 +82,11 @@ class DualForms:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         heads = "".join(f'<th scope="col">{head}</th>' for head in ("optimiser", "values", "weight", "exact? error"))
         body = "".join(_table_row(row) for row in self.rows)
+        caption = f'{html.escape(self.caption)} <span class="xp-made">{html.escape(self.made)}</span>'
         table = (
             f'<figure class="xp-figure"><div class="pst-scrollable-table-container" tabindex="0"><table class="table">'
             f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
-            f'<figcaption>{html.escape(self.caption)} <span class="xp-made">{html.escape(self.made)}</span></figcaption>'
-            "</figure>"
+            f"<figcaption>{caption}</figcaption></figure>"
         )
         return {STATIC_MIME: {"html": table}, "text/html": table, "text/plain": self.caption}
 

@@ -20,26 +20,21 @@ Array = np.ndarray
 def scatter(
     spreads: Mapping[str, Float[Array, " n"]], errors: Mapping[str, Mapping[str, Float[Array, " n"]]]
 ) -> go.Figure:
-    """Relative error of each form against logit spread, one marker per head, one panel per task, both axes log."""
-    figure = make_subplots(
-        rows=len(spreads), shared_xaxes=True, subplot_titles=list(spreads), vertical_spacing=0.2 / len(spreads)
-    )
-    for row, (task, spread) in enumerate(spreads.items(), 1):
-        for i, (form, error) in enumerate(errors[task].items()):
-            marker = {"symbol": f"{MARKERS[i]}-open", "color": COLOURS[i], "size": 5, "opacity": 0.75}
-            options = {"mode": "markers", "marker": marker, "legendgroup": form, "showlegend": row == 1}
-            x, y = np.round(spread, 3), np.round(error, 3)
-            figure.add_trace(go.Scatter(x=x.tolist(), y=y.tolist(), name=form, **options), row=row, col=1)
+    """Relative error against logit spread, both log: a panel per form (`errors[form][task]`), a marker per head."""
+    figure = make_subplots(rows=len(errors), shared_xaxes=True, subplot_titles=list(errors), vertical_spacing=0.07)
+    for row, (form, of_task) in enumerate(errors.items(), 1):
+        for i, (task, error) in enumerate(of_task.items()):
+            marker = {"symbol": MARKERS[i], "color": COLOURS[i], "size": 5, "opacity": 0.5}
+            options = {"mode": "markers", "marker": marker, "legendgroup": task, "showlegend": row == 1}
+            x, y = np.round(spreads[task], 3).tolist(), np.round(error, 3).tolist()
+            figure.add_trace(go.Scatter(x=x, y=y, name=task, hovertext=form, **options), row=row, col=1)
         figure.add_hline(y=1, line={"width": 1, "dash": "dot"}, row=row, col=1)
+    ticks = {"tickvals": [0.01, 0.1, 1, 10], "ticktext": ["1 %", "10 %", "100 %", "1000 %"]}
     figure.update_xaxes(type="log", tickvals=[0.25, 0.5, 1, 2, 4, 8])
-    figure.update_yaxes(
-        type="log",
-        title_text="relative error",
-        tickvals=[0.01, 0.1, 1, 10],
-        ticktext=["1 %", "10 %", "100 %", "1000 %"],
-    )
-    figure.update_xaxes(title_text="logit spread (standard deviation over the tokens)", row=len(spreads))
-    return figure.update_layout(height=330 * len(spreads) + 60, legend=_ABOVE, margin={"t": 90})
+    figure.update_yaxes(type="log", range=[-1.9, 1.4], **ticks)
+    figure.update_yaxes(title_text="relative error", row=2)
+    figure.update_xaxes(title_text="logit spread", row=len(errors))
+    return figure.update_layout(height=230 * len(errors) + 90, legend=_BELOW | {"y": -0.12})
 
 
 def bands(
@@ -59,7 +54,7 @@ def bands(
         figure.add_scatter(x=list(x), y=high, name=f"{name}, upper quartile", **edge, **fill)
         style = {"line": {"dash": DASHES[i], "color": COLOURS[i]}, "marker": {"symbol": MARKERS[i], "size": 7}}
         figure.add_scatter(x=list(x), y=median, name=name, mode="lines+markers", **style)
-    return figure.update_layout(height=420, xaxis_title=x_title, yaxis_title=y_title, legend=_ABOVE)
+    return figure.update_layout(height=420, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
 
 
 def gates(dots: Float[Array, "layers heads"], medians: Mapping[str, Float[Array, " layers"]]) -> go.Figure:
@@ -68,14 +63,14 @@ def gates(dots: Float[Array, "layers heads"], medians: Mapping[str, Float[Array,
     layers = np.arange(1, len(dots) + 1)
     marker = {"color": COLOURS[0], "size": 6, "opacity": 0.5}
     x, y = np.repeat(layers, dots.shape[1]).tolist(), np.round(dots.flatten(), 4).tolist()
-    figure.add_scatter(x=x, y=y, name="one head, first prompt", mode="markers", marker=marker)
+    figure.add_scatter(x=x, y=y, name="one head, capitals", mode="markers", marker=marker)
     for i, (name, median) in enumerate(medians.items()):
         line = {"color": COLOURS[i], "dash": DASHES[i], "width": 2.5}
         figure.add_scatter(
             x=layers.tolist(), y=np.round(median, 4).tolist(), name=f"{name}, median", mode="lines", line=line
         )
     figure.update_yaxes(range=[-0.03, 1.03], title_text="gate g")
-    return figure.update_layout(height=420, xaxis_title="layer", legend=_ABOVE)
+    return figure.update_layout(height=420, xaxis_title="layer", legend=_BELOW)
 
 
 def boxes(values: Mapping[str, Mapping[str, Float[Array, " n"]]], x_title: str) -> go.Figure:
@@ -88,11 +83,11 @@ def boxes(values: Mapping[str, Mapping[str, Float[Array, " n"]]], x_title: str) 
             zip(("lowerfence", "q1", "median", "q3", "upperfence"), np.round(quantiles, 3).T.tolist(), strict=True)
         )
         figure.add_trace(go.Box(y=list(values), name=task, orientation="h", marker_color=COLOURS[i], **ends))
-    figure.update_layout(height=120 + 85 * len(values), boxmode="group", xaxis_title=x_title, legend=_ABOVE)
+    figure.update_layout(height=120 + 85 * len(values), boxmode="group", xaxis_title=x_title, legend=_BELOW)
     return figure.update_yaxes(autorange="reversed")
 
 
-_ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
+_BELOW = {"orientation": "h", "x": 0, "y": -0.27, "yanchor": "top", "traceorder": "normal"}
 
 
 def _rgb(colour: str) -> str:
@@ -101,22 +96,23 @@ def _rgb(colour: str) -> str:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The chapter's table: statements (HTML), whether each is exact, an approximation or an analogy, and the measurement."""
+    """The chapter's table: a statement (HTML), whether it is exact, an approximation or an analogy, the measurement."""
 
     rows: Sequence[tuple[str, str, str]]
     caption: str
     made: str
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        head = "".join(f'<th scope="col">{name}</th>' for name in ("statement", "kind", "measured here"))
+        head = "".join(f'<th scope="col">{name}</th>' for name in ("statement", "verdict"))
         body = "".join(
-            f'<tr><th scope="row">{statement}</th><td>{kind}</td><td>{html.escape(measured)}</td></tr>'
+            f'<tr><th scope="row">{statement}</th><td><strong>{kind}</strong><br>{html.escape(measured)}</td></tr>'
             for statement, kind, measured in self.rows
         )
         table = (
             '<figure class="xp-figure"><div class="pst-scrollable-table-container" tabindex="0"><table class="table">'
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-            f'<figcaption>{html.escape(self.caption)} <span class="xp-made">{html.escape(self.made)}</span></figcaption>'
+            f"<figcaption>{html.escape(self.caption)} "
+            f'<span class="xp-made">{html.escape(self.made)}</span></figcaption>'
             "</figure>"
         )
         return {STATIC_MIME: {"html": table}, "text/html": table, "text/plain": self.caption}

@@ -28,7 +28,10 @@ def main() -> int:
         forget()
         print("\n".join(log[-80:]), file=sys.stderr)
         reports = sorted(SITE.glob("reports/*.log"))
-        print("The book was not built." + (f" Reports of failed chapters: {', '.join(map(str, reports))}" if reports else ""))
+        print(
+            "The book was not built."
+            + (f" Reports of failed chapters: {', '.join(map(str, reports))}" if reports else "")
+        )
         return code
     BUILT.touch()
     seconds = time.perf_counter() - started

@@ -86,7 +86,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="report, change nothing")
     options = parser.parse_args(arguments)
     failed = False
-    for path in sorted(p for folder in options.folders for p in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts):
+    for path in sorted(
+        p for folder in options.folders for p in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts
+    ):
         notebook = json.loads(path.read_text("utf8"))
         if not options.check:
             text = json.dumps(mended(notebook, public_address() or ""), indent=1, ensure_ascii=False) + "\n"

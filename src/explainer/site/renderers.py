@@ -4,7 +4,7 @@ import base64
 import html
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from docutils import nodes
@@ -69,8 +69,9 @@ def data_table(figure: Mapping) -> str:
     head = "".join(f'<th scope="col">{_text(heads[i])}</th>' for i in used)
     body = "".join("<tr>" + "".join(f"<td>{row[i]}</td>" for i in used) + "</tr>" for row in rows)
     return (
-        '<details class="xp-data"><summary>The numbers of this figure</summary><div class="xp-scroll" tabindex="0" role="region" '
-        f'aria-label="Data table"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details>'
+        '<details class="xp-data"><summary>The numbers of this figure</summary>'
+        '<div class="xp-scroll" tabindex="0" role="region" aria-label="Data table">'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details>'
     )
 
 
@@ -82,7 +83,7 @@ def _caption(meta: Mapping) -> str:
 class FigureMime:
     """A Plotly figure: its data in the page, drawn lazily by plotly.js from the site's own folder."""
 
-    mime_priority_overrides = [("*", PLOTLY_MIME, 5)]  # "*": the linkcheck builder would warn otherwise
+    mime_priority_overrides: ClassVar = [("*", PLOTLY_MIME, 5)]  # "*": the linkcheck builder would warn otherwise
 
     @staticmethod
     def handle_mime(renderer, data, inline):
@@ -105,18 +106,18 @@ class FigureMime:
 class CaptionMime:
     """The caption that a live notebook shows below a figure; on the page it stands inside the figure already."""
 
-    mime_priority_overrides = [("*", CAPTION_MIME, 1)]
+    mime_priority_overrides: ClassVar = [("*", CAPTION_MIME, 1)]
 
     @staticmethod
     def handle_mime(renderer, data, inline):
-        """Return an empty node for a caption (with none at all, the text would be shown), None for another mime type."""
+        """Return an empty node for a caption (with none, the text would be shown), None for another mime type."""
         return _raw("") if data.mime_type == CAPTION_MIME else None
 
 
 class StaticMime:
     """HTML made for the static page, beside a richer form for a live kernel."""
 
-    mime_priority_overrides = [("*", STATIC_MIME, 1)]
+    mime_priority_overrides: ClassVar = [("*", STATIC_MIME, 1)]
 
     @staticmethod
     def handle_mime(renderer, data, inline):
@@ -127,7 +128,7 @@ class StaticMime:
 class WidgetMime:
     """An explorable: a still picture until (or without) JavaScript, then the same module as in a live notebook."""
 
-    mime_priority_overrides = [("*", WIDGET_MIME, 3)]
+    mime_priority_overrides: ClassVar = [("*", WIDGET_MIME, 3)]
 
     @staticmethod
     def handle_mime(renderer, data, inline):
@@ -141,6 +142,7 @@ def widget_html(view: Mapping) -> str:
     fallback = extra.get("fallback") or "<p>This control needs a running notebook.</p>"
     tag = {k: v for k, v in view.items() if k != "explainer"}
     return (
-        f'<div class="xp-widget" style="min-height:{int(extra.get("height", 0))}px"><div class="xp-fallback">{fallback}</div>'
+        f'<div class="xp-widget" style="min-height:{int(extra.get("height", 0))}px">'
+        f'<div class="xp-fallback">{fallback}</div>'
         f'<script type="{WIDGET_MIME}">{script_json(tag)}</script></div>'
     )

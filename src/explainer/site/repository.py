@@ -5,7 +5,9 @@ import re
 import subprocess
 from pathlib import Path
 
-_REMOTE = re.compile(r"^(?:https://|ssh://git@|git@)(?P<host>[\w.-]+\.[a-z]+)[:/](?P<path>[\w.-]+/[\w.-]+?)(?:\.git)?/?$")
+_REMOTE = re.compile(
+    r"^(?:https://|ssh://git@|git@)(?P<host>[\w.-]+\.[a-z]+)[:/](?P<path>[\w.-]+/[\w.-]+?)(?:\.git)?/?$"
+)
 
 
 def normalise(address: str) -> str | None:

@@ -74,7 +74,16 @@ class DrawingDirective(Directive):
 class Environment(Directive):
     """`{environment}`: versions and machine of this build."""
 
-    packages: ClassVar = ["torch", "transformers", "datasets", "numpy", "plotly", "anywidget", "jupyter-book", "explainer"]
+    packages: ClassVar = [
+        "torch",
+        "transformers",
+        "datasets",
+        "numpy",
+        "plotly",
+        "anywidget",
+        "jupyter-book",
+        "explainer",
+    ]
 
     def run(self) -> list[nodes.Node]:
         """Return a definition table."""
@@ -146,7 +155,9 @@ def _hosts(app: Sphinx, pagename: str, templatename: str, context: dict, doctree
         app.add_js_file("explainer/plotly-host.js", loading_method="defer")
     if 'class="xp-widget"' in body:
         app.add_js_file("explainer/afm-host.js", loading_method="defer")
-        app.add_css_file("explainer/explorables.css")  # the still picture needs its colours before, or without, the module
+        app.add_css_file(
+            "explainer/explorables.css"
+        )  # the still picture needs its colours before, or without, the module
 
 
 def _finish(app: Sphinx, exception: Exception | None) -> None:

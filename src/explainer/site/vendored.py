@@ -14,8 +14,9 @@ _CLASS = re.compile(r"\bfa-[a-z0-9-]+")
 
 def copy_if_changed(source: Path, target: Path) -> None:
     """Copy a file unless the target has its size and is not older."""
-    if target.exists() and target.stat().st_size == source.stat().st_size:
-        if target.stat().st_mtime >= source.stat().st_mtime:
+    if target.exists():
+        old, new = target.stat(), source.stat()
+        if old.st_size == new.st_size and old.st_mtime >= new.st_mtime:
             return
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(source, target)
@@ -25,14 +26,22 @@ def copy_plotly(static: Path) -> None:
     """The plotly.js of the installed plotly wheel, so that it always fits the figures."""
     import plotly  # noqa: PLC0415
 
-    copy_if_changed(Path(plotly.__file__).parent / "package_data" / "plotly.min.js", static / "explainer" / "plotly.min.js")
+    copy_if_changed(
+        Path(plotly.__file__).parent / "package_data" / "plotly.min.js", static / "explainer" / "plotly.min.js"
+    )
 
 
 def copy_mathjax(static: Path) -> None:
     """MathJax 3 (TeX input, CommonHTML output, its fonts) of the installed sphinx-mathjax-offline wheel."""
     wanted = (
-        ("startup.js", "core.js", "input/tex-base.js", "input/tex/extensions/ams.js", "input/tex/extensions/newcommand.js")
-        + ("output/chtml.js", "output/chtml/fonts/", "a11y/assistive-mml.js")
+        "startup.js",
+        "core.js",
+        "input/tex-base.js",
+        "input/tex/extensions/ams.js",
+        "input/tex/extensions/newcommand.js",
+        "output/chtml.js",
+        "output/chtml/fonts/",
+        "a11y/assistive-mml.js",
     )
     for file in metadata.files("sphinx-mathjax-offline") or []:
         _, marker, name = str(file.as_posix()).partition("/static/mathjax/")

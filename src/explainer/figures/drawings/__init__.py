@@ -66,12 +66,14 @@ def added_or_mixed() -> Drawing:
     """What demonstrations do to the output of a head, without and with softmax."""
     return Drawing(
         _svg("added_or_mixed"),
-        "What demonstrations do to the output of one head. Without softmax their term is added, as a weight update would add "
-        "it. With softmax all weights share one normaliser, so their part is mixed in.",
-        "Two panels of arrows. Left, without softmax: the arrow W ZSL q, then the arrow Delta W ICL q from its tip; a dotted "
-        "line shows that more demonstrations carry the output ever further. Right, with softmax: an arrow to the zero-shot part "
-        "z and an arrow to the demonstrations' part a; the output (1 - g) z + g a lies on the line between their tips, and "
-        "more demonstrations move it along that line towards a.",
+        "What demonstrations do to the output of one head. Without softmax their term is put on top of the "
+        "zero-shot output, without bound: a weight update. With softmax the output stays on the line from the "
+        "zero-shot part z to the demonstrations' part a. What one gains, the other loses; the share g is called "
+        "the gate.",
+        "Two panels of arrows. Left, without softmax: the arrow W ZSL q, then the arrow Delta W ICL q from its "
+        "tip; a dotted line shows that more demonstrations carry the output ever further. Right, with softmax: an "
+        "arrow to the zero-shot part z and an arrow to the demonstrations' part a; the output (1 - g) z + g a "
+        "lies on the line between their tips, and more demonstrations move it along that line towards a.",
     )
 
 
@@ -79,9 +81,10 @@ def split_rows() -> Drawing:
     """Linear attention over demonstrations and own tokens, split into two matrices."""
     return Drawing(
         _svg("split_rows"),
-        "One sum, cut in two. The tokens of the demonstrations give the update, the query's own tokens (the first token of "
-        "every sequence among them) give the zero-shot matrix. The picture holds without softmax only.",
-        "A row of tokens. On the left the demonstrations X prime, Japan to Tokyo and Italy to Rome; on the right the query's own "
-        "tokens X, the first token, France and an arrow, from which the query is taken. Keys and values of the demonstrations "
-        "are summed as outer products to Delta W ICL, those of the own tokens to W ZSL, and both together act on the query q.",
+        "One sum, cut in two. The tokens of the demonstrations give the update; the query's own tokens (the first "
+        "token of every sequence among them) give the zero-shot matrix. The picture holds without softmax only.",
+        "A row of tokens. On the left the demonstrations X prime, Japan to Tokyo and Italy to Rome; on the right "
+        "the own tokens X of the query: the first token, France and an arrow. Keys and values of the "
+        "demonstrations are summed as outer products to Delta W ICL, those of the own tokens to W ZSL, and both "
+        "together act on the query q.",
     )
