@@ -76,7 +76,7 @@ def browser():
     """A running Chromium-family browser."""
     path = find_browser()
     if path is None:
-        how = "No Chromium-family browser: install one (Debian: apt install chromium) or set EXPLAINER_BROWSER to its path."
+        how = "No Chromium-family browser: install one (Debian: apt install chromium) or set EXPLAINER_BROWSER."
         if os.environ.get("EXPLAINER_REQUIRE_BROWSER"):
             pytest.fail(how)
         pytest.skip(how)

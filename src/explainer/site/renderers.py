@@ -71,7 +71,7 @@ def data_table(figure: Mapping) -> str:
     return (
         '<details class="xp-data"><summary>The numbers of this figure</summary>'
         '<div class="xp-scroll" tabindex="0" role="region" aria-label="Data table">'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details>'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details>"
     )
 
 
