@@ -33,7 +33,13 @@ CONFIGS = tiny_models.CONFIGS | {
     "qwen3": Qwen3Config(**_QWEN, head_dim=16),
     "opt, norm after": OPTConfig(vocab_size=100, do_layer_norm_before=False, **_OPT),
     "gpt2, scaled by layer": GPT2Config(
-        vocab_size=100, n_embd=32, n_layer=3, n_head=4, scale_attn_by_inverse_layer_idx=True
+        vocab_size=100,
+        n_embd=32,
+        n_layer=3,
+        n_head=4,
+        scale_attn_by_inverse_layer_idx=True,
+        bos_token_id=0,
+        eos_token_id=0,
     ),
 }
 IDS = torch.tensor([[5, 80, 17, 3, 80, 42, 9]])
@@ -159,7 +165,9 @@ def test_one_head_is_one_head(model, parts, head):
 
     zero(layer.value, head)
     assert not computed(model)[L][1][head].any()
-    assert [torch.equal(a, b) for a, b in zip(computed(model)[L][1], before[1], strict=True)].count(True) == len(keys) - 1
+    assert [torch.equal(a, b) for a, b in zip(computed(model)[L][1], before[1], strict=True)].count(True) == len(
+        keys
+    ) - 1
 
     before = attention
     other = heads[head] - len(heads) // 2  # a query head of another key head, so that its attention is not yet uniform
@@ -206,5 +214,5 @@ def test_views_write_into_the_model_and_read_its_gradients(model, parts):
 
 def test_an_unknown_family_is_refused_with_the_known_ones():
     model = BloomForCausalLM(BloomConfig(vocab_size=50, hidden_size=16, n_layer=1, n_head=2))
-    with pytest.raises(CheckpointError, match="'bloom'.*gpt2, gpt_neo, gpt_neox, llama, opt, qwen2, qwen3, xglm"):
+    with pytest.raises(CheckpointError, match=r"'bloom'.*gpt2, gpt_neo, gpt_neox, llama, opt, qwen2, qwen3, xglm"):
         families.architecture(model)

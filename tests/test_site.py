@@ -39,6 +39,7 @@ def test_every_figure_has_caption_origin_and_alternative(site, page):
     assert len(figures) >= sum("Captioned(" in cell for cell in cells)
     for figure in figures:
         assert len(re.search(r'aria-label="([^"]*)"', figure)[1]) > 40
+    for figure in figures + re.findall(r'<figure class="xp-table">.*?</figure>', text, re.DOTALL):
         assert len(re.search(r"<figcaption>(.*?)<span", figure, re.DOTALL)[1]) > 40
         assert re.search(r'class="xp-made">(Live|Stored|Quoted)', figure)
 

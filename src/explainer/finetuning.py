@@ -14,7 +14,7 @@ pass, and could not keep the update in place afterwards.) Another thread must no
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -29,7 +29,10 @@ from explainer.families import Architecture, Layer
 from explainer.tasks import Example, Task
 
 DIVERGED = 1.5
-"""Training has diverged when an example's loss is more than so many times what it was before any training."""
+"""Training has diverged when the loss of a sequence is more than so many times what it was before any training."""
+
+OUTGROWN = 10.0
+"""Training has diverged when the norm of an update is more than so many times that of the weights."""
 
 _READOUT_TOKENS = 256  # enough for fast matrix products, few enough to keep a vocabulary of logits small
 
@@ -66,14 +69,15 @@ class FineTuned:
     before step t; `loss_after` is the loss of the first sequence after the last step.
 
     `diverged_at` is None, or the first step t before which training had diverged, with t = n for after the last one:
-    a loss or gradient is not finite, or the loss of a sequence is the largest so far and more than DIVERGED times its
-    loss (at least 1 nat) with the checkpoint's own weights. Training stops there, and `update` is that of the steps
-    before t. On the starter checkpoint, runs that stay stable keep below 1.1 times (gradient ascent: 1.4 times) and
-    runs that end with a ruined model pass 1.8 times.
+    a loss or gradient is not finite; or the loss of a sequence is the largest so far and more than DIVERGED times its
+    loss (at least 1 nat) with the checkpoint's own weights; or the dW of a weight is more than OUTGROWN times as large
+    as the weight, which a loss bounded by the model's normalisations may not show. Training stops there, and `update`
+    is that of the steps before t. On the starter checkpoint, runs that stay stable keep below 1.1 times the loss
+    before training (gradient ascent: 1.4 times) and runs that end with a ruined model pass 1.8 times.
     """
 
-    checkpoint: Checkpoint
-    update: tuple[KeysValues, ...]
+    checkpoint: Checkpoint = field(repr=False)
+    update: tuple[KeysValues, ...] = field(repr=False)
     lr: float
     losses: tuple[float, ...]
     gradient_norms: tuple[float, ...]
@@ -213,17 +217,27 @@ def _descend(
             losses.append(loss)
             norms.append(_norm(gradients))
             rising = t > 0 and loss > max(losses[:t])
-            if not math.isfinite(loss + norms[t]) or (rising and _exceeds(loss, loss_with(own, ids))):
+            if (
+                not math.isfinite(loss + norms[t])
+                or _outgrown(start, update)
+                or (rising and _exceeds(loss, loss_with(own, ids)))
+            ):
                 return result(math.nan, t)
             for dW, g in _tensors(update, gradients):
                 dW.sub_(g, alpha=lr)
             _write(layers, start, update)
     loss_after = loss_with(trained, rows[0]) if rows else math.nan
-    return result(loss_after, len(rows) if rows and _exceeds(loss_after, losses[0]) else None)
+    diverged = rows and (_exceeds(loss_after, losses[0]) or _outgrown(start, update))
+    return result(loss_after, len(rows) if diverged else None)
 
 
 def _exceeds(loss: float, untrained_loss: float) -> bool:
     return not loss <= DIVERGED * max(untrained_loss, 1.0)  # so that NaN exceeds
+
+
+def _outgrown(start: Sequence[KeysValues], update: Sequence[KeysValues]) -> bool:
+    pairs = [(dW[i], W[i]) for W, dW in zip(start, update, strict=True) for i in (0, 2)]  # the weights, not the biases
+    return not torch.stack([dW.norm() <= OUTGROWN * W.norm(dtype=dW.dtype) for dW, W in pairs]).all()
 
 
 def _norm(gradients: Sequence[KeysValues]) -> float:

@@ -60,6 +60,29 @@ class Drawing:
 
 
 @dataclass(frozen=True)
+class Table:
+    """A table of results with caption and origin; head and cells are HTML, so that they may hold formulas."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str
+    made: str
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        head = "".join(f'<th scope="col">{name}</th>' for name in self.head)
+        body = "".join(
+            f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+            for first, *cells in self.rows
+        )
+        caption = f'{html.escape(self.caption)} <span class="xp-made">{html.escape(self.made)}</span>'
+        table = (
+            '<figure class="xp-table"><div class="pst-scrollable-table-container" tabindex="0"><table class="table">'
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div><figcaption>{caption}</figcaption></figure>"
+        )
+        return {STATIC_MIME: {"html": table}, "text/html": table, "text/plain": self.caption}
+
+
+@dataclass(frozen=True)
 class Stored:
     """A control for a live kernel, with a worked example that the static page shows in its place."""
 

@@ -1,18 +1,16 @@
 """Figures and the table of the chapter `gradient_descent_as_attention`."""
 
-import html
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from explainer import statistics
-from explainer.figures.base import COLOURS, DASHES, MARKERS, STATIC_MIME, curves
+from explainer.figures.base import COLOURS, DASHES, MARKERS, Table, curves
 
-__all__ = ["DualForm", "DualForms", "curve", "curves", "matrices", "stacked"]
+__all__ = ["DualForm", "curve", "curves", "dual_forms", "matrices", "stacked"]
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
 RESAMPLES = 500  # the interval's ends are known to about a hundredth of the estimate
@@ -71,29 +69,13 @@ class DualForm(NamedTuple):
     errors: Sequence[float]
 
 
-@dataclass(frozen=True)
-class DualForms:
+def dual_forms(rows: Sequence[DualForm], caption: str, made: str) -> Table:
     """The table of dual forms; a form is exact if its error exceeds rounding for no layer."""
-
-    rows: Sequence[DualForm]
-    caption: str
-    made: str
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        heads = "".join(f'<th scope="col">{head}</th>' for head in ("optimiser", "values", "weight", "exact? error"))
-        body = "".join(_table_row(row) for row in self.rows)
-        caption = f'{html.escape(self.caption)} <span class="xp-made">{html.escape(self.made)}</span>'
-        table = (
-            f'<figure class="xp-figure"><div class="pst-scrollable-table-container" tabindex="0"><table class="table">'
-            f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
-            f"<figcaption>{caption}</figcaption></figure>"
-        )
-        return {STATIC_MIME: {"html": table}, "text/html": table, "text/plain": self.caption}
+    return Table(("optimiser", "values", "weight", "exact? error"), [_table_row(row) for row in rows], caption, made)
 
 
-def _table_row(row: DualForm) -> str:
+def _table_row(row: DualForm) -> tuple[str, ...]:
     exact = max(row.errors) < EXACT
     median, largest = (f"{number:{'.0e' if exact else '.2f'}}" for number in (np.median(row.errors), max(row.errors)))
     verdict = "exact" if exact else "<strong>no</strong>"
-    cells = [row.values, row.weights, f"{verdict}, {median} ({largest})"]
-    return f'<tr><th scope="row">{row.optimiser}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+    return row.optimiser, row.values, row.weights, f"{verdict}, {median} ({largest})"

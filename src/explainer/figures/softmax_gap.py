@@ -2,17 +2,15 @@
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import COLOURS, DASHES, MARKERS, STATIC_MIME
+from explainer.figures.base import COLOURS, DASHES, MARKERS, Table
 
-__all__ = ["Verdicts", "bands", "boxes", "gates", "scatter"]
+__all__ = ["bands", "boxes", "gates", "scatter", "verdicts"]
 
 Array = np.ndarray
 
@@ -94,25 +92,7 @@ def _rgb(colour: str) -> str:
     return ", ".join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))
 
 
-@dataclass(frozen=True)
-class Verdicts:
+def verdicts(rows: Sequence[tuple[str, str, str]], caption: str, made: str) -> Table:
     """The chapter's table: a statement (HTML), whether it is exact, an approximation or an analogy, the measurement."""
-
-    rows: Sequence[tuple[str, str, str]]
-    caption: str
-    made: str
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        head = "".join(f'<th scope="col">{name}</th>' for name in ("statement", "verdict"))
-        body = "".join(
-            f'<tr><th scope="row">{statement}</th><td><strong>{kind}</strong><br>{html.escape(measured)}</td></tr>'
-            for statement, kind, measured in self.rows
-        )
-        table = (
-            '<figure class="xp-figure"><div class="pst-scrollable-table-container" tabindex="0"><table class="table">'
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-            f"<figcaption>{html.escape(self.caption)} "
-            f'<span class="xp-made">{html.escape(self.made)}</span></figcaption>'
-            "</figure>"
-        )
-        return {STATIC_MIME: {"html": table}, "text/html": table, "text/plain": self.caption}
+    cells = [(statement, f"<strong>{kind}</strong><br>{html.escape(measured)}") for statement, kind, measured in rows]
+    return Table(("statement", "verdict"), cells, caption, made)
