@@ -85,6 +85,11 @@ def test_data_table_decodes_typed_arrays_and_escapes_names():
     assert "0.15 to 0.35" in table
 
 
+def test_data_table_takes_the_interval_of_horizontal_bars():
+    bar = go.Bar(x=[0.5], y=["a"], orientation="h", error_x={"array": [0.2], "arrayminus": [0.1]})
+    assert "0.4 to 0.7" in renderers.data_table(json.loads(go.Figure(bar).to_json()))
+
+
 def test_data_table_of_a_heat_map_names_rows_and_columns():
     table = renderers.data_table(json.loads(go.Figure(go.Heatmap(z=[[1.5, 2.5]], x=["p", "q"], y=["r"])).to_json()))
     assert "<td>q</td><td>r</td><td>2.5</td>" in table

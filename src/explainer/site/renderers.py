@@ -50,10 +50,12 @@ def _rows(figure: Mapping) -> Iterator[list[str]]:
                     yield [_text(name), _text(column), _text(line), _text(cell), ""]
             continue
         x, y = _values(trace.get("x")), _values(trace.get("y"))
-        error = trace.get("error_y") or {}
+        axis = "error_x" if trace.get("error_x") else "error_y"
+        error = trace.get(axis) or {}
         up, down = _values(error.get("array")), _values(error.get("arrayminus"))
         for i, (a, b) in enumerate(zip(x, y, strict=False)):
-            interval = f"{_text(b - (down or up)[i])} to {_text(b + up[i])}" if up else ""
+            value = a if axis == "error_x" else b
+            interval = f"{_text(value - (down or up)[i])} to {_text(value + up[i])}" if up else ""
             yield [_text(name), _text(a), _text(b), "", interval]
 
 
