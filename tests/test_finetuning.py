@@ -218,9 +218,14 @@ def test_nothing_to_learn_from_is_no_update(llama):
 
 def test_works_where_gradients_are_switched_off(llama):
     expected = fine_tune(llama, SEQUENCES, LR)
-    with torch.inference_mode():
-        assert equal(fine_tune(llama, SEQUENCES, LR), expected)
-        assert equal(fine_tune_layer_causal(llama, SEQUENCES, LR), fine_tune_layer_causal(llama, SEQUENCES, LR))
+    for off in (torch.no_grad, torch.inference_mode):
+        with off():
+            finetuned = fine_tune(llama, SEQUENCES, LR)
+        assert equal(finetuned, expected)
+        with finetuned.applied():
+            loss = loss_of(llama.model, SEQUENCES[0])
+        assert loss == expected.loss_after
+        assert not loss.requires_grad
 
 
 def test_a_checkpoint_that_is_being_trained_keeps_its_gradients_and_mode(llama):
@@ -372,7 +377,20 @@ def test_a_hard_sequence_is_no_divergence(llama):
     assert finetuned.losses[-1] > finetuning.DIVERGED * max(finetuned.losses[:-1])
 
 
-def test_a_rise_of_a_small_loss_is_no_divergence(llama):
+@pytest.mark.parametrize("i", [0, 2])
+def test_every_weight_is_watched(llama, i):
+    """The dW of one key or value weight that is eleven times the weight is enough."""
+    layers = families.architecture(llama.model).layers
+    start = [finetuning._keys_values(layer) for layer in layers]
+    update = [W.map(torch.zeros_like) for W in start]
+    assert not finetuning._outgrown(start, update)
+    update[1][i].copy_(start[1][i]).mul_(9)
+    assert not finetuning._outgrown(start, update)
+    update[1][i].copy_(start[1][i]).mul_(11)
+    assert finetuning._outgrown(start, update)
+
+
+def test_a_rise_of_a_small_loss_is_no_divergence():
     """From .01 to .02 nats nothing is lost, though it doubles."""
     assert not finetuning._exceeds(0.9, 0.01)
     assert finetuning._exceeds(1.6, 0.01)

@@ -180,8 +180,7 @@ def _with_update(finetuned: FineTuned, change: Callable[[Tensor], Tensor]) -> Fi
 # Gradient descent.
 
 
-@torch.inference_mode(False)
-@torch.enable_grad()
+@torch.inference_mode(False)  # which switches gradients on, too, whatever the caller has switched off
 def _descend(
     checkpoint: Checkpoint,
     sequences: Sequence[Sequence[int]],
@@ -195,7 +194,7 @@ def _descend(
     architecture = families.architecture(checkpoint.model)
     layers = architecture.layers
     own = _parameters(layers)
-    trained = _copies(own)
+    trained = _copies(own, requires_grad=True)
     start = [_keys_values(layer) for layer in layers]
     update = tuple(W.map(lambda tensor: torch.zeros_like(tensor, dtype=_wide(tensor))) for W in start)
     losses, norms = [], []
@@ -328,8 +327,8 @@ def _parameters(layers: Sequence[Layer]) -> _Held:
     return [(module, *named) for module in modules for named in module.named_parameters(recurse=False)]
 
 
-def _copies(parameters: _Held) -> _Held:
-    return [(module, name, nn.Parameter(parameter.detach().clone())) for module, name, parameter in parameters]
+def _copies(parameters: _Held, requires_grad: bool = False) -> _Held:
+    return [(module, name, nn.Parameter(p.detach().clone(), requires_grad)) for module, name, p in parameters]
 
 
 @contextmanager
