@@ -63,7 +63,7 @@ def macro_f1(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float:
 
 
 def bootstrap_interval(
-    groups: Sequence[tuple[Shaped[Array, "n ..."], ...]],
+    groups: Sequence[tuple[Shaped[Array, "_ ..."], ...]],  # n differs between groups
     statistic: Callable[..., float] = np.mean,
     *,
     seed: int = 0,
