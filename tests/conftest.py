@@ -8,8 +8,11 @@ import shutil
 import threading
 from pathlib import Path
 
+import hypothesis
 import pytest
 
+hypothesis.settings.register_profile("book", deadline=None)  # a busy machine is slow, not wrong
+hypothesis.settings.load_profile("book")
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "_build" / "html"
 BROWSERS = (
