@@ -251,8 +251,7 @@ def test_controls_of_the_context_leave_fine_tuning_alone(directory, checkpoint):
         baseline = prepare(checkpoint, DATA, one)
         assert not torch.equal(baseline.zsl.outputs, baseline.icl.outputs)
         result = results.rounded(run_cell(baseline, one))
-        for part in ("fine_tuning",):
-            assert result[part] == plain[part]
+        assert result["fine_tuning"] == plain["fine_tuning"]
         assert result["predictions"]["zsl"] == plain["predictions"]["zsl"]
         assert result["predictions"]["ft"] == plain["predictions"]["ft"]
         assert result["predictions"]["icl"] != plain["predictions"]["icl"]

@@ -94,8 +94,8 @@ def test_what_diverged_is_left_out():
 
 def test_results_are_grouped_by_their_cells():
     results = [stored(), stored(control="ascent"), stored("plurals")]
-    assert list(controls.by(results, "task")) == ["capitals", "plurals"]
-    assert controls.by(results, "control", "task")["none", "plurals"] == [results[2]]
+    assert list(reporting.by(results, "task")) == ["capitals", "plurals"]
+    assert reporting.by(results, "control", "task")["none", "plurals"] == [results[2]]
 
 
 def test_every_control_is_compared_with_the_real_one():

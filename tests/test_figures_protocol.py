@@ -6,6 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from explainer import reporting
 from explainer.figures import base, protocol
 from explainer.results import Stored
 from explainer.statistics import Interval
@@ -25,7 +26,7 @@ def stored(task="a", *, seed=0, lr=1e-3, labels=(0, 1), diverged=False, sim=(0.1
 
 def test_groups_keep_the_order():
     finished = [stored("b"), stored("a"), stored("b", seed=1)]
-    groups = protocol.by(finished, "task")
+    groups = reporting.by(finished, "task")
     assert list(groups) == ["b", "a"] and groups["b"] == [finished[0], finished[2]]
 
 

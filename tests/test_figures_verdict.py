@@ -64,7 +64,7 @@ def test_the_figure_has_a_row_per_control_and_a_marker_per_task():
     assert all(0 < half < 0.05 for half in (*first.error_x.array, *first.error_x.arrayminus))
     assert list(captioned.figure.layout.yaxis.ticktext) == ["none", "ascent"]
     assert first.marker.symbol != second.marker.symbol
-    assert "none: 0.05." in captioned.alt and "ascent: 0.06." in captioned.alt and captioned.made == "Stored: 4 cells."
+    assert "none: 0.05." in captioned.alt and "ascent: 0.06." in captioned.alt and captioned.made == "Stored: 8 cells."
 
 
 def test_the_table_states_every_claim_with_numbers_of_the_results():

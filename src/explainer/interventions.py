@@ -180,6 +180,7 @@ CONTROLS: Mapping[str, Control] = {
     "shuffled-context": Control("the answers in the context are shuffled; FT sees the right ones", context=shuffled),
     "flipped-context": Control("every label in the context is wrong; FT sees the right ones", context=flipped),
     "foreign-context": Control("the context is of another task; FT sees the task's own examples", context=foreign),
+    "reordered-context": Control("the context has the examples of FT in another order", context=reordered),
     "shuffled-training": Control(
         "FT is trained on shuffled answers; the context has the right ones", training=shuffled
     ),

@@ -63,6 +63,15 @@ def _result_of(cell: Cell, place: Path) -> Stored:
     return found[0]
 
 
+def by(finished: Sequence[Stored], *keys: str) -> dict[Any, list[Stored]]:
+    """The results grouped by what their cells are, as `by(finished, "task")` or `by(finished, "task", "k")`."""
+    groups: dict[Any, list[Stored]] = {}
+    for one in finished:
+        cell = one.identity["cell"]
+        groups.setdefault(cell[keys[0]] if len(keys) == 1 else tuple(cell[key] for key in keys), []).append(one)
+    return groups
+
+
 def made(finished: Sequence[Stored]) -> str:
     """Where stored numbers come from, in one sentence: seeds, queries, checkpoint, number format, versions, seconds."""
     cells = [Cell(**one.identity["cell"]) for one in finished]

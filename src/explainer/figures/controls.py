@@ -10,7 +10,7 @@ from plotly.subplots import make_subplots
 
 from explainer import reporting, statistics
 from explainer.figures.base import COLOURS, DASHES, MARKERS
-from explainer.reporting import Comparison
+from explainer.reporting import Comparison, by
 from explainer.results import Stored
 from explainer.statistics import Interval, PairedDifference
 
@@ -29,6 +29,7 @@ NAMES: Mapping[str, str] = {
     "shuffled-context": "context: shuffled",
     "flipped-context": "context: flipped",
     "foreign-context": "context: foreign",
+    "reordered-context": "context: reordered",
     "shuffled-training": "FT: shuffled",
     "flipped-training": "FT: flipped",
     "reordered-training": "FT: reordered",
@@ -132,15 +133,6 @@ def interval_of(finished: Sequence[Stored], measure: str) -> Interval:
     """Mean and interval of `values_of` the results that have the measure."""
     kept = finished if measure in ("zsl", "icl", "ft") else measured(finished, measure)
     return mean_interval(values_of(kept, measure))
-
-
-def by(finished: Sequence[Stored], *keys: str) -> dict[Any, list[Stored]]:
-    """The results grouped by what their cells are, as `by(finished, "task")` or `by(finished, "task", "k")`."""
-    groups: dict[Any, list[Stored]] = {}
-    for one in finished:
-        cell = one.identity["cell"]
-        groups.setdefault(cell[keys[0]] if len(keys) == 1 else tuple(cell[key] for key in keys), []).append(one)
-    return groups
 
 
 def matched(a: Sequence[Stored], b: Sequence[Stored], measure: str, over: str = "control") -> tuple[Values, Values]:

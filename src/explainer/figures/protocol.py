@@ -9,6 +9,7 @@ from plotly.subplots import make_subplots
 
 from explainer import reporting
 from explainer.figures.base import COLOURS, DASHES, MARKERS, Table
+from explainer.reporting import by
 from explainer.results import Stored
 from explainer.statistics import Interval
 
@@ -16,7 +17,6 @@ __all__ = [
     "READINGS",
     "SETTINGS",
     "against_rate",
-    "by",
     "diverged",
     "first",
     "rates",
@@ -32,14 +32,6 @@ _BELOW = {"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top", "traceorder":
 
 
 # From results to numbers.
-
-
-def by(finished: Sequence[Stored], key: str) -> dict:
-    """The results grouped by a value of their cells, "task" or "lr" for example, in the order of the results."""
-    groups: dict = {}
-    for one in finished:
-        groups.setdefault(one.identity["cell"][key], []).append(one)
-    return groups
 
 
 def first(values: Sequence[tuple[np.ndarray]], n: int | None) -> list[tuple[np.ndarray]]:

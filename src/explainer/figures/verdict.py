@@ -57,7 +57,7 @@ def controls(results: Results, measure: str) -> Captioned:
     figure.update_yaxes(tickvals=list(range(len(names))), ticktext=names, autorange="reversed")
     figure.update_layout(height=120 + 46 * len(names), xaxis_title=title, legend={"orientation": "h", "y": 1.06})
     lowest, highest = (f(v for row in means.values() for v in row.values()) for f in (min, max))
-    some = [stored for by_control in results.values() for stored in by_control[names[0]]]
+    some = [stored for by_control in results.values() for found in by_control.values() for stored in found]
     return Captioned(
         figure,
         f"{title} of ICL and FT: the comparison itself (none) and its controls. Markers: means over layers, queries "
@@ -125,7 +125,7 @@ def table(pairs: Results, six: Results) -> Table:
         ),
     ]
     cells = [tuple(html.escape(text).replace("dW_", "&Delta;W ") for text in row) for row in rows]
-    some = [s for results in (pairs, six) for by_control in results.values() for s in by_control["none"]]
+    some = [s for results in (pairs, six) for by in results.values() for found in by.values() for s in found]
     return Table(
         ("claim", "for", "against", "what would settle it"),
         cells,
