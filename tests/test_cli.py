@@ -20,7 +20,7 @@ def fetched(monkeypatch, tmp_path):
     calls = []
     monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path))
     monkeypatch.setattr(assets, "fetch", lambda names, *, offline: calls.append((names, offline, assets.cache_dir())))
-    monkeypatch.setattr(assets, "missing", lambda: [a for a in assets.ASSETS if a.name != "reviews"])
+    monkeypatch.setattr(assets, "missing", lambda names: [a for a in assets.ASSETS if a.name != "reviews"])
     return calls
 
 

@@ -121,6 +121,14 @@ def test_notebook_problems_are_found_and_mended(cell, problem):
     assert notebooks.mended(once, "") == once
 
 
+def test_a_second_generated_cell_is_found_and_removed():
+    sound = notebooks.mended(_notebook([_code("1")]), "")
+    setup = sound["cells"][0]
+    twice = sound | {"cells": [setup, setup | {"id": "another"}, *sound["cells"][1:]]}
+    assert notebooks.problems(twice) == ["it has the generated cell more than once"]
+    assert notebooks.mended(twice, "") == sound
+
+
 def test_committed_notebooks_are_clean():
     assert notebooks.main(["--check", str(ROOT / "book")]) == 0
 

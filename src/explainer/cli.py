@@ -39,7 +39,7 @@ def _add_fetch(commands: argparse._SubParsersAction) -> None:
         help="download the starter checkpoint and texts into the cache",
         description="Download the starter assets that are missing and show the state of each.",
     )
-    fetch.add_argument("names", nargs="*", metavar="NAME", help="assets to fetch (default: all)")
+    fetch.add_argument("names", nargs="*", metavar="NAME", help="assets to fetch (default: all that the book needs)")
     fetch.add_argument("--offline", action="store_true", help="do not use the network; say what is missing")
     fetch.add_argument("--cache", metavar="DIR", help="keep the assets in DIR (default: $EXPLAINER_CACHE)")
     fetch.add_argument("--verify", action="store_true", help="also read every unpacked file and check its digest")
@@ -53,14 +53,15 @@ def _fetch(options: argparse.Namespace) -> int:
     if options.cache:
         os.environ["EXPLAINER_CACHE"] = options.cache
     names = options.names or None
-    states = dict.fromkeys((asset.name for asset in assets.ASSETS), "ready")
+    shown = [*assets.ASSETS, *(asset for asset in assets.ON_REQUEST if asset.name in options.names)]
+    states = dict.fromkeys((asset.name for asset in shown), "ready")
     try:
         assets.fetch(names, offline=options.offline)
         if options.verify:
             assets.require_intact(names)
     finally:
-        states |= dict.fromkeys((asset.name for asset in assets.missing()), "missing")
-        _print_assets(assets.ASSETS, states)
+        states |= dict.fromkeys((asset.name for asset in assets.missing(states)), "missing")
+        _print_assets(shown, states)
     return 0
 
 

@@ -42,7 +42,7 @@ def setup_cell(address: str) -> dict:
 
 
 def _is_setup(cell: dict) -> bool:
-    return cell["cell_type"] == "code" and cell.get("id") == "setup"
+    return cell["cell_type"] == "code" and "".join(cell["source"]).startswith(SETUP.splitlines()[0])
 
 
 def problems(notebook: dict) -> list[str]:
@@ -53,6 +53,8 @@ def problems(notebook: dict) -> list[str]:
     address = _ADDRESS.search(first)
     if not cells or not _is_setup(cells[0]) or address is None or first != setup_source(address[1]):
         found.append("its first cell is not the generated one")
+    if sum(map(_is_setup, cells)) > 1:
+        found.append("it has the generated cell more than once")
     for i, cell in enumerate(cells):
         if cell["cell_type"] != "code":
             continue

@@ -24,13 +24,14 @@ const MEASURES = {
   sim_am_delta: "SimAM of updates", update_cosine: "ΔW cosine per head", kendall_tau_b: "Kendall τ to the examples",
 };
 const CONDITIONS = {
-  none: "the comparison itself", untrained: "untrained model", "untrained-layers": "untrained layers", "permuted-weights": "permuted weights",
+  none: "the comparison itself", untrained: "untrained model",
   "shuffled-context": "ICL: shuffled answers", "flipped-context": "ICL: wrong labels", "foreign-context": "ICL: another task",
+  "reordered-context": "ICL: another order",
   "shuffled-training": "FT: shuffled answers", "flipped-training": "FT: wrong labels", "foreign-training": "FT: another task",
   "other-training": "FT: other examples", "reordered-training": "FT: another order", ascent: "FT: gradient ascent",
   "layer-causal": "FT: layer by layer", "random-direction": "FT: random direction",
 };
-const conditionName = (control) => CONDITIONS[control] ?? control;
+const conditionName = (control) => CONDITIONS[control] ?? control.replace("-", " ");
 
 const keyOf = ({ measure, normalised }) => (measure === "sim_aou" && !normalised ? "sim_aou_raw" : measure);
 const nameOf = ({ measure, normalised }) => (measure === "sim_aou" ? `SimAOU, ${normalised ? "normalised" : "not normalised"}` : MEASURES[measure]);
