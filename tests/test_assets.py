@@ -213,6 +213,47 @@ def test_fetch_takes_the_texts_out_of_the_package_files(index, pages):
     assert leftovers() == []
 
 
+@pytest.fixture
+def documentation(index, monkeypatch):
+    """The source distribution that the documentation comes in, by hand in the downloads."""
+    root = "django-5.2.8"
+    members = {
+        HOSTILE: b"evil",
+        f"{root}/LICENSE": b"BSD",
+        f"{root}/docs/topics/b.txt": "Second … text\n".encode(),
+        f"{root}/docs/index.txt": b"First",
+        f"{root}/docs/_theme/LICENSE.txt": b"of a font",
+        f"{root}/tests/evilfile.txt": b"no document",
+        f"{root}/docs/../../escaped.txt": b"evil",
+    }
+
+    def place(members):
+        content = tar_gz(members)
+        asset = replace(pinned(assets.DOCUMENTATION, content), disk=0)
+        monkeypatch.setattr(assets, "ON_REQUEST", (asset,))
+        monkeypatch.setattr(assets, "DOCUMENTATION", asset)
+        part(index).with_name(asset.filename).write_bytes(content)
+
+    place(members)
+    return place
+
+
+def test_documentation_is_taken_when_it_is_asked_for_alone(documentation, index):
+    assets.fetch(progress=False)
+    assert not (assets.cache_dir() / "documentation").exists()
+    index.requests.clear()
+    texts = [(document.name, document.text) for document in assets.documentation()]
+    assert texts == [("index.txt", "First"), ("topics/b.txt", "Second … text\n")]
+    assert (assets.cache_dir() / "documentation" / "LICENSE").read_text() == "BSD"
+    assert assets.missing(["documentation"]) == [] and index.requests == []
+
+
+def test_documentation_without_a_document(documentation):
+    documentation({"django-5.2.8/LICENSE": b"BSD"})
+    with pytest.raises(DownloadError, match=r"documentation: django-5.2.8.tar.gz .*no document in django-5.2.8/docs"):
+        assets.documentation()
+
+
 def test_members_with_hostile_names_are_never_written(index, tmp_path):
     assets.fetch(progress=False)
     written = {path.name for path in tmp_path.rglob("*") if path.is_file()}

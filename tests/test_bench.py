@@ -61,3 +61,18 @@ def test_a_missing_package_is_a_row_of_the_table(work, monkeypatch, capsys):
     assert "arg max 2/2" in lines[1]
     assert lines[2].startswith("lm-eval, HFLM.loglikelihood: not installed (No module named 'x')")
     assert lines[3].startswith("OpenICL")
+
+
+def test_the_ways_to_attend_with_momentum_agree():
+    inputs = bench._attention_inputs(130)
+    ours, eager = bench.momentum_attention(*inputs), bench.eager_momentum_attention(*inputs)
+    torch.testing.assert_close(ours, eager, atol=1e-4, rtol=1e-4)
+    assert (ours - bench.plain_attention(*inputs)).abs().max() > 1
+
+
+def test_momentum_is_a_row_beside_plain_attention(capsys):
+    bench.bench_momentum(64, 2)
+    plain, ours = capsys.readouterr().out.splitlines()
+    assert plain.startswith("plain_attention, forward and backward, T = 64")
+    assert "1.000 x CPU" in plain and plain.endswith("1.00 x")
+    assert ours.startswith("momentum_attention, ") and "x CPU, peak memory" in ours

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from explainer import checks, duality, metrics, statistics
+from explainer import checks, duality, linear_transformer, metrics, statistics
 
 
 def passes(check, answer, capsys):
@@ -340,3 +340,114 @@ def test_kendall_tau_accepts_two_right_answers(capsys):
 )
 def test_kendall_tau_refuses(wrong, hint):
     refuses(checks.kendall_tau, wrong, hint)
+
+
+# isotropic_gamma
+
+
+def test_isotropic_gamma_accepts_two_right_answers(capsys):
+    passes(checks.isotropic_gamma, lambda d, n, variance: variance * (1 + (d + 1) / n), capsys)
+    passes(
+        checks.isotropic_gamma,
+        lambda d, n, variance: linear_transformer.gamma(variance * torch.eye(d).double(), n)[0, 0],
+        capsys,
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda d, n, v: v * (1 + d), "endless prompts"),
+        (lambda d, n, v: v + (d + 1) / n, "three times the variance"),
+        (lambda d, n, v: v * (1 + 1 / n), "four dimensions more"),
+        (lambda d, n, v: v * (1 + d / n), "d = 1, n = 1 and variance = 1.0"),
+        (lambda d, n, v: None, "raised TypeError"),
+    ],
+)
+def test_isotropic_gamma_refuses(wrong, hint):
+    refuses(checks.isotropic_gamma, wrong, hint)
+
+
+# ridge_attention
+
+
+def ridge_layer(covariance, penalty, n, *, scale=1.0, share=1.0, step=1.0):
+    d = len(covariance)
+    W_PV, W_KQ = torch.zeros(2, d + 1, d + 1, dtype=covariance.dtype)
+    W_PV[d, d] = scale * step
+    W_KQ[:d, :d] = torch.linalg.inv(covariance + share * penalty / n * torch.eye(d)) / scale
+    return W_PV, W_KQ
+
+
+def test_ridge_attention_accepts_every_scale(capsys):
+    passes(checks.ridge_attention, ridge_layer, capsys)
+    passes(checks.ridge_attention, lambda *setting: ridge_layer(*setting, scale=-3.0), capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda C, p, n: ridge_layer(torch.eye(len(C)).double(), p, n), "almost no penalty"),
+        (lambda C, p, n: ridge_layer(C, p, n, step=-1.0), "almost no penalty"),
+        (lambda C, p, n: ridge_layer(C, p, n, step=n), "almost no penalty"),
+        (lambda C, p, n: ridge_layer(C, p, n)[::-1], "almost no penalty"),
+        (lambda C, p, n: ridge_layer(C, p, n, share=n), "the attention divides by n"),
+        (lambda C, p, n: ridge_layer(C, p, n, share=0.0), "the attention divides by n"),
+        (lambda C, p, n: ridge_layer(C, p, 12), "depend on d, n or the penalty"),
+        (lambda C, p, n: tuple(W[1:] for W in ridge_layer(C, p, n)), r"W_PV has shape \(3, 4\)"),
+        (lambda C, p, n: tuple(W.float() for W in ridge_layer(C, p, n)), "keep the dtype"),
+        (lambda C, p, n: ridge_layer(C, p, n)[0], "two tensors"),
+    ],
+)
+def test_ridge_attention_refuses(wrong, hint):
+    refuses(checks.ridge_attention, wrong, hint)
+
+
+# scaled_prediction
+
+
+def test_scaled_prediction_accepts_the_square(capsys):
+    passes(checks.scaled_prediction, lambda c: c**2, capsys)
+    passes(checks.scaled_prediction, lambda c: torch.tensor(c) ** 2, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda c: 0.0, "c = 1 should give 1"),
+        (lambda c: c**3, "c = -1"),
+        (lambda c: c, "c = -1"),
+        (lambda c: 1.0, "smaller than the measured one"),
+        (lambda c: c**4, "larger than the measured one"),
+    ],
+)
+def test_scaled_prediction_refuses(wrong, hint):
+    refuses(checks.scaled_prediction, wrong, hint)
+
+
+# paying_length
+
+
+def test_paying_length_accepts_two_right_answers(capsys):
+    def by_the_risk(d, n):
+        identity = torch.eye(d).double()
+        A = torch.linalg.inv(linear_transformer.gamma(identity, n))
+        floor = linear_transformer.population_risk(A, identity, float("inf"))
+        return (linear_transformer.population_risk(A, identity, 1) - floor) / floor
+
+    passes(checks.paying_length, lambda d, n: n**2 / (d + 1), capsys)
+    passes(checks.paying_length, by_the_risk, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda d, n: n, "3.33 times"),
+        (lambda d, n: n**2, "0.167 times"),
+        (lambda d, n: n**2 / d, "0.833 times"),
+        (lambda d, n: n**2 / 6, "d = 1 and n = 10"),
+        (lambda d, n: 0, "should be above zero"),
+    ],
+)
+def test_paying_length_refuses(wrong, hint):
+    refuses(checks.paying_length, wrong, hint)

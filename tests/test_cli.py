@@ -10,7 +10,7 @@ import tiny_models
 import torch
 from conftest import ROOT
 
-from explainer import __version__, assets, cli, engines, interventions, reporting, study, tasks
+from explainer import __version__, assets, cli, engines, interventions, reporting, runs, study, tasks, training
 from explainer.errors import DownloadError
 
 
@@ -37,6 +37,12 @@ def test_fetch_prints_a_row_for_each_asset(fetched, capsys, tmp_path):
 def test_fetch_passes_its_options_on(fetched, tmp_path):
     assert cli.main(["fetch", "--offline", "--cache", str(tmp_path / "a b"), "news", "reviews"]) == 0
     assert fetched == [(["news", "reviews"], True, tmp_path / "a b")]
+
+
+def test_what_only_training_needs_is_shown_when_it_is_asked_for(fetched, capsys):
+    assert cli.main(["fetch", "documentation"]) == 0
+    assert fetched[0][0] == ["documentation"]
+    assert capsys.readouterr().out.splitlines()[-1].split()[::4][0] == "documentation"
 
 
 def test_verify_reads_what_was_fetched(fetched, monkeypatch):
@@ -237,3 +243,67 @@ def test_only_the_tasks_that_are_asked_for_are_loaded(asked, example, tmp_path):
     how = asked("--task-file", str(path), "--data-dir", str(path.parent), "--tasks", "capitals", "tone", "tone")[1][1]
     assert list(how["data"]) == ["tone"]
     assert len(how["data"]["tone"].train) == 4
+
+
+# --- train -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch):
+    """A text file to train on, as an option of the command."""
+    monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "own.txt"
+    path.write_text("\n\n\n".join(f"{i} " + "the model reads the text again " * 8 for i in range(20)))
+    return ["--corpus", str(path), "--vocabulary", "260", "--dtype", "float32", "--length", "16", "--steps", "2"]
+
+
+SMALL = ["--layers", "1", "--width", "8", "--heads", "2", "--batch", "2", "--warmup", "1", "--seeds", "3"]
+
+
+def test_train_stores_a_pair_and_lists_it(corpus, tmp_path, capsys):
+    command = ["train", *corpus, *SMALL, "--average", "none", "momentum", "--eta", "0.5"]
+    where = ["--results", str(tmp_path / "results")]
+    assert cli.main([*command, *where, "--list"]) == 0
+    assert capsys.readouterr().out.count("waiting") == 2
+    assert cli.main([*command, *where]) == 0
+    header, *rows = capsys.readouterr().out.splitlines()
+    assert header.split()[:4] == ["variant", "seed", "lr", "steps"]
+    assert [row.split()[:4] for row in rows] == [[name, "3", "0.003", "2"] for name in ("plain", "momentum-eta0.5")]
+    assert cli.main([*command, *where, "--list"]) == 0
+    assert capsys.readouterr().out.count("stored") == 2
+    assert cli.main([*command, "--list"]) == 0  # by default the results are in the cache
+    assert capsys.readouterr().out.count("waiting") == 2
+
+
+def test_train_takes_grids_from_a_file(monkeypatch, tmp_path, capsys):
+    path = tmp_path / "grids.toml"
+    path.write_text('[half]\naverage = ["none", "momentum"]\neta = 0.5\n[fast]\nlr = 0.01\n')
+    calls = []
+    monkeypatch.setattr(runs, "run", lambda settings, store, *, every: calls.append((settings, every)) or [])
+    command = ["train", "--results", str(tmp_path), "--grid", str(path)]
+    assert cli.main(command) == 0
+    assert cli.main([*command, "--only", "fast", "--every", "7"]) == 0
+    assert [(len(settings), every) for settings, every in calls] == [(3, 100), (1, 7)]
+    assert calls[1][0] == [training.Setting(lr=0.01)]
+    for options, message in (
+        (["--only", "slow"], "has no grid 'slow'; it has half, fast"),
+        (["--eta", "0.9"], "--grid and --eta both say what to train"),
+    ):
+        assert cli.main([*command, *options]) == 1
+        assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--only", "half"], "--only chooses grids of a file"),
+        (["--eta", "0.5"], "eta = [0.5] needs an average"),
+        (["--average", "mean", "--eta", "0.5"], "average = 'mean' must be one of none, momentum"),
+        (["--grid", "none.toml"], "cannot read none.toml"),
+        (["--corpus", "none.txt", "--list"], "'none.txt' is no file or directory here"),
+    ],
+)
+def test_what_can_be_wrong_with_training(monkeypatch, capsys, options, message):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert cli.main(["train", *options]) == 1
+    assert message in capsys.readouterr().err

@@ -6,7 +6,7 @@ import pytest
 from conftest import ROOT
 
 PACKAGE = ROOT / "src" / "explainer"
-GROUND = {"errors", "duality", "statistics", "checks", "metrics", "momentum", "linear_transformer", "quoted"}
+GROUND = {"errors", "duality", "statistics", "checks", "metrics", "momentum", "linear_transformer", "quoted", "regression_prompts"}
 MIDDLE = {
     "assets",
     "package_index",
@@ -23,6 +23,12 @@ MIDDLE = {
     "engines",
     "study",
     "reporting",
+    "momentum_models",
+    "in_context_gpt",
+    "corpora",
+    "mixture",
+    "training",
+    "runs",
 }
 TOP = {"cli", "figures", "widgets", "controls", "site", "bench"}
 FLOOR = dict.fromkeys(GROUND, 0) | dict.fromkeys(MIDDLE, 1) | dict.fromkeys(TOP, 2)

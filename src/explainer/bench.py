@@ -16,15 +16,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
-from explainer import checkpoints, comparison, recording, scoring, tasks
+from explainer import checkpoints, comparison, momentum, recording, scoring, tasks
 from explainer.checkpoints import Checkpoint
 from explainer.comparison import Cell
 from explainer.tasks import Example, Task
@@ -281,6 +282,64 @@ def bench_memory(n_queries: int) -> None:
     print(f"ours over whole prompt: {over[0]}; over one with all logits: {over[1]}")
 
 
+# Momentum attention: forward and backward of one layer, B = 4, H = 8, d = 64.
+
+ETA = 0.9
+Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def plain_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Causal attention by PyTorch's fused kernel."""
+    return scaled_dot_product_attention(query, key, value, is_causal=True)
+
+
+def momentum_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Ours."""
+    return momentum.momentum_attention(query, key, value, ETA)
+
+
+def eager_momentum_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """The formula with T x T matrices: (softmax(q k^T / sqrt d) + decay) v."""
+    lag = torch.arange(query.shape[-2])[:, None] - torch.arange(query.shape[-2])
+    decay = torch.where(lag > 0, ETA ** lag.clamp(min=0), 0.0)
+    logits = (query @ key.mT * query.shape[-1] ** -0.5).masked_fill(lag < 0, -torch.inf)
+    return (logits.softmax(-1) + decay) @ value
+
+
+def _attention_inputs(T: int) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(4, 8, T, 64, generator=generator).requires_grad_() for _ in range(3)]
+
+
+def _forward_and_backward(attention: Attention, inputs: list[Tensor]) -> None:
+    output = attention(*inputs)
+    torch.autograd.grad(output, inputs, torch.ones_like(output))
+
+
+def _attention_peak(attention: Attention, T: int) -> float:
+    """MB at most over two passes."""
+    torch.set_num_threads(1)
+    inputs = _attention_inputs(T)
+    for _ in range(2):
+        _forward_and_backward(attention, inputs)
+    return _resident("VmHWM")
+
+
+def bench_momentum(T: int, repeats: int, others: Sequence[Attention] = (momentum_attention,)) -> None:
+    """Momentum attention and others beside plain attention, in turns; the least of the repeats, and peak memory."""
+    inputs, seconds, ways = _attention_inputs(T), {}, (plain_attention, *others)
+    for _ in range(repeats):
+        for way in ways:
+            took = timed(lambda way=way: _forward_and_backward(way, inputs))
+            seconds[way] = min(took, seconds.get(way, took))
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        peaks = pool.starmap(_attention_peak, [(way, T) for way in ways], chunksize=1)
+    for way, peak in zip(ways, peaks, strict=True):
+        ratio = f"{seconds[way][0] / seconds[plain_attention][0]:.3f} x CPU"
+        remark = f"{ratio}, peak memory {peak:.0f} MB, {peak / peaks[0]:.2f} x"
+        _row(f"{way.__name__}, forward and backward, T = {T}, in seconds", seconds[way], 1, remark)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m explainer.bench", description=__doc__.splitlines()[0])
@@ -300,6 +359,9 @@ def main(arguments: list[str] | None = None) -> None:
     bench_sweep(work)
     bench_busy(work)
     bench_memory(options.queries)
+    bench_momentum(1024, 12)
+    bench_momentum(2048, 10)
+    bench_momentum(2048, 2, (momentum_attention, eager_momentum_attention))
 
 
 if __name__ == "__main__":

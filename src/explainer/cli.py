@@ -30,6 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_fetch(commands)
     _add_study(commands)
+    _add_train(commands)
     return parser
 
 
@@ -158,13 +159,17 @@ def _study(options: argparse.Namespace) -> int:
         "device": options.device,
     }
     if options.list:
-        planned = study.plan(cells, store, **how)
-        _print_table([("state", "file"), *(("stored" if s else "waiting", i.filename) for _, i, s in planned)])
-        for path in store.stale(identity for _, identity, _ in planned):
-            print(f"stale, may be deleted: {path}")
+        _print_planned(study.plan(cells, store, **how), store)
         return 0
     _print_table(reporting.table(study.run(cells, store, engine=engine, **how)))
     return 0
+
+
+def _print_planned(planned: Sequence[tuple], store: Any) -> None:
+    """The state of every planned cell or run, then the files that none of them will use."""
+    _print_table([("state", "file"), *(("stored" if s else "waiting", i.filename) for _, i, s in planned)])
+    for path in store.stale(identity for _, identity, _ in planned):
+        print(f"stale, may be deleted: {path}")
 
 
 def _cells(options: argparse.Namespace) -> list:
@@ -173,11 +178,7 @@ def _cells(options: argparse.Namespace) -> list:
     if options.grid:
         if options.tasks:
             raise ExplainerError("--grid and --tasks both say what to compute; give one of them.")
-        grids = study.read_grids(options.grid)
-        for name in options.only or ():
-            if name not in grids:
-                raise ExplainerError(f"{options.grid} has no grid {name!r}; it has {', '.join(grids)}.")
-        return [cell for name in options.only or grids for cell in grids[name]]
+        return _chosen(study.read_grids(options.grid), options)
     if not options.tasks or options.only:
         raise ExplainerError("say what to compute: --tasks with names, or --grid with a file and perhaps --only.")
     return study.grid(
@@ -191,6 +192,14 @@ def _cells(options: argparse.Namespace) -> list:
         positions=options.positions,
         splits=options.splits,
     )
+
+
+def _chosen(grids: Mapping[str, list], options: argparse.Namespace) -> list:
+    """The cells or runs of the grids that were asked for."""
+    for name in options.only or ():
+        if name not in grids:
+            raise ExplainerError(f"{options.grid} has no grid {name!r}; it has {', '.join(grids)}.")
+    return [one for name in options.only or grids for one in grids[name]]
 
 
 def _engine(options: argparse.Namespace) -> Callable[..., Iterator]:
@@ -213,6 +222,85 @@ def _own_data(options: argparse.Namespace, names: Iterable[str]) -> dict[str, An
     own = {task.name: task for task in (tasks.read_file(options.task_file) if options.task_file else ())}
     asked = [tasks.find(name, {**tasks.TASKS, **own}) for name in names]
     return {task.name: tasks.load(task, data_dir=options.data_dir) for task in asked if task.name in own}
+
+
+_OF_ONE_SETTING = {
+    "vocabulary": "tokens (default: 1024)",
+    "layers": "default: 4",
+    "width": "default: 128",
+    "heads": "default: 4",
+    "length": "tokens in a window (default: 1024)",
+    "batch": "windows in a step (default: 4)",
+    "steps": "default: 1000",
+    "warmup": "steps (default: 50)",
+}
+
+
+def _add_train(commands: argparse._SubParsersAction) -> None:
+    train = commands.add_parser(
+        "train",
+        help="train language models from scratch, with and without momentum attention",
+        description=(
+            "Train every combination of the given values that is not stored yet. Runs that differ in --eta and\n"
+            "--average alone start from the same weights and see the same text. Interrupt at any time and run the\n"
+            "same command again to go on from the last checkpoint, with the same bits."
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    train.add_argument("--results", metavar="DIR", help="where the results are stored (default: in the cache)")
+    train.add_argument("--grid", metavar="FILE", help="TOML file that describes grids, in place of the values below")
+    train.add_argument("--only", nargs="+", metavar="NAME", help="grids of the file (default: all)")
+    train.add_argument(
+        "--corpus", help="a text file, a saved or a hub data set, as name:configuration (default: documentation)"
+    )
+    train.add_argument("--seeds", dest="seed", nargs="+", type=int, metavar="N", help="default: 0")
+    train.add_argument("--lr", nargs="+", type=float, metavar="LR", help="default: 0.003")
+    train.add_argument("--eta", nargs="+", type=float, metavar="ETA", help="decay of the averages, in (0, 1)")
+    train.add_argument("--average", nargs="+", metavar="NAME", help="none, momentum, normalised ... (default: none)")
+    for name, meaning in _OF_ONE_SETTING.items():
+        train.add_argument(f"--{name}", type=_positive, metavar="N", help=meaning)
+    train.add_argument("--weight-decay", type=float, metavar="X", help="default: 0.1")
+    train.add_argument("--dtype", choices=["bfloat16", "float32"], help="of products (default: bfloat16)")
+    train.add_argument("--device", help="such as cpu or cuda (default: cpu)")
+    train.add_argument("--threads", type=_positive, metavar="N", help="of the processor")
+    train.add_argument(
+        "--every", type=_positive, default=100, metavar="N", help="steps between checkpoints (default: 100)"
+    )
+    train.add_argument("--list", "--dry-run", action="store_true", help="only show what is stored and what is not")
+    train.set_defaults(run=_train)
+
+
+def _train(options: argparse.Namespace) -> int:
+    # Imported here so that `explainer --help` answers at once.
+    import torch  # noqa: PLC0415
+
+    from explainer import assets, results, runs  # noqa: PLC0415
+
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    settings = _settings(options)
+    store = results.Store(options.results or assets.cache_dir() / "training" / "results")
+    if options.list:
+        _print_planned(runs.plan(settings, store), store)
+        return 0
+    _print_table(runs.table(runs.run(settings, store, every=options.every)))
+    return 0
+
+
+def _settings(options: argparse.Namespace) -> list:
+    from dataclasses import fields  # noqa: PLC0415
+
+    from explainer import runs, training  # noqa: PLC0415
+
+    names = (field.name for field in fields(training.Setting))
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    if not options.grid:
+        if options.only:
+            raise ExplainerError("--only chooses grids of a file; give it with --grid.")
+        return runs.grid(**given)
+    if given:
+        raise ExplainerError(f"--grid and --{min(given)} both say what to train; give one of them.")
+    return _chosen(runs.read_grids(options.grid), options)
 
 
 def _print_table(rows: Sequence[Sequence[str]]) -> None:

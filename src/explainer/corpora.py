@@ -82,23 +82,6 @@ class Tokens:
             "tokens": hashlib.sha256(b"".join(streams)).hexdigest(),
         }
 
-    def blocks(self, length: int, n: int) -> tuple[Tensor, list[str]]:
-        """At most n blocks of `length` + 1 held-out tokens, shape (n, length + 1), and where each begins.
-
-        The stream is cut into consecutive blocks, which overlap in one token, the last target of one and the first
-        input of the next; of these, n that are evenly spaced. Raises CorpusError if not even one fits.
-        """
-        available = (len(self.held_out) - 1) // length
-        if available < 1:
-            raise CorpusError(
-                f"the held-out part of {self.corpus!r} has {len(self.held_out)} tokens, a window takes {length + 1}; "
-                "take a longer corpus or a shorter length."
-            )
-        n = min(n, available)
-        first = torch.arange(n) * available // n * length
-        index = torch.searchsorted(self.starts, first, right=True) - 1
-        return self.held_out[first[:, None] + torch.arange(length + 1)], [self.documents[i] for i in index]
-
 
 def load(name: str = DEFAULT) -> Corpus:
     """A corpus by name: `documentation`, a text file, a directory, or a data set of the hub.
@@ -214,7 +197,7 @@ def _documents(rows: Any, name: str) -> list[Document]:
     titles = [i for i, text in enumerate(texts) if _TITLE.fullmatch(text)]
     if titles:
         ends = [*titles[1:], len(texts)]
-        texts = ("".join(texts[start:end]) for start, end in zip(titles, ends, strict=True))
+        return _named("".join(texts[start:end]) for start, end in zip(titles, ends, strict=True))
     return _named(texts)
 
 
@@ -261,5 +244,6 @@ def _read(corpus: Corpus, home: Path) -> Tokens:
 
 def _encoded(tokenizer: Tokenizer, documents: Iterable[Document]) -> list[Tensor]:
     separator = tokenizer.token_to_id(SEPARATOR)
+    tokenizer.encode_special_tokens = True  # a text that contains the separator's name is text
     batch = tokenizer.encode_batch([document.text for document in documents], add_special_tokens=False)
     return [torch.tensor([separator, *encoding.ids]) for encoding in batch]

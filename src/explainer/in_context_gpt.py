@@ -7,6 +7,7 @@ all numbers of examples from 0 to N at once. Each prompt has its own task w, so 
 
 import argparse
 import base64
+import hashlib
 import json
 import math
 import os
@@ -15,7 +16,8 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +34,16 @@ from transformers import GPT2Config, GPT2Model
 
 from explainer import results
 from explainer.errors import CheckpointError, DivergenceError, ShapeError
-from explainer.regression_prompts import Prompts, draw_prompts, random_covariances
+from explainer.linear_transformer import exponential_preconditioner, gamma, prediction
+from explainer.regression_prompts import (
+    Prompts,
+    covariate_shift,
+    draw_prompts,
+    ordinary_least_squares,
+    random_covariances,
+    squared_errors,
+    task_shift,
+)
 from explainer.statistics import RatioInterval, ratio_interval
 
 LINE_NOISE = 0.3
@@ -41,12 +52,18 @@ LINE_NOISE = 0.3
 LOSS_WINDOW = 10
 """A stored loss is the mean over so many steps."""
 
+TEST_SEED = 1_000_003
+"""Of the prompts that errors are measured on, far from the seeds of training."""
+
 _WARM_UP = 0.05  # share of the steps
 _LARGEST_GRADIENT = 1.0
-_TEST_SEED = 1_000_003  # far from the seeds of training
+_TRANSPOSED = ("read_in.weight", "read_out.weight")  # nn.Linear computes x W^T, GPT-2's layers x W
 
 Preparation = Callable[[GPT2Model], GPT2Model]
 """Changes the transformer after its weights are drawn and before it is trained, as momentum attention does."""
+
+Estimator = Callable[[Prompts], Float[Tensor, " B"]]
+"""Predicts the query's target of every prompt: `query_prediction` of a model, or one of `regression_prompts`."""
 
 
 # Prompts
@@ -103,7 +120,7 @@ class Setting:
     width: int = 64
     heads: int = 4
     inner: int = 256
-    steps: int = 3500
+    steps: int = 3000
     batch: int = 64
     learning_rate: float = 1e-3
     seed: int = 0
@@ -167,6 +184,7 @@ def _configuration(setting: Setting) -> GPT2Config:
         n_layer=setting.layers,
         n_head=setting.heads,
         n_inner=setting.inner,
+        activation_function="gelu_pytorch_tanh",  # GPT-2's own, in one pass
         resid_pdrop=0.0,
         embd_pdrop=0.0,
         attn_pdrop=0.0,
@@ -220,7 +238,9 @@ def _rate(step: int, steps: int) -> float:
 def _step(model: InContextGPT, prompts: Prompts, optimizer: torch.optim.Optimizer) -> float:
     loss = ((model(prompts.inputs, prompts.targets) - prompts.targets) ** 2).mean()
     if not loss.isfinite():
-        raise DivergenceError(f"the loss is {loss.item()}; train with a smaller learning rate than that of the setting.")
+        raise DivergenceError(
+            f"the loss is {loss.item()}; train with a smaller learning rate than that of the setting."
+        )
     optimizer.zero_grad()
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), _LARGEST_GRADIENT)
@@ -253,18 +273,246 @@ def predictions(model: InContextGPT, prompts: Prompts) -> Float[Tensor, "B n"]:
     return model(prompts.inputs.to(dtype), prompts.targets.to(dtype))
 
 
-def relative_error(
-    predicted: Float[Tensor, "B n"], targets: Float[Tensor, "B n"], k: int, *, seed: int = 0
-) -> RatioInterval:
-    """Error after k examples, sum (yhat - y)^2 / sum y^2 over the prompts, with a 95 % bootstrap interval.
+def query_prediction(model: InContextGPT, prompts: Prompts) -> Float[Tensor, " B"]:
+    """Prediction of each query's target after all examples, the last column of `predictions`."""
+    return predictions(model, prompts)[:, -1]
 
-    Predicting 0 scores 1. The prompts are resampled (`statistics.ratio_interval`). Raises ShapeError unless both have
-    the same shape and a column k.
+
+def relative_errors(
+    estimator: Estimator, prompts: Prompts, ks: Sequence[int] = (5, 10, 20), *, seed: int = 0
+) -> dict[int, RatioInterval]:
+    """Error after each number k of examples, sum (yhat - y_q)^2 / sum y_q^2 over the prompts, with a 95 % interval.
+
+    Predicting 0 scores 1. The first k examples are kept (`Prompts.shortened`), so the queries are the same for all k
+    and all estimators; the interval resamples the prompts (`statistics.ratio_interval`).
     """
-    if predicted.shape != targets.shape or predicted.ndim != 2 or not 0 <= k < predicted.shape[1]:
-        raise ShapeError(
-            f"predictions {tuple(predicted.shape)} and targets {tuple(targets.shape)} should have the same shape "
-            f"(prompts, n) with a column for k = {k} examples."
-        )
-    yhat, y = (values[:, k].double().numpy() for values in (predicted, targets))
-    return ratio_interval([((yhat - y) ** 2, y**2)], seed=seed)
+    y_q = prompts.y_q.double().numpy()
+    errors = {k: squared_errors(estimator(prompts.shortened(k)).double(), prompts).numpy() for k in ks}
+    return {k: ratio_interval([(error, y_q**2)], seed=seed) for k, error in errors.items()}
+
+
+def shifted_prompts(setting: Setting, n_prompts: int = 4000, *, seed: int = TEST_SEED) -> dict[str, Prompts]:
+    """Prompts that a model can meet after training, by what they are, with the setting's d and N.
+
+    The last four are the first with their inputs or their tasks scaled, so that they are compared prompt by prompt.
+    """
+    generator = Generator().manual_seed(seed)
+    N, d = setting.n_examples, setting.dimension
+    isotropic = isotropic_prompts(n_prompts, N, d, generator)
+    scaled = {f"inputs x {c:g}": covariate_shift(isotropic, c * isotropic.inputs) for c in (2, 3, 0.5)}
+    return {
+        "isotropic": isotropic,
+        "random covariance": random_covariance_prompts(n_prompts, N, d, generator),
+        **scaled,
+        "task x 3": task_shift(isotropic, 3 * isotropic.tasks),
+    }
+
+
+def linear_preconditioner(setting: Setting) -> Float[Tensor, "d d"]:
+    """The best A of one layer of linear attention, yhat = x_q^T A h, on the prompts of a setting.
+
+    A = (E h h^T)^-1 Lambda for Lambda = E x x^T = I. Isotropic inputs: Gamma^-1. Random covariances:
+    1/(3 + (d + 5)/N) I. Lines: E h h^T = (1 - 1/N) I + (E |x|^2 x x^T + noise^2 I)/N with E |x|^2 x x^T = diag(4, 2)
+    for x = (z, 1).
+    Source: Zhang, Frei and Bartlett 2023, Theorems 4.1 and 4.5; for lines, the fourth moment of N(0, 1).
+    """
+    N, identity = setting.n_examples, torch.eye(setting.dimension)
+    if setting.distribution == "line":
+        fourth_moment = torch.diag(torch.tensor([4.0, 2.0]))
+        return torch.linalg.inv((1 - 1 / N) * identity + (fourth_moment + LINE_NOISE**2 * identity) / N)
+    if setting.distribution == "random covariance":
+        return exponential_preconditioner(setting.dimension, N) * identity
+    return torch.linalg.inv(gamma(identity, N))
+
+
+def shifted_errors(
+    model: InContextGPT, ks: Sequence[int] = (5, 10, 20), n_prompts: int = 2000
+) -> dict[str, dict[str, dict[int, RatioInterval]]]:
+    """`relative_errors` on all `shifted_prompts`, by the prompts' name, then the estimator's, then k.
+
+    Estimators: the model, the one layer of linear attention that is best where the model was trained, and OLS, which
+    saw no training at all.
+    """
+    estimators: dict[str, Estimator] = {
+        "GPT": partial(query_prediction, model),
+        "linear transformer": partial(prediction, linear_preconditioner(model.setting)),
+        "OLS": ordinary_least_squares,
+    }
+    return {
+        name: {label: relative_errors(estimator, prompts, ks) for label, estimator in estimators.items()}
+        for name, prompts in shifted_prompts(model.setting, n_prompts).items()
+    }
+
+
+# Trained models on disk: <name>.safetensors, and <name>.json with what it is and where it comes from
+
+
+STORED: Mapping[str, Setting] = {
+    "gpt_isotropic": Setting(),
+    "gpt_random_covariance": Setting("random covariance", steps=4500),
+    "gpt_line": Setting(
+        "line", dimension=2, n_examples=12, layers=3, width=32, inner=64, steps=5000, learning_rate=2e-3
+    ),
+}
+"""The models of the book, by the name of their files."""
+
+
+def save(trained: Trained, path: str | os.PathLike, errors: Mapping[str, Any] | None = None) -> None:
+    """Write `<path>.safetensors` and `<path>.json`; each is there whole or not at all, the JSON file last.
+
+    The JSON file holds the setting, the losses, the errors that are given, and the provenance: versions, CPU seconds
+    and the digest of the weights. Raises CheckpointError where the disk refuses.
+    """
+    path, model = Path(path), trained.model
+    weights = bytes_of({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
+    versions = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+    }
+    description = {
+        "setting": asdict(model.setting),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "losses": results.rounded(trained.losses),
+        "errors": results.rounded(errors or {}),
+        "provenance": {
+            "versions": versions,
+            "cpu_seconds": round(trained.seconds, 1),
+            "sha256": hashlib.sha256(weights).hexdigest(),
+        },
+    }
+    text = results.to_json(description)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path.with_suffix(".safetensors"), weights)
+        _replace(path.with_suffix(".json"), text.encode())
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be written ({error}); choose a directory that you can write.") from error
+
+
+def load(path: str | os.PathLike, *, prepare: Preparation | None = None) -> Trained:
+    """Read a model that `save` wrote, in evaluation mode.
+
+    The files do not say how it was prepared: `prepare` must be what it was trained with, or its predictions are wrong.
+    Raises CheckpointError: a missing, damaged or edited file, weights of another shape than the setting's.
+    """
+    path = Path(path)
+    description = describe(path)
+    try:
+        weights = path.with_suffix(".safetensors").read_bytes()
+        if hashlib.sha256(weights).hexdigest() != description["provenance"]["sha256"]:
+            raise CheckpointError(f"{path}.safetensors is not the file that {path}.json describes; fetch both again.")
+        model = InContextGPT(Setting(**description["setting"]), prepare)
+        model.load_state_dict(tensors_of(weights))
+        return Trained(model.eval(), description["losses"], description["provenance"]["cpu_seconds"])
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"{path} cannot be loaded ({error}); fetch both files again, or train it.") from error
+
+
+def describe(path: str | os.PathLike) -> dict[str, Any]:
+    """What `<path>.json` says about a model; CheckpointError if it cannot be read."""
+    path = Path(path).with_suffix(".json")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} cannot be read ({error}); fetch it again, or train the model.") from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.chmod(file.name, 0o644)  # temporary files are private
+            os.replace(file.name, path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+
+
+def directory() -> Path:
+    """Where the trained models of the book are: $EXPLAINER_WEIGHTS, else the checkout, else the installed copy.
+
+    Raises CheckpointError if they are nowhere.
+    """
+    places = [
+        *([Path(given)] if (given := os.environ.get("EXPLAINER_WEIGHTS")) else []),
+        Path(__file__).parents[2] / "book" / "weights",
+        Path(sysconfig.get_path("data")) / "share" / "explainer" / "weights",
+    ]
+    for place in places:
+        if place.is_dir():
+            return place
+    raise CheckpointError(
+        f"there are no trained models in {' or '.join(map(str, places))}; set EXPLAINER_WEIGHTS to a directory, or "
+        "train them there: python -m explainer.in_context_gpt NAME --directory DIRECTORY."
+    )
+
+
+def stored(name: str) -> Trained:
+    """A trained model of the book, by its key in `STORED`; raises as `load` and `directory`."""
+    return load(directory() / _known(name))
+
+
+def train_stored(name: str, folder: str | os.PathLike, *, progress: bool = True) -> Trained:
+    """Train a model of `STORED` as the book's was, measure it and write it to the folder."""
+    trained = train(STORED[_known(name)], progress=progress)
+    save(trained, Path(folder) / name, final_errors(trained.model))
+    return trained
+
+
+def final_errors(model: InContextGPT, n_prompts: int = 4000) -> dict[int, RatioInterval]:
+    """Relative error after a quarter, half and all of the N examples, on new prompts of the training's kind."""
+    N = model.setting.n_examples
+    prompts = model.setting.prompts(n_prompts, Generator().manual_seed(TEST_SEED))
+    return relative_errors(partial(query_prediction, model), prompts, (N // 4, N // 2, N))
+
+
+def _known(name: str) -> str:
+    if name not in STORED:
+        raise CheckpointError(f"there is no model {name!r}; the book has {', '.join(STORED)}.")
+    return name
+
+
+# The page: weights as text, for widgets/gpt.js
+
+
+def page_weights(model: InContextGPT) -> dict[str, Any]:
+    """What widgets/gpt.js reads: the weights in float16, base64, and where each one stands.
+
+    `index` gives [offset, rows, columns] by name, counted in numbers, of matrices that are multiplied from the left;
+    `config` the depth, heads and largest number of
+    examples. Rounding to float16 changes weights by up to 2^-11 of their size. Raises CheckpointError for a weight
+    beyond float16.
+    """
+    index, parts, offset = {}, [], 0
+    for name, tensor in model.state_dict().items():
+        if name == "gpt.wte.weight":  # the embedding of tokens that there are not
+            continue
+        half = (tensor.T if name in _TRANSPOSED else tensor).half()
+        if not half.isfinite().all():
+            raise CheckpointError(f"{name} does not fit in float16; train with weight decay.")
+        index[name.removeprefix("gpt.")] = [offset, *(1,) * (2 - half.ndim), *half.shape]
+        parts.append(half.contiguous().numpy().astype("<f2").tobytes())
+        offset += tensor.numel()
+    setting = model.setting
+    config = {
+        "layers": setting.layers,
+        "heads": setting.heads,
+        "examples": setting.n_examples,
+        "epsilon": model.gpt.config.layer_norm_epsilon,
+    }
+    return {"config": config, "index": index, "data": base64.b64encode(b"".join(parts)).decode()}
+
+
+def main() -> None:
+    """Train one of the book's models: python -m explainer.in_context_gpt NAME."""
+    parser = argparse.ArgumentParser(prog="python -m explainer.in_context_gpt", description=__doc__.split("\n")[0])
+    parser.add_argument("name", choices=STORED)
+    parser.add_argument("--directory", default="book/weights", help="where to write (default: %(default)s)")
+    arguments = parser.parse_args()
+    train_stored(arguments.name, arguments.directory)
+
+
+if __name__ == "__main__":
+    main()

@@ -54,7 +54,7 @@ class Prompts:
         return self.inputs.shape[1] - 1
 
     @property
-    def X(self) -> Float[Tensor, "B N d"]:
+    def X(self) -> Float[Tensor, "B N d"]:  # noqa: N802 - the equation's letter
         """Inputs of the examples."""
         return self.inputs[:, :-1]
 

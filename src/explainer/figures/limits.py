@@ -1,0 +1,122 @@
+"""Figures and the table of the chapter `limits_of_the_learned_algorithm`."""
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import plotly.graph_objects as go
+
+from explainer.figures.base import COLOURS, DASHES, MARKERS, Table
+
+__all__ = ["dots", "measured", "points_on_curves", "table"]
+
+Curve = tuple[Sequence[float], Sequence[float]]
+
+
+class Measured(Protocol):
+    """An estimate between the ends of its interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+def dots(
+    values: Mapping[str, Mapping[str, Measured]],
+    y_title: str,
+    *,
+    smallest: float,
+    floors: Mapping[str, float] | None = None,
+) -> go.Figure:
+    """Measurements over categories on a log axis: `values[series][category]`, side by side, with their intervals.
+
+    What is below `smallest` is drawn there. `floors`, one value per category, are bars across it.
+    """
+    figure, categories = go.Figure(), list(dict.fromkeys(name for series in values.values() for name in series))
+    if floors:
+        marker = {"symbol": "line-ew", "size": 34, "line": {"width": 3, "color": COLOURS[5]}}
+        where = [categories.index(name) for name in floors]
+        figure.add_scatter(x=where, y=list(floors.values()), name="floor", mode="markers", marker=marker)
+    for i, (series, of_category) in enumerate(values.items()):
+        shift = 0.62 * ((i + 0.5) / len(values) - 0.5)
+        x = [categories.index(name) + shift for name in of_category]
+        figure.add_scatter(x=x, name=series, mode="markers", **_marks(i, of_category.values(), smallest))
+    figure.update_xaxes(tickvals=list(range(len(categories))), ticktext=[_broken(name) for name in categories])
+    figure.update_xaxes(range=[-0.5, len(categories) - 0.5], showgrid=False, zeroline=False, tickangle=0)
+    figure.update_yaxes(type="log", title_text=y_title, dtick=1, exponentformat="power")
+    return figure.update_layout(height=430, legend=_BELOW)
+
+
+def points_on_curves(
+    curves: Mapping[str, Curve],
+    points: Mapping[str, Mapping[float, Measured]],
+    x_title: str,
+    y_title: str,
+    *,
+    levels: Mapping[str, float] | None = None,
+    marks: Mapping[str, float] | None = None,
+    smallest: float = 0.0,
+    log: str = "xy",
+) -> go.Figure:
+    """Lines, and measured points with intervals; a name that has both looks the same and stands in the legend once.
+
+    `points[series][x]`; `levels` are horizontal lines with their names, `marks` vertical ones; `log` names the log
+    axes. Points below `smallest` are drawn there.
+    """
+    figure, names = go.Figure(), list(dict.fromkeys([*curves, *points]))
+    for i, name in enumerate(names):
+        both = name in curves and name in points
+        if name in curves:
+            x, y = ([float(f"{number:.4g}") for number in side] for side in curves[name])
+            line = {"dash": DASHES[i % 6], "color": COLOURS[i % 6]}
+            figure.add_scatter(x=x, y=y, name=name, legendgroup=name, showlegend=not both, mode="lines", line=line)
+        if name in points:
+            style = _marks(i, points[name].values(), smallest)
+            figure.add_scatter(x=list(points[name]), name=name, legendgroup=name, mode="markers", **style)
+    for name, level in (levels or {}).items():
+        figure.add_hline(y=level, line={"dash": "dot", "width": 1.5}, annotation_text=name)
+    for name, mark in (marks or {}).items():
+        figure.add_vline(x=mark, line={"dash": "dot", "width": 1.5}, annotation_text=name)
+    for letter in log:
+        figure.update_layout({f"{letter}axis": {"type": "log", "dtick": 1, "exponentformat": "power"}})
+    return figure.update_layout(height=430, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
+
+
+def table(
+    head: Sequence[str], rows: Mapping[str, Sequence[Measured | float]], caption: str, made: str, *, exact: float
+) -> Table:
+    """A table of measurements, name by name; what is below `exact` is rounding."""
+    cells = [(html.escape(name), *(measured(value, exact=exact) for value in values)) for name, values in rows.items()]
+    return Table(head, cells, caption, made)
+
+
+def measured(value: Measured | float, *, exact: float = 0.0) -> str:
+    """An estimate and its interval, "0.231 (0.220, 0.243)", or that it is below `exact`."""
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if value.high < exact:
+        return f"&lt; {exact:g}"
+    return f"{value.estimate:.3g} ({value.low:.3g}, {value.high:.3g})"
+
+
+def _marks(i: int, values: Sequence[Measured], smallest: float) -> dict:
+    """Heights, intervals and look of the i-th series."""
+    estimates, lows, highs = (
+        [max(smallest, getattr(value, end)) for value in values] for end in ("estimate", "low", "high")
+    )
+    error = {
+        "array": [high - middle for high, middle in zip(highs, estimates, strict=True)],
+        "arrayminus": [middle - low for middle, low in zip(estimates, lows, strict=True)],
+        "thickness": 1.5,
+        "width": 4,
+    }
+    marker = {"symbol": MARKERS[i % 6], "color": COLOURS[i % 6], "size": 9}
+    return {"y": [float(f"{middle:.4g}") for middle in estimates], "error_y": error, "marker": marker}
+
+
+def _broken(name: str) -> str:
+    """A category's name in lines of one word each, so that five fit on a phone."""
+    return "<br>".join(html.escape(name).split())
+
+
+_BELOW = {"orientation": "h", "x": 0, "y": -0.25, "yanchor": "top", "traceorder": "normal"}

@@ -1,0 +1,125 @@
+"""Figures of the chapter `linear_transformer`: the learned matrix, and the ways of a flow and of optimisers to it."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from explainer.figures.base import COLOURS, DASHES, MARKERS
+
+_FRAMES = 40
+_POINTS = 50
+LEVEL = 0.9
+"""A direction counts as learned once this share of its optimum is reached."""
+
+
+def matrices(panels: Mapping[str, np.ndarray]) -> go.Figure:
+    """Square matrices side by side on one colour scale, white at zero, with their entries written in."""
+    figure = make_subplots(1, len(panels), shared_yaxes=True, subplot_titles=list(panels), horizontal_spacing=0.04)
+    bound = float(max(np.abs(matrix).max() for matrix in panels.values()))
+    for column, (name, matrix) in enumerate(panels.items(), 1):
+        rows, columns = (list(range(1, size + 1)) for size in matrix.shape)
+        entries = {"z": np.asarray(matrix).tolist(), "x": columns, "y": rows, "texttemplate": "%{z:.2f}"}
+        figure.add_heatmap(**entries, name=name, coloraxis="coloraxis", xgap=2, ygap=2, row=1, col=column)
+    figure.update_yaxes(autorange="reversed", dtick=1, showgrid=False)
+    figure.update_xaxes(dtick=1, showgrid=False)
+    scale = {"colorscale": [[0, "#d55e00"], [0.5, "#ffffff"], [1, "#56b4e9"]], "cmin": -bound, "cmax": bound}
+    return figure.update_layout(height=330, coloraxis=scale | {"showscale": False})
+
+
+def growth(times: Sequence[float], shares: np.ndarray, eigenvalues: Sequence[float]) -> go.Figure:
+    """Animated bars: the learned share of each direction (T, d) over time, played by a button or moved by a slider.
+
+    The figure without its frames is the end of the run, so that a still picture shows the answer.
+    """
+    names = [f"λ = {eigenvalue:g}" for eigenvalue in eigenvalues]
+    chosen = _log_spaced(times, _FRAMES)
+    figure = go.Figure(_bars(names, shares[chosen[-1]]))
+    figure.frames = [go.Frame(data=[_bars(names, shares[i])], name=_time(times[i])) for i in chosen]
+    figure.add_hline(1, line={"width": 1, "dash": "dash"})
+    figure.update_xaxes(title="direction, by the variance of the inputs along it", showgrid=False)
+    figure.update_yaxes(title="share learned", range=[0, 1.15])
+    labels = [_time(times[i]) for i in chosen]
+    return figure.update_layout(height=430, showlegend=False, updatemenus=[_play()], sliders=[_slider(labels)])
+
+
+def _bars(names: Sequence[str], shares: np.ndarray) -> go.Bar:
+    text = [f"{share:.0%}" for share in shares]
+    return go.Bar(x=list(names), y=shares.tolist(), text=text, name="share learned", marker={"color": COLOURS[0]})
+
+
+def _time(time: float) -> str:
+    return f"{time:.3g}"
+
+
+def _log_spaced(times: Sequence[float], n: int) -> list[int]:
+    """Indices of the start and of at most n recorded times, evenly spaced on a logarithmic axis, the last included."""
+    numbers = np.asarray(times, dtype=float)
+    wanted = np.geomspace(numbers[1], numbers[-1], n)
+    nearest = np.abs(numbers[:, None] - wanted).argmin(0)
+    return [0, *dict.fromkeys(nearest.tolist())]
+
+
+def _play() -> dict:
+    motion = {"frame": {"duration": 120, "redraw": True}, "transition": {"duration": 0}, "mode": "immediate"}
+    button = {"label": "▶ play", "method": "animate", "args": [None, motion]}
+    # A button's colour under the pointer is fixed and light, so that its text has to be dark on both kinds of page.
+    look = {"bgcolor": COLOURS[5], "font": {"color": "#000000"}, "showactive": False}
+    place = {"type": "buttons", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom", "pad": {"b": 4}}
+    return {"buttons": [button]} | look | place
+
+
+def _slider(labels: Sequence[str]) -> dict:
+    motion = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
+    steps = [{"label": label, "method": "animate", "args": [[label], motion]} for label in labels]
+    current = {"prefix": "time ", "xanchor": "right"}
+    return {"steps": steps, "active": len(labels) - 1, "currentvalue": current, "pad": {"t": 55}, "ticklen": 0}
+
+
+def learning_curves(
+    times: Sequence[float], shares: np.ndarray, reached: Sequence[float], eigenvalues: Sequence[float]
+) -> go.Figure:
+    """The learned share of each direction (T, d) on a logarithmic time axis, with a mark where it reaches `LEVEL`."""
+    figure, chosen = go.Figure(), _log_spaced(times, _POINTS)[1:]
+    for k, eigenvalue in enumerate(eigenvalues):
+        look = {"color": COLOURS[k % 6], "dash": DASHES[k % 6], "width": 2}
+        x, y = [float(times[i]) for i in chosen], shares[chosen, k].tolist()
+        figure.add_scatter(x=x, y=y, mode="lines", line=look, name=f"λ = {eigenvalue:g}")
+        mark = {"symbol": MARKERS[k % 6], "size": 10, "color": COLOURS[k % 6]}
+        figure.add_scatter(
+            x=[float(reached[k])],
+            y=[LEVEL],
+            mode="markers+text",
+            text=[f"{reached[k]:.2g}"],
+            textposition="top left",
+            marker=mark,
+            name=f"λ = {eigenvalue:g} reaches {LEVEL:.0%}",
+            showlegend=False,
+        )
+    figure.update_xaxes(type="log", title="time of the flow", tickvals=[0.1, 1, 10, 100])
+    figure.update_yaxes(title="share learned", range=[0, 1.1])
+    return figure.update_layout(height=400, legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"})
+
+
+def drift(runs: Mapping[str, Sequence[np.ndarray]]) -> go.Figure:
+    """What gradient flow conserves, along runs of several kinds; x is the share of the run that is done.
+
+    `runs[kind]` holds one array of values for each seed; all seeds of a kind share colour, dash and legend entry.
+    """
+    figure = go.Figure()
+    for k, (kind, seeds) in enumerate(runs.items()):
+        for first, values in enumerate(seeds):
+            chosen = np.linspace(0, len(values) - 1, min(len(values), _POINTS)).round().astype(int)
+            figure.add_scatter(
+                x=(chosen / (len(values) - 1)).tolist(),
+                y=np.asarray(values)[chosen].tolist(),
+                mode="lines",
+                line={"color": COLOURS[k], "dash": DASHES[k], "width": 2},
+                name=kind,
+                legendgroup=kind,
+                showlegend=first == 0,
+            )
+    figure.update_xaxes(title="share of the run", tickformat=".0%")
+    figure.update_yaxes(title="u² − ‖U‖²")
+    return figure.update_layout(height=360, legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"})

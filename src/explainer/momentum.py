@@ -1,0 +1,319 @@
+"""Momentum attention: softmax attention plus an average of past values, and the averages that serve as controls.
+
+Letters: T positions t = 0, ..., T-1, values v_t of width d, eta in [0, 1) the decay, s = t - i the lag of position i
+seen from t. Every average is causal and leaves out the present: position t receives sum_{s=1}^{t} w_s v_{t-s}.
+Nothing in it depends on the query or the key. The exact dual of momentum gradient descent does: it keeps the factor
+k_i . q and weighs *old* pairs more, by `duality.heavy_ball_weights`.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.functional import pad, scaled_dot_product_attention
+
+from explainer.errors import ShapeError
+
+Average = Callable[[Float[Tensor, "*batch T d"], float], Float[Tensor, "*batch T d"]]
+LagWeights = Callable[[float, int], Float[Tensor, " n"]]
+
+CHUNK = 64
+"""Positions that one matrix product averages over."""
+
+SHORT = 4
+"""Lags of `short_convolution`."""
+
+
+# Part 1. Weights over lags.
+
+
+def check_eta(eta: float) -> None:
+    """Raise ValueError unless the decay is in [0, 1)."""
+    if not 0 <= eta < 1:
+        raise ValueError(f"eta = {eta} is outside [0, 1); choose for example 0.5.")
+
+
+def weights(eta: float, n: int) -> Float[Tensor, " n"]:
+    """Weigh the values of the last n positions: w_s = eta^s at lag s = 1, ..., n.
+
+    Shapes: (n,), float64, lag 1 (the newest value) first.
+    Raises: ValueError if eta is outside [0, 1).
+    Source: Dai et al. 2023, the section on momentum-based attention, formula of MoAttn.
+    """
+    check_eta(eta)
+    return eta ** torch.arange(1, n + 1, dtype=torch.float64)
+
+
+def normalised_weights(eta: float, n: int) -> Float[Tensor, " n"]:
+    """Weigh as `weights` does, but with gain 1: w_s = (1 - eta) eta^(s-1)."""
+    check_eta(eta)
+    return (1 - eta) * eta ** torch.arange(n, dtype=torch.float64)
+
+
+def nesterov_weights(eta: float, n: int) -> Float[Tensor, " n"]:
+    """Weigh as `nesterov_ema` does: w_1 = eta + eta^2, and w_s = eta^(s+1) for s > 1; the gain is that of `weights`."""
+    return eta * (weights(eta, n) + previous_weights(1.0, n))
+
+
+def previous_weights(weight: float, n: int) -> Float[Tensor, " n"]:
+    """Weigh lag 1 alone: w_1 = weight, all others 0."""
+    return weight * (torch.arange(n) == 0).double()
+
+
+def permuted_weights(eta: float, n: int, seed: int = 0) -> Float[Tensor, " n"]:
+    """Give the n weights of `weights` to the n lags in a random order, one that is drawn for each n (and seed)."""
+    return weights(eta, n)[torch.randperm(n, generator=torch.Generator().manual_seed(seed * 1_000_003 + n))]
+
+
+def short_weights(eta: float, n: int) -> Float[Tensor, " n"]:
+    """Weigh lags 1 to SHORT as `weights` does and all others 0."""
+    return torch.where(torch.arange(n) < SHORT, weights(eta, n), 0.0)
+
+
+def gain(eta: float) -> float:
+    """Sum the weights over all lags, sum_{s>=1} eta^s = eta / (1 - eta); those of softmax sum to 1.
+
+    Raises: ValueError if eta is outside [0, 1).
+    """
+    check_eta(eta)
+    return eta / (1 - eta)
+
+
+def effective_window(eta: float) -> float:
+    """Count the positions that the average is spread over, (sum_s w_s)^2 / sum_s w_s^2 = (1 + eta) / (1 - eta).
+
+    It is n for n equal weights, and 1 (the limit) for eta = 0. The mean lag is 1 / (1 - eta).
+    Raises: ValueError if eta is outside [0, 1).
+    Source: Kish 1965, the effective sample size, at w_s = eta^s.
+    """
+    check_eta(eta)
+    return (1 + eta) / (1 - eta)
+
+
+# Part 2. Averages of past values.
+
+
+def ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
+    """Average past values with exponential decay: sum_{i<t} eta^(t-i) v_i, the second term of MoAttn.
+
+    Matrix products over chunks of positions, then the same over the sums of the chunks: O(T) memory, any T, no power
+    of 1/eta that could overflow, exact gradients. float16 and bfloat16 are summed in float32.
+    Shapes: value (..., T, d) -> (..., T, d); position 0 receives 0.
+    Raises: ShapeError, ValueError if eta is outside [0, 1).
+    Source: Dai et al. 2023, the section on momentum-based attention, formula of MoAttn.
+    """
+    return _averaged(value, eta, eta)
+
+
+def normalised_ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
+    """Average past values with weights that sum to 1 over all lags: (1 - eta) sum_{i<t} eta^(t-1-i) v_i.
+
+    It is `ema` times (1 - eta) / eta. Shapes and errors as for `ema`.
+    """
+    return _averaged(value, eta, 1 - eta)
+
+
+def nesterov_ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
+    """Average extrapolated values, sum_{i<t} eta^(t-i) v'_i with v'_i = v_i + eta (v_i - v_{i-1}) and v_{-1} = 0.
+
+    The sum telescopes to eta (ema_t + v_{t-1}): lag 1 weighs eta + eta^2, lag s > 1 weighs eta^(s+1), and the gain
+    is that of `ema`. Shapes and errors as for `ema`.
+    Source: ours, in no paper. The extrapolation is that of the gradients in Adan's Nesterov momentum estimation
+    (Xie et al. 2022, arXiv 2208.06677), carried over to values with eta = 1 - beta.
+    """
+    return eta * (ema(value, eta) + previous_value(value, 1.0))
+
+
+def previous_value(value: Float[Tensor, "*batch T d"], weight: float) -> Float[Tensor, "*batch T d"]:
+    """Take the value one position back alone: weight v_{t-1}, and 0 at position 0.
+
+    Shapes: value (..., T, d) -> (..., T, d).
+    Raises: ShapeError.
+    Source: the token shift of RWKV (Peng et al. 2023, arXiv 2305.13048), on values.
+    """
+    return causal_convolution(value, previous_weights(weight, 1))
+
+
+def permuted_ema(value: Float[Tensor, "*batch T d"], eta: float, seed: int = 0) -> Float[Tensor, "*batch T d"]:
+    """Average past values with the weights of `ema` in a random order, drawn for each position: a control for recency.
+
+    Position t gives the lag s the weight `permuted_weights(eta, t, seed)[s - 1]`. O(T^2) memory.
+    Shapes and errors as for `ema`.
+    """
+    _check(value, eta)
+    wide = _widened(value)
+    return _in_full_precision(lambda: _permuted_matrix(eta, value.shape[-2], seed).to(wide) @ wide, value)
+
+
+def short_convolution(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
+    """Average the last SHORT values with the weights of `ema`: sum_{s=1}^{SHORT} eta^s v_{t-s}.
+
+    Shapes and errors as for `ema`.
+    """
+    return causal_convolution(value, weights(eta, SHORT))
+
+
+def causal_convolution(
+    value: Float[Tensor, "*batch T d"], kernel: Float[Tensor, " lags"]
+) -> Float[Tensor, "*batch T d"]:
+    """Average past values with any weights over a few lags: sum_{s=1}^{lags} kernel_{s-1} v_{t-s}.
+
+    Shapes: value (..., T, d), kernel (lags,), lag 1 first -> (..., T, d).
+    Raises: ShapeError.
+    """
+    _check(value, 0.0)
+    if kernel.ndim != 1:
+        raise ShapeError(f"kernel has shape {tuple(kernel.shape)}; it should be (lags,).")
+    T, wide = value.shape[-2], _widened(value)
+    lags = range(1, min(len(kernel), T) + 1)
+    shifted = (float(kernel[s - 1]) * pad(wide[..., : T - s, :], (0, 0, s, 0)) for s in lags)
+    return sum(shifted, torch.zeros_like(wide)).to(value.dtype)
+
+
+AVERAGES: Mapping[str, Average] = {
+    "momentum": ema,
+    "normalised": normalised_ema,
+    "nesterov": nesterov_ema,
+    "previous": previous_value,
+    "permuted": permuted_ema,
+    "short_convolution": short_convolution,
+}
+"""The averages by name."""
+
+LAG_WEIGHTS: Mapping[str, LagWeights] = {
+    "momentum": weights,
+    "normalised": normalised_weights,
+    "nesterov": nesterov_weights,
+    "previous": previous_weights,
+    "permuted": permuted_weights,
+    "short_convolution": short_weights,
+}
+"""The weights that a position with n others before it gives them in each average, lag 1 first."""
+
+
+def decode(value: Float[Tensor, "*batch T d"], eta: float, average: str = "momentum") -> Float[Tensor, "*batch 1 d"]:
+    """Average for the last position alone, from all values up to it, as decoding with a cache of values needs it.
+
+    Equals the last row of AVERAGES[average](value, eta) in O(T d) and keeps no state, so that a cache may be cut or
+    reordered.
+    Shapes: value (..., T, d) -> (..., 1, d).
+    Raises: ShapeError, ValueError if eta is outside [0, 1).
+    """
+    _check(value, eta)
+    past = _widened(value[..., :-1, :])
+    newest_last = LAG_WEIGHTS[average](eta, past.shape[-2]).flip(0)
+    return _in_full_precision(lambda: newest_last.to(past)[None] @ past, value)
+
+
+def _averaged(value: Tensor, eta: float, factor: float) -> Tensor:
+    _check(value, eta)
+    return _in_full_precision(lambda: _discounted_sums(_widened(value), eta, factor), value)
+
+
+def _discounted_sums(value: Tensor, eta: float, factor: float) -> Tensor:
+    """factor * sum_{i<t} eta^(t-1-i) v_i, within chunks and then across them by the same rule with eta^CHUNK."""
+    T = value.shape[-2]
+    if T <= CHUNK:
+        return factor * _decay_matrix(eta, T).to(value) @ value
+    powers = (eta ** torch.arange(CHUNK, dtype=torch.float64)).to(value)
+    chunks = (pad(value, (0, 0, 0, -T % CHUNK)) if T % CHUNK else value).unflatten(-2, (-1, CHUNK))
+    within = factor * _decay_matrix(eta, CHUNK).to(value) @ chunks
+    before = _discounted_sums(powers.flip(0) @ chunks, eta**CHUNK, factor)
+    return (within + powers[:, None] * before[..., None, :]).flatten(-3, -2)[..., :T, :]
+
+
+def _decay_matrix(eta: float, T: int) -> Float[Tensor, "T T"]:
+    """eta^(t-1-i) for i < t, else 0."""
+    exponent = torch.arange(T)[:, None] - torch.arange(T) - 1
+    return torch.where(exponent >= 0, eta ** exponent.clamp(min=0).double(), 0.0)
+
+
+@lru_cache(maxsize=2)  # every layer of a model asks for the same one, and T draws take longer than the product
+def _permuted_matrix(eta: float, T: int, seed: int) -> Float[Tensor, "T T"]:
+    matrix = torch.zeros(T, T, dtype=torch.float64)
+    for t in range(1, T):
+        matrix[t, :t] = permuted_weights(eta, t, seed).flip(0)
+    return matrix
+
+
+def _widened(value: Tensor) -> Tensor:
+    return value.to(torch.promote_types(value.dtype, torch.float32))
+
+
+def _in_full_precision(average: Callable[[], Tensor], value: Tensor) -> Tensor:
+    """Run outside autocast, which would round weights like .999 to the 8 bits of bfloat16; return the value's dtype."""
+    with torch.autocast(value.device.type, enabled=False):
+        return average().to(value.dtype)
+
+
+def _check(value: Tensor, eta: float) -> None:
+    check_eta(eta)
+    if value.ndim < 2:
+        raise ShapeError(f"value has shape {tuple(value.shape)}; it should be (..., T, d).")
+
+
+# Part 3. Attention.
+
+
+def momentum_attention(
+    query: Float[Tensor, "*batch H T_q d"],
+    key: Float[Tensor, "*batch H_k T d"],
+    value: Float[Tensor, "*batch H_k T d_v"],
+    eta: float,
+    *,
+    attn_mask: Tensor | None = None,
+    is_causal: bool = True,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    average: Average = ema,
+) -> Float[Tensor, "*batch H T_q d_v"]:
+    """Attend with momentum: MoAttn(V, K, q_t) = V softmax(K^T q_t / sqrt d) + sum_{i<t} eta^(t-i) v_i.
+
+    The softmax term is one call of `scaled_dot_product_attention`, with its fused kernels; at eta = 0 it is all there
+    is, bit for bit. The T_q queries are the last of the T positions, as with a cache. `is_causal` regards the softmax
+    term, the average looks back in any case. A mask takes its place and may hide padding, whose values weigh nothing.
+    Shapes: query (..., H, T_q, d), key (..., H_k, T, d), value (..., H_k, T, d_v) -> (..., H, T_q, d_v); H_k = H
+    unless `enable_gqa`; attn_mask (..., T_q, T), True (or finite) where attention is allowed.
+    Raises: ShapeError, ValueError if eta is outside [0, 1) or the mask is not that of causal attention with padding.
+    Source: Dai et al. 2023, the section on momentum-based attention, formula of MoAttn.
+    """
+    _check(value, eta)
+    T_q, T = query.shape[-2], key.shape[-2]
+    seen = attn_mask
+    if attn_mask is None and is_causal and T_q < T:
+        seen = _past(T_q, T, query.device)
+    attention = scaled_dot_product_attention(
+        query, key, value, attn_mask=seen, is_causal=is_causal and seen is None, scale=scale, enable_gqa=enable_gqa
+    )
+    if eta == 0:
+        return attention
+    past = average(without_padding(value, attn_mask, T_q), eta)[..., T - T_q :, :]
+    return attention + (past.repeat_interleave(query.shape[-3] // key.shape[-3], -3) if enable_gqa else past)
+
+
+def without_padding(
+    value: Float[Tensor, "*batch T d"], attn_mask: Tensor | None, T_q: int
+) -> Float[Tensor, "*batch T d"]:
+    """Set the values that an attention mask hides from every query to 0, so that no average contains them.
+
+    Shapes: value (..., T, d), attn_mask (..., T_q, T) for the last T_q positions -> (..., T, d).
+    Raises: ValueError if the mask is not that of causal attention with padding (`key visible and i <= t`): an average
+    of all past values would then show a position what its mask hides, as in packed sequences or windows.
+    """
+    if attn_mask is None:
+        return value
+    visible = attn_mask if attn_mask.dtype == torch.bool else attn_mask > torch.finfo(attn_mask.dtype).min / 2
+    keys: Bool[Tensor, "*batch 1 T"] = visible.any(-2, keepdim=True)
+    if not torch.equal(visible, _past(T_q, value.shape[-2], value.device) & keys):
+        raise ValueError(
+            "attn_mask hides more than padding and the future; momentum would average over what it hides. "
+            "Give each sequence a row of its own, and use no window."
+        )
+    return value.masked_fill(~keys.mT, 0)
+
+
+def _past(T_q: int, T: int, device: torch.device) -> Bool[Tensor, "T_q T"]:
+    """True for the positions up to their own of the last T_q of T positions."""
+    return torch.ones(T_q, T, dtype=torch.bool, device=device).tril(T - T_q)

@@ -1,0 +1,72 @@
+"""The figures of the chapter on the linear transformer."""
+
+import json
+
+import numpy as np
+import pytest
+
+from explainer.figures import linear_transformer as figures
+
+TIMES = 0.1 * np.arange(2001)
+EIGENVALUES = (2.0, 1.0, 0.3)
+SHARES = 1 - np.exp(-TIMES[:, None] * np.array(EIGENVALUES))
+REACHED = -np.log(1 - figures.LEVEL) / np.array(EIGENVALUES)
+
+
+def test_matrices_share_one_scale_around_zero():
+    figure = figures.matrices({"a": np.diag([1.0, -3.0]), "b": np.eye(2)})
+    assert [trace.name for trace in figure.data] == ["a", "b"]
+    assert [trace.coloraxis for trace in figure.data] == ["coloraxis", "coloraxis"]
+    assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (-3, 3)
+    np.testing.assert_array_equal(figure.data[0].z, [[1, 0], [0, -3]])
+
+
+def test_animation_stands_at_the_end_and_starts_at_the_beginning():
+    figure = figures.growth(TIMES, SHARES, EIGENVALUES)
+    np.testing.assert_allclose(figure.data[0].y, SHARES[-1])
+    first, last = figure.frames[0], figure.frames[-1]
+    np.testing.assert_allclose(first.data[0].y, SHARES[0])
+    np.testing.assert_allclose(last.data[0].y, SHARES[-1])
+    assert (first.name, last.name) == ("0", "200")
+    assert figure.data[0].x == ("λ = 2", "λ = 1", "λ = 0.3")
+
+
+def test_every_step_of_the_slider_names_one_frame():
+    figure = figures.growth(TIMES, SHARES, EIGENVALUES)
+    slider = figure.layout.sliders[0]
+    names = [frame.name for frame in figure.frames]
+    assert [list(step.args[0]) for step in slider.steps] == [[name] for name in names]
+    assert len(set(names)) == len(names)
+    assert slider.active == len(names) - 1
+    moments = [float(name) for name in names]
+    assert moments == sorted(moments)
+
+
+def test_animation_plays_without_a_kernel():
+    """All it needs is in the figure's own JSON: a button that plays all frames, redrawn, from the first."""
+    stored = json.loads(figures.growth(TIMES, SHARES, EIGENVALUES).to_json())
+    (button,) = stored["layout"]["updatemenus"][0]["buttons"]
+    frames, motion = button["args"]
+    assert (button["method"], frames) == ("animate", None)
+    assert motion["frame"]["redraw"] and "fromcurrent" not in motion
+    assert 20 < len(stored["frames"]) <= 41
+
+
+def test_curves_pass_through_their_marks():
+    figure = figures.learning_curves(TIMES, SHARES, REACHED, EIGENVALUES)
+    for k in range(3):
+        curve, mark = figure.data[2 * k : 2 * k + 2]
+        assert mark.x[0] == pytest.approx(REACHED[k]) and mark.y[0] == figures.LEVEL
+        assert np.interp(mark.x[0], curve.x, curve.y) == pytest.approx(figures.LEVEL, abs=0.02)
+        assert curve.line.color == mark.marker.color and mark.showlegend is False
+    assert len({figure.data[2 * k].line.dash for k in range(3)}) == 3
+    assert sum(len(trace.x) for trace in figure.data) < 400, "the page's table of numbers holds them"
+
+
+def test_drift_has_a_line_for_each_seed_and_a_legend_entry_for_each_kind():
+    flow, run = np.zeros(2001), np.linspace(0, -5, 101)
+    figure = figures.drift({"flow": [flow], "Adam": [run, 2 * run]})
+    assert [trace.showlegend for trace in figure.data] == [True, True, False]
+    assert [trace.x[-1] for trace in figure.data] == [1, 1, 1]
+    assert [trace.y[-1] for trace in figure.data] == [0, -5, -10]
+    assert figure.data[0].line.dash != figure.data[1].line.dash == figure.data[2].line.dash
