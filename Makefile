@@ -3,6 +3,8 @@ PYTHON ?= python3
 # On Linux without a GPU, PIP_FLAGS="--extra-index-url https://download.pytorch.org/whl/cpu" saves 3 GB.
 PIP_FLAGS ?=
 PORT ?= 8000
+# Tests run side by side; each worker needs up to 4 GB.
+WORKERS ?= 2
 BIN := .venv/bin
 SITE := _build/html
 # Spinning threads starve each other on a shared machine; sleeping ones cost nothing on an idle one.
@@ -32,8 +34,8 @@ book: $(BIN)/.installed fetch  ## run the chapters and build the site in _build/
 	@$(BIN)/python -m explainer.site.build
 
 test: $(BIN)/.installed fetch lint book  ## run every test: package, notebooks, JavaScript, built site
-	$(BIN)/python -m pytest
-	$(BIN)/python -m pytest --nbmake --nbmake-timeout=300 --durations=10 book
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --durations=10
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --nbmake --nbmake-timeout=600 --numprocesses $(WORKERS) --durations=20 book
 
 lint: $(BIN)/.installed  ## style of the code and hygiene of the notebooks
 	$(BIN)/ruff check .

@@ -6,7 +6,17 @@ import pytest
 from conftest import ROOT
 
 PACKAGE = ROOT / "src" / "explainer"
-GROUND = {"errors", "duality", "statistics", "checks", "metrics", "momentum", "linear_transformer", "quoted", "regression_prompts"}
+GROUND = {
+    "errors",
+    "duality",
+    "statistics",
+    "checks",
+    "metrics",
+    "momentum",
+    "linear_transformer",
+    "quoted",
+    "regression_prompts",
+}
 MIDDLE = {
     "assets",
     "package_index",

@@ -18,7 +18,7 @@ class CheckpointError(ExplainerError):
 
 
 class DivergenceError(ExplainerError):
-    """Fine-tuning diverged, so there is no fine-tuned model to apply."""
+    """Training or fine-tuning diverged, so there is no trained model to use."""
 
 
 class TaskError(ExplainerError):
