@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from explainer import checks, duality, linear_transformer, metrics, statistics
+from explainer import checks, duality, linear_transformer, metrics, momentum, statistics
 
 
 def passes(check, answer, capsys):
@@ -451,3 +451,56 @@ def test_paying_length_accepts_two_right_answers(capsys):
 )
 def test_paying_length_refuses(wrong, hint):
     refuses(checks.paying_length, wrong, hint)
+
+
+# momentum_average, momentum_dual
+
+
+def running(value, eta):
+    total, rows = torch.zeros_like(value[0]), []
+    for v in value:
+        rows.append(total)
+        total = eta * (total + v)
+    return torch.stack(rows)
+
+
+def test_momentum_average_accepts_two_right_answers(capsys):
+    passes(checks.momentum_average, running, capsys)
+    passes(checks.momentum_average, momentum.ema, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda v, eta: momentum.ema(v, eta) + v, "row 0 is not zero"),
+        (lambda v, eta: momentum.ema(v, eta) + v.mean(0) * (torch.arange(len(v)) > 0)[:, None], "later value"),
+        (momentum.normalised_ema, "look at the exponent"),
+        (lambda v, eta: momentum.ema(v, eta) * (1 + (v[0] != 0).all() * (v[1] != 0).all()), "sum over all"),
+    ],
+)
+def test_momentum_average_refuses(wrong, hint):
+    refuses(checks.momentum_average, wrong, hint)
+
+
+def test_momentum_dual_accepts_the_dual(capsys):
+    def dual(values, keys, queries, mu):
+        return duality.linear_attention(duality.heavy_ball_weights(mu, len(keys))[:, None] * values, keys, queries)
+
+    passes(checks.momentum_dual, dual, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda v, k, q, mu: momentum.ema(v, mu)[-1:].expand(len(q), -1), "comparison k_i . q"),
+        (lambda v, k, q, mu: 2 * duality.linear_attention(v, k, q), "every weight is 1"),
+        (
+            lambda v, k, q, mu: (
+                (q @ k.T * mu ** torch.arange(len(k)).flip(0)) @ v * (mu > 0) + (mu == 0) * (q @ k.T @ v)
+            ),
+            "oldest",
+        ),
+    ],
+)
+def test_momentum_dual_refuses(wrong, hint):
+    refuses(checks.momentum_dual, wrong, hint)

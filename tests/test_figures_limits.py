@@ -59,7 +59,10 @@ def test_lines_across_and_cut_points():
     assert list(figure.data[0].y) == [1e-3]
     across, upright = figure.layout.shapes
     assert across.y0 == pytest.approx(1 / 3) and upright.x0 == 18
-    assert {note.text for note in figure.layout.annotations} == {"1/3", "here"}
+    level, mark = figure.layout.annotations
+    assert (level.text, mark.text) == ("1/3", "here")
+    assert level.y == pytest.approx(np.log10(1 / 3)), "texts on a log axis are placed by powers of ten"
+    assert mark.x == 18
     assert figure.layout.xaxis.type is None
 
 
@@ -69,3 +72,8 @@ def test_table_says_what_is_rounding():
     )
     assert table.rows == [("none", "0.2 (0.1, 0.4)", "0.21", "&lt; 1e-09")]
     assert "<td>0.2 (0.1, 0.4)</td>" in table._repr_mimebundle_()["text/html"]
+
+
+def test_negative_values_are_drawn_where_they_are():
+    figure = limits.points_on_curves({}, {"slope": {1: Interval(-1.5, -1.6, -1.4)}}, "N", "slope", log="x")
+    assert list(figure.data[0].y) == [-1.5]

@@ -39,6 +39,7 @@ MIDDLE = {
     "mixture",
     "training",
     "runs",
+    "regression_runs",
 }
 TOP = {"cli", "figures", "widgets", "controls", "site", "bench"}
 FLOOR = dict.fromkeys(GROUND, 0) | dict.fromkeys(MIDDLE, 1) | dict.fromkeys(TOP, 2)

@@ -126,7 +126,7 @@ def javascript(tmp_path_factory) -> Path:
     )
     for explorable in EXPLORABLES:
         (folder / f"{explorable.name}.mjs").write_text(explorable()._esm, "utf-8")
-        (folder / f"{explorable.name}.json").write_text(json.dumps(fixtures[explorable.name]), "utf-8")
+        (folder / f"{explorable.name}.json").write_text(json.dumps(fixtures.get(explorable.name)), "utf-8")
     return folder
 
 

@@ -348,7 +348,6 @@ def shifted_errors(
 
 
 STORED: Mapping[str, Setting] = {
-    "gpt_isotropic": Setting(),
     "gpt_random_covariance": Setting("random covariance", steps=4500),
     "gpt_line": Setting(
         "line", dimension=2, n_examples=12, layers=3, width=32, inner=64, steps=5000, learning_rate=2e-3

@@ -1,6 +1,7 @@
 """Figures and the table of the chapter `limits_of_the_learned_algorithm`."""
 
 import html
+import math
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -34,7 +35,7 @@ def dots(
     """
     figure, categories = go.Figure(), list(dict.fromkeys(name for series in values.values() for name in series))
     if floors:
-        marker = {"symbol": "line-ew", "size": 34, "line": {"width": 3, "color": COLOURS[5]}}
+        marker = {"symbol": "line-ew", "size": 24, "line": {"width": 3, "color": COLOURS[5]}}
         where = [categories.index(name) for name in floors]
         figure.add_scatter(x=where, y=list(floors.values()), name="floor", mode="markers", marker=marker)
     for i, (series, of_category) in enumerate(values.items()):
@@ -44,7 +45,7 @@ def dots(
     figure.update_xaxes(tickvals=list(range(len(categories))), ticktext=[_broken(name) for name in categories])
     figure.update_xaxes(range=[-0.5, len(categories) - 0.5], showgrid=False, zeroline=False, tickangle=0)
     figure.update_yaxes(type="log", title_text=y_title, dtick=1, exponentformat="power")
-    return figure.update_layout(height=430, legend=_BELOW)
+    return figure.update_layout(height=430, margin={"t": 40}, legend=_BELOW)
 
 
 def points_on_curves(
@@ -55,7 +56,7 @@ def points_on_curves(
     *,
     levels: Mapping[str, float] | None = None,
     marks: Mapping[str, float] | None = None,
-    smallest: float = 0.0,
+    smallest: float = -math.inf,
     log: str = "xy",
 ) -> go.Figure:
     """Lines, and measured points with intervals; a name that has both looks the same and stands in the legend once.
@@ -73,13 +74,17 @@ def points_on_curves(
         if name in points:
             style = _marks(i, points[name].values(), smallest)
             figure.add_scatter(x=list(points[name]), name=name, legendgroup=name, mode="markers", **style)
-    for name, level in (levels or {}).items():
-        figure.add_hline(y=level, line={"dash": "dot", "width": 1.5}, annotation_text=name)
-    for name, mark in (marks or {}).items():
-        figure.add_vline(x=mark, line={"dash": "dot", "width": 1.5}, annotation_text=name)
     for letter in log:
         figure.update_layout({f"{letter}axis": {"type": "log", "dtick": 1, "exponentformat": "power"}})
-    return figure.update_layout(height=430, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
+    # Plotly takes shapes in the units of the data, and texts on a log axis in powers of ten.
+    text = {"showarrow": False, "yanchor": "bottom"}
+    for name, level in (levels or {}).items():
+        figure.add_hline(y=level, line={"dash": "dot", "width": 1.5})
+        figure.add_annotation(text=name, xref="paper", x=1, y=_on_axis(level, "y" in log), xanchor="right", **text)
+    for name, mark in (marks or {}).items():
+        figure.add_vline(x=mark, line={"dash": "dot", "width": 1.5})
+        figure.add_annotation(text=name, yref="paper", x=_on_axis(mark, "x" in log), y=1, **text)
+    return figure.update_layout(height=430, margin={"t": 40}, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
 
 
 def table(
@@ -112,6 +117,11 @@ def _marks(i: int, values: Sequence[Measured], smallest: float) -> dict:
     }
     marker = {"symbol": MARKERS[i % 6], "color": COLOURS[i % 6], "size": 9}
     return {"y": [float(f"{middle:.4g}") for middle in estimates], "error_y": error, "marker": marker}
+
+
+def _on_axis(value: float, log: bool) -> float:
+    """Where an annotation must be put to stand at a value."""
+    return math.log10(value) if log else value
 
 
 def _broken(name: str) -> str:

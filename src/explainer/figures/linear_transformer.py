@@ -15,17 +15,17 @@ LEVEL = 0.9
 
 
 def matrices(panels: Mapping[str, np.ndarray]) -> go.Figure:
-    """Square matrices side by side on one colour scale, white at zero, with their entries written in."""
-    figure = make_subplots(1, len(panels), shared_yaxes=True, subplot_titles=list(panels), horizontal_spacing=0.04)
+    """Square matrices below each other on one colour scale, white at zero, with their entries written in."""
+    figure = make_subplots(len(panels), 1, shared_xaxes=True, subplot_titles=list(panels), vertical_spacing=0.12)
     bound = float(max(np.abs(matrix).max() for matrix in panels.values()))
-    for column, (name, matrix) in enumerate(panels.items(), 1):
+    for place, (name, matrix) in enumerate(panels.items(), 1):
         rows, columns = (list(range(1, size + 1)) for size in matrix.shape)
         entries = {"z": np.asarray(matrix).tolist(), "x": columns, "y": rows, "texttemplate": "%{z:.2f}"}
-        figure.add_heatmap(**entries, name=name, coloraxis="coloraxis", xgap=2, ygap=2, row=1, col=column)
+        figure.add_heatmap(**entries, name=name, coloraxis="coloraxis", xgap=2, ygap=2, row=place, col=1)
     figure.update_yaxes(autorange="reversed", dtick=1, showgrid=False)
     figure.update_xaxes(dtick=1, showgrid=False)
     scale = {"colorscale": [[0, "#d55e00"], [0.5, "#ffffff"], [1, "#56b4e9"]], "cmin": -bound, "cmax": bound}
-    return figure.update_layout(height=330, coloraxis=scale | {"showscale": False})
+    return figure.update_layout(height=260 * len(panels), coloraxis=scale | {"showscale": False})
 
 
 def growth(times: Sequence[float], shares: np.ndarray, eigenvalues: Sequence[float]) -> go.Figure:
@@ -37,11 +37,11 @@ def growth(times: Sequence[float], shares: np.ndarray, eigenvalues: Sequence[flo
     chosen = _log_spaced(times, _FRAMES)
     figure = go.Figure(_bars(names, shares[chosen[-1]]))
     figure.frames = [go.Frame(data=[_bars(names, shares[i])], name=_time(times[i])) for i in chosen]
-    figure.add_hline(1, line={"width": 1, "dash": "dash"})
-    figure.update_xaxes(title="direction, by the variance of the inputs along it", showgrid=False)
+    figure.add_hline(1, line={"width": 1, "dash": "dash", "color": "#999999"})
+    figure.update_xaxes(title="direction, by its variance", showgrid=False)
     figure.update_yaxes(title="share learned", range=[0, 1.15])
     labels = [_time(times[i]) for i in chosen]
-    return figure.update_layout(height=430, showlegend=False, updatemenus=[_play()], sliders=[_slider(labels)])
+    return figure.update_layout(height=480, showlegend=False, updatemenus=[_play()], sliders=[_slider(labels)])
 
 
 def _bars(names: Sequence[str], shares: np.ndarray) -> go.Bar:
@@ -92,7 +92,7 @@ def learning_curves(
             y=[LEVEL],
             mode="markers+text",
             text=[f"{reached[k]:.2g}"],
-            textposition="top left",
+            textposition=("top left", "bottom right")[k % 2],
             marker=mark,
             name=f"λ = {eigenvalue:g} reaches {LEVEL:.0%}",
             showlegend=False,
@@ -122,4 +122,4 @@ def drift(runs: Mapping[str, Sequence[np.ndarray]]) -> go.Figure:
             )
     figure.update_xaxes(title="share of the run", tickformat=".0%")
     figure.update_yaxes(title="u² − ‖U‖²")
-    return figure.update_layout(height=360, legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"})
+    return figure.update_layout(height=400, legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"})

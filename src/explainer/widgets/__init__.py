@@ -158,7 +158,19 @@ class SoftmaxBend(Explorable):
     seed = traitlets.Int(24, min=0, max=2**31 - 1).tag(sync=True, explorable=True)
 
 
-from explainer.widgets.explorer import SimilarityExplorer  # noqa: E402 - it is built on what stands above
-from explainer.widgets.noise import NoiseValue  # noqa: E402 - it is built on what stands above
+from explainer.widgets.error_law import ErrorLaw  # noqa: E402 - these are built on what stands above
+from explainer.widgets.explorer import SimilarityExplorer  # noqa: E402
+from explainer.widgets.momentum_window import MomentumWindow  # noqa: E402
+from explainer.widgets.noise import NoiseValue  # noqa: E402
+from explainer.widgets.playground import InContextRegression  # noqa: E402
 
-EXPLORABLES: tuple[type[Explorable], ...] = (OneStep, TwoNeurons, SoftmaxBend, NoiseValue, SimilarityExplorer)
+EXPLORABLES: tuple[type[Explorable], ...] = (
+    OneStep,
+    TwoNeurons,
+    SoftmaxBend,
+    NoiseValue,
+    SimilarityExplorer,
+    MomentumWindow,
+    ErrorLaw,
+    InContextRegression,
+)

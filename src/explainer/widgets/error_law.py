@@ -38,7 +38,7 @@ class ErrorLaw(Explorable):
 
     name = "error_law"
     question = "How long must prompts be, in training and at the test?"
-    height = 640
+    height = 760
 
     training_length = traitlets.Int(20, min=1, max=1000).tag(sync=True, explorable=True)
     prompt_length = traitlets.Int(60, min=1, max=10_000).tag(sync=True, explorable=True)

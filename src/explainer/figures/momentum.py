@@ -1,0 +1,70 @@
+"""Figures, the table and the readout of the chapter `momentum_attention`."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explainer.errors import ShapeError
+from explainer.figures.base import Table, curves
+
+Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+RIDGE = 1e-6
+"""Penalty of the readout for each position that it is fitted on: it only keeps the fit defined."""
+
+
+def read_back(outputs: np.ndarray, tokens: np.ndarray, lags: Sequence[int], first: int) -> list[float]:
+    """Measure how well the best linear readout of the output names the token s positions back: R^2 by lag s.
+
+    The readout maps outputs and a constant to an indicator for each token; it is fitted by least squares on the first
+    half of the sequences and tested on the second, at the positions from `first` on. R^2 is the share of the
+    indicators' variance that it explains: 1 for a perfect readout, 0 for guessing by frequency.
+    Shapes: outputs (B, T, d), tokens (B, T), integers from 0. Raises ShapeError where they do not fit, ValueError for
+    a lag outside 1 ... first.
+    """
+    if outputs.ndim != 3 or tokens.shape != outputs.shape[:2]:
+        raise ShapeError(f"outputs {outputs.shape} and tokens {tokens.shape} should be (B, T, d) and (B, T).")
+    if not all(1 <= lag <= first for lag in lags):
+        raise ValueError(f"lags = {list(lags)} must lie in 1 ... first = {first}: earlier tokens do not exist.")
+    (B, T), indicator = tokens.shape, np.eye(tokens.max() + 1)
+    features = np.concatenate([outputs, np.ones((B, T, 1))], -1)[:, first:]
+    fitted, tested = (half.reshape(-1, half.shape[-1]) for half in (features[: B // 2], features[B // 2 :]))
+    penalty = RIDGE * len(fitted) * np.eye(fitted.shape[1])
+    solve = np.linalg.solve(fitted.T @ fitted + penalty, fitted.T)
+    explained = []
+    for lag in lags:
+        named = indicator[tokens[:, first - lag : T - lag]]
+        right = named[B // 2 :].reshape(len(tested), -1)
+        missed = right - tested @ (solve @ named[: B // 2].reshape(len(fitted), -1))
+        explained.append(float(1 - (missed**2).sum() / ((right - right.mean(0)) ** 2).sum()))
+    return explained
+
+
+def lines(
+    x: Sequence[float], series: Mapping[str, Curve], titles: tuple[str, str], *, log_y: bool = False
+) -> go.Figure:
+    """Curves with intervals, (estimate, low, high) by name, and a legend below that fits a phone."""
+    figure = curves(x, series, *titles)
+    figure.update_layout(height=460, legend={"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top"})
+    return figure.update_yaxes(type="log" if log_y else "linear")
+
+
+def timings(
+    seconds: Mapping[int, Mapping[str, Sequence[float]]], names: tuple[str, str], caption: str, made: str
+) -> Table:
+    """CPU milliseconds of two ways that were timed in turns, and the ratio of the second to the first, pair by pair.
+
+    `seconds[T][name]` are the repeats at length T. Cells: median (lower quartile to upper quartile).
+    """
+    rows = []
+    for length, each in seconds.items():
+        plain, other = (np.array(each[name]) for name in names)
+        cells = [*(_quartiles(1000 * times, 0) for times in (plain, other)), _quartiles(other / plain, 2)]
+        rows.append((f"{length}", *cells))
+    return Table(("T", *(f"{name}, ms" for name in names), "ratio"), rows, caption, made)
+
+
+def _quartiles(values: np.ndarray, digits: int) -> str:
+    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
+    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"

@@ -1,0 +1,156 @@
+// What learners predict from the points (z, y) of a prompt, all from inputs (z, 1); see playground.py.
+
+const PENALTY = 0.09; // variance of the noise in training: ridge is the Bayes optimum
+const RATE = 0.1; // stable below 2 / |S|, and |S| <= 4^2 + 1
+const GRID = Array.from({ length: 61 }, (_, i) => (i - 30) / 7.5);
+
+const mean = (a) => a.reduce((sum, a_i) => sum + a_i, 0) / a.length;
+
+// S = X^T X / n = [[s, z], [z, 1]] and h = X^T y / n = [zy, y]
+function moments(points) {
+  const of = (f) => mean(points.map((point) => f(...point)));
+  return [of((z) => z * z), of((z) => z), of((z, y) => z * y), of((_, y) => y)];
+}
+
+// (S + penalty / n) w = h; where S alone is singular, the shortest w
+function ridge(points, penalty = PENALTY) {
+  const [s, z, zy, y] = moments(points), p = penalty / points.length, determinant = (s + p) * (1 + p) - z * z;
+  if (determinant < 1e-12) return [zy / (s + 1), y / (s + 1)];
+  return [((1 + p) * zy - z * y) / determinant, ((s + p) * y - z * zy) / determinant];
+}
+
+function descent(points, steps) {
+  const [s, z, zy, y] = moments(points);
+  let [a, b] = [0, 0];
+  for (let k = 0; k < steps; k++) [a, b] = [a - RATE * (s * a + z * b - zy), b - RATE * (z * a + b - y)];
+  return [a, b];
+}
+
+// A h, with the best A for prompts of N points
+function linearTransformer(points, N) {
+  const [, , zy, y] = moments(points);
+  return [zy / (1 + (3 + PENALTY) / N), y / (1 + (1 + PENALTY) / N)];
+}
+
+const parsed = new WeakMap();
+
+// Over GRID and at the query
+export function predictions({ points, query, steps, gpt }) {
+  if (!parsed.has(gpt)) parsed.set(gpt, parseWeights(gpt.data, gpt.index));
+  const zs = [...GRID, query], over = ([a, b]) => zs.map((z) => a * z + b);
+  return {
+    ridge: over(ridge(points)),
+    gpt: gptPredictions(parsed.get(gpt), gpt.config, points.map(([z, y]) => [[z, 1], y]), zs.map((z) => [z, 1])),
+    linear: over(linearTransformer(points, gpt.config.examples)),
+    ols: over(ridge(points, 0)),
+    descent: over(descent(points, steps)),
+  };
+}
+
+// Between z = -2 and 2; a distance is a root mean square
+const slope = (values) => (values[45] - values[15]) / 4;
+const distance = (values, best) => Math.sqrt(mean(values.slice(15, 46).map((v, i) => (v - best[15 + i]) ** 2)));
+
+const learner = (name, role, dashes, width = 2) =>
+  [name, { ...colour(role), "stroke-dasharray": dashes, "stroke-width": width, "stroke-opacity": width > 2 ? 0.3 : 1 }];
+const LEARNERS = {
+  ridge: learner("ridge", "ink", "", 8), gpt: learner("small GPT", "query", "8 4"),
+  linear: learner("linear transformer", "value", "2 3"), ols: learner("least squares", "key", "12 3 2 3"), descent: learner("gradient steps", "sum", "5 3"),
+};
+
+export function describe(state) {
+  const { points, learners, query } = state, found = predictions(state), [a, b] = ridge(points);
+  const off = (name) => distance(found[name], found.ridge);
+  const shown = learners.filter((name) => name !== "ridge").sort((p, q) => off(p) - off(q)).map((name) => {
+    const own = slope(found[name]), gap = Math.abs(own) - Math.abs(a), lean = gap < -0.1 ? "too flat, " : gap > 0.1 ? "too steep, " : "";
+    return `${LEARNERS[name][0]} ${fixed(off(name))} (${lean}slope ${fixed(own)}, predicts ${fixed(found[name][61])})`;
+  });
+  const outside = points.filter(([z, y]) => z * z > 4 || y * y > 16).length;
+  const scatter = Math.sqrt(mean(points.map(([z, y]) => (y - a * z - b) ** 2)));
+  return `Ridge, the Bayes optimum: slope ${fixed(a)}, predicts ${fixed(found.ridge[61])} at z = ${fixed(query)}.` +
+    (shown[0] ? ` Distance from it, nearest first: ${shown.join("; ")}.` : "") +
+    (outside ? ` ${outside} of ${points.length} points lie beyond z = ±2 or y = ±4, as 5 % and 1 % did in training: the GPT may fail.` : "") +
+    (scatter > 0.6 ? ` The points scatter by ${fixed(scatter)}, in training by 0.3.` : "");
+}
+
+const small = { "font-size": 11 };
+
+function planeOf({ points, reach }) {
+  const high = Math.max(reach, ...points.map(([, y]) => Math.abs(y)));
+  return plane({ left: 26, top: 40, width: 284, height: 268, x: [-4, 4], y: [-high, high] });
+}
+
+function linesPanel(state, found) {
+  const p = planeOf(state), { X, Y, top } = p, at = X(state.query);
+  return panel("Points and predicted lines", 340,
+    axes(p, [-4, -2, 0, 2, 4], ["input z", "target y"]), p.y[1] < 9 ? "" : [-8, 8].map((t) => words(9, Y(t) + 4, fixed(t, 0), small)),
+    p.inside(
+      rect(X(-2), Y(4), 142, Y(-4) - Y(4), { "fill-opacity": 0.06 }), words(100, Y(-4) - 5, "usual in training", small),
+      line(at, top, at, top + p.height, { "stroke-dasharray": "1 4" }),
+      Object.keys(LEARNERS).filter((name) => state.learners.includes(name)).map((name) =>
+        group(LEARNERS[name][1], path(`M${GRID.map((z, i) => `${X(z).toFixed(1)} ${Y(found[name][i]).toFixed(1)}`).join("L")}`)))),
+    state.points.map(([z, y], i) => badge(X(z), Y(y), i + 1, 8)));
+}
+
+function tablePanel(state, found) {
+  const right = (x, y, text) => words(x, y, text, { "text-anchor": "end" });
+  return panel(`Predictions at z = ${fixed(state.query)}`, 340,
+    right(248, 54, "predicts"), right(WIDTH, 54, "distance*"),
+    Object.entries(LEARNERS).map(([name, [text, ink]], i) => {
+      const y = 86 + 36 * i;
+      return [
+        state.learners.includes(name) ? group(ink, line(0, y - 4, 34, y - 4)) : "", words(42, y, text),
+        right(248, y, fixed(found[name][61])), right(WIDTH, y, fixed(distance(found[name], found.ridge))),
+      ];
+    }),
+    words(0, 284, `* root mean square from ridge, z = ${MINUS}2 to 2`, small));
+}
+
+function panels(state) {
+  const found = predictions(state);
+  return [linesPanel(state, found), tablePanel(state, found)];
+}
+
+export const still = (state) => compose(panels(state), describe(state));
+
+const view = {
+  question: "Which learner is a trained transformer like, and until when?",
+  hint: "Drag a numbered point, or focus it and press arrow keys (Shift: bigger steps).",
+  traits: ["points", "query", "steps", "reach", "learners", "gpt"],
+  sliders: [slider("query", "query z", [-4, 4, 0.1]), slider("steps", "gradient steps", [1, 100, 1], String), slider("reach", "plane to y = ±", [4, 12, 4], String)],
+  panels, describe, answers: () => [],
+  handles: (state) => state.points.map((at, i) => (
+    { panel: 0, label: `Point ${i + 1}`, plane: planeOf(state), at, move: (point) => ({ points: state.points.with(i, point) }) })),
+};
+
+// Choices below the sliders
+function render({ model, el }) {
+  const unmount = mount(view, { model, el }), get = (name) => model.get(name), style = "flex:none;min-width:0";
+  const change = (patch) => {
+    for (const name in patch) model.set(name, patch[name]);
+    model.save_changes();
+  };
+  const boxes = Object.keys(LEARNERS).map((value) => element("input", {
+    type: "checkbox", value, style,
+    onchange: ({ target }) => change({ learners: get("learners").filter((name) => name !== value).concat(target.checked ? value : []) }),
+  }));
+  const update = () => boxes.forEach((box) => {
+    box.checked = get("learners").includes(box.value);
+    box.disabled = !box.checked && get("learners").length > 3;
+  });
+  const button = (textContent, patch) => element("button", { type: "button", textContent, style: "margin:0", onclick: () => change(patch(get("points"))) });
+  const row = (...nodes) => element("div", { className: "explorable-controls" }, ...nodes);
+  el.querySelector(".explorable-controls").after(
+    row("Lines, at most four:", ...boxes.map((box) => element("label", { style }, box, LEARNERS[box.value][0]))),
+    row("Points, 2 to 12:", button("add at query", (points) => ({ points: [...points, [get("query"), 0]].slice(0, 12) })),
+      button("remove last", (points) => ({ points: points.slice(0, Math.max(2, points.length - 1)) })),
+      ...Object.entries(get("shifts")).map(([name, patch]) => button(name, () => patch))));
+  model.on("change:learners", update);
+  update();
+  return () => {
+    model.off("change:learners", update);
+    unmount();
+  };
+}
+
+export default { render };

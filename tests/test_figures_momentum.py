@@ -1,0 +1,69 @@
+"""The readout, the figures and the table of the chapter on momentum attention."""
+
+import numpy as np
+import pytest
+
+from explainer.errors import ShapeError
+from explainer.figures import momentum
+
+B, T, VOCABULARY = 60, 24, 5
+
+
+@pytest.fixture
+def tokens():
+    return np.random.default_rng(0).integers(0, VOCABULARY, (B, T))
+
+
+def shifted(tokens, lag):
+    """The token `lag` back in a random code of width 7, zeros before the first."""
+    code = np.random.default_rng(1).normal(size=(VOCABULARY, 7))
+    out = np.zeros((*tokens.shape, 7))
+    out[:, lag:] = code[tokens[:, : tokens.shape[1] - lag]]
+    return out
+
+
+def test_what_the_output_holds_is_read_back_and_nothing_else(tokens):
+    found = momentum.read_back(shifted(tokens, 3), tokens, [1, 2, 3, 4], first=4)
+    assert found[2] == pytest.approx(1, abs=1e-4)
+    assert all(abs(value) < 0.05 for value in (*found[:2], found[3]))
+
+
+def test_a_sum_over_lags_is_read_back_by_its_squared_weights(tokens):
+    outputs = shifted(tokens, 1) + 0.5 * shifted(tokens, 2)
+    assert momentum.read_back(outputs, tokens, [1, 2], first=2) == pytest.approx([0.8, 0.2], abs=0.05)
+
+
+def test_readout_is_least_squares_on_the_first_half(tokens):
+    outputs = np.random.default_rng(3).normal(size=(B, T, 4)) + shifted(tokens, 1)[..., :4]
+    X = np.concatenate([outputs, np.ones((B, T, 1))], -1)[:, 2:]
+    named = np.eye(VOCABULARY)[tokens[:, 1 : T - 1]]
+    fit, *_ = np.linalg.lstsq(X[:30].reshape(-1, 5), named[:30].reshape(-1, VOCABULARY), rcond=None)
+    right = named[30:].reshape(-1, VOCABULARY)
+    expected = 1 - ((X[30:].reshape(-1, 5) @ fit - right) ** 2).mean() / right.var(0).mean()
+    assert momentum.read_back(outputs, tokens, [1], first=2) == [pytest.approx(expected, abs=1e-5)]
+
+
+def test_readout_refuses_what_does_not_fit(tokens):
+    with pytest.raises(ShapeError, match=r"\(60, 24\)"):
+        momentum.read_back(np.zeros((B, T)), tokens, [1], first=2)
+    with pytest.raises(ShapeError):
+        momentum.read_back(np.zeros((B, T + 1, 3)), tokens, [1], first=2)
+    for lag in (0, 3):
+        with pytest.raises(ValueError, match=rf"lags = \[{lag}\]"):
+            momentum.read_back(np.zeros((B, T, 3)), tokens, [lag], first=2)
+
+
+def test_lines_have_their_intervals_and_a_legend_below():
+    mean = np.array([1.0, 2.0])
+    figure = momentum.lines([1, 2], {"a": (mean, mean - 0.5, mean + 1)}, ("lag", "share"), log_y=True)
+    assert figure.data[0].error_y.array == (1, 1) and figure.data[0].error_y.arrayminus == (0.5, 0.5)
+    assert figure.layout.legend.orientation == "h" and figure.layout.yaxis.type == "log"
+    assert momentum.lines([1, 2], {"a": (mean, mean, mean)}, ("lag", "share")).layout.yaxis.type == "linear"
+
+
+def test_ratios_are_taken_pair_by_pair():
+    """A pause that hits both of a pair leaves the ratio alone."""
+    seconds = {512: {"plain": [0.1, 0.2, 0.4], "ours": [0.11, 0.22, 0.44]}}
+    table = momentum.timings(seconds, ("plain", "ours"), "caption", "made")
+    assert table.head == ("T", "plain, ms", "ours, ms", "ratio")
+    assert table.rows == [("512", "200 (150 to 300)", "220 (165 to 330)", "1.10 (1.10 to 1.10)")]
