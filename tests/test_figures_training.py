@@ -153,9 +153,16 @@ def test_gap_curves_have_an_interval_only_over_several_seeds():
     figure = drawn.gap_curves({"many": drawn.gaps(VARIANT, PLAIN), "one": drawn.gaps(VARIANT[:1], PLAIN)})
     traces = {trace.name: trace for trace in figure.data}
     assert set(traces) == {"many", "many, pair 1", "many, pair 2", "many, pair 3", "one"}
-    half = drawn.over_seeds(np.array([3.0, 1.0, 2.0]))
-    assert traces["many"].error_y.array[2] == pytest.approx(half.high - half.estimate, rel=1e-3)
+    assert traces["many"].y[2] == 2
     assert traces["one"].error_y.array is None
+
+
+def test_gap_curves_have_a_bar_at_every_fourth_point():
+    values = np.array([[0.0] * 8, [1.0] * 8])
+    bars = drawn.gap_curves({"a": (np.arange(8), values)}).data[-1].error_y.array
+    interval = drawn.over_seeds(values[:, 0])
+    expected = pytest.approx(interval.high - interval.estimate, rel=1e-3)
+    assert [place for place, bar in enumerate(bars) if bar is not None] == [3, 7] and bars[3] == expected
 
 
 def test_effects_draw_each_seed_and_the_mean():
@@ -183,3 +190,11 @@ def test_panels_share_their_legend():
     figure = drawn.panels({"k = 3": panel, "k = 5": panel}, "examples", "accuracy")
     assert [trace.showlegend for trace in figure.data] == [True, True, False, False]
     assert figure.layout.xaxis.ticktext == ("0", "4")
+
+
+def test_panels_name_every_number_of_examples():
+    """Also where the last panel has fewer."""
+    examples, curves = drawn.in_context({"plain": PLAIN}, 3)
+    fewer = {name: tuple(end[:1] for end in curve) for name, curve in curves.items()}
+    figure = drawn.panels({"k = 3": (examples, curves), "k = 8": (examples[:1], fewer)}, "examples", "accuracy")
+    assert figure.layout.xaxis2.ticktext == ("0", "4")

@@ -35,6 +35,7 @@ QUOTED_ACCURACY: Mapping[str, Mapping[str, float]] = {
 QUOTED_TRAINING: Mapping[str, float] = {"parameters": 350e6, "tokens_per_batch": 512e3, "steps": 500e3}
 """Of those models (Dai et al. 2023, Table 10)."""
 
+_BAR_EVERY = 4  # points of a curve: bars at all of them would hide it
 _BELOW = {"orientation": "h", "x": 0, "y": -0.22, "yanchor": "top", "traceorder": "normal"}
 
 
@@ -223,20 +224,23 @@ def learning_curves(
         _add_seeds(figure, i, name, tokens, losses)
         figure.add_scatter(x=tokens, y=_short(losses.mean(0)), name=name, mode="lines+markers", **_look(i))
     for name, level in (levels or {}).items():
-        figure.add_hline(y=level, line={"dash": "dot", "width": 1.5}, annotation_text=name)
+        line = {"dash": "dot", "width": 1.5}
+        figure.add_hline(y=level, line=line, annotation_text=name, annotation_position="bottom left")
+        figure.update_yaxes(autorangeoptions={"include": min(levels.values()) - 0.3})
     figure.update_xaxes(title_text="tokens seen, millions", rangemode="tozero")
     return figure.update_layout(height=440, yaxis_title=y_title, legend=_BELOW)
 
 
 def gap_curves(groups: Mapping[str, tuple[Array, Float[Array, "seeds points"]]]) -> go.Figure:
-    """`gaps` against tokens: thin lines for seeds, their mean with Student's 95 % interval where there are several."""
+    """`gaps` against tokens: thin lines for seeds, their mean, and Student's 95 % interval where several."""
     figure = go.Figure()
     for i, (name, (tokens, values)) in enumerate(groups.items()):
         x = [float(f"{t / 1e6:.4g}") for t in tokens]
         error = {}
         if len(values) > 1:
             mean, _, high = student_interval(values)
-            error = {"error_y": {"array": _short(high - mean), "thickness": 1, "width": 3}}
+            shown = [half if j % _BAR_EVERY == _BAR_EVERY - 1 else None for j, half in enumerate(_short(high - mean))]
+            error = {"error_y": {"array": shown, "thickness": 1, "width": 3}}
             _add_seeds(figure, i, name, x, values)
         figure.add_scatter(x=x, y=_short(values.mean(0)), name=name, mode="lines+markers", **_look(i), **error)
     figure.add_hline(y=0, line={"dash": "dot", "width": 1.5})
@@ -299,7 +303,8 @@ def panels(columns: Mapping[str, tuple[Sequence[int], Mapping[str, tuple]]], x_t
             shared = {"name": name, "legendgroup": name, "showlegend": row == 1, "mode": "lines+markers"}
             figure.add_scatter(**place, **shared, **_look(i), row=row, col=1)
         figure.update_yaxes(title_text=y_title, row=row, col=1)
-        figure.update_xaxes(tickvals=list(range(len(x))), ticktext=list(map(str, x)), row=row, col=1)
+    longest = max((x for x, _ in columns.values()), key=len)
+    figure.update_xaxes(tickvals=list(range(len(longest))), ticktext=list(map(str, longest)))
     figure.update_xaxes(title_text=x_title, row=len(columns), col=1)
     return figure.update_layout(height=140 + 220 * len(columns), legend=_BELOW | {"y": -0.1})
 

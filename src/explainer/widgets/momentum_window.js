@@ -99,7 +99,7 @@ function weightsPanel(state) {
     row(2, "bars: weight; diamonds:", isDual(state) ? "k\u00b7q" : "softmax weight"));
 }
 
-const PLANE = plane({ left: 20, top: 40, width: 290, height: 232, x: [-2.5, 2.5], y: [-2, 2] });
+const PLANE = plane({ left: 24, top: 40, width: 286, height: 232, x: [-2.5, 2.5], y: [-2, 2] });
 
 function headPanel(state) {
   const { X, Y, inside, top, height } = PLANE, from = base(state), change = added(state), to = add(from, change), at = ([a, b]) => [X(a), Y(b)];
