@@ -194,3 +194,21 @@ DEUTCH_UNTRAINED_SIM_AM: Mapping[str, Mapping[str, float]] = {
     "none": _row(0.107, 0.049, 0.163, 0.174, 0.264, tasks=DEUTCH_UNTRAINED_TASKS),
 }
 """SimAM of the changes of attention maps for the same models (`DEUTCH_LOGS`)."""
+
+
+# Dai et al. (2023), Tables 6, 7 and 10: momentum attention.
+
+MOMENTUM_PERPLEXITY: Mapping[str, Mapping[str, float]] = {
+    "plain": {"train, 1024": 17.61, "256": 19.50, "512": 16.87, "1024": 15.14},
+    "momentum": {"train, 1024": 17.55, "256": 19.37, "512": 16.73, "1024": 15.02},
+}
+"""Perplexity by context length of models with 350M parameters, one run each, eta not stated (`DAI`, Table 6)."""
+
+MOMENTUM_ACCURACY: Mapping[str, Mapping[str, float]] = {
+    "plain": {"SST5": 0.253, "IMDB": 0.640, "MR": 0.612, "CB": 0.439, "ARC-E": 0.482, "PIQA": 0.687},
+    "momentum": {"SST5": 0.274, "IMDB": 0.703, "MR": 0.648, "CB": 0.468, "ARC-E": 0.500, "PIQA": 0.690},
+}
+"""With up to 32 demonstrations, of the same models, one run each (`DAI`, Table 7)."""
+
+MOMENTUM_TRAINING: Mapping[str, float] = {"parameters": 350e6, "tokens_per_batch": 512e3, "steps": 500e3}
+"""Of those models (`DAI`, Table 10)."""

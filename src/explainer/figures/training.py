@@ -20,21 +20,6 @@ from explainer.training import Setting, TrainingError
 Array = np.ndarray
 Curve = tuple[Sequence[float], Sequence[float]]
 
-QUOTED_PERPLEXITY: Mapping[str, Mapping[str, float]] = {
-    "plain": {"train, 1024": 17.61, "256": 19.50, "512": 16.87, "1024": 15.14},
-    "momentum": {"train, 1024": 17.55, "256": 19.37, "512": 16.73, "1024": 15.02},
-}
-"""Of models with 350M parameters, one run each, eta not stated (Dai et al. 2023, Table 6)."""
-
-QUOTED_ACCURACY: Mapping[str, Mapping[str, float]] = {
-    "plain": {"SST5": 0.253, "IMDB": 0.640, "MR": 0.612, "CB": 0.439, "ARC-E": 0.482, "PIQA": 0.687},
-    "momentum": {"SST5": 0.274, "IMDB": 0.703, "MR": 0.648, "CB": 0.468, "ARC-E": 0.500, "PIQA": 0.690},
-}
-"""With up to 32 demonstrations, of the same models, one run each (Dai et al. 2023, Table 7)."""
-
-QUOTED_TRAINING: Mapping[str, float] = {"parameters": 350e6, "tokens_per_batch": 512e3, "steps": 500e3}
-"""Of those models (Dai et al. 2023, Table 10)."""
-
 _BAR_EVERY = 4  # points of a curve: bars at all of them would hide it
 _BELOW = {"orientation": "h", "x": 0, "y": -0.22, "yanchor": "top", "traceorder": "normal"}
 
