@@ -23,7 +23,8 @@ def live(seconds: float, **details: Any) -> str:
     import torch  # noqa: PLC0415 - the site's build needs this module without torch
 
     facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in details.items())
-    machine = f"{torch.get_num_threads()} threads" + (f", {facts}" if facts else "")
+    threads = torch.get_num_threads()
+    machine = f"{threads} thread{'s' * (threads > 1)}" + (f", {facts}" if facts else "")
     return f"Live: computed in this page in {seconds:.0f} s on {machine}."
 
 
