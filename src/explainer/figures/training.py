@@ -251,7 +251,7 @@ def effects(rows: Mapping[str, Float[Array, " seeds"]]) -> go.Figure:
         )
     figure.add_vline(x=0, line={"dash": "dot", "width": 1.5})
     figure.update_yaxes(tickvals=list(range(len(names))), ticktext=names, autorange="reversed", zeroline=False)
-    figure.update_xaxes(title_text="change of the perplexity against plain, %")
+    figure.update_xaxes(title_text="change of perplexity, %")
     return figure.update_layout(height=150 + 55 * len(names), legend=_BELOW | {"y": -0.3})
 
 

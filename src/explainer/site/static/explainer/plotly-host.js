@@ -25,7 +25,7 @@ function template() {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", colorway: COLOURS,
     font: { color: text, family: variable("--pst-font-family-base") || "sans-serif", size: 14 },
     xaxis: axis, yaxis: axis, scene: { xaxis: scene, yaxis: scene, zaxis: scene },
-    hoverlabel: { font: { family: "sans-serif" } },
+    hoverlabel: { font: { family: "sans-serif" } }, shapedefaults: { line: { color: text } },
   } };
 }
 
