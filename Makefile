@@ -27,8 +27,9 @@ $(BIN)/.installed: requirements.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
-fetch: $(BIN)/.installed  ## fetch the starter checkpoint and texts (about 100 MB, once)
+fetch: $(BIN)/.installed  ## fetch the starter checkpoint and texts (about 110 MB, once)
 	@$(BIN)/explainer fetch > /dev/null
+	@$(BIN)/explainer fetch documentation > /dev/null
 
 book: $(BIN)/.installed fetch  ## run the chapters and build the site in _build/html
 	@$(BIN)/python -m explainer.site.build
