@@ -3,8 +3,10 @@ PYTHON ?= python3
 # On Linux without a GPU, PIP_FLAGS="--extra-index-url https://download.pytorch.org/whl/cpu" saves 3 GB.
 PIP_FLAGS ?=
 PORT ?= 8000
-# Tests run side by side; each worker needs up to 4 GB.
+# Chapters, and then tests, run side by side; each worker needs up to 4 GB.
 WORKERS ?= 2
+# STRICT=1 makes it an error that a finding does not hold here.
+STRICT ?=
 BIN := .venv/bin
 SITE := _build/html
 # Spinning threads starve each other on a shared machine; sleeping ones cost nothing on an idle one.
@@ -32,11 +34,13 @@ fetch: $(BIN)/.installed  ## fetch the starter checkpoint and texts (about 110 M
 	@$(BIN)/explainer fetch documentation > /dev/null
 
 book: $(BIN)/.installed fetch  ## run the chapters and build the site in _build/html
-	@$(BIN)/python -m explainer.site.build
+	@$(BIN)/python -m explainer.site.build --workers $(WORKERS) $(if $(STRICT),--strict)
+
+findings: book  ## record the findings of this build as those of the published book
+	@$(BIN)/python -m explainer.site.record
 
 test: $(BIN)/.installed fetch lint book  ## run every test: package, notebooks, JavaScript, built site
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --durations=10
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --nbmake --nbmake-timeout=600 --numprocesses $(WORKERS) --durations=20 book
 
 lint: $(BIN)/.installed  ## style of the code and hygiene of the notebooks
 	$(BIN)/ruff check .

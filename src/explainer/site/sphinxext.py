@@ -1,6 +1,7 @@
 """Sphinx extension of the book: directives, boxes, addresses, and the files a page needs to stand alone."""
 
-import hashlib
+import html
+import json
 import os
 import platform
 from importlib import metadata
@@ -13,7 +14,8 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from explainer.figures import drawings
-from explainer.site import vendored
+from explainer.findings import of_notebook
+from explainer.site import execute, vendored
 from explainer.site.renderers import (  # re-exported: the entry points in pyproject.toml name this module
     STATE_MIME,
     WIDGET_MIME,
@@ -39,6 +41,8 @@ BOXES = {  # a block quote that opens with one of these words in bold becomes a 
     "Exact": "note",
     "Approximation": "warning",
     "Analogy": "attention",
+    "This chapter failed": "danger",
+    "This chapter was not executed": "danger",
 }
 
 
@@ -117,22 +121,59 @@ class Boxes(SphinxPostTransform):
             quote.replace_self(box)
 
 
-def package_digest() -> str:
-    """Digest of everything in the package that can change a notebook's outputs."""
-    digest = hashlib.sha256()
-    for file in sorted(p for p in PACKAGE.rglob("*") if p.suffix in {".py", ".js", ".css", ".json", ".svg"}):
-        if "site" not in file.relative_to(PACKAGE).parts:
-            digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
-    for name in ("torch", "transformers", "plotly", "anywidget"):
-        digest.update(f"{name}={metadata.version(name)}".encode())
-    return digest.hexdigest()[:16]
+class Executions(Directive):
+    """`{executions}`: each chapter's execution, and the findings that did not hold."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return one table, and a list or a sentence."""
+        environment = self.state.document.settings.env
+        rows, fails = [], []
+        for chapter in execute.chapters(Path(environment.srcdir)):
+            path = _executed(environment, chapter)
+            last = execute.last_execution(path)
+            found = of_notebook(json.loads(path.read_text("utf-8"))) if last else []
+            rows.append(_execution_row(chapter.stem, last, found))
+            fails += [f"{chapter.stem}: {one.statement}: {one.comparison}" for one in found if not one.holds]
+        heads = "".join(f'<th scope="col">{head}</th>' for head in ("chapter", "executed", "seconds", "findings"))
+        table = f'<table class="table"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+        items = "".join(f'<li class="xp-fails">{html.escape(one)}</li>' for one in fails)
+        below = f"<p>These did not hold on this machine:</p><ul>{items}</ul>" if fails else "<p>All findings hold.</p>"
+        return [nodes.raw(text=table + below, format="html")]
+
+
+def _execution_row(name: str, last: execute.Execution | None, found: list) -> str:
+    state = "no" if last is None else f"FAILED, {last.failure}" if last.failure else "yes"
+    hold = f"{sum(one.holds for one in found)} of {len(found)} hold" if found else "none"
+    cells = [state, f"{last.seconds:.0f}" if last else "", hold]
+    body = "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
+    return f'<tr><th scope="row"><a href="{name}.html">{name}</a></th>{body}</tr>'
+
+
+def _executed(environment: Any, chapter: Path) -> Path:
+    """The executed copy of a chapter; a page that shows it is built again when it changes."""
+    path = Path(environment.srcdir) / execute.EXECUTED / chapter.name
+    environment.note_dependency(str(path))
+    return path
+
+
+def _show_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put the outputs of a chapter's execution into its source, and say on the page where they are missing."""
+    chapter = Path(app.env.doc2path(docname))
+    if chapter.suffix != ".ipynb":
+        return
+    path, notebook = _executed(app.env, chapter), json.loads(source[0])
+    last = execute.last_execution(path)
+    if last and last.made_of.get("code cells") != execute.code_digest(notebook):
+        last = None
+    if last:
+        notebook = execute.with_outputs(notebook, json.loads(path.read_text("utf-8")))
+    if last is None or last.failure:
+        notebook = execute.marked(notebook, last and last.failure)
+    source[0] = json.dumps(notebook)
 
 
 def _configure(app: Sphinx, config: Any) -> None:
     config.html_static_path.append(str(STATIC))
-    if config.nb_execution_mode == "cache" and not config.nb_execution_cache_path:
-        # jupyter-cache keys on code cells alone; the folder's name makes it notice changes of the package
-        config.nb_execution_cache_path = str(Path(app.outdir).parent / ".jupyter_cache" / package_digest())
     if address := public_address(Path(app.srcdir)):
         config.html_theme_options |= {
             "repository_url": address,
@@ -178,9 +219,11 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("explorable", Explorable)
     app.add_directive("drawing", DrawingDirective)
     app.add_directive("environment", Environment)
+    app.add_directive("executions", Executions)
     app.add_post_transform(Boxes)
     app.add_css_file("explainer/site.css")
     app.connect("config-inited", _configure)
+    app.connect("source-read", _show_outputs)
     app.connect("html-page-context", _hosts)
     app.connect("build-finished", _finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
