@@ -72,15 +72,6 @@ class Checkpoint:
         return self.model.config.max_position_embeddings
 
     @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the weight files, in the order of their names."""
-        digest = hashlib.sha256()
-        for path in self.files:
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-        return digest.hexdigest()
-
-    @cached_property
     def first_token_id(self) -> int:
         """Id of the token at position 0 of every sequence."""
         own = self.tokenizer("a")["input_ids"]
@@ -175,6 +166,22 @@ def load(
     checkpoint = Checkpoint(model, tokenizer, name.partition("@")[0] if revision else name, revision, files)
     _check(checkpoint)
     return checkpoint
+
+
+def digest(name: str | os.PathLike) -> str:
+    """SHA-256 of all that `load` reads for this name: weights, configuration and tokenizer; loads no model.
+
+    Of the starter checkpoint it is that of the package file it comes in, whatever unpacked it. Raises CheckpointError.
+    """
+    if str(name) == STARTER:
+        return assets.CHECKPOINT.sha256
+    path, _ = _locate(str(name))
+    files = [path] if path.is_file() else sorted({file for pattern in _FILES for file in path.glob(pattern)})
+    total = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            total.update(f"{file.name}\0".encode() + hashlib.file_digest(stream, "sha256").digest())
+    return total.hexdigest()
 
 
 def fast_dtype(device: str | torch.device = "cpu", seconds: float = 0.05) -> torch.dtype:

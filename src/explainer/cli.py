@@ -156,20 +156,23 @@ def _study(options: argparse.Namespace) -> int:
         "data": _own_data(options, dict.fromkeys(cell.task for cell in cells)),
         "data_dir": options.data_dir,
         "dtype": getattr(torch, options.dtype),
-        "device": options.device,
     }
     if options.list:
         _print_planned(study.plan(cells, store, **how), store)
         return 0
-    _print_table(reporting.table(study.run(cells, store, engine=engine, **how)))
+    _print_table(reporting.table(study.run(cells, store, engine=engine, device=options.device, **how)))
     return 0
 
 
 def _print_planned(planned: Sequence[tuple], store: Any) -> None:
-    """The state of every planned cell or run, then the files that none of them will use."""
+    """The state of every planned cell or run, and what killed runs have left."""
     _print_table([("state", "file"), *(("stored" if s else "waiting", i.filename) for _, i, s in planned)])
-    for path in store.stale(identity for _, identity, _ in planned):
-        print(f"stale, may be deleted: {path}")
+    waiting = sum(stored is None for _, _, stored in planned)
+    print(f"{len(planned) - waiting} stored, {waiting} waiting")
+    if unseen := dict.fromkeys(cell.task for cell, i, s in planned if s and i.parts.get("data", "") is None):
+        print(f"not compared with the data, which are not here: {', '.join(unseen)} (--data-dir)")
+    for path in store.remains():
+        print(f"left by a run that was killed while writing, may be deleted: {path}")
 
 
 def _cells(options: argparse.Namespace) -> list:

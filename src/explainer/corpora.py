@@ -74,13 +74,9 @@ class Tokens:
     documents: tuple[str, ...] = field(repr=False)
 
     @property
-    def digests(self) -> dict[str, str]:
-        """SHA-256 of the tokenizer and of both streams."""
-        streams = (self.train.numpy().tobytes(), self.held_out.numpy().tobytes())
-        return {
-            "tokenizer": hashlib.sha256(self.tokenizer.to_str().encode()).hexdigest(),
-            "tokens": hashlib.sha256(b"".join(streams)).hexdigest(),
-        }
+    def digest(self) -> str:
+        """SHA-256 of both streams."""
+        return hashlib.sha256(self.train.numpy().tobytes() + self.held_out.numpy().tobytes()).hexdigest()
 
 
 def load(name: str = DEFAULT) -> Corpus:

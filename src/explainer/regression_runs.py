@@ -34,7 +34,8 @@ TESTED = (1, 2, 3, 4, 6, 8, 10)
 
 N_PROMPTS = 1000
 
-_MODULES = ("in_context_gpt", "linear_transformer", "momentum", "momentum_models", "regression_prompts")
+PROTOCOL = 1
+"""Number of the arithmetic of a run; raised, with a line in book/results/PROTOCOLS.md, when it changes a result."""
 
 
 class RegressionError(ExplainerError):
@@ -66,12 +67,11 @@ class Run:
 
     @property
     def identity(self) -> Identity:
-        """Everything that determines the result."""
-        versions = {module.__name__: module.__version__ for module in (np, torch, transformers)}
-        parts = {"cell": asdict(self), "code": results.source_digest(_MODULES), "versions": versions}
+        """Everything that determines the result: the setting and `PROTOCOL`."""
         size = f"d{self.setting.dimension}-{self.setting.layers}x{self.setting.width}-n{self.setting.steps}"
         variant = "plain" if self.average == NO_AVERAGE else f"{self.average}-eta{self.eta:g}"
-        return Identity(f"regression-{size}-seed{self.setting.seed}-{variant}", parts)
+        slug = f"regression-{size}-seed{self.setting.seed}-{variant}"
+        return Identity(slug, {"cell": asdict(self), "protocol": PROTOCOL})
 
 
 RUNS = tuple(
@@ -98,6 +98,7 @@ def _train_and_store(one: Run, store: Store, *, progress: bool) -> Stored:
         "threads": torch.get_num_threads(),
         "explainer": explainer.__version__,
         "python": platform.python_version(),
+        "versions": {module.__name__: module.__version__ for module in (np, torch, transformers)},
     }
     result = {"losses": trained.losses} | measured(trained.model)
     path = store.save(one.identity, result, provenance=provenance, run={"cpu_seconds": trained.seconds})
@@ -141,18 +142,16 @@ def stored(average: str) -> list[Stored]:
     known = list(dict.fromkeys(one.average for one in RUNS))
     if average not in known:
         raise RegressionError(f"there are no runs with average = {average!r}; the book has {', '.join(known)}.")
-    finished = Store(directory()).all()
-    return [_result_of(one, finished) for one in RUNS if one.average == average]
+    return [_result_of(one) for one in RUNS if one.average == average]
 
 
-def _result_of(one: Run, finished: Sequence[Stored]) -> Stored:
-    found = [each for each in finished if each.identity["cell"] == asdict(one)]
-    if len(found) != 1:
+def _result_of(one: Run) -> Stored:
+    found = Store(directory()).load(one.identity)
+    if found is None:
         raise RegressionError(
-            f"{one.identity.slug} is stored {len(found)} times in {directory()}, once is needed; delete what is stale, "
-            "or train it: python -m explainer.regression_runs"
+            f"{one.identity.slug} is not stored in {directory()}; train it: python -m explainer.regression_runs"
         )
-    return found[0]
+    return found
 
 
 def groups(finished: Sequence[Stored], k: int) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -4,7 +4,7 @@ import json
 import os
 import sysconfig
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Float
 from scipy.stats import t as student_t
 
-from explainer import results, statistics, study
+from explainer import comparison, statistics, study
 from explainer.comparison import Cell, require
-from explainer.results import ResultsError, Stored
+from explainer.results import Identity, ResultsError, Store, Stored
 from explainer.statistics import Interval, PairedDifference, RatioInterval
 
 GRIDS = "grids.toml"
@@ -55,12 +55,12 @@ def stored(grid: str, **where: Any) -> list[Stored]:
 
 
 def _result_of(cell: Cell, place: Path) -> Stored:
-    found = [results.read(path) for path in sorted(place.glob(f"{cell.slug}-????????????????.json"))]
-    found = [one for one in found if Cell(**one.identity["cell"]) == cell]
+    """Of the setting and of today's protocol; what else a cell is made of, its file says."""
+    known = {"cell": asdict(cell), "dtype": "float32", "protocol": comparison.PROTOCOL}
+    found = Store(place).load(Identity(cell.slug, known))
     command = f"explainer study --grid {place / GRIDS} --results {place}"
-    require(bool(found), f"{cell.slug} is not stored in {place}; compute it: {command}")
-    require(len(found) == 1, f"{cell.slug} is stored more than once, delete the stale one: {command} --list")
-    return found[0]
+    require(found is not None, f"{cell.slug} is not stored in {place}; compute it: {command}")
+    return found
 
 
 def by(finished: Sequence[Stored], *keys: str) -> dict[Any, list[Stored]]:
@@ -76,12 +76,12 @@ def made(finished: Sequence[Stored]) -> str:
     """Where stored numbers come from, in one sentence: seeds, queries, checkpoint, number format, versions, seconds."""
     cells = [Cell(**one.identity["cell"]) for one in finished]
     runs = [json.loads(one.path.with_suffix(".run").read_text("utf-8")) for one in finished]
-    identity, provenance = finished[0].identity, finished[0].provenance
+    dtype, provenance = finished[0].identity["dtype"], finished[0].provenance
     return (
         f"Stored: {len(finished)} cells, seeds {_range(cell.seed for cell in cells)}, "
         f"{_range(cell.n_queries for cell in cells)} queries each, k = {_range(cell.k for cell in cells)}; "
-        f"{cells[0].checkpoint}, {identity['checkpoint']['dtype']}, {provenance['device']}, "
-        f"torch {identity['versions']['torch']}; {sum(run['cpu_seconds'] for run in runs):.0f} CPU seconds; "
+        f"{cells[0].checkpoint}, {dtype}, {provenance['device']}, "
+        f"torch {provenance['versions']['torch']}; {sum(run['cpu_seconds'] for run in runs):.0f} CPU seconds; "
         "computed by explainer study (see Reproduce)."
     )
 

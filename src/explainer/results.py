@@ -1,22 +1,19 @@
-"""Results on disk: one JSON file for each finished cell of a study, named after everything that determines it.
+"""Results on disk: one JSON file for each finished cell of a study, named after its setting.
 
-A file is written to a temporary name, then renamed, so that it is there whole or not at all. Its name ends in a digest
-of its `Identity`; a cell with another setting, other data, weights, code or library versions is another file, and an
-old one is never mistaken for it. What differs between two runs of the same cell, the time it took, stands in a second
-file beside it, `<cell>.run`, so that the results of an interrupted and resumed study equal those of an uninterrupted
-one byte for byte.
+A file is written to a temporary name, then renamed, so that it is there whole or not at all. Inside, its `Identity`
+says what else determines the numbers: weights, data, and the number of the experiment's protocol. A result that was
+made of something else than what is asked for is refused with the reason, never used and never overwritten. What
+differs between two runs of the same cell, the time it took, stands in a second file beside it, `<cell>.run`, so that
+the results of an interrupted and resumed study equal those of an uninterrupted one byte for byte.
 """
 
-import ast
 import hashlib
-import io
 import json
 import math
 import os
 import re
 import tempfile
-import tokenize
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +24,11 @@ from explainer.errors import ExplainerError
 SIGNIFICANT_DIGITS = 4
 """Floats in results are rounded to so many significant decimal digits; NaN and infinity become null."""
 
-FORMAT = 1
+FORMAT = 2
 """Of the files; raised when their layout changes."""
+
+SETTING = ("cell", "dtype")
+"""The parts of an identity that name its file: what was asked for."""
 
 _KEYS = {"format", "identity", "provenance", "result", "sha256"}
 
@@ -41,21 +41,21 @@ class ResultsError(ExplainerError):
 class Identity:
     """Everything that determines a result, as plain JSON values, with a readable `slug` for the file's name.
 
-    `parts["cell"]` is the setting that was asked for; the other parts are what it was computed from and with.
+    Of the parts, those in `SETTING` are what was asked for. The others are what it was made of: weights, data, and
+    `protocol`, the number of the experiment's arithmetic. A part that cannot be known here is None, and not compared.
     """
 
     slug: str
     parts: Mapping[str, Any]
 
     @property
-    def digest(self) -> str:
-        """SHA-256 of the parts."""
-        return _sha256(self.parts)
-
-    @property
     def filename(self) -> str:
-        """`<slug>-<first 16 digits of the digest>.json`."""
-        return _filename(self.slug, self.digest)
+        """`<slug>-<first 16 digits of the setting's digest>.json`."""
+        return _filename(self.slug, self.parts)
+
+    def differences(self, stored: Mapping[str, Any]) -> list[str]:
+        """Names of the known parts that a stored identity has otherwise."""
+        return [name for name, part in self.parts.items() if part is not None and stored.get(name) != part]
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,17 @@ class Store:
         return self.directory / identity.filename
 
     def load(self, identity: Identity) -> Stored | None:
-        """The stored result, or None if there is none; ResultsError if its file is damaged or something else."""
+        """The stored result, or None if there is none.
+
+        Raises ResultsError if its file is damaged, or if it was made of something else than what is asked for.
+        """
         path = self.path(identity)
-        return read(path) if path.exists() else None
+        if not path.exists():
+            return None
+        stored = read(path)
+        if differing := identity.differences(stored.identity):
+            raise ResultsError(f"{path} {_other_origin(stored.identity, identity.parts, differing)}")
+        return stored
 
     def all(self) -> list[Stored]:
         """Every result of the directory, in the order of the file names; ResultsError as in `load`."""
@@ -106,20 +114,22 @@ class Store:
             _replace(path, to_json(content | {"sha256": _sha256(content)}))  # last: its presence means finished
         return path
 
-    def stale(self, current: Iterable[Identity]) -> list[Path]:
-        """Files of the directory that no run of these cells will use again: safe to delete.
+    def remains(self) -> list[Path]:
+        """Temporary files of runs that were killed while writing (or of one that is writing now)."""
+        return sorted(self.directory.glob(".*.tmp"))
 
-        Results of the same cells from other data, weights, code or versions, with their `.run`; and temporary files
-        of runs that were killed while writing (or of one that is writing now).
-        """
-        digests = {_sha256(identity.parts["cell"]): identity.digest for identity in current}
-        old = [
-            stored.path
-            for stored in self.all()
-            if digests.get(_sha256(stored.identity.get("cell"))) not in (None, _sha256(stored.identity))
-        ]
-        runs = [path.with_suffix(".run") for path in old]
-        return sorted([*old, *(path for path in runs if path.exists()), *self.directory.glob(".*.tmp")])
+
+def _other_origin(then: Mapping[str, Any], now: Mapping[str, Any], differing: list[str]) -> str:
+    """What a result was made of, as opposed to what is asked for now, and what to do."""
+    if "protocol" in differing:
+        return (
+            f"was computed by protocol {then.get('protocol')}, this version computes protocol {now['protocol']}: use "
+            "another directory, or delete it and compute it again."
+        )
+    return (
+        f"was computed from other {' and '.join(differing)} than are here: use another directory, or get what it was "
+        "computed from."
+    )
 
 
 def read(path: str | os.PathLike) -> Stored:
@@ -138,41 +148,9 @@ def read(path: str | os.PathLike) -> Stored:
         )
     if content.keys() != _KEYS or content["sha256"] != _sha256({k: v for k, v in content.items() if k != "sha256"}):
         raise ResultsError(f"{path} is damaged or was edited; delete it and run the study again.")
-    if not path.name.endswith(_filename("", _sha256(content["identity"]))):
+    if not path.name.endswith(_filename("", content["identity"])):
         raise ResultsError(f"{path} was renamed: it holds another cell; delete it and run the study again.")
     return Stored(path, content["identity"], content["provenance"], content["result"])
-
-
-def source_digest(modules: Sequence[str]) -> str:
-    """SHA-256 of the source of modules of this package, without docstrings, comments and empty lines."""
-    digest = hashlib.sha256()
-    for name in sorted(modules):
-        source = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
-        digest.update(f"{name}\n{code_of(source)}\n".encode())
-    return digest.hexdigest()
-
-
-def code_of(source: str) -> str:
-    """Python source without docstrings, comments and empty lines, which cannot change a result."""
-    lines = source.split("\n")
-    for row, column in _comments(source):
-        lines[row - 1] = lines[row - 1][:column]
-    for first, last in _docstrings(ast.parse(source)):
-        lines[first - 1 : last] = [""] * (last - first + 1)
-    return "\n".join(line.rstrip() for line in lines if line.strip())
-
-
-def _comments(source: str) -> Iterator[tuple[int, int]]:
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start
-
-
-def _docstrings(tree: ast.Module) -> Iterator[tuple[int, int]]:
-    """First and last line of every string that stands alone as a statement."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield node.lineno, node.end_lineno
 
 
 def rounded(value: Any) -> Any:
@@ -207,10 +185,13 @@ def _lines(value: Any, indent: str) -> str:
 
 
 def _sha256(value: Any) -> str:
-    return hashlib.sha256(to_json(value).encode()).hexdigest()
+    """Of the values, however they are laid out in the file."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _filename(slug: str, digest: str) -> str:
+def _filename(slug: str, parts: Mapping[str, Any]) -> str:
+    digest = _sha256({name: parts[name] for name in SETTING if name in parts})
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', slug)[:120]}-{digest[:16]}.json"
 
 

@@ -18,13 +18,11 @@ import transformers
 from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import explainer
-from explainer import assets, corpora, mixture, momentum, reporting, results
+from explainer import assets, corpora, mixture, momentum, reporting
 from explainer.corpora import SEPARATOR, Tokens
 from explainer.errors import CheckpointError, DivergenceError
 from explainer.results import Identity, Store, Stored
-from explainer.training import NO_AVERAGE, Setting, TrainingError, train
-
-_MODULES = ("momentum", "momentum_models", "training")  # what `corpora` makes is identified by its digests
+from explainer.training import NO_AVERAGE, PROTOCOL, Setting, TrainingError, train
 
 
 def grid(**axes: Any) -> list[Setting]:
@@ -84,15 +82,8 @@ def read_grids(path: str | os.PathLike) -> dict[str, list[Setting]]:
 
 
 def identity(setting: Setting, tokens: Tokens) -> Identity:
-    """Everything that determines the result of a run."""
-    versions = {module.__name__: module.__version__ for module in (np, tokenizers, torch, transformers)}
-    parts = {
-        "cell": asdict(setting),
-        "data": tokens.digests,
-        "code": results.source_digest((*_MODULES, "mixture") if setting.corpus == mixture.NAME else _MODULES),
-        "versions": versions,
-    }
-    return Identity(setting.slug, parts)
+    """Everything that determines the result of a run: the setting, the tokens, and `training.PROTOCOL`."""
+    return Identity(setting.slug, {"cell": asdict(setting), "data": tokens.digest, "protocol": PROTOCOL})
 
 
 def plan(settings: Iterable[Setting], store: Store) -> list[tuple[Setting, Identity, Stored | None]]:
@@ -184,6 +175,7 @@ def _provenance(setting: Setting, tokens: Tokens) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "explainer": explainer.__version__,
         "python": platform.python_version(),
+        "versions": {module.__name__: module.__version__ for module in (np, tokenizers, torch, transformers)},
     }
 
 
@@ -203,18 +195,15 @@ def stored(name: str, **where: Any) -> list[Stored]:
     chosen = [one for one in grids[name] if all(getattr(one, key) == value for key, value in where.items())]
     if not chosen:
         raise TrainingError(f"no run of the grid {name!r} has {where}.")
-    everything = Store(place).all()
-    return [_result_of(setting, everything, place) for setting in chosen]
+    return [_result_of(setting, place) for setting in chosen]
 
 
-def _result_of(setting: Setting, everything: Sequence[Stored], place: Path) -> Stored:
-    found = [one for one in everything if one.identity["cell"] == asdict(setting)]
-    command = f"explainer train --grid {place / reporting.GRIDS} --results {place}"
-    if not found:
+def _result_of(setting: Setting, place: Path) -> Stored:
+    found = Store(place).load(Identity(setting.slug, {"cell": asdict(setting), "protocol": PROTOCOL}))
+    if found is None:
+        command = f"explainer train --grid {place / reporting.GRIDS} --results {place}"
         raise TrainingError(f"{setting.slug} is not stored in {place}; train it: {command}")
-    if len(found) > 1:
-        raise TrainingError(f"{setting.slug} is stored more than once, delete the stale one: {command} --list")
-    return found[0]
+    return found
 
 
 def table(finished: Iterable[Stored]) -> list[tuple[str, ...]]:

@@ -11,7 +11,7 @@ import subprocess
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,19 +32,6 @@ from explainer.tasks import TaskData
 
 Engine = Callable[[Iterable[tuple[Cell, ...]], Callable], Iterator]
 """(groups of cells, work) -> what `work(group)` yields for every group, in any order; see `explainer.engines`."""
-
-_MODULES = (
-    "checkpoints",
-    "comparison",
-    "families",
-    "finetuning",
-    "interventions",
-    "metrics",
-    "recording",
-    "scoring",
-    "statistics",
-    "tasks",
-)
 
 
 def grid(
@@ -118,38 +105,20 @@ def _grid_of(table: Any, where: str) -> list[Cell]:
 # What determines a result.
 
 
-def identity(checkpoint: Checkpoint, data: TaskData, cell: Cell) -> Identity:
-    """Everything that determines the result of a cell."""
-    return _identity(_checkpoint_part(checkpoint), _data_part(data, cell), results.source_digest(_MODULES), cell)
+def identity(data: TaskData, cell: Cell, dtype: torch.dtype | None = None) -> Identity:
+    """Everything that determines the result of a cell: setting, weights, data, and `comparison.PROTOCOL`."""
+    return _identity(checkpoints.digest(cell.checkpoint), _data_part(data, cell), cell, dtype)
 
 
-def _identity(checkpoint_part: Mapping[str, Any], data_part: Mapping[str, Any], code: str, cell: Cell) -> Identity:
+def _identity(weights: str, data: Mapping[str, Any] | None, cell: Cell, dtype: torch.dtype | None) -> Identity:
     parts = {
         "cell": asdict(cell),
-        "checkpoint": checkpoint_part,
-        "data": data_part,
-        "code": code,
-        "versions": {
-            "numpy": np.__version__,
-            "torch": torch.__version__,
-            "transformers": transformers.__version__,
-        },
+        "dtype": str(dtype or torch.float32).removeprefix("torch."),
+        "weights": weights,
+        "data": data,
+        "protocol": comparison.PROTOCOL,
     }
     return Identity(cell.slug, parts)
-
-
-def _checkpoint_part(checkpoint: Checkpoint) -> dict[str, Any]:
-    config = checkpoint.model.config.to_dict()
-    tokenizer = getattr(checkpoint.tokenizer, "backend_tokenizer", None)
-    vocabulary = tokenizer.to_str() if tokenizer else str(sorted(checkpoint.tokenizer.get_vocab().items()))
-    known = {key: value for key, value in config.items() if key not in ("_name_or_path", "transformers_version")}
-    return {
-        "weights": checkpoint.digest,
-        "config": _sha256(repr(sorted(known.items(), key=lambda item: item[0]))),
-        "tokenizer": _sha256(vocabulary + repr((checkpoint.first_token_id, checkpoint.document_separator_id))),
-        "dtype": str(checkpoint.dtype).removeprefix("torch."),
-        "device": checkpoint.device.type,
-    }
 
 
 def _data_part(data: TaskData, cell: Cell) -> dict[str, Any]:
@@ -167,10 +136,6 @@ def _digest(data: TaskData) -> str:
     return digest.hexdigest()
 
 
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _provenance(checkpoint: Checkpoint, data: TaskData) -> dict[str, Any]:
     """What a reader of the result wants to know and what does not, or should not, determine it."""
     device = checkpoint.device
@@ -181,6 +146,7 @@ def _provenance(checkpoint: Checkpoint, data: TaskData) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "explainer": explainer.__version__,
         "python": platform.python_version(),
+        "versions": {module.__name__: module.__version__ for module in (np, torch, transformers)},
     }
 
 
@@ -204,11 +170,10 @@ class _Loaded:
 
     def __init__(self, data: Mapping[str, TaskData] | None, data_dir, dtype, device):
         self._given = (data, data_dir, dtype, device)
-        self._data, self._data_dir = dict(data or {}), data_dir
+        self._data, self._data_dir, self._dtype = dict(data or {}), data_dir, dtype
         self._load = partial(checkpoints.load, dtype=dtype, device=device)
-        self._code = results.source_digest(_MODULES)
-        self._data_parts = {}
-        self._name = self._checkpoint = self._checkpoint_part = None
+        self._digests, self._data_parts = {}, {}
+        self._name = self._checkpoint = None
 
     def __reduce__(self):
         """Another process loads for itself."""
@@ -218,7 +183,6 @@ class _Loaded:
         if name != self._name:
             self._name = self._checkpoint = None  # frees the memory of the last one before the next one needs it
             self._checkpoint = self._load(name)
-            self._checkpoint_part = _checkpoint_part(self._checkpoint)
             self._name = name
         return self._checkpoint
 
@@ -228,23 +192,21 @@ class _Loaded:
         return self._data[task]
 
     def identity(self, cell: Cell) -> Identity:
-        self.checkpoint(cell.checkpoint)
+        """What determines the cell's result; without the data if the hub would have to be asked for them."""
+        if cell.checkpoint not in self._digests:
+            self._digests[cell.checkpoint] = checkpoints.digest(cell.checkpoint)
+        data = self._data_part(cell) if self._at_hand(cell.task) else None
+        return _identity(self._digests[cell.checkpoint], data, cell, self._dtype)
+
+    def _at_hand(self, task: str) -> bool:
+        given = self._data_dir or os.environ.get("EXPLAINER_DATA")
+        return task in self._data or bool(given) or tasks.find(task).hub is None
+
+    def _data_part(self, cell: Cell) -> dict[str, Any]:
         key = cell.task, cell.changes.needs_foreign
         if key not in self._data_parts:
             self._data_parts[key] = _data_part(self.data(cell.task), cell)
-        return _identity(self._checkpoint_part, self._data_parts[key], self._code, cell)
-
-
-class _Elsewhere(_Loaded):
-    """The same, for a process that leaves the work to others: it only identifies, on the CPU, what they compute on."""
-
-    def __init__(self, data, data_dir, dtype, device):
-        super().__init__(data, data_dir, dtype, "cpu")
-        self._device = torch.device(device or "cpu").type
-
-    def identity(self, cell: Cell) -> Identity:
-        here = super().identity(cell)
-        return replace(here, parts=here.parts | {"checkpoint": here.parts["checkpoint"] | {"device": self._device}})
+        return self._data_parts[key]
 
 
 @dataclass(frozen=True)
@@ -294,14 +256,21 @@ def plan(
     data: Mapping[str, TaskData] | None = None,
     data_dir: str | None = None,
     dtype: torch.dtype | None = None,
-    device: str | None = None,
 ) -> list[tuple[Cell, Identity, Stored | None]]:
     """The cells, what determines each, and its result if it is stored; computes none.
 
-    Loads every checkpoint, because a result is found by the weights it came from. Arguments as in `run`.
+    Arguments as in `run`. The data of a task that only the hub has are not fetched: its identities have None for
+    them, and what is stored is not compared with them. Raises ResultsError for a result that was made of something
+    else than is asked for, TaskError or CheckpointError if data or a checkpoint cannot be read.
     """
-    loaded = _Loaded(data, data_dir, dtype, device)
-    planned = [(cell, loaded.identity(cell)) for cell in _by_checkpoint(cells)]
+    return _planned(cells, store, _Loaded(data, data_dir, dtype, None))
+
+
+def _planned(cells: Iterable[Cell], store: Store, loaded: _Loaded) -> list[tuple[Cell, Identity, Stored | None]]:
+    """Without repetitions, the cells of a checkpoint together, so that each is loaded once."""
+    cells = list(dict.fromkeys(cells))
+    order = list(dict.fromkeys(cell.checkpoint for cell in cells))
+    planned = [(cell, loaded.identity(cell)) for cell in sorted(cells, key=lambda cell: order.index(cell.checkpoint))]
     return [(cell, identity, store.load(identity)) for cell, identity in planned]
 
 
@@ -323,25 +292,24 @@ def run(
     with the same bytes. Cells that differ only in fine-tuning share ZSL and ICL.
 
     The engine computes, here or elsewhere; this process stores. Elsewhere (`explainer.engines.on_ray`), `device` is
-    that of the workers and by default the CPU, and a result is refused whose worker had other weights, data, code or
-    versions than this process.
+    that of the workers and by default the CPU, and a result is refused whose worker had other weights, data or
+    another protocol than this process.
 
     A cell that cannot be computed does not stop the others: StudyError at the end names all such cells. Raises
-    ResultsError at once if the directory cannot be written or a result in it is damaged, and TaskError or
-    CheckpointError if data or a checkpoint cannot be loaded.
+    ResultsError at once if the directory cannot be written or a result in it is damaged or was made of something else
+    than is asked for, and TaskError or CheckpointError if data or a checkpoint cannot be loaded.
     """
-    cells = _by_checkpoint(cells)
     store.require_writable()
     store.all()  # reads, and so checks, every result
-    if engine is engines.local:
-        loaded = here = _Loaded(data, data_dir, dtype, device)
-    else:
-        loaded, here = (kind(data, data_dir, dtype, device or "cpu") for kind in (_Loaded, _Elsewhere))
-    for cell in cells:
-        here.data(cell.task)
-    identities, failed = {}, []
-    with tqdm(total=len(cells), unit="cell", disable=not progress) as bar:
-        outcomes = engine(_waiting(cells, store, here, identities, bar), _Work(loaded, progress and loaded is here))
+    loaded = _Loaded(data, data_dir, dtype, device or (None if engine is engines.local else "cpu"))
+    planned = _planned(cells, store, loaded)
+    waiting = [cell for cell, _, stored in planned if stored is None]
+    for cell in waiting:
+        loaded.data(cell.task)
+    identities, failed = {cell: loaded.identity(cell) for cell in waiting}, []
+    work = _Work(loaded, progress and engine is engines.local)
+    with tqdm(total=len(planned), initial=len(planned) - len(waiting), unit="cell", disable=not progress) as bar:
+        outcomes = engine(iter(_groups(waiting)), work)
         try:
             for outcome in outcomes:
                 bar.set_description(outcome.cell.slug)
@@ -355,40 +323,28 @@ def run(
         finally:
             outcomes.close()
     if failed:
-        raise StudyError(f"{len(failed)} of {len(cells)} cells could not be computed:\n" + "\n".join(failed))
-    return [store.load(identities[cell]) for cell in cells]
+        raise StudyError(f"{len(failed)} of {len(planned)} cells could not be computed:\n" + "\n".join(failed))
+    return [store.load(identities.get(cell, identity)) for cell, identity, _ in planned]
 
 
-def _by_checkpoint(cells: Iterable[Cell]) -> list[Cell]:
-    """The cells without repetitions, those of a checkpoint together, so that each is loaded once."""
-    cells = list(dict.fromkeys(cells))
-    order = list(dict.fromkeys(cell.checkpoint for cell in cells))
-    return sorted(cells, key=lambda cell: order.index(cell.checkpoint))
-
-
-def _waiting(
-    cells: Iterable[Cell], store: Store, loaded: _Loaded, identities: dict[Cell, Identity], bar: tqdm
-) -> Iterator[tuple[Cell, ...]]:
-    """The cells that are not stored, in groups that share ZSL and ICL; keeps the identities of all."""
-    for _, of_checkpoint in itertools.groupby(cells, key=lambda cell: cell.checkpoint):
-        groups: list[list[Cell]] = []
-        for cell in of_checkpoint:
-            identities[cell] = loaded.identity(cell)
-            if store.load(identities[cell]) is not None:
-                bar.update()
-            elif group := next((g for g in groups if comparison.share_icl(g[0], cell)), None):
-                group.append(cell)
-            else:
-                groups.append([cell])
-        yield from map(tuple, groups)
+def _groups(cells: Iterable[Cell]) -> list[tuple[Cell, ...]]:
+    """The cells in groups that share ZSL and ICL, in the order of their first ones."""
+    groups: list[list[Cell]] = []
+    for cell in cells:
+        if group := next((g for g in groups if comparison.share_icl(g[0], cell)), None):
+            group.append(cell)
+        else:
+            groups.append([cell])
+    return list(map(tuple, groups))
 
 
 def _save(outcome: _Outcome, identity: Identity, store: Store) -> str | None:
     """Store a result; returns why there is none."""
     if outcome.error is not None:
         return outcome.error
-    if outcome.identity != identity:
-        parts = [part for part, value in identity.parts.items() if outcome.identity.parts[part] != value]
-        return f"it was computed elsewhere with other {', '.join(parts)} than here; install and copy the same there."
+    if differing := identity.differences(outcome.identity.parts):
+        return (
+            f"it was computed elsewhere with other {', '.join(differing)} than here; install and copy the same there."
+        )
     store.save(identity, **outcome.saved)
     return None

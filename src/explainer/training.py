@@ -35,6 +35,9 @@ from explainer.corpora import CorpusError, Tokens
 from explainer.errors import CheckpointError, DivergenceError, ExplainerError
 from explainer.momentum_models import RECENCY_BIAS
 
+PROTOCOL = 1
+"""Number of the arithmetic of a run; raised, with a line in book/results/PROTOCOLS.md, when it changes a result."""
+
 NO_AVERAGE = "none"
 CONTEXTS = (256, 512, 1024)
 """Context lengths of the perplexities; Dai et al. (2023), table 6."""

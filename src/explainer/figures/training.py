@@ -162,11 +162,12 @@ def made(finished: Sequence[Stored], command: str) -> str:
     """Where stored training runs come from: seeds, device, versions, CPU seconds, and how to train them again."""
     cells = [one.identity["cell"] for one in finished]
     seeds = sorted({cell["seed"] if "seed" in cell else cell["setting"]["seed"] for cell in cells})
-    provenance, torch = finished[0].provenance, finished[0].identity["versions"]["torch"]
+    provenance = finished[0].provenance
     seconds = sum(speed(one)["cpu_seconds"] for one in finished)
     return (
         f"Stored: {len(finished)} runs, seeds {', '.join(map(str, seeds))}; {provenance['device']}, "
-        f"{provenance['threads']} thread, torch {torch}; {seconds:.0f} CPU seconds; trained by: {command}"
+        f"{provenance['threads']} thread, torch {provenance['versions']['torch']}; {seconds:.0f} CPU seconds; "
+        f"trained by: {command}"
     )
 
 

@@ -25,7 +25,7 @@ FOLDER = Path("_build", "portability")
 _AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
 _SSE4 = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}
 
-NUMERICAL = (
+NUMERICAL = (  # noqa: SIM905 - a list of words reads better so
     "duality metrics momentum momentum_models linear_transformer regression_prompts in_context_gpt statistics checks "
     "solutions scoring recording heads families finetuning comparison training stored stored_training docs"
 ).split()
