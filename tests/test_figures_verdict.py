@@ -16,6 +16,7 @@ MEASURES = [
     "sim_aou_raw",
     "sim_aou_noise",
     "sim_aou_permuted",
+    "sim_aou_tangent_uncentred",
     "sim_am",
     "sim_am_zsl",
     "sim_am_delta",
@@ -72,7 +73,31 @@ def test_the_table_states_every_claim_with_numbers_of_the_results():
     six = by_task(("sst2", "cb"), ("none", "untrained"))
     rows = verdict.table(pairs, six).rows
     assert all(len(row) == 4 and all(row) for row in rows)
-    assert "12 repairs: 1.00 [1.00, 1.00]" in rows[0][1] and "0.75" in rows[0][2]
+    assert "12 repairs: 1.00 [1.00, 1.00]" in rows[0][1]
+    assert "0.75" in rows[0][2] and "other word pairs FT repairs 12 answers" in rows[0][2]
     # Two tasks, 0.0 and 0.1: mean .05 and Student's t(.975, 1) = 12.706 times .05.
-    assert "word pairs 0.05 [-0.59, 0.69]" in rows[1][1]
-    assert "another task 0.09" in rows[1][2] and "untrained 0.06" in rows[1][2]
+    assert "word pairs 0.05 [-0.59, 0.69]" in rows[1][1] and "random update is near zero, 0.11 over 2 draws" in rows[1][1]
+    assert "FT on another task 0.07" in rows[1][2]
+    # The measures lie .01 apart, in the order of MEASURES; the fifth is without noise value.
+    assert "six tasks 0.09" in rows[2][1] and "untrained 0.10" in rows[2][1] and "untrained 0.06" in rows[2][2]
+
+
+def test_a_foreign_context_counts_where_fine_tuning_learned():
+    pairs = by_task(("antonyms", "plurals"), verdict.PAIR_CONTROLS)
+    against = verdict.table(pairs, by_task(("sst2", "cb"), ("none", "untrained"))).rows[1][2]
+    assert "on antonyms, which FT learns, 0.04 [" in against and "against 0.00 [" in against
+
+
+def test_kendall_is_shown_for_other_updates_too():
+    pairs = by_task(("antonyms", "plurals"), verdict.PAIR_CONTROLS)
+    for_it, against = verdict.table(pairs, by_task(("sst2", "cb"), ("none", "untrained"))).rows[4][1:3]
+    assert "0.130 [" in for_it and "ascent 0.180 [" in against and "random update 0.190 [" in against
+
+
+@pytest.mark.parametrize(("zero_shot", "ahead"), [(-1.0, "4 of 4"), (1.0, "0 of 4")])
+def test_tasks_where_the_maps_of_fine_tuning_are_ahead_are_counted(zero_shot, ahead):
+    pairs, six = by_task(("antonyms", "plurals"), verdict.PAIR_CONTROLS), by_task(("sst2", "cb"), ("none", "untrained"))
+    for by_control in (pairs | six).values():
+        for stored in by_control["none"]:
+            stored.result["similarity"]["sim_am_zsl"] = {"queries": [zero_shot] * N}
+    assert f"ahead of zero-shot on {ahead} tasks" in verdict.table(pairs, six).rows[3][1]

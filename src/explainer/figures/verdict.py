@@ -26,6 +26,8 @@ PAIR_CONTROLS = (
 Results = Mapping[str, Mapping[str, Sequence[Stored]]]
 """Results by task and control."""
 
+_FAIR = "sim_aou_tangent_uncentred"  # cos(t_I, t_F): SimAOU without what only the lengths of the changes decide
+
 
 def interval(value: Sequence[float], digits: int = 2) -> str:
     """An estimate with the ends of its interval, `0.25 [0.20, 0.31]`; values that do not exist are a dash."""
@@ -69,58 +71,73 @@ def controls(results: Results, measure: str) -> Captioned:
 
 
 def table(pairs: Results, six: Results) -> Table:
-    """Claim, evidence for it, evidence against it, what would settle it; every number with its interval."""
+    """Claim, evidence for it, evidence against it, what would settle it.
 
-    def over(results: Results, control: str, measure: str) -> str:
-        return interval(_mean_over_tasks(results, control, measure))
+    Every number has its interval, but for the random update: tasks share its draws, and an interval over tasks would
+    pass over the spread of the draws.
+    """
+
+    def over(results: Results, control: str, measure: str, digits: int = 2) -> str:
+        return interval(_mean_over_tasks(results, control, measure), digits)
+
+    def on_antonyms(control: str) -> str:
+        return interval(reporting.similarity_interval(pairs["antonyms"][control], "sim_aou"))
 
     antonyms = pairs["antonyms"]["none"]
     chance = np.mean([stored.result["rec2ftp"]["chance"] for stored in antonyms])
-    fixes = sum(stored.result["rec2ftp"]["ft_fixes"] for stored in antonyms)
+    fixes = {task: sum(stored.result["rec2ftp"]["ft_fixes"] for stored in by["none"]) for task, by in pairs.items()}
+    higher, tasks = _tasks_with_better_maps(pairs | six), len(pairs | six)
+    random, draws = _mean_over_tasks(pairs, "random-direction", "sim_aou")[0], len(pairs["antonyms"]["random-direction"])
     rows = [
         (
             "ICL repairs what FT repairs (Rec2FTP)",
-            f"antonyms, {fixes} repairs: {interval(reporting.rec2ftp_interval(antonyms))}",
-            f"an unrelated ICL would reach {chance:.2f}; on the other pairs FT repairs too little to carry a ratio",
+            f"antonyms, {fixes['antonyms']} repairs: {interval(reporting.rec2ftp_interval(antonyms))}",
+            f"an unrelated ICL would reach {chance:.2f}; on the other word pairs FT repairs "
+            f"{sum(fixes.values()) - fixes['antonyms']} answers",
             "a model on which FT repairs hundreds of answers on every task",
         ),
         (
             "ICL changes attention outputs as FT does (SimAOU)",
-            f"word pairs {over(pairs, 'none', 'sim_aou')}; ascent {over(pairs, 'ascent', 'sim_aou')}, random update "
-            f"{over(pairs, 'random-direction', 'sim_aou')}",
-            f"context of another task {over(pairs, 'foreign-context', 'sim_aou')}, shuffled answers "
-            f"{over(pairs, 'shuffled-context', 'sim_aou')}; six tasks: trained {over(six, 'none', 'sim_aou')}, "
-            f"untrained {over(six, 'untrained', 'sim_aou')}",
-            "the foreign context on the paper's own models",
+            f"word pairs {over(pairs, 'none', 'sim_aou')}; ascent {over(pairs, 'ascent', 'sim_aou')}; a random update "
+            f"is near zero, {random:.2f} over {draws} draws that are the same for all tasks",
+            f"FT on another task {over(pairs, 'foreign-training', 'sim_aou')}; shuffled answers in the context "
+            f"{over(pairs, 'shuffled-context', 'sim_aou')}; context of another task: on antonyms, which FT learns, "
+            f"{on_antonyms('foreign-context')} against {on_antonyms('none')}; undecided on the tasks that FT does not "
+            "learn",
+            "the foreign context where FT learns every task, and on the paper's own models",
         ),
         (
             "... and not by normalisation alone",
-            f"word pairs, not normalised {over(pairs, 'none', 'sim_aou_raw')}, closed-form noise value "
-            f"{over(pairs, 'none', 'sim_aou_noise')}",
-            f"six tasks, not normalised {over(six, 'none', 'sim_aou_raw')}, noise value "
-            f"{over(six, 'none', 'sim_aou_noise')}; FT changes of other queries, word pairs "
-            f"{over(pairs, 'none', 'sim_aou_permuted')}",
-            "reporting both, and the pairing with other queries, everywhere",
+            f"cos(t_I, t_F), which has no noise value: word pairs {over(pairs, 'none', _FAIR)}, untrained "
+            f"{over(pairs, 'untrained', _FAIR)}; six tasks {over(six, 'none', _FAIR)}, untrained "
+            f"{over(six, 'untrained', _FAIR)}",
+            f"SimAOU alone does not tell them apart: six tasks {over(six, 'none', 'sim_aou')}, untrained "
+            f"{over(six, 'untrained', 'sim_aou')} with a noise value of {over(six, 'untrained', 'sim_aou_noise')}; FT "
+            f"changes of other queries, word pairs {over(pairs, 'none', 'sim_aou_permuted')}",
+            "reporting the noise value, and the pairing with other queries, everywhere",
         ),
         (
             "ICL attends as FT does (SimAM)",
-            f"word pairs {over(pairs, 'none', 'sim_am')}",
-            f"zero-shot maps are as similar to ICL's: {over(pairs, 'none', 'sim_am_zsl')}; similarity of the changes "
-            f"{over(pairs, 'none', 'sim_am_delta')}",
+            f"word pairs {over(pairs, 'none', 'sim_am')}, zero-shot {over(pairs, 'none', 'sim_am_zsl')}; FT is ahead "
+            f"of zero-shot on {higher} of {tasks} tasks; ascent {over(pairs, 'ascent', 'sim_am')}",
+            f"the rise is small; similarity of the changes {over(pairs, 'none', 'sim_am_delta')}, and with a context "
+            f"of another task {over(pairs, 'foreign-context', 'sim_am_delta')}",
             "comparing changes, as Deutch et al. do, with the same controls",
         ),
         (
             "ICL and FT weigh the training tokens alike (Kendall)",
-            f"word pairs {over(pairs, 'none', 'kendall_tau_b')}",
-            f"shuffled context {over(pairs, 'shuffled-context', 'kendall_tau_b')}; an untrained model agrees on whole "
+            f"word pairs {over(pairs, 'none', 'kendall_tau_b', 3)}",
+            f"it does not see the update: ascent {over(pairs, 'ascent', 'kendall_tau_b', 3)}, random update "
+            f"{over(pairs, 'random-direction', 'kendall_tau_b', 3)}; an untrained model agrees on whole "
             f"demonstrations by their length: {over(pairs, 'untrained', 'example_tau_b')}",
-            "controlling for length and position of the tokens",
+            "a measure that changes with the update; controlling for length and position of the tokens",
         ),
         (
             "dW_ICL is like dW_FT",
             f"word pairs {over(pairs, 'none', 'update_cosine')}; ascent {over(pairs, 'ascent', 'update_cosine')}",
-            f"nearly orthogonal; context of another task {over(pairs, 'foreign-context', 'update_cosine')}; cosine of "
-            f"dW_ICL with W_ZSL {over(pairs, 'none', 'update_cosine_zsl')}",
+            f"close to zero, though what two equal lessons would score is not known; context of another task "
+            f"{over(pairs, 'foreign-context', 'update_cosine')}; cosine of dW_ICL with W_ZSL "
+            f"{over(pairs, 'none', 'update_cosine_zsl')}",
             "a direct test on weights that does not drop the softmax",
         ),
     ]
@@ -137,5 +154,13 @@ def table(pairs: Results, six: Results) -> Table:
 
 
 def _mean_over_tasks(results: Results, control: str, measure: str) -> tuple[float, float, float]:
-    estimates = [reporting.similarity_interval(by[control], measure, n_resamples=1).estimate for by in results.values()]
-    return reporting.student_interval(np.array(estimates))
+    return reporting.student_interval(np.array([_mean(by[control], measure) for by in results.values()]))
+
+
+def _tasks_with_better_maps(results: Results) -> int:
+    """How many tasks have attention maps of FT that are more like those of ICL than zero-shot maps are."""
+    return sum(_mean(by["none"], "sim_am") > _mean(by["none"], "sim_am_zsl") for by in results.values())
+
+
+def _mean(finished: Sequence[Stored], measure: str) -> float:
+    return reporting.similarity_interval(finished, measure, n_resamples=1).estimate
