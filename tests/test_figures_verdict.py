@@ -76,8 +76,8 @@ def test_the_table_states_every_claim_with_numbers_of_the_results():
     assert "12 repairs: 1.00 [1.00, 1.00]" in rows[0][1]
     assert "0.75" in rows[0][2] and "other word pairs FT repairs 12 answers" in rows[0][2]
     # Two tasks, 0.0 and 0.1: mean .05 and Student's t(.975, 1) = 12.706 times .05.
-    assert "word pairs 0.05 [-0.59, 0.69]" in rows[1][1] and "random update is near zero, 0.11 over 2 draws" in rows[1][1]
-    assert "FT on another task 0.07" in rows[1][2]
+    assert "word pairs 0.05 [-0.59, 0.69]" in rows[1][1] and "FT on another task 0.07" in rows[1][2]
+    assert "random update is near zero, 0.11 over 2 draws" in rows[1][1]
     # The measures lie .01 apart, in the order of MEASURES; the fifth is without noise value.
     assert "six tasks 0.09" in rows[2][1] and "untrained 0.10" in rows[2][1] and "untrained 0.06" in rows[2][2]
 

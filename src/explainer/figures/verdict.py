@@ -87,7 +87,7 @@ def table(pairs: Results, six: Results) -> Table:
     chance = np.mean([stored.result["rec2ftp"]["chance"] for stored in antonyms])
     fixes = {task: sum(stored.result["rec2ftp"]["ft_fixes"] for stored in by["none"]) for task, by in pairs.items()}
     higher, tasks = _tasks_with_better_maps(pairs | six), len(pairs | six)
-    random, draws = _mean_over_tasks(pairs, "random-direction", "sim_aou")[0], len(pairs["antonyms"]["random-direction"])
+    random, draws = _mean_over_tasks(pairs, "random-direction", "sim_aou")[0], len(antonyms)
     rows = [
         (
             "ICL repairs what FT repairs (Rec2FTP)",
