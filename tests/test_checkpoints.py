@@ -1,6 +1,5 @@
 """explainer.checkpoints on tiny random models saved to disk: what loads, and what every refusal says."""
 
-import hashlib
 import json
 import pickle
 import shutil
@@ -101,11 +100,14 @@ def test_products_without_gradients_read_the_weights_as_they_are(saved, family, 
     assert not calls
 
 
-def test_digest_is_that_of_the_weight_files(saved):
-    weights = (saved["opt"] / "model.safetensors").read_bytes()
-    expected = hashlib.sha256(hashlib.sha256(weights).digest()).hexdigest()
-    assert checkpoints.load(saved["opt"]).digest == expected
-    assert checkpoints.load(saved["xglm"]).digest != expected
+def test_digest_is_that_of_everything_that_is_read(saved, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(saved["opt"], copy)
+    (copy / "README.md").write_text("not read")
+    assert checkpoints.digest(copy) == checkpoints.digest(saved["opt"])
+    (copy / "config.json").write_text((copy / "config.json").read_text() + " ")
+    assert checkpoints.digest(copy) != checkpoints.digest(saved["opt"])
+    assert checkpoints.digest(checkpoints.STARTER) == assets.CHECKPOINT.sha256
 
 
 def test_environment_names_the_default_and_the_starter_comes_last(saved, monkeypatch):

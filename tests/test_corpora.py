@@ -164,16 +164,16 @@ def test_tokens_are_made_once(file, monkeypatch):
     first = corpora.tokens(file, 300)
     monkeypatch.setattr(corpora, "train_tokenizer", None)
     second = corpora.tokens(file, 300)
-    assert second.digests == first.digests
+    assert second.digest == first.digest
     assert torch.equal(second.train, first.train) and second.documents == first.documents
 
 
 def test_changed_text_is_another_corpus(file, tmp_path):
-    first = corpora.tokens(file, 300).digests
+    first = corpora.tokens(file, 300).digest
     path = tmp_path / "own.txt"
     path.write_text(path.read_text("utf8").replace("model", "reader"), encoding="utf8")
-    assert corpora.tokens(file, 300).digests != first
-    assert corpora.tokens(file, 301).digests != first
+    assert corpora.tokens(file, 300).digest != first
+    assert corpora.tokens(file, 301).digest != first
 
 
 def test_a_damaged_or_unwritable_cache(file, tmp_path, monkeypatch):

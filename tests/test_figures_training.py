@@ -129,10 +129,9 @@ def test_text():
 
 
 def test_made_names_seeds_time_and_command(tmp_path):
-    identity = Identity("x", {"cell": asdict(Setting(seed=4)), "versions": {"torch": "2.0"}})
-    path = Store(tmp_path).save(
-        identity, {}, provenance={"device": "cpu x", "threads": 1}, run={"cpu_seconds": 12.0, "seconds": 30.0}
-    )
+    identity = Identity("x", {"cell": asdict(Setting(seed=4))})
+    provenance = {"device": "cpu x", "threads": 1, "versions": {"torch": "2.0"}}
+    path = Store(tmp_path).save(identity, {}, provenance=provenance, run={"cpu_seconds": 12.0, "seconds": 30.0})
     said = drawn.made([results.read(path)] * 2, "explainer train")
     expected = "Stored: 2 runs, seeds 4; cpu x, 1 thread, torch 2.0; 24 CPU seconds; trained by: explainer train"
     assert said == expected

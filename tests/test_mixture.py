@@ -69,7 +69,7 @@ def test_the_corpus_has_whole_documents_in_two_parts():
     assert (len(made.train), len(made.held_out)) == (1000, 150)
     assert made.starts.tolist() == [0, 50, 100] and len(made.documents) == 3
     assert int(made.train.max()) < mixture.draw().vocabulary
-    assert made.digests == mixture.tokens(train=20, held_out=3, length=50).digests
+    assert made.digest == mixture.tokens(train=20, held_out=3, length=50).digest
 
 
 class Knowing(torch.nn.Module):

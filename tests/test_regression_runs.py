@@ -79,7 +79,7 @@ def test_a_run_is_trained_once_and_read_back(place, monkeypatch):
 
 
 def test_what_is_not_stored_is_named_with_the_command(place):
-    with pytest.raises(RegressionError, match=r"seed0-plain is stored 0 times .* python -m explainer\.regression_runs"):
+    with pytest.raises(RegressionError, match=r"seed0-plain is not stored in .* python -m explainer\.regression_runs"):
         regression_runs.stored("none")
     with pytest.raises(RegressionError, match="no runs with average = 'nesterov'; the book has none, momentum"):
         regression_runs.stored("nesterov")

@@ -124,16 +124,14 @@ def test_what_is_not_in_the_grids_is_refused(place, grid, where, message):
         reporting.stored(grid, **where)
 
 
-def test_a_cell_that_is_missing_or_stored_twice_says_what_to_do(place, tmp_path, monkeypatch):
+def test_a_cell_that_is_missing_or_of_another_protocol_says_what_to_do(place, tmp_path, monkeypatch):
     shutil.copytree(place, tmp_path / "copy")
     monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path / "copy"))
     (one,) = reporting.stored("toy", control="ascent", seed=0)
-    parts = one.identity | {"code": "another"}
-    again = results.Identity(Cell(**parts["cell"]).slug, parts)
-    Store(tmp_path / "copy").save(again, one.result, provenance=one.provenance, run={})
-    with pytest.raises(StudyError, match=r"more than once.*--list"):
-        reporting.stored("toy")
-    Store(tmp_path / "copy").path(again).unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(comparison, "PROTOCOL", 7)
+        with pytest.raises(ResultsError, match="computed by protocol 1, this version computes protocol 7"):
+            reporting.stored("toy")
     one.path.unlink()
     with pytest.raises(StudyError, match=r"not stored in .*explainer study --grid"):
         reporting.stored("toy")

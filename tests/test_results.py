@@ -12,10 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explainer import results
-from explainer.results import Identity, ResultsError, Store, code_of, read, rounded, to_json
+from explainer.results import Identity, ResultsError, Store, read, rounded, to_json
 
-FIRST = Identity("model-task-k4", {"cell": {"k": 4, "lr": 0.00016}, "data": "abc"})
+FIRST = Identity("model-task-k4", {"cell": {"k": 4, "lr": 0.00016}, "weights": "w", "data": "abc", "protocol": 1})
 RESULT = {"accuracy": 0.5, "curve": [0.1, 0.2], "reasons": {}}
 
 
@@ -84,7 +83,7 @@ def test_the_same_result_is_the_same_bytes_however_long_it_took(tmp_path):
 
 def test_names_are_plain_and_differ_when_anything_differs():
     hostile = Identity("../a b\n<é>/c", FIRST.parts)
-    assert hostile.filename == f"..-a-b-c-{FIRST.digest[:16]}.json"
+    assert hostile.filename == f"..-a-b-c-{FIRST.filename.removeprefix('model-task-k4-')}"
     assert "/" not in hostile.filename
     other = Identity(FIRST.slug, {"cell": {"k": 4, "lr": 0.000161}, "data": "abc"})
     assert other.filename != FIRST.filename
@@ -99,8 +98,8 @@ def test_names_are_plain_and_differ_when_anything_differs():
         (lambda text: text.replace('"accuracy": 0.5', '"accuracy": 0.9'), "damaged or was edited"),
         (lambda text: text.replace('"threads": 1', '"threads": 2'), "damaged or was edited"),
         (lambda text: text.replace('"provenance"', '"origin"'), "damaged or was edited"),
-        (lambda text: text.replace('"format": 1', '"format": 99'), "format 99"),
-        (lambda text: '{"format": 1}', "damaged"),
+        (lambda text: text.replace('"format": 2', '"format": 99'), "format 99"),
+        (lambda text: '{"format": 2}', "damaged"),
         (lambda text: '{"some": "file"}', "not the result of a study"),
         (lambda text: "[1, 2]", "not the result of a study"),
     ],
@@ -109,7 +108,7 @@ def test_a_damaged_or_foreign_file_is_named_with_its_remedy(tmp_path, damage, me
     store = Store(tmp_path)
     path = save(store)
     path.write_text(damage(path.read_text()))
-    for look in (lambda: store.load(FIRST), store.all, lambda: read(path), lambda: store.stale([FIRST])):
+    for look in (lambda: store.load(FIRST), store.all, lambda: read(path)):
         with pytest.raises(ResultsError, match=message) as caught:
             look()
         assert str(path) in str(caught.value)
@@ -179,54 +178,35 @@ def test_a_directory_that_cannot_be_written_is_refused_before_the_work(tmp_path,
         save(Store(tmp_path))
 
 
-def test_stale_are_old_results_of_the_same_cells_and_remains_of_killed_runs(tmp_path):
+@pytest.mark.parametrize(("part", "message"), [("data", "other data than are here"), ("weights", "other weights")])
+def test_a_result_of_another_origin_is_refused_and_stays(tmp_path, part, message):
     store = Store(tmp_path)
-    cell = FIRST.parts["cell"]
-    old = save(store, Identity("model-task-k4", {"cell": cell, "data": "old"}))
+    path = save(store)
+    before = path.read_bytes()
+    other = Identity(FIRST.slug, FIRST.parts | {part: "else"})
+    assert store.path(other) == path
+    with pytest.raises(ResultsError, match=rf"{message}.*use another directory"):
+        store.load(other)
+    assert path.read_bytes() == before
+
+
+def test_a_result_of_another_protocol_is_named_with_both_numbers(tmp_path):
+    store = Store(tmp_path)
     save(store)
-    save(store, Identity("model-task-k8", {"cell": {"k": 8}, "data": "old"}))
+    with pytest.raises(ResultsError, match=r"computed by protocol 1, this version computes protocol 2.*again"):
+        store.load(Identity(FIRST.slug, FIRST.parts | {"protocol": 2, "weights": "else"}))
+
+
+def test_what_is_not_known_here_is_not_compared(tmp_path):
+    store = Store(tmp_path)
+    save(store)
+    assert store.load(Identity(FIRST.slug, FIRST.parts | {"data": None})).result == RESULT
+
+
+def test_remains_are_temporary_files_of_killed_runs(tmp_path):
+    store = Store(tmp_path)
+    save(store)
     remains = tmp_path / ".cell.json.x1.tmp"
     remains.write_text("{")
-    assert store.stale([FIRST]) == sorted([remains, old, old.with_suffix(".run")])
-    assert len(store.all()) == 3
-
-
-def test_code_of_forgets_docstrings_and_comments_only():
-    source = '''"""Module.
-
-    # not a comment
-"""
-
-import os  # why
-
-
-class A:
-    """Class."""
-
-    x = "# a value"  # noqa
-
-    def f(self):
-        """Method."""
-
-        # because
-        return """a
-value"""
-'''
-    assert code_of(source) == (
-        'import os\nclass A:\n    x = "# a value"\n    def f(self):\n        return """a\nvalue"""'
-    )
-
-
-def test_source_digest_follows_the_code_not_its_words(tmp_path, monkeypatch):
-    monkeypatch.setattr(results, "__file__", str(tmp_path / "results.py"))
-    (tmp_path / "a.py").write_text("x = 1\n")
-    (tmp_path / "b.py").write_text("y = 1\n")
-    digest = results.source_digest(["a", "b"])
-    assert results.source_digest(["b", "a"]) == digest
-    (tmp_path / "a.py").write_text('"""Words."""\n\nx = 1  # one\n')
-    assert results.source_digest(["a", "b"]) == digest
-    (tmp_path / "a.py").write_text("x = 2\n")
-    assert results.source_digest(["a", "b"]) != digest
-    (tmp_path / "a.py").write_text("y = 1\n")
-    (tmp_path / "b.py").write_text("x = 1\n")
-    assert results.source_digest(["a", "b"]) != digest
+    assert store.remains() == [remains]
+    assert len(store.all()) == 1

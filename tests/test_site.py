@@ -1,17 +1,13 @@
 """The static site without a browser: pages, renderers, boxes, addresses, notebooks' hygiene, strict builds."""
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
 import pytest
 from conftest import ROOT
+from small_book import code_cell, notebook_of
 from test_browser import pages
 
 from explainer.site import notebooks, renderers, repository, vendored
@@ -95,34 +91,25 @@ def test_data_table_of_a_heat_map_names_rows_and_columns():
     assert "<td>q</td><td>r</td><td>2.5</td>" in table
 
 
-def _notebook(cells):
-    return {"cells": cells, "metadata": {"kernelspec": {"name": "python3"}}, "nbformat": 4, "nbformat_minor": 5}
-
-
-def _code(source, **extra):
-    cell = {"cell_type": "code", "id": "x", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
-    return cell | extra
-
-
 @pytest.mark.parametrize(
     ("cell", "problem"),
     [
-        (_code("1", outputs=[{"output_type": "stream"}]), "outputs"),
-        (_code("1", execution_count=3), "outputs"),
-        (_code("x = 1\n" * 16), "16 lines"),
+        (code_cell("1", outputs=[{"output_type": "stream"}]), "outputs"),
+        (code_cell("1", execution_count=3), "outputs"),
+        (code_cell("x = 1\n" * 16), "16 lines"),
     ],
 )
 def test_notebook_problems_are_found_and_mended(cell, problem):
-    sound = notebooks.mended(_notebook([_code("1")]), "https://github.com/org/name")
+    sound = notebooks.mended(notebook_of([code_cell("1")]), "https://github.com/org/name")
     assert notebooks.problems(sound) == []
-    assert any(problem in found for found in notebooks.problems(_notebook([sound["cells"][0], cell])))
-    assert any("first cell" in found for found in notebooks.problems(_notebook([_code("1")])))
-    once = notebooks.mended(_notebook([cell]), "")
+    assert any(problem in found for found in notebooks.problems(notebook_of([sound["cells"][0], cell])))
+    assert any("first cell" in found for found in notebooks.problems(notebook_of([code_cell("1")])))
+    once = notebooks.mended(notebook_of([cell]), "")
     assert notebooks.mended(once, "") == once
 
 
 def test_a_second_generated_cell_is_found_and_removed():
-    sound = notebooks.mended(_notebook([_code("1")]), "")
+    sound = notebooks.mended(notebook_of([code_cell("1")]), "")
     setup = sound["cells"][0]
     twice = sound | {"cells": [setup, setup | {"id": "another"}, *sound["cells"][1:]]}
     assert notebooks.problems(twice) == ["it has the generated cell more than once"]
@@ -174,61 +161,6 @@ def test_icons_in_use_are_found(tmp_path):
     names, points = vendored.used_icons(tmp_path)
     assert points == {0xF015, 0xF107}
     assert "fa-bug" not in names
-
-
-@pytest.fixture
-def small_book(tmp_path):
-    """A two-page book with this book's own configuration, in a path with a space."""
-    folder = tmp_path / "a book"
-    (folder / "book").mkdir(parents=True)
-    (folder / "_config.yml").write_text((ROOT / "_config.yml").read_text("utf8"))
-    (folder / "_toc.yml").write_text("format: jb-book\nroot: book/intro\nchapters:\n  - file: book/page\n")
-    shutil.copytree(ROOT / "book" / "_assets", folder / "book" / "_assets")
-    (folder / "book" / "references.bib").write_text("")
-    (folder / "book" / "intro.md").write_text("# Intro\n\n> **Takeaway.** A box with $x$.\n\n> A plain quote.\n")
-    return folder
-
-
-def _page(folder, source):
-    cells = [
-        notebooks.setup_cell(""),
-        {"cell_type": "markdown", "id": "t", "metadata": {}, "source": "# Page"},
-        _code(source),
-    ]
-    (folder / "book" / "page.ipynb").write_text(json.dumps(notebooks.mended(_notebook(cells), "")))
-
-
-def _build(folder, **environment):
-    command = [sys.executable, "-m", "explainer.site.build"]
-    return subprocess.run(
-        command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False
-    )
-
-
-@pytest.mark.slow
-def test_build_makes_boxes_and_buttons_from_one_address(small_book):
-    _page(small_book, "print('fine')")
-    done = _build(small_book, EXPLAINER_REPOSITORY="https://github.com/org/name")
-    assert done.returncode == 0, done.stderr
-    assert "make serve" in done.stdout
-    intro = (small_book / "_build" / "html" / "book" / "intro.html").read_text("utf8")
-    assert re.search(r'<div class="(?=[^"]*xp-box)(?=[^"]*tip)[^"]*admonition', intro)
-    assert intro.count("<blockquote") == 1
-    page = (small_book / "_build" / "html" / "book" / "page.html").read_text("utf8")
-    assert "https://colab.research.google.com/github/org/name/blob/main/book/page.ipynb" in page
-    assert "https://mybinder.org/v2/gh/org/name/main" in page
-    assert "https://github.com/org/name/edit/main/book/page.ipynb" in page
-    assert "importlib.util" not in page
-
-
-@pytest.mark.slow
-def test_failing_chapter_fails_the_build_twice(small_book):
-    _page(small_book, "raise ValueError('broken on purpose')")
-    for _ in range(2):
-        done = _build(small_book)
-        assert done.returncode != 0
-        assert "was not built" in done.stdout
-        assert not Path(small_book / "_build" / "html" / "index.html").exists()
 
 
 def test_a_point_that_is_not_drawn_has_no_row_and_a_missing_end_no_interval():

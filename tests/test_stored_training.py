@@ -34,7 +34,7 @@ def test_a_run_begins_again_as_it_did(grid, average):
     setting = next(one for one in GRIDS[grid] if one.average == average)
     (stored,) = runs.stored(grid, average=average, seed=setting.seed)
     tokens = mixture.tokens() if setting.corpus == mixture.NAME else corpora.tokens(setting.corpus, setting.vocabulary)
-    assert stored.identity["data"] == runs.identity(setting, tokens).parts["data"]
+    assert runs.identity(setting, tokens).differences(stored.identity) == []
     model = training.initial_model(setting)
     optimiser = training._optimiser(model, setting)
     steps = stored.result["curve"]["step"][0]

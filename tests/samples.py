@@ -1,0 +1,64 @@
+"""A sample of every data set that is not part of this project: enough to compute stored cells of seed 0 again.
+
+`book/results/samples/<task>.json` holds the demonstrations of seed 0 and, for each split, its first queries, as rows of
+the data set, in the order in which the seed draws them. `python tests/samples.py DATA_DIR` writes them.
+"""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from explainer import comparison, reporting, study, tasks
+from explainer.comparison import Cell
+from explainer.tasks import Example, TaskData
+
+SEED = 0
+N_QUERIES = 6
+
+
+def directory() -> Path:
+    return reporting.directory() / "samples"
+
+
+def data_of(cell: Cell, folder: Path) -> TaskData:
+    """Task data from which the cell's seed draws the sample's demonstrations and queries, in the order of the whole."""
+    task = tasks.TASKS[cell.task]
+    sample = json.loads((directory() / f"{task.folder or task.name}.json").read_text("utf-8"))
+    generator = np.random.default_rng(SEED)  # as explainer.tasks draws
+    for split, rows in zip(task.splits, (sample["demonstrations"], sample["queries"][cell.split]), strict=True):
+        path = folder / (task.folder or task.name) / f"{split}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        drawn = dict(zip(generator.permutation(len(rows)).tolist(), rows, strict=True))
+        path.write_text("".join(json.dumps(drawn[i]) + "\n" for i in range(len(rows))), "utf-8")
+    return tasks.load(task, data_dir=folder)
+
+
+def _row(task: tasks.Task, example: Example) -> dict:
+    return {**example.fields, task.answer_column: example.label}
+
+
+def make(data_dir: str) -> None:
+    """Write a sample for each data set of the stored studies."""
+    cells = [c for of in study.read_grids(reporting.directory() / reporting.GRIDS).values() for c in of]
+    named = {c.task: c for c in cells if c.seed == SEED and tasks.TASKS[c.task].hub is not None}
+    for folder in dict.fromkeys(tasks.TASKS[name].folder or name for name in named):
+        of_folder = [c for c in cells if (tasks.TASKS[c.task].folder or c.task) == folder and c.task == folder]
+        data = tasks.load(folder, data_dir=data_dir)
+        k = max(c.k for c in of_folder) * (1 + any(c.control == "other-training" for c in of_folder))
+        splits = dict.fromkeys(c.split for c in of_folder)
+        asked = {s: replace(of_folder[0], seed=SEED, split=s, n_queries=N_QUERIES) for s in splits}
+        sample = {
+            "source": data.task.source,
+            "licence": data.task.licence,
+            "demonstrations": [_row(data.task, e) for e in tasks.demonstrations(data, k, SEED)],
+            "queries": {s: [_row(data.task, e) for e in comparison.draw_queries(data, c)] for s, c in asked.items()},
+        }
+        directory().mkdir(exist_ok=True)
+        (directory() / f"{folder}.json").write_text(json.dumps(sample, indent=0, ensure_ascii=False) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    make(sys.argv[1])

@@ -1,0 +1,101 @@
+"""explainer.findings: a statement decides by its numbers, and says so on the page."""
+
+import html
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from explainer import findings, reporting
+from explainer.findings import MIME, Finding, FindingError, finding
+
+numbers = st.floats(-1e6, 1e6)
+
+
+@given(numbers, numbers)
+def test_a_finding_holds_where_its_comparison_does(a, b):
+    assert Finding("s", a, "<", b).holds == (a < b)
+    assert Finding("s", a, "<=", b).holds == (a <= b)
+    assert Finding("s", a, ">", b).holds == (a > b)
+    assert Finding("s", a, ">=", b).holds == (a >= b)
+
+
+@given(numbers, st.sampled_from(["<", "<=", ">", ">="]), numbers)
+def test_the_margin_is_the_distance_and_its_sign_says_whether_it_holds(value, relation, bound):
+    one = Finding("s", value, relation, bound)
+    assert abs(one.margin) == abs(value - bound)
+    assert (one.margin > 0) <= one.holds <= (one.margin >= 0)
+
+
+@pytest.mark.parametrize("value", [np.float32(0.5), torch.tensor(0.5), np.array(0.5), 0.5])
+def test_numbers_of_every_kind_are_taken(value):
+    assert Finding("s", value, "<", 1) == Finding("s", 0.5, "<", 1.0)
+
+
+@pytest.mark.parametrize(
+    "value", [True, np.bool_(True), torch.tensor(True), math.nan, math.inf, None, "much", [1, 2], torch.ones(2)]
+)
+def test_a_finding_without_a_number_is_refused(value):
+    with pytest.raises(FindingError, match=r"'It is so' has the value .*; give a finite number"):
+        finding("It is so", value, "<", 1)
+    with pytest.raises(FindingError, match="'It is so' has the bound"):
+        finding("It is so", 1, "<", value)
+
+
+def test_an_unknown_relation_is_refused():
+    with pytest.raises(FindingError, match=r"compares with '!='; use one of <, <=, >, >="):
+        finding("s", 1, "!=", 2)
+
+
+@pytest.fixture
+def record(tmp_path, monkeypatch):
+    """Stored studies beside which a record of the published book lies."""
+    (tmp_path / reporting.GRIDS).write_text("")
+    one = {"statement": "A < B & more", "value": 0.25, "relation": "<", "bound": 0.5}
+    content = {"chapters": {"page": {"seconds": 1.0, "findings": [one]}}}
+    (tmp_path / findings.RECORD).write_text(json.dumps(content))
+    monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
+    return tmp_path
+
+
+def test_what_holds_is_shown_with_its_numbers(capsys):
+    finding("A is small", 0.25, "<=", 0.5)
+    assert capsys.readouterr().out == "✓ Finding. A is small: 0.25 ≤ 0.5.\n"
+
+
+def test_what_does_not_hold_is_marked_and_says_what_was_published(record, capsys):
+    finding("A < B & more", 0.75, "<", 0.5)
+    text = "A < B & more: 0.75, not < 0.5. On the machine of the published book: 0.25 < 0.5."
+    assert capsys.readouterr().out == f"✗ Did not hold on this machine. {text}\n"
+    finding("Something new", 0.75, "<", 0.5)
+    assert "published book: no number is stored." in capsys.readouterr().out
+
+
+def test_without_a_record_nothing_is_said_to_be_published(record):
+    (record / findings.RECORD).unlink()
+    assert findings.published() == {}
+
+
+def test_a_page_shows_text_and_no_markup_of_the_statement():
+    here, there = Finding("<b>A</b>", 0.75, "<", 0.5), Finding("<b>A</b>", 0.25, "<", 0.5)
+    bundle = findings._Shown(here, there)._repr_mimebundle_()
+    assert '<p class="xp-finding xp-fails"><strong>✗ Did not hold on this machine.</strong> ' in bundle["text/html"]
+    assert html.escape("<b>A</b>: 0.75, not < 0.5.") in bundle["text/html"] and "<b>" not in bundle["text/html"]
+    assert bundle["text/plain"].startswith("✗ Did not hold")
+
+
+def test_findings_are_read_back_from_an_executed_notebook():
+    one = Finding("s", 1, "<", 2)
+    data = findings._Shown(one, None)._repr_mimebundle_()
+    cells = [
+        {"cell_type": "markdown", "source": ""},
+        {
+            "cell_type": "code",
+            "outputs": [{"output_type": "stream", "text": ""}, {"data": json.loads(json.dumps(data))}],
+        },
+    ]
+    assert MIME in data and findings.of_notebook({"cells": cells}) == [one]
