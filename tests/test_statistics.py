@@ -1,6 +1,7 @@
 """explainer.statistics against hand-computed cases, pair counting, invariances and a simulated coin."""
 
 import importlib
+from functools import partial
 
 import jaxtyping
 import numpy as np
@@ -208,6 +209,80 @@ def test_nested_interval_covers_where_the_flat_one_does_not():
     ]
     assert covered[0] > 0.85
     assert covered[1] < 0.75
+
+
+def one_by_one(groups, statistic, n_resamples=800):
+    """The nested bootstrap as its docstring says it, one resample after another: the ends of the interval."""
+    generator = np.random.default_rng(99)
+    resampled = []
+    for _ in range(n_resamples):
+        drawn = [groups[g] for g in generator.integers(len(groups), size=len(groups))]
+        rows = [generator.integers(len(group[0]), size=len(group[0])) for group in drawn]
+        pairs = zip(drawn, rows, strict=True)
+        resampled.append(statistic([tuple(array[row] for array in group) for group, row in pairs]))
+    return np.quantile(resampled, (0.025, 0.975))
+
+
+def random_groups(statistic, seed=7):
+    """Three groups: log-probabilities of three labels with the right ones, or numbers, some missing for `nanmean`."""
+    generator = np.random.default_rng(seed)
+    for n in (20, 25, 30):
+        labels = generator.integers(3, size=n)
+        log_probs = generator.normal(size=(n, 3)) + np.eye(3)[labels] + generator.normal(size=3)
+        missing = np.where((np.arange(n) % 5 == 0) & (statistic is np.nanmean), np.nan, 0)
+        yield (log_probs[:, 0] + missing,) if statistic in (np.mean, np.nanmean) else (log_probs, labels)
+
+
+def by_calls(statistic):
+    """The same function as an object that is not known, so that it is called for each drawn group."""
+    return partial(statistic)
+
+
+FAST = ["mean", "nanmean", "accuracy", "calibrated_accuracy", "macro_f1", "macro_auc"]
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_counts_give_what_calls_give(name):
+    """The same draws, once as counts for all resamples together, once as examples for one call after another."""
+    statistic = getattr(np, name, None) or getattr(statistics, name)
+    assert statistic in statistics._WEIGHTED
+    groups, others = list(random_groups(statistic)), list(random_groups(statistic, seed=8))
+    two = statistic, by_calls(statistic)
+    fast, slow = (statistics.bootstrap_interval(groups, each, n_resamples=150) for each in two)
+    assert fast == pytest.approx(slow, abs=1e-12)
+    fast, slow = (statistics.paired_difference(groups, others, each, n_resamples=150) for each in two)
+    assert fast == pytest.approx(slow, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_interval_agrees_with_one_resample_after_another(name):
+    statistic = getattr(np, name, None) or getattr(statistics, name)
+    groups = list(random_groups(statistic))
+    low, high = one_by_one(groups, lambda drawn: np.mean([statistic(*group) for group in drawn]))
+    interval = statistics.bootstrap_interval(groups, statistic, n_resamples=4000)
+    assert (interval.low, interval.high) == pytest.approx((low, high), abs=0.1 * (high - low))
+
+
+def test_ratio_agrees_with_one_resample_after_another():
+    groups = [fixes(50, 4, 6), fixes(40, 3, 10), fixes(30, 5, 8)]
+    low, high = one_by_one(groups, lambda drawn: sum(a.sum() for a, _ in drawn) / sum(b.sum() for _, b in drawn))
+    interval = statistics.ratio_interval(groups, n_resamples=4000)
+    assert (interval.low, interval.high) == pytest.approx((low, high), abs=0.1 * (high - low))
+
+
+def test_draws_do_not_depend_on_how_many_are_made_at_once(monkeypatch):
+    groups = list(random_groups(np.mean))
+    whole = statistics.bootstrap_interval(groups, n_resamples=300)
+    monkeypatch.setattr(statistics, "_AT_ONCE", 100)
+    assert statistics.bootstrap_interval(groups, n_resamples=300) == pytest.approx(whole, abs=1e-12)
+
+
+@pytest.mark.parametrize("statistic", [np.mean, np.nanmean])
+def test_mean_of_rows_is_the_mean_of_all_their_numbers(statistic):
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    groups = [(np.where((rows > 1) & (statistic is np.nanmean), np.nan, rows),)]
+    fast, slow = (statistics.bootstrap_interval(groups, s, n_resamples=99) for s in (statistic, by_calls(statistic)))
+    assert fast == pytest.approx(slow, abs=1e-12)
 
 
 # --- ratios ------------------------------------------------------------------------------------------------------
