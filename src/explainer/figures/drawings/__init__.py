@@ -27,8 +27,9 @@ def forward_pass() -> Drawing:
     """Where in the forward pass the demonstrations enter."""
     return Drawing(
         _svg("forward_pass"),
-        "Where the demonstrations enter. The query's own column is computed as it would be without them; the only arrows "
-        "that cross are the keys and values that the demonstrations leave in every layer.",
+        "Where the demonstrations enter. Their column is computed as it would be without the query. The query's column is "
+        "not computed as it would be without them: what it looks up in one layer reaches all layers above. The only "
+        "arrows that cross are the keys and values that the demonstrations leave in every layer.",
         "Two columns of layers. The left column reads the demonstrations and leaves keys and values in each of 30 layers. "
         "The right column reads the query. In every layer one arrow, labelled k, v, crosses from left to right into the "
         "query's attention. Below the right column: hidden state at the last position, logits, Paris.",
