@@ -16,7 +16,7 @@ export HF_HUB_DISABLE_TELEMETRY ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 export PYDEVD_DISABLE_FILE_VALIDATION ?= 1
 
-.PHONY: help book test lab serve bench clean fetch lint notebooks
+.PHONY: help book test lab serve bench clean fetch lint notebooks findings portability
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -35,6 +35,19 @@ fetch: $(BIN)/.installed  ## fetch the starter checkpoint and texts (about 110 M
 
 book: $(BIN)/.installed fetch  ## run the chapters and build the site in _build/html
 	@$(BIN)/python -m explainer.site.build --workers $(WORKERS) $(if $(STRICT),--strict)
+
+# The oldest packages that pyproject.toml admits, in an environment of their own.
+OLDEST := .venv-oldest
+SEEDS ?= 0
+
+$(OLDEST)/.installed: requirements.txt pyproject.toml
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet uv
+	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST)/bin/python --resolution lowest-direct --index-strategy unsafe-best-match $(PIP_FLAGS) --editable ".[test]"
+	@touch $@
+
+portability: $(BIN)/.installed fetch $(OLDEST)/.installed  ## run chapters and numerical tests in other environments (SEEDS=20: with other seeds)
+	$(BIN)/python -m explainer.site.portability --workers $(WORKERS) --oldest $(OLDEST)/bin/python --seeds $(SEEDS)
 
 findings: book  ## record the findings of this build as those of the published book
 	@$(BIN)/python -m explainer.site.record
@@ -61,4 +74,4 @@ bench: $(BIN)/.installed fetch  ## time what the book says is fast
 	$(BIN)/python -m explainer.bench
 
 clean:  ## remove the site, the execution cache and the virtual environment
-	rm -rf _build .venv .pytest_cache .hypothesis .ruff_cache
+	rm -rf _build .venv .venv-oldest .pytest_cache .hypothesis .ruff_cache

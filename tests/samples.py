@@ -23,17 +23,22 @@ def directory() -> Path:
     return reporting.directory() / "samples"
 
 
-def data_of(cell: Cell, folder: Path) -> TaskData:
+def folder(cell: Cell) -> str:
+    """Name of the cell's data set."""
+    return tasks.TASKS[cell.task].folder or cell.task
+
+
+def data_of(cell: Cell, place: Path) -> TaskData:
     """Task data from which the cell's seed draws the sample's demonstrations and queries, in the order of the whole."""
     task = tasks.TASKS[cell.task]
-    sample = json.loads((directory() / f"{task.folder or task.name}.json").read_text("utf-8"))
+    sample = json.loads((directory() / f"{folder(cell)}.json").read_text("utf-8"))
     generator = np.random.default_rng(SEED)  # as explainer.tasks draws
     for split, rows in zip(task.splits, (sample["demonstrations"], sample["queries"][cell.split]), strict=True):
-        path = folder / (task.folder or task.name) / f"{split}.jsonl"
+        path = place / folder(cell) / f"{split}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         drawn = dict(zip(generator.permutation(len(rows)).tolist(), rows, strict=True))
         path.write_text("".join(json.dumps(drawn[i]) + "\n" for i in range(len(rows))), "utf-8")
-    return tasks.load(task, data_dir=folder)
+    return tasks.load(task, data_dir=place)
 
 
 def _row(task: tasks.Task, example: Example) -> dict:
@@ -43,10 +48,9 @@ def _row(task: tasks.Task, example: Example) -> dict:
 def make(data_dir: str) -> None:
     """Write a sample for each data set of the stored studies."""
     cells = [c for of in study.read_grids(reporting.directory() / reporting.GRIDS).values() for c in of]
-    named = {c.task: c for c in cells if c.seed == SEED and tasks.TASKS[c.task].hub is not None}
-    for folder in dict.fromkeys(tasks.TASKS[name].folder or name for name in named):
-        of_folder = [c for c in cells if (tasks.TASKS[c.task].folder or c.task) == folder and c.task == folder]
-        data = tasks.load(folder, data_dir=data_dir)
+    for name in dict.fromkeys(folder(c) for c in cells if tasks.TASKS[c.task].hub is not None):
+        of_folder = [c for c in cells if c.task == name]
+        data = tasks.load(name, data_dir=data_dir)
         k = max(c.k for c in of_folder) * (1 + any(c.control == "other-training" for c in of_folder))
         splits = dict.fromkeys(c.split for c in of_folder)
         asked = {s: replace(of_folder[0], seed=SEED, split=s, n_queries=N_QUERIES) for s in splits}
@@ -57,7 +61,7 @@ def make(data_dir: str) -> None:
             "queries": {s: [_row(data.task, e) for e in comparison.draw_queries(data, c)] for s, c in asked.items()},
         }
         directory().mkdir(exist_ok=True)
-        (directory() / f"{folder}.json").write_text(json.dumps(sample, indent=0, ensure_ascii=False) + "\n", "utf-8")
+        (directory() / f"{name}.json").write_text(json.dumps(sample, indent=0, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

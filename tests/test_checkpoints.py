@@ -411,7 +411,17 @@ def test_weights_that_are_not_finite_are_refused(saved, tmp_path):
         checkpoints.load(save_other(checkpoint.model, tmp_path / "nan"))
 
 
+@pytest.mark.parametrize("kept", [0, 3, 40, 0.1, 0.9])
+def test_a_gguf_file_that_was_cut_short_is_named(saved, tmp_path, kept):
+    write_gguf(checkpoints.load(saved["llama"]), tmp_path / "model.gguf")
+    content = (tmp_path / "model.gguf").read_bytes()
+    cut = tmp_path / "cut.gguf"
+    cut.write_bytes(content[: kept if isinstance(kept, int) else int(kept * len(content))])
+    with pytest.raises(CheckpointError, match=r"cut\.gguf is damaged or cut short .* fetch it again"):
+        checkpoints.load(cut)
+
+
 def test_a_file_that_only_calls_itself_gguf(tmp_path):
     (tmp_path / "model.gguf").write_bytes(b"GGUF" + b"\0" * 20)
-    with pytest.raises(CheckpointError, match=r"model\.gguf could not be loaded as a causal language model"):
+    with pytest.raises(CheckpointError, match=r"model\.gguf is damaged or cut short"):
         checkpoints.load(tmp_path / "model.gguf")

@@ -146,7 +146,7 @@ def watch(tmp_path, **expected):
         path.write_text(json.dumps(small_book.notebook_of([small_book.code_cell("1")])))
         (tmp_path / path.name).write_text(path.read_text())
     news = (tmp_path / "news").open("w+")
-    return execute._Watch(names, dict.fromkeys(names, {}), tmp_path, tmp_path / "into", 2, expected, news)
+    return execute._Watch(names, {name: {} for name in names}, tmp_path, tmp_path / "into", 2, expected, news)
 
 
 def done(name, **values):

@@ -295,8 +295,19 @@ def _from_directory(path: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, Pr
 
 
 def _from_gguf(path: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    _check_gguf(path)
     file = {"gguf_file": path.name}
     return _model(path, path.parent, dtype, **file), _tokenizer(path, path.parent, **file)
+
+
+def _check_gguf(path: Path) -> None:
+    """Read the header and find every tensor, which a file that was cut short lacks."""
+    import gguf  # noqa: PLC0415 - only a GGUF file needs it
+
+    try:
+        gguf.GGUFReader(path)
+    except Exception as error:  # the reader unpacks bytes as they come, and fails wherever they end
+        raise CheckpointError(f"{path} is damaged or cut short ({error!r}); delete it and fetch it again.") from error
 
 
 @contextmanager

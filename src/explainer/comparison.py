@@ -152,8 +152,8 @@ def prepare(checkpoint: Checkpoint, data: TaskData, cell: Cell, *, progress: boo
     """Demonstrations and queries of a cell, ZSL and ICL; raises TaskError, CheckpointError or StudyError."""
     scoring.require_distinct(checkpoint, data.task)
     studied = cell.changes.model(checkpoint, cell.seed)
-    queries = draw_queries(data, cell)
     context = scoring.context_ids(studied, *cell.changes.context(data, cell.k, cell.seed))
+    queries = draw_queries(data, cell)
     empty, demonstrations = (scoring.encode(studied, ids) for ids in ("", context[0]))
     asked = {"task": data.task, "queries": queries, "suffix": _suffix(data.task, cell)}
     observe, linear_maps = partial(_observe, **asked, progress=progress), partial(_linear_maps, **asked)

@@ -10,7 +10,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from IPython.display import display
@@ -89,18 +89,35 @@ def finding(statement: str, value: float, relation: str, bound: float) -> None:
     FindingError where there is nothing to compare.
     """
     here = Finding(statement, value, relation, bound)
-    text, page = _shown(here, None if here.holds else published().get(statement))
-    numbers = {"statement": statement, "value": here.value, "relation": relation, "bound": here.bound}
-    display({"text/plain": text, "text/html": page, MIME: numbers}, raw=True)
+    display(_Shown(here, None if here.holds else published().get(statement)))
 
 
-def _shown(here: Finding, there: Finding | None) -> tuple[str, str]:
-    """As text, and as HTML in which nothing that the statement contains is markup."""
-    mark, kind, rest = "✓ Finding.", "xp-finding", f"{here.statement}: {here.comparison}."
-    if not here.holds:
-        mark, kind = "✗ Did not hold on this machine.", "xp-finding xp-fails"
-        rest += f" On the machine of the published book: {there.comparison if there else 'no number is stored'}."
-    return f"{mark} {rest}", f'<p class="{kind}"><strong>{mark}</strong> {html.escape(rest)}</p>'
+@dataclass(frozen=True)
+class _Shown:
+    """A finding and the same one of the published book: a line of text, and HTML in which no statement is markup."""
+
+    here: Finding
+    there: Finding | None
+
+    @property
+    def mark(self) -> str:
+        return "✓ Finding." if self.here.holds else "✗ Did not hold on this machine."
+
+    @property
+    def text(self) -> str:
+        text = f"{self.here.statement}: {self.here.comparison}."
+        if self.here.holds:
+            return text
+        there = self.there.comparison if self.there else "no number is stored"
+        return f"{text} On the machine of the published book: {there}."
+
+    def __repr__(self):
+        return f"{self.mark} {self.text}"
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        kind = "xp-finding" if self.here.holds else "xp-finding xp-fails"
+        page = f'<p class="{kind}"><strong>{self.mark}</strong> {html.escape(self.text)}</p>'
+        return {"text/plain": repr(self), "text/html": page, MIME: asdict(self.here)}
 
 
 def published() -> dict[str, Finding]:

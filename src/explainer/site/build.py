@@ -68,7 +68,8 @@ def build_pages() -> int:
     if done.returncode:
         forget()
         print("\n".join(_COLOUR.sub("", done.stdout).splitlines()[-80:]), file=sys.stderr)
-        print("The book was not built.", file=sys.stderr)
+        full = "No space left on device" in done.stdout
+        print(f"The book was not built{': the disk is full, free some space' * full}.", file=sys.stderr)
         return done.returncode
     BUILT.touch()
     return 0
