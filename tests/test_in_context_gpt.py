@@ -187,7 +187,7 @@ def test_first_loss_is_that_of_the_drawn_weights():
         prompts = one.prompts(one.batch, generator)
         errors = gpt.predictions(model, prompts) - prompts.targets
         losses.append(sum(e.item() ** 2 for e in errors.flatten()) / errors.numel())
-    assert gpt.train(one, progress=False).losses == pytest.approx([np.mean(losses)], rel=1e-5)
+    assert gpt.train(one, progress=False).losses == pytest.approx([np.mean(losses)], rel=1e-4)
 
 
 def test_preparation_sees_the_same_weights_and_changes_the_model():
