@@ -418,9 +418,9 @@ def test_processes_that_start_together_share_one_download(index):
     for process in work:
         process.start()
     for process in work:
-        process.join(60)
+        process.join(600)
     assert [process.exitcode for process in work] == [0, 0, 0]
-    assert [results.get(timeout=5) for _ in work] == [len(SENTENCES)] * 3
+    assert [results.get(timeout=60) for _ in work] == [len(SENTENCES)] * 3
     assert len(index.downloads()) == 1
     assert leftovers() == []
 

@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import tiny_models
 import torch
+import toy_study
 
-from explainer import engines
+from explainer import comparison, engines, study
 from explainer.engines import EngineError
 from explainer.errors import TaskError
+from explainer.results import Store
 
-SECONDS = 60
+SECONDS = 600
 """Far more than anything here takes on a busy machine."""
 
 
@@ -202,14 +205,14 @@ def test_nothing_to_compute_starts_nothing(monkeypatch):
     assert list(engines.on_ray([], numbers)) == []
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("workers_find_this_module")
-def test_a_runtime_it_started_is_shut_down():
-    import ray  # noqa: PLC0415
-
-    assert not ray.is_initialized()
-    assert len(list(engines.on_ray(groups(1), numbers, address="local"))) == 2
-    assert not ray.is_initialized()
+def test_a_runtime_it_started_is_shut_down_whatever_happens(monkeypatch):
+    started, ray = [], engines._ray()
+    monkeypatch.setattr(engines, "_connect", started.append)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "shutdown", lambda: started.append("shut down"))
+    with pytest.raises(KeyboardInterrupt), engines._runtime("local"):
+        raise KeyboardInterrupt
+    assert started == ["local", "shut down"]
 
 
 @pytest.mark.slow
@@ -316,6 +319,20 @@ class TestOnRay:
         outcomes = list(engines.on_ray(groups(3), numbers))  # room for two workers, of which one never starts
         cluster.kill(held)
         assert len(outcomes) == 6
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("cluster", "one_thread")
+def test_two_workers_store_the_same_bytes_as_this_process(tmp_path):
+    directory = str(tiny_models.save("llama", tmp_path / "model"))
+    axes = {"seeds": (0, 1), "ks": (3,), "lrs": (1e-3, 2e-3), "n_queries": toy_study.N, "controls": ("none", "ascent")}
+    cells = study.grid([directory], ["toy"], **axes)
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    toy_study.start(cells, here)
+    toy_study.start(cells[:3], there, engine=engines.on_ray)
+    finished = toy_study.start(cells, there, engine=engines.on_ray)
+    assert toy_study.contents(there) == toy_study.contents(here)
+    assert [comparison.Cell(**stored.identity["cell"]) for stored in finished] == cells
 
 
 def iter_into(kept, outcomes):

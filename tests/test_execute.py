@@ -132,7 +132,7 @@ def test_an_interrupted_build_keeps_what_is_finished_and_leaves_nothing_half_wri
             if "quick: done" in line:
                 break
         os.killpg(process.pid, signal.SIGINT)
-        _, rest = process.communicate(timeout=120)
+        _, rest = process.communicate(timeout=600)
     assert process.returncode == 130, rest
     assert "run again to go on" in rest
     assert [path.name for path in (tmp_path / EXECUTED).glob("*.ipynb")] == ["quick.ipynb"]

@@ -11,13 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import ray
 import tiny_models
 import torch
 from conftest import ROOT
 from toy_study import DATA, TOY, N, cell, contents, start
 
-from explainer import checkpoints, cli, comparison, engines, metrics, study, tasks
+from explainer import checkpoints, cli, comparison, metrics, study, tasks
 from explainer.comparison import Cell, StudyError
 from explainer.interventions import CONTROLS
 from explainer.results import ResultsError, Store
@@ -426,26 +425,7 @@ def test_grid_of_the_papers_models_runs_on_the_same_architecture(tmp_path):
     assert all(s.result["similarity"]["sim_aou"]["mean"] is not None for s in finished)
 
 
-# --- Ray -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_two_workers_of_ray_give_the_same_bytes(cells, tmp_path, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        start(cells, Store(tmp_path / "here"))
-    finally:
-        torch.set_num_threads(threads)
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    try:
-        start(cells[:3], Store(tmp_path / "there"), engine=engines.on_ray)
-        finished = start(cells, Store(tmp_path / "there"), engine=engines.on_ray)
-    finally:
-        ray.shutdown()
-    assert contents(Store(tmp_path / "there")) == contents(Store(tmp_path / "here"))
-    assert [Cell(**stored.identity["cell"]) for stored in finished] == cells
+# --- elsewhere -------------------------------------------------------------------------------------------------
 
 
 def elsewhere(groups, work):

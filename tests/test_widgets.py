@@ -135,7 +135,7 @@ def test_javascript(javascript, monkeypatch, file):
     """The module's own tests, parity with Python included."""
     monkeypatch.setenv("EXPLORABLES_DIR", str(javascript))
     done = subprocess.run(
-        [stills.node_executable(), "--test", str(file)], capture_output=True, encoding="utf-8", check=False, timeout=120
+        [stills.node_executable(), "--test", str(file)], capture_output=True, encoding="utf-8", check=False, timeout=600
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"# pass [1-9]", done.stdout) or re.search(r"pass [1-9]", done.stdout)

@@ -61,7 +61,7 @@ def javascript(tmp_path_factory) -> dict:
     module.write_text(ErrorLaw()._esm, "utf-8")
     question = json.dumps({"states": [full_state(state) for state in STATES], "shares": SHARES})
     command = [stills.node_executable(), "--input-type=module", "--eval", SCRIPT, str(module)]
-    done = subprocess.run(command, input=question, capture_output=True, encoding="utf-8", check=False, timeout=120)
+    done = subprocess.run(command, input=question, capture_output=True, encoding="utf-8", check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -75,7 +75,7 @@ def javascript(tmp_path_factory) -> dict:
     model = states[0]["gpt"]
     question = json.dumps({"states": [{**state, "gpt": None} for state in states], "gpt": model})
     command = [stills.node_executable(), "--input-type=module", "--eval", SCRIPT, str(module)]
-    done = subprocess.run(command, input=question, capture_output=True, encoding="utf-8", check=False, timeout=120)
+    done = subprocess.run(command, input=question, capture_output=True, encoding="utf-8", check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     return {"still": answer["still"], **dict(zip(STATES, answer["cases"], strict=True))}
