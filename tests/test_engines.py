@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import tiny_models
 import torch
-import toy_study
 
-from explainer import comparison, engines, study
+from explainer import engines
 from explainer.engines import EngineError
 from explainer.errors import TaskError
-from explainer.results import Store
 
 SECONDS = 600
 """Far more than anything here takes on a busy machine."""
@@ -47,10 +44,10 @@ def numbers(group):
         yield cell, noise.sum().item(), noise.pow(2).mean().item()
 
 
-def state(group):
-    for cell in group:
-        environment = [os.environ.get(name) for name in ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")]
-        yield cell, os.getpid(), torch.get_num_threads(), environment
+def numbers_and_state(group):
+    names = [os.environ.get(name) for name in ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")]
+    for numbers_of_cell in numbers(group):
+        yield numbers_of_cell, os.getpid(), torch.get_num_threads(), *names
 
 
 @dataclass(frozen=True)
@@ -73,15 +70,15 @@ class Marked:
 
 @dataclass(frozen=True)
 class Deadly(Marked):
-    """Its process is killed in the second cell of the first group, as often as there are lives to lose."""
+    """Its process is killed in the second cell of a group, as often as the group's task has lives to lose."""
 
-    lives: int = 1
+    lives: tuple[tuple[str, int], ...] = ()
 
     def __call__(self, group):
         for cell in group:
-            deaths = self.directory / "deaths"
+            deaths = self.directory / f"deaths of {cell.task}"
             n = len(deaths.read_text()) if deaths.exists() else 0
-            if cell.task == "task0" and cell.seed == 1 and n < self.lives:
+            if cell.seed == 1 and n < dict(self.lives).get(cell.task, 0):
                 deaths.write_text("x" * (n + 1))
                 os.kill(os.getpid(), signal.SIGKILL)
             yield cell
@@ -218,68 +215,41 @@ def test_a_runtime_it_started_is_shut_down_whatever_happens(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.usefixtures("cluster", "one_thread")
 class TestOnRay:
-    def test_outcomes_are_those_of_local(self):
-        here = {pickle.dumps(outcome) for outcome in engines.local(groups(5), numbers)}
-        there = [pickle.dumps(outcome) for outcome in engines.on_ray(iter(groups(5)), numbers)]
-        assert len(there) == 10
-        assert set(there) == here
-
     @pytest.mark.parametrize("cpus", [1, 2])
-    def test_a_worker_has_as_many_threads_as_cpus_and_no_gpu(self, cpus):
-        outcomes = list(engines.on_ray(groups(2), state, cpus=cpus))
-        assert len(outcomes) == 4
-        assert {(threads, *names) for _, _, threads, names in outcomes} == {(cpus, str(cpus), "")}
-        assert os.getpid() not in {pid for _, pid, _, _ in outcomes}
+    def test_outcomes_are_those_of_local_from_workers_with_as_many_threads_as_cpus_and_no_gpu(self, cpus):
+        torch.set_num_threads(cpus)
+        here = {pickle.dumps(outcome) for outcome in engines.local(groups(3), numbers)}
+        outcomes = list(engines.on_ray(iter(groups(3)), numbers_and_state, cpus=cpus))
+        assert len(outcomes) == 6
+        assert {pickle.dumps(of_cell) for of_cell, *_ in outcomes} == here
+        assert {(threads, *names) for _, _, threads, *names in outcomes} == {(cpus, str(cpus), "")}
+        assert os.getpid() not in {pid for _, pid, *_ in outcomes}
 
-    def test_outcomes_arrive_as_they_are_computed(self, tmp_path):
-        work, given = Marked(tmp_path), groups(2)
-        with closing(engines.on_ray(given, work)) as outcomes:
-            first = {next(outcomes)[0], next(outcomes)[0]}  # neither group can end before there is the file
-            (tmp_path / "go").touch()
-            assert first == {given[0][0], given[1][0]}
-            assert {cell for cell, _ in outcomes} == {given[0][1], given[1][1]}
-
-    def test_groups_are_taken_as_workers_need_them(self, tmp_path):
-        taken = []
-        lazy = (taken.append(group) or group for group in groups(50))
-        with closing(engines.on_ray(lazy, Marked(tmp_path))) as outcomes:
-            next(outcomes)
-            next(outcomes)
+    def test_groups_are_taken_and_outcomes_given_one_by_one_until_the_consumer_stops(self, tmp_path):
+        taken, given, work = [], groups(50), Marked(tmp_path)
+        lazy = (taken.append(group) or group for group in given)
+        with closing(engines.on_ray(lazy, work)) as outcomes:
+            first = [next(outcomes), next(outcomes)]  # neither group can end before there is the file
+            assert {cell for cell, _ in first} == {given[0][0], given[1][0]}
             assert 2 <= len(taken) <= 3
+            assert all(alive(pid) for _, pid in first)
+        assert eventually(lambda: not any(alive(pid) for _, pid in first))
+        assert work.begun() <= 4  # two groups begun, no third
 
-    def test_a_worker_keeps_what_work_caches(self):
-        outcomes = list(engines.on_ray(groups(6, size=1), Counted()))
-        assert 1 <= len({pid for pid, _ in outcomes}) <= 2
-        assert len(outcomes) == len(set(outcomes)) == 6  # a new copy of the work would count from 1 again
-
-    def test_the_rest_of_a_killed_workers_group_is_computed_once_more(self, tmp_path):
-        given = groups(3, size=3)
-        outcomes = list(engines.on_ray(given, Deadly(tmp_path)))
-        assert (tmp_path / "deaths").read_text() == "x"
-        assert len(outcomes) == 9
-        assert set(outcomes) == {cell for group in given for cell in group}
-
-    def test_a_group_that_kills_every_worker_is_named_after_all_others_are_done(self, tmp_path):
-        given, outcomes = groups(4), []
-        with pytest.raises(EngineError, match=given[0][1].slug) as info:
-            outcomes.extend(iter_into(outcomes, engines.on_ray(given, Deadly(tmp_path, lives=99))))
-        assert (tmp_path / "deaths").read_text() == "xx"
-        assert sorted(outcomes, key=lambda cell: cell.slug) == [
-            cell for g in given for cell in g if cell != given[0][1]
-        ]
+    def test_a_group_that_lost_its_worker_is_finished_or_named_after_all_others_are_done(self, tmp_path):
+        given, outcomes = groups(4, size=3), []
+        mortal, deadly = given[1][1], given[0][1]
+        work = Deadly(tmp_path, lives=((mortal.task, 1), (deadly.task, 99)))
+        with pytest.raises(EngineError, match=deadly.slug) as info:
+            outcomes.extend(iter_into(outcomes, engines.on_ray(given, work)))
+        assert [(tmp_path / f"deaths of {cell.task}").read_text() for cell in (mortal, deadly)] == ["x", "xx"]
+        done = [cell for group in given for cell in group if cell.task != deadly.task or cell.seed == 0]
+        assert sorted(outcomes, key=lambda cell: cell.slug) == done
         assert given[0][0].slug not in str(info.value)
 
     def test_a_worker_killed_after_its_last_outcome_loses_nothing(self):
         outcomes = list(engines.on_ray(groups(2), dying_at_the_end))
         assert len(outcomes) == len(set(outcomes)) == 4
-
-    def test_a_consumer_that_stops_ends_the_work(self, tmp_path):
-        work = Marked(tmp_path)
-        with closing(engines.on_ray(groups(4), work)) as outcomes:
-            pids = {next(outcomes)[1], next(outcomes)[1]}
-            assert all(map(alive, pids))
-        assert eventually(lambda: not any(map(alive, pids)))
-        assert work.begun() <= 4  # two groups begun, no third
 
     def test_an_interrupt_ends_the_work(self, tmp_path):
         work, pids = Marked(tmp_path), set()
@@ -313,23 +283,30 @@ class TestOnRay:
         with pytest.raises(EngineError, match="already running"):
             list(engines.on_ray(groups(1), numbers, address="local"))
 
-    def test_cpus_that_others_hold_delay_no_group(self, cluster):
+    def test_cpus_that_others_hold_delay_no_group_and_a_worker_keeps_what_work_caches(self, cluster):
         held = cluster.remote(Counted).options(num_cpus=1).remote()
         cluster.get(held.__ray_ready__.remote())
-        outcomes = list(engines.on_ray(groups(3), numbers))  # room for two workers, of which one never starts
+        outcomes = list(engines.on_ray(groups(3, size=1), Counted()))  # room for two workers: one never starts
         cluster.kill(held)
-        assert len(outcomes) == 6
+        assert len({pid for pid, _ in outcomes}) == 1
+        assert [seen for _, seen in outcomes] == [1, 2, 3]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("cluster", "one_thread")
 def test_two_workers_store_the_same_bytes_as_this_process(tmp_path):
+    import tiny_models  # noqa: PLC0415 (each worker of the other tests would import it with this module)
+    import toy_study  # noqa: PLC0415
+
+    from explainer import comparison, study  # noqa: PLC0415
+    from explainer.results import Store  # noqa: PLC0415
+
     directory = str(tiny_models.save("llama", tmp_path / "model"))
     axes = {"seeds": (0, 1), "ks": (3,), "lrs": (1e-3, 2e-3), "n_queries": toy_study.N, "controls": ("none", "ascent")}
     cells = study.grid([directory], ["toy"], **axes)
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
     toy_study.start(cells, here)
-    toy_study.start(cells[:3], there, engine=engines.on_ray)
+    toy_study.start(cells[:3], there)
     finished = toy_study.start(cells, there, engine=engines.on_ray)
     assert toy_study.contents(there) == toy_study.contents(here)
     assert [comparison.Cell(**stored.identity["cell"]) for stored in finished] == cells

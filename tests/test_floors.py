@@ -35,6 +35,7 @@ MIDDLE = {
     "reporting",
     "momentum_models",
     "in_context_gpt",
+    "deep_linear",
     "corpora",
     "mixture",
     "training",
