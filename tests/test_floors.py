@@ -2,7 +2,6 @@
 
 import ast
 
-import pytest
 from conftest import ROOT
 
 PACKAGE = ROOT / "src" / "explainer"
@@ -42,46 +41,56 @@ MIDDLE = {
     "runs",
     "regression_runs",
 }
-TOP = {"cli", "figures", "widgets", "controls", "site", "bench"}
-FLOOR = dict.fromkeys(GROUND, 0) | dict.fromkeys(MIDDLE, 1) | dict.fromkeys(TOP, 2)
-FILES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
+TOP = {"cli", "figures", "widgets", "controls", "site", "bench", "findings"}
+FLOORS = (GROUND, MIDDLE, TOP)
+FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
+MODULES = {path: path.relative_to(PACKAGE).with_suffix("").parts[0] for path in PACKAGE.rglob("*.py")}
+OUTSIDE = {"transformers", "datasets", "requests", "pathlib", "os", "plotly", "IPython"}
+"""What reads files, models or notebooks."""
 
 
-def _module(path):
-    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+def imported(source: str) -> set[str]:
+    """Dotted names that a source imports, at any depth of nesting."""
+    nodes = list(ast.walk(ast.parse(source)))
+    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return plain | {
+        f"{node.module}.{alias.name}"
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
 
 
-def _imported(path):
-    """Names of our own modules that a file imports, at any depth of nesting."""
-    for node in ast.walk(ast.parse(path.read_text("utf8"))):
-        if isinstance(node, ast.ImportFrom) and node.module == "explainer":
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("explainer."):
-            yield node.module.split(".")[1]
-        elif isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("explainer."))
+def of_the_package(names: set[str]) -> set[str]:
+    return {name.split(".")[1] for name in names if name.startswith("explainer.")} & FLOOR.keys()
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_module_imports_only_downward(path):
-    own = FLOOR[_module(path)]
-    for name in _imported(path):
-        if name in FLOOR:
-            assert FLOOR[name] <= own, f"{path.name} imports {name} from a floor above"
+def test_every_module_has_one_floor():
+    assert set(MODULES.values()) - {"__init__"} == set(FLOOR)
+    assert sum(map(len, FLOORS)) == len(FLOOR)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_ground_floor_reads_no_files_and_no_models(path):
-    if FLOOR[_module(path)] == 0:
-        roots = {
-            alias.name.split(".")[0]
-            for n in ast.walk(ast.parse(path.read_text("utf8")))
-            if isinstance(n, ast.Import)
-            for alias in n.names
-        }
-        roots |= {
-            n.module.split(".")[0]
-            for n in ast.walk(ast.parse(path.read_text("utf8")))
-            if isinstance(n, ast.ImportFrom) and n.module
-        }
-        assert not roots & {"transformers", "datasets", "requests", "pathlib", "os", "plotly", "IPython"}
+def test_imports_are_found():
+    source = "import explainer.study\ndef f():\n    from explainer import metrics\n    from explainer.site.x import y\n"
+    assert of_the_package(imported(source)) == {"study", "metrics", "site"}
+
+
+def test_modules_import_only_downward():
+    upward = {
+        f"{path.relative_to(PACKAGE)} imports {name} from a floor above"
+        for path, module in MODULES.items()
+        for name in of_the_package(imported(path.read_text("utf-8")))
+        if module in FLOOR and FLOOR[name] > FLOOR[module]
+    }
+    assert upward == set()
+
+
+def test_ground_floor_reads_no_files_and_no_models():
+    touched = {
+        f"{path.relative_to(PACKAGE)} imports {name}"
+        for path, module in MODULES.items()
+        if module in GROUND
+        for name in imported(path.read_text("utf-8"))
+        if name.partition(".")[0] in OUTSIDE
+    }
+    assert touched == set()
