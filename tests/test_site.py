@@ -10,7 +10,7 @@ from conftest import ROOT
 from small_book import code_cell, notebook_of
 from test_browser import pages
 
-from explainer.site import notebooks, renderers, repository, vendored
+from explainer.site import notebooks, record, renderers, repository, vendored
 
 OUTSIDE = re.compile(
     r'<(?:script|img|iframe|source)\b[^>]*\bsrc="(?:https?:)?//|<link\b[^>]*rel="(?:stylesheet|preload)"[^>]*href="(?:https?:)?//'
@@ -38,6 +38,16 @@ def test_every_figure_has_caption_origin_and_alternative(site, page):
     for figure in figures + re.findall(r'<figure class="xp-table">.*?</figure>', text, re.DOTALL):
         assert len(re.search(r"<figcaption>(.*?)<span", figure, re.DOTALL)[1]) > 40
         assert re.search(r'class="xp-made">(Live|Stored|Quoted)', figure)
+
+
+@pytest.mark.usefixtures("site")
+def test_record_has_every_finding_of_the_built_chapters_and_no_other(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    built = {name: [one.statement for one in found] for name, found in record.executed_findings().items()}
+    chapters = record.read()["chapters"]
+    recorded = {name: [one["statement"] for one in chapters[name]["findings"]] for name in chapters}
+    assert recorded == built, "make findings writes the record anew"
+    assert sum(map(len, built.values())) > 100
 
 
 def test_index_leads_to_the_introduction(site):

@@ -27,7 +27,7 @@ _SSE4 = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_E
 
 NUMERICAL = (  # noqa: SIM905 - a list of words reads better so
     "duality metrics momentum momentum_models linear_transformer regression_prompts in_context_gpt statistics checks "
-    "solutions scoring recording heads families finetuning comparison training stored stored_training docs"
+    "solutions deep_linear scoring recording heads families finetuning comparison training stored stored_training docs"
 ).split()
 """Tests whose outcome depends on arithmetic."""
 
