@@ -5,6 +5,7 @@ import gzip
 import http.server
 import os
 import shutil
+import signal
 import threading
 from pathlib import Path
 
@@ -13,6 +14,9 @@ import pytest
 
 hypothesis.settings.register_profile("book", deadline=None)  # a busy machine is slow, not wrong
 hypothesis.settings.load_profile("book")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what runs in the background with interrupts ignored; tests interrupt what they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "_build" / "html"
 BROWSERS = (

@@ -263,7 +263,7 @@ def test_train_stores_a_pair_and_lists_it(corpus, tmp_path, capsys):
     command = ["train", *corpus, *SMALL, "--average", "none", "momentum", "--eta", "0.5"]
     where = ["--results", str(tmp_path / "results")]
     assert cli.main([*command, *where, "--list"]) == 0
-    assert capsys.readouterr().out.count("waiting") == 2
+    assert capsys.readouterr().out.count("\nwaiting ") == 2
     assert cli.main([*command, *where]) == 0
     header, *rows = capsys.readouterr().out.splitlines()
     assert header.split()[:4] == ["variant", "seed", "lr", "steps"]
@@ -271,7 +271,7 @@ def test_train_stores_a_pair_and_lists_it(corpus, tmp_path, capsys):
     assert cli.main([*command, *where, "--list"]) == 0
     assert capsys.readouterr().out.count("stored") == 2
     assert cli.main([*command, "--list"]) == 0  # by default the results are in the cache
-    assert capsys.readouterr().out.count("waiting") == 2
+    assert capsys.readouterr().out.count("\nwaiting ") == 2
 
 
 def test_train_takes_grids_from_a_file(monkeypatch, tmp_path, capsys):

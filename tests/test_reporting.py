@@ -9,7 +9,7 @@ import pytest
 import tiny_models
 from toy_study import cell, start
 
-from explainer import reporting, results, statistics, study
+from explainer import comparison, reporting, results, statistics, study
 from explainer.comparison import Cell, StudyError
 from explainer.results import ResultsError, Store
 

@@ -13,6 +13,8 @@ from explainer.comparison import Cell
 GRIDS = study.read_grids(reporting.directory() / reporting.GRIDS)
 OF_ONE_QUERY = ("sim_aou", "sim_aou_noise", "sim_aou_raw", "sim_am", "sim_am_zsl", "sim_am_delta", "kendall_tau_b")
 """Measures of a query that do not depend on the other queries."""
+STABLE_RATE = 1e-3
+"""Training at a higher rate multiplies the last digits in which processors differ."""
 
 
 @pytest.mark.parametrize("grid", GRIDS)
@@ -90,7 +92,8 @@ def _sampled():
     """Of the grids whose data are not part of this project: each data set once, else what is furthest from plain."""
     seen = set()
     for grid, cells in GRIDS.items():
-        of_grid = [c for c in cells if c.seed == samples.SEED and tasks.TASKS[c.task].hub is not None]
+        from_hub = [c for c in cells if c.seed == samples.SEED and tasks.TASKS[c.task].hub is not None]
+        of_grid = [c for c in from_hub if c.lr <= STABLE_RATE]
         new = {samples.folder(c): c for c in reversed(of_grid) if samples.folder(c) not in seen}
         seen |= set(new)
         for cell in new.values() or of_grid[-1:]:
@@ -106,7 +109,7 @@ def test_the_first_queries_of_a_cell_computed_again_give_what_is_stored(grid, ce
     again = computed_again(checkpoint, samples.data_of(few, tmp_path), few)
     require_same_predictions(again, stored, few.n_queries)
     require_same_training(again, stored)
-    for measure in OF_ONE_QUERY if stored["similarity"] else ():
+    for measure in [name for name in OF_ONE_QUERY if name in (stored["similarity"] or ())]:
         now, then = (of["similarity"][measure]["queries"] for of in (again, stored))
         np.testing.assert_allclose(numbers(now), numbers(then[: few.n_queries]), atol=0.01, err_msg=measure)
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from explainer import corpora, mixture, reporting, runs, training
+from explainer import corpora, mixture, reporting, results, runs, training
 
 PLACE = reporting.directory() / "training"
 GRIDS = runs.read_grids(PLACE / reporting.GRIDS)
@@ -22,7 +22,7 @@ def test_every_run_is_stored(grid):
 
 def test_no_run_is_stored_that_no_grid_has():
     known = [asdict(setting) for settings in GRIDS.values() for setting in settings]
-    everything = [one for path in sorted(PLACE.glob("*.json")) for one in [runs.results.read(path)]]
+    everything = [one for path in sorted(PLACE.glob("*.json")) for one in [results.read(path)]]
     assert [one.path.name for one in everything if one.identity["cell"] not in known] == []
 
 

@@ -192,6 +192,8 @@ def _configure(app: Sphinx, config: Any) -> None:
 
 def _hosts(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
     body = context.get("body", "")
+    if 'class="math' in body:
+        app.add_js_file("explainer/wide-math.js", loading_method="defer")
     if 'class="xp-plotly"' in body:
         app.add_js_file("explainer/plotly-host.js", loading_method="defer")
     if 'class="xp-widget"' in body:
