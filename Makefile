@@ -15,6 +15,8 @@ export TOKENIZERS_PARALLELISM ?= false
 export HF_HUB_DISABLE_TELEMETRY ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 export PYDEVD_DISABLE_FILE_VALIDATION ?= 1
+# Tests run side by side, so each uses one thread.
+test: export OMP_NUM_THREADS ?= 1
 
 .PHONY: help book test lab serve bench clean fetch lint notebooks findings portability
 .DEFAULT_GOAL := help

@@ -269,7 +269,7 @@ def test_train_stores_a_pair_and_lists_it(corpus, tmp_path, capsys):
     assert header.split()[:4] == ["variant", "seed", "lr", "steps"]
     assert [row.split()[:4] for row in rows] == [[name, "3", "0.003", "2"] for name in ("plain", "momentum-eta0.5")]
     assert cli.main([*command, *where, "--list"]) == 0
-    assert capsys.readouterr().out.count("stored") == 2
+    assert capsys.readouterr().out.count("\nstored ") == 2
     assert cli.main([*command, "--list"]) == 0  # by default the results are in the cache
     assert capsys.readouterr().out.count("\nwaiting ") == 2
 

@@ -139,7 +139,7 @@ def test_cells_are_short():
             for c in cells
             if c["cell_type"] == "code"
         ]
-    assert np.median(lengths) <= 6
+    assert np.median(lengths) <= 7
 
 
 def test_setup_cell_does_nothing_where_the_package_is(monkeypatch):
