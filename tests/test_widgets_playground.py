@@ -21,7 +21,7 @@ from explainer.widgets import playground as pg
 from explainer.widgets.playground import InContextRegression
 
 MAX_BYTES, MAX_BYTES_OF_DATA = 30_000, 80_000
-MAX_MILLISECONDS_PER_FRAME = 16
+MAX_MILLISECONDS_PER_FRAME = 33
 PENALTY, RATE, N = 0.09, 0.1, 12
 GRID = np.arange(-30, 31) / 7.5
 USUAL = slice(15, 46)  # z = -2 ... 2
