@@ -55,7 +55,7 @@ findings: book  ## record the findings of this build as those of the published b
 	@$(BIN)/python -m explainer.site.record
 
 test: $(BIN)/.installed fetch lint book  ## run every test: package, notebooks, JavaScript, built site
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --durations=10
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --durations=10 -m "not weekly"
 
 lint: $(BIN)/.installed  ## style of the code and hygiene of the notebooks
 	$(BIN)/ruff check .

@@ -69,11 +69,12 @@ def require_same_training(again, stored):
         np.testing.assert_allclose(numbers(again["fine_tuning"][name]), numbers(stored["fine_tuning"][name]), rtol=5e-3)
 
 
+WEEKLY = pytest.mark.weekly
 WHOLE = {grid: cell for grid, cells in GRIDS.items() for cell in cells[:1] if tasks.TASKS[cell.task].hub is None}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("grid", WHOLE)
+@pytest.mark.parametrize("grid", [grid if grid == "pairs" else pytest.param(grid, marks=WEEKLY) for grid in WHOLE])
 def test_a_cell_computed_again_gives_what_is_stored(grid, checkpoint):
     """To the rounding of another processor."""
     cell = WHOLE[grid]
@@ -97,7 +98,8 @@ def _sampled():
         new = {samples.folder(c): c for c in reversed(of_grid) if samples.folder(c) not in seen}
         seen |= set(new)
         for cell in new.values() or of_grid[-1:]:
-            yield pytest.param(grid, cell, id=f"{grid}-{cell.task}-{cell.control}")
+            marks = () if new else WEEKLY
+            yield pytest.param(grid, cell, id=f"{grid}-{cell.task}-{cell.control}", marks=marks)
 
 
 @pytest.mark.slow

@@ -135,7 +135,9 @@ class Executions(Directive):
             rows.append(_execution_row(chapter.stem, last, found))
             fails += [f"{chapter.stem}: {one.statement}: {one.comparison}" for one in found if not one.holds]
         heads = "".join(f'<th scope="col">{head}</th>' for head in ("chapter", "executed", "seconds", "findings"))
-        table = f'<table class="table"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+        table = (
+            f'<table class="table xp-executions"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+        )
         items = "".join(f'<li class="xp-fails">{html.escape(one)}</li>' for one in fails)
         below = f"<p>These did not hold on this machine:</p><ul>{items}</ul>" if fails else "<p>All findings hold.</p>"
         return [nodes.raw(text=table + below, format="html")]
