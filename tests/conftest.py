@@ -18,6 +18,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts what runs in the background with interrupts ignored; tests interrupt what they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 ROOT = Path(__file__).parents[1]
+FRAME_MS = 4 * 16
+"""Milliseconds: one frame of the screen is 16, and a machine may be four times slower than where it was written."""
 SITE = ROOT / "_build" / "html"
 BROWSERS = (
     "chromium",

@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 import pytest
 import torch
 import traitlets
+from conftest import FRAME_MS
 
 from explainer import linear_transformer as lt
 from explainer.widgets import stills
 from explainer.widgets.error_law import ErrorLaw
 
 MAX_BYTES = 30_000
-MAX_MILLISECONDS_PER_FRAME = 16
 SHARES = (1, 0.1, 0.003)
 STATES = (
     {},
@@ -153,7 +153,7 @@ def test_default_state_shows_the_answer(javascript):
 
 
 def test_an_update_takes_less_than_a_frame(javascript):
-    assert javascript["frame"] < MAX_MILLISECONDS_PER_FRAME
+    assert javascript["frame"] < FRAME_MS
 
 
 def test_module_is_small_and_asks_its_question():

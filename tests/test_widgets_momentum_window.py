@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 import torch
 import traitlets
+from conftest import FRAME_MS
 
 from explainer import duality, momentum
 from explainer.widgets import stills
@@ -16,7 +17,6 @@ from explainer.widgets.momentum_window import AVERAGES, MomentumWindow
 ETAS = (0.0, 0.3, 0.5, 0.95)
 QUERIES = ((1.2, 0.6), (-2.0, 2.0), (0.0, 0.0))
 MAX_BYTES = 30_000
-MAX_MILLISECONDS = 16
 
 COMPUTE = """
 import { readFileSync } from "node:fs";
@@ -129,7 +129,7 @@ def test_the_module_is_small_quick_and_self_contained(javascript):
     assert len(widget._esm.encode()) + len(widget._css.encode()) <= MAX_BYTES
     assert not re.search(r"^\s*import\b|\bimport\(|\bfetch\(|requestAnimationFrame", widget._esm, re.MULTILINE)
     assert MomentumWindow.question in widget._esm
-    assert javascript["milliseconds"] < MAX_MILLISECONDS
+    assert javascript["milliseconds"] < FRAME_MS
 
 
 @pytest.mark.parametrize(

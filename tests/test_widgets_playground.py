@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import traitlets
+from conftest import FRAME_MS
 from test_widgets import OVERFLOWS, PAGE
 
 from explainer import in_context_gpt as gpt
@@ -21,7 +22,6 @@ from explainer.widgets import playground as pg
 from explainer.widgets.playground import InContextRegression
 
 MAX_BYTES, MAX_BYTES_OF_DATA = 30_000, 80_000
-MAX_MILLISECONDS_PER_FRAME = 33
 PENALTY, RATE, N = 0.09, 0.1, 12
 GRID = np.arange(-30, 31) / 7.5
 USUAL = slice(15, 46)  # z = -2 ... 2
@@ -231,7 +231,7 @@ def test_every_state_has_a_picture(case):
 
 def test_an_update_takes_less_than_a_frame(javascript):
     """A still computes all predictions twice, an update of the page once."""
-    assert javascript["still"] / 2 < MAX_MILLISECONDS_PER_FRAME
+    assert javascript["still"] / 2 < FRAME_MS
 
 
 def test_module_is_small_and_asks_its_question():

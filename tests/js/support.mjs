@@ -10,6 +10,9 @@ export const load = (name) => import(pathToFileURL(join(folder, `${name}.mjs`)))
 
 export const fixture = (name) => JSON.parse(readFileSync(join(folder, `${name}.json`), "utf8"));
 
+// Milliseconds: one frame of the screen is 16, and a machine may be four times slower than the one it was written on.
+export const FRAME = 4 * 16;
+
 export function close(actual, expected, tolerance = 1e-9) {
   const [a, b] = [[actual].flat(Infinity), [expected].flat(Infinity)];
   assert.equal(a.length, b.length);
