@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -30,17 +31,29 @@ PAGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """A book in a path with a space, of which three chapters fail, built once, and what the build said."""
-    folder = tmp_path_factory.mktemp("small") / "a book"
-    small_book.make(folder, PAGES)
-    return folder, small_book.build(folder, EXPLAINER_REPOSITORY="https://github.com/org/name")
-
-
 @pytest.mark.slow
-def test_a_failing_chapter_is_named_with_cell_error_and_remedy(built):
-    _, done = built
+def test_a_book_of_which_chapters_fail_is_built_and_then_mended(tmp_path):
+    """In a path with a space."""
+    folder = tmp_path / "a book"
+    small_book.make(folder, PAGES)
+    done = small_book.build(folder, EXPLAINER_REPOSITORY="https://github.com/org/name")
+    require_failures_are_named_with_cell_error_and_remedy(done)
+    require_pages_are_built_and_the_failing_ones_say_so(folder)
+    require_boxes_and_buttons_come_from_one_address(folder, done)
+    require_progress(done)
+    require_findings_are_marked_and_listed(folder, done)
+    for name in ("broken", "silent", "killed"):
+        small_book.write_page(folder, name, SOUND)
+    small_book.write_page(folder, "sound", SOUND, title="# Another title")
+    done = small_book.build(folder, "--strict")
+    assert done.returncode == 1 and done.stderr.rstrip().endswith("found: Three is <small>: 3, not < 2")
+    assert "because it failed the last time: broken, silent, killed\n" in done.stdout
+    assert not re.search(r"(sound|found): running", done.stderr)  # its code is the same
+    assert "Another title" in small_book.page(folder, "sound")
+    assert "This chapter failed" not in small_book.page(folder, "broken")
+
+
+def require_failures_are_named_with_cell_error_and_remedy(done):
     assert done.returncode == 1
     news = [line for line in done.stderr.splitlines() if line.startswith("FAILED")]
     assert len(news) == 3
@@ -49,9 +62,7 @@ def test_a_failing_chapter_is_named_with_cell_error_and_remedy(built):
     assert re.search(r"FAILED killed: .*memory ran out. Free memory, or run fewer .*WORKERS=1", done.stderr)
 
 
-@pytest.mark.slow
-def test_the_other_pages_are_built_and_the_failing_ones_say_that_they_failed(built):
-    folder, _ = built
+def require_pages_are_built_and_the_failing_ones_say_so(folder):
     assert "fine 42" in small_book.page(folder, "sound")
     assert "This chapter failed" not in small_book.page(folder, "sound")
     for name, what in {
@@ -64,9 +75,7 @@ def test_the_other_pages_are_built_and_the_failing_ones_say_that_they_failed(bui
         assert "never" not in text.replace("print('never')", "")
 
 
-@pytest.mark.slow
-def test_boxes_and_buttons_come_from_one_address(built):
-    folder, done = built
+def require_boxes_and_buttons_come_from_one_address(folder, done):
     assert "make serve" in done.stdout
     intro = small_book.page(folder, "intro")
     assert re.search(r'<div class="(?=[^"]*xp-box)(?=[^"]*tip)[^"]*admonition', intro)
@@ -78,52 +87,46 @@ def test_boxes_and_buttons_come_from_one_address(built):
     assert "importlib.util" not in page
 
 
-@pytest.mark.slow
-def test_progress_says_what_runs_and_what_is_done(built):
-    _, done = built
+def require_progress(done):
     assert re.search(r"^\[0 of 5 done.*\] \w+: running$", done.stderr, re.MULTILINE)
     assert re.search(r"^\[5 of 5 done\] \w+: (done|FAILED) in \d+ s$", done.stderr, re.MULTILINE)
 
 
-@pytest.mark.slow
-def test_a_finding_that_does_not_hold_is_marked_listed_and_no_error_unless_strict(built):
-    folder, done = built
-    assert done.stderr.rstrip().endswith(
-        "1 findings did not hold on this machine:\n  found: Three is <small>: 3, not < 2"
-    )
+def require_findings_are_marked_and_listed(folder, done):
+    last = "1 findings did not hold on this machine:\n  found: Three is <small>: 3, not < 2"
+    assert done.stderr.rstrip().endswith(last)
     page, status = small_book.page(folder, "found"), small_book.page(folder, "status")
     assert page.count('class="xp-finding"') == 1 and page.count('class="xp-finding xp-fails"') == 1
     assert "found: Three is &lt;small&gt;: 3, not &lt; 2" in status and "1 of 2 hold" in status
     assert status.count("FAILED") == 3
-    small_book.write_page(folder, "broken", SOUND)
-    small_book.write_page(folder, "silent", SOUND)
-    small_book.write_page(folder, "killed", SOUND)
-    lenient = small_book.build(folder)
-    assert lenient.returncode == 0, lenient.stderr
-    assert "sound:" not in lenient.stderr and "found: running" not in lenient.stderr  # not executed again
+
+
+def test_a_finding_that_does_not_hold_is_no_error_unless_strict():
     fails = {"found": [Finding("Three is small", 3, "<", 2)]}
     assert build.summary({}, fails, strict=False) == 0
     assert build.summary({}, fails, strict=True) == 1
 
 
-@pytest.mark.slow
-def test_only_what_changed_is_executed_again(tmp_path):
-    small_book.make(tmp_path, {"one": ["print('first')"], "two": SOUND})
-    assert small_book.build(tmp_path).returncode == 0
-    small_book.write_page(tmp_path, "one", ["print('second')"])
-    small_book.write_page(tmp_path, "two", SOUND, title="# Another title")
-    done = small_book.build(tmp_path)
-    assert "To execute, because changed: code cells: one\n" in done.stdout
-    assert "two: running" not in done.stderr
-    assert "second" in small_book.page(tmp_path, "one") and "Another title" in small_book.page(tmp_path, "two")
-    copy = tmp_path / EXECUTED / "two.ipynb"
-    content = json.loads(copy.read_text())
-    content["metadata"]["explainer"]["made_of"]["processor"] = "Some other"
-    copy.write_text(json.dumps(content))
-    (tmp_path / EXECUTED / "one.ipynb").write_text("{")
-    done = small_book.build(tmp_path)
-    assert "because it was executed on another processor, Some other: two\n" in done.stdout
-    assert "because it was not executed here before: one\n" in done.stdout
+def test_only_what_changed_is_executed_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    EXECUTED.mkdir(parents=True)
+    chapter, copy = Path("a.ipynb"), EXECUTED / "a.ipynb"
+    chapter.write_text(json.dumps(small_book.notebook_of([small_book.code_cell("1")])))
+    now = execute.made_of(chapter, execute.surroundings())
+
+    def reason(failure=None, **changed):
+        last = {"made_of": now | changed, "seconds": 1.0, "failure": failure}
+        copy.write_text(json.dumps({"metadata": {"explainer": last}}))
+        return execute.reason_to_execute(chapter, now)
+
+    assert reason() is None
+    assert reason(package="other", versions="other") == "changed: package, versions"
+    assert reason(processor="Some other") == "it was executed on another processor, Some other"
+    assert reason(failure={"cell": 1, "error": "e", "remedy": "r"}) == "it failed the last time"
+    copy.write_text("{")
+    assert execute.reason_to_execute(chapter, now) == "it was not executed here before"
+    chapter.write_text(json.dumps(small_book.notebook_of([small_book.code_cell("2")])))
+    assert execute.code_digest(json.loads(chapter.read_text())) != now["code cells"]
 
 
 @pytest.mark.slow
