@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import torch
 
 from explainer import engines
 from explainer.engines import EngineError
@@ -39,12 +38,16 @@ def groups(n, size=2):
 
 def numbers(group):
     """Floating-point numbers whose last bits depend on the number of threads."""
+    import torch  # noqa: PLC0415 (each worker of the other tests would import it with this module)
+
     for cell in group:
         noise = torch.randn(200_000, generator=torch.Generator().manual_seed(cell.seed + len(cell.task)))
         yield cell, noise.sum().item(), noise.pow(2).mean().item()
 
 
 def numbers_and_state(group):
+    import torch  # noqa: PLC0415
+
     names = [os.environ.get(name) for name in ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")]
     for numbers_of_cell in numbers(group):
         yield numbers_of_cell, os.getpid(), torch.get_num_threads(), *names
@@ -157,6 +160,8 @@ def cluster(workers_find_this_module):
 
 @pytest.fixture
 def one_thread():
+    import torch  # noqa: PLC0415
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -217,6 +222,8 @@ def test_a_runtime_it_started_is_shut_down_whatever_happens(monkeypatch):
 class TestOnRay:
     @pytest.mark.parametrize("cpus", [1, 2])
     def test_outcomes_are_those_of_local_from_workers_with_as_many_threads_as_cpus_and_no_gpu(self, cpus):
+        import torch  # noqa: PLC0415
+
         torch.set_num_threads(cpus)
         here = {pickle.dumps(outcome) for outcome in engines.local(groups(3), numbers)}
         outcomes = list(engines.on_ray(iter(groups(3)), numbers_and_state, cpus=cpus))

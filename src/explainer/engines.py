@@ -15,8 +15,6 @@ from itertools import islice
 from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
-import torch
-
 from explainer.errors import ExplainerError
 
 
@@ -124,8 +122,7 @@ class _Share:
 class _Worker:
     """A process of the cluster that computes groups with its own copy of `work`."""
 
-    def __init__(self, work: Work, threads: int):
-        torch.set_num_threads(threads)
+    def __init__(self, work: Work):
         self._work = work
 
     def ready(self) -> None:
@@ -159,9 +156,8 @@ class _Pool:
     """Workers, and for each what Ray is to wait for (its start, or the stream of its outcomes) and its share."""
 
     def __init__(self, work: Work, amounts: dict[str, float], shares: _Shares):
-        threads = max(1, int(amounts["CPU"]))
-        # Ray leaves an inherited OMP_NUM_THREADS as it is, and NumPy reads it before a worker could set it.
-        environment = {"OMP_NUM_THREADS": str(threads)}
+        # Ray leaves an inherited OMP_NUM_THREADS as it is, and torch and NumPy read it when they are imported.
+        environment = {"OMP_NUM_THREADS": str(max(1, int(amounts["CPU"])))}
         if not amounts["GPU"]:
             environment["CUDA_VISIBLE_DEVICES"] = ""  # else all workers of a machine would crowd its first GPU
         self._class = (
@@ -169,7 +165,7 @@ class _Pool:
             .remote(_Worker)
             .options(num_cpus=amounts["CPU"], num_gpus=amounts["GPU"], runtime_env={"env_vars": environment})
         )
-        self._arguments = _ray().put(work), threads
+        self._work = _ray().put(work)
         self._amounts = amounts
         self._shares = shares
         self._workers: list[Any] = []
@@ -179,7 +175,7 @@ class _Pool:
 
     def start(self) -> None:
         """Ask for one more worker; it is given a share when it runs, which on a full cluster may never be."""
-        worker = self._class.remote(*self._arguments)
+        worker = self._class.remote(self._work)
         self._workers.append(worker)
         self._waiting[worker.ready.remote()] = worker, None
 
