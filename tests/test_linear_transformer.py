@@ -161,10 +161,10 @@ def monte_carlo_risks(A, m, chunks, **options):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("m", [5, 20, 40])
-def test_population_risk_against_800000_prompts(m):
-    mean, standard_error = monte_carlo_risks(GAMMA_INVERSE, m, range(40))
+def test_population_risk_against_200000_prompts(m):
+    mean, standard_error = monte_carlo_risks(GAMMA_INVERSE, m, range(10))
     assert lt.population_risk(GAMMA_INVERSE, COVARIANCE, m).item() == pytest.approx(mean, abs=3 * standard_error)
-    assert standard_error < 0.005 * mean
+    assert standard_error < 0.01 * mean
 
 
 def test_population_risk_of_any_matrix_and_of_another_covariance():
@@ -309,11 +309,11 @@ def test_theorem_averaged_over_tasks_is_the_population_risk():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "m", "label"), [(20, 40, "relu"), (80, 10, "square"), (10, 20, "sign")])
-def test_theorem_against_800000_prompts(n, m, label):
+def test_theorem_against_200000_prompts(n, m, label):
     f = label and NONLINEARITIES[label]
     terms = lt.risk_terms(lt.label_moments(TASK, COVARIANCE, label=f, noise=0.3), COVARIANCE, n, m)
     A = torch.linalg.inv(lt.gamma(COVARIANCE, n))
-    mean, standard_error = monte_carlo_risks(A, m, range(40), tasks=TASK, label=f, noise=0.3)
+    mean, standard_error = monte_carlo_risks(A, m, range(10), tasks=TASK, label=f, noise=0.3)
     assert terms.total == pytest.approx(mean, abs=3 * standard_error)
 
 

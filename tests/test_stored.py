@@ -54,15 +54,15 @@ def computed_again(checkpoint, data, cell):
 
 
 def require_same_predictions(again, stored, n):
-    """Of the first n queries; a close decision may flip on another processor."""
-    for state, row in stored["predictions"].items():
-        if row is None:
-            assert again["predictions"][state] is None
+    """Of the first n queries and of every state in `again`; a close decision may flip on another processor."""
+    for state, now in again.items():
+        then = stored["predictions"][state]
+        if then is None:
+            assert now is None
             continue
-        flipped = np.sum(np.array(row["correct"][:n]) != again["predictions"][state]["correct"])
-        assert flipped <= max(1, 0.02 * n), state
-        if "log_probs" in row:
-            np.testing.assert_allclose(again["predictions"][state]["log_probs"], row["log_probs"][:n], atol=0.02)
+        assert np.sum(np.array(then["correct"][:n]) != now["correct"]) <= max(1, 0.02 * n), state
+        if "log_probs" in then:
+            np.testing.assert_allclose(now["log_probs"], then["log_probs"][:n], atol=0.02)
 
 
 def require_same_training(again, stored):
@@ -81,7 +81,7 @@ def test_a_cell_computed_again_gives_what_is_stored(grid, checkpoint):
     cell = WHOLE[grid]
     (stored,) = [one.result for one in reporting.stored(grid) if Cell(**one.identity["cell"]) == cell]
     again = computed_again(checkpoint, tasks.load(cell.task), cell)
-    require_same_predictions(again, stored, cell.n_queries)
+    require_same_predictions(again["predictions"], stored, cell.n_queries)
     require_same_training(again, stored)
     assert stored["similarity"].keys() == again["similarity"].keys()
     for measure, then in stored["similarity"].items():
@@ -99,22 +99,50 @@ def _sampled():
         new = {samples.folder(c): c for c in reversed(of_grid) if samples.folder(c) not in seen}
         seen |= set(new)
         for cell in new.values() or of_grid[-1:]:
-            marks = () if new else WEEKLY
-            yield pytest.param(grid, cell, id=f"{grid}-{cell.task}-{cell.control}", marks=marks)
+            yield grid, cell, bool(new)
+
+
+SAMPLED = list(_sampled())
+WHOLE_IN_EVERY_RUN = {"cb", "sst2"}
+"""The longest texts and the shortest; fine-tuning takes twenty seconds, so that on the others it is done weekly."""
+
+
+def _cases(grids_and_cells, often):
+    return [
+        pytest.param(grid, cell, id=f"{grid}-{cell.task}-{cell.control}", marks=() if often(cell, first) else WEEKLY)
+        for grid, cell, first in grids_and_cells
+    ]
+
+
+def of_sample(grid, cell, place):
+    """What is stored of a cell, the cell with the queries that are computed again, and its data."""
+    stored = next(one.result for one in reporting.stored(grid) if Cell(**one.identity["cell"]) == cell)
+    few = replace(cell, n_queries=N_COMPUTED_AGAIN)
+    return stored, few, samples.data_of(few, place)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("grid", "cell"), list(_sampled()))
+@pytest.mark.parametrize(
+    ("grid", "cell"), _cases(SAMPLED, lambda cell, first: first and cell.task in WHOLE_IN_EVERY_RUN)
+)
 def test_the_first_queries_of_a_cell_computed_again_give_what_is_stored(grid, cell, checkpoint, tmp_path):
     """On the sample that is kept of each data set: the same demonstrations, the same training, the first queries."""
-    stored = next(one.result for one in reporting.stored(grid) if Cell(**one.identity["cell"]) == cell)
-    few = replace(cell, n_queries=N_COMPUTED_AGAIN)
-    again = computed_again(checkpoint, samples.data_of(few, tmp_path), few)
-    require_same_predictions(again, stored, few.n_queries)
+    stored, few, data = of_sample(grid, cell, tmp_path)
+    again = computed_again(checkpoint, data, few)
+    require_same_predictions(again["predictions"], stored, few.n_queries)
     require_same_training(again, stored)
     for measure in [name for name in OF_ONE_QUERY if name in (stored["similarity"] or ())]:
         now, then = (of["similarity"][measure]["queries"] for of in (again, stored))
         np.testing.assert_allclose(numbers(now), numbers(then[: few.n_queries]), atol=0.01, err_msg=measure)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("grid", "cell"), _cases([of for of in SAMPLED if of[2]], lambda *_: True))
+def test_zsl_and_icl_of_each_data_set_computed_again_give_what_is_stored(grid, cell, checkpoint, tmp_path):
+    stored, few, data = of_sample(grid, cell, tmp_path)
+    baseline = comparison.prepare(checkpoint, data, few)
+    again = {state: vars(getattr(baseline, state)) for state in ("zsl", "icl")}
+    require_same_predictions(again, stored, few.n_queries)
 
 
 def test_every_protocol_has_its_line():
