@@ -147,7 +147,7 @@ def reason_to_execute(chapter: Path, now: Mapping[str, str]) -> str | None:
 # Executing.
 
 
-@dataclass
+@dataclass(eq=False)  # pytest keeps plugins in a set
 class _Watch:
     """A pytest plugin that takes each chapter as soon as nbmake is done with it, and says how far all of them are."""
 
