@@ -15,6 +15,8 @@ export TOKENIZERS_PARALLELISM ?= false
 export HF_HUB_DISABLE_TELEMETRY ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 export PYDEVD_DISABLE_FILE_VALIDATION ?= 1
+# The builder of the book belongs to this checkout, not to the package.
+export PYTHONPATH := $(CURDIR)/book/_ext$(if $(PYTHONPATH),:$(PYTHONPATH))
 # Tests run side by side, so each uses one thread.
 test: export OMP_NUM_THREADS ?= 1
 
@@ -36,7 +38,7 @@ fetch: $(BIN)/.installed  ## fetch the starter checkpoint and texts (about 110 M
 	@$(BIN)/explainer fetch documentation > /dev/null
 
 book: $(BIN)/.installed fetch  ## run the chapters and build the site in _build/html
-	@$(BIN)/python -m explainer.site.build --workers $(WORKERS) $(if $(STRICT),--strict)
+	@$(BIN)/python -m bookbuilder.build --workers $(WORKERS) $(if $(STRICT),--strict)
 
 # The oldest packages that pyproject.toml admits, in an environment of their own.
 OLDEST := .venv-oldest
@@ -49,10 +51,10 @@ $(OLDEST)/.installed: requirements.txt pyproject.toml
 	@touch $@
 
 portability: $(BIN)/.installed fetch $(OLDEST)/.installed  ## run chapters and numerical tests in other environments (SEEDS=20: with other seeds)
-	$(BIN)/python -m explainer.site.portability --workers $(WORKERS) --oldest $(OLDEST)/bin/python --seeds $(SEEDS)
+	$(BIN)/python -m bookbuilder.portability --workers $(WORKERS) --oldest $(OLDEST)/bin/python --seeds $(SEEDS)
 
 findings: book  ## record the findings of this build as those of the published book
-	@$(BIN)/python -m explainer.site.record
+	@$(BIN)/python -m bookbuilder.record
 
 test: $(BIN)/.installed fetch lint book  ## run every test: package, notebooks, JavaScript, built site
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --durations=10 -m "not weekly"
@@ -60,10 +62,10 @@ test: $(BIN)/.installed fetch lint book  ## run every test: package, notebooks, 
 lint: $(BIN)/.installed  ## style of the code and hygiene of the notebooks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m explainer.site.notebooks --check book
+	$(BIN)/python -m bookbuilder.notebooks --check book
 
 notebooks: $(BIN)/.installed  ## strip outputs and renew the first cell of every notebook
-	$(BIN)/python -m explainer.site.notebooks book
+	$(BIN)/python -m bookbuilder.notebooks book
 
 lab: $(BIN)/.installed fetch  ## open the chapters in JupyterLab
 	$(BIN)/jupyter lab book

@@ -11,16 +11,18 @@ from pathlib import Path
 
 import numpy as np
 
-from explainer import comparison, reporting, study, tasks
-from explainer.comparison import Cell
-from explainer.tasks import Example, TaskData
+from explainer.data import tasks
+from explainer.data.tasks import Example, TaskData
+from explainer.experiments import comparison, study
+from explainer.experiments.comparison import Cell
+from explainer.lab.store import GRIDS, published_directory
 
 SEED = 0
 N_QUERIES = 6
 
 
 def directory() -> Path:
-    return reporting.directory() / "samples"
+    return published_directory() / "samples"
 
 
 def folder(cell: Cell) -> str:
@@ -32,7 +34,7 @@ def data_of(cell: Cell, place: Path) -> TaskData:
     """Task data from which the cell's seed draws the sample's demonstrations and queries, in the order of the whole."""
     task = tasks.TASKS[cell.task]
     sample = json.loads((directory() / f"{folder(cell)}.json").read_text("utf-8"))
-    generator = np.random.default_rng(SEED)  # as explainer.tasks draws
+    generator = np.random.default_rng(SEED)  # as explainer.data.tasks draws
     for split, rows in zip(task.splits, (sample["demonstrations"], sample["queries"][cell.split]), strict=True):
         path = place / folder(cell) / f"{split}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +49,7 @@ def _row(task: tasks.Task, example: Example) -> dict:
 
 def make(data_dir: str) -> None:
     """Write a sample for each data set of the stored studies."""
-    cells = [c for of in study.read_grids(reporting.directory() / reporting.GRIDS).values() for c in of]
+    cells = [c for of in study.read_grids(published_directory() / GRIDS).values() for c in of]
     for name in dict.fromkeys(folder(c) for c in cells if tasks.TASKS[c.task].hub is not None):
         of_folder = [c for c in cells if c.task == name]
         data = tasks.load(name, data_dir=data_dir)

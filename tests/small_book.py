@@ -8,7 +8,11 @@ import sys
 
 from conftest import ROOT
 
-from explainer.site import notebooks
+from bookbuilder import notebooks
+
+_PLACES = [str(ROOT / "book" / "_ext"), os.environ.get("PYTHONPATH")]
+BUILDER = {"PYTHONPATH": os.pathsep.join(filter(None, _PLACES))}
+"""Where a process of its own finds the builder of the book."""
 
 
 def notebook_of(cells):
@@ -44,9 +48,9 @@ def write_page(folder, name, sources, title="# Page"):
 
 def build(folder, *options, **environment):
     """Run what `make book` runs."""
-    command = [sys.executable, "-m", "explainer.site.build", *options]
+    command = [sys.executable, "-m", "bookbuilder.build", *options]
     return subprocess.run(
-        command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False
+        command, cwd=folder, env=os.environ | BUILDER | environment, capture_output=True, text=True, check=False
     )
 
 

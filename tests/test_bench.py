@@ -8,8 +8,10 @@ import tiny_models
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from explainer import bench, checkpoints, tasks
-from explainer.tasks import Example
+from explainer import bench
+from explainer.data import tasks
+from explainer.data.tasks import Example
+from explainer.models import checkpoints
 
 
 @pytest.fixture

@@ -10,8 +10,13 @@ import tiny_models
 import torch
 from conftest import ROOT
 
-from explainer import __version__, assets, cli, engines, interventions, reporting, runs, study, tasks, training
+from explainer import __version__, cli
+from explainer.analysis import reporting
+from explainer.data import assets, tasks
 from explainer.errors import DownloadError
+from explainer.experiments import controls, language_models, study
+from explainer.lab import engines
+from explainer.models import training
 
 
 @pytest.fixture
@@ -176,7 +181,7 @@ def test_help_shows_every_name_with_its_meaning(capsys):
         cli.main(["study", "--help"])
     assert stopped.value.code == 0
     out = capsys.readouterr().out
-    for name, control in interventions.CONTROLS.items():
+    for name, control in controls.CONTROLS.items():
         assert re.search(rf"^  {name} +{re.escape(control.note)}$", out, re.MULTILINE)
     assert all(re.search(rf"^  {name} +\S", out, re.MULTILINE) for name in tasks.TASKS)
 
@@ -278,7 +283,7 @@ def test_train_takes_grids_from_a_file(monkeypatch, tmp_path, capsys):
     path = tmp_path / "grids.toml"
     path.write_text('[half]\naverage = ["none", "momentum"]\neta = 0.5\n[fast]\nlr = 0.01\n')
     calls = []
-    monkeypatch.setattr(runs, "run", lambda settings, store, *, every: calls.append((settings, every)) or [])
+    monkeypatch.setattr(language_models, "run", lambda settings, store, *, every: calls.append((settings, every)) or [])
     command = ["train", "--results", str(tmp_path), "--grid", str(path)]
     assert cli.main(command) == 0
     assert cli.main([*command, "--only", "fast", "--every", "7"]) == 0

@@ -10,8 +10,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explainer import findings, reporting
+from explainer import findings
 from explainer.findings import MIME, Finding, FindingError, finding
+from explainer.lab.store import GRIDS
 
 numbers = st.floats(-1e6, 1e6)
 
@@ -54,7 +55,7 @@ def test_an_unknown_relation_is_refused():
 @pytest.fixture
 def record(tmp_path, monkeypatch):
     """Stored studies beside which a record of the published book lies."""
-    (tmp_path / reporting.GRIDS).write_text("")
+    (tmp_path / GRIDS).write_text("")
     one = {"statement": "A < B & more", "value": 0.25, "relation": "<", "bound": 0.5}
     content = {"chapters": {"page": {"seconds": 1.0, "findings": [one]}}}
     (tmp_path / findings.RECORD).write_text(json.dumps(content))

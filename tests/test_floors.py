@@ -1,52 +1,39 @@
-"""The package's three floors: a module imports only from its own floor or below."""
+"""The package's rooms on their floors: a module imports from its own room or from below, and never in a circle."""
 
 import ast
+import graphlib
+import subprocess
+import sys
 
+import pytest
 from conftest import ROOT
 
+import explainer
+
 PACKAGE = ROOT / "src" / "explainer"
-GROUND = {
-    "errors",
-    "duality",
-    "statistics",
-    "checks",
-    "metrics",
-    "momentum",
-    "linear_transformer",
-    "quoted",
-    "regression_prompts",
-}
-MIDDLE = {
-    "assets",
-    "package_index",
-    "tasks",
-    "checkpoints",
-    "scoring",
-    "heads",
-    "families",
-    "finetuning",
-    "recording",
-    "results",
-    "interventions",
-    "comparison",
-    "engines",
-    "study",
-    "reporting",
-    "momentum_models",
-    "in_context_gpt",
-    "deep_linear",
-    "corpora",
-    "mixture",
-    "training",
-    "runs",
-    "regression_runs",
-}
-TOP = {"cli", "figures", "widgets", "controls", "site", "bench", "findings"}
-FLOORS = (GROUND, MIDDLE, TOP)
-FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
-MODULES = {path: path.relative_to(PACKAGE).with_suffix("").parts[0] for path in PACKAGE.rglob("*.py")}
+FLOORS = (
+    {"errors"},
+    {"theory", "data", "lab"},
+    {"models"},
+    {"experiments"},
+    {"analysis"},
+    {"figures", "findings", "exercises"},
+    {"explorables"},
+    {"cli", "bench"},
+)
+FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 OUTSIDE = {"transformers", "datasets", "requests", "pathlib", "os", "plotly", "IPython"}
 """What reads files, models or notebooks."""
+
+
+def modules() -> dict[str, str]:
+    """The source of each module of a room, by its dotted name below the package."""
+    paths = {path.relative_to(PACKAGE).with_suffix("").parts: path for path in PACKAGE.rglob("*.py")}
+    paths.pop(("__init__",))
+    return {".".join(p for p in parts if p != "__init__"): path.read_text("utf-8") for parts, path in paths.items()}
+
+
+SOURCES = modules()
 
 
 def imported(source: str) -> set[str]:
@@ -62,35 +49,56 @@ def imported(source: str) -> set[str]:
 
 
 def of_the_package(names: set[str]) -> set[str]:
-    return {name.split(".")[1] for name in names if name.startswith("explainer.")} & FLOOR.keys()
+    """The modules of rooms among dotted names: the longest part of each that is one."""
+    below = [name.removeprefix("explainer.") for name in names if name.startswith("explainer.")]
+    short = {module: f"{room}.{module}" for room, its in explainer.ROOMS.items() for module in its}
+    full = [short.get(name, name) for name in below]
+    return {module for name in full if (module := name if name in SOURCES else name.rpartition(".")[0]) in SOURCES}
 
 
-def test_every_module_has_one_floor():
-    assert set(MODULES.values()) - {"__init__"} == set(FLOOR)
+def test_every_room_has_one_floor():
+    assert {name.partition(".")[0] for name in SOURCES} == set(FLOOR)
     assert sum(map(len, FLOORS)) == len(FLOOR)
 
 
 def test_imports_are_found():
-    source = "import explainer.study\ndef f():\n    from explainer import metrics\n    from explainer.site.x import y\n"
-    assert of_the_package(imported(source)) == {"study", "metrics", "site"}
+    source = (
+        "import explainer.lab.store\ndef f():\n    from explainer import metrics\n    from explainer.cli import main\n"
+    )
+    assert of_the_package(imported(source)) == {"lab.store", "theory.metrics", "cli"}
 
 
-def test_modules_import_only_downward():
-    upward = {
-        f"{path.relative_to(PACKAGE)} imports {name} from a floor above"
-        for path, module in MODULES.items()
-        for name in of_the_package(imported(path.read_text("utf-8")))
-        if module in FLOOR and FLOOR[name] > FLOOR[module]
-    }
-    assert upward == set()
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_module_imports_only_from_its_room_or_from_below(name):
+    room = name.partition(".")[0]
+    rooms = {other.partition(".")[0] for other in of_the_package(imported(SOURCES[name]))}
+    assert {other for other in rooms if other != room and FLOOR[other] >= FLOOR[room]} == set()
 
 
-def test_ground_floor_reads_no_files_and_no_models():
-    touched = {
-        f"{path.relative_to(PACKAGE)} imports {name}"
-        for path, module in MODULES.items()
-        if module in GROUND
-        for name in imported(path.read_text("utf-8"))
-        if name.partition(".")[0] in OUTSIDE
-    }
-    assert touched == set()
+def test_there_are_no_circles():
+    graph = {name: of_the_package(imported(source)) - {name} for name, source in SOURCES.items()}
+    assert len(list(graphlib.TopologicalSorter(graph).static_order())) == len(SOURCES)
+
+
+@pytest.mark.parametrize("name", [name for name in SOURCES if name.startswith("theory.") or name == "errors"])
+def test_theory_reads_no_files_and_no_models(name):
+    assert {n for n in imported(SOURCES[name]) if n.partition(".")[0] in OUTSIDE} == set()
+
+
+def test_short_names_are_those_of_the_rooms():
+    """Each once, and `from explainer import name` gives it."""
+    short = [module for its in explainer.ROOMS.values() for module in its]
+    assert len(set(short)) == len(short)
+    assert {f"{room}.{module}" for room, its in explainer.ROOMS.items() for module in its} <= SOURCES.keys()
+    assert set(short) <= set(dir(explainer))
+    assert explainer.metrics.__name__ == "explainer.theory.metrics"
+    with pytest.raises(ImportError, match="no_such_module"):
+        from explainer import no_such_module  # noqa: F401, PLC0415
+
+
+def test_importing_the_package_imports_no_room():
+    code = (
+        "import sys, explainer; print([m for m in sys.modules if m.startswith('explainer.')], 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] False\n"

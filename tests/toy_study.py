@@ -1,9 +1,11 @@
 """A task of 60 phrases with two labels, and how the tests of the study use it."""
 
-from explainer import results
-from explainer.comparison import Cell, prepare, run_cell
-from explainer.study import run
-from explainer.tasks import Example, Task, TaskData
+import json
+
+from explainer.data.tasks import Example, Task, TaskData
+from explainer.experiments.comparison import Cell, prepare, run_cell
+from explainer.experiments.study import run
+from explainer.lab.store import rounded
 
 ADJECTIVES = ("a fine", "a dull", "a loud", "an odd", "a long", "a sad")
 NOUNS = ("film", "book", "play", "song", "tale", "dance", "show", "joke", "plot", "cast")
@@ -28,7 +30,7 @@ def cell(directory, **changes):
 
 
 def compute(checkpoint, one, data=DATA):
-    return results.rounded(run_cell(prepare(checkpoint, data, one), one))
+    return rounded(run_cell(prepare(checkpoint, data, one), one))
 
 
 def contents(store):
@@ -37,3 +39,12 @@ def contents(store):
 
 def start(cells, store, **options):
     return run(cells, store, data={"toy": DATA}, progress=False, **options)
+
+
+def write_mr(directory):
+    """The toy data as the task MR, in the layout that --data-dir reads."""
+    for split, examples in (("train", DATA.train), ("validation", DATA.test)):
+        path = directory / "mr" / f"{split}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps({"text": e.fields["text"], "label": e.label}) + "\n" for e in examples))
+    return str(directory)

@@ -1,3 +1,36 @@
-"""Why can GPT learn in-context? The code behind the book, in three floors (see CONTRIBUTING.md)."""
+"""Why can GPT learn in-context? The code behind the book, in rooms (see CONTRIBUTING.md).
+
+Modules are loaded when they are first asked for, wherever they live: `from explainer import duality, tasks`.
+"""
+
+from importlib import import_module
+from types import ModuleType
 
 __version__ = "0.1.0"
+
+ROOMS = {
+    "theory": ("duality", "linear_transformer", "metrics", "momentum", "regression", "statistics"),
+    "data": ("assets", "corpora", "hidden_markov", "package_index", "tasks"),
+    "models": (
+        "architectures", "checkpoints", "deep_linear", "finetuning", "heads", "in_context_gpt", "momentum_attention",
+        "recording", "scoring", "training",
+    ),
+    "lab": ("engines", "store"),
+    "experiments": ("comparison", "controls", "language_models", "regression_runs", "study"),
+    "analysis": ("papers", "reporting"),
+}  # fmt: skip
+"""The modules that can be imported by their short names, by room."""
+
+_ROOM_OF = {module: room for room, modules in ROOMS.items() for module in modules}
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Load a module of a room by its short name."""
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"{__name__}.{_ROOM_OF[name]}.{name}")
+
+
+def __dir__() -> list[str]:
+    """The short names, too."""
+    return sorted({*globals(), *_ROOM_OF})

@@ -25,10 +25,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from explainer import checkpoints, comparison, momentum, recording, scoring, tasks
-from explainer.checkpoints import Checkpoint
-from explainer.comparison import Cell
-from explainer.tasks import Example, Task
+from explainer.data import tasks
+from explainer.data.tasks import Example, Task
+from explainer.experiments import comparison
+from explainer.experiments.comparison import Cell
+from explainer.models import checkpoints, recording, scoring
+from explainer.models.checkpoints import Checkpoint
+from explainer.theory import momentum
 
 K = 32
 

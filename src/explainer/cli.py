@@ -49,7 +49,7 @@ def _add_fetch(commands: argparse._SubParsersAction) -> None:
 
 def _fetch(options: argparse.Namespace) -> int:
     # Imported here so that `explainer --help` answers at once.
-    from explainer import assets  # noqa: PLC0415
+    from explainer.data import assets  # noqa: PLC0415
 
     if options.cache:
         os.environ["EXPLAINER_CACHE"] = options.cache
@@ -76,11 +76,12 @@ class _StudyHelp(argparse.Action):
     """Shows the help with every name that a study knows; takes them from where they are defined, which loads torch."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from explainer import comparison, interventions, tasks  # noqa: PLC0415
+        from explainer.data import tasks  # noqa: PLC0415
+        from explainer.experiments import comparison, controls  # noqa: PLC0415
 
         tables = {
             "tasks": {task.name: task.source for task in tasks.TASKS.values()},
-            "controls": {name: control.note for name, control in interventions.CONTROLS.items()},
+            "controls": {name: control.note for name, control in controls.CONTROLS.items()},
             "positions": comparison.POSITIONS,
             "splits": comparison.SPLITS,
         }
@@ -146,12 +147,14 @@ def _study(options: argparse.Namespace) -> int:
     # Imported here so that `explainer --help` answers at once.
     import torch  # noqa: PLC0415
 
-    from explainer import reporting, results, study  # noqa: PLC0415
+    from explainer.analysis import reporting  # noqa: PLC0415
+    from explainer.experiments import study  # noqa: PLC0415
+    from explainer.lab.store import Store  # noqa: PLC0415
 
     if options.threads:
         torch.set_num_threads(options.threads)
     cells = _cells(options)
-    store = results.Store(options.results)
+    store = Store(options.results)
     how = {
         "data": _own_data(options, dict.fromkeys(cell.task for cell in cells)),
         "data_dir": options.data_dir,
@@ -176,7 +179,8 @@ def _print_planned(planned: Sequence[tuple], store: Any) -> None:
 
 
 def _cells(options: argparse.Namespace) -> list:
-    from explainer import checkpoints, study  # noqa: PLC0415
+    from explainer.experiments import study  # noqa: PLC0415
+    from explainer.models import checkpoints  # noqa: PLC0415
 
     if options.grid:
         if options.tasks:
@@ -213,14 +217,14 @@ def _engine(options: argparse.Namespace) -> Callable[..., Iterator]:
         raise ExplainerError("--ray-address, --gpus and --cpus are for a Ray cluster; add --engine ray.")
     if options.engine == "ray" and options.threads:
         raise ExplainerError("--threads does not reach the tasks on Ray; give --cpus.")
-    from explainer import engines  # noqa: PLC0415
+    from explainer.lab import engines  # noqa: PLC0415
 
     return partial(engines.on_ray, **given) if options.engine == "ray" else engines.local
 
 
 def _own_data(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
     """Data of the tasks of these names that the user's file describes."""
-    from explainer import tasks  # noqa: PLC0415
+    from explainer.data import tasks  # noqa: PLC0415
 
     own = {task.name: task for task in (tasks.read_file(options.task_file) if options.task_file else ())}
     asked = [tasks.find(name, {**tasks.TASKS, **own}) for name in names]
@@ -277,33 +281,36 @@ def _train(options: argparse.Namespace) -> int:
     # Imported here so that `explainer --help` answers at once.
     import torch  # noqa: PLC0415
 
-    from explainer import assets, results, runs  # noqa: PLC0415
+    from explainer.data import assets  # noqa: PLC0415
+    from explainer.experiments import language_models  # noqa: PLC0415
+    from explainer.lab.store import Store  # noqa: PLC0415
 
     if options.threads:
         torch.set_num_threads(options.threads)
     settings = _settings(options)
-    store = results.Store(options.results or assets.cache_dir() / "training" / "results")
+    store = Store(options.results or assets.cache_dir() / "training" / "results")
     if options.list:
-        _print_planned(runs.plan(settings, store), store)
+        _print_planned(language_models.plan(settings, store), store)
         return 0
-    _print_table(runs.table(runs.run(settings, store, every=options.every)))
+    _print_table(language_models.table(language_models.run(settings, store, every=options.every)))
     return 0
 
 
 def _settings(options: argparse.Namespace) -> list:
     from dataclasses import fields  # noqa: PLC0415
 
-    from explainer import runs, training  # noqa: PLC0415
+    from explainer.experiments import language_models  # noqa: PLC0415
+    from explainer.models import training  # noqa: PLC0415
 
     names = (field.name for field in fields(training.Setting))
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     if not options.grid:
         if options.only:
             raise ExplainerError("--only chooses grids of a file; give it with --grid.")
-        return runs.grid(**given)
+        return language_models.grid(**given)
     if given:
         raise ExplainerError(f"--grid and --{min(given)} both say what to train; give one of them.")
-    return _chosen(runs.read_grids(options.grid), options)
+    return _chosen(language_models.read_grids(options.grid), options)
 
 
 def _print_table(rows: Sequence[Sequence[str]]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from IPython.display import display
 
 from explainer.errors import ExplainerError
+from explainer.lab.store import published_directory
 
 MIME = "application/vnd.explainer.finding+json"
 RECORD = "published.json"
@@ -122,10 +123,8 @@ class _Shown:
 
 def published() -> dict[str, Finding]:
     """The findings of the published book, by their statements; none where no stored studies are installed."""
-    from explainer import reporting  # noqa: PLC0415 - loads transformers, which most pages do without
-
     try:
-        record = json.loads((reporting.directory() / RECORD).read_text("utf-8"))
+        record = json.loads((published_directory() / RECORD).read_text("utf-8"))
     except (ExplainerError, OSError, ValueError):
         return {}
     return {one["statement"]: Finding(**one) for chapter in record["chapters"].values() for one in chapter["findings"]}

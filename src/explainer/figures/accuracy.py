@@ -8,10 +8,10 @@ from jaxtyping import Float
 from plotly.subplots import make_subplots
 from scipy.stats import binomtest
 
-from explainer import statistics
 from explainer.figures.base import COLOURS, DASHES, MARKERS
-from explainer.results import Stored
-from explainer.statistics import Interval
+from explainer.lab.store import Stored
+from explainer.theory import statistics
+from explainer.theory.statistics import Interval
 
 __all__ = [
     "against_k",
@@ -70,13 +70,13 @@ def solid(difference: Interval) -> str:
     return f"<strong>{text}</strong>" if difference.low > 0 or difference.high < 0 else text
 
 
-# What stored predictions say beyond `explainer.reporting`.
+# What stored predictions say beyond `explainer.analysis.reporting`.
 
 
 def label_groups(finished: Sequence[Stored], state: str, n: int | None = None) -> list[tuple[Array, Array]]:
     """Log-probabilities (n, c) and right labels (n,) of the first n queries of each result, all by default.
 
-    As the groups of `explainer.statistics`.
+    As the groups of `explainer.theory.statistics`.
     """
     rows = [(stored.result["predictions"][state], stored.result["setting"]["labels"]) for stored in finished]
     return [(np.array(row["log_probs"])[:n], np.array(labels)[:n]) for row, labels in rows]

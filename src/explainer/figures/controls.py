@@ -8,11 +8,12 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer import reporting, statistics
+from explainer.analysis import reporting
+from explainer.analysis.reporting import Comparison, by
 from explainer.figures.base import COLOURS, DASHES, MARKERS
-from explainer.reporting import Comparison, by
-from explainer.results import Stored
-from explainer.statistics import Interval, PairedDifference
+from explainer.lab.store import Stored
+from explainer.theory import statistics
+from explainer.theory.statistics import Interval, PairedDifference
 
 MEASURES: Mapping[str, str] = {
     "sim_aou": "SimAOU",
@@ -42,7 +43,7 @@ NAMES: Mapping[str, str] = {
     "untrained-layers": "untrained layers",
     "permuted-weights": "permuted weights",
 }
-"""The controls of `explainer.interventions`, with their names in the figures."""
+"""The controls of `explainer.experiments.controls`, with their names in the figures."""
 
 Values = Sequence[np.ndarray]
 """One array of values per query for each result, NaN where a value does not exist."""

@@ -6,9 +6,9 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer import statistics
 from explainer.figures.base import COLOURS, curves
-from explainer.scoring import Record
+from explainer.models.scoring import Record
+from explainer.theory import statistics
 
 __all__ = ["classification", "curves", "exact_match", "next_words", "predicted_share"]
 

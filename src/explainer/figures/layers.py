@@ -7,10 +7,12 @@ import numpy as np
 import plotly.graph_objects as go
 from scipy.stats import spearmanr, t
 
-from explainer import reporting, statistics, study
-from explainer.comparison import StudyError
+from explainer.analysis import reporting
+from explainer.experiments import study
+from explainer.experiments.comparison import StudyError
 from explainer.figures.base import COLOURS, DASHES, MARKERS
-from explainer.results import Stored
+from explainer.lab.store import GRIDS, Stored, published_directory
+from explainer.theory import statistics
 
 Rows = np.ndarray
 """Values in the layers, (seeds, layers) or (queries, layers), layer 0 next to the input; NaN where there is none."""
@@ -32,7 +34,7 @@ def by_task(control: str, grids: Sequence[str] = MAIN_GRIDS) -> dict[str, list[S
 
     A study that is still running thus gives fewer tasks, never fewer seeds. Raises ResultsError without any studies.
     """
-    known, found = study.read_grids(reporting.directory() / reporting.GRIDS), {}
+    known, found = study.read_grids(published_directory() / GRIDS), {}
     for grid in grids:
         for task in dict.fromkeys(cell.task for cell in known.get(grid, ()) if cell.control == control):
             try:

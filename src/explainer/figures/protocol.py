@@ -7,11 +7,11 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer import reporting
+from explainer.analysis import reporting
+from explainer.analysis.reporting import by
 from explainer.figures.base import COLOURS, DASHES, MARKERS, Table
-from explainer.reporting import by
-from explainer.results import Stored
-from explainer.statistics import Interval
+from explainer.lab.store import Stored
+from explainer.theory.statistics import Interval
 
 __all__ = [
     "READINGS",

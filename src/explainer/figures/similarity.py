@@ -10,10 +10,10 @@ from plotly.subplots import make_subplots
 from scipy.stats import t as student_t
 from scipy.stats import ttest_1samp
 
-from explainer import reporting
+from explainer.analysis import reporting
 from explainer.figures.base import COLOURS, MARKERS
-from explainer.results import Stored
-from explainer.statistics import Interval, RatioInterval
+from explainer.lab.store import Stored
+from explainer.theory.statistics import Interval, RatioInterval
 
 __all__ = ["Difference", "Repairs", "difference_over", "dots", "intervals", "mean_over", "repairs", "scatter"]
 

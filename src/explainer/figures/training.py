@@ -10,12 +10,12 @@ from jaxtyping import Float
 from plotly.subplots import make_subplots
 from torch import Tensor
 
-from explainer import statistics
+from explainer.analysis.reporting import student_interval
 from explainer.figures.base import COLOURS, DASHES, MARKERS
-from explainer.reporting import student_interval
-from explainer.results import Stored
-from explainer.statistics import Interval, PairedDifference
-from explainer.training import Setting, TrainingError
+from explainer.lab.store import Stored
+from explainer.models.training import Setting, TrainingError
+from explainer.theory import statistics
+from explainer.theory.statistics import Interval, PairedDifference
 
 Array = np.ndarray
 Curve = tuple[Sequence[float], Sequence[float]]

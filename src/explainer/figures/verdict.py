@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explainer import reporting
+from explainer.analysis import reporting
+from explainer.experiments.controls import CONTROLS
 from explainer.figures.base import COLOURS, DASHES, MARKERS, Captioned, Table
 from explainer.figures.controls import MEASURES
-from explainer.interventions import CONTROLS
-from explainer.results import Stored
+from explainer.lab.store import Stored
 
 PAIR_CONTROLS = (
     "none",

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 import plotly.graph_objects as go
 
-from explainer import statistics
 from explainer.figures.base import COLOURS
+from explainer.theory import statistics
 
 
 def bars(values: Mapping[str, np.ndarray], title: str) -> go.Figure:

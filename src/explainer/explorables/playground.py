@@ -1,0 +1,132 @@
+"""The playground of chapter `limits_of_the_learned_algorithm`: points in the plane, and what learners predict."""
+
+from typing import Any
+
+import traitlets
+
+from explainer.explorables.base import FOLDER, Explorable, Number
+
+FEWEST, MOST = 2, 12
+WIDEST, HIGHEST = 4.0, 12.0
+"""The plane is drawn to z = +-WIDEST, and to y = +-HIGHEST at most."""
+
+LEARNERS = ("ridge", "gpt", "linear", "ols", "descent")
+MOST_LINES = 4
+MODEL = "gpt_line"
+
+POINTS = ((1.15, 1.55), (0.0, 0.4), (0.85, 1.6), (-1.4, -0.75), (-0.35, 0.3), (1.35, 2.45), (0.3, 0.85), (0.5, 1.1))
+"""A prompt of eight examples as in training, rounded to 0.05.
+
+It is one of 1718 that were drawn with all |z| <= 1.95 and |y| <= 3. Between z = -2 and 2 its root mean square distances
+from ridge are close to the medians: 0.05 of the GPT (median 0.054), 0.38 of the linear transformer (median 0.373). As
+in 78 % of them, the linear transformer is too flat.
+"""
+
+LINE = (1.05, 0.6)
+"""Slope and intercept of ridge's line through POINTS, which the shifts keep."""
+
+
+def shifted_points() -> dict[str, dict[str, Any]]:
+    """POINTS under the shifts of the chapter, with the reach of the plane that shows what the learners do.
+
+    Inputs x 2 moves every point along LINE, y + slope (2 z - z); noise x 4 multiplies the distances from
+    LINE; a curve keeps the inputs, with y = z^2 - 1.
+    """
+    slope, intercept = LINE
+    shifts = {
+        "inputs \u00d7 2": (lambda z, y: (2 * z, y + slope * z), 8),
+        "targets \u00d7 3": (lambda z, y: (z, 3 * y), 12),
+        "noise \u00d7 4": (lambda z, y: (z, 4 * y - 3 * (slope * z + intercept)), 4),
+        "a curve": (lambda z, _: (z, z * z - 1), 4),
+    }
+    return {
+        name: {"points": [[round(v, 2) for v in move(z, y)] for z, y in POINTS], "reach": reach}
+        for name, (move, reach) in shifts.items()
+    }
+
+
+class Points(traitlets.List):
+    """FEWEST to MOST points (z, y) of the plane; takes lists, arrays and tensors."""
+
+    def validate(self, obj: traitlets.HasTraits, value: Any) -> list[list[float]]:
+        """Return the value as a list of pairs, or raise TraitError."""
+        try:
+            points = [[float(entry) for entry in point] for point in value]
+        except (TypeError, ValueError) as error:
+            raise traitlets.TraitError(f"{self.name} = {value!r}: {error}") from None
+        if not FEWEST <= len(points) <= MOST:
+            raise traitlets.TraitError(f"{self.name} has {len(points)} rows; it must have {FEWEST} to {MOST}.")
+        for point in points:
+            if len(point) != 2 or not (abs(point[0]) <= WIDEST and abs(point[1]) <= HIGHEST):
+                raise traitlets.TraitError(
+                    f"{self.name} has {point}; every point must be (z, y), z from -{WIDEST:g} to {WIDEST:g} and "
+                    f"y from -{HIGHEST:g} to {HIGHEST:g}, the plane that is drawn."
+                )
+        return super().validate(obj, points)
+
+
+class InContextRegression(Explorable):
+    """Lines that learners predict from points (z, y), all on inputs (z, 1), while a reader drags the points.
+
+    Ridge with the penalty of the Bayes optimum in training, the small GPT of the book, the linear transformer that is
+    best on the GPT's training prompts, least squares, and gradient steps with a rate that is stable in the whole
+    plane: the numbers of `explainer.in_context_gpt.query_prediction`, `explainer.linear_transformer.prediction` and
+    `explainer.theory.regression`.
+
+    Traits: `points`, which the GPT reads in their order; `query`, the z of the predictions in numbers; `steps` of
+    gradient descent; `reach` of the plane in y, or as far as the points go; `learners` whose lines are drawn, at most
+    MOST_LINES of LEARNERS; `shifts`, {name of a button: traits that it sets}; `gpt`, what
+    `explainer.models.in_context_gpt.page_weights` gives for a model of lines.
+    Raises CheckpointError where the book's model is needed and cannot be read.
+    """
+
+    name = "playground"
+    question = "Which learner is a trained transformer like, and until when?"
+    height = 760
+
+    points = Points([list(point) for point in POINTS]).tag(sync=True, explorable=True)
+    query = Number(-1.5, min=-WIDEST, max=WIDEST).tag(sync=True, explorable=True)
+    steps = traitlets.Int(10, min=1, max=100).tag(sync=True, explorable=True)
+    reach = Number(4, min=4, max=HIGHEST).tag(sync=True, explorable=True)
+    learners = traitlets.List(traitlets.Enum(LEARNERS), ["ridge", "gpt", "linear"]).tag(sync=True, explorable=True)
+    shifts = traitlets.Dict().tag(sync=True, explorable=True)
+    gpt = traitlets.Dict().tag(sync=True, explorable=True)
+
+    @property
+    def _esm(self) -> str:
+        return "\n".join((FOLDER / file).read_text("utf-8") for file in ("common.js", "gpt.js", f"{self.name}.js"))
+
+    @traitlets.default("shifts")
+    def _shifts_of_the_chapter(self) -> dict[str, Any]:
+        return shifted_points()
+
+    @traitlets.default("gpt")
+    def _stored_model(self) -> dict[str, Any]:
+        from explainer.models import in_context_gpt  # noqa: PLC0415 - torch is slow to import and no other explorable needs it
+
+        return in_context_gpt.page_weights(in_context_gpt.stored(MODEL).model)
+
+    @traitlets.validate("learners")
+    def _check_learners(self, proposal: traitlets.Bunch) -> list[str]:
+        if len(proposal.value) > MOST_LINES or len(set(proposal.value)) < len(proposal.value):
+            raise traitlets.TraitError(
+                f"learners = {proposal.value}; at most {MOST_LINES} lines can be told apart, each of another learner."
+            )
+        return proposal.value
+
+    @traitlets.validate("gpt")
+    def _check_model(self, proposal: traitlets.Bunch) -> dict[str, Any]:
+        try:
+            _, dimension, _ = proposal.value["index"]["read_in.weight"]
+            examples = proposal.value["config"]["examples"]
+            proposal.value["data"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise traitlets.TraitError(
+                f"gpt lacks {error}; it must be what explainer.models.in_context_gpt.page_weights gives."
+            ) from None
+        if dimension != 2 or examples < MOST:
+            raise traitlets.TraitError(
+                f"gpt reads {examples} examples of {dimension} inputs; it must read {MOST} examples (z, 1), as the "
+                f"model {MODEL} does."
+            )
+        return proposal.value

@@ -1,0 +1,1 @@
+"""What every experiment needs: where results are stored, where they are computed."""

@@ -1,0 +1,1 @@
+"""Checkpoints, and what is done to them: scoring, recording, fine-tuning, training."""

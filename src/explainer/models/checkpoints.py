@@ -1,0 +1,367 @@
+"""Checkpoints: a causal language model and its tokenizer, loaded once, from the hub, a directory or a GGUF file."""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import huggingface_hub
+import torch
+from huggingface_hub import errors as hub_errors
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+from torch.nn.functional import linear
+from torch.overrides import TorchFunctionMode
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging as transformers_logging
+
+from explainer.data import assets
+from explainer.errors import CheckpointError
+
+STARTER = "SmolLM2-135M-Instruct"
+"""Name of the checkpoint that comes through the package index."""
+
+_CONVERT = "AutoModelForCausalLM.from_pretrained(...).save_pretrained(...) on a machine where you trust the file"
+_EXAMPLES = "'gpt2', 'EleutherAI/pythia-160m', 'KoboldAI/fairseq-dense-125M', a directory or a .gguf file"
+_FILES = ("*.safetensors", "*.json", "*.txt", "*.model")
+_OTHER_FORMATS = ("original/*", "consolidated*", "onnx/*")
+_FAIRSEQ = ("opt", "xglm")
+_END_OF_TEXT = "<|endoftext|>"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model in evaluation mode without gradients, its tokenizer, and where both came from.
+
+    `revision` is the hub's commit, None for local files. The two special tokens:
+
+    `first_token_id` stands at position 0 of every sequence, because the first position of a causal model is an
+    outlier and must look like the one in pretraining: what the tokenizer itself puts there (`</s>` for OPT and XGLM,
+    `<s>` for Llama); else `<|endoftext|>` (GPT-2, GPT-Neo, Pythia, SmolLM2, whose own bos token belongs to the chat
+    format); else the beginning-of-sequence token of the tokenizer or the configuration (`<s>`, id 0, for the fairseq
+    models on the hub).
+
+    `document_separator_id` stands between documents in pretraining: `<|endoftext|>` where there is one, else the
+    end-of-sequence token (`</s>` for fairseq, OPT and XGLM).
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    name: str
+    revision: str | None
+    files: tuple[Path, ...]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Number format of the weights."""
+        return self.model.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.model.device
+
+    @property
+    def context_length(self) -> int:
+        """Largest number of tokens the model has positions for."""
+        return self.model.config.max_position_embeddings
+
+    @cached_property
+    def first_token_id(self) -> int:
+        """Id of the token at position 0 of every sequence."""
+        own = self.tokenizer("a")["input_ids"]
+        if len(own) > 1 and own[0] in self.tokenizer.all_special_ids:
+            return own[0]
+        return self._special_id("bos_token_id")
+
+    @cached_property
+    def document_separator_id(self) -> int:
+        """Id of the token between two documents."""
+        return self._special_id("eos_token_id")
+
+    def _special_id(self, kind: str) -> int:
+        ids = [getattr(self.tokenizer, kind), getattr(self.model.config, kind, None)]
+        if self.model.config.model_type in _FAIRSEQ:
+            ids.reverse()  # fairseq's dictionary is fixed; the tokenizers of its ports were not written for it
+        else:
+            ids = [i for i, token in self.tokenizer.added_tokens_decoder.items() if str(token) == _END_OF_TEXT] + ids
+        found = next((i for i in ids if isinstance(i, int) and i < self.model.config.vocab_size), None)
+        if found is None:
+            raise CheckpointError(
+                f"{self.name}: the tokenizer has no {_END_OF_TEXT} and no {kind}; set one and save it."
+            )
+        return found
+
+    def tokenize(self, text: str) -> list[int]:
+        """Token ids of a text, none of them special: `</s>` in a text is four characters, not its end."""
+        return self.tokenize_all([text])[0]
+
+    def tokenize_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text as in `tokenize`, in one call of the tokenizer."""
+        as_text = {"add_special_tokens": False, "split_special_tokens": True}
+        return self.tokenizer(list(texts), **as_text)["input_ids"] if texts else []
+
+    def hidden(self, **inputs) -> Tensor:
+        """Last hidden states, shape (batch, length, d), before the output embedding."""
+        with self._products():
+            return self.model.base_model(**inputs).last_hidden_state
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """float32 logits, shape (..., vocab), of last hidden states, shape (..., d)."""
+        with self._products():
+            return self.model.get_output_embeddings()(hidden).float()
+
+    def _products(self) -> AbstractContextManager:
+        """oneDNN for the matrix products of a pass that needs no gradient, in float32 on a processor it supports."""
+        plain = torch.is_grad_enabled() or self.dtype != torch.float32 or self.device.type != "cpu"
+        return nullcontext() if plain or not torch.backends.mkldnn.is_available() else _OneDNN()
+
+
+class _OneDNN(TorchFunctionMode):
+    """Compute x W^T + b by oneDNN, where PyTorch takes MKL for float32, which is half as fast on AMD processors.
+
+    The weights are read as they are at each call, so that nothing is stale after fine-tuning and nothing is copied.
+    Not chosen by a measurement: where both are as fast, a study could not be repeated to the byte.
+    """
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is linear and not kwargs:
+            return _linear(*args)
+        if function is torch.addmm and not kwargs:  # GPT-2's projections
+            bias, x, weight = args
+            return _linear(x, weight.T, bias)
+        return function(*args, **(kwargs or {}))
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
+def load(
+    name: str | os.PathLike | None = None, *, dtype: torch.dtype | None = None, device: str | torch.device | None = None
+) -> Checkpoint:
+    """Load a causal language model from a hub id (`id` or `id@revision`), a local directory or a .gguf file.
+
+    Without a name, the environment variable EXPLAINER_MODEL decides, else the starter checkpoint. `dtype` defaults
+    to float32 (see `fast_dtype`), `device` to a GPU when there is one. Only safetensors and GGUF are read, and no
+    code from a repository is ever run: a pickled checkpoint can execute anything when it is opened.
+
+    Raises CheckpointError: unknown name, no network, missing or damaged files, pickled weights, not a causal model.
+    """
+    name = str(name or os.environ.get("EXPLAINER_MODEL") or STARTER)
+    dtype = dtype or torch.float32
+    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    path, revision = _locate(name)
+    if path.suffix == ".gguf":
+        model, tokenizer, files = *_from_gguf(path, dtype), (path,)
+    else:
+        files = _weight_files(path)
+        model, tokenizer = _from_directory(path, dtype)
+    model = model.eval().requires_grad_(False).to(device)
+    checkpoint = Checkpoint(model, tokenizer, name.partition("@")[0] if revision else name, revision, files)
+    _check(checkpoint)
+    return checkpoint
+
+
+def digest(name: str | os.PathLike) -> str:
+    """SHA-256 of all that `load` reads for this name: weights, configuration and tokenizer; loads no model.
+
+    Of the starter checkpoint it is that of the package file it comes in, whatever unpacked it. Raises CheckpointError.
+    """
+    if str(name) == STARTER:
+        return assets.CHECKPOINT.sha256
+    path, _ = _locate(str(name))
+    files = [path] if path.is_file() else sorted({file for pattern in _FILES for file in path.glob(pattern)})
+    total = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            total.update(f"{file.name}\0".encode() + hashlib.file_digest(stream, "sha256").digest())
+    return total.hexdigest()
+
+
+def fast_dtype(device: str | torch.device = "cpu", seconds: float = 0.05) -> torch.dtype:
+    """bfloat16 if a matrix product in it is at least 1.5 times as fast as in float32 on this device, else float32.
+
+    Measured, not looked up: (256 x 576) by (576 x 1536), the shape of a small model's feed-forward layer, for about
+    `seconds` per format. On a processor without bfloat16 instructions it is slower than float32. Changes a logit by
+    about 0.3 on the starter checkpoint, so results that are compared to 1e-4 need float32.
+    """
+    speed = {
+        dtype: _products_per_second(dtype, torch.device(device), seconds) for dtype in (torch.float32, torch.bfloat16)
+    }
+    return torch.bfloat16 if speed[torch.bfloat16] >= 1.5 * speed[torch.float32] else torch.float32
+
+
+def _products_per_second(dtype: torch.dtype, device: torch.device, seconds: float) -> float:
+    x, w = torch.ones(256, 576, dtype=dtype, device=device), torch.ones(576, 1536, dtype=dtype, device=device)
+    synchronize = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+    for _ in range(3):
+        x @ w
+    synchronize()
+    count, start = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < seconds:
+        x @ w
+        synchronize()
+        count += 1
+    return count / elapsed
+
+
+def _locate(name: str) -> tuple[Path, str | None]:
+    if name == STARTER:
+        return assets.checkpoint_path(), None
+    path = Path(name).expanduser()
+    if path.is_dir() or (path.is_file() and path.suffix == ".gguf"):
+        return path, None
+    if path.is_absolute() or name.startswith((".", "~")) or path.suffix == ".gguf" or path.exists():
+        raise CheckpointError(f"{name!r} is neither a directory nor an existing .gguf file; give the path of one.")
+    return _download(name)
+
+
+def _download(name: str) -> tuple[Path, str]:
+    hub_id, _, revision = name.partition("@")
+    try:
+        path = huggingface_hub.snapshot_download(
+            hub_id, revision=revision or None, allow_patterns=list(_FILES), ignore_patterns=list(_OTHER_FORMATS)
+        )
+    except (hub_errors.GatedRepoError, hub_errors.DisabledRepoError) as error:
+        raise CheckpointError(f"{name!r} needs permission on the hub ({error}); ask, then `hf auth login`.") from error
+    except hub_errors.RevisionNotFoundError as error:
+        raise CheckpointError(f"{hub_id!r} has no revision {revision!r} on the hub; leave out @{revision}.") from error
+    except (hub_errors.RepositoryNotFoundError, hub_errors.HFValidationError) as error:
+        raise CheckpointError(f"there is no model {name!r} on the hub; names look like {_EXAMPLES}.") from error
+    except OSError as error:
+        raise CheckpointError(
+            f"{name!r} is not in the local hub cache and the hub could not be reached ({error}). Check the name and "
+            f"the connection, give a local directory, or leave the name out to use the starter checkpoint {STARTER}."
+        ) from error
+    return Path(path), Path(path).name
+
+
+def _weight_files(directory: Path) -> tuple[Path, ...]:
+    """The weight files of a directory, after every cheap check that can explain why it will not load."""
+    config = directory / "config.json"
+    if not config.is_file():
+        raise CheckpointError(f"{directory} has no config.json; give the directory that save_pretrained wrote.")
+    files = tuple(sorted(directory.glob("*.safetensors")))
+    if not files:
+        pickled = [p.name for p in sorted(directory.iterdir()) if p.suffix in (".bin", ".pt", ".pth", ".ckpt")]
+        raise CheckpointError(
+            f"{directory} holds no *.safetensors file (found {', '.join(pickled) or 'no weights'}). Pickled weights "
+            f"are not read, because a pickle can run any code when it is opened; convert them: {_CONVERT}."
+        )
+    for path in files:
+        try:
+            with safe_open(path, framework="pt"):
+                pass
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(f"{path} is damaged or cut short ({error}); delete it and fetch it again.") from error
+    _check_shards(directory)
+    _check_architecture(config)
+    return files
+
+
+def _check_shards(directory: Path) -> None:
+    index = directory / "model.safetensors.index.json"
+    if index.is_file():
+        shards = set(_read_json(index).get("weight_map", {}).values())
+        missing = sorted(shard for shard in shards if not (directory / shard).is_file())
+        if missing:
+            raise CheckpointError(f"{directory} lacks {', '.join(missing)}, listed in {index.name}; fetch them again.")
+
+
+def _check_architecture(config: Path) -> None:
+    architectures = _read_json(config).get("architectures") or []
+    if architectures and not any(a.endswith(("ForCausalLM", "LMHeadModel")) for a in architectures):
+        raise CheckpointError(
+            f"{config.parent} holds a {architectures[0]}, which does not predict the next token; "
+            f"give a decoder-only language model, like {_EXAMPLES}."
+        )
+
+
+def _read_json(path: Path) -> dict:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} cannot be read ({error}); fetch it again.") from error
+
+
+def _from_directory(path: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    return _model(path, path, dtype, use_safetensors=True), _tokenizer(path, path)
+
+
+def _from_gguf(path: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    _check_gguf(path)
+    file = {"gguf_file": path.name}
+    return _model(path, path.parent, dtype, **file), _tokenizer(path, path.parent, **file)
+
+
+def _check_gguf(path: Path) -> None:
+    """Read the header and find every tensor, which a file that was cut short lacks."""
+    import gguf  # noqa: PLC0415 - only a GGUF file needs it
+
+    try:
+        gguf.GGUFReader(path)
+    except Exception as error:  # the reader unpacks bytes as they come, and fails wherever they end
+        raise CheckpointError(f"{path} is damaged or cut short ({error!r}); delete it and fetch it again.") from error
+
+
+@contextmanager
+def _without_progress_bars() -> Iterator[None]:
+    """Loading takes a second, and in a notebook the library's bar is a widget that stays behind, dead, on the page."""
+    shown = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()
+
+
+def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTrainedModel:
+    try:
+        with _without_progress_bars():
+            model, report = AutoModelForCausalLM.from_pretrained(
+                directory,
+                dtype=dtype,
+                trust_remote_code=False,
+                local_files_only=True,
+                output_loading_info=True,
+                **options,
+            )
+    except (OSError, ValueError, KeyError, IndexError, RuntimeError, SafetensorError) as error:
+        raise CheckpointError(f"{path} could not be loaded as a causal language model: {error}") from error
+    if report["missing_keys"]:
+        missing = ", ".join(sorted(report["missing_keys"])[:3])
+        raise CheckpointError(f"{path} lacks weights that the model needs ({missing}, ...); fetch it again.")
+    return model
+
+
+def _tokenizer(path: Path, directory: Path, **options) -> PreTrainedTokenizerBase:
+    try:
+        return AutoTokenizer.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **options)
+    except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
+        raise CheckpointError(f"{path} has no tokenizer that can be read ({error}); save one beside it.") from error
+
+
+@torch.inference_mode()
+def _check(checkpoint: Checkpoint) -> None:
+    """Refuse a model that sees the future, or whose logits are more than the output embedding of its hidden states.
+
+    Both would make every score wrong without an error: the shared prefix needs causality, and scoring applies the
+    output embedding only at the positions it needs.
+    """
+    ids = torch.tensor([[3, 5, 7], [3, 5, 9]], device=checkpoint.device) % checkpoint.model.config.vocab_size
+    full = checkpoint.model(input_ids=ids).logits.float()
+    ours = checkpoint.logits(checkpoint.hidden(input_ids=ids))
+    tolerance = 1e-3 if checkpoint.dtype == torch.float32 else 0.1
+    if not torch.isfinite(full).all():
+        raise CheckpointError(f"{checkpoint.name}: logits are not finite in {checkpoint.dtype}; load it in float32.")
+    if not torch.allclose(full[0, :2], full[1, :2], atol=tolerance):
+        raise CheckpointError(f"{checkpoint.name} is not causal: later tokens change earlier predictions; use a GPT.")
+    if not torch.allclose(full, ours, atol=tolerance, rtol=1e-3):
+        raise CheckpointError(f"{checkpoint.name}: this architecture changes its logits after the output embedding.")

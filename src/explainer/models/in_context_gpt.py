@@ -1,0 +1,519 @@
+"""A small GPT that is trained to do linear regression in context, as in Garg et al. (2022).
+
+A prompt is x_1, y_1, x_2, y_2, ..., x_N, y_N, x_q: every input and every target is one token, a target padded with
+zeros to d numbers. The model predicts y_k at the token of x_k, from the k - 1 examples before it, so one prompt trains
+all numbers of examples from 0 to N at once. Each prompt has its own task w, so nothing about a task is in the weights.
+"""
+
+import argparse
+import base64
+import hashlib
+import json
+import math
+import os
+import platform
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import transformers
+from jaxtyping import Float
+from safetensors import SafetensorError
+from safetensors.torch import load as tensors_of
+from safetensors.torch import save as bytes_of
+from torch import Generator, Tensor, nn
+from tqdm import tqdm
+from transformers import GPT2Config, GPT2Model
+
+from explainer.errors import CheckpointError, DivergenceError, ShapeError
+from explainer.lab.store import rounded, to_json
+from explainer.theory.linear_transformer import exponential_preconditioner, gamma, prediction
+from explainer.theory.regression import (
+    Prompts,
+    covariate_shift,
+    draw_prompts,
+    ordinary_least_squares,
+    random_covariances,
+    squared_errors,
+    task_shift,
+)
+from explainer.theory.statistics import RatioInterval, ratio_interval
+
+LINE_NOISE = 0.3
+"""Standard deviation of the noise on the targets of `line_prompts`."""
+
+LOSS_WINDOW = 10
+"""A stored loss is the mean over so many steps."""
+
+TEST_SEED = 1_000_003
+"""Of the prompts that errors are measured on, far from the seeds of training."""
+
+_WARM_UP = 0.05  # share of the steps
+_LARGEST_GRADIENT = 1.0
+_TRANSPOSED = ("read_in.weight", "read_out.weight")  # nn.Linear computes x W^T, GPT-2's layers x W
+
+Preparation = Callable[[GPT2Model], GPT2Model]
+"""Changes the transformer after its weights are drawn and before it is trained, as momentum attention does."""
+
+Estimator = Callable[[Prompts], Float[Tensor, " B"]]
+"""Predicts the query's target of every prompt: `query_prediction` of a model, or one of `regression_prompts`."""
+
+
+# Prompts
+
+
+def isotropic_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
+    """x ~ N(0, I), w ~ N(0, I), y = <w, x>."""
+    return draw_prompts(n_prompts, n_examples, torch.eye(d), generator=generator, dtype=torch.float32)
+
+
+def random_covariance_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
+    """x ~ N(0, Lambda) with a new diagonal Lambda for every prompt, its entries Exp(1); w ~ N(0, I), y = <w, x>."""
+    covariances = random_covariances(n_prompts, d, generator)
+    return draw_prompts(n_prompts, n_examples, covariances, generator=generator, dtype=torch.float32)
+
+
+def line_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
+    """Points near a line of the plane: inputs (z, 1), z ~ N(0, 1), y = <w, (z, 1)> + noise, w ~ N(0, I); d = 2.
+
+    With the noise e ~ N(0, LINE_NOISE^2) the best predictor is ridge regression with the penalty LINE_NOISE^2, and
+    points that a reader drags off the line are nothing new to the model. Raises ShapeError unless d = 2.
+    """
+    if d != 2:
+        raise ShapeError(f"a line in the plane has inputs (z, 1) of 2 numbers, got d = {d}.")
+    z, e = torch.randn(2, n_prompts, n_examples + 1, generator=generator)
+    w = torch.randn(n_prompts, 2, generator=generator)
+    inputs = torch.stack([z, torch.ones_like(z)], -1)
+    return Prompts(inputs, (inputs @ w[..., None]).squeeze(-1) + LINE_NOISE * e, w)
+
+
+DISTRIBUTIONS: Mapping[str, Callable[[int, int, int, Generator], Prompts]] = {
+    "isotropic": isotropic_prompts,
+    "random covariance": random_covariance_prompts,
+    "line": line_prompts,
+}
+"""What a model can be trained on: (number of prompts, examples in each, d, generator) -> prompts."""
+
+
+# The model
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything that determines a trained model: the prompts, the transformer and the training.
+
+    `distribution` is a key of `DISTRIBUTIONS`, `inner` the width of the feed-forward layers. Raises ValueError for an
+    unknown distribution, a width that the heads cannot share, or a number below 1.
+    """
+
+    distribution: str = "isotropic"
+    dimension: int = 5
+    n_examples: int = 20
+    layers: int = 4
+    width: int = 64
+    heads: int = 4
+    inner: int = 256
+    steps: int = 3000
+    batch: int = 64
+    learning_rate: float = 1e-3
+    seed: int = 0
+
+    def __post_init__(self):
+        """Refuse a setting that cannot be trained."""
+        if self.distribution not in DISTRIBUTIONS:
+            raise ValueError(f"distribution = {self.distribution!r}; known are {', '.join(DISTRIBUTIONS)}.")
+        for name in ("dimension", "n_examples", "layers", "width", "heads", "inner", "steps", "batch"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} = {getattr(self, name)}; it must be at least 1.")
+        if self.width % self.heads:
+            raise ValueError(f"width = {self.width} cannot be shared by {self.heads} heads; take a multiple.")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate = {self.learning_rate}; it must be above 0.")
+
+    def prompts(self, n_prompts: int, generator: Generator) -> Prompts:
+        """Prompts of the kind that the model is trained on."""
+        return DISTRIBUTIONS[self.distribution](n_prompts, self.n_examples, self.dimension, generator)
+
+
+class InContextGPT(nn.Module):
+    """GPT-2 between a linear map from d numbers to its width and a linear map from its width to one number.
+
+    The weights are drawn from the setting's seed, which leaves the global generator as it was. GPT-2 has learned
+    positions for 2 N + 1 tokens and no dropout.
+    """
+
+    def __init__(self, setting: Setting, prepare: Preparation | None = None):
+        """Draw the weights, then prepare the transformer."""
+        super().__init__()
+        self.setting = setting
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(setting.seed)
+            self.read_in = nn.Linear(setting.dimension, setting.width)
+            gpt = GPT2Model(_configuration(setting))
+            self.read_out = nn.Linear(setting.width, 1)
+        self.gpt = prepare(gpt) if prepare else gpt
+
+    def forward(self, inputs: Float[Tensor, "B n d"], targets: Float[Tensor, "B n"]) -> Float[Tensor, "B n"]:
+        """Prediction of every target from the inputs up to its own and the targets before it; the last is not read."""
+        embedded = self.read_in(tokens(inputs, targets))
+        hidden = self.gpt(inputs_embeds=embedded).last_hidden_state
+        return self.read_out(hidden[:, ::2]).squeeze(-1)
+
+
+def tokens(inputs: Float[Tensor, "B n d"], targets: Float[Tensor, "B n"]) -> Float[Tensor, "B T d"]:
+    """x_1, (y_1, 0, ..., 0), x_2, ..., x_n: the T = 2 n - 1 tokens of a prompt, without the last target.
+
+    Source: Garg et al. 2022, What can transformers learn in-context?, section 2.
+    """
+    padded = torch.nn.functional.pad(targets[..., None], (0, inputs.shape[-1] - 1))
+    return torch.stack([inputs, padded], 2).flatten(1, 2)[:, :-1]
+
+
+def _configuration(setting: Setting) -> GPT2Config:
+    return GPT2Config(
+        vocab_size=1,  # tokens are vectors; GPT2Model still wants an embedding
+        n_positions=2 * setting.n_examples + 1,
+        n_embd=setting.width,
+        n_layer=setting.layers,
+        n_head=setting.heads,
+        n_inner=setting.inner,
+        activation_function="gelu_pytorch_tanh",  # GPT-2's own, in one pass
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        use_cache=False,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+
+
+# Training
+
+
+class Trained(NamedTuple):
+    """A trained model in evaluation mode, its losses (means over LOSS_WINDOW steps) and the CPU seconds it took."""
+
+    model: InContextGPT
+    losses: list[float]
+    seconds: float
+
+
+def train(
+    setting: Setting, *, prepare: Preparation | None = None, steps: int | None = None, progress: bool = True
+) -> Trained:
+    """Train on fresh prompts: AdamW on the mean over prompts and k = 0 ... N of (yhat_k - y_k)^2.
+
+    The learning rate rises linearly in the first 5 % of the steps and falls to 0 along half a cosine. `steps` ends
+    the same run earlier. The setting's seed determines weights and prompts, whatever `prepare` does: two models with
+    other preparations are a matched pair. Repeated on the same machine with as many threads, the weights are the same
+    to the bit. Raises DivergenceError when the loss is no longer finite.
+    """
+    start = time.process_time()
+    model = InContextGPT(setting, prepare).train()
+    optimizer = torch.optim.AdamW(model.parameters(), setting.learning_rate)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, setting.steps))
+    generator = Generator().manual_seed(setting.seed)
+    losses = []
+    for _ in (bar := tqdm(range(steps or setting.steps), unit="step", disable=not progress)):
+        losses.append(_step(model, setting.prompts(setting.batch, generator), optimizer))
+        schedule.step()
+        if len(losses) % LOSS_WINDOW == 0:
+            bar.set_postfix(loss=f"{_means(losses)[-1]:.3f}")
+    return Trained(model.eval(), _means(losses), time.process_time() - start)
+
+
+def _rate(step: int, steps: int) -> float:
+    """Learning rate as a share of its largest value."""
+    warm_up = max(1, round(_WARM_UP * steps))
+    return min((step + 1) / warm_up, 0.5 * (1 + math.cos(math.pi * min(1.0, step / steps))))
+
+
+def _step(model: InContextGPT, prompts: Prompts, optimizer: torch.optim.Optimizer) -> float:
+    loss = ((model(prompts.inputs, prompts.targets) - prompts.targets) ** 2).mean()
+    if not loss.isfinite():
+        raise DivergenceError(
+            f"the loss is {loss.item()}; train with a smaller learning rate than that of the setting."
+        )
+    optimizer.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), _LARGEST_GRADIENT)
+    optimizer.step()
+    return loss.item()
+
+
+def _means(losses: Sequence[float]) -> list[float]:
+    """Means over full windows."""
+    full = len(losses) // LOSS_WINDOW * LOSS_WINDOW
+    return np.reshape(losses[:full], (-1, LOSS_WINDOW)).mean(1).tolist()
+
+
+# Predictions and their errors
+
+
+@torch.inference_mode()
+def predictions(model: InContextGPT, prompts: Prompts) -> Float[Tensor, "B n"]:
+    """yhat_k for every input x_k of the prompts, from the k - 1 examples before it; column i has seen i examples.
+
+    Shapes: inputs (B, n, d), targets (B, n), n at most N + 1 of the setting. Raises ShapeError.
+    """
+    setting, (_, n, d) = model.setting, prompts.inputs.shape
+    if d != setting.dimension or n > setting.n_examples + 1:
+        raise ShapeError(
+            f"the prompts have {n - 1} examples of {d} inputs; this model reads at most {setting.n_examples} of "
+            f"{setting.dimension}."
+        )
+    dtype = next(model.parameters()).dtype
+    return model(prompts.inputs.to(dtype), prompts.targets.to(dtype))
+
+
+def query_prediction(model: InContextGPT, prompts: Prompts) -> Float[Tensor, " B"]:
+    """Prediction of each query's target after all examples, the last column of `predictions`."""
+    return predictions(model, prompts)[:, -1]
+
+
+def relative_errors(
+    estimator: Estimator, prompts: Prompts, ks: Sequence[int] = (5, 10, 20), *, seed: int = 0
+) -> dict[int, RatioInterval]:
+    """Error after each number k of examples, sum (yhat - y_q)^2 / sum y_q^2 over the prompts, with a 95 % interval.
+
+    Predicting 0 scores 1. The first k examples are kept (`Prompts.shortened`), so the queries are the same for all k
+    and all estimators; the interval resamples the prompts (`statistics.ratio_interval`).
+    """
+    y_q = prompts.y_q.double().numpy()
+    errors = {k: squared_errors(estimator(prompts.shortened(k)).double(), prompts).numpy() for k in ks}
+    return {k: ratio_interval([(error, y_q**2)], seed=seed) for k, error in errors.items()}
+
+
+def shifted_prompts(setting: Setting, n_prompts: int = 4000, *, seed: int = TEST_SEED) -> dict[str, Prompts]:
+    """Prompts that a model can meet after training, by what they are, with the setting's d and N.
+
+    The last four are the first with their inputs or their tasks scaled, so that they are compared prompt by prompt.
+    """
+    generator = Generator().manual_seed(seed)
+    N, d = setting.n_examples, setting.dimension
+    isotropic = isotropic_prompts(n_prompts, N, d, generator)
+    scaled = {f"inputs x {c:g}": covariate_shift(isotropic, c * isotropic.inputs) for c in (2, 3, 0.5)}
+    return {
+        "isotropic": isotropic,
+        "random covariance": random_covariance_prompts(n_prompts, N, d, generator),
+        **scaled,
+        "task x 3": task_shift(isotropic, 3 * isotropic.tasks),
+    }
+
+
+def linear_preconditioner(setting: Setting) -> Float[Tensor, "d d"]:
+    """The best A of one layer of linear attention, yhat = x_q^T A h, on the prompts of a setting.
+
+    A = (E h h^T)^-1 Lambda for Lambda = E x x^T = I. Isotropic inputs: Gamma^-1. Random covariances:
+    1/(3 + (d + 5)/N) I. Lines: E h h^T = (1 - 1/N) I + (E |x|^2 x x^T + noise^2 I)/N with E |x|^2 x x^T = diag(4, 2)
+    for x = (z, 1).
+    Source: Zhang, Frei and Bartlett 2023, Theorems 4.1 and 4.5; for lines, the fourth moment of N(0, 1).
+    """
+    N, identity = setting.n_examples, torch.eye(setting.dimension)
+    if setting.distribution == "line":
+        fourth_moment = torch.diag(torch.tensor([4.0, 2.0]))
+        return torch.linalg.inv((1 - 1 / N) * identity + (fourth_moment + LINE_NOISE**2 * identity) / N)
+    if setting.distribution == "random covariance":
+        return exponential_preconditioner(setting.dimension, N) * identity
+    return torch.linalg.inv(gamma(identity, N))
+
+
+def shifted_errors(
+    model: InContextGPT, ks: Sequence[int] = (5, 10, 20), n_prompts: int = 2000
+) -> dict[str, dict[str, dict[int, RatioInterval]]]:
+    """`relative_errors` on all `shifted_prompts`, by the prompts' name, then the estimator's, then k.
+
+    Estimators: the model, the one layer of linear attention that is best where the model was trained, and OLS, which
+    saw no training at all.
+    """
+    estimators: dict[str, Estimator] = {
+        "GPT": partial(query_prediction, model),
+        "linear transformer": partial(prediction, linear_preconditioner(model.setting)),
+        "OLS": ordinary_least_squares,
+    }
+    return {
+        name: {label: relative_errors(estimator, prompts, ks) for label, estimator in estimators.items()}
+        for name, prompts in shifted_prompts(model.setting, n_prompts).items()
+    }
+
+
+# Trained models on disk: <name>.safetensors, and <name>.json with what it is and where it comes from
+
+
+STORED: Mapping[str, Setting] = {
+    "gpt_random_covariance": Setting("random covariance", steps=4500),
+    "gpt_line": Setting(
+        "line", dimension=2, n_examples=12, layers=3, width=32, inner=64, steps=5000, learning_rate=2e-3
+    ),
+}
+"""The models of the book, by the name of their files."""
+
+
+def save(trained: Trained, path: str | os.PathLike, errors: Mapping[str, Any] | None = None) -> None:
+    """Write `<path>.safetensors` and `<path>.json`; each is there whole or not at all, the JSON file last.
+
+    The JSON file holds the setting, the losses, the errors that are given, and the provenance: versions, CPU seconds
+    and the digest of the weights. Raises CheckpointError where the disk refuses.
+    """
+    path, model = Path(path), trained.model
+    weights = bytes_of({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
+    versions = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+    }
+    description = {
+        "setting": asdict(model.setting),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "losses": rounded(trained.losses),
+        "errors": rounded(errors or {}),
+        "provenance": {
+            "versions": versions,
+            "cpu_seconds": round(trained.seconds, 1),
+            "sha256": hashlib.sha256(weights).hexdigest(),
+        },
+    }
+    text = to_json(description)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path.with_suffix(".safetensors"), weights)
+        _replace(path.with_suffix(".json"), text.encode())
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be written ({error}); choose a directory that you can write.") from error
+
+
+def load(path: str | os.PathLike, *, prepare: Preparation | None = None) -> Trained:
+    """Read a model that `save` wrote, in evaluation mode.
+
+    The files do not say how it was prepared: `prepare` must be what it was trained with, or its predictions are wrong.
+    Raises CheckpointError: a missing, damaged or edited file, weights of another shape than the setting's.
+    """
+    path = Path(path)
+    description = describe(path)
+    try:
+        weights = path.with_suffix(".safetensors").read_bytes()
+        if hashlib.sha256(weights).hexdigest() != description["provenance"]["sha256"]:
+            raise CheckpointError(f"{path}.safetensors is not the file that {path}.json describes; fetch both again.")
+        model = InContextGPT(Setting(**description["setting"]), prepare)
+        model.load_state_dict(tensors_of(weights))
+        return Trained(model.eval(), description["losses"], description["provenance"]["cpu_seconds"])
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"{path} cannot be loaded ({error}); fetch both files again, or train it.") from error
+
+
+def describe(path: str | os.PathLike) -> dict[str, Any]:
+    """What `<path>.json` says about a model; CheckpointError if it cannot be read."""
+    path = Path(path).with_suffix(".json")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} cannot be read ({error}); fetch it again, or train the model.") from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.chmod(file.name, 0o644)  # temporary files are private
+            os.replace(file.name, path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+
+
+def directory() -> Path:
+    """Where the trained models of the book are: $EXPLAINER_WEIGHTS, else the checkout, else the installed copy.
+
+    Raises CheckpointError if they are nowhere.
+    """
+    places = [
+        *([Path(given)] if (given := os.environ.get("EXPLAINER_WEIGHTS")) else []),
+        Path(__file__).parents[3] / "book" / "weights",
+        Path(sysconfig.get_path("data")) / "share" / "explainer" / "weights",
+    ]
+    for place in places:
+        if place.is_dir():
+            return place
+    raise CheckpointError(
+        f"there are no trained models in {' or '.join(map(str, places))}; set EXPLAINER_WEIGHTS to a directory, or "
+        "train them there: python -m explainer.models.in_context_gpt NAME --directory DIRECTORY."
+    )
+
+
+def stored(name: str) -> Trained:
+    """A trained model of the book, by its key in `STORED`; raises as `load` and `directory`."""
+    return load(directory() / _known(name))
+
+
+def train_stored(name: str, folder: str | os.PathLike, *, progress: bool = True) -> Trained:
+    """Train a model of `STORED` as the book's was, measure it and write it to the folder."""
+    trained = train(STORED[_known(name)], progress=progress)
+    save(trained, Path(folder) / name, final_errors(trained.model))
+    return trained
+
+
+def final_errors(model: InContextGPT, n_prompts: int = 4000) -> dict[int, RatioInterval]:
+    """Relative error after a quarter, half and all of the N examples, on new prompts of the training's kind."""
+    N = model.setting.n_examples
+    prompts = model.setting.prompts(n_prompts, Generator().manual_seed(TEST_SEED))
+    return relative_errors(partial(query_prediction, model), prompts, (N // 4, N // 2, N))
+
+
+def _known(name: str) -> str:
+    if name not in STORED:
+        raise CheckpointError(f"there is no model {name!r}; the book has {', '.join(STORED)}.")
+    return name
+
+
+# The page: weights as text, for explorables/gpt.js
+
+
+def page_weights(model: InContextGPT) -> dict[str, Any]:
+    """What explorables/gpt.js reads: the weights in float16, base64, and where each one stands.
+
+    `index` gives [offset, rows, columns] by name, counted in numbers, of matrices that are multiplied from the left;
+    `config` the depth, heads and largest number of
+    examples. Rounding to float16 changes weights by up to 2^-11 of their size. Raises CheckpointError for a weight
+    beyond float16.
+    """
+    index, parts, offset = {}, [], 0
+    for name, tensor in model.state_dict().items():
+        if name == "gpt.wte.weight":  # the embedding of tokens that there are not
+            continue
+        half = (tensor.T if name in _TRANSPOSED else tensor).half()
+        if not half.isfinite().all():
+            raise CheckpointError(f"{name} does not fit in float16; train with weight decay.")
+        index[name.removeprefix("gpt.")] = [offset, *(1,) * (2 - half.ndim), *half.shape]
+        parts.append(half.contiguous().numpy().astype("<f2").tobytes())
+        offset += tensor.numel()
+    setting = model.setting
+    config = {
+        "layers": setting.layers,
+        "heads": setting.heads,
+        "examples": setting.n_examples,
+        "epsilon": model.gpt.config.layer_norm_epsilon,
+    }
+    return {"config": config, "index": index, "data": base64.b64encode(b"".join(parts)).decode()}
+
+
+def main() -> None:
+    """Train one of the book's models: python -m explainer.models.in_context_gpt NAME."""
+    parser = argparse.ArgumentParser(
+        prog="python -m explainer.models.in_context_gpt", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument("name", choices=STORED)
+    parser.add_argument("--directory", default="book/weights", help="where to write (default: %(default)s)")
+    arguments = parser.parse_args()
+    train_stored(arguments.name, arguments.directory)
+
+
+if __name__ == "__main__":
+    main()

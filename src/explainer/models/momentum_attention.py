@@ -1,0 +1,163 @@
+"""Momentum attention in models of `transformers`: switch it on, decode with it, save it, load it.
+
+`with_momentum(model, eta)` is all it takes. The averages of `explainer.momentum` and the recency bias are attention
+implementations beside `sdpa`: they call the same kernel and read `momentum_eta` and `momentum_average` from the
+model's configuration.
+
+Saved by the model's own `save_pretrained`, such a model can be read by `load` alone. Its configuration asks for an
+attention implementation that does not exist and whose name says what to do, so that every other loader stops there:
+transformers keeps no other setting on which it would refuse. Who passes `attn_implementation=` to another loader
+overrides that and gets plain attention.
+"""
+
+import math
+import os
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import AttentionMaskInterface, causal_mask_function, sdpa_mask
+
+from explainer.errors import CheckpointError
+from explainer.theory import momentum
+
+SUPPORTED = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
+"""Model types whose attention this module knows."""
+
+RECENCY_BIAS = "recency_bias"
+"""Name of the recency bias among the averages of a configuration."""
+
+REFUSAL = "momentum (load with explainer.models.momentum_attention.load)"
+"""Attention implementation that a saved configuration asks for: there is none of this name."""
+
+_MOMENTUM = "explainer_momentum"
+_RECENCY = "explainer_recency_bias"
+_SETTINGS = ("momentum_eta", "momentum_average", "attn_implementation")
+
+
+def with_momentum(model: PreTrainedModel, eta: float, average: str = "momentum") -> PreTrainedModel:
+    """Add an average of past values to every attention layer of a causal language model, in place; return the model.
+
+    Attention becomes V softmax(K^T q / sqrt d) + AVERAGES[average](V, eta), see `momentum.momentum_attention`. No
+    weight is added. Exact with left or right padding, grouped queries, and dynamic caches.
+    Raises: CheckpointError for a model that is not supported, ValueError if eta is outside [0, 1) or the average has
+    no such name.
+    """
+    if average not in momentum.AVERAGES:
+        raise ValueError(f"average = {average!r}; choose one of {', '.join(momentum.AVERAGES)}.")
+    momentum.check_eta(eta)
+    return _switched(model, eta, average)
+
+
+def with_recency_bias(model: PreTrainedModel, eta: float) -> PreTrainedModel:
+    """Add (t - i) log eta to the logit of position i seen from t, in place; return the model.
+
+    The control for momentum: the same decay eta^(t-i), but as a factor of the softmax weights, as in ALiBi (Press et
+    al. 2022, arXiv 2108.12409) with one slope -log eta for all heads. Needs O(T^2) memory for the bias.
+    Raises: CheckpointError for a model that is not supported, ValueError if eta is outside (0, 1].
+    """
+    if not 0 < eta <= 1:
+        raise ValueError(f"eta = {eta} is outside (0, 1]; 1 is no bias.")
+    return _switched(model, eta, RECENCY_BIAS)
+
+
+def without_momentum(model: PreTrainedModel) -> PreTrainedModel:
+    """Give a model plain attention again, in place, and take the settings out of its configuration."""
+    model.set_attn_implementation("sdpa")
+    for setting in _SETTINGS:
+        if hasattr(model.config, setting):
+            delattr(model.config, setting)
+    return model
+
+
+def load(directory: str | os.PathLike, **options) -> PreTrainedModel:
+    """Load a model that was saved with momentum or a recency bias; `options` are those of `from_pretrained`.
+
+    Raises: CheckpointError if the directory holds no such model.
+    """
+    config = AutoConfig.from_pretrained(directory)
+    eta, average = (getattr(config, setting, None) for setting in _SETTINGS[:2])
+    if eta is None or average is None:
+        raise CheckpointError(
+            f"{directory}: its config.json has no momentum_eta and momentum_average; it was saved without momentum. "
+            "Load it with AutoModelForCausalLM.from_pretrained and call with_momentum."
+        )
+    options = {"use_safetensors": True} | options | {"attn_implementation": "sdpa"}
+    model = AutoModelForCausalLM.from_pretrained(directory, **options)
+    return with_recency_bias(model, eta) if average == RECENCY_BIAS else with_momentum(model, eta, average)
+
+
+def _switched(model: PreTrainedModel, eta: float, average: str) -> PreTrainedModel:
+    _check_supported(model)
+    AttentionInterface.register(_MOMENTUM, _attend_with_momentum)
+    AttentionInterface.register(_RECENCY, _attend_with_recency_bias)
+    for name in (_MOMENTUM, _RECENCY):
+        AttentionMaskInterface.register(name, _padding_mask)
+    model.set_attn_implementation(_RECENCY if average == RECENCY_BIAS else _MOMENTUM)
+    for setting, content in zip(_SETTINGS, (float(eta), average, REFUSAL), strict=True):
+        setattr(model.config, setting, content)
+    return model
+
+
+def _check_supported(model: PreTrainedModel) -> None:
+    config = model.config
+    if config.model_type not in SUPPORTED or getattr(config, "add_cross_attention", False):
+        raise CheckpointError(
+            f"momentum is not tested for {type(model).__name__} (model type {config.model_type!r}); "
+            f"use a causal language model of a type among {', '.join(SUPPORTED)}, without cross-attention."
+        )
+    if "sliding_attention" in (getattr(config, "layer_types", None) or ()) or (
+        config.model_type == "mistral" and config.sliding_window is not None
+    ):
+        raise CheckpointError(
+            f"{type(model).__name__} has a sliding window of {config.sliding_window} tokens, which momentum would "
+            "look past; switch the window off in its configuration, or choose another model."
+        )
+
+
+def _padding_mask(*, q_length: int, kv_length: int, q_offset: int, mask_function: Callable, **options) -> Tensor | None:
+    """The mask of `sdpa`; refuses what an average of all values up to the last one would get wrong."""
+    if mask_function is not causal_mask_function:
+        raise ValueError("momentum needs causal attention over whole rows: no packed sequences, blocks or windows.")
+    if int(q_offset) + q_length != kv_length:
+        raise ValueError(
+            f"a cache holds {kv_length} positions after {int(q_offset) + q_length} tokens; momentum needs one that "
+            "holds exactly those that it has seen, as DynamicCache does (not a static or sliding one)."
+        )
+    return sdpa_mask(q_length=q_length, kv_length=kv_length, q_offset=q_offset, mask_function=mask_function, **options)
+
+
+def _attend_with_momentum(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options
+) -> tuple[Tensor, None]:
+    if options.get("cache") is not None:
+        raise ValueError("momentum needs the values of the whole row; do not use a paged cache (continuous batching).")
+    attention, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+    eta, T_q = module.config.momentum_eta, query.shape[2]
+    if eta == 0:
+        return attention, None
+    average = module.config.momentum_average
+    if average == "permuted" and attention_mask is not None and not attention_mask[..., 0].all():
+        raise ValueError("padding on the left shifts the positions that 'permuted' is drawn for; pad on the right.")
+    heads = momentum.without_padding(value, attention_mask, T_q).transpose(1, 2)
+    past = _last(heads.flatten(2), eta, average, T_q).unflatten(2, heads.shape[2:])
+    return attention + past.repeat_interleave(query.shape[1] // value.shape[1], 2), None
+
+
+def _last(value: Tensor, eta: float, average: str, n: int) -> Tensor:
+    """The average at the last n positions: (..., T, d) -> (..., n, d)."""
+    return momentum.decode(value, eta, average) if n == 1 else momentum.AVERAGES[average](value, eta)[..., -n:, :]
+
+
+def _attend_with_recency_bias(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options
+) -> tuple[Tensor, None]:
+    T_q, T = query.shape[2], key.shape[2]
+    positions = torch.arange(T, device=query.device)
+    lag = positions[T - T_q :, None] - positions
+    bias = (lag * math.log(module.config.momentum_eta)).to(query.dtype)
+    visible = lag >= 0 if attention_mask is None else attention_mask
+    mask = torch.where(visible, bias, torch.finfo(query.dtype).min).expand(query.shape[0], 1, T_q, T)
+    return sdpa_attention_forward(module, query, key, value, mask, **options)

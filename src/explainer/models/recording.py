@@ -1,0 +1,322 @@
+"""Recording: what attention computes at the last token of each query, in the same pass that scores the candidates.
+
+Nothing in the model is replaced. Hooks read the recorded tokens at the query projection and on both sides of the output
+projection of every layer; the keys and values stand in the cache after the pass. One product of the recorded queries
+and the keys then gives the scores, one row for each query, whichever attention function the model uses: GPT-Neo and
+XGLM, which ask no registered one, go the same way as the rest. Because a score that is formed in another way than the
+model forms it would look like any other number, softmax(scores) V must be what entered the output projection, for
+every query, layer and head.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from explainer.errors import CheckpointError, TaskError
+from explainer.models import architectures, scoring
+from explainer.models.architectures import Layer
+from explainer.models.checkpoints import Checkpoint
+from explainer.models.scoring import Prefix
+
+
+@dataclass(frozen=True, eq=False)
+class QueryRecord:
+    """What attention computes at the last token of one query of len tokens, after a prefix with P visible tokens.
+
+    - `outputs`: the attention block's output after its output projection, before the residual is added;
+    - `own_scores`, `context_scores`: scores q . k before the softmax, scaled and rotated as the model does it, to the
+      query's own tokens and to those of the prefix; -inf for tokens outside the window of a layer with local attention;
+    - `queries`: scaled attention queries, before any rotation by the position, with the heads concatenated;
+    - `log_probs`: log p(candidate | prefix, prompt), shape (c,), None without candidates.
+
+    Tensors are on the CPU, in float32 or wider.
+    """
+
+    outputs: Float[Tensor, "layers hidden"]
+    own_scores: Float[Tensor, "layers heads len"]
+    context_scores: Float[Tensor, "layers heads P"]
+    queries: Float[Tensor, "layers heads_d"]
+    log_probs: np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """The records of n queries, as `explainer.theory.metrics` takes them; fields as in `QueryRecord`, stacked.
+
+    Queries differ in length, so `own_scores` is a list; `context_scores` is None unless it was asked for.
+    """
+
+    outputs: Float[Tensor, "n layers hidden"]
+    own_scores: list[Float[Tensor, "layers heads _"]]
+    context_scores: Float[Tensor, "n layers heads P"] | None
+    queries: Float[Tensor, "n layers heads_d"]
+    log_probs: np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMaps:
+    """What every head does to the query q at the last token, if attention is linear: F(q) = (W_ZSL + dW_ICL) q.
+
+        W_ZSL = sum_i v_i k_i^T over the query's own tokens (`own`), dW_ICL = the same over the prefix (`context`).
+
+    The softmax and its scale are dropped. The first token of the prefix, which belongs to no demonstration, counts to
+    `own`, so that `own` of a pass without demonstrations is the W_ZSL of a pass with them. Tokens outside the window
+    of a layer with local attention count to neither. Where positions rotate queries and keys, the maps are those of
+    the query before its rotation, k_i = R_p^T R_i k'_i with p the position of the query and k'_i a key before its
+    rotation, and can be compared between passes at different positions. Tensors are on the CPU, in float32 or wider.
+    Source: Dai et al. (2023), eq. 11 and 12.
+    """
+
+    own: Float[Tensor, "layers key_heads d_v d"]
+    context: Float[Tensor, "layers key_heads d_v d"]
+
+
+def record(
+    checkpoint: Checkpoint,
+    prefix: Prefix,
+    prompts: Sequence[str],
+    candidates: Sequence[str] = (),
+    *,
+    suffix: str = "",
+    context: bool = False,
+) -> Records:
+    """Score the candidates and record attention at the last token of every prompt, with a suffix if one is given.
+
+    Without a suffix that is the token whose prediction is scored. The released code of Dai et al. (2023) records at
+    the first label instead, appended to every query: `suffix=" Negative"`. The candidates are scored at the end of
+    the prompt in both cases. `context` keeps the scores to the prefix, 4 layers heads P bytes for each query (1 MB
+    for the starter checkpoint and P = 1000); where a sum of them is enough, use `stream`.
+
+    Raises TaskError (no prompt, an empty one, a token across a seam, two equal candidates) and CheckpointError (too
+    many tokens; a family without an entry in `explainer.architectures`; attention that is no softmax of these scores).
+    """
+    if not prompts:
+        raise TaskError("there is no prompt to record; give at least one.")
+    return _stacked(stream(checkpoint, prefix, prompts, candidates, suffix=suffix), context)
+
+
+def stream(
+    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str] = (), *, suffix: str = ""
+) -> Iterator[QueryRecord]:
+    """Record one query after the other, in the order of the prompts; else as `record`.
+
+    The model runs while the next record is asked for, with the weights it has then. Between two records it carries no
+    hooks and may be used.
+    """
+    prompt_ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
+    rows = scoring.candidate_rows(checkpoint, prompts, candidates, suffix)
+    keys = list(rows)
+    recorder = _Recorder(checkpoint, prefix)
+    passes = scoring.row_logits(checkpoint, prefix, [(prompt_ids[i], list(stem)) for i, *stem in keys])
+    for _, group in groupby(_attached(recorder, passes), key=lambda row: keys[row[0]][0]):
+        log_probs = np.empty(len(candidates), dtype=np.float32)
+        own = None
+        for row, logits, recorded in group:
+            own = own or recorded  # the first row of a prompt is the one with the suffix
+            for c, ids in rows[keys[row]]:
+                log_probs[c] = logits.log_softmax(-1)[range(len(ids)), ids].sum().item()
+        yield QueryRecord(*own, log_probs if len(candidates) else None)
+
+
+def _stacked(records: Iterable[QueryRecord], context: bool) -> Records:
+    outputs, own_scores, context_scores, queries, log_probs = [], [], [], [], []
+    for record in records:
+        outputs.append(record.outputs)
+        own_scores.append(record.own_scores)
+        queries.append(record.queries)
+        log_probs.append(record.log_probs)
+        if context:
+            context_scores.append(record.context_scores)
+    return Records(
+        outputs=torch.stack(outputs),
+        own_scores=own_scores,
+        context_scores=torch.stack(context_scores) if context else None,
+        queries=torch.stack(queries),
+        log_probs=None if log_probs[0] is None else np.stack(log_probs),
+    )
+
+
+def linear_maps(
+    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], *, suffix: str = ""
+) -> Iterator[LinearMaps]:
+    """W_ZSL and dW_ICL of every head, one prompt after the other, at the token where `record` records.
+
+    With a second pass over the fine-tuned model, `own` after FT minus `own` without is the dW_FT of the same query,
+    with what FT changes in the layers below: compare it with dW_ICL by `metrics.update_cosines`. Maps are computed
+    when asked for; those of two prompts are never held together. Raises as `record`; no prompt gives no maps.
+    """
+    prompt_ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
+    stems = [stem for _, *stem in scoring.candidate_rows(checkpoint, prompts, (), suffix)]
+    passes = scoring.row_logits(checkpoint, prefix, list(zip(prompt_ids, stems, strict=True)))
+    for _, _, maps in _attached(_MapRecorder(checkpoint, prefix), passes):
+        yield LinearMaps(*maps)
+
+
+def _attached(
+    recorder: "_Recorder", passes: Iterator[tuple[int, Tensor]]
+) -> Iterator[tuple[int, Tensor, tuple[Tensor, ...]]]:
+    """Add to each row that `passes` yields what is recorded of it; the hooks are on only while the model runs."""
+    while True:
+        with recorder.attached():
+            row = next(passes, None)
+        if row is None:
+            return
+        yield *row, recorder.take()
+
+
+class _Recorder:
+    """Hooks that record every sequence of a packed forward pass; `take` gives one record after the other."""
+
+    def __init__(self, checkpoint: Checkpoint, prefix: Prefix):
+        self._records: deque[tuple] = deque()
+        self._name = checkpoint.name
+        self._model = checkpoint.model.base_model
+        self._architecture = architectures.architecture(checkpoint.model)
+        self._layers = self._architecture.layers
+        self._start = len(prefix)
+        self._dtype = torch.promote_types(checkpoint.dtype, torch.float32)
+
+    def take(self) -> tuple[Tensor, ...]:
+        """Outputs, own scores, context scores and queries of the next sequence."""
+        # Cloned: free of the memory of the whole pass, and of inference mode, where autograd may not follow.
+        return tuple(tensor.clone() for tensor in self._records.popleft())
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Let the hooks stand inside a `with` block; on exit, also by an exception, they are gone."""
+        with ExitStack() as hooks:
+            hooks.callback(self._model.register_forward_pre_hook(self._begin, with_kwargs=True).remove)
+            hooks.callback(self._model.register_forward_hook(self._finish, with_kwargs=True).remove)
+            if self._architecture.rotary is not None:
+                hooks.callback(self._architecture.rotary.register_forward_hook(self._keep_rotation).remove)
+            for layer in self._layers:
+                keep_query = partial(self._keep_query, layer)
+                hooks.callback(layer.query_module.register_forward_hook(keep_query).remove)
+                hooks.callback(layer.output.register_forward_hook(self._keep_output).remove)
+            yield
+
+    def _begin(self, _model: nn.Module, _args: Any, inputs: dict[str, Any]) -> None:
+        """Find the sequences of the pass: each starts where the prefix ends."""
+        places = inputs["position_ids"][0]
+        starts = (places == self._start).nonzero()[:, 0].tolist()
+        self._spans = list(zip(starts, [*starts[1:], len(places)], strict=True))
+        self._last = torch.tensor([end - 1 for _, end in self._spans], device=places.device)
+        self._queries, self._heads, self._outputs, self._rotation = [], [], [], None
+
+    def _keep_rotation(self, _module: nn.Module, _args: Any, rotation: tuple[Tensor, Tensor]) -> None:
+        self._rotation = tuple(part[:, self._last].to(self._dtype) for part in rotation)
+
+    def _keep_query(self, layer: Layer, _module: nn.Module, _args: Any, output: Tensor) -> None:
+        self._queries.append(layer.queries(output[0, self._last].to(self._dtype)))
+
+    def _keep_output(self, _module: nn.Module, args: tuple[Tensor], output: Tensor) -> None:
+        self._heads.append(args[0][0, self._last].to(self._dtype))
+        self._outputs.append(output[0, self._last].to(self._dtype))
+
+    def _finish(self, _model: nn.Module, _args: Any, inputs: dict[str, Any], _output: Any) -> None:
+        if not len(self._queries) == len(self._outputs) == len(self._layers):
+            raise CheckpointError(
+                f"{self._name}: the query projection was called in {len(self._queries)} and the output projection in "
+                f"{len(self._outputs)} of {len(self._layers)} layers, so attention cannot be recorded; use the model's "
+                "own modules from transformers."
+            )
+        cache = inputs["past_key_values"].layers
+        keys, values = [layer.keys[0] for layer in cache], [layer.values[0] for layer in cache]
+        n_keys = keys[0].shape[1]
+        by_window = {window: self._unseen(n_keys, window) for window in {layer.window for layer in self._layers}}
+        unseen = [by_window[layer.window] for layer in self._layers]
+        scores = [
+            self._scores(q, K.to(self._dtype)).masked_fill_(mask, -torch.inf)
+            for q, K, mask in zip(self._queries, keys, unseen, strict=True)
+        ]
+        self._check(scores, values)
+        self._keep(_Pass(keys, values, unseen, scores, n_keys - self._spans[-1][1]))
+
+    def _keep(self, passed: "_Pass") -> None:
+        rows = self._outputs, passed.scores, self._queries
+        outputs, scores, queries = (torch.stack(layers, 1).cpu() for layers in rows)
+        context, own = scores.tensor_split([passed.n_context], dim=-1)
+        for j, (start, end) in enumerate(self._spans):
+            self._records.append((outputs[j], own[j, ..., start:end], context[j], queries[j]))
+
+    def _scores(
+        self, queries: Float[Tensor, "m heads_d"], keys: Float[Tensor, "key_heads N d"]
+    ) -> Float[Tensor, "m heads N"]:
+        """Scores of the recorded tokens to all keys of the pass, one product for each group of heads with its keys."""
+        heads = self._rotated(queries.unflatten(-1, (-1, keys.shape[-1])))
+        return torch.einsum("mkgd,knd->mkgn", heads.unflatten(1, (len(keys), -1)), keys).flatten(1, 2)
+
+    def _rotated(self, queries: Float[Tensor, "m heads d"]) -> Float[Tensor, "m heads d"]:
+        return self._architecture.rotated(queries.transpose(0, 1)[None], self._rotation)[0].transpose(0, 1)
+
+    def _unseen(self, n_keys: int, window: int | None) -> Tensor:
+        """Mask, shape (m, 1, N), of the keys in other sequences or outside the window of the recorded token."""
+        n_context = n_keys - self._spans[-1][1]
+        unseen = torch.zeros(len(self._spans), 1, n_keys, dtype=torch.bool)
+        for row, (start, end) in zip(unseen, self._spans, strict=True):
+            row[:, n_context : n_context + start] = True
+            row[:, n_context + end :] = True
+            if window is not None:  # counted in places of the row, so scoring does not pack such models
+                row[:, : max(n_context + end - window, 0)] = True
+        return unseen.to(self._last.device)
+
+    def _check(self, scores: Sequence[Float[Tensor, "m heads N"]], values: Sequence[Tensor]) -> None:
+        """Refuse scores whose softmax does not give the attention that the layers went on with."""
+        tolerance = 1e-3 if self._dtype == self._model.dtype else 0.1
+        wrong = []
+        for S, V, expected in zip(scores, values, self._heads, strict=True):
+            weights = S.softmax(-1).to(V.dtype).unflatten(1, (len(V), -1))
+            heads = torch.einsum("mkgn,knd->mkgd", weights, V).flatten(1)
+            wrong.append((heads - expected).abs().max() > tolerance * V.abs().max())
+        wrong = torch.stack(wrong).nonzero()[:, 0].tolist()
+        if wrong:
+            raise CheckpointError(
+                f"{self._name}: attention in layers {wrong} is not a softmax of q . k over the tokens before (a soft "
+                "cap, a sink, a mask or a kernel of its own), so its scores cannot be recorded; load the model with "
+                "the attention implementation that transformers chooses."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """Keys (key heads, N, d), values, masks (m, 1, N) and scores (m, heads, N) of every layer after one forward pass.
+
+    The first `n_context` of the N keys are those of the prefix.
+    """
+
+    keys: Sequence[Tensor]
+    values: Sequence[Tensor]
+    unseen: Sequence[Tensor]
+    scores: Sequence[Tensor]
+    n_context: int
+
+
+class _MapRecorder(_Recorder):
+    """A recorder of linear maps: it keeps the keys and values of a pass until the last of its sequences is taken."""
+
+    def take(self) -> tuple[Tensor, ...]:
+        """W_ZSL and dW_ICL of the next sequence."""
+        passed, j, back = self._records.popleft()
+        of_context = torch.arange(passed.keys[0].shape[1], device=self._last.device) < passed.n_context
+        of_context[0] = False
+        maps = ([], [])
+        for K, V, mask in zip(passed.keys, passed.values, passed.unseen, strict=True):
+            for kept, part in zip(maps, (~of_context, of_context), strict=True):
+                tokens = part & ~mask[j, 0]
+                W = V[:, tokens].to(self._dtype).mT @ K[:, tokens].to(self._dtype)
+                kept.append(self._architecture.rotated(W[None], back)[0].cpu())
+        return tuple(map(torch.stack, maps))
+
+    def _keep(self, passed: _Pass) -> None:
+        cos, sin = self._rotation or (None, None)
+        for j in range(len(self._spans)):
+            self._records.append((passed, j, None if cos is None else (cos[:, [j]], -sin[:, [j]])))

@@ -1,0 +1,1 @@
+"""Pure functions of tensors: what the papers prove, in float64 where it matters."""

@@ -1,0 +1,564 @@
+"""A transformer that can be solved: linear self-attention trained on prompts of linear regression tasks.
+
+Letters: prompts, B, N, d, w, X, y, x_q as in `regression_prompts`; M the number of examples of a test prompt, where it
+differs from the N of training; Lambda the covariance of the inputs, Gamma the matrix whose inverse the transformer
+learns, h = (1/M) sum_i y_i x_i. Layers act on embeddings E (B, d+1, N+1) whose columns are the tokens (x_i, y_i).
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from tqdm import tqdm
+
+from explainer.errors import DivergenceError
+from explainer.theory.regression import Label, Prompts, squared_errors
+
+Draw = Callable[[torch.Generator], Prompts]
+Optimiser = Callable[[Iterable[Tensor]], torch.optim.Optimizer]
+
+_LARGEST_GRADIENT = 1.0
+_WARM_UP = 0.1
+
+
+# Part 1. One layer and its optimum.
+
+
+class LinearAttention(NamedTuple):
+    """The two matrices (d+1, d+1) of a layer: W_PV, projection times values, and W_KQ, keys times queries."""
+
+    W_PV: Float[Tensor, "*L D D"]
+    W_KQ: Float[Tensor, "*L D D"]
+
+
+def embedding(prompts: Prompts) -> Float[Tensor, "B D columns"]:
+    """Write prompts as E = [[x_1 ... x_N x_q], [y_1 ... y_N 0]]: one column per token, the query's target left out.
+
+    Shapes: (B, d+1, N+1).
+    Source: Zhang, Frei and Bartlett 2023 (arXiv 2306.09927), Eq. 3.3.
+    """
+    y = torch.cat([prompts.y, torch.zeros_like(prompts.y_q)[:, None]], dim=1)
+    return torch.cat([prompts.inputs, y[..., None]], dim=2).mT
+
+
+def linear_self_attention(
+    E: Float[Tensor, "B D columns"], layer: LinearAttention, *, mask_query: bool = False
+) -> Float[Tensor, "B D columns"]:
+    """Apply one layer without softmax: f(E) = E + W_PV E (E^T W_KQ E) / N.
+
+    With mask_query the last column is neither key nor value (the first E^T and the E before it lose it), which deep
+    transformers need: from the second layer on the query's last entry is a prediction, not a target.
+    Shapes: E (B, d+1, N+1) -> (B, d+1, N+1).
+    Source: Zhang, Frei and Bartlett 2023, Eq. 3.2; the mask, Ahn et al. 2023 (arXiv 2306.00297).
+    """
+    n = E.shape[-1] - 1
+    attended = E[..., :n] if mask_query else E
+    return E + layer.W_PV @ attended @ (attended.mT @ layer.W_KQ @ E) / n
+
+
+def layer_prediction(layer: LinearAttention, prompts: Prompts) -> Float[Tensor, " B"]:
+    """Read one layer's prediction of y_q, the bottom right entry of f(E), without computing the others."""
+    E = embedding(prompts)
+    attended = E @ (E.mT @ (layer.W_KQ @ E[..., -1:])) / prompts.n_examples
+    return (layer.W_PV[-1] @ attended).squeeze(-1)
+
+
+def prediction(A: Float[Tensor, "d d"], prompts: Prompts) -> Float[Tensor, " B"]:
+    """Predict with one preconditioned gradient step: yhat = x_q^T A h, h = (1/M) sum_i y_i x_i.
+
+    It is the layer's prediction with A = u U^T, where u is the last entry of W_PV and U the (d, d) block of W_KQ, as
+    long as the other entries of the last row of W_PV and of the first d columns of W_KQ are zero.
+    Shapes: A (d, d) -> (B,).
+    Source: Zhang, Frei and Bartlett 2023, Corollary 4.3 for A = Gamma^-1.
+    """
+    h = (prompts.y[..., None] * prompts.X).mean(1)
+    return (prompts.x_q * (h @ A.T)).sum(-1)
+
+
+def gamma(covariance: Float[Tensor, "*n d d"], n: float) -> Float[Tensor, "*n d d"]:
+    """Gamma = (1 + 1/N) Lambda + tr(Lambda)/N I, whose inverse is the preconditioner learned at N examples.
+
+    Shapes: covariance (..., d, d); n may be math.inf.
+    Source: Zhang, Frei and Bartlett 2023, Theorem 4.1.
+    """
+    return (1 + 1 / n) * covariance + _trace(covariance)[..., None, None] / n * _eye(covariance)
+
+
+def closed_form(covariance: Float[Tensor, "d d"], n: float) -> LinearAttention:
+    """Return the limit of gradient flow: W_KQ = c^-1 [[Gamma^-1, 0], [0, 0]], W_PV = c [[0, 0], [0, 1]].
+
+    c = tr(Gamma^-2)^(1/4). Any c > 0 predicts alike; this one keeps u^2 = ||U||_F^2, as the flow does.
+    Source: Zhang, Frei and Bartlett 2023, Theorem 4.1.
+    """
+    inverse = torch.linalg.inv(gamma(covariance, n))
+    c = _trace(inverse @ inverse) ** 0.25
+    return _layer(c, inverse / c)
+
+
+def population_risk(A: Float[Tensor, "*n d d"], covariance: Float[Tensor, "*n d d"], m: float) -> Float[Tensor, "*n"]:
+    """E (x_q^T A h - y_q)^2 over tasks w ~ N(0, I), for any A: tr(A S A^T Lambda) - 2 tr(A Lambda^2) + tr(Lambda).
+
+    S = E h h^T = Lambda Gamma_M, with Gamma at the test length M. The covariance is that of the test prompts, so that
+    an A learned on another gives the risk under a shift.
+    Shapes: A and covariance (..., d, d); m may be math.inf -> (...).
+    Source: the second moments of Gaussian prompts; with A = Gamma^-1 it is Zhang, Frei and Bartlett 2023, Theorem 4.2,
+    averaged over tasks.
+    """
+    S = covariance @ gamma(covariance, m)
+    return _trace(A @ S @ A.mT @ covariance) - 2 * _trace(A @ covariance @ covariance) + _trace(covariance)
+
+
+def optimal_preconditioner(covariances: Float[Tensor, "n d d"], n: float) -> Float[Tensor, "d d"]:
+    """Find the one A of least mean risk over covariances at N examples: mean(Lambda A Lambda Gamma) = mean(Lambda^2).
+
+    One covariance gives Gamma^-1. Random diagonal ones give A_ii = E[lambda_i^2] / E[gamma_i lambda_i^2].
+    Shapes: (n, d, d) -> (d, d).
+    Source: Zhang, Frei and Bartlett 2023, Theorem 4.5 for diagonal covariances.
+    """
+    d = covariances.shape[-1]
+    S = covariances @ gamma(covariances, n)
+    system = torch.einsum("nij,nlk->ikjl", covariances, S).reshape(d * d, d * d) / len(covariances)
+    return torch.linalg.solve(system, (covariances @ covariances).mean(0).flatten()).reshape(d, d)
+
+
+def exponential_preconditioner(d: int, n: float) -> float:
+    """Return a of the best single A = a I when lambda_i ~ Exp(1) anew in every prompt: a = 1 / (3 + (d + 5)/N).
+
+    It tends to 1/3, not to the inverse of any prompt's covariance.
+    Source: Zhang, Frei and Bartlett 2023, Theorem 4.5 and below, with E lambda^2 = 2 and E lambda^3 = 6.
+    """
+    return 1 / (3 + (d + 5) / n)
+
+
+def exponential_relative_risk(a: float, d: int, m: float) -> float:
+    """Risk of A = a I over that of predicting 0 when lambda_i ~ Exp(1): a^2 (6 + (2d + 10)/M) - 4a + 1.
+
+    At a = 1/3 and M = infinity it is 1/3: the floor of one layer under random covariances.
+    """
+    return a**2 * (6 + (2 * d + 10) / m) - 4 * a + 1
+
+
+# Part 2. Theorem 4.2: the risk on one task, linear or not.
+
+
+class LabelMoments(NamedTuple):
+    """What Theorem 4.2 needs to know of a task: a = Lambda^-1 E[x y], Sigma = Cov(x y), and min_v E(<v, x> - y)^2."""
+
+    a: Float[Tensor, " d"]
+    Sigma: Float[Tensor, "d d"]
+    best_linear: float
+
+
+class RiskTerms(NamedTuple):
+    """The risk on one task in three parts: the best linear predictor's, that of the test length, of the training."""
+
+    best_linear: float
+    test_length: float
+    training_length: float
+
+    @property
+    def total(self) -> float:
+        """E (yhat - y_q)^2."""
+        return sum(self)
+
+
+def label_moments(
+    task: Float[Tensor, " d"],
+    covariance: Float[Tensor, "d d"],
+    *,
+    label: Label | None = None,
+    noise: float = 0.0,
+) -> LabelMoments:
+    """Compute the moments of y = f(<w, x>) + noise * N(0, 1) for x ~ N(0, covariance).
+
+    x is Lambda w z / s^2 and an independent rest, with z = <w, x> ~ N(0, s^2). So E[x y] = Lambda w E[z f] / s^2, and
+    three moments of z, E f^2, E[z f] and E[z^2 f^2], taken by the trapezoidal rule, are all it takes.
+    Shapes: task w (d,), covariance (d, d).
+    Raises: ValueError if w is zero.
+    """
+    b = covariance @ task
+    variance = (task @ b).item()
+    if not variance > 0:
+        raise ValueError(f"the task {task.tolist()} has <w, x> = 0 for every x; choose another w.")
+    # An odd number of points puts one on zero, where most labels have their kink or jump.
+    z = math.sqrt(variance) * torch.linspace(-9, 9, 18001, dtype=torch.float64)
+    density = torch.exp(-(z**2) / (2 * variance))
+    density /= density.sum()
+    f = z if label is None else label(z)
+    ff, zf, zzff = ((density * moment).sum().item() for moment in (f * f, z * f, z * z * f * f))
+    direction = torch.outer(b, b) / variance
+    second_moment = zzff / variance * direction + ff * (covariance - direction) + noise**2 * covariance
+    return LabelMoments(
+        a=task * zf / variance,
+        Sigma=second_moment - direction * zf**2 / variance,
+        best_linear=ff - zf**2 / variance + noise**2,
+    )
+
+
+def risk_terms(moments: LabelMoments, covariance: Float[Tensor, "d d"], n: float, m: float) -> RiskTerms:
+    """Split the risk on one task of the transformer trained at N and tested at M examples, as Theorem 4.2 does.
+
+    min_v E(<v, x> - y)^2 + (1/M) tr[Sigma Gamma^-2 Lambda]
+    + (1/N^2) [|a|^2_{Gamma^-2 Lambda^3} + 2 t |a|^2_{Gamma^-2 Lambda^2} + t^2 |a|^2_{Gamma^-2 Lambda}]
+    where |a|^2_B = a^T B a and t = tr(Lambda). The label may be any function and noisy; training is on linear tasks.
+    Source: Zhang, Frei and Bartlett 2023, Theorem 4.2.
+    """
+    inverse = torch.linalg.inv(gamma(covariance, n))
+    Gamma_2, tr, a = inverse @ inverse, _trace(covariance), moments.a
+    norms = [a @ Gamma_2 @ torch.linalg.matrix_power(covariance, power) @ a for power in (3, 2, 1)]
+    return RiskTerms(
+        best_linear=moments.best_linear,
+        test_length=(_trace(moments.Sigma @ Gamma_2 @ covariance) / m).item(),
+        training_length=((norms[0] + 2 * tr * norms[1] + tr**2 * norms[2]) / n**2).item(),
+    )
+
+
+# Part 3. Training one layer.
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A training run: T times, the matrices at each, and the risks E(yhat - y)^2 (twice the paper's loss).
+
+    Shapes: times (T,), steps of an optimiser or time of a flow; W_PV and W_KQ (T, d+1, d+1); risks (T,), exact for a
+    flow, those of the batch at hand for an optimiser.
+    """
+
+    times: Float[Tensor, " T"]
+    W_PV: Float[Tensor, "T D D"]
+    W_KQ: Float[Tensor, "T D D"]
+    risks: Float[Tensor, " T"]
+
+    @property
+    def u(self) -> Float[Tensor, " T"]:
+        """The last entry of W_PV."""
+        return self.W_PV[:, -1, -1]
+
+    @property
+    def U(self) -> Float[Tensor, "T d d"]:  # noqa: N802 - the equation's letter
+        """The block of W_KQ that compares inputs with inputs."""
+        return self.W_KQ[:, :-1, :-1]
+
+    @property
+    def preconditioners(self) -> Float[Tensor, "T d d"]:
+        """A = u U^T, which alone decides the prediction: (c u, U / c) predicts alike for every c."""
+        return self.u[:, None, None] * self.U.mT
+
+    @property
+    def imbalance(self) -> Float[Tensor, " T"]:
+        """u^2 - ||U||_F^2, which gradient flow conserves and no optimiser with steps or noise does."""
+        return self.u**2 - (self.U**2).sum((1, 2))
+
+    @property
+    def final(self) -> LinearAttention:
+        """The layer at the end of the run."""
+        return LinearAttention(self.W_PV[-1], self.W_KQ[-1])
+
+
+def initialisation(
+    covariance: Float[Tensor, "d d"], n: float, *, sigma: float, theta: Float[Tensor, "d k"] | None = None
+) -> LinearAttention:
+    """Return a start from which the theorem holds: u = sigma and U = sigma Theta Theta^T / ||Theta Theta^T||_F.
+
+    All other entries are zero. Without theta, Theta = I.
+    Raises: ValueError unless sigma > 0, sigma^2 ||Gamma||_op sqrt(d) < 2 and Theta^T Lambda is not zero.
+    Source: Zhang, Frei and Bartlett 2023, Assumption 3.3 and Theorem 4.1.
+    """
+    root_d = math.sqrt(len(covariance))
+    largest = math.sqrt(2 / (torch.linalg.matrix_norm(gamma(covariance, n), ord=2).item() * root_d))
+    if not 0 < sigma < largest:
+        raise ValueError(
+            f"sigma = {sigma} is outside (0, {largest:.4g}), where convergence is proved; choose it there."
+        )
+    theta = _eye(covariance) if theta is None else theta
+    if not (theta.mT @ covariance).any():
+        raise ValueError("Theta^T Lambda is zero: gradient flow would stay where it is; choose another theta.")
+    square = theta @ theta.mT
+    U = sigma * square / torch.linalg.matrix_norm(square)
+    return _layer(U.new_tensor(sigma), U)
+
+
+def gradient_flow(
+    covariance: Float[Tensor, "d d"],
+    n: float,
+    initial: LinearAttention,
+    *,
+    duration: float,
+    dt: float = 0.025,
+    record_every: int = 1,
+) -> Trajectory:
+    """Follow gradient flow on the population loss 1/2 E(yhat - y_q)^2 by the classical Runge-Kutta method.
+
+    du/dt = tr(U Lambda^2) - u tr(U^T S U Lambda),   dU/dt = u Lambda^2 - u^2 S U Lambda,   S = Lambda Gamma.
+    From `initialisation` the other entries have no gradient (each would be odd in w), so u and U are all there is.
+    Raises: DivergenceError if dt is too long for the flow.
+    Source: Zhang, Frei and Bartlett 2023, section 5; here with infinitely many prompts and without samples.
+    """
+    S, Lambda_2 = covariance @ gamma(covariance, n), covariance @ covariance
+
+    def slope(u: Tensor, U: Tensor) -> tuple[Tensor, Tensor]:
+        force = Lambda_2 - u * S @ U @ covariance
+        return (U * force).sum(), u * force
+
+    u, U = initial.W_PV[-1, -1], initial.W_KQ[:-1, :-1]
+    steps, states = round(duration / dt), [(u, U)]
+    for step in range(1, steps + 1):
+        u, U = _runge_kutta_step(slope, u, U, dt)
+        if step % record_every == 0:
+            states.append((u, U))
+    if not U.isfinite().all():
+        raise DivergenceError(f"gradient flow became infinite with dt = {dt}; choose a shorter dt.")
+    layers = [_layer(u, U) for u, U in states]
+    times = dt * record_every * torch.arange(len(states), dtype=torch.float64)
+    risks = population_risk(torch.stack([u * U.mT for u, U in states]), covariance, n)
+    return Trajectory(times, *map(torch.stack, zip(*layers, strict=True)), risks)
+
+
+def _runge_kutta_step(slope: Callable, u: Tensor, U: Tensor, dt: float) -> tuple[Tensor, Tensor]:
+    k_1, K_1 = slope(u, U)
+    k_2, K_2 = slope(u + dt / 2 * k_1, U + dt / 2 * K_1)
+    k_3, K_3 = slope(u + dt / 2 * k_2, U + dt / 2 * K_2)
+    k_4, K_4 = slope(u + dt * k_3, U + dt * K_3)
+    return u + dt / 6 * (k_1 + 2 * k_2 + 2 * k_3 + k_4), U + dt / 6 * (K_1 + 2 * K_2 + 2 * K_3 + K_4)
+
+
+def learning_times(
+    trajectory: Trajectory, covariance: Float[Tensor, "d d"], n: float, *, level: float = 0.9
+) -> Float[Tensor, " d"]:
+    """Time at which each eigen-direction v of the covariance is learned: v^T A v reaches level / (v^T Gamma v).
+
+    Linear between the recorded times; infinite if the run does not get there.
+    Shapes: (d,), in ascending order of the eigenvalues, as torch.linalg.eigh gives them.
+    """
+    _, V = torch.linalg.eigh(covariance)
+    learned = torch.einsum("ik,tij,jk->tk", V, trajectory.preconditioners, V) * (V.mT @ gamma(covariance, n) @ V).diag()
+    times = torch.full((len(covariance),), math.inf, dtype=torch.float64)
+    for k, share in enumerate(learned.unbind(1)):
+        reached = (share >= level).nonzero()
+        if len(reached):
+            after = int(reached[0])
+            before = max(after - 1, 0)
+            part = (level - share[before]) / (share[after] - share[before]) if after else 0.0
+            times[k] = torch.lerp(trajectory.times[before], trajectory.times[after], part)
+    return times
+
+
+def train_layer(
+    initial: LinearAttention,
+    draw: Draw,
+    optimiser: Optimiser,
+    *,
+    steps: int,
+    seed: int,
+    record_every: int = 10,
+    progress: bool = False,
+) -> Trajectory:
+    """Train all entries of one layer on fresh prompts, `draw(generator)`, at every step.
+
+    The loss is the mean of (yhat - y_q)^2 over the prompts. The optimiser comes from a function such as
+    `lambda parameters: torch.optim.Adam(parameters, lr=0.01)`; its rate rises over the first tenth of the steps and
+    then falls to zero along half a cosine, and gradients longer than 1 are shortened to 1.
+    Raises: DivergenceError when the loss is no longer finite.
+    """
+    parameters = [matrix.clone().requires_grad_() for matrix in initial]
+    layer, states, risks = LinearAttention(*parameters), [], []
+    losses = _descend(
+        parameters, lambda prompts: layer_prediction(layer, prompts), draw, optimiser, steps=steps, seed=seed
+    )
+    for step, loss in enumerate(tqdm(losses, total=steps, desc="training", unit="step", disable=not progress)):
+        if step % record_every == 0:
+            risks.append(loss)
+            states.append([matrix.detach().clone() for matrix in parameters])
+    times = record_every * torch.arange(len(states), dtype=torch.float64)
+    return Trajectory(times, *map(torch.stack, zip(*states, strict=True)), torch.tensor(risks, dtype=torch.float64))
+
+
+def _descend(
+    parameters: list[Tensor],
+    predict: Callable[[Prompts], Tensor],
+    draw: Draw,
+    optimiser: Optimiser,
+    *,
+    steps: int,
+    seed: int,
+) -> Iterator[float]:
+    """Descend on the squared error of fresh prompts; yield each step's loss before the step is taken, and the last."""
+    generator = torch.Generator().manual_seed(seed)
+    optimizer = optimiser(parameters)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate_share(step / steps))
+    for step in range(steps + 1):
+        prompts = draw(generator)
+        loss = squared_errors(predict(prompts), prompts).mean()
+        if not loss.isfinite():
+            raise DivergenceError(f"the loss is {loss.item()} at step {step}; lower the learning rate.")
+        yield loss.item()
+        if step < steps:
+            optimizer.zero_grad()
+            loss.backward()
+            # The loss is a polynomial of high degree in Gaussians: single batches have enormous gradients.
+            torch.nn.utils.clip_grad_norm_(parameters, _LARGEST_GRADIENT)
+            optimizer.step()
+            schedule.step()
+
+
+def _rate_share(progress: float) -> float:
+    """Share of the learning rate after a share of the steps: a rise from nearly zero, then half a cosine."""
+    if progress < _WARM_UP:
+        return max(progress / _WARM_UP, 1e-3)
+    return (1 + math.cos(math.pi * (progress - _WARM_UP) / (1 - _WARM_UP))) / 2
+
+
+# Part 4. Several layers: von Oswald's construction, and what training finds.
+
+
+def gradient_layer(d: int, rate: float, damping: float = 0.0) -> LinearAttention:
+    """Construct a layer that takes one step of gradient descent, or of GD++ if there is damping.
+
+    W_KQ = [[I, 0], [0, 0]] and W_PV = -[[damping I, 0], [0, rate]]: the last entries of the tokens are residuals, and
+    x_j <- x_j - damping S x_j, r_j <- r_j - rate sum_i r_i <x_i, x_j> / N. See `deep_prediction` for the reading.
+    Shapes: two matrices (d+1, d+1), float64.
+    Source: von Oswald et al. 2023 (arXiv 2212.07677), Proposition 1 with W_0 = 0, and GD++.
+    """
+    ones = torch.ones(d, dtype=torch.float64)
+    rates = torch.tensor([rate], dtype=torch.float64)
+    return LinearAttention(W_PV=-torch.cat([damping * ones, rates]).diag(), W_KQ=torch.cat([ones, 0 * rates]).diag())
+
+
+def stacked(layers: Iterable[LinearAttention]) -> LinearAttention:
+    """Stack L layers into one pair of tensors (L, d+1, d+1), as the functions on deep transformers take them."""
+    return LinearAttention(*map(torch.stack, zip(*layers, strict=True)))
+
+
+def layerwise_prediction(layers: LinearAttention, prompts: Prompts, *, mask_query: bool = True) -> Float[Tensor, " B"]:
+    """Apply L layers to the embedding, one after another, and predict *minus* the bottom right entry.
+
+    The tokens carry residuals, and the query's starts at zero: after the layers it is 0 - <w, x_q>. Without the mask,
+    the query takes part as if it were an example with that residual; one layer hides it, for the entry is still zero.
+    Shapes: layers (L, d+1, d+1) -> (B,).
+    Source: von Oswald et al. 2023, section 3.
+    """
+    E = embedding(prompts)
+    for layer in zip(*layers, strict=True):
+        E = linear_self_attention(E, LinearAttention(*layer), mask_query=mask_query)
+    return -E[:, -1, -1]
+
+
+def deep_prediction(layers: LinearAttention, prompts: Prompts) -> Float[Tensor, " B"]:
+    """Predict as `layerwise_prediction` does, through the examples' second moments alone: G = sum_i e_i e_i^T / N.
+
+    A masked layer multiplies every token by T = I + W_PV G W_KQ, and so G becomes T G T^T. The examples enter only
+    through G (d+1, d+1), however many they are, whatever the number of layers.
+    Shapes: layers (L, d+1, d+1) -> (B,).
+    """
+    E = embedding(prompts)
+    tokens, query = E[..., :-1], E[..., -1:]
+    G = tokens @ tokens.mT / prompts.n_examples
+    for W_PV, W_KQ in zip(*layers, strict=True):
+        T = _eye(G) + W_PV @ G @ W_KQ
+        query, G = T @ query, T @ G @ T.mT
+    return -query[:, -1, 0]
+
+
+class Family(NamedTuple):
+    """Transformers of L layers that share a form, given by parameters (L, ...).
+
+    initial: (L, d, generator) -> parameters to start from; layers: (parameters, d) -> two tensors (L, d+1, d+1).
+    """
+
+    initial: Callable[[int, int, torch.Generator], Tensor]
+    layers: Callable[[Tensor, int], LinearAttention]
+
+
+def _gradient_layers(parameters: Float[Tensor, "L 2"], d: int) -> LinearAttention:
+    """`gradient_layer` for every row (rate, damping)."""
+    rates, dampings = parameters[:, :1], parameters[:, 1:]
+    ones = torch.ones_like(rates).expand(-1, d)
+    W_PV = -torch.cat([dampings * ones, rates], dim=1).diag_embed()
+    return LinearAttention(W_PV, torch.cat([ones, 0 * rates], dim=1).diag_embed())
+
+
+def _unequal_rates(n_layers: int, d: int, generator: torch.Generator) -> Tensor:
+    # Gradient descent's result does not depend on the order of the rates, so equal ones would stay equal for ever.
+    return 0.5 + 0.5 * torch.rand(n_layers, 1, generator=generator, dtype=torch.float64)
+
+
+def _rates_and_dampings(n_layers: int, d: int, generator: torch.Generator) -> Tensor:
+    dampings = 0.5 * torch.rand(n_layers, 1, generator=generator, dtype=torch.float64)
+    return torch.cat([_unequal_rates(n_layers, d, generator), dampings], dim=1)
+
+
+def _without_damping(rates: Tensor) -> Tensor:
+    return torch.cat([rates, torch.zeros_like(rates)], dim=1)
+
+
+FAMILIES: MappingProxyType[str, Family] = MappingProxyType(
+    {
+        "gradient descent": Family(_unequal_rates, lambda rates, d: _gradient_layers(_without_damping(rates), d)),
+        "GD++": Family(_rates_and_dampings, _gradient_layers),
+        "transformer": Family(
+            lambda n_layers, d, generator: (
+                0.1 * torch.randn(n_layers, 2, d + 1, d + 1, generator=generator, dtype=torch.float64)
+            ),
+            lambda parameters, d: LinearAttention(*parameters.unbind(1)),
+        ),
+    }
+)
+"""What `train_layers` can fit: one rate per step; a rate and a damping per step; every entry of every layer."""
+
+
+class DeepRun(NamedTuple):
+    """A trained deep transformer: its layers (L, d+1, d+1) in float64 and the loss of the batch at every step."""
+
+    layers: LinearAttention
+    losses: Float[Tensor, " steps"]
+
+
+def train_layers(
+    family: Family,
+    n_layers: int,
+    draw: Draw,
+    *,
+    steps: int,
+    seed: int,
+    rate: float = 0.03,
+    progress: bool = False,
+) -> DeepRun:
+    """Fit L layers of a family to fresh prompts, `draw(generator)`, with Adam; see `train_layer` for the schedule.
+
+    Parameters take the dtype of the prompts; float32 is faster and enough.
+    Raises: DivergenceError when the loss is no longer finite.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    example = draw(generator).inputs
+    d = example.shape[-1]
+    parameters = family.initial(n_layers, d, generator).to(example).requires_grad_()
+    losses = _descend(
+        [parameters],
+        lambda prompts: deep_prediction(family.layers(parameters, d), prompts),
+        draw,
+        lambda parameters: torch.optim.Adam(parameters, lr=rate),
+        steps=steps,
+        seed=seed,
+    )
+    bar = tqdm(losses, total=steps, desc=f"training {n_layers} layers", unit="step", disable=not progress)
+    record = torch.tensor(list(bar), dtype=torch.float64)
+    return DeepRun(family.layers(parameters.detach().double(), d), record)
+
+
+def _layer(u: Tensor, U: Tensor) -> LinearAttention:
+    """The layer whose only entries are u, last of W_PV, and U, which compares inputs with inputs in W_KQ."""
+    pad = torch.nn.functional.pad
+    return LinearAttention(W_PV=pad(u.reshape(1, 1), (len(U), 0, len(U), 0)), W_KQ=pad(U, (0, 1, 0, 1)))
+
+
+def _eye(like: Tensor) -> Tensor:
+    return torch.eye(like.shape[-1], dtype=like.dtype, device=like.device)
+
+
+def _trace(matrix: Tensor) -> Tensor:
+    return matrix.diagonal(dim1=-2, dim2=-1).sum(-1)

@@ -1,0 +1,235 @@
+"""Executing the chapters: each once, side by side, and what happens where one fails."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import small_book
+
+from bookbuilder import build, execute, record
+from bookbuilder.execute import EXECUTED, Execution, Failure
+from explainer.findings import Finding
+
+FINDING = """\
+from explainer.findings import finding
+finding("One is small", 1, "<", 2)
+finding("Three is <small>", 3, "<", 2)"""
+SOUND = ["print('fine', 6 * 7)"]
+PAGES = {
+    "sound": SOUND,
+    "broken": ["x = 1", "raise ValueError('broken on purpose')", "print('never')"],
+    "silent": ["assert 1 + 1 == 3"],
+    "killed": ["import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"],
+    "found": [FINDING],
+}
+
+
+@pytest.mark.slow
+def test_a_book_of_which_chapters_fail_is_built_and_then_mended(tmp_path):
+    """In a path with a space."""
+    folder = tmp_path / "a book"
+    small_book.make(folder, PAGES)
+    done = small_book.build(folder, EXPLAINER_REPOSITORY="https://github.com/org/name")
+    require_failures_are_named_with_cell_error_and_remedy(done)
+    require_pages_are_built_and_the_failing_ones_say_so(folder)
+    require_boxes_and_buttons_come_from_one_address(folder, done)
+    require_progress(done)
+    require_findings_are_marked_and_listed(folder, done)
+    for name in ("broken", "silent", "killed"):
+        small_book.write_page(folder, name, SOUND)
+    small_book.write_page(folder, "sound", SOUND, title="# Another title")
+    done = small_book.build(folder, "--strict")
+    assert done.returncode == 1 and done.stderr.rstrip().endswith("found: Three is <small>: 3, not < 2")
+    assert "because it failed the last time: broken, silent, killed\n" in done.stdout
+    assert not re.search(r"(sound|found): running", done.stderr)  # its code is the same
+    assert "Another title" in small_book.page(folder, "sound")
+    assert "This chapter failed" not in small_book.page(folder, "broken")
+
+
+def require_failures_are_named_with_cell_error_and_remedy(done):
+    assert done.returncode == 1
+    news = [line for line in done.stderr.splitlines() if line.startswith("FAILED")]
+    assert len(news) == 3
+    assert "FAILED broken: cell 3: ValueError: broken on purpose. Mend what it names" in done.stderr
+    assert "FAILED silent: cell 2: AssertionError: assert 1 + 1 == 3. Mend" in done.stderr
+    assert re.search(r"FAILED killed: .*memory ran out. Free memory, or run fewer .*WORKERS=1", done.stderr)
+
+
+def require_pages_are_built_and_the_failing_ones_say_so(folder):
+    assert "fine 42" in small_book.page(folder, "sound")
+    assert "This chapter failed" not in small_book.page(folder, "sound")
+    for name, what in {
+        "broken": "broken on purpose",
+        "silent": "assert 1 + 1 == 3",
+        "killed": "memory ran out",
+    }.items():
+        text = re.sub(r"<[^>]+>", "", small_book.page(folder, name))
+        assert "This chapter failed" in text and what in text
+        assert "never" not in text.replace("print('never')", "")
+
+
+def require_boxes_and_buttons_come_from_one_address(folder, done):
+    assert "make serve" in done.stdout
+    intro = small_book.page(folder, "intro")
+    assert re.search(r'<div class="(?=[^"]*xp-box)(?=[^"]*tip)[^"]*admonition', intro)
+    assert intro.count("<blockquote") == 1
+    page = small_book.page(folder, "sound")
+    assert "https://colab.research.google.com/github/org/name/blob/main/book/sound.ipynb" in page
+    assert "https://mybinder.org/v2/gh/org/name/main" in page
+    assert "https://github.com/org/name/edit/main/book/sound.ipynb" in page
+    assert "importlib.util" not in page
+
+
+def require_progress(done):
+    assert re.search(r"^\[0 of 5 done.*\] \w+: running$", done.stderr, re.MULTILINE)
+    assert re.search(r"^\[5 of 5 done\] \w+: (done|FAILED) in \d+ s$", done.stderr, re.MULTILINE)
+
+
+def require_findings_are_marked_and_listed(folder, done):
+    last = "1 findings did not hold on this machine:\n  found: Three is <small>: 3, not < 2"
+    assert done.stderr.rstrip().endswith(last)
+    page, status = small_book.page(folder, "found"), small_book.page(folder, "status")
+    assert page.count('class="xp-finding"') == 1 and page.count('class="xp-finding xp-fails"') == 1
+    assert "found: Three is &lt;small&gt;: 3, not &lt; 2" in status and "1 of 2 hold" in status
+    assert status.count("FAILED") == 3
+
+
+def test_a_finding_that_does_not_hold_is_no_error_unless_strict():
+    fails = {"found": [Finding("Three is small", 3, "<", 2)]}
+    assert build.summary({}, fails, strict=False) == 0
+    assert build.summary({}, fails, strict=True) == 1
+
+
+def test_only_what_changed_is_executed_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    EXECUTED.mkdir(parents=True)
+    chapter, copy = Path("a.ipynb"), EXECUTED / "a.ipynb"
+    chapter.write_text(json.dumps(small_book.notebook_of([small_book.code_cell("1")])))
+    now = execute.made_of(chapter, execute.surroundings())
+
+    def reason(failure=None, **changed):
+        last = {"made_of": now | changed, "seconds": 1.0, "failure": failure}
+        copy.write_text(json.dumps({"metadata": {"explainer": last}}))
+        return execute.reason_to_execute(chapter, now)
+
+    assert reason() is None
+    assert reason(package="other", versions="other") == "changed: package, versions"
+    assert reason(processor="Some other") == "it was executed on another processor, Some other"
+    assert reason(failure={"cell": 1, "error": "e", "remedy": "r"}) == "it failed the last time"
+    copy.write_text("{")
+    assert execute.reason_to_execute(chapter, now) == "it was not executed here before"
+    chapter.write_text(json.dumps(small_book.notebook_of([small_book.code_cell("2")])))
+    assert execute.code_digest(json.loads(chapter.read_text())) != now["code cells"]
+
+
+@pytest.mark.slow
+def test_an_interrupted_build_keeps_what_is_finished_and_leaves_nothing_half_written(tmp_path):
+    small_book.make(tmp_path, {"quick": SOUND, "slow": ["import time\ntime.sleep(600)"]})
+    command = [sys.executable, "-m", "bookbuilder.build"]
+    how = {"cwd": tmp_path, "env": os.environ | small_book.BUILDER, "start_new_session": True}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **how) as process:
+        for line in process.stderr:
+            if "quick: done" in line:
+                break
+        os.killpg(process.pid, signal.SIGINT)
+        _, rest = process.communicate(timeout=600)
+    assert process.returncode == 130, rest
+    assert "run again to go on" in rest
+    assert [path.name for path in (tmp_path / EXECUTED).glob("*.ipynb")] == ["quick.ipynb"]
+    assert list((tmp_path / EXECUTED).glob("*.part")) == []
+
+
+def watch(tmp_path, **expected):
+    names = {name: tmp_path / "book" / f"{name}.ipynb" for name in ("a", "b")}
+    for path in names.values():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(small_book.notebook_of([small_book.code_cell("1")])))
+        (tmp_path / path.name).write_text(path.read_text())
+    news = (tmp_path / "news").open("w+")
+    return execute._Watch(names, {name: {} for name in names}, tmp_path, tmp_path / "into", 2, expected, news)
+
+
+def done(name, **values):
+    return SimpleNamespace(nodeid=f"{name}.ipynb::", when="call", failed=False, longrepr="", **values)
+
+
+def test_a_full_disk_is_one_clear_failure_and_leaves_no_part(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    watched = watch(tmp_path)
+    (tmp_path / "into").mkdir()
+    monkeypatch.setattr(os, "replace", full)
+    watched.pytest_runtest_logstart("a.ipynb::")
+    watched.pytest_runtest_logreport(done("a"))
+    failure = watched.finished["a"].failure
+    assert "No space left" in failure.error and failure.remedy == "Free some space and run again"
+    assert list((tmp_path / "into").iterdir()) == []
+
+
+def test_the_estimate_follows_the_pace_of_this_machine(tmp_path):
+    watched = watch(tmp_path, a=10.0, b=100.0)
+    assert watched.remaining_seconds() == pytest.approx(110 / 2)
+    watched.finished["a"] = Execution({}, 20.0)
+    watched.begun["b"] = time.perf_counter() - 40
+    assert watched.remaining_seconds() == pytest.approx((200 - 40) / 2, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("report", "error", "remedy"),
+    [
+        ("nbclient.exceptions.DeadKernelError: Kernel died", "memory ran out", "WORKERS=1"),
+        ("worker 'gw1' crashed while running", "memory ran out", "WORKERS=1"),
+        ("OSError: [Errno 28] No space left on device", "the disk is full", "Free some space"),
+        ("A cell timed out while it was being executed", "took longer than", "less busy"),
+        ("something\nnever seen", "never seen", "log.txt"),
+    ],
+)
+def test_what_leaves_no_output_is_explained(tmp_path, report, error, remedy):
+    watch(tmp_path)
+    failure = execute._failure(tmp_path / "a.ipynb", report)
+    assert failure.cell is None and error in failure.error and remedy in failure.remedy
+
+
+def test_a_failure_is_marked_below_the_title_as_text(tmp_path):
+    cells = [small_book.code_cell("1"), {"cell_type": "markdown", "source": "# T"}, small_book.code_cell("2")]
+    marked = execute.marked({"cells": cells}, Failure(2, "ValueError: a *b* <c> `d`", "Mend it"))
+    assert marked["cells"][2]["source"].startswith("> **This chapter failed.**")
+    assert r"a \*b\* \<c\> \`d\`" in marked["cells"][2]["source"]
+    assert [marked["cells"][i] for i in (0, 1, 3)] == cells
+
+
+def test_outputs_go_to_their_cells_whatever_the_texts_are():
+    code = [small_book.code_cell(source) for source in "ab"]
+    source = {"cells": [code[0], {"cell_type": "markdown", "source": "new"}, code[1]], "metadata": {}}
+    ran = [cell | {"outputs": [cell["source"]], "execution_count": 1} for cell in code]
+    shown = execute.with_outputs(source, {"cells": ran, "metadata": {"widgets": {"w": 1}}})
+    assert [cell.get("outputs") for cell in shown["cells"]] == [["a"], None, ["b"]]
+    assert shown["metadata"] == {"widgets": {"w": 1}}
+
+
+def test_the_record_refuses_a_statement_that_is_made_twice(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    EXECUTED.mkdir(parents=True)
+    numbers = {"statement": "s", "value": 1.23456, "relation": "<", "bound": 2.0}
+    cell = small_book.code_cell("1", outputs=[{"data": {"application/vnd.explainer.finding+json": numbers}}])
+    (tmp_path / "book").mkdir()
+    (tmp_path / "_toc.yml").write_text("root: book/a\nchapters:\n  - file: book/b\n")
+    for name in ("a", "b"):
+        (tmp_path / "book" / f"{name}.ipynb").write_text("{}")
+    for cells, name in (([cell], "a"), ([], "b")):
+        last = {"made_of": {"processor": "p", "versions": "v"}, "seconds": 1.0, "failure": None}
+        content = small_book.notebook_of(cells) | {"metadata": {"explainer": last}}
+        (EXECUTED / f"{name}.ipynb").write_text(json.dumps(content))
+    made = record.of_executed()
+    assert made["processor"] == "p" and made["chapters"]["a"]["findings"] == [numbers | {"value": 1.235}]
+    (EXECUTED / "b.ipynb").write_text((EXECUTED / "a.ipynb").read_text())
+    with pytest.raises(record.findings.FindingError, match="'s' is said twice"):
+        record.of_executed()

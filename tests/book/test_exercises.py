@@ -1,0 +1,507 @@
+"""Each check of explainer.exercises passes right answers and refuses plausible wrong ones with a hint."""
+
+import numpy as np
+import pytest
+import torch
+
+from explainer import exercises
+from explainer.theory import duality, linear_transformer, metrics, momentum, statistics
+
+
+def passes(check, answer, capsys):
+    check(answer)
+    out = capsys.readouterr().out
+    assert out.startswith("Passed: ") and out.count("\n") == 1
+
+
+def refuses(check, answer, hint):
+    with pytest.raises(AssertionError, match=hint):
+        check(answer)
+
+
+# linear_attention
+
+
+def test_linear_attention_accepts_two_right_answers(capsys):
+    passes(exercises.linear_attention, duality.linear_attention, capsys)
+    passes(exercises.linear_attention, lambda V, K, Q: torch.einsum("no,ni,mi->mo", V, K, Q), capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda V, K, Q: (Q @ K.T).softmax(-1) @ V, "not linear in the query"),
+        (lambda V, K, Q: (Q @ K.T).abs() @ V, "not linear in the query"),
+        (lambda V, K, Q: Q @ (K / K.norm(dim=1, keepdim=True)).T @ V, "all keys by -2"),
+        (lambda V, K, Q: Q @ K.T @ V.abs(), "all values by -2"),
+        (lambda V, K, Q: Q @ K.T @ V / len(V), "not the sum of the outputs for each pair"),
+        (lambda V, K, Q: Q.sum(1, keepdim=True) * K.sum(1) @ V, "orthogonal to the only key"),
+        (lambda V, K, Q: Q @ K.T @ V / Q.shape[1] ** 0.5, "leftover factor"),
+        (lambda V, K, Q: -Q @ K.T @ V, "leftover factor"),
+        (lambda V, K, Q: (Q @ K.T @ V).T, r"returned shape \(2, 4\)"),
+        (lambda V, K, Q: Q @ V.T @ K, "raised RuntimeError"),
+        (lambda V, K, Q: (Q @ K.T @ V).float(), "keep the dtype"),
+        (lambda V, K, Q: (Q @ K.T @ V).tolist(), "not a tensor"),
+        (lambda V, K, Q: Q @ K.T @ V / 0, "not finite"),
+    ],
+)
+def test_linear_attention_refuses(wrong, hint):
+    refuses(exercises.linear_attention, wrong, hint)
+
+
+# ridge_dual
+
+
+def package_ridge_dual(W_0, inputs, targets, *settings):
+    lr, decay, steps = settings
+    batches = duality.full_batches(len(inputs), steps)
+    return duality.train_linear_layer(W_0, inputs, targets, duality.WeightDecay(lr, decay), batches).dual
+
+
+def ridge_dual(shrink_power=lambda T, t: T - 1 - t, factor_power=lambda T: T, frozen=False, sign=-1):
+    """A hand-written dual whose ingredients can be spoiled one by one."""
+
+    def answer(W_0, inputs, targets, *settings):
+        lr, decay, steps = settings
+        shrink, W, values, weights = 1 - lr * decay, W_0, [], []
+        for t in range(steps):
+            errors = sign * lr * (inputs @ (W_0 if frozen else W).T - targets)
+            W = shrink * W + errors.T @ inputs
+            values.append(errors)
+            weights += [shrink ** shrink_power(steps, t)] * len(inputs)
+        weights = torch.tensor(weights, dtype=torch.float64)
+        return torch.cat(values), inputs.repeat(steps, 1), weights, shrink ** factor_power(steps)
+
+    return answer
+
+
+def grouped_ridge_dual(W_0, inputs, targets, *settings):
+    """The same dual with one pair per example, the decay folded into the values."""
+    values, _, weights, factor = ridge_dual()(W_0, inputs, targets, *settings)
+    grouped = (weights[:, None] * values).unflatten(0, (-1, len(inputs))).sum(0)
+    return grouped, inputs, torch.ones(len(inputs), dtype=torch.float64), factor
+
+
+@pytest.mark.parametrize("answer", [package_ridge_dual, ridge_dual(), grouped_ridge_dual])
+def test_ridge_dual_accepts_right_answers(answer, capsys):
+    passes(exercises.ridge_dual, answer, capsys)
+
+
+def trained_weights_as_pairs(*arguments):
+    """A cheat: the change of the weights, column by column, with the unit vectors as keys."""
+    values, keys, weights, factor = ridge_dual()(*arguments)
+    change = (weights[:, None] * values).T @ keys
+    return change.T, torch.eye(3, dtype=torch.float64), torch.ones(3, dtype=torch.float64), factor
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (ridge_dual(frozen=True), "without decay and after 3 steps"),
+        (ridge_dual(sign=1), "without decay and after 3 steps"),
+        (ridge_dual(factor_power=lambda T: 0), "factor of W_0"),
+        (ridge_dual(factor_power=lambda T: 1), "factor of W_0"),
+        (ridge_dual(shrink_power=lambda T, t: T - t), "after a single step"),
+        (ridge_dual(shrink_power=lambda T, t: 0), "one step is right, two are not"),
+        (ridge_dual(shrink_power=lambda T, t: t), "one step is right, two are not"),
+        (ridge_dual(shrink_power=lambda T, t: min(T - 1 - t, 1)), "two steps are right, six are not"),
+        (trained_weights_as_pairs, "not one of the inputs"),
+        (lambda *arguments: ridge_dual()(*arguments)[:3], "a number, the factor of W_0"),
+        (lambda *arguments: (torch.zeros(4, 3), *ridge_dual()(*arguments)[1:]), "one row for each pair"),
+    ],
+)
+def test_ridge_dual_refuses(wrong, hint):
+    refuses(exercises.ridge_dual, wrong, hint)
+
+
+def test_ridge_dual_works_where_gradients_are_switched_off(capsys):
+    with torch.no_grad():
+        passes(exercises.ridge_dual, ridge_dual(), capsys)
+
+
+# permutation_invariant and order_dependent
+
+
+def one_gradient_step(inputs, targets):
+    return duality.gradient_descent_update(targets, inputs)
+
+
+def ten_gradient_steps(inputs, targets):
+    W_0 = torch.zeros(targets.shape[1], inputs.shape[1], dtype=torch.float64)
+    batches = duality.full_batches(len(inputs), 10)
+    return duality.train_linear_layer(W_0, inputs, targets, duality.GradientDescent(0.05), batches).W
+
+
+def delta_rule(inputs, targets):
+    W_0 = torch.zeros(targets.shape[1], inputs.shape[1], dtype=torch.float64)
+    batches = list(torch.arange(len(inputs)).split(1))
+    return duality.train_linear_layer(W_0, inputs, targets, duality.GradientDescent(0.05), batches).W
+
+
+def decayed_attention(inputs, targets):
+    decay = 0.9 ** torch.arange(len(inputs) - 1, -1, -1, dtype=torch.float64)
+    return (decay[:, None] * targets).T @ inputs
+
+
+def last_demonstration(inputs, targets):
+    return torch.outer(targets[-1], inputs[-1])
+
+
+def nothing(inputs, targets):
+    return torch.zeros(targets.shape[1], inputs.shape[1], dtype=torch.float64)
+
+
+def noise(inputs, targets):
+    return torch.randn(targets.shape[1], inputs.shape[1], dtype=torch.float64)
+
+
+def in_place(inputs, targets):
+    """Right, but it scribbles over its arguments."""
+    update = targets.T @ inputs
+    inputs.zero_()
+    return update
+
+
+@pytest.mark.parametrize("answer", [one_gradient_step, ten_gradient_steps, in_place])
+def test_permutation_invariant_accepts(answer, capsys):
+    passes(exercises.permutation_invariant, answer, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (delta_rule, "changes the update"),
+        (decayed_attention, "changes the update"),
+        (lambda inputs, targets: one_gradient_step(inputs.sort(dim=0).values, targets), "changes the update"),
+        (last_demonstration, "row 0 does not change the update"),
+        (nothing, "row 0 does not change the update"),
+        (noise, "two calls"),
+    ],
+)
+def test_permutation_invariant_refuses(wrong, hint):
+    refuses(exercises.permutation_invariant, wrong, hint)
+
+
+@pytest.mark.parametrize("answer", [delta_rule, decayed_attention])
+def test_order_dependent_accepts(answer, capsys):
+    passes(exercises.order_dependent, answer, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (one_gradient_step, "no order of the rows"),
+        (ten_gradient_steps, "no order of the rows"),
+        (last_demonstration, "row 0 does not change the update"),
+        (noise, "two calls"),
+        (lambda inputs, targets: inputs.T @ targets, r"it should be \(2, 3\)"),
+    ],
+)
+def test_order_dependent_refuses(wrong, hint):
+    refuses(exercises.order_dependent, wrong, hint)
+
+
+# rank_of_update
+
+
+def test_rank_of_update_accepts_a_formula_and_a_measurement(capsys):
+    passes(exercises.rank_of_update, min, capsys)
+
+    def measured(n, d, d_v):
+        generator = torch.Generator().manual_seed(1)
+        return torch.linalg.matrix_rank(
+            torch.randn(d_v, n, generator=generator) @ torch.randn(n, d, generator=generator)
+        )
+
+    passes(exercises.rank_of_update, measured, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda n, d, d_v: n, "9 demonstrations.*measured rank is smaller"),
+        (lambda n, d, d_v: min(d, d_v), "0 demonstrations.*measured rank is smaller"),
+        (lambda n, d, d_v: min(n, d), "9 demonstrations, d = 6 and d_v = 3.*smaller"),
+        (lambda n, d, d_v: min(n, d_v), "9 demonstrations, d = 3 and d_v = 6.*smaller"),
+        (lambda n, d, d_v: min(n, 1), "2 demonstrations.*larger"),
+        (lambda n, d: n, "raised TypeError"),
+        (lambda n, d, d_v: None, "raised TypeError"),
+    ],
+)
+def test_rank_of_update_refuses(wrong, hint):
+    refuses(exercises.rank_of_update, wrong, hint)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda s: s - s.mean(axis=1, keepdims=True), "axis"),
+        (lambda s: s - s.mean(), "axis"),
+        (lambda s: (s - s.mean(axis=0)) / s.std(axis=0), "difference"),
+        (lambda s: (s - s.mean(axis=0)).argmax(axis=1), "shape"),
+    ],
+)
+def test_calibration_refuses_plausible_mistakes(wrong, hint):
+    with pytest.raises(AssertionError, match=hint):
+        exercises.calibration(wrong)
+
+
+def _pairs(scores, labels):
+    return scores[labels == 1][:, None] - scores[labels == 0][None, :]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda scores, labels: ((scores > 0) == labels).mean(), "reversed|equal|order"),
+        (lambda scores, labels: (_pairs(scores, labels) > 0).mean(), "ties"),
+        (lambda scores, labels: (_pairs(scores, labels) < 0).mean(), "perfectly"),
+        (lambda scores, labels: _pairs(scores, labels).mean(), "perfectly|reversed"),
+    ],
+)
+def test_auc_refuses_plausible_mistakes(wrong, hint):
+    with pytest.raises(AssertionError, match=hint):
+        exercises.auc(wrong)
+
+
+# holm
+
+
+def written_out(p):
+    order, largest, adjusted = np.argsort(p), 0.0, np.empty(len(p))
+    for place, i in enumerate(order):
+        largest = max(largest, min(1, (len(p) - place) * p[i]))
+        adjusted[i] = largest
+    return adjusted
+
+
+def step_down(p, cut=True, monotone=True):
+    order, m = np.argsort(p), len(p)
+    factors = np.arange(m, 0, -1) * p[order]
+    factors = np.minimum(1, factors) if cut else factors
+    adjusted = np.empty(m)
+    adjusted[order] = np.maximum.accumulate(factors) if monotone else factors
+    return adjusted
+
+
+def test_holm_accepts_two_right_answers(capsys):
+    passes(exercises.holm, statistics.holm, capsys)
+    passes(exercises.holm, written_out, capsys)
+    passes(exercises.holm, step_down, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda p: 2 * p, "a single p-value"),
+        (lambda p: p, "not multiplied by three"),
+        (lambda p: np.minimum(1, len(p) * p), "factors fall"),
+        (lambda p: step_down(p, cut=False), "larger than 1"),
+        (lambda p: step_down(p, monotone=False), "below a smaller one"),
+        (lambda p: np.maximum.accumulate(np.minimum(1, np.arange(len(p), 0, -1) * p)), "order in which"),
+        (lambda p: step_down(p) if len(p) < 4 else step_down(p) * 0.9, "step by step"),
+        (lambda p: step_down(p)[:1], "shape"),
+    ],
+)
+def test_holm_refuses(wrong, hint):
+    refuses(exercises.holm, wrong, hint)
+
+
+# kendall_tau
+
+
+def by_signs(x, y):
+    dx, dy = (np.sign(v[:, None] - v[None]) for v in (x, y))
+    return (dx * dy).sum() / (len(x) * (len(x) - 1))
+
+
+def by_package(x, y):
+    return metrics.kendall_tau_a(torch.tensor(x), torch.tensor(y)).item()
+
+
+def spearman(x, y):
+    return np.corrcoef(*(v.argsort().argsort() for v in (x, y)))[0, 1]
+
+
+def test_kendall_tau_accepts_two_right_answers(capsys):
+    passes(exercises.kendall_tau, by_signs, capsys)
+    passes(exercises.kendall_tau, by_package, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda x, y: 2 * by_signs(x, y), "itself"),
+        (lambda x, y: abs(by_signs(x, y)), "reversed"),
+        (lambda x, y: np.corrcoef(x, y)[0, 1], "increasing transform"),
+        (spearman, "five concordant"),
+        (lambda x, y: by_signs(x, y) if len(x) != 9 else 0.0, "rankings of 9"),
+        (lambda x, y: by_signs(x, y) * np.ones(2), "shape"),
+    ],
+)
+def test_kendall_tau_refuses(wrong, hint):
+    refuses(exercises.kendall_tau, wrong, hint)
+
+
+# isotropic_gamma
+
+
+def test_isotropic_gamma_accepts_two_right_answers(capsys):
+    passes(exercises.isotropic_gamma, lambda d, n, variance: variance * (1 + (d + 1) / n), capsys)
+    passes(
+        exercises.isotropic_gamma,
+        lambda d, n, variance: linear_transformer.gamma(variance * torch.eye(d).double(), n)[0, 0],
+        capsys,
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda d, n, v: v * (1 + d), "endless prompts"),
+        (lambda d, n, v: v + (d + 1) / n, "three times the variance"),
+        (lambda d, n, v: v * (1 + 1 / n), "four dimensions more"),
+        (lambda d, n, v: v * (1 + d / n), "d = 1, n = 1 and variance = 1.0"),
+        (lambda d, n, v: None, "raised TypeError"),
+    ],
+)
+def test_isotropic_gamma_refuses(wrong, hint):
+    refuses(exercises.isotropic_gamma, wrong, hint)
+
+
+# ridge_attention
+
+
+def ridge_layer(covariance, penalty, n, *, scale=1.0, share=1.0, step=1.0):
+    d = len(covariance)
+    W_PV, W_KQ = torch.zeros(2, d + 1, d + 1, dtype=covariance.dtype)
+    W_PV[d, d] = scale * step
+    W_KQ[:d, :d] = torch.linalg.inv(covariance + share * penalty / n * torch.eye(d)) / scale
+    return W_PV, W_KQ
+
+
+def test_ridge_attention_accepts_every_scale(capsys):
+    passes(exercises.ridge_attention, ridge_layer, capsys)
+    passes(exercises.ridge_attention, lambda *setting: ridge_layer(*setting, scale=-3.0), capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda C, p, n: ridge_layer(torch.eye(len(C)).double(), p, n), "almost no penalty"),
+        (lambda C, p, n: ridge_layer(C, p, n, step=-1.0), "almost no penalty"),
+        (lambda C, p, n: ridge_layer(C, p, n, step=n), "almost no penalty"),
+        (lambda C, p, n: ridge_layer(C, p, n)[::-1], "almost no penalty"),
+        (lambda C, p, n: ridge_layer(C, p, n, share=n), "the attention divides by n"),
+        (lambda C, p, n: ridge_layer(C, p, n, share=0.0), "the attention divides by n"),
+        (lambda C, p, n: ridge_layer(C, p, 12), "depend on d, n or the penalty"),
+        (lambda C, p, n: tuple(W[1:] for W in ridge_layer(C, p, n)), r"W_PV has shape \(3, 4\)"),
+        (lambda C, p, n: tuple(W.float() for W in ridge_layer(C, p, n)), "keep the dtype"),
+        (lambda C, p, n: ridge_layer(C, p, n)[0], "two tensors"),
+    ],
+)
+def test_ridge_attention_refuses(wrong, hint):
+    refuses(exercises.ridge_attention, wrong, hint)
+
+
+# scaled_prediction
+
+
+def test_scaled_prediction_accepts_the_square(capsys):
+    passes(exercises.scaled_prediction, lambda c: c**2, capsys)
+    passes(exercises.scaled_prediction, lambda c: torch.tensor(c) ** 2, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda c: 0.0, "c = 1 should give 1"),
+        (lambda c: c**3, "c = -1"),
+        (lambda c: c, "c = -1"),
+        (lambda c: 1.0, "smaller than the measured one"),
+        (lambda c: c**4, "larger than the measured one"),
+    ],
+)
+def test_scaled_prediction_refuses(wrong, hint):
+    refuses(exercises.scaled_prediction, wrong, hint)
+
+
+# paying_length
+
+
+def test_paying_length_accepts_two_right_answers(capsys):
+    def by_the_risk(d, n):
+        identity = torch.eye(d).double()
+        A = torch.linalg.inv(linear_transformer.gamma(identity, n))
+        floor = linear_transformer.population_risk(A, identity, float("inf"))
+        return (linear_transformer.population_risk(A, identity, 1) - floor) / floor
+
+    passes(exercises.paying_length, lambda d, n: n**2 / (d + 1), capsys)
+    passes(exercises.paying_length, by_the_risk, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda d, n: n, "3.33 times"),
+        (lambda d, n: n**2, "0.167 times"),
+        (lambda d, n: n**2 / d, "0.833 times"),
+        (lambda d, n: n**2 / 6, "d = 1 and n = 10"),
+        (lambda d, n: 0, "should be above zero"),
+    ],
+)
+def test_paying_length_refuses(wrong, hint):
+    refuses(exercises.paying_length, wrong, hint)
+
+
+# momentum_average, momentum_dual
+
+
+def running(value, eta):
+    total, rows = torch.zeros_like(value[0]), []
+    for v in value:
+        rows.append(total)
+        total = eta * (total + v)
+    return torch.stack(rows)
+
+
+def test_momentum_average_accepts_two_right_answers(capsys):
+    passes(exercises.momentum_average, running, capsys)
+    passes(exercises.momentum_average, momentum.ema, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda v, eta: momentum.ema(v, eta) + v, "row 0 is not zero"),
+        (lambda v, eta: momentum.ema(v, eta) + v.mean(0) * (torch.arange(len(v)) > 0)[:, None], "later value"),
+        (momentum.normalised_ema, "look at the exponent"),
+        (lambda v, eta: momentum.ema(v, eta) * (1 + (v[0] != 0).all() * (v[1] != 0).all()), "sum over all"),
+    ],
+)
+def test_momentum_average_refuses(wrong, hint):
+    refuses(exercises.momentum_average, wrong, hint)
+
+
+def test_momentum_dual_accepts_the_dual(capsys):
+    def dual(values, keys, queries, mu):
+        return duality.linear_attention(duality.heavy_ball_weights(mu, len(keys))[:, None] * values, keys, queries)
+
+    passes(exercises.momentum_dual, dual, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda v, k, q, mu: momentum.ema(v, mu)[-1:].expand(len(q), -1), "comparison k_i . q"),
+        (lambda v, k, q, mu: 2 * duality.linear_attention(v, k, q), "every weight is 1"),
+        (
+            lambda v, k, q, mu: (
+                (q @ k.T * mu ** torch.arange(len(k)).flip(0)) @ v * (mu > 0) + (mu == 0) * (q @ k.T @ v)
+            ),
+            "oldest",
+        ),
+    ],
+)
+def test_momentum_dual_refuses(wrong, hint):
+    refuses(exercises.momentum_dual, wrong, hint)

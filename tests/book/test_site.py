@@ -1,0 +1,189 @@
+"""The static site without a browser: pages, renderers, boxes, addresses, notebooks' hygiene, strict builds."""
+
+import json
+import re
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from conftest import ROOT
+from small_book import code_cell, notebook_of
+from test_browser import pages
+
+from bookbuilder import notebooks, record, renderers, repository, vendored
+
+OUTSIDE = re.compile(
+    r'<(?:script|img|iframe|source)\b[^>]*\bsrc="(?:https?:)?//|<link\b[^>]*rel="(?:stylesheet|preload)"[^>]*href="(?:https?:)?//'
+)
+
+
+@pytest.mark.parametrize("page", pages())
+def test_page_exists_and_is_sound(site, page):
+    text = (site / page).read_text("utf8")
+    assert len(text) > 5_000
+    assert "Traceback (most recent call last)" not in text
+    assert not OUTSIDE.search(text)
+    assert "<h1>" in text
+
+
+@pytest.mark.parametrize("page", [p for p in pages() if (ROOT / p.replace(".html", ".ipynb")).exists()])
+def test_every_figure_has_caption_origin_and_alternative(site, page):
+    text = (site / page).read_text("utf8")
+    figures = re.findall(r'<figure class="xp-figure">.*?</figure>', text, re.DOTALL)
+    notebook = json.loads((ROOT / page.replace(".html", ".ipynb")).read_text("utf8"))
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert len(figures) >= sum("Captioned(" in cell for cell in cells)
+    for figure in figures:
+        assert len(re.search(r'aria-label="([^"]*)"', figure)[1]) > 40
+    for figure in figures + re.findall(r'<figure class="xp-table">.*?</figure>', text, re.DOTALL):
+        assert len(re.search(r"<figcaption>(.*?)<span", figure, re.DOTALL)[1]) > 40
+        assert re.search(r'class="xp-made">(Live|Stored|Quoted)', figure)
+
+
+@pytest.mark.usefixtures("site")
+def test_record_has_every_finding_of_the_built_chapters_and_no_other(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    built = {name: [one.statement for one in found] for name, found in record.executed_findings().items()}
+    chapters = record.read()["chapters"]
+    recorded = {name: [one["statement"] for one in chapters[name]["findings"]] for name in chapters}
+    assert recorded == built, "make findings writes the record anew"
+    assert sum(map(len, built.values())) > 100
+
+
+def test_index_leads_to_the_introduction(site):
+    assert "book/intro.html" in (site / "index.html").read_text("utf8")
+
+
+def test_no_launch_button_without_an_address(site):
+    if repository.public_address(ROOT) is None:
+        assert "colab.research.google.com" not in (site / "book" / "learning_in_context.html").read_text("utf8")
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("https://github.com/org/name.git", "https://github.com/org/name"),
+        ("git@github.com:org/name.git", "https://github.com/org/name"),
+        ("ssh://git@gitlab.com/org/name", "https://gitlab.com/org/name"),
+        ("/srv/git/name", None),
+        ("file:///srv/name", None),
+        ("", None),
+    ],
+)
+def test_repository_address(address, expected):
+    assert repository.normalise(address) == expected
+
+
+def test_script_json_cannot_be_closed_by_its_content():
+    hostile = {"text": "</script><script>alert(1)</script>"}
+    text = renderers.script_json(hostile)
+    assert "<" not in text
+    assert json.loads(text) == hostile
+
+
+def test_data_table_decodes_typed_arrays_and_escapes_names():
+    figure = go.Figure(
+        go.Scatter(x=np.array([1.0, 2.0]), y=np.array([0.25, 0.5]), name="<b>a</b>", error_y={"array": [0.1, 0.2]})
+    )
+    table = renderers.data_table(json.loads(figure.to_json()))
+    assert "&lt;b&gt;a&lt;/b&gt;" in table
+    assert "<td>0.25</td>" in table
+    assert "0.15 to 0.35" in table
+
+
+def test_data_table_takes_the_interval_of_horizontal_bars():
+    bar = go.Bar(x=[0.5], y=["a"], orientation="h", error_x={"array": [0.2], "arrayminus": [0.1]})
+    assert "0.4 to 0.7" in renderers.data_table(json.loads(go.Figure(bar).to_json()))
+
+
+def test_data_table_of_a_heat_map_names_rows_and_columns():
+    table = renderers.data_table(json.loads(go.Figure(go.Heatmap(z=[[1.5, 2.5]], x=["p", "q"], y=["r"])).to_json()))
+    assert "<td>q</td><td>r</td><td>2.5</td>" in table
+
+
+@pytest.mark.parametrize(
+    ("cell", "problem"),
+    [
+        (code_cell("1", outputs=[{"output_type": "stream"}]), "outputs"),
+        (code_cell("1", execution_count=3), "outputs"),
+        (code_cell("x = 1\n" * 16), "16 lines"),
+    ],
+)
+def test_notebook_problems_are_found_and_mended(cell, problem):
+    sound = notebooks.mended(notebook_of([code_cell("1")]), "https://github.com/org/name")
+    assert notebooks.problems(sound) == []
+    assert any(problem in found for found in notebooks.problems(notebook_of([sound["cells"][0], cell])))
+    assert any("first cell" in found for found in notebooks.problems(notebook_of([code_cell("1")])))
+    once = notebooks.mended(notebook_of([cell]), "")
+    assert notebooks.mended(once, "") == once
+
+
+def test_a_second_generated_cell_is_found_and_removed():
+    sound = notebooks.mended(notebook_of([code_cell("1")]), "")
+    setup = sound["cells"][0]
+    twice = sound | {"cells": [setup, setup | {"id": "another"}, *sound["cells"][1:]]}
+    assert notebooks.problems(twice) == ["it has the generated cell more than once"]
+    assert notebooks.mended(twice, "") == sound
+
+
+def test_committed_notebooks_are_clean():
+    assert notebooks.main(["--check", str(ROOT / "book")]) == 0
+
+
+def test_cells_are_short():
+    lengths = []
+    for path in (ROOT / "book").glob("*.ipynb"):
+        cells = json.loads(path.read_text("utf8"))["cells"][1:]
+        lengths += [
+            sum(bool(line.strip()) for line in "".join(c["source"]).split("\n"))
+            for c in cells
+            if c["cell_type"] == "code"
+        ]
+    assert np.median(lengths) <= 7
+
+
+def test_setup_cell_does_nothing_where_the_package_is(monkeypatch):
+    """Run as plain Python (the magic made visible): it installs only when the package is missing."""
+    source = notebooks.setup_source("https://github.com/org/name").replace(
+        "%pip install --quiet ", "installed.append(f"
+    )
+    source = source.replace('"git+{address}"', '"git+{address}")')
+    monkeypatch.delenv("EXPLAINER_REPOSITORY", raising=False)
+    installed = []
+    exec(source, {"installed": installed})
+    assert installed == []
+    exec(source.replace('find_spec("explainer")', 'find_spec("explainer_absent")'), {"installed": installed})
+    assert installed == ["git+https://github.com/org/name"]
+    with pytest.raises(AssertionError, match="EXPLAINER_REPOSITORY"):
+        exec(
+            source.replace('"explainer"', '"explainer_absent"').replace("https://github.com/org/name", ""),
+            {"installed": []},
+        )
+
+
+def test_icons_in_use_are_found(tmp_path):
+    static = tmp_path / "_static"
+    static.mkdir()
+    (tmp_path / "a.html").write_text('<i class="fa-solid fa-house"></i>')
+    (static / "theme.css").write_text(
+        '.fa-house:before{content:"\\f015"}.fa-bug:before{content:"\\f188"}.x:after{content:"\\f107"}'
+    )
+    names, points = vendored.used_icons(tmp_path)
+    assert points == {0xF015, 0xF107}
+    assert "fa-bug" not in names
+
+
+def test_a_point_that_is_not_drawn_has_no_row_and_a_missing_end_no_interval():
+    trace = {"name": "a", "x": [0.5, None, 2.0], "y": ["u", "v", "w"], "error_x": {"array": [0.1, None, None]}}
+    rows = list(renderers._rows({"data": [trace]}))
+    assert [row[2] for row in rows] == ["u", "w"]
+    assert [row[4] for row in rows] == ["0.4 to 0.6", ""]
+
+
+def test_the_search_index_is_loaded_by_the_search_page_only(tmp_path):
+    script = '<script src="../_static/searchtools.js?v=1"></script>\n  <script src="../searchindex.js"></script>'
+    for name in ("search.html", "page.html"):
+        (tmp_path / name).write_text(f"<head>{script}<script src='other.js'></script></head>")
+    vendored.drop_inline_search(tmp_path)
+    assert script in (tmp_path / "search.html").read_text()
+    assert (tmp_path / "page.html").read_text() == "<head><script src='other.js'></script></head>"

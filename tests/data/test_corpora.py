@@ -1,0 +1,192 @@
+"""Corpora: where documents come from, their split, the tokenizer, the cache."""
+
+import re
+
+import datasets
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from explainer.data import assets, corpora
+from explainer.data.assets import Document
+from explainer.data.corpora import CorpusError
+
+WORDS = ("the", "model", "reads", "a", "field", "and", "café", "writes", "→", "query")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path / "cache"))
+
+
+def texts(n):
+    return [f"{i} " + " ".join(WORDS[(i * j) % len(WORDS)] for j in range(1, 30)) for i in range(n)]
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "own.txt"
+    path.write_text("\n\n\n".join(texts(20)), encoding="utf8")
+    return str(path)
+
+
+# --- documents and their split ---------------------------------------------------------------------------------
+
+
+def test_the_default_is_the_documentation_with_every_tenth_document_held_out(monkeypatch):
+    documents = [Document(f"{i}.txt", f"text {i}") for i in range(25)]
+    monkeypatch.setattr(assets, "documentation", lambda: documents)
+    corpus = corpora.load()
+    assert corpus.held_out == (documents[9], documents[19])
+    assert corpus.train == tuple(d for d in documents if d.name not in ("9.txt", "19.txt"))
+    assert (corpus.name, corpus.licence) == ("documentation", "BSD-3-Clause")
+
+
+@given(st.integers(10, 200))
+def test_no_document_is_in_both_parts_and_none_is_lost(n):
+    documents = [Document(str(i), str(i)) for i in range(n)]
+    train, held_out = corpora._split(documents, "x")
+    assert set(train) | set(held_out) == set(documents)
+    assert not set(train) & set(held_out)
+    assert len(held_out) == n // 10
+
+
+def test_a_text_file_has_documents_between_two_empty_lines(file):
+    corpus = corpora.load(file)
+    assert [d.text for d in corpus.held_out] == [texts(20)[9], texts(20)[19]]
+    assert [d.text for d in corpus.train] == [t for i, t in enumerate(texts(20)) if i not in (9, 19)]
+
+
+def test_a_saved_data_set_is_split_like_a_file(tmp_path):
+    datasets.Dataset.from_dict({"text": [*texts(20), "", texts(20)[3]]}).save_to_disk(tmp_path / "saved")
+    corpus = corpora.load(str(tmp_path / "saved"))
+    assert (len(corpus.train), len(corpus.held_out)) == (18, 2)
+    assert corpus.name == "saved"
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_a_data_set_with_splits_is_held_out_as_it_says_and_loses_what_is_in_both(tmp_path, split):
+    parts = {"train": texts(12), split: texts(14)[11:]}
+    saved = datasets.DatasetDict({name: datasets.Dataset.from_dict({"text": rows}) for name, rows in parts.items()})
+    saved.save_to_disk(tmp_path / "saved")
+    corpus = corpora.load(str(tmp_path / "saved"))
+    assert [d.text for d in corpus.train] == texts(12)[:11]
+    assert [d.text for d in corpus.held_out] == texts(14)[11:]
+
+
+def test_a_data_set_of_the_hub_is_asked_for_with_its_configuration(monkeypatch):
+    asked = []
+
+    def load_dataset(*arguments):
+        asked.append(arguments)
+        return datasets.DatasetDict({"train": datasets.Dataset.from_dict({"text": texts(10)})})
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    assert corpora.load("some/set:raw").source == "huggingface.co/datasets/some/set"
+    assert corpora.load("some/set").name == "some/set"
+    assert asked == [("some/set", "raw"), ("some/set", None)]
+
+
+def test_the_lines_of_wikitext_become_articles():
+    rows = ["", " = One = \n", "", " text of one \n", " = = Part = = \n", " more \n", " = Two = \n", " text of two \n"]
+    documents = corpora._documents(datasets.Dataset.from_dict({"text": rows}), "x")
+    assert [d.text for d in documents] == [
+        " = One = \n text of one \n = = Part = = \n more \n",
+        " = Two = \n text of two \n",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"train": {"words": ["a"]}}, "has the columns words; one named text is needed"),
+        ({"dev": {"text": ["a"]}}, "has the splits dev; one named train is needed"),
+        ({"train": {"text": ["a", "b"]}}, "has 2 documents and at least 10 are needed"),
+    ],
+)
+def test_data_sets_that_cannot_be_used(tmp_path, columns, message):
+    saved = datasets.DatasetDict({name: datasets.Dataset.from_dict(rows) for name, rows in columns.items()})
+    saved.save_to_disk(tmp_path / "saved")
+    with pytest.raises(CorpusError, match=message):
+        corpora.load(str(tmp_path / "saved"))
+
+
+def test_what_is_nowhere(tmp_path, monkeypatch):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CorpusError, match=r"holds no data set .*save_to_disk"):
+        corpora.load(str(tmp_path / "empty"))
+    (tmp_path / "bytes.txt").write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(CorpusError, match=r"cannot read .*bytes.txt .*UTF-8"):
+        corpora.load(str(tmp_path / "bytes.txt"))
+
+    def unreachable(*_):
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(datasets, "load_dataset", unreachable)
+    with pytest.raises(CorpusError, match=r"'documentaton' is no file .*ConnectionError: no network.*documentation"):
+        corpora.load("documentaton")
+
+
+# --- tokens ----------------------------------------------------------------------------------------------------
+
+
+def test_every_document_can_be_read_back_from_the_tokens(file):
+    tokens, corpus = corpora.tokens(file, 300), corpora.load(file)
+    for stream, documents in ((tokens.train, corpus.train), (tokens.held_out, corpus.held_out)):
+        pieces = tokens.tokenizer.decode(stream.tolist(), skip_special_tokens=False).split(corpora.SEPARATOR)
+        assert pieces == ["", *(d.text for d in documents)]
+    assert (tokens.held_out[tokens.starts] == 0).all() and (tokens.held_out == 0).sum() == len(tokens.starts)
+    assert tokens.documents == tuple(d.name for d in corpus.held_out)
+    assert tokens.train.dtype == torch.int64 and int(tokens.train.max()) < 300
+
+
+def test_the_tokenizer_has_the_separator_first_and_can_write_everything():
+    tokenizer = corpora.train_tokenizer(texts(20), 300)
+    assert tokenizer.token_to_id(corpora.SEPARATOR) == 0
+    assert tokenizer.get_vocab_size() == 300
+    assert tokenizer.decode(tokenizer.encode("naïve ☃\x00\n\t x").ids) == "naïve ☃\x00\n\t x"
+
+
+def test_the_name_of_the_separator_in_a_text_is_text():
+    tokenizer = corpora.train_tokenizer(texts(20), 300)
+    (ids,) = corpora._encoded(tokenizer, [Document("0", f"a {corpora.SEPARATOR} b")])
+    assert (ids == 0).tolist() == [True] + [False] * (len(ids) - 1)
+
+
+def test_the_tokenizer_is_the_same_each_time_and_sees_the_training_part_only(file):
+    made = corpora.tokens(file, 300)
+    again = corpora.train_tokenizer((d.text for d in corpora.load(file).train), 300)
+    assert made.tokenizer.to_str() == again.to_str()
+
+
+def test_tokens_are_made_once(file, monkeypatch):
+    first = corpora.tokens(file, 300)
+    monkeypatch.setattr(corpora, "train_tokenizer", None)
+    second = corpora.tokens(file, 300)
+    assert second.digest == first.digest
+    assert torch.equal(second.train, first.train) and second.documents == first.documents
+
+
+def test_changed_text_is_another_corpus(file, tmp_path):
+    first = corpora.tokens(file, 300).digest
+    path = tmp_path / "own.txt"
+    path.write_text(path.read_text("utf8").replace("model", "reader"), encoding="utf8")
+    assert corpora.tokens(file, 300).digest != first
+    assert corpora.tokens(file, 301).digest != first
+
+
+def test_a_damaged_or_unwritable_cache(file, tmp_path, monkeypatch):
+    corpora.tokens(file, 300)
+    (damaged,) = (tmp_path / "cache" / "corpora").glob("*/tokens.safetensors")
+    damaged.write_bytes(b"no tokens")
+    with pytest.raises(CorpusError, match=re.escape(f"{damaged.parent} is damaged")):
+        corpora.tokens(file, 300)
+    monkeypatch.setenv("EXPLAINER_CACHE", file)
+    with pytest.raises(CorpusError, match=r"cannot be kept .*EXPLAINER_CACHE"):
+        corpora.tokens(file, 300)
+
+
+def test_a_vocabulary_must_hold_the_bytes(file):
+    with pytest.raises(CorpusError, match="vocabulary = 256 is too small; the least is 257"):
+        corpora.tokens(file, 256)

@@ -1,0 +1,419 @@
+"""explainer.comparison, explainer.controls: the numbers of a cell are right, and controls change one thing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+from toy_study import DATA, LABELS, TOY, N, cell, compute
+
+from explainer.data import tasks
+from explainer.errors import TaskError
+from explainer.experiments import comparison, controls
+from explainer.experiments.comparison import StudyError, draw_queries, prepare, run_cell
+from explainer.experiments.controls import CONTROLS
+from explainer.lab.store import rounded, to_json
+from explainer.models import checkpoints, finetuning, recording, scoring
+from explainer.theory import metrics
+
+
+@pytest.fixture(scope="session")
+def directory(tmp_path_factory):
+    return str(tiny_models.save("llama", tmp_path_factory.mktemp("tiny")))
+
+
+@pytest.fixture(scope="session")
+def checkpoint(directory):
+    return checkpoints.load(directory)
+
+
+# --- one cell --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def result(directory, checkpoint):
+    return compute(checkpoint, cell(directory))
+
+
+@pytest.fixture(scope="module")
+def by_hand(directory, checkpoint):
+    """ZSL, ICL and FT records of the first cell, from the modules below."""
+    demonstrations, queries = tasks.demonstrations(DATA, 3, 0), tasks.queries(DATA, N, 0)
+    ids, _ = scoring.context_ids(checkpoint, TOY, demonstrations)
+    prompts = [TOY.prompt(query) for query in queries]
+    training = []
+    finetuned = finetuning.fine_tune(
+        checkpoint,
+        finetuning.training_ids(checkpoint, TOY, demonstrations),
+        1e-3,
+        on_queries=lambda _, q: training.append(q.clone()),
+    )
+    first = [checkpoint.first_token_id]
+
+    def record(prefix_ids):
+        return recording.record(checkpoint, scoring.encode(checkpoint, prefix_ids), prompts, LABELS, context=True)
+
+    zsl, icl = record(first), record(ids)
+    with finetuned.applied():
+        ft = record(first)
+    return zsl, icl, ft, training, ids, np.array([query.label for query in queries])
+
+
+def test_predictions_are_those_of_scoring(result, by_hand):
+    labels = by_hand[-1]
+    assert result["setting"]["labels"] == labels.tolist()
+    for name, records in zip(("zsl", "icl", "ft"), by_hand, strict=False):
+        row = result["predictions"][name]
+        np.testing.assert_allclose(row["log_probs"], records.log_probs, rtol=1e-3)
+        assert row["correct"] == (records.log_probs.argmax(1) == labels).astype(int).tolist()
+        assert row["accuracy"] == pytest.approx(np.mean(row["correct"]), abs=1e-4)
+        assert {"calibrated_accuracy", "content_free_accuracy", "macro_f1", "auc"} <= row.keys()
+
+
+def test_content_free_query_is_the_template_of_not_available(result, checkpoint):
+    empty = scoring.encode(checkpoint, "")
+    expected = scoring.candidate_log_probs(checkpoint, empty, ["N/A\nIs:"], LABELS)[0]
+    np.testing.assert_allclose(result["predictions"]["zsl"]["content_free"], expected, rtol=1e-3)
+
+
+def test_accuracies_are_raw_and_calibrated_by_the_batch_and_by_a_content_free_query():
+    log_probs = np.array([[-1.0, -2.0], [-1.0, -1.2], [-1.0, -1.4], [-1.0, -1.9]])  # differences 1, .2, .4, .9
+    observed = comparison.Observed(np.array([True, False, False, True]), log_probs, np.array([0.0, -0.3]), *[None] * 4)
+    row = comparison._predictions(observed, [0, 1, 1, 0])
+    assert row["accuracy"] == 0.5
+    assert row["calibrated_accuracy"] == 1  # less the mean, 0.625
+    assert row["content_free_accuracy"] == 0.75  # less 0.3
+    assert row["auc"] == 1
+    assert row["macro_f1"] == pytest.approx((4 / 6 + 0) / 2)
+
+
+def test_similarities_are_those_of_the_metrics(result, by_hand):
+    zsl, icl, ft, training, ids, _ = by_hand
+    z, i, f = zsl.outputs, icl.outputs, ft.outputs
+    expected = {
+        "sim_aou": metrics.sim_aou(z, i, f),
+        "sim_aou_raw": metrics.sim_aou(z, i, f, normalize=False),
+        "sim_aou_noise": metrics.normalised_noise_value(z, i, f),
+        "sim_aou_isotropic": metrics.sim_aou(z, i, metrics.isotropic_floor(z, f, 0)),
+        "sim_aou_permuted": metrics.sim_aou(z, i, metrics.permuted_pairing(z, f, 0)),
+        "sim_aou_uniform": metrics.uniform_floor(z, i, 0),
+        "sim_aou_tangent": metrics.sim_aou_tangent(z, i, f),
+        "sim_aou_tangent_uncentred": metrics.sim_aou_tangent_uncentred(z, i, f),
+        "sim_aou_residual": metrics.sim_aou_residual(z, i, f),
+        "sim_aou_residual_permuted": metrics.sim_aou_residual(z, i, metrics.permuted_pairing(z, f, 0)),
+        "sim_am": metrics.sim_am(icl.own_scores, ft.own_scores).mean(-1),
+        "sim_am_zsl": metrics.sim_am(icl.own_scores, zsl.own_scores).mean(-1),
+        "sim_am_delta": metrics.sim_am_delta(zsl.own_scores, icl.own_scores, ft.own_scores).mean(-1),
+    }
+    for name, values in expected.items():
+        entry = result["similarity"][name]
+        np.testing.assert_allclose(entry["layers"], values.mean(0), atol=1e-4, err_msg=name)
+        np.testing.assert_allclose(entry["queries"], values.mean(1), atol=1e-4, err_msg=name)
+        assert entry["mean"] == pytest.approx(values.mean().item(), abs=1e-4)
+        assert entry["undefined"] == 0
+    sequences = [s[1:] for s in _training_ids(by_hand)]
+    m_icl, m_ft, at = [], [], 1
+    for t, tokens in enumerate(sequences):
+        assert ids[at : at + len(tokens)] == tokens
+        m_icl.append(icl.context_scores[..., at : at + len(tokens)].sum(2))
+        m_ft.append(torch.stack([(training[t][:, 1:] * q[:, None]).sum(-1) for q in ft.queries]))
+        at += len(tokens) + 1  # the separator
+    assert at == len(ids)
+    m_icl, m_ft = torch.cat(m_icl, -1), torch.cat(m_ft, -1)
+    tau = metrics.kendall_training_tokens(m_icl, m_ft)
+    np.testing.assert_allclose(result["similarity"]["kendall_tau_b"]["layers"], tau.mean(0), atol=2e-3)
+    assert result["similarity"]["top_k_recall_chance"]["mean"] == 1  # fewer than 100 tokens
+    assert abs(tau.mean()) > 0.01, "an agreement of zero would not tell one pairing of tokens from another"
+
+
+def _training_ids(by_hand):
+    ids = by_hand[4]
+    newline = [i for i in range(1, len(ids)) if ids[i] == ids[-1]]
+    # Every demonstration has two lines and ends with the separator.
+    ends = newline[1::2]
+    return [[None, *ids[a:b]] for a, b in zip([1, *(e + 1 for e in ends)], ends, strict=False)]
+
+
+def test_fine_tuning_is_told(result, checkpoint):
+    demonstrations = tasks.demonstrations(DATA, 3, 0)
+    finetuned = finetuning.fine_tune(checkpoint, finetuning.training_ids(checkpoint, TOY, demonstrations), 1e-3)
+    told = result["fine_tuning"]
+    np.testing.assert_allclose(told["losses"], finetuned.losses, rtol=1e-3)
+    np.testing.assert_allclose(
+        told["update_norm_values"], [d.value_weight.norm().item() for d in finetuned.update], rtol=1e-3
+    )
+    assert told["diverged_at"] is None
+    assert result["reasons"] in ({}, {"rec2ftp": result["reasons"].get("rec2ftp")})
+
+
+def test_the_checkpoint_is_left_as_it_was(directory, checkpoint):
+    before = {name: p.clone() for name, p in checkpoint.model.named_parameters()}
+    for control in CONTROLS:
+        if not CONTROLS[control].needs_foreign:  # which the tiny model has no room for
+            compute(checkpoint, cell(directory, control=control, lr=1e-2))
+    assert all(torch.equal(p, before[name]) for name, p in checkpoint.model.named_parameters())
+
+
+def test_rec2ftp_has_its_counts_and_its_chance():
+    def observed(*correct):
+        return comparison.Observed(np.array(correct, dtype=bool), *[None] * 6)
+
+    reasons = {}
+    states = {"zsl": observed(0, 0, 0, 0, 1), "icl": observed(1, 0, 1, 0, 1), "ft": observed(1, 1, 1, 0, 0)}
+    row = comparison._rec2ftp(states, reasons)
+    assert row == {"zsl_errors": 4, "ft_fixes": 3, "icl_fixes": 2, "both_fix": 2, "value": 2 / 3, "chance": 0.5}
+    assert reasons == {}
+    row = comparison._rec2ftp(states | {"ft": states["zsl"]}, reasons)
+    assert row["value"] is None and reasons == {"rec2ftp": "FT repairs none of the 4 errors of ZSL"}
+
+
+def test_summary_leaves_out_and_counts_what_does_not_exist():
+    values = torch.tensor([[1.0, 2.0, torch.nan], [3.0, torch.nan, torch.nan]], dtype=torch.float64)
+    assert rounded(comparison.summary(values)) == {
+        "mean": 2.0,
+        "layers": [2.0, 2.0, None],
+        "standard_deviation": [1.414, None, None],
+        "queries": [1.5, 3.0],
+        "undefined": 3,
+    }
+
+
+def test_training_that_diverges_is_told_not_averaged(directory, checkpoint):
+    result = compute(checkpoint, cell(directory, lr=1e4))
+    assert result["predictions"]["ft"] is result["similarity"] is result["rec2ftp"] is None
+    assert result["predictions"]["icl"]["accuracy"] is not None
+    assert result["fine_tuning"]["diverged_at"] is not None
+    assert "learning rate 10000 diverged at step" in result["reasons"]["ft"]
+
+
+def test_free_answers_are_matched_exactly(directory, checkpoint):
+    data = tasks.load("capitals")
+    result = compute(checkpoint, cell(directory, task="capitals"), data)
+    assert set(result["predictions"]["icl"]) == {"correct", "accuracy"}
+    assert result["setting"]["labels"] is None
+    assert len(result["similarity"]["sim_aou"]["queries"]) == N
+    with pytest.raises(StudyError, match=r"capitals.*no labels"):
+        compute(checkpoint, cell(directory, task="capitals", position="first-label"), data)
+
+
+@pytest.mark.parametrize("family", tiny_models.CONFIGS)
+def test_every_family(family, tmp_path):
+    checkpoint = checkpoints.load(tiny_models.save(family, tmp_path))
+    result = compute(checkpoint, cell(str(tmp_path)))
+    assert result["reasons"].keys() <= {"rec2ftp"}
+    assert all(entry["mean"] is not None for entry in result["similarity"].values())
+
+
+def test_position_of_the_released_code(directory, checkpoint, result):
+    released = compute(checkpoint, cell(directory, position="first-label"))
+    assert released["predictions"] == result["predictions"]
+    queries = tasks.queries(DATA, N, 0)
+    prompts = [f"{TOY.prompt(q)} Negative" for q in queries]
+    demonstrations = tasks.demonstrations(DATA, 3, 0)
+    ids, _ = scoring.context_ids(checkpoint, TOY, demonstrations)
+    z, i = (recording.record(checkpoint, scoring.encode(checkpoint, p), prompts) for p in ("", ids))
+    expected = metrics.sim_am(i.own_scores, z.own_scores).mean(-1)
+    np.testing.assert_allclose(released["similarity"]["sim_am_zsl"]["layers"], expected.mean(0), atol=1e-4)
+
+
+def test_sizes_of_a_stored_result_stay_small():
+    n, layers, log_prob = 150, 30, -12.345
+    entry = {"layers": [0.12345] * layers, "standard_deviation": [0.12345] * layers, "queries": [-0.12345] * n}
+    row = {"correct": [1] * n, "log_probs": [[log_prob] * 5] * n}
+    result = {
+        "similarity": {f"sim_aou_measure_{i}": entry for i in range(26)},
+        "predictions": dict.fromkeys("zif", row),
+    }
+    assert len(to_json(result)) < 100_000
+
+
+# --- controls and splits ---------------------------------------------------------------------------------------
+
+
+def test_ascent_and_random_direction_change_fine_tuning_only(directory, checkpoint, result):
+    ascent, random = (compute(checkpoint, cell(directory, control=c)) for c in ("ascent", "random-direction"))
+    for other in (ascent, random):
+        assert other["predictions"]["icl"] == result["predictions"]["icl"]
+        assert other["predictions"]["ft"] != result["predictions"]["ft"]
+    assert ascent["fine_tuning"]["loss_after"] > ascent["fine_tuning"]["losses"][0]
+    np.testing.assert_allclose(
+        random["fine_tuning"]["update_norm_keys"], result["fine_tuning"]["update_norm_keys"], rtol=1e-3
+    )
+    assert random["fine_tuning"]["losses"] == result["fine_tuning"]["losses"]
+
+
+def test_layer_causal_sums_the_losses_of_all_layers(directory, checkpoint, result):
+    layer_causal = compute(checkpoint, cell(directory, control="layer-causal"))
+    assert layer_causal["fine_tuning"]["losses"][0] > 2 * result["fine_tuning"]["losses"][0]
+
+
+def test_controls_of_the_context_leave_fine_tuning_alone(directory, checkpoint):
+    plain = compute(checkpoint, cell(directory, k=6))
+    for control in ("shuffled-context", "flipped-context"):
+        one = cell(directory, k=6, control=control)
+        baseline = prepare(checkpoint, DATA, one)
+        assert not torch.equal(baseline.zsl.outputs, baseline.icl.outputs)
+        result = rounded(run_cell(baseline, one))
+        assert result["fine_tuning"] == plain["fine_tuning"]
+        assert result["predictions"]["zsl"] == plain["predictions"]["zsl"]
+        assert result["predictions"]["ft"] == plain["predictions"]["ft"]
+        assert result["predictions"]["icl"] != plain["predictions"]["icl"]
+        assert result["setting"]["training_labels"] == plain["setting"]["training_labels"]
+        assert result["setting"]["context_labels"] != plain["setting"]["context_labels"]
+
+
+def test_controls_of_fine_tuning_leave_the_context_alone(directory, checkpoint):
+    plain = compute(checkpoint, cell(directory, k=6))
+    for control in ("shuffled-training", "flipped-training", "reordered-training", "other-training"):
+        result = compute(checkpoint, cell(directory, k=6, control=control))
+        assert result["predictions"]["icl"] == plain["predictions"]["icl"]
+        assert result["fine_tuning"]["losses"] != plain["fine_tuning"]["losses"]
+        assert result["setting"]["context_labels"] == plain["setting"]["context_labels"]
+
+
+def test_what_the_controls_show_and_train_on():
+    _, examples = controls.own(DATA, 6, 0)
+    labels = [e.label for e in examples]
+    _, shuffled = controls.shuffled(DATA, 6, 0)
+    assert [e.fields for e in shuffled] == [e.fields for e in examples]
+    assert sorted(e.label for e in shuffled) == sorted(labels) and [e.label for e in shuffled] != labels
+    _, flipped = controls.flipped(DATA, 6, 0)
+    assert [e.fields for e in flipped] == [e.fields for e in examples]
+    assert [e.label for e in flipped] == [1 - y for y in labels]
+    assert all(e.answer == LABELS[e.label] for e in (*flipped, *shuffled))
+    _, reordered = controls.reordered(DATA, 6, 0)
+    assert reordered != examples and sorted(map(repr, reordered)) == sorted(map(repr, examples))
+    _, other = controls.other(DATA, 6, 0)
+    assert len(other) == 6 and not {repr(e) for e in other} & {repr(e) for e in examples}
+    task, foreign = controls.foreign(DATA, 6, 0)
+    assert task.name == "news" and foreign == tasks.demonstrations(tasks.load("news"), 6, 0)
+    with pytest.raises(TaskError, match="no labels to flip"):
+        controls.flipped(tasks.load("capitals"), 6, 0)
+
+
+def test_foreign_demonstrations_keep_their_template_and_the_queries_theirs(directory, checkpoint):
+    short = {"k": 1, "task": "capitals"}
+    data = tasks.load("capitals")
+    plain, foreign = (
+        prepare(checkpoint, data, cell(directory, control=c, **short)) for c in ("none", "foreign-context")
+    )
+    (pair,) = tasks.demonstrations(tasks.load("plurals"), 1, 0)
+    shown = checkpoint.tokenizer.decode(foreign.context[0][1:])
+    assert shown == f"{pair.fields['word']} -> {pair.answer}\n"
+    assert torch.equal(plain.zsl.outputs, foreign.zsl.outputs)
+    result = compute(checkpoint, cell(directory, control="foreign-training", **short), data)
+    assert "other tokens" in result["reasons"]["kendall"]
+    assert result["similarity"]["sim_aou"]["mean"] is not None
+
+
+def test_attention_to_training_tokens_is_compared_where_the_tokens_are_the_same(directory, checkpoint):
+    shuffled = cell(directory, k=6, control="shuffled-context")
+    own = replace(shuffled, control="none")
+    plain, baseline = (prepare(checkpoint, DATA, c) for c in (own, shuffled))
+    demonstrations, shown = (source(DATA, 6, 0)[1] for source in (controls.own, controls.shuffled))
+    answers = [checkpoint.tokenize(f" {d.answer}") for d in demonstrations]
+    lengths = [n for _, n in comparison.common_tokens(plain, own)]
+    fewer = [n for _, n in comparison.common_tokens(baseline, shuffled)]
+    for full, common, ids, d, s in zip(lengths, fewer, answers, demonstrations, shown, strict=True):
+        assert full - len(ids) <= common <= full
+        assert (common == full) == (d.answer == s.answer)
+    assert 0 < sum(fewer) < sum(lengths)
+    result = compute(checkpoint, shuffled)
+    assert result["similarity"]["kendall_tau_b"]["mean"] is not None
+    (ids, ends) = baseline.context
+    misread = replace(baseline, context=([*ids[:2], 399, *ids[3:]], ends))
+    assert comparison.common_tokens(misread, shuffled) is None
+    assert comparison.common_tokens(plain, replace(own, control="other-training")) is None
+
+
+def test_updates_are_compared_query_by_query(directory, checkpoint, result, by_hand):
+    """By a pass of its own for each query, and the definition of the maps."""
+    prompts = [TOY.prompt(query) for query in tasks.queries(DATA, N, 0)]
+    empty, context = scoring.encode(checkpoint, ""), scoring.encode(checkpoint, by_hand[4])
+    demonstrations = tasks.demonstrations(DATA, 3, 0)
+    finetuned = finetuning.fine_tune(checkpoint, finetuning.training_ids(checkpoint, TOY, demonstrations), 1e-3)
+    dW_icl = [maps.context for maps in recording.linear_maps(checkpoint, context, prompts)]
+    W_zsl = [maps.own for maps in recording.linear_maps(checkpoint, empty, prompts)]
+    with finetuned.applied():
+        W_ft = [maps.own for maps in recording.linear_maps(checkpoint, scoring.encode(checkpoint, ""), prompts)]
+    cosines = torch.stack(
+        [metrics.update_cosines(icl, ft - zsl).mean(-1) for icl, ft, zsl in zip(dW_icl, W_ft, W_zsl, strict=True)]
+    )
+    np.testing.assert_allclose(result["similarity"]["update_cosine"]["queries"], cosines.mean(1), atol=2e-3)
+    assert result["similarity"]["update_cosine"]["layers"] != result["similarity"]["update_cosine_permuted"]["layers"]
+
+
+def test_half_trained_and_permuted_models_keep_what_they_say(checkpoint):
+    own = checkpoint.model.state_dict()
+    matrix, norm = "model.layers.1.mlp.up_proj.weight", "model.layers.1.input_layernorm.weight"
+    half = controls.untrained_layers(checkpoint, 0).model.state_dict()
+    permuted = controls.permuted_weights(checkpoint, 0).model.state_dict()
+    for state in (half, permuted):
+        assert torch.equal(state[norm], own[norm])
+        assert torch.equal(state["model.embed_tokens.weight"], own["model.embed_tokens.weight"])
+        assert not torch.equal(state[matrix], own[matrix])
+    assert half[matrix].std() == pytest.approx(0.02, rel=0.2)
+    assert torch.equal(permuted[matrix].flatten().sort()[0], own[matrix].flatten().sort()[0])
+
+
+def test_untrained_is_another_model_of_the_same_shape_the_same_for_a_seed(checkpoint):
+    state = torch.get_rng_state()
+    a, b, c = (controls.untrained(checkpoint, seed).model.state_dict() for seed in (0, 0, 1))
+    assert torch.equal(torch.get_rng_state(), state)
+    name = "model.layers.0.self_attn.k_proj.weight"
+    assert torch.equal(a[name], b[name])
+    assert not torch.equal(a[name], c[name])
+    assert a[name].std() == pytest.approx(0.02, rel=0.2)  # the initializer of the configuration, not our 0.3
+    assert checkpoint.model.state_dict()[name].std() > 0.2
+
+
+def test_split_halves_are_disjoint_for_all_seeds_and_selection_reports_nothing(directory, checkpoint):
+    halves = {
+        split: {
+            q.fields["text"]
+            for seed in range(5)
+            for q in draw_queries(DATA, cell(directory, n_queries=10, seed=seed, split=split))
+        }
+        for split in ("selection", "report")
+    }
+    assert not halves["selection"] & halves["report"]
+    all_queries = draw_queries(DATA, cell(directory, n_queries=36))
+    assert all_queries == tasks.queries(DATA, 36, 0)
+    assert 10 <= sum(comparison._half(q) == "report" for q in all_queries) <= 26
+    with pytest.raises(TaskError, match="36 queries asked for, 18 available"):
+        draw_queries(DATA, cell(directory, n_queries=36, split="report"))
+    result = compute(checkpoint, cell(directory, split="selection"))
+    assert result["similarity"] is None and "selection" in result["reasons"]["similarity"]
+    assert result["predictions"]["ft"]["accuracy"] is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": -1}, "seed -1"),
+        ({"k": 0}, "at least 1"),
+        ({"n_queries": 1}, "at least 2"),
+        ({"lr": 0.0}, "positive"),
+        ({"lr": -1e-3}, "positive"),
+        ({"lr": float("nan")}, "positive"),
+        ({"control": "magic"}, "no control 'magic'; known: none"),
+        ({"position": "middle"}, "no position"),
+        ({"split": "test"}, "no split"),
+    ],
+)
+def test_impossible_cells_are_refused_at_once(changes, message):
+    with pytest.raises(StudyError, match=message):
+        cell("model", **changes)
+
+
+def test_a_baseline_serves_its_own_cells_only(directory, checkpoint):
+    baseline = prepare(checkpoint, DATA, cell(directory))
+    for changes in ({"lr": 0.5}, {"control": "ascent"}, {"control": "random-direction"}, {"control": "layer-causal"}):
+        assert baseline.serves(checkpoint, cell(directory, **changes))
+    others = ({"seed": 1}, {"k": 4}, {"n_queries": 7}, {"control": "untrained"}, {"control": "shuffled-context"})
+    for changes in (*others, {"split": "report"}, {"position": "first-label"}, {"task": "mr"}):
+        assert not baseline.serves(checkpoint, cell(directory, **changes))
+        with pytest.raises(StudyError, match="prepare another"):
+            run_cell(baseline, cell(directory, **changes))
+    assert not baseline.serves(checkpoints.load(directory), cell(directory))

@@ -1,0 +1,445 @@
+"""explainer.experiments.study: a run may be interrupted anywhere, and a result says what it came from."""
+
+import json
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+from conftest import ROOT
+from toy_study import DATA, TOY, N, cell, contents, start, write_mr
+
+from explainer import cli
+from explainer.data import tasks
+from explainer.experiments import comparison, study
+from explainer.experiments.comparison import Cell, StudyError
+from explainer.experiments.controls import CONTROLS
+from explainer.experiments.study import grid, run
+from explainer.lab.store import ResultsError, Store
+from explainer.models import checkpoints
+from explainer.theory import metrics
+
+
+@pytest.fixture(scope="session")
+def directory(tmp_path_factory):
+    return str(tiny_models.save("llama", tmp_path_factory.mktemp("tiny")))
+
+
+@pytest.fixture(scope="session")
+def checkpoint(directory):
+    return checkpoints.load(directory)
+
+
+@pytest.fixture(scope="module")
+def cells(directory):
+    return grid([directory], ["toy"], seeds=(0, 1), ks=(3,), lrs=(1e-3, 2e-3), n_queries=N, controls=("none", "ascent"))
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(cells, tmp_path_factory):
+    store = Store(tmp_path_factory.mktemp("uninterrupted"))
+    start(cells, store)
+    return contents(store)
+
+
+# --- running ---------------------------------------------------------------------------------------------------
+
+
+def test_grid_is_every_combination_neighbours_sharing_what_they_can(cells):
+    assert len(cells) == len(set(cells)) == 8
+    assert [(c.seed, c.control, c.lr) for c in cells[:3]] == [(0, "none", 1e-3), (0, "none", 2e-3), (0, "ascent", 1e-3)]
+
+
+def test_run_returns_every_cell_and_stores_how_long_it_took(cells, uninterrupted, tmp_path):
+    store = Store(tmp_path)
+    finished = start([*cells, cells[0]], store)
+    assert [Cell(**stored.identity["cell"]) for stored in finished] == cells
+    assert contents(store) == uninterrupted
+    runs = [json.loads(stored.path.with_suffix(".run").read_text()) for stored in finished]
+    assert all(one["seconds"] > 0 and one["cpu_seconds"] > 0 for one in runs)
+    assert [one["shared_zsl_and_icl"] for one in runs] == [False, True, True, True] * 2
+
+
+def test_neighbours_that_share_zsl_and_icl_get_what_each_gets_alone(cells, uninterrupted, tmp_path):
+    store = Store(tmp_path)
+    for one in reversed(cells):
+        start([one], store)
+    assert contents(store) == uninterrupted
+
+
+@pytest.mark.parametrize("stage", [(comparison, "_fine_tune"), (metrics, "rec2ftp_chance"), (Store, "save")])
+def test_interrupted_and_resumed_equals_uninterrupted(cells, uninterrupted, tmp_path, monkeypatch, stage):
+    store, calls, function = Store(tmp_path), [], getattr(*stage)
+
+    def third_time(*args, **kwargs):
+        calls.append(args)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return function(*args, **kwargs)
+
+    monkeypatch.setattr(*stage, third_time)
+    with pytest.raises(KeyboardInterrupt):
+        start(cells, store)
+    assert len(contents(store)) == 2
+    start(cells, store)
+    assert contents(store) == uninterrupted
+    assert len(calls) == 1 + len(cells), "finished cells were computed again"
+
+
+KILLED = """
+import os, signal, sys
+from explainer import cli
+from explainer.experiments import comparison
+
+function, calls = {target}, []
+
+def second_time(*args, **kwargs):
+    calls.append(1)
+    if len(calls) == {call}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return function(*args, **kwargs)
+
+{target} = second_time
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def command(directory, data_dir, store, *more):
+    options = {"--model": directory, "--tasks": "mr", "--k": "3", "--queries": str(N), "--data-dir": data_dir}
+    pairs = [word for option in options.items() for word in option]
+    return ["study", *pairs, "--seeds", "0", "1", "2", "--results", str(store.directory), *more]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("target", "call"), [("comparison._fine_tune", 2), ("os.replace", 4)])
+def test_killed_and_resumed_equals_uninterrupted(directory, tmp_path, capsys, target, call):
+    data_dir = write_mr(tmp_path / "data")
+    killed, whole = Store(tmp_path / "killed"), Store(tmp_path / "whole")
+    script = KILLED.format(target=target, call=call)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *command(directory, data_dir, killed)],
+        capture_output=True,
+        check=False,
+        env=os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())},
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert len(contents(killed)) == 1
+    assert cli.main(command(directory, data_dir, killed)) == cli.main(command(directory, data_dir, whole)) == 0
+    assert contents(killed) == contents(whole)
+    assert len(contents(whole)) == 3
+    table = capsys.readouterr().out.splitlines()
+    assert table[: len(table) // 2] == table[len(table) // 2 :]
+
+
+def test_a_damaged_result_stops_the_run_before_any_work(cells, uninterrupted, tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    for name, content in uninterrupted.items():
+        (tmp_path / name).write_bytes(content)
+    victim = tmp_path / sorted(uninterrupted)[-1]
+    victim.write_bytes(victim.read_bytes()[:1000])
+    monkeypatch.setattr(checkpoints, "load", lambda *_, **__: pytest.fail("a checkpoint was loaded"))
+    with pytest.raises(ResultsError, match="delete it") as caught:
+        start(cells, store)
+    assert str(victim) in str(caught.value)
+
+
+def test_a_directory_that_cannot_be_written_stops_the_run_before_any_work(cells, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(checkpoints, "load", lambda *_, **__: pytest.fail("a checkpoint was loaded"))
+    with pytest.raises(ResultsError, match="cannot be written"):
+        start(cells, Store(tmp_path / "file"))
+
+
+def test_a_disk_that_fills_up_stops_the_run(cells, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(ResultsError, match="No space left"):
+        start(cells[:2], Store(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cell_that_fails_does_not_stop_the_others(directory, tmp_path):
+    store = Store(tmp_path)
+    bad = [cell(directory, k=100), cell(directory, k=24), cell(directory, n_queries=1000)]  # 24 do not fit: 256 tokens
+    with pytest.raises(StudyError, match="3 of 4") as caught:
+        start([*bad, cell(directory)], store)
+    assert "100 demonstrations asked for" in str(caught.value)
+    assert "256 positions" in str(caught.value)
+    assert "1000 queries" in str(caught.value)
+    assert len(contents(store)) == 1
+
+
+def test_each_checkpoint_is_loaded_once(directory, tmp_path, monkeypatch):
+    other = str(tiny_models.save("gpt2", tmp_path / "gpt2"))
+    loaded, load = [], checkpoints.load
+    monkeypatch.setattr(checkpoints, "load", lambda name, **how: loaded.append(name) or load(name, **how))
+    names = [directory, other, directory, other]
+    finished = start([cell(name, seed=i // 2) for i, name in enumerate(names)], Store(tmp_path / "results"))
+    assert loaded == [directory, other]
+    assert [s.identity["cell"]["checkpoint"] for s in finished] == [directory, directory, other, other]
+
+
+# --- what determines a result ----------------------------------------------------------------------------------
+
+
+def test_every_setting_has_a_file_of_its_own(directory):
+    one = cell(directory)
+    changes = {"seed": 1, "k": 4, "lr": 1.1e-3, "n_queries": 7, "control": "ascent", "split": "report"}
+    changes |= {"position": "first-label", "task": "other"}
+    others = [cell(directory, **{k: v}) for k, v in changes.items()]
+    names = [study.identity(DATA, each).filename for each in (one, *others)]
+    names.append(study.identity(DATA, one, torch.bfloat16).filename)
+    assert study.identity(DATA, cell(directory)).filename == names[0]
+    assert len(set(names)) == len(names)
+
+
+def test_whatever_a_result_is_made_of_is_in_its_identity(directory, monkeypatch):
+    e, made = DATA.train[0], []
+    for example in (replace(e, fields={"text": "changed"}), replace(e, answer="Great"), replace(e, label=1 - e.label)):
+        made.append(replace(DATA, train=(example, *DATA.train[1:])))
+    made += [replace(DATA, test=DATA.test[:-1]), replace(DATA, train=DATA.train[::-1])]
+    for task in (replace(TOY, separator="\n\n"), replace(TOY, template="{text} Is:"), replace(TOY, labels=("A", "B"))):
+        made.append(replace(DATA, task=task))
+    made += [replace(DATA, test=test) for test in (DATA.train, tuple(list(DATA.train)))]  # one pool, and two equal ones
+    identities = [study.identity(data, cell(directory)) for data in (DATA, *made)]
+    monkeypatch.setattr(comparison, "PROTOCOL", 99)
+    identities.append(study.identity(DATA, cell(directory)))
+    assert len({repr(identity.parts) for identity in identities}) == len(identities)
+    assert len({identity.filename for identity in identities}) == 1
+
+
+def test_what_a_result_is_made_of_depends_on_no_library_and_no_source(directory, monkeypatch):
+    before = study.identity(DATA, cell(directory))
+    for module in (np, torch, study.transformers):
+        monkeypatch.setattr(module, "__version__", "99")
+    assert study.identity(DATA, cell(directory)) == before
+
+
+def test_weights_configuration_and_tokenizer_are_in_the_digest(directory, tmp_path):
+    def digest(folder, seed=0, file=None, old=None, new=None):
+        copy = tiny_models.save("llama", tmp_path / folder, seed=seed)
+        if file:
+            text = (copy / file).read_text()
+            assert old in text
+            (copy / file).write_text(text.replace(old, new))
+        return checkpoints.digest(copy)
+
+    same = checkpoints.digest(directory)
+    assert digest("same") == same
+    others = {
+        digest("weights", seed=1),
+        digest("config", 0, "config.json", '"rms_norm_eps": 1e-06', '"rms_norm_eps": 1e-05'),
+        digest("tokenizer", 0, "tokenizer.json", '"add_prefix_space": false', '"add_prefix_space": true'),
+    }
+    assert len(others | {same}) == 4
+
+
+def test_a_result_from_other_data_is_refused_and_stays(directory, tmp_path):
+    store, one = Store(tmp_path), cell(directory)
+    start([one], store)
+    before = contents(store)
+    other = {"toy": replace(DATA, test=DATA.test[:-1])}
+    for ask in (study.plan, run):
+        with pytest.raises(ResultsError, match="computed from other data than are here: use another directory"):
+            ask([one], store, data=other)
+    assert contents(store) == before
+
+
+def test_a_result_of_another_protocol_is_refused(directory, tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    start([cell(directory)], store)
+    monkeypatch.setattr(comparison, "PROTOCOL", 2)
+    with pytest.raises(ResultsError, match="protocol 1, this version computes protocol 2"):
+        start([cell(directory)], store)
+
+
+def test_data_that_only_the_hub_has_are_not_asked_for_to_list(directory, tmp_path, monkeypatch):
+    monkeypatch.delenv("EXPLAINER_DATA", raising=False)
+    monkeypatch.setattr(tasks, "load", lambda *_, **__: pytest.fail("data were loaded"))
+    ((_, identity, stored),) = study.plan([cell(directory, task="mr")], Store(tmp_path))
+    assert identity.parts["data"] is None and stored is None
+
+
+def test_a_result_says_where_it_comes_from(directory, tmp_path):
+    (stored,) = start([cell(directory)], Store(tmp_path))
+    parts = stored.identity
+    assert parts["cell"]["lr"] == 1e-3 and parts["cell"]["checkpoint"] == directory
+    assert (parts["weights"], parts["dtype"]) == (checkpoints.digest(directory), "float32")
+    assert (parts["data"]["train"], parts["data"]["test"]) == (24, 36)
+    assert parts["protocol"] == comparison.PROTOCOL
+    assert set(stored.provenance["versions"]) == {"numpy", "torch", "transformers"}
+    assert stored.provenance["threads"] == torch.get_num_threads()
+
+
+# --- the command line ------------------------------------------------------------------------------------------
+
+
+def test_command_lists_computes_and_lists_again(directory, tmp_path, capsys):
+    data_dir, store = write_mr(tmp_path / "data"), Store(tmp_path / "results")
+    asked = command(directory, data_dir, store)
+    assert cli.main([*asked, "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "0 stored, 3 waiting" in out and not store.directory.exists()
+    assert cli.main(asked) == 0
+    header, *rows = capsys.readouterr().out.splitlines()
+    assert header.split()[:5] == ["cell", "n", "ZSL", "ICL", "FT"]
+    assert [row.split()[1] for row in rows] == [str(N)] * 3
+    with (tmp_path / "data" / "mr" / "train.jsonl").open("a") as file:
+        file.write('{"text": "one more", "label": 1}\n')
+    assert cli.main([*asked, "--list"]) == 1
+    assert "computed from other data than are here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--tasks", "nonsense"], "no task 'nonsense'"),
+        (["--model", "/no/such/model"], "neither a directory"),
+        (["--controls", "magic"], "no control 'magic'"),
+        (["--k", "0"], "at least 1 demonstration"),
+        (["--data-dir", "/no/such/directory"], "cannot read"),
+        (["--k", "1000"], "3 of 3 cells could not be computed"),
+    ],
+)
+def test_command_errors_are_short_and_say_what_to_do(directory, tmp_path, capsys, options, message):
+    asked = command(directory, write_mr(tmp_path / "data"), Store(tmp_path / "results"))
+    for option, value in zip(options[::2], options[1::2], strict=True):
+        if option in asked:
+            asked[asked.index(option) + 1] = value
+        else:
+            asked += [option, value]
+    assert cli.main(asked) == 1
+    error = capsys.readouterr().err
+    assert re.search(f"explainer: .*({message})", error)
+    assert "Traceback" not in error
+    assert not list((tmp_path / "results").glob("*.json"))
+
+
+def test_command_help_names_every_control_position_and_split(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["study", "--help"])
+    shown = "".join(capsys.readouterr().out.split())  # argparse breaks lines at hyphens
+    assert all(name in shown for name in (*CONTROLS, *comparison.POSITIONS, *comparison.SPLITS))
+
+
+def test_command_needs_a_directory_for_the_results(capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["study", "--tasks", "reviews"])
+    assert caught.value.code == 2
+    assert "--results" in capsys.readouterr().err
+
+
+# --- the starter checkpoint ------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_starter_learns_capitals_in_context(tmp_path):
+    one = Cell(checkpoints.STARTER, "capitals", seed=0, k=16, lr=3e-4, n_queries=20)  # 1e-3 may diverge
+    (stored,) = run([one], Store(tmp_path), progress=False)
+    predictions = stored.result["predictions"]
+    assert predictions["icl"]["accuracy"] > predictions["zsl"]["accuracy"] + 0.2
+    assert -1 <= stored.result["similarity"]["sim_aou"]["mean"] <= 1
+    assert stored.path.stat().st_size < 100_000
+
+
+# --- grids in a file -------------------------------------------------------------------------------------------
+
+
+def write_grids(path, text):
+    path.write_text(text)
+    return path
+
+
+def test_grids_of_a_file_are_those_of_grid(tmp_path):
+    a = '[a]\ntasks = ["mr"]\nseeds = [0, 1]\nks = [4]\nn_queries = 9\nlrs = [1e-3, 1]\n'
+    read = study.read_grids(write_grids(tmp_path / "grids.toml", a + '[b]\ntasks = ["cb"]\nseeds = [3]\n'))
+    starter = [checkpoints.STARTER]
+    assert read == {
+        "a": grid(starter, ["mr"], seeds=[0, 1], ks=[4], n_queries=9, lrs=[1e-3, 1.0]),
+        "b": grid(starter, ["cb"], seeds=[3]),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "describes no grid"),
+        ("a = 1", r"\[a\] is not a table"),
+        ("[a", "cannot read"),
+        ("[a]\nseeds = [0]", r"\[a\]: tasks is missing"),
+        ('[a]\ntasks = ["mr"]', r"\[a\]: seeds is missing"),
+        ('[a]\ntasks = "mr"\nseeds = [0]', "tasks = 'mr' must be a list of str"),
+        ("[a]\ntasks = []\nseeds = [0]", r"tasks = \[\] must be a list"),
+        ('[a]\ntasks = ["mr"]\nseeds = [true]', r"seeds = \[True\] must be a list of int"),
+        ('[a]\ntasks = ["mr"]\nseeds = [0]\nn_queries = [5]', "n_queries = .* must be a whole number"),
+        ('[a]\ntasks = ["mr"]\nseeds = [0]\nseed = [5]', "no key 'seed'; known keys: checkpoints, tasks"),
+        ('[a]\ntasks = ["mr"]\nseeds = [-1]', r"\[a\]: seed -1 is negative"),
+    ],
+)
+def test_mistakes_in_a_file_of_grids_are_named(tmp_path, text, message):
+    with pytest.raises(StudyError, match=message):
+        study.read_grids(write_grids(tmp_path / "grids.toml", text))
+
+
+def test_command_computes_the_grids_that_are_asked_for(directory, tmp_path, capsys):
+    rows = f'checkpoints = ["{directory}"]\ntasks = ["mr"]\nks = [3]\nn_queries = {N}\n'
+    path = write_grids(tmp_path / "grids.toml", f"[one]\n{rows}seeds = [0]\n[two]\n{rows}seeds = [1, 2]\n")
+    asked = ["study", "--results", str(tmp_path / "results"), "--data-dir", write_mr(tmp_path / "data")]
+    assert cli.main([*asked, "--grid", str(path), "--only", "two"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert cli.main([*asked, "--grid", str(path), "--list"]) == 0
+    out = capsys.readouterr().out
+    assert "2 stored, 1 waiting" in out
+    for options, message in (
+        (["--grid", str(path), "--only", "three"], "no grid 'three'; it has one, two"),
+        (["--grid", str(path), "--tasks", "mr"], "give one of them"),
+        (["--grid", str(tmp_path / "none.toml")], "cannot read"),
+        ([], "say what to compute"),
+        (["--tasks", "mr", "--only", "one"], "say what to compute"),
+    ):
+        assert cli.main([*asked, *options]) == 1
+        assert message in capsys.readouterr().err
+
+
+def test_grid_of_the_papers_models_runs_on_the_same_architecture(tmp_path):
+    cells = study.read_grids(ROOT / "book" / "fairseq.toml")["mr"]
+    tiny = str(tiny_models.save("xglm", tmp_path / "xglm"))
+    assert {c.checkpoint for c in cells} == {f"KoboldAI/fairseq-dense-{size}B" for size in (1.3, 2.7)}
+    small = [replace(c, checkpoint=tiny, k=2, n_queries=N) for c in cells if c.seed == 0]
+    store = Store(tmp_path / "results")
+    finished = run(small, store, data_dir=write_mr(tmp_path / "data"), progress=False)
+    assert {s.identity["cell"]["control"] for s in finished} == {"none", "untrained"}
+    assert all(s.result["similarity"]["sim_aou"]["mean"] is not None for s in finished)
+
+
+# --- elsewhere -------------------------------------------------------------------------------------------------
+
+
+def elsewhere(groups, work):
+    """An engine whose workers load other weights than this process."""
+    for group in groups:
+        for outcome in work(group):
+            other = outcome.identity.parts | {"weights": "others"}
+            yield replace(outcome, identity=replace(outcome.identity, parts=other))
+
+
+def test_a_result_from_other_weights_elsewhere_is_refused(cells, tmp_path):
+    with pytest.raises(StudyError, match="computed elsewhere with other weights than here"):
+        start(cells[:1], Store(tmp_path), engine=elsewhere)
+    assert contents(Store(tmp_path)) == {}
+
+
+def test_work_that_travels_takes_no_checkpoint_along(cells, directory):
+    work = study._Work(study._Loaded({"toy": DATA}, None, None, None), progress=False)
+    list(work((cells[0],)))
+    assert len(pickle.dumps(work)) < 50_000
+    assert pickle.loads(pickle.dumps(work)).loaded._checkpoint is None

@@ -1,0 +1,478 @@
+"""The explorables: the same numbers as Python, pictures that are whole, and a page that can be used in every way."""
+
+import json
+import math
+import re
+import subprocess
+from itertools import count, islice
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+import traitlets
+from conftest import FRAME_MS
+from test_noise_value import noise_value_fixture
+from test_similarity_explorer import similarity_explorer_fixture
+
+from explainer import explorables
+from explainer.errors import ExplainerError
+from explainer.explorables import EXPLORABLES, FOLDER, OneStep, SoftmaxBend, TwoNeurons, stills
+from explainer.theory import duality
+
+JS_TESTS = sorted((Path(__file__).parent / "js").glob("*.test.mjs"))
+MAX_BYTES = 30_000
+LEAST_CONTRAST = 4.5
+LIGHT, DARK = "#ffffff", "#14181e"  # the theme's backgrounds
+
+
+def tensor(rows) -> torch.Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def numbers(*arrays):
+    return [np.asarray(array).tolist() for array in arrays]
+
+
+# What Python computes, for the JavaScript to agree with
+
+
+def one_step_case(rng: np.random.Generator) -> dict:
+    n = rng.integers(1, 9)
+    points, learning_rate, query = rng.uniform(-2, 2, (n, 2)), rng.uniform(0, 1.5), rng.uniform(-2, 2)
+    x, y = tensor(points).T[..., None]
+    W_0 = torch.zeros(1, 1, dtype=torch.float64, requires_grad=True)
+    (gradient,) = torch.autograd.grad(((x @ W_0.T - y) ** 2).sum() / (2 * n), W_0)
+    values = learning_rate / n * y
+    state = dict(points=points.tolist(), learning_rate=learning_rate, query=query)
+    attention = duality.linear_attention(values, x, tensor([[query]])).item()
+    return dict(state=state, W_1=-learning_rate * gradient.item(), values=values[:, 0].tolist(), attention=attention)
+
+
+def two_neurons_case(rng: np.random.Generator) -> dict:
+    n = rng.integers(1, 5)
+    inputs, targets, W_0 = (tensor(rng.uniform(-2, 2, (rows, 2))) for rows in (n, n, 2))
+    query, learning_rate = tensor(rng.uniform(-2, 2, 2)), rng.uniform(0, 1)
+    layer = duality.train_linear_layer(
+        W_0, inputs, targets, duality.GradientDescent(learning_rate), duality.full_batches(n, 1)
+    )
+    errors = layer.dual.values
+    names = ("inputs", "targets", "query", "initial_weights")
+    state = dict(zip(names, numbers(inputs, targets, query, W_0), strict=True), learning_rate=learning_rate)
+    results = (errors, duality.gradient_descent_update(errors, inputs), layer.W, inputs @ query, layer.W @ query)
+    return dict(
+        state=state, **dict(zip(("errors", "update", "W", "weights", "prediction"), numbers(*results), strict=True))
+    )
+
+
+def uniforms(seed: int):
+    """The generator mulberry32, on Python's integers."""
+
+    def product(a: int, b: int) -> int:
+        return a * b & 0xFFFFFFFF
+
+    for step in count(1):
+        state = (seed + step * 0x6D2B79F5) & 0xFFFFFFFF
+        bits = product(state ^ state >> 15, state | 1)
+        bits ^= (bits + product(bits ^ bits >> 7, bits | 61)) & 0xFFFFFFFF
+        yield (bits ^ bits >> 14) / 2**32
+
+
+def softmax_bend_case(spread: float, tokens: int, seed: int) -> dict:
+    stream, d = uniforms(seed), 8
+    draw = lambda: math.sqrt(-2 * math.log(1 - next(stream))) * math.cos(2 * math.pi * next(stream))  # noqa: E731
+    projections, queries, keys, values = (
+        tensor([[draw() for _ in range(d)] for _ in range(n)]) for n in (64, 8, 128, 128)
+    )
+    keys, values = keys[:tokens], values[:tokens]
+    queries = queries * math.sqrt(spread) / duality.logit_spread(queries, keys)[:, None]
+    keys = math.sqrt(spread) * keys
+    exact = duality.softmax_attention(queries, keys, values)
+    relaxed = duality.relaxed_attention(queries, keys, values)
+    approximations = dict(
+        relaxed=relaxed,
+        scaled=relaxed * (relaxed * exact).sum() / (relaxed**2).sum(),
+        mean=duality.mean_value(values).expand_as(exact),
+        centred=duality.centred_linear_attention(queries, keys, values),
+        features=duality.random_feature_attention(queries, keys, values, projections),
+    )
+    errors = {name: duality.relative_error(output, exact) for name, output in approximations.items()}
+    data = dict(queries=queries, keys=keys, values=values, projections=projections)
+    weights = duality.scaled_logits(queries, keys).softmax(-1)
+    return dict(
+        state=dict(spread=spread, tokens=tokens, seed=seed),
+        data={name: matrix.tolist() for name, matrix in data.items()},
+        outputs={name: output.tolist() for name, output in dict(approximations, exact=exact).items()},
+        errors=errors,
+        effective_tokens=duality.effective_tokens(weights)[0].item(),
+    )
+
+
+@pytest.fixture(scope="module")
+def javascript(tmp_path_factory) -> Path:
+    """A folder with the modules as they travel, and Python's results."""
+    folder = tmp_path_factory.mktemp("explorables")
+    rng, seed = np.random.default_rng(0), SoftmaxBend().seed
+    fixtures = dict(
+        one_step=[one_step_case(rng) for _ in range(20)],
+        two_neurons=[two_neurons_case(rng) for _ in range(20)],
+        softmax_bend=dict(
+            cases=[softmax_bend_case(*case) for case in ((0.5, 64, seed), (0.125, 4, 0), (4.0, 128, 2**31 - 1))],
+            uniform_numbers=list(islice(uniforms(seed), 100)),
+            default_seed=seed,
+        ),
+        noise_value=noise_value_fixture(),
+        similarity_explorer=similarity_explorer_fixture(),
+    )
+    for explorable in EXPLORABLES:
+        (folder / f"{explorable.name}.mjs").write_text(explorable()._esm, "utf-8")
+        (folder / f"{explorable.name}.json").write_text(json.dumps(fixtures.get(explorable.name)), "utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("file", JS_TESTS, ids=lambda file: file.name)
+def test_javascript(javascript, monkeypatch, file):
+    """The module's own tests, parity with Python included."""
+    monkeypatch.setenv("EXPLORABLES_DIR", str(javascript))
+    done = subprocess.run(
+        [stills.node_executable(), "--test", str(file)], capture_output=True, encoding="utf-8", check=False, timeout=600
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"# pass [1-9]", done.stdout) or re.search(r"pass [1-9]", done.stdout)
+
+
+# The sources
+
+
+@pytest.fixture(params=EXPLORABLES, ids=lambda explorable: explorable.name)
+def explorable(request):
+    return request.param
+
+
+def test_module_is_small_and_self_contained(explorable):
+    widget = explorable()
+    assert len(widget._esm.encode()) + len(widget._css.encode()) <= MAX_BYTES
+    assert not re.search(r"^\s*import\b|\bimport\(|\bfetch\(|XMLHttp|requestAnimationFrame", widget._esm, re.MULTILINE)
+    assert re.findall(r"https?://[^\"]+", widget._esm) == ["http://www.w3.org/2000/svg"]
+    assert explorable.question in widget._esm
+
+
+def test_nothing_moves_by_itself():
+    assert not re.search(r"animation|transition|@keyframes|url\(", OneStep()._css)
+
+
+def luminance(colour: str) -> float:
+    parts = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+
+def test_colours_have_contrast():
+    """Every colour is also a text colour; print keeps those of the light page."""
+    light, dark = OneStep()._css.split('html[data-theme="dark"]')
+    for css, background in ((light, LIGHT), (dark, DARK)):
+        colours = re.findall(r"--(key|value|query|sum): (#\w{6})", css)
+        assert len(colours) == 4
+        for role, colour in colours:
+            high, low = sorted((luminance(colour), luminance(background)), reverse=True)
+            assert (high + 0.05) / (low + 0.05) >= LEAST_CONTRAST, f"{role} {colour} on {background}"
+
+
+# Stills
+
+
+def test_still_is_current(explorable):
+    committed = (FOLDER / "stills" / f"{explorable.name}.svg").read_text("utf-8")
+    assert committed == stills.draw_still(explorable()), "run `python -m explainer.explorables.stills`"
+
+
+def test_stills_are_written(tmp_path):
+    files = stills.write_stills(tmp_path / "new")
+    assert sorted(f.name for f in files) == sorted(f.name for f in (tmp_path / "new").iterdir())
+    for file in files:
+        assert ElementTree.parse(file).getroot().get("role") == "img"
+
+
+@pytest.mark.parametrize(
+    "widget",
+    [
+        OneStep(points=[[2, 2], [-2, -2]], learning_rate=1.5, query=-2),
+        OneStep(points=[[0, 0]], learning_rate=0, query=0),
+        TwoNeurons(inputs=[[2, -2]], targets=[[-2, 2]], query=[-2, -2], learning_rate=1),
+        SoftmaxBend(spread=4, tokens=4, seed=2**31 - 1),
+    ],
+    ids=lambda widget: widget.name,
+)
+def test_still_is_well_formed(widget):
+    root = ElementTree.fromstring(stills.draw_still(widget))
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert len(root.get("aria-label")) > 50
+
+
+def test_node_can_come_with_playwright(monkeypatch):
+    monkeypatch.setattr(stills.shutil, "which", lambda _: None)
+    assert Path(stills.node_executable()).name.startswith("node")
+
+
+def test_failing_module_is_named(monkeypatch):
+    monkeypatch.setattr(OneStep, "_esm", "export const still = () => missing;")
+    with pytest.raises(ExplainerError, match=r"(?s)one_step could not be drawn.*missing"):
+        stills.draw_still(OneStep())
+
+
+# The traits
+
+
+def test_traits_take_arrays_and_copy_defaults():
+    assert OneStep(points=np.eye(2)).points == [[1, 0], [0, 1]]
+    assert TwoNeurons(query=torch.zeros(2)).query == [0, 0]
+    first = OneStep()
+    first.points[0][0] = 0.0
+    assert OneStep().points[0][0] != 0.0
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: OneStep(points=[[1, 3]]), r"points = \[\[1, 3\]\].*from -2 to 2"),
+        (lambda: OneStep(points=[[1, 1, 1]]), r"two numbers"),
+        (lambda: OneStep(points=7), r"points = 7"),
+        (lambda: OneStep(points=[]), r"0 rows; it must have 1 to 8"),
+        (lambda: OneStep(query=math.nan), r"query = nan"),
+        (lambda: OneStep(learning_rate=2), r"learning_rate.*1\.5"),
+        (lambda: TwoNeurons(query=[math.nan, 0]), r"query = \[nan, 0\]"),
+        (lambda: TwoNeurons(inputs=[[1, 1]]), r"1 inputs and 3 targets"),
+        (lambda: TwoNeurons(initial_weights=[[1, 1]]), r"must have 2 to 2"),
+        (lambda: SoftmaxBend(spread=0), r"spread.*0\.125"),
+        (lambda: SoftmaxBend(tokens=2.5), r"tokens"),
+    ],
+)
+def test_traits_refuse(make, message):
+    with pytest.raises(traitlets.TraitError, match=message):
+        make()
+
+
+def test_count_of_demonstrations_can_change():
+    widget = TwoNeurons()
+    with widget.hold_trait_notifications():
+        widget.inputs = [[1, 0]]
+        widget.targets = [[0, 1]]
+    assert widget.state()["inputs"] == [[1.0, 0.0]]
+
+
+def test_view_carries_fallback(explorable):
+    view = explorable()._repr_mimebundle_()[0]["application/vnd.jupyter.widget-view+json"]
+    fallback, height = view["explainer"]["fallback"], view["explainer"]["height"]
+    assert "<svg" in fallback and "aria-label=" in fallback and explorable.question in fallback
+    assert height > 300
+    ElementTree.fromstring(fallback)
+
+
+# In a browser: a page with nothing but two instances of each explorable
+
+
+PAGE = """<!doctype html><html lang="en" data-theme="{theme}"><head><title>Explorables</title>
+<meta name="viewport" content="width=device-width"><style>
+html {{ --pst-color-text-base: {ink}; --pst-color-background: {paper}; font-family: sans-serif; }}
+body {{ margin: 16px; background: {paper}; color: {ink}; }} {css}</style></head>
+<body><main><h1>Explorables</h1></main><script type="module">
+class Model {{
+  constructor(state) {{ this.state = state; this.listeners = new Map(); this.saved = 0; }}
+  get(name) {{ return this.state[name]; }}
+  set(name, value) {{ this.state[name] = value; for (const f of this.listeners.get("change:" + name) ?? []) f(); }}
+  on(event, f) {{ this.listeners.set(event, (this.listeners.get(event) ?? new Set()).add(f)); }}
+  off(event, f) {{ this.listeners.get(event).delete(f); }}
+  save_changes() {{ this.saved += 1; }}
+}}
+window.stages = {{}};
+window.keys = [];
+document.addEventListener("keydown", (event) => keys.push(event.key));
+for (const [name, {{ source, state }}] of Object.entries({modules})) {{
+  const module = await import(URL.createObjectURL(new Blob([source], {{ type: "text/javascript" }})));
+  for (const copy of ["", "_2"]) {{
+    const el = document.querySelector("main").appendChild(document.createElement("div"));
+    el.id = name + copy;
+    const model = new Model(structuredClone(state));
+    stages[el.id] = {{ model, el, stop: module.default.render({{ model, el }}) }};
+  }}
+}}
+window.ready = true;
+</script></body></html>"""
+
+
+@pytest.fixture
+def open_page(browser):
+    contexts = []
+
+    def open_(theme="light", width=800):
+        contexts.append(browser.new_context(viewport={"width": width, "height": 700}, has_touch=width < 400))
+        page = contexts[-1].new_page()
+        page.complaints = []
+        page.on("console", lambda message: page.complaints.append(message.text))
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        modules = {e.name: dict(source=e()._esm, state=e().state()) for e in EXPLORABLES}
+        paper, ink = (LIGHT, "#222832") if theme == "light" else (DARK, "#ced6dd")
+        data = json.dumps(modules).replace("<", "\\u003c")
+        page.set_content(PAGE.format(theme=theme, paper=paper, ink=ink, css=OneStep()._css, modules=data))
+        page.wait_for_function("window.ready")
+        return page
+
+    yield open_
+    for context in contexts:
+        for page in context.pages:
+            assert page.complaints == []
+        context.close()
+
+
+def state_of(page, name):
+    return page.evaluate("(name) => stages[name].model.state", name)
+
+
+def answers(page, name):
+    return page.locator(f"#{name} .explorable-answers .explorable-number").all_inner_texts()
+
+
+def settle(page):
+    page.wait_for_timeout(400)  # the spoken result waits for a pause
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", ["one_step", "two_neurons"])
+def test_handles_are_dragged(open_page, name):
+    page = open_page()
+    handle = page.locator(f"#{name} .explorable-handle").first
+    before, status = state_of(page, name), page.locator(f"#{name} [role=status]").inner_text()
+    handle.scroll_into_view_if_needed()
+    box = handle.bounding_box()
+    page.mouse.move(box["x"] + 20, box["y"] + 12)  # off its centre: it must not jump there
+    page.mouse.down()
+    page.mouse.move(box["x"] + 60, box["y"] + 52, steps=5)
+    page.mouse.up()
+    after, trait = state_of(page, name), {"one_step": "points", "two_neurons": "inputs"}[name]
+    moved = np.subtract(after[trait][0], before[trait][0])
+    assert moved[0] > 0.2 and moved[1] < -0.2
+    centre = handle.bounding_box()
+    assert abs(centre["x"] - box["x"] - 40) < 2 and abs(centre["y"] - box["y"] - 40) < 2
+    assert len(set(answers(page, name))) == 1 and answers(page, name)[0] not in status
+    settle(page)
+    assert answers(page, name)[0] in page.locator(f"#{name} [role=status]").inner_text()
+    assert state_of(page, f"{name}_2") == before
+    assert page.evaluate("(name) => stages[name].model.saved > 0", name)
+
+
+@pytest.mark.browser
+def test_handles_answer_to_arrow_keys(open_page):
+    page = open_page()
+    page.evaluate("""() => {
+        window.spoken = 0;
+        const status = document.querySelector("#one_step [role=status]");
+        new MutationObserver(() => { spoken += 1; }).observe(status, { childList: true, subtree: true });
+    }""")
+    for handle in page.locator("#one_step .explorable-handle, #two_neurons .explorable-handle").all():
+        handle.focus()
+        before = handle.get_attribute("aria-label")
+        for key in ("ArrowLeft", "ArrowLeft", "Shift+ArrowRight"):
+            page.keyboard.press(key)
+        after = handle.get_attribute("aria-label")
+        x = [float(re.search(r", \(?(−?[\d.]+)", label)[1].replace("−", "-")) for label in (before, after)]
+        assert x[1] - x[0] == pytest.approx(0.15)
+        assert handle.evaluate("(node) => node === document.activeElement"), "a redraw took the focus"
+        assert handle.evaluate("(node) => getComputedStyle(node).outlineWidth") == "3px"
+        assert handle.get_attribute("role") == "slider" and handle.get_attribute("aria-valuetext")
+    assert page.evaluate("keys") == [], "JupyterLab would take the keys"
+    settle(page)
+    assert 1 <= page.evaluate("spoken") <= 10, "21 changes: a screen reader would be flooded"
+
+
+@pytest.mark.browser
+def test_sliders_reset_and_kernel(open_page):
+    page = open_page()
+    start = state_of(page, "softmax_bend")
+    for label, trait, key, expected in (
+        ("logit spread", "spread", "ArrowRight", 2**-0.75),
+        ("tokens", "tokens", "ArrowLeft", 32),
+    ):
+        page.locator("#softmax_bend").get_by_role("slider", name=label).focus()
+        page.keyboard.press(key)
+        assert state_of(page, "softmax_bend")[trait] == pytest.approx(expected)
+    settle(page)
+    assert "over 32 tokens" in page.locator("#softmax_bend [role=status]").inner_text()
+    page.locator("#softmax_bend button").click()
+    assert state_of(page, "softmax_bend") == start
+    page.evaluate("stages.one_step.model.set('points', [[1, 1], [2, -1]])")  # as a live kernel does
+    assert page.locator("#one_step .explorable-handle").count() == 3
+    page.locator("#one_step button").click()
+    assert page.locator("#one_step .explorable-handle").count() == 7
+
+
+@pytest.mark.browser
+def test_stopping_leaves_nothing(open_page):
+    page = open_page()
+    page.evaluate("Object.values(stages).forEach((stage) => stage.stop())")
+    assert page.locator(".explorable").count() == 0
+    assert page.evaluate(
+        "Object.values(stages).every(({ model }) => [...model.listeners.values()].every((s) => s.size === 0))"
+    )
+
+
+OVERFLOWS = """() => [...document.querySelectorAll("svg[viewBox]")].flatMap((svg) => {
+  if (svg.parentElement.closest("svg")) return [];
+  const page = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll("text")].filter((text) => {
+    const box = text.getBoundingClientRect();
+    const beside = box.left < page.left - 1 || box.right > page.right + 1;
+    return beside || box.top < page.top - 1 || box.bottom > page.bottom + 1;
+  }).map((text) => text.textContent + " in " + (svg.getAttribute("aria-label") ?? ""));
+})"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [320, 800])
+def test_page_fits(open_page, width):
+    page = open_page(width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    tops = page.locator("#one_step .explorable-panel").evaluate_all(
+        "(all) => all.map((p) => p.getBoundingClientRect().top)"
+    )
+    assert (tops[0] == tops[1]) == (width == 800), "the panels stack on a phone"
+    assert page.evaluate(OVERFLOWS) == []
+    extremes = dict(
+        one_step=dict(points=[[-2, -2], [2, -2]], learning_rate=1.5, query=2), softmax_bend=dict(spread=4, tokens=128)
+    )
+    for name, traits in extremes.items():
+        for trait, value in traits.items():
+            page.evaluate("([name, trait, value]) => stages[name].model.set(trait, value)", [name, trait, value])
+    assert page.evaluate(OVERFLOWS) == []
+    assert page.locator(".explorable-handle").first.evaluate("(node) => getComputedStyle(node).touchAction") == "none"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_page_is_accessible(open_page, theme):
+    from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 - only browser tests need it
+
+    found = Axe().run(open_page(theme)).response["violations"]
+    assert [f"{v['id']}: {v['nodes'][0]['html'][:160]}" for v in found] == []
+
+
+@pytest.mark.browser
+def test_update_takes_one_frame(open_page):
+    page = open_page()
+    times = page.evaluate("""() => {
+        const changes = [["one_step", "query", 1], ["two_neurons", "learning_rate", 0.5],
+            ["softmax_bend", "spread", 1]];
+        return changes.map(([name, trait, value]) => Math.min(...Array.from({ length: 20 }, (_, i) => {
+            const start = performance.now();
+            stages[name].model.set(trait, value + i / 100);
+            stages[name].el.getBoundingClientRect(); // the layout belongs to the frame
+            return performance.now() - start;
+        })));
+    }""")
+    assert max(times) < FRAME_MS
+
+
+def test_every_explorable_is_listed():
+    modules = {file.stem for file in FOLDER.glob("*.js")} - {"common", "gpt"}  # parts, not explorables
+    assert modules == {explorable.name for explorable in EXPLORABLES}
+    assert all(getattr(explorables, explorable.__name__) is explorable for explorable in EXPLORABLES)

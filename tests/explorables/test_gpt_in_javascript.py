@@ -1,0 +1,94 @@
+"""The small GPT in JavaScript: the same predictions as PyTorch from the weights that travel with the page."""
+
+import base64
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from explainer.explorables import FOLDER, stills
+from explainer.models import in_context_gpt as gpt
+from explainer.models.in_context_gpt import InContextGPT, Setting
+from explainer.theory.regression import Prompts
+
+MAX_BYTES = 5_000
+RANDOM = Setting(dimension=5, n_examples=6, layers=2, width=12, heads=3, inner=20)
+
+
+def rounded(model: InContextGPT) -> InContextGPT:
+    """The model with the weights that the page has."""
+    model.load_state_dict({name: weights.half().float() for name, weights in model.state_dict().items()})
+    return model.eval()
+
+
+def random_model() -> InContextGPT:
+    """Weights so large that the parts matter: GPT-2's initial 0.02 would hide an error in attention."""
+    model, generator = InContextGPT(RANDOM), torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(0.5 * torch.randn(parameter.shape, generator=generator))
+    return rounded(model)
+
+
+def case(model: InContextGPT, n_examples: int, generator: torch.Generator, n_queries: int = 4) -> dict:
+    """Predictions for several queries after the same examples, one prompt for each in PyTorch."""
+    setting = model.setting
+    prompts = setting.prompts(n_queries, generator)
+    examples = (prompts.inputs[:1, :n_examples], prompts.targets[:1, :n_examples])
+    inputs, targets = (
+        torch.cat([part.expand(n_queries, *part.shape[1:]), whole[:, -1:]], 1)
+        for part, whole in zip(examples, (prompts.inputs, prompts.targets), strict=True)
+    )
+    predicted = gpt.query_prediction(model, Prompts(inputs, targets, prompts.tasks))
+    pairs = zip(examples[0][0].tolist(), examples[1][0].tolist(), strict=True)
+    return {
+        "examples": [list(pair) for pair in pairs],
+        "queries": prompts.x_q.tolist(),
+        "predictions": predicted.tolist(),
+    }
+
+
+def every_half() -> dict:
+    """All finite float16 numbers but -0, which JSON's readers disagree about."""
+    bits = np.arange(2**16, dtype=np.uint16)
+    halves = bits.view(np.float16)
+    halves = halves[np.isfinite(halves) & (bits != 1 << 15)]
+    return {"data": base64.b64encode(halves.astype("<f2").tobytes()).decode(), "values": halves.tolist()}
+
+
+def parity(model: InContextGPT) -> dict:
+    generator = torch.Generator().manual_seed(3)
+    cases = [case(model, n, generator) for n in range(model.setting.n_examples + 1) for _ in range(3)]
+    return {"page": gpt.page_weights(model), "cases": cases}
+
+
+def test_javascript_agrees_with_pytorch(tmp_path, monkeypatch):
+    models = {"random": parity(random_model()), "gpt_line": parity(rounded(gpt.stored("gpt_line").model))}
+    (tmp_path / "gpt.mjs").write_text((FOLDER / "gpt.js").read_text("utf-8"), "utf-8")
+    (tmp_path / "gpt.json").write_text(json.dumps({"models": models, "halves": every_half()}), "utf-8")
+    monkeypatch.setenv("EXPLORABLES_DIR", str(tmp_path))
+    file = Path(__file__).parent / "js" / "gpt.parity.mjs"
+    done = subprocess.run(
+        [stills.node_executable(), "--test", str(file)], capture_output=True, encoding="utf-8", check=False, timeout=600
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"pass 4", done.stdout)
+
+
+def test_rounding_to_float16_hardly_changes_a_prediction():
+    """The page's model is the measured one, to a tenth of a per cent of a standard deviation of the targets."""
+    exact, page = gpt.stored("gpt_line").model, rounded(gpt.stored("gpt_line").model)
+    prompts = exact.setting.prompts(500, torch.Generator().manual_seed(0))
+    change = gpt.predictions(page, prompts) - gpt.predictions(exact, prompts)
+    assert change.square().mean().sqrt() < 1e-3 * prompts.targets.std()
+
+
+def test_module_is_small_and_goes_with_the_common_one():
+    source, common = ((FOLDER / file).read_text("utf-8") for file in ("gpt.js", "common.js"))
+    assert len(source.encode()) <= MAX_BYTES
+    assert not re.search(r"^\s*import\b|\bimport\(|\bfetch\(", source, re.MULTILINE)
+    names = [re.findall(r"^(?:export )?(?:const|function) (\w+)", text, re.MULTILINE) for text in (source, common)]
+    assert not set(names[0]) & set(names[1])

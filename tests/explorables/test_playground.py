@@ -1,0 +1,366 @@
+"""The in-context regression playground: every line is the package's, and the page can be used in every way."""
+
+import json
+import math
+import re
+import subprocess
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+import traitlets
+from conftest import FRAME_MS
+from test_explorables import OVERFLOWS, PAGE
+
+from explainer.errors import CheckpointError
+from explainer.explorables import FOLDER, stills
+from explainer.explorables import playground as pg
+from explainer.explorables.playground import InContextRegression
+from explainer.models import in_context_gpt as gpt
+from explainer.theory import regression as rp
+from explainer.theory.linear_transformer import prediction
+
+MAX_BYTES, MAX_BYTES_OF_DATA = 30_000, 80_000
+PENALTY, RATE, N = 0.09, 0.1, 12
+GRID = np.arange(-30, 31) / 7.5
+USUAL = slice(15, 46)  # z = -2 ... 2
+
+RANDOM = np.random.default_rng(0)
+STATES = {
+    "default": {},
+    **pg.shifted_points(),
+    "two points": {"points": [[-1, 0.5], [0.3, -2]], "learners": ["descent", "ols", "linear", "gpt"], "steps": 1},
+    "twelve": {"points": RANDOM.uniform((-4, -12), (4, 12), (12, 2)), "steps": 100, "query": 4, "reach": 12},
+    "two alike": {"points": [[1.7, 1], [1.7, 1]]},
+    "equal z": {"points": [[1.7, y] for y in (-1, 0.2, 0.4, 3, 12)], "learners": ["ols", "ridge"]},
+    "all at zero": {"points": [[0, 0]] * 12, "learners": [*pg.LEARNERS[:4]]},
+    "corners": {"points": [[-4, -12], [4, 12], [-4, 12], [4, -12]], "query": -4},
+    "no lines": {"points": RANDOM.normal(size=(5, 2)).clip(-4, 4), "learners": []},
+    "nearly equal z": {"points": [[1.7, 1], [1.71, -1], [1.7, 0]]},
+}
+
+SCRIPT = """
+import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+const module = await import(pathToFileURL(process.argv[1]));
+const { states, gpt } = JSON.parse(readFileSync(0, "utf8"));
+const cases = states.map((state) => ({ ...state, gpt })).map((state) => (
+  { lines: module.predictions(state), described: module.describe(state), still: module.still(state) }));
+const longest = { ...states.find(({ points }) => points.length === 12), gpt };
+const times = Array.from({ length: 50 }, () => {
+  const before = process.cpuUsage(); // not the clock: a busy machine is slow, not wrong
+  module.still(longest);
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
+});
+process.stdout.write(JSON.stringify({ cases, still: Math.min(...times) }));
+"""
+
+
+@pytest.fixture(scope="module")
+def model() -> gpt.InContextGPT:
+    """The model of the page: weights rounded to float16."""
+    model = gpt.stored("gpt_line").model
+    model.load_state_dict({name: weights.half().float() for name, weights in model.state_dict().items()})
+    return model.eval()
+
+
+@pytest.fixture(scope="module")
+def javascript(tmp_path_factory) -> dict:
+    """What the module computes for every state."""
+    module = tmp_path_factory.mktemp("playground") / "playground.mjs"
+    module.write_text(InContextRegression()._esm, "utf-8")
+    states = [InContextRegression(**state).state() for state in STATES.values()]
+    model = states[0]["gpt"]
+    question = json.dumps({"states": [{**state, "gpt": None} for state in states], "gpt": model})
+    command = [stills.node_executable(), "--input-type=module", "--eval", SCRIPT, str(module)]
+    done = subprocess.run(command, input=question, capture_output=True, encoding="utf-8", check=False, timeout=600)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    return {"still": answer["still"], **dict(zip(STATES, answer["cases"], strict=True))}
+
+
+@pytest.fixture(params=STATES)
+def case(request, javascript):
+    return InContextRegression(**STATES[request.param]).state(), javascript[request.param]
+
+
+def prompts_of(points, queries) -> rp.Prompts:
+    """One prompt for each query, all with the same points, in float64."""
+    z, y = torch.tensor(points, dtype=torch.float64).T
+    z_q = torch.as_tensor(queries, dtype=torch.float64)
+    z = torch.cat([z.expand(len(z_q), -1), z_q[:, None]], 1)
+    y = torch.cat([y.expand(len(z_q), -1), torch.zeros(len(z_q), 1)], 1)
+    return rp.Prompts(torch.stack([z, torch.ones_like(z)], -1), y, torch.zeros(len(z_q), 2, dtype=torch.float64))
+
+
+def prompts(state: dict) -> rp.Prompts:
+    return prompts_of(state["points"], [*GRID, state["query"]])
+
+
+def preconditioner() -> torch.Tensor:
+    """`linear_preconditioner` in float64."""
+    return torch.tensor([1 / (1 + 3.09 / N), 1 / (1 + 1.09 / N)], dtype=torch.float64).diag()
+
+
+def close(own, expected, tolerance: float) -> None:
+    expected = expected.double().numpy()
+    np.testing.assert_allclose(own, expected, rtol=0, atol=tolerance * max(1, np.abs(expected).max()))
+
+
+def distance(values, best) -> float:
+    return float(np.sqrt(np.mean((np.array(values) - best)[USUAL] ** 2)))
+
+
+# The numbers
+
+
+def test_learners_agree_with_the_package(case):
+    state, own = case
+    expected = {
+        "ridge": rp.ridge(prompts(state), PENALTY),
+        "ols": rp.ordinary_least_squares(prompts(state)),
+        "descent": rp.gradient_steps(prompts(state), [RATE] * state["steps"]),
+        "linear": prediction(preconditioner(), prompts(state)),
+    }
+    for name, predicted in expected.items():
+        close(own["lines"][name], predicted, 1e-9)
+
+
+def test_gpt_agrees_with_pytorch(case, model):
+    state, own = case
+    close(own["lines"]["gpt"], gpt.query_prediction(model, prompts(state)), 1e-4)
+
+
+def test_linear_transformer_is_the_best_on_the_training_of_the_gpt(model):
+    torch.testing.assert_close(preconditioner().float(), gpt.linear_preconditioner(model.setting))
+    assert model.setting.n_examples == N and pytest.approx(PENALTY) == gpt.LINE_NOISE**2
+
+
+def test_rate_is_stable_in_the_whole_plane():
+    """The largest eigenvalue of S, with all points on the edges, is 4^2 + 1."""
+    assert 2 / RATE > pg.WIDEST**2 + 1
+
+
+# What the states show
+
+
+def test_default_state_shows_the_answer(javascript):
+    own = javascript["default"]
+    lines, told = own["lines"], own["described"]
+    off = {name: distance(lines[name][:-1], lines["ridge"][:-1]) for name in ("gpt", "linear")}
+    assert off["gpt"] == pytest.approx(0.05, abs=0.005) and off["linear"] == pytest.approx(0.38, abs=0.005)
+    assert "Ridge, the Bayes optimum: slope 1.05" in told
+    assert f"nearest first: small GPT {off['gpt']:.2f} (slope 1.05" in told
+    assert f"linear transformer {off['linear']:.2f} (too flat, slope 0.82" in told
+    for name in ("ridge", "gpt", "linear"):
+        assert f"{lines[name][-1]:.2f}".replace("-", "\u2212") in told
+    assert "lie beyond" not in told and "scatter" not in told
+
+
+def test_default_points_are_typical_of_the_training(model):
+    drawn = model.setting.prompts(400, torch.Generator().manual_seed(1)).shortened(len(pg.POINTS))
+    z = torch.linspace(-2, 2, 9, dtype=torch.float64)
+    inside = [torch.stack([X[:, 0], y], 1) for X, y in zip(drawn.X, drawn.y, strict=True)]
+    inside = [points for points in inside if points[:, 0].abs().max() < 2 and points[:, 1].abs().max() <= 3]
+
+    def distances(points) -> list[float]:
+        these = prompts_of(points.tolist(), z)
+        others = gpt.query_prediction(model, these).double(), prediction(preconditioner(), these)
+        return [(other - rp.ridge(these, PENALTY)).square().mean().sqrt().item() for other in others]
+
+    medians = np.median([distances(points) for points in inside], axis=0)
+    assert len(inside) > 100
+    np.testing.assert_allclose(np.log(distances(torch.tensor(pg.POINTS)) / medians), 0, atol=0.25)
+
+
+def test_line_of_the_shifts_is_that_of_ridge(javascript):
+    fitted = np.array(javascript["default"]["lines"]["ridge"])[:-1]
+    assert np.polyfit(GRID, fitted, 1) == pytest.approx(pg.LINE, abs=0.03)
+
+
+def test_linear_transformer_fails_at_inputs_and_not_at_targets(javascript):
+    default, inputs, targets = (javascript[name] for name in ("default", "inputs \u00d7 2", "targets \u00d7 3"))
+    np.testing.assert_allclose(targets["lines"]["linear"], 3 * np.array(default["lines"]["linear"]), rtol=1e-12)
+    slopes = [np.ptp(own["lines"]["linear"][:-1]) / 8 for own in (default, inputs)]
+    assert slopes[1] / slopes[0] == pytest.approx(4, abs=0.5)
+    assert "linear transformer 2.31 (too steep" in inputs["described"]
+
+
+def test_gpt_fails_at_targets_more_than_at_inputs(javascript):
+    off = {
+        name: distance(javascript[name]["lines"]["gpt"][:-1], javascript[name]["lines"]["ridge"][:-1])
+        for name in ("default", "inputs \u00d7 2", "targets \u00d7 3")
+    }
+    assert off["targets \u00d7 3"] > 2 * 3 * off["default"], "a linear learner would have three times the distance"
+    assert off["inputs \u00d7 2"] < 3 * off["default"]
+    line = javascript["targets \u00d7 3"]["lines"]
+    assert line["ridge"][-2] > 13 and line["gpt"][-2] < 8, "it does not predict what it never saw"
+
+
+def test_description_says_what_is_unusual(javascript):
+    for name, count in (("inputs \u00d7 2", 3), ("targets \u00d7 3", 3)):
+        assert f"{count} of 8 points lie beyond" in javascript[name]["described"]
+    assert "The points scatter by 0.80" in javascript["noise \u00d7 4"]["described"]
+    assert "Distance" not in javascript["no lines"]["described"]
+    order = re.findall(r"[:;] ([a-z ]+?|small GPT) (\d+\.\d\d) \(", javascript["two points"]["described"])
+    assert len(order) == 4 and [float(off) for _, off in order] == sorted(float(off) for _, off in order)
+
+
+def test_unusual_is_rare_in_training():
+    drawn = gpt.line_prompts(20_000, N, 2, torch.Generator().manual_seed(0))
+    assert (drawn.X[..., 0].abs() > 2).float().mean().item() == pytest.approx(0.05, abs=0.005)
+    assert (drawn.y.abs() > 4).float().mean().item() == pytest.approx(0.01, abs=0.005)
+
+
+# Pictures and sizes
+
+
+def test_every_state_has_a_picture(case):
+    state, own = case
+    for text in (own["still"], own["described"]):
+        assert not re.search(r"NaN|undefined|Infinity|null|false|\[object", text)
+    root = ElementTree.fromstring(own["still"])
+    assert root.get("aria-label") == own["described"]
+    assert not re.search(r" id=|href|url\(", own["still"]), "two instances on a page would share it"
+    assert own["still"].count("<path") == len(state["learners"]) and own["still"].count("<circle") == len(
+        state["points"]
+    )
+
+
+def test_an_update_takes_less_than_a_frame(javascript):
+    """A still computes all predictions twice, an update of the page once."""
+    assert javascript["still"] / 2 < FRAME_MS
+
+
+def test_module_is_small_and_asks_its_question():
+    widget = InContextRegression()
+    assert len(widget._esm.encode()) + len(widget._css.encode()) <= MAX_BYTES
+    assert len(json.dumps(widget.state())) <= MAX_BYTES_OF_DATA
+    assert InContextRegression.question in widget._esm
+    assert not re.search(r"^\s*import\b|\bimport\(|\bfetch\(|requestAnimationFrame", widget._esm, re.MULTILINE)
+
+
+def test_names_are_declared_once():
+    texts = [(FOLDER / file).read_text("utf-8") for file in ("common.js", "gpt.js", "playground.js")]
+    declared = [name for text in texts for name in re.findall(r"^(?:export )?(?:const|let|function) (\w+)", text, re.M)]
+    assert len(declared) == len(set(declared))
+
+
+# The traits
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({"points": [[0, 0]]}, r"points has 1 rows; it must have 2 to 12"),
+        ({"points": [[0, 0]] * 13}, r"points has 13 rows"),
+        ({"points": [[0, 0], [4.1, 0]]}, r"points has \[4\.1, 0\.0\].*z from -4 to 4 and y from -12 to 12"),
+        ({"points": [[0, 0], [0, math.nan]]}, r"points has \[0\.0, nan\]"),
+        ({"points": [[0, 0], [1, 1, 1]]}, r"points has \[1\.0, 1\.0, 1\.0\]"),
+        ({"points": 3}, r"points = 3"),
+        ({"query": 5}, r"query"),
+        ({"steps": 0}, r"steps"),
+        ({"steps": 2.5}, r"steps"),
+        ({"reach": 13}, r"reach"),
+        ({"learners": ["lasso"]}, r"lasso"),
+        ({"learners": ["ridge", "ridge"]}, r"learners = \['ridge', 'ridge'\]; at most 4"),
+        ({"learners": list(pg.LEARNERS)}, r"at most 4 lines"),
+        ({"gpt": {"data": ""}}, r"gpt lacks 'index'.*page_weights"),
+        ({"gpt": {"index": {"read_in.weight": [0, 5, 4]}, "config": {"examples": 12}, "data": ""}}, r"of 5 inputs"),
+        ({"gpt": {"index": {"read_in.weight": [0, 2, 4]}, "config": {"examples": 3}, "data": ""}}, r"reads 3 examples"),
+    ],
+)
+def test_traits_refuse(state, message):
+    with pytest.raises(traitlets.TraitError, match=message):
+        InContextRegression(**state)
+
+
+def test_points_take_tensors_and_another_model():
+    small = gpt.InContextGPT(gpt.Setting("line", dimension=2, n_examples=12, layers=1, width=4, heads=1, inner=4))
+    widget = InContextRegression(points=torch.eye(2), gpt=gpt.page_weights(small))
+    assert widget.points == [[1, 0], [0, 1]]
+    assert "small GPT" in stills.draw_still(widget)
+
+
+def test_missing_model_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path))
+    with pytest.raises(CheckpointError, match=r"gpt_line\.json cannot be read.*fetch it again, or train"):
+        InContextRegression()
+
+
+# In a browser
+
+
+@pytest.fixture
+def page(browser):
+    context = browser.new_context(viewport={"width": 390, "height": 800})
+    page = context.new_page()
+    complaints = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    widget = InContextRegression()
+    modules = json.dumps({widget.name: {"source": widget._esm, "state": widget.state()}}).replace("<", "\\u003c")
+    page.set_content(PAGE.format(theme="light", paper="#ffffff", ink="#222832", css=widget._css, modules=modules))
+    page.wait_for_function("window.ready")
+    yield page
+    assert complaints == []
+    context.close()
+
+
+def trait(page, name):
+    return page.evaluate("(name) => stages.playground.model.get(name)", name)
+
+
+@pytest.mark.browser
+def test_points_are_added_removed_moved_and_shifted(page):
+    view = page.locator("#playground")
+    handles, button = view.locator(".explorable-handle"), lambda name: view.get_by_role("button", name=name)
+    for _ in range(5):
+        button("add at query").click()
+    assert trait(page, "points")[8:] == [[-1.5, 0]] * 4 and handles.count() == 12, "there are never more than twelve"
+    handles.nth(11).focus()
+    page.keyboard.press("Shift+ArrowUp")
+    assert trait(page, "points")[11] == [-1.5, 0.25]
+    for _ in range(11):
+        button("remove last").click()
+    assert trait(page, "points") == [list(point) for point in pg.POINTS[:2]] and handles.count() == 2
+    for name, shifted in pg.shifted_points().items():
+        button(name).click()
+        assert {key: trait(page, key) for key in shifted} == shifted
+        assert page.evaluate(OVERFLOWS) == []
+    box = handles.nth(3).bounding_box()
+    page.mouse.move(box["x"] + 15, box["y"] + 15)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 55, box["y"] - 25, steps=3)
+    page.mouse.up()
+    moved = np.subtract(trait(page, "points")[3], pg.shifted_points()["a curve"]["points"][3])
+    assert (moved > 0.5).all()
+    button("Reset").click()
+    assert trait(page, "points") == [list(point) for point in pg.POINTS]
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.browser
+def test_at_most_four_lines_are_chosen(page):
+    box = page.locator("#playground").get_by_role
+    box("checkbox", name="least squares").focus()
+    page.keyboard.press("Space")
+    assert trait(page, "learners") == ["ridge", "gpt", "linear", "ols"]
+    assert box("checkbox", name="gradient steps").is_disabled()
+    box("checkbox", name="small GPT").uncheck()
+    box("checkbox", name="gradient steps").check()
+    assert trait(page, "learners") == ["ridge", "linear", "ols", "descent"]
+    page.wait_for_timeout(400)  # the spoken result waits for a pause
+    told = page.locator("#playground [role=status]").inner_text()
+    assert "gradient steps" in told and "small GPT" not in told
+    box("button", name="Reset").click()
+    assert box("checkbox", name="small GPT").is_checked() and not box("checkbox", name="least squares").is_checked()
+
+
+@pytest.mark.browser
+def test_stopping_leaves_nothing(page):
+    page.evaluate("Object.values(stages).forEach((stage) => stage.stop())")
+    assert page.locator(".explorable").count() == 0
+    assert page.evaluate("[...stages.playground.model.listeners.values()].every((each) => each.size === 0)")

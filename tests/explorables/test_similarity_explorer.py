@@ -1,0 +1,301 @@
+"""The explorable of the stored similarities: its data, what its JavaScript should read from them, its lists."""
+
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import traitlets
+from scipy import stats
+
+from bookbuilder.renderers import script_json
+from explainer.analysis import reporting
+from explainer.experiments import study
+from explainer.experiments.comparison import Cell, StudyError
+from explainer.experiments.controls import CONTROLS
+from explainer.explorables import SimilarityExplorer, explorer, stills
+from explainer.lab.store import ResultsError, Stored
+
+LAYERS = 30
+SEEDS = (0, 1, 2, 3, 4)
+TASKS = ("sst2", "sst5", "mr", "subj", "agnews", "cb", "capitals", "plurals", "past", "antonyms")
+FLOORS = [floor for floor in explorer.MEASURES.values() if floor]
+ISOTROPIC = [f"{name}_isotropic" for name in explorer.MEASURES if name not in ("update_cosine", "kendall_tau_b")]
+ALL = [*explorer.MEASURES, "sim_aou_noise", *FLOORS, *ISOTROPIC]
+MOST_BYTES = 150_000
+
+
+def stored(task: str, control: str, seed: int, layers: int = LAYERS, absent: tuple[str, ...] = ()) -> Stored:
+    """A result whose numbers use all digits that are kept; some measures may be absent."""
+    digest = sum(map(ord, task + control)) * 100 + seed
+    rng = np.random.default_rng(digest)
+    one = Cell("m", task, seed, 32, 1e-3, 150, control)
+    values = {name: {"layers": rng.uniform(-0.999, 0.999, layers).round(4).tolist()} for name in ALL}
+    for name in absent:
+        del values[name]
+    result = {"setting": {"layers": layers}, "similarity": values}
+    return Stored(Path(one.slug), {"cell": asdict(one)}, {}, result)
+
+
+def seeds_of(task: str = "sst2", control: str = "none", **options) -> list[Stored]:
+    return [stored(task, control, seed, **options) for seed in SEEDS]
+
+
+@pytest.fixture
+def studies(monkeypatch, tmp_path) -> Callable:
+    """Make `explorer.data` read given grids, in which some cells are stored."""
+
+    def make(grids: dict[str, dict[str, list[str]]], missing: set = frozenset(), **options) -> dict:
+        cells = {
+            grid: [Cell("m", t, s, 32, 1e-3, 150, c) for t, controls in each.items() for c in controls for s in SEEDS]
+            for grid, each in grids.items()
+        }
+
+        def read(grid, task, control):
+            if (grid, task, control) in missing:
+                raise StudyError("not stored")
+            return seeds_of(task, control, **options)
+
+        monkeypatch.setattr(explorer, "published_directory", lambda: tmp_path)
+        monkeypatch.setattr(study, "read_grids", lambda _: cells)
+        monkeypatch.setattr(reporting, "stored", read)
+        monkeypatch.setattr(reporting, "made", lambda used: f"Stored: {len(used)} cells.")
+        explorer._data.cache_clear()
+        return explorer.data()
+
+    yield make
+    explorer._data.cache_clear()
+
+
+def similarity_explorer_fixture() -> dict:
+    """What Python knows of a few states, for tests/explorables/js/similarity_explorer.test.mjs."""
+    finished = {
+        "none": seeds_of(),
+        "untrained": seeds_of(control="untrained", absent=("update_cosine",)),
+        "ascent": seeds_of(control="ascent")[:2],
+    }
+    records = {control: explorer.record(each, control) for control, each in finished.items()}
+    data = {
+        "layers": LAYERS,
+        "made": "Stored: somewhere.",
+        "tasks": {"sst2": {**records, "flipped-context": "not computed yet"}},
+    }
+    cases = []
+    for control, each in finished.items():
+        for name in explorer.MEASURES:
+            rows = explorer.layer_rows(each, name)
+            curve = None if np.isnan(rows).any() else reporting_curve(rows)
+            cases.append({"control": control, "measure": name, "curve": curve, "first": rows[0].tolist()})
+    rng = np.random.default_rng(0)
+    ranked = [rng.normal(size=30).tolist(), [0.0, 0.0, 1.0, 1.0, 2.0], list(range(9, 0, -1))]
+    floors = {name: explorer.layer_rows(finished["none"], name).mean(0).tolist() for name in ["sim_aou_noise", *FLOORS]}
+    return {
+        "data": data,
+        "cases": json.loads(json.dumps(cases).replace("NaN", "null")),
+        "floors": floors,
+        "floorOf": explorer.MEASURES,
+        "spearman": [[values, stats.spearmanr(range(len(values)), values).statistic] for values in ranked],
+    }
+
+
+def reporting_curve(rows: np.ndarray) -> dict[str, list[float]]:
+    """Mean and half-width per layer, and of the mean over layers, by scipy's own interval."""
+    columns = [*rows.T, rows.mean(1)]
+    ends = [stats.t.interval(0.95, len(c) - 1, c.mean(), stats.sem(c)) for c in columns]
+    return {"mean": [float(c.mean()) for c in columns], "half": [float((high - low) / 2) for low, high in ends]}
+
+
+# The data
+
+
+def unpack(text: str, width: int) -> list[int]:
+    places = [len(explorer.ALPHABET) ** place for place in reversed(range(width))]
+    groups = [text[i : i + width] for i in range(0, len(text), width)]
+    return [sum(p * explorer.ALPHABET.index(c) for p, c in zip(places, group, strict=True)) for group in groups]
+
+
+def test_numbers_are_packed_to_three_digits():
+    values = np.array([-1.0, -0.9996, 0.0, 0.12345, 1.0, 7.0])
+    assert unpack(explorer.pack(values), 2) == [0, 0, 1000, 1123, 2000, 2000]
+    assert unpack(explorer.pack(np.array([np.nan])), 2) == [len(explorer.ALPHABET) ** 2 - 1]
+    half = np.array([0.0, 0.0123, 0.3, 0.301, 0.36, 99.0])
+    packed = unpack(explorer.pack_with_width(values, half), 3)
+    assert [code % 2001 for code in packed] == [0, 0, 1000, 1123, 2000, 2000]
+    assert [code // 2001 for code in packed] == [0, 12, 300, 301, 303, 368]
+    assert len(explorer.ALPHABET) ** 3 - 1 > 368 * 2001 + 2000, "the largest number means that there is none"
+    assert not set(explorer.ALPHABET) & set('"\\<\x7f') and len(set(explorer.ALPHABET)) == 91
+
+
+def test_full_size_fits_and_stands_in_a_page(studies):
+    """Ten tasks, thirteen controls (more than any stored task has), thirty layers, eight measures, five seeds."""
+    controls = [c for c in CONTROLS if c not in ("untrained-layers", "permuted-weights", "reordered-context")]
+    assert len(controls) == 13 and len(explorer.MEASURES) == 8
+    data = studies({"classification": {task: controls for task in TASKS}})
+    assert sum(isinstance(one, dict) for each in data["tasks"].values() for one in each.values()) == 130
+    text = script_json(data)
+    assert len(text.encode()) <= MOST_BYTES
+    assert len(gzip.compress(text.encode())) <= 0.85 * MOST_BYTES
+    assert len(json.dumps(data).encode()) <= MOST_BYTES, "a notebook's file has spaces after the commas"
+    assert "<" not in text.replace("\\u003c", "")
+
+
+def test_missing_results_are_named(studies):
+    data = studies(
+        {
+            "classification": {"sst2": ["none", "untrained"], "mr": ["none"]},
+            "controls": {"sst2": ["none", "ascent"], "mr": ["none"]},
+        },
+        missing={("classification", "sst2", "untrained"), ("classification", "mr", "none")},
+    )
+    assert data["tasks"]["sst2"]["untrained"] == "not computed yet"
+    assert data["tasks"]["mr"]["none"]["of"] == [150, 32, 1e-3, list(SEEDS)], "another grid has it"
+    assert data["made"] == "Stored: 15 cells.", "a condition is read once"
+    assert set(data["tasks"]["mr"]) == {"none"}
+
+
+def test_nothing_stored_is_no_error(studies):
+    data = studies({"classification": {"sst2": ["none"]}}, missing={("classification", "sst2", "none")})
+    assert data == {"layers": 1, "made": "Stored: nothing yet.", "tasks": {"sst2": {"none": "not computed yet"}}}
+
+
+def test_without_studies(monkeypatch, tmp_path):
+    def nowhere():
+        raise ResultsError("there are no stored studies")
+
+    monkeypatch.setattr(explorer, "published_directory", nowhere)
+    with pytest.raises(ResultsError):
+        SimilarityExplorer()
+    assert SimilarityExplorer(data={"layers": 1, "made": "", "tasks": {}}).data["layers"] == 1
+
+
+def test_diverged_seeds_are_left_out():
+    finished = seeds_of()
+    finished[1] = Stored(finished[1].path, finished[1].identity, {}, {**finished[1].result, "similarity": None})
+    kept = explorer.record(finished, "none")
+    assert kept["of"][3] == [0, 2, 3, 4] and len(kept["singles"]) == 4
+    assert explorer.record([finished[1]] * 3 + [finished[0]], "none") == "fine-tuning diverged"
+
+
+def test_undefined_layers_stay_undefined():
+    finished = seeds_of()
+    finished[2].result["similarity"]["sim_aou"]["layers"][7] = None
+    codes = unpack(explorer.record(finished, "ascent")["curves"], 3)
+    assert [i for i, code in enumerate(codes) if code == len(explorer.ALPHABET) ** 3 - 1] == [7, LAYERS]
+
+
+# The traits and the pictures
+
+
+def small(**changes) -> SimilarityExplorer:
+    return SimilarityExplorer(data=similarity_explorer_fixture()["data"], **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "SimAOU, normalised on sst2"),
+        ({"normalised": False}, "SimAOU, not normalised on sst2"),
+        ({"measure": "sim_am", "normalised": False}, "SimAM on sst2"),
+        ({"against": ""}, "the comparison itself: "),
+        ({"against": "flipped-context"}, "ICL: wrong labels: not computed yet"),
+        ({"control": "other-training"}, "FT: other examples: not part of the study"),
+        ({"task": "nonsense"}, "the comparison itself: not part of the study"),
+        ({"seed": 3}, "n = 150, seed 3;"),
+        ({"seed": 9}, "n = 150, seeds 0 1 2 3 4;"),
+        ({"control": "untrained", "measure": "update_cosine"}, "untrained model: not measured"),
+    ],
+)
+def test_every_state_is_described(changes, expected):
+    svg = stills.draw_still(small(**changes))
+    assert expected in svg and not {"NaN", "undefined", "Infinity"} & set(svg.replace('"', " ").split())
+    assert "NaN" not in svg
+
+
+@pytest.mark.parametrize("changes", [{"measure": "beauty"}, {"seed": -2}, {"task": 7}, {"normalised": "yes"}])
+def test_traits_refuse(changes):
+    with pytest.raises(traitlets.TraitError):
+        small(**changes)
+
+
+def test_default_state_answers():
+    """The stored results of the book: SimAOU on SST-2, its noise value, and the untrained model."""
+    widget = SimilarityExplorer()
+    words = stills.draw_still(widget).split('aria-label="')[1].split('"')[0]
+    assert "SimAOU, normalised on sst2" in words and "noise value 0." in words and "untrained model: 0." in words
+
+
+def test_origin_is_told():
+    data = {"layers": 1, "made": "Stored: 3 < 5 cells.", "tasks": {}}
+    assert "Stored: 3 &lt; 5 cells.</figcaption>" in SimilarityExplorer(data=data).fallback()
+
+
+# In a browser
+
+
+PAGE = """<!doctype html><html lang="en"><head><title>x</title><style>{css}</style></head><body><main></main>
+<script type="module">
+const state = {state}, listeners = {{}};
+window.model = {{
+  get: (n) => state[n],
+  set: (n, v) => {{ state[n] = v; for (const f of listeners["change:" + n] ?? []) f(); }},
+  on: (e, f) => (listeners[e] ??= []).push(f),
+  off: (e, f) => {{ listeners[e] = listeners[e].filter((g) => g !== f); }},
+  save_changes() {{}},
+}};
+window.listeners = listeners;
+const module = await import(URL.createObjectURL(new Blob([{source}], {{ type: "text/javascript" }})));
+window.stop = module.default.render({{ model, el: document.querySelector("main") }});
+window.ready = true;
+</script></body></html>"""
+
+
+@pytest.fixture
+def page(browser):
+    context = browser.new_context(viewport={"width": 390, "height": 800})
+    page = context.new_page()
+    widget = small()
+    escaped = {
+        k: json.dumps(v).replace("<", "\\u003c") for k, v in (("state", widget.state()), ("source", widget._esm))
+    }
+    page.set_content(PAGE.format(css=widget._css, **escaped))
+    page.wait_for_function("window.ready")
+    yield page
+    context.close()
+
+
+@pytest.mark.browser
+def test_lists_choose(page):
+    def answer() -> str:
+        return page.locator(".explorable-answers .explorable-number").inner_text()
+
+    task = page.get_by_label("measure")
+    before = answer()
+    assert "Stored: somewhere." in page.locator(".explorable-hint").inner_text()
+    task.focus()
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("model.get('measure')") == "sim_aou_tangent" and answer() != before
+    assert task.evaluate("(node) => node === document.activeElement"), "a redraw took the focus"
+    assert page.get_by_label("outputs").locator("option").evaluate_all("(all) => all.every((o) => o.disabled)")
+    page.get_by_label("measure").select_option("SimAOU")
+    page.get_by_label("outputs").select_option("as they are")
+    assert page.evaluate("model.get('normalised')") is False
+    page.get_by_label("seed").select_option("3")
+    assert page.evaluate("model.get('seed')") == 3 and "seed 3" in page.locator("svg").first.text_content()
+    page.get_by_label("show").select_option("FT: gradient ascent")
+    disabled = page.get_by_label("seed").locator("option[disabled]")
+    assert "kept for the comparison itself" in disabled.inner_text()
+    wrong = page.get_by_label("beside").locator("option", has_text="ICL: wrong labels")
+    assert wrong.is_disabled() and "not computed yet" in wrong.inner_text()
+    page.get_by_role("button", name="Reset").click()
+    assert page.get_by_label("show").input_value() == "the comparison itself" and answer() == before
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.browser
+def test_stopping_leaves_nothing(page):
+    page.evaluate("stop()")
+    assert page.locator(".explorable").count() == 0
+    assert page.evaluate("Object.values(listeners).every((each) => each.length === 0)")

@@ -1,0 +1,428 @@
+"""explainer.models.checkpoints on tiny random models saved to disk: what loads, and what every refusal says."""
+
+import json
+import pickle
+import shutil
+from dataclasses import replace
+
+import gguf
+import huggingface_hub
+import pytest
+import tiny_models
+import torch
+from huggingface_hub import errors as hub_errors
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertLMHeadModel,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+from explainer.data import assets
+from explainer.errors import CheckpointError
+from explainer.models import checkpoints
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Directory of each tiny checkpoint, by family."""
+    root = tmp_path_factory.mktemp("tiny")
+    return {family: tiny_models.save(family, root / family) for family in tiny_models.CONFIGS}
+
+
+@pytest.fixture
+def copy(saved, tmp_path):
+    """A copy of the tiny Llama that a test may damage."""
+    return shutil.copytree(saved["llama"], tmp_path / "copy")
+
+
+@pytest.fixture
+def no_network(monkeypatch, tmp_path):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+
+
+def edit_config(directory, **changes):
+    path = directory / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+# --- loading ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", tiny_models.CONFIGS)
+def test_every_family_loads_ready_for_inference(saved, family):
+    checkpoint = checkpoints.load(saved[family])
+    assert checkpoint.model.config.model_type == family
+    assert not checkpoint.model.training
+    assert not any(p.requires_grad for p in checkpoint.model.parameters())
+    assert checkpoint.dtype == torch.float32
+    assert checkpoint.device.type == "cpu"
+    assert checkpoint.context_length == tiny_models.LENGTH
+    assert (checkpoint.name, checkpoint.revision) == (str(saved[family]), None)
+
+
+def test_dtype_and_device_can_be_set(saved):
+    checkpoint = checkpoints.load(saved["gpt2"], dtype=torch.bfloat16, device="cpu")
+    assert {p.dtype for p in checkpoint.model.parameters()} == {torch.bfloat16}
+    hidden = checkpoint.hidden(input_ids=torch.tensor([[4, 5]]))
+    assert hidden.dtype == torch.bfloat16
+    assert checkpoint.logits(hidden).dtype == torch.float32
+
+
+@pytest.mark.parametrize("family", tiny_models.CONFIGS)
+def test_logits_of_hidden_states_are_the_models(saved, family):
+    checkpoint = checkpoints.load(saved[family])
+    ids = torch.randint(tiny_models.VOCAB, (2, 30), generator=torch.Generator().manual_seed(0))
+    expected = checkpoint.model(input_ids=ids).logits
+    torch.testing.assert_close(checkpoint.logits(checkpoint.hidden(input_ids=ids)), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", tiny_models.CONFIGS)
+def test_products_without_gradients_read_the_weights_as_they_are(saved, family, monkeypatch):
+    checkpoint, ids = checkpoints.load(saved[family]), torch.tensor([[3, 5, 7, 9]])
+    calls, product = [], checkpoints._linear
+    monkeypatch.setattr(checkpoints, "_linear", lambda *args: calls.append(1) or product(*args))
+    for _ in range(2):
+        with torch.no_grad():
+            expected = checkpoint.model(input_ids=ids).logits
+            assert not calls
+            torch.testing.assert_close(checkpoint.logits(checkpoint.hidden(input_ids=ids)), expected, atol=1e-4, rtol=0)
+        n_calls = len(calls)
+        assert n_calls > 2 * checkpoint.model.config.num_hidden_layers
+        calls.clear()
+        for parameter in checkpoint.model.parameters():
+            parameter.data *= 1.1
+    embedding = checkpoint.model.get_input_embeddings().weight.requires_grad_()
+    checkpoint.logits(checkpoint.hidden(input_ids=ids)).sum().backward()
+    assert embedding.grad.abs().sum() > 0
+    assert not calls
+
+
+def test_digest_is_that_of_everything_that_is_read(saved, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(saved["opt"], copy)
+    (copy / "README.md").write_text("not read")
+    assert checkpoints.digest(copy) == checkpoints.digest(saved["opt"])
+    (copy / "config.json").write_text((copy / "config.json").read_text() + " ")
+    assert checkpoints.digest(copy) != checkpoints.digest(saved["opt"])
+    assert checkpoints.digest(checkpoints.STARTER) == assets.CHECKPOINT.sha256
+
+
+def test_environment_names_the_default_and_the_starter_comes_last(saved, monkeypatch):
+    monkeypatch.setenv("EXPLAINER_MODEL", str(saved["opt"]))
+    assert checkpoints.load().model.config.model_type == "opt"
+    assert checkpoints.load(saved["gpt2"]).model.config.model_type == "gpt2"
+    monkeypatch.delenv("EXPLAINER_MODEL")
+    monkeypatch.setattr(assets, "checkpoint_path", lambda: saved["llama"])
+    assert checkpoints.load().name == checkpoints.STARTER
+    assert checkpoints.load(checkpoints.STARTER).files == (saved["llama"] / "model.safetensors",)
+
+
+def test_sharded_weights(saved, tmp_path):
+    original = checkpoints.load(saved["llama"])
+    original.model.save_pretrained(tmp_path, max_shard_size="40KB")
+    original.tokenizer.save_pretrained(tmp_path)
+    again = checkpoints.load(tmp_path)
+    assert len(again.files) > 1
+    for name, weight in original.model.state_dict().items():
+        assert torch.equal(weight, again.model.state_dict()[name])
+    again.files[0].unlink()
+    with pytest.raises(CheckpointError, match=rf"lacks {again.files[0].name}, listed in model.safetensors.index.json"):
+        checkpoints.load(tmp_path)
+
+
+def write_gguf(checkpoint, path):
+    """The checkpoint's weights and tokenizer in llama.cpp's layout, in float32."""
+    config, bpe = checkpoint.model.config, json.loads(checkpoint.tokenizer.backend_tokenizer.to_str())["model"]
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_vocab_size(config.vocab_size)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(sorted(bpe["vocab"], key=bpe["vocab"].get))
+    writer.add_token_types([3 if i < 3 else 1 for i in range(len(bpe["vocab"]))])
+    writer.add_token_merges([" ".join(pair) for pair in bpe["merges"]])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(2)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
+    for name, weight in checkpoint.model.state_dict().items():
+        if name == "lm_head.weight":
+            continue  # tied
+        for kind, heads in (("q_proj", config.num_attention_heads), ("k_proj", config.num_key_value_heads)):
+            if kind in name:  # llama.cpp rotates neighbouring pairs, transformers the two halves of a head
+                weight = weight.view(heads, 2, -1, weight.shape[1]).transpose(1, 2).reshape(weight.shape)  # noqa: PLW2901
+        writer.add_tensor(names.get_name(name, (".weight",)), weight.contiguous().numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def test_gguf_holds_the_same_model(saved, tmp_path):
+    original = checkpoints.load(saved["llama"])
+    write_gguf(original, tmp_path / "model.gguf")
+    checkpoint = checkpoints.load(tmp_path / "model.gguf")
+    assert checkpoint.files == (tmp_path / "model.gguf",)
+    ids = original.tokenize("Review: a dull film\nSentiment:")
+    assert checkpoint.tokenize("Review: a dull film\nSentiment:") == ids
+    logits = [c.logits(c.hidden(input_ids=torch.tensor([ids]))) for c in (original, checkpoint)]
+    torch.testing.assert_close(*logits, rtol=1e-4, atol=1e-4)
+
+
+def test_hub_id_and_revision_are_passed_on_and_the_commit_is_kept(saved, monkeypatch, tmp_path):
+    asked = []
+    commit = shutil.copytree(saved["gpt2"], tmp_path / "c0ffee")
+
+    def snapshot_download(hub_id, **options):
+        asked.append((hub_id, options["revision"], options["allow_patterns"]))
+        return str(commit)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    checkpoint = checkpoints.load("someone/model@v1")
+    assert (checkpoint.name, checkpoint.revision) == ("someone/model", "c0ffee")
+    assert checkpoints.load("gpt2").name == "gpt2"
+    assert [a[:2] for a in asked] == [("someone/model", "v1"), ("gpt2", None)]
+    assert not any(pattern.endswith((".bin", ".pt", ".py", "*")) for pattern in asked[0][2])
+
+
+def test_fast_dtype_is_one_of_two_and_follows_the_measurement(monkeypatch):
+    assert checkpoints.fast_dtype() in (torch.float32, torch.bfloat16)
+    for ratio, expected in ((1.4, torch.float32), (1.6, torch.bfloat16)):
+        speed = {torch.float32: 1.0, torch.bfloat16: ratio}
+        monkeypatch.setattr(checkpoints, "_products_per_second", lambda dtype, *_, speed=speed: speed[dtype])
+        assert checkpoints.fast_dtype() == expected
+
+
+# --- tokens ----------------------------------------------------------------------------------------------------
+
+
+def test_tokenize_adds_no_special_token(saved):
+    checkpoint = checkpoints.load(saved["llama"])
+    ids = checkpoint.tokenize("cat -> cats\n")
+    assert checkpoint.tokenizer.decode(ids) == "cat -> cats\n"
+    assert not set(ids) & set(checkpoint.tokenizer.all_special_ids)
+    assert checkpoint.tokenize_all(["cat", "", "walk"]) == [checkpoint.tokenize(t) for t in ("cat", "", "walk")]
+    assert checkpoint.tokenize_all([]) == []
+
+
+def with_tokens(saved, family, **tokens):
+    checkpoint = checkpoints.load(saved[family])
+    checkpoint.tokenizer.add_special_tokens(tokens)
+    return checkpoint
+
+
+def test_special_tokens_default_to_bos_and_eos(saved):
+    checkpoint = checkpoints.load(saved["llama"])
+    assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (0, 2)
+
+
+def test_end_of_text_wins_over_the_chat_formats_bos(saved):
+    checkpoint = with_tokens(
+        saved, "llama", bos_token="<|im_start|>", eos_token="<|im_end|>", unk_token="<|endoftext|>"
+    )
+    end = checkpoint.tokenizer.convert_tokens_to_ids("<|endoftext|>")
+    assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (end, end)
+
+
+def test_an_end_of_text_token_without_an_embedding_is_not_used(saved):
+    checkpoint = checkpoints.load(saved["llama"])
+    checkpoint.tokenizer.add_tokens([f"<extra_{i}>" for i in range(20)])
+    checkpoint.tokenizer.add_special_tokens({"unk_token": "<|endoftext|>"})
+    assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (0, 2)
+
+
+@pytest.mark.parametrize(("family", "first"), [("opt", 0), ("xglm", 0)])
+def test_fairseq_models_follow_their_configuration(saved, family, first):
+    checkpoint = with_tokens(saved, family, bos_token="<|endoftext|>", eos_token="<|endoftext|>")
+    assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (first, 2)
+
+
+def test_the_tokenizers_own_first_token_comes_first(saved):
+    checkpoint = checkpoints.load(saved["xglm"])
+    from tokenizers.processors import TemplateProcessing  # noqa: PLC0415
+
+    checkpoint.tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single="</s> $A", special_tokens=[("</s>", 2)]
+    )
+    assert checkpoint.first_token_id == 2
+    assert checkpoint.tokenize("cat")[0] != 2
+
+
+def test_a_tokenizer_without_any_special_token_is_refused(saved, monkeypatch):
+    checkpoint = checkpoints.load(saved["llama"])
+    bare = PreTrainedTokenizerFast(tokenizer_object=tiny_models.tokenizer().backend_tokenizer)
+    monkeypatch.setattr(checkpoint.model.config, "bos_token_id", None)
+    with pytest.raises(CheckpointError, match=r"no <\|endoftext\|> and no bos_token_id"):
+        _ = replace(checkpoint, tokenizer=bare).first_token_id
+
+
+# --- refusals --------------------------------------------------------------------------------------------------
+
+
+def test_no_network(no_network):
+    with pytest.raises(CheckpointError, match=r"'nobody/nothing' is not in the local hub cache.*checkpoint SmolLM2"):
+        checkpoints.load("nobody/nothing")
+
+
+def _http_error(kind):
+    import httpx  # noqa: PLC0415
+
+    return kind("refused", response=httpx.Response(404, request=httpx.Request("GET", "https://huggingface.co")))
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            lambda: _http_error(hub_errors.RepositoryNotFoundError),
+            "no model 'a/b@r' on the hub; names look like",
+        ),
+        (lambda: _http_error(hub_errors.RevisionNotFoundError), "'a/b' has no revision 'r' on the hub; leave out @r"),
+        (lambda: _http_error(hub_errors.GatedRepoError), "'a/b@r' needs permission on the hub"),
+        (lambda: hub_errors.HFValidationError("bad"), "there is no model 'a/b@r'"),
+        (lambda: OSError(28, "No space left on device"), "No space left on device"),
+    ],
+)
+def test_answers_of_the_hub(monkeypatch, error, message):
+    def snapshot_download(*_, **__):
+        raise error()
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    with pytest.raises(CheckpointError, match=message):
+        checkpoints.load("a/b@r")
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/model", "~/nowhere", "model.gguf"])
+def test_missing_path(name):
+    with pytest.raises(CheckpointError, match=r"neither a directory nor an existing \.gguf file"):
+        checkpoints.load(name)
+
+
+def test_directory_without_config(copy):
+    (copy / "config.json").unlink()
+    with pytest.raises(CheckpointError, match=r"has no config\.json"):
+        checkpoints.load(copy)
+
+
+def test_broken_config(copy):
+    (copy / "config.json").write_text("{")
+    with pytest.raises(CheckpointError, match=r"config\.json cannot be read"):
+        checkpoints.load(copy)
+
+
+def test_pickled_weights_are_refused_without_being_opened(copy):
+    class Bomb:
+        def __reduce__(self):
+            return (pytest.fail, ("the pickle was opened",))
+
+    (copy / "model.safetensors").unlink()
+    (copy / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(CheckpointError, match=r"found pytorch_model\.bin.*a pickle can run any code.*save_pretrained"):
+        checkpoints.load(copy)
+    (copy / "pytorch_model.bin").unlink()
+    with pytest.raises(CheckpointError, match="found no weights"):
+        checkpoints.load(copy)
+
+
+@pytest.mark.parametrize("keep", [0, 6, 1000, -1])
+def test_truncated_weights(copy, keep):
+    path = copy / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is damaged or cut short"):
+        checkpoints.load(copy)
+
+
+def test_weights_that_do_not_fit_the_configuration(copy):
+    edit_config(copy, num_hidden_layers=4)
+    with pytest.raises(CheckpointError, match=r"lacks weights that the model needs \(model\.layers\.3"):
+        checkpoints.load(copy)
+    edit_config(copy, num_hidden_layers=3, intermediate_size=65)
+    with pytest.raises(CheckpointError, match="could not be loaded as a causal language model"):
+        checkpoints.load(copy)
+
+
+def test_code_from_a_repository_is_never_run(copy):
+    (copy / "evil.py").write_text("import pytest; pytest.fail('ran')")
+    edit_config(copy, model_type="evil", auto_map={"AutoConfig": "evil.C", "AutoModelForCausalLM": "evil.M"})
+    with pytest.raises(CheckpointError, match="could not be loaded"):
+        checkpoints.load(copy)
+
+
+def test_missing_tokenizer(copy):
+    for path in copy.glob("tokenizer*"):
+        path.unlink()
+    with pytest.raises(CheckpointError, match="no tokenizer that can be read"):
+        checkpoints.load(copy)
+
+
+def save_other(model, directory):
+    model.save_pretrained(directory)
+    tiny_models.tokenizer().save_pretrained(directory)
+    return directory
+
+
+SMALL_BERT = {
+    "vocab_size": 400,
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+}
+
+
+def test_encoder_only_and_encoder_decoder_models_are_refused(tmp_path):
+    bert = save_other(BertForMaskedLM(BertConfig(**SMALL_BERT)), tmp_path / "bert")
+    t5 = T5ForConditionalGeneration(T5Config(vocab_size=400, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2))
+    for path, name in ((bert, "BertForMaskedLM"), (save_other(t5, tmp_path / "t5"), "T5ForConditionalGeneration")):
+        with pytest.raises(CheckpointError, match=f"holds a {name}, which does not predict the next token"):
+            checkpoints.load(path)
+
+
+def test_a_model_that_sees_the_future_is_refused_whatever_its_name(tmp_path):
+    torch.manual_seed(0)
+    model = BertLMHeadModel(BertConfig(**SMALL_BERT, initializer_range=0.5))
+    with pytest.raises(CheckpointError, match="is not causal: later tokens change earlier predictions"):
+        checkpoints.load(save_other(model, tmp_path / "bert"))
+
+
+def test_logits_beyond_the_output_embedding_are_refused(tmp_path):
+    from transformers import GraniteConfig, GraniteForCausalLM  # noqa: PLC0415
+
+    torch.manual_seed(0)
+    config = GraniteConfig(
+        vocab_size=400, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
+        num_key_value_heads=1, logits_scaling=8.0, initializer_range=0.5,
+    )  # fmt: skip
+    with pytest.raises(CheckpointError, match="changes its logits after the output embedding"):
+        checkpoints.load(save_other(GraniteForCausalLM(config), tmp_path / "granite"))
+
+
+def test_weights_that_are_not_finite_are_refused(saved, tmp_path):
+    checkpoint = checkpoints.load(saved["llama"])
+    checkpoint.model.get_input_embeddings().weight.data[3] = float("nan")
+    with pytest.raises(CheckpointError, match="logits are not finite"):
+        checkpoints.load(save_other(checkpoint.model, tmp_path / "nan"))
+
+
+@pytest.mark.parametrize("kept", [0, 3, 40, 0.1, 0.9])
+def test_a_gguf_file_that_was_cut_short_is_named(saved, tmp_path, kept):
+    write_gguf(checkpoints.load(saved["llama"]), tmp_path / "model.gguf")
+    content = (tmp_path / "model.gguf").read_bytes()
+    cut = tmp_path / "cut.gguf"
+    cut.write_bytes(content[: kept if isinstance(kept, int) else int(kept * len(content))])
+    with pytest.raises(CheckpointError, match=r"cut\.gguf is damaged or cut short .* fetch it again"):
+        checkpoints.load(cut)
+
+
+def test_a_file_that_only_calls_itself_gguf(tmp_path):
+    (tmp_path / "model.gguf").write_bytes(b"GGUF" + b"\0" * 20)
+    with pytest.raises(CheckpointError, match=r"model\.gguf is damaged or cut short"):
+        checkpoints.load(tmp_path / "model.gguf")

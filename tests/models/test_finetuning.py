@@ -1,0 +1,525 @@
+"""explainer.finetuning against torch.optim.SGD on a copy of the model, and against updates written out by hand."""
+
+import copy
+import math
+import re
+from dataclasses import replace
+
+import pytest
+import tiny_models
+import torch
+from torch.nn.functional import cross_entropy
+from transformers import GPTNeoXForCausalLM
+
+from explainer.data import tasks
+from explainer.errors import CheckpointError, DivergenceError, TaskError
+from explainer.models import architectures, checkpoints, finetuning
+from explainer.models.finetuning import fine_tune, fine_tune_layer_causal, random_direction, scaled
+
+FAMILIES = tuple(tiny_models.CONFIGS)
+FUSED = ("gpt2", "gpt_neox")
+LR = 1e-3
+SEQUENCES = [
+    torch.randint(3, tiny_models.VOCAB, (n,), generator=torch.Generator().manual_seed(n)).tolist()
+    for n in (7, 12, 2, 9)
+]
+
+
+def in_float64(family):
+    """XGLM's mask overflows beyond float32."""
+    return torch.float32 if family == "xglm" else torch.float64
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """The tiny checkpoint of each family."""
+    root = tmp_path_factory.mktemp("tiny")
+    return {
+        family: checkpoints.load(tiny_models.save(family, root / family), dtype=in_float64(family))
+        for family in FAMILIES
+    }
+
+
+@pytest.fixture(params=FAMILIES)
+def checkpoint(request, tiny):
+    """The tiny checkpoint of one family; whatever a test does with it, its tensors and flags must stay as they were."""
+    checkpoint = tiny[request.param]
+    before = state(checkpoint.model)
+    yield checkpoint
+    assert_unchanged(checkpoint.model, before)
+
+
+@pytest.fixture
+def llama(tiny):
+    before = state(tiny["llama"].model)
+    yield tiny["llama"]
+    assert_unchanged(tiny["llama"].model, before)
+
+
+def state(model):
+    """Names, objects, values and flags of the parameters, mode and hooks of the modules."""
+    parameters = [(name, p, p.detach().clone(), p.requires_grad, p.grad) for name, p in model.named_parameters()]
+    return parameters, [(m.training, len(m._forward_hooks), len(m._forward_pre_hooks)) for m in model.modules()]
+
+
+def assert_unchanged(model, before):
+    (parameters, modules), (old_parameters, old_modules) = state(model), before
+    assert modules == old_modules
+    for (name, p, value, *flags), (old_name, old_p, old_value, *old_flags) in zip(
+        parameters, old_parameters, strict=True
+    ):
+        assert (name, flags) == (old_name, old_flags)
+        assert p is old_p
+        assert torch.equal(value, old_value)
+
+
+def trainable(model):
+    """The parameters with keys and values by name, each with the mask of its entries that are keys or values."""
+    masks = {}
+    for name, parameter in model.named_parameters():
+        mask = torch.zeros_like(parameter)
+        if "k_proj" in name or "v_proj" in name:
+            mask += 1
+        elif "c_attn" in name:
+            mask[..., model.config.n_embd :] = 1
+        elif "query_key_value" in name:
+            heads = model.config.num_attention_heads
+            mask.view(heads, 3, -1)[:, 1:] = 1
+        if mask.any():
+            masks[name] = mask
+    return masks
+
+
+def loss_of(model, sequence):
+    ids = torch.tensor([sequence])
+    return cross_entropy(model(input_ids=ids, use_cache=False).logits[0, :-1], ids[0, 1:])
+
+
+def sgd(checkpoint, sequences, lr):
+    """A copy of the model after torch.optim.SGD on the keys and values only, and the losses on the way."""
+    model = copy.deepcopy(checkpoint.model)
+    masks = trainable(model)
+    parameters = {name: p.requires_grad_() for name, p in model.named_parameters() if name in masks}
+    optimiser = torch.optim.SGD(parameters.values(), lr=abs(lr), maximize=lr < 0)
+    losses = []
+    for sequence in sequences:
+        optimiser.zero_grad()
+        loss = loss_of(model, sequence)
+        loss.backward()
+        for name, parameter in parameters.items():
+            parameter.grad *= masks[name]
+        optimiser.step()
+        losses.append(loss.item())
+    return model.requires_grad_(False), losses
+
+
+def close(a, b, checkpoint):
+    tolerance = 1e-10 if checkpoint.dtype == torch.float64 else 2e-6
+    torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
+
+
+def tensors(update):
+    return [tensor for layer in update for tensor in layer if tensor is not None]
+
+
+def equal(a, b):
+    return all(torch.equal(x, y) for x, y in zip(tensors(a.update), tensors(b.update), strict=True))
+
+
+# --- fine-tuning -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lr", [LR, -LR])
+def test_equals_sgd_on_a_copy_restricted_to_keys_and_values(checkpoint, lr):
+    original = {name: p.clone() for name, p in checkpoint.model.named_parameters()}
+    reference, losses = sgd(checkpoint, SEQUENCES, lr)
+    finetuned = fine_tune(checkpoint, SEQUENCES, lr)
+    assert finetuned.diverged_at is None
+    close(finetuned.losses, tuple(losses), checkpoint)
+    close(finetuned.loss_after, loss_of(reference, SEQUENCES[0]).item(), checkpoint)
+    masks = trainable(reference)
+    with finetuned.applied() as applied:
+        assert applied is checkpoint
+        for (name, ours), theirs in zip(applied.model.named_parameters(), reference.parameters(), strict=True):
+            close(ours.detach(), theirs, checkpoint)
+            changed = (ours != original[name]).to(ours)
+            assert not changed.any() if name not in masks else changed.mul(1 - masks[name]).sum() == 0
+            if name.endswith("weight") and name in masks:
+                assert changed.sum() > 0.5 * masks[name].sum()
+
+
+def test_gradient_norms_are_those_of_all_keys_and_values(checkpoint):
+    model = copy.deepcopy(checkpoint.model)
+    masks = trainable(model)
+    parameters = {name: p.requires_grad_() for name, p in model.named_parameters() if name in masks}
+    loss_of(model, SEQUENCES[0]).backward()
+    squares = [(p.grad * masks[name]).square().sum().item() for name, p in parameters.items()]
+    close(fine_tune(checkpoint, SEQUENCES[:1], LR).gradient_norms, (math.sqrt(sum(squares)),), checkpoint)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_example_is_a_sum_of_outer_products(tiny, family):
+    """dW = -lr sum_t e_t x_t^T and db = -lr sum_t e_t, with e_t = dL/d(W x_t + b): Dai et al. (2023), Eq. 7-8."""
+    checkpoint = tiny[family]
+    model = copy.deepcopy(checkpoint.model)
+    seen = {}
+
+    def keep(module, args, output):
+        output.retain_grad()
+        seen[module] = args[0][0], output
+
+    layers = architectures.architecture(model).layers
+    for layer in layers:
+        for module in {layer.key.module, layer.value.module}:
+            module.register_forward_hook(keep)
+    model.get_input_embeddings().weight.requires_grad_()  # so that every output is part of a graph
+    loss_of(model, SEQUENCES[0]).backward()
+
+    for layer, ours in zip(layers, fine_tune(checkpoint, SEQUENCES[:1], LR).update, strict=True):
+        for projection, weight, bias in ((layer.key, ours[0], ours[1]), (layer.value, ours[2], ours[3])):
+            x, output = seen[projection.module]
+            errors = projection.part(output.grad[0], -1)
+            close(weight, -LR * torch.einsum("thi,td->hid", errors, x), checkpoint)
+            if bias is not None:
+                close(bias, -LR * errors.sum(0), checkpoint)
+
+
+@pytest.mark.parametrize("family", FUSED)
+def test_the_query_part_of_a_fused_projection_stays_bit_identical(tiny, family):
+    layers = architectures.architecture(tiny[family].model).layers
+    before = [(layer.query.weight().clone(), layer.query.bias().clone()) for layer in layers]
+    with fine_tune(tiny[family], SEQUENCES, 0.02).applied():
+        for (weight, bias), layer in zip(before, layers, strict=True):
+            assert torch.equal(layer.query.weight(), weight)
+            assert torch.equal(layer.query.bias(), bias)
+
+
+def test_order_matters_and_repetition_does_not(llama):
+    forward, again = fine_tune(llama, SEQUENCES, LR), fine_tune(llama, SEQUENCES, LR)
+    backward = fine_tune(llama, SEQUENCES[::-1], LR)
+    assert equal(forward, again)
+    assert (forward.losses, forward.gradient_norms) == (again.losses, again.gradient_norms)
+    difference = max(
+        (a - b).abs().max() for a, b in zip(tensors(forward.update), tensors(backward.update), strict=True)
+    )
+    assert difference > 1e-6
+
+
+def test_ascent_is_the_opposite_of_one_step(llama):
+    down, up = fine_tune(llama, SEQUENCES[:1], LR), fine_tune(llama, SEQUENCES[:1], -LR)
+    assert all(torch.equal(a, -b) for a, b in zip(tensors(down.update), tensors(up.update), strict=True))
+    assert down.loss_after < down.losses[0] < up.loss_after
+
+
+def test_nothing_to_learn_from_is_no_update(llama):
+    finetuned = fine_tune(llama, [], LR)
+    assert not any(tensor.any() for tensor in tensors(finetuned.update))
+    assert (finetuned.losses, finetuned.diverged_at) == ((), None)
+
+
+def test_works_where_gradients_are_switched_off(llama):
+    expected = fine_tune(llama, SEQUENCES, LR)
+    for off in (torch.no_grad, torch.inference_mode):
+        with off():
+            finetuned = fine_tune(llama, SEQUENCES, LR)
+        assert equal(finetuned, expected)
+        with finetuned.applied():
+            loss = loss_of(llama.model, SEQUENCES[0])
+        assert loss == expected.loss_after
+        assert not loss.requires_grad
+
+
+def test_a_checkpoint_that_is_being_trained_keeps_its_gradients_and_mode(llama):
+    model = copy.deepcopy(llama.model).train().requires_grad_()
+    loss_of(model, SEQUENCES[1]).backward()
+    before = state(model)
+    gradients = [p.grad.clone() for p in model.parameters()]
+    with fine_tune(replace(llama, model=model), SEQUENCES, LR).applied():
+        assert model.training
+    assert_unchanged(model, before)
+    assert all(torch.equal(p.grad, g) for p, g in zip(model.parameters(), gradients, strict=True))
+
+
+def test_half_precision_sums_the_update_in_float32(llama):
+    """One step would be lost in rounding: W + dW = W for most entries in bfloat16."""
+    checkpoint = replace(llama, model=copy.deepcopy(llama.model).bfloat16())
+    finetuned = fine_tune(checkpoint, SEQUENCES * 8, 1e-5)
+    exact = fine_tune(replace(llama, model=copy.deepcopy(checkpoint.model).float()), SEQUENCES * 8, 1e-5)
+    weight = checkpoint.model.model.layers[1].self_attn.v_proj.weight
+    step = finetuned.update[1].value_weight.flatten(0, 1)
+    assert (step.dtype, weight.dtype) == (torch.float32, torch.bfloat16)
+    torch.testing.assert_close(step, exact.update[1].value_weight.flatten(0, 1), rtol=0, atol=0.1 * step.abs().max())
+    with finetuned.applied():
+        assert torch.equal(checkpoint.model.model.layers[1].self_attn.v_proj.weight, (weight + step).bfloat16())
+
+
+def test_a_sequence_too_short_or_too_long_is_named(llama):
+    with pytest.raises(TaskError, match="sequence 1 has 1 token"):
+        fine_tune(llama, [SEQUENCES[0], [5]], LR)
+    with pytest.raises(CheckpointError, match="256 positions, sequence 2 has 257 tokens"):
+        fine_tune_layer_causal(llama, [*SEQUENCES[:2], [5] * 257], LR)
+
+
+# --- applying and controls -------------------------------------------------------------------------------------
+
+
+def test_an_update_is_applied_and_removed_to_the_bit(checkpoint):
+    before = loss_of(checkpoint.model, SEQUENCES[0])
+    finetuned = fine_tune(checkpoint, SEQUENCES, LR)
+    with finetuned.applied():
+        inside = loss_of(checkpoint.model, SEQUENCES[0])
+    close(inside.item(), finetuned.loss_after, checkpoint)
+    assert inside < before == loss_of(checkpoint.model, SEQUENCES[0])
+
+
+def test_an_update_is_removed_after_an_exception(checkpoint):
+    before = state(checkpoint.model)
+    with pytest.raises(KeyboardInterrupt), fine_tune(checkpoint, SEQUENCES, LR).applied():
+        raise KeyboardInterrupt
+    assert_unchanged(checkpoint.model, before)
+
+
+@pytest.mark.parametrize("train", [fine_tune, fine_tune_layer_causal])
+def test_an_exception_in_training_leaves_the_checkpoint_as_it_was(llama, train):
+    before = state(llama.model)
+
+    def stop(t, _queries):
+        if t == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(llama, SEQUENCES, LR, on_queries=stop)
+    assert_unchanged(llama.model, before)
+
+
+def test_updates_add_up_when_nested(llama):
+    first, second = fine_tune(llama, SEQUENCES[:2], LR), fine_tune(llama, SEQUENCES[2:], LR)
+    weight = llama.model.model.layers[0].self_attn.k_proj.weight.clone()
+    with first.applied(), second.applied():
+        both = llama.model.model.layers[0].self_attn.k_proj.weight
+        expected = weight + (first.update[0].key_weight + second.update[0].key_weight).flatten(0, 1)
+        torch.testing.assert_close(both.detach(), expected, rtol=1e-14, atol=1e-14)
+
+
+def test_scaled_updates(llama):
+    finetuned = fine_tune(llama, SEQUENCES, LR)
+    doubled = scaled(finetuned, 2.0)
+    assert all(torch.equal(a, 2 * b) for a, b in zip(tensors(doubled.update), tensors(finetuned.update), strict=True))
+    before = loss_of(llama.model, SEQUENCES[0])
+    with scaled(finetuned, 0.0).applied():
+        assert loss_of(llama.model, SEQUENCES[0]) == before
+
+
+def test_a_random_direction_has_the_norm_of_every_matrix_and_nothing_else(tiny):
+    finetuned = fine_tune(tiny["opt"], SEQUENCES, LR)
+    control = random_direction(finetuned, seed=1)
+    ours, trained = tensors(control.update), tensors(finetuned.update)
+    for a, b in zip(ours, trained, strict=True):
+        torch.testing.assert_close(a.norm(), b.norm())
+    flat, flat_trained = (torch.cat([x.flatten() / x.norm() for x in side]) for side in (ours, trained))
+    assert abs(flat @ flat_trained) / len(ours) < 5 / math.sqrt(len(flat))
+    assert abs(flat.mean()) < 5 * flat.std() / math.sqrt(len(flat))
+    assert equal(control, random_direction(finetuned, seed=1))
+    assert not equal(control, random_direction(finetuned, seed=2))
+    assert (control.losses, control.gradient_norms) == ((), ())
+    assert math.isnan(control.loss_after)
+
+
+# --- divergence ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("train", [fine_tune, fine_tune_layer_causal])
+@pytest.mark.parametrize("lr", [100.0, 1e30, math.inf, math.nan])
+def test_divergence_is_reported_and_cannot_be_used(llama, train, lr):
+    """With such steps the loss may stay low, because the model normalises what its layers read."""
+    finetuned = train(llama, SEQUENCES, lr)
+    assert finetuned.diverged_at == 1
+    assert len(finetuned.losses) == len(finetuned.gradient_norms) == 2
+    assert math.isnan(finetuned.loss_after)
+    before = state(llama.model)
+    expected = re.escape(f"learning rate {lr:g} diverged at step 1; use a smaller one")
+    for unusable in (finetuned, scaled(finetuned, 0.5), random_direction(finetuned, 0)):
+        with pytest.raises(DivergenceError, match=expected), unusable.applied():
+            pass
+    assert_unchanged(llama.model, before)
+
+
+@pytest.mark.parametrize(("train", "lr"), [(fine_tune, -0.1), (fine_tune_layer_causal, 1.0)])
+def test_a_loss_that_rises_over_its_own_start_is_divergence(llama, train, lr):
+    sequences = SEQUENCES * 4
+    finetuned, untrained = train(llama, sequences, lr), train(llama, sequences, 0.0)
+    t = finetuned.diverged_at
+    assert 1 < t < len(sequences)
+    rise = [loss / start for loss, start in zip(finetuned.losses, untrained.losses, strict=False)]
+    assert rise[t] > finetuning.DIVERGED
+    assert finetuned.losses[t] == max(finetuned.losses) < math.inf
+    assert equal(finetuned, train(llama, sequences[:t], lr))  # the update of the steps before t
+    assert train(llama, sequences, lr / 100).diverged_at is None
+
+
+@pytest.mark.parametrize("train", [fine_tune, fine_tune_layer_causal])
+def test_divergence_by_the_last_step_is_seen(llama, train):
+    assert train(llama, SEQUENCES[:1], 100.0).diverged_at == 1
+    risen = train(llama, SEQUENCES[:1] * 8, -0.1)
+    t = risen.diverged_at
+    last = train(llama, SEQUENCES[:1] * t, -0.1)
+    assert (last.diverged_at, last.loss_after) == (t, risen.losses[t])
+    assert last.loss_after > finetuning.DIVERGED * last.losses[0]
+
+
+def test_a_hard_sequence_is_no_divergence(llama):
+    """Its loss is large before training already; only the rise over that counts."""
+    losses = [loss_of(llama.model, sequence).item() for sequence in SEQUENCES]
+    hard = [[a, b] for a in range(3, 60) for b in (5, 80)]
+    hardest = max(hard, key=lambda sequence: loss_of(llama.model, sequence).item())
+    assert loss_of(llama.model, hardest).item() > finetuning.DIVERGED * max(losses)
+    finetuned = fine_tune(llama, [*SEQUENCES, hardest], 1e-6)
+    assert finetuned.diverged_at is None
+    assert finetuned.losses[-1] > finetuning.DIVERGED * max(finetuned.losses[:-1])
+
+
+@pytest.mark.parametrize("i", [0, 2])
+def test_every_weight_is_watched(llama, i):
+    """The dW of one key or value weight that is eleven times the weight is enough."""
+    layers = architectures.architecture(llama.model).layers
+    start = [finetuning._keys_values(layer) for layer in layers]
+    update = [W.map(torch.zeros_like) for W in start]
+    assert not finetuning._outgrown(start, update)
+    update[1][i].copy_(start[1][i]).mul_(9)
+    assert not finetuning._outgrown(start, update)
+    update[1][i].copy_(start[1][i]).mul_(11)
+    assert finetuning._outgrown(start, update)
+
+
+def test_a_rise_of_a_small_loss_is_no_divergence():
+    """From .01 to .02 nats nothing is lost, though it doubles."""
+    assert not finetuning._exceeds(0.9, 0.01)
+    assert finetuning._exceeds(1.6, 0.01)
+    assert finetuning._exceeds(math.nan, 1.0)
+
+
+# --- queries ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("train", [fine_tune, fine_tune_layer_causal])
+def test_recorded_queries_are_those_before_each_step(checkpoint, train):
+    recorded = {}
+    train(checkpoint, SEQUENCES, LR, on_queries=recorded.__setitem__)
+    assert list(recorded) == list(range(len(SEQUENCES)))
+    for t, sequence in enumerate(SEQUENCES):
+        model = copy.deepcopy(checkpoint.model)
+        with train(replace(checkpoint, model=model), SEQUENCES[:t], LR).applied():
+            expected = plain_queries(model, sequence)
+        assert recorded[t].shape == (len(expected), len(sequence), expected.shape[-1])
+        assert not recorded[t].requires_grad
+        close(recorded[t], expected, checkpoint)
+
+
+def plain_queries(model, sequence):
+    """Scaled queries before any rotation, (layers, tokens, heads * head size), by hooks on the family's own names."""
+    config, outputs = model.config, []
+    names = {"gpt2": "c_attn", "gpt_neox": "query_key_value"}
+    for name, module in model.named_modules():
+        if name.endswith(names.get(config.model_type, "q_proj")):
+            module.register_forward_hook(lambda _m, _a, output: outputs.append(output[0]))
+    model(input_ids=torch.tensor([sequence]), use_cache=False)
+    queries = torch.stack(outputs)
+    d = config.hidden_size
+    if config.model_type == "gpt2":
+        queries = queries[..., :d]
+    if isinstance(model, GPTNeoXForCausalLM):
+        size = d // config.num_attention_heads
+        queries = torch.cat([queries[..., 3 * h * size :][..., :size] for h in range(config.num_attention_heads)], -1)
+    scale = 1 if config.model_type == "gpt_neo" else math.sqrt(d / config.num_attention_heads)
+    return queries / scale
+
+
+# --- layer-causal ----------------------------------------------------------------------------------------------
+
+
+def layer_losses(model, sequence):
+    """Cross-entropy of the next tokens read off after every block, all in one graph without any cut."""
+    outputs = []
+    architecture = architectures.architecture(model)
+    hooks = [
+        layer.block.register_forward_hook(lambda _m, _a, out: outputs.append(out)) for layer in architecture.layers
+    ]
+    model(input_ids=torch.tensor([sequence]), use_cache=False)
+    for hook in hooks:
+        hook.remove()
+    hidden = [out[0] if isinstance(out, tuple) else out for out in outputs]
+    return [cross_entropy(architecture.readout(h[0, :-1]), torch.tensor(sequence[1:])) for h in hidden]
+
+
+def test_layer_causal_descent_is_sgd_on_each_layers_own_loss(checkpoint):
+    """Reference without detaching: dL_l/dW_l of the loss read off after block l, one step for each sequence."""
+    model = copy.deepcopy(checkpoint.model)
+    masks = trainable(model)
+    blocks = [set(map(id, layer.block.parameters())) for layer in architectures.architecture(model).layers]
+    totals = []
+    for sequence in SEQUENCES:
+        model.requires_grad_()
+        losses, gradients = layer_losses(model, sequence), {}
+        for loss, block in zip(losses, blocks, strict=True):
+            names = [name for name, p in model.named_parameters() if name in masks and id(p) in block]
+            own = torch.autograd.grad(loss, [model.get_parameter(name) for name in names], retain_graph=True)
+            gradients |= dict(zip(names, own, strict=True))
+        model.requires_grad_(False)
+        for name, gradient in gradients.items():
+            model.get_parameter(name).sub_(LR * gradient * masks[name])
+        totals.append(sum(loss.item() for loss in losses))
+    finetuned = fine_tune_layer_causal(checkpoint, SEQUENCES, LR)
+    assert finetuned.diverged_at is None
+    close(finetuned.losses, tuple(totals), checkpoint)
+    with finetuned.applied():
+        for ours, theirs in zip(checkpoint.model.parameters(), model.parameters(), strict=True):
+            close(ours.detach(), theirs, checkpoint)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("l", [0, 1])
+def test_a_layers_update_does_not_depend_on_the_layers_above(tiny, family, l):  # noqa: E741
+    perturbed = copy.deepcopy(tiny[family].model)
+    generator = torch.Generator().manual_seed(0)
+    for layer in architectures.architecture(perturbed).layers[l + 1 :]:
+        for parameter in layer.block.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype), alpha=0.1)
+
+    def update(train, model):
+        return train(replace(tiny[family], model=model), SEQUENCES, LR).update
+
+    ours, theirs = (update(fine_tune_layer_causal, model) for model in (tiny[family].model, perturbed))
+    same = [all(map(torch.equal, tensors([a]), tensors([b]))) for a, b in zip(ours, theirs, strict=True)]
+    assert same == [i <= l for i in range(len(same))]
+    ours, theirs = (update(fine_tune, model) for model in (tiny[family].model, perturbed))
+    assert not any(map(torch.equal, tensors(ours), tensors(theirs)))
+
+
+def test_reading_off_few_layers_at_a_time_changes_nothing(llama, monkeypatch):
+    together = fine_tune_layer_causal(llama, SEQUENCES, LR)
+    monkeypatch.setattr(finetuning, "_READOUT_TOKENS", 1)
+    one_by_one = fine_tune_layer_causal(llama, SEQUENCES, LR)
+    close(one_by_one.losses, together.losses, llama)
+    for a, b in zip(tensors(one_by_one.update), tensors(together.update), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-6 * LR)
+
+
+# --- sequences -------------------------------------------------------------------------------------------------
+
+
+def test_training_ids_are_the_first_token_and_the_demonstration_without_separator(llama):
+    data = tasks.load("capitals")
+    examples = tasks.demonstrations(data, 3, seed=0)
+    for task in (data.task, replace(data.task, separator=tasks.DOCUMENT_SEPARATOR)):
+        rows = finetuning.training_ids(llama, task, examples)
+        texts = [f"{example.fields['word']} -> {example.answer}" for example in examples]
+        assert rows == [[llama.first_token_id, *llama.tokenize(text)] for text in texts]
+        assert not any(llama.document_separator_id in row for row in rows)
+    assert finetuning.training_ids(llama, data.task, []) == []
+
+
+def test_progress_goes_to_standard_error_only_when_asked(llama, capsys):
+    fine_tune(llama, SEQUENCES, LR)
+    assert capsys.readouterr() == ("", "")
+    fine_tune(llama, SEQUENCES, LR, progress=True)
+    assert "4/4" in capsys.readouterr().err

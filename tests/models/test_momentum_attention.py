@@ -1,0 +1,363 @@
+"""explainer.momentum_attention on tiny random GPT-2 and Llama models: exact however a row is cut, padded or cached."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+import tiny_models
+import torch
+from torch.nn.functional import softmax
+from transformers import (
+    AutoModelForCausalLM,
+    DynamicCache,
+    GPT2Config,
+    GPT2LMHeadModel,
+    MistralConfig,
+    Qwen2Config,
+    Qwen3Config,
+    StaticCache,
+)
+
+from explainer.errors import CheckpointError
+from explainer.models import architectures
+from explainer.models import momentum_attention as models
+from explainer.theory import momentum
+
+T, ETA, PAD = 80, 0.8, 1
+FAMILIES = ("gpt2", "llama")
+TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}
+
+
+@dataclass
+class Saved:
+    """Directories of a plain checkpoint and of the same one saved with momentum."""
+
+    plain: str
+    momentum: str
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def saved(request, tmp_path_factory):
+    """A tiny checkpoint on disk, without and with momentum."""
+    directory = tmp_path_factory.mktemp(request.param)
+    plain = tiny_models.save(request.param, directory / "plain")
+    models.with_momentum(AutoModelForCausalLM.from_pretrained(plain), ETA).save_pretrained(directory / "momentum")
+    return Saved(str(plain), str(directory / "momentum"))
+
+
+@pytest.fixture
+def model(saved):
+    """A fresh plain model."""
+    return AutoModelForCausalLM.from_pretrained(saved.plain).eval()
+
+
+@pytest.fixture
+def switched(model):
+    """The model with momentum."""
+    return models.with_momentum(model, ETA)
+
+
+def ids(batch=2, length=T, seed=0):
+    return torch.randint(3, tiny_models.VOCAB, (batch, length), generator=torch.Generator().manual_seed(seed))
+
+
+@torch.no_grad()
+def logits(model, tokens, **inputs):
+    return model(tokens, **inputs).logits
+
+
+def close(actual, expected):
+    torch.testing.assert_close(actual, expected, **TOLERANCE)
+
+
+# What it computes.
+
+
+def test_without_decay_the_logits_are_those_of_the_model_to_the_bit(model):
+    plain = logits(model, ids())
+    assert torch.equal(logits(models.with_momentum(model, 0.0), ids()), plain)
+
+
+@pytest.mark.parametrize("name", momentum.AVERAGES)
+def test_every_head_gets_the_average_of_its_values(model, name):
+    """In the first layer, whose input is the same with and without: what enters the readout differs by the average."""
+    layer, seen = architectures.architecture(model).layers[0], []
+    layer.value.module.register_forward_hook(lambda _module, _inputs, output: seen.append(output))
+    layer.output.register_forward_pre_hook(lambda _module, inputs: seen.append(inputs[0]))
+    logits(model, ids())
+    logits(models.with_momentum(model, ETA, name), ids())
+    values, plain, _, switched = seen
+    average = momentum.AVERAGES[name](layer.value.part(values, -1).transpose(1, 2), ETA)
+    heads = average.repeat_interleave(model.config.num_attention_heads // average.shape[1], 1)
+    close(switched - plain, heads.transpose(1, 2).flatten(2))
+
+
+def test_it_changes_what_the_model_says_and_can_be_taken_back(model):
+    plain = logits(model, ids())
+    models.with_momentum(model, ETA)
+    assert (logits(model, ids()) - plain).abs().max() > 1
+    assert models.without_momentum(model) is model
+    assert torch.equal(logits(model, ids()), plain)
+    assert not any("momentum" in key or key == "attn_implementation" for key in model.config.to_dict())
+
+
+def test_a_fresh_model_trains_with_it():
+    torch.manual_seed(0)
+    model = models.with_momentum(GPT2LMHeadModel(GPT2Config(**tiny_models.CONFIGS["gpt2"].to_dict())), 0.5)
+    model.gradient_checkpointing_enable()
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(8):
+        losses.append(model(ids(), labels=ids()).loss)
+        optimiser.zero_grad()
+        losses[-1].backward()
+        optimiser.step()
+    assert losses[-1] < losses[0] - 0.5
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_in_bfloat16_under_autocast_it_is_near_float32(switched):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = logits(switched, ids())
+    expected = logits(switched, ids())
+    assert (found.float() - expected).norm() < 0.05 * expected.norm()
+
+
+# However a row comes.
+
+
+@pytest.mark.parametrize("name", momentum.AVERAGES)
+@pytest.mark.parametrize("cuts", [(70, *range(71, T)), (20, 21, 55), (1, 2, 79)], ids=str)
+def test_a_cache_changes_nothing(model, name, cuts):
+    """Token by token after a prefill, and a prefill in chunks."""
+    switched = models.with_momentum(model, ETA, name)
+    cache, parts = DynamicCache(config=switched.config), []
+    for start, stop in zip((0, *cuts), (*cuts, T), strict=True):
+        parts.append(logits(switched, ids()[:, start:stop], past_key_values=cache))
+    close(torch.cat(parts, 1), logits(switched, ids()))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("name", [name for name in momentum.AVERAGES if name != "permuted"])
+def test_padding_changes_nothing(model, side, name):
+    switched, n = models.with_momentum(model, ETA, name), 9
+    rows, real = ids(), slice(n, None) if side == "left" else slice(None, T - n)
+    mask = torch.ones_like(rows)
+    rows[1], mask[1] = PAD, 0
+    rows[1, real], mask[1, real] = ids()[1, : T - n], 1
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    found = logits(switched, rows, attention_mask=mask, position_ids=positions)
+    close(found[0], logits(switched, ids()[:1])[0])
+    close(found[1, real], logits(switched, ids()[1:, : T - n])[0])
+
+
+def test_padding_on_the_left_changes_nothing_with_a_cache(switched):
+    rows, mask = ids(), torch.ones(2, T, dtype=torch.long)
+    mask[1, :9] = 0
+    positions, cache, parts = (mask.cumsum(1) - 1).clamp(min=0), DynamicCache(config=switched.config), []
+    for start, stop in ((0, 30), (30, 60), *((i, i + 1) for i in range(60, T))):
+        own = {"attention_mask": mask[:, :stop], "position_ids": positions[:, start:stop], "past_key_values": cache}
+        parts.append(logits(switched, rows[:, start:stop], **own))
+    close(torch.cat(parts, 1)[1, 9:], logits(switched, rows[1:, 9:])[0])
+
+
+def test_a_random_order_of_positions_is_refused_where_padding_shifts_them(model):
+    switched = models.with_momentum(model, ETA, "permuted")
+    mask = torch.ones(2, T, dtype=torch.long)
+    mask[1, 70:] = 0
+    close(logits(switched, ids(), attention_mask=mask)[1, :70], logits(switched, ids()[1:, :70])[0])
+    with pytest.raises(ValueError, match="pad on the right"):
+        logits(switched, ids(), attention_mask=mask.flip(1))
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_generation_is_the_same_with_and_without_a_cache(switched, beams):
+    rows, mask = ids(3, 12), torch.ones(3, 12, dtype=torch.long)
+    rows[0, :4], mask[0, :4] = PAD, 0
+    options = {"max_new_tokens": 12, "num_beams": beams, "do_sample": False, "pad_token_id": PAD, "eos_token_id": None}
+    found = [switched.generate(rows, attention_mask=mask, use_cache=cache, **options) for cache in (True, False)]
+    assert torch.equal(*found)
+    alone = switched.generate(rows[:1, 4:], attention_mask=mask[:1, 4:], **options)
+    assert torch.equal(found[0][0, 4:], alone[0])
+
+
+def test_a_cache_may_be_reordered_and_cut(switched):
+    cache = DynamicCache(config=switched.config)
+    logits(switched, ids(), past_key_values=cache)
+    cache.reorder_cache(torch.tensor([1, 0]))
+    cache.crop(50 - T)
+    close(logits(switched, ids().flip(0)[:, 50:], past_key_values=cache), logits(switched, ids().flip(0))[:, 50:])
+
+
+# What it refuses to compute.
+
+
+def test_packed_rows_are_refused(switched):
+    packed = torch.cat([torch.arange(30), torch.arange(50)])[None].expand(2, -1)
+    with pytest.raises(ValueError, match="no packed sequences"):
+        logits(switched, ids(), position_ids=packed, use_cache=False)
+    mask = torch.block_diag(torch.ones(30, 30), torch.ones(50, 50)).bool().tril()[None, None].expand(2, 1, -1, -1)
+    with pytest.raises(ValueError, match="row of its own"):
+        logits(switched, ids(), attention_mask=mask)
+
+
+def test_a_static_cache_is_refused(switched):
+    cache = StaticCache(config=switched.config, max_cache_len=T + 8)
+    with pytest.raises(ValueError, match="as DynamicCache does"):
+        logits(switched, ids(), past_key_values=cache)
+
+
+@pytest.mark.parametrize("family", ["opt", "gpt_neo"])
+def test_other_families_are_refused_by_name(family):
+    model = AutoModelForCausalLM.from_config(tiny_models.CONFIGS[family])
+    with pytest.raises(CheckpointError, match=rf"model type '{family}'.*gpt2, llama"):
+        models.with_momentum(model, 0.5)
+    with pytest.raises(CheckpointError, match=rf"model type '{family}'"):
+        models.with_recency_bias(model, 0.5)
+
+
+SMALL = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 16}
+GROUPED = SMALL | {"num_key_value_heads": 2, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        MistralConfig(**GROUPED, sliding_window=8),
+        Qwen2Config(**GROUPED, use_sliding_window=True, sliding_window=8, max_window_layers=1),
+    ],
+    ids=["mistral", "qwen2"],
+)
+def test_a_sliding_window_is_refused(config):
+    with pytest.raises(CheckpointError, match="sliding window of 8 tokens"):
+        models.with_momentum(AutoModelForCausalLM.from_config(config), 0.5)
+
+
+def test_cross_attention_is_refused():
+    config = GPT2Config(n_embd=8, n_layer=1, n_head=2, vocab_size=20, add_cross_attention=True)
+    with pytest.raises(CheckpointError, match="without cross-attention"):
+        models.with_momentum(GPT2LMHeadModel(config), 0.5)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [MistralConfig(**GROUPED, sliding_window=None), Qwen2Config(**GROUPED), Qwen3Config(**GROUPED, head_dim=4)],
+    ids=["mistral", "qwen2", "qwen3"],
+)
+def test_the_other_families_with_grouped_queries(config):
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config).eval()
+    rows = ids(length=20) % 50
+    plain = logits(model, rows)
+    switched = models.with_momentum(model, ETA)
+    cache = DynamicCache(config=config)
+    parts = [logits(switched, rows[:, i : i + 1], past_key_values=cache) for i in range(20)]
+    close(torch.cat(parts, 1), logits(switched, rows))
+    assert not torch.allclose(logits(switched, rows), plain)
+
+
+def test_settings_outside_their_range_are_refused(model):
+    with pytest.raises(ValueError, match=r"outside \[0, 1\)"):
+        models.with_momentum(model, 1.0)
+    with pytest.raises(ValueError, match="choose one of momentum, normalised"):
+        models.with_momentum(model, 0.5, "median")
+    for eta in (0.0, 1.1):
+        with pytest.raises(ValueError, match=r"outside \(0, 1\]"):
+            models.with_recency_bias(model, eta)
+    assert model.config._attn_implementation == "sdpa"
+
+
+# The recency bias.
+
+
+def test_the_recency_bias_is_the_decay_as_a_factor_of_the_weights(switched):
+    """With grouped queries for Llama: softmax weights times eta^(t-i), normalised again."""
+    module = next(m for m in switched.modules() if hasattr(m, "head_dim"))
+    H, H_k = switched.config.num_attention_heads, getattr(switched.config, "num_key_value_heads", 4)
+    generator = torch.Generator().manual_seed(0)
+    query, key, value = (torch.randn(2, n, T, 8, generator=generator) for n in (H, H_k, H_k))
+    found, _ = models._attend_with_recency_bias(module, query, key, value, None, scaling=0.4)
+    lag = torch.arange(T)[:, None] - torch.arange(T)
+    factors = torch.where(lag >= 0, ETA**lag, 0)
+    weights = softmax(query @ key.repeat_interleave(H // H_k, 1).mT * 0.4, -1) * factors
+    expected = weights / weights.sum(-1, keepdim=True) @ value.repeat_interleave(H // H_k, 1)
+    close(found.transpose(1, 2), expected)
+
+
+def test_the_recency_bias_with_padding_and_a_cache(model):
+    plain = logits(model, ids())
+    close(logits(models.with_recency_bias(model, 1.0), ids()), plain)
+    biased = models.with_recency_bias(model, ETA)
+    expected = logits(biased, ids())
+    assert (expected - plain).abs().max() > 0.1
+    cache = DynamicCache(config=biased.config)
+    spans = ((0, 30), (30, 70), *((i, i + 1) for i in range(70, T)))
+    parts = [logits(biased, ids()[:, start:stop], past_key_values=cache) for start, stop in spans]
+    close(torch.cat(parts, 1), expected)
+    mask = torch.ones(2, T, dtype=torch.long)
+    mask[:, :9] = 0
+    found = logits(biased, ids(), attention_mask=mask, position_ids=(mask.cumsum(1) - 1).clamp(min=0))
+    close(found[:, 9:], logits(biased, ids()[:, 9:]))
+
+
+# Save and load.
+
+
+def test_load_gives_back_the_same_model_and_so_does_saving_it_again(saved, switched, tmp_path):
+    loaded = models.load(saved.momentum).eval()
+    assert (loaded.config.momentum_eta, loaded.config.momentum_average) == (ETA, "momentum")
+    assert torch.equal(logits(loaded, ids()), logits(switched, ids()))
+    models.load(saved.momentum, dtype=torch.bfloat16).save_pretrained(tmp_path)
+    assert models.load(tmp_path).dtype == torch.bfloat16
+    with pytest.raises(ValueError, match="load with explainer"):
+        AutoModelForCausalLM.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "switch", [lambda m: models.with_momentum(m, 0.9, "nesterov"), lambda m: models.with_recency_bias(m, 0.9)]
+)
+def test_every_kind_of_attention_survives_save_and_load(model, switch, tmp_path):
+    expected = logits(switch(model), ids())
+    model.save_pretrained(tmp_path)
+    assert torch.equal(logits(models.load(tmp_path).eval(), ids()), expected)
+
+
+PLAIN_LOADERS = """
+import json, sys, transformers
+
+directory = sys.argv[1]
+own = getattr(transformers, json.load(open(directory + "/config.json"))["architectures"][0])
+
+def try_plain_loaders():
+    for loader in (transformers.AutoModelForCausalLM, own):
+        try:
+            loader.from_pretrained(directory)
+        except ValueError as error:
+            print("refused:", error)
+
+try_plain_loaders()
+from explainer.models import momentum_attention
+momentum_attention.load(directory)
+try_plain_loaders()
+"""
+
+
+@pytest.mark.slow
+def test_no_other_loader_reads_a_saved_model(saved):
+    """In a process of its own, before this package is imported and after it has registered its attention."""
+    command = [sys.executable, "-c", PLAIN_LOADERS, saved.momentum]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert answer.stdout.count("refused:") == 4
+    assert answer.stdout.count("load with explainer.models.momentum_attention.load") == 4
+
+
+def test_a_plain_model_is_not_loaded_as_one_with_momentum(saved):
+    with pytest.raises(CheckpointError, match="was saved without momentum"):
+        models.load(saved.plain)
+
+
+def test_a_model_switched_back_is_saved_as_a_plain_one(switched, tmp_path):
+    models.without_momentum(switched).save_pretrained(tmp_path)
+    plain = AutoModelForCausalLM.from_pretrained(tmp_path).eval()
+    assert torch.equal(logits(plain, ids()), logits(switched, ids()))

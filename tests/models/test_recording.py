@@ -1,0 +1,633 @@
+"""explainer.recording against transformers itself: eager attention over the whole prompt, one query at a time."""
+
+import copy
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import AutoModelForCausalLM, GPT2Config, MistralConfig, OPTConfig, Qwen2Config, Qwen3Config
+from transformers.cache_utils import DynamicCache
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from explainer.data import assets, tasks
+from explainer.errors import CheckpointError, TaskError
+from explainer.models import architectures, checkpoints, finetuning, recording, scoring
+from explainer.models.checkpoints import Checkpoint
+from explainer.models.recording import record, stream
+from explainer.theory import metrics
+
+_COMMON = {"vocab_size": tiny_models.VOCAB, "max_position_embeddings": tiny_models.LENGTH, "num_hidden_layers": 3}
+_QWEN = _COMMON | {"hidden_size": 48, "num_attention_heads": 6, "num_key_value_heads": 2, "intermediate_size": 64}
+_OPT = {"hidden_size": 32, "num_attention_heads": 4, "ffn_dim": 64, "word_embed_proj_dim": 16}
+MORE = {
+    "qwen2": Qwen2Config(**_QWEN),
+    "qwen2, window": Qwen2Config(**_QWEN, use_sliding_window=True, sliding_window=8, max_window_layers=1),
+    "qwen3": Qwen3Config(**_QWEN, head_dim=16),
+    "opt, norm after": OPTConfig(**_COMMON, **_OPT, do_layer_norm_before=False),
+    "gpt2, scaled by layer": GPT2Config(
+        vocab_size=tiny_models.VOCAB,
+        n_positions=tiny_models.LENGTH,
+        n_embd=32,
+        n_layer=3,
+        n_head=4,
+        scale_attn_by_inverse_layer_idx=True,
+    ),
+}
+FAMILIES = (*tiny_models.CONFIGS, *MORE)
+OUTPUT = {
+    "gpt2": "attn.c_proj",
+    "gpt_neo": "attention.out_proj",
+    "gpt_neox": "attention.dense",
+    "llama": "self_attn.o_proj",
+    "opt": "self_attn.out_proj",
+    "qwen2": "self_attn.o_proj",
+    "qwen3": "self_attn.o_proj",
+    "xglm": "self_attn.out_proj",
+}
+QUERY = {"gpt2": "attn.c_attn", "gpt_neox": "query_key_value", "qwen3": "q_norm"}
+CONTEXT = "France -> Paris\nItaly -> Rome\nJapan -> Tokyo\n"
+PROMPTS = ("Spain ->", "the little old town ->", "x", "Review: a dull film, and too long by an hour\nSentiment:")
+CANDIDATES = ("Paris", "Rome", "Positive", "Ouagadougou", "Rome Italy")
+SUFFIX = " Positive"
+
+
+def random_checkpoint(config):
+    """A random model in memory, with weights so large that attention is far from uniform."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = AutoModelForCausalLM.from_config(config).eval()
+        for parameter in model.parameters():
+            if parameter.ndim == 2:
+                torch.nn.init.normal_(parameter, std=0.3)
+            else:
+                parameter.data += 0.1 * torch.randn_like(parameter)
+    return Checkpoint(model.requires_grad_(False), tiny_models.tokenizer(), config.model_type, None, (Path("none"),))
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """The tiny checkpoint of each family, and of variants of them."""
+    root = tmp_path_factory.mktemp("tiny")
+    saved = {family: checkpoints.load(tiny_models.save(family, root / family)) for family in tiny_models.CONFIGS}
+    return saved | {name: random_checkpoint(config) for name, config in MORE.items()}
+
+
+def state(model):
+    """What recording could leave behind: hooks, the attention implementation, its registry, changed parameters."""
+    hooks = [
+        (len(m._forward_hooks), len(m._forward_pre_hooks), len(m._forward_hooks_with_kwargs)) for m in model.modules()
+    ]
+    registries = [sorted(registry.valid_keys()) for registry in (ALL_ATTENTION_FUNCTIONS, ALL_MASK_ATTENTION_FUNCTIONS)]
+    return hooks, model.config._attn_implementation, registries, [(id(p), p._version) for p in model.parameters()]
+
+
+@pytest.fixture(params=FAMILIES)
+def checkpoint(request, tiny):
+    """One tiny checkpoint; whatever a test records, it must stay as it was."""
+    checkpoint = tiny[request.param]
+    before = state(checkpoint.model)
+    yield checkpoint
+    assert state(checkpoint.model) == before
+
+
+@pytest.fixture
+def llama(tiny):
+    before = state(tiny["llama"].model)
+    yield tiny["llama"]
+    assert state(tiny["llama"].model) == before
+
+
+# --- transformers itself ---------------------------------------------------------------------------------------
+
+
+class Eager:
+    """What eager attention of transformers computes at the last of some tokens, in one pass over all of them.
+
+    `outputs` (layers, hidden), `weights` (layers, heads, T), `scores` (layers, heads, T) without a mask, and
+    `queries` (layers, heads * d).
+    """
+
+    def __init__(self, checkpoint, ids, monkeypatch):
+        model = copy.deepcopy(checkpoint.model)  # transformers leaves hooks of its own behind
+        model.set_attn_implementation("eager")
+        family, seen = model.config.model_type, {"out": [], "query": [], "key": [], "scores": []}
+        for name, module in model.named_modules():
+            for kind, end in (("out", OUTPUT[family]), ("query", QUERY.get(family, "q_proj")), ("key", "k_proj")):
+                if name.endswith(end):
+                    module.register_forward_hook(partial(self._keep, seen[kind]))
+        with monkeypatch.context() as patch:
+            code = sys.modules[type(model).__module__]
+            if eager := getattr(code, "eager_attention_forward", None):
+                patch.setattr(code, "eager_attention_forward", partial(self._attend, eager, seen["scores"]))
+            result = model(input_ids=torch.tensor([ids]), output_attentions=True, use_cache=False)
+        heads = model.config.num_attention_heads
+        self.outputs = torch.stack([out[-1] for out in seen["out"]])
+        self.weights = torch.stack([weights[0, :, -1] for weights in result.attentions])
+        d = getattr(model.config, "head_dim", None) or self.outputs.shape[-1] // heads
+        self.queries = torch.stack(self._queries(family, seen["query"], heads, d))
+        if not eager:  # GPT-Neo, XGLM: separate projections, no rotation
+            products = zip(self.queries, seen["key"], strict=True)
+            seen["scores"] = [torch.einsum("hd,nhd->hn", q.view(heads, d), k.view(-1, heads, d)) for q, k in products]
+        self.scores = torch.stack(seen["scores"])
+
+    @staticmethod
+    def _keep(kept, _module, _args, output):
+        kept.append(output[0])
+
+    @staticmethod
+    def _attend(eager, kept, *inputs, scaling=None, **options):
+        _module, query, key, *_ = inputs
+        keys = key.repeat_interleave(query.shape[1] // key.shape[1], 1)
+        kept.append((query[:, :, -1:] @ keys.mT)[0, :, 0] * scaling)
+        return eager(*inputs, scaling=scaling, **options)
+
+    @staticmethod
+    def _queries(family, seen, heads, d):
+        last = [output[-1] for output in seen]
+        if family == "gpt_neo":
+            return last
+        if family == "gpt2":
+            last = [fused[: heads * d] for fused in last]
+        if family == "gpt_neox":
+            last = [fused.view(heads, 3, d)[:, 0] for fused in last]
+        return [query.flatten() * d**-0.5 for query in last]
+
+
+def layer_scale(checkpoint):
+    """1 / (l + 1) for GPT-2 with the option of that name, else 1, shape (layers, 1)."""
+    config = checkpoint.model.config
+    divided = getattr(config, "scale_attn_by_inverse_layer_idx", False)
+    return torch.tensor([[1 / (i + 1) if divided else 1.0] for i in range(config.num_hidden_layers)])
+
+
+def outside_window(checkpoint, n):
+    """Mask (layers, 1, n) of the tokens that the last of n does not attend to, written out by hand."""
+    hidden = torch.zeros(checkpoint.model.config.num_hidden_layers, 1, n, dtype=torch.bool)
+    if checkpoint.model.config.model_type == "gpt_neo":
+        hidden[1::2, :, : max(n - 16, 0)] = True
+    if checkpoint.model.config.to_dict().get("use_sliding_window"):
+        hidden[1:, :, : max(n - 8, 0)] = True
+    return hidden
+
+
+def near(ours, expected):
+    """Equal relative to the largest number, because large weights make these models' numbers large."""
+    largest = max([1.0, *expected.abs().flatten().tolist()])
+    torch.testing.assert_close(ours, expected, rtol=0, atol=1e-4 * largest)
+
+
+def assert_equal_to_eager(checkpoint, records, i, ids, *, n_context, monkeypatch):
+    """Query i, recorded at the last of all `ids`, of which the first `n_context` are the prefix."""
+    eager = Eager(checkpoint, ids, monkeypatch)
+    own, context = records.own_scores[i], records.context_scores[i]
+    assert (context.shape[-1], own.shape[-1]) == (n_context, len(ids) - n_context)
+    scores = torch.cat([context, own], -1)
+    near(records.outputs[i], eager.outputs)
+    near(records.queries[i], eager.queries * layer_scale(checkpoint))
+    near(scores.softmax(-1), eager.weights)
+    near(scores.where(scores.isfinite(), eager.scores), eager.scores)
+    assert (eager.weights[scores.isinf()] == 0).all()
+    assert torch.equal(scores.isinf(), outside_window(checkpoint, len(ids)).expand_as(scores))
+
+
+@pytest.mark.parametrize("context", [[], "", CONTEXT])
+@pytest.mark.parametrize("suffix", ["", SUFFIX])
+def test_outputs_scores_and_queries_equal_eager_attention(checkpoint, context, suffix, monkeypatch):
+    prefix = scoring.encode(checkpoint, context)
+    records = record(checkpoint, prefix, PROMPTS, suffix=suffix, context=True)
+    assert records.log_probs is None
+    assert len(checkpoint.tokenize(PROMPTS[2])) == 1
+    for i, prompt in enumerate(PROMPTS):
+        ids = [*prefix.ids, *checkpoint.tokenize(prompt + suffix)]
+        assert_equal_to_eager(checkpoint, records, i, ids, n_context=len(prefix), monkeypatch=monkeypatch)
+
+
+def test_weights_in_the_reference_are_far_from_uniform(llama, monkeypatch):
+    weights = Eager(llama, [0, *range(5, 40)], monkeypatch).weights
+    assert weights.max(-1).values.median() > 5 / 36
+
+
+@pytest.mark.parametrize("budget", [30, 256])
+def test_packing_changes_nothing(checkpoint, budget, monkeypatch):
+    prefix = scoring.encode(checkpoint, CONTEXT)
+    alone = [record(checkpoint, prefix, [prompt], CANDIDATES, context=True) for prompt in PROMPTS]
+    monkeypatch.setattr(scoring, "PACK_TOKENS", budget)
+    together = record(checkpoint, prefix, PROMPTS, CANDIDATES, context=True)
+    for i, one in enumerate(alone):
+        near(together.outputs[i], one.outputs[0])
+        near(together.queries[i], one.queries[0])
+        finite = one.own_scores[0].isfinite(), one.context_scores[0].isfinite()
+        near(together.own_scores[i][finite[0]], one.own_scores[0][finite[0]])
+        near(together.context_scores[i][finite[1]], one.context_scores[0][finite[1]])
+        np.testing.assert_allclose(together.log_probs[i], one.log_probs[0], atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 4])
+def test_a_blind_prefix_shows_the_scores_that_are_left(llama, keep):
+    prefix = scoring.encode(llama, CONTEXT)
+    seeing, blind = (record(llama, p, PROMPTS, context=True) for p in (prefix, prefix.blind(keep)))
+    assert blind.context_scores.shape == (4, 3, 6, keep)
+    near(blind.context_scores[:, 0], seeing.context_scores[:, 0, :, :keep])  # the first layer sees only tokens
+    if keep == 0:  # positions are rotations, and only differences of positions count
+        zero_shot = record(llama, scoring.encode(llama, []), PROMPTS)
+        near(blind.outputs, zero_shot.outputs)
+        near(blind.queries, zero_shot.queries)
+        near(torch.cat(blind.own_scores, -1), torch.cat(zero_shot.own_scores, -1))
+
+
+def test_queries_are_those_that_fine_tuning_records(checkpoint):
+    seen = []
+    ids = [checkpoint.first_token_id, *checkpoint.tokenize(PROMPTS[0])]
+    finetuning.fine_tune(checkpoint, [ids], 1e-9, on_queries=lambda _t, queries: seen.append(queries))
+    near(record(checkpoint, scoring.encode(checkpoint, ""), PROMPTS[:1]).queries[0], seen[0][:, -1])
+
+
+# --- in the pass that scores -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["", SUFFIX, " Ouagadougou"])
+def test_candidates_are_scored_at_the_end_of_the_prompt(checkpoint, suffix):
+    prefix = scoring.encode(checkpoint, CONTEXT)
+    expected = scoring.candidate_log_probs(checkpoint, prefix, PROMPTS, CANDIDATES)
+    ours = record(checkpoint, prefix, PROMPTS, CANDIDATES, suffix=suffix)
+    np.testing.assert_allclose(ours.log_probs, expected, atol=1e-4, rtol=0)
+    for i, prompt in enumerate(PROMPTS):
+        assert ours.own_scores[i].shape[-1] == len(checkpoint.tokenize(prompt + suffix))
+
+
+def test_recording_runs_the_passes_of_scoring_and_no_more(llama, monkeypatch):
+    passes = []
+    hidden = Checkpoint.hidden
+
+    def counting(self, **inputs):
+        passes.append(inputs["input_ids"].tolist())
+        return hidden(self, **inputs)
+
+    prefix, letters = scoring.encode(llama, CONTEXT), ("X", "Y")
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "hidden", counting)
+        patch.setattr(scoring, "PACK_TOKENS", 30)
+        scoring.candidate_log_probs(llama, prefix, PROMPTS, letters)
+        plain = passes.copy()
+        passes.clear()
+        record(llama, prefix, PROMPTS, letters, suffix=" ")
+        assert all(len(llama.tokenize(f" {letter}")) == 2 for letter in letters)
+    assert passes == plain
+    assert len(plain) > 1
+
+
+def test_one_row_serves_the_record_and_every_candidate_that_begins_as_the_suffix(tiny):
+    checkpoint = tiny["gpt2"]
+    a, ab, abc, zz = (tuple(checkpoint.tokenize(f" {word}")) for word in ("a", "ab", "abc", "zz"))
+    assert (len(a), ab[:1], abc[:2]) == (1, a, ab)
+    rows = scoring.candidate_rows(checkpoint, ["x"], ["a", "ab", "abc", "zz"], " abc")
+    assert {key: [c for c, _ in served] for key, served in rows.items()} == {(0, *abc): [0, 1, 2], (0, *zz[:-1]): [3]}
+    rows = scoring.candidate_rows(checkpoint, ["x"], ["a", "ab", "zz"], "")
+    assert {key: [c for c, _ in served] for key, served in rows.items()} == {
+        (0,): [0],
+        (0, *a): [1],
+        (0, *zz[:-1]): [2],
+    }
+
+
+class Largest(TorchDispatchMode):
+    """Number of elements of the largest tensor that is computed."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, function, _types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, tuple | list) else [result]:
+            if isinstance(tensor, torch.Tensor):
+                self.numel = max(self.numel, tensor.numel())
+        return result
+
+
+def test_no_map_of_all_pairs_of_tokens_is_formed(llama, monkeypatch):
+    monkeypatch.setattr(scoring, "PACK_TOKENS", 0)  # one sequence in each pass; several need a mask of all pairs
+    prefix, prompts = scoring.encode(llama, CONTEXT), ["a long and winding review of a film " * 6]
+    n = len(llama.tokenize(prompts[0]))
+    sizes = []
+    for work in (scoring.candidate_log_probs, record):
+        with Largest() as largest:
+            work(llama, prefix, prompts, CANDIDATES[:1])
+        sizes.append(largest.numel)
+    assert n > 60
+    assert sizes[0] == sizes[1] < 6 * n * (n + len(prefix))
+
+
+# --- streams ---------------------------------------------------------------------------------------------------
+
+
+def test_streams_can_be_read_side_by_side_while_the_model_is_used(llama):
+    few, many = scoring.encode(llama, ""), scoring.encode(llama, CONTEXT)
+    apart = [record(llama, prefix, PROMPTS, CANDIDATES, context=True) for prefix in (few, many)]
+    before = state(llama.model)
+    pairs = []
+    for pair in zip(*(stream(llama, prefix, PROMPTS, CANDIDATES) for prefix in (few, many)), strict=True):
+        assert state(llama.model) == before
+        llama.model(torch.tensor([[1, 2, 3]]))
+        pairs.append(pair)
+    assert len(pairs) == len(PROMPTS)
+    for i, pair in enumerate(pairs):
+        for one, whole in zip(pair, apart, strict=True):
+            for name in ("outputs", "own_scores", "context_scores", "queries"):
+                assert torch.equal(getattr(one, name), getattr(whole, name)[i])
+            assert (one.log_probs == whole.log_probs[i]).all()
+
+
+def test_an_abandoned_stream_leaves_nothing_behind(llama):
+    before = state(llama.model)
+    records = stream(llama, scoring.encode(llama, ""), PROMPTS)
+    next(records)
+    assert state(llama.model) == before
+    records.close()
+    assert list(stream(llama, scoring.encode(llama, ""), [])) == []
+
+
+def test_records_own_their_memory_and_may_enter_autograd(llama):
+    (one, *_) = stream(llama, scoring.encode(llama, CONTEXT), PROMPTS)
+    for tensor in (one.outputs, one.own_scores, one.context_scores, one.queries):
+        assert tensor.untyped_storage().nbytes() == tensor.numel() * 4
+        assert not tensor.is_inference()
+        assert not tensor.requires_grad
+    scale = torch.ones((), requires_grad=True)
+    (scale * one.outputs).square().sum().backward()
+    assert scale.grad > 0
+
+
+def test_context_scores_are_kept_only_when_asked_for(llama):
+    prefix = scoring.encode(llama, CONTEXT)
+    assert record(llama, prefix, PROMPTS).context_scores is None
+    assert record(llama, prefix, PROMPTS, context=True).context_scores.shape == (4, 3, 6, len(prefix))
+
+
+def test_metrics_take_the_records(llama):
+    zsl, icl = (record(llama, scoring.encode(llama, context), PROMPTS) for context in ("", CONTEXT))
+    tuned = finetuning.fine_tune(llama, [[0, *llama.tokenize(CONTEXT)]], 1e-4)
+    with tuned.applied() as checkpoint:
+        ft = record(checkpoint, scoring.encode(checkpoint, ""), PROMPTS)
+    assert metrics.sim_aou(zsl.outputs, icl.outputs, ft.outputs).abs().max() <= 1
+    similarity = metrics.sim_am(icl.own_scores, zsl.own_scores)
+    assert similarity.shape == (4, 3, 6)
+    # The first layer sees only tokens, and rotations only differences of positions.
+    torch.testing.assert_close(similarity[:, 0], torch.ones(4, 6, dtype=torch.float64), rtol=0, atol=1e-8)
+    assert similarity[3, 1:].max() < 1 - 1e-4
+    assert not torch.equal(ft.own_scores[3][0], zsl.own_scores[3][0])
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2", "gpt_neox", "opt"])
+def test_bfloat16_is_recorded_in_float32_and_passes_the_check(tiny, family):
+    checkpoint = tiny[family]
+    half = replace(checkpoint, model=copy.deepcopy(checkpoint.model).bfloat16())
+    records = [record(c, scoring.encode(c, CONTEXT), PROMPTS, context=True) for c in (checkpoint, half)]
+    assert {t.dtype for r in records for t in (r.outputs, *r.own_scores, r.context_scores, r.queries)} == {
+        torch.float32
+    }
+    exact, rounded = (r.own_scores[3][0] for r in records)
+    torch.testing.assert_close(rounded, exact, rtol=0, atol=0.05 * exact.abs().max().item())
+
+
+# --- maps of linear attention ----------------------------------------------------------------------------------
+
+
+def double(checkpoint):
+    """The checkpoint in float64; XGLM, whose mask overflows there, as it is. GPT-Neo forms scores in float32 anyway."""
+    if checkpoint.model.config.model_type == "xglm":
+        return checkpoint
+    return replace(checkpoint, model=copy.deepcopy(checkpoint.model).double())
+
+
+def turned(model, queries, place):
+    """Queries (heads, d) rotated by transformers to a position; as they are in a family without rotation."""
+    base = model.base_model
+    if not hasattr(base, "rotary_emb"):
+        return queries
+    rotation = base.rotary_emb(queries, torch.tensor([[place]]))
+    heads = queries[None, :, None]
+    return sys.modules[type(model).__module__].apply_rotary_pos_emb(heads, heads, *rotation)[0][0, :, 0]
+
+
+def keys_and_values(checkpoint, ids):
+    """Those of transformers in one pass over the ids, per layer (key heads, T, d) each, in float64."""
+    cache = DynamicCache()  # made by the model it would keep a window only
+    copy.deepcopy(checkpoint.model)(input_ids=torch.tensor([ids]), past_key_values=cache, use_cache=True)
+    return [(layer.keys[0].double(), layer.values[0].double()) for layer in cache.layers]
+
+
+@pytest.mark.parametrize("suffix", ["", SUFFIX])
+@pytest.mark.parametrize("context", [[], "", CONTEXT])
+def test_linear_maps_are_the_sum_of_values_times_scores(checkpoint, context, suffix):
+    """W q = sum_j (k_j . R q) v_j for any q, with keys, values and rotation of transformers."""
+    exact = double(checkpoint)
+    prefix = scoring.encode(exact, context)
+    all_maps = list(recording.linear_maps(exact, prefix, PROMPTS, suffix=suffix))
+    assert len(all_maps) == len(PROMPTS)
+    for prompt, maps in zip(PROMPTS, all_maps, strict=True):
+        ids = [*prefix.ids, *exact.tokenize(prompt + suffix)]
+        hidden = outside_window(exact, len(ids))[:, 0]
+        demonstrated = torch.arange(len(ids)).bool() & (torch.arange(len(ids)) < len(prefix))
+        for layer, (K, V) in enumerate(keys_and_values(exact, ids)):
+            q = torch.randn(len(K), K.shape[-1], generator=torch.Generator().manual_seed(layer), dtype=torch.float64)
+            weights = torch.einsum("hd,htd->ht", turned(exact.model, q, len(ids) - 1), K)
+            for W, tokens in ((maps.own[layer], ~demonstrated), (maps.context[layer], demonstrated)):
+                expected = torch.einsum("ht,htd->hd", weights * (tokens & ~hidden[layer]), V)
+                W_q = torch.einsum("hvd,hd->hv", W.double(), q)
+                digits = 1e-5 if exact.model.config.model_type in ("gpt_neo", "xglm") else 1e-10
+                largest = weights.abs().amax().item() * V.abs().amax().item()
+                torch.testing.assert_close(W_q, expected, rtol=0, atol=digits * largest)
+    if len(prefix) < 2:
+        assert not any(maps.context.any() for maps in all_maps)
+
+
+def test_linear_maps_do_not_depend_on_the_absolute_position(checkpoint):
+    """Where positions are rotations: hidden demonstrations move the query to other places, and its map stays.
+
+    To the precision of the angles, which transformers keeps in float32.
+    """
+    exact = double(checkpoint)
+    rotary = checkpoint.model.config.model_type in ("gpt_neox", "llama", "qwen2", "qwen3")
+    blind, nothing = scoring.encode(exact, CONTEXT).blind(), scoring.encode(exact, [])
+    for moved, maps in zip(*(recording.linear_maps(exact, p, PROMPTS) for p in (blind, nothing)), strict=True):
+        error = (moved.own - maps.own).abs().max() / maps.own.abs().max()
+        assert error < 1e-5 if rotary else error > 1e-2
+        assert not moved.context.any()
+
+
+def test_demonstrations_do_not_change_the_zero_shot_map_where_tokens_do_not_see_them(tiny):
+    """Keys and values of the first layer are those of the token: own maps differ by the v k^T of the first token."""
+    for family in tiny_models.ROTARY:
+        exact = double(tiny[family])
+        ids = scoring.encode(exact, CONTEXT).ids
+        zsl, icl = (next(recording.linear_maps(exact, scoring.encode(exact, p), PROMPTS)) for p in ([], ids))
+        (K, V), *_ = keys_and_values(exact, ids[:1])
+        first = icl.own[0] - zsl.own[0]
+        near(torch.linalg.matrix_norm(first), K[:, 0].norm(dim=-1) * V[:, 0].norm(dim=-1))
+        assert torch.linalg.matrix_rank(first, rtol=1e-4).tolist() == [1] * len(K)
+        assert icl.context[0].abs().max() > first.abs().max()
+
+
+def test_linear_maps_give_the_attention_scores_of_the_record(llama):
+    """With the recorded query, sum_j s_j v_j: maps and scores come from the same hooks, by different products."""
+    prefix, ids = scoring.encode(llama, CONTEXT), llama.tokenize(PROMPTS[3])
+    (one,) = stream(llama, prefix, PROMPTS[3:])
+    (maps,) = recording.linear_maps(llama, prefix, PROMPTS[3:])
+    values = torch.stack([V for _, V in keys_and_values(llama, [*prefix.ids, *ids])]).float()
+    scores = torch.cat([one.context_scores, one.own_scores], -1).unflatten(1, (2, 3))
+    queries = one.queries.unflatten(1, (2, 3, 8))
+    near(
+        torch.einsum("lkvd,lkgd->lkgv", maps.own + maps.context, queries),
+        torch.einsum("lkgt,lktv->lkgv", scores, values),
+    )
+
+
+def test_linear_maps_are_of_the_weights_that_are_applied(llama):
+    """dW_FT = W_ZSL(FT) - W_ZSL is zero without an update, and enters the comparison with dW_ICL."""
+    zero_shot = scoring.encode(llama, "")
+    icl, zsl = (next(recording.linear_maps(llama, p, PROMPTS)) for p in (scoring.encode(llama, CONTEXT), zero_shot))
+    for lr, changed in ((0.0, False), (1e-3, True)):
+        tuned = finetuning.fine_tune(llama, [[0, *llama.tokenize(CONTEXT)]], lr)
+        with tuned.applied() as checkpoint:
+            ft = next(recording.linear_maps(checkpoint, scoring.encode(checkpoint, ""), PROMPTS))
+        dW_ft = ft.own - zsl.own
+        assert dW_ft.any() == changed
+        cosines = metrics.update_cosines(icl.context, dW_ft)
+        assert cosines.shape == (3, 2)
+        assert cosines.isnan().all() != changed
+
+
+def test_linear_maps_of_one_prompt_at_a_time(llama, monkeypatch):
+    """All prompts go through the model together, yet a map exists only when it is asked for, and owns its memory."""
+    formed, attached = [], recording._MapRecorder.take
+    monkeypatch.setattr(recording._MapRecorder, "take", lambda self: formed.append(1) or attached(self))
+    before = state(llama.model)
+    maps = recording.linear_maps(llama, scoring.encode(llama, CONTEXT), PROMPTS)
+    for n in (1, 2):
+        one = next(maps)
+        assert len(formed) == n
+        assert state(llama.model) == before
+        for W in (one.own, one.context):
+            assert (W.shape, W.dtype) == ((3, 2, 8, 8), torch.float32)
+            assert W.untyped_storage().nbytes() == W.numel() * 4
+            assert not W.is_inference()
+    maps.close()
+    assert list(recording.linear_maps(llama, scoring.encode(llama, ""), [])) == []
+
+
+def test_linear_maps_of_a_model_in_bfloat16_are_summed_in_float32(tiny):
+    half = replace(tiny["llama"], model=copy.deepcopy(tiny["llama"].model).bfloat16())
+    maps = [next(recording.linear_maps(c, scoring.encode(c, CONTEXT), PROMPTS)) for c in (tiny["llama"], half)]
+    exact, rounded = (m.context[0] for m in maps)
+    assert rounded.dtype == torch.float32
+    torch.testing.assert_close(rounded, exact, rtol=0, atol=0.05 * exact.abs().max().item())
+
+
+# --- refusals --------------------------------------------------------------------------------------------------
+
+
+def test_attention_that_is_no_softmax_of_the_scores_is_refused(tiny):
+    """A soft cap, as in Gemma 2, behind the attention interface."""
+    checkpoint = replace(tiny["llama"], model=copy.deepcopy(tiny["llama"].model))
+
+    def capped(module, query, key, value, _mask, *, scaling=None, **_):
+        n_groups = query.shape[1] // key.shape[1]
+        scores = query @ key.repeat_interleave(n_groups, 1).mT * scaling
+        allowed = torch.ones(scores.shape[-2:], dtype=torch.bool).tril(scores.shape[-1] - scores.shape[-2])
+        scores = (2 * torch.tanh(scores / 2)).masked_fill(~allowed, -torch.inf)
+        return (scores.softmax(-1) @ value.repeat_interleave(n_groups, 1)).transpose(1, 2), None
+
+    ALL_ATTENTION_FUNCTIONS["capped"] = capped
+    try:
+        checkpoint.model.set_attn_implementation("capped")
+        before = state(checkpoint.model)
+        with pytest.raises(CheckpointError, match=r"attention in layers \[0, 1, 2\] is not a softmax of q . k"):
+            record(checkpoint, scoring.encode(checkpoint, CONTEXT), PROMPTS[3:])
+        assert state(checkpoint.model) == before
+    finally:
+        del ALL_ATTENTION_FUNCTIONS["capped"]
+
+
+@pytest.mark.parametrize(("family", "layers"), [("gpt_neo", r"\[1, 3\]"), ("qwen2, window", r"\[1, 2\]")])
+def test_a_window_that_is_not_known_is_refused(tiny, family, layers, monkeypatch):
+    checkpoint = tiny[family]
+    monkeypatch.setattr(architectures, "_windows", lambda config: [None] * config.num_hidden_layers)
+    with pytest.raises(CheckpointError, match=f"attention in layers {layers} is not"):
+        record(checkpoint, scoring.encode(checkpoint, CONTEXT), PROMPTS)
+
+
+@pytest.mark.parametrize("part", ["key", "value"])
+def test_a_wrong_head_in_one_layer_is_refused(llama, part, monkeypatch):
+    finish = recording._Recorder._finish
+
+    def corrupt(self, model, args, inputs, output):
+        changed = inputs["past_key_values"].layers[1]
+        (changed.keys if part == "key" else changed.values)[0, 1].neg_()
+        return finish(self, model, args, inputs, output)
+
+    monkeypatch.setattr(recording._Recorder, "_finish", corrupt)
+    with pytest.raises(CheckpointError, match=r"attention in layers \[1\] is not"):
+        record(llama, scoring.encode(llama, CONTEXT), PROMPTS)
+
+
+def test_attention_that_calls_no_projection_is_refused(tiny, monkeypatch):
+    checkpoint = tiny["llama"]
+    attention = checkpoint.model.model.layers[1].self_attn
+    monkeypatch.setattr(attention, "forward", lambda hidden_states, **_: (hidden_states, None))
+    with pytest.raises(CheckpointError, match="query projection was called in 2 and the output projection in 2 of 3"):
+        record(checkpoint, scoring.encode(checkpoint, []), PROMPTS)
+
+
+def test_an_exception_in_the_model_leaves_nothing_behind(checkpoint, monkeypatch):
+    prefix = scoring.encode(checkpoint, CONTEXT)
+
+    def fail(*_args, **_kwargs):
+        raise MemoryError("no more")
+
+    last = [module for module in checkpoint.model.base_model.modules() if not list(module.children())][-1]
+    monkeypatch.setattr(last, "forward", fail)
+    with pytest.raises(MemoryError, match="no more"):
+        record(checkpoint, prefix, PROMPTS)
+
+
+def test_a_family_without_an_entry_is_refused():
+    config = MistralConfig(**_QWEN | {"hidden_size": 24}, sliding_window=8)
+    checkpoint = random_checkpoint(config)
+    with pytest.raises(CheckpointError, match="family 'mistral' cannot be fine-tuned or recorded"):
+        record(checkpoint, scoring.encode(checkpoint, [0]), PROMPTS)
+
+
+def test_prompts_that_cannot_be_recorded_are_refused(llama):
+    prefix = scoring.encode(llama, "")
+    with pytest.raises(TaskError, match="no prompt to record"):
+        record(llama, prefix, [])
+    with pytest.raises(TaskError, match="a prompt is empty"):
+        record(llama, prefix, ["Spain ->", ""])
+    with pytest.raises(TaskError, match=r"two of \('Rome', 'Rome'\) have the same tokens"):
+        record(llama, prefix, PROMPTS, ("Rome", "Rome"))
+    with pytest.raises(TaskError, match="a token spans the boundary before 'ment'"):
+        record(llama, prefix, ["Senti"], suffix="ment")
+    with pytest.raises(CheckpointError, match="has 256 positions"):
+        record(llama, prefix, ["x " * 300])
+
+
+# --- the starter checkpoint ------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_starter_equals_eager_attention(monkeypatch):
+    checkpoint = checkpoints.load(assets.checkpoint_path())
+    data = tasks.load("reviews")
+    ids, _ = scoring.context_ids(checkpoint, data.task, tasks.demonstrations(data, 4, 0))
+    prefix, prompts = scoring.encode(checkpoint, ids), [data.task.prompt(q) for q in tasks.queries(data, 3, 0)]
+    records = record(checkpoint, prefix, prompts, data.task.labels, suffix=" Negative", context=True)
+    whole = [*prefix.ids, *checkpoint.tokenize(prompts[2] + " Negative")]
+    assert_equal_to_eager(checkpoint, records, 2, whole, n_context=len(prefix), monkeypatch=monkeypatch)
+    plain = scoring.candidate_log_probs(checkpoint, prefix, prompts, data.task.labels)
+    np.testing.assert_allclose(records.log_probs, plain, atol=1e-4, rtol=0)

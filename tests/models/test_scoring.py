@@ -1,0 +1,437 @@
+"""explainer.models.scoring against plain forward passes over the whole prompt and against greedy generation."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models
+from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
+
+from explainer.data import assets, tasks
+from explainer.data.tasks import Example, Task, TaskData
+from explainer.errors import CheckpointError, TaskError
+from explainer.models import checkpoints, scoring
+
+FAMILIES = tuple(tiny_models.CONFIGS)
+CANDIDATES = ("Paris", "Rome", "Positive", "Ouagadougou", "Rome Italy")
+PROMPTS = ("Spain ->", "the little old town ->", "x", "Review: a dull film, and too long by an hour\nSentiment:")
+CONTEXT = "France -> Paris\nItaly -> Rome\nJapan -> Tokyo\n"
+CAPITALS = tasks.load("capitals")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """The tiny checkpoint of each family."""
+    root = tmp_path_factory.mktemp("tiny")
+    return {family: checkpoints.load(tiny_models.save(family, root / family)) for family in FAMILIES}
+
+
+@pytest.fixture(scope="module")
+def trained(tiny):
+    """A tiny Llama that has learned half of some word pairs by heart, so that greedy answers are right and wrong."""
+    checkpoint = tiny["llama"]
+    model = type(checkpoint.model)(tiny_models.CONFIGS["llama"])
+    pairs = [CAPITALS.task.demonstration(e) + "\n" for e in CAPITALS.train[:12]]
+    rows = [torch.tensor([[checkpoint.first_token_id, *checkpoint.tokenize(pair)]]) for pair in pairs]
+    generator = torch.Generator().manual_seed(0)
+    for parameter in model.parameters():
+        if parameter.ndim == 2:
+            torch.nn.init.normal_(parameter.data, std=0.1, generator=generator)
+    optimiser = torch.optim.Adam(model.parameters(), lr=5e-3)
+    for step in range(25 * len(rows)):
+        optimiser.zero_grad()
+        model(input_ids=rows[step % len(rows)], labels=rows[step % len(rows)]).loss.backward()
+        optimiser.step()
+    return replace(checkpoint, model=model.eval().requires_grad_(False))
+
+
+def naive_log_prob(checkpoint, ids, target):
+    """log p(target | ids) from one forward pass over everything, without a cache."""
+    logits = checkpoint.model(input_ids=torch.tensor([[*ids, *target]]), use_cache=False).logits[0].log_softmax(-1)
+    return sum(logits[len(ids) - 1 + j, t].item() for j, t in enumerate(target))
+
+
+def naive_candidates(checkpoint, context, prompts, candidates):
+    """The same table as candidate_log_probs, cell by cell, from strings tokenized as a whole."""
+    first = [checkpoint.first_token_id]
+    return np.array(
+        [
+            [
+                naive_log_prob(
+                    checkpoint,
+                    first + checkpoint.tokenize(context + prompt),
+                    checkpoint.tokenize(f"{context}{prompt} {word}")[len(checkpoint.tokenize(context + prompt)) :],
+                )
+                for word in candidates
+            ]
+            for prompt in prompts
+        ]
+    )
+
+
+# --- equal to the plain forward pass ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("context", ["", CONTEXT])
+def test_candidate_log_probs_equal_the_whole_prompts(tiny, family, context):
+    checkpoint = tiny[family]
+    ours = scoring.candidate_log_probs(checkpoint, scoring.encode(checkpoint, context), PROMPTS, CANDIDATES)
+    assert ours.shape == (len(PROMPTS), len(CANDIDATES))
+    np.testing.assert_allclose(ours, naive_candidates(checkpoint, context, PROMPTS, CANDIDATES), atol=1e-4, rtol=0)
+
+
+def test_a_sliding_window_is_respected(tiny):
+    torch.manual_seed(0)
+    config = MistralConfig(
+        vocab_size=400, hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=256, sliding_window=8, initializer_range=0.3,
+    )  # fmt: skip
+    checkpoint = replace(tiny["llama"], model=MistralForCausalLM(config).eval().requires_grad_(False))
+    ours = scoring.candidate_log_probs(checkpoint, scoring.encode(checkpoint, CONTEXT), PROMPTS, CANDIDATES)
+    np.testing.assert_allclose(ours, naive_candidates(checkpoint, CONTEXT, PROMPTS, CANDIDATES), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("budget", [1, 40, 10_000])
+def test_packing_changes_nothing(tiny, family, budget, monkeypatch):
+    checkpoint = tiny[family]
+    prefix = scoring.encode(checkpoint, CONTEXT)
+    alone = [scoring.candidate_log_probs(checkpoint, prefix, [prompt], CANDIDATES)[0] for prompt in PROMPTS]
+    monkeypatch.setattr(scoring, "PACK_TOKENS", budget)
+    together = scoring.candidate_log_probs(checkpoint, prefix, PROMPTS, CANDIDATES)
+    np.testing.assert_allclose(together, alone, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("context", [None, "", CONTEXT])
+def test_attention_in_two_parts_is_the_masked_one(tiny, family, context, monkeypatch):
+    """In every layer of the families whose attention can be asked; GPT-Neo and XGLM do without."""
+    checkpoint = tiny[family]
+    prefix = scoring.encode(checkpoint, [] if context is None else context)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            scoring._SharedPrefix,
+            "__torch_function__",
+            lambda _, f, __, args=(), kwargs=None: f(*args, **(kwargs or {})),
+        )
+        masked = scoring.candidate_log_probs(checkpoint, prefix, PROMPTS, CANDIDATES)
+    calls, attention = [], scoring._SharedPrefix._attention
+    monkeypatch.setattr(scoring._SharedPrefix, "_attention", lambda *args: calls.append(1) or attention(*args))
+    ours, again = (scoring.candidate_log_probs(checkpoint, prefix, PROMPTS, CANDIDATES) for _ in range(2))
+    np.testing.assert_allclose(ours, masked, atol=1e-4, rtol=0)
+    assert ours.tobytes() == again.tobytes()
+    passes = len(calls) / checkpoint.model.config.num_hidden_layers
+    assert passes == 0 if family in ("gpt_neo", "xglm") else passes >= 2 and passes.is_integer()
+
+
+@pytest.mark.parametrize("n_prefix", [0, 1, 9])
+def test_attention_in_two_parts_in_double_precision(n_prefix):
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (
+        torch.randn(1, 2, n, 4, dtype=torch.float64, generator=generator) for n in (6, n_prefix + 6, n_prefix + 6)
+    )
+    seen = torch.cat([torch.ones(6, n_prefix), torch.block_diag(torch.ones(2, 2).tril(), torch.ones(4, 4).tril())], 1)
+    mask = torch.zeros(6, n_prefix + 6, dtype=torch.float64).masked_fill(seen == 0, -torch.inf)[None, None]
+    attend = torch.nn.functional.scaled_dot_product_attention
+    expected = attend(q, k, v, attn_mask=mask, scale=0.7)
+    with scoring._SharedPrefix(mask, [2, 4]):
+        ours = attend(q, k, v, attn_mask=mask, scale=0.7)
+        other = attend(q, k, v, attn_mask=mask + 0, scale=0.7)
+    torch.testing.assert_close(ours, expected, atol=1e-12, rtol=0)
+    assert torch.equal(other, expected)  # a mask that is not ours is respected
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_first_tokens_of_a_prefix_are_the_prefix_of_the_first_tokens(tiny, family):
+    checkpoint = tiny[family]
+    prefix = scoring.encode(checkpoint, CONTEXT)
+    for n in (0, 1, 7, len(prefix.ids)):
+        short, fresh = prefix.first(n), scoring.encode(checkpoint, prefix.ids[:n])
+        assert short.ids == fresh.ids == prefix.ids[:n]
+        assert len(short) == n
+        log_probs = [scoring.candidate_log_probs(checkpoint, p, PROMPTS, CANDIDATES) for p in (short, fresh)]
+        np.testing.assert_allclose(*log_probs, atol=1e-4, rtol=0)
+
+
+def test_slices_share_the_memory_of_the_prefix(tiny):
+    prefix = scoring.encode(tiny["llama"], CONTEXT)
+    for part in (prefix.first(5), prefix.blind(5)):
+        assert part.keys[0].data_ptr() == prefix.keys[0].data_ptr()
+        assert part.keys[0].shape[2] == part.values[2].shape[2] == 5
+
+
+def test_a_slice_outside_the_prefix_is_refused(tiny):
+    prefix = scoring.encode(tiny["llama"], CONTEXT)
+    for n in (-1, len(prefix.ids) + 1):
+        with pytest.raises(ValueError, match="has no first"):
+            prefix.first(n)
+    with pytest.raises(ValueError, match="has no first"):
+        prefix.blind().first(3)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_next_token_log_probs_are_a_distribution_and_the_models(tiny, family):
+    checkpoint = tiny[family]
+    log_probs = scoring.next_token_log_probs(checkpoint, scoring.encode(checkpoint, CONTEXT), "Spain ->")
+    ids = [checkpoint.first_token_id, *checkpoint.tokenize(CONTEXT + "Spain ->")]
+    expected = checkpoint.model(input_ids=torch.tensor([ids]), use_cache=False).logits[0, -1].log_softmax(-1)
+    np.testing.assert_allclose(log_probs, expected.numpy(), atol=1e-4, rtol=0)
+    assert np.exp(log_probs).sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_top_tokens_are_the_most_probable_in_order(tiny):
+    checkpoint = tiny["gpt2"]
+    prefix = scoring.encode(checkpoint, CONTEXT)
+    top = scoring.top_tokens(checkpoint, prefix, "Spain ->", 3)
+    probabilities = np.exp(scoring.next_token_log_probs(checkpoint, prefix, "Spain ->"))
+    assert [p for _, p in top] == pytest.approx(sorted(probabilities, reverse=True)[:3])
+    assert top[0][0] == checkpoint.tokenizer.decode([int(probabilities.argmax())])
+
+
+# --- without the demonstrations' keys and values ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", tiny_models.ROTARY)
+def test_blind_is_zero_shot_for_rotary_models(tiny, family):
+    checkpoint = tiny[family]
+    prefix = scoring.encode(checkpoint, CONTEXT)
+    seeing, blind, zero_shot = (
+        scoring.candidate_log_probs(checkpoint, p, PROMPTS, CANDIDATES)
+        for p in (prefix, prefix.blind(), scoring.encode(checkpoint, []))
+    )
+    np.testing.assert_allclose(blind, zero_shot, atol=1e-4, rtol=0)
+    assert np.abs(seeing - blind).max() > 0.1
+
+
+@pytest.mark.parametrize("family", [f for f in FAMILIES if f != "gpt_neo"])  # its window is applied by cache index
+@pytest.mark.parametrize("keep", [0, 1, 4])
+def test_blind_equals_an_attention_mask_with_the_same_positions(tiny, family, keep):
+    checkpoint = tiny[family]
+    prefix, prompt = scoring.encode(checkpoint, CONTEXT), checkpoint.tokenize("Spain ->")
+    n = len(prefix.ids) + len(prompt)
+    allowed = torch.ones(n, n, dtype=torch.bool).tril()
+    allowed[len(prefix.ids) :, keep : len(prefix.ids)] = False
+    mask = torch.zeros(n, n).masked_fill(~allowed, torch.finfo(torch.float32).min)
+    logits = checkpoint.model(
+        input_ids=torch.tensor([[*prefix.ids, *prompt]]),
+        attention_mask=mask[None, None],
+        position_ids=torch.arange(n)[None],
+        use_cache=False,
+    ).logits
+    ours = scoring.next_token_log_probs(checkpoint, prefix.blind(keep), "Spain ->")
+    np.testing.assert_allclose(ours, logits[0, -1].log_softmax(-1).numpy(), atol=1e-4, rtol=0)
+
+
+# --- greedy decoding -------------------------------------------------------------------------------------------
+
+
+def generated(checkpoint, context, prompt, n_tokens):
+    ids = torch.tensor([[checkpoint.first_token_id, *checkpoint.tokenize(context + prompt)]])
+    out = checkpoint.model.generate(
+        ids,
+        attention_mask=torch.ones_like(ids),
+        do_sample=False,
+        max_new_tokens=n_tokens,
+        eos_token_id=-1,
+        pad_token_id=1,
+    )
+    return out[0, ids.shape[1] :].tolist()
+
+
+@pytest.mark.parametrize("context", ["", CONTEXT])
+def test_exact_match_is_what_greedy_generation_writes(trained, context):
+    queries = CAPITALS.train[:24]
+    prompts, answers = [CAPITALS.task.prompt(e) for e in queries], [e.answer for e in queries]
+    ours = scoring.exact_match(trained, scoring.encode(trained, context), prompts, answers)
+    targets = [trained.tokenize(f" {answer}\n") for answer in answers]
+    expected = [generated(trained, context, p, len(t)) == t for p, t in zip(prompts, targets, strict=True)]
+    assert ours.tolist() == expected
+    if not context:
+        assert 4 <= sum(expected) <= 20  # both outcomes occur
+
+
+def test_exact_match_needs_the_end(trained):
+    e = CAPITALS.train[0]
+    prefix, prompt = scoring.encode(trained, ""), CAPITALS.task.prompt(e)
+    assert scoring.exact_match(trained, prefix, [prompt], [e.answer]).all()
+    assert scoring.exact_match(trained, prefix, [prompt], [e.answer], end="").all()
+    assert not scoring.exact_match(trained, prefix, [prompt], [e.answer], end=" and").any()
+    assert not scoring.exact_match(trained, prefix, [prompt], [e.answer[:-1]]).any()
+
+
+# --- tokens at the seams ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("separator", ["\n", "", " | "])
+def test_context_ids_are_those_of_the_whole_string(tiny, separator):
+    checkpoint = tiny["llama"]
+    task = replace(tasks.TASKS["reviews"], separator=separator)
+    examples = [Example({"text": f"film {i}"}, "Positive", 1) for i in range(5)]
+    ids, ends = scoring.context_ids(checkpoint, task, examples)
+    for k in range(6):
+        text = "".join(task.demonstration(e) + separator for e in examples[:k])
+        assert ids[: ends[k]] == [checkpoint.first_token_id, *checkpoint.tokenize(text)]
+
+
+def test_document_separator_is_one_id_after_each_demonstration(tiny):
+    checkpoint = tiny["xglm"]
+    task = tasks.TASKS["mr"]
+    examples = [Example({"text": "fine"}, "Positive", 1), Example({"text": "dull"}, "Negative", 0)]
+    ids, ends = scoring.context_ids(checkpoint, task, examples)
+    one, two = (checkpoint.tokenize(task.demonstration(e)) for e in examples)
+    assert ids == [0, *one, 2, *two, 2]
+    assert ends == [1, len(one) + 2, len(ids)]
+
+
+def test_no_demonstrations_leave_the_first_token(tiny):
+    assert scoring.context_ids(tiny["opt"], CAPITALS.task, []) == ([tiny["opt"].first_token_id], [1])
+
+
+def test_a_token_across_the_seam_is_refused(tiny):
+    checkpoint = tiny["llama"]
+    assert checkpoint.tokenize("Sentiment") != checkpoint.tokenize("Senti") + checkpoint.tokenize("ment")
+    with pytest.raises(TaskError, match=r"a token spans the boundary before 'ment'.*change the template"):
+        scoring.continuation_ids(checkpoint, ["Senti"], ["ment"])
+    with pytest.raises(TaskError, match="a token spans the boundary"):
+        scoring.next_token_log_probs(checkpoint, scoring.encode(checkpoint, "Senti"), "ment")
+    task = Task("t", "{a}", None, separator="", answer_column="b")
+    with pytest.raises(TaskError, match="a token spans the boundary"):
+        scoring.context_ids(checkpoint, task, [Example({"a": "ment"}, "Senti"), Example({"a": "ment"}, "x")])
+
+
+def test_a_token_across_three_demonstrations_is_refused(tiny):
+    """Each pair of neighbours is cut cleanly, only the whole string is not."""
+    words = {"?": 0, "x": 1, "y": 2, " ": 3, "x yx yx y": 4}
+    longest_match = Tokenizer(models.WordPiece(words, unk_token="?", continuing_subword_prefix=""))
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=longest_match, bos_token="?")
+    checkpoint = replace(tiny["llama"], tokenizer=tokenizer)
+    task, example = Task("t", "{a}", None, separator="", answer_column="b"), Example({"a": "x"}, "y")
+    assert scoring.context_ids(checkpoint, task, [example] * 2) == ([0, 1, 3, 2, 1, 3, 2], [1, 4, 7])
+    with pytest.raises(TaskError, match="a token spans the boundary"):
+        scoring.context_ids(checkpoint, task, [example] * 3)
+
+
+def test_prompts_are_tokenized_as_they_follow_the_prefix(tiny):
+    """A word that starts a text has other tokens than one inside it, in tokenizers that mark word starts."""
+    from tokenizers import pre_tokenizers  # noqa: PLC0415
+
+    checkpoint = tiny["llama"]
+    marking = tiny_models.tokenizer()
+    marking.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    checkpoint = replace(checkpoint, tokenizer=marking)
+    assert checkpoint.tokenize("Rome") == checkpoint.tokenize(" Rome")
+    ours = scoring.candidate_log_probs(checkpoint, scoring.encode(checkpoint, CONTEXT), ["Rome ->"], ["Paris"])
+    np.testing.assert_allclose(ours, naive_candidates(checkpoint, CONTEXT, ["Rome ->"], ["Paris"]), atol=1e-4, rtol=0)
+
+
+@given(st.lists(st.integers(1, 60), max_size=30), st.integers(0, 200))
+def test_packs_hold_every_sequence_once_in_order_within_the_budget(lengths, budget):
+    packs = list(scoring._packs(lengths, budget))
+    assert [i for pack in packs for i in pack] == list(range(len(lengths)))
+    assert all(len(pack) == 1 or sum(lengths[i] for i in pack) <= budget for pack in packs)
+    for pack, following in pairwise(packs):  # none could have taken one more
+        assert sum(lengths[i] for i in pack) + lengths[following[0]] > budget
+
+
+# --- refusals --------------------------------------------------------------------------------------------------
+
+
+def test_too_long_a_context_or_query_is_refused(tiny):
+    checkpoint = tiny["gpt2"]
+    limit = tiny_models.LENGTH
+    with pytest.raises(CheckpointError, match=rf"has {limit} positions, .* need 257 tokens; give fewer demonstrations"):
+        scoring.encode(checkpoint, [5] * 257)
+    prefix = scoring.encode(checkpoint, [5] * 250)
+    prompt = "x x x x x x"
+    assert len(checkpoint.tokenize(prompt)) > 6
+    with pytest.raises(CheckpointError, match="positions"):
+        scoring.candidate_log_probs(checkpoint, prefix, [prompt], ["Paris"])
+
+
+def test_an_empty_prompt_is_refused(tiny):
+    with pytest.raises(TaskError, match="a prompt is empty"):
+        scoring.next_token_log_probs(tiny["gpt2"], scoring.encode(tiny["gpt2"], CONTEXT), "")
+
+
+def test_candidates_with_the_same_tokens_are_refused(tiny):
+    with pytest.raises(TaskError, match=r"two of \('Rome', 'Rome'\) have the same tokens"):
+        scoring.candidate_log_probs(tiny["gpt2"], scoring.encode(tiny["gpt2"], ""), ["x"], ["Rome", "Rome"])
+
+
+# --- sweep -----------------------------------------------------------------------------------------------------
+
+TASK = Task("toy", "Review: {text}\nSentiment:", ("Negative", "Positive"))
+POOL = tuple(Example({"text": f"film {i}"}, TASK.labels[i % 2], i % 2) for i in range(30))
+DATA = TaskData(TASK, POOL, POOL)
+
+
+def test_labels_of_which_one_begins_another_are_refused(tiny):
+    task = replace(TASK, labels=("ab", "abc"))
+    with pytest.raises(TaskError, match="label 'abc' begin with those of 'ab'"):
+        scoring.answer(tiny["gpt2"], task, scoring.encode(tiny["gpt2"], ""), [Example({"text": "x"}, "ab", 0)])
+
+
+def test_sweep_of_a_closed_task_equals_plain_forward_passes(tiny):
+    checkpoint = tiny["llama"]
+    records = scoring.sweep(checkpoint, DATA, (0, 1, 3), (0, 1), 5, progress=False)
+    assert [(r.task, r.seed, r.k) for r in records] == [("toy", s, k) for s in (0, 1) for k in (0, 1, 3)]
+    for record in records:
+        queries = tasks.queries(DATA, 5, record.seed)
+        context = "".join(TASK.demonstration(e) + "\n" for e in tasks.demonstrations(DATA, record.k, record.seed))
+        expected = naive_candidates(checkpoint, context, [TASK.prompt(q) for q in queries], TASK.labels)
+        np.testing.assert_allclose(record.log_probs, expected, atol=1e-4, rtol=0)
+        assert record.labels.tolist() == [q.label for q in queries]
+        assert (record.correct == (expected.argmax(1) == record.labels)).all()
+
+
+def test_sweep_of_free_answers_and_its_progress_bar(trained, capsys):
+    (zero, one) = scoring.sweep(trained, CAPITALS, (0, 1), (0,), 30)
+    assert zero.log_probs is zero.labels is None
+    queries = tasks.queries(CAPITALS, 30, 0)
+    prefix = scoring.encode(trained, "")
+    prompts, answers = [CAPITALS.task.prompt(q) for q in queries], [q.answer for q in queries]
+    expected = scoring.exact_match(trained, prefix, prompts, answers)
+    assert zero.correct.tolist() == expected.tolist()
+    assert zero.correct.any()
+    assert one.correct.shape == (30,)
+    assert "capitals: 100%" in capsys.readouterr().err
+    scoring.sweep(trained, CAPITALS, (0,), (0,), 1, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+# --- the starter checkpoint ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def starter():
+    """The starter checkpoint, or a failure that says how to get it."""
+    return checkpoints.load(assets.checkpoint_path())
+
+
+@pytest.mark.slow
+def test_starter_equals_the_whole_prompt_and_learns_in_context(starter):
+    data = tasks.load("reviews")
+    examples = tasks.demonstrations(data, 8, 0)
+    context = "".join(data.task.demonstration(e) + "\n" for e in examples)
+    ids, _ = scoring.context_ids(starter, data.task, examples)
+    prompts = [data.task.prompt(q) for q in tasks.queries(data, 3, 0)]
+    ours = scoring.candidate_log_probs(starter, scoring.encode(starter, ids), prompts, data.task.labels)
+    np.testing.assert_allclose(ours, naive_candidates(starter, context, prompts, data.task.labels), atol=1e-4, rtol=0)
+    few, many = (r.correct.mean() for r in scoring.sweep(starter, CAPITALS, (0, 16), (0,), 20, progress=False))
+    assert few == 0
+    assert many > 0.4
+
+
+@pytest.mark.slow
+def test_starter_tokens(starter):
+    assert starter.tokenizer.decode([starter.first_token_id]) == "<|endoftext|>"
+    assert starter.document_separator_id == starter.first_token_id == 0
+    for name in ("reviews", "reviews5", "news", "sst2", "sst5", "mr", "subj", "agnews", "cb"):
+        for word in tasks.TASKS[name].labels:
+            assert len(starter.tokenize(f" {word}")) == 1

@@ -1,0 +1,530 @@
+"""explainer.theory.linear_transformer: its theorems against loops, autograd and Monte Carlo, in float64."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from explainer.errors import DivergenceError
+from explainer.theory import linear_transformer as lt
+from explainer.theory.regression import (
+    NONLINEARITIES,
+    covariate_shift,
+    draw_prompts,
+    gradient_plus_plus,
+    gradient_steps,
+    random_covariances,
+    squared_errors,
+    task_shift,
+)
+
+D, N = 5, 20
+I = torch.eye(D, dtype=torch.float64)  # noqa: E741 - the identity
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def randn(*shape, seed=0):
+    return torch.randn(*shape, generator=seeded(seed), dtype=torch.float64)
+
+
+def close(actual, expected, tolerance=1e-12):
+    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def relative_distance(actual, expected):
+    return (torch.linalg.norm(actual - expected) / torch.linalg.norm(expected)).item()
+
+
+EIGENVALUES = torch.tensor([2, 1.5, 1, 0.6, 0.3], dtype=torch.float64)
+BASIS = torch.linalg.qr(randn(D, D, seed=1)).Q
+COVARIANCE = BASIS @ EIGENVALUES.diag() @ BASIS.T
+COVARIANCE = (COVARIANCE + COVARIANCE.T) / 2
+GAMMA_INVERSE = torch.linalg.inv(lt.gamma(COVARIANCE, N))
+
+
+def draw(n_prompts=7, n_examples=N, covariance=COVARIANCE, seed=0, **options):
+    return draw_prompts(n_prompts, n_examples, covariance, generator=seeded(seed), **options)
+
+
+def random_layers(n_layers, seed=0):
+    return lt.LinearAttention(*0.3 * randn(2, n_layers, D + 1, D + 1, seed=seed))
+
+
+def first(layers):
+    return lt.LinearAttention(layers.W_PV[0], layers.W_KQ[0])
+
+
+# One layer
+
+
+def test_embedding_leaves_the_query_target_out():
+    prompts = draw(2)
+    E = lt.embedding(prompts)
+    assert E.shape == (2, D + 1, N + 1)
+    for b in range(2):
+        for i in range(N):
+            close(E[b, :, i], torch.cat([prompts.X[b, i], prompts.y[b, i : i + 1]]))
+        close(E[b, :, N], torch.cat([prompts.x_q[b], torch.zeros(1)]))
+
+
+@pytest.mark.parametrize("mask_query", [False, True])
+def test_layer_token_by_token(mask_query):
+    layer, E = first(random_layers(1)), lt.embedding(draw(2))
+    output = lt.linear_self_attention(E, layer, mask_query=mask_query)
+    for b in range(2):
+        for j in range(N + 1):
+            token = E[b, :, j].clone()
+            for i in range(N if mask_query else N + 1):
+                token += layer.W_PV @ E[b, :, i] * (E[b, :, i] @ layer.W_KQ @ E[b, :, j]) / N
+            close(output[b, :, j], token, tolerance=1e-10)
+
+
+def test_layer_prediction_is_the_bottom_right_entry():
+    layer, prompts = first(random_layers(1)), draw()
+    close(lt.layer_prediction(layer, prompts), lt.linear_self_attention(lt.embedding(prompts), layer)[:, -1, -1])
+
+
+@given(st.floats(-3, 3), st.integers(0, 99))
+@settings(max_examples=20)
+def test_layer_is_one_preconditioned_gradient_step(u, seed):
+    U, prompts = randn(D, D, seed=seed), draw(seed=seed)
+    layer = lt.LinearAttention(torch.zeros(D + 1, D + 1).double(), torch.zeros(D + 1, D + 1).double())
+    layer.W_PV[-1, -1] = u
+    layer.W_KQ[:D, :D] = U
+    close(lt.layer_prediction(layer, prompts), lt.prediction(u * U.T, prompts), tolerance=1e-9)
+    by_loop = [
+        sum(x_q @ (u * U.T) @ x * y / N for x, y in zip(prompts.X[b], prompts.y[b], strict=True))
+        for b, x_q in enumerate(prompts.x_q)
+    ]
+    close(lt.prediction(u * U.T, prompts), torch.stack(by_loop), tolerance=1e-9)
+
+
+def test_entries_that_the_prediction_does_not_read():
+    layer, prompts = first(random_layers(1)), draw()
+    changed = lt.LinearAttention(layer.W_PV.clone(), layer.W_KQ.clone())
+    changed.W_PV[:-1] += 1
+    changed.W_KQ[:, -1] += 1
+    close(lt.layer_prediction(changed, prompts), lt.layer_prediction(layer, prompts), tolerance=0)
+
+
+def test_gamma_of_isotropic_inputs():
+    close(lt.gamma(2 * I, 10), (2 * (1 + 1 / 10) + 10 / 10) * I)
+    close(lt.gamma(COVARIANCE, math.inf), COVARIANCE)
+
+
+def test_gamma_is_the_second_moment_it_stands_for():
+    """E[h h^T] = Lambda Gamma for h = (1/N) sum_i y_i x_i, by the fourth moments of a Gaussian written out."""
+    fourth = lambda i, j, k, l: (  # noqa: E731, E741 - Isserlis' theorem
+        COVARIANCE[i, j] * COVARIANCE[k, l] + COVARIANCE[i, k] * COVARIANCE[j, l] + COVARIANCE[i, l] * COVARIANCE[j, k]
+    )
+    S = torch.zeros(D, D, dtype=torch.float64)
+    for i in range(D):
+        for j in range(D):
+            same = sum(fourth(k, k, i, j) for k in range(D))
+            other = sum(COVARIANCE[i, k] * COVARIANCE[k, j] for k in range(D))
+            S[i, j] = same / N + (1 - 1 / N) * other
+    close(COVARIANCE @ lt.gamma(COVARIANCE, N), S)
+
+
+def test_closed_form_predicts_by_the_inverse_of_gamma_and_is_balanced():
+    layer, prompts = lt.closed_form(COVARIANCE, N), draw()
+    close(lt.layer_prediction(layer, prompts), lt.prediction(GAMMA_INVERSE, prompts))
+    u, U = layer.W_PV[-1, -1], layer.W_KQ[:D, :D]
+    close(u**2, (U**2).sum())
+    assert layer.W_PV.count_nonzero() == 1 and not layer.W_KQ[-1].any() and not layer.W_KQ[:, -1].any()
+
+
+def test_closed_form_minimises_the_population_risk():
+    A = GAMMA_INVERSE.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(lt.population_risk(A, COVARIANCE, N), A)
+    assert gradient.abs().max() < 1e-12
+    for seed in range(5):
+        elsewhere = GAMMA_INVERSE + 0.1 * randn(D, D, seed=seed)
+        assert lt.population_risk(elsewhere, COVARIANCE, N) > lt.population_risk(GAMMA_INVERSE, COVARIANCE, N)
+
+
+def monte_carlo_risks(A, m, chunks, **options):
+    """Mean squared error over chunks of 20,000 prompts, and its standard error."""
+    errors = torch.cat(
+        [
+            squared_errors(lt.prediction(A, prompts), prompts)
+            for prompts in (draw(20000, m, seed=s, **options) for s in chunks)
+        ]
+    )
+    return errors.mean().item(), errors.std().item() / math.sqrt(len(errors))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("m", [5, 20, 40])
+def test_population_risk_against_200000_prompts(m):
+    mean, standard_error = monte_carlo_risks(GAMMA_INVERSE, m, range(10))
+    assert lt.population_risk(GAMMA_INVERSE, COVARIANCE, m).item() == pytest.approx(mean, abs=3 * standard_error)
+    assert standard_error < 0.01 * mean
+
+
+def test_population_risk_of_any_matrix_and_of_another_covariance():
+    A, shifted = randn(D, D, seed=3) / 3, COVARIANCE + 0.5 * I
+    mean, standard_error = monte_carlo_risks(A, N, range(5), covariance=shifted)
+    assert lt.population_risk(A, shifted, N).item() == pytest.approx(mean, abs=3 * standard_error)
+    assert relative_distance(lt.population_risk(A, shifted, N), lt.population_risk(A.T, shifted, N)) > 1e-3
+
+
+@pytest.mark.parametrize("m", [1, 10, 1000, 10**6])
+def test_one_over_m_law_is_exact_at_infinite_training_length(m):
+    A = torch.linalg.inv(lt.gamma(COVARIANCE, math.inf))
+    assert m * lt.population_risk(A, COVARIANCE, m).item() == pytest.approx((D + 1) * 5.4, rel=1e-8)
+
+
+def test_one_over_n_squared_law_sets_in_late():
+    def floor(n):
+        A = torch.linalg.inv(lt.gamma(COVARIANCE, n))
+        return n**2 * lt.population_risk(A, COVARIANCE, math.inf).item()
+
+    shifted = COVARIANCE + 5.4 * I
+    limit = torch.trace(torch.linalg.inv(COVARIANCE) @ shifted @ shifted).item()
+    assert limit == pytest.approx(268.4, abs=0.05)
+    assert floor(10**5) == pytest.approx(limit, rel=1e-3)
+    assert [floor(n) for n in (5, 20, 80, 640)] == pytest.approx([36.9, 119, 207, 259], rel=0.005)
+
+
+@given(st.integers(1, 8), st.integers(1, 50), st.integers(1, 50))
+def test_isotropic_risk_in_closed_form(d, n, m):
+    g, identity = 1 + (d + 1) / n, torch.eye(d, dtype=torch.float64)
+    risk = lt.population_risk(torch.linalg.inv(lt.gamma(identity, n)), identity, m).item()
+    assert risk == pytest.approx(d * (d + 1) / g**2 * (1 / m + (d + 1) / n**2))
+
+
+# Shifts
+
+
+@given(st.floats(0.2, 5))
+def test_scaling_every_input_scales_the_prediction_by_the_cube_and_the_target_once(c):
+    """x -> c x multiplies the target by c and the prediction by c^3: c^2 times too much."""
+    prompts = draw()
+    scaled = covariate_shift(prompts, c * prompts.inputs)
+    close(scaled.y_q, c * prompts.y_q)
+    close(lt.prediction(GAMMA_INVERSE, scaled), c**3 * lt.prediction(GAMMA_INVERSE, prompts), tolerance=1e-9)
+
+
+@given(st.floats(-5, 5))
+def test_scaling_the_task_scales_the_prediction(c):
+    prompts = draw()
+    close(
+        lt.prediction(GAMMA_INVERSE, task_shift(prompts, c * prompts.tasks)),
+        c * lt.prediction(GAMMA_INVERSE, prompts),
+        tolerance=1e-9,
+    )
+
+
+@pytest.mark.parametrize("c", [0.5, 1.0, 2.0, 3.0])
+def test_scaled_inputs_leave_a_floor(c):
+    """At infinite lengths the prediction is c^2 times the target, so the relative risk is (c^2 - 1)^2."""
+    A = torch.linalg.inv(COVARIANCE)
+    relative = lt.population_risk(A, c**2 * COVARIANCE, math.inf) / torch.trace(c**2 * COVARIANCE)
+    assert relative.item() == pytest.approx((c**2 - 1) ** 2)
+
+
+# Random covariances
+
+
+def test_optimal_preconditioner_of_one_covariance_is_the_inverse_of_gamma():
+    close(lt.optimal_preconditioner(COVARIANCE[None], N), GAMMA_INVERSE, tolerance=1e-10)
+
+
+def test_optimal_preconditioner_minimises_the_mean_risk():
+    covariances = torch.stack([COVARIANCE, COVARIANCE @ COVARIANCE, random_covariances(1, D, seeded())[0]])
+    A = lt.optimal_preconditioner(covariances, N).requires_grad_()
+    (gradient,) = torch.autograd.grad(lt.population_risk(A, covariances, N).mean(), A)
+    assert gradient.abs().max() < 1e-10
+
+
+def test_exponential_covariances_have_the_floor_one_third():
+    assert lt.exponential_preconditioner(D, math.inf) == 1 / 3
+    assert lt.exponential_relative_risk(1 / 3, D, math.inf) == pytest.approx(1 / 3, abs=1e-15)
+    lower = min(lt.exponential_relative_risk(a, D, math.inf) for a in (0.32, 0.33, 0.34))
+    assert lower > 1 / 3
+    a = lt.exponential_preconditioner(D, N)
+    assert a == pytest.approx(0.2857, abs=1e-4)
+    assert lt.exponential_relative_risk(a, D, N) == pytest.approx(0.429, abs=1e-3)
+
+
+def test_exponential_formulas_are_the_means_over_drawn_covariances():
+    covariances = random_covariances(40000, D, seeded())
+    a = lt.exponential_preconditioner(D, N)
+    close(lt.optimal_preconditioner(covariances, N), a * I, tolerance=0.01)
+    risks = lt.population_risk(a * I, covariances, N) / D
+    standard_error = risks.std().item() / 200
+    assert risks.mean().item() == pytest.approx(lt.exponential_relative_risk(a, D, N), abs=3 * standard_error)
+
+
+# Theorem 4.2
+
+TASK = randn(D, seed=2)
+
+
+def test_moments_of_a_linear_task():
+    moments = lt.label_moments(TASK, COVARIANCE)
+    b = COVARIANCE @ TASK
+    close(moments.a, TASK, tolerance=1e-9)
+    close(moments.Sigma, torch.outer(b, b) + (TASK @ b) * COVARIANCE, tolerance=1e-8)
+    assert moments.best_linear == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "floor"),
+    [("relu", 1 / 4), ("sign", 1 - 2 / math.pi), ("cubic", 6 / 9), ("square", 3.0)],
+)
+def test_best_linear_error_of_nonlinear_tasks(name, floor):
+    """For z ~ N(0, 1): E f^2 - (E z f)^2, on paper."""
+    w = torch.linalg.solve(torch.linalg.cholesky(COVARIANCE).mT, torch.eye(D, dtype=torch.float64)[0])
+    assert lt.label_moments(w, COVARIANCE, label=NONLINEARITIES[name]).best_linear == pytest.approx(floor, abs=1e-6)
+
+
+@pytest.mark.parametrize("label", [None, *NONLINEARITIES])
+def test_moments_against_samples(label):
+    f = label and NONLINEARITIES[label]
+    moments = lt.label_moments(TASK, COVARIANCE, label=f, noise=0.5)
+    prompts = draw(1, 400000, tasks=TASK, label=f, noise=0.5)
+    xy = prompts.inputs[0] * prompts.targets[0, :, None]
+    inverse = torch.linalg.inv(COVARIANCE)
+    standard_errors = (inverse @ moments.Sigma @ inverse).diag().sqrt() / math.sqrt(len(xy))
+    assert ((inverse @ xy.mean(0) - moments.a).abs() < 4 * standard_errors).all()
+    assert relative_distance(xy.T.cov(), moments.Sigma) < 0.05
+    best = ((prompts.inputs[0] @ moments.a - prompts.targets[0]) ** 2).mean().item()
+    assert best == pytest.approx(moments.best_linear, rel=0.03)
+
+
+def test_theorem_averaged_over_tasks_is_the_population_risk():
+    """w = sqrt(d) v_i over the eigenvectors v_i has the second moment I, and the theorem is quadratic in w."""
+    for n, m in [(5, 20), (20, 5), (80, 1000)]:
+        terms = [lt.risk_terms(lt.label_moments(math.sqrt(D) * v, COVARIANCE), COVARIANCE, n, m).total for v in BASIS.T]
+        A = torch.linalg.inv(lt.gamma(COVARIANCE, n))
+        assert sum(terms) / D == pytest.approx(lt.population_risk(A, COVARIANCE, m).item(), rel=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "m", "label"), [(20, 40, "relu"), (80, 10, "square"), (10, 20, "sign")])
+def test_theorem_against_200000_prompts(n, m, label):
+    f = label and NONLINEARITIES[label]
+    terms = lt.risk_terms(lt.label_moments(TASK, COVARIANCE, label=f, noise=0.3), COVARIANCE, n, m)
+    A = torch.linalg.inv(lt.gamma(COVARIANCE, n))
+    mean, standard_error = monte_carlo_risks(A, m, range(10), tasks=TASK, label=f, noise=0.3)
+    assert terms.total == pytest.approx(mean, abs=3 * standard_error)
+
+
+def test_only_the_best_linear_term_stays_at_infinite_lengths():
+    moments = lt.label_moments(TASK, COVARIANCE, label=torch.relu, noise=0.5)
+    terms = lt.risk_terms(moments, COVARIANCE, math.inf, math.inf)
+    assert (terms.test_length, terms.training_length) == (0, 0) and terms.total == moments.best_linear > 0.25
+
+
+def test_a_task_must_not_be_zero():
+    with pytest.raises(ValueError, match=r"has <w, x> = 0 for every x; choose another w"):
+        lt.label_moments(torch.zeros(D, dtype=torch.float64), COVARIANCE)
+
+
+# Gradient flow
+
+INITIAL = lt.initialisation(COVARIANCE, N, sigma=0.3)
+
+
+@pytest.fixture(scope="module")
+def flow():
+    return lt.gradient_flow(COVARIANCE, N, INITIAL, duration=200, dt=0.05, record_every=2)
+
+
+def test_flow_reaches_the_closed_form_in_its_raw_parameters(flow):
+    optimum = lt.closed_form(COVARIANCE, N)
+    assert relative_distance(flow.final.W_PV, optimum.W_PV) < 1e-6
+    assert relative_distance(flow.final.W_KQ, optimum.W_KQ) < 1e-6
+    assert relative_distance(flow.preconditioners[-1], GAMMA_INVERSE) < 1e-12
+    assert flow.risks[-1].item() == pytest.approx(lt.population_risk(GAMMA_INVERSE, COVARIANCE, N).item(), abs=1e-12)
+
+
+def test_flow_conserves_the_balance_to_the_order_of_the_method():
+    coarse, fine = (
+        lt.gradient_flow(COVARIANCE, N, INITIAL, duration=20, dt=dt).imbalance.abs().max().item() for dt in (0.1, 0.05)
+    )
+    assert fine < 1e-5
+    assert coarse / fine > 12  # fourth order: 16
+
+
+def test_flow_goes_down_and_is_recorded_in_time(flow):
+    assert (flow.risks.diff() <= 1e-12).all()
+    close(flow.times, 0.1 * torch.arange(2001, dtype=torch.float64))
+    close(flow.preconditioners[7], flow.u[7] * flow.U[7].T)
+    close(flow.W_PV[0], INITIAL.W_PV)
+
+
+def test_flow_from_any_theta_ends_at_the_same_matrices():
+    start = lt.initialisation(COVARIANCE, N, sigma=0.4, theta=randn(D, 2, seed=8))
+    end = lt.gradient_flow(COVARIANCE, N, start, duration=250, dt=0.1, record_every=100).final
+    assert relative_distance(end.W_KQ, lt.closed_form(COVARIANCE, N).W_KQ) < 1e-3
+
+
+def test_flow_follows_the_gradient_of_the_loss_and_the_other_entries_have_none():
+    """Autograd on half the squared error, all entries of both matrices, over prompts paired with w and -w."""
+    step, initial = 1e-4, lt.initialisation(COVARIANCE, N, sigma=0.5, theta=randn(D, D, seed=9))
+    parameters = [matrix.clone().requires_grad_() for matrix in initial]
+    layer, gradients = lt.LinearAttention(*parameters), [0.0, 0.0]
+    for seed in range(5):
+        prompts = draw(20000, seed=seed)
+        for pair in (prompts, task_shift(prompts, -prompts.tasks)):
+            loss = squared_errors(lt.layer_prediction(layer, pair), pair).mean() / 2
+            gradients = [sum(g) for g in zip(gradients, torch.autograd.grad(loss, parameters), strict=True)]
+    after = lt.gradient_flow(COVARIANCE, N, initial, duration=step, dt=step).final
+    for gradient, start, end in zip(gradients, initial, after, strict=True):
+        slope = (end - start) / step
+        assert relative_distance(-gradient / 10, slope) < 0.05
+        assert gradient[start == 0].abs().max() < 1e-12
+
+
+def test_directions_are_learned_in_the_order_of_their_eigenvalues(flow):
+    times = lt.learning_times(flow, COVARIANCE, N)
+    assert times.isfinite().all() and (times.diff() < 0).all()
+    v = torch.linalg.eigh(COVARIANCE).eigenvectors[:, 0]
+    reached = [v @ A @ v >= 0.9 / (v @ lt.gamma(COVARIANCE, N) @ v) for A in flow.preconditioners]
+    assert times[0].item() == pytest.approx(flow.times[reached.index(True)].item(), abs=0.1)
+
+
+def test_directions_not_learned_in_time_are_infinite():
+    short = lt.gradient_flow(COVARIANCE, N, INITIAL, duration=3)
+    times = lt.learning_times(short, COVARIANCE, N)
+    assert times[0] == math.inf and times[-1] < 3
+    close(lt.learning_times(short, COVARIANCE, N, level=-1.0), torch.zeros(D, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("sigma", [0.7, 0.0, -0.1])
+def test_initialisation_holds_sigma_to_the_theorem(sigma):
+    with pytest.raises(ValueError, match=rf"sigma = {sigma} is outside \(0, 0\.614"):
+        lt.initialisation(COVARIANCE, N, sigma=sigma)
+
+
+def test_initialisation_is_the_papers():
+    theta = randn(D, 3, seed=4)
+    layer = lt.initialisation(COVARIANCE, N, sigma=0.2, theta=theta)
+    U = layer.W_KQ[:D, :D]
+    assert layer.W_PV[-1, -1] == 0.2 and torch.linalg.norm(U).item() == pytest.approx(0.2)
+    close(U / U[0, 0], theta @ theta.T / (theta @ theta.T)[0, 0])
+
+
+def test_initialisation_refuses_a_theta_that_never_moves():
+    with pytest.raises(ValueError, match=r"Theta\^T Lambda is zero"):
+        lt.initialisation(torch.diag(torch.tensor([1.0, 0.0])), N, sigma=0.1, theta=torch.tensor([[0.0], [1.0]]))
+
+
+def test_flow_refuses_a_step_that_is_too_long():
+    with pytest.raises(DivergenceError, match=r"infinite with dt = 5; choose a shorter dt"):
+        lt.gradient_flow(COVARIANCE, N, INITIAL, duration=500, dt=5)
+
+
+# Training on drawn prompts
+
+
+def batches(size, covariance=COVARIANCE, dtype=torch.float64):
+    return lambda generator: draw_prompts(size, N, covariance, generator=generator, dtype=dtype)
+
+
+def adam(rate):
+    return lambda parameters: torch.optim.Adam(parameters, lr=rate)
+
+
+@pytest.mark.slow
+def test_adam_reaches_the_product_and_not_the_matrices():
+    run = lt.train_layer(INITIAL, batches(512), adam(0.02), steps=1500, seed=0)
+    optimum = lt.closed_form(COVARIANCE, N)
+    assert relative_distance(run.preconditioners[-1], GAMMA_INVERSE) < 0.05
+    assert relative_distance(run.final.W_KQ, optimum.W_KQ) > 0.1
+    assert run.imbalance[-1].abs() > 0.1
+    risk = lt.population_risk(run.preconditioners[-1], COVARIANCE, N).item()
+    assert risk == pytest.approx(lt.population_risk(GAMMA_INVERSE, COVARIANCE, N).item(), rel=0.005)
+
+
+def test_training_repeats_with_its_seed_and_records_on_the_way():
+    one, two, other = (
+        lt.train_layer(INITIAL, batches(16), adam(0.01), steps=12, seed=seed, record_every=5) for seed in (0, 0, 1)
+    )
+    close(one.W_KQ, two.W_KQ, tolerance=0)
+    assert not torch.equal(one.W_KQ[-1], other.W_KQ[-1])
+    assert one.times.tolist() == [0, 5, 10]
+    close(one.W_PV[0], INITIAL.W_PV)
+    prompts = batches(16)(seeded(0))
+    assert one.risks[0].item() == pytest.approx(
+        squared_errors(lt.layer_prediction(INITIAL, prompts), prompts).mean().item()
+    )
+
+
+def test_training_that_diverges_says_so():
+    with pytest.raises(DivergenceError, match=r"loss is (inf|nan) at step \d+; lower the learning rate"):
+        lt.train_layer(INITIAL, batches(8), lambda p: torch.optim.SGD(p, lr=1e160), steps=50, seed=0)
+
+
+# Several layers
+
+
+def gradient_layers(rates, dampings=None):
+    dampings = [0.0] * len(rates) if dampings is None else dampings
+    return lt.stacked(lt.gradient_layer(D, rate, damping) for rate, damping in zip(rates, dampings, strict=True))
+
+
+@pytest.mark.parametrize("n_layers", [1, 2, 5, 20])
+def test_layers_are_gradient_steps(n_layers):
+    prompts, rates = draw(), torch.linspace(0.1, 0.3, n_layers).tolist()
+    close(lt.layerwise_prediction(gradient_layers(rates), prompts), gradient_steps(prompts, rates))
+    close(lt.deep_prediction(gradient_layers(rates), prompts), gradient_steps(prompts, rates))
+
+
+@given(st.lists(st.tuples(st.floats(-0.3, 0.3), st.floats(-0.3, 0.3)), min_size=1, max_size=4))
+@settings(max_examples=20)
+def test_layers_with_damping_are_gradient_plus_plus(steps):
+    prompts, (rates, dampings) = draw(), zip(*steps, strict=True)
+    expected = gradient_plus_plus(prompts, rates, dampings)
+    close(lt.layerwise_prediction(gradient_layers(rates, dampings), prompts), expected, tolerance=1e-9)
+
+
+def test_a_query_that_is_not_masked_shows_from_the_second_layer_on():
+    prompts = draw()
+
+    def error(n_layers):
+        rates = [0.3] * n_layers
+        unmasked = lt.layerwise_prediction(gradient_layers(rates), prompts, mask_query=False)
+        return (unmasked - gradient_steps(prompts, rates)).abs().max().item()
+
+    assert error(1) < 1e-12
+    assert error(2) > 0.05
+
+
+@pytest.mark.parametrize("n_layers", [1, 2, 4])
+def test_second_moments_are_all_a_deep_transformer_sees(n_layers):
+    layers, prompts = random_layers(n_layers), draw()
+    close(lt.deep_prediction(layers, prompts), lt.layerwise_prediction(layers, prompts), tolerance=1e-9)
+
+
+def test_families_hold_the_constructions():
+    rates, dampings = torch.tensor([[0.2], [0.4]]).double(), torch.tensor([[0.1], [0.3]]).double()
+    for family, parameters, layers in [
+        ("gradient descent", rates, gradient_layers([0.2, 0.4])),
+        ("GD++", torch.cat([rates, dampings], 1), gradient_layers([0.2, 0.4], [0.1, 0.3])),
+        ("transformer", torch.stack(random_layers(2), 1), random_layers(2)),
+    ]:
+        for actual, expected in zip(lt.FAMILIES[family].layers(parameters, D), layers, strict=True):
+            close(actual, expected, tolerance=1e-7)
+
+
+@pytest.mark.slow
+def test_one_trained_layer_is_one_gradient_step():
+    run = lt.train_layers(lt.FAMILIES["transformer"], 1, batches(256, I), steps=600, seed=0)
+    learned = -run.layers.W_PV[0, -1, -1] * run.layers.W_KQ[0, :D, :D]
+    close(learned, I / (1 + (D + 1) / N), tolerance=0.05)
+
+
+def test_fitted_gradient_descent_finds_two_unequal_rates():
+    run = lt.train_layers(lt.FAMILIES["gradient descent"], 2, batches(256, I.float(), torch.float32), steps=300, seed=0)
+    rates = -run.layers.W_PV[:, -1, -1].sort().values
+    close(rates, torch.tensor([1.25, 0.515]).double(), tolerance=0.12)
+    assert run.layers.W_PV.dtype == torch.float64 and run.losses.shape == (301,)

@@ -1,0 +1,908 @@
+"""explainer.metrics against plain loops, hand-computed cases, closed forms, simulation and invariances, in float64."""
+
+import importlib
+import itertools
+import math
+import sys
+
+import jaxtyping
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from explainer.errors import ShapeError
+from explainer.theory import metrics
+
+OUTPUT_MEASURES = {
+    "sim_aou": metrics.sim_aou,
+    "sim_aou_corrected": lambda zsl, icl, ft: metrics.sim_aou(zsl, icl, ft, normalize=False),
+    "normalised_noise_value": metrics.normalised_noise_value,
+    "sim_aou_tangent": metrics.sim_aou_tangent,
+    "sim_aou_tangent_uncentred": metrics.sim_aou_tangent_uncentred,
+    "sim_aou_residual": metrics.sim_aou_residual,
+}
+TAUS = {"a": metrics.kendall_tau_a, "b": metrics.kendall_tau_b}
+
+each_output_measure = pytest.mark.parametrize("measure", OUTPUT_MEASURES.values(), ids=OUTPUT_MEASURES)
+each_tau = pytest.mark.parametrize("tau", TAUS.values(), ids=TAUS)
+seeds = st.integers(0, 2**31)
+few = settings(max_examples=40, deadline=None)
+
+
+def source(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+def randn(*shape, seed=0):
+    return torch.randn(*shape, generator=source(seed), dtype=torch.float64)
+
+
+def vectors(*rows):
+    """One query per row, one layer: (n, 1, hidden)."""
+    return torch.tensor(rows, dtype=torch.float64)[:, None]
+
+
+def outputs(seed=0, n=5, layers=3, hidden=7):
+    return tuple(randn(3, n, layers, hidden, seed=seed))
+
+
+def close(actual, expected, tolerance=1e-12):
+    torch.testing.assert_close(
+        actual, torch.as_tensor(expected, dtype=torch.float64), rtol=tolerance, atol=tolerance, equal_nan=True
+    )
+
+
+def within_three_standard_errors(sample, expected):
+    sample = sample.flatten()
+    error = sample.std() / len(sample) ** 0.5
+    return abs(sample.mean() - expected) < 3 * error
+
+
+def dot(a, b):
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+def cosine(a, b):
+    return dot(a, b) / math.sqrt(dot(a, a) * dot(b, b))
+
+
+# Part 1. Predictions.
+
+
+def test_rec2ftp_by_hand():
+    zsl, icl, ft = (torch.tensor([int(c) for c in row]).bool() for row in ("000011", "110010", "101011"))
+    assert metrics.rec2ftp_counts(zsl, icl, ft) == (4, 2, 2, 1)
+    assert metrics.rec2ftp(zsl, icl, ft) == 1 / 2
+    assert metrics.rec2ftp_chance(zsl, icl) == 2 / 4
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=30))
+@few
+@pytest.mark.filterwarnings("ignore:Rec2FTP")
+def test_rec2ftp_is_the_loop_of_the_definition(rows):
+    fixed = [icl for zsl, icl, ft in rows if ft and not zsl]
+    value = metrics.rec2ftp(*torch.tensor(rows).T)
+    assert math.isnan(value) if not fixed else value == sum(fixed) / len(fixed)
+
+
+@pytest.mark.filterwarnings("ignore:Rec2FTP")
+def test_rec2ftp_chance_is_the_mean_over_all_ways_to_place_the_repairs():
+    zsl, ft = torch.tensor([0, 0, 0, 0, 0, 1, 1]).bool(), torch.tensor([1, 1, 0, 0, 1, 0, 1]).bool()
+    values = []
+    for repaired in itertools.combinations(range(5), 2):
+        icl = torch.tensor([i in repaired or i == 6 for i in range(7)])
+        values.append(metrics.rec2ftp(zsl, icl, ft))
+        assert metrics.rec2ftp_chance(zsl, icl) == 2 / 5
+    close(torch.tensor(values, dtype=torch.float64).mean(), 2 / 5)
+
+
+def test_rec2ftp_without_repairs_is_nan_with_a_warning():
+    zsl, wrong = torch.tensor([False, False, True]), torch.zeros(3, dtype=torch.bool)
+    with pytest.warns(RuntimeWarning, match="none of the 2 zero-shot errors"):
+        assert math.isnan(metrics.rec2ftp(zsl, ~wrong, wrong))
+    assert math.isnan(metrics.rec2ftp_chance(~wrong, wrong))
+
+
+# Part 2. Attention outputs.
+
+
+def test_sim_aou_by_hand():
+    zsl, icl, ft = vectors([1, 0], [1, 0]), vectors([1, 1], [0, 2]), vectors([2, 1], [0, 1])
+    close(
+        metrics.sim_aou(zsl, icl, ft, normalize=False)[:, 0], [1 / math.sqrt(2), 5 / math.sqrt(5 * 2) - math.sqrt(0.4)]
+    )
+    # The second query: u_I = u_F = (0, 1), although the lengths differ.
+    c, s = 1 / math.sqrt(2), (2 / math.sqrt(5), 1 / math.sqrt(5))
+    close(metrics.sim_aou(zsl, icl, ft)[:, 0], [cosine((c - 1, c), (s[0] - 1, s[1])), 1])
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_sim_aou_is_the_loop_of_the_definition(normalize):
+    zsl, icl, ft = outputs(n=2, layers=2)
+    actual = metrics.sim_aou(zsl, icl, ft, normalize=normalize)
+    for i, layer in itertools.product(range(2), range(2)):
+        h = [v[i, layer].tolist() for v in (zsl, icl, ft)]
+        if normalize:
+            h = [[x / math.sqrt(dot(v, v)) for x in v] for v in h]
+        updates = [[x - y for x, y in zip(v, h[0], strict=True)] for v in h[1:]]
+        close(actual[i, layer], cosine(*updates))
+
+
+@each_output_measure
+@given(seed=seeds, scale=st.floats(1e-3, 1e3))
+@few
+def test_measures_of_outputs_ignore_scale_rotation_and_roles(measure, seed, scale):
+    zsl, icl, ft = outputs(seed)
+    rotation = torch.linalg.qr(randn(7, 7, seed=seed + 1)).Q
+    units = torch.randperm(7, generator=source(seed))
+    value = measure(zsl, icl, ft)
+    assert value.shape == (5, 3) and value.dtype == torch.float64
+    assert value.abs().max() <= 1
+    close(measure(zsl, ft, icl), value, 1e-8)
+    close(measure(*(scale * h for h in (zsl, icl, ft))), value, 1e-8)
+    close(measure(*(h @ rotation for h in (zsl, icl, ft))), value, 1e-8)
+    close(measure(*(h[..., units] for h in (zsl, icl, ft))), value, 1e-8)
+
+
+@each_output_measure
+@given(seed=seeds)
+@few
+def test_measures_of_outputs_follow_the_order_of_queries_and_layers(measure, seed):
+    zsl, icl, ft = outputs(seed)
+    queries, layers = torch.randperm(5, generator=source(seed)), torch.randperm(3, generator=source(seed))
+    value = measure(zsl, icl, ft)
+    close(measure(*(h[queries][:, layers] for h in (zsl, icl, ft))), value[queries][:, layers], 1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in OUTPUT_MEASURES if name != "sim_aou_corrected"])
+def test_normalised_measures_ignore_the_length_of_every_output(name):
+    zsl, icl, ft = outputs()
+    lengths = randn(3, 5, 3, 1, seed=1).exp()
+    close(
+        OUTPUT_MEASURES[name](*(h * r for h, r in zip((zsl, icl, ft), lengths, strict=True))),
+        OUTPUT_MEASURES[name](zsl, icl, ft),
+    )
+
+
+def test_corrected_sim_aou_ignores_the_length_of_every_update_only():
+    zsl, icl, ft = outputs()
+    value = metrics.sim_aou(zsl, icl, ft, normalize=False)
+    close(metrics.sim_aou(zsl, zsl + 5 * (icl - zsl), zsl + (ft - zsl) / 3, normalize=False), value)
+    close(metrics.sim_aou(zsl, zsl - (icl - zsl), ft, normalize=False), -value)
+    assert (metrics.sim_aou(zsl, 2 * icl, ft, normalize=False) - value).abs().min() > 1e-3
+
+
+@given(seeds)
+@few
+def test_normalised_sim_aou_is_noise_value_plus_tangent_part(seed):
+    zsl, icl, ft = outputs(seed)
+    z, u_icl, u_ft = (h / h.norm(dim=-1, keepdim=True) for h in (zsl, icl, ft))
+    d_icl, d_ft = (u_icl - z).norm(dim=-1), (u_ft - z).norm(dim=-1)
+    tangent = metrics.sim_aou_tangent_uncentred(zsl, icl, ft) * ((1 - d_icl**2 / 4) * (1 - d_ft**2 / 4)).sqrt()
+    close(metrics.sim_aou(zsl, icl, ft), metrics.normalised_noise_value(zsl, icl, ft) + tangent, 1e-9)
+
+
+@pytest.mark.parametrize(("rho", "expected"), [(math.sqrt(3), 1 / 4), (1, (1 - 1 / math.sqrt(2)) / 2), (1e9, 1 / 2)])
+def test_orthogonal_changes_score_exactly_the_noise_value(rho, expected):
+    z, r_icl, r_ft = 2 * torch.eye(3, dtype=torch.float64)[:, None, None]
+    inputs = z, z + rho * r_icl, z + rho * r_ft
+    close(metrics.normalised_noise_value(*inputs), [[expected]], 1e-8)
+    close(metrics.sim_aou(*inputs), [[expected]], 1e-8)
+    close(metrics.sim_aou(*inputs, normalize=False), [[0]], 1e-8)
+    close(metrics.sim_aou_tangent_uncentred(*inputs), [[0]], 1e-8)
+
+
+@pytest.mark.parametrize(("rho", "expected"), [(math.sqrt(3), 0.25), (0.5, 0.0528), (10, 0.4502)])
+def test_independent_noise_in_many_dimensions(rho, expected):
+    """Deutch et al. 2024: noise with |r|^2 = 3 |z|^2 gives 1/4."""
+    z, r_icl, r_ft = randn(3, 400, 1, 2048)
+    inputs = z, z + rho * r_icl, z + rho * r_ft
+    assert within_three_standard_errors(metrics.sim_aou(*inputs), expected)
+    assert within_three_standard_errors(metrics.sim_aou(*inputs, normalize=False), 0)
+    close(metrics.normalised_noise_value(*inputs).mean(), expected, 2e-3)
+
+
+@pytest.mark.parametrize("hidden", [2, 3, 8])
+def test_the_noise_value_is_exact_in_few_dimensions_too(hidden):
+    """Isotropic updates of any law of lengths, here different ones; no limit of many dimensions is involved."""
+    z, r_icl, r_ft = randn(3, 20_000, 1, hidden, seed=hidden)
+    inputs = z, z + r_icl, z + 0.3 * r_ft.norm(dim=-1, keepdim=True) * r_ft
+    assert within_three_standard_errors(metrics.sim_aou(*inputs) - metrics.normalised_noise_value(*inputs), 0)
+    assert metrics.normalised_noise_value(*inputs).mean() > 0.05
+
+
+def test_tangent_by_hand():
+    zsl, icl, ft = vectors([2, 0, 0], [2, 0, 0]), vectors([3, 3, 0], [1, 0, 1]), vectors([1, 0, 5], [4, 4, 0])
+    # Unit outputs without the first axis: ICL (c, 0) and (0, c), FT (0, 5/sqrt 26) and (c, 0) with c = 1/sqrt 2.
+    close(metrics.sim_aou_tangent_uncentred(zsl, icl, ft), [[0], [0]])
+    # Centred: ICL +-(c, -c)/2; FT -+(c, -5/sqrt 26)/2.
+    c = 1 / math.sqrt(2)
+    close(metrics.sim_aou_tangent(zsl, icl, ft), [[cosine((c, -c), (-c, 5 / math.sqrt(26)))]] * 2)
+
+
+def test_tangent_without_centring_needs_no_normalisation():
+    zsl, icl, ft = outputs()
+    z = zsl / zsl.norm(dim=-1, keepdim=True)
+    t_icl, t_ft = ((h - zsl) - z * (z * (h - zsl)).sum(-1, keepdim=True) for h in (icl, ft))
+    close(metrics.sim_aou_tangent_uncentred(zsl, icl, ft), torch.cosine_similarity(t_icl, t_ft, dim=-1))
+
+
+def test_centring_removes_what_is_common_to_all_queries():
+    z = torch.eye(8, dtype=torch.float64)[0].expand(6, 1, 8)
+    common, (own_icl, own_ft) = 30 * torch.eye(8, dtype=torch.float64)[1], 0.01 * randn(2, 6, 1, 8)
+    assert metrics.sim_aou_tangent_uncentred(z, z + common + own_icl, z + common + own_ft).min() > 0.999
+    scattered = z + randn(6, 1, 8, seed=3)
+    assert metrics.sim_aou_tangent(scattered, scattered + common, scattered + common).min() > 1 - 1e-12
+    assert metrics.sim_aou_tangent(z, z + common + own_icl, z + common + own_ft).max() < 0.9
+
+
+def shared_and_own(n=300, hidden=256):
+    """Zero-shot outputs: a mean plus something specific to the query; and unrelated vectors of about length 1."""
+    draw = randn(6, n, 1, hidden, seed=1) / hidden**0.5
+    mean, own, unrelated, noise = draw[0, :1], 0.6 * draw[1], (draw[2, :1], draw[3, :1]), (0.3 * draw[4], 0.3 * draw[5])
+    return mean, own, unrelated, noise
+
+
+@pytest.mark.parametrize(("factor", "sign"), [(0.5, 1), (1.5, -1)])
+def test_dependence_on_the_query_fools_the_tangent_but_not_the_residual(factor, sign):
+    """Unrelated changes, except that ICL shrinks the query's own part and FT shrinks or stretches it."""
+    mean, own, (a, b), (noise_icl, noise_ft) = shared_and_own()
+    zsl, icl, ft = mean + own, mean + 0.3 * own + a + noise_icl, mean + factor * own + b + noise_ft
+    assert (sign * metrics.sim_aou_tangent(zsl, icl, ft)).mean() > 0.3
+    for stand_in in (metrics.isotropic_floor(zsl, ft, seed=0), metrics.permuted_pairing(zsl, ft, seed=0)):
+        assert metrics.sim_aou_tangent(zsl, icl, stand_in).mean().abs() < 0.15
+    assert within_three_standard_errors(metrics.sim_aou_residual(zsl, icl, ft), 0)
+
+
+def test_the_residual_sees_a_shared_change_specific_to_the_query():
+    mean, own, (a, b), (noise_icl, noise_ft) = shared_and_own()
+    change = 0.3 * randn(300, 1, 256, seed=5) / 16
+    zsl, icl, ft = mean + own, mean + own + change + a + noise_icl, mean + own + change + b + noise_ft
+    assert abs(metrics.sim_aou_residual(zsl, icl, ft).mean() - 0.5) < 0.05
+
+
+def test_the_residual_is_the_same_for_outputs_and_updates():
+    zsl, icl, ft = (h / h.norm(dim=-1, keepdim=True) for h in outputs(n=4, layers=1))
+    expected = []
+    for i in range(4):
+        plane = torch.linalg.qr(torch.stack([zsl[i, 0], zsl.mean(0)[0]], 1)).Q
+        parts = [(h - zsl - (h - zsl).mean(0))[i, 0] for h in (icl, ft)]
+        expected.append(cosine(*((p - plane @ (plane.T @ p)).tolist() for p in parts)))
+    close(metrics.sim_aou_residual(zsl, icl, ft)[:, 0], expected, 1e-10)
+
+
+# Part 3. Floors.
+
+
+def test_isotropic_floor_keeps_the_lengths_and_forgets_the_directions():
+    zsl, icl, ft = outputs(n=4000, layers=1)
+    stand_in = metrics.isotropic_floor(zsl, ft, seed=0)
+    close((stand_in - zsl).norm(dim=-1), (ft - zsl).norm(dim=-1))
+    assert within_three_standard_errors(metrics.sim_aou(zsl, icl, stand_in, normalize=False), 0)
+    excess = metrics.sim_aou(zsl, icl, stand_in) - metrics.normalised_noise_value(zsl, icl, stand_in)
+    assert within_three_standard_errors(excess, 0)
+    directions = (stand_in - zsl)[:, 0] / (ft - zsl).norm(dim=-1)
+    close(directions.T @ directions / 4000, torch.eye(7) / 7, 0.02)  # isotropic: covariance I / hidden
+
+
+def test_isotropic_floor_of_scores_of_different_lengths():
+    zsl, ft = ([randn(2, 3, length, seed=s + length) for length in (4, 4, 6)] for s in (0, 10))
+    stand_in = metrics.isotropic_floor(zsl, ft, seed=0)
+    for z, h, other in zip(zsl, ft, stand_in, strict=True):
+        close((other - z).norm(dim=-1), (h - z).norm(dim=-1))
+    first, second = (
+        (other - z) / (h - z).norm(dim=-1, keepdim=True) for z, h, other in zip(zsl[:2], ft, stand_in, strict=False)
+    )
+    assert (first - second).abs().min() > 1e-6  # each query has its own draw
+
+
+@given(n=st.integers(2, 12), seed=seeds)
+@few
+def test_permuted_pairing_gives_every_query_the_update_of_another(n, seed):
+    zsl, _, ft = outputs(seed, n=n)
+    updates = ft - zsl
+    moved = metrics.permuted_pairing(zsl, ft, seed) - zsl
+    distance = (moved[:, None] - updates[None]).flatten(2).norm(dim=-1)
+    assert ((distance < 1e-9).sum(0) == 1).all() and ((distance < 1e-9).sum(1) == 1).all()
+    assert (distance.diagonal() > 1e-9).all()
+
+
+def test_permuted_pairing_chooses_every_other_query_equally_often():
+    n, draws = 4, 3000
+    zsl, ft = torch.zeros(n, 1, 1), torch.arange(1.0, n + 1)[:, None, None]
+    partners = torch.stack([metrics.permuted_pairing(zsl, ft, seed)[0, 0, 0] for seed in range(draws)])
+    shares = torch.tensor([(partners == j).double().mean() for j in range(2, n + 1)])
+    assert ((shares - 1 / 3).abs() < 3 * math.sqrt(2 / 9 / draws)).all()
+
+
+def test_other_pairs_of_centred_updates_average_to_minus_one_over_n_minus_one():
+    n = 6
+    t_icl, t_ft = (t - t.mean(0) for t in randn(2, n, 9))
+    own = (t_icl * t_ft).sum()
+    others = (t_icl @ t_ft.T).sum() - own
+    close(others / (n - 1), -own / (n - 1))
+
+
+def test_permuted_pairing_needs_another_query():
+    with pytest.raises(ValueError, match="n = 1"):
+        metrics.permuted_pairing(randn(1, 2, 3), randn(1, 2, 3), seed=0)
+
+
+@pytest.mark.parametrize("mean", [0, 0.05, 0.3])
+def test_uniform_floor_measures_the_lean_towards_the_all_ones_vector(mean):
+    n, hidden = 60, 2048
+    zsl = randn(n, 1, hidden)
+    zsl = zsl / zsl.norm(dim=-1, keepdim=True)
+    update = 0.5 * (randn(n, 1, hidden, seed=1) + mean) / hidden**0.5
+    icl = zsl + update
+    d = icl / icl.norm(dim=-1, keepdim=True) - zsl
+    lean = torch.cosine_similarity(d, torch.ones(hidden, dtype=torch.float64), dim=-1)
+    expected = math.sqrt(3) / 2 * lean
+    assert within_three_standard_errors(metrics.uniform_floor(zsl, icl, seed=2) - expected, 0)
+    assert metrics.uniform_floor(zsl, icl, seed=2).mean() > (mean > 0) * 0.5 * 0.866 * mean - 0.01
+
+
+@pytest.mark.parametrize("floor", [metrics.isotropic_floor, metrics.permuted_pairing, metrics.uniform_floor])
+def test_floors_depend_on_the_seed_alone(floor):
+    zsl, _, ft = outputs(n=20)
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    first = floor(zsl, ft, seed=0)
+    close(floor(zsl, ft, seed=0), first, 0)
+    assert (floor(zsl, ft, seed=1) - first).abs().max() > 1e-3
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+# Part 4. Attention scores.
+
+
+def ragged(seed=0, layers=2, heads=3):
+    """Three sets of scores of four queries of different lengths."""
+    return [
+        [randn(layers, heads, length, seed=seed + 10 * s + i) for i, length in enumerate((1, 4, 7, 4))]
+        for s in range(3)
+    ]
+
+
+def padded(scores):
+    return torch.stack([torch.nn.functional.pad(m, (7 - m.shape[-1], 0)) for m in scores])
+
+
+@given(seeds)
+@few
+def test_scores_of_different_lengths_equal_padded_scores(seed):
+    zsl, icl, ft = ragged(seed)
+    close(metrics.sim_am(icl, ft), metrics.sim_am(padded(icl), padded(ft)))
+    close(metrics.sim_am_delta(zsl, icl, ft), metrics.sim_am_delta(padded(zsl), padded(icl), padded(ft)))
+
+
+def test_sim_am_is_the_loop_of_the_definition():
+    zsl, icl, ft = ragged()
+    plain, delta = metrics.sim_am(icl, ft), metrics.sim_am_delta(zsl, icl, ft)
+    assert plain.shape == delta.shape == (4, 2, 3)
+    for i, layer, head in itertools.product(range(4), range(2), range(3)):
+        z, a, b = (scores[i][layer, head].tolist() for scores in (zsl, icl, ft))
+        close(plain[i, layer, head], cosine(a, b))
+        updates = ([x - y for x, y in zip(m, z, strict=True)] for m in (a, b))
+        close(delta[i, layer, head], cosine(*updates))
+    close(metrics.sim_am(icl, ft)[0].abs(), torch.ones(2, 3))  # one token: only the sign is left
+
+
+@given(seed=seeds, scale=st.floats(1e-3, 1e3))
+@few
+def test_sim_am_properties(seed, scale):
+    zsl, icl, ft = randn(3, 4, 2, 3, 5, seed=seed)
+    tokens = torch.randperm(5, generator=source(seed))
+    value, delta = metrics.sim_am(icl, ft), metrics.sim_am_delta(zsl, icl, ft)
+    assert max(value.abs().max(), delta.abs().max()) <= 1
+    close(metrics.sim_am(ft, icl), value)
+    close(metrics.sim_am(icl, icl), torch.ones(4, 2, 3))
+    close(metrics.sim_am(scale * icl, ft), value)
+    close(metrics.sim_am(-icl, ft), -value)
+    close(metrics.sim_am(icl[..., tokens], ft[..., tokens]), value)
+    close(metrics.sim_am_delta(zsl + 3, icl + 3, ft + 3), delta, 1e-9)
+    close(metrics.sim_am_delta(zsl, zsl + scale * (icl - zsl), ft), delta, 1e-8)
+    close(metrics.sim_am_delta(torch.zeros_like(zsl), icl, ft), value)
+
+
+def test_rounding_does_not_leave_the_range():
+    scores = randn(1000, 2, 3, 5)
+    assert metrics.sim_am(scores, scores).max() == 1 and metrics.sim_am(scores, -scores).min() == -1
+
+
+def plain_tau(x, y, kind):
+    pairs = list(itertools.combinations(range(len(x)), 2))
+    signs = [((x[i] > x[j]) - (x[i] < x[j]), (y[i] > y[j]) - (y[i] < y[j])) for i, j in pairs]
+    untied_x, untied_y = sum(a != 0 for a, _ in signs), sum(b != 0 for _, b in signs)
+    if not untied_x or not untied_y:
+        return math.nan
+    return sum(a * b for a, b in signs) / (len(pairs) if kind == "a" else math.sqrt(untied_x * untied_y))
+
+
+def tied_scores(T):
+    return st.lists(st.integers(-3, 3).map(float), min_size=T, max_size=T)
+
+
+@pytest.mark.parametrize("kind", TAUS)
+@given(
+    st.integers(1, 20).flatmap(lambda T: st.lists(st.tuples(tied_scores(T), tied_scores(T)), min_size=1, max_size=4))
+)
+@example([([1.0], [1.0])])
+@example([([math.inf, -math.inf, 0.0], [-0.0, 0.0, 1.0])])
+@settings(max_examples=60, deadline=None)
+def test_tau_is_the_loop_over_pairs(kind, rows):
+    x, y = (torch.tensor(side, dtype=torch.float64) for side in zip(*rows, strict=True))
+    close(TAUS[kind](x, y), [plain_tau(a, b, kind) for a, b in rows])
+
+
+@pytest.mark.parametrize("kind", TAUS)
+@pytest.mark.parametrize("T", [2, 31, 32, 33, 150])
+def test_tau_of_continuous_scores_is_the_loop_over_pairs(kind, T):
+    x, noise = randn(2, 2, 2, T, seed=T)
+    y = x + noise
+    actual = TAUS[kind](x, y)
+    assert actual.shape == (2, 2)
+    for i, j in itertools.product(range(2), range(2)):
+        close(actual[i, j], plain_tau(x[i, j].tolist(), y[i, j].tolist(), kind))
+
+
+def test_tau_by_hand():
+    x = torch.tensor([1.0, 2, 3, 4])
+    y = torch.tensor([1.0, 3, 2, 2])  # concordant 12 13 14, discordant 23 24, tied in y 34
+    close(metrics.kendall_tau_a(x, y), 1 / 6)
+    close(metrics.kendall_tau_b(x, y), 1 / math.sqrt(6 * 5))
+
+
+@each_tau
+@given(seed=seeds, T=st.integers(2, 40))
+@few
+def test_tau_properties(tau, seed, T):
+    x, y = randn(2, T, seed=seed)
+    tokens = torch.randperm(T, generator=source(seed))
+    value = tau(x, y)
+    assert -1 <= value <= 1
+    close(tau(y, x), value)
+    close(tau(x, x), 1)
+    close(tau(x, -y), -value)
+    close(tau(x.exp(), y), value)
+    close(tau(x[tokens], y[tokens]), value)
+
+
+def test_softmax_changes_tau_only_where_it_underflows():
+    icl, ft = randn(2, 2, 3, 30)
+    value = metrics.kendall_training_tokens(icl, ft)
+    close(value, metrics.kendall_tau_b(icl, ft))
+    close(metrics.kendall_training_tokens(icl.softmax(-1), ft.softmax(-1)), value)
+    assert (metrics.kendall_training_tokens((1000 * icl).softmax(-1), ft) - value).abs().max() > 0.1
+
+
+@each_tau
+def test_undefined_tau_is_nan(tau):
+    x, constant = randn(5), torch.ones(5)
+    holed = x.clone()
+    holed[2] = torch.nan
+    for a, b in [(x, constant), (constant, x), (constant, constant), (x, holed), (holed, x), (x[:1], x[:1])]:
+        assert tau(a, b).isnan()
+    rows = tau(torch.stack([x, holed]), torch.stack([x, x]))
+    assert rows[0] == 1 and rows[1].isnan()
+    assert tau(torch.zeros(0, 3, 5), torch.zeros(0, 3, 5)).shape == (0, 3)
+
+
+def test_top_k_recall_by_hand():
+    icl, ft = torch.tensor([[4.0, 3, 2, 1], [4, 3, 2, 1]]), torch.tensor([[9.0, 0, 8, 7], [1, 2, 3, 4]])
+    close(metrics.top_k_recall(icl, ft, k=2), [1 / 2, 0])
+    close(metrics.top_k_recall(icl, ft, k=4), [1, 1])
+    # Second place of ft is tied three ways: token 0 surely, each other one with probability 1/3.
+    close(metrics.top_k_recall(icl[0], torch.tensor([5.0, 1, 1, 1]), k=2), (1 + 1 / 3) / 2)
+
+
+@given(seed=seeds, T=st.integers(1, 30), data=st.data())
+@few
+def test_top_k_recall_is_the_share_of_a_set(seed, T, data):
+    k = data.draw(st.integers(1, T))
+    icl, ft = randn(2, 3, T, seed=seed)
+    tokens = torch.randperm(T, generator=source(seed))
+    recall = metrics.top_k_recall(icl, ft, k)
+    for i in range(3):
+        best = [set(sorted(range(T), key=row[i].tolist().__getitem__)[-k:]) for row in (icl, ft)]
+        close(recall[i], len(best[0] & best[1]) / k)
+    close(metrics.top_k_recall(icl[:, tokens], ft[:, tokens], k), recall)
+    close(metrics.top_k_recall(icl, icl, k), torch.ones(3))
+    close(metrics.top_k_recall(torch.ones(T), ft[0], k), k / T)
+
+
+def test_top_k_recall_of_unrelated_scores_is_k_over_T():
+    recall = metrics.top_k_recall(*randn(2, 500, 40), k=5)
+    assert within_three_standard_errors(recall, 5 / 40)
+
+
+@pytest.mark.parametrize("k", [0, 6, -1])
+def test_top_k_needs_k_tokens(k):
+    with pytest.raises(ValueError, match=f"k = {k} "):
+        metrics.top_k_recall(randn(5), randn(5), k)
+
+
+def test_top_k_recall_with_nan_is_nan():
+    holed = torch.tensor([torch.nan, 1, 2, 3])
+    assert metrics.top_k_recall(holed, torch.arange(4.0), k=2).isnan()
+
+
+def test_by_example_by_hand():
+    """Softmax weights 1/8, 2/8, 1/8 | 4/8, with a token between that belongs to no demonstration."""
+    m = torch.tensor([0, math.log(2), 0, 50.0, math.log(4)], dtype=torch.float64)
+    spans = [(0, 3), (4, 5)]
+    close(metrics.by_example(m, spans).exp(), [1 / 2, 1 / 2])
+    close(metrics.by_example(m, spans, mean=True).exp(), [1 / 6, 1 / 2])
+    close(metrics.by_example(m, spans[::-1], mean=True).exp(), [1 / 2, 1 / 6])
+    close(metrics.by_example(m[None, None].expand(2, 3, 5), spans), torch.full((2, 3, 2), 0.5).double().log())
+
+
+@st.composite
+def demonstrations(draw):
+    """Spans that lie apart, and the number of tokens."""
+    spans, end = [], 0
+    for gap, length in draw(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 6)), min_size=2, max_size=8)):
+        spans.append((end + gap, end + gap + length))
+        end = spans[-1][1]
+    return spans, end + draw(st.integers(0, 2))
+
+
+@given(demonstrations(), seeds)
+@few
+def test_by_example_is_the_softmax_and_its_sums(layout, seed):
+    spans, T = layout
+    m = 3 * randn(2, 3, T, seed=seed)
+    lengths = torch.tensor([stop - start for start, stop in spans])
+    tokens = torch.cat([m[..., start:stop] for start, stop in spans], -1).softmax(-1)
+    expected = torch.stack([part.sum(-1) for part in tokens.split(lengths.tolist(), -1)], -1)
+    mass = metrics.by_example(m, spans)
+    close(mass.exp(), expected)
+    close(metrics.by_example(m, spans, mean=True).exp(), expected / lengths)
+    close(mass.exp().sum(-1), torch.ones(2, 3))
+    close(metrics.by_example(m + 7, spans), mass)
+    outside = torch.ones(T, dtype=torch.bool)
+    for start, stop in spans:
+        outside[start:stop] = False
+    close(metrics.by_example(m.masked_fill(outside, 1e6), spans), mass)
+
+
+@given(demonstrations())
+@few
+def test_equal_scores_differ_by_length_alone_and_their_mean_not_at_all(layout):
+    spans, T = layout
+    lengths = torch.tensor([[float(stop - start) for start, stop in spans]])
+    flat, k = torch.full((1, T), 0.1), len(spans)
+    assert len(metrics.by_example(flat, spans, mean=True).unique()) == 1
+    if len(lengths.unique()) > 1:
+        close(metrics.kendall_tau_b(metrics.by_example(flat, spans), lengths), [1])
+    mean = metrics.by_example(flat, spans, mean=True)
+    close(metrics.top_k_recall(mean, randn(1, k), k=1), [1 / k])
+
+
+def test_by_example_ranks_what_a_softmax_would_round_to_zero():
+    m = torch.tensor([0, -2000, -3000, -1000.0])
+    order = metrics.by_example(m, [(0, 1), (1, 2), (2, 3), (3, 4)])
+    assert (m.double().softmax(-1)[1:] == 0).all()
+    close(order, [0, -2000, -3000, -1000])
+
+
+def test_lengths_make_unrelated_scores_agree_and_the_mean_and_the_floor_show_it():
+    """The numbers in the docstring; the chance value k / T of unrelated ranks does not hold for sums."""
+    lengths = torch.randint(8, 60, (32,), generator=source(0)).tolist()
+    ends = [0, *torch.tensor(lengths).cumsum(0).tolist()]
+    spans = list(itertools.pairwise(ends))
+    tau = {}
+    for spread in (1, 10):
+        icl, ft = spread * randn(2, 300, ends[-1], seed=spread)
+        floor = metrics.permuted_tokens(ft, seed=0)
+        for mean in (False, True):
+            rows = [metrics.by_example(m, spans, mean=mean) for m in (icl, ft, floor)]
+            tau[spread, mean] = metrics.kendall_tau_b(rows[0], rows[1]).mean().item()
+            assert metrics.kendall_tau_b(rows[0], rows[2]).mean().item() == pytest.approx(tau[spread, mean], abs=0.03)
+            if spread == 1:
+                recall = metrics.top_k_recall(rows[0], rows[1], k=5).mean()
+                assert (recall > 0.35) if not mean else (recall < 5 / 32 + 0.03)
+    assert tau[1, False] > 0.6
+    assert abs(tau[1, True]) < 0.03
+    assert 0.05 < tau[10, True] < 0.15
+
+
+@given(seeds)
+@few
+def test_permuted_tokens_keep_the_scores_of_each_row(seed):
+    m = randn(3, 2, 9, seed=seed % 1000)
+    floor = metrics.permuted_tokens(m, seed=seed)
+    assert torch.equal(floor.sort(-1).values, m.sort(-1).values)
+    assert not torch.equal(floor, m)
+    assert len({tuple(row) for row in floor.argsort(-1).flatten(0, 1).tolist()}) > 1 or torch.equal(m[0], m[1])
+    assert torch.equal(floor, metrics.permuted_tokens(m, seed=seed))
+
+
+def test_permuted_tokens_are_unrelated_and_equally_likely_everywhere():
+    m = randn(2, 400, 40)
+    assert within_three_standard_errors(metrics.kendall_tau_b(m[0], metrics.permuted_tokens(m[0], seed=1)), 0)
+    places = metrics.permuted_tokens(torch.arange(5.0).expand(5000, 5), seed=2)
+    for i in range(5):
+        counts = torch.stack([(places[:, i] == j).double().mean() for j in range(5)])
+        assert (counts - 0.2).abs().max() < 4 * math.sqrt(0.16 / 5000)
+
+
+@pytest.mark.parametrize("spans", [[], [(0, 0)], [(2, 1)], [(-1, 2)], [(0, 7)], [(0, 3), (2, 5)], [(3, 5), (0, 4)]])
+def test_spans_that_are_no_demonstrations_are_named(spans):
+    with pytest.raises(ValueError, match=r"spans .* are not disjoint, non-empty parts .* of T = 6 tokens"):
+        metrics.by_example(randn(2, 6), spans)
+
+
+def test_a_nan_stays_in_its_query():
+    m = randn(2, 6)
+    m[0, 1] = float("nan")
+    values = metrics.by_example(m, [(0, 2), (2, 6)])
+    assert values.isnan().any(-1).tolist() == [True, False]
+
+
+# Part 5. Weight updates.
+
+
+@given(seeds)
+@few
+def test_update_cosines_are_the_loop_of_the_definition(seed):
+    dW_icl, dW_ft = randn(2, 5, 3, 2, 4, 6, seed=seed)
+    cosines = metrics.update_cosines(dW_icl, dW_ft)
+    assert cosines.shape == (5, 3, 2)
+    for i in itertools.product(range(5), range(3), range(2)):
+        close(cosines[i], cosine(dW_icl[i].flatten().tolist(), dW_ft[i].flatten().tolist()))
+    close(cosines[2, 1], metrics.compare_updates(dW_icl[2, 1], dW_ft[2, 1], k=1).cosine, 0)
+    close(metrics.update_cosines(-2 * dW_icl, 1e-200 * dW_ft), -cosines)
+    left = torch.linalg.qr(randn(4, 4, seed=seed)).Q
+    close(metrics.update_cosines(left @ dW_icl, left @ dW_ft), cosines)
+
+
+def test_update_cosines_by_hand():
+    e = torch.eye(2, 3, dtype=torch.float64)
+    other = torch.tensor([[1.0, 0, 0], [0, 0, 5]])
+    close(metrics.update_cosines(e[None], other[None].double()), [1 / math.sqrt(2 * 26)])
+    values = metrics.update_cosines(torch.stack([e, 0 * e]), torch.stack([e, e]))
+    close(values, [1, float("nan")])
+
+
+def test_update_cosines_of_unrelated_maps():
+    cosines = metrics.update_cosines(*randn(2, 50, 8, 6, 10))
+    assert within_three_standard_errors(cosines, 0)
+    assert cosines.std() == pytest.approx(1 / math.sqrt(60), rel=0.1)
+
+
+def low_rank(*singular_values, columns, rows):
+    return (columns * torch.tensor(singular_values, dtype=torch.float64)) @ rows.T
+
+
+def test_compare_updates_by_hand():
+    """One head: same column space, row spaces that share one direction and are 60 degrees apart in the other."""
+    e, f = torch.eye(3, dtype=torch.float64), torch.eye(5, dtype=torch.float64)
+    tilted = torch.stack([f[0], f[1] / 2 + f[3] * math.sqrt(3) / 2], 1)
+    dW_icl = low_rank(4, 2, columns=e[:, :2], rows=f[:, :2])
+    dW_ft = low_rank(1, 3, columns=e[:, :2], rows=tilted)
+    result = metrics.compare_updates(dW_icl[None], dW_ft[None], k=2)
+    close(result.cosine, [(4 + 2 * 3 / 2) / math.sqrt(20 * 10)])
+    close(result.relative_norm, [math.sqrt(2)])
+    close(result.column_angles, [[0, 0]])
+    close(result.row_angles, [[0, math.pi / 3]])
+    close(result.column_overlap, [1])
+    close(result.row_overlap, [(1 + 1 / 4) / 2])
+    top = metrics.compare_updates(dW_icl[None], dW_ft[None], k=1)  # the largest directions: e0 f0 against e1 tilted1
+    close(top.column_angles, [[math.pi / 2]])
+    close(top.row_overlap, [0])
+
+
+@given(seeds)
+@few
+def test_compare_updates_properties(seed):
+    dW_icl, dW_ft = randn(2, 3, 4, 6, seed=seed)
+    left, right = (torch.linalg.qr(randn(d, d, seed=seed + d)).Q for d in (4, 6))
+    result = metrics.compare_updates(dW_icl, dW_ft, k=2)
+    rotated = metrics.compare_updates(left @ dW_icl @ right, left @ dW_ft @ right, k=2)
+    swapped = metrics.compare_updates(dW_ft, dW_icl, k=2)
+    transposed = metrics.compare_updates(dW_icl.mT, dW_ft.mT, k=2)
+    scaled = metrics.compare_updates(-3 * dW_icl, dW_ft, k=2)
+    for name, value in result._asdict().items():
+        close(getattr(rotated, name), value, 1e-6)
+        close(getattr(swapped, name), 1 / value if name == "relative_norm" else value, 1e-6)
+        mirrored = name.replace("row", "_").replace("column", "row").replace("_", "column", int("row" in name))
+        close(getattr(transposed, mirrored), value, 1e-6)
+        factor = {"cosine": -1, "relative_norm": 3}.get(name, 1)
+        close(getattr(scaled, name), factor * value, 1e-6)
+    assert (result.row_angles.diff() >= 0).all() and (result.row_angles >= 0).all()
+    assert (result.row_angles <= math.pi / 2 + 1e-12).all()
+    close(result.row_overlap, result.row_angles.cos().square().mean(-1))
+    same = metrics.compare_updates(dW_icl, dW_icl, k=4)
+    close(same.row_angles, torch.zeros(3, 4), 1e-12)
+    close(same.cosine, torch.ones(3))
+
+
+def test_small_angles_are_not_lost_in_the_cosine():
+    e, angle = torch.eye(4, dtype=torch.float64), 1e-9
+    turned = math.cos(angle) * e[:, :1] + math.sin(angle) * e[:, 1:2]
+    result = metrics.compare_updates((e[:, :1] @ e[:1])[None], (turned @ e[:1])[None], k=1)
+    torch.testing.assert_close(result.column_angles, torch.tensor([[angle]], dtype=torch.float64), rtol=1e-6, atol=0)
+
+
+def test_unrelated_spaces_overlap_by_k_over_their_dimension():
+    result = metrics.compare_updates(*randn(2, 300, 8, 20), k=3)
+    assert within_three_standard_errors(result.column_overlap, 3 / 8)
+    assert within_three_standard_errors(result.row_overlap, 3 / 20)
+    assert within_three_standard_errors(result.cosine, 0)
+
+
+def test_missing_directions_are_nan_in_their_head_only():
+    rank_one = randn(4, 1) @ randn(1, 6, seed=1)
+    dW_icl = torch.stack([rank_one, torch.zeros(4, 6, dtype=torch.float64), randn(4, 6, seed=2)])
+    result = metrics.compare_updates(dW_icl, randn(3, 4, 6, seed=3), k=2)
+    for value in (result.row_overlap, result.column_overlap, result.row_angles[:, 0], result.column_angles[:, 0]):
+        assert value.isnan().tolist() == [True, True, False]
+    assert result.cosine.isnan().tolist() == result.relative_norm.isnan().tolist() == [False, True, False]
+    swapped = metrics.compare_updates(randn(3, 4, 6, seed=3), dW_icl, k=2)
+    assert swapped.relative_norm.isnan().tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("k", [0, 5])
+def test_compare_updates_needs_k_directions(k):
+    with pytest.raises(ValueError, match=f"k = {k} "):
+        metrics.compare_updates(randn(2, 4, 6), randn(2, 4, 6), k)
+
+
+# Every part: zeros, precision, gradients, shapes.
+
+
+def test_floors_do_not_draw_the_numbers_of_the_data():
+    """The same seed for the data and for the floor is what readers do."""
+    zsl = torch.zeros(200, 1, 50, dtype=torch.float64)
+    icl = randn(200, 1, 50, seed=0)
+    assert metrics.sim_aou(zsl, icl, metrics.isotropic_floor(zsl, icl, seed=0), normalize=False).mean().abs() < 0.1
+
+
+@each_output_measure
+def test_zero_outputs_and_updates_are_nan_never_zero(measure):
+    zsl, icl, ft = outputs(n=4, layers=2)
+    unchanged = icl.clone()
+    unchanged[1, 0] = zsl[1, 0]
+    value = measure(zsl, unchanged, ft)
+    if measure in (metrics.sim_aou, OUTPUT_MEASURES["sim_aou_corrected"]):
+        assert value.isnan().sum() == 1 and value[1, 0].isnan()
+    if measure is not OUTPUT_MEASURES["sim_aou_corrected"]:
+        zero = zsl.clone()
+        zero[2, 1] = 0
+        value = measure(zero, icl, ft)
+        assert value[2, 1].isnan() and not value[:, 0].isnan().any()
+
+
+def test_measures_across_queries_need_two():
+    one = outputs(n=1)
+    assert metrics.sim_aou_tangent(*one).isnan().all()
+    assert metrics.sim_aou_residual(*one).isnan().all()
+    for measure in (metrics.sim_aou, metrics.sim_aou_tangent_uncentred, metrics.normalised_noise_value):
+        assert not measure(*one).isnan().any()
+
+
+def test_zero_scores_and_zero_score_updates_are_nan():
+    zsl, icl, ft = (padded(scores) for scores in ragged())
+    icl[3, 1, 2], zsl[0, 0, 0] = 0, ft[0, 0, 0]
+    assert metrics.sim_am(icl, ft).isnan().nonzero().tolist() == [[3, 1, 2]]
+    assert metrics.sim_am_delta(zsl, icl, ft).isnan().nonzero().tolist() == [[0, 0, 0]]
+    assert metrics.uniform_floor(torch.zeros(1, 1, 3), randn(1, 1, 3), seed=0).isnan().all()
+    assert metrics.uniform_floor(randn(1, 1, 3), randn(1, 1, 3), seed=0).isnan().all()
+
+
+@each_output_measure
+@pytest.mark.parametrize("exponent", [-200, 200])
+def test_very_small_and_very_large_outputs(measure, exponent):
+    zsl, icl, ft = outputs()
+    close(measure(*(10.0**exponent * h for h in (zsl, icl, ft))), measure(zsl, icl, ft), 1e-8)
+
+
+HALF = {
+    **OUTPUT_MEASURES,
+    "isotropic_floor": lambda zsl, icl, ft: metrics.isotropic_floor(zsl, ft, seed=0),
+    "permuted_pairing": lambda zsl, icl, ft: metrics.permuted_pairing(zsl, ft, seed=0),
+    "uniform_floor": lambda zsl, icl, ft: metrics.uniform_floor(zsl, icl, seed=0),
+    "sim_am": lambda zsl, icl, ft: metrics.sim_am(icl[None], ft[None]),
+    "sim_am_delta": lambda zsl, icl, ft: metrics.sim_am_delta([zsl], [icl], [ft]),
+    "kendall_training_tokens": lambda zsl, icl, ft: metrics.kendall_training_tokens(icl, ft),
+    "kendall_tau_a": lambda zsl, icl, ft: metrics.kendall_tau_a(icl, ft),
+    "top_k_recall": lambda zsl, icl, ft: metrics.top_k_recall(icl, ft, k=2),
+    "by_example": lambda zsl, icl, ft: metrics.by_example(icl, [(0, 3), (3, 7)], mean=True),
+    "permuted_tokens": lambda zsl, icl, ft: metrics.permuted_tokens(icl, seed=0),
+    "update_cosines": lambda zsl, icl, ft: metrics.update_cosines(icl, ft),
+    "compare_updates": lambda zsl, icl, ft: torch.cat([v.flatten() for v in metrics.compare_updates(icl, ft, k=2)]),
+}
+
+
+@pytest.mark.parametrize("measure", HALF.values(), ids=HALF)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_inputs_of_lower_precision_are_converted_first(measure, dtype):
+    low = tuple(h.to(dtype) for h in outputs())
+    value = measure(*low)
+    assert value.dtype == torch.float64
+    close(value, measure(*(h.double() for h in low)), 0)
+
+
+@pytest.mark.parametrize("measure", HALF.values(), ids=HALF)
+def test_no_gradients_and_no_changed_inputs(measure):
+    inputs = tuple(h.requires_grad_() for h in outputs())
+    copies = [h.detach().clone() for h in inputs]
+    assert not measure(*inputs).requires_grad
+    assert all(torch.equal(h, copy) for h, copy in zip(inputs, copies, strict=True))
+
+
+A, OFF, FLAT = randn(4, 3, 6), randn(4, 3, 9), randn(4, 9)
+S, S_OFF = [randn(2, 3, 5)], [randn(2, 3, 9)]
+B = torch.zeros(4, dtype=torch.bool)
+WRONG_SHAPES = {
+    "rec2ftp": lambda: metrics.rec2ftp(B, B, torch.zeros(9, dtype=torch.bool)),
+    "rec2ftp_chance": lambda: metrics.rec2ftp_chance(B, torch.zeros(9, dtype=torch.bool)),
+    **{name: lambda measure=measure: measure(A, A, OFF) for name, measure in OUTPUT_MEASURES.items()},
+    "outputs of two axes": lambda: metrics.sim_aou(FLAT, FLAT, FLAT),
+    "isotropic_floor": lambda: metrics.isotropic_floor(A, OFF, seed=0),
+    "isotropic_floor of lists": lambda: metrics.isotropic_floor(S, S_OFF, seed=0),
+    "permuted_pairing": lambda: metrics.permuted_pairing(A, OFF, seed=0),
+    "uniform_floor": lambda: metrics.uniform_floor(A, OFF, seed=0),
+    "sim_am": lambda: metrics.sim_am(A[None], OFF[None]),
+    "sim_am of lists": lambda: metrics.sim_am(S, S_OFF),
+    "sim_am of lists of heads": lambda: metrics.sim_am([S[0], S_OFF[0][:1]], [S[0], S_OFF[0]]),
+    "sim_am_delta": lambda: metrics.sim_am_delta(A[None], A[None], OFF[None]),
+    "kendall_training_tokens": lambda: metrics.kendall_training_tokens(A, OFF),
+    "kendall_tau_b": lambda: metrics.kendall_tau_b(A, OFF),
+    "top_k_recall": lambda: metrics.top_k_recall(A, OFF, k=1),
+    "update_cosines": lambda: metrics.update_cosines(A, OFF),
+    "compare_updates": lambda: metrics.compare_updates(A, OFF, k=1),
+}
+
+
+@pytest.mark.parametrize("call", WRONG_SHAPES.values(), ids=WRONG_SHAPES)
+def test_a_wrong_shape_is_named(call):
+    with pytest.raises(ShapeError, match=r"\((\d, )*9,?\)"):
+        call()
+
+
+def test_scores_must_belong_to_the_same_queries():
+    with pytest.raises(ShapeError, match=r"'icl_scores': 2, 'ft_scores': 1"):
+        metrics.sim_am(S * 2, S)
+    with pytest.raises(ShapeError, match="at least one"):
+        metrics.sim_am([], [])
+    with pytest.raises(ShapeError, match=r"icl_scores\[1\] has shape \(2, 3, 0\)"):
+        metrics.sim_am([*S, S[0][..., :0]], [*S, S[0][..., :0]])
+    with pytest.raises(ShapeError, match=r"same \(layers, heads\)"):
+        metrics.sim_am([*S, S[0][:1]], [*S, S[0][:1]])
+
+
+@pytest.fixture
+def checked():
+    """A second copy of the module whose annotations are checked at every call."""
+    original = sys.modules.pop("explainer.theory.metrics")
+    with jaxtyping.install_import_hook("explainer.theory.metrics", "beartype.beartype"):
+        module = importlib.import_module("explainer.theory.metrics")
+    yield module
+    sys.modules["explainer.theory.metrics"] = original
+    sys.modules["explainer"].metrics = original
+
+
+def test_the_annotated_shapes_are_the_shapes(checked):
+    zsl, icl, ft = outputs()
+    right = torch.tensor([True, False])
+    checked.rec2ftp_counts(right, right, ~right)
+    checked.rec2ftp(right, right, ~right)
+    checked.rec2ftp_chance(right, right)
+    for name in OUTPUT_MEASURES:
+        getattr(checked, name.replace("_corrected", ""))(zsl, icl, ft)
+    for floor in (checked.isotropic_floor, checked.permuted_pairing, checked.uniform_floor):
+        floor(zsl, ft, seed=0)
+    for scores in (ragged(), [padded(scores) for scores in ragged()]):
+        checked.sim_am(*scores[1:])
+        checked.sim_am_delta(*scores)
+        checked.isotropic_floor(*scores[1:], seed=0)
+    checked.permuted_pairing(*(padded(scores) for scores in ragged()[1:]), seed=0)
+    checked.kendall_training_tokens(icl, ft)
+    checked.kendall_tau_a(icl[0, 0], ft[0, 0])
+    checked.top_k_recall(icl, ft, k=2)
+    checked.compare_updates(icl, ft, k=2)
+    with pytest.raises(jaxtyping.TypeCheckError):
+        checked.sim_aou(zsl, icl, ft[:-1])

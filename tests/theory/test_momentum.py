@@ -1,0 +1,278 @@
+"""explainer.theory.momentum against its definitions, written out as sums, in float64."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn.functional import scaled_dot_product_attention
+
+from explainer.errors import ShapeError
+from explainer.theory import duality, momentum
+
+LENGTHS = (1, 2, 3, 63, 64, 65, 127, 128, 129, 200)
+ETAS = (0.0, 0.5, 0.9, 0.99, 0.999)
+each_average = pytest.mark.parametrize("name", momentum.AVERAGES)
+
+
+def randn(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def close(actual, expected, tolerance=1e-12):
+    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def quadratic(value, eta):
+    """sum_{i<t} eta^(t-i) v_i, with the whole matrix of weights."""
+    lag = torch.arange(value.shape[-2])[:, None] - torch.arange(value.shape[-2])
+    return torch.where(lag > 0, eta ** lag.clamp(min=0).double(), 0.0) @ value
+
+
+def extrapolated(value, eta):
+    """v_i + eta (v_i - v_{i-1}), with nothing before the first value."""
+    before = torch.cat([torch.zeros_like(value[..., :1, :]), value[..., :-1, :]], -2)
+    return value + eta * (value - before)
+
+
+def terms(name, eta, t, value):
+    """The terms of an average at position t, from its definition; `permuted` is tested for what it promises below."""
+    past = [(t - i, value[..., i, :]) for i in range(t)]
+    if name == "momentum":
+        return [eta**s * v for s, v in past]
+    if name == "normalised":
+        return [(1 - eta) * eta ** (s - 1) * v for s, v in past]
+    if name == "nesterov":
+        return [eta ** (t - i) * extrapolated(value, eta)[..., i, :] for i in range(t)]
+    if name == "previous":
+        return [eta * v for s, v in past if s == 1]
+    return [eta**s * v for s, v in past if s <= 4]
+
+
+@pytest.mark.parametrize("eta", ETAS)
+@pytest.mark.parametrize("T", LENGTHS)
+def test_ema_is_the_sum_over_all_earlier_values(T, eta):
+    value = randn(T, 2)
+    expected = quadratic(value, eta)
+    torch.testing.assert_close(momentum.ema(value, eta), expected, rtol=1e-12, atol=1e-12 * expected.abs().max())
+
+
+@pytest.mark.parametrize("eta", [0.9, 0.999])
+def test_ema_over_three_levels_of_chunks(eta):
+    value = randn(64 * 64 + 65, 2)
+    expected = quadratic(value, eta)
+    torch.testing.assert_close(momentum.ema(value, eta), expected, rtol=1e-12, atol=1e-12 * expected.abs().max())
+
+
+@given(st.integers(0, 300), st.integers(0, 3), st.integers(1, 4), st.floats(0, 0.999), st.integers(0, 5))
+@settings(max_examples=60)
+def test_ema_of_any_shape(T, d, batch, eta, seed):
+    value = randn(batch, 2, T, d, seed=seed)
+    close(momentum.ema(value, eta), quadratic(value, eta), 1e-11)
+
+
+@pytest.mark.parametrize("name", [name for name in momentum.AVERAGES if name != "permuted"])
+@pytest.mark.parametrize("eta", [0.3, 0.9])
+def test_every_average_is_its_definition(name, eta):
+    value = randn(2, 90, 3)
+    average = momentum.AVERAGES[name](value, eta)
+    assert not average[:, 0].any()
+    for t in (1, 2, 5, 64, 89):
+        close(average[:, t], sum(terms(name, eta, t, value)))
+
+
+@each_average
+@pytest.mark.parametrize("T", [1, 2, 5, 64, 65, 150])
+def test_lag_weights_and_decoding_are_the_last_row_of_the_average(name, T):
+    value = randn(2, 3, T, 4)
+    last = momentum.AVERAGES[name](value, 0.9)[..., -1:, :]
+    close(momentum.decode(value, 0.9, name), last)
+    weights = momentum.LAG_WEIGHTS[name](0.9, T - 1)
+    assert weights.shape == (T - 1,) and weights.dtype == torch.float64
+    assert set(momentum.LAG_WEIGHTS) == set(momentum.AVERAGES)
+    close(last[..., 0, :], torch.einsum("s,bhsd->bhd", weights, value[..., :-1, :].flip(-2)))
+
+
+@each_average
+def test_no_average_sees_the_present_or_the_future(name):
+    value, changed = randn(1, 140, 2), randn(1, 140, 2)
+    changed[:, 100:] += 5
+    before, after = (momentum.AVERAGES[name](v, 0.9) for v in (value, changed))
+    assert torch.equal(before[:, :101], after[:, :101])
+    assert not torch.equal(before[:, 101], after[:, 101])
+
+
+def test_permuted_weights_are_those_of_the_average_in_an_order_of_their_own_at_each_position():
+    orders = [momentum.permuted_weights(0.9, n) for n in (40, 41)]
+    for n, order in zip((40, 41), orders, strict=True):
+        assert torch.equal(order.sort(descending=True).values, momentum.weights(0.9, n))
+    assert not torch.equal(*(order.argsort()[:20] for order in orders))
+    value = randn(50, 2)
+    close(momentum.permuted_ema(value, 0.9), momentum.permuted_ema(value, 0.9, seed=0), 0)
+    assert not torch.equal(momentum.permuted_ema(value, 0.9), momentum.permuted_ema(value, 0.9, seed=1))
+    close(momentum.permuted_ema(value, 0.9)[:30], momentum.permuted_ema(value[:30], 0.9), 0)
+    close(momentum.permuted_ema(torch.ones(50, 1).double(), 0.9), momentum.ema(torch.ones(50, 1).double(), 0.9))
+
+
+@given(st.integers(1, 40), st.lists(st.floats(-2, 2), max_size=6))
+def test_causal_convolution_is_a_sum_over_lags(T, kernel):
+    value = randn(T, 2)
+    expected = torch.zeros(T, 2).double()
+    for t in range(T):
+        for s, weight in enumerate(kernel, 1):
+            if s <= t:
+                expected[t] += weight * value[t - s]
+    close(momentum.causal_convolution(value, torch.tensor(kernel, dtype=torch.float64)), expected)
+
+
+@pytest.mark.parametrize("eta", [0.5, 0.9, 0.99])
+def test_gain_and_window_are_those_of_the_weights(eta):
+    weights = momentum.weights(eta, 5000)
+    assert weights.sum() == pytest.approx(momentum.gain(eta), rel=1e-12)
+    assert weights.sum() ** 2 / (weights**2).sum() == pytest.approx(momentum.effective_window(eta), rel=1e-12)
+    assert momentum.normalised_weights(eta, 5000).sum() == pytest.approx(1, rel=1e-12)
+    assert momentum.nesterov_weights(eta, 5000).sum() == pytest.approx(momentum.gain(eta), rel=1e-12)
+    lags = torch.arange(1, 5001, dtype=torch.float64)
+    assert (weights * lags).sum() / weights.sum() == pytest.approx(1 / (1 - eta), rel=1e-12)
+
+
+def test_the_dual_of_momentum_weighs_old_pairs_more_and_the_average_weighs_them_less():
+    dual = duality.heavy_ball_weights(0.9, 30)
+    average = momentum.weights(0.9, 30).flip(0)
+    assert (dual.diff() < 0).all() and (average.diff() > 0).all()
+
+
+@each_average
+def test_gradients_are_exact(name):
+    value = randn(1, 70, 2).requires_grad_()
+    assert torch.autograd.gradcheck(lambda v: momentum.AVERAGES[name](v, 0.9), value)
+
+
+def test_the_gradient_over_two_levels_of_chunks_is_the_average_backwards_in_time():
+    value, g = randn(64 * 64 + 70, 1).requires_grad_(), randn(64 * 64 + 70, 1, seed=1)
+    momentum.ema(value, 0.99).backward(g)
+    close(value.grad, quadratic(g.flip(0), 0.99).flip(0), 1e-11)
+
+
+@pytest.mark.parametrize("eta", ETAS[1:])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 5e-7), (torch.bfloat16, 2e-3), (torch.float16, 3e-4)])
+def test_low_precision_costs_one_rounding_of_the_result(eta, dtype, tolerance):
+    """Relative error against float64 over 3000 positions, where powers of 1/eta overflow and bfloat16(.999) is 1."""
+    value = randn(3000, 8).to(dtype)
+    exact = momentum.ema(value.double(), eta)
+    for found, expected in (
+        (momentum.ema(value, eta), exact),
+        (momentum.decode(value, eta), exact[-1:]),
+    ):
+        assert found.dtype == dtype
+        assert duality.relative_error(found.double(), expected) < 2 * tolerance
+
+
+@each_average
+def test_autocast_changes_nothing(name):
+    value = randn(2, 100, 4).float()
+    average, last = momentum.AVERAGES[name](value, 0.999), momentum.decode(value, 0.999, name)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(momentum.AVERAGES[name](value, 0.999), average)
+        assert torch.equal(momentum.decode(value, 0.999, name), last)
+
+
+def test_memory_is_linear_in_the_length():
+    """A quadratic form would need 512 GB for these weights."""
+    value = torch.ones(256_000, 1)
+    assert momentum.ema(value, 0.999)[-1].item() == pytest.approx(momentum.gain(0.999), rel=1e-5)
+
+
+# Attention.
+
+
+def inputs(T=90, H=4, H_k=4):
+    return randn(2, H, T, 8), randn(2, H_k, T, 8, seed=1), randn(2, H_k, T, 6, seed=2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_without_decay_it_is_plain_attention_to_the_bit(dtype):
+    query, key, value = (x.to(dtype) for x in inputs())
+    plain = scaled_dot_product_attention(query, key, value, is_causal=True)
+    assert torch.equal(momentum.momentum_attention(query, key, value, 0.0), plain)
+
+
+@each_average
+def test_momentum_attention_is_attention_plus_the_average(name):
+    query, key, value = inputs()
+    average = momentum.AVERAGES[name]
+    logits = (query @ key.mT * 0.3).masked_fill(~torch.ones(90, 90, dtype=torch.bool).tril(), -torch.inf)
+    expected = logits.softmax(-1) @ value + average(value, 0.8)
+    close(momentum.momentum_attention(query, key, value, 0.8, scale=0.3, average=average), expected)
+
+
+def test_each_query_head_gets_the_average_of_its_group():
+    query, key, value = inputs(H=6, H_k=2)
+    found = momentum.momentum_attention(query, key, value, 0.8, enable_gqa=True)
+    repeated = (x.repeat_interleave(3, 1) for x in (key, value))
+    close(found, momentum.momentum_attention(query, *repeated, 0.8))
+
+
+@pytest.mark.parametrize("n", [1, 2, 65])
+def test_fewer_queries_than_keys_are_the_last_ones(n):
+    query, key, value = inputs()
+    whole = momentum.momentum_attention(query, key, value, 0.9)
+    close(momentum.momentum_attention(query[:, :, -n:], key, value, 0.9), whole[:, :, -n:])
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("additive", [False, True])
+def test_padding_changes_nothing(side, additive):
+    query, key, value = inputs(T=80)
+    real = slice(7, None) if side == "left" else slice(None, -7)
+    keys = torch.zeros(80, dtype=torch.bool)
+    keys[real] = True
+    mask = torch.ones(80, 80, dtype=torch.bool).tril() & keys
+    if additive:
+        mask = torch.zeros(80, 80, dtype=torch.float64).masked_fill(~mask, torch.finfo(torch.float64).min)
+    alone = momentum.momentum_attention(*(x[:, :, real] for x in (query, key, value)), 0.9)
+    padded = momentum.momentum_attention(query, key, value, 0.9, attn_mask=mask)
+    close(padded[:, :, real], alone)
+
+
+def test_a_mask_that_hides_more_than_padding_is_refused():
+    query, key, value = inputs()
+    packed = torch.block_diag(*[torch.ones(45, 45)] * 2).bool().tril()
+    with pytest.raises(ValueError, match="row of its own"):
+        momentum.momentum_attention(query, key, value, 0.9, attn_mask=packed)
+    window = torch.ones(90, 90, dtype=torch.bool).tril().triu(-9)
+    with pytest.raises(ValueError, match="no window"):
+        momentum.momentum_attention(query, key, value, 0.9, attn_mask=window)
+
+
+def test_without_causality_the_softmax_term_sees_all_and_the_average_the_past():
+    query, key, value = inputs()
+    found = momentum.momentum_attention(query, key, value, 0.9, is_causal=False)
+    close(found, scaled_dot_product_attention(query, key, value) + momentum.ema(value, 0.9))
+
+
+# Errors.
+
+
+@pytest.mark.parametrize("eta", [-0.1, 1.0, 1.5, float("nan")])
+def test_a_decay_outside_its_range_is_refused(eta):
+    value = randn(5, 2)
+    for call in (
+        momentum.gain,
+        momentum.effective_window,
+        lambda eta: momentum.weights(eta, 3),
+        lambda eta: momentum.ema(value, eta),
+        lambda eta: momentum.normalised_ema(value, eta),
+        lambda eta: momentum.permuted_ema(value, eta),
+        lambda eta: momentum.decode(value, eta),
+        lambda eta: momentum.momentum_attention(value, value, value, eta),
+    ):
+        with pytest.raises(ValueError, match=r"outside \[0, 1\)"):
+            call(eta)
+
+
+def test_a_value_without_positions_is_refused():
+    for average in (*momentum.AVERAGES.values(), momentum.decode):
+        with pytest.raises(ShapeError, match=r"value has shape \(3,\)"):
+            average(randn(3), 0.5)
+    with pytest.raises(ShapeError, match="kernel has shape"):
+        momentum.causal_convolution(randn(3, 2), randn(2, 2))

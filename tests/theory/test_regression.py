@@ -1,0 +1,295 @@
+"""explainer.theory.regression: the drawn moments, the shifts, and each estimator against a second way."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from explainer.errors import ShapeError
+from explainer.theory.regression import (
+    NONLINEARITIES,
+    Prompts,
+    covariate_shift,
+    draw_prompts,
+    gradient_plus_plus,
+    gradient_steps,
+    newton_iterations,
+    ordinary_least_squares,
+    query_shift,
+    random_covariances,
+    ridge,
+    squared_errors,
+    task_shift,
+)
+
+D, N = 4, 9
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def randn(*shape, seed=0):
+    return torch.randn(*shape, generator=seeded(seed), dtype=torch.float64)
+
+
+def close(actual, expected, tolerance=1e-12):
+    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+ROOT_COVARIANCE = randn(D, D)
+COVARIANCE = ROOT_COVARIANCE @ ROOT_COVARIANCE.T + 0.1 * torch.eye(D)
+
+
+def draw(n_prompts=6, n_examples=N, covariance=COVARIANCE, seed=0, **options):
+    return draw_prompts(n_prompts, n_examples, covariance, generator=seeded(seed), **options)
+
+
+# Drawing
+
+
+def test_rows_of_a_prompt():
+    prompts = draw()
+    assert prompts.inputs.shape == (6, N + 1, D) and prompts.n_examples == N
+    close(torch.cat([prompts.X, prompts.x_q[:, None]], dim=1), prompts.inputs)
+    close(torch.cat([prompts.y, prompts.y_q[:, None]], dim=1), prompts.targets)
+
+
+def test_linear_targets_are_inner_products():
+    prompts = draw()
+    for b, i in [(0, 0), (3, 2), (5, N)]:
+        assert prompts.targets[b, i].item() == pytest.approx(sum(prompts.tasks[b] * prompts.inputs[b, i]).item())
+
+
+def test_inputs_have_the_covariance():
+    x = draw(4000).inputs.flatten(0, 1)
+    close(x.T @ x / len(x), COVARIANCE, tolerance=0.06 * COVARIANCE.max().item())
+    assert x.mean(0).abs().max() < 0.06
+
+
+def test_each_prompt_may_have_its_own_covariance():
+    covariances = random_covariances(6, D, seeded())
+    prompts = draw(covariance=covariances)
+    for b in range(6):
+        alone = draw(covariance=covariances[b])
+        close(prompts.inputs[b], alone.inputs[b])
+
+
+def test_tasks_are_standard_normal():
+    w = draw(20000, 1).tasks
+    close(w.T @ w / len(w), torch.eye(D, dtype=torch.float64), tolerance=0.05)
+
+
+def test_a_given_task_replaces_the_drawn_one_and_leaves_the_inputs():
+    w = randn(D, seed=5)
+    prompts = draw(tasks=w)
+    close(prompts.tasks, w.expand(6, D))
+    close(prompts.inputs, draw().inputs)
+    close(prompts.targets, prompts.inputs @ w)
+
+
+@pytest.mark.parametrize("name", NONLINEARITIES)
+def test_label_is_applied_to_the_inner_product(name):
+    by_hand = {
+        "relu": lambda z: max(z, 0.0),
+        "sign": lambda z: math.copysign(1, z),
+        "tanh": lambda z: math.tanh(3 * z),
+        "sin": lambda z: math.sin(2 * z),
+        "cubic": lambda z: z * z * z / 3,
+        "square": lambda z: z * z,
+    }[name]
+    z = draw().targets.flatten().tolist()
+    labelled = draw(label=NONLINEARITIES[name]).targets.flatten().tolist()
+    assert labelled == pytest.approx([by_hand(value) for value in z])
+
+
+def test_noise_has_its_standard_deviation_and_reaches_the_query():
+    clean, noisy = draw(3000), draw(3000, noise=0.5)
+    close(noisy.inputs, clean.inputs)
+    noise = noisy.targets - clean.targets
+    assert noise.std().item() == pytest.approx(0.5, rel=0.03)
+    assert noise[:, -1].std().item() == pytest.approx(0.5, rel=0.06)
+
+
+def test_random_covariances_are_diagonal_exponential():
+    covariances = random_covariances(20000, 3, seeded())
+    eigenvalues = covariances.diagonal(dim1=1, dim2=2)
+    close(covariances, eigenvalues.diag_embed())
+    for power, moment in [(1, 1.0), (2, 2.0), (3, 6.0)]:
+        assert (eigenvalues**power).mean().item() == pytest.approx(moment, rel=0.1)
+
+
+def test_draws_repeat_with_the_seed_and_keep_the_dtype():
+    close(draw().inputs, draw().inputs, tolerance=0)
+    assert not torch.equal(draw().inputs, draw(seed=1).inputs)
+    assert draw(dtype=torch.float32).targets.dtype == torch.float32
+
+
+def test_shortened_keeps_the_first_examples_and_the_query():
+    prompts, short = draw(), draw().shortened(3)
+    assert short.n_examples == 3
+    close(short.X, prompts.X[:, :3])
+    close(short.y_q, prompts.y_q)
+
+
+def test_a_covariance_must_be_positive_definite():
+    with pytest.raises(ValueError, match=r"smallest eigenvalue of the covariance is -1; it should be above zero"):
+        draw(covariance=torch.diag(torch.tensor([1.0, -1.0])))
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [((2, 3, 4), (2, 2), (2, 4)), ((2, 3, 4), (2, 3), (2, 3)), ((3, 4), (3,), (4,)), ((2, 3, 4), (2, 3), (4,))],
+)
+def test_prompts_refuse_parts_that_do_not_belong_together(shapes):
+    with pytest.raises(ShapeError, match=r"should be \(B, N\+1, d\), \(B, N\+1\) and \(B, d\)"):
+        Prompts(*(torch.zeros(shape) for shape in shapes))
+
+
+# Shifts
+
+
+def test_task_shift_relabels_and_keeps_the_noise():
+    clean, noisy, w = draw(), draw(noise=0.3), randn(D, seed=3)
+    shifted = task_shift(noisy, w)
+    close(shifted.targets - shifted.inputs @ w, noisy.targets - clean.targets)
+    close(task_shift(clean, 3 * clean.tasks).targets, 3 * clean.targets)
+    close(shifted.tasks, w.expand(6, D))
+
+
+def test_covariate_shift_moves_every_input_and_keeps_tasks_and_noise():
+    clean, noisy = draw(), draw(noise=0.3)
+    rotation = torch.linalg.qr(randn(D, D, seed=4)).Q
+    shifted = covariate_shift(noisy, noisy.inputs @ rotation.T + 1)
+    expected = torch.stack([x @ w for x, w in zip(clean.inputs @ rotation.T + 1, clean.tasks, strict=True)])
+    close(shifted.targets, expected + noisy.targets - clean.targets)
+    close(shifted.tasks, noisy.tasks)
+
+
+def test_query_shift_leaves_the_examples():
+    prompts = draw()
+    shifted = query_shift(prompts, prompts.X[:, 0])
+    close(shifted.X, prompts.X)
+    close(shifted.y, prompts.y)
+    close(shifted.y_q, prompts.y[:, 0])
+    close(query_shift(prompts, torch.ones(D)).y_q, prompts.tasks.sum(1))
+
+
+def test_covariate_shift_refuses_another_shape():
+    with pytest.raises(ShapeError, match=r"inputs have shape \(6, 9, 4\); it should be \(6, 10, 4\)"):
+        covariate_shift(draw(), draw().X)
+
+
+# Estimators
+
+
+def test_squared_errors_are_those_of_the_query():
+    prompts = draw()
+    close(squared_errors(prompts.y_q + 2, prompts), torch.full((6,), 4.0, dtype=torch.float64))
+
+
+def test_least_squares_is_exact_on_enough_noiseless_examples():
+    prompts = draw(n_examples=D)
+    close(ordinary_least_squares(prompts), prompts.y_q, tolerance=1e-8)
+
+
+def test_least_squares_takes_the_shortest_solution():
+    prompts = draw(n_examples=2)
+    for b in range(6):
+        w = torch.linalg.lstsq(prompts.X[b], prompts.y[b], driver="gelsd").solution
+        assert ordinary_least_squares(prompts)[b].item() == pytest.approx((prompts.x_q[b] @ w).item())
+
+
+def test_ridge_minimises_its_objective():
+    prompts, penalty = draw(noise=0.5), 0.7
+    w = torch.zeros(6, D, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([w], max_iter=200, tolerance_grad=1e-12, tolerance_change=1e-15)
+
+    def objective():
+        optimizer.zero_grad()
+        residuals = torch.einsum("bnd,bd->bn", prompts.X, w) - prompts.y
+        loss = (residuals**2).sum() + penalty * (w**2).sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(objective)
+    close(ridge(prompts, penalty), (prompts.x_q * w.detach()).sum(1), tolerance=1e-6)
+
+
+def test_ridge_tends_to_least_squares_and_to_zero():
+    prompts = draw(noise=0.5)
+    close(ridge(prompts, 1e-9), ordinary_least_squares(prompts), tolerance=1e-6)
+    assert ridge(prompts, 1e9).abs().max() < 1e-6
+
+
+def test_ridge_at_the_noise_variance_beats_other_penalties():
+    prompts = draw(4000, 5, noise=0.7)
+    risks = {penalty: squared_errors(ridge(prompts, penalty), prompts).mean() for penalty in (0.05, 0.49, 5.0)}
+    assert min(risks, key=risks.get) == 0.49
+
+
+def test_ridge_needs_a_penalty():
+    with pytest.raises(ValueError, match=r"penalty = 0 should be above zero"):
+        ridge(draw(), 0)
+
+
+def test_gradient_steps_are_torch_sgd():
+    prompts, rates = draw(noise=0.2), [0.1, 0.3, 0.05]
+    w = torch.zeros(6, D, dtype=torch.float64, requires_grad=True)
+    for rate in rates:
+        residuals = torch.einsum("bnd,bd->bn", prompts.X, w) - prompts.y
+        (gradient,) = torch.autograd.grad((residuals**2).sum() / (2 * N), w)
+        w = (w - rate * gradient).detach().requires_grad_()
+    close(gradient_steps(prompts, rates), (prompts.x_q * w.detach()).sum(1))
+
+
+@given(st.lists(st.floats(-1, 1), min_size=0, max_size=4))
+@settings(max_examples=20)
+def test_gradient_plus_plus_without_damping_is_gradient_descent(rates):
+    prompts = draw()
+    close(gradient_plus_plus(prompts, rates, [0.0] * len(rates)), gradient_steps(prompts, rates), tolerance=1e-9)
+
+
+def test_gradient_plus_plus_by_loops():
+    prompts, rates, dampings = draw(3), [0.2, 0.3, 0.1], [0.05, 0.1, 0.2]
+    for b in range(3):
+        rows = [x.clone() for x in prompts.inputs[b]]
+        residuals = [*prompts.y[b].tolist(), 0.0]
+        for rate, damping in zip(rates, dampings, strict=True):
+            before, r = [x.clone() for x in rows], list(residuals)
+            for j in range(N + 1):
+                similarities = [(before[i] @ before[j]).item() for i in range(N)]
+                residuals[j] -= rate * sum(s * r[i] for i, s in enumerate(similarities)) / N
+                rows[j] = before[j] - damping * sum(s * before[i] for i, s in enumerate(similarities)) / N
+        assert gradient_plus_plus(prompts, rates, dampings)[b].item() == pytest.approx(-residuals[-1])
+
+
+def test_gradient_plus_plus_needs_a_damping_for_every_rate():
+    with pytest.raises(ValueError, match=r"2 rates and 1 dampings"):
+        gradient_plus_plus(draw(), [0.1, 0.1], [0.1])
+
+
+def test_newton_squares_the_error_of_the_inverse():
+    prompts = draw()
+    for b in range(2):
+        S = prompts.X[b].T @ prompts.X[b] / N
+        E_0 = torch.eye(D) - S @ S / torch.linalg.eigvalsh(S)[-1] ** 2
+        for k in range(4):
+            inverse = (torch.eye(D) - torch.linalg.matrix_power(E_0, 2**k)) @ torch.linalg.inv(S)
+            w = inverse @ prompts.X[b].T @ prompts.y[b] / N
+            assert newton_iterations(prompts, k)[b].item() == pytest.approx((prompts.x_q[b] @ w).item(), abs=1e-9)
+
+
+def test_newton_ends_at_least_squares():
+    prompts = draw(covariance=torch.eye(D))
+    close(newton_iterations(prompts, 20), ordinary_least_squares(prompts), tolerance=1e-9)
+
+
+@given(st.floats(0.1, 10))
+@settings(max_examples=10)
+def test_least_squares_does_not_see_the_scale_of_the_inputs(c):
+    prompts = draw()
+    shifted = covariate_shift(prompts, c * prompts.inputs)
+    close(ordinary_least_squares(shifted), c * ordinary_least_squares(prompts), tolerance=1e-8)
