@@ -11,5 +11,17 @@ from explainer.figures.base import (
     curves,
     live,
 )
+from explainer.figures.texts import Texts
 
-__all__ = ["CAPTION_MIME", "PLOTLY_MIME", "STATIC_MIME", "Captioned", "Drawing", "Stored", "Table", "curves", "live"]
+__all__ = [
+    "CAPTION_MIME",
+    "PLOTLY_MIME",
+    "STATIC_MIME",
+    "Captioned",
+    "Drawing",
+    "Stored",
+    "Table",
+    "Texts",
+    "curves",
+    "live",
+]

@@ -1,0 +1,64 @@
+"""The words around the figures: captions and text alternatives, one TOML file for each chapter in `words/`.
+
+A text is a format string; the numbers in it are given where the figure is drawn, so that a translator needs these
+files only, and no number is ever typed into a sentence.
+"""
+
+import string
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import plotly.graph_objects as go
+
+from explainer.figures.base import Captioned, Drawing, Table
+
+
+class _Formatter(string.Formatter):
+    """Formats what is in a mapping or a list one by one: `{errors:.2f}` becomes "GD 0.10, GD++ 0.02"."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, Mapping):
+            return ", ".join(f"{name} {self.format_field(each, format_spec)}" for name, each in value.items())
+        if type(value) in (list, tuple):
+            return ", ".join(self.format_field(each, format_spec) for each in value)
+        return super().format_field(value, format_spec)
+
+
+@cache
+def _texts(chapter: str) -> dict[str, dict[str, str]]:
+    return tomllib.loads((resources.files(__package__) / "words" / f"{chapter}.toml").read_text("utf-8"))
+
+
+class Texts:
+    """The texts of one chapter, put around what it draws.
+
+    `texts = Texts("similarity")`, then `texts.figure("overview", drawn, n=6, made=made)`: `caption`, `alt` and `made`,
+    where the numbers come from, are those below `[overview]` in `words/similarity.toml`, with {n} filled in; without a
+    `made` there, the given one is used as it is. Raises KeyError for a figure without texts and for a value that a text
+    needs and does not get.
+    """
+
+    def __init__(self, chapter: str):
+        """Of the notebook with this name."""
+        self._chapter = chapter
+
+    def figure(self, name: str, drawn: go.Figure, **values: Any) -> Captioned:
+        """A Plotly figure with its caption, its text alternative and its origin."""
+        return Captioned(drawn, *(self._text(name, key, values) for key in ("caption", "alt", "made")))
+
+    def drawing(self, name: str, svg: str) -> Drawing:
+        """A diagram with its caption and its text alternative."""
+        return Drawing(svg, *(self._text(name, key, {}) for key in ("caption", "alt")))
+
+    def table(self, name: str, head: Sequence[str], rows: Sequence[Sequence[str]], **values: Any) -> Table:
+        """A table with its caption and its origin."""
+        return Table(head, rows, *(self._text(name, key, values) for key in ("caption", "made")))
+
+    def _text(self, name: str, key: str, values: dict[str, Any]) -> str:
+        text = _texts(self._chapter)[name].get(key)
+        if key == "made" and text is None:
+            return values["made"]
+        return " ".join(_Formatter().vformat(text, (), values).split())
