@@ -3,6 +3,7 @@
 Modules are loaded when they are first asked for, wherever they live: `from explainer import duality, tasks`.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 
@@ -24,8 +25,10 @@ ROOMS = {
 _ROOM_OF = {module: room for room, modules in ROOMS.items() for module in modules}
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Load a module of a room by its short name."""
+def __getattr__(name: str) -> ModuleType | Callable:
+    """Load a module of a room by its short name; `results` is the function."""
+    if name == "results":
+        return import_module(f"{__name__}.analysis.results").results
     if name not in _ROOM_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.{_ROOM_OF[name]}.{name}")
@@ -33,4 +36,4 @@ def __getattr__(name: str) -> ModuleType:
 
 def __dir__() -> list[str]:
     """The short names, too."""
-    return sorted({*globals(), *_ROOM_OF})
+    return sorted({*globals(), *_ROOM_OF, "results"})

@@ -31,6 +31,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_fetch(commands)
     _add_study(commands)
     _add_train(commands)
+    _add_regression(commands)
     return parser
 
 
@@ -113,9 +114,7 @@ def _add_study(commands: argparse._SubParsersAction) -> None:
         add_help=False,
     )
     study.add_argument("-h", "--help", action=_StudyHelp, nargs=0, help="show this message, with all names, and exit")
-    study.add_argument("--results", metavar="DIR", required=True, help="where the results are stored")
-    study.add_argument("--grid", metavar="FILE", help="TOML file that describes grids, in place of the values below")
-    study.add_argument("--only", nargs="+", metavar="NAME", help="grids of the file (default: all)")
+    _add_laboratory(study, engines=True)
     study.add_argument("--model", nargs="+", metavar="NAME", help="hub ids, directories or .gguf files")
     study.add_argument("--tasks", nargs="+", metavar="TASK", help="such as reviews, capitals, sst2")
     study.add_argument("--task-file", metavar="FILE", help="TOML file that describes tasks of your own")
@@ -131,14 +130,6 @@ def _add_study(commands: argparse._SubParsersAction) -> None:
     )
     study.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], default="float32")
     study.add_argument("--device", help="such as cpu or cuda (default: a GPU if there is one)")
-    study.add_argument(
-        "--threads", type=_positive, metavar="N", help="of the processor; the last digits of a result depend on it"
-    )
-    study.add_argument("--engine", choices=["local", "ray"], default="local", help="what computes (default: local)")
-    study.add_argument("--ray-address", metavar="HOST:PORT", help="of a Ray cluster (default: one on this machine)")
-    study.add_argument("--gpus", type=float, metavar="N", help="for each task on Ray (default: 0)")
-    study.add_argument("--cpus", type=_positive, metavar="N", help="for each task on Ray, as threads (default: 1)")
-    study.add_argument("--list", "--dry-run", action="store_true", help="only show what is stored and what is not")
     study.set_defaults(run=_study)
 
 
@@ -147,57 +138,112 @@ def _study(options: argparse.Namespace) -> int:
     # Imported here so that `explainer --help` answers at once.
     import torch  # noqa: PLC0415
 
-    from explainer.analysis import reporting  # noqa: PLC0415
-    from explainer.experiments import study  # noqa: PLC0415
-    from explainer.lab.store import Store  # noqa: PLC0415
+    from explainer.experiments.study import Study  # noqa: PLC0415
 
+    cells = _cells(options)
+    experiment = Study(
+        data=_own_data(options, dict.fromkeys(cell.task for cell in cells)),
+        data_dir=options.data_dir,
+        dtype=getattr(torch, options.dtype),
+        device=options.device or (None if options.engine == "local" else "cpu"),
+    )
+    return _run(experiment, cells, options, engine)
+
+
+# What the commands of all experiments have in common.
+
+
+def _add_laboratory(command: argparse.ArgumentParser, *, engines: bool) -> None:
+    command.add_argument("--results", metavar="DIR", help="where unfinished studies are stored (default: in the cache)")
+    command.add_argument("--grid", metavar="FILE", help="TOML file that describes grids, in place of the values below")
+    command.add_argument("--only", nargs="+", metavar="NAME", help="grids of the file (default: all)")
+    command.add_argument("--list", "--dry-run", action="store_true", help="only show what is stored and what is not")
+    command.add_argument(
+        "--publish",
+        nargs="?",
+        const="",
+        metavar="DIR",
+        help="what the tables in DIR (default: the package's) have is finished; fold the rest into them",
+    )
+    command.add_argument(
+        "--threads", type=_positive, metavar="N", help="of the processor; the last digits of a result depend on it"
+    )
+    if not engines:
+        command.set_defaults(engine="local", workers=None, ray_address=None, gpus=None, cpus=None)
+        return
+    command.add_argument("--workers", type=_positive, metavar="N", help="processes of this machine (default: this one)")
+    command.add_argument("--engine", choices=["local", "ray"], default="local", help="what computes (default: local)")
+    command.add_argument("--ray-address", metavar="HOST:PORT", help="of a Ray cluster (default: one on this machine)")
+    command.add_argument("--gpus", type=float, metavar="N", help="for each task on Ray (default: 0)")
+    command.add_argument("--cpus", type=_positive, metavar="N", help="for each task on Ray, as threads (default: 1)")
+
+
+def _run(experiment: Any, settings: Sequence, options: argparse.Namespace, engine: Callable[..., Iterator]) -> int:
+    """List or compute the settings, show what came out, and publish it if that is asked for."""
+    import torch  # noqa: PLC0415
+
+    from explainer.data import assets  # noqa: PLC0415
+    from explainer.lab.store import Store, published_directory  # noqa: PLC0415
+    from explainer.lab.tables import Published  # noqa: PLC0415
+
+    store = Store(options.results or assets.cache_dir() / "results" / experiment.name)
+    published = None
+    if options.publish is not None:
+        published = Published(options.publish or published_directory() / experiment.name)
+    if options.list:
+        _print_planned(experiment.plan(settings, store, published), store)
+        return 0
     if options.threads:
         torch.set_num_threads(options.threads)
-    cells = _cells(options)
-    store = Store(options.results)
-    how = {
-        "data": _own_data(options, dict.fromkeys(cell.task for cell in cells)),
-        "data_dir": options.data_dir,
-        "dtype": getattr(torch, options.dtype),
-    }
-    if options.list:
-        _print_planned(study.plan(cells, store, **how), store)
-        return 0
-    _print_table(reporting.table(study.run(cells, store, engine=engine, device=options.device, **how)))
+    tables = experiment.run(settings, store, published, engine=engine)
+    _print_table(_summary(tables, experiment.shown))
+    if published is not None:
+        experiment.publish(settings, store, published)
     return 0
 
 
+def _summary(tables: Mapping[str, Any], shown: Sequence[str]) -> list[tuple[str, ...]]:
+    names = [name for name in shown if name in tables["cells"].column_names]
+    columns = [tables["runs"]["slug"].to_pylist(), *(tables["cells"][name].to_pylist() for name in names)]
+    return [("setting", *names), *(tuple(map(_text, row)) for row in zip(*columns, strict=True))]
+
+
+def _text(value: Any) -> str:
+    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def _print_planned(planned: Sequence[tuple], store: Any) -> None:
-    """The state of every planned cell or run, and what killed runs have left."""
-    _print_table([("state", "file"), *(("stored" if s else "waiting", i.filename) for _, i, s in planned)])
-    waiting = sum(stored is None for _, _, stored in planned)
-    print(f"{len(planned) - waiting} stored, {waiting} waiting")
-    if unseen := dict.fromkeys(cell.task for cell, i, s in planned if s and i.parts.get("data", "") is None):
+    """The state of every planned setting, and what killed runs have left."""
+    _print_table([("state", "file"), *((state, identity.filename) for _, identity, state in planned)])
+    states = [state for *_, state in planned]
+    print(", ".join(f"{states.count(state)} {state}" for state in ("published", "stored", "waiting")))
+    seen = [identity for _, identity, state in planned if state != "waiting"]
+    if unseen := dict.fromkeys(i.parts["cell"]["task"] for i in seen if i.parts.get("data", "") is None):
         print(f"not compared with the data, which are not here: {', '.join(unseen)} (--data-dir)")
     for path in store.remains():
         print(f"left by a run that was killed while writing, may be deleted: {path}")
 
 
 def _cells(options: argparse.Namespace) -> list:
-    from explainer.experiments import study  # noqa: PLC0415
+    from explainer.experiments.study import Study  # noqa: PLC0415
     from explainer.models import checkpoints  # noqa: PLC0415
 
     if options.grid:
         if options.tasks:
             raise ExplainerError("--grid and --tasks both say what to compute; give one of them.")
-        return _chosen(study.read_grids(options.grid), options)
+        return _chosen(Study.read_grids(options.grid), options)
     if not options.tasks or options.only:
         raise ExplainerError("say what to compute: --tasks with names, or --grid with a file and perhaps --only.")
-    return study.grid(
-        options.model or [os.environ.get("EXPLAINER_MODEL") or checkpoints.STARTER],
-        options.tasks,
-        seeds=options.seeds,
-        ks=options.k,
-        lrs=options.lr,
+    return Study.grid(
+        checkpoint=options.model or [os.environ.get("EXPLAINER_MODEL") or checkpoints.STARTER],
+        task=options.tasks,
+        seed=options.seeds,
+        k=options.k,
+        lr=options.lr,
         n_queries=options.queries,
-        controls=options.controls,
-        positions=options.positions,
-        splits=options.splits,
+        control=options.controls,
+        position=options.positions,
+        split=options.splits,
     )
 
 
@@ -215,11 +261,15 @@ def _engine(options: argparse.Namespace) -> Callable[..., Iterator]:
     given = {name: value for name, value in of_ray.items() if value is not None}
     if options.engine == "local" and given:
         raise ExplainerError("--ray-address, --gpus and --cpus are for a Ray cluster; add --engine ray.")
-    if options.engine == "ray" and options.threads:
-        raise ExplainerError("--threads does not reach the tasks on Ray; give --cpus.")
+    if options.engine == "ray" and (options.threads or options.workers):
+        raise ExplainerError("--threads and --workers do not reach the tasks on Ray; give --cpus.")
     from explainer.lab import engines  # noqa: PLC0415
 
-    return partial(engines.on_ray, **given) if options.engine == "ray" else engines.local
+    if options.engine == "ray":
+        return partial(engines.on_ray, **given)
+    if options.workers:
+        return partial(engines.in_processes, workers=options.workers, threads=options.threads or 1)
+    return engines.local
 
 
 def _own_data(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
@@ -254,9 +304,7 @@ def _add_train(commands: argparse._SubParsersAction) -> None:
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    train.add_argument("--results", metavar="DIR", help="where the results are stored (default: in the cache)")
-    train.add_argument("--grid", metavar="FILE", help="TOML file that describes grids, in place of the values below")
-    train.add_argument("--only", nargs="+", metavar="NAME", help="grids of the file (default: all)")
+    _add_laboratory(train, engines=False)
     train.add_argument(
         "--corpus", help="a text file, a saved or a hub data set, as name:configuration (default: documentation)"
     )
@@ -269,48 +317,52 @@ def _add_train(commands: argparse._SubParsersAction) -> None:
     train.add_argument("--weight-decay", type=float, metavar="X", help="default: 0.1")
     train.add_argument("--dtype", choices=["bfloat16", "float32"], help="of products (default: bfloat16)")
     train.add_argument("--device", help="such as cpu or cuda (default: cpu)")
-    train.add_argument("--threads", type=_positive, metavar="N", help="of the processor")
     train.add_argument(
         "--every", type=_positive, default=100, metavar="N", help="steps between checkpoints (default: 100)"
     )
-    train.add_argument("--list", "--dry-run", action="store_true", help="only show what is stored and what is not")
     train.set_defaults(run=_train)
 
 
 def _train(options: argparse.Namespace) -> int:
     # Imported here so that `explainer --help` answers at once.
-    import torch  # noqa: PLC0415
+    from explainer.experiments.language_models import LanguageModels  # noqa: PLC0415
 
-    from explainer.data import assets  # noqa: PLC0415
-    from explainer.experiments import language_models  # noqa: PLC0415
-    from explainer.lab.store import Store  # noqa: PLC0415
-
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    settings = _settings(options)
-    store = Store(options.results or assets.cache_dir() / "training" / "results")
-    if options.list:
-        _print_planned(language_models.plan(settings, store), store)
-        return 0
-    _print_table(language_models.table(language_models.run(settings, store, every=options.every)))
-    return 0
+    return _run(LanguageModels(every=options.every), _settings(options), options, _engine(options))
 
 
 def _settings(options: argparse.Namespace) -> list:
     from dataclasses import fields  # noqa: PLC0415
 
-    from explainer.experiments import language_models  # noqa: PLC0415
-    from explainer.models import training  # noqa: PLC0415
+    from explainer.experiments.language_models import LanguageModels  # noqa: PLC0415
 
-    names = (field.name for field in fields(training.Setting))
+    names = (field.name for field in fields(LanguageModels.setting))
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     if not options.grid:
         if options.only:
             raise ExplainerError("--only chooses grids of a file; give it with --grid.")
-        return language_models.grid(**given)
+        return LanguageModels.grid(**given)
     if given:
         raise ExplainerError(f"--grid and --{min(given)} both say what to train; give one of them.")
-    return _chosen(language_models.read_grids(options.grid), options)
+    return _chosen(LanguageModels.read_grids(options.grid), options)
+
+
+def _add_regression(commands: argparse._SubParsersAction) -> None:
+    regression = commands.add_parser(
+        "regression",
+        help="train small GPTs to do linear regression in context, with and without momentum attention",
+        description="Train every setting of a file of grids that is not stored yet, and measure it.",
+    )
+    _add_laboratory(regression, engines=True)
+    regression.set_defaults(run=_regression)
+
+
+def _regression(options: argparse.Namespace) -> int:
+    from explainer.experiments.regression_runs import RegressionRuns  # noqa: PLC0415
+    from explainer.lab.store import published_directory  # noqa: PLC0415
+
+    options.grid = options.grid or published_directory() / RegressionRuns.name / "grids.toml"
+    settings = _chosen(RegressionRuns.read_grids(options.grid), options)
+    return _run(RegressionRuns(), settings, options, _engine(options))
 
 
 def _print_table(rows: Sequence[Sequence[str]]) -> None:

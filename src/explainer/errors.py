@@ -17,13 +17,33 @@ class CheckpointError(ExplainerError):
     """A checkpoint name, file or architecture cannot be used."""
 
 
+class CorpusError(ExplainerError):
+    """A corpus cannot be found, read or split."""
+
+
 class DivergenceError(ExplainerError):
     """Training or fine-tuning diverged, so there is no trained model to use."""
 
 
-class TaskError(ExplainerError):
-    """A task, its data or its label words cannot be used."""
+class EngineError(ExplainerError):
+    """An engine cannot be used as it was asked for, or it lost its workers."""
+
+
+class FindingError(ExplainerError, ValueError):
+    """A finding lacks its numbers, or compares them in a way that is not known."""
+
+
+class ResultsError(ExplainerError):
+    """Results cannot be read or written."""
 
 
 class ShapeError(ExplainerError, ValueError):
     """A tensor does not have the shape that the equation needs."""
+
+
+class StudyError(ExplainerError):
+    """A setting or a grid of an experiment is not possible, or some of its runs failed."""
+
+
+class TaskError(ExplainerError):
+    """A task, its data or its label words cannot be used."""

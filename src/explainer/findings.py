@@ -15,11 +15,11 @@ from typing import Any
 
 from IPython.display import display
 
-from explainer.errors import ExplainerError
+from explainer.errors import FindingError
 from explainer.lab.store import published_directory
 
 MIME = "application/vnd.explainer.finding+json"
-RECORD = "published.json"
+RECORD = "findings.json"
 """File beside the stored studies with every finding of the published book."""
 
 _HOLDS: Mapping[str, Callable[[float, float], bool]] = {
@@ -29,10 +29,6 @@ _HOLDS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
 }
 _SIGNS = {"<=": "≤", ">=": "≥"}
-
-
-class FindingError(ExplainerError, ValueError):
-    """A finding lacks its numbers, or compares them in a way that is not known."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import torch
 
 from explainer.errors import ExplainerError
 from explainer.experiments import regression_runs
-from explainer.experiments.regression_runs import RegressionError, Run
+from explainer.experiments.regression_runs import StudyError, Run
 from explainer.lab.store import GRIDS, Store, published_directory
 from explainer.models import in_context_gpt as gpt
 from explainer.models import momentum_attention
@@ -46,9 +46,9 @@ def test_prepare_is_momentum_of_the_run():
 
 @pytest.mark.parametrize(("average", "eta"), [("none", 0.5), ("momentum", 0.0)])
 def test_an_eta_needs_an_average_and_the_other_way_round(average, eta):
-    with pytest.raises(RegressionError, match=f"eta = {eta} does not go with average = '{average}'"):
+    with pytest.raises(StudyError, match=f"eta = {eta} does not go with average = '{average}'"):
         Run(average=average, eta=eta)
-    assert issubclass(RegressionError, ExplainerError)
+    assert issubclass(StudyError, ExplainerError)
 
 
 def test_errors_are_those_of_the_predictions_on_the_common_prompts():
@@ -80,9 +80,9 @@ def test_a_run_is_trained_once_and_read_back(place, monkeypatch):
 
 
 def test_what_is_not_stored_is_named_with_the_command(place):
-    with pytest.raises(RegressionError, match=r"not stored in .* python -m explainer\.experiments\.regression_runs"):
+    with pytest.raises(StudyError, match=r"not stored in .* python -m explainer\.experiments\.regression_runs"):
         regression_runs.stored("none")
-    with pytest.raises(RegressionError, match="no runs with average = 'nesterov'; the book has none, momentum"):
+    with pytest.raises(StudyError, match="no runs with average = 'nesterov'; the book has none, momentum"):
         regression_runs.stored("nesterov")
 
 

@@ -13,7 +13,7 @@ from scipy.stats import ttest_1samp
 from explainer.analysis import papers
 from explainer.figures import training as drawn
 from explainer.lab.store import Identity, Store, Stored, read
-from explainer.models.training import Setting, TrainingError
+from explainer.models.training import Setting, StudyError
 
 DOCUMENTS = ["b", "a", "a", "c"]
 
@@ -45,9 +45,9 @@ def test_quoted_tables_have_the_averages_that_the_paper_prints():
 def test_runs_are_matched_by_all_but_the_average():
     pairs = drawn.matched(VARIANT, PLAIN)
     assert [(a.identity["cell"]["seed"], b.identity["cell"]["seed"]) for a, b in pairs] == [(2, 2), (0, 0), (1, 1)]
-    with pytest.raises(TrainingError, match=r"momentum-7\.json has no plain run"):
+    with pytest.raises(StudyError, match=r"momentum-7\.json has no plain run"):
         drawn.matched([_stored(seed=7, **MOMENTUM)], PLAIN)
-    with pytest.raises(TrainingError, match="has no plain run"):
+    with pytest.raises(StudyError, match="has no plain run"):
         drawn.matched([_stored(seed=0, lr=1e-3, **MOMENTUM)], PLAIN)
 
 

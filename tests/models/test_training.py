@@ -21,7 +21,7 @@ from explainer.errors import CheckpointError, DivergenceError
 from explainer.experiments import language_models
 from explainer.lab.store import ResultsError, Store
 from explainer.models import momentum_attention, training
-from explainer.models.training import Setting, TrainingError
+from explainer.models.training import Setting, StudyError
 from explainer.theory import momentum
 
 TINY = Setting(vocabulary=300, layers=1, width=8, heads=2, length=16, batch=2, steps=12, warmup=3, dtype="float32")
@@ -362,7 +362,7 @@ def test_rate_of_products_is_a_plausible_speed():
     ],
 )
 def test_settings_that_cannot_be_used(changes, message):
-    with pytest.raises(TrainingError, match=message):
+    with pytest.raises(StudyError, match=message):
         replace(TINY, **changes)
 
 
@@ -387,11 +387,11 @@ def test_a_grid_pairs_the_variants_of_each_seed_and_has_plain_attention_once():
     ],
 )
 def test_grids_that_cannot_be_used(tmp_path, axes, message):
-    with pytest.raises(TrainingError, match=message):
+    with pytest.raises(StudyError, match=message):
         language_models.grid(**axes)
     path = tmp_path / "grids.toml"
     path.write_text("[mine]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in axes.items()))
-    with pytest.raises(TrainingError, match=rf"grids.toml, \[mine\]: {message}"):
+    with pytest.raises(StudyError, match=rf"grids.toml, \[mine\]: {message}"):
         language_models.read_grids(path)
 
 
@@ -400,7 +400,7 @@ def test_grids_that_cannot_be_used(tmp_path, axes, message):
 )
 def test_grid_files_that_are_none(tmp_path, text, message):
     (tmp_path / "grids.toml").write_text(text)
-    with pytest.raises(TrainingError, match=message):
+    with pytest.raises(StudyError, match=message):
         language_models.read_grids(tmp_path / "grids.toml")
 
 
@@ -427,7 +427,7 @@ def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monk
 
 
 def test_a_device_that_is_not_there(file, tmp_path):
-    with pytest.raises(TrainingError, match="device = 'cuda:99' cannot be used"):
+    with pytest.raises(StudyError, match="device = 'cuda:99' cannot be used"):
         language_models.run([replace(TINY, corpus=file, device="cuda:99")], Store(tmp_path / "results"))
 
 
@@ -453,7 +453,7 @@ def test_a_run_that_diverges_does_not_stop_the_others(file, tmp_path, monkeypatc
     monkeypatch.setattr(language_models, "train", train)
     store = Store(tmp_path / "results")
     pair = [replace(TINY, corpus=file, steps=3, seed=seed) for seed in (0, 1)]
-    with pytest.raises(TrainingError, match="1 of 2 runs could not be finished:\nseed0 diverged"):
+    with pytest.raises(StudyError, match="1 of 2 runs could not be finished:\nseed0 diverged"):
         language_models.run(pair, store, progress=False)
     assert [one.identity["cell"]["seed"] for one in store.all()] == [1]
 
@@ -468,16 +468,16 @@ def test_stored_runs_are_found_by_grid_and_values(file, tmp_path, monkeypatch):
     table = "\n".join(f"{key} = {json.dumps(value)}" for key, value in fixed.items())
     axes = f'average = ["none", "momentum"]\neta = 0.5\nseed = [0, 1]\nsteps = 3\ncorpus = {json.dumps(file)}'
     (place / "training" / "grids.toml").write_text(f"[pair]\n{table}\n{axes}\n")
-    with pytest.raises(TrainingError, match=r"seed0-plain is not stored in .*explainer train --grid"):
+    with pytest.raises(StudyError, match=r"seed0-plain is not stored in .*explainer train --grid"):
         language_models.stored("pair")
     finished = language_models.run(
         language_models.read_grids(place / "training" / "grids.toml")["pair"], Store(place / "training")
     )
     assert language_models.stored("pair") == finished
     assert language_models.stored("pair", average="momentum", seed=1) == finished[3:]
-    with pytest.raises(TrainingError, match=r"there is no grid 'pairs' .*it has pair"):
+    with pytest.raises(StudyError, match=r"there is no grid 'pairs' .*it has pair"):
         language_models.stored("pairs")
-    with pytest.raises(TrainingError, match=r"no run of the grid 'pair' has \{'seed': 7\}"):
+    with pytest.raises(StudyError, match=r"no run of the grid 'pair' has \{'seed': 7\}"):
         language_models.stored("pair", seed=7)
     monkeypatch.setattr(language_models, "PROTOCOL", 7)
     with pytest.raises(ResultsError, match="computed by protocol 1, this version computes protocol 7"):

@@ -86,10 +86,10 @@ def code_digest(notebook: Mapping[str, Any]) -> str:
 
 def surroundings() -> dict[str, str]:
     """What all chapters depend on."""
-    stored = [PACKAGE.parents[1] / "book" / name for name in ("results", "weights")]
+    stored = PACKAGE / "published"
     return {
-        "package": _digest(_files(PACKAGE)),
-        "stored results": _digest(p for place in stored for p in _files(place) if p.name != "published.json"),
+        "package": _digest(p for p in _files(PACKAGE) if stored not in p.parents),
+        "stored results": _digest(p for p in _files(stored) if p.name != "findings.json"),
         "versions": ", ".join(f"{name} {metadata.version(name)}" for name in _VERSIONS),
         "processor": processor(),
         "settings": ", ".join(f"{name}={os.environ[name]}" for name in _SETTINGS if os.environ.get(name)),

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from explainer.data import assets
 from explainer.data.assets import Document
-from explainer.errors import ExplainerError
+from explainer.errors import CorpusError
 
 DEFAULT = assets.DOCUMENTATION.name
 SEPARATOR = "<|endoftext|>"
@@ -32,10 +32,6 @@ SMALLEST_VOCABULARY = 257  # the bytes and the separator
 HELD_OUT_EVERY = 10
 _LAYOUT = 1  # of the cached tokens; raised when they are made in another way
 _TITLE = re.compile(r" = [^=].* = \n")  # WikiText has a line per row; an article starts at its title
-
-
-class CorpusError(ExplainerError):
-    """A corpus cannot be found, read or split."""
 
 
 @dataclass(frozen=True)

@@ -189,17 +189,19 @@ def of_model(model: nn.Module) -> Callable[[Tensor], Tensor]:
     return predict
 
 
-def in_context(model: nn.Module, context: int, *, n: int = 500) -> dict[str, dict]:
-    """Accuracy of Bayes' rule and of a model on the default mixture, by example length k and number of examples.
+def in_context(model: nn.Module, context: int, *, n: int = 500) -> dict[str, list]:
+    """Accuracy of Bayes' rule and of a model on n prompts of the default mixture, a row for each kind of prompt.
 
-    Prompts that are longer than the model's context are left out.
+    Columns: length of an example, number of examples, n, and the two accuracies. Prompts that are longer than the
+    model's context are left out.
     """
-    mixture, found = draw(), {"n": n}
-    for k in LENGTHS:
-        counts = [count for count in EXAMPLES if count * (k + 1) + k - 1 <= context]
-        asked = [prompts(mixture, n, count, k, seed=0) for count in counts]
-        rows = {"bayes": bayes(mixture), "model": of_model(model)}
-        found[f"k={k}"] = {"examples": counts} | {
-            name: [accuracy(mixture, one, predict) for one in asked] for name, predict in rows.items()
-        }
-    return found
+    mixture, predict = draw(), of_model(model)
+    kinds = [(k, count) for k in LENGTHS for count in EXAMPLES if count * (k + 1) + k - 1 <= context]
+    asked = [prompts(mixture, n, count, k, seed=0) for k, count in kinds]
+    return {
+        "example_length": [k for k, _ in kinds],
+        "examples": [count for _, count in kinds],
+        "n_prompts": [n] * len(kinds),
+        "bayes": [accuracy(mixture, one, bayes(mixture)) for one in asked],
+        "model": [accuracy(mixture, one, predict) for one in asked],
+    }

@@ -1,4 +1,4 @@
-"""One comparison: zero-shot, in-context and fine-tuned predictions, and what attention does in each.
+"""Zero-shot, in-context and fine-tuned predictions compared, and what attention does in each.
 
 ZSL, ICL and FT stand for zero-shot, in-context and fine-tuned, as in `explainer.metrics`. A `Cell` is one comparison
 of the three: a checkpoint, a task, the demonstrations that one seed draws, and the queries.
@@ -20,8 +20,9 @@ from tqdm import tqdm
 
 from explainer.data import tasks
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.errors import ExplainerError
+from explainer.errors import StudyError
 from explainer.experiments.controls import CONTROLS, Control
+from explainer.lab.store import Tables
 from explainer.models import finetuning, recording, scoring
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned
@@ -48,10 +49,6 @@ _TOP_K = 100
 _TOP_EXAMPLES = 5
 _N_MAPS = 16
 """Queries whose linear maps are compared: one map of a query is as large as a layer's keys and values."""
-
-
-class StudyError(ExplainerError):
-    """A cell is not possible, or some cells of a run failed."""
 
 
 @dataclass(frozen=True)
@@ -173,40 +170,45 @@ def prepare(checkpoint: Checkpoint, data: TaskData, cell: Cell, *, progress: boo
     )
 
 
-def run_cell(baseline: Baseline, cell: Cell, *, progress: bool = False) -> dict[str, Any]:
-    """The result of one cell, to which the baseline must belong, as `explainer.lab.store` stores it.
+def run_cell(baseline: Baseline, cell: Cell, *, progress: bool = False) -> Tables:
+    """The tables of one cell, to which the baseline must belong, as `explainer.lab` stores them.
 
-    - "setting": the sizes and the right answers;
-    - "predictions": for ZSL, ICL and FT which queries are right, their log-probabilities, accuracy raw and
-      calibrated (by the batch and by a content-free query), macro F1 and AUC;
-    - "fine_tuning": losses, gradient norms and the size of the update;
-    - "rec2ftp": with its counts and its chance value;
-    - "similarity": each measure and its floors, as in `summary`;
-    - "reasons": why a part is null.
+    - "cells": sizes and labels; for ZSL, ICL and FT accuracy raw and calibrated (by the batch and by a content-free
+      query), macro F1 and AUC; losses and gradient norms of FT; Rec2FTP with its counts and its chance value; the mean
+      of each similarity over queries and layers; and in the note, why something is missing;
+    - "queries": for each query its id, its label, whether ZSL, ICL and FT are right, their log-probabilities, and each
+      similarity as a mean over layers;
+    - "layers": for each layer the norms of the update, and each similarity as a mean over queries with its standard
+      deviation, `<similarity>_sd` (n - 1).
 
-    Where FT diverges, what needs it is null. Raises TaskError, CheckpointError or StudyError.
+    Where FT diverges, what needs it is missing. Raises TaskError, CheckpointError or StudyError.
     """
     if not baseline.serves(baseline.source, cell):
         raise StudyError(f"the baseline was prepared for {baseline.cell.slug}, not for {cell.slug}; prepare another.")
-    labels, reasons = _labels(baseline.data.task, baseline.queries), {}
+    labels, notes = _labels(baseline.data.task, baseline.queries), []
     ft = _fine_tune(baseline, cell, progress)
     observed = {"zsl": baseline.zsl, "icl": baseline.icl, "ft": ft.observed}
-    rec2ftp = similarity = None
+    cells, rec2ftp, measures = _sizes(baseline, cell) | _training(ft.finetuned), {}, {}
     if ft.observed is None:
-        reasons["ft"] = f"fine-tuning with learning rate {cell.lr:g} diverged at step {ft.finetuned.diverged_at}"
+        del observed["ft"]
+        notes.append(f"fine-tuning with learning rate {cell.lr:g} diverged at step {ft.finetuned.diverged_at}")
     else:
-        rec2ftp = _rec2ftp(observed, reasons)
+        rec2ftp = _rec2ftp(observed, notes)
         if cell.split == "selection":
-            reasons["similarity"] = "the split 'selection' is for choosing settings; nothing is reported on it"
+            notes.append("the split 'selection' is for choosing settings; nothing is reported on it")
         else:
-            similarity = _similarity(baseline, ft, cell, reasons)
+            measures = _similarities(baseline, ft, cell, notes)
+    queries = {"query": list(range(cell.n_queries)), "query_id": list(map(query_id, baseline.queries))}
+    queries |= {} if labels is None else {"label": labels}
+    for state, one in observed.items():
+        cells |= {f"{state}_{name}": value for name, value in _scores(one, labels).items()}
+        queries[f"{state}_correct"] = one.correct
+        queries |= {} if labels is None else {f"{state}_log_probs": one.log_probs}
+    over_queries, over_layers = _summaries(measures, cell.n_queries)
     return {
-        "setting": _setting(baseline, cell, labels),
-        "predictions": {name: o and _predictions(o, labels) for name, o in observed.items()},
-        "fine_tuning": _training(ft.finetuned),
-        "rec2ftp": rec2ftp,
-        "similarity": similarity,
-        "reasons": reasons,
+        "cells": cells | rec2ftp | {name: v.nanmean() for name, v in measures.items()} | {"note": "; ".join(notes)},
+        "queries": queries | over_layers,
+        "layers": _update_norms(ft.finetuned) | over_queries,
     }
 
 
@@ -220,17 +222,23 @@ def draw_queries(data: TaskData, cell: Cell) -> list[Example]:
 
 def _half(query: Example) -> str:
     """The same for every seed, so that no query that a seed was chosen on is reported for another seed."""
-    text = "\n".join(query.fields.values())
-    return "selection" if hashlib.sha256(text.encode()).digest()[0] % 2 else "report"
+    return "selection" if _digest(query)[0] % 2 else "report"
 
 
-def _setting(baseline: Baseline, cell: Cell, labels: list[int] | None) -> dict[str, Any]:
+def query_id(query: Example) -> str:
+    """The same for the same text, whichever seed draws it, so that queries can be told apart across cells."""
+    return _digest(query).hex()[:12]
+
+
+def _digest(query: Example) -> bytes:
+    return hashlib.sha256("\n".join(query.fields.values()).encode()).digest()
+
+
+def _sizes(baseline: Baseline, cell: Cell) -> dict[str, Any]:
     return {
-        "n": cell.n_queries,
-        "layers": baseline.zsl.outputs.shape[1],
-        "heads": baseline.zsl.own_scores[0].shape[1],
+        "n_layers": baseline.zsl.outputs.shape[1],
+        "n_heads": baseline.zsl.own_scores[0].shape[1],
         "context_tokens": len(baseline.context[0]),
-        "labels": labels,
         "context_labels": _labels(*cell.changes.context(baseline.data, cell.k, cell.seed)),
         "training_labels": _labels(*cell.changes.training(baseline.data, cell.k, cell.seed)),
     }
@@ -316,13 +324,12 @@ def _labels(task: Task, examples: Sequence[Example]) -> list[int] | None:
     return None if task.labels is None else [example.label for example in examples]
 
 
-def _predictions(observed: Observed, labels: list[int] | None) -> dict[str, Any]:
-    row = {"correct": observed.correct.astype(int), "accuracy": observed.correct.mean()}
+def _scores(observed: Observed, labels: list[int] | None) -> dict[str, Any]:
+    accuracy = {"accuracy": observed.correct.mean()}
     if labels is None:
-        return row
+        return accuracy
     log_probs, y = observed.log_probs.astype(np.float64), np.array(labels)
-    return row | {
-        "log_probs": log_probs,
+    return accuracy | {
         "content_free": observed.content_free,
         "calibrated_accuracy": statistics.calibrated_accuracy(log_probs, y),
         "content_free_accuracy": statistics.calibrated_accuracy(log_probs, y, observed.content_free),
@@ -332,41 +339,57 @@ def _predictions(observed: Observed, labels: list[int] | None) -> dict[str, Any]
 
 
 def _training(finetuned: FineTuned) -> dict[str, Any]:
+    names = ("losses", "gradient_norms", "loss_after", "diverged_at")
+    return {name: getattr(finetuned, name) for name in names}
+
+
+def _update_norms(finetuned: FineTuned) -> dict[str, list]:
     return {
-        "losses": finetuned.losses,
-        "gradient_norms": finetuned.gradient_norms,
-        "loss_after": finetuned.loss_after,
-        "diverged_at": finetuned.diverged_at,
+        "layer": list(range(len(finetuned.update))),
         "update_norm_keys": [dW.key_weight.norm().item() for dW in finetuned.update],
         "update_norm_values": [dW.value_weight.norm().item() for dW in finetuned.update],
     }
 
 
-def _rec2ftp(observed: Mapping[str, Observed], reasons: dict[str, str]) -> dict[str, Any]:
+def _rec2ftp(observed: Mapping[str, Observed], notes: list[str]) -> dict[str, Any]:
     zsl, icl, ft = (torch.from_numpy(observed[name].correct) for name in ("zsl", "icl", "ft"))
     counts = metrics.rec2ftp_counts(zsl, icl, ft)
     if not counts.ft_fixes:
-        reasons["rec2ftp"] = f"FT repairs none of the {counts.zsl_errors} errors of ZSL"
+        notes.append(f"FT repairs none of the {counts.zsl_errors} errors of ZSL")
     value = counts.both_fix / counts.ft_fixes if counts.ft_fixes else None
-    return counts._asdict() | {"value": value, "chance": metrics.rec2ftp_chance(zsl, icl)}
+    return counts._asdict() | {"rec2ftp": value, "rec2ftp_chance": metrics.rec2ftp_chance(zsl, icl)}
 
 
 # Similarity.
 
 
-def _similarity(baseline: Baseline, trained: _FT, cell: Cell, reasons: dict[str, str]) -> dict[str, Any]:
+def _similarities(baseline: Baseline, trained: _FT, cell: Cell, notes: list[str]) -> dict[str, Tensor]:
+    """Each similarity of each query (of the first ones, where maps are compared) in each layer, (n, layers)."""
     zsl, icl, ft = baseline.zsl, baseline.icl, trained.observed
     measures = _of_outputs(zsl.outputs, icl.outputs, ft.outputs, cell.seed) | _of_updates(baseline, trained.W)
     if all(a.shape == b.shape for a, b in zip(zsl.own_scores, icl.own_scores, strict=True)):
         measures |= _of_scores(zsl.own_scores, icl.own_scores, ft.own_scores, cell.seed)
     else:
-        reasons["sim_am"] = "the tokenizer gives a query other tokens after demonstrations than without them"
+        notes.append("the tokenizer gives a query other tokens after demonstrations than without them")
     spans = common_tokens(baseline, cell)
     if spans is None:
-        reasons["kendall"] = "FT was trained on other tokens than those of the context"
+        notes.append("FT was trained on other tokens than those of the context")
     else:
         measures |= _of_training_tokens(icl, trained, spans, cell.seed)
-    return {name: summary(values) for name, values in measures.items()}
+    return measures
+
+
+def _summaries(measures: Mapping[str, Tensor], n: int) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Columns of the tables of layers and of queries; values that do not exist (NaN) are left out of the means."""
+    layers, queries = {}, {}
+    for name, values in measures.items():
+        defined = ~values.isnan()
+        deviation = (values - values.nanmean(0)).nan_to_num() * defined
+        count = defined.sum(0)
+        sd = (deviation.square().sum(0) / (count - 1).clamp(min=1)).sqrt().where(count > 1, torch.nan)
+        layers |= {name: values.nanmean(0), f"{name}_sd": sd}
+        queries[name] = torch.cat([values.nanmean(1), values.new_full((n - len(values),), torch.nan)])
+    return layers, queries
 
 
 def _of_outputs(zsl: Tensor, icl: Tensor, ft: Tensor, seed: int) -> dict[str, Tensor]:
@@ -485,21 +508,3 @@ def _recall(name: str, m_icl: Tensor, m_ft: Tensor, k: int) -> dict[str, Tensor]
     k = min(k, T)
     chance = torch.full(m_icl.shape[:-1], k / T, dtype=torch.float64)
     return {name: metrics.top_k_recall(m_icl, m_ft, k), f"{name}_chance": chance}
-
-
-def summary(values: Float[Tensor, "n layers"]) -> dict[str, Any]:
-    """Mean over queries and layers, both curves, and the standard deviation over queries in each layer (n - 1).
-
-    Values that do not exist (NaN) are left out and counted.
-    """
-    defined = ~values.isnan()
-    count = defined.sum(0)
-    mean = values.nanmean(0)
-    deviation = (values - mean).nan_to_num() * defined
-    return {
-        "mean": values.nanmean(),
-        "layers": mean,
-        "standard_deviation": (deviation.square().sum(0) / (count - 1).clamp(min=1)).sqrt().where(count > 1, torch.nan),
-        "queries": values.nanmean(1),
-        "undefined": int((~defined).sum()),
-    }

@@ -13,7 +13,7 @@ from torch import Tensor
 from explainer.analysis.reporting import student_interval
 from explainer.figures.base import COLOURS, DASHES, MARKERS
 from explainer.lab.store import Stored
-from explainer.models.training import Setting, TrainingError
+from explainer.models.training import Setting, StudyError
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval, PairedDifference
 
@@ -30,12 +30,12 @@ _BELOW = {"orientation": "h", "x": 0, "y": -0.22, "yanchor": "top", "traceorder"
 def matched(variant: Sequence[Stored], plain: Sequence[Stored]) -> list[tuple[Stored, Stored]]:
     """The runs of a variant, each with the plain run that differs from it in average and eta alone.
 
-    Raises TrainingError for a run without its counterpart.
+    Raises StudyError for a run without its counterpart.
     """
     of_setting = {_without_average(one): one for one in plain}
     missing = [one.path.name for one in variant if _without_average(one) not in of_setting]
     if missing:
-        raise TrainingError(f"{', '.join(missing)} has no plain run with the same seed and setting; train it too.")
+        raise StudyError(f"{', '.join(missing)} has no plain run with the same seed and setting; train it too.")
     return [(one, of_setting[_without_average(one)]) for one in variant]
 
 

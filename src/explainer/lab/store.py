@@ -1,10 +1,11 @@
-"""Results on disk: one JSON file for each finished cell of a study, named after its setting.
+"""Results of a running study on disk: one JSON file for each finished setting, named after it.
 
 A file is written to a temporary name, then renamed, so that it is there whole or not at all. Inside, its `Identity`
 says what else determines the numbers: weights, data, and the number of the experiment's protocol. A result that was
 made of something else than what is asked for is refused with the reason, never used and never overwritten. What
-differs between two runs of the same cell, the time it took, stands in a second file beside it, `<cell>.run`, so that
-the results of an interrupted and resumed study equal those of an uninterrupted one byte for byte.
+differs between two runs of the same setting, the time it took, stands in a second file beside it, `<setting>.run`, so
+that the results of an interrupted and resumed study equal those of an uninterrupted one byte for byte. What is finished
+is folded into tables (`explainer.lab.tables`), and what the tables have counts as stored.
 """
 
 import hashlib
@@ -12,7 +13,6 @@ import json
 import math
 import os
 import re
-import sysconfig
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,44 +20,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from explainer.errors import ExplainerError
+from explainer.errors import ResultsError
 
 SIGNIFICANT_DIGITS = 4
 """Floats in results are rounded to so many significant decimal digits; NaN and infinity become null."""
 
-FORMAT = 2
+FORMAT = 3
 """Of the files; raised when their layout changes."""
 
 SETTING = ("cell", "dtype")
 """The parts of an identity that name its file: what was asked for."""
 
-GRIDS = "grids.toml"
-"""The file in the directory of stored results that describes their grids."""
-
 _KEYS = {"format", "identity", "provenance", "result", "sha256"}
 
 
-class ResultsError(ExplainerError):
-    """A stored result cannot be read or written."""
-
-
 def published_directory() -> Path:
-    """Where the stored studies of the book are: $EXPLAINER_RESULTS, else the checkout, else the installed copy.
+    """Where the published results are, a folder for each experiment: $EXPLAINER_RESULTS, else those of the package.
 
-    Raises ResultsError if they are nowhere.
+    Raises ResultsError if the given directory does not exist.
     """
-    places = [
-        *([Path(given)] if (given := os.environ.get("EXPLAINER_RESULTS")) else []),
-        Path(__file__).parents[3] / "book" / "results",
-        Path(sysconfig.get_path("data")) / "share" / "explainer" / "results",
-    ]
-    for place in places:
-        if (place / GRIDS).is_file():
-            return place
-    raise ResultsError(
-        f"there are no stored studies in {' or '.join(map(str, places))}; set EXPLAINER_RESULTS to a directory with "
-        f"{GRIDS} and the results that `explainer study --grid` computed."
-    )
+    given = os.environ.get("EXPLAINER_RESULTS")
+    if given and not Path(given).is_dir():
+        raise ResultsError(f"EXPLAINER_RESULTS = {given!r} is no directory; give one, or unset it.")
+    return Path(given) if given else Path(__file__).parents[1] / "published"
+
+
+Tables = Mapping[str, Mapping[str, Any]]
+"""A result: `cells` is one row, a value for each column; every other table has a list for each of its columns."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +61,14 @@ class Identity:
     parts: Mapping[str, Any]
 
     @property
+    def cell(self) -> str:
+        """The first 16 digits of the setting's digest: the key of its rows in the tables."""
+        return _sha256({name: self.parts[name] for name in SETTING if name in self.parts})[:16]
+
+    @property
     def filename(self) -> str:
-        """`<slug>-<first 16 digits of the setting's digest>.json`."""
-        return _filename(self.slug, self.parts)
+        """`<slug>-<cell>.json`."""
+        return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', self.slug)[:120]}-{self.cell}.json"
 
     def differences(self, stored: Mapping[str, Any]) -> list[str]:
         """Names of the known parts that a stored identity has otherwise."""
@@ -86,9 +80,14 @@ class Stored:
     """A result that was read back: what determines it, where it comes from, and the numbers."""
 
     path: Path
-    identity: Mapping[str, Any]
+    identity: Identity
     provenance: Mapping[str, Any]
-    result: Mapping[str, Any]
+    result: Tables
+
+    @property
+    def run(self) -> Mapping[str, Any]:
+        """What may differ between two runs: how long it took, and the commit."""
+        return json.loads(self.path.with_suffix(".run").read_text("utf-8"))
 
 
 class Store:
@@ -111,8 +110,7 @@ class Store:
         if not path.exists():
             return None
         stored = read(path)
-        if differing := identity.differences(stored.identity):
-            raise ResultsError(f"{path} {_other_origin(stored.identity, identity.parts, differing)}")
+        require_origin(str(path), identity, stored.identity.parts)
         return stored
 
     def all(self) -> list[Stored]:
@@ -121,7 +119,7 @@ class Store:
 
     def require_writable(self) -> None:
         """Make the directory and try to write there, before hours of work depend on it; else ResultsError."""
-        with _disk_errors(self.directory):
+        with disk_errors(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self.directory).close()
 
@@ -131,10 +129,10 @@ class Store:
         """Write a result and its `run`, which holds what may differ between two runs; ResultsError if it cannot be."""
         content = {"format": FORMAT, "identity": identity.parts, "provenance": provenance, "result": rounded(result)}
         path = self.path(identity)
-        with _disk_errors(self.directory):
+        with disk_errors(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
-            _replace(path.with_suffix(".run"), to_json(rounded(run)))
-            _replace(path, to_json(content | {"sha256": _sha256(content)}))  # last: its presence means finished
+            replace_file(path.with_suffix(".run"), to_json(rounded(run)))
+            replace_file(path, to_json(content | {"sha256": _sha256(content)}))  # last: its presence means finished
         return path
 
     def remains(self) -> list[Path]:
@@ -142,16 +140,18 @@ class Store:
         return sorted(self.directory.glob(".*.tmp"))
 
 
-def _other_origin(then: Mapping[str, Any], now: Mapping[str, Any], differing: list[str]) -> str:
-    """What a result was made of, as opposed to what is asked for now, and what to do."""
+def require_origin(where: str, identity: Identity, stored: Mapping[str, Any]) -> None:
+    """Raise ResultsError if the stored parts of an identity are not those that are asked for."""
+    if not (differing := identity.differences(stored)):
+        return
     if "protocol" in differing:
-        return (
-            f"was computed by protocol {then.get('protocol')}, this version computes protocol {now['protocol']}: use "
-            "another directory, or delete it and compute it again."
+        raise ResultsError(
+            f"{where} was computed by protocol {stored.get('protocol')}, this version computes protocol "
+            f"{identity.parts['protocol']}: use another directory, or delete it and compute it again."
         )
-    return (
-        f"was computed from other {' and '.join(differing)} than are here: use another directory, or get what it was "
-        "computed from."
+    raise ResultsError(
+        f"{where} was computed from other {' and '.join(differing)} than are here: use another directory, or get what "
+        "it was computed from."
     )
 
 
@@ -171,9 +171,10 @@ def read(path: str | os.PathLike) -> Stored:
         )
     if content.keys() != _KEYS or content["sha256"] != _sha256({k: v for k, v in content.items() if k != "sha256"}):
         raise ResultsError(f"{path} is damaged or was edited; delete it and run the study again.")
-    if not path.name.endswith(_filename("", content["identity"])):
+    identity = Identity(path.stem[:-17], content["identity"])
+    if path.name != identity.filename:
         raise ResultsError(f"{path} was renamed: it holds another cell; delete it and run the study again.")
-    return Stored(path, content["identity"], content["provenance"], content["result"])
+    return Stored(path, identity, content["provenance"], content["result"])
 
 
 def rounded(value: Any) -> Any:
@@ -213,12 +214,8 @@ def _sha256(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _filename(slug: str, parts: Mapping[str, Any]) -> str:
-    digest = _sha256({name: parts[name] for name in SETTING if name in parts})
-    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', slug)[:120]}-{digest[:16]}.json"
-
-
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
+    """Write the text to a temporary file of the same directory, then rename it."""
     file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - it is renamed, and closed below
         "w", encoding="utf-8", newline="\n", dir=path.parent, prefix=f".{path.name}.", suffix=".tmp", delete=False
     )
@@ -235,7 +232,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 @contextmanager
-def _disk_errors(directory: Path) -> Iterator[None]:
+def disk_errors(directory: Path) -> Iterator[None]:
     """Turn what the disk refuses into an error that says what to do."""
     try:
         yield

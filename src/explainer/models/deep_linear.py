@@ -410,7 +410,9 @@ def _digest(run: Run, schedule: Schedule) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train the starts of the book that are not stored: python -m explainer.models.deep_linear."""
     parser = argparse.ArgumentParser(prog=f"python -m explainer.{NAME}", description=__doc__.split("\n")[0])
-    parser.add_argument("--directory", default="book/weights", help="where to write (default: %(default)s)")
+    parser.add_argument(
+        "--directory", default="src/explainer/published/weights", help="where to write (default: %(default)s)"
+    )
     train_missing(parser.parse_args(arguments).directory, STARTS)
 
 

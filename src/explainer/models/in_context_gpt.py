@@ -12,7 +12,6 @@ import json
 import math
 import os
 import platform
-import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +43,7 @@ from explainer.theory.regression import (
     squared_errors,
     task_shift,
 )
-from explainer.theory.statistics import RatioInterval, ratio_interval
+from explainer.theory.statistics import Interval, ratio_interval
 
 LINE_NOISE = 0.3
 """Standard deviation of the noise on the targets of `line_prompts`."""
@@ -280,7 +279,7 @@ def query_prediction(model: InContextGPT, prompts: Prompts) -> Float[Tensor, " B
 
 def relative_errors(
     estimator: Estimator, prompts: Prompts, ks: Sequence[int] = (5, 10, 20), *, seed: int = 0
-) -> dict[int, RatioInterval]:
+) -> dict[int, Interval]:
     """Error after each number k of examples, sum (yhat - y_q)^2 / sum y_q^2 over the prompts, with a 95 % interval.
 
     Predicting 0 scores 1. The first k examples are kept (`Prompts.shortened`), so the queries are the same for all k
@@ -327,7 +326,7 @@ def linear_preconditioner(setting: Setting) -> Float[Tensor, "d d"]:
 
 def shifted_errors(
     model: InContextGPT, ks: Sequence[int] = (5, 10, 20), n_prompts: int = 2000
-) -> dict[str, dict[str, dict[int, RatioInterval]]]:
+) -> dict[str, dict[str, dict[int, Interval]]]:
     """`relative_errors` on all `shifted_prompts`, by the prompts' name, then the estimator's, then k.
 
     Estimators: the model, the one layer of linear attention that is best where the model was trained, and OLS, which
@@ -430,22 +429,16 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def directory() -> Path:
-    """Where the trained models of the book are: $EXPLAINER_WEIGHTS, else the checkout, else the installed copy.
+    """Where the trained models of the book are: $EXPLAINER_WEIGHTS, else the package's.
 
-    Raises CheckpointError if they are nowhere.
+    Raises CheckpointError if the given directory does not exist.
     """
-    places = [
-        *([Path(given)] if (given := os.environ.get("EXPLAINER_WEIGHTS")) else []),
-        Path(__file__).parents[3] / "book" / "weights",
-        Path(sysconfig.get_path("data")) / "share" / "explainer" / "weights",
-    ]
-    for place in places:
-        if place.is_dir():
-            return place
-    raise CheckpointError(
-        f"there are no trained models in {' or '.join(map(str, places))}; set EXPLAINER_WEIGHTS to a directory, or "
-        "train them there: python -m explainer.models.in_context_gpt NAME --directory DIRECTORY."
-    )
+    given = os.environ.get("EXPLAINER_WEIGHTS")
+    if given and not Path(given).is_dir():
+        raise CheckpointError(
+            f"EXPLAINER_WEIGHTS = {given!r} is no directory; give one with trained models, or unset it."
+        )
+    return Path(given) if given else Path(__file__).parents[1] / "published" / "weights"
 
 
 def stored(name: str) -> Trained:
@@ -460,7 +453,7 @@ def train_stored(name: str, folder: str | os.PathLike, *, progress: bool = True)
     return trained
 
 
-def final_errors(model: InContextGPT, n_prompts: int = 4000) -> dict[int, RatioInterval]:
+def final_errors(model: InContextGPT, n_prompts: int = 4000) -> dict[int, Interval]:
     """Relative error after a quarter, half and all of the N examples, on new prompts of the training's kind."""
     N = model.setting.n_examples
     prompts = model.setting.prompts(n_prompts, Generator().manual_seed(TEST_SEED))
@@ -510,7 +503,9 @@ def main() -> None:
         prog="python -m explainer.models.in_context_gpt", description=__doc__.split("\n")[0]
     )
     parser.add_argument("name", choices=STORED)
-    parser.add_argument("--directory", default="book/weights", help="where to write (default: %(default)s)")
+    parser.add_argument(
+        "--directory", default="src/explainer/published/weights", help="where to write (default: %(default)s)"
+    )
     arguments = parser.parse_args()
     train_stored(arguments.name, arguments.directory)
 

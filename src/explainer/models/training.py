@@ -31,8 +31,8 @@ from tqdm import tqdm
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from explainer.data import corpora
-from explainer.data.corpora import CorpusError, Tokens
-from explainer.errors import CheckpointError, DivergenceError, ExplainerError
+from explainer.data.corpora import Tokens
+from explainer.errors import CheckpointError, CorpusError, DivergenceError, StudyError
 from explainer.models import momentum_attention
 from explainer.models.momentum_attention import RECENCY_BIAS
 from explainer.theory import momentum
@@ -55,17 +55,13 @@ DTYPES = ("bfloat16", "float32")
 _EVALUATION_TOKENS = 8192  # in one forward pass
 
 
-class TrainingError(ExplainerError):
-    """A setting or a grid of training runs cannot be used, or runs of it failed."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Setting:
     """One training run: the corpus, a GPT-2 of `layers` x `width`, `steps` updates on `batch` windows of `length`.
 
     `average` is a name of `explainer.theory.momentum.AVERAGES` or `recency_bias`, with its `eta`, or `none` for plain
     attention. The learning rate rises linearly to `lr` over `warmup` steps, then falls as a cosine to 0. With
-    bfloat16, products are rounded (autocast); weights and moments stay in float32. Raises TrainingError for values
+    bfloat16, products are rounded (autocast); weights and moments stay in float32. Raises StudyError for values
     that cannot be used.
     """
 
@@ -114,7 +110,7 @@ class Setting:
     @staticmethod
     def _require(condition: bool, message: str) -> None:
         if not condition:
-            raise TrainingError(message)
+            raise StudyError(message)
 
     @property
     def variant(self) -> str:

@@ -1,22 +1,63 @@
 """Statistics of predictions: accuracy three ways, because small models are label-biased, intervals, comparisons."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
+from scipy.stats import t as student_t
 
 from explainer.errors import ShapeError
 
 Array = np.ndarray
 
 
-class Interval(NamedTuple):
-    """An estimate between the ends of its interval."""
+@dataclass(frozen=True)
+class Interval:
+    """An estimate between the ends of its interval, 95 % unless said otherwise; numbers, or arrays of one shape.
+
+    `p_value` is two-sided, of the value 0; `undefined` the share of resamples without a value. As a sequence it is
+    (estimate, low, high). In a format string it is "0.25 [0.20, 0.31]": the format is that of a number, and a number
+    that does not exist is a dash.
+    """
 
     estimate: float
     low: float
     high: float
+    p_value: float = float("nan")
+    undefined: float = 0.0
+
+    def __iter__(self) -> Iterator[float]:
+        """Estimate, low end and high end."""
+        return iter((self.estimate, self.low, self.high))
+
+    def __format__(self, spec: str) -> str:
+        """With no-break spaces and true minus signs."""
+        estimate, low, high = (format(x, spec or ".3g") if np.isfinite(x) else "-" for x in self)
+        text = f"{estimate}\N{NO-BREAK SPACE}[{low},\N{NO-BREAK SPACE}{high}]"
+        return re.sub(r"-(?=[\d.])", "\N{MINUS SIGN}", text)
+
+    def map(self, function: Callable[[float], float]) -> "Interval":
+        """The same of a rising function of the value."""
+        return replace(self, estimate=function(self.estimate), low=function(self.low), high=function(self.high))
+
+
+def student(values: Float[Array, "n ..."]) -> Interval:
+    """Mean over the first axis with Student's interval, mean +- t sd / sqrt(n), and the p-value of a mean of zero.
+
+    p = P(|T| >= |mean| sqrt(n) / sd) with n - 1 degrees of freedom. It keeps its level where the n numbers are normal,
+    however few they are, which the bootstrap does not. The ends of a single number are NaN.
+    """
+    values = np.asarray(values, dtype=float)
+    n, mean = len(values), values.mean(0)
+    if n < 2:
+        return Interval(mean, np.full_like(mean, np.nan)[()], np.full_like(mean, np.nan)[()])
+    error = values.std(0, ddof=1) / np.sqrt(n)
+    half = student_t.ppf(0.975, n - 1) * error
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p_value = 2 * student_t.sf(abs(mean) / error, n - 1)
+    return Interval(mean, mean - half, mean + half, p_value)
 
 
 def accuracy(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float:
@@ -88,22 +129,13 @@ def bootstrap_interval(
     return Interval(float(np.mean([statistic(*group) for group in groups])), *_ends(total / len(groups), level))
 
 
-class RatioInterval(NamedTuple):
-    """A ratio, the ends of its interval, and the share of resamples without one, their denominator being zero."""
-
-    estimate: float
-    low: float
-    high: float
-    undefined: float
-
-
 def ratio_interval(
     groups: Sequence[tuple[Shaped[Array, " _"], Shaped[Array, " _"]]],
     *,
     seed: int = 0,
     n_resamples: int = 2000,
     level: float = 0.95,
-) -> RatioInterval:
+) -> Interval:
     """Ratio of two sums over all groups, sum_gi a_gi / sum_gi b_gi, with an interval as in `bootstrap_interval`.
 
     For Rec2FTP: a, true where ZSL is wrong and FT and ICL are right, b, true where ZSL is wrong and FT is right. The
@@ -118,16 +150,8 @@ def ratio_interval(
     sides = [[(group[i],) for group in groups] for i in (0, 1)]
     resampled = _ratio(*_totals(sides, np.sum, seed, n_resamples))
     a, b = (sum(float(array.sum()) for (array,) in side) for side in sides)
-    return RatioInterval(a / b if b else float("nan"), *_ends(resampled, level), float(np.isnan(resampled).mean()))
-
-
-class PairedDifference(NamedTuple):
-    """A difference A - B, the ends of its interval, and the two-sided p-value of no difference."""
-
-    estimate: float
-    low: float
-    high: float
-    p_value: float
+    ratio, undefined = a / b if b else float("nan"), float(np.isnan(resampled).mean())
+    return Interval(ratio, *_ends(resampled, level), undefined=undefined)
 
 
 def paired_difference(
@@ -138,7 +162,7 @@ def paired_difference(
     seed: int = 0,
     n_resamples: int = 2000,
     level: float = 0.95,
-) -> PairedDifference:
+) -> Interval:
     """Difference of a statistic between two conditions that saw the same seeds and queries, nested bootstrap.
 
     Groups as in `bootstrap_interval`, in the same order for A and B, with example i of a group the same query in
@@ -161,10 +185,54 @@ def paired_difference(
     a, b = _totals([groups_a, groups_b], statistic, seed, n_resamples)
     resampled = (a - b) / len(sizes_a)
     estimate = np.mean([statistic(*a) - statistic(*b) for a, b in zip(groups_a, groups_b, strict=True)])
+    return Interval(float(estimate), *_ends(resampled, level), _p_value(resampled))
+
+
+def _p_value(resampled: Float[Array, " n"]) -> float:
     n_defined = (~np.isnan(resampled)).sum()
     tails = (1 + (resampled <= 0).sum(), 1 + (resampled >= 0).sum())
-    p_value = min(1.0, 2 * min(tails) / (1 + n_defined)) if n_defined else float("nan")
-    return PairedDifference(float(estimate), *_ends(resampled, level), float(p_value))
+    return float(min(1.0, 2 * min(tails) / (1 + n_defined))) if n_defined else float("nan")
+
+
+class MeanResamples:
+    """Draws of the nested bootstrap for groups of given sizes, shared by everything that is compared on them.
+
+    The scheme of `bootstrap_interval`, for means only: a resampled mean is a product with the counts of the draw, so
+    that hundreds of comparisons take seconds. For the same sizes, number and seed the draws are always the same.
+    """
+
+    def __init__(self, sizes: Sequence[int], n_resamples: int = 2000, seed: int = 0):
+        """Draw for groups of these sizes."""
+        generator = np.random.default_rng(seed)
+        owners = generator.integers(len(sizes), size=(n_resamples, len(sizes)))
+        self.n_resamples, self.sizes = n_resamples, tuple(sizes)
+        self._rows = [np.nonzero(owners == group)[0] for group in range(len(sizes))]
+        self._counts = [
+            generator.multinomial(n, np.full(n, 1 / n), size=len(rows)).astype(np.float32)
+            for n, rows in zip(sizes, self._rows, strict=True)
+        ]
+
+    def means(self, values: Sequence[Float[Array, " _"]]) -> Float[Array, " n_resamples"]:
+        """Mean over groups of the mean over examples, without NaN, in every resample."""
+        total = np.zeros(self.n_resamples)
+        for rows, counts, one in zip(self._rows, self._counts, values, strict=True):
+            known = ~np.isnan(one)
+            drawn = len(one) if known.all() else counts @ known.astype(np.float32)
+            with np.errstate(invalid="ignore"):
+                mean = (counts @ np.where(known, one, 0).astype(np.float32)) / drawn
+            total += np.bincount(rows, mean, minlength=self.n_resamples)
+        return total / len(self.sizes)
+
+    def interval(self, values: Sequence[Float[Array, " _"]]) -> Interval:
+        """Mean over groups of the mean over examples, with its interval."""
+        estimate = float(np.mean([np.nanmean(one) for one in values]))
+        return Interval(estimate, *_ends(self.means(values), 0.95))
+
+    def difference(self, a: Sequence[Float[Array, " _"]], b: Sequence[Float[Array, " _"]]) -> Interval:
+        """As `paired_difference` of the means."""
+        estimate = np.mean([np.nanmean(one) for one in a]) - np.mean([np.nanmean(one) for one in b])
+        resampled = self.means(a) - self.means(b)
+        return Interval(float(estimate), *_ends(resampled, 0.95), _p_value(resampled))
 
 
 def holm(p_values: Float[Array, " m"]) -> Float[Array, " m"]:
