@@ -13,14 +13,22 @@ from bookbuilder.repository import public_address
 
 MAX_LINES = 15
 SETUP_TAGS = ["remove-cell"]
+# As `ruff format` writes it, with every address: an address has a line of its own.
 SETUP = """\
-# A hosted notebook (Colab, Binder) starts without this book's package: install it there. Elsewhere, do nothing.
+# A hosted notebook (Colab, Binder) starts without this book's package:
+# install it there. Elsewhere, do nothing.
 import importlib.util, os
+
 if importlib.util.find_spec("explainer") is None:
-    address = os.environ.get("EXPLAINER_REPOSITORY") or "{address}"
-    assert address, "Set EXPLAINER_REPOSITORY to this book's public git address, then run this cell again."
+    public = "{address}"
+    address = os.environ.get("EXPLAINER_REPOSITORY") or public
+    assert address, (
+        "Set EXPLAINER_REPOSITORY to this book's public git address, "
+        "then run this cell again."
+    )
     %pip install --quiet "git+{{address}}\""""
-_ADDRESS = re.compile(r' or "([^"]*)"')
+_OPENING = "# A hosted notebook (Colab, Binder) starts without this book's package"
+_ADDRESS = re.compile(r'public = "([^"]*)"')
 
 
 def setup_source(address: str) -> str:
@@ -42,7 +50,7 @@ def setup_cell(address: str) -> dict:
 
 
 def _is_setup(cell: dict) -> bool:
-    return cell["cell_type"] == "code" and "".join(cell["source"]).startswith(SETUP.splitlines()[0])
+    return cell["cell_type"] == "code" and "".join(cell["source"]).startswith(_OPENING)
 
 
 def problems(notebook: dict) -> list[str]:
