@@ -71,7 +71,7 @@ class DrawingDirective(Directive):
 
     def run(self) -> list[nodes.Node]:
         """Return the diagram as inline SVG with its caption."""
-        drawing = getattr(drawings, self.arguments[0])()
+        drawing = drawings.drawing(self.arguments[0])
         return [nodes.raw(text=drawing._repr_mimebundle_()["text/html"], format="html")]
 
 

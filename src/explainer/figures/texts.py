@@ -61,4 +61,4 @@ class Texts:
         text = _texts(self._chapter)[name].get(key)
         if key == "made" and text is None:
             return values["made"]
-        return " ".join(_Formatter().vformat(text, (), values).split())
+        return _Formatter().vformat(" ".join(text.split()), (), values)
