@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 import pytest
 from conftest import ROOT
@@ -99,6 +100,12 @@ def test_data_table_takes_the_interval_of_horizontal_bars():
 def test_data_table_of_a_heat_map_names_rows_and_columns():
     table = renderers.data_table(json.loads(go.Figure(go.Heatmap(z=[[1.5, 2.5]], x=["p", "q"], y=["r"])).to_json()))
     assert "<td>q</td><td>r</td><td>2.5</td>" in table
+
+
+def test_a_data_frame_has_no_empty_header():
+    table = renderers.frame_html(pd.DataFrame({"x": [1]}, index=pd.Index(["<b>"], name="n"))._repr_html_())
+    assert "<th></th>" not in table and "<style" not in table and "border" not in table
+    assert table.count("<td></td>") == 2 and "<th>n</th>" in table and "&lt;b&gt;" in table
 
 
 @pytest.mark.parametrize(
