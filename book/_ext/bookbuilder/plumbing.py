@@ -8,7 +8,7 @@ plumbing if the simple statement it belongs to
   it gives a value to nothing but names like `title` and `caption` (`DESCRIBING`). A data frame is a result and does
   not count;
 - prints with padding: a format with a width or an alignment, a run of three spaces, `ljust` and the like;
-- reaches for paths, files or stored grids (`FILES`);
+- reaches for paths, files or a file of grids (`FILES`); which stored results are compared says what a chapter is about;
 - sets up progress bars, threads, warnings or clocks (`SETTINGS`).
 
 A statement with any such call counts with all its lines; of compound statements only the bodies are looked at, since
