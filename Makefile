@@ -64,7 +64,7 @@ lint: $(BIN)/.installed  ## style of the code and hygiene of the notebooks
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m bookbuilder.notebooks --check book
 
-notebooks: $(BIN)/.installed  ## strip outputs and renew the first cell of every notebook
+notebooks: $(BIN)/.installed  ## strip outputs, format cells and renew the first cell of every notebook
 	$(BIN)/python -m bookbuilder.notebooks book
 
 lab: $(BIN)/.installed fetch  ## open the chapters in JupyterLab
