@@ -1,4 +1,5 @@
-# `make book` builds the site, `make test` checks everything; both need Python (3.11 to 3.13) and a package index only.
+# `make book` builds the site, `make test` checks everything; both need Python (3.11 to 3.13) and package indexes only:
+# that of Python and, to test, that of npm, which comes with a package for Python.
 PYTHON ?= python3
 # On Linux without a GPU, PIP_FLAGS="--extra-index-url https://download.pytorch.org/whl/cpu" saves 3 GB.
 PIP_FLAGS ?=
