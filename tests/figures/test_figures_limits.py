@@ -72,6 +72,7 @@ def test_table_says_what_is_rounding():
 
 def test_extent_of_values_that_come_one_by_one():
     assert limits.extent(x / 2 for x in (4, 1, 3)) == (3, 0.5, 2.0)
+    assert limits.extent([B, A]) == (2, 0.2, 3.0)
 
 
 def test_negative_values_are_drawn_where_they_are():

@@ -91,16 +91,16 @@ def cells(rows: Mapping[str, Sequence[Measured | float]], *, exact: float) -> li
 
 
 class Extent(NamedTuple):
-    """How many values there are, the smallest and the largest."""
+    """How many numbers there are, the smallest and the largest."""
 
     n: int
     low: float
     high: float
 
 
-def extent(values: Iterable[float]) -> Extent:
-    """What a text says of many values."""
-    ordered = sorted(values)
+def extent(values: Iterable[Measured | float]) -> Extent:
+    """What a text says of many numbers; of measurements, the estimates."""
+    ordered = sorted(getattr(value, "estimate", value) for value in values)
     return Extent(len(ordered), ordered[0], ordered[-1])
 
 
