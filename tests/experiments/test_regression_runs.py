@@ -9,7 +9,7 @@ import torch
 
 from explainer.errors import ExplainerError
 from explainer.experiments import regression_runs
-from explainer.experiments.regression_runs import StudyError, Run
+from explainer.experiments.regression_runs import Run, StudyError
 from explainer.lab.store import GRIDS, Store, published_directory
 from explainer.models import in_context_gpt as gpt
 from explainer.models import momentum_attention
