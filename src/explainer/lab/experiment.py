@@ -44,9 +44,9 @@ class Experiment(ABC, Generic[Setting]):
     """What the laboratory has to know of an experiment; pickled, it takes along what it was made of, no results.
 
     `setting` is a frozen dataclass with a `slug`, a readable name; `slowest_first` its fields in the order in which a
-    grid varies them; `protocol` the number of the arithmetic, raised, with a line in book/results/PROTOCOLS.md, when it
-    changes a result; `packages` those whose versions a result names; `shown` the columns of a
-    summary; `command` what computes it.
+    grid varies them; `protocol` the number of the arithmetic, raised, with a line in published/PROTOCOLS.md, when it
+    changes a result; `packages` those whose versions a result names; `shown` the columns of a summary; `command` what
+    computes it.
     """
 
     name: ClassVar[str]
