@@ -10,7 +10,7 @@ from types import ModuleType
 __version__ = "0.1.0"
 
 ROOMS = {
-    "theory": ("duality", "linear_transformer", "metrics", "momentum", "regression", "statistics"),
+    "theory": ("duality", "linear_transformer", "metrics", "momentum", "optimisation", "regression", "statistics"),
     "data": ("assets", "corpora", "hidden_markov", "package_index", "tasks"),
     "models": (
         "architectures", "checkpoints", "deep_linear", "finetuning", "heads", "in_context_gpt", "momentum_attention",
