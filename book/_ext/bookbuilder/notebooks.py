@@ -22,7 +22,6 @@ UNCONVERTED = frozenset(
         "controls",
         "layer_by_layer",
         "similarity",
-        "training_with_momentum",
         "verdict",
     }
 )
