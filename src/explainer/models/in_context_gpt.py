@@ -466,11 +466,11 @@ def _known(name: str) -> str:
     return name
 
 
-# The page: weights as text, for explorables/gpt.js
+# The page: weights as text, for explorables/js/gpt.js
 
 
 def page_weights(model: InContextGPT) -> dict[str, Any]:
-    """What explorables/gpt.js reads: the weights in float16, base64, and where each one stands.
+    """What explorables/js/gpt.js reads: the weights in float16, base64, and where each one stands.
 
     `index` gives [offset, rows, columns] by name, counted in numbers, of matrices that are multiplied from the left;
     `config` the depth, heads and largest number of
