@@ -18,7 +18,7 @@ ROOMS = {
     ),
     "lab": ("engines", "store"),
     "experiments": ("comparison", "controls", "language_models", "regression_runs", "study"),
-    "analysis": ("papers", "reporting"),
+    "analysis": ("accuracy", "papers", "reporting"),
 }  # fmt: skip
 """The modules that can be imported by their short names, by room."""
 

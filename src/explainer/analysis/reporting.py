@@ -40,6 +40,12 @@ def _range(numbers: Iterable[int]) -> str:
     return f"{distinct[0]} to {distinct[-1]}" if whole else ", ".join(map(str, distinct))
 
 
+def sizes(queries: pd.DataFrame) -> str:
+    """Seeds times queries of every task: `5 × 150 (sst2)`."""
+    each = queries.groupby("task", sort=False)[["seed", "n_queries"]].agg({"seed": "nunique", "n_queries": "first"})
+    return ", ".join(f"{seeds} × {n} ({task})" for task, seeds, n in each.itertuples())
+
+
 def groups(queries: pd.DataFrame, *columns: str) -> Groups:
     """The columns of each cell; queries without a value (of maps, which only the first ones have) are left out.
 
