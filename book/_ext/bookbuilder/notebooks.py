@@ -17,7 +17,6 @@ MAX_LINES = 20
 MAX_WIDTH = 80
 UNCONVERTED = frozenset(
     {
-        "comparison_protocol",
         "controls",
         "layer_by_layer",
         "limits_of_the_learned_algorithm",

@@ -46,6 +46,19 @@ def sizes(queries: pd.DataFrame) -> str:
     return ", ".join(f"{seeds} × {n} ({task})" for task, seeds, n in each.itertuples())
 
 
+def diverged(queries: pd.DataFrame) -> str:
+    """Where FT diverged, in words: "sst2 at 0.01: 3 of 5 seeds"; "nowhere" if it did not."""
+    lost = queries.drop_duplicates("cell").set_index(["task", "lr"])["ft_correct"].isna()
+    counts = lost.groupby(["task", "lr"]).agg(["sum", "size"])
+    places = [
+        f"{task} at {lr:g}: {n_lost} of {n} seeds"
+        for task in queries["task"].unique()
+        for lr, n_lost, n in counts.loc[task].itertuples()
+        if n_lost
+    ]
+    return "; ".join(places) or "nowhere"
+
+
 def groups(queries: pd.DataFrame, *columns: str) -> Groups:
     """The columns of each cell; queries without a value (of maps, which only the first ones have) are left out.
 
