@@ -18,7 +18,7 @@ ROOMS = {
     ),
     "lab": ("engines", "store"),
     "experiments": ("comparison", "controls", "language_models", "regression_runs", "study"),
-    "analysis": ("accuracy", "papers", "reporting"),
+    "analysis": ("accuracy", "papers", "reporting", "similarity"),
 }  # fmt: skip
 """The modules that can be imported by their short names, by room."""
 

@@ -22,7 +22,6 @@ UNCONVERTED = frozenset(
         "limits_of_the_learned_algorithm",
         "linear_transformer",
         "momentum_attention",
-        "similarity",
         "training_with_momentum",
         "verdict",
     }

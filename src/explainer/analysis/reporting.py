@@ -111,6 +111,21 @@ def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Inter
     return statistics.bootstrap_interval(groups(queries, measure), np.nanmean, **options)
 
 
+def by_task(queries: pd.DataFrame, measure: str, **options) -> dict[str, Interval]:
+    """`similarity_interval` for each task; tasks with a cell that lacks the measure are left out."""
+    tasks = queries.groupby("task", sort=False)
+    return {
+        task: similarity_interval(of_task, measure, **options)
+        for task, of_task in tasks
+        if of_task.groupby("cell")[measure].count().all()
+    }
+
+
+def estimates(values: Mapping) -> dict:
+    """The estimates of intervals, in mappings of any depth."""
+    return {name: each.estimate if hasattr(each, "estimate") else estimates(each) for name, each in values.items()}
+
+
 def rec2ftp_interval(queries: pd.DataFrame, **options) -> Interval:
     """Rec2FTP of all queries of all seeds; options as in `ratio_interval`. Raises StudyError where FT diverged."""
     correct = groups(queries, "zsl_correct", "icl_correct", "ft_correct")
