@@ -84,7 +84,7 @@ serve:  ## serve the built site on http://localhost:8000 (PORT=...)
 	$(PYTHON) -m http.server $(PORT) --bind 127.0.0.1 --directory $(SITE)
 
 bench: $(BIN)/.installed fetch  ## time what the book says is fast
-	$(BIN)/python -m explainer.bench
+	$(BIN)/python benchmarks/bench.py
 
 clean:  ## remove the site, the execution cache, the virtual environment and node_modules
 	rm -rf _build .venv .venv-oldest node_modules .pytest_cache .hypothesis .ruff_cache

@@ -16,7 +16,7 @@ ROOMS = {
         "architectures", "checkpoints", "deep_linear", "finetuning", "heads", "in_context_gpt", "momentum_attention",
         "recording", "scoring", "training",
     ),
-    "lab": ("engines", "store"),
+    "lab": ("engines", "experiment", "store", "tables"),
     "experiments": ("comparison", "controls", "language_models", "regression_runs", "study"),
     "analysis": ("accuracy", "papers", "reporting", "similarity"),
 }  # fmt: skip

@@ -1,9 +1,10 @@
-"""explainer.lab.experiment: whatever the experiment, a run resumes, refuses what is not its own, and says what failed."""
+"""explainer.lab.experiment: a run of any experiment resumes, refuses what is not its own, and says what failed."""
 
 from dataclasses import dataclass
 from functools import partial
 
 import pytest
+import torch
 
 from explainer.errors import EngineError, ResultsError, StudyError, TaskError
 from explainer.lab import engines
@@ -102,7 +103,8 @@ def test_an_interrupted_run_goes_on_with_the_same_bytes(tmp_path):
 def test_processes_store_what_this_process_stores(tmp_path):
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
     Powers().run(SETTINGS, here, progress=False)
-    Powers().run(SETTINGS, there, engine=partial(engines.in_processes, workers=2), progress=False)
+    engine = partial(engines.in_processes, workers=2, threads=torch.get_num_threads())
+    Powers().run(SETTINGS, there, engine=engine, progress=False)
     assert contents(there) == contents(here)
 
 

@@ -219,5 +219,5 @@ def test_published_results_are_those_of_the_package_or_those_that_are_given(tmp_
     monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
     assert published_directory() == tmp_path
     monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path / "none"))
-    with pytest.raises(ResultsError, match="EXPLAINER_RESULTS = .*none"):
+    with pytest.raises(ResultsError, match=r"EXPLAINER_RESULTS = .*none"):
         published_directory()

@@ -78,7 +78,7 @@ def test_what_is_published_counts_unless_it_was_made_of_something_else(tmp_path)
     assert not published.has(identity(1))
     published.add(stored(tmp_path / "store", (1,)))
     assert published.has(identity(1)) and not published.has(identity(2))
-    with pytest.raises(ResultsError, match="cell-1 in .*protocol 1, this version computes protocol 2"):
+    with pytest.raises(ResultsError, match=r"cell-1 in .*protocol 1, this version computes protocol 2"):
         published.has(identity(1, protocol=2))
 
 
@@ -102,11 +102,11 @@ def test_no_tables_damaged_ones_and_a_mixture_are_named(tmp_path):
         Published(tmp_path / "one").tables()
     path = two.directory / "cells.parquet"
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(ResultsError, match="cells.parquet cannot be read"):
+    with pytest.raises(ResultsError, match=r"cells\.parquet cannot be read"):
         two.tables()
 
 
-@pytest.mark.parametrize("failing", ["write_table", "replace"])
+@pytest.mark.parametrize("failing", ["ParquetWriter", "replace"])
 def test_a_full_disk_leaves_the_tables_that_were_there(tmp_path, monkeypatch, failing):
     published = Published(tmp_path / "tables")
     published.add(stored(tmp_path / "store", (1,)))
@@ -116,7 +116,7 @@ def test_a_full_disk_leaves_the_tables_that_were_there(tmp_path, monkeypatch, fa
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(*((pq, failing) if failing == "write_table" else (os, failing)), full)
+    monkeypatch.setattr(*((pq, failing) if failing == "ParquetWriter" else (os, failing)), full)
     with pytest.raises(ResultsError, match="No space left"):
         published.add(more)
     assert {path.name: path.read_bytes() for path in published.directory.iterdir()} == before

@@ -19,9 +19,6 @@ UNCONVERTED = frozenset(
     {
         "controls",
         "layer_by_layer",
-        "limits_of_the_learned_algorithm",
-        "linear_transformer",
-        "momentum_attention",
         "training_with_momentum",
         "verdict",
     }

@@ -441,9 +441,9 @@ def directory() -> Path:
     return Path(given) if given else Path(__file__).parents[1] / "published" / "weights"
 
 
-def stored(name: str) -> Trained:
-    """A trained model of the book, by its key in `STORED`; raises as `load` and `directory`."""
-    return load(directory() / _known(name))
+def stored(name: str, *, prepare: Preparation | None = None) -> Trained:
+    """A trained model of the book, by its key in `STORED`, prepared as by `load`; raises as `load` and `directory`."""
+    return load(directory() / _known(name), prepare=prepare)
 
 
 def train_stored(name: str, folder: str | os.PathLike, *, progress: bool = True) -> Trained:
