@@ -180,7 +180,7 @@ def test_what_is_not_published_or_of_another_protocol_says_what_to_do(place, mon
             results("toy")
     grids = place / Study.name / "grids.toml"
     grids.write_text(grids.read_text() + GRID.format(directory="other").replace("[toy]", "[more]"))
-    with pytest.raises(StudyError, match=r"not published in .*explainer study --publish"):
+    with pytest.raises(StudyError, match=r"not published in .*explainer study --grid .*--publish"):
         results("more")
 
 
