@@ -20,7 +20,7 @@ ROOMS = {
     ),
     "lab": ("engines", "experiment", "store", "tables"),
     "experiments": ("comparison", "controls", "language_models", "regression_runs", "study"),
-    "analysis": ("papers", "reporting", "training_runs"),
+    "analysis": ("accuracy", "papers", "reporting", "similarity", "training_runs"),
 }  # fmt: skip
 """The modules that can be imported by their short names, by room."""
 

@@ -17,11 +17,8 @@ MAX_LINES = 20
 MAX_WIDTH = 80
 UNCONVERTED = frozenset(
     {
-        "accuracy",
-        "comparison_protocol",
         "controls",
         "layer_by_layer",
-        "similarity",
         "verdict",
     }
 )

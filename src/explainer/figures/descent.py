@@ -6,7 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import COLOURS, DASHES, MARKERS, curves
+from explainer.figures.base import COLOURS, DASHES, MARKERS
+from explainer.figures.forms import curves
 from explainer.theory import statistics
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
