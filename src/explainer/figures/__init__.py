@@ -8,9 +8,9 @@ from explainer.figures.base import (
     Drawing,
     Stored,
     Table,
-    curves,
     live,
 )
+from explainer.figures.forms import curve_panels, curves, dot_panels, dots
 from explainer.figures.texts import Texts
 
 __all__ = [
@@ -22,6 +22,9 @@ __all__ = [
     "Stored",
     "Table",
     "Texts",
+    "curve_panels",
     "curves",
+    "dot_panels",
+    "dots",
     "live",
 ]

@@ -1,11 +1,10 @@
 """What every figure shares: caption, alternative text, origin, and the palette."""
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import plotly.graph_objects as go
 from IPython.display import display
 
@@ -94,42 +93,3 @@ class Stored:
         bundle = self.control._repr_mimebundle_()
         data = bundle[0] if isinstance(bundle, tuple) else bundle
         return {**data, STATIC_MIME: {"html": f'<div class="xp-stored">{self.example}</div>'}}
-
-
-def curves(
-    x: Sequence[float],
-    series: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
-    x_title: str,
-    y_title: str,
-    *,
-    y_range: tuple[float, float] | None = None,
-    log2: bool = False,
-) -> go.Figure:
-    """Lines with intervals: `series[name] = (mean, low, high)`, each of length `len(x)`.
-
-    With `log2`, the x values are evenly spaced by rank (0, 1, 2, 4, ... demonstrations) and keep their own names.
-    """
-    figure = go.Figure()
-    ticks = list(range(len(x))) if log2 else list(x)
-    width = (len(series) - 1) / 2
-    for i, (name, (mean, low, high)) in enumerate(series.items()):
-        figure.add_scatter(
-            x=[t + 0.05 * (i - width) for t in ticks] if log2 else ticks,
-            y=np.asarray(mean).tolist(),
-            name=name,
-            mode="lines+markers",
-            line={"dash": DASHES[i % 6], "color": COLOURS[i % 6]},
-            marker={"symbol": MARKERS[i % 6], "size": 8},
-            error_y={
-                "array": (np.asarray(high) - mean).tolist(),
-                "arrayminus": (np.asarray(mean) - low).tolist(),
-                "thickness": 1,
-                "width": 3,
-            },
-        )
-    figure.update_layout(height=380, xaxis_title=x_title, yaxis_title=y_title, legend={"x": 1.02, "y": 1})
-    if log2:
-        figure.update_xaxes(tickvals=ticks, ticktext=[str(v) for v in x])
-    if y_range:
-        figure.update_yaxes(range=y_range)
-    return figure

@@ -7,7 +7,8 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import COLOURS, DASHES, MARKERS, Table, curves
+from explainer.figures.base import COLOURS, DASHES, MARKERS, Table
+from explainer.figures.forms import curves
 from explainer.theory import statistics
 
 __all__ = ["DualForm", "curve", "curves", "dual_forms", "matrices", "stacked"]

@@ -6,7 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import COLOURS, curves
+from explainer.figures.base import COLOURS
+from explainer.figures.forms import curves
 from explainer.models.scoring import Record
 from explainer.theory import statistics
 

@@ -6,7 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explainer.errors import ShapeError
-from explainer.figures.base import Table, curves
+from explainer.figures.base import Table
+from explainer.figures.forms import curves
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
 

@@ -1,0 +1,201 @@
+"""The forms that most figures of results have: dots and curves with intervals."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from explainer.figures.base import COLOURS, DASHES, MARKERS
+from explainer.theory.statistics import Interval
+
+GREY = "#808080"
+GREY_MARKERS = ("line-ns", "x-thin", "cross-thin", "asterisk")
+
+Values = Mapping[str, Interval | float]
+"""A value for each row of a figure, with its interval where there is one."""
+
+Curve = Mapping[float, Interval]
+"""An interval for each x."""
+
+
+def dots(
+    measured: Mapping[str, Values],
+    x_title: str = "",
+    *,
+    floors: Mapping[str, Values] | None = None,
+    quoted: Mapping[str, Values] | None = None,
+    line: float | None = 0,
+) -> go.Figure:
+    """A row for each name in `measured[series]`, with a lane for each series; see `dot_panels`."""
+    return dot_panels({"": measured}, x_title, floors={"": floors or {}}, quoted={"": quoted or {}}, line=line)
+
+
+def dot_panels(
+    panels: Mapping[str, Mapping[str, Values]],
+    x_title: str = "",
+    *,
+    floors: Mapping[str, Mapping[str, Values]] | None = None,
+    quoted: Mapping[str, Mapping[str, Values]] | None = None,
+    columns: int = 1,
+    line: float | None = 0,
+) -> go.Figure:
+    """Points with intervals, `panels[title][series][row]`: all panels have the same rows, and lanes of series in them.
+
+    `floors` are grey and `quoted` have open markers, both of the same shape as the panels; they stand in the lane of
+    the series of the same name, those of another name in a lane of their own. Series without a value are left out.
+    A dotted line stands at `line`.
+    """
+    floors, quoted = floors or {}, quoted or {}
+    series, names = _names(panels, quoted), _names(panels, quoted, floors)
+    every = [values for of in (panels, quoted, floors) for panel in of.values() for values in panel.values()]
+    rows = list(dict.fromkeys(row for values in every for row in values))
+    inner = len(rows) * max(34, 12 * len(names))
+    figure, places = _panels(list(panels), columns, inner, shared_yaxes=True)
+    for i, name in enumerate(names):
+        lane = {row: j + 0.72 * ((i + 0.5) / len(names) - 0.5) for j, row in enumerate(rows)}
+        colour, symbol = COLOURS[i % 6], MARKERS[i % 6]
+        tick = "line-ns" if name in series else GREY_MARKERS[(i - len(series)) % 4]
+        looks = ((panels, symbol, colour), (quoted, f"{symbol}-open", colour), (floors, tick, GREY))
+        first = True
+        for title, place in places.items():
+            for of, shape, its_colour in looks:
+                if values := of.get(title, {}).get(name):
+                    trace = _points(name, values, [lane[row] for row in values], shape, its_colour)
+                    trace.showlegend = first and not (of is floors and name in series)
+                    first = first and not trace.showlegend
+                    figure.add_trace(trace, **place)
+    ticks = {"tickvals": list(range(len(rows))), "ticktext": rows, "range": [len(rows) - 0.5, -0.5]}
+    figure.update_yaxes(showgrid=False, zeroline=False, **ticks)
+    figure.update_xaxes(title_text=x_title, row=-(-len(panels) // columns))
+    if line is not None:
+        figure.add_vline(x=line, line={"width": 1, "dash": "dot"})
+    for each in range(1, len(rows)):
+        figure.add_hline(y=each - 0.5, line={"width": 1, "color": "rgba(128, 128, 128, 0.25)"})
+    return figure.update_layout(height=figure.layout.height + 13 * len(names))
+
+
+def curves(
+    x: Sequence[float],
+    series: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray] | Interval],
+    x_title: str,
+    y_title: str,
+    *,
+    y_range: tuple[float, float] | None = None,
+    log2: bool = False,
+) -> go.Figure:
+    """Lines with intervals: `series[name] = (mean, low, high)`, each of length `len(x)`, or an Interval of arrays.
+
+    With `log2`, the x values are evenly spaced by rank (0, 1, 2, 4, ... demonstrations) and keep their own names.
+    """
+    figure = go.Figure()
+    ticks = list(range(len(x))) if log2 else list(x)
+    width = (len(series) - 1) / 2
+    for i, (name, ends) in enumerate(series.items()):
+        figure.add_trace(_line(name, [t + 0.05 * (i - width) for t in ticks] if log2 else ticks, ends, i))
+    figure.update_layout(height=380, xaxis_title=x_title, yaxis_title=y_title, legend={"x": 1.02, "y": 1})
+    if log2:
+        figure.update_xaxes(tickvals=ticks, ticktext=[str(v) for v in x])
+    if y_range:
+        figure.update_yaxes(range=y_range)
+    return figure
+
+
+def curve_panels(
+    panels: Mapping[str, Mapping[str, Curve]],
+    x_title: str,
+    *,
+    floors: Mapping[str, Mapping[str, Curve]] | None = None,
+    columns: int = 1,
+    by_rank: bool = False,
+) -> go.Figure:
+    """Lines with intervals, `panels[title][series][x]`; a series looks the same in every panel.
+
+    `floors`, of the same shape, are thin dotted lines with open markers in the colour of the series. With `by_rank` the
+    x values are evenly spaced and keep their own names; otherwise their axis is logarithmic.
+    """
+    floors = floors or {}
+    names, titled = _names(panels), set()
+    ranks = sorted({x for panel in panels.values() for curve in panel.values() for x in curve})
+    figure, places = _panels(list(panels), columns, 170, shared_xaxes=True)
+    for title, i, name in ((title, i, name) for title in panels for i, name in enumerate(names)):
+        for of in (panels, floors):
+            if curve := of.get(title, {}).get(name):
+                apart = 0.06 * (i - (len(names) - 1) / 2)
+                x = [ranks.index(each) + apart for each in curve] if by_rank else list(curve)
+                trace = _line(name, x, _ends(curve), i)
+                trace.update(legendgroup=name, showlegend=name not in titled, hovertext=[f"{each:g}" for each in curve])
+                if of is floors:
+                    looks = {"line": {"dash": "dot", "width": 1}, "marker_symbol": f"{MARKERS[i % 6]}-open"}
+                    trace.update(name=f"{name}, floor", showlegend=False, **looks)
+                figure.add_trace(trace, **places[title])
+                titled.add(name)
+    named = {"tickvals": list(range(len(ranks))), "ticktext": [f"{x:g}" for x in ranks]}
+    figure.update_xaxes(named if by_rank else {"type": "log", "dtick": 1, "exponentformat": "power"})
+    figure.update_xaxes(showticklabels=True)
+    return figure.update_xaxes(title_text=x_title, row=-(-len(panels) // columns))
+
+
+def _panels(titles: Sequence[str], columns: int, inner: float, **shared: bool) -> tuple[go.Figure, dict[str, dict]]:
+    """Panels of this height, and the place of each; the legend stands above.
+
+    There it may have several lines on a phone without covering the title of an axis.
+    """
+    lines, room = -(-len(titles) // columns), 60
+    total, spacing = lines * (inner + room) - room, {"horizontal_spacing": 0.1 if shared.get("shared_xaxes") else 0.03}
+    above = titles if any(titles) else None
+    figure = make_subplots(
+        lines, columns, subplot_titles=above, vertical_spacing=room / total if lines > 1 else 0, **spacing, **shared
+    )
+    legend = {"orientation": "h", "x": 0, "y": 1 + (30 if above else 8) / total, "yanchor": "bottom"}
+    figure.update_layout(height=total + 150, legend=legend | {"traceorder": "normal"})
+    places = np.ndindex(lines, columns)
+    return figure, {title: {"row": row + 1, "col": col + 1} for title, (row, col) in zip(titles, places, strict=False)}
+
+
+def _points(name: str, values: Values, y: Sequence[float], symbol: str, colour: str) -> go.Scatter:
+    x, low, high = ends = _ends(values)
+    edge = {"line": {"width": 2, "color": colour}} if symbol in GREY_MARKERS else {}
+    return go.Scatter(
+        x=x.tolist(),
+        y=list(y),
+        name=name,
+        legendgroup=name,
+        customdata=list(values),
+        hovertemplate="%{customdata}: %{x:.3f}",
+        mode="markers",
+        marker={"symbol": symbol, "color": colour, "size": 9, **edge},
+        error_x=_bars(*ends) | {"color": colour} if np.any(high > low) else None,
+    )
+
+
+def _line(name: str, x: Sequence[float], ends: tuple | Interval, i: int) -> go.Scatter:
+    mean, low, high = map(np.asarray, ends)
+    return go.Scatter(
+        x=x,
+        y=mean.tolist(),
+        name=name,
+        mode="lines+markers",
+        line={"dash": DASHES[i % 6], "color": COLOURS[i % 6]},
+        marker={"symbol": MARKERS[i % 6], "size": 8},
+        error_y=_bars(mean, low, high),
+    )
+
+
+def _bars(mean: np.ndarray, low: np.ndarray, high: np.ndarray) -> dict[str, Any]:
+    """Error bars to the ends of the intervals; none where there is no end."""
+    array, arrayminus = (np.nan_to_num(side).tolist() for side in (high - mean, mean - low))
+    return {"array": array, "arrayminus": arrayminus, "thickness": 1, "width": 3}
+
+
+def _ends(values: Mapping[Any, Interval | float]) -> np.ndarray:
+    """Estimates, low and high ends, with four significant digits: (3, values)."""
+    ends = [tuple(value) if isinstance(value, Interval) else (value,) * 3 for value in values.values()]
+    return np.array([[float(f"{number:.4g}") for number in each] for each in ends]).T
+
+
+def _names(*of: Mapping[str, Mapping[str, Mapping]]) -> list[str]:
+    """The series that have values in any of the panels, each once."""
+    every = (panel for panels in of for panel in panels.values())
+    return list(dict.fromkeys(name for panel in every for name, values in panel.items() if values))

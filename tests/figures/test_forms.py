@@ -1,0 +1,98 @@
+"""explainer.figures.forms: dots and curves with intervals."""
+
+import json
+
+import numpy as np
+import pytest
+
+from explainer.figures import forms
+from explainer.theory.statistics import Interval
+
+PANELS = {
+    "one": {"x": {"a": Interval(0.2, 0.1, 0.4), "b": 0.3}, "y": {"b": Interval(0.5, 0.4, 0.7)}},
+    "two": {"y": {"a": 0.1}, "nothing": {}},
+}
+
+
+def drawn(**more):
+    return forms.dots(PANELS["one"], "cosine", **more)
+
+
+def test_dots_have_a_row_for_each_name_of_any_series_and_a_lane_for_each_series():
+    figure = drawn(floors={"floor": {"a": Interval(0.1, 0.1, 0.1)}, "none": {}}, quoted={"paper": {"c": 0.6}})
+    rows = figure.layout.yaxis.ticktext
+    assert rows == ("a", "b", "c")
+    assert [trace.name for trace in figure.data] == ["x", "y", "paper", "floor"]
+    for trace in figure.data:
+        assert all(abs(y - rows.index(row)) < 0.5 for y, row in zip(trace.y, trace.customdata, strict=True))
+    assert len({round(trace.y[0] % 1, 6) for trace in figure.data}) == 4
+    json.dumps(figure.to_plotly_json()["data"][0]["x"])  # plain numbers
+
+
+def test_dots_show_ends_of_intervals_where_there_are_any():
+    x, y, floor, _ = drawn(floors={"f": {"a": Interval(0.1, 0.1, 0.1)}, "g": {"a": Interval(0.1, np.nan, np.nan)}}).data
+    np.testing.assert_allclose((x.error_x.array, x.error_x.arrayminus), [[0.2, 0], [0.1, 0]])
+    np.testing.assert_allclose((y.error_x.array, y.error_x.arrayminus), [[0.2], [0.1]])
+    assert floor.error_x.array is None
+
+
+def test_dots_tell_measured_quoted_and_floors_apart_without_colour():
+    symbols = [t.marker.symbol for t in drawn(quoted={"paper": {"a": 0.5}}, floors={"floor": {"a": 0.1}}).data]
+    assert [symbol.endswith("-open") for symbol in symbols] == [False, False, True, False]
+    assert len(set(symbols)) == 4 and symbols[3] in forms.GREY_MARKERS
+
+
+def test_floors_and_quoted_values_of_a_series_stand_in_its_lane():
+    measured, floor, quoted = (
+        next(t for t in drawn(floors={"x": {"a": 0.05}}, quoted={"x": {"a": 0.6}}).data if t.marker.symbol == symbol)
+        for symbol in ("circle", "line-ns", "circle-open")
+    )
+    assert measured.y[0] == floor.y[0] == quoted.y[0]
+    assert quoted.marker.color == measured.marker.color != floor.marker.color
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_panels_have_the_same_rows_and_looks_and_one_legend(columns):
+    figure = forms.dot_panels(PANELS, "x", columns=columns, line=None)
+    assert [(t.name, t.xaxis, t.showlegend) for t in figure.data] == [
+        ("x", "x", True),
+        ("y", "x", True),
+        ("y", "x2", False),
+    ]
+    assert figure.data[1].marker == figure.data[2].marker
+    assert [title.text for title in figure.layout.annotations] == ["one", "two"]
+    assert figure.layout.yaxis.ticktext == figure.layout.yaxis2.ticktext == ("a", "b")
+
+
+def test_a_line_is_drawn_on_demand():
+    assert len(drawn().layout.shapes) == len(drawn(line=None).layout.shapes) + 1
+
+
+CURVES = {"one": {"s": {0: Interval(0.5, 0.4, 0.7), 16: Interval(0.9, 0.8, 1)}, "t": {16: Interval(1, 0, 2)}}}
+
+
+def test_curves_by_rank_keep_their_names():
+    figure = forms.curve_panels(CURVES | {"two": CURVES["one"]}, "k", by_rank=True)
+    assert [t.name for t in figure.data] == ["s", "t"] * 2 and {t.xaxis for t in figure.data} == {"x", "x2"}
+    assert figure.layout.xaxis2.ticktext == ("0", "16")
+    assert [round(x) for x in figure.data[0].x] == [0, 1] and [round(x) for x in figure.data[1].x] == [1]
+    bars = figure.data[0].error_y
+    np.testing.assert_allclose((bars.array, bars.arrayminus), [[0.2, 0.1], [0.1, 0.1]])
+    assert sum(t.showlegend for t in figure.data) == 2
+
+
+def test_floors_of_curves_are_dotted_and_open():
+    floors = {"one": {"t": {16: Interval(0.1, 0.0, 0.2)}}}
+    s, t, floor = forms.curve_panels(CURVES, "rate", floors=floors).data
+    assert floor.name == "t, floor" and floor.line.color == t.line.color != s.line.color
+    assert floor.line.dash == "dot" and "open" in floor.marker.symbol and not floor.showlegend
+
+
+def test_a_series_without_values_is_left_out():
+    assert [t.name for t in forms.curve_panels({"one": {"s": CURVES["one"]["s"], "u": {}}}, "x").data] == ["s"]
+
+
+def test_curves_take_means_and_ends_or_intervals_of_arrays():
+    ends = np.array([0.5, 0.9]), np.array([0.4, 0.8]), np.array([0.7, 1.0])
+    plain, interval = forms.curves([1, 2], {"a": ends, "b": Interval(*ends)}, "x", "y", log2=True).data
+    assert plain.y == interval.y == (0.5, 0.9) and plain.error_y.array == interval.error_y.array
