@@ -4,6 +4,7 @@ A text is a format string; the numbers in it are given where the figure is drawn
 files only, and no number is ever typed into a sentence.
 """
 
+import re
 import string
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -28,8 +29,12 @@ class _Formatter(string.Formatter):
 
 
 @cache
-def _texts(chapter: str) -> dict[str, dict[str, str]]:
+def _texts(chapter: str) -> dict[str, dict[str, Any]]:
     return tomllib.loads((resources.files(__package__) / "words" / f"{chapter}.toml").read_text("utf-8"))
+
+
+def _filled(text: str, values: Mapping[str, Any]) -> str:
+    return " ".join(re.split("[ \n]+", _Formatter().vformat(text, (), values).strip()))
 
 
 class Texts:
@@ -53,12 +58,14 @@ class Texts:
         """A diagram with its caption and its text alternative."""
         return Drawing(svg, *(self._text(name, key, {}) for key in ("caption", "alt")))
 
-    def table(self, name: str, head: Sequence[str], rows: Sequence[Sequence[str]], **values: Any) -> Table:
-        """A table with its caption and its origin."""
-        return Table(head, rows, *(self._text(name, key, values) for key in ("caption", "made")))
+    def table(self, name: str, head: Sequence[str] = (), rows: Sequence[Sequence[str]] = (), **values: Any) -> Table:
+        """A table with its caption and its origin; without head and rows, with those below its name in the file."""
+        words = _texts(self._chapter)[name]
+        rows = rows or [[_filled(cell, values) for cell in row] for row in words["rows"]]
+        return Table(head or words["head"], rows, *(self._text(name, key, values) for key in ("caption", "made")))
 
     def _text(self, name: str, key: str, values: dict[str, Any]) -> str:
         text = _texts(self._chapter)[name].get(key)
         if key == "made" and text is None:
             return values["made"]
-        return " ".join(_Formatter().vformat(text, (), values).split())
+        return _filled(text, values)
