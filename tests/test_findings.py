@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from explainer import findings
 from explainer.findings import MIME, Finding, FindingError, finding
-from explainer.lab.store import GRIDS
 
 numbers = st.floats(-1e6, 1e6)
 
@@ -55,7 +54,6 @@ def test_an_unknown_relation_is_refused():
 @pytest.fixture
 def record(tmp_path, monkeypatch):
     """Stored studies beside which a record of the published book lies."""
-    (tmp_path / GRIDS).write_text("")
     one = {"statement": "A < B & more", "value": 0.25, "relation": "<", "bound": 0.5}
     content = {"chapters": {"page": {"seconds": 1.0, "findings": [one]}}}
     (tmp_path / findings.RECORD).write_text(json.dumps(content))

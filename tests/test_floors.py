@@ -19,7 +19,7 @@ FLOORS = (
     {"analysis"},
     {"figures", "findings", "exercises"},
     {"explorables"},
-    {"cli", "bench"},
+    {"cli"},
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 OUTSIDE = {"transformers", "datasets", "requests", "pathlib", "os", "plotly", "IPython"}

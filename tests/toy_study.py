@@ -4,7 +4,7 @@ import json
 
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.experiments.comparison import Cell, prepare, run_cell
-from explainer.experiments.study import run
+from explainer.experiments.study import Study
 from explainer.lab.store import rounded
 
 ADJECTIVES = ("a fine", "a dull", "a loud", "an odd", "a long", "a sad")
@@ -38,7 +38,7 @@ def contents(store):
 
 
 def start(cells, store, **options):
-    return run(cells, store, data={"toy": DATA}, progress=False, **options)
+    return Study(data={"toy": DATA}).run(cells, store, progress=False, **options)
 
 
 def write_mr(directory):

@@ -15,7 +15,7 @@ from typing import Any
 
 from IPython.display import display
 
-from explainer.errors import FindingError
+from explainer.errors import ExplainerError, FindingError
 from explainer.lab.store import published_directory
 
 MIME = "application/vnd.explainer.finding+json"

@@ -15,12 +15,12 @@ from toy_study import write_mr
 
 TEXT = (ROOT / "book" / "reproduce.md").read_text("utf-8")
 PAGE = """\
-from explainer.analysis import reporting
+from explainer import reporting, results
 from explainer.figures import Table
-cells = reporting.stored("pairs")
-found = reporting.prediction_interval(cells, "icl")
-rows = [(str(len(cells)), f"{found.estimate:.2f}")]
-Table(("cells", "right in context"), rows, "A small study.", reporting.made(cells))"""
+queries = results("pairs", "queries")
+found = reporting.prediction_interval(queries, "icl")
+rows = [(str(queries["cell"].nunique()), f"{found:.2f}")]
+Table(("cells", "right in context"), rows, "A small study.", reporting.made(queries))"""
 
 
 def commands(section):
@@ -45,14 +45,15 @@ def test_the_study_can_be_computed_from_its_grids_and_shown_on_a_page(tmp_path):
     small_book.make(tmp_path / "checkout", {"page": [PAGE]})
     folder = tmp_path / "checkout"
     write_mr(folder / "my_data")
-    results = folder / "book" / "results"
-    results.mkdir()
-    rows = f'checkpoints = ["{model}"]\ntasks = ["mr"]\nks = [3]\nn_queries = 6\nseeds = [0, 1]\n'
-    (results / "grids.toml").write_text(f"[pairs]\n{rows}")
+    published = folder / "src" / "explainer" / "published"
+    (published / "comparison").mkdir(parents=True)
+    rows = f'checkpoint = "{model}"\ntask = "mr"\nk = 3\nn_queries = 6\nseed = [0, 1]\n'
+    (published / "comparison" / "grids.toml").write_text(f"[pairs]\n{rows}")
     compute, look = commands("The stored studies")
-    assert "mr-k3" in run(compute, folder)
-    assert "2 stored, 0 waiting" in run(look, folder)
-    done = small_book.build(folder, EXPLAINER_RESULTS=str(results))
+    where = {"EXPLAINER_RESULTS": str(published), "EXPLAINER_CACHE": str(tmp_path / "cache")}
+    assert "mr-k3" in run(compute, folder, **where)
+    assert "2 published, 0 stored, 0 waiting" in run(look, folder, **where)
+    done = small_book.build(folder, EXPLAINER_RESULTS=str(published))
     assert done.returncode == 0, done.stderr
     page = small_book.page(folder, "page")
     assert "Stored: 2 cells, seeds 0, 1, 6 queries each, k = 3; " in page and "right in context" in page
@@ -62,19 +63,21 @@ def test_the_study_can_be_computed_from_its_grids_and_shown_on_a_page(tmp_path):
 def test_the_training_runs_can_be_trained_from_their_grids(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("\n\n\n".join(f"Document {i}. " + "the same words again and again. " * 40 for i in range(40)))
-    place = tmp_path / "book" / "results" / "training"
+    published = tmp_path / "src" / "explainer" / "published"
+    place = published / "language_models"
     place.mkdir(parents=True)
     sizes = "vocabulary = 300\nlayers = 1\nwidth = 8\nheads = 1\nlength = 16\nbatch = 2\nsteps = 3\nwarmup = 1\n"
     (place / "grids.toml").write_text(f'[small]\ncorpus = "{text}"\n{sizes}')
     _, train, *_ = commands("The training runs")
-    run(train, tmp_path)
-    assert len(list(place.glob("*.json"))) == 1
-    assert "1 stored, 0 waiting" in run(f"{train} --list", tmp_path)
+    where = {"EXPLAINER_RESULTS": str(published), "EXPLAINER_CACHE": str(tmp_path / "cache")}
+    run(train, tmp_path, **where)
+    assert {path.stem for path in place.glob("*.parquet")} == {"cells", "curve", "blocks", "runs"}
+    assert "1 published, 0 stored, 0 waiting" in run(f"{train} --list", tmp_path, **where)
 
 
 def test_every_command_of_the_page_names_what_exists():
     """Files and modules; a command of the package that the page shows is known to it."""
-    for word in re.findall(r"(?<![\w/.])(?:book|tests|reports)/[\w./-]+", TEXT):
+    for word in re.findall(r"(?<![\w/.])(?:book|src|tests|reports)/[\w./-]+", TEXT):
         assert Path(ROOT, word.rstrip(".")).exists() or word.startswith("reports/"), word
     for command in re.findall(r"^explainer (\w+)", TEXT, re.MULTILINE):
-        assert command in ("fetch", "study", "train")
+        assert command in ("fetch", "study", "train", "regression")

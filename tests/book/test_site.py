@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 import pytest
 from conftest import ROOT
@@ -32,7 +33,7 @@ def test_every_figure_has_caption_origin_and_alternative(site, page):
     figures = re.findall(r'<figure class="xp-figure">.*?</figure>', text, re.DOTALL)
     notebook = json.loads((ROOT / page.replace(".html", ".ipynb")).read_text("utf8"))
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    assert len(figures) >= sum("Captioned(" in cell for cell in cells)
+    assert len(figures) >= sum("Captioned(" in cell or "texts.figure(" in cell for cell in cells)
     for figure in figures:
         assert len(re.search(r'aria-label="([^"]*)"', figure)[1]) > 40
     for figure in figures + re.findall(r'<figure class="xp-table">.*?</figure>', text, re.DOTALL):
@@ -101,12 +102,19 @@ def test_data_table_of_a_heat_map_names_rows_and_columns():
     assert "<td>q</td><td>r</td><td>2.5</td>" in table
 
 
+def test_a_data_frame_has_no_empty_header():
+    table = renderers.frame_html(pd.DataFrame({"x": [1]}, index=pd.Index(["<b>"], name="n"))._repr_html_())
+    assert "<th></th>" not in table and "<style" not in table and "border" not in table
+    assert table.count("<td></td>") == 2 and "<th>n</th>" in table and "&lt;b&gt;" in table
+
+
 @pytest.mark.parametrize(
     ("cell", "problem"),
     [
         (code_cell("1", outputs=[{"output_type": "stream"}]), "outputs"),
         (code_cell("1", execution_count=3), "outputs"),
-        (code_cell("x = 1\n" * 16), "16 lines"),
+        (code_cell("x = 1\n" * 21), "21 lines"),
+        (code_cell(f"x = {'1' * 77}"), "81 characters"),
     ],
 )
 def test_notebook_problems_are_found_and_mended(cell, problem):
@@ -128,6 +136,18 @@ def test_a_second_generated_cell_is_found_and_removed():
 
 def test_committed_notebooks_are_clean():
     assert notebooks.main(["--check", str(ROOT / "book")]) == 0
+    assert {path.stem for path in (ROOT / "book").glob("*.ipynb")} > notebooks.UNCONVERTED
+
+
+def test_cells_are_formatted_and_stay_so(tmp_path, capsys):
+    path = tmp_path / "a.ipynb"
+    path.write_text(json.dumps(notebooks.mended(notebook_of([code_cell("x = {'a':1}")]), "")))
+    assert notebooks.main(["--check", str(tmp_path)]) == 1
+    assert notebooks.main([str(tmp_path)]) == 0
+    assert json.loads(path.read_text())["cells"][1]["source"] == ['x = {"a": 1}']
+    assert "mended" in capsys.readouterr().out
+    assert notebooks.main([str(tmp_path)]) == notebooks.main(["--check", str(tmp_path)]) == 0
+    assert "mended" not in capsys.readouterr().out
 
 
 def test_cells_are_short():

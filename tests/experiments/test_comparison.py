@@ -9,11 +9,11 @@ import torch
 from toy_study import DATA, LABELS, TOY, N, cell, compute
 
 from explainer.data import tasks
-from explainer.errors import TaskError
+from explainer.errors import StudyError, TaskError
 from explainer.experiments import comparison, controls
-from explainer.experiments.comparison import StudyError, draw_queries, prepare, run_cell
+from explainer.experiments.comparison import draw_queries, prepare, run_cell
 from explainer.experiments.controls import CONTROLS
-from explainer.lab.store import rounded, to_json
+from explainer.lab.store import rounded
 from explainer.models import checkpoints, finetuning, recording, scoring
 from explainer.theory import metrics
 
@@ -60,27 +60,43 @@ def by_hand(directory, checkpoint):
     return zsl, icl, ft, training, ids, np.array([query.label for query in queries])
 
 
+def predictions(result, *states):
+    """What a result says of the predictions in some states, all by default."""
+    starts = tuple(f"{state}_" for state in states or ("zsl", "icl", "ft"))
+    return {name: result["queries"][name] for name in result["queries"] if name.startswith(starts)}
+
+
 def test_predictions_are_those_of_scoring(result, by_hand):
     labels = by_hand[-1]
-    assert result["setting"]["labels"] == labels.tolist()
-    for name, records in zip(("zsl", "icl", "ft"), by_hand, strict=False):
-        row = result["predictions"][name]
-        np.testing.assert_allclose(row["log_probs"], records.log_probs, rtol=1e-3)
-        assert row["correct"] == (records.log_probs.argmax(1) == labels).astype(int).tolist()
-        assert row["accuracy"] == pytest.approx(np.mean(row["correct"]), abs=1e-4)
-        assert {"calibrated_accuracy", "content_free_accuracy", "macro_f1", "auc"} <= row.keys()
+    queries, cells = result["queries"], result["cells"]
+    assert queries["label"] == labels.tolist() and queries["query"] == list(range(N))
+    assert queries["query_id"] == [comparison.query_id(query) for query in tasks.queries(DATA, N, 0)]
+    for state, records in zip(("zsl", "icl", "ft"), by_hand, strict=False):
+        np.testing.assert_allclose(queries[f"{state}_log_probs"], records.log_probs, rtol=1e-3)
+        assert queries[f"{state}_correct"] == (records.log_probs.argmax(1) == labels).tolist()
+        assert cells[f"{state}_accuracy"] == pytest.approx(np.mean(queries[f"{state}_correct"]), abs=1e-4)
+        others = ("calibrated_accuracy", "content_free_accuracy", "macro_f1", "auc")
+        assert {f"{state}_{name}" for name in others} <= cells.keys()
+
+
+def test_a_query_has_the_same_id_whichever_seed_draws_it(directory):
+    ids = [
+        {comparison.query_id(query) for query in comparison.draw_queries(DATA, one)}
+        for one in (cell(directory, seed=seed, n_queries=len(DATA.test)) for seed in (0, 1))
+    ]
+    assert ids[0] == ids[1] and len(ids[0]) == len(DATA.test)
 
 
 def test_content_free_query_is_the_template_of_not_available(result, checkpoint):
     empty = scoring.encode(checkpoint, "")
     expected = scoring.candidate_log_probs(checkpoint, empty, ["N/A\nIs:"], LABELS)[0]
-    np.testing.assert_allclose(result["predictions"]["zsl"]["content_free"], expected, rtol=1e-3)
+    np.testing.assert_allclose(result["cells"]["zsl_content_free"], expected, rtol=1e-3)
 
 
 def test_accuracies_are_raw_and_calibrated_by_the_batch_and_by_a_content_free_query():
     log_probs = np.array([[-1.0, -2.0], [-1.0, -1.2], [-1.0, -1.4], [-1.0, -1.9]])  # differences 1, .2, .4, .9
     observed = comparison.Observed(np.array([True, False, False, True]), log_probs, np.array([0.0, -0.3]), *[None] * 4)
-    row = comparison._predictions(observed, [0, 1, 1, 0])
+    row = comparison._scores(observed, [0, 1, 1, 0])
     assert row["accuracy"] == 0.5
     assert row["calibrated_accuracy"] == 1  # less the mean, 0.625
     assert row["content_free_accuracy"] == 0.75  # less 0.3
@@ -107,11 +123,11 @@ def test_similarities_are_those_of_the_metrics(result, by_hand):
         "sim_am_delta": metrics.sim_am_delta(zsl.own_scores, icl.own_scores, ft.own_scores).mean(-1),
     }
     for name, values in expected.items():
-        entry = result["similarity"][name]
-        np.testing.assert_allclose(entry["layers"], values.mean(0), atol=1e-4, err_msg=name)
-        np.testing.assert_allclose(entry["queries"], values.mean(1), atol=1e-4, err_msg=name)
-        assert entry["mean"] == pytest.approx(values.mean().item(), abs=1e-4)
-        assert entry["undefined"] == 0
+        layers = result["layers"]
+        np.testing.assert_allclose(layers[name], values.mean(0), atol=1e-4, err_msg=name)
+        np.testing.assert_allclose(layers[f"{name}_sd"], values.std(0), atol=1e-3, err_msg=name)
+        np.testing.assert_allclose(result["queries"][name], values.mean(1), atol=1e-4, err_msg=name)
+        assert result["cells"][name] == pytest.approx(values.mean().item(), abs=1e-4)
     sequences = [s[1:] for s in _training_ids(by_hand)]
     m_icl, m_ft, at = [], [], 1
     for t, tokens in enumerate(sequences):
@@ -122,8 +138,8 @@ def test_similarities_are_those_of_the_metrics(result, by_hand):
     assert at == len(ids)
     m_icl, m_ft = torch.cat(m_icl, -1), torch.cat(m_ft, -1)
     tau = metrics.kendall_training_tokens(m_icl, m_ft)
-    np.testing.assert_allclose(result["similarity"]["kendall_tau_b"]["layers"], tau.mean(0), atol=2e-3)
-    assert result["similarity"]["top_k_recall_chance"]["mean"] == 1  # fewer than 100 tokens
+    np.testing.assert_allclose(result["layers"]["kendall_tau_b"], tau.mean(0), atol=2e-3)
+    assert result["cells"]["top_k_recall_chance"] == 1  # fewer than 100 tokens
     assert abs(tau.mean()) > 0.01, "an agreement of zero would not tell one pairing of tokens from another"
 
 
@@ -138,13 +154,13 @@ def _training_ids(by_hand):
 def test_fine_tuning_is_told(result, checkpoint):
     demonstrations = tasks.demonstrations(DATA, 3, 0)
     finetuned = finetuning.fine_tune(checkpoint, finetuning.training_ids(checkpoint, TOY, demonstrations), 1e-3)
-    told = result["fine_tuning"]
+    told = result["cells"] | result["layers"]
     np.testing.assert_allclose(told["losses"], finetuned.losses, rtol=1e-3)
     np.testing.assert_allclose(
         told["update_norm_values"], [d.value_weight.norm().item() for d in finetuned.update], rtol=1e-3
     )
     assert told["diverged_at"] is None
-    assert result["reasons"] in ({}, {"rec2ftp": result["reasons"].get("rec2ftp")})
+    assert told["note"] == "" or told["note"].startswith("FT repairs none")
 
 
 def test_the_checkpoint_is_left_as_it_was(directory, checkpoint):
@@ -159,40 +175,38 @@ def test_rec2ftp_has_its_counts_and_its_chance():
     def observed(*correct):
         return comparison.Observed(np.array(correct, dtype=bool), *[None] * 6)
 
-    reasons = {}
+    notes = []
     states = {"zsl": observed(0, 0, 0, 0, 1), "icl": observed(1, 0, 1, 0, 1), "ft": observed(1, 1, 1, 0, 0)}
-    row = comparison._rec2ftp(states, reasons)
-    assert row == {"zsl_errors": 4, "ft_fixes": 3, "icl_fixes": 2, "both_fix": 2, "value": 2 / 3, "chance": 0.5}
-    assert reasons == {}
-    row = comparison._rec2ftp(states | {"ft": states["zsl"]}, reasons)
-    assert row["value"] is None and reasons == {"rec2ftp": "FT repairs none of the 4 errors of ZSL"}
+    row = comparison._rec2ftp(states, notes)
+    counts = {"zsl_errors": 4, "ft_fixes": 3, "icl_fixes": 2, "both_fix": 2}
+    assert row == counts | {"rec2ftp": 2 / 3, "rec2ftp_chance": 0.5} and notes == []
+    row = comparison._rec2ftp(states | {"ft": states["zsl"]}, notes)
+    assert row["rec2ftp"] is None and notes == ["FT repairs none of the 4 errors of ZSL"]
 
 
-def test_summary_leaves_out_and_counts_what_does_not_exist():
+def test_summaries_leave_out_what_does_not_exist_and_fill_up_what_was_not_measured():
     values = torch.tensor([[1.0, 2.0, torch.nan], [3.0, torch.nan, torch.nan]], dtype=torch.float64)
-    assert rounded(comparison.summary(values)) == {
-        "mean": 2.0,
-        "layers": [2.0, 2.0, None],
-        "standard_deviation": [1.414, None, None],
-        "queries": [1.5, 3.0],
-        "undefined": 3,
-    }
+    layers, queries = comparison._summaries({"measure": values}, 3)
+    assert rounded(layers) == {"measure": [2.0, 2.0, None], "measure_sd": [1.414, None, None]}
+    assert rounded(queries) == {"measure": [1.5, 3.0, None]}
 
 
 def test_training_that_diverges_is_told_not_averaged(directory, checkpoint):
     result = compute(checkpoint, cell(directory, lr=1e4))
-    assert result["predictions"]["ft"] is result["similarity"] is result["rec2ftp"] is None
-    assert result["predictions"]["icl"]["accuracy"] is not None
-    assert result["fine_tuning"]["diverged_at"] is not None
-    assert "learning rate 10000 diverged at step" in result["reasons"]["ft"]
+    assert not result["cells"].keys() & {"ft_accuracy", "rec2ftp", "sim_aou"}
+    assert "ft_correct" not in result["queries"] and "sim_aou" not in result["layers"]
+    assert result["cells"]["icl_accuracy"] is not None
+    assert result["cells"]["diverged_at"] is not None
+    assert "learning rate 10000 diverged at step" in result["cells"]["note"]
 
 
 def test_free_answers_are_matched_exactly(directory, checkpoint):
     data = tasks.load("capitals")
     result = compute(checkpoint, cell(directory, task="capitals"), data)
-    assert set(result["predictions"]["icl"]) == {"correct", "accuracy"}
-    assert result["setting"]["labels"] is None
-    assert len(result["similarity"]["sim_aou"]["queries"]) == N
+    icl = {name for name in result["cells"] if name.startswith("icl_")}
+    assert icl == {"icl_accuracy", "icl_fixes"}
+    assert not result["queries"].keys() & {"label", "icl_log_probs"}
+    assert len(result["queries"]["sim_aou"]) == N
     with pytest.raises(StudyError, match=r"capitals.*no labels"):
         compute(checkpoint, cell(directory, task="capitals", position="first-label"), data)
 
@@ -201,31 +215,21 @@ def test_free_answers_are_matched_exactly(directory, checkpoint):
 def test_every_family(family, tmp_path):
     checkpoint = checkpoints.load(tiny_models.save(family, tmp_path))
     result = compute(checkpoint, cell(str(tmp_path)))
-    assert result["reasons"].keys() <= {"rec2ftp"}
-    assert all(entry["mean"] is not None for entry in result["similarity"].values())
+    assert result["cells"]["note"] == "" or result["cells"]["note"].startswith("FT repairs none")
+    measures = [name for name in result["layers"] if f"{name}_sd" in result["layers"]]
+    assert len(measures) > 30 and all(result["cells"][name] is not None for name in measures)
 
 
 def test_position_of_the_released_code(directory, checkpoint, result):
     released = compute(checkpoint, cell(directory, position="first-label"))
-    assert released["predictions"] == result["predictions"]
+    assert predictions(released) == predictions(result)
     queries = tasks.queries(DATA, N, 0)
     prompts = [f"{TOY.prompt(q)} Negative" for q in queries]
     demonstrations = tasks.demonstrations(DATA, 3, 0)
     ids, _ = scoring.context_ids(checkpoint, TOY, demonstrations)
     z, i = (recording.record(checkpoint, scoring.encode(checkpoint, p), prompts) for p in ("", ids))
     expected = metrics.sim_am(i.own_scores, z.own_scores).mean(-1)
-    np.testing.assert_allclose(released["similarity"]["sim_am_zsl"]["layers"], expected.mean(0), atol=1e-4)
-
-
-def test_sizes_of_a_stored_result_stay_small():
-    n, layers, log_prob = 150, 30, -12.345
-    entry = {"layers": [0.12345] * layers, "standard_deviation": [0.12345] * layers, "queries": [-0.12345] * n}
-    row = {"correct": [1] * n, "log_probs": [[log_prob] * 5] * n}
-    result = {
-        "similarity": {f"sim_aou_measure_{i}": entry for i in range(26)},
-        "predictions": dict.fromkeys("zif", row),
-    }
-    assert len(to_json(result)) < 100_000
+    np.testing.assert_allclose(released["layers"]["sim_am_zsl"], expected.mean(0), atol=1e-4)
 
 
 # --- controls and splits ---------------------------------------------------------------------------------------
@@ -234,18 +238,16 @@ def test_sizes_of_a_stored_result_stay_small():
 def test_ascent_and_random_direction_change_fine_tuning_only(directory, checkpoint, result):
     ascent, random = (compute(checkpoint, cell(directory, control=c)) for c in ("ascent", "random-direction"))
     for other in (ascent, random):
-        assert other["predictions"]["icl"] == result["predictions"]["icl"]
-        assert other["predictions"]["ft"] != result["predictions"]["ft"]
-    assert ascent["fine_tuning"]["loss_after"] > ascent["fine_tuning"]["losses"][0]
-    np.testing.assert_allclose(
-        random["fine_tuning"]["update_norm_keys"], result["fine_tuning"]["update_norm_keys"], rtol=1e-3
-    )
-    assert random["fine_tuning"]["losses"] == result["fine_tuning"]["losses"]
+        assert predictions(other, "icl") == predictions(result, "icl")
+        assert predictions(other, "ft") != predictions(result, "ft")
+    assert ascent["cells"]["loss_after"] > ascent["cells"]["losses"][0]
+    np.testing.assert_allclose(random["layers"]["update_norm_keys"], result["layers"]["update_norm_keys"], rtol=1e-3)
+    assert random["cells"]["losses"] == result["cells"]["losses"]
 
 
 def test_layer_causal_sums_the_losses_of_all_layers(directory, checkpoint, result):
     layer_causal = compute(checkpoint, cell(directory, control="layer-causal"))
-    assert layer_causal["fine_tuning"]["losses"][0] > 2 * result["fine_tuning"]["losses"][0]
+    assert layer_causal["cells"]["losses"][0] > 2 * result["cells"]["losses"][0]
 
 
 def test_controls_of_the_context_leave_fine_tuning_alone(directory, checkpoint):
@@ -255,21 +257,20 @@ def test_controls_of_the_context_leave_fine_tuning_alone(directory, checkpoint):
         baseline = prepare(checkpoint, DATA, one)
         assert not torch.equal(baseline.zsl.outputs, baseline.icl.outputs)
         result = rounded(run_cell(baseline, one))
-        assert result["fine_tuning"] == plain["fine_tuning"]
-        assert result["predictions"]["zsl"] == plain["predictions"]["zsl"]
-        assert result["predictions"]["ft"] == plain["predictions"]["ft"]
-        assert result["predictions"]["icl"] != plain["predictions"]["icl"]
-        assert result["setting"]["training_labels"] == plain["setting"]["training_labels"]
-        assert result["setting"]["context_labels"] != plain["setting"]["context_labels"]
+        assert result["cells"]["losses"] == plain["cells"]["losses"]
+        assert predictions(result, "zsl", "ft") == predictions(plain, "zsl", "ft")
+        assert predictions(result, "icl") != predictions(plain, "icl")
+        assert result["cells"]["training_labels"] == plain["cells"]["training_labels"]
+        assert result["cells"]["context_labels"] != plain["cells"]["context_labels"]
 
 
 def test_controls_of_fine_tuning_leave_the_context_alone(directory, checkpoint):
     plain = compute(checkpoint, cell(directory, k=6))
     for control in ("shuffled-training", "flipped-training", "reordered-training", "other-training"):
         result = compute(checkpoint, cell(directory, k=6, control=control))
-        assert result["predictions"]["icl"] == plain["predictions"]["icl"]
-        assert result["fine_tuning"]["losses"] != plain["fine_tuning"]["losses"]
-        assert result["setting"]["context_labels"] == plain["setting"]["context_labels"]
+        assert predictions(result, "icl") == predictions(plain, "icl")
+        assert result["cells"]["losses"] != plain["cells"]["losses"]
+        assert result["cells"]["context_labels"] == plain["cells"]["context_labels"]
 
 
 def test_what_the_controls_show_and_train_on():
@@ -303,8 +304,8 @@ def test_foreign_demonstrations_keep_their_template_and_the_queries_theirs(direc
     assert shown == f"{pair.fields['word']} -> {pair.answer}\n"
     assert torch.equal(plain.zsl.outputs, foreign.zsl.outputs)
     result = compute(checkpoint, cell(directory, control="foreign-training", **short), data)
-    assert "other tokens" in result["reasons"]["kendall"]
-    assert result["similarity"]["sim_aou"]["mean"] is not None
+    assert "other tokens" in result["cells"]["note"]
+    assert result["cells"]["sim_aou"] is not None
 
 
 def test_attention_to_training_tokens_is_compared_where_the_tokens_are_the_same(directory, checkpoint):
@@ -320,7 +321,7 @@ def test_attention_to_training_tokens_is_compared_where_the_tokens_are_the_same(
         assert (common == full) == (d.answer == s.answer)
     assert 0 < sum(fewer) < sum(lengths)
     result = compute(checkpoint, shuffled)
-    assert result["similarity"]["kendall_tau_b"]["mean"] is not None
+    assert result["cells"]["kendall_tau_b"] is not None
     (ids, ends) = baseline.context
     misread = replace(baseline, context=([*ids[:2], 399, *ids[3:]], ends))
     assert comparison.common_tokens(misread, shuffled) is None
@@ -340,8 +341,8 @@ def test_updates_are_compared_query_by_query(directory, checkpoint, result, by_h
     cosines = torch.stack(
         [metrics.update_cosines(icl, ft - zsl).mean(-1) for icl, ft, zsl in zip(dW_icl, W_ft, W_zsl, strict=True)]
     )
-    np.testing.assert_allclose(result["similarity"]["update_cosine"]["queries"], cosines.mean(1), atol=2e-3)
-    assert result["similarity"]["update_cosine"]["layers"] != result["similarity"]["update_cosine_permuted"]["layers"]
+    np.testing.assert_allclose(result["queries"]["update_cosine"], cosines.mean(1), atol=2e-3)
+    assert result["layers"]["update_cosine"] != result["layers"]["update_cosine_permuted"]
 
 
 def test_half_trained_and_permuted_models_keep_what_they_say(checkpoint):
@@ -384,8 +385,8 @@ def test_split_halves_are_disjoint_for_all_seeds_and_selection_reports_nothing(d
     with pytest.raises(TaskError, match="36 queries asked for, 18 available"):
         draw_queries(DATA, cell(directory, n_queries=36, split="report"))
     result = compute(checkpoint, cell(directory, split="selection"))
-    assert result["similarity"] is None and "selection" in result["reasons"]["similarity"]
-    assert result["predictions"]["ft"]["accuracy"] is not None
+    assert "sim_aou" not in result["cells"] and "selection" in result["cells"]["note"]
+    assert result["cells"]["ft_accuracy"] is not None
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,21 @@
-"""The stored studies of the book: complete, undamaged, and what the code of today computes."""
+"""The published results of the book: complete, undamaged, and what the code of today computes."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 import samples
 import torch
 
-from explainer.analysis import reporting
+from explainer.analysis.results import EXPERIMENTS, grids, results
 from explainer.data import tasks
-from explainer.experiments import comparison, study
-from explainer.experiments.comparison import Cell
-from explainer.lab import store
-from explainer.lab.store import Store, read, rounded
+from explainer.experiments import comparison
+from explainer.experiments.study import Study
+from explainer.lab.store import published_directory, rounded
+from explainer.lab.tables import Published
 from explainer.models import checkpoints
 
-GRIDS = study.read_grids(store.published_directory() / store.GRIDS)
+GRIDS = grids()
 OF_ONE_QUERY = ("sim_aou", "sim_aou_noise", "sim_aou_raw", "sim_am", "sim_am_zsl", "sim_am_delta", "kendall_tau_b")
 """Measures of a query that do not depend on the other queries."""
 N_COMPUTED_AGAIN = samples.N_QUERIES // 2
@@ -23,25 +23,55 @@ STABLE_RATE = 1e-3
 """Training at a higher rate multiplies the last digits in which processors differ."""
 
 
-@pytest.mark.parametrize("grid", GRIDS)
-def test_every_cell_is_stored(grid):
-    finished = reporting.stored(grid)
-    assert [Cell(**one.identity["cell"]) for one in finished] == GRIDS[grid]
-    assert all(one.path.with_suffix(".run").is_file() for one in finished)
+EVERY_GRID = [(experiment, name) for experiment in EXPERIMENTS for name in grids(experiment)]
 
 
-def test_nothing_is_stored_that_no_grid_has():
-    known = {cell for cells in GRIDS.values() for cell in cells}
-    paths = sorted(store.published_directory().glob("*.json"))
-    paths.remove(store.published_directory() / "published.json")
-    assert [path.name for path in paths if Cell(**read(path).identity["cell"]) not in known] == []
+@pytest.mark.parametrize(("experiment", "grid"), EVERY_GRID)
+def test_every_setting_is_published_in_the_order_of_its_grid(experiment, grid):
+    found = results(grid)
+    names = [f.name for f in fields(experiment.setting)]
+    assert [experiment.setting(**row) for row in found[names].to_dict("records")] == grids(experiment)[grid]
+    assert found["cell"].is_unique
 
 
-def test_nothing_is_waiting_and_nothing_is_left_over():
-    cells = [cell for of in GRIDS.values() for cell in of]
-    whole = Store(store.published_directory())
-    assert [cell.slug for cell, _, stored in study.plan(cells, whole) if stored is None] == []
-    assert whole.remains() == []
+def test_grids_have_names_of_their_own():
+    names = [name for _, name in EVERY_GRID]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_nothing_is_published_that_no_grid_has_and_every_row_has_its_setting(experiment):
+    known = {experiment().key(one).cell for of in grids(experiment).values() for one in of}
+    tables = Published(published_directory() / experiment.name).tables()
+    assert all(set(table["cell"].to_pylist()) == known for name, table in tables.items() if name != "prompts")
+    assert set(tables.get("prompts", tables["cells"])["cell"].to_pylist()) <= known
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_the_readme_explains_every_table_and_every_column(experiment):
+    text = (published_directory() / "README.md").read_text("utf-8")
+    tables = Published(published_directory() / experiment.name).tables()
+    for name, table in tables.items():
+        assert f"{experiment.name}/{name}.parquet" in text
+        columns = {column.removesuffix("_sd") for column in table.column_names}
+        assert [column for column in sorted(columns) if f"`{column}`" not in text] == [], (experiment.name, name)
+
+
+def test_nothing_is_waiting(tmp_path):
+    """Weights and data that are here are those that the results were made of."""
+    from explainer.lab.store import Store  # noqa: PLC0415 - only here
+
+    study, cells = Study(), [cell for of in GRIDS.values() for cell in of]
+    planned = study.plan(cells, Store(tmp_path), Published(published_directory() / study.name))
+    assert [cell.slug for cell, _, state in planned if state != "published"] == []
+
+
+def test_a_query_has_one_id_in_all_cells_that_ask_it():
+    asked = results("classification", "queries", task="sst2")
+    assert (asked.groupby(["seed", "query"])["query_id"].nunique() == 1).all()
+    assert asked.groupby("seed")["query_id"].nunique().eq(150).all()
+    shared = asked.drop_duplicates(["seed", "query_id"])["query_id"].value_counts()
+    assert shared.max() > 1, "seeds draw from the same queries, so that some are drawn twice"
 
 
 def numbers(values):
@@ -58,21 +88,39 @@ def computed_again(checkpoint, data, cell):
     return rounded(comparison.run_cell(comparison.prepare(checkpoint, data, cell), cell))
 
 
+class Stored:
+    """The published rows of one cell: `cell` a row, `queries` and `layers` frames."""
+
+    def __init__(self, grid, cell):
+        where = {f.name: getattr(cell, f.name) for f in fields(cell)}
+        (self.cell,) = results(grid, **where).to_dict("records")
+        self.queries, self.layers = (results(grid, table, **where) for table in ("queries", "layers"))
+
+
 def require_same_predictions(again, stored, n):
     """Of the first n queries and of every state in `again`; a close decision may flip on another processor."""
-    for state, now in again.items():
-        then = stored["predictions"][state]
-        if then is None:
-            assert now is None
+    for state, (correct, log_probs) in again.items():
+        then = stored.queries[f"{state}_correct"][:n]
+        if then.isna().all():
+            assert correct is None
             continue
-        assert np.sum(np.array(then["correct"][:n]) != now["correct"]) <= max(1, 0.02 * n), state
-        if "log_probs" in then:
-            np.testing.assert_allclose(now["log_probs"], then["log_probs"][:n], atol=0.02)
+        assert np.sum(then.to_numpy(bool) != correct) <= max(1, 0.02 * n), state
+        if log_probs is not None:
+            expected = np.stack(stored.queries[f"{state}_log_probs"][:n])
+            np.testing.assert_allclose(log_probs, expected, atol=0.02)
+
+
+def predictions(again):
+    queries = again["queries"]
+    states = ("zsl", "icl", "ft")
+    return {state: (queries.get(f"{state}_correct"), queries.get(f"{state}_log_probs")) for state in states}
 
 
 def require_same_training(again, stored):
-    for name in ("losses", "gradient_norms", "update_norm_keys", "update_norm_values"):
-        np.testing.assert_allclose(numbers(again["fine_tuning"][name]), numbers(stored["fine_tuning"][name]), rtol=5e-3)
+    for name in ("losses", "gradient_norms"):
+        np.testing.assert_allclose(numbers(again["cells"][name]), stored.cell[name], rtol=5e-3)
+    for name in ("update_norm_keys", "update_norm_values"):
+        np.testing.assert_allclose(numbers(again["layers"][name]), stored.layers[name], rtol=5e-3)
 
 
 WEEKLY = pytest.mark.weekly
@@ -84,15 +132,15 @@ WHOLE = {grid: cell for grid, cells in GRIDS.items() for cell in cells[:1] if ta
 def test_a_cell_computed_again_gives_what_is_stored(grid, checkpoint):
     """To the rounding of another processor."""
     cell = WHOLE[grid]
-    (stored,) = [one.result for one in reporting.stored(grid) if Cell(**one.identity["cell"]) == cell]
+    stored = Stored(grid, cell)
     again = computed_again(checkpoint, tasks.load(cell.task), cell)
-    require_same_predictions(again["predictions"], stored, cell.n_queries)
+    require_same_predictions(predictions(again), stored, cell.n_queries)
     require_same_training(again, stored)
-    assert stored["similarity"].keys() == again["similarity"].keys()
-    for measure, then in stored["similarity"].items():
-        now = again["similarity"][measure]
-        np.testing.assert_allclose(numbers(now["layers"]), numbers(then["layers"]), atol=0.02, err_msg=measure)
-        np.testing.assert_allclose(numbers([now["mean"]]), numbers([then["mean"]]), atol=5e-3, err_msg=measure)
+    for measure, now in again["layers"].items():
+        if measure in again["queries"]:
+            np.testing.assert_allclose(numbers(now), stored.layers[measure], atol=0.02, err_msg=measure)
+            mean = numbers([again["cells"][measure]])
+            np.testing.assert_allclose(mean, stored.cell[measure], atol=5e-3, err_msg=measure)
 
 
 def _sampled():
@@ -121,7 +169,7 @@ def _cases(grids_and_cells, often):
 
 def of_sample(grid, cell, place):
     """What is stored of a cell, the cell with the queries that are computed again, and its data."""
-    stored = next(one.result for one in reporting.stored(grid) if Cell(**one.identity["cell"]) == cell)
+    stored = Stored(grid, cell)
     few = replace(cell, n_queries=N_COMPUTED_AGAIN)
     return stored, few, samples.data_of(few, place)
 
@@ -134,11 +182,11 @@ def test_the_first_queries_of_a_cell_computed_again_give_what_is_stored(grid, ce
     """On the sample that is kept of each data set: the same demonstrations, the same training, the first queries."""
     stored, few, data = of_sample(grid, cell, tmp_path)
     again = computed_again(checkpoint, data, few)
-    require_same_predictions(again["predictions"], stored, few.n_queries)
+    require_same_predictions(predictions(again), stored, few.n_queries)
     require_same_training(again, stored)
-    for measure in [name for name in OF_ONE_QUERY if name in (stored["similarity"] or ())]:
-        now, then = (of["similarity"][measure]["queries"] for of in (again, stored))
-        np.testing.assert_allclose(numbers(now), numbers(then[: few.n_queries]), atol=0.01, err_msg=measure)
+    for measure in [name for name in OF_ONE_QUERY if stored.queries[name].notna().any()]:
+        now, then = again["queries"][measure], stored.queries[measure][: few.n_queries]
+        np.testing.assert_allclose(numbers(now), then, atol=0.01, err_msg=measure)
 
 
 @pytest.mark.slow
@@ -146,17 +194,14 @@ def test_the_first_queries_of_a_cell_computed_again_give_what_is_stored(grid, ce
 def test_zsl_and_icl_of_each_data_set_computed_again_give_what_is_stored(grid, cell, checkpoint, tmp_path):
     stored, few, data = of_sample(grid, cell, tmp_path)
     baseline = comparison.prepare(checkpoint, data, few)
-    again = {state: vars(getattr(baseline, state)) for state in ("zsl", "icl")}
+    states = {state: getattr(baseline, state) for state in ("zsl", "icl")}
+    again = {state: (one.correct, one.log_probs) for state, one in states.items()}
     require_same_predictions(again, stored, few.n_queries)
 
 
-def test_every_protocol_has_its_line():
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_protocol_has_its_line(experiment):
     """Whoever raises a number says what changed."""
-    from explainer.experiments import regression_runs  # noqa: PLC0415 - only here
-    from explainer.models import training  # noqa: PLC0415 - only here
-
-    text = (store.published_directory() / "PROTOCOLS.md").read_text("utf-8")
-    named = {"comparison": comparison, "training": training, "regression": regression_runs}
-    for name, module in named.items():
-        lines = [line for line in text.splitlines() if line.startswith(f"| {name} | ")]
-        assert [int(line.split("|")[2]) for line in lines] == list(range(1, module.PROTOCOL + 1)), name
+    text = (published_directory() / "PROTOCOLS.md").read_text("utf-8")
+    lines = [line for line in text.splitlines() if line.startswith(f"| {experiment.name} | ")]
+    assert [int(line.split("|")[2]) for line in lines] == list(range(1, experiment.protocol + 1))

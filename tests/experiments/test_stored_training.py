@@ -1,33 +1,24 @@
-"""The stored training runs of the book: complete, undamaged, and what the code of today begins to train."""
+"""The published language models of the book: what the code of today begins to train."""
 
-from dataclasses import asdict
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
+from explainer.analysis.results import grids, results
 from explainer.data import corpora, hidden_markov
-from explainer.experiments import language_models
-from explainer.lab import store
-from explainer.lab.store import read
+from explainer.experiments.language_models import LanguageModels
+from explainer.lab.store import published_directory
+from explainer.lab.tables import Published
 from explainer.models import training
 
-PLACE = store.published_directory() / "training"
-GRIDS = language_models.read_grids(PLACE / store.GRIDS)
+GRIDS = grids(LanguageModels)
 
 
 @pytest.mark.parametrize("grid", GRIDS)
-def test_every_run_is_stored(grid):
-    finished = language_models.stored(grid)
-    assert [one.identity["cell"] for one in finished] == [asdict(setting) for setting in GRIDS[grid]]
-    for one in finished:
-        curve = one.result["curve"]
-        assert np.isfinite(curve["train"] + curve["held_out"]).all() and one.path.with_suffix(".run").is_file()
-
-
-def test_no_run_is_stored_that_no_grid_has():
-    known = [asdict(setting) for settings in GRIDS.values() for setting in settings]
-    everything = [one for path in sorted(PLACE.glob("*.json")) for one in [read(path)]]
-    assert [one.path.name for one in everything if one.identity["cell"] not in known] == []
+def test_losses_are_numbers(grid):
+    curve = results(grid, "curve")
+    assert np.isfinite(curve[["train", "held_out"]].to_numpy()).all()
 
 
 @pytest.mark.slow
@@ -36,15 +27,12 @@ def test_no_run_is_stored_that_no_grid_has():
 def test_a_run_begins_again_as_it_did(grid, average):
     """Up to the first point of its curve, within the rounding of another processor."""
     setting = next(one for one in GRIDS[grid] if one.average == average)
-    (stored,) = language_models.stored(grid, average=average, seed=setting.seed)
-    tokens = (
-        hidden_markov.tokens()
-        if setting.corpus == hidden_markov.NAME
-        else corpora.tokens(setting.corpus, setting.vocabulary)
-    )
-    assert language_models.identity(setting, tokens).differences(stored.identity) == []
+    experiment = LanguageModels()
+    assert Published(published_directory() / experiment.name).has(experiment.identity(setting))
+    mixture = setting.corpus == hidden_markov.NAME
+    tokens = hidden_markov.tokens() if mixture else corpora.tokens(setting.corpus, setting.vocabulary)
     model = training.initial_model(setting)
     optimiser = training._optimiser(model, setting)
-    steps = stored.result["curve"]["step"][0]
-    losses = [training._update(model, optimiser, setting, tokens.train, step) for step in range(steps)]
-    assert np.mean(losses) == pytest.approx(stored.result["curve"]["train"][0], abs=5e-3)
+    first = results(grid, "curve", **{f.name: getattr(setting, f.name) for f in fields(setting)}).iloc[0]
+    losses = [training._update(model, optimiser, setting, tokens.train, step) for step in range(first["step"])]
+    assert np.mean(losses) == pytest.approx(first["train"], abs=5e-3)

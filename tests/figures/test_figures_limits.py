@@ -33,8 +33,7 @@ def test_floors_are_drawn_under_the_dots():
 def test_names_are_escaped():
     figure = limits.dots({"a": {"<b>": A}}, "error", smallest=1e-3)
     assert figure.layout.xaxis.ticktext == ("&lt;b&gt;",)
-    table = limits.table(("shift", "error"), {"<i>": [A]}, "caption", "made", exact=1e-9)
-    assert table.rows[0][0] == "&lt;i&gt;"
+    assert limits.cells({"<i>": [A]}, exact=1e-9)[0][0] == "&lt;i&gt;"
 
 
 def test_a_line_and_its_points_look_alike_and_are_named_once():
@@ -67,11 +66,13 @@ def test_lines_across_and_cut_points():
 
 
 def test_table_says_what_is_rounding():
-    table = limits.table(
-        ("shift", "layer", "exact", "OLS"), {"none": [A, 0.21, ROUNDING]}, "caption", "made", exact=1e-9
-    )
-    assert table.rows == [("none", "0.2 (0.1, 0.4)", "0.21", "&lt; 1e-09")]
-    assert "<td>0.2 (0.1, 0.4)</td>" in table._repr_mimebundle_()["text/html"]
+    cells = limits.cells({"none": [A, 0.21, ROUNDING]}, exact=1e-9)
+    assert cells == [("none", "0.2 (0.1, 0.4)", "0.21", "&lt; 1e-09")]
+
+
+def test_extent_of_values_that_come_one_by_one():
+    assert limits.extent(x / 2 for x in (4, 1, 3)) == (3, 0.5, 2.0)
+    assert limits.extent([B, A]) == (2, 0.2, 3.0)
 
 
 def test_negative_values_are_drawn_where_they_are():

@@ -70,3 +70,9 @@ def test_drift_has_a_line_for_each_seed_and_a_legend_entry_for_each_kind():
     assert [trace.x[-1] for trace in figure.data] == [1, 1, 1]
     assert [trace.y[-1] for trace in figure.data] == [0, -5, -10]
     assert figure.data[0].line.dash != figure.data[1].line.dash == figure.data[2].line.dash
+
+
+def test_a_cell_has_an_interval_over_seeds_and_none_for_one_run():
+    assert figures.spread([3.2e-9]) == "3e-09"
+    # Student's with 2 degrees: 4.303 sd / sqrt(3), sd = 0.1
+    assert figures.spread([0.1, 0.2, 0.3]) == "0.20 (-0.05 to 0.45)"

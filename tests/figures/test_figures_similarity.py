@@ -135,7 +135,7 @@ def test_scatter_draws_ranks_and_sizes():
 
 @pytest.mark.parametrize("name", ["repairs", "update_angle", "two_maps", "pair_order"])
 def test_drawings_are_readable_on_a_phone_and_in_the_dark(name):
-    drawing = getattr(drawings, name)()
+    drawing = drawings.drawing(name)
     assert 'viewBox="0 0 520 ' in drawing.svg
     assert "currentColor" in drawing.svg
     assert "#000" not in drawing.svg

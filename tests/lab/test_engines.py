@@ -1,10 +1,9 @@
-"""Engines: what comes out of them, in which order, and what becomes of a run whose workers or consumer go away."""
+"""Engines: what comes out of them, and what becomes of a run whose workers or consumer go away."""
 
 import os
 import pickle
 import signal
 import sys
-import threading
 import time
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,50 +11,36 @@ from pathlib import Path
 
 import pytest
 
-from explainer.errors import TaskError
+from explainer.errors import EngineError, TaskError
 from explainer.lab import engines
-from explainer.lab.engines import EngineError
 
 SECONDS = 600
 """Far more than anything here takes on a busy machine."""
 
 
-@dataclass(frozen=True)
-class Cell:
-    """What an engine knows of a cell; importing the real one would take each worker seconds."""
-
-    task: str
-    seed: int
-
-    @property
-    def slug(self):
-        return f"{self.task}-seed{self.seed}"
-
-
 def groups(n, size=2):
-    return [tuple(Cell(f"task{i}", seed) for seed in range(size)) for i in range(n)]
+    return [tuple((f"task{i}", seed) for seed in range(size)) for i in range(n)]
 
 
 def numbers(group):
     """Floating-point numbers whose last bits depend on the number of threads."""
     import torch  # noqa: PLC0415 (each worker of the other tests would import it with this module)
 
-    for cell in group:
-        noise = torch.randn(200_000, generator=torch.Generator().manual_seed(cell.seed + len(cell.task)))
-        yield cell, noise.sum().item(), noise.pow(2).mean().item()
+    for task, seed in group:
+        noise = torch.randn(200_000, generator=torch.Generator().manual_seed(seed + len(task)))
+        yield task, seed, noise.sum().item(), noise.pow(2).mean().item()
 
 
 def numbers_and_state(group):
     import torch  # noqa: PLC0415
 
-    names = [os.environ.get(name) for name in ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")]
-    for numbers_of_cell in numbers(group):
-        yield numbers_of_cell, os.getpid(), torch.get_num_threads(), *names
+    for one in numbers(group):
+        yield one, os.getpid(), torch.get_num_threads()
 
 
 @dataclass(frozen=True)
 class Marked:
-    """Leaves a file for each cell it begins; the second cell of each group waits for the file `go`."""
+    """Leaves a file for each group it begins; all but the first wait for the file `go`."""
 
     directory: Path
 
@@ -63,61 +48,41 @@ class Marked:
         return len(list(self.directory.glob("task*")))
 
     def __call__(self, group):
-        for cell in group:
-            (self.directory / f"{cell.task}-{cell.seed}-{os.getpid()}").touch()
-            deadline = time.monotonic() + SECONDS
-            while cell.seed == 1 and not (self.directory / "go").exists() and time.monotonic() < deadline:
-                time.sleep(0.02)
-            yield cell, os.getpid()
+        task = group[0][0]
+        (self.directory / task).touch()
+        deadline = time.monotonic() + SECONDS
+        while task != "task0" and not (self.directory / "go").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        yield task, os.getpid()
 
 
 @dataclass(frozen=True)
-class Deadly(Marked):
-    """Its process is killed in the second cell of a group, as often as the group's task has lives to lose."""
+class Deadly:
+    """Its process is killed in a group as often as the group's task has lives to lose."""
 
+    directory: Path
     lives: tuple[tuple[str, int], ...] = ()
 
     def __call__(self, group):
-        for cell in group:
-            deaths = self.directory / f"deaths of {cell.task}"
-            n = len(deaths.read_text()) if deaths.exists() else 0
-            if cell.seed == 1 and n < dict(self.lives).get(cell.task, 0):
-                deaths.write_text("x" * (n + 1))
-                os.kill(os.getpid(), signal.SIGKILL)
-            yield cell
-
-
-class Counted:
-    """Counts the groups it has seen, as what a worker caches would."""
-
-    seen = 0
-
-    def __call__(self, group):
-        self.seen += 1
-        time.sleep(0.2)
-        for _ in group:
-            yield os.getpid(), self.seen
+        task = group[0][0]
+        deaths = self.directory / f"deaths of {task}"
+        n = len(deaths.read_text()) if deaths.exists() else 0
+        if n < dict(self.lives).get(task, 0):
+            deaths.write_text("x" * (n + 1))
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield task
 
 
 def failing(group):
-    for cell in group:
-        if cell.seed == 1:
+    for one in group:
+        if one[1] == 1:
             return_of_the_missing_name  # noqa: B018
-        yield cell
+        yield one
 
 
 def refusing(group):
-    raise TaskError(f"there is no {group[0].task}")
+    raise TaskError(f"there is no {group[0][0]}")
     yield
-
-
-def unstartable():
-    raise ImportError("no such package on this machine")
-
-
-class Unstartable:
-    def __reduce__(self):
-        return unstartable, ()
 
 
 def alive(pid):
@@ -160,164 +125,103 @@ def cluster(workers_find_this_module):
 
 
 @pytest.fixture
-def one_thread():
+def threads():
     import torch  # noqa: PLC0415
 
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
+    yield torch.set_num_threads
     torch.set_num_threads(before)
 
 
 def test_local_computes_group_by_group_and_only_what_is_asked_for(tmp_path):
     work = Marked(tmp_path)
-    outcomes = engines.local(iter(groups(2)), work)
-    assert next(outcomes) == (groups(1)[0][0], os.getpid())
+    outcomes = engines.local(groups(2), work)
+    assert next(outcomes) == ("task0", os.getpid())
     assert work.begun() == 1
     (tmp_path / "go").touch()
-    assert [cell for cell, _ in outcomes] == [cell for group in groups(2) for cell in group][1:]
+    assert list(outcomes) == [("task1", os.getpid())]
+
+
+@pytest.mark.slow
+class TestInProcesses:
+    def test_outcomes_are_those_of_local_from_processes_with_so_many_threads(self, threads, workers_find_this_module):
+        threads(1)
+        here = {pickle.dumps(outcome) for outcome in engines.local(groups(3), numbers)}
+        outcomes = list(engines.in_processes(groups(3), numbers_and_state, workers=2))
+        assert {pickle.dumps(one) for one, *_ in outcomes} == here
+        assert {n for *_, n in outcomes} == {1}
+        assert os.getpid() not in {pid for _, pid, _ in outcomes}
+
+    def test_a_killed_process_is_named_as_what_it_is(self, tmp_path, workers_find_this_module):
+        with pytest.raises(EngineError, match=r"process died.*fewer than 2"):
+            list(engines.in_processes(groups(3), Deadly(tmp_path, (("task1", 1),)), workers=2))
+
+    def test_what_work_raises_is_raised(self, workers_find_this_module):
+        with pytest.raises(TaskError, match="there is no task0"):
+            list(engines.in_processes(groups(1), refusing, workers=1))
 
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(EngineError, match=r"explainer\[ray\]"):
-        engines.on_ray(groups(1), numbers)
-
-
-@pytest.mark.parametrize(("cpus", "gpus"), [(0, 0), (-1, 0), (1.5, 0), (1, -1), (1, 1.5)])
-def test_impossible_amounts_are_refused(cpus, gpus):
-    with pytest.raises(EngineError, match=f"{cpus:g} CPUs and {gpus:g} GPUs"):
-        engines.on_ray(groups(1), numbers, cpus=cpus, gpus=gpus)
+        list(engines.on_ray(groups(1), numbers))
 
 
 @pytest.mark.parametrize("address", ["nonsense", "ray://127.0.0.1:10001", ":6379", "host:port", "127.0.0.1:99999"])
 def test_what_is_no_address_is_refused(address):
-    with pytest.raises(EngineError, match=address):
+    with pytest.raises(EngineError, match=f"no Ray cluster at {address}"):
         list(engines.on_ray(groups(1), numbers, address=address))
 
 
-@pytest.mark.parametrize("given", ["argument", "environment"])
-def test_no_cluster_at_the_address_is_found_out_at_once(given, monkeypatch):
+def test_no_cluster_at_the_address_of_the_environment_is_found_out_at_once(monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(EngineError, match=r"no Ray cluster at 127\.0\.0\.1:1"):
-        list(engines.on_ray(groups(1), numbers, address="127.0.0.1:1" if given == "argument" else None))
+        list(engines.on_ray(groups(1), numbers))
 
 
 def test_nothing_to_compute_starts_nothing(monkeypatch):
-    monkeypatch.setattr(engines, "_connect", lambda _: pytest.fail("connected"))
+    monkeypatch.setattr(engines, "_runtime", lambda _: pytest.fail("connected"))
     assert list(engines.on_ray([], numbers)) == []
 
 
-def test_a_runtime_it_started_is_shut_down_whatever_happens(monkeypatch):
-    started, ray = [], engines._ray()
-    monkeypatch.setattr(engines, "_connect", started.append)
-    monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(ray, "shutdown", lambda: started.append("shut down"))
-    with pytest.raises(KeyboardInterrupt), engines._runtime("local"):
-        raise KeyboardInterrupt
-    assert started == ["local", "shut down"]
-
-
 @pytest.mark.slow
-@pytest.mark.usefixtures("cluster", "one_thread")
+@pytest.mark.usefixtures("cluster")
 class TestOnRay:
-    @pytest.mark.parametrize("cpus", [1, 2])
-    def test_outcomes_are_those_of_local_from_workers_with_as_many_threads_as_cpus_and_no_gpu(self, cpus):
-        import torch  # noqa: PLC0415
-
-        torch.set_num_threads(cpus)
+    def test_outcomes_are_those_of_local_from_workers_with_as_many_threads_as_cpus(self, threads):
+        threads(2)
         here = {pickle.dumps(outcome) for outcome in engines.local(groups(3), numbers)}
-        outcomes = list(engines.on_ray(iter(groups(3)), numbers_and_state, cpus=cpus))
-        assert len(outcomes) == 6
-        assert {pickle.dumps(of_cell) for of_cell, *_ in outcomes} == here
-        assert {(threads, *names) for _, _, threads, *names in outcomes} == {(cpus, str(cpus), "")}
-        assert os.getpid() not in {pid for _, pid, *_ in outcomes}
+        outcomes = list(engines.on_ray(groups(3), numbers_and_state, cpus=2))
+        assert {pickle.dumps(one) for one, *_ in outcomes} == here
+        assert {n for *_, n in outcomes} == {2}
+        assert os.getpid() not in {pid for _, pid, _ in outcomes}
 
-    def test_groups_are_taken_and_outcomes_given_one_by_one_until_the_consumer_stops(self, tmp_path):
-        taken, given, work = [], groups(50), Marked(tmp_path)
-        lazy = (taken.append(group) or group for group in given)
-        with closing(engines.on_ray(lazy, work)) as outcomes:
-            first = [next(outcomes), next(outcomes)]  # neither group can end before there is the file
-            assert {cell for cell, _ in first} == {given[0][0], given[1][0]}
-            assert 2 <= len(taken) <= 3
-            assert all(alive(pid) for _, pid in first)
-        assert eventually(lambda: not any(alive(pid) for _, pid in first))
-        assert work.begun() <= 4  # two groups begun, no third
+    def test_outcomes_come_as_groups_are_finished_and_a_consumer_that_stops_ends_all(self, tmp_path):
+        work = Marked(tmp_path)
+        with closing(engines.on_ray(groups(4), work)) as outcomes:
+            task, _ = next(outcomes)  # no other group can end before there is the file
+            assert task == "task0"
+            assert eventually(lambda: work.begun() >= 2)
+        time.sleep(1)
+        assert work.begun() <= 3  # the CPUs' two beside the first: what waited was never begun
 
-    def test_a_group_that_lost_its_worker_is_finished_or_named_after_all_others_are_done(self, tmp_path):
-        given, outcomes = groups(4, size=3), []
-        mortal, deadly = given[1][1], given[0][1]
-        work = Deadly(tmp_path, lives=((mortal.task, 1), (deadly.task, 99)))
-        with pytest.raises(EngineError, match=deadly.slug) as info:
-            outcomes.extend(iter_into(outcomes, engines.on_ray(given, work)))
-        assert [(tmp_path / f"deaths of {cell.task}").read_text() for cell in (mortal, deadly)] == ["x", "xx"]
-        done = [cell for group in given for cell in group if cell.task != deadly.task or cell.seed == 0]
-        assert sorted(outcomes, key=lambda cell: cell.slug) == done
-        assert given[0][0].slug not in str(info.value)
+    def test_a_group_that_lost_its_worker_is_computed_again_or_named_after_all_others_are_done(self, tmp_path):
+        outcomes, work = [], Deadly(tmp_path, lives=(("task1", 1), ("task0", 99)))
+        with pytest.raises(EngineError, match=r"1 groups lost their worker 2 times"):
+            outcomes.extend(iter_into(outcomes, engines.on_ray(groups(4), work)))
+        assert sorted(outcomes) == ["task1", "task2", "task3"]
+        assert [(tmp_path / f"deaths of {task}").read_text() for task in ("task1", "task0")] == ["x", "xx"]
 
-    def test_a_worker_killed_after_its_last_outcome_loses_nothing(self):
-        outcomes = list(engines.on_ray(groups(2), dying_at_the_end))
-        assert len(outcomes) == len(set(outcomes)) == 4
-
-    def test_an_interrupt_ends_the_work(self, tmp_path):
-        work, pids = Marked(tmp_path), set()
-        outcomes = engines.on_ray(groups(4), work)
-        pids |= {next(outcomes)[1], next(outcomes)[1]}
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-        with pytest.raises(KeyboardInterrupt):
-            next(outcomes)
-        assert eventually(lambda: not any(map(alive, pids)))
-
-    def test_an_unexpected_exception_has_the_traceback_of_the_worker(self):
+    def test_exceptions_are_those_of_local_the_unexpected_with_the_traceback_of_the_worker(self):
         with pytest.raises(NameError, match=r"in failing\n(.|\n)*return_of_the_missing_name"):
             list(engines.on_ray(groups(1), failing))
-
-    def test_an_explainer_error_is_that_of_local(self):
         with pytest.raises(TaskError) as info:
             list(engines.on_ray(groups(1), refusing))
         assert str(info.value) == "there is no task0"
 
-    def test_work_that_workers_cannot_import_is_an_error_not_an_endless_start(self):
-        with pytest.raises(EngineError, match=r"could start(.|\n)*no such package on this machine"):
-            list(engines.on_ray(groups(3), Unstartable()))
-
-    def test_a_gpu_where_there_is_none_is_an_error_not_a_hang(self):
-        with pytest.raises(EngineError, match=r"1 CPUs and 1 GPUs.*2 CPUs and 0 GPUs"):
-            list(engines.on_ray(groups(1), numbers, gpus=1))
-        with pytest.raises(EngineError, match="64 CPUs"):
-            list(engines.on_ray(groups(1), numbers, cpus=64))
-
-    def test_an_address_beside_a_running_runtime_is_refused(self):
-        with pytest.raises(EngineError, match="already running"):
-            list(engines.on_ray(groups(1), numbers, address="local"))
-
-    def test_cpus_that_others_hold_delay_no_group_and_a_worker_keeps_what_work_caches(self, cluster):
-        held = cluster.remote(Counted).options(num_cpus=1).remote()
-        cluster.get(held.__ray_ready__.remote())
-        outcomes = list(engines.on_ray(groups(3, size=1), Counted()))  # room for two workers: one never starts
-        cluster.kill(held)
-        assert len({pid for pid, _ in outcomes}) == 1
-        assert [seen for _, seen in outcomes] == [1, 2, 3]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("cluster", "one_thread")
-def test_two_workers_store_the_same_bytes_as_this_process(tmp_path):
-    import tiny_models  # noqa: PLC0415 (each worker of the other tests would import it with this module)
-    import toy_study  # noqa: PLC0415
-
-    from explainer.experiments import comparison, study  # noqa: PLC0415
-    from explainer.lab.store import Store  # noqa: PLC0415
-
-    directory = str(tiny_models.save("llama", tmp_path / "model"))
-    axes = {"seeds": (0, 1), "ks": (3,), "lrs": (1e-3, 2e-3), "n_queries": toy_study.N, "controls": ("none", "ascent")}
-    cells = study.grid([directory], ["toy"], **axes)
-    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
-    toy_study.start(cells, here)
-    toy_study.start(cells[:3], there)
-    finished = toy_study.start(cells, there, engine=engines.on_ray)
-    assert toy_study.contents(there) == toy_study.contents(here)
-    assert [comparison.Cell(**stored.identity["cell"]) for stored in finished] == cells
+    @pytest.mark.parametrize("amounts", [{"gpus": 1}, {"cpus": 64}, {"cpus": 0}])
+    def test_what_no_node_has_is_an_error_not_a_hang(self, amounts):
+        with pytest.raises(EngineError, match="its nodes have 2 CPUs and 0 GPUs"):
+            list(engines.on_ray(groups(1), numbers, **amounts))
 
 
 def iter_into(kept, outcomes):
@@ -327,7 +231,21 @@ def iter_into(kept, outcomes):
     return ()
 
 
-def dying_at_the_end(group):
-    yield from group
-    time.sleep(0.3)  # until the last outcome is on its way
-    os.kill(os.getpid(), signal.SIGKILL)
+@pytest.mark.slow
+@pytest.mark.usefixtures("cluster")
+def test_workers_of_ray_store_the_same_bytes_as_this_process(tmp_path, threads):
+    import tiny_models  # noqa: PLC0415 (each worker of the other tests would import it with this module)
+    import toy_study  # noqa: PLC0415
+
+    from explainer.experiments.study import Study  # noqa: PLC0415
+    from explainer.lab.store import Store  # noqa: PLC0415
+
+    threads(1)
+    directory = str(tiny_models.save("llama", tmp_path / "model"))
+    axes = {"seed": (0, 1), "lr": (1e-3, 2e-3), "control": ("none", "ascent")}
+    cells = Study.grid(checkpoint=directory, task="toy", k=3, n_queries=toy_study.N, **axes)
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    toy_study.start(cells, here)
+    toy_study.start(cells[:3], there)
+    toy_study.start(cells, there, engine=engines.on_ray)
+    assert toy_study.contents(there) == toy_study.contents(here)

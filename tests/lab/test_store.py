@@ -12,11 +12,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explainer.lab import store
-from explainer.lab.store import GRIDS, Identity, ResultsError, Store, published_directory, read, rounded, to_json
+from explainer.errors import ResultsError
+from explainer.lab.store import Identity, Store, published_directory, read, rounded, to_json
 
 FIRST = Identity("model-task-k4", {"cell": {"k": 4, "lr": 0.00016}, "weights": "w", "data": "abc", "protocol": 1})
-RESULT = {"accuracy": 0.5, "curve": [0.1, 0.2], "reasons": {}}
+RESULT = {"cells": {"accuracy": 0.5}, "queries": {"query": [0, 1], "value": [0.1, None]}}
 
 
 def save(store, identity=FIRST, result=RESULT):
@@ -66,8 +66,8 @@ def test_a_result_comes_back_with_what_determines_it(tmp_path):
     path = save(store)
     stored = store.load(FIRST)
     assert stored.path == path == store.path(FIRST)
-    assert (stored.identity, stored.provenance, stored.result) == (FIRST.parts, {"threads": 1}, RESULT)
-    assert json.loads(path.with_suffix(".run").read_text()) == {"seconds": 1.5}
+    assert (stored.identity, stored.provenance, stored.result) == (FIRST, {"threads": 1}, RESULT)
+    assert stored.run == {"seconds": 1.5}
     assert sorted(p.name for p in store.directory.iterdir()) == [path.name, path.with_suffix(".run").name]
     assert [s.path for s in store.all()] == [path]
     assert path.stat().st_mode & 0o777 == 0o644
@@ -99,8 +99,8 @@ def test_names_are_plain_and_differ_when_anything_differs():
         (lambda text: text.replace('"accuracy": 0.5', '"accuracy": 0.9'), "damaged or was edited"),
         (lambda text: text.replace('"threads": 1', '"threads": 2'), "damaged or was edited"),
         (lambda text: text.replace('"provenance"', '"origin"'), "damaged or was edited"),
-        (lambda text: text.replace('"format": 2', '"format": 99'), "format 99"),
-        (lambda text: '{"format": 2}', "damaged"),
+        (lambda text: text.replace('"format": 3', '"format": 99'), "format 99"),
+        (lambda text: '{"format": 3}', "damaged"),
         (lambda text: '{"some": "file"}', "not the result of a study"),
         (lambda text: "[1, 2]", "not the result of a study"),
     ],
@@ -140,7 +140,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch, failing):
 
     monkeypatch.setattr(os, failing, full)
     with pytest.raises(ResultsError, match=r"No space left.*choose another"):
-        save(store, result={"accuracy": 0.75})
+        save(store, result={"cells": {"accuracy": 0.75}})
     monkeypatch.undo()
     assert store.path(FIRST).read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 2
@@ -213,13 +213,11 @@ def test_remains_are_temporary_files_of_killed_runs(tmp_path):
     assert len(store.all()) == 1
 
 
-def test_published_results_are_found_in_an_installed_copy_or_their_absence_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "__file__", str(tmp_path / "a" / "b" / "c" / "d.py"))
-    monkeypatch.setattr(store.sysconfig, "get_path", lambda _: str(tmp_path))
+def test_published_results_are_those_of_the_package_or_those_that_are_given(tmp_path, monkeypatch):
     monkeypatch.delenv("EXPLAINER_RESULTS", raising=False)
-    with pytest.raises(ResultsError, match="EXPLAINER_RESULTS"):
+    assert (published_directory() / "comparison" / "cells.parquet").is_file()
+    monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
+    assert published_directory() == tmp_path
+    monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path / "none"))
+    with pytest.raises(ResultsError, match=r"EXPLAINER_RESULTS = .*none"):
         published_directory()
-    installed = tmp_path / "share" / "explainer" / "results"
-    installed.mkdir(parents=True)
-    (installed / GRIDS).write_text("")
-    assert published_directory() == installed

@@ -361,6 +361,9 @@ def test_command_trains_measures_and_writes(tmp_path, monkeypatch):
     assert gpt.describe(tmp_path / "tiny")["errors"].keys() == {"1", "2", "4"}
     monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path))
     assert gpt.stored("tiny").model.setting == SMALL
+    prepared = []
+    gpt.stored("tiny", prepare=lambda transformer: prepared.append(transformer) or transformer)
+    assert len(prepared) == 1
     with pytest.raises(ExplainerError, match=r"no model 'huge'; the book has tiny"):
         gpt.stored("huge")
 

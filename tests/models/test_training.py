@@ -19,7 +19,8 @@ from explainer.data import corpora
 from explainer.data.corpora import CorpusError
 from explainer.errors import CheckpointError, DivergenceError
 from explainer.experiments import language_models
-from explainer.lab.store import ResultsError, Store
+from explainer.experiments.language_models import LanguageModels
+from explainer.lab.store import Store
 from explainer.models import momentum_attention, training
 from explainer.models.training import Setting, StudyError
 from explainer.theory import momentum
@@ -167,9 +168,9 @@ def read_header(path):
 
 KILLED = """
 import os, signal
-from explainer.experiments import language_models
+from explainer.experiments.language_models import LanguageModels
 from explainer.models import training
-from explainer.lab.store import Identity, Store
+from explainer.lab.store import Store
 replace, n = os.replace, 0
 
 def killed(source, target):
@@ -181,7 +182,7 @@ def killed(source, target):
     replace(source, target)
 
 os.replace = killed
-language_models.run([training.Setting(**{setting!r})], Store({store!r}), every=3, progress=False)
+LanguageModels(every=3).run([training.Setting(**{setting!r})], Store({store!r}), progress=False)
 """
 
 
@@ -198,11 +199,12 @@ def test_a_run_killed_while_it_writes_a_checkpoint_ends_with_the_same_bytes(file
     started = []
     update = training._update
     monkeypatch.setattr(training, "_update", lambda *a: (started.append(a[-1]), update(*a))[1])
-    (resumed,) = language_models.run([one], Store(tmp_path / "killed"), every=3, progress=False)
+    LanguageModels(every=3).run([one], Store(tmp_path / "killed"), progress=False)
     assert started == [6, 7, 8, 9, 10, 11]
     assert [path.name for path in state.parent.iterdir()] == ["model"]
     monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path / "another"))
-    (whole,) = language_models.run([one], Store(tmp_path / "whole"), every=5, progress=False)
+    LanguageModels(every=5).run([one], Store(tmp_path / "whole"), progress=False)
+    (resumed,), (whole,) = (Store(tmp_path / name).all() for name in ("killed", "whole"))
     assert resumed.path.read_bytes() == whole.path.read_bytes()
 
 
@@ -367,13 +369,13 @@ def test_settings_that_cannot_be_used(changes, message):
 
 
 def test_a_grid_pairs_the_variants_of_each_seed_and_has_plain_attention_once():
-    made = language_models.grid(average=["none", "momentum"], eta=[0.5, 0.9], seed=[0, 1], steps=100)
+    made = LanguageModels.grid(average=["none", "momentum"], eta=[0.5, 0.9], seed=[0, 1], steps=100)
     assert [(one.seed, one.variant) for one in made] == [
         *((0, "plain"), (0, "momentum-eta0.5"), (0, "momentum-eta0.9")),
         *((1, "plain"), (1, "momentum-eta0.5"), (1, "momentum-eta0.9")),
     ]
     assert {one.steps for one in made} == {100}
-    assert language_models.grid() == [Setting()]
+    assert LanguageModels.grid() == [Setting()]
 
 
 @pytest.mark.parametrize(
@@ -388,11 +390,11 @@ def test_a_grid_pairs_the_variants_of_each_seed_and_has_plain_attention_once():
 )
 def test_grids_that_cannot_be_used(tmp_path, axes, message):
     with pytest.raises(StudyError, match=message):
-        language_models.grid(**axes)
+        LanguageModels.grid(**axes)
     path = tmp_path / "grids.toml"
     path.write_text("[mine]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in axes.items()))
     with pytest.raises(StudyError, match=rf"grids.toml, \[mine\]: {message}"):
-        language_models.read_grids(path)
+        LanguageModels.read_grids(path)
 
 
 @pytest.mark.parametrize(
@@ -401,7 +403,7 @@ def test_grids_that_cannot_be_used(tmp_path, axes, message):
 def test_grid_files_that_are_none(tmp_path, text, message):
     (tmp_path / "grids.toml").write_text(text)
     with pytest.raises(StudyError, match=message):
-        language_models.read_grids(tmp_path / "grids.toml")
+        LanguageModels.read_grids(tmp_path / "grids.toml")
 
 
 # --- stored runs -----------------------------------------------------------------------------------------------
@@ -410,33 +412,33 @@ def test_grid_files_that_are_none(tmp_path, text, message):
 def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monkeypatch):
     store = Store(tmp_path / "results")
     pair = [replace(one, corpus=file, steps=4) for one in (TINY, MOMENTUM)]
-    finished = language_models.run(pair, store, progress=False)
-    assert [one.identity["cell"]["average"] for one in finished] == ["none", "momentum"]
-    assert finished[0].identity["data"] == corpora.tokens(file, 300).digest
-    assert finished[0].identity["data"] == finished[1].identity["data"]
-    assert finished[0].result["tokens"] == 4 * 2 * 16 == finished[0].result["curve"]["tokens"][-1]
-    run = json.loads(finished[0].path.with_suffix(".run").read_text())
+    tables = LanguageModels().run(pair, store, progress=False)
+    rows, stored = tables["cells"].to_pylist(), store.all()
+    assert [row["average"] for row in rows] == ["none", "momentum"]
+    assert {one.identity.parts["data"] for one in stored} == {corpora.tokens(file, 300).digest}
+    curve = [row["tokens"] for row in tables["curve"].to_pylist() if row["cell"] == rows[0]["cell"]]
+    assert rows[0]["tokens"] == 4 * 2 * 16 == curve[-1]
+    run = stored[0].run
     assert run["cpu_seconds"] > 0 and run["utilisation"] == pytest.approx(
         run["flops_per_second"] / run["matmul_flops_per_second"], rel=1e-2
     )
     monkeypatch.setattr(language_models, "train", None)
-    assert language_models.run(pair, store, progress=False) == finished
-    header, plain, with_momentum = language_models.table(finished)
-    assert header == ("variant", "seed", "lr", "steps", "ppl 16", "induction")
-    assert (plain[0], with_momentum[0]) == ("plain", "momentum-eta0.5")
+    assert LanguageModels().run(pair, store, progress=False) == tables
+    assert {"perplexity_16", "induction_accuracy", "weights"} <= rows[0].keys()
+    assert not list(language_models.home(stored[0].identity).glob("*.safetensors")), "the state is cleared away"
 
 
 def test_a_device_that_is_not_there(file, tmp_path):
     with pytest.raises(StudyError, match="device = 'cuda:99' cannot be used"):
-        language_models.run([replace(TINY, corpus=file, device="cuda:99")], Store(tmp_path / "results"))
+        LanguageModels().run([replace(TINY, corpus=file, device="cuda:99")], Store(tmp_path / "results"))
 
 
 def test_the_trained_model_is_kept_with_its_tokenizer(file, tmp_path):
     one = replace(MOMENTUM, corpus=file, steps=3)
-    (finished,) = language_models.run([one], Store(tmp_path / "results"), progress=False)
-    place = language_models.home(language_models.identity(one, corpora.tokens(file, 300))) / "model"
+    (row,) = LanguageModels().run([one], Store(tmp_path / "results"), progress=False)["cells"].to_pylist()
+    place = language_models.home(LanguageModels().identity(one)) / "model"
     model = momentum_attention.load(place)
-    assert training.weights_digest(model) == finished.result["weights"]
+    assert training.weights_digest(model) == row["weights"]
     assert model.config.momentum_eta == 0.5
     tokenizer = AutoTokenizer.from_pretrained(place)
     assert tokenizer("the model")["input_ids"] == corpora.tokens(file, 300).tokenizer.encode("the model").ids
@@ -453,32 +455,6 @@ def test_a_run_that_diverges_does_not_stop_the_others(file, tmp_path, monkeypatc
     monkeypatch.setattr(language_models, "train", train)
     store = Store(tmp_path / "results")
     pair = [replace(TINY, corpus=file, steps=3, seed=seed) for seed in (0, 1)]
-    with pytest.raises(StudyError, match="1 of 2 runs could not be finished:\nseed0 diverged"):
-        language_models.run(pair, store, progress=False)
-    assert [one.identity["cell"]["seed"] for one in store.all()] == [1]
-
-
-def test_stored_runs_are_found_by_grid_and_values(file, tmp_path, monkeypatch):
-    place = tmp_path / "book"
-    monkeypatch.setattr(language_models, "published_directory", lambda: place)
-    (place / "training").mkdir(parents=True)
-    fixed = {
-        key: value for key, value in vars(TINY).items() if key not in ("average", "eta", "seed", "corpus", "steps")
-    }
-    table = "\n".join(f"{key} = {json.dumps(value)}" for key, value in fixed.items())
-    axes = f'average = ["none", "momentum"]\neta = 0.5\nseed = [0, 1]\nsteps = 3\ncorpus = {json.dumps(file)}'
-    (place / "training" / "grids.toml").write_text(f"[pair]\n{table}\n{axes}\n")
-    with pytest.raises(StudyError, match=r"seed0-plain is not stored in .*explainer train --grid"):
-        language_models.stored("pair")
-    finished = language_models.run(
-        language_models.read_grids(place / "training" / "grids.toml")["pair"], Store(place / "training")
-    )
-    assert language_models.stored("pair") == finished
-    assert language_models.stored("pair", average="momentum", seed=1) == finished[3:]
-    with pytest.raises(StudyError, match=r"there is no grid 'pairs' .*it has pair"):
-        language_models.stored("pairs")
-    with pytest.raises(StudyError, match=r"no run of the grid 'pair' has \{'seed': 7\}"):
-        language_models.stored("pair", seed=7)
-    monkeypatch.setattr(language_models, "PROTOCOL", 7)
-    with pytest.raises(ResultsError, match="computed by protocol 1, this version computes protocol 7"):
-        language_models.stored("pair", seed=0)
+    with pytest.raises(StudyError, match=r"1 of 2 could not be computed:\n.*seed0 diverged"):
+        LanguageModels().run(pair, store, progress=False)
+    assert [one.identity.parts["cell"]["seed"] for one in store.all()] == [1]

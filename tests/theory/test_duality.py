@@ -260,6 +260,14 @@ def test_frozen_errors_are_right_for_one_step_and_wrong_for_more(loss):
     assert 0.01 < error(2) < error(5) < error(20)
 
 
+def test_same_allows_rounding_and_no_broadcasting():
+    a = torch.tensor([1.0, 1e6], dtype=torch.float64)
+    assert duality.same(a + 1e-12, a)
+    assert not duality.same(a + torch.tensor([1e-9, 0.0]), a)
+    with pytest.raises(ShapeError):
+        duality.same(a, a[:1])
+
+
 def test_relative_error():
     exact = torch.tensor([3.0, 4.0], dtype=torch.float64)
     assert duality.relative_error(exact + torch.tensor([0.0, 0.5]), exact) == pytest.approx(0.1)

@@ -3,6 +3,7 @@
 import base64
 import html
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -128,6 +129,25 @@ class StaticMime:
     def handle_mime(renderer, data, inline):
         """Return the stored HTML, or None for another mime type."""
         return _raw(data.content["html"]) if data.mime_type == STATIC_MIME else None
+
+
+def frame_html(table: str) -> str:
+    """The table of a data frame without frame and style of its own; a corner without a name is no header."""
+    table = re.sub(r"<style scoped>.*?</style>\s*", "", table, flags=re.DOTALL)
+    return table.replace("<th></th>", "<td></td>").replace(' border="1"', "")
+
+
+class FrameMime:
+    """A data frame: its table as HTML."""
+
+    mime_priority_overrides: ClassVar = ()
+
+    @staticmethod
+    def handle_mime(renderer, data, inline):
+        """Return the table of a data frame, None for other HTML and for another mime type."""
+        if data.mime_type != "text/html" or 'class="dataframe"' not in data.string:
+            return None
+        return [nodes.raw(text=frame_html(data.string), format="html", classes=["output", "text_html"])]
 
 
 class WidgetMime:

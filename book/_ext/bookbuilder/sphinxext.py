@@ -21,6 +21,7 @@ from bookbuilder.renderers import (
     WIDGET_MIME,
     CaptionMime,
     FigureMime,
+    FrameMime,
     StaticMime,
     WidgetMime,
     script_json,
@@ -71,7 +72,7 @@ class DrawingDirective(Directive):
 
     def run(self) -> list[nodes.Node]:
         """Return the diagram as inline SVG with its caption."""
-        drawing = getattr(drawings, self.arguments[0])()
+        drawing = drawings.drawing(self.arguments[0])
         return [nodes.raw(text=drawing._repr_mimebundle_()["text/html"], format="html")]
 
 
@@ -233,7 +234,7 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
 def _add_renderers() -> None:
     """Without an entry point, which would reach into every book on the machine: the list is cached where it is made."""
     plugins = load_mime_renders()
-    plugins += [ours for ours in (FigureMime, CaptionMime, StaticMime, WidgetMime) if ours not in plugins]
+    plugins += [ours for ours in (FigureMime, CaptionMime, StaticMime, FrameMime, WidgetMime) if ours not in plugins]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

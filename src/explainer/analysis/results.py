@@ -51,8 +51,9 @@ def rows(experiment: Experiment, settings: list) -> Frames:
     published = Published(published_directory() / experiment.name)
     keys = [experiment.key(one) for one in settings]
     if missing := [key.slug for key in keys if not published.has(key)]:
-        command = "explainer study" if isinstance(experiment, Study) else "explainer train"
-        raise StudyError(f"{missing[0]} is not published in {published.directory}; compute it: {command} --publish.")
+        file = published.directory / "grids.toml"
+        command = f"{experiment.command} --grid {file} --publish {published.directory}"
+        raise StudyError(f"{missing[0]} is not published in {published.directory}; compute it: {command}")
     return of_cells(published.tables(), [key.cell for key in keys])
 
 

@@ -43,7 +43,7 @@ SPLITS: Mapping[str, str] = {
 """The queries a cell may draw from. Which half an example belongs to depends on its text only, not on the seed."""
 
 PROTOCOL = 1
-"""Number of the arithmetic of a cell; raised, with a line in book/results/PROTOCOLS.md, when it changes a result."""
+"""Number of the arithmetic of a cell; raised, with a line in published/PROTOCOLS.md, when it changes a result."""
 
 _TOP_K = 100
 _TOP_EXAMPLES = 5

@@ -30,6 +30,7 @@ class LanguageModels(Experiment[Setting]):
     """
 
     name = "language_models"
+    command = "explainer train"
     setting = Setting
     protocol = PROTOCOL
     slowest_first = (*_SLOWEST, *_FASTEST)

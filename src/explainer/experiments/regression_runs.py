@@ -68,6 +68,7 @@ class RegressionRuns(Experiment[Run]):
     """Trains one model for each setting."""
 
     name = "regression"
+    command = "explainer regression"
     shown = ("parameters",)
     setting = Run
     protocol = 1

@@ -25,6 +25,7 @@ class Study(Experiment[Cell]):
     """
 
     name = "comparison"
+    command = "explainer study"
     setting = Cell
     protocol = comparison.PROTOCOL
     slowest_first = ("checkpoint", "task", "k", "n_queries", "seed", "position", "split", "control", "lr")

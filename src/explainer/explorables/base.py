@@ -70,8 +70,8 @@ class Explorable(anywidget.AnyWidget):
 
     @property
     def _esm(self) -> str:
-        # One text: a module that travels in a notebook has no address to import another one from.
-        return "\n".join((FOLDER / file).read_text("utf-8") for file in ("common.js", f"{self.name}.js"))
+        # A bundle: a module that travels in a notebook has no address to import another one from.
+        return (FOLDER / "bundles" / f"{self.name}.js").read_text("utf-8")
 
     @property
     def _css(self) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 import traitlets
 
-from explainer.explorables.base import FOLDER, Explorable, Number
+from explainer.explorables.base import Explorable, Number
 
 FEWEST, MOST = 2, 12
 WIDEST, HIGHEST = 4.0, 12.0
@@ -91,10 +91,6 @@ class InContextRegression(Explorable):
     learners = traitlets.List(traitlets.Enum(LEARNERS), ["ridge", "gpt", "linear"]).tag(sync=True, explorable=True)
     shifts = traitlets.Dict().tag(sync=True, explorable=True)
     gpt = traitlets.Dict().tag(sync=True, explorable=True)
-
-    @property
-    def _esm(self) -> str:
-        return "\n".join((FOLDER / file).read_text("utf-8") for file in ("common.js", "gpt.js", f"{self.name}.js"))
 
     @traitlets.default("shifts")
     def _shifts_of_the_chapter(self) -> dict[str, Any]:

@@ -1,17 +1,14 @@
 """Figures and the table of the chapter `gradient_descent_as_attention`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import COLOURS, DASHES, MARKERS, Table
+from explainer.figures.base import COLOURS, DASHES, MARKERS
 from explainer.figures.forms import curves
 from explainer.theory import statistics
-
-__all__ = ["DualForm", "curve", "curves", "dual_forms", "matrices", "stacked"]
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
 RESAMPLES = 500  # the interval's ends are known to about a hundredth of the estimate
@@ -27,7 +24,27 @@ def curve(samples: np.ndarray, statistic: Callable[..., float] = np.mean) -> Cur
     return estimate, low, high
 
 
-def stacked(
+def frozen_errors(steps: Sequence[int], errors: Mapping[str, np.ndarray]) -> go.Figure:
+    """Relative errors (seeds, steps, frozen or of their own time), by the part of the largest stable rate; log axis."""
+    series = {f"frozen, {part} of largest stable η": curve(found[..., 0], np.median) for part, found in errors.items()}
+    series["errors of their own time"] = curve(errors["1/2"][..., 1], np.median)
+    figure = curves(steps, series, "gradient steps T", "relative error of ΔW", log2=True)
+    figure.update_yaxes(type="log", dtick=4, exponentformat="power", range=[-17, 3])
+    return figure.update_layout(height=440, legend={"orientation": "h", "x": 0, "y": -0.25})
+
+
+def recalled(weights: np.ndarray, recency: np.ndarray, plain: np.ndarray, heavy: np.ndarray, mu: float) -> go.Figure:
+    """Weights of each step under momentum mu, above the recalls (draws, steps) of its example, without and with it."""
+    names = ["gradient descent", f"heavy ball, μ = {mu}", "last update of heavy ball"]
+    formulas = np.ones(len(weights)), weights, recency
+    panels = {
+        "Weight in the dual form": {name: (each,) * 3 for name, each in zip(names, formulas, strict=True)},
+        "Recall after all steps": {name: curve(samples) for name, samples in zip(names, (plain, heavy), strict=False)},
+    }
+    return _stacked(range(len(weights)), panels, f"step t ({len(weights) - 1} is the last)", ["weight", "recall"])
+
+
+def _stacked(
     x: Sequence[float], panels: Mapping[str, Mapping[str, Curve]], x_title: str, y_titles: Sequence[str]
 ) -> go.Figure:
     """Panels of curves below each other over the same x; a series looks the same in every panel."""
@@ -61,22 +78,12 @@ def matrices(panels: Mapping[str, np.ndarray]) -> go.Figure:
     return figure.update_layout(height=210 * len(panels), coloraxis=scale | {"showscale": False})
 
 
-class DualForm(NamedTuple):
-    """A row of the chapter's table: a recipe in HTML, and its relative errors over random layers."""
-
-    optimiser: str
-    values: str
-    weights: str
-    errors: Sequence[float]
+def exactness(errors: Mapping[str, Sequence[float]]) -> dict[str, str]:
+    """Whether a form is exact, its median and its largest error; exact if no layer's error exceeds rounding."""
+    return {name: _exactness(found) for name, found in errors.items()}
 
 
-def dual_forms(rows: Sequence[DualForm], caption: str, made: str) -> Table:
-    """The table of dual forms; a form is exact if its error exceeds rounding for no layer."""
-    return Table(("optimiser", "values", "weight", "exact? error"), [_table_row(row) for row in rows], caption, made)
-
-
-def _table_row(row: DualForm) -> tuple[str, ...]:
-    exact = max(row.errors) < EXACT
-    median, largest = (f"{number:{'.0e' if exact else '.2f'}}" for number in (np.median(row.errors), max(row.errors)))
-    verdict = "exact" if exact else "<strong>no</strong>"
-    return row.optimiser, row.values, row.weights, f"{verdict}, {median} ({largest})"
+def _exactness(errors: Sequence[float]) -> str:
+    exact = max(errors) < EXACT
+    median, largest = (f"{number:{'.0e' if exact else '.2f'}}" for number in (np.median(errors), max(errors)))
+    return f"{'exact' if exact else '<strong>no</strong>'}, {median} ({largest})"

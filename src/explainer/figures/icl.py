@@ -11,8 +11,6 @@ from explainer.figures.forms import curves
 from explainer.models.scoring import Record
 from explainer.theory import statistics
 
-__all__ = ["classification", "curves", "exact_match", "next_words", "predicted_share"]
-
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
 RESAMPLES = 500  # the interval's ends are known to about a hundredth, the width of a marker
 
@@ -29,6 +27,16 @@ def next_words(panels: Mapping[str, Sequence[tuple[str, float]]]) -> go.Figure:
     figure.update_xaxes(range=[0, 1])
     figure.update_xaxes(title_text="probability", row=len(panels))
     return figure
+
+
+def against_k(ks: Sequence[int], series: Mapping[str, Curve], y_title: str, y_range: tuple[float, float]) -> go.Figure:
+    """Curves with intervals against the number of demonstrations, evenly spaced by rank."""
+    return curves(ks, series, "demonstrations k", y_title, y_range=y_range, log2=True)
+
+
+def label_share(ks: Sequence[int], series: Mapping[str, Curve], truth: float) -> go.Figure:
+    """How often a label is predicted, against k, with a dotted line where that would be right."""
+    return against_k(ks, series, "share of queries", (0, 1)).add_hline(y=truth, line_dash="dot")
 
 
 def _curve(records: Sequence[Record], groups: Callable[[Record], tuple], statistic: Callable[..., float]) -> Curve:

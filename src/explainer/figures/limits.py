@@ -1,15 +1,13 @@
-"""Figures and the table of the chapter `limits_of_the_learned_algorithm`."""
+"""Figures and the cells of the table of the chapter `limits_of_the_learned_algorithm`."""
 
 import html
 import math
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import plotly.graph_objects as go
 
-from explainer.figures.base import COLOURS, DASHES, MARKERS, Table
-
-__all__ = ["dots", "measured", "points_on_curves", "table"]
+from explainer.figures.base import COLOURS, DASHES, MARKERS
 
 Curve = tuple[Sequence[float], Sequence[float]]
 
@@ -87,12 +85,23 @@ def points_on_curves(
     return figure.update_layout(height=430, margin={"t": 40}, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
 
 
-def table(
-    head: Sequence[str], rows: Mapping[str, Sequence[Measured | float]], caption: str, made: str, *, exact: float
-) -> Table:
-    """A table of measurements, name by name; what is below `exact` is rounding."""
-    cells = [(html.escape(name), *(measured(value, exact=exact) for value in values)) for name, values in rows.items()]
-    return Table(head, cells, caption, made)
+def cells(rows: Mapping[str, Sequence[Measured | float]], *, exact: float) -> list[tuple[str, ...]]:
+    """Rows of a table of measurements, name by name; what is below `exact` is rounding."""
+    return [(html.escape(name), *(measured(value, exact=exact) for value in values)) for name, values in rows.items()]
+
+
+class Extent(NamedTuple):
+    """How many numbers there are, the smallest and the largest."""
+
+    n: int
+    low: float
+    high: float
+
+
+def extent(values: Iterable[Measured | float]) -> Extent:
+    """What a text says of many numbers; of measurements, the estimates."""
+    ordered = sorted(getattr(value, "estimate", value) for value in values)
+    return Extent(len(ordered), ordered[0], ordered[-1])
 
 
 def measured(value: Measured | float, *, exact: float = 0.0) -> str:

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from explainer.figures.base import COLOURS, DASHES, MARKERS
+from explainer.figures.layers import over_seeds
 
 _FRAMES = 40
 _POINTS = 50
@@ -123,3 +124,11 @@ def drift(runs: Mapping[str, Sequence[np.ndarray]]) -> go.Figure:
     figure.update_xaxes(title="share of the run", tickformat=".0%")
     figure.update_yaxes(title="u² − ‖U‖²")
     return figure.update_layout(height=400, legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"})
+
+
+def spread(values: Sequence[float]) -> str:
+    """Values over seeds in a cell of a table, "0.12 (0.08 to 0.16)", the interval Student's; a single one as it is."""
+    if len(values) == 1:
+        return f"{values[0]:.0e}"
+    mean, low, high, _ = over_seeds(values)
+    return f"{mean:.2f} ({low:.2f} to {high:.2f})"

@@ -1,4 +1,4 @@
-"""Figures, the table and the readout of the chapter `momentum_attention`."""
+"""Figures, the cells of the table and the readout of the chapter `momentum_attention`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,6 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explainer.errors import ShapeError
-from explainer.figures.base import Table
 from explainer.figures.forms import curves
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -51,19 +50,18 @@ def lines(
     return figure.update_yaxes(type="log" if log_y else "linear")
 
 
-def timings(
-    seconds: Mapping[int, Mapping[str, Sequence[float]]], names: tuple[str, str], caption: str, made: str
-) -> Table:
-    """CPU milliseconds of two ways that were timed in turns, and the ratio of the second to the first, pair by pair.
+def timings(seconds: Mapping[int, Sequence[tuple[float, float]]]) -> list[tuple[str, ...]]:
+    """Rows of a table: CPU milliseconds of two ways that were timed in turns, and the ratio of the second to the first.
 
-    `seconds[T][name]` are the repeats at length T. Cells: median (lower quartile to upper quartile).
+    `seconds[T]` are the pairs at length T. Cells: median (lower quartile to upper quartile); ratios are taken pair by
+    pair.
     """
     rows = []
-    for length, each in seconds.items():
-        plain, other = (np.array(each[name]) for name in names)
+    for length, pairs in seconds.items():
+        plain, other = np.array(pairs).T
         cells = [*(_quartiles(1000 * times, 0) for times in (plain, other)), _quartiles(other / plain, 2)]
         rows.append((f"{length}", *cells))
-    return Table(("T", *(f"{name}, ms" for name in names), "ratio"), rows, caption, made)
+    return rows
 
 
 def _quartiles(values: np.ndarray, digits: int) -> str:

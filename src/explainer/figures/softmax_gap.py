@@ -1,16 +1,14 @@
 """Figures of the chapter `attention_as_gradient_descent`."""
 
-import html
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import COLOURS, DASHES, MARKERS, Table
-
-__all__ = ["bands", "boxes", "gates", "scatter", "verdicts"]
+from explainer.figures.base import COLOURS, DASHES, MARKERS
 
 Array = np.ndarray
 
@@ -40,7 +38,6 @@ def bands(
     series: Mapping[str, Float[Array, "x heads"]],
     x_title: str,
     y_title: str,
-    **names: Sequence[str],
 ) -> go.Figure:
     """Median over heads with a band from the lower to the upper quartile, against x."""
     figure = go.Figure()
@@ -53,6 +50,28 @@ def bands(
         style = {"line": {"dash": DASHES[i], "color": COLOURS[i]}, "marker": {"symbol": MARKERS[i], "size": 7}}
         figure.add_scatter(x=list(x), y=median, name=name, mode="lines+markers", **style)
     return figure.update_layout(height=420, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
+
+
+def turned(spreads: Sequence[float], series: Mapping[str, Float[Array, "x heads"]]) -> go.Figure:
+    """Relative error against the logit spread to which the queries were rescaled, both log."""
+    figure = bands(spreads, series, "logit spread of every head", "relative error")
+    figure.update_xaxes(type="log", tickvals=spreads, ticktext=[str(Fraction(spread)) for spread in spreads])
+    percent = {1e-4: "0.01 %", 1e-3: "0.1 %", 0.01: "1 %", 0.1: "10 %", 1: "100 %"}
+    return figure.update_yaxes(type="log", tickvals=list(percent), ticktext=list(percent.values()))
+
+
+def featured(sizes: Sequence[int], series: Mapping[str, Float[Array, "x heads"]]) -> go.Figure:
+    """Relative error against the number of random features, both log."""
+    figure = bands(sizes, series, "number of random features r", "relative error")
+    percent = {0.03: "3 %", 0.1: "10 %", 0.3: "30 %", 1: "100 %", 3: "300 %"}
+    figure.update_xaxes(type="log", tickvals=sizes)
+    return figure.update_yaxes(type="log", tickvals=list(percent), ticktext=list(percent.values()))
+
+
+def drift(by_layer: Mapping[str, Float[Array, "layers heads"]]) -> go.Figure:
+    """Relative difference of the zero-shot part of each layer's heads from a zero-shot run, by layer from 1."""
+    layers = range(1, len(next(iter(by_layer.values()))) + 1)
+    return bands(layers, by_layer, "layer", "relative difference").update_yaxes(range=[0, 2.5])
 
 
 def gates(dots: Float[Array, "layers heads"], medians: Mapping[str, Float[Array, " layers"]]) -> go.Figure:
@@ -90,9 +109,3 @@ _BELOW = {"orientation": "h", "x": 0, "y": -0.27, "yanchor": "top", "traceorder"
 
 def _rgb(colour: str) -> str:
     return ", ".join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))
-
-
-def verdicts(rows: Sequence[tuple[str, str, str]], caption: str, made: str) -> Table:
-    """The chapter's table: a statement (HTML), whether it is exact, an approximation or an analogy, the measurement."""
-    cells = [(statement, f"<strong>{kind}</strong><br>{html.escape(measured)}") for statement, kind, measured in rows]
-    return Table(("statement", "verdict"), cells, caption, made)

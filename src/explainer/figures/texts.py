@@ -4,7 +4,6 @@ A text is a format string; the numbers in it are given where the figure is drawn
 files only, and no number is ever typed into a sentence.
 """
 
-import re
 import string
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,10 @@ class _Formatter(string.Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, Mapping):
-            return ", ".join(f"{name} {self.format_field(each, format_spec)}" for name, each in value.items())
+            nested = any(isinstance(each, Mapping | list | tuple) for each in value.values())
+            return ("; " if nested else ", ").join(
+                f"{name} {self.format_field(each, format_spec)}" for name, each in value.items()
+            )
         if type(value) in (list, tuple):
             return ", ".join(self.format_field(each, format_spec) for each in value)
         return super().format_field(value, format_spec)
@@ -34,7 +36,7 @@ def _texts(chapter: str) -> dict[str, dict[str, Any]]:
 
 
 def _filled(text: str, values: Mapping[str, Any]) -> str:
-    return " ".join(re.split("[ \n]+", _Formatter().vformat(text, (), values).strip()))
+    return _Formatter().vformat(" ".join(text.split()), (), values)
 
 
 class Texts:
@@ -58,14 +60,18 @@ class Texts:
         """A diagram with its caption and its text alternative."""
         return Drawing(svg, *(self._text(name, key, {}) for key in ("caption", "alt")))
 
-    def table(self, name: str, head: Sequence[str] = (), rows: Sequence[Sequence[str]] = (), **values: Any) -> Table:
-        """A table with its caption and its origin; without head and rows, with those below its name in the file."""
-        words = _texts(self._chapter)[name]
-        rows = rows or [[_filled(cell, values) for cell in row] for row in words["rows"]]
-        return Table(head or words["head"], rows, *(self._text(name, key, values) for key in ("caption", "made")))
+    def table(
+        self,
+        name: str,
+        head: Sequence[str] | None = None,
+        rows: Sequence[Sequence[str]] | None = None,
+        **values: Any,
+    ) -> Table:
+        """A table with its caption and its origin; head and rows are those of the file where none are given."""
+        own = _texts(self._chapter)[name]
+        rows = [[_filled(cell, values) for cell in row] for row in own["rows"]] if rows is None else rows
+        return Table(head or own["head"], rows, *(self._text(name, key, values) for key in ("caption", "made")))
 
     def _text(self, name: str, key: str, values: dict[str, Any]) -> str:
-        text = _texts(self._chapter)[name].get(key)
-        if key == "made" and text is None:
-            return values["made"]
-        return _filled(text, values)
+        own = _texts(self._chapter)[name]
+        return values[key] if key == "made" and key not in own else _filled(own[key], values)

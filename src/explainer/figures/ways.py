@@ -9,13 +9,13 @@ from explainer.figures.base import COLOURS
 from explainer.theory import statistics
 
 
-def bars(values: Mapping[str, np.ndarray], title: str) -> go.Figure:
-    """One bar with its bootstrap interval for each array of values per query."""
-    intervals = [statistics.bootstrap_interval([(each,)]) for each in values.values()]
+def bars(log_probs: Mapping[str, np.ndarray]) -> go.Figure:
+    """One bar with its bootstrap interval for each array of log-probabilities, one per query."""
+    intervals = [statistics.bootstrap_interval([(each,)]) for each in log_probs.values()]
     figure = go.Figure(
         go.Bar(
             x=[interval.estimate for interval in intervals],
-            y=list(values),
+            y=list(log_probs),
             orientation="h",
             marker={"color": COLOURS[0], "opacity": 0.75},
             error_x={
@@ -25,4 +25,6 @@ def bars(values: Mapping[str, np.ndarray], title: str) -> go.Figure:
         )
     )
     figure.update_yaxes(autorange="reversed")
-    return figure.update_layout(height=60 + 44 * len(values), xaxis={"title": title})
+    return figure.update_layout(
+        height=60 + 44 * len(log_probs), xaxis_title="mean log-probability of the right answer (nats)"
+    )

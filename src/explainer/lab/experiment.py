@@ -44,8 +44,9 @@ class Experiment(ABC, Generic[Setting]):
     """What the laboratory has to know of an experiment; pickled, it takes along what it was made of, no results.
 
     `setting` is a frozen dataclass with a `slug`, a readable name; `slowest_first` its fields in the order in which a
-    grid varies them; `protocol` the number of the arithmetic, raised, with a line in book/results/PROTOCOLS.md, when it
-    changes a result; `packages` those whose versions a result names; `shown` the columns of a summary.
+    grid varies them; `protocol` the number of the arithmetic, raised, with a line in published/PROTOCOLS.md, when it
+    changes a result; `packages` those whose versions a result names; `shown` the columns of a summary; `command` what
+    computes it.
     """
 
     name: ClassVar[str]
@@ -54,6 +55,7 @@ class Experiment(ABC, Generic[Setting]):
     slowest_first: ClassVar[tuple[str, ...]]
     packages: ClassVar[tuple[str, ...]] = ("numpy", "torch", "transformers")
     shown: ClassVar[tuple[str, ...]] = ()
+    command: ClassVar[str] = ""
 
     @abstractmethod
     def parts(self, setting: Setting) -> Mapping[str, Any]:

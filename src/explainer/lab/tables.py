@@ -58,6 +58,11 @@ def _array(values: Sequence[Any]) -> pa.Array:
     return pa.array(values)
 
 
+def _ordered(table: pa.Table) -> pa.Table:
+    """The key first, the other columns by name, in one piece: the same bytes for the same values."""
+    return table.select(sorted(table.column_names, key=lambda name: (name != "cell", name))).combine_chunks()
+
+
 def joined(parts: Sequence[Frames]) -> Frames:
     """The tables of all parts, one below the other."""
     names = dict.fromkeys(name for part in parts for name in part)
@@ -111,29 +116,37 @@ class Published:
             known = set(self.tables()["runs"]["cell"].to_pylist()) - set(new["runs"]["cell"].to_pylist())
             tables = joined([of_cells(self.tables(), sorted(known)), new])
         order = sorted(zip(*(tables["runs"][name].to_pylist() for name in ("slug", "cell")), strict=True))
-        tables = of_cells(tables, [cell for _, cell in order])
+        tables = {name: _ordered(table) for name, table in of_cells(tables, [cell for _, cell in order]).items()}
         digest = hashlib.sha256(repr(order).encode() + repr(tables["runs"].to_pylist()).encode()).hexdigest()
         with disk_errors(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=self.directory) as work:
                 for name, table in tables.items():
-                    marked = table.replace_schema_metadata({_PUBLICATION: digest})
-                    pq.write_table(marked, Path(work, f"{name}.parquet"), compression="zstd", compression_level=19)
+                    _write(table, Path(work, f"{name}.parquet"), digest)
                 for name in tables:
                     os.replace(Path(work, f"{name}.parquet"), self.directory / f"{name}.parquet")
 
 
+def _write(table: pa.Table, path: Path, publication: str) -> None:
+    # Without arrow's own schema, whose inner names depend on whether a table was read or made.
+    how = {"compression": "zstd", "compression_level": 19, "store_schema": False}
+    with pq.ParquetWriter(path, table.schema, **how) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({_PUBLICATION: publication})
+
+
 @lru_cache(maxsize=8)
 def _read(directory: Path, _modified: int) -> Frames:
-    tables = {}
+    tables, publications = {}, set()
     for path in sorted(directory.glob("*.parquet")):
         try:
             tables[path.stem] = pq.read_table(path)
+            publications.add((pq.read_metadata(path).metadata or {}).get(_PUBLICATION))
         except (OSError, pa.ArrowException) as error:
             raise ResultsError(
                 f"{path} cannot be read ({error}); get it again, or publish the results again."
             ) from error
-    if len({(table.schema.metadata or {}).get(_PUBLICATION) for table in tables.values()}) > 1:
+    if len(publications) > 1:
         raise ResultsError(f"the tables in {directory} are of different publications; publish the results again.")
     return tables
 

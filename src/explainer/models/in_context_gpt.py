@@ -441,9 +441,9 @@ def directory() -> Path:
     return Path(given) if given else Path(__file__).parents[1] / "published" / "weights"
 
 
-def stored(name: str) -> Trained:
-    """A trained model of the book, by its key in `STORED`; raises as `load` and `directory`."""
-    return load(directory() / _known(name))
+def stored(name: str, *, prepare: Preparation | None = None) -> Trained:
+    """A trained model of the book, by its key in `STORED`, prepared as by `load`; raises as `load` and `directory`."""
+    return load(directory() / _known(name), prepare=prepare)
 
 
 def train_stored(name: str, folder: str | os.PathLike, *, progress: bool = True) -> Trained:
@@ -466,11 +466,11 @@ def _known(name: str) -> str:
     return name
 
 
-# The page: weights as text, for explorables/gpt.js
+# The page: weights as text, for explorables/js/gpt.js
 
 
 def page_weights(model: InContextGPT) -> dict[str, Any]:
-    """What explorables/gpt.js reads: the weights in float16, base64, and where each one stands.
+    """What explorables/js/gpt.js reads: the weights in float16, base64, and where each one stands.
 
     `index` gives [offset, rows, columns] by name, counted in numbers, of matrices that are multiplied from the left;
     `config` the depth, heads and largest number of

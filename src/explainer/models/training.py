@@ -38,7 +38,7 @@ from explainer.models.momentum_attention import RECENCY_BIAS
 from explainer.theory import momentum
 
 PROTOCOL = 1
-"""Number of the arithmetic of a run; raised, with a line in book/results/PROTOCOLS.md, when it changes a result."""
+"""Number of the arithmetic of a run; raised, with a line in published/PROTOCOLS.md, when it changes a result."""
 
 NO_AVERAGE = "none"
 CONTEXTS = (256, 512, 1024)

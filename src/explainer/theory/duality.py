@@ -308,6 +308,17 @@ def relative_error(approximation: Float[Tensor, "*shape"], exact: Float[Tensor, 
     return ((approximation - exact).norm() / exact.norm()).item()
 
 
+def same(a: Float[Tensor, "*shape"], b: Float[Tensor, "*shape"]) -> bool:
+    """Tell whether two float64 results of one computation differ by rounding only: |a - b| <= 1e-10 (1 + |b|).
+
+    float64 has 16 digits; some hundred roundings, and a sum whose terms cancel, cost a few of them.
+    Raises: ShapeError if the shapes differ.
+    """
+    if a.shape != b.shape:
+        raise ShapeError(f"a has shape {tuple(a.shape)}, b {tuple(b.shape)}.")
+    return torch.allclose(a, b, rtol=1e-10, atol=1e-10)
+
+
 # Part 2. Where the outer-product form is lost.
 
 

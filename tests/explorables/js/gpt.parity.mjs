@@ -1,9 +1,9 @@
-// Run by tests/explorables/test_gpt_in_javascript.py, which writes gpt.mjs and what PyTorch computes with the same float16 weights.
+// Run by tests/explorables/test_gpt_in_javascript.py, which writes what PyTorch computes with the same float16 weights.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { FRAME, close, fixture, load, quickest } from "./support.mjs";
+import { gptPredictions, parseWeights } from "#explorables/gpt.js";
+import { FRAME, close, fixture, quickest } from "./support.mjs";
 
-const { gptPredictions, parseWeights } = await load("gpt");
 const { models, halves } = fixture("gpt");
 
 test("agrees with PyTorch", () => {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { FRAME, checkPicture, close, fixture, load, quickest } from "./support.mjs";
+import explorable, * as module from "#explorables/noise_value.js";
+import { FRAME, checkPicture, close, fixture, quickest } from "./support.mjs";
 
-const module = await load("noise_value");
 const { cases, expectations } = fixture("noise_value");
 
 test("agrees with Python", () => {
@@ -30,11 +30,11 @@ test("the default state shows the answer", () => {
 });
 
 test("every state has a picture", () => {
-  for (const dimension of [2, 3, 1024]) for (const ratio of [0.1, 1, 9, 10]) for (const seed of [0, 2 ** 31 - 1]) checkPicture(module, { ratio, dimension, seed });
+  for (const dimension of [2, 3, 1024]) for (const ratio of [0.1, 1, 9, 10]) for (const seed of [0, 2 ** 31 - 1]) checkPicture(explorable, { ratio, dimension, seed });
 });
 
 test("an update fits in a frame", () => {
-  module.still({ ratio: 1, dimension: 1024, seed: 0 });
-  assert.ok(quickest((i) => module.still({ ratio: 1 + i / 100, dimension: 1024, seed: 0 })) < FRAME, "the ratio moves");
-  assert.ok(quickest((i) => module.still({ ratio: 1, dimension: 1000 + i % 25, seed: 0 })) < FRAME, "the dimension changes");
+  explorable.still({ ratio: 1, dimension: 1024, seed: 0 });
+  assert.ok(quickest((i) => explorable.still({ ratio: 1 + i / 100, dimension: 1024, seed: 0 })) < FRAME, "the ratio moves");
+  assert.ok(quickest((i) => explorable.still({ ratio: 1, dimension: 1000 + i % 25, seed: 0 })) < FRAME, "the dimension changes");
 });

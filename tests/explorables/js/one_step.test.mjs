@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { FRAME, checkPicture, close, fixture, load, quickest } from "./support.mjs";
+import explorable, * as module from "#explorables/one_step.js";
+import { uniforms } from "#explorables/random.js";
+import { FRAME, checkPicture, close, fixture, quickest } from "./support.mjs";
 
-const module = await load("one_step");
-const { uniforms } = await load("softmax_bend");
 const cases = fixture("one_step");
 
 test("agrees with Python", () => {
@@ -27,17 +27,17 @@ test("step and attention are equal, and the text says so", () => {
     const { step, attention } = module.predictions(state);
     close(step, attention, 1e-13);
     close(module.contributions(state.points, state.learning_rate, state.query).reduce((a, b) => a + b), attention, 1e-13);
-    assert.match(module.describe(state), /They are equal/);
+    assert.match(explorable.describe(state), /They are equal/);
   }
 });
 
 test("every state has a picture", () => {
-  for (const state of states(50)) checkPicture(module, state);
-  checkPicture(module, { points: [[0, 0], [0, 0]], learning_rate: 0, query: 0 });
-  checkPicture(module, { points: [[2, 2]], learning_rate: 1.5, query: -2 });
+  for (const state of states(50)) checkPicture(explorable, state);
+  checkPicture(explorable, { points: [[0, 0], [0, 0]], learning_rate: 0, query: 0 });
+  checkPicture(explorable, { points: [[2, 2]], learning_rate: 1.5, query: -2 });
 });
 
 test("an update fits in a frame", () => {
   const list = [...states(25)];
-  assert.ok(quickest((i) => module.still(list[i])) < FRAME);
+  assert.ok(quickest((i) => explorable.still(list[i])) < FRAME);
 });

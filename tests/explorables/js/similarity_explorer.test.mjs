@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { FRAME, checkPicture, close, fixture, load, quickest } from "./support.mjs";
+import explorable, * as module from "#explorables/similarity_explorer.js";
+import { FRAME, checkPicture, close, fixture, quickest } from "./support.mjs";
 
-const module = await load("similarity_explorer");
 const { data, cases, floors, floorOf, spearman } = fixture("similarity_explorer");
 const START = { data, task: "sst2", measure: "sim_aou", normalised: true, control: "none", against: "untrained", seed: -1 };
 const stateOf = (key) => ({ ...START, measure: key === "sim_aou_raw" ? "sim_aou" : key, normalised: key !== "sim_aou_raw" });
@@ -60,9 +60,9 @@ test("what is not there says why", () => {
 
 test("every state has a picture", () => {
   for (const key of Object.keys(floorOf)) for (const control of ["none", "untrained", "ascent", "flipped-context"]) for (const seed of [-1, 0])
-    checkPicture(module, { ...stateOf(key), control, against: control === "none" ? "" : "none", seed });
+    checkPicture(explorable, { ...stateOf(key), control, against: control === "none" ? "" : "none", seed });
 });
 
 test("an update fits in a frame", () => {
-  assert.ok(quickest(() => module.still(START)) < FRAME);
+  assert.ok(quickest(() => explorable.still(START)) < FRAME);
 });

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { FRAME, checkPicture, close, fixture, load, quickest } from "./support.mjs";
+import explorable, * as module from "#explorables/softmax_bend.js";
+import { uniforms } from "#explorables/random.js";
+import { FRAME, checkPicture, close, fixture, quickest } from "./support.mjs";
 
-const module = await load("softmax_bend");
 const { cases, uniform_numbers, default_seed } = fixture("softmax_bend");
 
 test("the generator gives Python's numbers", () => {
-  const uniform = module.uniforms(default_seed);
+  const uniform = uniforms(default_seed);
   assert.deepEqual(uniform_numbers.map(() => uniform()), uniform_numbers);
 });
 
@@ -53,11 +54,11 @@ test("percentages are short", () => {
 });
 
 test("every state has a picture", () => {
-  for (const tokens of [4, 11, 128]) for (const spread of [0.125, 0.3, 4]) for (const seed of [0, 2 ** 31 - 1]) checkPicture(module, { spread, tokens, seed });
+  for (const tokens of [4, 11, 128]) for (const spread of [0.125, 0.3, 4]) for (const seed of [0, 2 ** 31 - 1]) checkPicture(explorable, { spread, tokens, seed });
 });
 
 test("an update fits in a frame", () => {
-  module.still({ spread: 1, tokens: 128, seed: default_seed });
-  assert.ok(quickest((i) => module.still({ spread: 0.2 + i / 10, tokens: 128, seed: default_seed })) < FRAME, "the spread moves");
-  assert.ok(quickest((i) => module.still({ spread: 0.5, tokens: 100 + i, seed: default_seed })) < FRAME, "the tokens change");
+  explorable.still({ spread: 1, tokens: 128, seed: default_seed });
+  assert.ok(quickest((i) => explorable.still({ spread: 0.2 + i / 10, tokens: 128, seed: default_seed })) < FRAME, "the spread moves");
+  assert.ok(quickest((i) => explorable.still({ spread: 0.5, tokens: 100 + i, seed: default_seed })) < FRAME, "the tokens change");
 });

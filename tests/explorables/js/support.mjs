@@ -1,14 +1,9 @@
-// The modules as Python puts them together, and what Python computed for them: see tests/explorables/test_explorables.py.
+// What Python computed for the modules to agree with (see tests/explorables/test_explorables.py), and what all tests ask.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 
-const folder = process.env.EXPLORABLES_DIR;
-
-export const load = (name) => import(pathToFileURL(join(folder, `${name}.mjs`)));
-
-export const fixture = (name) => JSON.parse(readFileSync(join(folder, `${name}.json`), "utf8"));
+export const fixture = (name) => JSON.parse(readFileSync(join(process.env.EXPLORABLES_FIXTURES, `${name}.json`), "utf8"));
 
 // Milliseconds: one frame of the screen is 16, and a machine may be four times slower than the one it was written on.
 export const FRAME = 4 * 16;
@@ -32,8 +27,8 @@ export function quickest(action, times = 25) {
   return best;
 }
 
-export function checkPicture(module, state) {
-  const picture = module.still(state), result = module.describe(state);
+export function checkPicture({ still, describe }, state) {
+  const picture = still(state), result = describe(state);
   for (const text of [picture, result]) assert.doesNotMatch(text, /NaN|undefined|Infinity|null|\[object/);
   assert.doesNotMatch(picture, / id=|href|url\(/, "two instances on a page would share it");
   assert.ok(picture.includes(`aria-label="${result}"`), "the still says its result in words");

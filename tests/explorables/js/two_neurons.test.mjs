@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { FRAME, checkPicture, close, fixture, load, quickest } from "./support.mjs";
+import explorable, * as module from "#explorables/two_neurons.js";
+import { uniforms } from "#explorables/random.js";
+import { FRAME, checkPicture, close, fixture, quickest } from "./support.mjs";
 
-const module = await load("two_neurons");
-const { uniforms } = await load("softmax_bend");
 const cases = fixture("two_neurons");
 
 test("agrees with Python", () => {
@@ -30,17 +30,17 @@ test("step and attention are equal, and the text says so", () => {
   for (const state of states(300)) {
     const { step, attention } = module.predictions(state);
     close(step, attention, 1e-13);
-    assert.match(module.describe(state), /They are equal/);
+    assert.match(explorable.describe(state), /They are equal/);
   }
 });
 
 test("every state has a picture", () => {
-  for (const state of states(50)) checkPicture(module, state);
+  for (const state of states(50)) checkPicture(explorable, state);
   const zero = [[0, 0], [0, 0]];
-  checkPicture(module, { inputs: zero, targets: zero, query: [0, 0], learning_rate: 0, initial_weights: zero });
+  checkPicture(explorable, { inputs: zero, targets: zero, query: [0, 0], learning_rate: 0, initial_weights: zero });
 });
 
 test("an update fits in a frame", () => {
   const list = [...states(25)];
-  assert.ok(quickest((i) => module.still(list[i])) < FRAME);
+  assert.ok(quickest((i) => explorable.still(list[i])) < FRAME);
 });

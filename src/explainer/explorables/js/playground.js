@@ -1,10 +1,14 @@
 // What learners predict from the points (z, y) of a prompt, all from inputs (z, 1); see playground.py.
 
+import { mean } from "./algebra.js";
+import { SMALL, WIDTH, axes, badge, colour, group, line, panel, path, plane, rect, through, words } from "./drawing.js";
+import { element, explorable, slider } from "./frame.js";
+import { gptPredictions, parseWeights } from "./gpt.js";
+import { MINUS, fixed } from "./numbers.js";
+
 const PENALTY = 0.09; // variance of the noise in training: ridge is the Bayes optimum
 const RATE = 0.1; // stable below 2 / |S|, and |S| <= 4^2 + 1
 const GRID = Array.from({ length: 61 }, (_, i) => (i - 30) / 7.5);
-
-const mean = (a) => a.reduce((sum, a_i) => sum + a_i, 0) / a.length;
 
 // S = X^T X / n = [[s, z], [z, 1]] and h = X^T y / n = [zy, y]
 function moments(points) {
@@ -58,7 +62,7 @@ const LEARNERS = {
   linear: learner("linear transformer", "value", "2 3"), ols: learner("least squares", "key", "12 3 2 3"), descent: learner("gradient steps", "sum", "5 3"),
 };
 
-export function describe(state) {
+function describe(state) {
   const { points, learners, query } = state, found = predictions(state), [a, b] = ridge(points);
   const off = (name) => distance(found[name], found.ridge);
   const shown = learners.filter((name) => name !== "ridge").sort((p, q) => off(p) - off(q)).map((name) => {
@@ -73,8 +77,6 @@ export function describe(state) {
     (scatter > 0.6 ? ` The points scatter by ${fixed(scatter)}, in training by 0.3.` : "");
 }
 
-const small = { "font-size": 11 };
-
 function planeOf({ points, reach }) {
   const high = Math.max(reach, ...points.map(([, y]) => Math.abs(y)));
   return plane({ left: 26, top: 40, width: 284, height: 268, x: [-4, 4], y: [-high, high] });
@@ -83,12 +85,12 @@ function planeOf({ points, reach }) {
 function linesPanel(state, found) {
   const p = planeOf(state), { X, Y, top } = p, at = X(state.query);
   return panel("Points and predicted lines", 340,
-    axes(p, [-4, -2, 0, 2, 4], ["input z", "target y"]), p.y[1] < 9 ? "" : [-8, 8].map((t) => words(9, Y(t) + 4, fixed(t, 0), small)),
+    axes(p, [-4, -2, 0, 2, 4], ["input z", "target y"]), p.y[1] < 9 ? "" : [-8, 8].map((t) => words(9, Y(t) + 4, fixed(t, 0), SMALL)),
     p.inside(
-      rect(X(-2), Y(4), 142, Y(-4) - Y(4), { "fill-opacity": 0.06 }), words(100, Y(-4) - 5, "usual in training", small),
+      rect(X(-2), Y(4), 142, Y(-4) - Y(4), { "fill-opacity": 0.06 }), words(100, Y(-4) - 5, "usual in training", SMALL),
       line(at, top, at, top + p.height, { "stroke-dasharray": "1 4" }),
       Object.keys(LEARNERS).filter((name) => state.learners.includes(name)).map((name) =>
-        group(LEARNERS[name][1], path(`M${GRID.map((z, i) => `${X(z).toFixed(1)} ${Y(found[name][i]).toFixed(1)}`).join("L")}`)))),
+        group(LEARNERS[name][1], path(through(GRID.map((z, i) => [X(z), Y(found[name][i])])))))),
     state.points.map(([z, y], i) => badge(X(z), Y(y), i + 1, 8)));
 }
 
@@ -103,7 +105,7 @@ function tablePanel(state, found) {
         right(248, y, fixed(found[name][61])), right(WIDTH, y, fixed(distance(found[name], found.ridge))),
       ];
     }),
-    words(0, 284, `* root mean square from ridge, z = ${MINUS}2 to 2`, small));
+    words(0, 284, `* root mean square from ridge, z = ${MINUS}2 to 2`, SMALL));
 }
 
 function panels(state) {
@@ -111,46 +113,33 @@ function panels(state) {
   return [linesPanel(state, found), tablePanel(state, found)];
 }
 
-export const still = (state) => compose(panels(state), describe(state));
-
-const view = {
-  question: "Which learner is a trained transformer like, and until when?",
-  hint: "Drag a numbered point, or focus it and press arrow keys (Shift: bigger steps).",
-  traits: ["points", "query", "steps", "reach", "learners", "gpt"],
-  sliders: [slider("query", "query z", [-4, 4, 0.1]), slider("steps", "gradient steps", [1, 100, 1], String), slider("reach", "plane to y = ±", [4, 12, 4], String)],
-  panels, describe, answers: () => [],
-  handles: (state) => state.points.map((at, i) => (
-    { panel: 0, label: `Point ${i + 1}`, plane: planeOf(state), at, move: (point) => ({ points: state.points.with(i, point) }) })),
-};
-
 // Choices below the sliders
-function render({ model, el }) {
-  const unmount = mount(view, { model, el }), get = (name) => model.get(name), style = "flex:none;min-width:0";
-  const change = (patch) => {
-    for (const name in patch) model.set(name, patch[name]);
-    model.save_changes();
-  };
+function choices(root, { shifts }, read, change) {
+  const style = "flex:none;min-width:0";
   const boxes = Object.keys(LEARNERS).map((value) => element("input", {
     type: "checkbox", value, style,
-    onchange: ({ target }) => change({ learners: get("learners").filter((name) => name !== value).concat(target.checked ? value : []) }),
+    onchange: ({ target }) => change({ learners: read().learners.filter((name) => name !== value).concat(target.checked ? value : []) }),
   }));
-  const update = () => boxes.forEach((box) => {
-    box.checked = get("learners").includes(box.value);
-    box.disabled = !box.checked && get("learners").length > 3;
-  });
-  const button = (textContent, patch) => element("button", { type: "button", textContent, style: "margin:0", onclick: () => change(patch(get("points"))) });
+  const button = (textContent, patch) => element("button", { type: "button", textContent, style: "margin:0", onclick: () => change(patch(read())) });
   const row = (...nodes) => element("div", { className: "explorable-controls" }, ...nodes);
-  el.querySelector(".explorable-controls").after(
+  root.querySelector(".explorable-controls").after(
     row("Lines, at most four:", ...boxes.map((box) => element("label", { style }, box, LEARNERS[box.value][0]))),
-    row("Points, 2 to 12:", button("add at query", (points) => ({ points: [...points, [get("query"), 0]].slice(0, 12) })),
-      button("remove last", (points) => ({ points: points.slice(0, Math.max(2, points.length - 1)) })),
-      ...Object.entries(get("shifts")).map(([name, patch]) => button(name, () => patch))));
-  model.on("change:learners", update);
-  update();
-  return () => {
-    model.off("change:learners", update);
-    unmount();
-  };
+    row("Points, 2 to 12:", button("add at query", ({ points, query }) => ({ points: [...points, [query, 0]].slice(0, 12) })),
+      button("remove last", ({ points }) => ({ points: points.slice(0, Math.max(2, points.length - 1)) })),
+      ...Object.entries(shifts).map(([name, patch]) => button(name, () => patch))));
+  return ({ learners }) => boxes.forEach((box) => {
+    box.checked = learners.includes(box.value);
+    box.disabled = !box.checked && learners.length > 3;
+  });
 }
 
-export default { render };
+export default explorable({
+  question: "Which learner is a trained transformer like, and until when?",
+  hint: "Drag a numbered point, or focus it and press arrow keys (Shift: bigger steps).",
+  traits: ["points", "query", "steps", "reach", "learners", "gpt", "shifts"],
+  sliders: [slider("query", "query z", [-4, 4, 0.1]), slider("steps", "gradient steps", [1, 100, 1], String), slider("reach", "plane to y = ±", [4, 12, 4], String)],
+  panels, describe,
+  handles: (state) => state.points.map((at, i) => (
+    { panel: 0, label: `Point ${i + 1}`, plane: planeOf(state), at, move: (point) => ({ points: state.points.with(i, point) }) })),
+  extend: choices,
+});

@@ -1,4 +1,4 @@
-"""explainer.bench on tiny models: the ways to answer agree, and what is counted is right."""
+"""bench on tiny models: the ways to answer agree, and what is counted is right."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ import tiny_models
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from explainer import bench
+import bench
 from explainer.data import tasks
 from explainer.data.tasks import Example
 from explainer.models import checkpoints

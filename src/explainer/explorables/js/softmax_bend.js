@@ -1,43 +1,21 @@
 // How far linear attention is from softmax attention: exact softmax against four ways to do without it.
 
+import { add, dot, linearAttention, mean, scale, softmax, subtract, sum, weightedSum } from "./algebra.js";
+import { DIAMOND, SMALL, SQUARE, WIDTH, colour, entry, group, line, marker, panel, path, plane, rect, through, words } from "./drawing.js";
+import { explorable, slider } from "./frame.js";
+import { fixed, whole } from "./numbers.js";
+import { normal, uniforms } from "./random.js";
+import { remember } from "./remember.js";
+
 const D = 8, D_V = 8, QUERIES = 8, MAX_TOKENS = 128, FEATURES = 64;
 
-// mulberry32 (Tommy Ettinger, public domain): 32 bits of state, the same stream in Python and in a browser
-export function uniforms(seed) {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let bits = Math.imul(state ^ (state >>> 15), state | 1);
-    bits = (bits + Math.imul(bits ^ (bits >>> 7), bits | 61)) ^ bits;
-    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-// Box-Muller, the cosine branch only: one normal number from two uniform ones
-export function normals(seed) {
-  const uniform = uniforms(seed);
-  return (rows, columns) => Array.from({ length: rows }, () => Array.from({ length: columns }, () => {
-    const radius = Math.sqrt(-2 * Math.log(1 - uniform()));
-    return radius * Math.cos(2 * Math.PI * uniform());
-  }));
-}
-
-const mean = (a) => a.reduce((sum, a_i) => sum + a_i, 0) / a.length;
 const meanRow = (rows) => rows[0].map((_, j) => mean(rows.map((row) => row[j])));
 export const logits = (query, keys) => keys.map((key) => dot(key, query) / Math.sqrt(D));
 
-// Remembers the last result: one drawing asks for the same state several times.
-function remember(compute) {
-  let last, result;
-  return (state) => {
-    const name = `${state.spread} ${state.tokens} ${state.seed}`;
-    if (name !== last) [result, last] = [compute(state), name];
-    return result;
-  };
-}
-
-const drawn = remember(({ tokens, seed }) => {
-  const draw = normals(seed), projections = draw(FEATURES, D), queries = draw(QUERIES, D);
+const drawn = remember(["tokens", "seed"], ({ tokens, seed }) => {
+  const uniform = uniforms(seed);
+  const draw = (rows, columns) => Array.from({ length: rows }, () => Array.from({ length: columns }, () => normal(uniform)));
+  const projections = draw(FEATURES, D), queries = draw(QUERIES, D);
   return { projections, queries, keys: draw(MAX_TOKENS, D).slice(0, tokens), values: draw(MAX_TOKENS, D_V).slice(0, tokens) };
 });
 
@@ -52,51 +30,46 @@ export function example({ spread, tokens, seed }) {
   return { keys: unit.keys.map((key) => scale(Math.sqrt(spread), key)), values, queries, projections };
 }
 
-export function softmax(l) {
-  const top = Math.max(...l), powers = l.map((l_i) => Math.exp(l_i - top)), total = powers.reduce((a, b) => a + b);
-  return scale(1 / total, powers);
-}
+const softmaxAttention = ({ queries, keys, values }) => queries.map((query) => weightedSum(softmax(logits(query, keys)), values));
 
-export const softmaxAttention = ({ queries, keys, values }) => queries.map((query) => weightedSum(softmax(logits(query, keys)), values));
+const relaxedAttention = ({ queries, keys, values }) => queries.map((query) => linearAttention(values, keys, query));
 
-export const relaxedAttention = ({ queries, keys, values }) => queries.map((query) => linearAttention(values, keys, query));
-
-export const meanValue = ({ queries, values }) => queries.map(() => meanRow(values));
+const meanValue = ({ queries, values }) => queries.map(() => meanRow(values));
 
 // mean(V) + (1/T) sum_i v_i (k_i - mean(K)) . q / sqrt(d)
-export function centredLinearAttention({ queries, keys, values }) {
+function centredLinearAttention({ queries, keys, values }) {
   const v_0 = meanRow(values), k_0 = meanRow(keys);
-  const centred = keys.map((key) => add(key, scale(-1, k_0)));
+  const centred = keys.map((key) => subtract(key, k_0));
   return queries.map((query) => add(v_0, scale(1 / (Math.sqrt(D) * keys.length), linearAttention(values, centred, query))));
 }
 
 // phi(x) = exp(w . x - |x|^2 / 2) / sqrt(m), with w the rows of the projections
-export const positiveRandomFeatures = (rows, projections) => rows.map((x) => {
+const positiveRandomFeatures = (rows, projections) => rows.map((x) => {
   const half = dot(x, x) / 2;
   return projections.map((w) => Math.exp(dot(w, x) - half) / Math.sqrt(projections.length));
 });
 
-export function randomFeatureAttention({ queries, keys, values, projections }) {
+function randomFeatureAttention({ queries, keys, values, projections }) {
   const features = (rows) => positiveRandomFeatures(rows.map((x) => scale(D ** -0.25, x)), projections);
   const phiK = features(keys);
   return features(queries).map((phi_q) => {
     const kernel = phiK.map((phi_k) => dot(phi_k, phi_q));
-    return scale(1 / kernel.reduce((a, b) => a + b), weightedSum(kernel, values));
+    return scale(1 / sum(kernel), weightedSum(kernel, values));
   });
 }
 
 // The relaxed form times the one number that brings it closest to `exact` (least squares): its best case
-export function bestScaled(approximation, exact) {
+function bestScaled(approximation, exact) {
   const [a, b] = [approximation.flat(), exact.flat()], factor = dot(a, b) / dot(a, a);
   return approximation.map((row) => scale(factor, row));
 }
 
-export function relativeError(approximation, exact) {
+function relativeError(approximation, exact) {
   const [a, b] = [approximation.flat(), exact.flat()];
-  return Math.hypot(...add(a, scale(-1, b))) / Math.hypot(...b);
+  return Math.hypot(...subtract(a, b)) / Math.hypot(...b);
 }
 
-export const outputs = remember((state) => {
+export const outputs = remember(["spread", "tokens", "seed"], (state) => {
   const data = example(state), exact = softmaxAttention(data), relaxed = relaxedAttention(data);
   return {
     exact, relaxed, scaled: bestScaled(relaxed, exact), mean: meanValue(data),
@@ -111,11 +84,11 @@ export function effectiveTokens(state) {
 }
 
 const METHODS = [
-  { key: "relaxed", name: "relaxed: V Kᵀ q", spoken: "relaxed V Kᵀ q", role: "value", dash: "none", mark: "M-4-4h8v8h-8Z", solid: true },
-  { key: "scaled", name: "relaxed, times its best scale", spoken: "relaxed with its best scale", role: "value", dash: "5 3", mark: "M-4-4h8v8h-8Z" },
+  { key: "relaxed", name: "relaxed: V Kᵀ q", spoken: "relaxed V Kᵀ q", role: "value", dash: "none", mark: SQUARE, solid: true },
+  { key: "scaled", name: "relaxed, times its best scale", spoken: "relaxed with its best scale", role: "value", dash: "5 3", mark: SQUARE },
   { key: "mean", name: "mean value alone", spoken: "the mean value alone", role: "ink", dash: "2 3", mark: "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0Z" },
   { key: "centred", name: "mean + centred linear", spoken: "mean plus centred linear", role: "key", dash: "none", mark: "M0-6L6 5H-6Z", solid: true },
-  { key: "features", name: `${FEATURES} positive random features`, spoken: `${FEATURES} positive random features`, role: "sum", dash: "8 3 2 3", mark: "M0-6L6 0L0 6L-6 0Z", solid: true },
+  { key: "features", name: `${FEATURES} positive random features`, spoken: `${FEATURES} positive random features`, role: "sum", dash: "8 3 2 3", mark: DIAMOND, solid: true },
 ];
 
 export function errors(state) {
@@ -125,26 +98,18 @@ export function errors(state) {
 
 export function percent(share) {
   const number = 100 * share;
-  return `${number < 9.95 ? number.toFixed(1) : number.toFixed(0).replace(/\B(?=(\d{3})+$)/g, ",")}\u00a0%`;
+  return `${number < 9.95 ? number.toFixed(1) : whole(number.toFixed(0))}\u00a0%`;
 }
 
-export function describe(state) {
+function describe(state) {
   const error = errors(state), list = METHODS.map(({ key, spoken }) => `${spoken} ${percent(error[key])}`);
   return `With a logit spread of ${fixed(state.spread)} over ${state.tokens} tokens, softmax attention works with ` +
     `${fixed(effectiveTokens(state), 1)} tokens. Error relative to it: ${list.slice(0, -1).join(", ")} and ${list.at(-1)} (seed ${state.seed}).`;
 }
 
 const SPREADS = Array.from({ length: 11 }, (_, i) => 2 ** (-3 + i / 2));
-const curves = new Map(); // one curve per (tokens, seed): dragging the spread does not compute it again
+const curve = remember(["tokens", "seed"], ({ tokens, seed }) => SPREADS.map((spread) => errors({ spread, tokens, seed })));
 
-export function curve({ tokens, seed }) {
-  const name = `${tokens}/${seed}`;
-  if (!curves.has(name)) curves.set(name, SPREADS.map((spread) => errors({ spread, tokens, seed })));
-  return curves.get(name);
-}
-
-const marker = ({ mark, solid }, x, y) => group({ transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
-  path(mark, { class: solid ? "" : "explorable-paper", fill: solid ? "currentColor" : "none", "stroke-width": 1.5 }));
 const ROWS = 94, ROW = 56, HEIGHT = ROWS + METHODS.length * ROW - 4;
 
 function weightStrip(state) {
@@ -168,8 +133,8 @@ function outputPanel(state) {
     });
     const exact = all.exact[0].map((v, j) => line(1 + 40 * j, base - height(v), 39 + 40 * j, base - height(v), { "stroke-width": 2.5 }));
     return [
-      group(colour(method.role), line(0, top - 1, 24, top - 1, { "stroke-width": 2, "stroke-dasharray": method.dash }), marker(method, 12, top - 1), bars),
-      words(32, top + 4, method.name, { "font-size": 12 }), words(WIDTH, top + 4, percent(error[method.key]), { "text-anchor": "end", "font-weight": 600 }),
+      group(colour(method.role), line(0, top - 1, 24, top - 1, { "stroke-width": 2, "stroke-dasharray": method.dash }), marker(method.mark, 12, top - 1, method.solid), bars),
+      entry(32, top + 4, method.name, percent(error[method.key])),
       line(0, base, WIDTH, base, { "stroke-opacity": 0.4 }), exact,
     ];
   }));
@@ -181,25 +146,21 @@ const CHART = plane({ left: 58, top: 42, width: 254, height: 290, x: [-3, 2], y:
 function curvePanel(state) {
   const { X, Y, inside, left, top, width, height } = CHART, points = curve(state), now = errors(state);
   const at = (spread, error) => [X(Math.log2(spread)), Y(Math.log10(error))];
-  const small = { "font-size": 11 }, grid = { "stroke-opacity": 0.15 };
+  const grid = { "stroke-opacity": 0.15 };
   const here = X(Math.log2(state.spread));
   return panel(`Error against logit spread, ${state.tokens} tokens`, HEIGHT,
-    [-3, -2, -1, 0, 1, 2].map((t) => line(X(t), top, X(t), top + height, grid) + words(X(t), top + height + 15, 2 ** t, { "text-anchor": "middle", ...small })),
-    [-2, -1, 0, 1, 2].map((t) => line(left, Y(t), left + width, Y(t), t ? grid : { "stroke-opacity": 0.6 }) + words(left - 5, Y(t) + 4, percent(10 ** t).replace(".0", ""), { "text-anchor": "end", ...small })),
-    words(left + width, top + height + 30, "logit spread (standard deviation)", { "text-anchor": "end", ...small }),
-    words(0, top - 10, "relative error", small),
+    [-3, -2, -1, 0, 1, 2].map((t) => line(X(t), top, X(t), top + height, grid) + words(X(t), top + height + 15, 2 ** t, { "text-anchor": "middle", ...SMALL })),
+    [-2, -1, 0, 1, 2].map((t) => line(left, Y(t), left + width, Y(t), t ? grid : { "stroke-opacity": 0.6 }) + words(left - 5, Y(t) + 4, percent(10 ** t).replace(".0", ""), { "text-anchor": "end", ...SMALL })),
+    words(left + width, top + height + 30, "logit spread (standard deviation)", { "text-anchor": "end", ...SMALL }),
+    words(0, top - 10, "relative error", SMALL),
     line(here, top, here, top + height, { "stroke-width": 1.5, "stroke-opacity": 0.6 }),
     inside(METHODS.map(({ key, role, dash }) => group(colour(role),
-      path(`M${points.map((p, i) => at(SPREADS[i], p[key]).map((v) => v.toFixed(1)).join(" ")).join("L")}`, { "stroke-width": 2, "stroke-dasharray": dash })))),
-    METHODS.map((method) => group(colour(method.role), marker(method, here, Math.min(top + height, Math.max(top, at(state.spread, now[method.key])[1]))))));
+      path(through(points.map((p, i) => at(SPREADS[i], p[key]))), { "stroke-width": 2, "stroke-dasharray": dash })))),
+    METHODS.map((method) => group(colour(method.role), marker(method.mark, here, Math.min(top + height, Math.max(top, at(state.spread, now[method.key])[1])), method.solid))));
 }
 
-const panels = (state) => [outputPanel(state), curvePanel(state)];
-
-export const still = (state) => compose(panels(state), describe(state));
-
 const powerOfTwo = (exponent) => 2 ** exponent;
-const view = {
+export default explorable({
   question: "Where does softmax bend linear attention, and by how much?",
   hint: `Thick lines: exact softmax attention. Bars: what stands in for it (an arrowhead leaves the scale). Percentages are over ${QUERIES} queries. ` +
     `Fixed: Gaussian keys, queries and values of ${D} numbers each and ${FEATURES} Gaussian projections, drawn from a seed; scale 1/√${D}, which V Kᵀ q leaves out.`,
@@ -208,7 +169,6 @@ const view = {
     slider("spread", "logit spread", [-3, 2, 0.25], fixed, powerOfTwo, Math.log2),
     slider("tokens", "tokens", [2, 7, 1], String, powerOfTwo, Math.log2),
   ],
-  panels, describe, handles: () => [], answers: () => [],
-};
-
-export default { render: (context) => mount(view, context) };
+  panels: (state) => [outputPanel(state), curvePanel(state)],
+  describe,
+});

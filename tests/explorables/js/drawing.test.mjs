@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { load } from "./support.mjs";
-
-const { fixed, vector, agreement, tag, plane, shortOf, default: widget } = await load("one_step");
+import { plane, shortOf, tag } from "#explorables/drawing.js";
+import { agreement, fixed, vector } from "#explorables/numbers.js";
 
 test("numbers are written with a real minus sign and without a negative zero", () => {
   assert.equal(fixed(-1.234), "−1.23");
@@ -31,5 +30,3 @@ test("an arrow ends before the mark", () => {
   assert.deepEqual(shortOf([0, 0], [30, 0]), [20, 0]);
   assert.deepEqual(shortOf([0, 0], [3, 0]), [0, 0]);
 });
-
-test("the module's default export is an anywidget module", () => assert.equal(typeof widget.render, "function"));

@@ -1,5 +1,10 @@
 // Stored similarities in each layer, beside their floors; explorer.py packs the numbers.
 
+import { dot, mean, sum } from "./algebra.js";
+import { SMALL, colour, group, line, panel, path, plane, rect, tag, through, words } from "./drawing.js";
+import { explorable } from "./frame.js";
+import { fixed } from "./numbers.js";
+
 const ALPHABET = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i)).filter((c) => !'"\\<'.includes(c));
 const DIGIT = new Map(ALPHABET.map((c, i) => [c, i])), BASE = ALPHABET.length, LEVELS = 2001;
 
@@ -15,8 +20,8 @@ function codes(text, width) {
 
 const number = (code) => Math.round(code - 1000) / 1000;
 const halfWidth = (code) => (code > 300 ? 0.3 + (code - 300) / 40 : code / 1000);
-export const unpack = (text) => codes(text, 2).map(number);
-export const unpackWithWidth = (text) => codes(text, 3).map((code) => [number(code % LEVELS), halfWidth(Math.floor(code / LEVELS))]);
+const unpack = (text) => codes(text, 2).map(number);
+const unpackWithWidth = (text) => codes(text, 3).map((code) => [number(code % LEVELS), halfWidth(Math.floor(code / LEVELS))]);
 
 const KEYS = ["sim_aou", "sim_aou_raw", "sim_aou_tangent", "sim_aou_residual", "sim_am", "update_cosine", "sim_am_delta", "kendall_tau_b"];
 const MEASURES = {
@@ -35,7 +40,6 @@ const conditionName = (control) => CONDITIONS[control] ?? control.replace("-", "
 
 const keyOf = ({ measure, normalised }) => (measure === "sim_aou" && !normalised ? "sim_aou_raw" : measure);
 const nameOf = ({ measure, normalised }) => (measure === "sim_aou" ? `SimAOU, ${normalised ? "normalised" : "not normalised"}` : MEASURES[measure]);
-const mean = (a) => a.reduce((sum, a_i) => sum + a_i, 0) / a.length;
 
 // Why a condition of a task cannot be shown, or "" if it can.
 export function reasonAgainst({ data, task }, control) {
@@ -66,7 +70,7 @@ export function floors(state, control) {
 }
 
 // Spearman's rank correlation of layer and value: ranks, less their mean
-const ranks = (a) => a.map((v) => a.reduce((sum, w) => sum + Math.sign(v - w), 0) / 2);
+const ranks = (a) => a.map((v) => sum(a.map((w) => Math.sign(v - w))) / 2);
 export function spearman(values) {
   const there = values.filter((v) => !isNaN(v)), x = ranks(there.map((_, i) => i)), y = ranks(there);
   return dot(x, y) / Math.sqrt(dot(x, x) * dot(y, y));
@@ -77,7 +81,7 @@ const sample = ({ n, seeds }) => `n = ${n}, seed${seeds[1] === undefined ? "" : 
 
 const shown = (state) => [["control", state.seed], ["against", -1]].map(([trait, seed]) => ({ control: state[trait], found: curve(state, state[trait], seed) }));
 
-export function describe(state) {
+function describe(state) {
   const { lines, isotropic } = floors(state, state.control);
   const parts = shown(state).filter(({ control }) => control).map(({ control, found }) =>
     `${conditionName(control)}: ${found ? `${withInterval(found.mean)}, ${sample(found)}` : reasonAgainst(state, control)}`);
@@ -87,10 +91,9 @@ export function describe(state) {
     (floor.length ? ` Floors of the first: ${floor.join("; ")}.` : "");
 }
 
-const ROLES = ["key", "value", "ink"], DASH = ["none", "6 4"], small = { "font-size": 11 }, end = { ...small, "text-anchor": "end" };
+const ROLES = ["key", "value", "ink"], DASH = ["none", "6 4"], end = { ...SMALL, "text-anchor": "end" };
 const mark = (i, x, y) => (i ? rect(x - 3.5, y - 3.5, 7, 7, { class: "explorable-paper", fill: "none", stroke: "currentColor", "stroke-width": 1.5 })
   : tag("circle", { cx: x, cy: y, r: 3.5, fill: "currentColor" }));
-const trace = (points) => `M${points.map((p) => p.map((c) => c.toFixed(1)).join(" ")).join("L")}`;
 
 function curves(state) {
   const L = state.data.layers, both = shown(state), { lines } = floors(state, state.control);
@@ -99,7 +102,7 @@ function curves(state) {
   const step = Math.max(...all) - Math.min(...all) > 0.9 ? 0.5 : 0.2, low = Math.floor(Math.min(...all) / step) * step;
   const n = Math.max(1, Math.ceil((Math.max(...all) - low) / step)), ticks = Array.from({ length: n + 1 }, (_, i) => low + i * step);
   const p = plane({ left: 34, top: 104, width: 278, height: 216, x: [-0.5, L - 0.5], y: [low, ticks[n]] }), at = ([l, v]) => [p.X(l), p.Y(v)];
-  const legend = (i, dash, text) => [line(0, 28 + 17 * i, 30, 28 + 17 * i, { ...colour(ROLES[i] ?? "ink"), "stroke-width": 2, "stroke-dasharray": dash }), words(36, 32 + 17 * i, text, small)];
+  const legend = (i, dash, text) => [line(0, 28 + 17 * i, 30, 28 + 17 * i, { ...colour(ROLES[i] ?? "ink"), "stroke-width": 2, "stroke-dasharray": dash }), words(36, 32 + 17 * i, text, SMALL)];
   return panel(`${nameOf(state)}, ${state.task}`, 356,
     both.map(({ control, found }, i) => [
       legend(i, DASH[i], !control ? "nothing" : `${conditionName(control)}; ${found ? sample(found) : reasonAgainst(state, control)}`),
@@ -107,13 +110,13 @@ function curves(state) {
     ]),
     lines.map(([name, dash], i) => legend(2 + i, dash, `floor: ${name}`)),
     ticks.map((t) => line(34, p.Y(t), 312, p.Y(t), { "stroke-opacity": Math.abs(t) < 1e-9 ? 0.7 : 0.15 }) + words(29, p.Y(t) + 4, fixed(t, 1), end)),
-    [0, 1, 2, 3].map((i) => Math.round((i * (L - 1)) / 3)).map((l) => words(p.X(l), 334, l, { ...small, "text-anchor": "middle" })),
+    [0, 1, 2, 3].map((i) => Math.round((i * (L - 1)) / 3)).map((l) => words(p.X(l), 334, l, { ...SMALL, "text-anchor": "middle" })),
     words(312, 350, "layer, 0 is next to the input", end),
     p.inside(
-      layers.map((points, i) => group(colour(ROLES[i]), path(trace([...points.map(([l, v, h]) => [l, v + h]), ...points.map(([l, v, h]) => [l, v - h]).reverse()].map(at)),
+      layers.map((points, i) => group(colour(ROLES[i]), path(through([...points.map(([l, v, h]) => [l, v + h]), ...points.map(([l, v, h]) => [l, v - h]).reverse()].map(at)),
         { fill: "currentColor", "fill-opacity": 0.14, "stroke-opacity": 0.45, "stroke-dasharray": DASH[i] }))),
-      lines.map(([, dash, values]) => path(trace(values.map((v, l) => at([l, v]))), { "stroke-width": 1.8, "stroke-dasharray": dash })),
-      layers.map((points, i) => group(colour(ROLES[i]), path(trace(points.map(at)), { "stroke-width": 2, "stroke-dasharray": DASH[i] }), points.map((q) => mark(i, ...at(q)))))));
+      lines.map(([, dash, values]) => path(through(values.map((v, l) => at([l, v]))), { "stroke-width": 1.8, "stroke-dasharray": dash })),
+      layers.map((points, i) => group(colour(ROLES[i]), path(through(points.map(at)), { "stroke-width": 2, "stroke-dasharray": DASH[i] }), points.map((q) => mark(i, ...at(q)))))));
 }
 
 function means(state) {
@@ -122,17 +125,13 @@ function means(state) {
   rows.push(...lines.map(([name, , values]) => [`floor: ${name}`, [mean(values), NaN], 2]), ...(isNaN(isotropic) ? [] : [["floor: random directions, widest layer", [0, isotropic], 2]]));
   const ends = [0, 0.05, ...rows.flatMap(([, [v, h]]) => [Math.max(-1, v - (h || 0)), Math.min(1, v + (h || 0))])];
   const low = Math.min(...ends), X = (v) => 8 + ((Math.min(1, Math.max(-1, v)) - low) / (Math.max(...ends) - low)) * 168, foot = 40 + 52 * rows.length;
-  return panel("Mean over the layers", foot + 20, line(X(0), 26, X(0), foot, { "stroke-opacity": 0.5 }), words(X(0), foot + 14, "0", { ...small, "text-anchor": "middle" }),
+  return panel("Mean over the layers", foot + 20, line(X(0), 26, X(0), foot, { "stroke-opacity": 0.5 }), words(X(0), foot + 14, "0", { ...SMALL, "text-anchor": "middle" }),
     rows.map(([name, [v, h], i], r) => {
       const y = 62 + 52 * r;
       return [words(12, y - 16, name), words(312, y + 4, withInterval([v, h]), end), group(colour(ROLES[i]),
         line(X(v - (h || 0)), y, X(v + (h || 0)), y, { "stroke-width": 2 }), i < 2 ? mark(i, X(v), y) : line(X(v), y - 8, X(v), y + 8, { "stroke-width": 3 }))];
     }));
 }
-
-const panels = (state) => [curves(state), means(state)];
-
-export const still = (state) => compose(panels(state), describe(state));
 
 // [trait, label, [value, text, whether it is disabled, and then why]]
 export function choices(state) {
@@ -150,41 +149,16 @@ export function choices(state) {
   ];
 }
 
-const view = {
+export default explorable({
   question: "Where in the network are the two changes alike, and where is that more than a floor?",
   hint: "Bands: 95 % intervals over seeds (Student); n: queries. A floor is what the measure gives for changes without relation.",
   traits: ["data", "task", "measure", "normalised", "control", "against", "seed"],
-  sliders: [], panels, describe,
-  handles: () => [],
+  lists: choices,
+  panels: (state) => [curves(state), means(state)],
+  describe,
   answers: (state) => {
     const trends = shown(state).map(({ found }) => (found ? spearman(found.layers.map(([v]) => v)) : NaN));
     return [["rank correlation of layer and drawn value: shown; beside it", trends.map((r) => (isNaN(r) ? "none" : fixed(r))).join("; ")]];
   },
-};
-
-// Lists to choose from, put before the button of the frame that `mount` makes.
-function render({ model, el }) {
-  const unmount = mount(view, { model, el }), controls = el.querySelector(".explorable-controls");
-  const read = () => Object.fromEntries(view.traits.map((name) => [name, model.get(name)]));
-  const lists = choices(read()).map(([trait, text], i) => {
-    const select = element("select", {});
-    select.onchange = () => {
-      model.set(trait, choices(read())[i][2][select.selectedIndex][0]);
-      model.save_changes();
-    };
-    controls.insertBefore(element("label", {}, element("span", { textContent: text }), select), controls.lastChild);
-    return select;
-  });
-  const update = () => choices(read()).forEach(([trait, , options], i) =>
-    lists[i].replaceChildren(...options.map(([value, textContent, disabled]) => element("option", { textContent, disabled, selected: value === model.get(trait) }))));
-  const events = view.traits.map((name) => `change:${name}`);
-  for (const event of events) model.on(event, update);
-  update();
-  el.querySelector(".explorable-hint").append(` ${model.get("data").made}`);
-  return () => {
-    for (const event of events) model.off(event, update);
-    unmount();
-  };
-}
-
-export default { render };
+  extend: (root, { data }) => { root.querySelector(".explorable-hint").append(` ${data.made}`); },
+});

@@ -155,7 +155,7 @@ def compare(work: Work, n_whole: int) -> None:
         try:
             seconds = timed(lambda other=other, found=found: found.append(other(few)))
         except ImportError as error:
-            print(f"{title}: not installed ({error}); see `pydoc explainer.bench`")
+            print(f"{title}: not installed ({error}); see `the top of benchmarks/bench.py`")
             continue
         except TypeError as error:  # OpenICL takes losses through NumPy, which has no bfloat16
             print(f"{title}: does not run in {name} ({error})")
@@ -345,7 +345,7 @@ def bench_momentum(T: int, repeats: int, others: Sequence[Attention] = (momentum
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m explainer.bench", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python benchmarks/bench.py", description=__doc__.splitlines()[0])
     parser.add_argument("--queries", type=int, default=200, help="queries that we answer (default: 200)")
     parser.add_argument("--whole", type=int, default=16, help="queries that the others answer (default: 16)")
     options = parser.parse_args(arguments)

@@ -1,5 +1,5 @@
 // The forward pass of explainer.in_context_gpt: GPT-2 on regression prompts. Vectors are arrays, a matrix is an array of
-// rows, a layer computes x W + b. In front of a module that draws, after common.js.
+// rows, a layer computes x W + b.
 
 function float16(bits) {
   const exponent = (bits >> 10) & 31, fraction = bits & 1023;

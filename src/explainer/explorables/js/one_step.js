@@ -1,5 +1,10 @@
 // One gradient step on y = W x from W_0 = 0, against linear attention over the examples.
 
+import { linearAttention } from "./algebra.js";
+import { LIMIT, PLANE, SMALL, TICKS, WIDTH, axes, badge, bar, colour, diamond, group, line, panel, shortOf, words } from "./drawing.js";
+import { explorable, slider } from "./frame.js";
+import { agreement, fixed } from "./numbers.js";
+
 // W_1 = W_0 - lr dL/dW at W_0 = 0, with L = 1/(2n) sum_i (W x_i - y_i)^2
 export function gradientStep(points, learningRate) {
   const W_0 = 0;
@@ -21,15 +26,12 @@ export function predictions({ points, learning_rate, query }) {
   return { step: gradientStep(points, learning_rate) * query, attention: attend(points, learning_rate, query) };
 }
 
-export function describe(state) {
+function describe(state) {
   const { step, attention } = predictions(state);
   return `For the query ${fixed(state.query)}, the layer after one gradient step predicts ${fixed(step, 12)}; ` +
     `linear attention over the ${state.points.length} examples answers ${fixed(attention, 12)}. ${agreement([step], [attention])}`;
 }
 
-const LIMIT = 2;
-const PLANE = plane({ left: 26, top: 40, width: 284, height: 236, x: [-LIMIT, LIMIT], y: [-LIMIT, LIMIT] });
-const TICKS = [-2, -1, 0, 1, 2];
 const clip = (v) => Math.max(-LIMIT, Math.min(LIMIT, v));
 
 function dataPanel({ points, learning_rate, query }) {
@@ -41,7 +43,7 @@ function dataPanel({ points, learning_rate, query }) {
     axes(PLANE, TICKS, ["input x", "output y"]),
     line(X(-end), Y(-W * end), X(end), Y(W * end), { "stroke-width": 2.5 }),
     line(X(-LIMIT), Y(0), right, Y(0), { "stroke-dasharray": "6 4", "stroke-width": 1.5 }),
-    words(X(-LIMIT) + 4, Y(0) - 5, "before: W₀ = 0", { "font-size": 11 }),
+    words(X(-LIMIT) + 4, Y(0) - 5, "before: W₀ = 0", SMALL),
     group(colour("value"), points.map(([x, y]) => line(X(x), Y(0), ...shortOf([X(x), Y(0)], [X(x), Y(y)]), { "stroke-width": 2, "stroke-dasharray": "2 3" }))),
     group(colour("key"), points.map(([x, y], i) => badge(X(x), Y(y), i + 1))),
     group(colour("query"), line(at[0], Y(0), ...at, { "stroke-width": 2 }), diamond(...at)),
@@ -77,29 +79,23 @@ function attentionPanel({ points, learning_rate, query }) {
     group(colour("sum"), bar(X(0), X(total), foot + 10, 16)));
 }
 
-const panels = (state) => [dataPanel(state), attentionPanel(state)];
-
-export const still = (state) => compose(panels(state), describe(state));
-
 function handles({ points, learning_rate, query }) {
-  const replace = (i, point) => points.map((p, j) => (j === i ? point : p));
   return [
-    ...points.map((at, i) => ({ panel: 0, label: `Example ${i + 1}`, plane: PLANE, at, move: (point) => ({ points: replace(i, point) }) })),
+    ...points.map((at, i) => ({ panel: 0, label: `Example ${i + 1}`, plane: PLANE, at, move: (point) => ({ points: points.with(i, point) }) })),
     { panel: 0, label: "Query", plane: PLANE, at: [query, gradientStep(points, learning_rate) * query], horizontal: true, move: ([x]) => ({ query: x }) },
   ];
 }
 
-const view = {
+export default explorable({
   question: "Does one gradient step give the same answer as linear attention over the examples?",
   hint: "Drag a numbered example or the diamond (the query), or focus it and press the arrow keys; Shift makes bigger steps. " +
     "Value: (η/n) yᵢ, the dotted height. Key: xᵢ. Hollow bars are negative.",
   traits: ["points", "learning_rate", "query"],
   sliders: [slider("learning_rate", "learning rate η", [0, 1.5, 0.05])],
-  panels, handles, describe,
+  panels: (state) => [dataPanel(state), attentionPanel(state)],
+  handles, describe,
   answers: (state) => {
     const { step, attention } = predictions(state);
     return [["after one gradient step: W₁ q", fixed(step, 12)], ["linear attention: Σ valueᵢ (keyᵢ\u00a0·\u00a0q)", fixed(attention, 12)]];
   },
-};
-
-export default { render: (context) => mount(view, context) };
+});

@@ -1,12 +1,17 @@
 // A linear layer with two inputs and two neurons: its weights as a sum of outer products, its prediction as attention.
 
+import { add, dot, linearAttention, scale, subtract } from "./algebra.js";
+import { PLANE, TICKS, WIDTH, arrow, axes, badge, bar, colour, diamond, group, line, panel, path, rect, shortOf, tag, words } from "./drawing.js";
+import { explorable, slider } from "./frame.js";
+import { agreement, fixed, vector } from "./numbers.js";
+
 const matvec = (W, x) => W.map((row) => dot(row, x));
-export const outer = (a, b) => a.map((a_i) => scale(a_i, b));
+const outer = (a, b) => a.map((a_i) => scale(a_i, b));
 const addMatrices = (A, B) => A.map((row, i) => add(row, B[i]));
 
 // e_i = -lr dL/d(W x_i) at W_0, with L = 1/2 sum_i |W x_i - y_i|^2
 export function errorSignals({ initial_weights, inputs, targets, learning_rate }) {
-  return inputs.map((x, i) => scale(learning_rate, add(targets[i], scale(-1, matvec(initial_weights, x)))));
+  return inputs.map((x, i) => scale(learning_rate, subtract(targets[i], matvec(initial_weights, x))));
 }
 
 // sum_i e_i x_i^T, as explainer.duality.gradient_descent_update
@@ -20,15 +25,13 @@ export function predictions(state) {
 
 export const attentionWeights = ({ inputs, query }) => inputs.map((x) => dot(x, query));
 
-export function describe(state) {
+function describe(state) {
   const { step, attention } = predictions(state);
   const weights = attentionWeights(state).map((weight) => fixed(weight)).join(", ");
   return `After one gradient step the layer predicts ${vector(step, 12)} for the query ${vector(state.query)}. ` +
     `Linear attention, with weights ${weights} on the demonstrations, answers ${vector(attention, 12)}. ${agreement(step, attention)}`;
 }
 
-const LIMIT = 2, TICKS = [-2, -1, 0, 1, 2];
-const PLANE = plane({ left: 26, top: 40, width: 284, height: 236, x: [-LIMIT, LIMIT], y: [-LIMIT, LIMIT] });
 const onPlane = ([x, y]) => [PLANE.X(x), PLANE.Y(y)];
 const middle = { "text-anchor": "middle" }, small = { "font-size": 12 }, right = { "text-anchor": "end", ...small };
 
@@ -110,32 +113,26 @@ function attentionPanel(state) {
     rule(rowMiddle(n) + 27), words(0, rowMiddle(n + 1) + 10, "W₀ q + Σ (xᵢ · q) eᵢ", { "font-weight": 600 }), column(240, rowMiddle(n + 1) + 6, predictions(state).attention));
 }
 
-const panels = (state) => [inputPanel(state), outputPanel(state), weightPanel(state), attentionPanel(state)];
-
-export const still = (state) => compose(panels(state), describe(state));
-
 function handles({ inputs, targets, query }) {
-  const replace = (list, i, point) => list.map((p, j) => (j === i ? point : p));
   const item = (panelIndex, label, at, move) => ({ panel: panelIndex, label, plane: PLANE, at, move });
   return [
-    ...inputs.map((at, i) => item(0, `Input ${i + 1}`, at, (point) => ({ inputs: replace(inputs, i, point) }))),
+    ...inputs.map((at, i) => item(0, `Input ${i + 1}`, at, (point) => ({ inputs: inputs.with(i, point) }))),
     item(0, "Query", query, (point) => ({ query: point })),
-    ...targets.map((at, i) => item(1, `Target ${i + 1}`, at, (point) => ({ targets: replace(targets, i, point) }))),
+    ...targets.map((at, i) => item(1, `Target ${i + 1}`, at, (point) => ({ targets: targets.with(i, point) }))),
   ];
 }
 
-const view = {
+export default explorable({
   question: "Is a layer after one gradient step the same as linear attention over its training examples?",
   hint: "Drag a numbered point or the diamond (the query q), or focus it and press the arrow keys; Shift makes bigger steps. " +
     "A dotted line runs from the start's output W₀ xᵢ (square) to the target: η times it is the error eᵢ. " +
     "Arrows add the attention's terms to W₀ q and end in the layer's prediction W q (diamond).",
   traits: ["inputs", "targets", "query", "learning_rate", "initial_weights"],
   sliders: [slider("learning_rate", "learning rate η", [0, 1, 0.05])],
-  panels, handles, describe,
+  panels: (state) => [inputPanel(state), outputPanel(state), weightPanel(state), attentionPanel(state)],
+  handles, describe,
   answers: (state) => {
     const { step, attention } = predictions(state);
     return [["after one gradient step: W q", vector(step, 12)], ["linear attention: W₀ q + Σ eᵢ\u00a0(xᵢ\u00a0·\u00a0q)", vector(attention, 12)]];
   },
-};
-
-export default { render: (context) => mount(view, context) };
+});

