@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explainer.analysis import controls, reporting
@@ -96,6 +96,7 @@ def test_matched_values_are_of_the_same_queries():
     assert len(controls.matched(cell(control="ascent"), cell(), "update_cosine")[0][0]) == 8
 
 
+@settings(max_examples=20)
 @given(st.floats(-1, 1), st.permutations(range(3)))
 def test_what_both_conditions_share_cancels(shift, seeds):
     """A constant shift is its own interval, in whatever order the cells come."""

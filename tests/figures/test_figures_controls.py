@@ -11,8 +11,8 @@ def test_tasks_stand_side_by_side_with_their_k():
     panel = {"right": {"capitals": at, "past": at}, "shuffled": {"capitals": at, "past": {4: at[4]}}}
     figure = controls.with_k({"accuracy": panel, "SimAOU": panel})
     right = [t for t in figure.data if t.name == "right"]
-    assert [round(x) for x in right[0].x] == [*range(6)]
-    assert [np.isnan(trace.y).nonzero()[0].tolist() for trace in right] == [[2, 5]] * 2, "a gap between tasks"
+    assert [round(x) for x in right[0].x] == [*range(5)]
+    assert [np.isnan(trace.y).nonzero()[0].tolist() for trace in right] == [[2]] * 2, "a gap between tasks"
     assert right[0].customdata[3] == "past, k = 1"
     assert figure.layout.xaxis.tickvals == (0, 1, 3, 4) and figure.layout.xaxis.ticktext == ("1", "4", "1", "4")
     assert {"<b>capitals</b>", "<b>past</b>", "accuracy", "SimAOU"} <= {a.text for a in figure.layout.annotations}
