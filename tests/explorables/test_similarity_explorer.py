@@ -2,23 +2,22 @@
 
 import gzip
 import json
-from collections.abc import Callable
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import pandas as pd
 import pytest
 import traitlets
 from scipy import stats
 
 from bookbuilder.explorables import still
 from bookbuilder.renderers import script_json
-from explainer.analysis import reporting
-from explainer.experiments import study
-from explainer.experiments.comparison import Cell, StudyError
+from explainer.analysis import reporting, results
+from explainer.errors import ResultsError, StudyError
+from explainer.experiments.comparison import Cell
 from explainer.experiments.controls import CONTROLS
 from explainer.explorables import SimilarityExplorer, explorer
-from explainer.lab.store import ResultsError, Stored
+from explainer.theory.statistics import Interval
 
 LAYERS = 30
 SEEDS = (0, 1, 2, 3, 4)
@@ -29,41 +28,41 @@ ALL = [*explorer.MEASURES, "sim_aou_noise", *FLOORS, *ISOTROPIC]
 MOST_BYTES = 150_000
 
 
-def stored(task: str, control: str, seed: int, layers: int = LAYERS, absent: tuple[str, ...] = ()) -> Stored:
-    """A result whose numbers use all digits that are kept; some measures may be absent."""
-    digest = sum(map(ord, task + control)) * 100 + seed
-    rng = np.random.default_rng(digest)
-    one = Cell("m", task, seed, 32, 1e-3, 150, control)
-    values = {name: {"layers": rng.uniform(-0.999, 0.999, layers).round(4).tolist()} for name in ALL}
-    for name in absent:
-        del values[name]
-    result = {"setting": {"layers": layers}, "similarity": values}
-    return Stored(Path(one.slug), {"cell": asdict(one)}, {}, result)
-
-
-def seeds_of(task: str = "sst2", control: str = "none", **options) -> list[Stored]:
-    return [stored(task, control, seed, **options) for seed in SEEDS]
+def table(
+    task: str = "sst2", control: str = "none", *, seeds: Sequence[int] = SEEDS, absent: Sequence[str] = ()
+) -> pd.DataFrame:
+    """A table "layers" whose numbers use all digits that are kept; some measures may be absent."""
+    setting = {"task": task, "control": control, "k": 32, "lr": 1e-3, "n_queries": 150}
+    parts = []
+    for seed in seeds:
+        rng = np.random.default_rng(sum(map(ord, task + control)) * 100 + seed)
+        values = {name: rng.uniform(-0.999, 0.999, LAYERS).round(4) for name in ALL}
+        known = {name: each for name, each in values.items() if name not in absent}
+        cell = f"{task}-{control}-{seed}"
+        parts.append(pd.DataFrame({"cell": cell, **setting, "seed": seed, "layer": range(LAYERS), **known}))
+    return pd.concat(parts)
 
 
 @pytest.fixture
 def studies(monkeypatch, tmp_path) -> Callable:
     """Make `explorer.data` read given grids, in which some cells are stored."""
 
-    def make(grids: dict[str, dict[str, list[str]]], missing: set = frozenset(), **options) -> dict:
+    def make(grids: dict[str, dict[str, list[str]]], missing: set = frozenset()) -> dict:
         cells = {
             grid: [Cell("m", t, s, 32, 1e-3, 150, c) for t, controls in each.items() for c in controls for s in SEEDS]
             for grid, each in grids.items()
         }
 
-        def read(grid, task, control):
+        def read(grid, name, *, task, control):
+            assert name == "layers"
             if (grid, task, control) in missing:
                 raise StudyError("not stored")
-            return seeds_of(task, control, **options)
+            return table(task, control)
 
         monkeypatch.setattr(explorer, "published_directory", lambda: tmp_path)
-        monkeypatch.setattr(study, "read_grids", lambda _: cells)
-        monkeypatch.setattr(reporting, "stored", read)
-        monkeypatch.setattr(reporting, "made", lambda used: f"Stored: {len(used)} cells.")
+        monkeypatch.setattr(results, "grids", lambda: cells)
+        monkeypatch.setattr(results, "results", read)
+        monkeypatch.setattr(reporting, "made", lambda *used: f"Stored: {pd.concat(used)['cell'].nunique()} cells.")
         explorer._data.cache_clear()
         return explorer.data()
 
@@ -74,9 +73,9 @@ def studies(monkeypatch, tmp_path) -> Callable:
 def similarity_explorer_fixture() -> dict:
     """What Python knows of a few states, for tests/explorables/js/similarity_explorer.test.mjs."""
     finished = {
-        "none": seeds_of(),
-        "untrained": seeds_of(control="untrained", absent=("update_cosine",)),
-        "ascent": seeds_of(control="ascent")[:2],
+        "none": table(),
+        "untrained": table(control="untrained", absent=("update_cosine",)),
+        "ascent": table(control="ascent", seeds=SEEDS[:2]),
     }
     records = {control: explorer.record(each, control) for control, each in finished.items()}
     data = {
@@ -123,7 +122,7 @@ def test_numbers_are_packed_to_three_digits():
     assert unpack(explorer.pack(values), 2) == [0, 0, 1000, 1123, 2000, 2000]
     assert unpack(explorer.pack(np.array([np.nan])), 2) == [len(explorer.ALPHABET) ** 2 - 1]
     half = np.array([0.0, 0.0123, 0.3, 0.301, 0.36, 99.0])
-    packed = unpack(explorer.pack_with_width(values, half), 3)
+    packed = unpack(explorer.pack_with_width(Interval(values, values - half, values + half)), 3)
     assert [code % 2001 for code in packed] == [0, 0, 1000, 1123, 2000, 2000]
     assert [code // 2001 for code in packed] == [0, 12, 300, 301, 303, 368]
     assert len(explorer.ALPHABET) ** 3 - 1 > 368 * 2001 + 2000, "the largest number means that there is none"
@@ -132,8 +131,8 @@ def test_numbers_are_packed_to_three_digits():
 
 def test_full_size_fits_and_stands_in_a_page(studies):
     """Ten tasks, thirteen controls (more than any stored task has), thirty layers, eight measures, five seeds."""
-    controls = [c for c in CONTROLS if c not in ("untrained-layers", "permuted-weights", "reordered-context")]
-    assert len(controls) == 13 and len(explorer.MEASURES) == 8
+    controls = list(CONTROLS)[:13]
+    assert len(explorer.MEASURES) == 8
     data = studies({"classification": {task: controls for task in TASKS}})
     assert sum(isinstance(one, dict) for each in data["tasks"].values() for one in each.values()) == 130
     text = script_json(data)
@@ -172,18 +171,22 @@ def test_without_studies(monkeypatch, tmp_path):
     assert SimilarityExplorer(data={"layers": 1, "made": "", "tasks": {}}).data["layers"] == 1
 
 
+def diverged(layers: pd.DataFrame, *seeds: int) -> pd.DataFrame:
+    """The table with an FT that diverged for these seeds."""
+    layers.loc[layers["seed"].isin(seeds), ALL] = np.nan
+    return layers
+
+
 def test_diverged_seeds_are_left_out():
-    finished = seeds_of()
-    finished[1] = Stored(finished[1].path, finished[1].identity, {}, {**finished[1].result, "similarity": None})
-    kept = explorer.record(finished, "none")
+    kept = explorer.record(diverged(table(), 1), "none")
     assert kept["of"][3] == [0, 2, 3, 4] and len(kept["singles"]) == 4
-    assert explorer.record([finished[1]] * 3 + [finished[0]], "none") == "fine-tuning diverged"
+    assert explorer.record(diverged(table(), 1, 2, 3, 4), "none") == "fine-tuning diverged"
 
 
 def test_undefined_layers_stay_undefined():
-    finished = seeds_of()
-    finished[2].result["similarity"]["sim_aou"]["layers"][7] = None
-    codes = unpack(explorer.record(finished, "ascent")["curves"], 3)
+    layers = table()
+    layers.loc[(layers["seed"] == 2) & (layers["layer"] == 7), "sim_aou"] = np.nan
+    codes = unpack(explorer.record(layers, "ascent")["curves"], 3)
     assert [i for i, code in enumerate(codes) if code == len(explorer.ALPHABET) ** 3 - 1] == [7, LAYERS]
 
 

@@ -15,14 +15,6 @@ from bookbuilder.repository import public_address
 
 MAX_LINES = 20
 MAX_WIDTH = 80
-UNCONVERTED = frozenset(
-    {
-        "controls",
-        "layer_by_layer",
-        "verdict",
-    }
-)
-"""Chapters whose cells are not yet formatted and still hold captions: the list only ever shrinks."""
 SETUP_TAGS = ["remove-cell"]
 # As `ruff format` writes it, with every address: an address has a line of its own.
 SETUP = """\
@@ -65,8 +57,8 @@ def _is_setup(cell: dict) -> bool:
     return cell["cell_type"] == "code" and "".join(cell["source"]).startswith(_OPENING)
 
 
-def problems(notebook: dict, *, converted: bool = True) -> list[str]:
-    """What is wrong with a notebook (as parsed JSON), in plain words; `converted` asks for narrow lines, too."""
+def problems(notebook: dict) -> list[str]:
+    """What is wrong with a notebook (as parsed JSON), in plain words."""
     found = []
     cells = notebook["cells"]
     first = "".join(cells[0]["source"]) if cells else ""
@@ -83,7 +75,7 @@ def problems(notebook: dict, *, converted: bool = True) -> list[str]:
         lines = [line for line in "".join(cell["source"]).split("\n") if line.strip()]
         if len(lines) > MAX_LINES:
             found.append(f"cell {i} has {len(lines)} lines, {MAX_LINES} are allowed")
-        if converted and not _is_setup(cell) and (width := max(map(len, lines), default=0)) > MAX_WIDTH:
+        if not _is_setup(cell) and (width := max(map(len, lines), default=0)) > MAX_WIDTH:
             found.append(f"cell {i} has a line of {width} characters, {MAX_WIDTH} are allowed")
     if set(notebook["metadata"]) - {"kernelspec", "language_info"}:
         found.append(f"it carries metadata of an editor: {sorted(set(notebook['metadata']))}")
@@ -123,10 +115,10 @@ def main(arguments: list[str] | None = None) -> int:
             if text != path.read_text("utf8"):
                 path.write_text(text, "utf8")
                 print(f"{path}: mended")
-    failed = _ruff([path for path in paths if path.stem not in UNCONVERTED], check=options.check) > 0
+    failed = _ruff(paths, check=options.check) > 0
     for path in paths:
         notebook = json.loads(path.read_text("utf8"))
-        for problem in problems(notebook, converted=path.stem not in UNCONVERTED):
+        for problem in problems(notebook):
             failed = True
             print(f"{path}: {problem}", file=sys.stderr)
     return int(failed)

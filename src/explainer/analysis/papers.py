@@ -174,6 +174,16 @@ DEUTCH_SIM_AM_AVERAGE: Mapping[str, Mapping[str, float]] = {
 """Averages over tasks (`DEUTCH`, Table 2)."""
 
 
+DEUTCH_N_LAYERS = 24
+"""Of fairseq 1.3B."""
+
+DEUTCH_LAYERS: Mapping[int, float] = {0: 0.166, 1: 0.012, 13: 0.297, 19: 0.069, 23: 0.294}
+"""Normalised SimAOU of FT by gradient descent in some layers of 1.3B, mean over six tasks.
+
+Source: output of scripts/analysis.ipynb in GiilDe/ft-vs-icl, the code of Deutch et al. (2024).
+"""
+
+
 # Deutch et al. (2024), Table 1: untrained models, of 1.3B, without AGNews.
 
 DEUTCH_UNTRAINED_TASKS = ("sst2", "sst5", "mr", "subj", "cb")

@@ -157,8 +157,12 @@ def random_direction(finetuned: FineTuned, seed: int) -> FineTuned:
 
 @dataclass(frozen=True)
 class Control:
-    """A comparison in which one thing is changed: the model, the context of ICL, or the training of FT."""
+    """A comparison in which one thing is changed: the model, the context of ICL, or the training of FT.
 
+    `short` names it in figures, `note` says what is changed.
+    """
+
+    short: str
     note: str
     model: Model = as_loaded
     context: Demonstrations = own
@@ -177,32 +181,57 @@ class Control:
 
 
 CONTROLS: Mapping[str, Control] = {
-    "none": Control("the comparison itself"),
-    "shuffled-context": Control("the answers in the context are shuffled; FT sees the right ones", context=shuffled),
-    "flipped-context": Control("every label in the context is wrong; FT sees the right ones", context=flipped),
-    "foreign-context": Control("the context is of another task; FT sees the task's own examples", context=foreign),
-    "reordered-context": Control("the context has the examples of FT in another order", context=reordered),
-    "shuffled-training": Control(
-        "FT is trained on shuffled answers; the context has the right ones", training=shuffled
+    "none": Control("real comparison", "the comparison itself"),
+    "shuffled-context": Control(
+        "context: shuffled", "the answers in the context are shuffled; FT sees the right ones", context=shuffled
     ),
-    "flipped-training": Control("FT is trained on wrong labels only; the context has the right ones", training=flipped),
-    "reordered-training": Control("FT sees the examples of the context in another order", training=reordered),
-    "other-training": Control("FT is trained on other examples of the task than the context has", training=other),
-    "foreign-training": Control("FT is trained on another task than that of the context", training=foreign),
-    "ascent": Control("FT ascends the gradient", descend=ascend),
+    "flipped-context": Control(
+        "context: flipped", "every label in the context is wrong; FT sees the right ones", context=flipped
+    ),
+    "foreign-context": Control(
+        "context: foreign", "the context is of another task; FT sees the task's own examples", context=foreign
+    ),
+    "reordered-context": Control(
+        "context: reordered", "the context has the examples of FT in another order", context=reordered
+    ),
+    "shuffled-training": Control(
+        "FT: shuffled", "FT is trained on shuffled answers; the context has the right ones", training=shuffled
+    ),
+    "flipped-training": Control(
+        "FT: flipped", "FT is trained on wrong labels only; the context has the right ones", training=flipped
+    ),
+    "reordered-training": Control(
+        "FT: reordered", "FT sees the examples of the context in another order", training=reordered
+    ),
+    "other-training": Control(
+        "FT: other examples", "FT is trained on other examples of the task than the context has", training=other
+    ),
+    "foreign-training": Control(
+        "FT: foreign", "FT is trained on another task than that of the context", training=foreign
+    ),
+    "ascent": Control("FT: ascent", "FT ascends the gradient", descend=ascend),
     "layer-causal": Control(
+        "FT: layer-causal",
         "each layer of FT learns from its own readout only (Deutch et al. 2024)",
         descend=finetuning.fine_tune_layer_causal,
     ),
     "random-direction": Control(
-        "the update of FT has a random direction, weight by weight of the same norm", update=random_direction
+        "FT: random",
+        "the update of FT has a random direction, weight by weight of the same norm",
+        update=random_direction,
     ),
-    "untrained": Control("a model of the same architecture with new random weights", model=untrained),
+    "untrained": Control(
+        "untrained model", "a model of the same architecture with new random weights", model=untrained
+    ),
     "untrained-layers": Control(
-        "random attention and MLP weights between trained embeddings, norms and readout", model=untrained_layers
+        "untrained layers",
+        "random attention and MLP weights between trained embeddings, norms and readout",
+        model=untrained_layers,
     ),
     "permuted-weights": Control(
-        "the entries of every attention and MLP matrix are in a random order", model=permuted_weights
+        "permuted weights",
+        "the entries of every attention and MLP matrix are in a random order",
+        model=permuted_weights,
     ),
 }
 """What may be changed, by name."""

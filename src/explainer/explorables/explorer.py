@@ -1,7 +1,7 @@
 """The stored similarities, layer by layer, for a reader to choose from: `SimilarityExplorer` and its data."""
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
+from explainer.errors import StudyError
 from explainer.explorables.base import Explorable
-from explainer.lab.store import GRIDS, published_directory
+from explainer.lab.store import published_directory
 
 if TYPE_CHECKING:
-    from explainer.lab.store import Stored
+    import pandas as pd
+
+    from explainer.theory.statistics import Interval
 
 Rows = np.ndarray
 """Values of the seeds in the layers, (seeds, layers), NaN where there is none."""
 
 SOURCES = ("classification", "agnews", "cb", "pairs", "half-trained", "controls", "layer-causal")
-"""Grids of the stored studies; where two have the same condition of a task, the first one counts."""
+"""Grids of the published results; where two have the same condition of a task, the first one counts."""
 
 MEASURES: Mapping[str, str | None] = {
     "sim_aou": "sim_aou_permuted",
@@ -52,48 +55,48 @@ def data() -> dict[str, Any]:
     mean over seeds in every layer and over the layers, each with the half-width of Student's 95 % interval over
     seeds; "noise", the noise value of SimAOU; for FLOORED conditions "floors" as in MEASURES and "isotropic", the
     largest |mean| of a layer with random directions in place of FT; for SINGLE "singles", the measures seed by seed.
-    Raises ResultsError where there are no stored studies.
+    Raises ResultsError where there are no published results.
     """
     return dict(_data(published_directory()))
 
 
 @cache
-def _data(place: Path) -> dict[str, Any]:
+def _data(_place: Path) -> dict[str, Any]:
     from explainer.analysis import reporting  # noqa: PLC0415 - torch is slow to import and not every explorable needs it
-    from explainer.experiments import study  # noqa: PLC0415
+    from explainer.analysis.results import grids, results  # noqa: PLC0415
 
-    grids, tasks, used = study.read_grids(place / GRIDS), {}, []
+    tasks, used, known = {}, [], grids()
     for grid in SOURCES:
-        for task, control in dict.fromkeys((cell.task, cell.control) for cell in grids.get(grid, ())):
+        for task, control in dict.fromkeys((cell.task, cell.control) for cell in known.get(grid, ())):
             conditions = tasks.setdefault(task, {})
             if isinstance(conditions.get(control), dict):
                 continue
             try:
-                finished = reporting.stored(grid, task=task, control=control)
-            except study.StudyError:
+                layers = results(grid, "layers", task=task, control=control)
+            except StudyError:
                 conditions[control] = "not computed yet"
             else:
-                conditions[control] = record(finished, control)
-                used += finished
-    made = reporting.made(used) if used else "Stored: nothing yet."
-    return {"layers": used[0].result["setting"]["layers"] if used else 1, "made": made, "tasks": tasks}
+                conditions[control] = record(layers, control)
+                used.append(layers)
+    made = reporting.made(*used) if used else "Stored: nothing yet."
+    return {"layers": used[0]["layer"].nunique() if used else 1, "made": made, "tasks": tasks}
 
 
-def record(finished: "Sequence[Stored]", control: str) -> dict[str, Any] | str:
-    """One condition of one task, from the results of its seeds: see `data`; words where no seed has a similarity."""
-    finished = [one for one in finished if one.result["similarity"]]
-    if len(finished) < 2:
+def record(layers: "pd.DataFrame", control: str) -> dict[str, Any] | str:
+    """One condition of one task, from the table "layers" of its seeds: see `data`; words where FT diverged for all."""
+    layers = layers[layers["sim_aou"].notna().groupby(layers["cell"]).transform("any")]
+    cells = layers.drop_duplicates("cell")
+    if len(cells) < 2:
         return "fine-tuning diverged"
-    cells = [one.identity["cell"] for one in finished]
-    rows = {name: layer_rows(finished, name) for name in MEASURES}
+    rows, first = {name: layer_rows(layers, name) for name in MEASURES}, cells.iloc[0]
     found = {
-        "of": [cells[0]["n_queries"], cells[0]["k"], cells[0]["lr"], [cell["seed"] for cell in cells]],
-        "curves": "".join(pack_with_width(*_student(_with_mean(values))) for values in rows.values()),
-        "noise": pack(layer_rows(finished, "sim_aou_noise").mean(0)),
+        "of": [int(first["n_queries"]), int(first["k"]), float(first["lr"]), cells["seed"].tolist()],
+        "curves": "".join(pack_with_width(_with_mean(values)) for values in rows.values()),
+        "noise": pack(layer_rows(layers, "sim_aou_noise").mean(0)),
     }
     if control in FLOORED:
-        found["floors"] = "".join(pack(layer_rows(finished, floor).mean(0)) for floor in MEASURES.values() if floor)
-        isotropic = [layer_rows(finished, f"{name}_isotropic").mean(0) for name in MEASURES]
+        found["floors"] = "".join(pack(layer_rows(layers, floor).mean(0)) for floor in MEASURES.values() if floor)
+        isotropic = [layer_rows(layers, f"{name}_isotropic").mean(0) for name in MEASURES]
         found["isotropic"] = pack(np.array([np.abs(values).max() for values in isotropic]))
     if control == SINGLE:
         per_seed = zip(*rows.values(), strict=True)
@@ -101,22 +104,16 @@ def record(finished: "Sequence[Stored]", control: str) -> dict[str, Any] | str:
     return found
 
 
-def layer_rows(finished: "Sequence[Stored]", measure: str) -> Rows:
+def layer_rows(layers: "pd.DataFrame", measure: str) -> Rows:
     """A similarity in each layer, (seeds, layers), NaN where it does not exist or was not measured."""
-    layers = finished[0].result["setting"]["layers"]
-    rows = [one.result["similarity"].get(measure) or {"layers": [None] * layers} for one in finished]
-    return np.array([row["layers"] for row in rows], dtype=float)
+    return layers.reindex(columns=[measure]).to_numpy(float).reshape(-1, layers["layer"].nunique())
 
 
-def _with_mean(rows: Rows) -> Rows:
-    return np.column_stack([rows, rows.mean(1)])
+def _with_mean(rows: Rows) -> "Interval":
+    """Student's intervals over seeds, for each layer and for the mean over layers."""
+    from explainer.theory import statistics  # noqa: PLC0415
 
-
-def _student(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-    from scipy.stats import t  # noqa: PLC0415
-
-    n = len(rows)
-    return rows.mean(0), t.ppf(0.975, n - 1) * rows.std(0, ddof=1) / np.sqrt(n)
+    return statistics.student(np.column_stack([rows, rows.mean(1)]))
 
 
 def pack(values: np.ndarray) -> str:
@@ -125,11 +122,12 @@ def pack(values: np.ndarray) -> str:
     return _digits(np.where(np.isnan(codes), _BASE**2 - 1, codes), 2)
 
 
-def pack_with_width(values: np.ndarray, half: np.ndarray) -> str:
+def pack_with_width(numbers: "Interval") -> str:
     """Numbers from -1 to 1 with half-widths as three digits each, both to 0.001; NaN is the largest number of three.
 
     Half-widths above 0.3 are rounded up to multiples of 0.025, up to 2, more than which no interval here can show.
     """
+    values, half = numbers.estimate, numbers.high - numbers.estimate
     fine, coarse = np.round(half * 1000), _FINE + np.ceil((np.minimum(half, 2) - _FINE / 1000) / _COARSE_STEP - 1e-9)
     codes = np.where(fine <= _FINE, fine, coarse) * _LEVELS + np.round((np.clip(values, -1, 1) + 1) * 1000)
     return _digits(np.where(np.isnan(codes), _BASE**3 - 1, codes), 3)
@@ -145,7 +143,7 @@ class SimilarityExplorer(Explorable):
 
     Traits: `task`; `measure`, and whether SimAOU is `normalised`; the condition `control` and the one it is compared
     with, `against` ("" for none), names in `explainer.experiments.controls.CONTROLS`; `seed`, -1 for all; `data` as the
-    function of this name gives it, the stored studies of the book unless given.
+    function of this name gives it, the published results of the book unless given.
     """
 
     name = "similarity_explorer"

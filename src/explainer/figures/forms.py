@@ -121,7 +121,7 @@ def curve_panels(
     figure, places = _panels(list(panels), columns, 170, shared_xaxes=True)
     for title, i, name in ((title, i, name) for title in panels for i, name in enumerate(names)):
         for of in (panels, floors):
-            if curve := of.get(title, {}).get(name):
+            if curve := dict(sorted(of.get(title, {}).get(name, {}).items())):
                 apart = 0.06 * (i - (len(names) - 1) / 2)
                 x = [ranks.index(each) + apart for each in curve] if by_rank else list(curve)
                 trace = _line(name, x, _ends(curve), i)

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from explainer.figures.base import COLOURS, DASHES, MARKERS
-from explainer.figures.layers import over_seeds
+from explainer.theory import statistics
 
 _FRAMES = 40
 _POINTS = 50
@@ -130,5 +130,5 @@ def spread(values: Sequence[float]) -> str:
     """Values over seeds in a cell of a table, "0.12 (0.08 to 0.16)", the interval Student's; a single one as it is."""
     if len(values) == 1:
         return f"{values[0]:.0e}"
-    mean, low, high, _ = over_seeds(values)
+    mean, low, high = statistics.student(values)
     return f"{mean:.2f} ({low:.2f} to {high:.2f})"

@@ -1,0 +1,148 @@
+"""Each control beside the real comparison: means over queries and seeds, and differences over the same queries.
+
+Everything is computed from the table "queries" of `explainer.results`. A measure is one of its columns: a similarity,
+or whether the answer is right, "icl_correct". Each cell that has the measure (one whose FT diverged has no similarity)
+is a group of the nested bootstrap, whose draws are shared, so that hundreds of comparisons take seconds.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from explainer.analysis import reporting
+from explainer.analysis.results import results
+from explainer.experiments.comparison import Cell
+from explainer.experiments.controls import CONTROLS
+from explainer.theory import statistics
+from explainer.theory.statistics import Interval, MeanResamples
+
+MEASURES: Mapping[str, str] = {
+    "sim_aou": "SimAOU",
+    "sim_aou_raw": "not normalised",
+    "sim_aou_tangent": "tangent",
+    "sim_aou_residual": "residual",
+    "sim_am_delta": "SimAMΔ",
+    "update_cosine": "cos(ΔW, ΔW)",
+}
+"""The measures that controls are judged by, with their names in figures."""
+
+NAMES: Mapping[str, str] = {name: control.short for name, control in CONTROLS.items()}
+"""The controls, with their names in figures."""
+
+Values = list[np.ndarray]
+"""The values of the queries of each cell."""
+
+Nested = dict[Any, "Interval | Nested"]
+
+_resamples = lru_cache(maxsize=4)(MeanResamples)  # the draws of one size serve a whole figure
+
+
+def queries(*grids: str) -> pd.DataFrame:
+    """The queries of some grids, a cell of two of them once, with the short name of the control in a column `name`."""
+    frame = pd.concat([results(grid, "queries") for grid in grids]).drop_duplicates(["cell", "query"])
+    return frame.assign(name=frame["control"].map(NAMES))
+
+
+def of_controls(frame: pd.DataFrame, controls: Iterable[str]) -> pd.DataFrame:
+    """The rows of these controls, in their order."""
+    return pd.concat([frame[frame["control"] == control] for control in controls])
+
+
+def interval(frame: pd.DataFrame, measure: str) -> Interval:
+    """Mean over cells of the mean over queries."""
+    values = _values(frame[["cell", measure]].dropna(), measure)
+    return _resamples(tuple(map(len, values))).interval(values)
+
+
+def _values(known: pd.DataFrame, measure: str, cell: str = "cell") -> Values:
+    return [values.to_numpy(float) for _, values in known.groupby(cell, sort=False)[measure]]
+
+
+def intervals(frame: pd.DataFrame, measure: str, *columns: str) -> Nested:
+    """`interval` for each value of the columns, `intervals(...)[first][second]`, in their order, where there is one."""
+    if not columns:
+        return interval(frame, measure)
+    groups = frame.dropna(subset=[measure]).groupby(columns[0], sort=False)
+    return {value: intervals(each, measure, *columns[1:]) for value, each in groups}
+
+
+def matched(a: pd.DataFrame, b: pd.DataFrame, measure: str, over: str = "control") -> tuple[Values, Values]:
+    """The values of A and B for the same queries, of cells that differ in `over` only; those without a partner go."""
+    same = [*(field.name for field in fields(Cell) if field.name != over), "query"]
+    both = a[[*same, "cell", measure]].merge(b[[*same, measure]], on=same, suffixes=("_a", "_b")).dropna()
+    return _values(both, f"{measure}_a"), _values(both, f"{measure}_b")
+
+
+def mean_differences(pairs: Mapping[Any, tuple[Values, Values]], n_resamples: int = 0) -> dict[Any, Interval]:
+    """What `explainer.analysis.reporting.comparisons` gives for means: p-values are corrected by Holm's procedure.
+
+    Pairs without any values are left out. Resamples are enough for the correction unless their number is given.
+    """
+    pairs = {name: both for name, both in pairs.items() if both[0]}
+    n = n_resamples or max(2000, 100 * len(pairs))
+    return reporting.corrected(
+        {name: _resamples(tuple(map(len, a)), n).difference(a, b) for name, (a, b) in pairs.items()}
+    )
+
+
+def as_table(compared: Mapping[Any, Interval], spec: str = "+.3f") -> pd.DataFrame:
+    """A row for each difference, with its interval and its p-value, and the names of controls as in figures."""
+    rows = {name: {"difference": format(d, spec), "p (Holm)": f"{d.p_value:.3f}"} for name, d in compared.items()}
+    return pd.DataFrame(rows).T.rename(index=NAMES)
+
+
+def changes(
+    frames: Mapping[str, pd.DataFrame],
+    controls: Iterable[str] | None = None,
+    measures: Iterable[str] = MEASURES,
+    *,
+    than: str = "none",
+) -> dict[tuple[str, str, str], Interval]:
+    """What controls change in each frame, for each (frame, control, measure) that there is, all corrected together.
+
+    Each control of the frame, unless some are given, minus the real comparison, or another one, of the same frame.
+    """
+    pairs = {}
+    for name, frame in frames.items():
+        of = dict(list(frame.groupby("control", sort=False)))
+        for control in (control for control in controls or of if control in of and control != than):
+            for measure in measures:
+                pairs[name, control, measure] = matched(of[control], of[than], measure)
+    return mean_differences(pairs)
+
+
+def with_demonstrations(
+    frame: pd.DataFrame, measures: Sequence[str] = ("icl_correct", *MEASURES)
+) -> dict[tuple[str, str, str], Interval]:
+    """What more demonstrations and wrong ones do, for each (question, task, measure), all corrected together.
+
+    - "rise": the most demonstrations minus the fewest;
+    - "fall": shuffled answers in the context minus right ones, with the most demonstrations;
+    - "still": shuffled answers, the most demonstrations minus the second fewest (those of one cannot be shuffled).
+    """
+    few, second, *_, many = sorted(frame["k"].unique())
+    pairs = {}
+    for what, a, b in (
+        ("rise", ("none", many), ("none", few)),
+        ("fall", ("shuffled-context", many), ("none", many)),
+        ("still", ("shuffled-context", many), ("shuffled-context", second)),
+    ):
+        over = "control" if what == "fall" else "k"
+        for task, its in frame.groupby("task", sort=False):
+            sides = [its[(its["control"] == control) & (its["k"] == k)] for control, k in (a, b)]
+            pairs |= {(what, task, measure): matched(*sides, measure, over) for measure in measures}
+    return mean_differences(pairs)
+
+
+def over_tasks(frame: pd.DataFrame) -> dict[str, dict[str, Interval]]:
+    """Each measure under each control, `[control][measure]`: mean over tasks with Student's interval over them."""
+    means = frame.groupby(["control", "task", "cell"], sort=False).mean(numeric_only=True)
+    of_task = means.groupby(["control", "task"], sort=False).mean()
+    return {
+        control: {name: statistics.student(values) for name, values in each.dropna(axis=1).items()}
+        for control, each in of_task.groupby("control", sort=False)
+    }

@@ -1,0 +1,71 @@
+"""Similarities along the depth of a model: do they rise towards the top, and in which layers are they there at all?
+
+Rows are values in the layers, (seeds, layers), layer 0 next to the input, as `explainer.analysis.reporting.layer_rows`
+gives them; NaN where there is none. Queries are many and seeds are few, so the spread over seeds decides everywhere.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr
+
+from explainer.analysis import reporting
+from explainer.analysis.results import results
+from explainer.theory import statistics
+from explainer.theory.statistics import Interval
+
+Rows = np.ndarray
+
+MAIN_GRIDS = ("classification", "agnews", "cb", "pairs")
+"""Grids with the comparison itself and the untrained model."""
+
+
+def by_task(control: str, grids: Sequence[str] = MAIN_GRIDS, **where: Any) -> dict[str, pd.DataFrame]:
+    """The tables "layers" of a control, task by task; arguments as in `explainer.results`."""
+    frames = [results(grid, "layers", control=control, **where) for grid in grids]
+    return {task: layers for frame in frames for task, layers in frame.groupby("task", sort=False)}
+
+
+def mean_over_tasks(found: Mapping[str, pd.DataFrame], measure: str) -> Rows:
+    """A similarity in each layer, mean over tasks, for the seeds that every task has."""
+    of_task = [each.pivot(index="seed", columns="layer", values=measure).dropna(how="all") for each in found.values()]
+    seeds = sorted(set.intersection(*(set(rows.index) for rows in of_task)))
+    return np.mean([rows.loc[seeds].to_numpy() for rows in of_task], axis=0)
+
+
+def rank_trend(rows: Rows) -> Interval:
+    """Does a similarity rise with depth? Spearman's rank correlation of layer and value, seed by seed.
+
+    1 if every layer is above the one below it, -1 if below, 0 without a trend. The layers of one curve depend on each
+    other, so the p-value of a single rank correlation would be far too small: only the spread over seeds is used.
+    """
+    order = np.arange(rows.shape[1])
+    return statistics.student([spearmanr(order, row, nan_policy="omit").statistic for row in rows])
+
+
+def rise(rows: Rows) -> Interval:
+    """By how much? Mean of the last third of the layers minus that of the first third, seed by seed."""
+    third = rows.shape[1] // 3
+    return statistics.student(np.nanmean(rows[:, -third:], 1) - np.nanmean(rows[:, :third], 1))
+
+
+class Signs(NamedTuple):
+    """In how many cases an estimate is settled above zero, settled below it, or not settled."""
+
+    rises: int
+    falls: int
+    undecided: int
+
+
+def verdict(estimates: Mapping[str, Interval], level: float = 0.05) -> Signs:
+    """How many of the estimates have a sign that is settled after Holm's correction for their number."""
+    signs = [np.sign(e.estimate) * (e.p_value < level) for e in reporting.corrected(estimates).values()]
+    return Signs(*(signs.count(sign) for sign in (1, -1, 0)))
+
+
+def settled(rows: Rows, level: float = 0.05) -> np.ndarray:
+    """Whether the mean over seeds of each layer is above zero after Holm's correction for the number of layers."""
+    means = statistics.student(rows)
+    return (statistics.holm(means.p_value) < level) & (means.estimate > 0)

@@ -1,0 +1,172 @@
+"""explainer.analysis.controls: means and paired differences over queries and seeds, quick enough for hundreds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from explainer.analysis import controls, reporting
+from explainer.experiments.controls import CONTROLS
+from explainer.theory import statistics
+
+N = 30
+
+
+def cell(task="capitals", seed=0, control="none", k=4, *, shift=0.0, lr=1e-3, diverged=False) -> pd.DataFrame:
+    """N queries whose similarities are the same for every control but for `shift`; maps for the first eight."""
+    values = np.random.default_rng([seed, len(task)]).normal(0.2, 0.1, N) + shift
+    setting = {"task": task, "seed": seed, "k": k, "lr": lr, "n_queries": N, "control": control}
+    similar = np.full(N, np.nan) if diverged else values
+    return pd.DataFrame(
+        {
+            "cell": f"{task}-{seed}-{control}-{k}-{lr:g}",
+            **setting,
+            "checkpoint": "m",
+            "position": "prompt",
+            "split": "all",
+            "name": CONTROLS[control].short,
+            "query": range(N),
+            "icl_correct": values > 0.2,
+            "sim_aou": similar,
+            "sim_am_delta": np.nan,
+            "update_cosine": np.where(np.arange(N) < 8, similar, np.nan),
+        }
+    )
+
+
+def cells(*settings: dict, **shared) -> pd.DataFrame:
+    return pd.concat([cell(**shared, **setting) for setting in settings])
+
+
+def groups(seed, sizes=(20, 30, 25), mean=0.0):
+    generator = np.random.default_rng(seed)
+    return [generator.normal(mean, 1, n) for n in sizes]
+
+
+# Means
+
+
+def test_intervals_are_those_of_the_nested_bootstrap():
+    frame = cells({"seed": 0}, {"seed": 1}, {"seed": 2})
+    reference = statistics.bootstrap_interval(reporting.groups(frame, "sim_aou"), np.nanmean)
+    own = controls.interval(frame, "sim_aou")
+    assert own.estimate == pytest.approx(reference.estimate, abs=1e-12)
+    assert (own.low, own.high) == pytest.approx((reference.low, reference.high), abs=0.005)
+
+
+def test_intervals_are_nested_in_the_order_of_their_columns():
+    frame = cells({"task": "past"}, {"task": "capitals"}, {"task": "past", "control": "ascent"}, seed=0)
+    found = controls.intervals(frame, "sim_aou", "task", "name")
+    assert [list(each) for each in found.values()] == [["real comparison", "FT: ascent"], ["real comparison"]]
+    assert list(found) == ["past", "capitals"]
+    assert found["capitals"]["real comparison"] == controls.interval(cell("capitals"), "sim_aou")
+
+
+def test_what_diverged_is_left_out():
+    frame = cells({"seed": 0}, {"seed": 1, "diverged": True}, {"control": "ascent", "diverged": True})
+    assert list(controls.intervals(frame, "sim_aou", "control")) == ["none"]
+    assert controls.interval(frame, "sim_aou").estimate == pytest.approx(cell()["sim_aou"].mean())
+    assert set(controls.intervals(frame, "icl_correct", "control")) == {"none", "ascent"}, "answers are there"
+    assert controls.intervals(frame, "sim_am_delta", "control") == {}
+
+
+# Differences
+
+
+def test_differences_are_those_of_reporting():
+    pairs = {name: (groups(i, mean=mean), groups(i + 9)) for i, (name, mean) in enumerate({"no": 0, "yes": 2}.items())}
+    own = controls.mean_differences(pairs | {"nothing": ([], [])})
+    wrapped = {name: tuple([(one,) for one in side] for side in both) for name, both in pairs.items()}
+    assert list(own) == ["no", "yes"]
+    for name, reference in reporting.comparisons(wrapped).items():
+        assert own[name].estimate == pytest.approx(reference.estimate, abs=1e-12)
+        assert (own[name].low, own[name].high) == pytest.approx((reference.low, reference.high), abs=0.06)
+        assert own[name].p_value == pytest.approx(reference.p_value, abs=0.1)
+    assert own["yes"].p_value < 0.01 < own["no"].p_value
+
+
+def test_matched_values_are_of_the_same_queries():
+    real = cells(*({"seed": s} for s in (0, 1, 2)))
+    control = cells(*({"seed": s, "control": "ascent", "shift": -1} for s in (2, 0)))
+    a, b = controls.matched(control.sample(frac=1, random_state=0).sort_values("seed"), real, "sim_aou")
+    assert len(a) == 2 and all(np.allclose(x, y - 1) for x, y in zip(a, b, strict=True))
+    assert controls.matched(cell(k=8), cell(k=4), "icl_correct", over="k")[0][0].shape == (N,)
+    assert controls.matched(cell(k=8, control="ascent"), cell(k=4), "sim_aou") == ([], [])
+    assert len(controls.matched(cell(control="ascent"), cell(), "update_cosine")[0][0]) == 8
+
+
+@settings(max_examples=20)
+@given(st.floats(-1, 1), st.permutations(range(3)))
+def test_what_both_conditions_share_cancels(shift, seeds):
+    """A constant shift is its own interval, in whatever order the cells come."""
+    frame = cells(*({"seed": s} for s in range(3)), *({"seed": s, "control": "ascent", "shift": shift} for s in seeds))
+    (exact,) = controls.changes({"all": frame}, ["ascent"], ["sim_aou"]).values()
+    assert tuple(exact) == pytest.approx((shift,) * 3, abs=1e-5)
+
+
+def test_every_control_is_compared_with_the_real_one():
+    frame = cells(
+        *({"seed": s, "control": c, "shift": x} for c, x in (("ascent", -0.3), ("none", 0)) for s in range(3))
+    )
+    measures = ("sim_aou", "sim_am_delta", "update_cosine")
+    compared = controls.changes({"pairs": frame, "other": frame[frame["control"] == "none"]}, measures=measures)
+    assert set(compared) == {("pairs", "ascent", "sim_aou"), ("pairs", "ascent", "update_cosine")}
+    assert all(each.estimate == pytest.approx(-0.3) for each in compared.values())
+    (turned,) = controls.changes({"pairs": frame}, ["none"], ["sim_aou"], than="ascent").values()
+    assert turned.estimate == pytest.approx(0.3)
+    table = controls.as_table(compared)
+    assert table.loc[("pairs", "FT: ascent", "sim_aou"), "difference"].startswith("\N{MINUS SIGN}0.300")
+    assert list(table.columns) == ["difference", "p (Holm)"]
+
+
+def test_more_demonstrations_and_wrong_ones_are_told_apart():
+    """Right answers add a tenth for each demonstration, wrong ones a hundredth."""
+    slopes = {"none": 0.1, "shuffled-context": 0.01}
+    frame = cells(
+        *(
+            {"seed": s, "k": k, "control": c, "shift": x * k}
+            for c, x in slopes.items()
+            for k in (8, 1, 4)
+            for s in (0, 1)
+        )
+    )
+    found = controls.with_demonstrations(frame, ["sim_aou"])
+    estimates = {what: interval.estimate for (what, _, _), interval in found.items()}
+    assert estimates == pytest.approx({"rise": 0.7, "fall": 0.08 - 0.8, "still": 0.04})
+
+
+# Tables of results
+
+
+def test_a_cell_of_two_grids_counts_once(monkeypatch):
+    grids = {"pairs": cells({"seed": 0}, {"seed": 1}), "rates": cells({"seed": 1}, {"seed": 1, "lr": 1e-2})}
+    monkeypatch.setattr(controls, "results", lambda grid, table: grids[grid].drop(columns="name"))
+    found = controls.queries("pairs", "rates")
+    assert len(found) == 3 * N and found["name"].unique().tolist() == ["real comparison"]
+
+
+def test_controls_are_chosen_in_order():
+    frame = cells({"control": "ascent"}, {"control": "none"}, {"control": "untrained"})
+    assert controls.of_controls(frame, ["none", "ascent"])["control"].unique().tolist() == ["none", "ascent"]
+
+
+def test_every_control_has_a_name_of_its_own():
+    assert len(set(controls.NAMES.values())) == len(CONTROLS)
+
+
+def test_means_over_tasks_have_students_interval():
+    frame = cells(
+        *(
+            {"task": t, "seed": s, "control": c}
+            for t in ("past", "capitals")
+            for s in (0, 1)
+            for c in ("none", "ascent")
+        )
+    )
+    frame = pd.concat([frame, cell("past", 2)])
+    found = controls.over_tasks(frame)
+    by_cell = frame[frame["control"] == "none"].groupby(["task", "cell"])["sim_aou"].mean()
+    expected = statistics.student(by_cell.groupby("task").mean())
+    assert tuple(found["none"]["sim_aou"]) == pytest.approx(tuple(expected))
+    assert "sim_am_delta" not in found["none"] and set(found) == {"none", "ascent"}
