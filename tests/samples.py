@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from explainer.analysis.results import grids
+from explainer.analysis.published import grids
 from explainer.data import tasks
 from explainer.data.tasks import Example, TaskData
 from explainer.experiments import comparison

@@ -20,7 +20,7 @@ ROOMS = {
     ),
     "lab": ("engines", "experiment", "store", "tables"),
     "experiments": ("comparison", "controls", "language_models", "regression_runs", "study"),
-    "analysis": ("accuracy", "papers", "reporting", "similarity", "training_runs"),
+    "analysis": ("accuracy", "papers", "published", "reporting", "similarity", "training_runs"),
 }  # fmt: skip
 """The modules that can be imported by their short names, by room."""
 
@@ -30,7 +30,7 @@ _ROOM_OF = {module: room for room, modules in ROOMS.items() for module in module
 def __getattr__(name: str) -> ModuleType | Callable:
     """Load a module of a room by its short name; `results` is the function."""
     if name == "results":
-        return import_module(f"{__name__}.analysis.results").results
+        return import_module(f"{__name__}.analysis.published").results
     if name not in _ROOM_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.{_ROOM_OF[name]}.{name}")

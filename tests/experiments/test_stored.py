@@ -7,7 +7,7 @@ import pytest
 import samples
 import torch
 
-from explainer.analysis.results import EXPERIMENTS, grids, results
+from explainer.analysis.published import EXPERIMENTS, grids, results
 from explainer.data import tasks
 from explainer.experiments import comparison
 from explainer.experiments.study import Study

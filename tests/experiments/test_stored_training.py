@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from explainer.analysis.results import grids, results
+from explainer.analysis.published import grids, results
 from explainer.data import corpora, hidden_markov
 from explainer.experiments.language_models import LanguageModels
 from explainer.lab.store import published_directory

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from explainer.analysis import reporting
-from explainer.analysis.results import results
+from explainer.analysis.published import results
 from explainer.experiments.comparison import Cell
 from explainer.experiments.controls import CONTROLS
 from explainer.theory import statistics

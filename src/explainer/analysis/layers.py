@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from explainer.analysis import reporting
-from explainer.analysis.results import results
+from explainer.analysis.published import results
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 

@@ -63,7 +63,7 @@ def data() -> dict[str, Any]:
 @cache
 def _data(_place: Path) -> dict[str, Any]:
     from explainer.analysis import reporting  # noqa: PLC0415 - torch is slow to import and not every explorable needs it
-    from explainer.analysis.results import grids, results  # noqa: PLC0415
+    from explainer.analysis.published import grids, results  # noqa: PLC0415
 
     tasks, used, known = {}, [], grids()
     for grid in SOURCES:
