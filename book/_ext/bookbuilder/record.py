@@ -15,7 +15,7 @@ from typing import Any
 from bookbuilder import execute
 from explainer import findings
 
-PATH = Path("book", "results", findings.RECORD)
+PATH = Path("src", "explainer", "published", findings.RECORD)
 
 
 def read(path: Path = PATH) -> dict[str, Any]:
