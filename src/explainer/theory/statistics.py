@@ -33,6 +33,14 @@ class Interval:
         """Estimate, low end and high end."""
         return iter((self.estimate, self.low, self.high))
 
+    def __len__(self) -> int:
+        """Three, so that numpy takes several intervals as the rows of one array."""
+        return 3
+
+    def __getitem__(self, index: int | slice) -> float | tuple[float, ...]:
+        """As of the tuple."""
+        return tuple(self)[index]
+
     def __format__(self, spec: str) -> str:
         """With no-break spaces and true minus signs, but none before zero."""
         numbers = (format(x, spec or ".3g") if np.isfinite(x) else "-" for x in self)
