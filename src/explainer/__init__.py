@@ -10,15 +10,17 @@ from types import ModuleType
 __version__ = "0.1.0"
 
 ROOMS = {
-    "theory": ("duality", "linear_transformer", "metrics", "momentum", "regression", "statistics"),
+    "theory": (
+        "counting", "duality", "linear_transformer", "metrics", "momentum", "optimisation", "regression", "statistics",
+    ),
     "data": ("assets", "corpora", "hidden_markov", "package_index", "tasks"),
     "models": (
         "architectures", "checkpoints", "deep_linear", "finetuning", "heads", "in_context_gpt", "momentum_attention",
         "recording", "scoring", "training",
     ),
-    "lab": ("engines", "store"),
+    "lab": ("engines", "experiment", "store", "tables"),
     "experiments": ("comparison", "controls", "language_models", "regression_runs", "study"),
-    "analysis": ("papers", "reporting"),
+    "analysis": ("accuracy", "papers", "reporting", "similarity", "training_runs"),
 }  # fmt: skip
 """The modules that can be imported by their short names, by room."""
 

@@ -1,175 +1,198 @@
-"""explainer.analysis.reporting: what many results say together."""
-
-import shutil
-from dataclasses import asdict
-from pathlib import Path
+"""explainer.analysis.reporting and results: what many cells say together, and where they are found."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import tiny_models
-from toy_study import cell, start
 
+from explainer import results
 from explainer.analysis import reporting
-from explainer.experiments import comparison, study
-from explainer.experiments.comparison import Cell, StudyError
-from explainer.lab.store import GRIDS, ResultsError, Store, Stored
+from explainer.errors import ResultsError, StudyError
+from explainer.experiments.study import Study
+from explainer.lab.store import Store
+from explainer.lab.tables import Published
 from explainer.theory import statistics
 
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory):
-    return str(tiny_models.save("llama", tmp_path_factory.mktemp("tiny")))
+STATES = ("zsl", "icl", "ft")
 
 
-def stored(split, seed, lr, icl, ft):
-    """A result as `run` returns it, with accuracies `icl` and `ft` of ten queries; None is an FT that diverged."""
-    one = Cell("m", "toy", seed, 3, lr, 10, split=split)
-    diverged = ft is None
-    row = None if diverged else {"correct": [int(i < 10 * ft) for i in range(10)], "accuracy": ft}
-    result = {
-        "predictions": {"icl": {"accuracy": icl}, "ft": row},
-        "setting": {"labels": None},
-        "reasons": {"ft": "diverged"} if diverged else {},
-        "similarity": None if diverged else {"sim_aou": {"queries": [0.1, 0.3, None]}},
-    }
-    return Stored(Path(one.slug), {"cell": asdict(one)}, {}, result)
+def queries_of(seed, *, zsl=(0, 0), icl=(0, 1), ft=(1, 0), **columns):
+    """Queries of one cell; None is an FT that diverged."""
+    correct = {"zsl": zsl, "icl": icl, "ft": [None] * len(zsl) if ft is None else ft}
+    states = {f"{s}_correct": [x if x is None else bool(x) for x in row] for s, row in correct.items()}
+    setting = {"cell": f"c{seed}", "task": "toy", "seed": seed, "control": "none", "k": 3, "lr": 1e-3}
+    return pd.DataFrame(setting | {"n_queries": len(zsl), "query": range(len(zsl))} | states | columns)
 
 
-def test_selection_on_other_queries_and_on_the_same():
-    finished = [
-        stored("selection", 0, 1e-3, 0.5, 0.9),
-        stored("selection", 1, 1e-3, 0.8, 0.4),
-        stored("selection", 1, 2e-3, 0.8, 0.6),
-        stored("selection", 1, 3e-3, 0.8, 0.6),
-        stored("selection", 1, 9e-3, 0.8, None),
-        stored("report", 0, 1e-3, 0.9, 0.7),
-        stored("report", 1, 1e-3, 0.6, 0.9),
-        stored("report", 1, 2e-3, 0.6, 0.5),
-        stored("report", 1, 3e-3, 0.6, 0.7),
-    ]
-    assert reporting.selected(finished) is finished[7]
-    assert reporting.selected(finished, "report") is finished[5]
-    with pytest.raises(StudyError, match="not among the results"):
-        reporting.selected(finished[:5])
-    with pytest.raises(StudyError, match="none of the results"):
-        reporting.selected(finished[4:], "selection")
+# --- intervals --------------------------------------------------------------------------------------------------
+
+
+def test_groups_are_the_cells_in_their_order():
+    both = pd.concat([queries_of(7, x=[1.0, 2.0]), queries_of(3, x=[3.0, np.nan])])
+    groups = reporting.groups(both, "x", "icl_correct")
+    assert [group[0].tolist() for group in groups] == [[1, 2], [3]]  # what has no value is left out
+    assert [group[1].tolist() for group in groups] == [[False, True], [False]]
 
 
 def test_intervals_over_seeds_and_queries():
-    finished = [stored("all", 0, 1e-3, 0.5, 0.9), stored("all", 1, 1e-3, 0.5, 0.5)]
-    estimate, low, high = reporting.prediction_interval(finished, "ft", n_resamples=200)
+    right = [[1] * 9 + [0], [1] * 5 + [0] * 5]
+    two = pd.concat([queries_of(s, zsl=[0] * 10, icl=[0] * 10, ft=right[s], sim_aou=0.2) for s in (0, 1)])
+    estimate, low, high = reporting.prediction_interval(two, "ft", n_resamples=200)
     assert estimate == 0.7 and 0.2 <= low < 0.6 and 0.8 < high <= 1
-    assert reporting.similarity_interval(finished, "sim_aou", n_resamples=50).estimate == pytest.approx(0.2)
-    for call in (
-        lambda: reporting.prediction_interval([stored("all", 0, 1e-3, 0.5, None)], "ft"),
-        lambda: reporting.prediction_interval(finished, "ft", "auc"),
-        lambda: reporting.prediction_interval(finished, "ft", "beauty"),
-        lambda: reporting.similarity_interval(finished, "beauty"),
-        lambda: reporting.similarity_interval([stored("all", 0, 1e-3, 0.5, None)], "sim_aou"),
-    ):
-        with pytest.raises(StudyError):
-            call()
+    assert tuple(reporting.similarity_interval(two, "sim_aou", n_resamples=50)) == pytest.approx((0.2, 0.2, 0.2))
 
 
-def test_intervals_of_label_tasks(directory, tmp_path):
-    finished = start([cell(directory, seed=s) for s in (0, 1)], Store(tmp_path))
-    for measure in ("accuracy", "calibrated_accuracy", "macro_f1", "auc"):
-        expected = np.mean([s.result["predictions"]["icl"][measure] for s in finished])
-        interval = reporting.prediction_interval(finished, "icl", measure, n_resamples=20)
-        assert interval.estimate == pytest.approx(expected, abs=1e-4)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda q: reporting.prediction_interval(q, "ft"), "seed 0.* has no 'ft_correct'"),
+        (lambda q: reporting.prediction_interval(q, "icl", "auc"), "has no 'icl_log_probs'"),
+        (lambda q: reporting.prediction_interval(q, "icl", "beauty"), "no measure 'beauty'"),
+        (lambda q: reporting.similarity_interval(q, "sim_aou"), "has no 'sim_aou'"),
+        (reporting.rec2ftp_interval, "has no 'ft_correct'"),
+    ],
+)
+def test_what_a_cell_does_not_have_is_an_error(call, message):
+    with pytest.raises(StudyError, match=message):
+        call(queries_of(0, ft=None, sim_aou=np.nan))
 
 
-# --- the stored studies of the book ----------------------------------------------------------------------------
+def test_rec2ftp_is_the_ratio_of_all_queries():
+    two = pd.concat(
+        [
+            queries_of(0, zsl=[0, 0, 1, 0], icl=[1, 0, 1, 0], ft=[1, 1, 1, 0]),
+            queries_of(1, zsl=[0, 0, 0, 1], icl=[0, 1, 0, 1], ft=[0, 1, 0, 0]),
+        ]
+    )
+    assert reporting.rec2ftp_interval(two, n_resamples=100).estimate == pytest.approx(2 / 3)
+
+
+def test_comparisons_are_paired_and_corrected():
+    rng = np.random.default_rng(0)
+    values = {name: [[(rng.normal(size=20) + shift,) for _ in range(3)] for shift in (0, 1)] for name in "ab"}
+    compared = reporting.comparisons(values, n_resamples=300)
+    raw = [statistics.paired_difference(*pair, n_resamples=300).p_value for pair in values.values()]
+    assert [one.p_value for one in compared.values()] == pytest.approx(statistics.holm(np.array(raw)).tolist())
+    expected = np.mean([np.mean(a[0] - b[0]) for a, b in zip(*values["a"], strict=True)])
+    assert compared["a"].estimate == pytest.approx(expected)
+    same = reporting.comparisons({"same": (values["a"][0],) * 2})["same"]
+    assert same.estimate == 0 and same.p_value == 1
+
+
+# --- words and selection ----------------------------------------------------------------------------------------
+
+
+def test_sizes_and_where_ft_diverged_in_words():
+    fast = queries_of(0, ft=None).assign(cell="x", lr=1e-2)
+    slow = pd.concat([queries_of(0), queries_of(1).assign(lr=1e-2)])
+    both = pd.concat([slow, fast, fast.assign(cell="y", task="other", lr=0.1)])
+    assert reporting.sizes(both) == "2 × 2 (toy), 1 × 2 (other)"
+    assert reporting.diverged(both) == "toy at 0.01: 1 of 2 seeds; other at 0.1: 1 of 1 seeds"
+    assert reporting.diverged(slow) == "nowhere"
+
+
+def test_selection_on_other_queries_and_on_the_same():
+    columns = ["split", "seed", "lr", "icl_accuracy", "ft_accuracy"]
+    rows = [
+        ("selection", 0, 1e-3, 0.5, 0.9),
+        ("selection", 1, 3e-3, 0.8, 0.6),
+        ("selection", 1, 2e-3, 0.8, 0.6),
+        ("selection", 1, 1e-3, 0.8, 0.4),
+        ("selection", 1, 9e-3, 0.8, None),
+        ("report", 0, 1e-3, 0.9, 0.7),
+        ("report", 1, 1e-3, 0.6, 0.9),
+        ("report", 1, 2e-3, 0.6, 0.5),
+        ("report", 1, 3e-3, 0.6, 0.7),
+    ]
+    cells = pd.DataFrame(rows, columns=columns)
+    assert reporting.selected(cells).name == 7
+    assert reporting.selected(cells, "report").name == 5
+    with pytest.raises(StudyError, match="not among the reported"):
+        reporting.selected(cells[:5])
+    with pytest.raises(StudyError, match="none of the cells"):
+        reporting.selected(cells[4:], "selection")
+
+
+# --- the published tables of the book ---------------------------------------------------------------------------
 
 GRID = """
 [toy]
-checkpoints = ["{directory}"]
-tasks = ["capitals"]
-ks = [3]
+checkpoint = "{directory}"
+task = "capitals"
+k = 3
+lr = 1e-3
 n_queries = 6
-seeds = [0, 1]
-controls = ["none", "ascent"]
+seed = [1, 0]
+control = ["none", "ascent"]
 """
 
 
 @pytest.fixture(scope="module")
-def studied(directory, tmp_path_factory):
-    place = tmp_path_factory.mktemp("results")
-    (place / GRIDS).write_text(GRID.format(directory=directory))
-    study.run(study.read_grids(place / GRIDS)["toy"], Store(place), progress=False)
+def published(tmp_path_factory):
+    directory, place = (tmp_path_factory.mktemp(name) for name in ("tiny", "published"))
+    grids = place / Study.name / "grids.toml"
+    grids.parent.mkdir()
+    grids.write_text(GRID.format(directory=tiny_models.save("llama", directory)))
+    study, store = Study(), Store(tmp_path_factory.mktemp("store"))
+    cells = Study.read_grids(grids)["toy"]
+    study.run(cells, store, progress=False)
+    study.publish(cells, store, Published(grids.parent))
     return place
 
 
 @pytest.fixture
-def place(studied, monkeypatch):
-    monkeypatch.setenv("EXPLAINER_RESULTS", str(studied))
-    return studied
+def place(published, monkeypatch):
+    monkeypatch.setenv("EXPLAINER_RESULTS", str(published))
+    return published
 
 
-def test_stored_results_are_found_by_their_setting(place):
-    found = reporting.stored("toy", control="ascent")
-    assert [(s.identity["cell"]["seed"], s.identity["cell"]["control"]) for s in found] == [
-        (0, "ascent"),
-        (1, "ascent"),
-    ]
-    assert len(reporting.stored("toy")) == 4
-    text = reporting.made(found)
-    assert text.startswith("Stored: 2 cells, seeds 0, 1, 6 queries each, k = 3; ") and "CPU seconds" in text
+def test_results_are_found_by_their_setting_in_the_order_of_the_grid(place):
+    cells = results("toy", control="ascent")
+    assert cells["seed"].tolist() == [1, 0] and set(cells["control"]) == {"ascent"}
+    queries = results("toy", "queries", control="ascent")
+    assert queries["cell"].unique().tolist() == cells["cell"].tolist()
+    assert queries["query"].tolist() == [*range(6), *range(6)]
+    assert len(results("toy")) == 4
+
+
+def test_made_says_where_they_come_from(place):
+    text = reporting.made(results("toy", "queries"), results("toy"))
+    assert text.startswith("Stored: 4 cells, seeds 0, 1, 6 queries each, k = 3; ") and "CPU seconds" in text
 
 
 @pytest.mark.parametrize(
-    ("grid", "where", "message"),
-    [("no", {}, "no grid 'no'.*it has toy"), ("toy", {"seed": 7}, "no cell of the grid 'toy' has .*7")],
+    ("arguments", "where", "message"),
+    [
+        (("no",), {}, "no grid 'no'; known: toy"),
+        (("toy",), {"seed": 7}, "no setting of the grid 'toy' has .*7"),
+        (("toy", "beauty"), {}, "no table 'beauty'.* it has cells"),
+    ],
 )
-def test_what_is_not_in_the_grids_is_refused(place, grid, where, message):
+def test_what_is_not_there_is_refused(place, arguments, where, message):
     with pytest.raises(StudyError, match=message):
-        reporting.stored(grid, **where)
+        results(*arguments, **where)
 
 
-def test_a_cell_that_is_missing_or_of_another_protocol_says_what_to_do(place, tmp_path, monkeypatch):
-    shutil.copytree(place, tmp_path / "copy")
-    monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path / "copy"))
-    (one,) = reporting.stored("toy", control="ascent", seed=0)
+def test_what_is_not_published_or_of_another_protocol_says_what_to_do(place, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(comparison, "PROTOCOL", 7)
-        with pytest.raises(ResultsError, match="computed by protocol 1, this version computes protocol 7"):
-            reporting.stored("toy")
-    one.path.unlink()
-    with pytest.raises(StudyError, match=r"not stored in .*explainer study --grid"):
-        reporting.stored("toy")
+        patch.setattr(Study, "protocol", 7)
+        with pytest.raises(ResultsError, match="this version computes protocol 7"):
+            results("toy")
+    grids = place / Study.name / "grids.toml"
+    grids.write_text(grids.read_text() + GRID.format(directory="other").replace("[toy]", "[more]"))
+    with pytest.raises(StudyError, match=r"not published in .*explainer study --grid .*--publish"):
+        results("more")
 
 
-def test_comparisons_are_paired_and_corrected(place):
-    plain, ascent = (reporting.stored("toy", control=control) for control in ("none", "ascent"))
-    values = {m: [reporting.similarity_values(f, m) for f in (plain, ascent)] for m in ("sim_aou", "sim_am")}
-    compared = reporting.comparisons(values)
-    raw = [c.difference.p_value for c in compared.values()]
-    assert [c.p_adjusted for c in compared.values()] == pytest.approx(statistics.holm(np.array(raw)).tolist())
-    expected = np.mean([np.nanmean(a[0] - b[0]) for a, b in zip(*values["sim_aou"], strict=True)])
-    assert compared["sim_aou"].difference.estimate == pytest.approx(expected)
-    same = reporting.comparisons({"same": (values["sim_aou"][0],) * 2})["same"]
-    assert same.difference.estimate == 0 and same.p_adjusted == 1
+def test_rows_of_layers_are_means_over_queries(place):
+    rows = reporting.layer_rows(results("toy", "layers", control="none"), "sim_aou")
+    queries = results("toy", "queries", control="none")
+    assert rows.shape[0] == 2
+    np.testing.assert_allclose(rows.mean(1), queries.groupby("cell", sort=False)["sim_aou"].mean(), atol=2e-4)
 
 
-def test_layer_curves_have_students_interval_over_seeds(place):
-    finished = reporting.stored("toy", control="none")
-    curve = reporting.layer_curve(finished, "sim_aou")
-    rows = np.array([s.result["similarity"]["sim_aou"]["layers"] for s in finished])
-    np.testing.assert_allclose(curve.mean, rows.mean(0))
-    # Two seeds: t(.975, 1) = 12.706, and the standard error is half the difference.
-    np.testing.assert_allclose(curve.high - curve.mean, 12.7062 * abs(rows[0] - rows[1]) / 2, rtol=1e-4)
-    with pytest.raises(StudyError, match="at least 2"):
-        reporting.layer_curve(finished[:1], "sim_aou")
-    with pytest.raises(StudyError, match="has no 'beauty'"):
-        reporting.layer_curve(finished, "beauty")
-
-
-def test_rec2ftp_is_the_ratio_of_all_queries(place):
-    def fake(zsl, icl, ft):
-        rows = {name: value and {"correct": value} for name, value in (("zsl", zsl), ("icl", icl), ("ft", ft))}
-        return Stored(Path("x"), {}, {}, {"predictions": rows, "reasons": {}})
-
-    finished = [fake([0, 0, 1, 0], [1, 0, 1, 0], [1, 1, 1, 0]), fake([0, 0, 0, 1], [0, 1, 0, 1], [0, 1, 0, 0])]
-    assert reporting.rec2ftp_interval(finished, n_resamples=100).estimate == pytest.approx(2 / 3)
-    with pytest.raises(StudyError, match="no predictions of 'ft'"):
-        reporting.rec2ftp_interval([fake([0, 1], [1, 1], None)])
+def test_intervals_of_label_tasks_agree_with_the_cells():
+    cells, queries = (results("cb", table, control="none") for table in ("cells", "queries"))
+    for measure in ("accuracy", "calibrated_accuracy", "macro_f1", "auc"):
+        interval = reporting.prediction_interval(queries, "icl", measure, n_resamples=20)
+        assert interval.estimate == pytest.approx(cells[f"icl_{measure}"].mean(), abs=1e-2)

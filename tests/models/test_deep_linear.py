@@ -15,7 +15,7 @@ from explainer.models.deep_linear import Schedule, Start
 from explainer.theory.linear_transformer import FAMILIES, LinearAttention, deep_prediction
 from explainer.theory.regression import Prompts, query_shift
 
-WEIGHTS = ROOT / "book" / "weights"
+WEIGHTS = ROOT / "src" / "explainer" / "published" / "weights"
 MAX_BYTES = 1_000_000
 TINY = Schedule(
     dimension=2,

@@ -20,7 +20,7 @@ from explainer.models.in_context_gpt import InContextGPT, Setting
 from explainer.theory.regression import Prompts, ordinary_least_squares, ridge
 
 SMALL = Setting(dimension=3, n_examples=4, layers=2, width=8, heads=2, inner=12, steps=40, batch=16)
-WEIGHTS = ROOT / "book" / "weights"
+WEIGHTS = ROOT / "src" / "explainer" / "published" / "weights"
 MAX_BYTES = 1_000_000
 MAX_PAGE_BYTES = 80_000
 
@@ -213,7 +213,7 @@ def test_training_learns():
 
 
 def test_divergence_is_named():
-    with pytest.raises(DivergenceError, match="smaller learning rate"):
+    with pytest.raises(DivergenceError, match="lower the learning rate"):
         gpt.train(replace(SMALL, learning_rate=1e30), progress=False)
 
 
@@ -242,7 +242,7 @@ def test_relative_errors_are_ratios_of_sums():
 def test_relative_errors_have_a_scale():
     prompts = SMALL.prompts(100, seeded())
     zero = gpt.relative_errors(lambda p: torch.zeros_like(p.y_q), prompts, (1,))
-    assert zero[1][:3] == (1, 1, 1)
+    assert tuple(zero[1]) == (1, 1, 1)
     assert gpt.relative_errors(ordinary_least_squares, prompts, (4,))[4].estimate < 1e-6
 
 
@@ -271,7 +271,7 @@ def test_shifted_errors_rank_the_estimators_without_a_shift():
     plain = {name: by_k[4].estimate for name, by_k in errors["isotropic"].items()}
     assert plain["OLS"] < 1e-6 < plain["linear transformer"] < 0.9 < plain["GPT"]  # the GPT is not trained
     scaled = errors["task x 3"]["linear transformer"][4]
-    assert scaled == pytest.approx(errors["isotropic"]["linear transformer"][4], rel=1e-4)
+    assert tuple(scaled) == pytest.approx(tuple(errors["isotropic"]["linear transformer"][4]), rel=1e-4)
     assert errors["inputs x 3"]["linear transformer"][4].estimate > 1
 
 
@@ -349,8 +349,7 @@ def test_directory_can_be_given_and_its_absence_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path))
     assert gpt.directory() == tmp_path
     monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path / "none"))
-    monkeypatch.setattr(gpt, "__file__", str(tmp_path / "a" / "b" / "c" / "d" / "in_context_gpt.py"))
-    with pytest.raises(CheckpointError, match=r"no trained models.*EXPLAINER_WEIGHTS"):
+    with pytest.raises(CheckpointError, match=r"EXPLAINER_WEIGHTS = .* is no directory"):
         gpt.directory()
 
 

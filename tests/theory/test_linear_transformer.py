@@ -460,7 +460,7 @@ def test_training_repeats_with_its_seed_and_records_on_the_way():
 
 
 def test_training_that_diverges_says_so():
-    with pytest.raises(DivergenceError, match=r"loss is (inf|nan) at step \d+; lower the learning rate"):
+    with pytest.raises(DivergenceError, match=r"loss at step \d+ is (inf|nan); lower the learning rate"):
         lt.train_layer(INITIAL, batches(8), lambda p: torch.optim.SGD(p, lr=1e160), steps=50, seed=0)
 
 

@@ -40,6 +40,25 @@ def _range(numbers: Iterable[int]) -> str:
     return f"{distinct[0]} to {distinct[-1]}" if whole else ", ".join(map(str, distinct))
 
 
+def sizes(queries: pd.DataFrame) -> str:
+    """Seeds times queries of every task: `5 × 150 (sst2)`."""
+    each = queries.groupby("task", sort=False)[["seed", "n_queries"]].agg({"seed": "nunique", "n_queries": "first"})
+    return ", ".join(f"{seeds} × {n} ({task})" for task, seeds, n in each.itertuples())
+
+
+def diverged(queries: pd.DataFrame) -> str:
+    """Where FT diverged, in words: "sst2 at 0.01: 3 of 5 seeds"; "nowhere" if it did not."""
+    lost = queries.drop_duplicates("cell").set_index(["task", "lr"])["ft_correct"].isna()
+    counts = lost.groupby(["task", "lr"]).agg(["sum", "size"])
+    places = [
+        f"{task} at {lr:g}: {n_lost} of {n} seeds"
+        for task in queries["task"].unique()
+        for lr, n_lost, n in counts.loc[task].itertuples()
+        if n_lost
+    ]
+    return "; ".join(places) or "nowhere"
+
+
 def groups(queries: pd.DataFrame, *columns: str) -> Groups:
     """The columns of each cell; queries without a value (of maps, which only the first ones have) are left out.
 
@@ -90,6 +109,21 @@ def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Inter
     ignores that it moves. Raises StudyError as `groups`.
     """
     return statistics.bootstrap_interval(groups(queries, measure), np.nanmean, **options)
+
+
+def by_task(queries: pd.DataFrame, measure: str, **options) -> dict[str, Interval]:
+    """`similarity_interval` for each task; tasks with a cell that lacks the measure are left out."""
+    tasks = queries.groupby("task", sort=False)
+    return {
+        task: similarity_interval(of_task, measure, **options)
+        for task, of_task in tasks
+        if of_task.groupby("cell")[measure].count().all()
+    }
+
+
+def estimates(values: Mapping) -> dict:
+    """The estimates of intervals, in mappings of any depth."""
+    return {name: each.estimate if hasattr(each, "estimate") else estimates(each) for name, each in values.items()}
 
 
 def rec2ftp_interval(queries: pd.DataFrame, **options) -> Interval:

@@ -38,12 +38,13 @@ def results(grid: str, table: str = "cells", **where: Any) -> pd.DataFrame:
 
 
 def frame(experiment: Experiment, tables: Frames, table: str = "cells") -> pd.DataFrame:
-    """One of the tables as a data frame, with the columns of the setting first."""
+    """One of the tables as a data frame, with the columns of the setting first, but for those that it has itself."""
     names = ["cell", *(f.name for f in fields(experiment.setting))]
     cells = tables["cells"].to_pandas()
     if table == "cells":
         return cells[[*names, *(name for name in cells if name not in names)]]
-    return cells[names].merge(tables[table].to_pandas(), on="cell")
+    own = tables[table].to_pandas()  # `runs` says in `device` what the device of the setting was
+    return cells[["cell", *(name for name in names if name not in own)]].merge(own, on="cell")
 
 
 def rows(experiment: Experiment, settings: list) -> Frames:

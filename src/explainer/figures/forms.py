@@ -191,7 +191,7 @@ def _bars(mean: np.ndarray, low: np.ndarray, high: np.ndarray) -> dict[str, Any]
 
 def _ends(values: Mapping[Any, Interval | float]) -> np.ndarray:
     """Estimates, low and high ends, with four significant digits: (3, values)."""
-    ends = [tuple(value) if isinstance(value, Interval) else (value,) * 3 for value in values.values()]
+    ends = [(value,) * 3 if np.isscalar(value) else tuple(value) for value in values.values()]
     return np.array([[float(f"{number:.4g}") for number in each] for each in ends]).T
 
 

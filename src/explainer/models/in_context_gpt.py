@@ -31,9 +31,10 @@ from torch import Generator, Tensor, nn
 from tqdm import tqdm
 from transformers import GPT2Config, GPT2Model
 
-from explainer.errors import CheckpointError, DivergenceError, ShapeError
+from explainer.errors import CheckpointError, ShapeError
 from explainer.lab.store import rounded, to_json
 from explainer.theory.linear_transformer import exponential_preconditioner, gamma, prediction
+from explainer.theory.optimisation import descend
 from explainer.theory.regression import (
     Prompts,
     covariate_shift,
@@ -55,7 +56,6 @@ TEST_SEED = 1_000_003
 """Of the prompts that errors are measured on, far from the seeds of training."""
 
 _WARM_UP = 0.05  # share of the steps
-_LARGEST_GRADIENT = 1.0
 _TRANSPOSED = ("read_in.weight", "read_out.weight")  # nn.Linear computes x W^T, GPT-2's layers x W
 
 Preparation = Callable[[GPT2Model], GPT2Model]
@@ -217,12 +217,13 @@ def train(
     start = time.process_time()
     model = InContextGPT(setting, prepare).train()
     optimizer = torch.optim.AdamW(model.parameters(), setting.learning_rate)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, setting.steps))
     generator = Generator().manual_seed(setting.seed)
     losses = []
-    for _ in (bar := tqdm(range(steps or setting.steps), unit="step", disable=not progress)):
-        losses.append(_step(model, setting.prompts(setting.batch, generator), optimizer))
-        schedule.step()
+    for step in (bar := tqdm(range(steps or setting.steps), unit="step", disable=not progress)):
+        prompts = setting.prompts(setting.batch, generator)
+        loss = ((model(prompts.inputs, prompts.targets) - prompts.targets) ** 2).mean()
+        lr = setting.learning_rate * _rate(step, setting.steps)
+        losses.append(descend(model.parameters(), optimizer, loss, lr, step))
         if len(losses) % LOSS_WINDOW == 0:
             bar.set_postfix(loss=f"{_means(losses)[-1]:.3f}")
     return Trained(model.eval(), _means(losses), time.process_time() - start)
@@ -232,19 +233,6 @@ def _rate(step: int, steps: int) -> float:
     """Learning rate as a share of its largest value."""
     warm_up = max(1, round(_WARM_UP * steps))
     return min((step + 1) / warm_up, 0.5 * (1 + math.cos(math.pi * min(1.0, step / steps))))
-
-
-def _step(model: InContextGPT, prompts: Prompts, optimizer: torch.optim.Optimizer) -> float:
-    loss = ((model(prompts.inputs, prompts.targets) - prompts.targets) ** 2).mean()
-    if not loss.isfinite():
-        raise DivergenceError(
-            f"the loss is {loss.item()}; train with a smaller learning rate than that of the setting."
-        )
-    optimizer.zero_grad()
-    loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), _LARGEST_GRADIENT)
-    optimizer.step()
-    return loss.item()
 
 
 def _means(losses: Sequence[float]) -> list[float]:
@@ -449,7 +437,8 @@ def stored(name: str, *, prepare: Preparation | None = None) -> Trained:
 def train_stored(name: str, folder: str | os.PathLike, *, progress: bool = True) -> Trained:
     """Train a model of `STORED` as the book's was, measure it and write it to the folder."""
     trained = train(STORED[_known(name)], progress=progress)
-    save(trained, Path(folder) / name, final_errors(trained.model))
+    errors = {k: (*error, error.undefined) for k, error in final_errors(trained.model).items()}
+    save(trained, Path(folder) / name, errors)
     return trained
 
 

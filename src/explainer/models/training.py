@@ -32,10 +32,11 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from explainer.data import corpora
 from explainer.data.corpora import Tokens
-from explainer.errors import CheckpointError, CorpusError, DivergenceError, StudyError
+from explainer.errors import CheckpointError, CorpusError, StudyError
 from explainer.models import momentum_attention
 from explainer.models.momentum_attention import RECENCY_BIAS
 from explainer.theory import momentum
+from explainer.theory.optimisation import descend
 
 PROTOCOL = 1
 """Number of the arithmetic of a run; raised, with a line in published/PROTOCOLS.md, when it changes a result."""
@@ -348,15 +349,7 @@ def _update(model: nn.Module, optimiser: torch.optim.Optimizer, setting: Setting
     with _autocast(torch.device(setting.device).type, setting.dtype):
         logits = model(windows[:, :-1]).logits
     loss = cross_entropy(logits.float().flatten(0, 1), windows[:, 1:].flatten())
-    if not math.isfinite(loss.item()):
-        raise DivergenceError(f"{setting.slug}: the loss at step {step} is {loss.item()}; lower lr = {setting.lr:g}.")
-    optimiser.zero_grad()
-    loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    for group in optimiser.param_groups:
-        group["lr"] = learning_rate(setting, step)
-    optimiser.step()
-    return loss.item()
+    return descend(model.parameters(), optimiser, loss, learning_rate(setting, step), step)
 
 
 @contextmanager

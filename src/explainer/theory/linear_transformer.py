@@ -17,12 +17,12 @@ from torch import Tensor
 from tqdm import tqdm
 
 from explainer.errors import DivergenceError
+from explainer.theory.optimisation import descend, require_finite
 from explainer.theory.regression import Label, Prompts, squared_errors
 
 Draw = Callable[[torch.Generator], Prompts]
 Optimiser = Callable[[Iterable[Tensor]], torch.optim.Optimizer]
 
-_LARGEST_GRADIENT = 1.0
 _WARM_UP = 0.1
 
 
@@ -390,20 +390,15 @@ def _descend(
     """Descend on the squared error of fresh prompts; yield each step's loss before the step is taken, and the last."""
     generator = torch.Generator().manual_seed(seed)
     optimizer = optimiser(parameters)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate_share(step / steps))
+    largest_rate = optimizer.defaults["lr"]
     for step in range(steps + 1):
         prompts = draw(generator)
         loss = squared_errors(predict(prompts), prompts).mean()
-        if not loss.isfinite():
-            raise DivergenceError(f"the loss is {loss.item()} at step {step}; lower the learning rate.")
+        require_finite(loss.item(), step)
         yield loss.item()
         if step < steps:
-            optimizer.zero_grad()
-            loss.backward()
-            # The loss is a polynomial of high degree in Gaussians: single batches have enormous gradients.
-            torch.nn.utils.clip_grad_norm_(parameters, _LARGEST_GRADIENT)
-            optimizer.step()
-            schedule.step()
+            # A polynomial of high degree in Gaussians: single batches have enormous gradients, which are clipped.
+            descend(parameters, optimizer, loss, largest_rate * _rate_share(step / steps), step)
 
 
 def _rate_share(progress: float) -> float:

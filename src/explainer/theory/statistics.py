@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
+from scipy.stats import binomtest
 from scipy.stats import t as student_t
 
 from explainer.errors import ShapeError
@@ -33,10 +34,20 @@ class Interval:
         return iter((self.estimate, self.low, self.high))
 
     def __format__(self, spec: str) -> str:
-        """With no-break spaces and true minus signs."""
-        estimate, low, high = (format(x, spec or ".3g") if np.isfinite(x) else "-" for x in self)
+        """With no-break spaces and true minus signs, but none before zero."""
+        numbers = (format(x, spec or ".3g") if np.isfinite(x) else "-" for x in self)
+        estimate, low, high = (re.sub(r"^-(?=[0.]+%?$)", "", number) for number in numbers)
         text = f"{estimate}\N{NO-BREAK SPACE}[{low},\N{NO-BREAK SPACE}{high}]"
         return re.sub(r"-(?=[\d.])", "\N{MINUS SIGN}", text)
+
+    def __rmul__(self, factor: float) -> "Interval":
+        """In another unit: 100 * interval is in per cent."""
+        return self.map(lambda value: factor * value)
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether both ends are on the same side of zero."""
+        return bool(self.low > 0 or self.high < 0)
 
     def map(self, function: Callable[[float], float]) -> "Interval":
         """The same of a rising function of the value."""
@@ -58,6 +69,26 @@ def student(values: Float[Array, "n ..."]) -> Interval:
     with np.errstate(divide="ignore", invalid="ignore"):
         p_value = 2 * student_t.sf(abs(mean) / error, n - 1)
     return Interval(mean, mean - half, mean + half, p_value)
+
+
+def binomial_interval(share: float, n: int) -> Interval:
+    """The nearest share that a whole number of n queries can have, with Wilson's 95 % interval."""
+    count = round(share * n)
+    interval = binomtest(count, n).proportion_ci(0.95, method="wilson")
+    return Interval(count / n, interval.low, interval.high)
+
+
+def independent_difference(a: Interval, b: Interval) -> Interval:
+    """a - b for two shares with their intervals, as if of different queries.
+
+    The distances from a and b to the ends of their own intervals, (l_a, u_a) and (l_b, u_b), add like standard errors:
+    [d - sqrt((a - l_a)^2 + (u_b - b)^2), d + sqrt((u_a - a)^2 + (b - l_b)^2)].
+    Source: Newcombe 1998, Interval estimation for the difference between independent proportions, method 10.
+    """
+    d = a.estimate - b.estimate
+    below = np.hypot(a.estimate - a.low, b.high - b.estimate)
+    above = np.hypot(a.high - a.estimate, b.estimate - b.low)
+    return Interval(d, d - below, d + above)
 
 
 def accuracy(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float:

@@ -1,0 +1,32 @@
+"""One step of training, the same for everything that this package trains from scratch."""
+
+import math
+from collections.abc import Iterable
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from explainer.errors import DivergenceError
+
+LARGEST_GRADIENT = 1.0
+
+
+def require_finite(loss: float, step: int) -> None:
+    """Raise DivergenceError unless the loss is a number."""
+    if not math.isfinite(loss):
+        raise DivergenceError(f"the loss at step {step} is {loss}; lower the learning rate.")
+
+
+def descend(parameters: Iterable[Tensor], optimiser: Optimizer, loss: Tensor, lr: float, step: int) -> float:
+    """Update the parameters with the gradient of the loss, its norm clipped to 1; returns the loss before the update.
+
+    Raises DivergenceError when the loss is not finite.
+    """
+    require_finite(loss.item(), step)
+    optimiser.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(parameters, LARGEST_GRADIENT)
+    for group in optimiser.param_groups:
+        group["lr"] = lr
+    optimiser.step()
+    return loss.item()

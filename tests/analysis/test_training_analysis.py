@@ -1,0 +1,139 @@
+"""What the published trainings say: pairs of runs, perplexities and errors of small made-up tables."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from explainer.analysis import papers, training_runs
+from explainer.errors import StudyError
+from explainer.theory import statistics
+from explainer.theory.statistics import Interval
+
+
+def table(columns, average="none", **setting):
+    """The rows of a run with the columns of its setting, as `explainer.results` gives them."""
+    setting = {"lr": 3e-3, "seed": 0, "average": average, "eta": 0.0 if average == "none" else 0.5} | setting
+    return pd.DataFrame({"cell": f"{average}-{setting['seed']}-{setting['lr']:g}", **setting, **columns})
+
+
+def runs(columns, average="none", seeds=range(3)):
+    """Tables of several seeds; a column may depend on the seed."""
+    return pd.concat(
+        table({k: v(seed) if callable(v) else v for k, v in columns.items()}, average, seed=seed) for seed in seeds
+    )
+
+
+PLAIN_CURVE = runs({"tokens": [10, 20, 30], "held_out": lambda seed: [5.0, 4.0, 3.0 + seed]})
+CURVE = runs({"tokens": [10, 20, 30], "held_out": [5.5, 3.5, 2.0]}, "momentum", (2, 0, 1))
+DOCUMENTS = ["b", "a", "a", "c"]
+PLAIN = runs({"document": DOCUMENTS, "nll_256": lambda seed: [1, 2, 3, 4 + seed]})
+VARIANT = runs({"document": DOCUMENTS, "nll_256": [1, 1, 3, 4]}, "momentum", (2, 0, 1))
+
+
+def test_quoted_tables_have_the_averages_that_the_paper_prints():
+    average = {name: np.mean(list(row.values())) for name, row in papers.MOMENTUM_ACCURACY.items()}
+    assert average == pytest.approx({"plain": 0.519, "momentum": 0.547}, abs=6e-4)
+    plain, momentum = (papers.MOMENTUM_PERPLEXITY[name] for name in ("plain", "momentum"))
+    assert [round(plain[c] - momentum[c], 2) for c in ("256", "512", "1024")] == [0.13, 0.14, 0.12]
+
+
+def test_runs_are_matched_by_all_but_the_average():
+    names = [list(side["cell"].unique()) for side in training_runs.matched(VARIANT, PLAIN)]
+    assert names == [[f"{average}-{seed}-0.003" for seed in (2, 0, 1)] for average in ("momentum", "none")]
+    with pytest.raises(StudyError, match=r"momentum, seed 7, cell momentum-7-0\.003 has no plain run"):
+        training_runs.matched(table({"tokens": [1]}, "momentum", seed=7), PLAIN)
+    with pytest.raises(StudyError, match="has no plain run"):
+        training_runs.matched(table({"tokens": [1]}, "momentum", lr=1e-3), PLAIN)
+
+
+def test_gap_is_plain_minus_variant_pair_by_pair():
+    gaps = training_runs.gaps(CURVE, PLAIN_CURVE)
+    assert gaps.index.tolist() == [10, 20, 30] and gaps.columns.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(gaps.T, [[-0.5, 0.5, 1], [-0.5, 0.5, 2], [-0.5, 0.5, 3]])
+
+
+def test_tokens_to_reach_a_loss():
+    curve = pd.Series([5.0, 4.0, 2.0], [10, 20, 30])
+    reached = [training_runs.tokens_to_reach(curve, loss) for loss in (6.0, 5.0, 4.5, 3.0, 2.0)]
+    assert reached == pytest.approx([10, 10, 15, 25, 30])
+    assert math.isnan(training_runs.tokens_to_reach(curve, 1.9))
+
+
+def test_a_curve_that_rises_again_reaches_a_loss_when_it_first_is_there():
+    curve = pd.Series([5.0, 3.0, 6.0, 2.0], [10, 20, 30, 40])
+    assert training_runs.tokens_to_reach(curve, 4.0) == 15
+
+
+def test_documents_keep_the_mean_over_blocks():
+    total, count = training_runs.documents(PLAIN, 256)[0]
+    assert (total.tolist(), count.tolist()) == ([5, 1, 4], [2, 1, 1])
+    assert training_runs.ratio(total, count) == 2.5
+    assert training_runs.perplexity(total, count) == pytest.approx(math.exp(2.5))
+
+
+def test_changes_are_paired():
+    changes = training_runs.seed_changes(VARIANT, PLAIN, 256)
+    assert changes.to_dict() == {2: -3 / 4, 0: -1 / 4, 1: -2 / 4}
+    change = training_runs.perplexity_change(VARIANT, PLAIN, 256)
+    assert change.estimate == pytest.approx(-0.5) and change.low < -0.5 < change.high <= 0
+    assert tuple(training_runs.perplexity_change(PLAIN, PLAIN, 256)) == (0, 0, 0)
+    alone = training_runs.perplexity_interval(PLAIN[PLAIN["seed"] == 0], 256)
+    assert alone.estimate == pytest.approx(math.exp(2.5))
+
+
+def test_per_cent_is_the_change_of_the_perplexity():
+    assert training_runs.per_cent(math.log(15.02 / 15.14)) == pytest.approx(100 * (15.02 / 15.14 - 1))
+    change = Interval(0.0, math.log(0.9), math.log(1.1)).map(training_runs.per_cent)
+    assert tuple(change) == pytest.approx((0, -10, 10))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [(-2, -1, "better"), (1, 2, "worse"), (-1, 1, "not decided"), (math.nan, math.nan, "not decided")],
+)
+def test_direction(low, high, said):
+    assert training_runs.direction(Interval(0, low, high)) == said
+
+
+PROMPTS = {"example_length": [3, 3, 5], "examples": [0, 4, 0], "bayes": [0.5, 0.9, 0.4]}
+
+
+def test_accuracies_in_context():
+    plain = runs(PROMPTS | {"model": [0.2, 0.3, 0.1]})
+    moved = runs(PROMPTS | {"model": lambda seed: [0.2, 0.4 + seed / 10, 0.1]}, "momentum")
+    examples, curves = training_runs.in_context(pd.concat([plain, moved]), 3)
+    assert examples == [0, 4] and list(curves) == ["Bayes' rule", "none", "momentum"]
+    np.testing.assert_allclose([curve.estimate[1] for curve in curves.values()], [0.9, 0.3, 0.5])
+    np.testing.assert_allclose(tuple(curves["Bayes' rule"]), [[0.5, 0.9]] * 3)
+    expected = statistics.student(np.array([0.4, 0.5, 0.6]))
+    assert (curves["momentum"].low[1], curves["momentum"].high[1]) == pytest.approx((expected.low, expected.high))
+
+
+REGRESSION = runs({"squared_error_2": lambda seed: [1.0 + seed, 2.0], "squared_target": [2.0, 4.0]})
+
+
+def test_relative_error_is_a_ratio_of_sums():
+    errors = training_runs.relative_errors(REGRESSION, 2)
+    assert errors.to_dict() == pytest.approx({0: 3 / 6, 1: 4 / 6, 2: 5 / 6})
+    interval = training_runs.relative_error_interval(REGRESSION, 2, n_resamples=200)
+    assert interval.estimate == pytest.approx(4 / 6) and interval.low < 4 / 6 < interval.high
+
+
+def test_errors_are_compared_in_pairs():
+    halved = REGRESSION.assign(average="momentum", eta=0.5, cell="m" + REGRESSION["cell"])
+    halved["squared_error_2"] /= 2
+    ratios = training_runs.log_ratios(halved.iloc[::-1], REGRESSION, 2)
+    assert ratios.to_dict() == pytest.approx(dict.fromkeys(range(3), math.log(0.5)))
+    change = training_runs.relative_error_change(halved, REGRESSION, 2)
+    assert change.estimate == pytest.approx(-2 / 6) and change.high < 0
+    with pytest.raises(StudyError, match="has no plain run"):
+        training_runs.log_ratios(halved, REGRESSION[REGRESSION["seed"] > 0], 2)
+
+
+def test_made_names_seeds_and_time_and_counts_a_run_once():
+    made = {"device": "cpu x", "threads": 1, "torch": "2.0", "cpu_seconds": [12.0]}
+    two = runs(made, seeds=(4, 1))
+    expected = "Stored: 2 runs, seeds 1, 4; cpu x, 1 thread, torch 2.0; 24 CPU seconds"
+    assert training_runs.made(two, two[:1]) == expected

@@ -1,0 +1,58 @@
+"""explainer.theory.statistics.Interval: its text, its units, and the intervals of single shares."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from explainer.theory import statistics
+
+
+@pytest.mark.parametrize(
+    ("interval", "spec", "text"),
+    [
+        ((0.12345, 0.1, 0.2), ".3f", "0.123 [0.100, 0.200]"),
+        ((-0.5, -1, 0), ".3f", "−0.500 [−1.000, 0.000]"),
+        ((-0.0001, -0.0001, 0.0001), ".3f", "0.000 [0.000, 0.000]"),
+        ((0.25, float("nan"), float("nan")), "", "0.25 [-, -]"),
+        ((-0.0179, -0.195, 0.161), "+.1%", "−1.8% [−19.5%, +16.1%]"),
+    ],
+)
+def test_text_of_an_interval(interval, spec, text):
+    assert format(statistics.Interval(*interval), spec).replace("\N{NO-BREAK SPACE}", " ") == text
+
+
+def test_an_interval_in_another_unit():
+    assert tuple(100 * statistics.Interval(0.5, 0.25, 0.75)) == (50, 25, 75)
+
+
+def test_which_intervals_exclude_zero():
+    assert statistics.Interval(0.2, 0.1, 0.3).excludes_zero
+    assert statistics.Interval(-0.2, -0.3, -0.1).excludes_zero
+    assert not statistics.Interval(0.1, -0.1, 0.3).excludes_zero
+
+
+def test_wilson_solves_its_quadratic():
+    """At both ends, the share that was seen lies 1.96 standard errors away."""
+    share, low, high = statistics.binomial_interval(0.37, 100)
+    z = 1.959963984540054
+    for p in (low, high):
+        assert abs(share - p) == pytest.approx(z * np.sqrt(p * (1 - p) / 100), rel=1e-9)
+
+
+def test_a_quoted_share_becomes_a_whole_number_of_queries():
+    assert statistics.binomial_interval(0.571, 56).estimate == 32 / 56
+
+
+def test_newcombe_of_the_published_example():
+    """56 of 70 against 48 of 80: [0.0524, 0.3339] (Newcombe 1998, Table II, method 10, example a)."""
+    a, b = statistics.binomial_interval(0.8, 70), statistics.binomial_interval(0.6, 80)
+    assert tuple(statistics.independent_difference(a, b)) == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.integers(60, 200))
+def test_difference_mirrors_when_its_terms_are_swapped(a, b, n):
+    a, b = (statistics.binomial_interval(each / n, n) for each in (a, b))
+    forth, back = statistics.independent_difference(a, b), statistics.independent_difference(b, a)
+    assert tuple(forth) == pytest.approx((-back.estimate, -back.high, -back.low), abs=1e-12)
+    assert forth.low <= forth.estimate <= forth.high
