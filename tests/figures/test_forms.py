@@ -71,6 +71,13 @@ def test_a_line_is_drawn_on_demand():
 CURVES = {"one": {"s": {0: Interval(0.5, 0.4, 0.7), 16: Interval(0.9, 0.8, 1)}, "t": {16: Interval(1, 0, 2)}}}
 
 
+def test_curves_are_drawn_from_left_to_right():
+    at = {3e-3: Interval(0.3, 0.2, 0.4), 1e-4: Interval(0.1, 0, 0.2)}
+    figure = forms.curve_panels({"one": {"s": at}}, "learning rate")
+    assert list(figure.data[0].x) == [1e-4, 3e-3] and list(figure.data[0].y) == [0.1, 0.3]
+    assert figure.layout.xaxis.type == "log"
+
+
 def test_curves_by_rank_keep_their_names():
     figure = forms.curve_panels(CURVES | {"two": CURVES["one"]}, "k", by_rank=True)
     assert [t.name for t in figure.data] == ["s", "t"] * 2 and {t.xaxis for t in figure.data} == {"x", "x2"}
