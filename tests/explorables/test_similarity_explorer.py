@@ -12,7 +12,7 @@ from scipy import stats
 
 from bookbuilder.explorables import still
 from bookbuilder.renderers import script_json
-from explainer.analysis import reporting, results
+from explainer.analysis import published, reporting
 from explainer.errors import ResultsError, StudyError
 from explainer.experiments.comparison import Cell
 from explainer.experiments.controls import CONTROLS
@@ -60,8 +60,8 @@ def studies(monkeypatch, tmp_path) -> Callable:
             return table(task, control)
 
         monkeypatch.setattr(explorer, "published_directory", lambda: tmp_path)
-        monkeypatch.setattr(results, "grids", lambda: cells)
-        monkeypatch.setattr(results, "results", read)
+        monkeypatch.setattr(published, "grids", lambda: cells)
+        monkeypatch.setattr(published, "results", read)
         monkeypatch.setattr(reporting, "made", lambda *used: f"Stored: {pd.concat(used)['cell'].nunique()} cells.")
         explorer._data.cache_clear()
         return explorer.data()
