@@ -41,10 +41,10 @@ def recalled(weights: np.ndarray, recency: np.ndarray, plain: np.ndarray, heavy:
         "Weight in the dual form": {name: (each,) * 3 for name, each in zip(names, formulas, strict=True)},
         "Recall after all steps": {name: curve(samples) for name, samples in zip(names, (plain, heavy), strict=False)},
     }
-    return _stacked(range(len(weights)), panels, f"step t ({len(weights) - 1} is the last)", ["weight", "recall"])
+    return stacked(range(len(weights)), panels, f"step t ({len(weights) - 1} is the last)", ["weight", "recall"])
 
 
-def _stacked(
+def stacked(
     x: Sequence[float], panels: Mapping[str, Mapping[str, Curve]], x_title: str, y_titles: Sequence[str]
 ) -> go.Figure:
     """Panels of curves below each other over the same x; a series looks the same in every panel."""
