@@ -42,9 +42,9 @@ class Interval:
         return tuple(self)[index]
 
     def __format__(self, spec: str) -> str:
-        """With no-break spaces and true minus signs, but none before zero."""
-        numbers = (format(x, spec or ".3g") if np.isfinite(x) else "-" for x in self)
-        estimate, low, high = (re.sub(r"^-(?=[0.]+%?$)", "", number) for number in numbers)
+        """With no-break spaces and true minus signs; before a rounded zero only at an end, where it says which side."""
+        estimate, low, high = (format(x, spec or ".3g") if np.isfinite(x) else "-" for x in self)
+        estimate = re.sub(r"^-(?=[0.]+%?$)", "", estimate)
         text = f"{estimate}\N{NO-BREAK SPACE}[{low},\N{NO-BREAK SPACE}{high}]"
         return re.sub(r"-(?=[\d.])", "\N{MINUS SIGN}", text)
 
