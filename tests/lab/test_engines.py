@@ -118,7 +118,15 @@ def cluster(workers_find_this_module):
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     import ray  # noqa: PLC0415
 
-    ray.init("local", num_cpus=2, num_gpus=0, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+    for attempt in range(4):
+        try:
+            ray.init("local", num_cpus=2, num_gpus=0, **quiet)
+            break
+        except Exception as error:  # Ray gives its own processes 30 s, which a busy machine may exceed
+            ray.shutdown()
+            if attempt == 3 or "timed out" not in str(error):
+                raise
     yield ray
     assert ray.is_initialized()  # no test's run has shut it down
     ray.shutdown()
