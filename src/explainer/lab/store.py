@@ -31,7 +31,7 @@ FORMAT = 3
 SETTING = ("cell", "dtype")
 """The parts of an identity that name its file: what was asked for."""
 
-_KEYS = {"format", "identity", "provenance", "result", "sha256"}
+_KEYS = {"format", "slug", "identity", "provenance", "result", "sha256"}
 
 
 def published_directory() -> Path:
@@ -127,7 +127,8 @@ class Store:
         self, identity: Identity, result: Mapping[str, Any], *, provenance: Mapping[str, Any], run: Mapping[str, Any]
     ) -> Path:
         """Write a result and its `run`, which holds what may differ between two runs; ResultsError if it cannot be."""
-        content = {"format": FORMAT, "identity": identity.parts, "provenance": provenance, "result": rounded(result)}
+        content = {"format": FORMAT, "slug": identity.slug, "identity": identity.parts}
+        content |= {"provenance": provenance, "result": rounded(result)}
         path = self.path(identity)
         with disk_errors(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -171,7 +172,7 @@ def read(path: str | os.PathLike) -> Stored:
         )
     if content.keys() != _KEYS or content["sha256"] != _sha256({k: v for k, v in content.items() if k != "sha256"}):
         raise ResultsError(f"{path} is damaged or was edited; delete it and run the study again.")
-    identity = Identity(path.stem[:-17], content["identity"])
+    identity = Identity(content["slug"], content["identity"])
     if path.name != identity.filename:
         raise ResultsError(f"{path} was renamed: it holds another cell; delete it and run the study again.")
     return Stored(path, identity, content["provenance"], content["result"])
