@@ -18,11 +18,12 @@ X^T X is near a multiple of I, so that SimAOU hardly sees it and the cosine of t
 order of the demonstrations, each in its zero-shot form, own tokens without others before them. Let p^h(E) =
 E^T E (W_K^h)^T W_Q^h e_T be what head h reads of the tokens E, so that h = sum_h W_V^h p^h. To first order in the rate
 
-    h_FT - h_ZSL = lr sum_i kappa(i, q) (y_i - W_0 x_i) + c_q h_ZSL,    kappa(i, q) = sum_h p^h(E_i) . p^h(E_q).
+    h_FT - h_ZSL = lr sum_i kappa(i, q) r_i + c_q h_ZSL,    kappa(i, q) = sum_h p^h(E_i) . p^h(E_q),
 
-The sum is what the values learn. What the keys learn, c_q, changes the length of h_ZSL alone, because a query has one
-token whose value is not zero. SimAOU divides outputs by their lengths, so it does not see c_q. What it compares is the
-direction of sum_i kappa(i, q) r_i with that of sum_i (x_i . q) r_i, where r_i = y_i - W_0 x_i:
+with r_i = y_i - h_ZSL(x_i). The sum is what the values learn. What the keys learn, c_q, changes the length of h_ZSL
+alone, because a query has one token whose value is not zero. SimAOU divides outputs by their lengths, so that to this
+order it does not see c_q; without normalisation it does. It compares the direction of sum_i kappa(i, q) r_i with that of
+ICL's sum_i (x_i . q) (y_i - W_0 x_i):
 
 - One head, T = 1, P = I, inputs of length 1: kappa = 2 x_i . q. The directions are the same and SimAOU tends to 1 with
   the rate; its distance from 1 is of second order, for the angle is of first.
@@ -34,8 +35,8 @@ direction of sum_i kappa(i, q) r_i with that of sum_i (x_i . q) r_i, where r_i =
 
 **The update matrices** are another matter. Equations 11 and 12 of the paper compare, head by head, the maps that are
 applied to the attention query: dW_ICL = V^T K over demonstrations, dW_FT = V'^T K' - V^T K over the query's own tokens.
-The first is a sum over N demonstrations, of rank min(N, d_k, d_v); the second comes from T tokens, and its rank is 2 T
-at most. With keys held fixed, T = 1, one head and kappa = 2 x_i . q, it is dW_ICL q q^T, so that
+The first is a sum over N demonstrations, of rank up to min(N, d_k, d_v); the second comes from T tokens, and its rank is
+2 T at most. With keys held fixed, T = 1, one head and kappa = 2 x_i . q, it is dW_ICL q q^T, so that
 
     cos(dW_ICL, dW_FT) = |dW_ICL q| / (|dW_ICL|_F |q|),    about 1 / sqrt(d),
 
@@ -336,7 +337,8 @@ class Setting:
     """What a positive control is made of; rows of W_0 are N(0, scale^2 I / d), those of tasks N(0, I / d) about them.
 
     `taught` names what is fine-tuned on, a key of TAUGHT. `centred` tasks scatter about W_0, others about 0. The
-    preconditioner P is diagonal, from 1 - spread to 1 + spread in equal steps. `direction` -1 is gradient ascent.
+    preconditioner P is diagonal, from 1 - spread to 1 + spread in equal steps. `direction` -1 is gradient ascent. With
+    scale 0 all h_ZSL are zero, and of the similarities only `sim_aou_raw` exists.
     """
 
     d: int = 20
@@ -379,7 +381,7 @@ with each other's targets."""
 def compared_task(setting: Setting, seed: int) -> Compared:
     """Draw W_0, a task, its demonstrations and queries, and compare ZSL, ICL and FT.
 
-    Raises: KeyError for an unknown `taught`; ValueError unless the heads divide d.
+    Raises: KeyError for an unknown `taught`; ValueError unless the heads divide d; DivergenceError for a rate too large.
     """
     generator = torch.Generator().manual_seed(seed)
     s, draw = setting, partial(draw_inputs, T=setting.own_tokens, d=setting.d, generator=generator, unit=setting.unit)
