@@ -22,8 +22,8 @@ E^T E (W_K^h)^T W_Q^h e_T be what head h reads of the tokens E, so that h = sum_
 
 with r_i = y_i - h_ZSL(x_i). The sum is what the values learn. What the keys learn, c_q, changes the length of h_ZSL
 alone, because a query has one token whose value is not zero. SimAOU divides outputs by their lengths, so that to this
-order it does not see c_q; without normalisation it does. It compares the direction of sum_i kappa(i, q) r_i with that of
-ICL's sum_i (x_i . q) (y_i - W_0 x_i):
+order it does not see c_q; without normalisation it does. It compares the direction of sum_i kappa(i, q) r_i with
+that of ICL's sum_i (x_i . q) (y_i - W_0 x_i):
 
 - One head, T = 1, P = I, inputs of length 1: kappa = 2 x_i . q. The directions are the same and SimAOU tends to 1 with
   the rate; its distance from 1 is of second order, for the angle is of first.
@@ -35,7 +35,7 @@ ICL's sum_i (x_i . q) (y_i - W_0 x_i):
 
 **The update matrices** are another matter. Equations 11 and 12 of the paper compare, head by head, the maps that are
 applied to the attention query: dW_ICL = V^T K over demonstrations, dW_FT = V'^T K' - V^T K over the query's own tokens.
-The first is a sum over N demonstrations, of rank up to min(N, d_k, d_v); the second comes from T tokens, and its rank is
+The first is a sum over N demonstrations, of rank up to min(N, d_k, d_v); the second comes from T tokens, and has rank
 2 T at most. With keys held fixed, T = 1, one head and kappa = 2 x_i . q, it is dW_ICL q q^T, so that
 
     cos(dW_ICL, dW_FT) = |dW_ICL q| / (|dW_ICL|_F |q|),    about 1 / sqrt(d),
@@ -381,7 +381,7 @@ with each other's targets."""
 def compared_task(setting: Setting, seed: int) -> Compared:
     """Draw W_0, a task, its demonstrations and queries, and compare ZSL, ICL and FT.
 
-    Raises: KeyError for an unknown `taught`; ValueError unless the heads divide d; DivergenceError for a rate too large.
+    Raises: KeyError for an unknown `taught`; ValueError unless the heads divide d; DivergenceError at a large rate.
     """
     generator = torch.Generator().manual_seed(seed)
     s, draw = setting, partial(draw_inputs, T=setting.own_tokens, d=setting.d, generator=generator, unit=setting.unit)
