@@ -11,7 +11,8 @@ __version__ = "0.1.0"
 
 ROOMS = {
     "theory": (
-        "counting", "duality", "linear_transformer", "metrics", "momentum", "optimisation", "regression", "statistics",
+        "counting", "duality", "linear_transformer", "metrics", "momentum", "optimisation", "positive_control",
+        "regression", "statistics",
     ),
     "data": ("assets", "corpora", "hidden_markov", "package_index", "tasks"),
     "models": (

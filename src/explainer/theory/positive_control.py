@@ -1,0 +1,414 @@
+"""A positive control: attention whose in-context learning *is* one gradient step, compared with its own fine-tuning.
+
+Letters: d the width of inputs x, d_out of targets y, N demonstrations (x_i, y_i), n queries q, T own tokens of an
+example or a query (its input and T - 1 tokens before it that say nothing), H heads with keys of width d_k = d / H and
+values of width d_v = d_out, D = 2 d + d_out the width of tokens, eta the rate. Rows are examples; float64.
+
+**Construction.** Own tokens are (x, x, 0), silent ones (x_t, 0, 0), demonstrations (x_i, -eta x_i, eta y_i). A head has
+W_Q = [I 0 0], W_K = [P 0 0] and W_V = [0 W_0 I], and attention is linear (no softmax). The values of demonstrations are
+then the error signals eta (y_i - W_0 x_i), and with inputs of length 1 and P = I
+
+    h_ZSL = W_0 q,    h_ICL = (W_0 + dW_ICL) q,    dW_ICL = eta sum_i (y_i - W_0 x_i) x_i^T = -eta dL/dW at W_0,
+
+one step of gradient descent on L(W) = 1/2 sum_i |y_i - W x_i|^2, exactly and at any rate. Tasks scatter about W_0: they
+are W_0 plus something new. Tasks about 0 would have a lesson in common, to unlearn W_0; it lies along h_ZSL where
+X^T X is near a multiple of I, so that SimAOU hardly sees it and the cosine of the updates does.
+
+**Fine-tuning**, as in section 3.2 of the paper, changes W_K and W_V alone: one epoch, one example at a time, in the
+order of the demonstrations, each in its zero-shot form, own tokens without others before them. Let p^h(E) =
+E^T E (W_K^h)^T W_Q^h e_T be what head h reads of the tokens E, so that h = sum_h W_V^h p^h. To first order in the rate
+
+    h_FT - h_ZSL = lr sum_i kappa(i, q) r_i + c_q h_ZSL,    kappa(i, q) = sum_h p^h(E_i) . p^h(E_q),
+
+with r_i = y_i - h_ZSL(x_i). The sum is what the values learn. What the keys learn, c_q, changes the length of h_ZSL
+alone, because a query has one token whose value is not zero. SimAOU divides outputs by their lengths, so that to this
+order it does not see c_q; without normalisation it does. It compares the direction of sum_i kappa(i, q) r_i with
+that of ICL's sum_i (x_i . q) (y_i - W_0 x_i):
+
+- One head, T = 1, P = I, inputs of length 1: kappa = 2 x_i . q. The directions are the same and SimAOU tends to 1 with
+  the rate; its distance from 1 is of second order, for the angle is of first.
+- H heads: kappa = 2 (x_i . q) sum_h s_i^h s_q^h with s_x^h the share of |x|^2 in the block of head h. Examples weigh
+  unequally, so SimAOU stays below 1, though ICL is still one exact step; little where blocks are wide.
+- T > 1: kappa has terms for each pair of own tokens, all but that of the two inputs noise.
+- Lengths other than 1 reweigh the examples by |x_i|^2, and W_0 errs by (1 - |x_i|^2) W_0 x_i where it was right.
+- P is not I: ICL descends with a preconditioner, sum_i (P x_i . q) r_i, and fine-tuning cannot know it.
+
+**The update matrices** are another matter. Equations 11 and 12 of the paper compare, head by head, the maps that are
+applied to the attention query: dW_ICL = V^T K over demonstrations, dW_FT = V'^T K' - V^T K over the query's own tokens.
+The first is a sum over N demonstrations, of rank up to min(N, d_k, d_v); the second comes from T tokens, and has rank
+2 T at most. With keys held fixed, T = 1, one head and kappa = 2 x_i . q, it is dW_ICL q q^T, so that
+
+    cos(dW_ICL, dW_FT) = |dW_ICL q| / (|dW_ICL|_F |q|),    about 1 / sqrt(d),
+
+while both maps do the same to q. Each own token adds a direction: about sqrt(T / d), see `update_cosine_ceiling`. Heads
+share what values learn, so it stays about sqrt(T / d), below the sqrt(T / d_k) that each head could reach. What keys
+learn comes on top, W_0 q (dW_K q)^T to first order: it adds a little while W_0 is no larger than what tasks add to it,
+and takes away where W_0 is large. So the value is one of the comparison, of d and T, and not of the layer: the weights
+of the values do learn dW_ICL, and with one head and T = 1 cos(dW_V, dW_ICL) over the columns that read x tends to 1.
+
+Sources: Dai et al. 2023, section 2.2, Eq. 7-9, and section 3, Eq. 11-12; von Oswald et al. 2023 (arXiv 2212.07677),
+Proposition 1; the kernel and the ceiling are derived here.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from explainer.errors import ShapeError
+from explainer.theory import metrics
+from explainer.theory.duality import squared_error_gradient
+from explainer.theory.optimisation import require_finite
+from explainer.theory.regression import draw_prompts
+from explainer.theory.statistics import Interval, student
+
+# Part 1. Linear attention with heads.
+
+
+class Heads(NamedTuple):
+    """H heads of linear attention whose outputs are added: W_Q, W_K (H, d_k, D) and W_V (H, d_v, D)."""
+
+    W_Q: Float[Tensor, "H d_k D"]
+    W_K: Float[Tensor, "H d_k D"]
+    W_V: Float[Tensor, "H d_v D"]
+
+
+def readings(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n H D"]:
+    """What each head reads at the last token, before its values: p^h = E^T E (W_K^h)^T W_Q^h e_T.
+
+    Shapes: tokens E, one set for each of n queries (n, tokens, D) -> (n, H, D).
+    """
+    queries = torch.einsum("hkD,nD->nhk", heads.W_Q, E[:, -1])
+    sought = torch.einsum("hkD,nhk->nhD", heads.W_K, queries)
+    return sought @ E.mT @ E
+
+
+def attention_output(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n d_v"]:
+    """Attend linearly from the last token to all tokens, itself included: h = sum_h W_V^h p^h, see `readings`.
+
+    Shapes: tokens E (n, tokens, D) -> (n, d_v).
+    Source: Dai et al. 2023, section 3.1, Eq. 11.
+    """
+    return torch.einsum("hvD,nhD->nv", heads.W_V, readings(heads, E))
+
+
+def linear_maps(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n H d_v d_k"]:
+    """The map that each head applies to its attention query: V^T K = W_V^h E^T E (W_K^h)^T.
+
+    Shapes: tokens E (n, tokens, D) -> (n, H, d_v, d_k). Over demonstrations it is dW_ICL, over own tokens W_ZSL.
+    Source: Dai et al. 2023, section 3.1, Eq. 11.
+    """
+    return (E[:, None] @ heads.W_V.mT).mT @ (E[:, None] @ heads.W_K.mT)
+
+
+# Part 2. The construction.
+
+
+class Lesson(NamedTuple):
+    """Examples with targets: examples (N, T, d), whose last token is the input x_i, and targets (N, d_out)."""
+
+    examples: Float[Tensor, "N T d"]
+    targets: Float[Tensor, "N d_out"]
+
+
+def gradient_step_heads(
+    W_0: Float[Tensor, "d_out d"], *, n_heads: int = 1, preconditioner: Float[Tensor, "d d"] | None = None
+) -> Heads:
+    """Build attention whose ICL is one gradient step from W_0: W_Q = [I 0 0], W_K = [P 0 0], W_V = [0 W_0 I].
+
+    Head h has block h of the rows of I and P. P is I unless given; then dW_ICL = eta sum_i r_i x_i^T P^T.
+    Shapes: W_0 (d_out, d), P (d, d).
+    Raises: ValueError unless n_heads divides d.
+    Source: von Oswald et al. 2023, Proposition 1; a third slot keeps own values apart from demonstrated ones.
+    """
+    d_out, d = W_0.shape
+    if n_heads < 1 or d % n_heads:
+        raise ValueError(f"n_heads = {n_heads} should divide the width of the inputs, d = {d}.")
+    identity = torch.eye(d).to(W_0)
+    P = identity if preconditioner is None else preconditioner
+    blocks = (torch.cat([M, M.new_zeros(d, d + d_out)], 1).unflatten(0, (n_heads, -1)) for M in (identity, P))
+    W_V = torch.cat([torch.zeros_like(W_0), W_0, torch.eye(d_out).to(W_0)], 1)
+    return Heads(*blocks, W_V.expand(n_heads, -1, -1))
+
+
+def zero_shot_form(X: Float[Tensor, "n T d"], d_out: int) -> Float[Tensor, "n T D"]:
+    """Write own tokens: (x_t, 0, 0) for the T - 1 silent ones and (x, x, 0) for the input.
+
+    Shapes: X (n, T, d), the input last -> (n, T, 2 d + d_out).
+    """
+    said = torch.cat([torch.zeros_like(X[:, :-1]), X[:, -1:]], 1)
+    return torch.cat([X, said, X.new_zeros(*X.shape[:2], d_out)], 2)
+
+
+def demonstrations(lesson: Lesson, rate: float) -> Float[Tensor, "N D"]:
+    """Write demonstrations (x_i, -eta x_i, eta y_i): W_V makes values eta (y_i - W_0 x_i), the error signals of Eq. 7.
+
+    Shapes: (N, 2 d + d_out).
+    """
+    x, y = lesson.examples[:, -1], lesson.targets
+    return torch.cat([x, -rate * x, rate * y], 1)
+
+
+def in_context(D: Float[Tensor, "N D"], E: Float[Tensor, "n T D"]) -> Float[Tensor, "n NT D"]:
+    """Put the demonstrations before the own tokens of every query: (n, N + T, D)."""
+    return torch.cat([D.expand(len(E), -1, -1), E], 1)
+
+
+# Part 3. Fine-tuning.
+
+
+def fine_tune(
+    heads: Heads, E: Float[Tensor, "N T D"], targets: Float[Tensor, "N d_out"], lr: float, *, keys: bool = True
+) -> Heads:
+    """Train W_K and W_V for one epoch, one example at a time: W <- W - lr dL_i/dW, L_i = 1/2 |h(E_i) - y_i|^2.
+
+    With g = h(E_i) - y_i: dL_i/dW_V^h = g p^h(E_i)^T and dL_i/dW_K^h = (W_Q^h e_T) (E_i^T E_i (W_V^h)^T g)^T, both at
+    the weights before the step. A negative rate is ascent. With `keys=False` only W_V is trained, which is
+    gradient descent on a linear layer with inputs p(E_i) and so has the dual of `duality.train_linear_layer`.
+    Shapes: zero-shot forms E (N, T, D), targets (N, d_out).
+    Raises: ShapeError; DivergenceError when the loss is no longer finite.
+    Source: Dai et al. 2023, section 3.2 (keys and values alone, order and number of examples as in ICL).
+    """
+    if E.ndim != 3 or targets.shape != (len(E), heads.W_V.shape[1]):
+        shapes, d_out = (tuple(E.shape), tuple(targets.shape)), heads.W_V.shape[1]
+        raise ShapeError(f"examples and targets have shapes {shapes}; they should be (N, T, D) and (N, {d_out}).")
+    for i, (e, y) in enumerate(zip(E, targets, strict=True)):
+        (p,) = readings(heads, e[None])
+        g = squared_error_gradient(torch.einsum("hvD,hD->v", heads.W_V, p)[None], y[None])[0]
+        require_finite((g @ g).item() / 2, i)
+        dL_dW_V = g[:, None] * p[:, None]
+        dL_dW_K = (heads.W_Q @ e[-1])[..., None] * (g @ heads.W_V @ e.T @ e)[:, None]
+        heads = heads._replace(W_K=heads.W_K - keys * lr * dL_dW_K, W_V=heads.W_V - lr * dL_dW_V)
+    return heads
+
+
+def tangent_kernel(heads: Heads, E: Float[Tensor, "N T D"], E_q: Float[Tensor, "n T_q D"]) -> Float[Tensor, "N n"]:
+    """How much example i moves query q when values learn: kappa(i, q) = sum_h p^h(E_i) . p^h(E_q).
+
+    Shapes: zero-shot forms E (N, T, D) and E_q (n, T_q, D) -> (N, n). It is 2 x_i . q for one head, T = 1, P = I and
+    inputs of length 1, and linear attention then has the keys that gradient descent has.
+    Source: the gradient of `fine_tune`; for T = 1, Dai et al. 2023, Eq. 9.
+    """
+    return torch.einsum("ihD,qhD->iq", readings(heads, E), readings(heads, E_q))
+
+
+# Part 4. The comparison.
+
+
+class Compared(NamedTuple):
+    """ZSL, ICL and FT on n queries, in the shapes that `metrics` takes, with one layer.
+
+    zsl, icl, ft (n, 1, d_out); dW_icl and dW_ft (n, H, d_v, d_k) as in `metrics.update_cosines`; own_keys
+    (n, H, T, d_k) before fine-tuning; dW_V (H, d_v, D), the change of the value projections.
+    """
+
+    zsl: Float[Tensor, "n 1 d_out"]
+    icl: Float[Tensor, "n 1 d_out"]
+    ft: Float[Tensor, "n 1 d_out"]
+    dW_icl: Float[Tensor, "n H d_v d_k"]
+    dW_ft: Float[Tensor, "n H d_v d_k"]
+    own_keys: Float[Tensor, "n H T d_k"]
+    dW_V: Float[Tensor, "H d_v D"]
+
+
+def compare(
+    heads: Heads,
+    shown: Lesson,
+    taught: Lesson,
+    queries: Float[Tensor, "n T d"],
+    *,
+    rate: float,
+    lr: float,
+    keys: bool = True,
+) -> Compared:
+    """Give the queries zero-shot, with the demonstrations `shown` in context, and after fine-tuning on `taught`.
+
+    Shapes: queries (n, T, d), the input last; `shown` and `taught` are one lesson, except in a control.
+    Source: Dai et al. 2023, section 3.2.
+    """
+    d_out = shown.targets.shape[1]
+    D, E = demonstrations(shown, rate), zero_shot_form(queries, d_out)
+    tuned = fine_tune(heads, zero_shot_form(taught.examples, d_out), taught.targets, lr, keys=keys)
+    outputs = (attention_output(heads, E), attention_output(heads, in_context(D, E)), attention_output(tuned, E))
+    return Compared(
+        *(h[:, None] for h in outputs),
+        dW_icl=linear_maps(heads, D[None]).expand(len(E), -1, -1, -1),
+        dW_ft=linear_maps(tuned, E) - linear_maps(heads, E),
+        own_keys=torch.einsum("ntD,hkD->nhtk", E, heads.W_K),
+        dW_V=tuned.W_V - heads.W_V,
+    )
+
+
+def update_cosine_ceiling(
+    dW_icl: Float[Tensor, "*m d_v d_k"], own_keys: Float[Tensor, "*m T d_k"]
+) -> Float[Tensor, "*m"]:
+    """Largest cos(dW_ICL, dW_FT) that any update of the values can reach: |dW_ICL Pi|_F / |dW_ICL|_F.
+
+    Pi projects on the span of the keys k_t of the query's own tokens. With keys held fixed, dW_FT = sum_t (dv_t) k_t^T
+    has its rows in that span, and dv_t = dW_ICL (K^+)_t attains the bound. For T = 1 and the own key k it is
+    |dW_ICL k| / (|dW_ICL|_F |k|). Over own keys of random directions its mean square is T / d_k, whatever dW_ICL.
+    Shapes: dW_icl (..., d_v, d_k), own_keys (..., T, d_k) -> (...), in [0, 1]; NaN where dW_ICL is zero.
+    Raises: ShapeError.
+    Source: derived here; the update matrices: Dai et al. 2023, Eq. 11-12.
+    """
+    if dW_icl.shape[:-2] != own_keys.shape[:-2] or dW_icl.shape[-1] != own_keys.shape[-1]:
+        shapes = tuple(dW_icl.shape), tuple(own_keys.shape)
+        raise ShapeError(f"dW_icl and own_keys have shapes {shapes}; they should be (..., d_v, d_k) and (..., T, d_k).")
+    span = torch.linalg.pinv(own_keys) @ own_keys
+    return torch.linalg.matrix_norm(dW_icl @ span) / torch.linalg.matrix_norm(dW_icl)
+
+
+class Measures(NamedTuple):
+    """What one task (numbers) or many (intervals over tasks) say; every entry is a mean over queries and heads.
+
+    Names as in `published/README.md`. `update_cosine_ceiling` is the function of this name; `value_cosine` compares
+    the change of the value projections, in the columns that read x, with dW_ICL of all heads side by side.
+    """
+
+    sim_aou: float | Interval
+    sim_aou_raw: float | Interval
+    sim_aou_tangent: float | Interval
+    sim_aou_tangent_uncentred: float | Interval
+    sim_aou_residual: float | Interval
+    sim_aou_noise: float | Interval
+    sim_aou_isotropic: float | Interval
+    sim_aou_permuted: float | Interval
+    update_cosine: float | Interval
+    update_cosine_ceiling: float | Interval
+    value_cosine: float | Interval
+
+
+def measures(compared: Compared, seed: int) -> Measures:
+    """Apply the measures of `metrics` and their floors, and take means; the seed is that of the floors."""
+    outputs = zsl, icl, ft = compared[:3]
+    side_by_side = torch.cat(list(compared.dW_icl[0]), -1)
+    dW_V = compared.dW_V[..., : side_by_side.shape[-1]]
+    values = Measures(
+        sim_aou=metrics.sim_aou(*outputs),
+        sim_aou_raw=metrics.sim_aou(*outputs, normalize=False),
+        sim_aou_tangent=metrics.sim_aou_tangent(*outputs),
+        sim_aou_tangent_uncentred=metrics.sim_aou_tangent_uncentred(*outputs),
+        sim_aou_residual=metrics.sim_aou_residual(*outputs),
+        sim_aou_noise=metrics.normalised_noise_value(*outputs),
+        sim_aou_isotropic=metrics.sim_aou(zsl, icl, metrics.isotropic_floor(zsl, ft, seed)),
+        sim_aou_permuted=metrics.sim_aou(zsl, icl, metrics.permuted_pairing(zsl, ft, seed)),
+        update_cosine=metrics.update_cosines(compared.dW_icl, compared.dW_ft),
+        update_cosine_ceiling=update_cosine_ceiling(compared.dW_icl, compared.own_keys),
+        value_cosine=metrics.update_cosines(side_by_side.expand_as(dW_V), dW_V),
+    )
+    return Measures(*(value.mean().item() for value in values))
+
+
+# Part 5. Many tasks.
+
+
+def draw_inputs(n: int, T: int, d: int, generator: torch.Generator, *, unit: bool = True) -> Float[Tensor, "n T d"]:
+    """Draw T own tokens for each of n examples or queries: x ~ N(0, I / d), divided by their lengths if `unit`."""
+    # One prompt for each, of T - 1 rows before its query.
+    X = draw_prompts(n, T - 1, torch.eye(d) / d, generator=generator).inputs
+    return X / torch.linalg.vector_norm(X, dim=-1, keepdim=True) if unit else X
+
+
+def draw_lesson(
+    examples: Float[Tensor, "N T d"], centre: Float[Tensor, "d_out d"], generator: torch.Generator
+) -> Lesson:
+    """Draw a task whose rows are w ~ N(centre, I / d) and give the examples their targets y_i = W x_i."""
+    W = centre + _matrix(*centre.shape, generator)
+    return Lesson(examples, examples[:, -1] @ W.T)
+
+
+def _matrix(d_out: int, d: int, generator: torch.Generator) -> Float[Tensor, "d_out d"]:
+    """Rows of length about 1."""
+    return torch.randn(d_out, d, generator=generator, dtype=torch.float64) / d**0.5
+
+
+def shuffled(lesson: Lesson, generator: torch.Generator) -> Lesson:
+    """The same inputs and the same targets, but not together: a control that keeps all but the task."""
+    return lesson._replace(targets=lesson.targets[torch.randperm(len(lesson.targets), generator=generator)])
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a positive control is made of; rows of W_0 are N(0, scale^2 I / d), those of tasks N(0, I / d) about them.
+
+    `taught` names what is fine-tuned on, a key of TAUGHT. `centred` tasks scatter about W_0, others about 0. The
+    preconditioner P is diagonal, from 1 - spread to 1 + spread in equal steps. `direction` -1 is gradient ascent. With
+    scale 0 all h_ZSL are zero, and of the similarities only `sim_aou_raw` exists.
+    """
+
+    d: int = 20
+    d_out: int = 8
+    n_examples: int = 32
+    n_queries: int = 40
+    n_heads: int = 1
+    own_tokens: int = 1
+    rate: float = 1e-3
+    taught: str = "the same"
+    direction: int = 1
+    centred: bool = True
+    unit: bool = True
+    keys: bool = True
+    spread: float = 0.0
+    scale: float = 1.0
+
+    @property
+    def lr(self) -> float:
+        """The rate of fine-tuning that takes as long a step as ICL, lr = H eta / 2 for T = 1 and P = I.
+
+        An input stands in two slots of its token, and H heads share its length: kappa is about 2 x_i . q / H.
+        """
+        return self.direction * self.rate * self.n_heads / 2
+
+
+Taught = Callable[[Lesson, Lesson, torch.Generator], Lesson]
+
+TAUGHT: MappingProxyType[str, Taught] = MappingProxyType(
+    {
+        "the same": lambda shown, other, generator: shown,
+        "another task": lambda shown, other, generator: other,
+        "shuffled targets": lambda shown, other, generator: shuffled(shown, generator),
+    }
+)
+"""What fine-tuning sees while ICL sees `shown`: the same lesson, one with other inputs and another task, the inputs
+with each other's targets."""
+
+
+def compared_task(setting: Setting, seed: int) -> Compared:
+    """Draw W_0, a task, its demonstrations and queries, and compare ZSL, ICL and FT.
+
+    Raises: KeyError for an unknown `taught`; ValueError unless the heads divide d; DivergenceError at a large rate.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    s, draw = setting, partial(draw_inputs, T=setting.own_tokens, d=setting.d, generator=generator, unit=setting.unit)
+    W_0 = s.scale * _matrix(s.d_out, s.d, generator)
+    P = torch.linspace(1 - s.spread, 1 + s.spread, s.d, dtype=torch.float64).diag()
+    heads = gradient_step_heads(W_0, n_heads=s.n_heads, preconditioner=P)
+    centre = W_0 if s.centred else torch.zeros_like(W_0)
+    shown, other = (draw_lesson(draw(s.n_examples), centre, generator) for _ in range(2))
+    queries = draw(s.n_queries)
+    taught = TAUGHT[s.taught](shown, other, generator)
+    return compare(heads, shown, taught, queries, rate=s.rate, lr=s.lr, keys=s.keys)
+
+
+@dataclass(frozen=True)
+class PositiveControl:
+    """A positive control over tasks: the setting, the number of tasks, and every measure with Student's interval."""
+
+    setting: Setting
+    n_tasks: int
+    measures: Measures
+
+
+def positive_control(setting: Setting, seeds: Iterable[int]) -> PositiveControl:
+    """Compare ZSL, ICL and FT on one task for each seed; intervals are Student's over tasks, not over queries.
+
+    Queries of one task share its demonstrations and its update, so that tasks are the unit that is drawn.
+    Raises: as `compared_task`.
+    """
+    by_task = [measures(compared_task(setting, seed), seed) for seed in seeds]
+    return PositiveControl(setting, len(by_task), Measures(*map(student, zip(*by_task, strict=True))))

@@ -1,0 +1,376 @@
+"""explainer.theory.positive_control: the construction is exact, the measures find it, and they lose it in controls."""
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from explainer.errors import DivergenceError, ShapeError
+from explainer.theory import duality, metrics
+from explainer.theory import linear_transformer as lt
+from explainer.theory import positive_control as pc
+from explainer.theory.regression import Prompts, gradient_steps
+
+SEEDS = range(20)
+NARROW = pc.Setting()
+WIDE = pc.Setting(d=64, d_out=64, n_examples=80)
+SHAPES = {"narrow": NARROW, "wide": WIDE, "four heads": replace(WIDE, n_heads=4)}
+
+few = settings(max_examples=30, deadline=None)
+seeds = st.integers(0, 2**31)
+sizes = st.integers(1, 6)
+rates = st.floats(1e-3, 1.0)
+each_shape = pytest.mark.parametrize("setting", SHAPES.values(), ids=SHAPES)
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def randn(*shape, seed=0):
+    return torch.randn(*shape, generator=seeded(seed), dtype=torch.float64)
+
+
+def unit(x):
+    return x / x.norm(dim=-1, keepdim=True)
+
+
+def close(actual, expected, tolerance=1e-10):
+    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def random_heads(H=3, d_k=2, d_v=4, D=5, seed=0):
+    return pc.Heads(*randn(2, H, d_k, D, seed=seed), randn(H, d_v, D, seed=seed + 1))
+
+
+def drawn(seed, N, n, d, d_out, *, T=1, scale=1.0):
+    """W_0, a lesson with inputs of length 1, and queries."""
+    generator = seeded(seed)
+    W_0 = scale * torch.randn(d_out, d, generator=generator, dtype=torch.float64)
+    lesson = pc.draw_lesson(pc.draw_inputs(N, T, d, generator), W_0, generator)
+    return W_0, lesson, pc.draw_inputs(n, T, d, generator)
+
+
+def of_seeds(setting, measure):
+    """One value for each of twenty tasks."""
+    return torch.tensor([getattr(one, measure) for one in measured(setting)], dtype=torch.float64)
+
+
+@cache
+def measured(setting):
+    return [pc.measures(pc.compared_task(setting, seed), seed) for seed in SEEDS]
+
+
+def nineteen_of_twenty(holds):
+    return holds.sum().item() >= 19
+
+
+# Part 1. Linear attention with heads.
+
+
+def test_attention_is_linear_attention_of_duality_head_by_head():
+    heads, E = random_heads(), randn(2, 6, 5)
+    for e, h in zip(E, pc.attention_output(heads, E), strict=True):
+        each = [
+            duality.linear_attention(e @ W_V.T, e @ W_K.T, e[-1:] @ W_Q.T)[0]
+            for W_Q, W_K, W_V in zip(*heads, strict=True)
+        ]
+        close(h, sum(each))
+
+
+def test_maps_applied_to_the_attention_queries_are_the_output():
+    heads, E = random_heads(), randn(2, 6, 5)
+    queries = torch.einsum("hkD,nD->nhk", heads.W_Q, E[:, -1])
+    close(torch.einsum("nhvk,nhk->nv", pc.linear_maps(heads, E), queries), pc.attention_output(heads, E))
+
+
+# Part 2. In-context learning is one gradient step.
+
+
+@given(seeds, st.tuples(sizes, sizes, sizes, sizes), rates)
+@few
+def test_in_context_learning_is_one_gradient_step_at_any_rate(seed, shape, rate):
+    N, d, d_out, T = shape
+    W_0, lesson, X = drawn(seed, N, 3, d, d_out, T=T)
+    x, q = lesson.examples[:, -1], X[:, -1]
+    heads, E = pc.gradient_step_heads(W_0), pc.zero_shot_form(X, d_out)
+    step = duality.train_linear_layer(
+        W_0, x, lesson.targets, duality.GradientDescent(rate), duality.full_batches(N, steps=1)
+    )
+    in_context = pc.in_context(pc.demonstrations(lesson, rate), E)
+    close(pc.attention_output(heads, E), q @ W_0.T)
+    close(pc.attention_output(heads, in_context), q @ step.W.T)
+    close(
+        pc.attention_output(heads, in_context),
+        q @ W_0.T + duality.linear_attention(step.dual.values, step.dual.keys, q),
+    )
+
+
+@pytest.mark.parametrize("n_heads", [1, 2, 6])
+def test_it_is_that_step_with_any_number_of_heads_and_preconditioned_with_a_preconditioner(n_heads):
+    W_0, lesson, X = drawn(0, 5, 3, 6, 2)
+    x, q, P = lesson.examples[:, -1], X[:, -1], randn(6, 6)
+    dW = duality.gradient_descent_update(0.1 * (lesson.targets - x @ W_0.T), x)
+    for preconditioner, expected in ((None, dW), (P, dW @ P.T)):
+        heads = pc.gradient_step_heads(W_0, n_heads=n_heads, preconditioner=preconditioner)
+        compared = pc.compare(heads, lesson, lesson, X, rate=0.1, lr=0.1)
+        close((compared.icl - compared.zsl)[:, 0], q @ expected.T)
+        close(torch.cat(list(compared.dW_icl[0]), -1), expected)
+
+
+def test_from_zero_it_is_the_step_of_the_linear_transformer_and_of_the_estimator():
+    """Both divide by the number of examples."""
+    rate, N = 0.7, 9
+    _, lesson, X = drawn(0, N, 1, 4, 3, scale=0)
+    heads = pc.gradient_step_heads(torch.zeros(3, 4, dtype=torch.float64))
+    E = pc.in_context(pc.demonstrations(lesson, rate / N), pc.zero_shot_form(X, 3))
+    inputs = torch.cat([lesson.examples[:, -1], X[:, -1]]).expand(3, -1, -1)
+    targets = torch.cat([lesson.targets.T, torch.zeros(3, 1, dtype=torch.float64)], 1)
+    prompts = Prompts(inputs, targets, torch.zeros(3, 4, dtype=torch.float64))
+    close(pc.attention_output(heads, E)[0], gradient_steps(prompts, [rate]))
+    close(pc.attention_output(heads, E)[0], -lt.layer_prediction(lt.gradient_layer(4, rate), prompts))
+
+
+def test_heads_that_do_not_divide_the_width_are_refused():
+    with pytest.raises(ValueError, match="n_heads = 3 should divide the width of the inputs, d = 4"):
+        pc.gradient_step_heads(torch.zeros(2, 4), n_heads=3)
+
+
+# Part 3. Fine-tuning.
+
+
+@pytest.mark.parametrize("keys", [True, False])
+def test_fine_tuning_takes_the_gradients_of_autograd(keys):
+    heads, E, targets, lr = random_heads(), randn(4, 3, 5), randn(4, 4, seed=2), 0.01
+    W_Q, W_K, W_V = heads
+    for e, y in zip(E, targets, strict=True):
+        W_K, W_V = (W.detach().requires_grad_() for W in (W_K, W_V))
+        loss = (pc.attention_output(pc.Heads(W_Q, W_K, W_V), e[None])[0] - y).square().sum() / 2
+        dW_K, dW_V = torch.autograd.grad(loss, (W_K, W_V))
+        W_K, W_V = W_K - keys * lr * dW_K, W_V - lr * dW_V
+    tuned = pc.fine_tune(heads, E, targets, lr, keys=keys)
+    close(tuned.W_Q, heads.W_Q)
+    close(tuned.W_K, W_K.detach())
+    close(tuned.W_V, W_V.detach())
+
+
+@given(seeds, sizes, sizes, sizes, st.floats(1e-3, 0.1))
+@few
+def test_values_alone_are_a_linear_layer_and_have_its_dual(seed, N, T, H, lr):
+    """At any rate: sequential descent on h = W_V p, and so linear attention with the keys p(E_i)."""
+    heads, E, targets = random_heads(H, seed=seed), unit(randn(N, T, 5, seed=seed)), randn(N, 4, seed=seed + 2)
+    p = pc.readings(heads, E).flatten(1)
+    layer = duality.train_linear_layer(
+        torch.cat(list(heads.W_V), -1), p, targets, duality.GradientDescent(lr), torch.arange(N).split(1)
+    )
+    tuned = pc.fine_tune(heads, E, targets, lr, keys=False)
+    scale = layer.W.abs().max().item()
+    close(torch.cat(list(tuned.W_V), -1) / scale, layer.W / scale)
+    kernel = duality.linear_attention(layer.dual.values, layer.dual.keys, p)
+    close(
+        (pc.attention_output(tuned, E) - pc.attention_output(heads, E)) / kernel.abs().max(),
+        kernel / kernel.abs().max(),
+        1e-8,
+    )
+    close(pc.tangent_kernel(heads, E, E), p @ p.T)
+
+
+@given(seeds, sizes, sizes, sizes)
+@few
+def test_the_kernel_of_one_head_is_that_of_gradient_descent_twice(seed, N, d, d_out):
+    W_0, lesson, X = drawn(seed, N, 3, d, d_out)
+    forms = (pc.zero_shot_form(x, d_out) for x in (lesson.examples, X))
+    kernel = pc.tangent_kernel(pc.gradient_step_heads(W_0), *forms)
+    close(kernel, 2 * lesson.examples[:, -1] @ X[:, -1].T)
+
+
+def first_order_error(compared):
+    """|P (h_FT - h_ICL)| / |P (h_ICL - h_ZSL)|, P at a right angle to h_ZSL, in which the keys change lengths."""
+    z = unit(compared.zsl)
+    icl, ft = (h - z * (z * h).sum(-1, keepdim=True) for h in (compared.icl, compared.ft))
+    return ((ft - icl).norm() / icl.norm()).item()
+
+
+@given(seeds, st.integers(2, 6), st.integers(2, 6), st.integers(2, 6))
+@few
+def test_fine_tuning_tends_to_the_step_of_icl_and_its_error_is_linear_in_the_rate(seed, N, d, d_out):
+    W_0, lesson, X = drawn(seed, N, 3, d, d_out)
+    heads = pc.gradient_step_heads(W_0)
+    errors = [first_order_error(pc.compare(heads, lesson, lesson, X, rate=rate, lr=rate / 2)) for rate in (2e-5, 1e-5)]
+    assert errors[1] < 1e-2
+    assert errors[0] / errors[1] == pytest.approx(2, rel=0.05)
+
+
+@pytest.mark.parametrize(("n_heads", "T"), [(1, 1), (2, 1), (1, 3), (3, 2)])
+def test_to_first_order_values_follow_the_kernel_and_keys_change_the_length_alone(n_heads, T):
+    W_0, lesson, X = drawn(1, 5, 4, 6, 3, T=T)
+    heads, lr = pc.gradient_step_heads(W_0, n_heads=n_heads), 1e-7
+    r = lesson.targets - lesson.examples[:, -1] @ W_0.T
+    kernel = pc.tangent_kernel(heads, pc.zero_shot_form(lesson.examples, 3), pc.zero_shot_form(X, 3))
+    both, values = (pc.compare(heads, lesson, lesson, X, rate=0.1, lr=lr, keys=keys) for keys in (True, False))
+    change = (values.ft - values.zsl)[:, 0] / lr
+    close(change, kernel.T @ r, 1e-5)
+    of_keys = (both.ft - values.ft)[:, 0] / lr
+    z = unit(both.zsl[:, 0])
+    assert of_keys.norm() > 0.01 * change.norm()
+    close(of_keys, z * (z * of_keys).sum(-1, keepdim=True), 1e-5)
+
+
+def test_examples_and_targets_that_do_not_fit_are_refused():
+    with pytest.raises(ShapeError, match=r"they should be \(N, T, D\) and \(N, 4\)"):
+        pc.fine_tune(random_heads(), randn(3, 2, 5), randn(2, 4), 0.1)
+
+
+def test_a_rate_that_is_too_large_is_an_error():
+    with pytest.raises(DivergenceError):
+        pc.compared_task(replace(NARROW, rate=100.0), 0)
+
+
+# Part 4. The ceiling of the cosine of the updates.
+
+
+@given(seeds, st.integers(1, 5), st.integers(1, 5), st.integers(1, 7))
+@few
+def test_no_update_of_the_values_is_nearer_than_the_ceiling(seed, d_v, d_k, T):
+    dW, K = randn(d_v, d_k, seed=seed), randn(T, d_k, seed=seed + 1)
+    ceiling = pc.update_cosine_ceiling(dW, K)
+    best = dW @ torch.linalg.pinv(K) @ K
+    close(metrics.update_cosines(dW[None], best[None])[0], ceiling)
+    other = best + 0.1 * randn(d_v, T, seed=seed + 2) @ K
+    assert metrics.update_cosines(dW[None], other[None])[0] <= ceiling + 1e-12
+
+
+@given(seeds, sizes, sizes)
+@few
+def test_the_ceiling_of_one_own_token_by_hand_and_reached_by_the_values(seed, d, d_out):
+    W_0, lesson, X = drawn(seed, 5, 3, d, d_out)
+    compared = pc.compare(pc.gradient_step_heads(W_0), lesson, lesson, X, rate=1e-6, lr=1e-6, keys=False)
+    dW, q = compared.dW_icl[:, 0], X[:, -1]
+    ceiling = pc.update_cosine_ceiling(compared.dW_icl, compared.own_keys)
+    close(ceiling[:, 0], torch.einsum("nvk,nk->nv", dW, q).norm(dim=-1) / dW.norm(dim=(1, 2)))
+    close(metrics.update_cosines(compared.dW_icl, compared.dW_ft), ceiling, 1e-3)
+
+
+def test_the_mean_square_of_the_ceiling_is_the_share_of_directions_that_own_tokens_have():
+    dW, K = randn(3, 16, seed=1).expand(20000, -1, -1), randn(20000, 4, 16)
+    assert pc.update_cosine_ceiling(dW, K).square().mean().item() == pytest.approx(4 / 16, abs=0.002)
+
+
+def test_a_ceiling_needs_keys_of_the_width_of_the_map():
+    with pytest.raises(ShapeError, match="they should be"):
+        pc.update_cosine_ceiling(randn(2, 3), randn(1, 4))
+
+
+# Part 5. What is measured, over twenty tasks: bounds hold for 19 of them, means within a few standard errors.
+
+
+@each_shape
+@pytest.mark.parametrize("measure", ["sim_aou", "sim_aou_tangent_uncentred", "sim_aou_tangent", "sim_aou_residual"])
+def test_every_similarity_finds_the_step_at_a_small_rate(setting, measure):
+    assert nineteen_of_twenty(of_seeds(setting, measure) > 0.99)
+
+
+@each_shape
+def test_the_distance_from_one_is_of_second_order(setting):
+    """With values that follow the step exactly, twice the rate is four times the distance."""
+    setting = replace(setting, n_heads=1)
+    distances = [1 - of_seeds(replace(setting, rate=rate), "sim_aou") for rate in (4e-3, 2e-3)]
+    assert nineteen_of_twenty(abs(distances[0] / distances[1] - 4) < 0.4)
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"), [(1e-3, 1.000), (0.05, 0.9994), (0.2, 0.991), (0.5, 0.951)], ids=lambda x: f"{x:g}"
+)
+def test_similarity_falls_with_the_rate(rate, expected):
+    assert of_seeds(replace(NARROW, rate=rate), "sim_aou").mean().item() == pytest.approx(
+        expected, abs=max(2e-4, (1 - expected) / 3)
+    )
+
+
+@each_shape
+def test_ascent_is_the_opposite(setting):
+    assert nineteen_of_twenty(of_seeds(replace(setting, direction=-1), "sim_aou") < -0.99)
+
+
+@pytest.mark.parametrize("taught", ["another task", "shuffled targets"])
+@pytest.mark.parametrize("n_heads", [1, 4])
+@pytest.mark.parametrize("measure", ["sim_aou", "sim_aou_raw", "sim_aou_residual", "update_cosine", "value_cosine"])
+def test_what_is_not_the_task_is_not_similar(taught, n_heads, measure):
+    values = of_seeds(replace(WIDE, taught=taught, n_heads=n_heads), measure)
+    assert nineteen_of_twenty(abs(values) < 0.15)
+    assert abs(values.mean()) < 0.05
+
+
+def test_tasks_about_zero_share_a_lesson_that_the_cosines_of_updates_see_and_the_similarity_does_not():
+    other = replace(WIDE, taught="another task", centred=False)
+    assert abs(of_seeds(other, "sim_aou").mean()) < 0.05
+    assert nineteen_of_twenty(of_seeds(other, "sim_aou_raw") > 0.2)
+    assert nineteen_of_twenty(of_seeds(other, "value_cosine") > 0.2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected", "tolerance"),
+    [
+        ({"spread": 0.9}, 0.87, 0.04),
+        ({"unit": False}, 0.93, 0.04),
+        ({"own_tokens": 4}, 0.975, 0.01),
+        ({"n_heads": 4}, 0.98, 0.02),
+    ],
+    ids=["preconditioner", "lengths", "own tokens", "heads"],
+)
+def test_what_breaks_the_equality_of_the_kernels_costs_similarity(changed, expected, tolerance):
+    values = of_seeds(replace(NARROW, **changed), "sim_aou")
+    assert values.mean().item() == pytest.approx(expected, abs=tolerance)
+    assert nineteen_of_twenty(values < of_seeds(NARROW, "sim_aou"))
+
+
+@pytest.mark.parametrize(("n_heads", "T", "expected"), [(1, 1, 0.126), (1, 4, 0.232), (4, 1, 0.131), (4, 4, 0.259)])
+def test_the_cosine_of_the_updates_is_small_where_similarity_is_near_one(n_heads, T, expected):
+    """About sqrt(T / d), whatever the number of heads."""
+    setting = replace(WIDE, n_heads=n_heads, own_tokens=T)
+    cosines = of_seeds(setting, "update_cosine")
+    assert nineteen_of_twenty(abs(cosines - expected) < 0.02)
+    assert nineteen_of_twenty(of_seeds(setting, "sim_aou") > 0.98)
+    assert nineteen_of_twenty(of_seeds(setting, "value_cosine") > 0.93)
+
+
+@pytest.mark.parametrize("T", [1, 4])
+def test_the_ceiling_is_the_root_of_the_share_of_own_tokens(T):
+    values = of_seeds(replace(WIDE, own_tokens=T), "update_cosine_ceiling")
+    assert nineteen_of_twenty(abs(values - (T / 64) ** 0.5) < 0.01)
+
+
+def test_keys_add_to_the_cosine_of_the_updates_where_w_0_is_small_and_take_away_where_it_is_large():
+    """Similarity stays near 1 all the same; without normalisation it does not."""
+    values = of_seeds(replace(WIDE, keys=False), "update_cosine")
+    large = replace(WIDE, scale=4.0)
+    assert nineteen_of_twenty(of_seeds(WIDE, "update_cosine") > values)
+    assert nineteen_of_twenty(of_seeds(large, "update_cosine") < values)
+    assert nineteen_of_twenty(of_seeds(large, "sim_aou") > 0.99)
+    assert nineteen_of_twenty(of_seeds(large, "sim_aou_raw") < 0.99)
+
+
+def test_the_floors_are_zero():
+    for measure in ("sim_aou_isotropic", "sim_aou_permuted", "sim_aou_noise"):
+        assert abs(of_seeds(WIDE, measure).mean()) < 0.05
+
+
+def test_a_control_says_how_many_tasks_it_is_of_and_gives_intervals():
+    control = pc.positive_control(NARROW, range(5))
+    assert (control.setting, control.n_tasks) == (NARROW, 5)
+    for interval in control.measures:
+        assert interval.low <= interval.estimate <= interval.high
+    single = pc.measures(pc.compared_task(NARROW, 3), 3)
+    assert single == pc.measures(pc.compared_task(NARROW, 3), 3)
+    assert single.sim_aou == of_seeds(NARROW, "sim_aou")[3].item()
+
+
+def test_shuffling_keeps_inputs_and_targets():
+    _, lesson, _ = drawn(0, 12, 1, 4, 2)
+    other = pc.shuffled(lesson, seeded())
+    assert torch.equal(other.examples, lesson.examples)
+    assert not torch.equal(other.targets, lesson.targets)
+    assert sorted(other.targets.tolist()) == sorted(lesson.targets.tolist())
