@@ -30,7 +30,7 @@ from explainer.models.scoring import Prefix
 from explainer.theory import metrics
 
 WORD_TASKS = ("capitals", "plurals", "past", "antonyms", "comparatives", "participles", "agents", "nationalities")
-WORD_TASKS += ("french", "spanish", "categories", "uppercase")
+WORD_TASKS += ("categories", "uppercase")
 LABEL_TASKS = ("sst2", "sst5", "mr", "subj", "agnews", "cb", "reviews", "reviews5", "news")
 """The tasks that are foreign to each other; a task is compared with those of its own kind of answers."""
 
@@ -90,21 +90,25 @@ class Bench:
         return [n for n in (1, 2, 5, 10) if n < self.epochs] + [self.epochs]
 
     @property
-    def foreign(self) -> tuple[str, ...]:
-        """The other tasks with the same kind of answers: free words, or labels."""
+    def kin(self) -> tuple[str, ...]:
+        """All tasks with the same kind of answers: free words, or labels."""
         known = LABEL_TASKS if tasks.find(self.task).labels else WORD_TASKS
-        return tuple(name for name in known if name != self.task)
+        return known if self.task in known else (self.task, *known)
+
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """The other tasks with the same kind of answers."""
+        return tuple(name for name in self.kin if name != self.task)
 
 
 # Lessons.
 
 
 class Lesson(NamedTuple):
-    """Demonstrations and the task whose template they are written in; every training has `stages` of epochs."""
+    """Demonstrations, and the task in whose template they are written."""
 
     task: Task
     examples: list[Example]
-    stages: tuple[int, ...]
 
 
 def first_half(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
@@ -136,16 +140,11 @@ STAGED = ("own", "shuffled", "nonsense")
 
 def lessons(bench: Bench, load: Callable[[str], TaskData]) -> dict[str, Lesson]:
     """The lessons of a bench by name; a foreign task gives its own demonstrations under its name."""
-    data, last = load(bench.task), (bench.epochs,)
-
-    def lesson(source: TaskData, name: str) -> Lesson:
-        stages = tuple(bench.stages) if name in STAGED else last
-        return Lesson(*OF_A_TASK[name](source, bench.k, bench.seed), stages)
-
+    drawn = load(bench.task), bench.k, bench.seed
     if bench.lessons == "own":
-        return {"own": lesson(data, "own")}
-    own = {name: lesson(data, name) for name in OF_A_TASK}
-    return own | {name: lesson(load(name), "own") for name in bench.foreign}
+        return {"own": Lesson(*controls.own(*drawn))}
+    of_the_task = {name: Lesson(*draw(*drawn)) for name, draw in OF_A_TASK.items()}
+    return of_the_task | {name: Lesson(*controls.own(load(name), *drawn[1:])) for name in bench.foreign}
 
 
 # Changes.
@@ -204,7 +203,7 @@ def changes(
         yield Change("ICL", name, queries.observed(checkpoint, prefix), maps)
     empty = torch.stack([maps.own for maps in queries.maps(checkpoint, scoring.encode(checkpoint, ""))])
     for (name, lr), states in trained.items():
-        for n in given[name].stages if name in OF_A_TASK else (bench.epochs,):
+        for n in bench.stages if name in STAGED else (bench.epochs,):
             if states[n].diverged_at is None:
                 observed, maps = _tuned(queries, states[n])
                 yield Change("FT", name, observed, maps - empty, n, lr, _numbers(states[n]))
@@ -323,7 +322,7 @@ class Agreement(Study):
         """Options as of a study; nothing is loaded before it is asked for."""
         super().__init__(**options)
         self._shared: tuple | None = None
-        self._trainings: dict[str, dict[int, FineTuned]] = {}
+        self._trainings: dict[tuple[str, float], dict[int, FineTuned]] = {}
 
     def parts(self, bench: Bench) -> dict[str, Any]:
         """Weights and data, those of the foreign tasks with them."""
@@ -364,25 +363,27 @@ class Agreement(Study):
     def _train(
         self, checkpoint: Checkpoint, bench: Bench, given: Mapping[str, Lesson], progress: bool
     ) -> dict[tuple[str, float], dict[int, FineTuned]]:
-        """Every training of a bench by lesson and rate, and after each number of epochs that is compared."""
+        """Every training of a bench by lesson and rate, and after each number of epochs that is compared.
+
+        Those that benches share are trained in one batch and the others in another: which runs stand side by side,
+        and so the last digits, depend on the bench alone, and not on what was computed before it.
+        """
         if self._shared != _shares(bench):
+            of_tasks = {name: Lesson(*controls.own(self._load_data(name), bench.k, bench.seed)) for name in bench.kin}
             self._shared, self._trainings = _shares(bench), {}
+            self._trainings = _train_together(
+                checkpoint, bench, of_tasks, [(name, bench.lr) for name in of_tasks], progress
+            )
         source = {"own": bench.task} | {name: name for name in bench.foreign}
-        known = {(name, bench.lr): self._trainings.get(source.get(name)) for name in given}
-        missing = [key for key, states in known.items() if states is None]
-        if bench.lessons == "all":
-            missing.append(("own", _SLOW * bench.lr))
-        new = _train_together(checkpoint, bench, given, missing, progress)
-        trained = {key: states for key, states in known.items() if states is not None} | new
-        self._trainings |= {
-            source[name]: states for (name, lr), states in new.items() if name in source and lr == bench.lr
-        }
-        return trained
+        shared = {(name, bench.lr): self._trainings[source[name], bench.lr] for name in given if name in source}
+        others = [(name, bench.lr) for name in given if name not in source]
+        slow = [("own", _SLOW * bench.lr)] if others else []
+        return shared | _train_together(checkpoint, bench, given, others + slow, progress)
 
 
 def _shares(bench: Bench) -> tuple:
-    """What trainings on a task's own demonstrations depend on, beside the task."""
-    return bench.checkpoint, bench.seed, bench.k, bench.lr, bench.epochs
+    """What trainings on the tasks' own demonstrations depend on."""
+    return bench.checkpoint, bench.seed, bench.k, bench.lr, bench.epochs, bench.kin
 
 
 def _train_together(
