@@ -23,7 +23,7 @@ from explainer.experiments.comparison import Cell, Observed, require
 from explainer.experiments.study import Study, data_digest
 from explainer.lab.experiment import Computed
 from explainer.lab.store import Tables
-from explainer.models import finetuning, lockstep, recording, scoring
+from explainer.models import checkpoints, finetuning, lockstep, recording, scoring
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned
 from explainer.models.scoring import Prefix
@@ -323,6 +323,11 @@ class Agreement(Study):
         super().__init__(**options)
         self._shared: tuple | None = None
         self._trainings: dict[tuple[str, float], dict[int, FineTuned]] = {}
+
+    @classmethod
+    def of(cls, **values: Any) -> Bench:
+        """Without a checkpoint the starter checkpoint, with 16 demonstrations and 24 queries."""
+        return super(Study, cls).of(**{"checkpoint": checkpoints.STARTER, "k": 16, "n_queries": 24} | values)
 
     def parts(self, bench: Bench) -> dict[str, Any]:
         """Weights and data, those of the foreign tasks with them."""
