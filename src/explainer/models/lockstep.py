@@ -3,6 +3,9 @@
 Run b has an update dW_b of its own, and every projection gives W_0 x + dW_b x for the tokens x of run b. So one pass
 through the frozen weights, which are most of the model and are read from memory once a pass, serves all runs. They do
 not meet anywhere: shorter sequences end in tokens that no earlier one sees and that have no loss.
+
+The gradient of a linear layer is a sum of outer products, dL/dW = sum_t e_t x_t^T with e_t = dL/d(W x_t), so only the
+errors e_t are asked of the backward pass, and the sums are added to dW where it stands.
 """
 
 import math
@@ -11,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from tqdm import tqdm
@@ -19,9 +22,7 @@ from tqdm import tqdm
 from explainer.models import architectures, finetuning
 from explainer.models.architectures import Architecture, Projection
 from explainer.models.checkpoints import Checkpoint
-from explainer.models.finetuning import FineTuned
-
-_NO_LOSS = -100
+from explainer.models.finetuning import FineTuned, KeysValues
 
 
 @dataclass(frozen=True)
@@ -75,15 +76,67 @@ def _common_length(runs: Sequence[Run], after: Collection[int]) -> int:
     return max(after)
 
 
+class _Trained:
+    """The update of one projection in all runs: weights (runs, features, d), biases (runs, features) if there are."""
+
+    def __init__(self, projection: Projection, n_runs: int):
+        weight, bias = projection.weight(), projection.bias()
+        wide = {"dtype": torch.promote_types(weight.dtype, torch.float32), "device": weight.device}
+        self._projection, self._sizes = projection, weight.shape[:2]
+        self._largest = finetuning.OUTGROWN * weight.detach().norm().double()
+        self.weight = torch.zeros(n_runs, weight.shape[:2].numel(), weight.shape[2], **wide)
+        self.bias = None if bias is None else torch.zeros(n_runs, weight.shape[:2].numel(), **wide)
+        self._x = self._probe = None
+
+    def hook(self) -> torch.utils.hooks.RemovableHandle:
+        """Let the projection add dW_b x, and db_b, to its part of the output of its module."""
+        return self._projection.module.register_forward_hook(self._add)
+
+    def _add(self, _module: nn.Module, args: tuple[Tensor], output: Tensor) -> Tensor:
+        x = args[0].to(self.weight.dtype)
+        change = torch.bmm(x, self.weight.mT)
+        if self.bias is not None:
+            change = change + self.bias[:, None]
+        self._x, self._probe = x.detach(), torch.zeros_like(change, requires_grad=torch.is_grad_enabled())
+        whole = torch.zeros_like(output, dtype=self.weight.dtype)
+        self._projection.part(whole, -1).copy_((change + self._probe).unflatten(-1, self._sizes))
+        return output + whole.to(output.dtype)
+
+    @property
+    def probe(self) -> Tensor:
+        """Zeros that were added to the output of the last pass: the gradient in them are the errors e."""
+        return self._probe
+
+    def squared_norms(self, e: Float[Tensor, "runs T features"]) -> Float[Tensor, " runs"]:
+        """Of the gradient: |sum_t e_t x_t^T|^2 = sum_ts (e_t . e_s) (x_t . x_s), and |sum_t e_t|^2 for biases."""
+        of_weight = (torch.bmm(e, e.mT) * torch.bmm(self._x, self._x.mT)).sum((1, 2))
+        return of_weight if self.bias is None else of_weight + e.sum(1).square().sum(1)
+
+    def add(self, e: Float[Tensor, "runs T features"]) -> None:
+        """dW_b += sum_t e_t x_t^T."""
+        self.weight.baddbmm_(e.mT, self._x)
+        if self.bias is not None:
+            self.bias += e.sum(1)
+
+    def outgrown(self) -> Bool[Tensor, " runs"]:
+        """As `finetuning.outgrown`, for each run."""
+        return ~(self.weight.flatten(1).norm(dim=1).double() <= self._largest)
+
+    def of(self, b: int) -> tuple[Tensor, Tensor | None]:
+        """Weight and bias of one run, as in `KeysValues`."""
+        parts = (None if t is None else t[b].unflatten(0, self._sizes).clone() for t in (self.weight, self.bias))
+        return tuple(parts)
+
+
 class _Batch:
-    """The updates of all runs, each tensor with the runs as its first axis, and what has become of every run."""
+    """The updates of all runs, and what has become of every run."""
 
     def __init__(self, checkpoint: Checkpoint, runs: Sequence[Run]):
         self._checkpoint, self._runs = checkpoint, runs
         self._architecture = architectures.architecture(checkpoint.model)
-        own = [finetuning.keys_values(layer) for layer in self._architecture.layers]
-        self._update = [W.map(lambda w: _zeros(w, len(runs))) for W in own]
-        self._largest = [finetuning.OUTGROWN * W[i].norm(dtype=torch.float64) for W in own for i in (0, 2)]
+        self._keys = [_Trained(layer.key, len(runs)) for layer in self._architecture.layers]
+        self._values = [_Trained(layer.value, len(runs)) for layer in self._architecture.layers]
+        self._rates = torch.tensor([run.lr for run in runs], dtype=torch.float64, device=checkpoint.device)
         self._untrained = self._untrained_losses()
         self._losses: list[list[float]] = [[] for _ in runs]
         self._norms: list[list[float]] = [[] for _ in runs]
@@ -91,25 +144,22 @@ class _Batch:
 
     @contextmanager
     def hooked(self) -> Iterator[None]:
-        """Let every projection of keys and values add dW_b x inside a `with` block."""
+        """Let the projections of keys and values have their updates inside a `with` block."""
         with ExitStack() as hooks:
-            for layer, dW in zip(self._architecture.layers, self._update, strict=True):
-                for projection, weight, bias in ((layer.key, dW[0], dW[1]), (layer.value, dW[2], dW[3])):
-                    hooks.callback(projection.module.register_forward_hook(_adds(projection, weight, bias)).remove)
+            for trained in (*self._keys, *self._values):
+                hooks.callback(trained.hook().remove)
             yield
 
     def step(self, t: int) -> None:
         """One step of every run that has not diverged."""
-        trained = [tensor for layer in self._update for tensor in layer if tensor is not None]
         losses = _losses(self._architecture, [run.sequences[t] for run in self._runs])
-        gradients = torch.autograd.grad(losses.sum(), trained)
-        norms = torch.stack([g.flatten(1).norm(dim=1) for g in gradients]).norm(dim=0)
-        self._note(t, losses.tolist(), norms.tolist())
-        with torch.no_grad():
-            for dW, g in zip(trained, gradients, strict=True):
-                for b, run in enumerate(self._runs):
-                    if self._diverged[b] is None:
-                        dW[b].sub_(g[b], alpha=run.lr)
+        trained = (*self._keys, *self._values)
+        errors = torch.autograd.grad(losses.sum(), [one.probe for one in trained])
+        squares = [one.squared_norms(e) for one, e in zip(trained, errors, strict=True)]
+        self._note(t, losses.tolist(), torch.stack(squares).sum(0).sqrt().tolist())
+        moving = torch.tensor([diverged is None for diverged in self._diverged], device=self._rates.device)
+        for one, e in zip(trained, errors, strict=True):
+            one.add(torch.where(moving[:, None, None], -self._rates.to(e)[:, None, None] * e, 0))
 
     @torch.no_grad()
     def states(self, n: int) -> list[FineTuned]:
@@ -124,7 +174,8 @@ class _Batch:
             diverged_at = n
         elif diverged_at is not None:
             loss_after = math.nan
-        update = tuple(layer.map(lambda tensor: tensor[b].detach().clone()) for layer in self._update)
+        layers = zip(self._keys, self._values, strict=True)
+        update = tuple(KeysValues(*key.of(b), *value.of(b)) for key, value in layers)
         lr, norms = self._runs[b].lr, tuple(self._norms[b])
         return FineTuned(self._checkpoint, update, lr, tuple(losses), norms, loss_after, diverged_at)
 
@@ -150,29 +201,7 @@ class _Batch:
         return dict(zip(sequences, losses, strict=True))
 
     def _outgrown(self) -> list[bool]:
-        weights = [layer[i].detach() for layer in self._update for i in (0, 2)]
-        norms = [dW.flatten(1).norm(dim=1, dtype=torch.float64) for dW in weights]
-        within = [norm <= largest for norm, largest in zip(norms, self._largest, strict=True)]
-        return (~torch.stack(within).all(0)).tolist()
-
-
-def _zeros(weight: Tensor, n: int) -> Tensor:
-    wide = torch.promote_types(weight.dtype, torch.float32)
-    return torch.zeros((n, *weight.shape), dtype=wide, device=weight.device).requires_grad_()
-
-
-def _adds(projection: Projection, weight: Float[Tensor, "runs heads size d"], bias: Tensor | None):
-    """A hook that adds dW_b x, and db_b where there are biases, to the part of the output that is the projection's."""
-
-    def add(_module: nn.Module, args: tuple[Tensor], output: Tensor) -> Tensor:
-        change = torch.einsum("btd,bhsd->bths", args[0].to(weight.dtype), weight)
-        if bias is not None:
-            change = change + bias[:, None]
-        whole = torch.zeros_like(output, dtype=weight.dtype)
-        projection.part(whole, -1).copy_(change)
-        return output + whole.to(output.dtype)
-
-    return add
+        return torch.stack([one.outgrown() for one in (*self._keys, *self._values)]).any(0).tolist()
 
 
 def _losses(architecture: Architecture, sequences: Sequence[Sequence[int]]) -> Float[Tensor, " runs"]:
@@ -181,12 +210,8 @@ def _losses(architecture: Architecture, sequences: Sequence[Sequence[int]]) -> F
     ids = nn.utils.rnn.pad_sequence([torch.tensor(s) for s in sequences], batch_first=True).to(device)
     seen = torch.arange(ids.shape[1], device=device) < torch.tensor([[len(s)] for s in sequences], device=device)
     hidden = architecture.model.base_model(input_ids=ids, use_cache=False).last_hidden_state
-    return _mean_losses(architecture.model.get_output_embeddings()(hidden[:, :-1]), ids[:, 1:], seen[:, 1:])
-
-
-def _mean_losses(
-    logits: Float[Tensor, "runs T vocabulary"], targets: Int[Tensor, "runs T"], seen: Bool[Tensor, "runs T"]
-) -> Float[Tensor, " runs"]:
-    wide = logits.to(torch.promote_types(logits.dtype, torch.float32)).transpose(1, 2)
-    losses = cross_entropy(wide, targets.masked_fill(~seen, _NO_LOSS), ignore_index=_NO_LOSS, reduction="none")
-    return losses.sum(1) / seen.sum(1)
+    run, place = seen[:, 1:].nonzero(as_tuple=True)
+    logits = architecture.model.get_output_embeddings()(hidden[run, place])  # in one product, without the padding
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    losses = cross_entropy(wide, ids[run, place + 1], reduction="none")
+    return torch.zeros_like(seen[:, 0], dtype=losses.dtype).index_add(0, run, losses) / seen[:, 1:].sum(1)
