@@ -432,8 +432,8 @@ def _main(tables: Tables, bench: Bench) -> dict[str, Any]:
     """Accuracies of ICL and FT and their similarity, as far as FT did not diverge."""
     context, training = "ICL own", f"FT own {bench.epochs} {bench.lr:g}"
     accuracy = dict(zip(tables["changes"]["change"], tables["changes"]["accuracy"], strict=True))
-    pairs = zip(tables["pairs"]["a"], tables["pairs"]["b"], strict=True)
-    sim_aou = dict(zip(pairs, tables["pairs"]["sim_aou"], strict=True))
+    pairs = tables["pairs"] or {name: [] for name in ("a", "b", "sim_aou")}  # none where FT diverged at once
+    sim_aou = dict(zip(zip(pairs["a"], pairs["b"], strict=True), pairs["sim_aou"], strict=True))
     return {
         "icl_accuracy": accuracy[context],
         "ft_accuracy": accuracy.get(training),
