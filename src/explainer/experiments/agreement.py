@@ -27,7 +27,7 @@ from explainer.models import checkpoints, finetuning, lockstep, recording, scori
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned
 from explainer.models.scoring import Prefix
-from explainer.theory import metrics
+from explainer.theory import changes, metrics
 
 WORD_TASKS = ("capitals", "plurals", "past", "antonyms", "comparatives", "participles", "agents", "nationalities")
 WORD_TASKS += ("categories", "uppercase")
@@ -187,7 +187,7 @@ class _Queries:
         return list(recording.linear_maps(checkpoint, prefix, prompts))
 
 
-def changes(
+def every_change(
     checkpoint: Checkpoint,
     bench: Bench,
     queries: _Queries,
@@ -235,27 +235,16 @@ def random_changes(
 # Agreement.
 
 
-def compared(zsl: Observed, a: Observed, b: Observed, seed: int) -> dict[str, Tensor]:
-    """Similarities of two changes, (n, layers), with the letters of the paper: a for ICL, b for FT."""
-    z, h_a, h_b = zsl.outputs, a.outputs, b.outputs
-    measures = {
-        "sim_aou": metrics.sim_aou(z, h_a, h_b),
-        "sim_aou_isotropic": metrics.sim_aou(z, h_a, metrics.isotropic_floor(z, h_b, seed)),
-        "sim_aou_tangent_uncentred": metrics.sim_aou_tangent_uncentred(z, h_a, h_b),
-        "sim_aou_residual": metrics.sim_aou_residual(z, h_a, h_b),
-    }
-    maps = zsl.own_scores, a.own_scores, b.own_scores
-    if any(len({scores.shape for scores in of_query}) > 1 for of_query in zip(*maps, strict=True)):
-        return measures | dict.fromkeys(("sim_am", "sim_am_delta"), torch.tensor(torch.nan))  # other tokens
-    return measures | {
-        "sim_am": metrics.sim_am(*maps[1:]).nanmean(-1),
-        "sim_am_delta": metrics.sim_am_delta(*maps).nanmean(-1),
-    }
+def compared(zsl: Observed, found: Sequence[Change]) -> dict[str, Float[Tensor, "C C n layers"]]:
+    """Similarities of all changes, each with each."""
+    observed = [change.observed for change in found]
+    measures = changes.of_outputs(zsl.outputs, [one.outputs for one in observed])
+    measures |= changes.of_scores(zsl.own_scores, [one.own_scores for one in observed])
+    return measures | {"update_cosine": changes.of_maps([change.maps for change in found])}
 
 
-def _are_compared(pair: tuple[Change, Change]) -> bool:
+def _are_compared(a: Change, b: Change) -> bool:
     """Whether one of two changes is by the own demonstrations, or they are by the two halves of them."""
-    a, b = pair
     halves = {a.lesson, b.lesson} == {"first half", "second half"} and a.kind == b.kind
     return halves or "own" in (a.lesson, b.lesson)
 
@@ -267,16 +256,17 @@ def _shown_by_layer(change: Change, bench: Bench) -> bool:
 
 def measured(bench: Bench, zsl: Observed, found: Sequence[Change], labels: list[int] | None) -> Tables:
     """`changes`, `pairs` and `layers` of a bench; columns as in the README beside the published tables."""
+    measures = compared(zsl, found)
     pairs, layers = [], []
-    for a, b in filter(_are_compared, combinations(found, 2)):
+    for (i, a), (j, b) in combinations(enumerate(found), 2):
+        if not _are_compared(a, b):
+            continue
         names = {"a": a.name, "b": b.name}
-        measures = compared(zsl, a.observed, b.observed, bench.seed)
-        means = {name: values.nanmean().item() for name, values in measures.items()}
-        means["update_cosine"] = metrics.update_cosines(a.maps, b.maps).nanmean().item()
+        means = {name: values[i, j].nanmean().item() for name, values in measures.items()}
         pairs.append(names | means | _repairs(zsl, a.observed, b.observed))
         if _shown_by_layer(a, bench) and _shown_by_layer(b, bench):
-            by_layer = torch.stack([measures[name].nanmean(0) for name in _BY_LAYER], 1).tolist()
-            layers += [names | {"layer": i} | dict(zip(_BY_LAYER, row, strict=True)) for i, row in enumerate(by_layer)]
+            by_layer = torch.stack([measures[name][i, j].nanmean(0) for name in _BY_LAYER], 1).tolist()
+            layers += [names | {"layer": n} | dict(zip(_BY_LAYER, row, strict=True)) for n, row in enumerate(by_layer)]
     rows = [_row(zsl, change, labels) for change in found]
     return {"changes": _columns(rows), "pairs": _columns(pairs), "layers": _columns(layers)}
 
@@ -354,7 +344,7 @@ class Agreement(Study):
         given = lessons(bench, self._load_data)
         trained = self._train(checkpoint, bench, given, progress)
         zsl = queries.observed(checkpoint, scoring.encode(checkpoint, ""))
-        stream = changes(checkpoint, bench, queries, given, trained)
+        stream = every_change(checkpoint, bench, queries, given, trained)
         found = list(tqdm(stream, desc="changes", unit="change", leave=False, disable=not progress))
         labels = None if data.task.labels is None else [example.label for example in queries.examples]
         tables = measured(bench, zsl, found, labels)

@@ -1,11 +1,11 @@
-"""explainer.changes: pairs of changes are found by what they are, and the seed is the unit."""
+"""explainer.alike: pairs of changes are found by what they are, and the seed is the unit."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from explainer.analysis import changes
-from explainer.analysis.changes import Which
+from explainer.analysis import alike
+from explainer.analysis.alike import Which
 from explainer.theory import statistics
 
 LR = 1e-3
@@ -14,7 +14,7 @@ LR = 1e-3
 def row(task, seed, a, b, sim_aou):
     """`a` and `b` are (kind, lesson, epochs, rate)."""
     sides = {
-        f"{s}_{n}": v for s, of in zip("ab", (a, b), strict=True) for n, v in zip(changes.DESCRIBED, of, strict=True)
+        f"{s}_{n}": v for s, of in zip("ab", (a, b), strict=True) for n, v in zip(alike.DESCRIBED, of, strict=True)
     }
     return {"task": task, "seed": seed, "lr": LR, "sim_aou": sim_aou} | sides
 
@@ -46,13 +46,13 @@ def frame():
 
 def test_a_pair_is_found_whichever_change_comes_first(frame):
     own, nonsense = Which("FT", "own", 10), Which("FT", "nonsense", 10)
-    assert len(changes.between(frame, own, nonsense)) == len(changes.between(frame, nonsense, own)) == 4
-    assert set(changes.between(frame, own, Which("FT", "past"))["sim_aou"]) == {0.6}
+    assert len(alike.between(frame, own, nonsense)) == len(alike.between(frame, nonsense, own)) == 4
+    assert set(alike.between(frame, own, Which("FT", "past"))["sim_aou"]) == {0.6}
 
 
 def test_a_training_is_told_by_its_epochs_and_its_relative_rate(frame):
     def values(which):
-        return sorted(set(changes.between(frame, Which("ICL"), which)["sim_aou"].round(6)))
+        return sorted(set(alike.between(frame, Which("ICL"), which)["sim_aou"].round(6)))
 
     assert values(Which("FT", "own", 1)) == [0.2, 0.21, 0.22, 0.23]
     assert values(Which("FT", "own", 10)) == [0.4, 0.42, 0.44, 0.46]
@@ -62,17 +62,17 @@ def test_a_training_is_told_by_its_epochs_and_its_relative_rate(frame):
 
 
 def test_intervals_are_students_over_seeds(frame):
-    own = changes.between(frame, Which("ICL"), Which("FT", "own", 10))
+    own = alike.between(frame, Which("ICL"), Which("FT", "own", 10))
     expected = statistics.student([0.4, 0.42, 0.44, 0.46])
-    assert tuple(changes.by_task(own, "sim_aou")["plurals"]) == pytest.approx(tuple(expected))
-    once = changes.between(frame, Which("ICL"), Which("FT", "own", 1))
-    assert tuple(changes.differences(own, once, "sim_aou")["plurals"]) == pytest.approx(
+    assert tuple(alike.by_task(own, "sim_aou")["plurals"]) == pytest.approx(tuple(expected))
+    once = alike.between(frame, Which("ICL"), Which("FT", "own", 1))
+    assert tuple(alike.differences(own, once, "sim_aou")["plurals"]) == pytest.approx(
         tuple(statistics.student([0.2, 0.21, 0.22, 0.23]))
     )
 
 
 def test_the_rank_counts_other_tasks_and_no_other_lesson(frame):
-    found = changes.ranks(frame, Which("ICL"), 10, "sim_aou")
+    found = alike.ranks(frame, Which("ICL"), 10, "sim_aou")
     assert found["n"].tolist() == [2] * 4
     assert found["above"].tolist() == [0, 1, 1, 1]
 
@@ -84,5 +84,5 @@ def test_the_rank_of_a_context_that_knows_no_task_is_any(frame):
         for seed in range(400)
         for lesson in ("own", "past", "capitals", "agents")
     ]
-    above = changes.ranks(pd.DataFrame(rows), Which("ICL"), 10, "sim_aou")["above"]
+    above = alike.ranks(pd.DataFrame(rows), Which("ICL"), 10, "sim_aou")["above"]
     np.testing.assert_allclose(above.value_counts(normalize=True).sort_index(), 0.25, atol=0.06)
