@@ -11,8 +11,8 @@ __version__ = "0.1.0"
 
 ROOMS = {
     "theory": (
-        "changes", "counting", "duality", "linear_transformer", "metrics", "momentum", "optimisation", "positive_control",
-        "regression", "statistics",
+        "changes", "counting", "duality", "linear_transformer", "metrics", "momentum", "optimisation",
+        "positive_control", "regression", "statistics",
     ),
     "data": ("assets", "corpora", "hidden_markov", "package_index", "tasks"),
     "models": (
