@@ -32,6 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_study(commands)
     _add_train(commands)
     _add_regression(commands)
+    _add_agreement(commands)
     return parser
 
 
@@ -363,6 +364,25 @@ def _regression(options: argparse.Namespace) -> int:
     options.grid = options.grid or published_directory() / RegressionRuns.name / "grids.toml"
     settings = _chosen(RegressionRuns.read_grids(options.grid), options)
     return _run(RegressionRuns(), settings, options, _engine(options))
+
+
+def _add_agreement(commands: argparse._SubParsersAction) -> None:
+    agreement = commands.add_parser(
+        "agreement",
+        help="compare contexts and trainings of one model, each with each",
+        description="Compute every setting of a file of grids that is not stored yet.",
+    )
+    _add_laboratory(agreement, engines=True)
+    agreement.set_defaults(run=_agreement)
+
+
+def _agreement(options: argparse.Namespace) -> int:
+    from explainer.experiments.agreement import Agreement  # noqa: PLC0415
+    from explainer.lab.store import published_directory  # noqa: PLC0415
+
+    options.grid = options.grid or published_directory() / Agreement.name / "grids.toml"
+    settings = _chosen(Agreement.read_grids(options.grid), options)
+    return _run(Agreement(), settings, options, _engine(options))
 
 
 def _print_table(rows: Sequence[Sequence[str]]) -> None:

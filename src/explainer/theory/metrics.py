@@ -508,6 +508,19 @@ def update_cosines(
     return _cosine(*(dW.flatten(-2) for dW in _exact(dW_icl, dW_ft)))
 
 
+def participation_ratio(dW: Float[Tensor, "*m d_v d"]) -> Float[Tensor, "*m"]:
+    """Effective rank: (sum_i s_i^2)^2 / sum_i s_i^4 = |dW|_F^4 / |dW^T dW|_F^2 of the singular values s_i.
+
+    r for a matrix with r equal singular values and no others; between 1 and the rank.
+    Shapes: (..., d_v, d) -> (...); NaN for a zero matrix.
+    Raises: ShapeError.
+    """
+    _require_shapes(_axes(dW, "d_v d"), dW=dW)
+    (dW,) = _exact(dW)
+    dW = dW / torch.linalg.matrix_norm(dW, keepdim=True)
+    return 1 / torch.linalg.matrix_norm(dW @ dW.mT).square()
+
+
 class UpdateComparison(NamedTuple):
     """Two weight updates per head: angles in radians, smallest first; overlaps in [0, 1]."""
 
