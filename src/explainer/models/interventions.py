@@ -5,8 +5,8 @@ the positions that it has after the context, so that the two passes differ in wh
 At the last token both start from the same embedding, so what a context does there is what it adds to the attention
 outputs; a pass in which those of all layers are held at given values is determined by them.
 
-An `Edit` changes what a module returns. Queries of the same length are passed together, without padding, and an edit
-is told which queries they are.
+An `Edit` changes what a module returns. The queries are passed together, shorter ones with tokens behind their last,
+which a causal model does not see from there; `Place` says which queries they are and where each has its last token.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,8 +28,26 @@ from explainer.models.scoring import Prefix
 from explainer.theory import directions
 from explainer.theory.patches import LowRank, Patch, rank_one
 
-Change = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(numbers of the queries (B,), what the module reads (B, T, d), what it returns) -> what it returns instead."""
+
+class Place(NamedTuple):
+    """Of the sequences of a pass the numbers of their queries, (B,), and where the last token of each is, (B,)."""
+
+    rows: Tensor
+    last: Tensor
+
+    def of(self, x: Float[Tensor, "B T d"]) -> Float[Tensor, "B d"]:
+        """What stands at the last tokens."""
+        return x[torch.arange(len(x)), self.last]
+
+    def put(self, x: Float[Tensor, "B T d"], values: Float[Tensor, "B d"]) -> Float[Tensor, "B T d"]:
+        """The same with these values at the last tokens."""
+        changed = x.clone()
+        changed[torch.arange(len(x)), self.last] = values
+        return changed
+
+
+Change = Callable[[Place, Tensor, Tensor], Tensor]
+"""(place, what the module reads (B, T, d), what it returns) -> what it returns instead."""
 
 
 class Edit(NamedTuple):
@@ -61,11 +79,16 @@ class States:
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Queries of the same length: their numbers, token ids (B, T), positions (T,), and the cache (B, heads, N, d)."""
+    """Sequences that are passed together: token ids (B, T) at `positions`, and what they see of tokens before.
 
-    rows: Tensor
+    That is `mask` (B, N), zero where a token of the cache belongs to no query, with `keys` and `values`
+    (B, heads, N, d).
+    """
+
+    place: Place
     ids: Tensor
-    places: Tensor
+    positions: Tensor
+    mask: Tensor
     keys: tuple[Tensor, ...] = ()
     values: tuple[Tensor, ...] = ()
 
@@ -84,7 +107,7 @@ class Pass:
 
     def __len__(self) -> int:
         """Number of queries n."""
-        return sum(len(group.rows) for group in self.groups)
+        return sum(len(group.ids) for group in self.groups)
 
     def run(self, edits: Sequence[Edit] = ()) -> States:
         """Run the pass with the weights that the checkpoint has now."""
@@ -95,7 +118,7 @@ class Pass:
 
     def record(self, sites: Sequence[Site], edits: Sequence[Edit] = ()) -> list[Tensor]:
         """Logits of the next token, (n, vocab), then what is at each site at the last token, (n, d)."""
-        order = torch.cat([group.rows for group in self.groups]).argsort()
+        order = torch.cat([group.place.rows for group in self.groups]).argsort()
         by_group = [_recorded(self.checkpoint, group, sites, edits) for group in self.groups]
         return [torch.cat(parts)[order] for parts in zip(*by_group, strict=True)]
 
@@ -112,13 +135,15 @@ def after_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]
 
     Raises TaskError for no prompt or an empty one, CheckpointError for too many tokens.
     """
-    n = len(prefix)
 
-    def group(rows: Tensor, ids: Tensor) -> _Group:
+    def group(place: Place, ids: Tensor) -> _Group:
         keys, values = ([x.expand(len(ids), -1, -1, -1) for x in layers] for layers in (prefix.keys, prefix.values))
-        return _Group(rows, ids, torch.arange(n, n + ids.shape[1]), tuple(keys), tuple(values))
+        positions = len(prefix) + torch.arange(ids.shape[1])
+        return _Group(
+            place, ids, positions.expand_as(ids), torch.ones(len(ids), len(prefix)), tuple(keys), tuple(values)
+        )
 
-    return Pass(checkpoint, tuple(group(*same) for same in _same_length(checkpoint, prefix, prompts)))
+    return Pass(checkpoint, tuple(group(*one) for one in _padded(checkpoint, prefix, prompts)))
 
 
 def without_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> Pass:
@@ -126,29 +151,35 @@ def without_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[st
 
     The first token is passed with every query, so that changes of weights reach it. Raises as `after_context`.
     """
-    n = len(prefix)
 
-    def group(rows: Tensor, ids: Tensor) -> _Group:
-        first = torch.full_like(ids[:, :1], prefix.ids[0])
-        places = torch.cat([torch.zeros(1, dtype=torch.long), torch.arange(n, n + ids.shape[1])])
-        return _Group(rows, torch.cat([first, ids], dim=1), places)
+    def group(place: Place, ids: Tensor) -> _Group:
+        ids = torch.cat([torch.full_like(ids[:, :1], prefix.ids[0]), ids], dim=1)
+        positions = torch.arange(len(prefix) - 1, len(prefix) - 1 + ids.shape[1])
+        positions[0] = 0
+        return _Group(place._replace(last=place.last + 1), ids, positions.expand_as(ids), torch.ones(len(ids), 0))
 
-    return Pass(checkpoint, tuple(group(*same) for same in _same_length(checkpoint, prefix, prompts)))
+    return Pass(checkpoint, tuple(group(*one) for one in _padded(checkpoint, prefix, prompts)))
 
 
-def _same_length(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> Iterator[tuple[Tensor, Tensor]]:
-    """Numbers and token ids of the prompts of each length."""
+def _padded(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> Iterator[tuple[Place, Tensor]]:
+    """Token ids of the prompts with the first token behind the shorter ones; by length where attention has windows.
+
+    A window is counted in places of the row, and would be cut at the wrong place when the last token is passed alone.
+    """
     ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
     if not ids or not all(ids):
         raise TaskError("a prompt is empty, or there is none: give at least one, of at least one token.")
-    if (length := len(prefix) + max(map(len, ids))) > checkpoint.context_length:
+    lengths = torch.tensor([*map(len, ids)])
+    if (needed := len(prefix) + int(lengths.max())) > checkpoint.context_length:
         raise CheckpointError(
             f"{checkpoint.name} has {checkpoint.context_length} positions, the context and the longest query need "
-            f"{length} tokens; give fewer demonstrations."
+            f"{needed} tokens; give fewer demonstrations."
         )
-    for length in sorted(set(map(len, ids))):
-        rows = [i for i, prompt in enumerate(ids) if len(prompt) == length]
-        yield torch.tensor(rows), torch.tensor([ids[i] for i in rows], device=checkpoint.device)
+    windows = any(layer.window for layer in architectures.architecture(checkpoint.model).layers)
+    for rows in [(lengths == n).nonzero()[:, 0] for n in lengths.unique()] if windows else [torch.arange(len(ids))]:
+        behind = [checkpoint.first_token_id] * int(lengths[rows].max())
+        padded = [(*ids[i], *behind)[: len(behind)] for i in rows]
+        yield Place(rows, lengths[rows] - 1), torch.tensor(padded, device=checkpoint.device)
 
 
 # Edits at the last token.
@@ -183,10 +214,7 @@ def _by_layer(layers: Sequence[Layer], *tensors: Tensor) -> Iterator[tuple]:
 
 
 def _at_last(module: nn.Module, change: Callable[[Tensor, Tensor], Tensor]) -> Edit:
-    def at_last(rows: Tensor, _: Tensor, output: Tensor) -> Tensor:
-        return torch.cat([output[:, :-1], change(rows, output[:, -1])[:, None]], dim=1)
-
-    return Edit(module, at_last)
+    return Edit(module, lambda place, _, output: place.put(output, change(place.rows, place.of(output))))
 
 
 # The context as a change of weights.
@@ -216,8 +244,8 @@ def patched(layers: Sequence[Layer], patches: Sequence[Patch], weights: Float[Te
     One row of weights [1, 0, 0, ...] is the first patch, one of [1/m, ...] their mean, of rank m.
     """
 
-    def change(update: LowRank, rows: Tensor, x: Tensor, output: Tensor) -> Tensor:
-        return output + update.times(x, weights[rows, None])
+    def change(update: LowRank, place: Place, x: Tensor, output: Tensor) -> Tensor:
+        return output + update.times(x, weights[place.rows, None])
 
     edits = []
     for layer, patch in zip(layers, patches, strict=True):
@@ -253,21 +281,21 @@ class _Maker:
         *inputs, output = map(_ordered, self._made)
         return Patch(tuple(inputs), output)
 
-    def _keep(self, _: Tensor, *read_and_returned: Tensor) -> Tensor:
-        self._r_without = read_and_returned[self._stream.side][:, -1]
+    def _keep(self, place: Place, *read_and_returned: Tensor) -> Tensor:
+        self._r_without = place.of(read_and_returned[self._stream.side])
         return read_and_returned[1]
 
-    def _input(self, z: Tensor, made: list, rows: Tensor, x: Tensor, output: Tensor) -> Tensor:
-        return _changed(made, rows, x, output, z[rows] - output[:, -1])
+    def _input(self, z: Tensor, made: list, place: Place, x: Tensor, output: Tensor) -> Tensor:
+        return _changed(made, place, x, output, z[place.rows] - place.of(output))
 
-    def _output(self, rows: Tensor, x: Tensor, output: Tensor) -> Tensor:
-        return _changed(self._made[-1], rows, x, output, self._r[rows] - self._r_without)
+    def _output(self, place: Place, x: Tensor, output: Tensor) -> Tensor:
+        return _changed(self._made[-1], place, x, output, self._r[place.rows] - self._r_without)
 
 
-def _changed(made: list, rows: Tensor, x: Tensor, output: Tensor, change: Tensor) -> Tensor:
+def _changed(made: list, place: Place, x: Tensor, output: Tensor, change: Tensor) -> Tensor:
     """What the changed matrix returns to every token; the last token's output changes as given."""
-    update = rank_one(x[:, -1], change)
-    made.append((rows, update))
+    update = rank_one(place.of(x), change)
+    made.append((place.rows, update))
     return output + (x @ update.right[..., None]) * update.left[:, None]
 
 
@@ -284,26 +312,32 @@ def _ordered(made: Sequence[tuple[Tensor, LowRank]]) -> LowRank:
 def _recorded(checkpoint: Checkpoint, group: _Group, sites: Sequence[Site], edits: Sequence[Edit]) -> list[Tensor]:
     kept: dict[int, Tensor] = {}
     probes = [Edit(site.module, partial(_probe, kept, i, site.side)) for i, site in enumerate(sites)]
-    with _attached([*edits, *probes], group.rows):
+    with _attached([*edits, *probes], group.place):
         hidden = _hidden(checkpoint, group, _cache(group))
-    logits = checkpoint.model.get_output_embeddings()(hidden[:, -1])
+    logits = checkpoint.model.get_output_embeddings()(group.place.of(hidden))
     return [logits, *(kept[i] for i in range(len(sites)))]
 
 
-def _probe(kept: dict, number: int, side: int, _: Tensor, *read_and_returned: Tensor) -> Tensor:
-    kept[number] = read_and_returned[side][:, -1]
+def _probe(kept: dict, number: int, side: int, place: Place, *read_and_returned: Tensor) -> Tensor:
+    kept[number] = place.of(read_and_returned[side])
     return read_and_returned[1]
 
 
 @torch.no_grad()
 def _opened(checkpoint: Checkpoint, group: _Group) -> _Group:
-    last = replace(group, ids=group.ids[:, -1:], places=group.places[-1:])
-    if group.ids.shape[1] == 1:
-        return last
-    cache = _cache(group)
-    _hidden(checkpoint, replace(group, ids=group.ids[:, :-1], places=group.places[:-1]), cache)
+    """The last tokens, and in the cache all tokens of the group; the mask shows those before the last of each."""
+    cache, last = _cache(group), group.place.last[:, None]
+    _hidden(checkpoint, group, cache)
     keys, values = zip(*((layer.keys, layer.values) for layer in cache.layers), strict=True)
-    return replace(last, keys=keys, values=values)
+    before = (torch.arange(group.ids.shape[1]) < last).to(group.mask.dtype)
+    return _Group(
+        group.place._replace(last=torch.zeros_like(group.place.last)),
+        group.ids.gather(1, last.to(group.ids.device)),
+        group.positions.gather(1, last),
+        torch.cat([group.mask, before], dim=1),
+        keys,
+        values,
+    )
 
 
 def _cache(group: _Group) -> DynamicCache:
@@ -314,28 +348,29 @@ def _cache(group: _Group) -> DynamicCache:
 
 
 def _hidden(checkpoint: Checkpoint, group: _Group, cache: DynamicCache) -> Tensor:
-    """With a mask of ones: without one, a gap between positions would be taken for the start of another text."""
-    mask = torch.ones(len(group.ids), cache.get_seq_length() + group.ids.shape[1], dtype=torch.long)
+    """With a mask: without one, a gap between positions would be taken for the start of another text."""
+    device = group.ids.device
     return checkpoint.hidden(
         input_ids=group.ids,
-        position_ids=group.places.to(group.ids.device).expand(len(group.ids), -1),
-        attention_mask=mask.to(group.ids.device),
+        position_ids=group.positions.to(device),
+        attention_mask=torch.cat([group.mask, torch.ones(group.ids.shape)], dim=1).to(device, torch.long),
         past_key_values=cache,
         use_cache=True,
     )
 
 
 @contextmanager
-def _attached(edits: Sequence[Edit], rows: Tensor) -> Iterator[None]:
+def _attached(edits: Sequence[Edit], place: Place) -> Iterator[None]:
     """Let the edits act inside a `with` block, those of one module in their order."""
     with ExitStack() as hooks:
         for edit in edits:
-            hooks.callback(edit.module.register_forward_hook(partial(_edited, edit.change, rows)).remove)
+            hooks.callback(edit.module.register_forward_hook(partial(_edited, edit.change, place)).remove)
         yield
 
 
-def _edited(change: Change, rows: Tensor, _module: nn.Module, args: tuple, output: Any) -> Any:
+def _edited(change: Change, place: Place, _module: nn.Module, args: tuple, output: Any) -> Any:
     hidden, *rest = output if isinstance(output, tuple) else (output,)
-    by_query = (x.view(len(rows), -1, x.shape[-1]) for x in (args[0], hidden))  # OPT's MLP reads all tokens in one row
-    changed = change(rows, *by_query).view(hidden.shape)
+    # OPT's MLP reads the tokens of all sequences in one row.
+    by_query = (x.view(len(place.rows), -1, x.shape[-1]) for x in (args[0], hidden))
+    changed = change(place, *by_query).view(hidden.shape)
     return (changed, *rest) if isinstance(output, tuple) else changed
