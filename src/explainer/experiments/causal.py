@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
-from tqdm import tqdm
 
 from explainer.data import tasks
 from explainer.data.tasks import Example, Task, TaskData
@@ -156,15 +155,16 @@ class _Case:
     layers: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def note(self, intervention: str, *logits: Tensor) -> None:
-        """Keep what came out, as a mean over several passes where there are several."""
-        each = [_outcome(one, self.asked) for one in logits]
-        self.outcomes[intervention] = {name: torch.stack([one[name] for one in each]).mean(0) for name in each[0]}
+    def note(self, intervention: str, logits: Float[Tensor, "times*n vocab"]) -> None:
+        """Keep what came out, as a mean over the times where the queries were passed several times."""
+        found = _outcome(logits, self.asked).items()
+        n = len(self.asked.queries)
+        self.outcomes[intervention] = {name: values.unflatten(0, (-1, n)).mean(0) for name, values in found}
 
-    def note_held(self, intervention: str, *attention: Tensor) -> None:
-        """What comes out when the attention outputs at the last token are held at these values, (n, layers, d)."""
-        edits = (interventions.attention_held(self.last.layers, values) for values in attention)
-        self.note(intervention, *(self.last.run(edit).logits for edit in edits))
+    def note_held(self, intervention: str, *attention: Float[Tensor, "n layers d"]) -> None:
+        """What comes out when the attention outputs at the last token are held at these values."""
+        last = self.last.repeated(len(attention))
+        self.note(intervention, last.run(interventions.attention_held(last.layers, torch.cat(attention))).logits)
 
     def generator(self, number: int) -> Generator:
         """Random numbers of one test; no two tests share them."""
@@ -193,7 +193,7 @@ def run_case(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, case: Cas
     _test_components(shared, progress)
     _test_patches(shared)
     _test_task_vectors(shared, selection)
-    _test_steps(shared, progress)
+    _test_steps(shared)
     return _tables(shared)
 
 
@@ -208,11 +208,12 @@ def _ask(checkpoint: Checkpoint, context: TaskData, task: TaskData, queries: lis
     return _Asked(queries, after, without, after.run(), without.run(), first, len(context_ids))
 
 
-def _outcome(logits: Float[Tensor, "n vocab"], asked: _Asked) -> dict[str, Tensor]:
+def _outcome(logits: Float[Tensor, "times*n vocab"], asked: _Asked) -> dict[str, Float[Tensor, "times*n"]]:
+    times = len(logits) // len(asked.answers)
+    answers, icl = asked.answers.repeat(times), asked.icl.logits.argmax(-1).repeat(times)
     best = logits.argmax(-1)
-    log_prob = logits.float().log_softmax(-1).gather(1, asked.answers[:, None])[:, 0]
-    agrees = (best == asked.icl.logits.argmax(-1)).float()
-    return {"correct": (best == asked.answers).float(), "agrees": agrees, "log_prob": log_prob}
+    log_prob = logits.float().log_softmax(-1).gather(1, answers[:, None])[:, 0]
+    return {"correct": (best == answers).float(), "agrees": (best == icl).float(), "log_prob": log_prob}
 
 
 # Insert and remove.
@@ -317,14 +318,11 @@ def _test_task_vectors(shared: _Case, selection: list[Example]) -> None:
     vectors = {"": _stream(own).mean(0)[best], "_foreign": _stream(foreign).mean(0)[best]}
     generator = shared.generator(2)
     random = [directions.random_like(vectors[""], generator) for _ in range(N_RANDOM)]
-
-    def logits(vector: Tensor) -> Tensor:
-        vectors_ = vector.expand(case.n_queries, -1)
-        return shared.last.run(interventions.stream_plus(shared.last.layers[best], vectors_)).logits
-
-    for name, vector in vectors.items():
-        shared.note(f"task_vector{name}", logits(vector))
-    shared.note("task_vector_random", *map(logits, random))
+    for name, each in {**vectors, "_random": torch.stack(random)}.items():
+        added = each.view(-1, 1, each.shape[-1]).expand(-1, case.n_queries, -1)
+        last = shared.last.repeated(len(added))
+        edits = interventions.stream_plus(last.layers[best], added.flatten(0, 1))
+        shared.note(f"task_vector{name}", last.run(edits).logits)
     shared.cells["task_vector_layer"] = best
     shared.layers.update(task_vector_accuracy=accuracy, task_vector_log_prob=log_prob)
 
@@ -335,41 +333,39 @@ def _stream(asked: _Asked) -> Float[Tensor, "n layers d"]:
 
 def _by_layer(asked: _Asked) -> tuple[list[float], list[float]]:
     """Accuracy and mean log-probability of the right answer when the mean of the other queries is added at a layer."""
-    change, last = _stream(asked), asked.without.at_last()
-    others = (change.sum(0) - change) / (len(change) - 1)
-    outcomes = [
-        _outcome(last.run(interventions.stream_plus(layer, others[:, l])).logits, asked)
-        for l, layer in enumerate(last.layers)  # noqa: E741
-    ]
-    return tuple([one[name].mean().item() for one in outcomes] for name in ("correct", "log_prob"))
+    change = _stream(asked)
+    n, n_layers, _ = change.shape
+    others = (change.sum(0) - change) / (n - 1)
+    last = asked.without.at_last().repeated(n_layers)
+    edits = []
+    for number, layer in enumerate(last.layers):
+        vectors = torch.zeros_like(others).transpose(0, 1)
+        vectors[number] = others[:, number]
+        edits += interventions.stream_plus(layer, vectors.flatten(0, 1))
+    found = _outcome(last.run(edits).logits, asked)
+    return tuple(found[name].unflatten(0, (n_layers, n)).mean(1).tolist() for name in ("correct", "log_prob"))
 
 
 # The best-matched step.
 
 
-def _test_steps(shared: _Case, progress: bool) -> None:
+def _test_steps(shared: _Case) -> None:
     """Each change as a combination of the effects of single steps, one for each demonstration.
 
     The rates are found on one half of the queries and used on the other, and the other way round.
     """
-    zsl, effects = shared.asked.zsl.attention, {}
     demonstrations = _demonstrations(shared)
-    steps = {
-        kind: [_descended(shared, of, [one]) for one in examples] for kind, (of, examples) in demonstrations.items()
-    }
+    steps = {kind: [_descended(shared, of, [one]) for one in ones] for kind, (of, ones) in demonstrations.items()}
     steps["random"] = [finetuning.random_direction(step, i) for i, step in enumerate(steps["own"])]
-    with tqdm(total=sum(map(len, steps.values())), desc="steps", leave=False, disable=not progress) as bar:
-        for kind, each in steps.items():
-            effects[kind] = torch.stack([_effect(shared, step, bar) for step in each], 1)
+    effects = {kind: torch.stack([_effect(shared, step) for step in each], 1) for kind, each in steps.items()}
     effects["equal"] = effects["own"].sum(1, keepdim=True)
-    with _descended(shared, *demonstrations["own"]).applied():
-        shared.changes["descent"] = shared.asked.without.run().attention - zsl
+    shared.changes["descent"] = _effect(shared, _descended(shared, *demonstrations["own"])) * shared.case.rate
     for of, change in shared.changes.items():
         fits = {kind: _held_out(change, effect) for kind, effect in effects.items()} | {"mean": _mean_of_others(change)}
         for kind, fitted in fits.items():
             shared.layers[f"r2_{of}_{kind}"] = directions.squares(change, fitted).explained
             if of == "icl":
-                shared.note_held(f"step_{kind}", zsl + fitted)
+                shared.note_held(f"step_{kind}", shared.asked.zsl.attention + fitted)
     shared.layers["rate"] = directions.best_rates(effects["equal"], shared.changes["icl"])[:, 0]
     shared.cells.update({name: v.mean() for name, v in shared.layers.items() if name.startswith("r2_")})
 
@@ -391,14 +387,10 @@ def _descended(shared: _Case, task: Task, examples: Sequence[Example]) -> FineTu
     return finetuning.fine_tune(shared.checkpoint, sequences, shared.case.rate)
 
 
-def _effect(shared: _Case, step: FineTuned, bar: tqdm) -> Float[Tensor, "n layers d"]:
-    """What a step does to the attention outputs, for a rate of 1: (a(W + dW) - a(W - dW)) / (2 rate)."""
-    attention = []
-    for factor in (1, -1):
-        with finetuning.scaled(step, factor).applied():
-            attention.append(shared.asked.without.run().attention)
-    bar.update()
-    return (attention[0] - attention[1]) / (2 * step.lr)
+def _effect(shared: _Case, step: FineTuned) -> Float[Tensor, "n layers d"]:
+    """What a step does to the attention outputs, for a rate of 1: (a(W + dW) - a(W)) / rate."""
+    with step.applied():
+        return (shared.asked.without.run().attention - shared.asked.zsl.attention) / step.lr
 
 
 def _halves(n: int) -> list[tuple[slice, slice]]:
@@ -482,9 +474,9 @@ class CausalTests(Experiment[Case]):
 
     @classmethod
     def of(cls, **values: Any) -> Case:
-        """Without a checkpoint the starter checkpoint; FT of 10 epochs at 3e-4, single steps at 1e-5."""
+        """Without a checkpoint the starter checkpoint; FT of 10 epochs at 3e-4, single steps at 1e-6."""
         usual = {"checkpoint": checkpoints.STARTER, "k": 8, "n_queries": 24, "n_selection": 16}
-        return super().of(**usual | {"lr": 3e-4, "epochs": 10, "rate": 1e-5} | values)
+        return super().of(**usual | {"lr": 3e-4, "epochs": 10, "rate": 1e-6} | values)
 
     def parts(self, case: Case) -> dict[str, Any]:
         """Weights and data."""

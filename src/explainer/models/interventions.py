@@ -92,6 +92,17 @@ class _Group:
     keys: tuple[Tensor, ...] = ()
     values: tuple[Tensor, ...] = ()
 
+    def repeated(self, times: int, n: int) -> "_Group":
+        """The sequences several times, with the numbers of the queries going on from n."""
+
+        def tiled(x: Tensor) -> Tensor:
+            return x.repeat(times, *[1] * (x.ndim - 1))
+
+        first = n * torch.arange(times).repeat_interleave(len(self.ids))
+        place = Place(tiled(self.place.rows) + first, tiled(self.place.last))
+        rest = map(tiled, (self.ids, self.positions, self.mask))
+        return _Group(place, *rest, tuple(map(tiled, self.keys)), tuple(map(tiled, self.values)))
+
 
 @dataclass(frozen=True, eq=False)
 class Pass:
@@ -128,6 +139,10 @@ class Pass:
         The keys and values are those of the weights that the checkpoint has now.
         """
         return replace(self, groups=tuple(_opened(self.checkpoint, group) for group in self.groups))
+
+    def repeated(self, times: int) -> "Pass":
+        """The queries several times, for edits that differ; query i comes the second time as number n + i."""
+        return replace(self, groups=tuple(group.repeated(times, len(self)) for group in self.groups))
 
 
 def after_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> Pass:
