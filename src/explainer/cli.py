@@ -32,6 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_study(commands)
     _add_train(commands)
     _add_regression(commands)
+    _add_causal(commands)
     return parser
 
 
@@ -358,11 +359,33 @@ def _add_regression(commands: argparse._SubParsersAction) -> None:
 
 def _regression(options: argparse.Namespace) -> int:
     from explainer.experiments.regression_runs import RegressionRuns  # noqa: PLC0415
+
+    return _run_grids(RegressionRuns(), options)
+
+
+def _add_causal(commands: argparse._SubParsersAction) -> None:
+    causal = commands.add_parser(
+        "causal",
+        help="insert and remove what in-context learning and fine-tuning have in common, and count the answers",
+        description="Compute every setting of a file of grids that is not stored yet.",
+    )
+    _add_laboratory(causal, engines=True)
+    causal.set_defaults(run=_causal)
+
+
+def _causal(options: argparse.Namespace) -> int:
+    from explainer.experiments.causal import CausalTests  # noqa: PLC0415
+
+    return _run_grids(CausalTests(), options)
+
+
+def _run_grids(experiment: Any, options: argparse.Namespace) -> int:
+    """Run the settings of a file of grids, which is that of the published results if none is given."""
     from explainer.lab.store import published_directory  # noqa: PLC0415
 
-    options.grid = options.grid or published_directory() / RegressionRuns.name / "grids.toml"
-    settings = _chosen(RegressionRuns.read_grids(options.grid), options)
-    return _run(RegressionRuns(), settings, options, _engine(options))
+    options.grid = options.grid or published_directory() / experiment.name / "grids.toml"
+    settings = _chosen(experiment.read_grids(options.grid), options)
+    return _run(experiment, settings, options, _engine(options))
 
 
 def _print_table(rows: Sequence[Sequence[str]]) -> None:
