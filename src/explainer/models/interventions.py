@@ -340,18 +340,22 @@ def _probe(kept: dict, number: int, side: int, place: Place, *read_and_returned:
 
 @torch.no_grad()
 def _opened(checkpoint: Checkpoint, group: _Group) -> _Group:
-    """The last tokens, and in the cache all tokens of the group; the mask shows those before the last of each."""
+    """The last tokens, and in the cache what is before the longest query's; the mask hides what a shorter one has not.
+
+    So in a group of equal lengths a window, which is counted in places of the row, is cut where it should be.
+    """
     cache, last = _cache(group), group.place.last[:, None]
-    _hidden(checkpoint, group, cache)
-    keys, values = zip(*((layer.keys, layer.values) for layer in cache.layers), strict=True)
-    before = (torch.arange(group.ids.shape[1]) < last).to(group.mask.dtype)
+    n = int(last.max())
+    if n:
+        _hidden(checkpoint, replace(group, ids=group.ids[:, :n], positions=group.positions[:, :n]), cache)
+    before = (torch.arange(n) < last).to(group.mask.dtype)
     return _Group(
         group.place._replace(last=torch.zeros_like(group.place.last)),
         group.ids.gather(1, last.to(group.ids.device)),
         group.positions.gather(1, last),
         torch.cat([group.mask, before], dim=1),
-        keys,
-        values,
+        tuple(layer.keys for layer in cache.layers),
+        tuple(layer.values for layer in cache.layers),
     )
 
 
