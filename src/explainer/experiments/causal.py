@@ -167,8 +167,9 @@ class _Case:
         self.note(intervention, last.run(interventions.attention_held(last.layers, torch.cat(attention))).logits)
 
     def generator(self, number: int) -> Generator:
-        """Random numbers of one test; no two tests share them."""
-        return Generator().manual_seed(int(np.random.default_rng([self.case.seed, number]).integers(2**62)))
+        """Random numbers of one test; no two tests, tasks or seeds share them."""
+        seed = np.random.default_rng([self.case.seed, number, *self.case.task.encode()]).integers(2**62)
+        return Generator().manual_seed(int(seed))
 
 
 def run_case(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, case: Case, *, progress: bool = False) -> Tables:
@@ -355,10 +356,7 @@ def _test_steps(shared: _Case) -> None:
     The rates are found on one half of the queries and used on the other, and the other way round.
     """
     demonstrations = _demonstrations(shared)
-    steps = {kind: [_descended(shared, of, [one]) for one in ones] for kind, (of, ones) in demonstrations.items()}
-    steps["random"] = [finetuning.random_direction(step, i) for i, step in enumerate(steps["own"])]
-    effects = {kind: torch.stack([_effect(shared, step) for step in each], 1) for kind, each in steps.items()}
-    effects["equal"] = effects["own"].sum(1, keepdim=True)
+    effects = _effects(shared, demonstrations)
     shared.changes["descent"] = _effect(shared, _descended(shared, *demonstrations["own"])) * shared.case.rate
     for of, change in shared.changes.items():
         fits = {kind: _held_out(change, effect) for kind, effect in effects.items()} | {"mean": _mean_of_others(change)}
@@ -368,6 +366,22 @@ def _test_steps(shared: _Case) -> None:
                 shared.note_held(f"step_{kind}", shared.asked.zsl.attention + fitted)
     shared.layers["rate"] = directions.best_rates(effects["equal"], shared.changes["icl"])[:, 0]
     shared.cells.update({name: v.mean() for name, v in shared.layers.items() if name.startswith("r2_")})
+
+
+def _effects(
+    shared: _Case, demonstrations: Mapping[str, tuple[Task, list[Example]]]
+) -> dict[str, Float[Tensor, "n k layers d"]]:
+    """What single steps do, one for each demonstration; "random": steps of the own sizes; "equal": the sum of own."""
+    effects = {kind: [] for kind in (*demonstrations, "random")}
+    seeds = torch.randint(2**31, (shared.case.k,), generator=shared.generator(3)).tolist()
+    for kind, (task, examples) in demonstrations.items():
+        for example, seed in zip(examples, seeds, strict=True):
+            step = _descended(shared, task, [example])
+            effects[kind].append(_effect(shared, step))
+            if kind == "own":
+                effects["random"].append(_effect(shared, finetuning.random_direction(step, seed)))
+    stacked = {kind: torch.stack(each, 1) for kind, each in effects.items()}
+    return stacked | {"equal": stacked["own"].sum(1, keepdim=True)}
 
 
 def _demonstrations(shared: _Case) -> dict[str, tuple[Task, list[Example]]]:
