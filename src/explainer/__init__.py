@@ -11,16 +11,19 @@ __version__ = "0.1.0"
 
 ROOMS = {
     "theory": (
-        "changes", "counting", "duality", "linear_transformer", "metrics", "momentum", "optimisation",
+        "changes", "counting", "directions", "duality", "linear_transformer", "metrics", "momentum", "optimisation",
+        "patches",
         "positive_control", "regression", "statistics",
     ),
     "data": ("assets", "corpora", "hidden_markov", "package_index", "tasks"),
     "models": (
-        "architectures", "checkpoints", "deep_linear", "finetuning", "heads", "in_context_gpt", "lockstep",
-        "momentum_attention", "recording", "scoring", "training",
+        "architectures", "checkpoints", "deep_linear", "finetuning", "heads", "in_context_gpt", "interventions",
+        "lockstep", "momentum_attention", "recording", "scoring", "training",
     ),
     "lab": ("engines", "experiment", "store", "tables"),
-    "experiments": ("agreement", "comparison", "controls", "language_models", "regression_runs", "study"),
+    "experiments": (
+        "agreement", "causal", "comparison", "controls", "language_models", "regression_runs", "study",
+    ),
     "analysis": ("accuracy", "alike", "papers", "published", "reporting", "similarity", "training_runs"),
 }  # fmt: skip
 """The modules that can be imported by their short names, by room."""

@@ -135,7 +135,7 @@ class Study(Experiment[Cell]):
 
 
 def data_digest(data: TaskData) -> str:
-    """Digest of a task and all its examples."""
+    """SHA-256 of a task and all its examples."""
     task, digest = data.task, hashlib.sha256()
     digest.update(repr((task.name, task.template, task.labels, task.separator, data.train is data.test)).encode())
     for example in (*data.train, None, *data.test):
