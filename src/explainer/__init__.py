@@ -21,7 +21,7 @@ ROOMS = {
     ),
     "lab": ("engines", "experiment", "store", "tables"),
     "experiments": ("comparison", "controls", "language_models", "regression_runs", "study"),
-    "analysis": ("accuracy", "papers", "published", "reporting", "similarity", "training_runs"),
+    "analysis": ("accuracy", "coverage", "papers", "published", "reporting", "similarity", "training_runs"),
 }  # fmt: skip
 """The modules that can be imported by their short names, by room."""
 
