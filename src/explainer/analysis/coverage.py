@@ -40,7 +40,7 @@ def shares(samples: Mapping[str, Sample]) -> pd.DataFrame:
 
 def typical(table: pd.DataFrame) -> Components:
     """The median of each share over the rows, as parts of their sum; an estimate below zero counts as zero."""
-    return Components(*table.clip(lower=0).median()).shares
+    return Components(*Components(*table.clip(lower=0).median()).shares)
 
 
 def simulated(share: Components, design: Design, rng: np.random.Generator) -> Sample:

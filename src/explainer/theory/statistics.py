@@ -79,10 +79,10 @@ def student(values: Float[Array, "n ..."]) -> Interval:
     n, mean = len(values), values.mean(0)
     if n < 2:
         return Interval(mean, np.full_like(mean, np.nan)[()], np.full_like(mean, np.nan)[()])
-    return _student_interval(mean, values.std(0, ddof=1) / np.sqrt(n), n - 1)
+    return _student_interval(mean, values.std(0, ddof=1) / np.sqrt(n), n - 1.0)
 
 
-def _student_interval(mean: Float[Array, "..."], error: Float[Array, "..."], df: float) -> Interval:
+def _student_interval(mean: float | Array, error: float | Array, df: float) -> Interval:
     half = student_t.ppf(0.975, df) * error
     with np.errstate(divide="ignore", invalid="ignore"):
         p_value = np.where((mean == 0) & (error == 0), 1.0, 2 * student_t.sf(abs(mean) / error, df))[()]
@@ -315,7 +315,7 @@ def paired_difference(
     if sizes.min() == 1:
         return Interval(mean, float("nan"), float("nan"))
     spread = np.array([differences[a.stratum == t].var(ddof=1) for t in range(len(sizes))]) / (sizes * len(sizes) ** 2)
-    df = spread.sum() ** 2 / (spread**2 / (sizes - 1)).sum() if spread.any() else sizes.sum() - len(sizes)
+    df = spread.sum() ** 2 / (spread**2 / (sizes - 1)).sum() if spread.any() else float(sum(sizes - 1))
     shared = _covariance(a, [_contributions(statistic, *pair) for pair in pairs]) if a.ids is not None else 0.0
     return _student_interval(mean, np.sqrt(spread.sum() + max(0.0, shared)), df)
 
@@ -325,7 +325,7 @@ def _over_examples(mean: float, contributions: Float[Array, " n"]) -> Interval:
     n = len(contributions)
     if n == 1:
         return Interval(mean, float("nan"), float("nan"))
-    return _student_interval(mean, np.sqrt((n - 1) / n * (contributions**2).sum()), n - 1)
+    return _student_interval(mean, np.sqrt((n - 1) / n * (contributions**2).sum()), n - 1.0)
 
 
 def _require_pairs(a: Sample, b: Sample) -> None:
@@ -373,9 +373,9 @@ class Components(NamedTuple):
     rest: float
 
     @property
-    def shares(self) -> "Components":
+    def shares(self) -> tuple[float, float, float]:
         """As parts of their sum."""
-        return Components(*(np.array(self) / sum(self)).tolist())
+        return tuple((np.array(self) / sum(self)).tolist())
 
 
 def variance_components(sample: Sample) -> Components:
@@ -441,7 +441,7 @@ def _draws(per_stratum: tuple[int, ...], n_queries: int, n_resamples: int, seed:
     generator = np.random.default_rng(seed)
     times = np.hstack([generator.multinomial(s, np.full(s, 1 / s), n_resamples) for s in per_stratum])
     places = generator.integers(n_queries, size=(n_resamples, n_queries)) + n_queries * np.arange(n_resamples)[:, None]
-    drawn = np.bincount(places.ravel(), minlength=places.size).reshape(places.shape).astype(np.uint16)
+    drawn = np.bincount(places.ravel(), minlength=places.size).reshape(places.shape).astype(np.int16)
     for shared in (times, drawn):
         shared.flags.writeable = False
     return times, drawn
