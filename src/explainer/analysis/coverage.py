@@ -29,7 +29,7 @@ class Design(NamedTuple):
 
 def differences(a: Sample, b: Sample) -> Sample:
     """A - B, query by query."""
-    return replace(a, groups=[(x - y,) for (x,), (y,) in zip(a.groups, b.groups, strict=True)])
+    return replace(a, groups=[(np.subtract(x, y, dtype=float),) for (x,), (y,) in zip(a.groups, b.groups, strict=True)])
 
 
 def shares(samples: Mapping[str, Sample]) -> pd.DataFrame:
