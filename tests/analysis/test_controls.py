@@ -97,6 +97,10 @@ def test_a_side_of_two_settings_is_refused():
     real, two = cells({"seed": 0}, {"seed": 1}), cells({"control": "ascent"}, {"control": "untrained"})
     with pytest.raises(StudyError, match="cells of capitals differ in control: ascent, untrained"):
         controls.matched(two, real, "sim_aou")
+    with pytest.raises(StudyError, match=r"several cells for one of A, with \['ascent', 'untrained'\] as control"):
+        controls.matched(real, two, "sim_aou")
+    more = cells({"seed": 0}, {"seed": 0, "k": 8}, {"seed": 0, "k": 16})
+    assert controls.matched(cell(control="ascent", k=8), more, "sim_aou")[0].sizes == (N,), "B may hold other settings"
 
 
 @settings(max_examples=20)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from explainer.analysis import reporting
 from explainer.analysis.published import results
+from explainer.errors import StudyError
 from explainer.experiments.comparison import Cell
 from explainer.experiments.controls import CONTROLS
 from explainer.theory.statistics import Interval, Sample
@@ -64,13 +65,16 @@ def intervals(frame: pd.DataFrame, measure: str, *columns: str) -> Nested:
 def matched(a: pd.DataFrame, b: pd.DataFrame, measure: str, over: str = "control") -> tuple[Sample, Sample] | None:
     """The values of A and B for the same queries, of cells that differ in `over` only; those without a partner go.
 
-    None where no cell has a partner. Raises StudyError where A or B has cells that differ in more than their seeds.
+    None where no cell has a partner. Raises StudyError where a query of A has several partners, and where the cells
+    of A that have one differ in more than their seeds.
     """
-    for side in (a, b):
-        reporting.require_one_setting(side)
     same = [*(field.name for field in fields(Cell) if field.name != over), "query"]
     both = a.merge(b[[*same, measure]], on=same, suffixes=("", "_b")).dropna(subset=[measure, f"{measure}_b"])
-    return None if both.empty else (reporting.sample(both, measure), reporting.sample(both, f"{measure}_b"))
+    if both.empty:
+        return None
+    if both.duplicated(["cell", "query"]).any():
+        raise StudyError(f"B has several cells for one of A, with {b[over].unique().tolist()} as {over}; choose one.")
+    return reporting.sample(both, measure), reporting.sample(both, f"{measure}_b")
 
 
 def mean_differences(pairs: Mapping[Any, tuple[Sample, Sample] | None]) -> dict[Any, Interval]:
