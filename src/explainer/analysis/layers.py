@@ -23,9 +23,15 @@ MAIN_GRIDS = ("classification", "agnews", "cb", "pairs")
 
 
 def by_task(control: str, grids: Sequence[str] = MAIN_GRIDS, **where: Any) -> dict[str, pd.DataFrame]:
-    """The tables "layers" of a control, task by task; arguments as in `explainer.results`."""
-    frames = [results(grid, "layers", control=control, **where) for grid in grids]
-    return {task: layers for frame in frames for task, layers in frame.groupby("task", sort=False)}
+    """The tables "layers" of a control, task by task; arguments as in `explainer.results`.
+
+    Raises StudyError, too, where the cells of a task differ in more than their seeds: a grid of two token positions
+    has to be asked for one of them.
+    """
+    frames = pd.concat([results(grid, "layers", control=control, **where) for grid in grids])
+    tables = frames.drop_duplicates(["cell", "layer"])
+    reporting.require_one_setting(tables)
+    return dict(list(tables.groupby("task", sort=False)))
 
 
 def mean_over_tasks(found: Mapping[str, pd.DataFrame], measure: str) -> Rows:
