@@ -6,7 +6,7 @@ are counted again. All changes are those at the last token of a query, between p
 `explainer.models.interventions`). An answer is right if its first token is the most probable one of all.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from explainer.experiments.comparison import query_id, require
 from explainer.experiments.study import data_digest
 from explainer.lab.experiment import Computed, Experiment
 from explainer.lab.store import Tables
-from explainer.models import checkpoints, finetuning, interventions, scoring
+from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned
 from explainer.models.interventions import Pass, States
@@ -264,17 +264,10 @@ def _fine_tuned(shared: _Case, progress: bool) -> FineTuned:
     sequences = finetuning.training_ids(
         shared.checkpoint, shared.own.task, tasks.demonstrations(shared.own, case.k, case.seed)
     )
-    in_order = [sequences[i] for order in _orders(case) for i in order]
+    in_order = lockstep.epochs(sequences, case.epochs, case.seed)
     finetuned = finetuning.fine_tune(shared.checkpoint, in_order, case.lr, progress=progress)
     shared.cells.update(losses=finetuned.losses, loss_after=finetuned.loss_after, diverged_at=finetuned.diverged_at)
     return finetuned
-
-
-def _orders(case: Case) -> Iterator[Sequence[int]]:
-    """The order of the demonstrations in each epoch: in the first that of the context, later ones are random."""
-    yield range(case.k)
-    for epoch in range(1, case.epochs):
-        yield np.random.default_rng([case.seed, epoch]).permutation(case.k)
 
 
 # The context as a change of weights.
@@ -375,8 +368,7 @@ def _effects(
     effects = {kind: [] for kind in (*demonstrations, "random")}
     seeds = torch.randint(2**31, (shared.case.k,), generator=shared.generator(3)).tolist()
     for kind, (task, examples) in demonstrations.items():
-        for example, seed in zip(examples, seeds, strict=True):
-            step = _descended(shared, task, [example])
+        for step, seed in zip(_single_steps(shared, task, examples), seeds, strict=True):
             effects[kind].append(_effect(shared, step))
             if kind == "own":
                 effects["random"].append(_effect(shared, finetuning.random_direction(step, seed)))
@@ -399,6 +391,13 @@ def _descended(shared: _Case, task: Task, examples: Sequence[Example]) -> FineTu
     """Gradient descent at the small rate, one step for each example."""
     sequences = finetuning.training_ids(shared.checkpoint, task, examples)
     return finetuning.fine_tune(shared.checkpoint, sequences, shared.case.rate)
+
+
+def _single_steps(shared: _Case, task: Task, examples: Sequence[Example]) -> list[FineTuned]:
+    """One step at the small rate on each example by itself."""
+    sequences = finetuning.training_ids(shared.checkpoint, task, examples)
+    runs = [lockstep.Run([sequence], shared.case.rate) for sequence in sequences]
+    return [after[1] for after in lockstep.fine_tune(shared.checkpoint, runs, after=[1])]
 
 
 def _effect(shared: _Case, step: FineTuned) -> Float[Tensor, "n layers d"]:
