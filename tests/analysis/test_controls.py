@@ -112,6 +112,17 @@ def test_what_both_conditions_share_cancels(shift, seeds):
     assert tuple(exact) == pytest.approx((shift,) * 3, abs=1e-5)
 
 
+def test_what_was_learned_is_settled_over_seeds():
+    """A task on which FT repairs a few answers of two seeds has not been learned, and a control there has no power."""
+    frame = cells(*({"task": t, "seed": s} for t in ("past", "capitals", "plurals") for s in range(5)))
+    frame = frame.assign(zsl_correct=False, ft_correct=False)
+    frame.loc[(frame["task"] == "past") & (frame["query"] < 20), "ft_correct"] = True
+    frame.loc[(frame["task"] == "capitals") & (frame["query"] < 3) & (frame["seed"] < 2), "ft_correct"] = True
+    assert controls.learned(frame, "ft") == ["past"]
+    lost = frame.assign(zsl_correct=frame["ft_correct"], ft_correct=False)
+    assert controls.learned(lost, "ft") == []
+
+
 def test_every_control_is_compared_with_the_real_one():
     frame = cells(
         *({"seed": s, "control": c, "shift": x} for c, x in (("ascent", -0.3), ("none", 0)) for s in range(3))

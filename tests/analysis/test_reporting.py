@@ -34,7 +34,7 @@ def test_groups_are_the_cells_in_their_order():
     assert [group[0].tolist() for group in sample.groups] == [[1, 2], [3]]  # what has no value is left out
     assert [group[1].tolist() for group in sample.groups] == [[False, True], [False]]
     assert [ids.tolist() for ids in sample.ids] == [["q0", "q1"], ["q0"]]
-    assert sample.strata == ["toy", "toy"]
+    assert sample.strata == ["toy", "toy"] and sample.seeds == [7, 3]
 
 
 @pytest.mark.parametrize(
@@ -108,6 +108,17 @@ def test_intervals_of_words_that_come_back_are_those_of_words():
     new = same.assign(query_id=same["cell"] + same["query_id"])
     interval = reporting.prediction_interval(new, "icl")
     assert interval.high - interval.low < 0.6 * 2 * 1.96 * right.std() / 40**0.5
+
+
+def test_shares_of_all_or_none_have_a_width_by_their_words():
+    """Ten seeds that ask the same two words have seen two words."""
+    same = pd.concat([queries_of(s, icl=(1, 1), ft=(1, 1), zsl=(0, 0)) for s in range(10)])
+    two = statistics.binomial_interval(1, 2)
+    right = reporting.prediction_interval(same, "icl"), reporting.similarity_interval(same, "icl_correct")
+    for interval in (*right, reporting.rec2ftp_interval(same)):
+        assert tuple(interval) == pytest.approx(tuple(two))
+    assert reporting.prediction_interval(same, "zsl").high > 0.5
+    assert tuple(reporting.similarity_interval(same.assign(x=1.0), "x")) == (1, 1, 1), "a similarity is no share"
 
 
 def test_comparisons_are_students_over_seeds_and_corrected():

@@ -67,17 +67,16 @@ def test_difference_from_the_floor_is_that_of_the_same_queries():
     two = pd.concat([over("a"), over("bb", shift=-0.5)])
     found = similarity.above_floor(two, "x", "floor")
     assert (found.above, found.tasks) == (2, 2)
-    gap = statistics.student([0.05, 0.06, 0.07])  # both tasks, the same seeds: half the variance, twice the freedom
-    assert found.interval.estimate == pytest.approx(gap.estimate)
-    assert 0 < found.interval.low < gap.estimate and found.interval.high < gap.high
+    gap = statistics.student([0.05, 0.06, 0.07])
+    assert tuple(found.interval) == pytest.approx(tuple(gap)), "both tasks say the same of the same three seeds"
     without = pd.concat([two, over("c").assign(floor=np.nan)])
     assert similarity.above_floor(without, "x", "floor").tasks == 2
 
 
 def test_repairs_by_hand():
     repairs = similarity.repairs(queries_of())
-    assert (repairs.n_errors, repairs.n_repaired) == (8, 2)
-    assert repairs.recall.estimate == 1
+    assert (repairs.n_errors, repairs.n_repaired, repairs.n_different) == (8, 2, 2)
+    assert repairs.recall.estimate == 1 and repairs.recall.low < 0.5, "two of two is no certainty"
     assert repairs.chance.estimate == pytest.approx(4 / 8)
     assert repairs.within_label.estimate == pytest.approx(1)  # FT and ICL repair errors of label 0 only, ICL all
     assert repairs.excess.estimate == pytest.approx(0)

@@ -85,8 +85,9 @@ def sample(queries: pd.DataFrame, *columns: str) -> statistics.Sample:
     """
     require_one_setting(queries)
     found = [_arrays(of_cell, ("query_id", *columns)) for _, of_cell in queries.groupby("cell", sort=False)]
-    tasks = queries.drop_duplicates("cell")["task"].tolist()
-    return statistics.Sample([tuple(arrays) for _, *arrays in found], [ids for ids, *_ in found], tasks)
+    cells = queries.drop_duplicates("cell")
+    groups, ids = [tuple(arrays) for _, *arrays in found], [ids for ids, *_ in found]
+    return statistics.Sample(groups, ids, cells["task"].tolist(), cells["seed"].tolist())
 
 
 def _arrays(of_cell: pd.DataFrame, columns: Iterable[str]) -> list[np.ndarray]:
@@ -121,16 +122,21 @@ def prediction_interval(queries: pd.DataFrame, state: str, measure: str = "accur
     if measure not in _STATISTICS:
         raise StudyError(f"there is no measure {measure!r}; known: {', '.join(_STATISTICS)}.")
     columns = (f"{state}_correct",) if measure == "accuracy" else (f"{state}_log_probs", "label")
-    return statistics.bootstrap_interval(sample(queries, *columns), _STATISTICS[measure], **options)
+    found = sample(queries, *columns)
+    interval = statistics.bootstrap_interval(found, _STATISTICS[measure], **options)
+    return statistics.with_width(interval, found.n_queries) if measure == "accuracy" else interval
 
 
 def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Interval:
-    """A similarity, mean over layers, queries, seeds and tasks, with its interval over seeds and queries.
+    """A similarity, mean over layers, queries, seeds and tasks, with its interval over seeds and queries; or a share.
 
     Measures that are centred over queries (tangent, residual) keep their centre when queries are resampled, which
     ignores that it moves. Raises StudyError as `sample`.
     """
-    return statistics.bootstrap_interval(sample(queries, measure), np.nanmean, **options)
+    found = sample(queries, measure)
+    interval = statistics.bootstrap_interval(found, np.nanmean, **options)
+    of_answers = all(values.dtype == bool for (values,) in found.groups)
+    return statistics.with_width(interval, found.n_queries) if of_answers else interval
 
 
 def by_task(queries: pd.DataFrame, measure: str, **options) -> dict[str, Interval]:
@@ -159,7 +165,14 @@ def rec2ftp_interval(queries: pd.DataFrame, **options) -> Interval:
     """Rec2FTP of all queries of all seeds; options as in `ratio_interval`. Raises StudyError where FT diverged."""
     found = sample(queries, "zsl_correct", "icl_correct", "ft_correct")
     counted = [(~zsl & icl & ft, ~zsl & ft) for zsl, icl, ft in found.groups]
-    return statistics.ratio_interval(replace(found, groups=counted), **options)
+    interval = statistics.ratio_interval(replace(found, groups=counted), **options)
+    return statistics.with_width(interval, n_different(found, [repaired for _, repaired in counted]))
+
+
+def n_different(of: statistics.Sample, chosen: Iterable[np.ndarray]) -> int:
+    """Number of different queries among the chosen examples of each group."""
+    pairs = zip(of.queries, chosen, strict=True)
+    return len(np.unique(np.concatenate([numbers[some] for numbers, some in pairs])))
 
 
 def layer_rows(layers: pd.DataFrame, measure: str) -> np.ndarray:

@@ -43,11 +43,13 @@ class Repairs:
     The chance values weigh seeds and labels as Rec2FTP does, by the errors that FT repairs: sum_g f_g c_g / sum_g f_g
     over the groups g (seeds, or seeds and labels), f_g the repairs of FT and c_g the share of zero-shot errors that ICL
     repairs in the group. Two models that only prefer the same label more often have a Rec2FTP above `chance`, but not
-    above `within_label`. The excess is recall minus `within_label`.
+    above `within_label`. The excess is recall minus `within_label`. `n_different` counts the different queries that FT
+    repairs: 58 repairs can be of 23 words.
     """
 
     n_errors: int
     n_repaired: int
+    n_different: int
     recall: Interval
     chance: Interval
     within_label: Interval
@@ -74,7 +76,9 @@ def repairs(queries: pd.DataFrame) -> Repairs:
     low, high = np.nanquantile(resampled, (0.025, 0.975), axis=1) if undefined < 1 else np.full((2, 4), np.nan)
     shares = zip(_shares(seeds, [np.ones((1, n)) for n in sample.sizes])[:, 0], low, high, strict=True)
     n_errors, n_repaired = (int(sum(seed[i].sum() for seed in seeds)) for i in (0, 2))
-    return Repairs(n_errors, n_repaired, *(Interval(*map(float, ends), undefined=undefined) for ends in shares))
+    recall, *others = (Interval(*map(float, ends), undefined=undefined) for ends in shares)
+    n_different = reporting.n_different(sample, [by_ft for _, _, by_ft, _ in seeds])
+    return Repairs(n_errors, n_repaired, n_different, statistics.with_width(recall, n_different), *others)
 
 
 Seed = tuple[Array, Array, Array, Array]

@@ -333,7 +333,9 @@ def kendall_training_tokens(
     m_ICL is the score of the predicting token to each demonstration token, summed over heads; m_FT the inner product
     of the attention query of each training token, while fine-tuning, with that of the predicting token afterwards,
     summed over heads. The released code takes tau-b, of scores that went through a softmax first (the same ranks,
-    unless small ones underflow to ties); the formula in the paper is tau-a, `kendall_tau_a`.
+    unless small ones underflow to ties); the formula in the paper is tau-a, `kendall_tau_a`. That m_FT weighs what each
+    training token adds to the key matrix is exact for one step of one layer whose positions are added. Where positions
+    rotate, a key at distance p meets the query R_p q', and no single score stands for a training token.
     Shapes: (n, layers, T) -> (n, layers), in [-1, 1]; NaN for T = 1, constant scores, and scores with NaN.
     Raises: ShapeError.
     Source: Dai et al. 2023 (ACL version), Table 5; compute_training_example_attn.py of the release.

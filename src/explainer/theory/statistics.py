@@ -96,6 +96,16 @@ def binomial_interval(share: float, n: int) -> Interval:
     return Interval(count / n, interval.low, interval.high)
 
 
+def with_width(share: Interval, n_queries: int) -> Interval:
+    """The interval of a share; Wilson's of so many queries where all are right or none, and a resample knows no other.
+
+    Queries are counted once however often they were asked: 58 answers about 23 words are 23.
+    """
+    if share.low == share.high == share.estimate and share.estimate in (0, 1) and n_queries:
+        return replace(binomial_interval(share.estimate, n_queries), undefined=share.undefined)
+    return share
+
+
 def independent_difference(a: Interval, b: Interval) -> Interval:
     """a - b for two shares with their intervals, as if of different queries.
 
@@ -167,13 +177,16 @@ class Sample:
     `ids[g]` says of which query each example of group g is. A query has the same id in all groups; without ids all
     examples are of different queries. `strata[g]` is the task of group g; without strata there is one. Tasks are
     fixed: another study would have other seeds and other queries, but these tasks. So a mean is that over tasks of
-    the mean over groups, sum_g w_g T_g with w_g = 1 / (number of tasks x number of groups of the task).
-    Raises ShapeError without examples in some group, and where ids or strata do not belong to the groups.
+    the mean over groups, sum_g w_g T_g with w_g = 1 / (number of tasks x number of groups of the task). `seeds[g]` is
+    the seed of group g. Tasks may share what a seed draws (a random direction, sentences of a common corpus), so that
+    the same seed is drawn for all of them at once; without seeds all groups are of different ones.
+    Raises ShapeError without examples in some group, and where ids, strata or seeds do not belong to the groups.
     """
 
     groups: Groups
     ids: Sequence[Shaped[Array, " _"]] | None = None
     strata: Sequence[Hashable] | None = None
+    seeds: Sequence[Hashable] | None = None
 
     def __post_init__(self):
         """Refuse what is no sample."""
@@ -181,8 +194,9 @@ class Sample:
             raise ShapeError(f"an interval needs at least one example in every group, got sizes {list(self.sizes)}.")
         if self.ids is not None and (sizes := tuple(map(len, self.ids))) != self.sizes:
             raise ShapeError(f"there should be an id for each example, got {list(sizes)} for {list(self.sizes)}.")
-        if self.strata is not None and len(self.strata) != len(self.groups):
-            raise ShapeError(f"there should be a stratum for each of {len(self.groups)} groups, got {self.strata}.")
+        for name, each in (("stratum", self.strata), ("seed", self.seeds)):
+            if each is not None and len(each) != len(self.groups):
+                raise ShapeError(f"there should be a {name} for each of {len(self.groups)} groups, got {each}.")
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -204,8 +218,12 @@ class Sample:
     @cached_property
     def stratum(self) -> Int[Array, " groups"]:
         """For each group, the number of its stratum."""
-        known = {name: i for i, name in enumerate(dict.fromkeys(self.strata or [None]))}
-        return np.array([known[name] for name in self.strata or [None] * len(self.groups)])
+        return _numbers(self.strata or [None] * len(self.groups))
+
+    @cached_property
+    def seed(self) -> Int[Array, " groups"]:
+        """For each group, the number of its seed."""
+        return _numbers(self.seeds or range(len(self.groups)))
 
     @cached_property
     def weights(self) -> Float[Array, " groups"]:
@@ -215,7 +233,11 @@ class Sample:
 
     def mean(self, statistic: Callable[..., float]) -> float:
         """Mean over strata of the mean over groups of a statistic of the group's arrays, sum_g w_g T_g."""
-        return float(self.weights @ np.array([statistic(*group) for group in self.groups], dtype=float))
+        return self.mean_of(np.array([statistic(*group) for group in self.groups], dtype=float))
+
+    def mean_of(self, values: Float[Array, " groups"]) -> float:
+        """Mean over strata of the mean over groups, sum_g w_g T_g, without rounding where all T_g are equal."""
+        return float(np.mean([values[self.stratum == t].mean() for t in range(1 + self.stratum.max())]))
 
 
 def bootstrap_interval(
@@ -228,12 +250,12 @@ def bootstrap_interval(
 ) -> Interval:
     """Mean of a statistic over groups, with the percentile interval of the crossed bootstrap.
 
-    The estimate is `sample.mean(statistic)`. Each resample draws as many groups of each stratum and as many queries as
-    there are, both with replacement. An example counts m_g w_q times, m_g how often its group was drawn and w_q how
-    often its query was, in whatever group it stands. So the interval covers the choice of demonstrations and that of
-    queries; one group gives the ordinary bootstrap over its examples. The variance is somewhat too large: noise that
-    belongs neither to a group nor to a query counts up to three times (Owen 2007, The pigeonhole bootstrap, theorem 3;
-    McCullagh 2000, Resampling and exchangeable arrays: no resampling is exact here).
+    The estimate is `sample.mean(statistic)`. Each resample draws as many seeds and as many queries as there are, both
+    with replacement. An example counts m w times, m how often its seed was drawn and w how often its query was, in
+    whatever group it stands. So the interval covers the choice of demonstrations and that of queries; one group gives
+    the ordinary bootstrap over its examples. The variance is somewhat too large: noise that belongs neither to a seed
+    nor to a query counts up to three times (Owen 2007, The pigeonhole bootstrap; McCullagh 2000, Resampling and
+    exchangeable arrays: no resampling is exact here).
 
     With few groups the interval is too narrow all the same: of s groups the bootstrap sees (s - 1) / s of their
     variance (`explainer.analysis.coverage` measures by how much). Resamples without a value (an AUC when one class was
@@ -244,7 +266,9 @@ def bootstrap_interval(
     called for each drawn group, which takes ten to a hundred times as long.
     """
     sample = _as_sample(sample)
-    resampled = _resampled(sample, statistic, sample.weights, seed, n_resamples)
+    totals, times = _totals(sample, statistic, seed, n_resamples)
+    of_stratum = np.eye(1 + sample.stratum.max())[sample.stratum]
+    resampled = _ratio(totals @ of_stratum, times @ of_stratum).mean(1)
     return Interval(sample.mean(statistic), *_ends(resampled, level), undefined=float(np.isnan(resampled).mean()))
 
 
@@ -268,7 +292,7 @@ def ratio_interval(
     """
     sample = _as_sample(sample)
     sides = [replace(sample, groups=[(group[i],) for group in sample.groups]) for i in (0, 1)]
-    resampled = _ratio(*(_resampled(side, np.sum, np.ones(len(side.groups)), seed, n_resamples) for side in sides))
+    resampled = _ratio(*(_totals(side, np.sum, seed, n_resamples)[0].sum(1) for side in sides))
     a, b = (sum(float(array.sum()) for (array,) in side.groups) for side in sides)
     ratio, undefined = a / b if b else float("nan"), float(np.isnan(resampled).mean())
     return Interval(ratio, *_ends(resampled, level), undefined=undefined)
@@ -278,9 +302,8 @@ def crossed_draws(
     sample: Sample, *, seed: int = 0, n_resamples: int = 2000
 ) -> tuple[Int[Array, "n_resamples groups"], Int[Array, "n_resamples n_queries"]]:
     """How often each group and each query is drawn in each resample of `bootstrap_interval`: m and w."""
-    per_stratum = tuple(np.bincount(sample.stratum).tolist())
-    times, drawn = _draws(per_stratum, sample.n_queries, n_resamples, seed)
-    return times[:, np.argsort(np.argsort(sample.stratum, kind="stable"))], drawn
+    times, drawn = _draws(1 + int(sample.seed.max()), sample.n_queries, n_resamples, seed)
+    return times[:, sample.seed], drawn
 
 
 def paired_difference(
@@ -300,24 +323,28 @@ def paired_difference(
     aim: Cameron, Gelbach and Miller 2011, Robust inference with multiway clustering; Miller 2024, Adding error bars to
     evals.
 
-    With several strata the mean over them has the variance sum_t s_t^2 / (T^2 S_t) + c and Welch's degrees of freedom.
-    The p-value is two-sided, of no difference. One group alone gives Student's interval over its examples, which says
-    nothing about other seeds; where a stratum of several has one group only, the ends are NaN.
-    Raises ShapeError as `Sample`, and where A and B differ in sizes, queries or strata.
+    Over T strata, D_g - mean D of its stratum is summed over the groups of each seed, so that seeds stay the unit, and
+    S is the fewest seeds of a stratum. The p-value is two-sided, of no difference. One group alone gives Student's
+    interval over its examples, which says nothing about other seeds; where a stratum of several has one group only,
+    the ends are NaN.
+    Raises ShapeError as `Sample`, and where A and B differ in sizes, queries, strata or seeds.
     """
     a, b = _as_sample(sample_a), _as_sample(sample_b)
     _require_pairs(a, b)
     pairs = list(zip(a.groups, b.groups, strict=True))
     differences = np.array([statistic(*x) - statistic(*y) for x, y in pairs], dtype=float)
-    mean, sizes = float(a.weights @ differences), np.bincount(a.stratum)
+    mean, sizes = a.mean_of(differences), np.bincount(a.stratum)
     if len(pairs) == 1:
         return _over_examples(mean, _contributions(statistic, *pairs[0]))
     if sizes.min() == 1:
         return Interval(mean, float("nan"), float("nan"))
-    spread = np.array([differences[a.stratum == t].var(ddof=1) for t in range(len(sizes))]) / (sizes * len(sizes) ** 2)
-    df = spread.sum() ** 2 / (spread**2 / (sizes - 1)).sum() if spread.any() else float(sum(sizes - 1))
-    shared = _covariance(a, [_contributions(statistic, *pair) for pair in pairs]) if a.ids is not None else 0.0
-    return _student_interval(mean, np.sqrt(spread.sum() + max(0.0, shared)), df)
+    scale = a.weights * np.sqrt(sizes / (sizes - 1))[a.stratum]  # as s^2 has n - 1 in place of n
+    centred = differences - np.bincount(a.stratum, differences)[a.stratum] / sizes[a.stratum]
+    variance = (np.bincount(a.seed, scale * centred) ** 2).sum()
+    if a.ids is not None:
+        contributions = [_contributions(statistic, *pair) for pair in pairs]
+        variance += max(0.0, _covariance(a, [by * each for by, each in zip(scale, contributions, strict=True)]))
+    return _student_interval(mean, np.sqrt(variance), sizes.min() - 1.0)
 
 
 def _over_examples(mean: float, contributions: Float[Array, " n"]) -> Interval:
@@ -331,8 +358,9 @@ def _over_examples(mean: float, contributions: Float[Array, " n"]) -> Interval:
 def _require_pairs(a: Sample, b: Sample) -> None:
     if a.sizes != b.sizes:
         raise ShapeError(f"pairs should have the same numbers of examples, got {list(a.sizes)} and {list(b.sizes)}.")
-    if a.strata is not None and b.strata is not None and list(a.strata) != list(b.strata):
-        raise ShapeError(f"pairs should be of the same tasks, got {list(a.strata)} and {list(b.strata)}.")
+    for what, of_a, of_b in (("tasks", a.strata, b.strata), ("seeds", a.seeds, b.seeds)):
+        if of_a is not None and of_b is not None and list(of_a) != list(of_b):
+            raise ShapeError(f"pairs should be of the same {what}, got {list(of_a)} and {list(of_b)}.")
     if a.ids is not None and b.ids is not None:
         for g, (ids_a, ids_b) in enumerate(zip(a.ids, b.ids, strict=True)):
             if (differ := np.flatnonzero(np.asarray(ids_a) != np.asarray(ids_b))).size:
@@ -351,18 +379,13 @@ def _contributions(statistic: Callable, a: tuple, b: tuple) -> Float[Array, " n"
 
 
 def _covariance(sample: Sample, contributions: Sequence[Array]) -> float:
-    """Of the mean, what groups that share queries have in common: sum_{g != h} w_g w_h c_gh.
-
-    The variance between the s groups of a stratum lacks what they share, so that their part counts s / (s - 1) times.
-    """
+    """Sum of d_gi d_hj over examples i and j of the same query, in groups g and h of different seeds."""
     by_query = np.zeros((len(sample.groups), sample.n_queries))
     for row, numbers, each in zip(by_query, sample.queries, contributions, strict=True):
         np.add.at(row, numbers, each)
-    size = np.bincount(sample.stratum)[sample.stratum]
-    same = sample.stratum[:, None] == sample.stratum
-    weights = np.outer(sample.weights, sample.weights) * np.where(same, size / (size - 1), 1)
-    np.fill_diagonal(weights, 0)
-    return float((weights * (by_query @ by_query.T)).sum())
+    of_seeds = np.zeros((1 + sample.seed.max(), sample.n_queries))
+    np.add.at(of_seeds, sample.seed, by_query)
+    return float((by_query.sum(0) ** 2).sum() - (of_seeds**2).sum())
 
 
 class Components(NamedTuple):
@@ -423,28 +446,34 @@ def _as_sample(sample: Sample | Groups) -> Sample:
     return sample if isinstance(sample, Sample) else Sample(sample)
 
 
-def _resampled(
-    sample: Sample, statistic: Callable, weights: Float[Array, " groups"], seed: int, n_resamples: int
-) -> Float[Array, " n_resamples"]:
-    """Sum over groups of weight times statistic in each resample; NaN where a drawn group has no value."""
+def _numbers(names: Sequence[Hashable]) -> Int[Array, " n"]:
+    """Equal names as equal numbers, from 0 in the order in which they come."""
+    known = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    return np.array([known[name] for name in names])
+
+
+def _totals(
+    sample: Sample, statistic: Callable, seed: int, n_resamples: int
+) -> tuple[Float[Array, "n_resamples groups"], Int[Array, "n_resamples groups"]]:
+    """Times that each group is drawn, and times these its statistic in each resample, NaN without a value."""
     times, drawn = crossed_draws(sample, seed=seed, n_resamples=n_resamples)
-    total = np.zeros(n_resamples)
+    totals = np.zeros(times.shape)
     for g, (group, numbers) in enumerate(zip(sample.groups, sample.queries, strict=True)):
         rows = np.flatnonzero(times[:, g])
-        total[rows] += weights[g] * times[rows, g] * _of_counts(statistic, group, drawn[rows][:, numbers].astype(float))
-    return total
+        totals[rows, g] = times[rows, g] * _of_counts(statistic, group, drawn[rows][:, numbers].astype(float))
+    return totals, times
 
 
 @lru_cache(maxsize=8)  # conditions that saw the same seeds and queries share their draws, hundreds of times in a figure
-def _draws(per_stratum: tuple[int, ...], n_queries: int, n_resamples: int, seed: int) -> tuple[Array, Array]:
-    """Times that each group, stratum after stratum, and each query is drawn."""
+def _draws(n_seeds: int, n_queries: int, n_resamples: int, seed: int) -> tuple[Array, Array]:
+    """Times that each seed and each query is drawn, (n_resamples, n_seeds) and (n_resamples, n_queries)."""
     generator = np.random.default_rng(seed)
-    times = np.hstack([generator.multinomial(s, np.full(s, 1 / s), n_resamples) for s in per_stratum])
-    places = generator.integers(n_queries, size=(n_resamples, n_queries)) + n_queries * np.arange(n_resamples)[:, None]
-    drawn = np.bincount(places.ravel(), minlength=places.size).reshape(places.shape).astype(np.int16)
-    for shared in (times, drawn):
-        shared.flags.writeable = False
-    return times, drawn
+    counts = []
+    for n in (n_seeds, n_queries):
+        places = generator.integers(n, size=(n_resamples, n)) + n * np.arange(n_resamples)[:, None]
+        counts.append(np.bincount(places.ravel(), minlength=places.size).reshape(places.shape).astype(np.int16))
+        counts[-1].flags.writeable = False
+    return tuple(counts)
 
 
 def _of_counts(statistic: Callable, group: tuple, counts: Float[Array, "resamples n"]) -> Float[Array, " resamples"]:
