@@ -1,7 +1,9 @@
 """Similarities along the depth of a model: do they rise towards the top, and in which layers are they there at all?
 
 Rows are values in the layers, (seeds, layers), layer 0 next to the input, as `explainer.analysis.reporting.layer_rows`
-gives them; NaN where there is none. Queries are many and seeds are few, so the spread over seeds decides everywhere.
+gives them; NaN where there is none. All intervals are Student's over seeds. Only means over queries are kept for each
+layer, so that what seeds have in common by sharing queries cannot be taken into account: where they share many, as on
+word pairs, these intervals are too narrow (`explainer.analysis.coverage`, "Student over seeds").
 """
 
 from collections.abc import Mapping, Sequence
