@@ -25,12 +25,17 @@ DESCRIBED = ("kind", "lesson", "epochs", "rate")
 FOREIGN = "another task"
 """The lesson of any task but the own one, which the tables tell by the name of that task."""
 
+HALF = "half of them"
+"""The lesson of either half of the own demonstrations."""
+
+_SEVERAL = {FOREIGN: tuple(TASKS), HALF: ("first half", "second half")}
+
 
 @dataclass(frozen=True)
 class Which:
     """Changes by their kind (ICL or FT), lesson, and, for trainings, number of epochs and rate; None for any.
 
-    The lesson FOREIGN is that of each other task. The rate is told relative to that of the cell: 1, or 0.1 for the
+    The lessons FOREIGN and HALF are several of the tables'. The rate is told relative to that of the cell: 1, or 0.1 for the
     training at a tenth of it.
     """
 
@@ -42,10 +47,8 @@ class Which:
     def of(self, frame: pd.DataFrame, side: str) -> pd.Series:
         """Whether the change of a side, a or b, is such a one, for each row."""
         chosen = frame[f"{side}_kind"] == self.kind
-        if self.lesson == FOREIGN:
-            chosen &= frame[f"{side}_lesson"].isin(TASKS)
-        elif self.lesson is not None:
-            chosen &= frame[f"{side}_lesson"] == self.lesson
+        if self.lesson is not None:
+            chosen &= frame[f"{side}_lesson"].isin(_SEVERAL.get(self.lesson, (self.lesson,)))
         if self.kind == "FT":
             if self.epochs is not None:
                 chosen &= frame[f"{side}_epochs"] == self.epochs
@@ -76,10 +79,15 @@ def by_task(frame: pd.DataFrame, measure: str) -> dict[str, Interval]:
     return {task: statistics.student(values.to_numpy()) for task, values in of_seed.groupby("task", sort=False)}
 
 
-def over_tasks(frame: pd.DataFrame, measure: str) -> Interval:
-    """Mean over tasks of the mean of each seed, and Student's interval over seeds; for seeds that have every task."""
+def by_seed(frame: pd.DataFrame, measure: str) -> pd.Series:
+    """Mean over tasks for each seed that has every task."""
     of_seed = frame.groupby(["seed", "task"], sort=False)[measure].mean().unstack()
-    return statistics.student(of_seed.mean(axis="columns", skipna=False).dropna().to_numpy())
+    return of_seed.mean(axis="columns", skipna=False).dropna()
+
+
+def over_tasks(frame: pd.DataFrame, measure: str) -> Interval:
+    """Student's interval over seeds of the means over tasks."""
+    return statistics.student(by_seed(frame, measure).to_numpy())
 
 
 def differences(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> dict[str, Interval]:
@@ -101,7 +109,7 @@ def ranks(frame: pd.DataFrame, context: Which, epochs: int, measure: str) -> pd.
     rows = []
     for (task, seed), each in trained.groupby(["task", "seed"], sort=False):
         of_lesson = each.set_index("lesson")[measure]
-        foreign = of_lesson[[name for name in of_lesson.index if name in TASKS]]
+        foreign = of_lesson[of_lesson.index.isin(TASKS)]
         rows.append({"task": task, "seed": seed, "above": int((foreign > of_lesson["own"]).sum()), "n": len(foreign)})
     return pd.DataFrame(rows)
 
