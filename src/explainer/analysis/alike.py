@@ -35,7 +35,7 @@ _SEVERAL = {FOREIGN: tuple(TASKS), HALF: ("first half", "second half")}
 class Which:
     """Changes by their kind (ICL or FT), lesson, and, for trainings, number of epochs and rate; None for any.
 
-    The lessons FOREIGN and HALF are several of the tables'. The rate is told relative to that of the cell: 1, or 0.1 for the
+    FOREIGN and HALF are several lessons of the tables. The rate is told relative to that of the cell: 1, or 0.1 for the
     training at a tenth of it.
     """
 
