@@ -6,7 +6,7 @@ cells that have the measure (one whose FT diverged has no similarity), differenc
 Over several tasks both are means over these tasks.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
