@@ -28,7 +28,7 @@ def by_task(queries: pd.DataFrame, intervention: str, column: str = "correct") -
 
 
 def rows(queries: pd.DataFrame, names: Mapping[str, str], column: str = "correct") -> dict[str, dict[str, Interval]]:
-    """`by_task` of several interventions as a figure takes it, `rows(...)[task][name]`, with the names given to them."""
+    """`by_task` of several interventions, `rows(...)[task][name]`, with the names that are given to them."""
     found = {name: by_task(queries, intervention, column) for intervention, name in names.items()}
     tasks = queries["task"].unique()
     return {task: {name: each[task] for name, each in found.items() if task in each} for task in tasks}
