@@ -93,6 +93,25 @@ def test_columns_of_cells_are_compared_seed_by_seed():
     )
 
 
+def test_columns_have_their_names_and_no_task_that_lacks_them():
+    cells = pd.DataFrame(
+        {"task": ["past", "past", "agents", "agents"], "seed": [0, 1, 0, 1], "a": [0.2, 0.4, 0.1, 0.3]}
+    )
+    cells["b"] = [0.5, 0.7, np.nan, np.nan]
+    found = effects.columns(cells, {"a": "first", "b": "second"})
+    assert {task: list(each) for task, each in found.items()} == {"past": ["first", "second"], "agents": ["first"]}
+    assert tuple(found["past"]["second"]) == pytest.approx(tuple(statistics.student([0.5, 0.7])))
+
+
+def test_layers_are_in_their_order():
+    rows = [
+        {"task": "past", "seed": seed, "layer": layer, "x": layer + seed} for layer in (1, 0, 2) for seed in range(3)
+    ]
+    found = effects.by_layer(pd.DataFrame(rows), "x")["past"]
+    assert found.estimate.tolist() == [1, 2, 3]
+    assert found.low[1] == pytest.approx(statistics.student([1.0, 2, 3]).low)
+
+
 def test_what_cannot_be_found_or_is_there_twice_is_refused():
     with pytest.raises(StudyError, match=r"no intervention 'patch' in this table; it has zsl, icl, patch_mean"):
         effects.by_task(table(), "patch")

@@ -52,6 +52,20 @@ def difference(queries: pd.DataFrame, a: str, b: str, column: str = "correct") -
     return _difference(_pairs(queries, a, b), column)
 
 
+def columns(cells: pd.DataFrame, names: Mapping[str, str]) -> dict[str, dict[str, Interval]]:
+    """Means over seeds of columns of the cells, `columns(...)[task][name]`, without those that a task has not."""
+    known = {name: alike.by_task(cells.dropna(subset=column), column) for column, name in names.items()}
+    return {task: {name: each[task] for name, each in known.items() if task in each} for task in cells["task"].unique()}
+
+
+def by_layer(layers: pd.DataFrame, column: str) -> dict[str, Interval]:
+    """Mean over seeds of a column in each layer, an interval of arrays for each task."""
+    return {
+        task: statistics.student(its.pivot(index="seed", columns="layer", values=column).to_numpy())
+        for task, its in layers.groupby("task", sort=False)
+    }
+
+
 def gaps(cells: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
     """Column A minus column B of the cells for each task, with p-values corrected by Holm for the tasks."""
     return reporting.corrected(alike.by_task(cells.assign(gap=cells[a] - cells[b]), "gap"))
