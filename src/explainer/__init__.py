@@ -24,7 +24,9 @@ ROOMS = {
     "experiments": (
         "agreement", "causal", "comparison", "controls", "language_models", "regression_runs", "study",
     ),
-    "analysis": ("accuracy", "alike", "coverage", "papers", "published", "reporting", "similarity", "training_runs"),
+    "analysis": (
+        "accuracy", "alike", "coverage", "effects", "papers", "published", "reporting", "similarity", "training_runs",
+    ),
 }  # fmt: skip
 """The modules that can be imported by their short names, by room."""
 

@@ -27,7 +27,11 @@ def test_the_identity_holds_in_every_case(grid):
 @pytest.mark.slow
 @pytest.mark.parametrize("grid", [pytest.param(grid, marks=pytest.mark.weekly) for grid in GRIDS])
 def test_a_case_computed_again_gives_what_is_stored(grid):
-    """To the rounding of another processor; a close decision may flip on it."""
+    """To the rounding of another processor; a close decision may flip on it.
+
+    Weekly only: a case takes more than three minutes of CPU. What the code does is tested on tiny models
+    (`test_causal.py`), and the identity holds in what is stored (above).
+    """
     case = GRIDS[grid][0]
     again = rounded(CausalTests().compute(case, progress=False).tables)
     then = stored(grid, "queries", case)

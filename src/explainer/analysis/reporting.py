@@ -14,6 +14,7 @@ import pandas as pd
 from explainer.errors import StudyError
 from explainer.experiments.comparison import Cell
 from explainer.experiments.study import Study
+from explainer.lab.experiment import Experiment
 from explainer.lab.store import published_directory
 from explainer.lab.tables import Published
 from explainer.theory import statistics
@@ -22,16 +23,19 @@ from explainer.theory.statistics import Interval
 _MAY_DIFFER = ("task", "seed")
 
 
-def made(*frames: pd.DataFrame) -> str:
-    """Where published comparisons come from, in one sentence: seeds, queries, checkpoint, versions, seconds."""
+def made(*frames: pd.DataFrame, by: type[Experiment] = Study) -> str:
+    """Where published results come from, in one sentence: seeds, queries, checkpoint, versions, seconds.
+
+    The frames are tables of one experiment, the comparison if nothing else is said.
+    """
     cells = pd.concat(frames).drop_duplicates("cell")
-    runs = Published(published_directory() / Study.name).tables()["runs"].to_pandas()
+    runs = Published(published_directory() / by.name).tables()["runs"].to_pandas()
     runs = runs[runs["cell"].isin(cells["cell"])]
     first = runs.iloc[0]
     return (
         f"Stored: {len(cells)} cells, seeds {_range(cells['seed'])}, {_range(cells['n_queries'])} queries each, "
         f"k = {_range(cells['k'])}; {cells['checkpoint'].iloc[0]}, float32, {first['device']}, torch {first['torch']}; "
-        f"{runs['cpu_seconds'].sum():.0f} CPU seconds; computed by explainer study (see Reproduce)."
+        f"{runs['cpu_seconds'].sum():.0f} CPU seconds; computed by {by.command} (see Reproduce)."
     )
 
 
