@@ -100,7 +100,7 @@ def test_shares_of_the_published_word_pairs():
     )
     assert of_answers.query > 0.3 and of_answers.seed < 0.15
     assert of_similarity.query > 0.2
-    shuffled = results("pairs", "queries", control="shuffled-context")
+    shuffled = results("pairs-controls", "queries", control="shuffled-context")
     pairs = {
         task: controls.matched(shuffled[shuffled["task"] == task], its, "icl_correct") for task, its in of_task.items()
     }

@@ -106,3 +106,26 @@ def test_repairs_carry_a_share_from_twenty_on():
 def test_repairs_refuse_ft_that_diverged():
     with pytest.raises(StudyError, match="no 'ft_correct'"):
         similarity.repairs(queries_of().assign(ft_correct=None))
+
+
+def test_ten_tasks_are_published_for_both_models():
+    """Word pairs have fewer seeds with the untrained model, and no task is there twice."""
+    trained, untrained = (similarity.queries(control) for control in ("none", "untrained"))
+    assert set(trained["task"]) == set(untrained["task"]) and trained["task"].nunique() == 10
+    for each, control in ((trained, "none"), (untrained, "untrained")):
+        reporting.require_one_setting(each)
+        assert set(each["control"]) == {control} and each["ft_correct"].notna().all()
+    assert set(untrained["cell"]).isdisjoint(trained["cell"])
+
+
+def test_measures_of_one_cell_are_means_over_its_queries():
+    tables = {"queries": {"x": [0.1, 0.2, 0.6], "y": [0.5, None, 0.7]}}
+    found = similarity.of_cell(tables, "x", "y")
+    assert list(found) == ["x", "y"]
+    assert found["x"].estimate == pytest.approx(0.3) and 0.1 <= found["x"].low < 0.3 < found["x"].high <= 0.6
+    assert found["y"].estimate == pytest.approx(0.6), "a query without the measure is left out"
+
+
+def test_quoted_models_have_their_names():
+    table = {"1.3B": {"ft": {"mr": 0.2}, "random": {"mr": 0.0}}, "2.7B": {"ft": {"mr": 0.3}, "random": {"mr": 0.0}}}
+    assert similarity.quoted(table) == {"quoted, 1.3B": {"mr": 0.2}, "quoted, 2.7B": {"mr": 0.3}}

@@ -218,6 +218,12 @@ def test_every_state_is_described(changes, expected):
     assert "NaN" not in svg
 
 
+def test_many_seeds_are_counted():
+    record = explorer.record(table(seeds=range(20)), "none")
+    data = {"layers": LAYERS, "made": "Stored: somewhere.", "tasks": {"sst2": {"none": record}}}
+    assert "n = 150, 20 seeds" in still(SimilarityExplorer(data=data, against=""))
+
+
 @pytest.mark.parametrize("changes", [{"measure": "beauty"}, {"seed": -2}, {"task": 7}, {"normalised": "yes"}])
 def test_traits_refuse(changes):
     with pytest.raises(traitlets.TraitError):

@@ -14,23 +14,21 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from explainer.analysis import reporting
-from explainer.analysis.published import results
+from explainer.analysis.published import TEN_TASKS, results
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
 Rows = np.ndarray
 
-MAIN_GRIDS = ("classification", "agnews", "cb", "pairs")
-"""Grids with the comparison itself and the untrained model."""
 
-
-def by_task(control: str, grids: Sequence[str] = MAIN_GRIDS, **where: Any) -> dict[str, pd.DataFrame]:
+def by_task(control: str, grids: Sequence[str] | None = None, **where: Any) -> dict[str, pd.DataFrame]:
     """The tables "layers" of a control, task by task; arguments as in `explainer.results`.
 
-    Raises StudyError, too, where the cells of a task differ in more than their seeds: a grid of two token positions
-    has to be asked for one of them.
+    Without grids those of `published.TEN_TASKS`, of the comparison itself or the untrained model. Raises StudyError,
+    too, where the cells of a task differ in more than their seeds: a grid of two token positions has to be asked for
+    one of them.
     """
-    frames = pd.concat([results(grid, "layers", control=control, **where) for grid in grids])
+    frames = pd.concat([results(grid, "layers", control=control, **where) for grid in grids or TEN_TASKS[control]])
     tables = frames.drop_duplicates(["cell", "layer"])
     reporting.require_one_setting(tables)
     return dict(list(tables.groupby("task", sort=False)))

@@ -1,5 +1,6 @@
 """The published results as data frames, by the name of their grid."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +21,12 @@ from explainer.lab.tables import Frames, Published, of_cells
 EXPERIMENTS = (Study, Agreement, CausalTests, LanguageModels, RegressionRuns)
 """Those of the book; their published tables are in folders of their names, beside the grids that describe them."""
 
+TEN_TASKS: Mapping[str, tuple[str, ...]] = {
+    "none": ("classification", "agnews", "cb", "pairs"),
+    "untrained": ("classification", "agnews", "cb", "pairs-controls"),
+}
+"""Grids with the comparison on the paper's six tasks and on word pairs, and those with the untrained model instead."""
+
 
 def results(grid: str, table: str = "cells", **where: Any) -> pd.DataFrame:
     """The published rows of a grid whose settings have the given values, in the order of the grid.
@@ -37,6 +44,11 @@ def results(grid: str, table: str = "cells", **where: Any) -> pd.DataFrame:
     if table not in tables:
         raise StudyError(f"there is no table {table!r} of {experiment.name}; it has {', '.join(tables)}.")
     return frame(experiment, tables, table)
+
+
+def ten_tasks(table: str = "cells", control: str = "none") -> pd.DataFrame:
+    """The rows of the comparison of all ten tasks, or of the untrained model, whose word pairs have fewer seeds."""
+    return pd.concat([results(grid, table, control=control) for grid in TEN_TASKS[control]])
 
 
 def frame(experiment: Experiment, tables: Frames, table: str = "cells") -> pd.DataFrame:

@@ -1,6 +1,9 @@
-"""What the similarities of all tasks say together, and which zero-shot errors FT and ICL repair."""
+"""What the similarities of all tasks say together, and which zero-shot errors FT and ICL repair.
 
-from collections.abc import Sequence
+Means over queries have the intervals of `explainer.analysis.reporting`, over seeds and queries.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -8,7 +11,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from explainer.analysis import reporting
+from explainer.analysis import papers, reporting
+from explainer.analysis.published import ten_tasks
+from explainer.lab.store import Tables
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
@@ -17,6 +22,29 @@ Array = np.ndarray
 RESAMPLES = 500  # the interval's ends are known to about a tenth of its width
 FEWEST_REPAIRS = 20  # with fewer, the interval of a share is wider than 0.4
 MOST_UNDEFINED = 0.01
+
+
+def queries(control: str = "none") -> pd.DataFrame:
+    """The queries of all ten tasks, or those of the untrained model, of the cells whose FT did not diverge."""
+    found = ten_tasks("queries", control)
+    return found[found["ft_correct"].notna()]
+
+
+def of_cell(tables: Tables, *measures: str) -> dict[str, Interval]:
+    """Means over layers and over the queries of one comparison, as `comparison.run_cell` gives it.
+
+    The intervals are bootstrap intervals over its queries; they say nothing about other seeds.
+    """
+    values = {name: np.asarray(tables["queries"][name], dtype=float) for name in measures}
+    return {
+        name: statistics.bootstrap_interval([(each,)], np.nanmean, n_resamples=RESAMPLES)
+        for name, each in values.items()
+    }
+
+
+def quoted(table: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, Mapping[str, float]]:
+    """What Dai et al. print for FT, by the names that figures give to the quoted models."""
+    return {f"quoted, {model}": table[model]["ft"] for model in papers.MODELS}
 
 
 class Difference(NamedTuple):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Rows = np.ndarray
 """Values of the seeds in the layers, (seeds, layers), NaN where there is none."""
 
-SOURCES = ("classification", "agnews", "cb", "pairs", "half-trained", "controls", "layer-causal")
+SOURCES = ("classification", "agnews", "cb", "pairs", "pairs-controls", "half-trained", "controls", "layer-causal")
 """Grids of the published results; where two have the same condition of a task, the first one counts."""
 
 MEASURES: Mapping[str, str | None] = {

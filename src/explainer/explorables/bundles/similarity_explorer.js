@@ -255,7 +255,9 @@ var CONDITIONS = {
   "reordered-training": "FT: another order",
   ascent: "FT: gradient ascent",
   "layer-causal": "FT: layer by layer",
-  "random-direction": "FT: random direction"
+  "layer-causal-as-long": "FT: layer by layer, as long",
+  "random-direction": "FT: random direction",
+  "untrained-layers": "random layers"
 };
 var conditionName = (control) => CONDITIONS[control] ?? control.replace("-", " ");
 var keyOf = ({ measure, normalised }) => measure === "sim_aou" && !normalised ? "sim_aou_raw" : measure;
@@ -288,7 +290,7 @@ function spearman(values) {
   return dot(x, y) / Math.sqrt(dot(x, x) * dot(y, y));
 }
 var withInterval = ([v, h]) => isNaN(v) ? "not measured" : fixed(v, 3) + (isNaN(h) ? "" : ` (${fixed(v - h, 3)} to ${fixed(v + h, 3)})`);
-var sample = ({ n, seeds }) => `n = ${n}, seed${seeds[1] === void 0 ? "" : "s"} ${seeds.join(" ")}`;
+var sample = ({ n, seeds }) => `n = ${n}, ${seeds.length > 5 ? `${seeds.length} seeds` : `seed${seeds[1] === void 0 ? "" : "s"} ${seeds.join(" ")}`}`;
 var shown = (state) => [["control", state.seed], ["against", -1]].map(([trait, seed]) => ({ control: state[trait], found: curve(state, state[trait], seed) }));
 function describe(state) {
   const { lines, isotropic } = floors(state, state.control);

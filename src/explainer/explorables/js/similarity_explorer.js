@@ -34,7 +34,8 @@ const CONDITIONS = {
   "reordered-context": "ICL: another order",
   "shuffled-training": "FT: shuffled answers", "flipped-training": "FT: wrong labels", "foreign-training": "FT: another task",
   "other-training": "FT: other examples", "reordered-training": "FT: another order", ascent: "FT: gradient ascent",
-  "layer-causal": "FT: layer by layer", "random-direction": "FT: random direction",
+  "layer-causal": "FT: layer by layer", "layer-causal-as-long": "FT: layer by layer, as long",
+  "random-direction": "FT: random direction", "untrained-layers": "random layers",
 };
 const conditionName = (control) => CONDITIONS[control] ?? control.replace("-", " ");
 
@@ -77,7 +78,7 @@ export function spearman(values) {
 }
 
 const withInterval = ([v, h]) => (isNaN(v) ? "not measured" : fixed(v, 3) + (isNaN(h) ? "" : ` (${fixed(v - h, 3)} to ${fixed(v + h, 3)})`));
-const sample = ({ n, seeds }) => `n = ${n}, seed${seeds[1] === undefined ? "" : "s"} ${seeds.join(" ")}`;
+const sample = ({ n, seeds }) => `n = ${n}, ${seeds.length > 5 ? `${seeds.length} seeds` : `seed${seeds[1] === undefined ? "" : "s"} ${seeds.join(" ")}`}`;
 
 const shown = (state) => [["control", state.seed], ["against", -1]].map(([trait, seed]) => ({ control: state[trait], found: curve(state, state[trait], seed) }));
 

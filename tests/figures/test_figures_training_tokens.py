@@ -1,16 +1,16 @@
-"""explainer.figures.similarity: ranks against ranks, and the drawings of the chapter."""
+"""explainer.figures.training_tokens: ranks against ranks, and the drawings of two chapters."""
 
 import json
 
 import numpy as np
 import pytest
 
-from explainer.figures import drawings, similarity
+from explainer.figures import drawings, training_tokens
 
 
 def test_scatter_draws_ranks_and_sizes():
     pair = np.array([0.5, -1.0, 7.0]), np.array([3.0, 2.0, 1.0])
-    figure = similarity.scatter({"one": pair, "two": pair[::-1]}, np.array([10, 20, 40]), "x", "y")
+    figure = training_tokens.scatter({"one": pair, "two": pair[::-1]}, np.array([10, 20, 40]), "x", "y")
     first, second = figure.data
     assert list(first.x) == [2, 1, 3]
     assert list(first.y) == [3, 2, 1]

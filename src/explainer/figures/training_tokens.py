@@ -1,4 +1,4 @@
-"""The figure of the chapter `similarity` that no other has."""
+"""The figure of the chapter `training_tokens` that no other has."""
 
 from collections.abc import Mapping
 
