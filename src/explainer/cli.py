@@ -32,6 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_study(commands)
     _add_train(commands)
     _add_regression(commands)
+    _add_positive(commands)
     return parser
 
 
@@ -363,6 +364,25 @@ def _regression(options: argparse.Namespace) -> int:
     options.grid = options.grid or published_directory() / RegressionRuns.name / "grids.toml"
     settings = _chosen(RegressionRuns.read_grids(options.grid), options)
     return _run(RegressionRuns(), settings, options, _engine(options))
+
+
+def _add_positive(commands: argparse._SubParsersAction) -> None:
+    positive = commands.add_parser(
+        "positive",
+        help="compare in-context learning with fine-tuning on small models that only learn in context",
+        description="Compute every cell of a file of grids that is not stored yet; train the models that it needs.",
+    )
+    _add_laboratory(positive, engines=True)
+    positive.set_defaults(run=_positive_control)
+
+
+def _positive_control(options: argparse.Namespace) -> int:
+    from explainer.experiments.positive_pipeline import PositivePipeline  # noqa: PLC0415
+    from explainer.lab.store import published_directory  # noqa: PLC0415
+
+    options.grid = options.grid or published_directory() / PositivePipeline.name / "grids.toml"
+    settings = _chosen(PositivePipeline.read_grids(options.grid), options)
+    return _run(PositivePipeline(), settings, options, _engine(options))
 
 
 def _print_table(rows: Sequence[Sequence[str]]) -> None:
