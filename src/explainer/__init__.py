@@ -11,17 +11,23 @@ __version__ = "0.1.0"
 
 ROOMS = {
     "theory": (
-        "counting", "duality", "linear_transformer", "metrics", "momentum", "optimisation", "positive_control",
-        "regression", "statistics",
+        "changes", "counting", "directions", "duality", "linear_transformer", "metrics", "momentum", "optimisation",
+        "patches", "positive_control", "regression", "statistics",
     ),
     "data": ("assets", "corpora", "hidden_markov", "package_index", "regression_words", "tasks"),
     "models": (
         "architectures", "checkpoints", "deep_linear", "finetuning", "heads", "in_context_gpt", "in_context_llama",
-        "momentum_attention", "recording", "scoring", "training",
+        "interventions", "lockstep", "momentum_attention", "recording", "scoring", "training",
     ),
     "lab": ("engines", "experiment", "store", "tables"),
-    "experiments": ("comparison", "controls", "language_models", "positive_pipeline", "regression_runs", "study"),
-    "analysis": ("accuracy", "papers", "published", "reporting", "similarity", "training_runs"),
+    "experiments": (
+        "agreement", "causal", "comparison", "controls", "language_models", "positive_pipeline", "regression_runs",
+        "study",
+    ),
+    "analysis": (
+        "accuracy", "alike", "coverage", "papers", "positive", "published", "reporting", "similarity",
+        "training_runs",
+    ),
 }  # fmt: skip
 """The modules that can be imported by their short names, by room."""
 

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from explainer import __version__
@@ -31,8 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_fetch(commands)
     _add_study(commands)
     _add_train(commands)
-    _add_regression(commands)
-    _add_positive(commands)
+    _add_of_grids(commands)
     return parser
 
 
@@ -347,42 +347,45 @@ def _settings(options: argparse.Namespace) -> list:
     return _chosen(LanguageModels.read_grids(options.grid), options)
 
 
-def _add_regression(commands: argparse._SubParsersAction) -> None:
-    regression = commands.add_parser(
-        "regression",
-        help="train small GPTs to do linear regression in context, with and without momentum attention",
-        description="Train every setting of a file of grids that is not stored yet, and measure it.",
-    )
-    _add_laboratory(regression, engines=True)
-    regression.set_defaults(run=_regression)
+_OF_GRIDS = {
+    "agreement": ("agreement", "Agreement", "compare contexts and trainings of one model, each with each"),
+    "causal": (
+        "causal",
+        "CausalTests",
+        "insert and remove what in-context learning and fine-tuning have in common, and count the answers",
+    ),
+    "positive": (
+        "positive_pipeline",
+        "PositivePipeline",
+        "compare in-context learning with fine-tuning on small models that only learn in context",
+    ),
+    "regression": (
+        "regression_runs",
+        "RegressionRuns",
+        "train small GPTs to do linear regression in context, with and without momentum attention",
+    ),
+}
+"""Experiments whose settings come from a file of grids alone: module, class, and what they do."""
 
 
-def _regression(options: argparse.Namespace) -> int:
-    from explainer.experiments.regression_runs import RegressionRuns  # noqa: PLC0415
+def _add_of_grids(commands: argparse._SubParsersAction) -> None:
+    for name, (_, _, what) in _OF_GRIDS.items():
+        command = commands.add_parser(
+            name, help=what, description="Compute every setting of a file of grids that is not stored yet."
+        )
+        _add_laboratory(command, engines=True)
+        command.set_defaults(run=partial(_run_grids, name))
+
+
+def _run_grids(name: str, options: argparse.Namespace) -> int:
+    """Run the settings of a file of grids, which is that of the published results if none is given."""
     from explainer.lab.store import published_directory  # noqa: PLC0415
 
-    options.grid = options.grid or published_directory() / RegressionRuns.name / "grids.toml"
-    settings = _chosen(RegressionRuns.read_grids(options.grid), options)
-    return _run(RegressionRuns(), settings, options, _engine(options))
-
-
-def _add_positive(commands: argparse._SubParsersAction) -> None:
-    positive = commands.add_parser(
-        "positive",
-        help="compare in-context learning with fine-tuning on small models that only learn in context",
-        description="Compute every cell of a file of grids that is not stored yet; train the models that it needs.",
-    )
-    _add_laboratory(positive, engines=True)
-    positive.set_defaults(run=_positive_control)
-
-
-def _positive_control(options: argparse.Namespace) -> int:
-    from explainer.experiments.positive_pipeline import PositivePipeline  # noqa: PLC0415
-    from explainer.lab.store import published_directory  # noqa: PLC0415
-
-    options.grid = options.grid or published_directory() / PositivePipeline.name / "grids.toml"
-    settings = _chosen(PositivePipeline.read_grids(options.grid), options)
-    return _run(PositivePipeline(), settings, options, _engine(options))
+    module, experiment_class, _ = _OF_GRIDS[name]
+    experiment = getattr(import_module(f"explainer.experiments.{module}"), experiment_class)()
+    options.grid = options.grid or published_directory() / experiment.name / "grids.toml"
+    settings = _chosen(experiment.read_grids(options.grid), options)
+    return _run(experiment, settings, options, _engine(options))
 
 
 def _print_table(rows: Sequence[Sequence[str]]) -> None:

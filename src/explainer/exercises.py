@@ -4,13 +4,13 @@ A check calls the reader's function on small random float64 tensors and tests pr
 prints one line when they hold; otherwise it raises AssertionError with the property that failed and where to look.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from explainer.theory import duality, linear_transformer, regression, statistics
+from explainer.theory import duality, linear_transformer, metrics, regression, statistics
 
 _TOLERANCE = 1e-9
 
@@ -335,6 +335,42 @@ def _call_array(reader_fn: Callable[..., object], *arguments: np.ndarray, shape:
     result = np.asarray(result, dtype=float)
     _require(result.shape == shape, f"the result has shape {result.shape}, it should be {shape}.")
     return result
+
+
+def rec2ftp(reader_fn: Callable[[np.ndarray, np.ndarray, np.ndarray], float]) -> None:
+    """Check a function (zsl, icl, ft), each (n,) and true where an answer is right, -> Rec2FTP, a share.
+
+    Properties: 1 where ICL repairs all that FT repairs and 0 where it repairs nothing of it; queries that ZSL gets
+    right or FT gets wrong do not count; a hand-counted case; random cases.
+    Raises: AssertionError with a hint.
+    """
+
+    def answer(zsl: Sequence[int], icl: Sequence[int], ft: Sequence[int]) -> float:
+        return float(_call_array(reader_fn, *(np.array(right, dtype=bool) for right in (zsl, icl, ft)), shape=()))
+
+    _require(
+        np.isclose(answer([0, 0, 0], [1, 1, 0], [1, 1, 0]), 1),
+        "ICL repairs both queries that FT repairs, and the share is not 1; divide by the number of FT's repairs.",
+    )
+    _require(
+        np.isclose(answer([0, 0, 0], [0, 0, 1], [1, 1, 0]), 0),
+        "ICL repairs none of FT's repairs, and the share is not 0; count queries that both get right.",
+    )
+    _require(
+        np.isclose(answer([0, 0, 0], [1, 1, 1], [1, 0, 0]), 1),
+        "queries that FT gets wrong count; Rec2FTP asks only about what FT repairs.",
+    )
+    _require(
+        np.isclose(answer([1, 1, 0, 0], [1, 1, 0, 1], [1, 1, 1, 1]), 1 / 2),
+        "queries that ZSL gets right count; nothing can be repaired there.",
+    )
+    for zsl, icl, ft in np.random.default_rng(0).random((5, 3, 40)) < 0.5:
+        expected = metrics.rec2ftp(*map(torch.from_numpy, (zsl, icl, ft)))
+        _require(
+            np.isclose(answer(zsl, icl, ft), expected),
+            f"for random answers the result is not {expected:.3f}; count step by step what ZSL, FT and ICL get right.",
+        )
+    print("Passed: a share of what FT repairs, and nothing else counts.")
 
 
 def holm(reader_fn: Callable[[np.ndarray], np.ndarray]) -> None:

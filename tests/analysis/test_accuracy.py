@@ -15,6 +15,7 @@ def queries_of(seed, answers, labels, n_labels=2):
     log_probs = np.full((len(answers), n_labels), -2.0)
     log_probs[np.arange(len(answers)), answers] = -1
     frame = pd.DataFrame({"cell": f"c{seed}", "task": "toy", "seed": seed, "n_queries": len(labels), "label": labels})
+    frame["query_id"] = [f"q{i}" for i in range(len(labels))]
     return frame.assign(**{f"{state}_log_probs": list(log_probs) for state in accuracy.STATES})
 
 
@@ -49,7 +50,7 @@ def test_content_free_interval_uses_the_prior_of_each_cell():
     answers, labels = [0, 0, 0, 0], [1, 1, 1, 0]
     biased = pd.concat([queries_of(seed, answers, labels) for seed in (0, 1)])
     cells = pd.DataFrame({"cell": ["c1", "c0"], "icl_content_free": [[0.0, -3.0], [0.0, -1.5]]})
-    assert statistics.accuracy(*reporting.groups(biased, "icl_log_probs", "label")[0]) == 0.25
+    assert statistics.accuracy(*reporting.sample(biased, "icl_log_probs", "label").groups[0]) == 0.25
     assert accuracy.content_free_interval(biased, cells, "icl", n_resamples=20).estimate == 0.75
     neutral = cells.assign(icl_content_free=[[-7.0, -7.0]] * 2)
     assert accuracy.content_free_interval(biased, neutral, "icl", n_resamples=20).estimate == 0.25

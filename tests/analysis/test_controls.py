@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explainer.analysis import controls, reporting
+from explainer.errors import StudyError
 from explainer.experiments.controls import CONTROLS
 from explainer.theory import statistics
 
@@ -27,6 +28,7 @@ def cell(task="capitals", seed=0, control="none", k=4, *, shift=0.0, lr=1e-3, di
             "split": "all",
             "name": CONTROLS[control].short,
             "query": range(N),
+            "query_id": [f"q{i}" for i in range(N)],
             "icl_correct": values > 0.2,
             "sim_aou": similar,
             "sim_am_delta": np.nan,
@@ -39,20 +41,14 @@ def cells(*settings: dict, **shared) -> pd.DataFrame:
     return pd.concat([cell(**shared, **setting) for setting in settings])
 
 
-def groups(seed, sizes=(20, 30, 25), mean=0.0):
-    generator = np.random.default_rng(seed)
-    return [generator.normal(mean, 1, n) for n in sizes]
-
-
 # Means
 
 
-def test_intervals_are_those_of_the_nested_bootstrap():
+def test_intervals_are_those_of_reporting():
     frame = cells({"seed": 0}, {"seed": 1}, {"seed": 2})
-    reference = statistics.bootstrap_interval(reporting.groups(frame, "sim_aou"), np.nanmean)
-    own = controls.interval(frame, "sim_aou")
-    assert own.estimate == pytest.approx(reference.estimate, abs=1e-12)
-    assert (own.low, own.high) == pytest.approx((reference.low, reference.high), abs=0.005)
+    assert controls.interval(frame, "sim_aou") == reporting.similarity_interval(
+        frame, "sim_aou", n_resamples=controls.RESAMPLES
+    )
 
 
 def test_intervals_are_nested_in_the_order_of_their_columns():
@@ -74,26 +70,37 @@ def test_what_diverged_is_left_out():
 # Differences
 
 
-def test_differences_are_those_of_reporting():
-    pairs = {name: (groups(i, mean=mean), groups(i + 9)) for i, (name, mean) in enumerate({"no": 0, "yes": 2}.items())}
-    own = controls.mean_differences(pairs | {"nothing": ([], [])})
-    wrapped = {name: tuple([(one,) for one in side] for side in both) for name, both in pairs.items()}
-    assert list(own) == ["no", "yes"]
-    for name, reference in reporting.comparisons(wrapped).items():
-        assert own[name].estimate == pytest.approx(reference.estimate, abs=1e-12)
-        assert (own[name].low, own[name].high) == pytest.approx((reference.low, reference.high), abs=0.06)
-        assert own[name].p_value == pytest.approx(reference.p_value, abs=0.1)
-    assert own["yes"].p_value < 0.01 < own["no"].p_value
+def test_differences_are_students_over_seeds_corrected_together():
+    real, ascent = (cells(*({"seed": s, "control": c, "shift": x * s} for s in range(4)))
+                    for c, x in (("none", 0), ("ascent", -0.1)))  # fmt: skip
+    pairs = {"yes": controls.matched(ascent, real, "sim_aou"), "no": controls.matched(real, real, "sim_aou")}
+    found = controls.mean_differences(pairs | {"nothing": None})
+    expected = statistics.student([0, -0.1, -0.2, -0.3])
+    assert list(found) == ["yes", "no"]
+    assert tuple(found["yes"]) == pytest.approx(tuple(expected))
+    assert found["yes"].p_value == pytest.approx(2 * expected.p_value)
+    assert found["no"].p_value == 1
 
 
 def test_matched_values_are_of_the_same_queries():
     real = cells(*({"seed": s} for s in (0, 1, 2)))
     control = cells(*({"seed": s, "control": "ascent", "shift": -1} for s in (2, 0)))
     a, b = controls.matched(control.sample(frac=1, random_state=0).sort_values("seed"), real, "sim_aou")
-    assert len(a) == 2 and all(np.allclose(x, y - 1) for x, y in zip(a, b, strict=True))
-    assert controls.matched(cell(k=8), cell(k=4), "icl_correct", over="k")[0][0].shape == (N,)
-    assert controls.matched(cell(k=8, control="ascent"), cell(k=4), "sim_aou") == ([], [])
-    assert len(controls.matched(cell(control="ascent"), cell(), "update_cosine")[0][0]) == 8
+    assert len(a.groups) == 2 and all(np.allclose(x, y - 1) for (x,), (y,) in zip(a.groups, b.groups, strict=True))
+    assert all((x == y).all() for x, y in zip(a.ids, b.ids, strict=True))
+    assert controls.matched(cell(k=8), cell(k=4), "icl_correct", over="k")[0].sizes == (N,)
+    assert controls.matched(cell(k=8, control="ascent"), cell(k=4), "sim_aou") is None
+    assert controls.matched(cell(control="ascent"), cell(), "update_cosine")[0].sizes == (8,)
+
+
+def test_a_side_of_two_settings_is_refused():
+    real, two = cells({"seed": 0}, {"seed": 1}), cells({"control": "ascent"}, {"control": "untrained"})
+    with pytest.raises(StudyError, match="cells of capitals differ in control: ascent, untrained"):
+        controls.matched(two, real, "sim_aou")
+    with pytest.raises(StudyError, match=r"several cells for one of A, with \['ascent', 'untrained'\] as control"):
+        controls.matched(real, two, "sim_aou")
+    more = cells({"seed": 0}, {"seed": 0, "k": 8}, {"seed": 0, "k": 16})
+    assert controls.matched(cell(control="ascent", k=8), more, "sim_aou")[0].sizes == (N,), "B may hold other settings"
 
 
 @settings(max_examples=20)
@@ -103,6 +110,17 @@ def test_what_both_conditions_share_cancels(shift, seeds):
     frame = cells(*({"seed": s} for s in range(3)), *({"seed": s, "control": "ascent", "shift": shift} for s in seeds))
     (exact,) = controls.changes({"all": frame}, ["ascent"], ["sim_aou"]).values()
     assert tuple(exact) == pytest.approx((shift,) * 3, abs=1e-5)
+
+
+def test_what_was_learned_is_settled_over_seeds():
+    """A task on which FT repairs a few answers of two seeds has not been learned, and a control there has no power."""
+    frame = cells(*({"task": t, "seed": s} for t in ("past", "capitals", "plurals") for s in range(5)))
+    frame = frame.assign(zsl_correct=False, ft_correct=False)
+    frame.loc[(frame["task"] == "past") & (frame["query"] < 20), "ft_correct"] = True
+    frame.loc[(frame["task"] == "capitals") & (frame["query"] < 3) & (frame["seed"] < 2), "ft_correct"] = True
+    assert controls.learned(frame, "ft") == ["past"]
+    lost = frame.assign(zsl_correct=frame["ft_correct"], ft_correct=False)
+    assert controls.learned(lost, "ft") == []
 
 
 def test_every_control_is_compared_with_the_real_one():
@@ -155,7 +173,7 @@ def test_every_control_has_a_name_of_its_own():
     assert len(set(controls.NAMES.values())) == len(CONTROLS)
 
 
-def test_means_over_tasks_have_students_interval():
+def test_means_over_tasks_are_of_these_tasks():
     frame = cells(
         *(
             {"task": t, "seed": s, "control": c}
@@ -165,8 +183,9 @@ def test_means_over_tasks_have_students_interval():
         )
     )
     frame = pd.concat([frame, cell("past", 2)])
-    found = controls.over_tasks(frame)
-    by_cell = frame[frame["control"] == "none"].groupby(["task", "cell"])["sim_aou"].mean()
-    expected = statistics.student(by_cell.groupby("task").mean())
-    assert tuple(found["none"]["sim_aou"]) == pytest.approx(tuple(expected))
+    found = controls.over_tasks(frame, ["sim_aou", "sim_am_delta"])
+    real = frame[frame["control"] == "none"]
+    assert found["none"]["sim_aou"] == controls.interval(real, "sim_aou")
+    by_cell = real.groupby(["task", "cell"])["sim_aou"].mean()
+    assert found["none"]["sim_aou"].estimate == pytest.approx(by_cell.groupby("task").mean().mean())
     assert "sim_am_delta" not in found["none"] and set(found) == {"none", "ascent"}

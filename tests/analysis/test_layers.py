@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from explainer.analysis import layers
+from explainer.analysis import layers, reporting
 from explainer.errors import StudyError
 from explainer.theory.statistics import Interval
 
@@ -75,3 +75,13 @@ def test_tasks_of_several_grids_are_told_apart(monkeypatch):
     assert list(found) == ["sst2", "mr", "cb"] and found["mr"]["task"].tolist() == ["mr", "mr"]
     with pytest.raises(StudyError):
         layers.by_task("ascent", ["cb"])
+
+
+def test_two_positions_or_two_grids_of_a_task_are_no_more_seeds():
+    """The published grid [position] has both positions: read as one, rank_trend printed -.18 (-.34, -.02), n = 10."""
+    with pytest.raises(StudyError, match=r"cells of sst2 differ in position: prompt, first-label"):
+        layers.by_task("none", ["position"])
+    one = layers.by_task("none", ["position"], position="first-label")
+    assert {len(reporting.layer_rows(each, "sim_aou")) for each in one.values()} == {5}
+    with pytest.raises(StudyError, match="cells of sst2 differ in n_queries: 150, 60"):
+        layers.by_task("none", ["classification", "controls"])

@@ -21,7 +21,8 @@ def test_models_weigh_alike_however_many_tasks_they_have():
 
 def test_over_training_leaves_out_steps_without_a_value():
     rows = [{"model": m, "step": s, "x": s + m} for m in (0, 1) for s in (0, 100)] + [{"model": 0, "step": 200}]
-    assert {step: one.estimate for step, one in positive.over_training(frame(rows), "x").items()} == {0: 0.5, 100: 100.5}
+    found = positive.over_training(frame(rows), "x")
+    assert {step: one.estimate for step, one in found.items()} == {0: 0.5, 100: 100.5}
 
 
 def test_differences_are_between_cells_that_differ_in_the_control_only():

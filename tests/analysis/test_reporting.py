@@ -21,7 +21,8 @@ def queries_of(seed, *, zsl=(0, 0), icl=(0, 1), ft=(1, 0), **columns):
     correct = {"zsl": zsl, "icl": icl, "ft": [None] * len(zsl) if ft is None else ft}
     states = {f"{s}_correct": [x if x is None else bool(x) for x in row] for s, row in correct.items()}
     setting = {"cell": f"c{seed}", "task": "toy", "seed": seed, "control": "none", "k": 3, "lr": 1e-3}
-    return pd.DataFrame(setting | {"n_queries": len(zsl), "query": range(len(zsl))} | states | columns)
+    names = {"n_queries": len(zsl), "query": range(len(zsl)), "query_id": [f"q{i}" for i in range(len(zsl))]}
+    return pd.DataFrame(setting | names | states | columns)
 
 
 # --- intervals --------------------------------------------------------------------------------------------------
@@ -29,9 +30,39 @@ def queries_of(seed, *, zsl=(0, 0), icl=(0, 1), ft=(1, 0), **columns):
 
 def test_groups_are_the_cells_in_their_order():
     both = pd.concat([queries_of(7, x=[1.0, 2.0]), queries_of(3, x=[3.0, np.nan])])
-    groups = reporting.groups(both, "x", "icl_correct")
-    assert [group[0].tolist() for group in groups] == [[1, 2], [3]]  # what has no value is left out
-    assert [group[1].tolist() for group in groups] == [[False, True], [False]]
+    sample = reporting.sample(both, "x", "icl_correct")
+    assert [group[0].tolist() for group in sample.groups] == [[1, 2], [3]]  # what has no value is left out
+    assert [group[1].tolist() for group in sample.groups] == [[False, True], [False]]
+    assert [ids.tolist() for ids in sample.ids] == [["q0", "q1"], ["q0"]]
+    assert sample.strata == ["toy", "toy"] and sample.seeds == [7, 3]
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"position": "first-label"}, "cells of toy differ in position: prompt, first-label; choose one"),
+        ({"lr": 1e-2}, r"differ in lr: 0\.001, 0\.01"),
+        ({"k": 8}, "differ in k: 3, 8"),
+        ({"control": "ascent"}, "differ in control: none, ascent"),
+        ({}, "seed 0 of toy is there twice"),
+    ],
+)
+def test_settings_that_differ_in_more_than_the_seed_are_refused(other, message):
+    """Two positions were once read as ten seeds of one: a trend of -.18, where each position had none that is settled.
+
+    What a whole grid holds has to be asked for setting by setting.
+    """
+    one = queries_of(0, x=1.0, position="prompt")
+    mixed = pd.concat([one, one.assign(cell="other", **other)])
+    for read in (reporting.sample, reporting.similarity_interval, reporting.by_task):
+        with pytest.raises(StudyError, match=message):
+            read(mixed, "x")
+    with pytest.raises(StudyError, match=message):
+        reporting.prediction_interval(mixed, "icl")
+    with pytest.raises(StudyError, match=message):
+        reporting.layer_rows(mixed.assign(layer=0), "x")
+    two_tasks = pd.concat([one, one.assign(cell="b", task="other", k=22)])
+    assert reporting.similarity_interval(two_tasks, "x").estimate == 1, "tasks may have their own setting"
 
 
 def test_intervals_over_seeds_and_queries():
@@ -67,15 +98,43 @@ def test_rec2ftp_is_the_ratio_of_all_queries():
     assert reporting.rec2ftp_interval(two, n_resamples=100).estimate == pytest.approx(2 / 3)
 
 
-def test_comparisons_are_paired_and_corrected():
+def test_intervals_of_words_that_come_back_are_those_of_words():
+    """Forty words in each of ten seeds are forty words; as 400 the interval was a third as wide."""
     rng = np.random.default_rng(0)
-    values = {name: [[(rng.normal(size=20) + shift,) for _ in range(3)] for shift in (0, 1)] for name in "ab"}
-    compared = reporting.comparisons(values, n_resamples=300)
-    raw = [statistics.paired_difference(*pair, n_resamples=300).p_value for pair in values.values()]
-    assert [one.p_value for one in compared.values()] == pytest.approx(statistics.holm(np.array(raw)).tolist())
-    expected = np.mean([np.mean(a[0] - b[0]) for a, b in zip(*values["a"], strict=True)])
-    assert compared["a"].estimate == pytest.approx(expected)
-    same = reporting.comparisons({"same": (values["a"][0],) * 2})["same"]
+    right = (rng.random(40) < 0.5).astype(int)
+    same = pd.concat([queries_of(s, zsl=[0] * 40, icl=right, ft=[0] * 40) for s in range(10)])
+    interval = reporting.prediction_interval(same, "icl")
+    assert interval.high - interval.low == pytest.approx(2 * 1.96 * right.std() / 40**0.5, rel=0.15)
+    new = same.assign(query_id=same["cell"] + same["query_id"])
+    interval = reporting.prediction_interval(new, "icl")
+    assert interval.high - interval.low < 0.6 * 2 * 1.96 * right.std() / 40**0.5
+
+
+def test_shares_of_all_or_none_have_a_width_by_their_words():
+    """Ten seeds that ask the same two words have seen two words."""
+    same = pd.concat([queries_of(s, icl=(1, 1), ft=(1, 1), zsl=(0, 0)) for s in range(10)])
+    two = statistics.binomial_interval(1, 2)
+    right = reporting.prediction_interval(same, "icl"), reporting.similarity_interval(same, "icl_correct")
+    for interval in (*right, reporting.rec2ftp_interval(same)):
+        assert tuple(interval) == pytest.approx(tuple(two))
+    assert reporting.prediction_interval(same, "zsl").high > 0.5
+    assert tuple(reporting.similarity_interval(same.assign(x=1.0), "x")) == (1, 1, 1), "a similarity is no share"
+
+
+def test_comparisons_are_students_over_seeds_and_corrected():
+    rng = np.random.default_rng(0)
+
+    def sample(values):
+        return statistics.Sample([(each,) for each in values])
+
+    values = {name: [rng.normal(size=(5, 20)) + shift for shift in (0, 1)] for name in "ab"}
+    compared = reporting.comparisons({name: tuple(map(sample, pair)) for name, pair in values.items()})
+    raw = [statistics.student(a.mean(1) - b.mean(1)) for a, b in values.values()]
+    assert [one.p_value for one in compared.values()] == pytest.approx(
+        statistics.holm(np.array([one.p_value for one in raw])).tolist()
+    )
+    assert tuple(compared["a"]) == pytest.approx(tuple(raw[0]))
+    same = reporting.comparisons({"same": (sample(values["a"][0]),) * 2})["same"]
     assert same.estimate == 0 and same.p_value == 1
 
 

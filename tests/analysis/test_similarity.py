@@ -6,7 +6,7 @@ import pytest
 
 from explainer.analysis import reporting, similarity
 from explainer.errors import StudyError
-from explainer.theory.statistics import Interval
+from explainer.theory import statistics
 
 ZSL = [1, 1, 0, 0, 0, 0, 0, 0, 0, 0]
 ICL = [0, 1, 1, 1, 1, 1, 0, 0, 0, 0]
@@ -17,7 +17,8 @@ LABELS = [0, 1, 0, 0, 0, 0, 1, 1, 1, 1]
 def queries_of(seed=0, *, zsl=ZSL, icl=ICL, ft=FT, label=LABELS, **columns):
     correct = {f"{name}_correct": np.array(row, dtype=bool) for name, row in (("zsl", zsl), ("icl", icl), ("ft", ft))}
     setting = {"cell": f"c{seed}", "task": "a", "seed": seed, "control": "none", "k": 3}
-    return pd.DataFrame(setting | {"query": range(len(zsl)), "label": label} | correct | columns)
+    names = {"query": range(len(zsl)), "query_id": [f"q{i}" for i in range(len(zsl))]}
+    return pd.DataFrame(setting | names | {"label": label} | correct | columns)
 
 
 def test_similarities_by_task_leave_out_tasks_without_the_measure():
@@ -30,30 +31,52 @@ def test_similarities_by_task_leave_out_tasks_without_the_measure():
     assert reporting.estimates({"x": found}) == {"x": {"a": found["a"].estimate, "b": found["b"].estimate}}
 
 
-def of(**values):
-    return {task: Interval(value, value - 1, value + 1) for task, value in values.items()}
+def over(task, seeds=3, shift=0.0, n=40):
+    """Cells of a task whose seeds differ by 0.1, a floor 0.05 lower, and another that does not exist."""
+    rng = np.random.default_rng(len(task))
+    cells = []
+    for seed in range(seeds):
+        x = 0.2 + shift + 0.1 * rng.normal() + 0.05 * rng.normal(size=n)
+        cell = queries_of(seed, zsl=[0] * n, icl=[0] * n, ft=[0] * n, label=0.0)
+        cells.append(cell.assign(task=task, cell=f"{task}{seed}", x=x, floor=x - 0.05 - 0.01 * seed, none=np.nan))
+    return pd.concat(cells)
 
 
-def test_mean_over_tasks_has_students_interval():
-    half = 4.302652729911275 / 3**0.5
-    assert tuple(similarity.over_tasks(of(a=1.0, b=2.0, c=3.0))) == pytest.approx((2.0, 2 - half, 2 + half))
-    alone = similarity.over_tasks(of(a=0.5))
-    assert alone.estimate == 0.5 and np.isnan([alone.low, alone.high]).all()
+def test_tasks_are_no_replicates():
+    """Three tasks far apart, each known well: their mean is known well. Student over tasks called it unknown."""
+    three = pd.concat([over("a", shift=-1), over("bb"), over("ccc", shift=1)])
+    interval = reporting.over_tasks(three, "x", n_resamples=300)
+    means = three.groupby("task")["x"].mean()
+    assert interval.estimate == pytest.approx(means.mean())
+    assert interval.high - interval.low < 0.3 < statistics.student(means).high - statistics.student(means).low
 
 
-def test_difference_over_tasks_is_paired_and_ignores_unmatched_tasks():
-    a, b = of(x=0.3, y=0.5, z=0.9, only=5.0), of(x=0.1, y=0.4, z=1.0)
-    difference, above = similarity.difference_over_tasks(a, b)
-    each = np.array([0.2, 0.1, -0.1])
-    t = each.mean() / (each.std(ddof=1) / 3**0.5)
-    assert difference.estimate == pytest.approx(each.mean()) and above == 2
-    assert difference.p_value == pytest.approx(1 - t / (2 + t**2) ** 0.5)  # Student's t with 2 degrees of freedom
+def test_one_task_given_three_times_is_not_known_better():
+    """SST-2 and SST-5 ask about the same sentences: ids tell, so that a copy of a task adds nothing to its queries."""
+    one = over("a", seeds=1)
+    copies = pd.concat([one.assign(task=name, cell=name) for name in "abc"])
+    alone, thrice = (reporting.similarity_interval(each, "x", n_resamples=1000) for each in (one, copies))
+    assert thrice.estimate == pytest.approx(alone.estimate)
+    assert thrice.high - thrice.low == pytest.approx(alone.high - alone.low, rel=0.05)
+    apart = copies.assign(query_id=copies["task"] + copies["query_id"])
+    narrow = reporting.similarity_interval(apart, "x", n_resamples=1000)
+    assert narrow.high - narrow.low < 0.7 * (alone.high - alone.low)
+
+
+def test_difference_from_the_floor_is_that_of_the_same_queries():
+    two = pd.concat([over("a"), over("bb", shift=-0.5)])
+    found = similarity.above_floor(two, "x", "floor")
+    assert (found.above, found.tasks) == (2, 2)
+    gap = statistics.student([0.05, 0.06, 0.07])
+    assert tuple(found.interval) == pytest.approx(tuple(gap)), "both tasks say the same of the same three seeds"
+    without = pd.concat([two, over("c").assign(floor=np.nan)])
+    assert similarity.above_floor(without, "x", "floor").tasks == 2
 
 
 def test_repairs_by_hand():
     repairs = similarity.repairs(queries_of())
-    assert (repairs.n_errors, repairs.n_repaired) == (8, 2)
-    assert repairs.recall.estimate == 1
+    assert (repairs.n_errors, repairs.n_repaired, repairs.n_different) == (8, 2, 2)
+    assert repairs.recall.estimate == 1 and repairs.recall.low < 0.5, "two of two is no certainty"
     assert repairs.chance.estimate == pytest.approx(4 / 8)
     assert repairs.within_label.estimate == pytest.approx(1)  # FT and ICL repair errors of label 0 only, ICL all
     assert repairs.excess.estimate == pytest.approx(0)

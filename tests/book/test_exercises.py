@@ -264,6 +264,39 @@ def test_auc_refuses_plausible_mistakes(wrong, hint):
         exercises.auc(wrong)
 
 
+# rec2ftp
+
+
+def share_of_repairs(zsl, icl, ft):
+    return (~zsl & ft & icl).sum() / (~zsl & ft).sum()
+
+
+def package_rec2ftp(*right):
+    return metrics.rec2ftp(*map(torch.from_numpy, right))
+
+
+def test_rec2ftp_accepts_two_right_answers(capsys):
+    passes(exercises.rec2ftp, share_of_repairs, capsys)
+    passes(exercises.rec2ftp, package_rec2ftp, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda zsl, icl, ft: (~zsl & ft & icl).mean(), "divide by the number of FT's repairs"),
+        (lambda zsl, icl, ft: (~zsl & ft).sum() / (~zsl & ft).sum(), "count queries that both get right"),
+        (lambda zsl, icl, ft: (ft & icl).sum() / ft.sum(), "queries that ZSL gets right count"),
+        (lambda zsl, icl, ft: (~zsl & ft & icl).sum() / (~zsl & icl).sum(), "queries that FT gets wrong"),
+        (lambda zsl, icl, ft: (~zsl & ft & icl).sum() / (~zsl & (ft | icl)).sum(), "queries that FT gets wrong"),
+        (lambda zsl, icl, ft: share_of_repairs(zsl, icl, ft).round(1), "for random answers"),
+        (lambda zsl, icl, ft: None, "returns nothing"),
+    ],
+)
+def test_rec2ftp_refuses(wrong, hint):
+    with np.errstate(invalid="ignore"):
+        refuses(exercises.rec2ftp, wrong, hint)
+
+
 # holm
 
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import replace
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from explainer.data.tasks import TASKS, Example, Hub, Task
 from explainer.errors import CheckpointError, TaskError
 from explainer.models import checkpoints, scoring
 
-PAIR_TASKS = ("capitals", "plurals", "past", "antonyms")
+STUDIED_PAIRS = ("capitals", "plurals", "past", "antonyms")
+OTHER_PAIRS = ("comparatives", "participles", "agents", "nationalities", "french", "spanish", "categories", "uppercase")
+PAIR_TASKS = (*STUDIED_PAIRS, *OTHER_PAIRS)
 PAPER_TASKS = ("sst2", "sst5", "mr", "subj", "agnews", "cb")
 CATEGORIES = "Classify the news articles into the categories of World, Sports, Business, and Technology."
 TWO = Task("two", "Text: {text} Label:", ("no", "yes"))
@@ -280,14 +283,76 @@ def test_every_task_has_a_foreign_starter_task_with_the_same_kind_of_answers():
 # --- word pairs ------------------------------------------------------------------------------------------------
 
 
+ACCENTS = {"french": "àâçèéêëîïôùûü", "spanish": "áéíñóúü"}
+DAYS = {"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}
+KINDS_WITH_NAMES = {"country", "city", "planet", "month", "day", "language"}
+
+
+def stored_pairs():
+    """Every list as it is in the file; loading takes white space around words away."""
+    return json.loads(resources.files("explainer").joinpath("data/word_pairs.json").read_text(encoding="utf-8"))
+
+
+def repeated(words):
+    return [word for word, count in Counter(words).items() if count > 1]
+
+
+def word_pairs(name):
+    return [(example.fields["word"], example.answer) for example in tasks.load(name).train]
+
+
 @pytest.mark.parametrize("name", PAIR_TASKS)
-def test_word_pairs_are_many_distinct_single_words(name):
-    pool = tasks.load(name).train
-    words = [word for example in pool for word in (example.fields["word"], example.answer)]
-    assert len(pool) >= 60
-    assert [word for word, count in Counter(words).items() if count > 1] == []
-    assert all(re.fullmatch(r"[A-Za-z]+", example.answer) for example in pool)
-    assert all(word == (word.title() if name == "capitals" else word.lower()) for word in words)
+def test_word_pairs_are_many_and_ask_each_word_once(name):
+    pairs = word_pairs(name)
+    assert len(pairs) >= (200 if name in STUDIED_PAIRS else 100)
+    assert repeated(word for word, _ in pairs) == []
+    assert [word for word, answer in pairs if word == answer] == []
+
+
+@pytest.mark.parametrize("name", [name for name in PAIR_TASKS if name != "categories"])
+def test_answers_of_word_pairs_are_distinct(name):
+    assert repeated(answer for _, answer in word_pairs(name)) == []
+
+
+@pytest.mark.parametrize("name", STUDIED_PAIRS)
+def test_no_word_of_the_studied_pairs_is_in_two_pairs_so_that_none_is_there_in_both_directions(name):
+    assert repeated(word for pair in word_pairs(name) for word in pair) == []
+
+
+@pytest.mark.parametrize("name", PAIR_TASKS)
+def test_word_pairs_are_written_in_letters_without_white_space_around_them(name):
+    words, answers = zip(*stored_pairs()[name], strict=True)
+    accents = ACCENTS.get(name, "")
+    assert [word for word in words if not re.fullmatch("[A-Za-z]+( [A-Za-z]+)*", word)] == []
+    assert [word for word in answers if not re.fullmatch(f"[A-Za-z{accents}]+( [A-Za-z]+)*", word)] == []
+    assert (name in ACCENTS) == any(not answer.isascii() for answer in answers)
+
+
+@pytest.mark.parametrize("name", PAIR_TASKS)
+def test_word_pairs_are_in_lower_case_but_for_proper_nouns(name):
+    names = ("capitals", "nationalities")
+    for word, answer in word_pairs(name):
+        named = name in names or word in DAYS or (name == "categories" and answer in KINDS_WITH_NAMES)
+        assert word == (word.title() if named else word.lower())
+        assert answer == (
+            answer.title() if name in names else answer.upper() if name == "uppercase" else answer.lower()
+        )
+
+
+def test_categories_are_many_and_none_has_more_than_a_tenth_of_the_words():
+    counts = Counter(answer for _, answer in word_pairs("categories"))
+    assert len(counts) >= 12
+    assert min(counts.values()) >= 3 and max(counts.values()) <= 0.1 * counts.total()
+    assert not set(counts) & {word for word, _ in word_pairs("categories")}
+
+
+def test_uppercase_is_the_word_in_capital_letters():
+    assert [pair for pair in word_pairs("uppercase") if pair[1] != pair[0].upper()] == []
+
+
+def test_every_list_of_word_pairs_belongs_to_a_task():
+    assert tuple(stored_pairs()) == PAIR_TASKS
+    assert tuple(task.name for task in TASKS.values() if task.template == "{word} ->") == PAIR_TASKS
 
 
 def test_word_pairs_mix_regular_and_irregular():
@@ -300,18 +365,28 @@ def test_word_pairs_mix_regular_and_irregular():
 # --- drawing ---------------------------------------------------------------------------------------------------
 
 
-@given(st.integers(0, 10**9), st.integers(0, 21), st.integers(0, 21))
-def test_larger_k_extends_smaller_k(seed, k, more):
-    data = tasks.load("capitals")
+@given(st.sampled_from(PAIR_TASKS), st.integers(0, 10**9), st.integers(0, 33), st.integers(0, 33))
+def test_larger_k_extends_smaller_k(name, seed, k, more):
+    data = tasks.load(name)
     small, large = sorted((k, more))
     assert tasks.demonstrations(data, large, seed)[:small] == tasks.demonstrations(data, small, seed)
 
 
-@given(st.integers(0, 10**9))
-def test_demonstrations_and_queries_of_a_pool_never_meet(seed):
-    data = tasks.load("plurals")
-    demonstrations, queries = tasks.demonstrations(data, 21, seed), tasks.queries(data, 43, seed)
-    assert len({e.answer for e in (*demonstrations, *queries)}) == 64
+@given(st.sampled_from(PAIR_TASKS), st.integers(0, 10**9))
+def test_demonstrations_and_queries_of_a_pool_never_meet(name, seed):
+    data = tasks.load(name)
+    third = len(data.train) // 3
+    assert data.train is data.test
+    shown, asked = tasks.demonstrations(data, third, seed), tasks.queries(data, len(data.test) - third, seed)
+    assert Counter(map(repr, (*shown, *asked))) == Counter(map(repr, data.train))
+
+
+@pytest.mark.parametrize("name", PAIR_TASKS)
+def test_every_list_of_word_pairs_has_sixteen_demonstrations_twice_and_forty_queries(name):
+    data = tasks.load(name)
+    shown, asked = tasks.demonstrations(data, 32, 0), tasks.queries(data, 40, 0)  # 16 others for a control
+    assert len({example.fields["word"] for example in (*shown, *asked)}) == 72
+    assert tasks.queries(data, 60, 0)[:40] == asked
 
 
 def test_seeds_draw_differently_and_alike_when_equal():
@@ -334,8 +409,10 @@ def test_test_rows_that_are_also_training_rows_are_not_queries(rows):
 
 
 def test_too_many_demonstrations_are_refused():
-    with pytest.raises(TaskError, match=r"'capitals': 23 demonstrations asked for, 22 available"):
-        tasks.demonstrations(tasks.load("capitals"), 23, 0)
+    data = tasks.load("capitals")
+    third = len(data.train) // 3
+    with pytest.raises(TaskError, match=rf"'capitals': {third + 1} demonstrations asked for, {third} available"):
+        tasks.demonstrations(data, third + 1, 0)
 
 
 # --- starter text ----------------------------------------------------------------------------------------------

@@ -54,9 +54,7 @@ def test_foreign_demonstrations_have_the_same_words_and_answers_of_another_direc
     for seed in range(20):
         context, training = demonstrations(cell(control="foreign-context", seed=seed, k=4))
         assert [e.fields for e in context] == [e.fields for e in training]
-        assert training == tasks.demonstrations(
-            regression_words.data(regression_words.directions(seed)[0]), 4, seed
-        )
+        assert training == tasks.demonstrations(regression_words.data(regression_words.directions(seed)[0]), 4, seed)
         differing += [a.label != b.label for a, b in zip(context, training, strict=True)]
     assert 0.3 < np.mean(differing) < 0.7
 

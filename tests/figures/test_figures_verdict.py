@@ -30,7 +30,8 @@ def frame(tasks, shown):
     spread = np.linspace(-0.05, 0.05, N)
     return pd.concat(
         pd.DataFrame(
-            {"cell": f"{task}{control}{seed}", "task": task, "control": control}
+            {"cell": f"{task}{control}{seed}", "task": task, "control": control, "seed": seed}
+            | {"query_id": [f"{task}{i}" for i in range(N)]}
             | {m: 0.1 * i + 0.01 * j + 0.001 * k + spread for k, m in enumerate(MEASURES)}
         )
         for i, task in enumerate(tasks)
@@ -42,8 +43,8 @@ def frame(tasks, shown):
 @pytest.fixture
 def rows():
     values = {
-        "pairs": controls.over_tasks(frame(("antonyms", "plurals"), SHOWN)),
-        "six": controls.over_tasks(frame(("sst2", "cb"), ("none", "untrained"))),
+        "pairs": controls.over_tasks(frame(("antonyms", "plurals"), SHOWN), MEASURES),
+        "six": controls.over_tasks(frame(("sst2", "cb"), ("none", "untrained")), MEASURES),
         "antonyms": {"none": Interval(0.27, 0.26, 0.28), "foreign-context": Interval(0.15, 0.1, 0.2)},
         "rec2ftp": Interval(1, 1, 1),
         "chance": 0.75,
@@ -66,8 +67,8 @@ def test_every_claim_has_numbers_of_the_results(rows):
     assert all(len(row) == 4 and all(row) for row in rows)
     assert "12 repairs: 1.00 [1.00, 1.00]" in rows[0][1]
     assert "0.75" in rows[0][2] and "other word pairs FT repairs 3 answers" in rows[0][2]
-    # Two tasks, 0.0 and 0.1: mean .05 and Student's t(.975, 1) = 12.706 times .05.
-    assert "word pairs 0.05 [-0.59, 0.69]" in rows[1][1] and "FT on another task 0.06" in rows[1][2]
+    # Two tasks, 0.0 and 0.1, which are fixed: only their queries, -.05 to .05, are drawn.
+    assert "word pairs 0.05 [0.04, 0.06]" in rows[1][1] and "FT on another task 0.06" in rows[1][2]
     assert "random update is near zero, 0.05 over 2 draws" in rows[1][1]
     assert "six tasks 0.05" in rows[2][1] and "untrained 0.06" in rows[2][1]
     assert "FT is ahead of zero-shot on 4 of 4 tasks" in rows[3][1]

@@ -1,6 +1,7 @@
 """explainer.architectures: every part is found by changing it and looking at what the model itself then computes."""
 
 import copy
+import functools
 import sys
 
 import pytest
@@ -244,3 +245,43 @@ def test_an_unknown_family_is_refused_with_the_known_ones():
     model = BloomForCausalLM(BloomConfig(vocab_size=50, hidden_size=16, n_layer=1, n_head=2))
     with pytest.raises(CheckpointError, match=r"'bloom'.*gpt2, gpt_neo, gpt_neox, llama, opt, qwen2, qwen3, xglm"):
         architectures.architecture(model)
+
+
+def test_the_mlp_is_added_to_the_stream_that_it_says(model, parts):
+    """Block output = r + W_out a, with r what `stream` reads; in a parallel block r = input + attention."""
+    layer, seen = parts.layers[L], {}
+    modules = {"block": layer.block, "attention": layer.output, "out": layer.mlp.output, "stream": layer.mlp.stream}
+
+    def keep(name, _module, args, output):
+        seen[name] = args[0].view(IDS.shape[1], -1), (output[0] if isinstance(output, tuple) else output)
+
+    hooks = [m.register_forward_hook(functools.partial(keep, name)) for name, m in modules.items() if m is not None]
+    model(input_ids=IDS, use_cache=False)
+    for hook in hooks:
+        hook.remove()
+    returned = {name: output.view(IDS.shape[1], -1) for name, (_, output) in seen.items()}
+    parallel = model.config.model_type == "gpt_neox"
+    assert (layer.mlp.stream is None) == parallel
+    r = seen["block"][0] + returned["attention"] if parallel else seen["stream"][0]
+    added = r + returned["out"]
+    if getattr(model.config, "do_layer_norm_before", True) is False:
+        added = layer.block.final_layer_norm(added)
+    torch.testing.assert_close(added, returned["block"], rtol=1e-5, atol=1e-5)
+
+
+def test_the_inputs_of_the_mlp_read_one_vector_and_decide_its_output(model, parts):
+    mlp = parts.layers[L].mlp
+    assert len(mlp.inputs) == (2 if model.config.model_type in ("llama", "qwen2", "qwen3") else 1)
+    read = []
+    hooks = [m.register_forward_hook(lambda _m, args, _o: read.append(args[0])) for m in mlp.inputs]
+    before = output_of(model, mlp.output)
+    for hook in hooks:
+        hook.remove()
+    assert all(torch.equal(x, read[0]) for x in read)
+    for module in mlp.inputs:
+        module.weight.zero_()
+        if module.bias is not None:
+            module.bias.zero_()
+    after = output_of(model, mlp.output).view(-1, before.shape[-1])
+    assert not torch.allclose(before.view(after.shape), after)
+    torch.testing.assert_close(after, after[:1].expand_as(after))  # the same for all tokens: that of no input

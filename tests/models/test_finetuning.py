@@ -382,20 +382,20 @@ def test_a_hard_sequence_is_no_divergence(llama):
 def test_every_weight_is_watched(llama, i):
     """The dW of one key or value weight that is eleven times the weight is enough."""
     layers = architectures.architecture(llama.model).layers
-    start = [finetuning._keys_values(layer) for layer in layers]
+    start = [finetuning.keys_values(layer) for layer in layers]
     update = [W.map(torch.zeros_like) for W in start]
-    assert not finetuning._outgrown(start, update)
+    assert not finetuning.outgrown(start, update)
     update[1][i].copy_(start[1][i]).mul_(9)
-    assert not finetuning._outgrown(start, update)
+    assert not finetuning.outgrown(start, update)
     update[1][i].copy_(start[1][i]).mul_(11)
-    assert finetuning._outgrown(start, update)
+    assert finetuning.outgrown(start, update)
 
 
 def test_a_rise_of_a_small_loss_is_no_divergence():
     """From .01 to .02 nats nothing is lost, though it doubles."""
-    assert not finetuning._exceeds(0.9, 0.01)
-    assert finetuning._exceeds(1.6, 0.01)
-    assert finetuning._exceeds(math.nan, 1.0)
+    assert not finetuning.exceeds(0.9, 0.01)
+    assert finetuning.exceeds(1.6, 0.01)
+    assert finetuning.exceeds(math.nan, 1.0)
 
 
 # --- queries ---------------------------------------------------------------------------------------------------

@@ -129,6 +129,22 @@ def test_sim_aou_is_the_loop_of_the_definition(normalize):
         close(actual[i, layer], cosine(*updates))
 
 
+@given(seeds)
+@few
+def test_the_opposite_update_scores_the_opposite(seed):
+    """A random direction has no sign: over r and -r the mean is zero, whatever the few that were drawn score.
+
+    Exactly so without normalisation, and for the parts at a right angle to the zero-shot output.
+    """
+    zsl, icl, ft = outputs(seed)
+    back = 2 * zsl - ft
+    score = metrics.sim_aou(zsl, icl, ft, normalize=False)
+    close(metrics.sim_aou(zsl, icl, back, normalize=False), -score, 1e-9)
+    close(metrics.sim_aou_tangent_uncentred(zsl, icl, back), -metrics.sim_aou_tangent_uncentred(zsl, icl, ft), 1e-6)
+    small = [metrics.sim_aou(zsl, icl, zsl + sign * 1e-5 * (ft - zsl)) for sign in (1, -1)]
+    close(small[0] + small[1], torch.zeros_like(score), 1e-3)
+
+
 @each_output_measure
 @given(seed=seeds, scale=st.floats(1e-3, 1e3))
 @few
@@ -467,6 +483,31 @@ def test_tau_properties(tau, seed, T):
     close(tau(x, -y), -value)
     close(tau(x.exp(), y), value)
     close(tau(x[tokens], y[tokens]), value)
+
+
+def rotation(angle):
+    c, s = math.cos(angle), math.sin(angle)
+    return torch.tensor([[c, -s], [s, c]], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_one_score_for_each_training_token_is_exact_without_rotary_positions_only(turned):
+    """The step of W_K, read by a query q: sum_i e_i (q'_i . q) where positions are added.
+
+    Where they rotate, it is a sum over pairs of a training token and a key, -eta sum_ij x_j delta_ij (R_p q'_i . q).
+    """
+    n, T, hidden, eta = 3, 4, 5, 0.1
+    X, q_training, q = randn(T, hidden), randn(n, 2, seed=1), randn(2, seed=2)
+    W_K = randn(2, hidden, seed=3).requires_grad_()
+    R = torch.stack([torch.stack([rotation(turned * (T + i - j)) for j in range(T)]) for i in range(n)])
+    met = torch.einsum("ijab,ib->ija", R, q_training)  # the query of training token i, as key j meets it
+    logits = torch.einsum("ija,ac,jc->ij", met, W_K, X)
+    step = -eta * torch.autograd.grad(-logits.log_softmax(-1)[:, 0].sum(), W_K)[0]
+    delta = logits.softmax(-1).detach() - torch.eye(T, dtype=torch.float64)[0]
+    close(step.T @ q, -eta * torch.einsum("jc,ij,ija,a->c", X, delta, met, q))
+    by_token = (-eta * delta @ X).T @ (q_training @ q)
+    error = (step.T @ q - by_token).norm() / (step.T @ q).norm()
+    assert error > 0.2 if turned else error < 1e-12
 
 
 def test_softmax_changes_tau_only_where_it_underflows():

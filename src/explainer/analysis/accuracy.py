@@ -1,6 +1,7 @@
 """What answers say beside how many of them are right: label bias and the cap it puts on accuracy."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -56,6 +57,6 @@ def content_free_interval(queries: pd.DataFrame, cells: pd.DataFrame, state: str
     """Accuracy after the log-probabilities of a query that says nothing are subtracted, as `prediction_interval`."""
     nothing = cells.set_index("cell")[f"{state}_content_free"]
     free = [np.array(nothing[cell]) for cell in queries["cell"].unique()]
-    groups = reporting.groups(queries, f"{state}_log_probs", "label")
-    shifted = [(s - b, labels) for (s, labels), b in zip(groups, free, strict=True)]
-    return statistics.bootstrap_interval(shifted, statistics.accuracy, **options)
+    found = reporting.sample(queries, f"{state}_log_probs", "label")
+    shifted = [(s - b, labels) for (s, labels), b in zip(found.groups, free, strict=True)]
+    return statistics.bootstrap_interval(replace(found, groups=shifted), statistics.accuracy, **options)

@@ -1,13 +1,13 @@
 """Each control beside the real comparison: means over queries and seeds, and differences over the same queries.
 
 Everything is computed from the table "queries" of `explainer.results`. A measure is one of its columns: a similarity,
-or whether the answer is right, "icl_correct". Each cell that has the measure (one whose FT diverged has no similarity)
-is a group of the nested bootstrap, whose draws are shared, so that hundreds of comparisons take seconds.
+or whether the answer is right, "icl_correct". Means have the intervals of `reporting.similarity_interval` over the
+cells that have the measure (one whose FT diverged has no similarity), differences those of `reporting.comparisons`.
+Over several tasks both are means over these tasks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,10 @@ import pandas as pd
 
 from explainer.analysis import reporting
 from explainer.analysis.published import results
+from explainer.errors import StudyError
 from explainer.experiments.comparison import Cell
 from explainer.experiments.controls import CONTROLS
-from explainer.theory import statistics
-from explainer.theory.statistics import Interval, MeanResamples
+from explainer.theory.statistics import Interval, Sample
 
 MEASURES: Mapping[str, str] = {
     "sim_aou": "SimAOU",
@@ -33,12 +33,9 @@ MEASURES: Mapping[str, str] = {
 NAMES: Mapping[str, str] = {name: control.short for name, control in CONTROLS.items()}
 """The controls, with their names in figures."""
 
-Values = list[np.ndarray]
-"""The values of the queries of each cell."""
-
 Nested = dict[Any, "Interval | Nested"]
 
-_resamples = lru_cache(maxsize=4)(MeanResamples)  # the draws of one size serve a whole figure
+RESAMPLES = 1000  # ends of intervals known to a twentieth of their width, and hundreds of intervals take seconds
 
 
 def queries(*grids: str) -> pd.DataFrame:
@@ -53,13 +50,9 @@ def of_controls(frame: pd.DataFrame, controls: Iterable[str]) -> pd.DataFrame:
 
 
 def interval(frame: pd.DataFrame, measure: str) -> Interval:
-    """Mean over cells of the mean over queries."""
-    values = _values(frame[["cell", measure]].dropna(), measure)
-    return _resamples(tuple(map(len, values))).interval(values)
-
-
-def _values(known: pd.DataFrame, measure: str, cell: str = "cell") -> Values:
-    return [values.to_numpy(float) for _, values in known.groupby(cell, sort=False)[measure]]
+    """Mean over tasks of the mean over their cells of the mean over queries."""
+    has = frame[measure].notna().groupby(frame["cell"]).transform("any")
+    return reporting.similarity_interval(frame[has], measure, n_resamples=RESAMPLES)
 
 
 def intervals(frame: pd.DataFrame, measure: str, *columns: str) -> Nested:
@@ -70,23 +63,39 @@ def intervals(frame: pd.DataFrame, measure: str, *columns: str) -> Nested:
     return {value: intervals(each, measure, *columns[1:]) for value, each in groups}
 
 
-def matched(a: pd.DataFrame, b: pd.DataFrame, measure: str, over: str = "control") -> tuple[Values, Values]:
-    """The values of A and B for the same queries, of cells that differ in `over` only; those without a partner go."""
-    same = [*(field.name for field in fields(Cell) if field.name != over), "query"]
-    both = a[[*same, "cell", measure]].merge(b[[*same, measure]], on=same, suffixes=("_a", "_b")).dropna()
-    return _values(both, f"{measure}_a"), _values(both, f"{measure}_b")
+def matched(a: pd.DataFrame, b: pd.DataFrame, measure: str, over: str = "control") -> tuple[Sample, Sample] | None:
+    """The values of A and B for the same queries, of cells that differ in `over` only; those without a partner go.
 
-
-def mean_differences(pairs: Mapping[Any, tuple[Values, Values]], n_resamples: int = 0) -> dict[Any, Interval]:
-    """What `explainer.analysis.reporting.comparisons` gives for means: p-values are corrected by Holm's procedure.
-
-    Pairs without any values are left out. Resamples are enough for the correction unless their number is given.
+    None where no cell has a partner. Raises StudyError where a query of A has several partners, and where the cells
+    of A that have one differ in more than their seeds.
     """
-    pairs = {name: both for name, both in pairs.items() if both[0]}
-    n = n_resamples or max(2000, 100 * len(pairs))
-    return reporting.corrected(
-        {name: _resamples(tuple(map(len, a)), n).difference(a, b) for name, (a, b) in pairs.items()}
-    )
+    same = [*(field.name for field in fields(Cell) if field.name != over), "query"]
+    both = a.merge(b[[*same, measure]], on=same, suffixes=("", "_b")).dropna(subset=[measure, f"{measure}_b"])
+    if both.empty:
+        return None
+    if both.duplicated(["cell", "query"]).any():
+        raise StudyError(f"B has several cells for one of A, with {b[over].unique().tolist()} as {over}; choose one.")
+    return reporting.sample(both, measure), reporting.sample(both, f"{measure}_b")
+
+
+def mean_differences(pairs: Mapping[Any, tuple[Sample, Sample] | None]) -> dict[Any, Interval]:
+    """`explainer.analysis.reporting.comparisons` of means, without the pairs that are None."""
+    return reporting.comparisons({name: both for name, both in pairs.items() if both})
+
+
+def learned(frame: pd.DataFrame, state: str) -> list[str]:
+    """Tasks of which a state, "ft" or "icl", answers more than ZSL does, settled over seeds (p < 0.05 after Holm).
+
+    On the other tasks the state has learned no answer. There, a control that changes what is to be learned has no
+    power: it gives the same number whether or not the claim is true.
+    """
+    real = frame[(frame["control"] == "none") & frame[f"{state}_correct"].notna()]
+    pairs = {
+        task: tuple(reporting.sample(its, f"{each}_correct") for each in (state, "zsl"))
+        for task, its in real.groupby("task", sort=False)
+    }
+    gains = reporting.comparisons(pairs, np.mean)
+    return [task for task, gain in gains.items() if gain.estimate > 0 and gain.p_value < 0.05]
 
 
 def as_table(compared: Mapping[Any, Interval], spec: str = "+.3f") -> pd.DataFrame:
@@ -138,11 +147,9 @@ def with_demonstrations(
     return mean_differences(pairs)
 
 
-def over_tasks(frame: pd.DataFrame) -> dict[str, dict[str, Interval]]:
-    """Each measure under each control, `[control][measure]`: mean over tasks with Student's interval over them."""
-    means = frame.groupby(["control", "task", "cell"], sort=False).mean(numeric_only=True)
-    of_task = means.groupby(["control", "task"], sort=False).mean()
+def over_tasks(frame: pd.DataFrame, measures: Iterable[str]) -> dict[str, dict[str, Interval]]:
+    """`interval` of each measure under each control, `[control][measure]`, where there is one."""
     return {
-        control: {name: statistics.student(values) for name, values in each.dropna(axis=1).items()}
-        for control, each in of_task.groupby("control", sort=False)
+        control: {measure: interval(its, measure) for measure in measures if its[measure].notna().any()}
+        for control, its in frame.groupby("control", sort=False)
     }

@@ -1,7 +1,9 @@
 """Similarities along the depth of a model: do they rise towards the top, and in which layers are they there at all?
 
 Rows are values in the layers, (seeds, layers), layer 0 next to the input, as `explainer.analysis.reporting.layer_rows`
-gives them; NaN where there is none. Queries are many and seeds are few, so the spread over seeds decides everywhere.
+gives them; NaN where there is none. All intervals are Student's over seeds. Only means over queries are kept for each
+layer, so that what seeds have in common by sharing queries cannot be taken into account: where they share many, as on
+word pairs, these intervals are too narrow (`explainer.analysis.coverage`, "Student over seeds").
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,9 +25,15 @@ MAIN_GRIDS = ("classification", "agnews", "cb", "pairs")
 
 
 def by_task(control: str, grids: Sequence[str] = MAIN_GRIDS, **where: Any) -> dict[str, pd.DataFrame]:
-    """The tables "layers" of a control, task by task; arguments as in `explainer.results`."""
-    frames = [results(grid, "layers", control=control, **where) for grid in grids]
-    return {task: layers for frame in frames for task, layers in frame.groupby("task", sort=False)}
+    """The tables "layers" of a control, task by task; arguments as in `explainer.results`.
+
+    Raises StudyError, too, where the cells of a task differ in more than their seeds: a grid of two token positions
+    has to be asked for one of them.
+    """
+    frames = pd.concat([results(grid, "layers", control=control, **where) for grid in grids])
+    tables = frames.drop_duplicates(["cell", "layer"])
+    reporting.require_one_setting(tables)
+    return dict(list(tables.groupby("task", sort=False)))
 
 
 def mean_over_tasks(found: Mapping[str, pd.DataFrame], measure: str) -> Rows:

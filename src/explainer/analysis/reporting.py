@@ -1,24 +1,25 @@
 """What many finished comparisons say together: intervals and a fair selection, from the tables of `results`.
 
-ZSL, ICL and FT are the states "zsl", "icl" and "ft". Cells that are given together should differ in their seeds only;
-each is a group of the bootstrap, over seeds and queries.
+ZSL, ICL and FT are the states "zsl", "icl" and "ft". Cells of one task that are given together should differ in their
+seeds only: each is a group of the bootstrap, over seeds and queries. Tasks are no replicates (SST-2 and SST-5 share
+their very sentences), so that they are never resampled: over several tasks everything is a mean over these tasks.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
 
 from explainer.errors import StudyError
+from explainer.experiments.comparison import Cell
 from explainer.experiments.study import Study
 from explainer.lab.store import published_directory
 from explainer.lab.tables import Published
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
-Groups = list[tuple[np.ndarray, ...]]
-"""A tuple of arrays over the same queries for each cell, as `explainer.theory.statistics` takes them."""
+_MAY_DIFFER = ("task", "seed")
 
 
 def made(*frames: pd.DataFrame) -> str:
@@ -59,15 +60,37 @@ def diverged(queries: pd.DataFrame) -> str:
     return "; ".join(places) or "nowhere"
 
 
-def groups(queries: pd.DataFrame, *columns: str) -> Groups:
-    """The columns of each cell; queries without a value (of maps, which only the first ones have) are left out.
+def require_one_setting(table: pd.DataFrame, *, but: str = "") -> None:
+    """StudyError where cells of one task differ in anything but the seed, and the setting `but`.
 
-    Raises StudyError, with the note of the study, where a cell has none of a column.
+    Groups of one interval have to be draws of the same thing. Two token positions, two rates or two templates in one
+    table would pass for twice as many seeds.
     """
-    return [_arrays(of_cell, columns) for _, of_cell in queries.groupby("cell", sort=False)]
+    setting = [f.name for f in fields(Cell) if f.name in table and f.name not in (*_MAY_DIFFER, but)]
+    cells = table.drop_duplicates("cell")
+    for task, of_task in cells.groupby("task", sort=False):
+        for name in setting:
+            if len(values := of_task[name].unique()) > 1:
+                listed = ", ".join(map(str, values))
+                raise StudyError(f"cells of {task} differ in {name}: {listed}; choose one, only seeds may differ.")
+        if (twice := of_task["seed"][of_task["seed"].duplicated()]).size:
+            raise StudyError(f"seed {twice.iloc[0]} of {task} is there twice; each cell should be given once.")
 
 
-def _arrays(of_cell: pd.DataFrame, columns: Sequence[str]) -> tuple[np.ndarray, ...]:
+def sample(queries: pd.DataFrame, *columns: str) -> statistics.Sample:
+    """Columns of the queries as `explainer.theory.statistics` takes them: a group for each cell, a stratum for a task.
+
+    Queries without a value (of maps, which only the first ones have) are left out. Raises StudyError, with the note of
+    the study, where a cell has none of a column, and as `require_one_setting`.
+    """
+    require_one_setting(queries)
+    found = [_arrays(of_cell, ("query_id", *columns)) for _, of_cell in queries.groupby("cell", sort=False)]
+    cells = queries.drop_duplicates("cell")
+    groups, ids = [tuple(arrays) for _, *arrays in found], [ids for ids, *_ in found]
+    return statistics.Sample(groups, ids, cells["task"].tolist(), cells["seed"].tolist())
+
+
+def _arrays(of_cell: pd.DataFrame, columns: Iterable[str]) -> list[np.ndarray]:
     for name in columns:
         if name not in of_cell or (of_cell[name].isna().all() and not _without_order(name, of_cell)):
             first = of_cell.iloc[0]
@@ -75,7 +98,7 @@ def _arrays(of_cell: pd.DataFrame, columns: Sequence[str]) -> tuple[np.ndarray, 
                 f"{first['task']}, seed {first['seed']}, control {first['control']} has no {name!r}; see its note."
             )
     known = of_cell[of_cell[list(columns)].notna().all(axis=1)]
-    return tuple(np.array((known if len(known) else of_cell)[name].tolist()) for name in columns)
+    return [np.array((known if len(known) else of_cell)[name].tolist()) for name in columns]
 
 
 def _without_order(name: str, of_cell: pd.DataFrame) -> bool:
@@ -94,31 +117,43 @@ _STATISTICS: Mapping[str, Callable[..., float]] = {
 def prediction_interval(queries: pd.DataFrame, state: str, measure: str = "accuracy", **options) -> Interval:
     """A measure of the predictions in a state: accuracy, calibrated_accuracy, macro_f1 or auc.
 
-    Options as in `explainer.theory.statistics.bootstrap_interval`. Raises StudyError as `groups`.
+    Options as in `explainer.theory.statistics.bootstrap_interval`. Raises StudyError as `sample`.
     """
     if measure not in _STATISTICS:
         raise StudyError(f"there is no measure {measure!r}; known: {', '.join(_STATISTICS)}.")
     columns = (f"{state}_correct",) if measure == "accuracy" else (f"{state}_log_probs", "label")
-    return statistics.bootstrap_interval(groups(queries, *columns), _STATISTICS[measure], **options)
+    found = sample(queries, *columns)
+    interval = statistics.bootstrap_interval(found, _STATISTICS[measure], **options)
+    return statistics.with_width(interval, found.n_queries) if measure == "accuracy" else interval
 
 
 def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Interval:
-    """A similarity, mean over layers and queries, with its interval over seeds and queries.
+    """A similarity, mean over layers, queries, seeds and tasks, with its interval over seeds and queries; or a share.
 
     Measures that are centred over queries (tangent, residual) keep their centre when queries are resampled, which
-    ignores that it moves. Raises StudyError as `groups`.
+    ignores that it moves. Raises StudyError as `sample`.
     """
-    return statistics.bootstrap_interval(groups(queries, measure), np.nanmean, **options)
+    found = sample(queries, measure)
+    interval = statistics.bootstrap_interval(found, np.nanmean, **options)
+    of_answers = all(values.dtype == bool for (values,) in found.groups)
+    return statistics.with_width(interval, found.n_queries) if of_answers else interval
 
 
 def by_task(queries: pd.DataFrame, measure: str, **options) -> dict[str, Interval]:
     """`similarity_interval` for each task; tasks with a cell that lacks the measure are left out."""
-    tasks = queries.groupby("task", sort=False)
-    return {
-        task: similarity_interval(of_task, measure, **options)
-        for task, of_task in tasks
-        if of_task.groupby("cell")[measure].count().all()
-    }
+    known = with_measure(queries, measure)
+    return {t: similarity_interval(its, measure, **options) for t, its in known.groupby("task", sort=False)}
+
+
+def over_tasks(queries: pd.DataFrame, measure: str, **options) -> Interval:
+    """`similarity_interval` of the tasks together, without those with a cell that lacks the measure."""
+    return similarity_interval(with_measure(queries, measure), measure, **options)
+
+
+def with_measure(queries: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """The tasks all of whose cells have the measure."""
+    has = queries[measure].notna().groupby(queries["cell"]).transform("any")
+    return queries[has.groupby(queries["task"]).transform("all")]
 
 
 def estimates(values: Mapping) -> dict:
@@ -128,26 +163,36 @@ def estimates(values: Mapping) -> dict:
 
 def rec2ftp_interval(queries: pd.DataFrame, **options) -> Interval:
     """Rec2FTP of all queries of all seeds; options as in `ratio_interval`. Raises StudyError where FT diverged."""
-    correct = groups(queries, "zsl_correct", "icl_correct", "ft_correct")
-    return statistics.ratio_interval([(~zsl & icl & ft, ~zsl & ft) for zsl, icl, ft in correct], **options)
+    found = sample(queries, "zsl_correct", "icl_correct", "ft_correct")
+    counted = [(~zsl & icl & ft, ~zsl & ft) for zsl, icl, ft in found.groups]
+    interval = statistics.ratio_interval(replace(found, groups=counted), **options)
+    return statistics.with_width(interval, n_different(found, [repaired for _, repaired in counted]))
+
+
+def n_different(of: statistics.Sample, chosen: Iterable[np.ndarray]) -> int:
+    """Number of different queries among the chosen examples of each group."""
+    pairs = zip(of.queries, chosen, strict=True)
+    return len(np.unique(np.concatenate([numbers[some] for numbers, some in pairs])))
 
 
 def layer_rows(layers: pd.DataFrame, measure: str) -> np.ndarray:
-    """A similarity in each layer, mean over queries: (cells, layers); cells whose FT diverged are left out."""
+    """A similarity in each layer, mean over queries: (cells, layers); cells whose FT diverged are left out.
+
+    Raises StudyError as `require_one_setting`.
+    """
+    require_one_setting(layers)
     rows = layers.pivot(index="cell", columns="layer", values=measure).reindex(layers["cell"].unique())
     return rows.dropna(how="all").to_numpy()
 
 
 def comparisons(
-    pairs: Mapping[str, tuple[Groups, Groups]], statistic: Callable[..., float] = np.nanmean, **options
+    pairs: Mapping[str, tuple[statistics.Sample, statistics.Sample]], statistic: Callable[..., float] = np.nanmean
 ) -> dict[str, Interval]:
     """Paired differences of conditions A and B that saw the same seeds and queries, with p-values corrected by Holm.
 
-    `pairs[name]` are the `groups` of A and B. Resamples are enough for the correction
-    (`explainer.theory.statistics.paired_difference`, whose options these are).
+    `pairs[name]` are the `sample` of A and of B; Student over seeds (`explainer.theory.statistics.paired_difference`).
     """
-    options = {"n_resamples": max(2000, 100 * len(pairs))} | options
-    return corrected({name: statistics.paired_difference(a, b, statistic, **options) for name, (a, b) in pairs.items()})
+    return corrected({name: statistics.paired_difference(a, b, statistic) for name, (a, b) in pairs.items()})
 
 
 def corrected(tested: Mapping[str, Interval]) -> dict[str, Interval]:

@@ -1,7 +1,7 @@
 """What the similarities of all tasks say together, and which zero-shot errors FT and ICL repair."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,22 +19,21 @@ FEWEST_REPAIRS = 20  # with fewer, the interval of a share is wider than 0.4
 MOST_UNDEFINED = 0.01
 
 
-def over_tasks(values: Mapping[str, Interval]) -> Interval:
-    """Mean over tasks with Student's interval: tasks are the sample, whatever their n."""
-    return statistics.student(list(reporting.estimates(values).values()))
-
-
 class Difference(NamedTuple):
-    """A mean difference over tasks with Student's interval and the p-value of the paired t-test; tasks above 0."""
+    """A mean difference over tasks with its interval and p-value, and on how many of how many tasks it is above 0."""
 
     interval: Interval
     above: int
+    tasks: int
 
 
-def difference_over_tasks(a: Mapping[str, Interval], b: Mapping[str, Interval]) -> Difference:
-    """A - B task by task: tasks are the sample, seeds and queries theirs. Tasks that only one has are left out."""
-    each = np.array([a[task].estimate - b[task].estimate for task in a if task in b])
-    return Difference(statistics.student(each), int((each > 0).sum()))
+def above_floor(queries: pd.DataFrame, measure: str, floor: str) -> Difference:
+    """Measure - floor, query by query: mean over the tasks that have both, Student over seeds (`paired_difference`)."""
+    known = reporting.with_measure(reporting.with_measure(queries, measure), floor)
+    both = reporting.sample(known, measure, floor)
+    sides = (replace(both, groups=[(group[i],) for group in both.groups]) for i in (0, 1))
+    each = known[measure].sub(known[floor]).groupby(known["task"]).mean()
+    return Difference(statistics.paired_difference(*sides, np.nanmean), int((each > 0).sum()), len(each))
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,13 @@ class Repairs:
     The chance values weigh seeds and labels as Rec2FTP does, by the errors that FT repairs: sum_g f_g c_g / sum_g f_g
     over the groups g (seeds, or seeds and labels), f_g the repairs of FT and c_g the share of zero-shot errors that ICL
     repairs in the group. Two models that only prefer the same label more often have a Rec2FTP above `chance`, but not
-    above `within_label`. The excess is recall minus `within_label`.
+    above `within_label`. The excess is recall minus `within_label`. `n_different` counts the different queries that FT
+    repairs: 58 repairs can be of 23 words.
     """
 
     n_errors: int
     n_repaired: int
+    n_different: int
     recall: Interval
     chance: Interval
     within_label: Interval
@@ -61,41 +62,46 @@ class Repairs:
 
 
 def repairs(queries: pd.DataFrame) -> Repairs:
-    """Count what FT and ICL repair, with intervals by nested bootstrap over seeds and queries for all shares alike.
+    """Count what FT and ICL repair, with the intervals of one crossed bootstrap for all shares.
 
     Answers without labels form one group. Raises StudyError where FT diverged.
     """
     known = queries.assign(label=queries["label"].fillna(0))
-    columns = reporting.groups(known, "zsl_correct", "icl_correct", "ft_correct", "label")
-    seeds = [(~zsl, ~zsl & icl, ~zsl & ft, labels) for zsl, icl, ft, labels in columns]
-    generator = np.random.default_rng(0)
-    resampled = np.array([_shares(_resample(seeds, generator)) for _ in range(RESAMPLES)])
-    undefined = float(np.isnan(resampled[:, 0]).mean())
-    low, high = np.nanquantile(resampled, (0.025, 0.975), axis=0) if undefined < 1 else np.full((2, 4), np.nan)
-    shares = zip(_shares(seeds), low, high, strict=True)
+    sample = reporting.sample(known, "zsl_correct", "icl_correct", "ft_correct", "label")
+    seeds = [(~zsl, ~zsl & icl, ~zsl & ft, labels) for zsl, icl, ft, labels in sample.groups]
+    times, drawn = statistics.crossed_draws(sample, n_resamples=RESAMPLES)
+    counts = [times[:, [g]] * drawn[:, numbers].astype(float) for g, numbers in enumerate(sample.queries)]
+    resampled = _shares(seeds, counts)
+    undefined = float(np.isnan(resampled[0]).mean())
+    low, high = np.nanquantile(resampled, (0.025, 0.975), axis=1) if undefined < 1 else np.full((2, 4), np.nan)
+    shares = zip(_shares(seeds, [np.ones((1, n)) for n in sample.sizes])[:, 0], low, high, strict=True)
     n_errors, n_repaired = (int(sum(seed[i].sum() for seed in seeds)) for i in (0, 2))
-    return Repairs(n_errors, n_repaired, *(Interval(*map(float, ends), undefined=undefined) for ends in shares))
+    recall, *others = (Interval(*map(float, ends), undefined=undefined) for ends in shares)
+    n_different = reporting.n_different(sample, [by_ft for _, _, by_ft, _ in seeds])
+    return Repairs(n_errors, n_repaired, n_different, statistics.with_width(recall, n_different), *others)
 
 
 Seed = tuple[Array, Array, Array, Array]
 """Over the queries of one seed: wrong under ZSL, repaired by ICL, repaired by FT, label."""
 
 
-def _resample(seeds: Sequence[Seed], generator: np.random.Generator) -> list[Seed]:
-    drawn = [seeds[g] for g in generator.integers(len(seeds), size=len(seeds))]
-    rows = [generator.integers(len(seed[0]), size=len(seed[0])) for seed in drawn]
-    return [tuple(array[row] for array in seed) for seed, row in zip(drawn, rows, strict=True)]
+def _shares(seeds: Sequence[Seed], counts: Sequence[Float[Array, "r _"]]) -> Float[Array, "4 r"]:
+    """Recall, chance, chance within the label, recall minus the latter; NaN where FT repairs nothing.
+
+    In resample r, query i of seed g counts `counts[g][r, i]` times.
+    """
+    each = [_counts(*seed, times) for seed, times in zip(seeds, counts, strict=True)]
+    both, chance, within_label, n_ft = (sum(column) for column in zip(*each, strict=True))
+    with np.errstate(invalid="ignore"):
+        return np.array([both, chance, within_label, both - within_label]) / n_ft
 
 
-def _shares(seeds: Sequence[Seed]) -> Float[Array, " 4"]:
-    """Recall, chance, chance within the label, recall minus the latter; NaN where FT repairs nothing."""
-    both, chance, within_label = (sum(counts) for counts in zip(*(_counts(*seed) for seed in seeds), strict=True))
-    n_ft = sum(by_ft.sum() for _, _, by_ft, _ in seeds)
-    return np.array([both, chance, within_label, both - within_label]) / n_ft if n_ft else np.full(4, np.nan)
+def _counts(wrong: Array, by_icl: Array, by_ft: Array, labels: Array, times: Float[Array, "r n"]) -> tuple[Array, ...]:
+    """Common repairs, how many there would be if ICL repaired any error, or any of a label, at random, and FT's."""
 
+    def at_random(group: Array) -> Array:
+        n_errors = times @ group
+        return (times @ (by_ft & group)) * (times @ (by_icl & group)) / np.maximum(n_errors, 1)
 
-def _counts(wrong: Array, by_icl: Array, by_ft: Array, labels: Array) -> tuple[float, float, float]:
-    """Common repairs, and how many there would be if ICL repaired any error, or any of a label, at random."""
-    groups = [wrong & (labels == y) for y in np.unique(labels)]
-    chance, *of_labels = (by_ft[g].sum() * by_icl[g].mean() if g.any() else 0.0 for g in (wrong, *groups))
-    return float((by_icl & by_ft).sum()), chance, sum(of_labels)
+    of_labels = sum(at_random(wrong & (labels == y)) for y in np.unique(labels))
+    return times @ (by_icl & by_ft), at_random(wrong), of_labels, times @ by_ft

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from explainer.analysis.reporting import Groups
 from explainer.errors import StudyError
 from explainer.experiments.regression_runs import Run
 from explainer.models.training import Setting
 from explainer.theory import statistics
-from explainer.theory.statistics import Interval
+from explainer.theory.statistics import Interval, Sample
 
 _OF_A_PAIR = sorted({f.name for setting in (Setting, Run) for f in fields(setting)} - {"average", "eta"})
 
@@ -40,13 +39,8 @@ def _shared(run: pd.DataFrame) -> tuple:
     return tuple(run.iloc[0].reindex(_OF_A_PAIR).dropna().items())
 
 
-def ratio(above: np.ndarray, below: np.ndarray) -> float:
-    """Ratio of two sums, sum_i a_i / sum_i b_i: nats per token of `documents`, relative error of `squared_errors`."""
-    return float(above.sum() / below.sum())
-
-
-def _ratios(table: pd.DataFrame, groups: Groups) -> pd.Series:
-    return pd.Series([ratio(*group) for group in groups], table["seed"].unique())
+def _ratios(table: pd.DataFrame, sample: Sample) -> pd.Series:
+    return pd.Series([statistics.ratio_of_sums(*group) for group in sample.groups], table["seed"].unique())
 
 
 # Losses along the training, from tables "curve"
@@ -75,31 +69,34 @@ def tokens_to_reach(losses: pd.Series, loss: float) -> float:
 # Perplexity, from tables "blocks"
 
 
-def documents(blocks: pd.DataFrame, context: int) -> Groups:
+def documents(blocks: pd.DataFrame, context: int) -> Sample:
     """Of each run, by held-out document: sum of the nats per token of the blocks that begin in it, and their number."""
-    found = []
+    groups, ids = [], []
     for run in _runs(blocks):
-        _, index = np.unique(run["document"].to_numpy(), return_inverse=True)
-        found.append((np.bincount(index, run[f"nll_{context}"]), np.bincount(index).astype(float)))
-    return found
+        names, index = np.unique(run["document"].to_numpy(), return_inverse=True)
+        groups.append((np.bincount(index, run[f"nll_{context}"]), np.bincount(index).astype(float)))
+        ids.append(names)
+    return Sample(groups, ids)
 
 
 def perplexity(total: np.ndarray, count: np.ndarray) -> float:
     """Exponential of the nats per token, exp(sum_i total_i / sum_i count_i), from `documents`."""
-    return float(np.exp(ratio(total, count)))
+    return float(np.exp(statistics.ratio_of_sums(total, count)))
 
 
 def perplexity_interval(blocks: pd.DataFrame, context: int) -> Interval:
-    """Mean over seeds of the perplexity, bootstrap over documents nested in seeds."""
+    """Mean over seeds of the perplexity, bootstrap over seeds and documents, which are the same for all runs."""
     return statistics.bootstrap_interval(documents(blocks, context), perplexity)
 
 
 def perplexity_change(variant: pd.DataFrame, plain: pd.DataFrame, context: int) -> Interval:
-    """Paired difference of the nats per token, variant - plain, bootstrap over documents nested in seeds.
+    """Paired difference of the nats per token, variant - plain: Student over pairs, whose documents are the same.
 
-    Negative where the variant is better; `per_cent` turns it into a change of the perplexity.
+    Negative where the variant is better; `per_cent` turns it into a change of the perplexity. Of one pair, the
+    interval is over documents.
     """
-    return statistics.paired_difference(*(documents(side, context) for side in matched(variant, plain)), ratio)
+    sides = (documents(side, context) for side in matched(variant, plain))
+    return statistics.paired_difference(*sides, statistics.ratio_of_sums)
 
 
 def seed_changes(variant: pd.DataFrame, plain: pd.DataFrame, context: int) -> pd.Series:
@@ -134,9 +131,11 @@ def in_context(prompts: pd.DataFrame, k: int) -> tuple[list[int], dict[str, Inte
     return best["examples"].tolist(), curves
 
 
-def squared_errors(prompts: pd.DataFrame, k: int) -> Groups:
-    """Squared errors of each run of the regression after k examples, and squared targets."""
-    return [(run[f"squared_error_{k}"].to_numpy(), run["squared_target"].to_numpy()) for run in _runs(prompts)]
+def squared_errors(prompts: pd.DataFrame, k: int) -> Sample:
+    """Squared errors of each run of the regression after k examples, and squared targets; prompts are the same."""
+    runs = _runs(prompts)
+    groups = [(run[f"squared_error_{k}"].to_numpy(), run["squared_target"].to_numpy()) for run in runs]
+    return Sample(groups, [np.arange(len(run)) for run in runs])
 
 
 def relative_errors(prompts: pd.DataFrame, k: int) -> pd.Series:
@@ -145,13 +144,14 @@ def relative_errors(prompts: pd.DataFrame, k: int) -> pd.Series:
 
 
 def relative_error_interval(prompts: pd.DataFrame, k: int, **options: Any) -> Interval:
-    """Mean over seeds of `relative_errors`, bootstrap over prompts nested in seeds; options as there."""
-    return statistics.bootstrap_interval(squared_errors(prompts, k), ratio, **options)
+    """Mean over seeds of `relative_errors`, bootstrap over seeds and prompts; options as there."""
+    return statistics.bootstrap_interval(squared_errors(prompts, k), statistics.ratio_of_sums, **options)
 
 
 def relative_error_change(variant: pd.DataFrame, plain: pd.DataFrame, k: int) -> Interval:
-    """Paired difference of `relative_errors`, variant - plain, bootstrap over prompts nested in seeds."""
-    return statistics.paired_difference(*(squared_errors(side, k) for side in matched(variant, plain)), ratio)
+    """Paired difference of `relative_errors`, variant - plain: Student over pairs, whose prompts are the same."""
+    sides = (squared_errors(side, k) for side in matched(variant, plain))
+    return statistics.paired_difference(*sides, statistics.ratio_of_sums)
 
 
 def log_ratios(variant: pd.DataFrame, plain: pd.DataFrame, k: int) -> pd.Series:

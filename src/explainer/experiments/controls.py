@@ -66,6 +66,24 @@ def other(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     return data.task, tasks.demonstrations(data, 2 * k, seed)[k:]
 
 
+def nonsense(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+    """The format and nothing else: in the task's template, every word of every field and answer is made up."""
+    generator = np.random.default_rng([seed, 2])
+
+    def made_up(text: str) -> str:
+        return " ".join(_made_up_word(generator) for _ in text.split())
+
+    examples = tasks.demonstrations(data, k, seed)
+    texts = [{name: made_up(text) for name, text in example.fields.items()} for example in examples]
+    return data.task, [Example(fields, made_up(e.answer)) for fields, e in zip(texts, examples, strict=True)]
+
+
+def _made_up_word(generator: np.random.Generator) -> str:
+    """Two or three syllables of a consonant and a vowel, and a consonant."""
+    letters = [("bdfgklmnprstvz", "aeiou")[i % 2] for i in range(2 * generator.integers(2, 4) + 1)]
+    return "".join(generator.choice(list(those)) for those in letters)
+
+
 def foreign(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     """Demonstrations of another task, `explainer.data.tasks.foreign`."""
     return own(tasks.load(tasks.foreign(data.task)), k, seed)
@@ -144,6 +162,15 @@ def ascend(checkpoint: Checkpoint, sequences: list[list[int]], lr: float, **opti
     return finetuning.fine_tune(checkpoint, sequences, -lr, **options)
 
 
+def layer_causal(checkpoint: Checkpoint, sequences: list[list[int]], lr: float, **options) -> FineTuned:
+    """Layer-causal descent, with an update as long as that of descent: a rate means another length to each."""
+    descent = finetuning.fine_tune(checkpoint, sequences, lr)
+    found = finetuning.fine_tune_layer_causal(checkpoint, sequences, lr, **options)
+    if descent.diverged_at is not None or found.diverged_at is not None:
+        return found
+    return replace(found, update=finetuning.scaled(found, descent.norm / found.norm).update)
+
+
 def unchanged(finetuned: FineTuned, _seed: int) -> FineTuned:
     """The update that was found."""
     return finetuned
@@ -191,6 +218,9 @@ CONTROLS: Mapping[str, Control] = {
     "foreign-context": Control(
         "context: foreign", "the context is of another task; FT sees the task's own examples", context=foreign
     ),
+    "nonsense-context": Control(
+        "context: nonsense", "the context has the format of the task and made-up words", context=nonsense
+    ),
     "reordered-context": Control(
         "context: reordered", "the context has the examples of FT in another order", context=reordered
     ),
@@ -199,6 +229,9 @@ CONTROLS: Mapping[str, Control] = {
     ),
     "flipped-training": Control(
         "FT: flipped", "FT is trained on wrong labels only; the context has the right ones", training=flipped
+    ),
+    "nonsense-training": Control(
+        "FT: nonsense", "FT is trained on the format of the task with made-up words", training=nonsense
     ),
     "reordered-training": Control(
         "FT: reordered", "FT sees the examples of the context in another order", training=reordered
@@ -214,6 +247,11 @@ CONTROLS: Mapping[str, Control] = {
         "FT: layer-causal",
         "each layer of FT learns from its own readout only (Deutch et al. 2024)",
         descend=finetuning.fine_tune_layer_causal,
+    ),
+    "layer-causal-as-long": Control(
+        "FT: layer-causal",
+        "each layer of FT learns from its own readout only; the update is as long as that of FT",
+        descend=layer_causal,
     ),
     "random-direction": Control(
         "FT: random",

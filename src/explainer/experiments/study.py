@@ -126,13 +126,16 @@ class Study(Experiment[Cell]):
         key = cell.task, cell.changes.needs_foreign
         if key not in self._data_parts:
             data = self._load_data(cell.task)
-            own = {"sha256": _digest(data), "train": len(data.train), "test": len(data.test)}
-            foreign = {"foreign": _digest(tasks.load(tasks.foreign(data.task)))} if cell.changes.needs_foreign else {}
+            own = {"sha256": data_digest(data), "train": len(data.train), "test": len(data.test)}
+            foreign = (
+                {"foreign": data_digest(tasks.load(tasks.foreign(data.task)))} if cell.changes.needs_foreign else {}
+            )
             self._data_parts[key] = own | foreign
         return self._data_parts[key]
 
 
-def _digest(data: TaskData) -> str:
+def data_digest(data: TaskData) -> str:
+    """SHA-256 of a task and all its examples."""
     task, digest = data.task, hashlib.sha256()
     digest.update(repr((task.name, task.template, task.labels, task.separator, data.train is data.test)).encode())
     for example in (*data.train, None, *data.test):

@@ -76,6 +76,7 @@ def _data(_place: Path) -> dict[str, Any]:
             except StudyError:
                 conditions[control] = "not computed yet"
             else:
+                reporting.require_one_setting(layers)
                 conditions[control] = record(layers, control)
                 used.append(layers)
     made = reporting.made(*used) if used else "Stored: nothing yet."

@@ -40,10 +40,12 @@ def label_share(ks: Sequence[int], series: Mapping[str, Curve], truth: float) ->
 
 
 def _curve(records: Sequence[Record], groups: Callable[[Record], tuple], statistic: Callable[..., float]) -> Curve:
-    """(mean, low, high) for every k in increasing order; seeds are the groups of the bootstrap."""
-    ks = sorted({record.k for record in records})
-    by_k = [[groups(record) for record in records if record.k == k] for k in ks]
-    intervals = [statistics.bootstrap_interval(group, statistic, n_resamples=RESAMPLES) for group in by_k]
+    """(mean, low, high) for every k in increasing order; the bootstrap draws seeds and queries."""
+    intervals = []
+    for k in sorted({record.k for record in records}):
+        of_k = [record for record in records if record.k == k]
+        sample = statistics.Sample(list(map(groups, of_k)), [np.array(record.prompts) for record in of_k])
+        intervals.append(statistics.bootstrap_interval(sample, statistic, n_resamples=RESAMPLES))
     mean, low, high = np.array(intervals).T
     return mean, low, high
 

@@ -1,5 +1,6 @@
-"""Model families: the only place that knows where a model keeps its queries, keys, values and readout, how it turns
-queries and keys by their positions, and how far each layer looks back.
+"""Model families: the only place that knows where a model keeps its queries, keys, values, MLP and readout.
+
+It knows, too, how a family turns queries and keys by their positions, and how far each layer looks back.
 
 The families differ in where the three projections of an attention layer are stored:
 
@@ -54,8 +55,23 @@ class Projection:
 
 
 @dataclass(frozen=True)
+class MLP:
+    """The MLP of a block: its linear maps, and where the residual stream is that its output is added to.
+
+    Each of `inputs` reads the same vector: one of them in a plain MLP, gate and up in a gated one. `output` reads the
+    hidden units. `stream` reads the residual stream after attention was added to it: the norm before the MLP, or the
+    first input map where no norm stands between. It is None where attention and MLP are parallel, both read the block's
+    input, and the MLP never sees the attention of its own block.
+    """
+
+    inputs: tuple[nn.Module, ...]
+    output: nn.Module
+    stream: nn.Module | None
+
+
+@dataclass(frozen=True)
 class Layer:
-    """One transformer block and its attention.
+    """One transformer block, its attention and its MLP.
 
     The output of `block` (the first item, if it is a tuple) is the residual stream after it, (..., d). The output of
     `output` is the attention output after its projection, before the residual is added: the self-attention output of
@@ -70,6 +86,7 @@ class Layer:
     output: nn.Module
     scaling: float
     window: int | None
+    mlp: MLP
 
     def queries(self, output: Tensor) -> Tensor:
         """Attention queries q * scaling, (..., heads * head size), from the output of `query_module`.
@@ -147,22 +164,30 @@ class _Family:
     value: str = "v_proj"
     fused: int | None = None  # axis of [q, k, v] among the output features of a fused module
     query_norm: str | None = None
+    mlp_norm: str = "post_attention_layernorm"
+    mlp_inputs: tuple[str, ...] = ("mlp.gate_proj", "mlp.up_proj")
+    mlp_output: str = "mlp.down_proj"
 
 
 _LLAMA = _Family("model.layers", ("model.norm",), "self_attn", "o_proj")
+_MLP_GPT2 = {"mlp_norm": "ln_2", "mlp_inputs": ("mlp.c_fc",), "mlp_output": "mlp.c_proj"}
+_MLP_NEOX = {"mlp_inputs": ("mlp.dense_h_to_4h",), "mlp_output": "mlp.dense_4h_to_h"}
+_MLP_FAIRSEQ = {"mlp_norm": "final_layer_norm", "mlp_inputs": ("fc1",), "mlp_output": "fc2"}
 _C_ATTN = {"query": "c_attn", "key": "c_attn", "value": "c_attn", "fused": 0}
 _QUERY_KEY_VALUE = dict.fromkeys(("query", "key", "value"), "query_key_value") | {"fused": 1}
 _OPT_FINAL = ("model.decoder.final_layer_norm", "model.decoder.project_out")
 
 _FAMILIES = {
-    "gpt2": _Family("transformer.h", ("transformer.ln_f",), "attn", "c_proj", **_C_ATTN),
-    "gpt_neo": _Family("transformer.h", ("transformer.ln_f",), "attn.attention", "out_proj"),
-    "gpt_neox": _Family("gpt_neox.layers", ("gpt_neox.final_layer_norm",), "attention", "dense", **_QUERY_KEY_VALUE),
+    "gpt2": _Family("transformer.h", ("transformer.ln_f",), "attn", "c_proj", **_C_ATTN, **_MLP_GPT2),
+    "gpt_neo": _Family("transformer.h", ("transformer.ln_f",), "attn.attention", "out_proj", **_MLP_GPT2),
+    "gpt_neox": _Family(
+        "gpt_neox.layers", ("gpt_neox.final_layer_norm",), "attention", "dense", **_QUERY_KEY_VALUE, **_MLP_NEOX
+    ),
     "llama": _LLAMA,
-    "opt": _Family("model.decoder.layers", _OPT_FINAL, "self_attn", "out_proj"),
+    "opt": _Family("model.decoder.layers", _OPT_FINAL, "self_attn", "out_proj", **_MLP_FAIRSEQ),
     "qwen2": _LLAMA,
     "qwen3": _Family("model.layers", ("model.norm",), "self_attn", "o_proj", query_norm="q_norm"),
-    "xglm": _Family("model.layers", ("model.layer_norm",), "self_attn", "out_proj"),
+    "xglm": _Family("model.layers", ("model.layer_norm",), "self_attn", "out_proj", **_MLP_FAIRSEQ),
 }
 
 
@@ -205,7 +230,18 @@ def _layer(family: _Family, block: nn.Module, config: PreTrainedConfig, window: 
         output=getattr(attention, family.output),
         scaling=getattr(attention, "scaling", 1.0),  # GPT-Neo does not scale its scores
         window=window,
+        mlp=_mlp(family, block, config),
     )
+
+
+def _mlp(family: _Family, block: nn.Module, config: PreTrainedConfig) -> MLP:
+    inputs = tuple(attrgetter(path)(block) for path in family.mlp_inputs)
+    stream = getattr(block, family.mlp_norm)
+    if getattr(config, "use_parallel_residual", False):  # GPT-NeoX
+        stream = None
+    elif not getattr(config, "do_layer_norm_before", True):  # OPT-350m: that norm comes after the MLP
+        stream = inputs[0]
+    return MLP(inputs, attrgetter(family.mlp_output)(block), stream)
 
 
 def _projection(family: _Family, module: nn.Module, index: int, heads: int) -> Projection:

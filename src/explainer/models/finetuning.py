@@ -80,6 +80,11 @@ class FineTuned:
     loss_after: float
     diverged_at: int | None
 
+    @property
+    def norm(self) -> float:
+        """Length of dW: the root of the sum of the squares of all its entries."""
+        return _norm(self.update)
+
     @contextmanager
     def applied(self) -> Iterator[Checkpoint]:
         """The checkpoint with weights W + dW inside a `with` block; on exit, also by an exception, with its own.
@@ -92,7 +97,7 @@ class FineTuned:
                 f"{self.diverged_at}; use a smaller one."
             )
         layers = architectures.architecture(self.checkpoint.model).layers
-        start = [_keys_values(layer) for layer in layers]
+        start = [keys_values(layer) for layer in layers]
         with _held(_copies(_parameters(layers))):
             _write(layers, start, self.update)
             yield self.checkpoint
@@ -186,12 +191,12 @@ def _descend(
     on_queries: OnQueries | None,
     progress: bool,
 ) -> FineTuned:
-    _check(checkpoint, sequences)
+    require_trainable(checkpoint, sequences)
     architecture = architectures.architecture(checkpoint.model)
     layers = architecture.layers
     own = _parameters(layers)
     trained = _copies(own, requires_grad=True)
-    start = [_keys_values(layer) for layer in layers]
+    start = [keys_values(layer) for layer in layers]
     update = tuple(W.map(lambda tensor: torch.zeros_like(tensor, dtype=_wide(tensor))) for W in start)
     losses, norms = [], []
 
@@ -214,23 +219,25 @@ def _descend(
             rising = t > 0 and loss > max(losses[:t])
             if (
                 not math.isfinite(loss + norms[t])
-                or _outgrown(start, update)
-                or (rising and _exceeds(loss, loss_with(own, ids)))
+                or outgrown(start, update)
+                or (rising and exceeds(loss, loss_with(own, ids)))
             ):
                 return result(math.nan, t)
             for dW, g in _tensors(update, gradients):
                 dW.sub_(g, alpha=lr)
             _write(layers, start, update)
     loss_after = loss_with(trained, rows[0]) if rows else math.nan
-    diverged = rows and (_exceeds(loss_after, losses[0]) or _outgrown(start, update))
+    diverged = rows and (exceeds(loss_after, losses[0]) or outgrown(start, update))
     return result(loss_after, len(rows) if diverged else None)
 
 
-def _exceeds(loss: float, untrained_loss: float) -> bool:
-    return not loss <= DIVERGED * max(untrained_loss, 1.0)  # so that NaN exceeds
+def exceeds(loss: float, untrained_loss: float) -> bool:
+    """Whether a loss is more than DIVERGED times what it was before any training; not a number is."""
+    return not loss <= DIVERGED * max(untrained_loss, 1.0)
 
 
-def _outgrown(start: Sequence[KeysValues], update: Sequence[KeysValues]) -> bool:
+def outgrown(start: Sequence[KeysValues], update: Sequence[KeysValues]) -> bool:
+    """Whether the update of any weight is more than OUTGROWN times as long as the weight."""
     pairs = [(dW[i], W[i]) for W, dW in zip(start, update, strict=True) for i in (0, 2)]  # the weights, not the biases
     return not torch.stack([dW.norm() <= OUTGROWN * W.norm(dtype=dW.dtype) for dW, W in pairs]).all()
 
@@ -239,7 +246,8 @@ def _norm(gradients: Sequence[KeysValues]) -> float:
     return torch.stack([g.norm(dtype=_wide(g)) for (g,) in _tensors(gradients)]).norm().item()
 
 
-def _check(checkpoint: Checkpoint, sequences: Sequence[Sequence[int]]) -> None:
+def require_trainable(checkpoint: Checkpoint, sequences: Sequence[Sequence[int]]) -> None:
+    """Raise TaskError for a sequence without a token to predict, CheckpointError for one that is too long."""
     for t, sequence in enumerate(sequences):
         if len(sequence) < 2:
             raise TaskError(f"sequence {t} has {len(sequence)} tokens; training needs one to predict from another.")
@@ -340,7 +348,7 @@ def _held(parameters: _Held) -> Iterator[None]:
             setattr(module, name, parameter)
 
 
-def _keys_values(layer: Layer, of: Callable[[nn.Parameter], Tensor] = nn.Parameter.detach) -> KeysValues:
+def keys_values(layer: Layer, of: Callable[[nn.Parameter], Tensor] = nn.Parameter.detach) -> KeysValues:
     """Views of the keys' and values' part of the parameters that the layer holds, or of a tensor `of` each of them."""
     weights_and_biases = []
     for projection in (layer.key, layer.value):
@@ -353,12 +361,12 @@ def _keys_values(layer: Layer, of: Callable[[nn.Parameter], Tensor] = nn.Paramet
 def _gradients(layers: Sequence[Layer], root: Tensor, trained: _Held) -> list[KeysValues]:
     parameters = [parameter for _, _, parameter in trained]
     gradients = dict(zip(map(id, parameters), torch.autograd.grad(root, parameters), strict=True))
-    return [_keys_values(layer, lambda parameter: gradients[id(parameter)]) for layer in layers]
+    return [keys_values(layer, lambda parameter: gradients[id(parameter)]) for layer in layers]
 
 
 def _write(layers: Sequence[Layer], start: Sequence[KeysValues], update: Sequence[KeysValues]) -> None:
     """W = W_0 + dW, rounded to the number format of W; the parameters must be copies."""
-    for W, W_0, dW in _tensors([_keys_values(layer) for layer in layers], start, update):
+    for W, W_0, dW in _tensors([keys_values(layer) for layer in layers], start, update):
         W.copy_(W_0 + dW)
 
 

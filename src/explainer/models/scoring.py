@@ -67,15 +67,16 @@ class Prefix:
 
 @dataclass(frozen=True)
 class Record:
-    """Answers of one checkpoint to the same n queries after k demonstrations.
+    """Answers of one checkpoint to n queries after k demonstrations.
 
-    `correct` has shape (n,). For a task with a closed answer set `log_probs` has shape (n, c) and `labels` (n,);
-    for free answers both are None.
+    `prompts` are the texts of the queries, which other records may have too, and `correct` has shape (n,). For a task
+    with a closed answer set `log_probs` has shape (n, c) and `labels` (n,); for free answers both are None.
     """
 
     task: str
     seed: int
     k: int
+    prompts: list[str]
     correct: np.ndarray
     log_probs: np.ndarray | None = None
     labels: np.ndarray | None = None
@@ -240,11 +241,11 @@ def answer(
     prompts = [task.prompt(query) for query in queries]
     if task.labels is None:
         correct = exact_match(checkpoint, prefix, prompts, [query.answer for query in queries])
-        return Record(task.name, seed, k, correct)
+        return Record(task.name, seed, k, prompts, correct)
     require_distinct(checkpoint, task)
     log_probs = candidate_log_probs(checkpoint, prefix, prompts, task.labels)
     labels = np.array([query.label for query in queries])
-    return Record(task.name, seed, k, log_probs.argmax(1) == labels, log_probs, labels)
+    return Record(task.name, seed, k, prompts, log_probs.argmax(1) == labels, log_probs, labels)
 
 
 def require_distinct(checkpoint: Checkpoint, task: Task) -> None:

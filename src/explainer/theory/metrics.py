@@ -333,7 +333,9 @@ def kendall_training_tokens(
     m_ICL is the score of the predicting token to each demonstration token, summed over heads; m_FT the inner product
     of the attention query of each training token, while fine-tuning, with that of the predicting token afterwards,
     summed over heads. The released code takes tau-b, of scores that went through a softmax first (the same ranks,
-    unless small ones underflow to ties); the formula in the paper is tau-a, `kendall_tau_a`.
+    unless small ones underflow to ties); the formula in the paper is tau-a, `kendall_tau_a`. That m_FT weighs what each
+    training token adds to the key matrix is exact for one step of one layer whose positions are added. Where positions
+    rotate, a key at distance p meets the query R_p q', and no single score stands for a training token.
     Shapes: (n, layers, T) -> (n, layers), in [-1, 1]; NaN for T = 1, constant scores, and scores with NaN.
     Raises: ShapeError.
     Source: Dai et al. 2023 (ACL version), Table 5; compute_training_example_attn.py of the release.
@@ -506,6 +508,19 @@ def update_cosines(
     """
     _require_shapes(_axes(dW_icl, "heads d_v d"), dW_icl=dW_icl, dW_ft=dW_ft)
     return _cosine(*(dW.flatten(-2) for dW in _exact(dW_icl, dW_ft)))
+
+
+def participation_ratio(dW: Float[Tensor, "*m d_v d"]) -> Float[Tensor, "*m"]:
+    """Effective rank: (sum_i s_i^2)^2 / sum_i s_i^4 = |dW|_F^4 / |dW^T dW|_F^2 of the singular values s_i.
+
+    r for a matrix with r equal singular values and no others; between 1 and the rank.
+    Shapes: (..., d_v, d) -> (...); NaN for a zero matrix.
+    Raises: ShapeError.
+    """
+    _require_shapes(_axes(dW, "d_v d"), dW=dW)
+    (dW,) = _exact(dW)
+    dW = dW / torch.linalg.matrix_norm(dW, keepdim=True)
+    return 1 / torch.linalg.matrix_norm(dW @ dW.mT).square()
 
 
 class UpdateComparison(NamedTuple):

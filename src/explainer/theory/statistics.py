@@ -1,8 +1,14 @@
-"""Statistics of predictions: accuracy three ways, because small models are label-biased, intervals, comparisons."""
+"""Statistics of predictions: accuracy three ways, because small models are label-biased, intervals, comparisons.
+
+Seeds draw the demonstrations, and queries are drawn from one pool for all of them: the two are *crossed*. What a
+measure is in general depends on both draws, so every interval here covers both.
+"""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -66,16 +72,20 @@ def student(values: Float[Array, "n ..."]) -> Interval:
     """Mean over the first axis with Student's interval, mean +- t sd / sqrt(n), and the p-value of a mean of zero.
 
     p = P(|T| >= |mean| sqrt(n) / sd) with n - 1 degrees of freedom. It keeps its level where the n numbers are normal,
-    however few they are, which the bootstrap does not. The ends of a single number are NaN.
+    however few they are, which the bootstrap does not. Numbers that are all zero have p = 1. The ends of a single
+    number are NaN.
     """
     values = np.asarray(values, dtype=float)
     n, mean = len(values), values.mean(0)
     if n < 2:
         return Interval(mean, np.full_like(mean, np.nan)[()], np.full_like(mean, np.nan)[()])
-    error = values.std(0, ddof=1) / np.sqrt(n)
-    half = student_t.ppf(0.975, n - 1) * error
+    return _student_interval(mean, values.std(0, ddof=1) / np.sqrt(n), n - 1.0)
+
+
+def _student_interval(mean: float | Array, error: float | Array, df: float) -> Interval:
+    half = student_t.ppf(0.975, df) * error
     with np.errstate(divide="ignore", invalid="ignore"):
-        p_value = 2 * student_t.sf(abs(mean) / error, n - 1)
+        p_value = np.where((mean == 0) & (error == 0), 1.0, 2 * student_t.sf(abs(mean) / error, df))[()]
     return Interval(mean, mean - half, mean + half, p_value)
 
 
@@ -84,6 +94,16 @@ def binomial_interval(share: float, n: int) -> Interval:
     count = round(share * n)
     interval = binomtest(count, n).proportion_ci(0.95, method="wilson")
     return Interval(count / n, interval.low, interval.high)
+
+
+def with_width(share: Interval, n_queries: int) -> Interval:
+    """The interval of a share; Wilson's of so many queries where all are right or none, and a resample knows no other.
+
+    Queries are counted once however often they were asked: 58 answers about 23 words are 23.
+    """
+    if share.low == share.high == share.estimate and share.estimate in (0, 1) and n_queries:
+        return replace(binomial_interval(share.estimate, n_queries), undefined=share.undefined)
+    return share
 
 
 def independent_difference(a: Interval, b: Interval) -> Interval:
@@ -142,34 +162,118 @@ def macro_f1(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float:
     return float(np.mean(2 * np.array(shared) / np.array(either)))
 
 
+def ratio_of_sums(a: Shaped[Array, " n"], b: Shaped[Array, " n"]) -> float:
+    """sum_i a_i / sum_i b_i; NaN where the lower sum is zero."""
+    return float(_ratio(np.asarray(a.sum()), np.asarray(b.sum())))
+
+
+Groups = Sequence[tuple[Shaped[Array, "_ ..."], ...]]  # n differs between groups
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """What was measured: a tuple of arrays over the same n examples for each group; a group is a seed of a task.
+
+    `ids[g]` says of which query each example of group g is. A query has the same id in all groups; without ids all
+    examples are of different queries. `strata[g]` is the task of group g; without strata there is one. Tasks are
+    fixed: another study would have other seeds and other queries, but these tasks. So a mean is that over tasks of
+    the mean over groups, sum_g w_g T_g with w_g = 1 / (number of tasks x number of groups of the task). `seeds[g]` is
+    the seed of group g. Tasks may share what a seed draws (a random direction, sentences of a common corpus), so that
+    the same seed is drawn for all of them at once; without seeds all groups are of different ones.
+    Raises ShapeError without examples in some group, and where ids, strata or seeds do not belong to the groups.
+    """
+
+    groups: Groups
+    ids: Sequence[Shaped[Array, " _"]] | None = None
+    strata: Sequence[Hashable] | None = None
+    seeds: Sequence[Hashable] | None = None
+
+    def __post_init__(self):
+        """Refuse what is no sample."""
+        if not self.sizes or min(self.sizes) == 0:
+            raise ShapeError(f"an interval needs at least one example in every group, got sizes {list(self.sizes)}.")
+        if self.ids is not None and (sizes := tuple(map(len, self.ids))) != self.sizes:
+            raise ShapeError(f"there should be an id for each example, got {list(sizes)} for {list(self.sizes)}.")
+        for name, each in (("stratum", self.strata), ("seed", self.seeds)):
+            if each is not None and len(each) != len(self.groups):
+                raise ShapeError(f"there should be a {name} for each of {len(self.groups)} groups, got {each}.")
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of examples of each group."""
+        return tuple(len(group[0]) for group in self.groups)
+
+    @cached_property
+    def queries(self) -> list[Int[Array, " _"]]:
+        """For each group, the number of each example's query among all queries."""
+        total = sum(self.sizes)
+        numbers = np.arange(total) if self.ids is None else np.unique(np.concatenate(self.ids), return_inverse=True)[1]
+        return np.split(numbers, np.cumsum(self.sizes)[:-1])
+
+    @cached_property
+    def n_queries(self) -> int:
+        """Number of different queries."""
+        return 1 + max(int(numbers.max()) for numbers in self.queries)
+
+    @cached_property
+    def stratum(self) -> Int[Array, " groups"]:
+        """For each group, the number of its stratum."""
+        return _numbers(self.strata or [None] * len(self.groups))
+
+    @cached_property
+    def seed(self) -> Int[Array, " groups"]:
+        """For each group, the number of its seed."""
+        return _numbers(self.seeds or range(len(self.groups)))
+
+    @cached_property
+    def weights(self) -> Float[Array, " groups"]:
+        """The weight of each group in a mean: all strata count alike, and so do all groups of a stratum."""
+        counts = np.bincount(self.stratum)
+        return 1 / (len(counts) * counts[self.stratum])
+
+    def mean(self, statistic: Callable[..., float]) -> float:
+        """Mean over strata of the mean over groups of a statistic of the group's arrays, sum_g w_g T_g."""
+        return self.mean_of(np.array([statistic(*group) for group in self.groups], dtype=float))
+
+    def mean_of(self, values: Float[Array, " groups"]) -> float:
+        """Mean over strata of the mean over groups, sum_g w_g T_g, without rounding where all T_g are equal."""
+        return float(np.mean([values[self.stratum == t].mean() for t in range(1 + self.stratum.max())]))
+
+
 def bootstrap_interval(
-    groups: Sequence[tuple[Shaped[Array, "_ ..."], ...]],  # n differs between groups
+    sample: Sample | Groups,
     statistic: Callable[..., float] = np.mean,
     *,
     seed: int = 0,
     n_resamples: int = 2000,
     level: float = 0.95,
 ) -> Interval:
-    """Mean of a statistic over groups, with the percentile interval of the nested bootstrap.
+    """Mean of a statistic over groups, with the percentile interval of the crossed bootstrap.
 
-    A group is a tuple of arrays over the same n examples, one group per seed; the estimate is
-    mean_g statistic(*group_g). Each resample draws as many groups with replacement, then within each drawn group n
-    examples with replacement, so that the interval covers the choice of demonstrations and that of queries
-    (Davison and Hinkley 1997, section 3.8). One group gives the ordinary bootstrap over examples.
+    The estimate is `sample.mean(statistic)`. Each resample draws as many seeds and as many queries as there are, both
+    with replacement. An example counts m w times, m how often its seed was drawn and w how often its query was, in
+    whatever group it stands. So the interval covers the choice of demonstrations and that of queries; one group gives
+    the ordinary bootstrap over its examples. The variance is somewhat too large: noise that belongs neither to a seed
+    nor to a query counts up to three times (Owen 2007, The pigeonhole bootstrap; McCullagh 2000, Resampling and
+    exchangeable arrays: no resampling is exact here).
 
-    With few groups the interval is too narrow: of s groups the bootstrap sees (s - 1) / s of their variance.
-    Resamples without a value (an AUC when one class was not drawn) are left out, but the estimate is NaN if one group
-    has none; for a ratio whose denominator may be zero use `ratio_interval`. Raises ShapeError without examples.
+    With few groups the interval is too narrow all the same: of s groups the bootstrap sees (s - 1) / s of their
+    variance (`explainer.analysis.coverage` measures by how much). Resamples without a value (an AUC when one class was
+    not drawn) are left out, and `undefined` is their share; the estimate is NaN if one group has none. For a ratio
+    whose denominator may be zero use `ratio_interval`. Raises ShapeError as `Sample`.
 
     `np.mean`, `np.nanmean` and the statistics of this module are computed for all resamples at once; any other one is
     called for each drawn group, which takes ten to a hundred times as long.
     """
-    (total,) = _totals([groups], statistic, seed, n_resamples)
-    return Interval(float(np.mean([statistic(*group) for group in groups])), *_ends(total / len(groups), level))
+    sample = _as_sample(sample)
+    totals, times = _totals(sample, statistic, seed, n_resamples)
+    of_stratum = np.eye(1 + sample.stratum.max())[sample.stratum]
+    resampled = _ratio(totals @ of_stratum, times @ of_stratum).mean(1)
+    return Interval(sample.mean(statistic), *_ends(resampled, level), undefined=float(np.isnan(resampled).mean()))
 
 
 def ratio_interval(
-    groups: Sequence[tuple[Shaped[Array, " _"], Shaped[Array, " _"]]],
+    sample: Sample | Groups,
     *,
     seed: int = 0,
     n_resamples: int = 2000,
@@ -184,94 +288,142 @@ def ratio_interval(
     Resamples with sum b = 0 have no value. They are left out, so the interval holds on condition that there is
     something to divide by, and counted: with `undefined` above a few per cent, or b in single digits, it is no
     measurement. Without any b all ends are NaN and `undefined` is 1.
-    Shapes: per group two arrays (n,), counts or booleans >= 0. Raises ShapeError without examples.
+    Shapes: per group two arrays (n,), counts or booleans >= 0. Raises ShapeError as `Sample`.
     """
-    sides = [[(group[i],) for group in groups] for i in (0, 1)]
-    resampled = _ratio(*_totals(sides, np.sum, seed, n_resamples))
-    a, b = (sum(float(array.sum()) for (array,) in side) for side in sides)
+    sample = _as_sample(sample)
+    sides = [replace(sample, groups=[(group[i],) for group in sample.groups]) for i in (0, 1)]
+    resampled = _ratio(*(_totals(side, np.sum, seed, n_resamples)[0].sum(1) for side in sides))
+    a, b = (sum(float(array.sum()) for (array,) in side.groups) for side in sides)
     ratio, undefined = a / b if b else float("nan"), float(np.isnan(resampled).mean())
     return Interval(ratio, *_ends(resampled, level), undefined=undefined)
 
 
+def crossed_draws(
+    sample: Sample, *, seed: int = 0, n_resamples: int = 2000
+) -> tuple[Int[Array, "n_resamples groups"], Int[Array, "n_resamples n_queries"]]:
+    """How often each group and each query is drawn in each resample of `bootstrap_interval`: m and w."""
+    times, drawn = _draws(1 + int(sample.seed.max()), sample.n_queries, n_resamples, seed)
+    return times[:, sample.seed], drawn
+
+
 def paired_difference(
-    groups_a: Sequence[tuple[Shaped[Array, "_ ..."], ...]],
-    groups_b: Sequence[tuple[Shaped[Array, "_ ..."], ...]],
-    statistic: Callable[..., float] = np.mean,
-    *,
-    seed: int = 0,
-    n_resamples: int = 2000,
-    level: float = 0.95,
+    sample_a: Sample | Groups, sample_b: Sample | Groups, statistic: Callable[..., float] = np.mean
 ) -> Interval:
-    """Difference of a statistic between two conditions that saw the same seeds and queries, nested bootstrap.
+    """Difference of a statistic between two conditions that saw the same seeds and queries: Student over seeds.
 
-    Groups as in `bootstrap_interval`, in the same order for A and B, with example i of a group the same query in
-    both; the estimate is mean_g (statistic(A_g) - statistic(B_g)). Each resample draws the same groups and the same
-    examples for both, so that what they share (a hard query, a good choice of demonstrations) cancels.
+    The groups of A and B are in the same order, example i of a group the same query in both. With D_g the difference
+    statistic(A_g) - statistic(B_g) of group g, of which there are S, and s its standard deviation,
 
-    p = 2 min(1 + N[d* <= 0], 1 + N[d* >= 0]) / (1 + N), at most 1, over the N resampled differences d* that have a
-    value: the level at which the percentile interval begins to hold 0, with 1 added for the sample itself (Davison
-    and Hinkley 1997, section 4.2). It cannot fall below 2 / (1 + N): to correct for m comparisons at level alpha,
-    `holm` needs N > 2 m / alpha.
+        mean_g D_g +- t_{S-1} sqrt(s^2 / S + c),    c = max(0, mean_{g != h} c_gh).
 
-    With few groups that differ, p is too small, as the interval is too narrow. Where the differences of the groups
-    are normal with mean zero and queries add nothing, p < 0.05 happens not in 5 % but in about 26 % of the cases with
-    3 groups, 16 % with 5, 11 % with 10 and 7 % with 20.
-    Raises ShapeError without examples, and where the groups of A and B differ in number or size.
+    c is the covariance of two groups that share queries. Without it, words that all seeds draw from one small pool
+    would pass for new ones. It is estimated from what each example i contributes, d_gi = D_g - D_g without i (the
+    jackknife; (x_i - mean x) / (n - 1) for a mean): c_gh = sum over i of g and j of h, the same query, of d_gi d_hj.
+    Groups without common queries have c = 0, which is Student's interval over seeds. Two-way clustering with the same
+    aim: Cameron, Gelbach and Miller 2011, Robust inference with multiway clustering; Miller 2024, Adding error bars to
+    evals.
+
+    Over T strata, D_g - mean D of its stratum is summed over the groups of each seed, so that seeds stay the unit, and
+    S is the fewest seeds of a stratum. The p-value is two-sided, of no difference. One group alone gives Student's
+    interval over its examples, which says nothing about other seeds; where a stratum of several has one group only,
+    the ends are NaN.
+    Raises ShapeError as `Sample`, and where A and B differ in sizes, queries, strata or seeds.
     """
-    sizes_a, sizes_b = ([len(group[0]) for group in groups] for groups in (groups_a, groups_b))
-    if sizes_a != sizes_b:
-        raise ShapeError(f"paired groups should have the same numbers of examples, got {sizes_a} and {sizes_b}.")
-    a, b = _totals([groups_a, groups_b], statistic, seed, n_resamples)
-    resampled = (a - b) / len(sizes_a)
-    estimate = np.mean([statistic(*a) - statistic(*b) for a, b in zip(groups_a, groups_b, strict=True)])
-    return Interval(float(estimate), *_ends(resampled, level), _p_value(resampled))
+    a, b = _as_sample(sample_a), _as_sample(sample_b)
+    _require_pairs(a, b)
+    pairs = list(zip(a.groups, b.groups, strict=True))
+    differences = np.array([statistic(*x) - statistic(*y) for x, y in pairs], dtype=float)
+    mean, sizes = a.mean_of(differences), np.bincount(a.stratum)
+    if len(pairs) == 1:
+        return _over_examples(mean, _contributions(statistic, *pairs[0]))
+    if sizes.min() == 1:
+        return Interval(mean, float("nan"), float("nan"))
+    scale = a.weights * np.sqrt(sizes / (sizes - 1))[a.stratum]  # as s^2 has n - 1 in place of n
+    centred = differences - np.bincount(a.stratum, differences)[a.stratum] / sizes[a.stratum]
+    variance = (np.bincount(a.seed, scale * centred) ** 2).sum()
+    if a.ids is not None:
+        contributions = [_contributions(statistic, *pair) for pair in pairs]
+        variance += max(0.0, _covariance(a, [by * each for by, each in zip(scale, contributions, strict=True)]))
+    return _student_interval(mean, np.sqrt(variance), sizes.min() - 1.0)
 
 
-def _p_value(resampled: Float[Array, " n"]) -> float:
-    n_defined = (~np.isnan(resampled)).sum()
-    tails = (1 + (resampled <= 0).sum(), 1 + (resampled >= 0).sum())
-    return float(min(1.0, 2 * min(tails) / (1 + n_defined))) if n_defined else float("nan")
+def _over_examples(mean: float, contributions: Float[Array, " n"]) -> Interval:
+    """Student's interval of one group over its examples; with one example the ends are NaN."""
+    n = len(contributions)
+    if n == 1:
+        return Interval(mean, float("nan"), float("nan"))
+    return _student_interval(mean, np.sqrt((n - 1) / n * (contributions**2).sum()), n - 1.0)
 
 
-class MeanResamples:
-    """Draws of the nested bootstrap for groups of given sizes, shared by everything that is compared on them.
+def _require_pairs(a: Sample, b: Sample) -> None:
+    if a.sizes != b.sizes:
+        raise ShapeError(f"pairs should have the same numbers of examples, got {list(a.sizes)} and {list(b.sizes)}.")
+    for what, of_a, of_b in (("tasks", a.strata, b.strata), ("seeds", a.seeds, b.seeds)):
+        if of_a is not None and of_b is not None and list(of_a) != list(of_b):
+            raise ShapeError(f"pairs should be of the same {what}, got {list(of_a)} and {list(of_b)}.")
+    if a.ids is not None and b.ids is not None:
+        for g, (ids_a, ids_b) in enumerate(zip(a.ids, b.ids, strict=True)):
+            if (differ := np.flatnonzero(np.asarray(ids_a) != np.asarray(ids_b))).size:
+                i = differ[0]
+                raise ShapeError(
+                    f"pairs should be of the same queries, example {i} of group {g} is {ids_a[i]} in A "
+                    f"and {ids_b[i]} in B."
+                )
 
-    The scheme of `bootstrap_interval`, for means only: a resampled mean is a product with the counts of the draw, so
-    that hundreds of comparisons take seconds. For the same sizes, number and seed the draws are always the same.
+
+def _contributions(statistic: Callable, a: tuple, b: tuple) -> Float[Array, " n"]:
+    """D - D without example i, for each example; 0 where the statistic does not exist without it."""
+    without = 1 - np.eye(len(a[0]))
+    of_a, of_b = (statistic(*group) - _of_counts(statistic, group, without) for group in (a, b))
+    return np.nan_to_num(of_a - of_b, posinf=0.0, neginf=0.0)
+
+
+def _covariance(sample: Sample, contributions: Sequence[Array]) -> float:
+    """Sum of d_gi d_hj over examples i and j of the same query, in groups g and h of different seeds."""
+    by_query = np.zeros((len(sample.groups), sample.n_queries))
+    for row, numbers, each in zip(by_query, sample.queries, contributions, strict=True):
+        np.add.at(row, numbers, each)
+    of_seeds = np.zeros((1 + sample.seed.max(), sample.n_queries))
+    np.add.at(of_seeds, sample.seed, by_query)
+    return float((by_query.sum(0) ** 2).sum() - (of_seeds**2).sum())
+
+
+class Components(NamedTuple):
+    """Variances of the effect of a seed, of that of a query, and of what is left."""
+
+    seed: float
+    query: float
+    rest: float
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """As parts of their sum."""
+        return tuple((np.array(self) / sum(self)).tolist())
+
+
+def variance_components(sample: Sample) -> Components:
+    """Variances in y = mean + seed effect + query effect + rest, from what each query scored with each seed.
+
+    Expectations of three sums of squares of N values are solved for s_A^2, s_B^2 and s_E^2: within the R seeds
+    (N - R)(s_B^2 + s_E^2), within the C queries (N - C)(s_A^2 + s_E^2), and N times that around the mean,
+    (N^2 - sum_i N_i^2) s_A^2 + (N^2 - sum_j N_j^2) s_B^2 + (N^2 - N) s_E^2. An estimate near zero can be negative.
+    Shapes: one array (n,) per group. Raises ShapeError for several strata, and where no two groups share a query.
+    Source: Gao and Owen 2017, Efficient moment calculations for variance components, section 3.
     """
-
-    def __init__(self, sizes: Sequence[int], n_resamples: int = 2000, seed: int = 0):
-        """Draw for groups of these sizes."""
-        generator = np.random.default_rng(seed)
-        owners = generator.integers(len(sizes), size=(n_resamples, len(sizes)))
-        self.n_resamples, self.sizes = n_resamples, tuple(sizes)
-        self._rows = [np.nonzero(owners == group)[0] for group in range(len(sizes))]
-        self._counts = [
-            generator.multinomial(n, np.full(n, 1 / n), size=len(rows)).astype(np.float32)
-            for n, rows in zip(sizes, self._rows, strict=True)
-        ]
-
-    def means(self, values: Sequence[Float[Array, " _"]]) -> Float[Array, " n_resamples"]:
-        """Mean over groups of the mean over examples, without NaN, in every resample."""
-        total = np.zeros(self.n_resamples)
-        for rows, counts, one in zip(self._rows, self._counts, values, strict=True):
-            known = ~np.isnan(one)
-            drawn = len(one) if known.all() else counts @ known.astype(np.float32)
-            with np.errstate(invalid="ignore"):
-                mean = (counts @ np.where(known, one, 0).astype(np.float32)) / drawn
-            total += np.bincount(rows, mean, minlength=self.n_resamples)
-        return total / len(self.sizes)
-
-    def interval(self, values: Sequence[Float[Array, " _"]]) -> Interval:
-        """Mean over groups of the mean over examples, with its interval."""
-        estimate = float(np.mean([np.nanmean(one) for one in values]))
-        return Interval(estimate, *_ends(self.means(values), 0.95))
-
-    def difference(self, a: Sequence[Float[Array, " _"]], b: Sequence[Float[Array, " _"]]) -> Interval:
-        """As `paired_difference` of the means."""
-        estimate = np.mean([np.nanmean(one) for one in a]) - np.mean([np.nanmean(one) for one in b])
-        resampled = self.means(a) - self.means(b)
-        return Interval(float(estimate), *_ends(resampled, 0.95), _p_value(resampled))
+    if sample.stratum.any():
+        raise ShapeError(f"variances are those of one stratum, got {list(dict.fromkeys(sample.strata))}; take one.")
+    y = np.concatenate([np.asarray(values, dtype=float) for (values,) in sample.groups])
+    by_seed, by_query = np.repeat(np.arange(len(sample.groups)), sample.sizes), np.concatenate(sample.queries)
+    n, n_i, n_j = len(y), np.bincount(by_seed), np.bincount(by_query)
+    if len(n_j) == n or len(n_i) == 1:
+        raise ShapeError("the variances of seeds and queries cannot be told apart where no two seeds share a query.")
+    within = [((y - (np.bincount(of, y) / np.bincount(of))[of]) ** 2).sum() for of in (by_seed, by_query)]
+    expected = [
+        [0, n - len(n_i), n - len(n_i)],
+        [n - len(n_j), 0, n - len(n_j)],
+        [n**2 - (n_i**2).sum(), n**2 - (n_j**2).sum(), n**2 - n],
+    ]
+    return Components(*np.linalg.solve(expected, [*within, n * ((y - y.mean()) ** 2).sum()]).tolist())
 
 
 def holm(p_values: Float[Array, " m"]) -> Float[Array, " m"]:
@@ -290,41 +442,46 @@ def holm(p_values: Float[Array, " m"]) -> Float[Array, " m"]:
     return adjusted
 
 
+def _as_sample(sample: Sample | Groups) -> Sample:
+    return sample if isinstance(sample, Sample) else Sample(sample)
+
+
+def _numbers(names: Sequence[Hashable]) -> Int[Array, " n"]:
+    """Equal names as equal numbers, from 0 in the order in which they come."""
+    known = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    return np.array([known[name] for name in names])
+
+
 def _totals(
-    conditions: Sequence[Sequence[tuple]], statistic: Callable, seed: int, n_resamples: int
-) -> Float[Array, "conditions n_resamples"]:
-    """Sum of a statistic over the groups of each resample: groups drawn with replacement, then examples within each.
+    sample: Sample, statistic: Callable, seed: int, n_resamples: int
+) -> tuple[Float[Array, "n_resamples groups"], Int[Array, "n_resamples groups"]]:
+    """Times that each group is drawn, and times these its statistic in each resample, NaN without a value."""
+    times, drawn = crossed_draws(sample, seed=seed, n_resamples=n_resamples)
+    totals = np.zeros(times.shape)
+    for g, (group, numbers) in enumerate(zip(sample.groups, sample.queries, strict=True)):
+        rows = np.flatnonzero(times[:, g])
+        totals[rows, g] = times[rows, g] * _of_counts(statistic, group, drawn[rows][:, numbers].astype(float))
+    return totals, times
 
-    The conditions have groups of the same sizes and see the same draws.
-    """
-    sizes = [len(group[0]) for group in conditions[0]]
-    if not sizes or min(sizes) == 0:
-        raise ShapeError(f"a bootstrap interval needs at least one example in every group, got sizes {sizes}.")
+
+@lru_cache(maxsize=8)  # conditions that saw the same seeds and queries share their draws, hundreds of times in a figure
+def _draws(n_seeds: int, n_queries: int, n_resamples: int, seed: int) -> tuple[Array, Array]:
+    """Times that each seed and each query is drawn, (n_resamples, n_seeds) and (n_resamples, n_queries)."""
     generator = np.random.default_rng(seed)
-    drawn = generator.integers(len(sizes), size=(n_resamples, len(sizes)))
-    totals = np.zeros((len(conditions), n_resamples))
-    for g, n in enumerate(sizes):
-        resamples, _ = np.nonzero(drawn == g)
-        for some in np.array_split(resamples, 1 + len(resamples) * n // _AT_ONCE):
-            values = _of_draws(
-                statistic, [groups[g] for groups in conditions], generator.integers(n, size=(len(some), n))
-            )
-            totals += [np.bincount(some, each, minlength=n_resamples) for each in values]
-    return totals
+    counts = []
+    for n in (n_seeds, n_queries):
+        places = generator.integers(n, size=(n_resamples, n)) + n * np.arange(n_resamples)[:, None]
+        counts.append(np.bincount(places.ravel(), minlength=places.size).reshape(places.shape).astype(np.int16))
+        counts[-1].flags.writeable = False
+    return tuple(counts)
 
 
-_AT_ONCE = 1_000_000  # drawn examples, so that memory stays below some tens of MB
-
-
-def _of_draws(
-    statistic: Callable, groups: Sequence[tuple], draws: Int[Array, "draws n"]
-) -> list[Float[Array, " draws"]]:
-    """A statistic of each group's examples as drawn: from how often each was drawn where possible, else by calls."""
+def _of_counts(statistic: Callable, group: tuple, counts: Float[Array, "resamples n"]) -> Float[Array, " resamples"]:
+    """A statistic of a group in which example i stands counts[r, i] times: at once where possible, else by calls."""
     if weighted := _WEIGHTED.get(statistic):
-        places = draws + draws.shape[1] * np.arange(len(draws))[:, None]
-        counts = np.bincount(places.ravel(), minlength=draws.size).reshape(draws.shape).astype(float)
-        return [weighted(counts, *group) for group in groups]
-    return [np.array([statistic(*(array[d] for array in group)) for d in draws], dtype=float) for group in groups]
+        return weighted(counts, *group)
+    drawn = (np.repeat(np.arange(counts.shape[1]), row.astype(int)) for row in counts)
+    return np.array([statistic(*(array[d] for array in group)) if len(d) else np.nan for d in drawn], dtype=float)
 
 
 def _ratio(a: Shaped[Array, "..."], b: Shaped[Array, "..."]) -> Float[Array, "..."]:
@@ -336,7 +493,7 @@ def _ratio(a: Shaped[Array, "..."], b: Shaped[Array, "..."]) -> Float[Array, "..
 
 
 def _weighted_mean(counts: Array, values: Array) -> Array:
-    return counts @ values.reshape(len(values), -1).mean(1) / len(values)
+    return _ratio(counts @ values.reshape(len(values), -1).mean(1), counts.sum(1))
 
 
 def _weighted_nanmean(counts: Array, values: Array) -> Array:
@@ -349,16 +506,17 @@ def _weighted_accuracy(counts: Array, log_probs: Array, labels: Array) -> Array:
 
 
 def _weighted_calibrated_accuracy(counts: Array, log_probs: Array, labels: Array) -> Array:
-    priors = counts @ log_probs / len(labels)
+    totals = counts.sum(1)
+    priors = _ratio(counts @ log_probs, np.broadcast_to(totals[:, None], (len(counts), log_probs.shape[1])))
     correct = (log_probs - priors[:, None]).argmax(2) == labels
-    return (counts * correct).mean(1)
+    return _ratio((counts * correct).sum(1), totals)
 
 
 def _weighted_macro_f1(counts: Array, log_probs: Array, labels: Array) -> Array:
     classes = np.arange(log_probs.shape[1])
     predicted, present = log_probs.argmax(1)[:, None] == classes, labels[:, None] == classes
-    either = counts @ (predicted.astype(float) + present)
-    return np.nanmean(_ratio(2 * counts @ (predicted & present), either), 1)
+    each = _ratio(2 * counts @ (predicted & present), counts @ (predicted.astype(float) + present))
+    return _ratio(np.nansum(each, 1), (~np.isnan(each)).sum(1))
 
 
 def _weighted_macro_auc(counts: Array, log_probs: Array, labels: Array) -> Array:
@@ -378,6 +536,7 @@ _WEIGHTED: Mapping[Callable, Callable] = {
     accuracy: _weighted_accuracy,
     calibrated_accuracy: _weighted_calibrated_accuracy,
     macro_f1: _weighted_macro_f1,
+    ratio_of_sums: lambda counts, a, b: _ratio(counts @ a, counts @ b),
     macro_auc: _weighted_macro_auc,
 }
 

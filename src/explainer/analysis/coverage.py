@@ -1,0 +1,116 @@
+"""How often a 95 % interval holds the truth, in simulated studies in which seeds and queries vary as they do here.
+
+In study after study, y = seed effect + query effect + rest. The seeds are new each time; each draws its queries from
+one pool, and the pool is a draw of all the texts that one could have asked about. The truth is the mean over all seeds
+and all texts, which is 0: for a difference of two conditions, the case that there is none.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from explainer.theory import statistics
+from explainer.theory.statistics import Components, Interval, Sample
+
+RESAMPLES = 400
+
+
+class Design(NamedTuple):
+    """How many seeds, how many queries each seed draws, and from how many texts."""
+
+    seeds: int
+    queries: int = 40
+    pool: int = 200
+
+
+def differences(a: Sample, b: Sample) -> Sample:
+    """A - B, query by query."""
+    return replace(a, groups=[(np.subtract(x, y, dtype=float),) for (x,), (y,) in zip(a.groups, b.groups, strict=True)])
+
+
+def shares(samples: Mapping[str, Sample]) -> pd.DataFrame:
+    """Which share of the variance of single values is due to the seed, to the query and to the rest; a row for each."""
+    rows = {name: statistics.variance_components(each).shares for name, each in samples.items()}
+    return pd.DataFrame(rows, index=Components._fields).T
+
+
+def typical(table: pd.DataFrame) -> Components:
+    """The median of each share over the rows, as parts of their sum; an estimate below zero counts as zero."""
+    return Components(*Components(*table.clip(lower=0).median()).shares)
+
+
+def simulated(share: Components, design: Design, rng: np.random.Generator) -> Sample:
+    """One study: y_gi = sqrt(s_A) a_g + sqrt(s_B) b_j(g, i) + sqrt(s_E) e_gi, with a, b and e standard normal."""
+    seed, query, rest = np.sqrt(share)
+    effects, asked = query * rng.normal(size=design.pool), (design.seeds, design.queries)
+    ids = rng.permuted(np.tile(np.arange(design.pool), (design.seeds, 1)), axis=1)[:, : design.queries]
+    values = seed * rng.normal(size=(design.seeds, 1)) + effects[ids] + rest * rng.normal(size=asked)
+    return Sample([(row,) for row in values], list(ids))
+
+
+def nested_bootstrap(sample: Sample) -> Interval:
+    """Queries as if they were of their seed alone: seeds are drawn, then examples within each drawn seed.
+
+    Davison and Hinkley 1997, section 3.8. It stands here for comparison: seeds that share queries vary together.
+    """
+    values = np.array([group for (group,) in sample.groups])
+    low, high = np.quantile(_nested_counts(*values.shape) @ values.ravel() / values.size, (0.025, 0.975))
+    return Interval(values.mean(), low, high)
+
+
+@lru_cache(maxsize=4)
+def _nested_counts(n_seeds: int, n: int) -> np.ndarray:
+    """How often each example is drawn in each resample, (resamples, n_seeds n)."""
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(n_seeds, size=(RESAMPLES, n_seeds, 1)) * n + rng.integers(n, size=(RESAMPLES, n_seeds, n))
+    return np.array([np.bincount(each.ravel(), minlength=n_seeds * n) for each in drawn], dtype=float)
+
+
+def crossed_bootstrap(sample: Sample) -> Interval:
+    """`bootstrap_interval` of the mean."""
+    return statistics.bootstrap_interval(sample, n_resamples=RESAMPLES)
+
+
+def student_over_seeds(sample: Sample) -> Interval:
+    """Student's interval of the means of the seeds, as if they shared no query."""
+    return statistics.student([group.mean() for (group,) in sample.groups])
+
+
+def student_with_shared_queries(sample: Sample) -> Interval:
+    """`paired_difference` from zero: Student over seeds, with the covariance due to the queries that they share."""
+    return statistics.paired_difference(sample, replace(sample, groups=[(0 * y,) for (y,) in sample.groups]))
+
+
+METHODS: Mapping[str, Callable[[Sample], Interval]] = {
+    "nested bootstrap": nested_bootstrap,
+    "crossed bootstrap": crossed_bootstrap,
+    "Student over seeds": student_over_seeds,
+    "Student, shared queries": student_with_shared_queries,
+}
+"""What can be done with the same values, by name. The second and the fourth are what this book does."""
+
+
+def coverage(share: Components, design: Design, repetitions: int = 200, seed: int = 0) -> dict[str, Interval]:
+    """For each method, the share of studies whose interval holds 0, with Wilson's 95 % interval.
+
+    Of a difference, 1 - coverage is how often p < 0.05 although there is none.
+    """
+    rng = np.random.default_rng(seed)
+    held = dict.fromkeys(METHODS, 0)
+    for _ in range(repetitions):
+        study = simulated(share, design, rng)
+        for name, method in METHODS.items():
+            held[name] += not method(study).excludes_zero
+    return {name: statistics.binomial_interval(count / repetitions, repetitions) for name, count in held.items()}
+
+
+def table(shares: Mapping[str, Components], designs: Sequence[Design], repetitions: int = 200) -> pd.DataFrame:
+    """`coverage` of every kind of value in every design: a row for each, a column for each method."""
+    rows = {
+        (name, *design): coverage(share, design, repetitions) for name, share in shares.items() for design in designs
+    }
+    return pd.DataFrame(rows).T.rename_axis(["values", *Design._fields])

@@ -1,0 +1,395 @@
+"""Interventions: forward passes in which the last token of each query, or the weights of the MLPs, are changed.
+
+Every query is passed twice: after a context, and without it. Without it, the first token stays, and the query keeps
+the positions that it has after the context, so that the two passes differ in what attention reads and in nothing else.
+At the last token both start from the same embedding, so what a context does there is what it adds to the attention
+outputs; a pass in which those of all layers are held at given values is determined by them.
+
+An `Edit` changes what a module returns. The queries are passed together, shorter ones with tokens behind their last,
+which a causal model does not see from there; `Place` says which queries they are and where each has its last token.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers.cache_utils import DynamicCache
+
+from explainer.errors import CheckpointError, TaskError
+from explainer.models import architectures, scoring
+from explainer.models.architectures import MLP, Layer
+from explainer.models.checkpoints import Checkpoint
+from explainer.models.scoring import Prefix
+from explainer.theory import directions
+from explainer.theory.patches import LowRank, Patch, rank_one
+
+
+class Place(NamedTuple):
+    """Of the sequences of a pass the numbers of their queries, (B,), and where the last token of each is, (B,)."""
+
+    rows: Tensor
+    last: Tensor
+
+    def of(self, x: Float[Tensor, "B T d"]) -> Float[Tensor, "B d"]:
+        """What stands at the last tokens."""
+        return x[torch.arange(len(x)), self.last]
+
+    def put(self, x: Float[Tensor, "B T d"], values: Float[Tensor, "B d"]) -> Float[Tensor, "B T d"]:
+        """The same with these values at the last tokens."""
+        changed = x.clone()
+        changed[torch.arange(len(x)), self.last] = values
+        return changed
+
+
+Change = Callable[[Place, Tensor, Tensor], Tensor]
+"""(place, what the module reads (B, T, d), what it returns) -> what it returns instead."""
+
+
+class Edit(NamedTuple):
+    """A change of what a module returns."""
+
+    module: nn.Module
+    change: Change
+
+
+class Site(NamedTuple):
+    """What a module reads (side 0) or returns (side 1)."""
+
+    module: nn.Module
+    side: int
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """What a pass computes at the last token of n queries.
+
+    `attention` are the outputs of attention before the residual is added, `stream` the residual stream after every
+    block, `logits` those of the next token.
+    """
+
+    attention: Float[Tensor, "n layers d"]
+    stream: Float[Tensor, "n layers d"]
+    logits: Float[Tensor, "n vocab"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Sequences that are passed together: token ids (B, T) at `positions`, and what they see of tokens before.
+
+    That is `mask` (B, N), zero where a token of the cache belongs to no query, with `keys` and `values`
+    (B, heads, N, d).
+    """
+
+    place: Place
+    ids: Tensor
+    positions: Tensor
+    mask: Tensor
+    keys: tuple[Tensor, ...] = ()
+    values: tuple[Tensor, ...] = ()
+
+    def repeated(self, times: int, n: int) -> "_Group":
+        """The sequences several times, with the numbers of the queries going on from n."""
+
+        def tiled(x: Tensor) -> Tensor:
+            return x.repeat(times, *[1] * (x.ndim - 1))
+
+        first = n * torch.arange(times).repeat_interleave(len(self.ids))
+        place = Place(tiled(self.place.rows) + first, tiled(self.place.last))
+        rest = map(tiled, (self.ids, self.positions, self.mask))
+        return _Group(place, *rest, tuple(map(tiled, self.keys)), tuple(map(tiled, self.values)))
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """A forward pass of n queries, to be run with edits; the edits reach the tokens that are passed, not the cache."""
+
+    checkpoint: Checkpoint
+    groups: tuple[_Group, ...]
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The blocks of the checkpoint."""
+        return architectures.architecture(self.checkpoint.model).layers
+
+    def __len__(self) -> int:
+        """Number of queries n."""
+        return sum(len(group.ids) for group in self.groups)
+
+    def run(self, edits: Sequence[Edit] = ()) -> States:
+        """Run the pass with the weights that the checkpoint has now."""
+        layers = self.layers
+        sites = [Site(layer.output, 1) for layer in layers] + [Site(layer.block, 1) for layer in layers]
+        logits, *recorded = self.record(sites, edits)
+        return States(torch.stack(recorded[: len(layers)], 1), torch.stack(recorded[len(layers) :], 1), logits)
+
+    def record(self, sites: Sequence[Site], edits: Sequence[Edit] = ()) -> list[Tensor]:
+        """Logits of the next token, (n, vocab), then what is at each site at the last token, (n, d)."""
+        order = torch.cat([group.place.rows for group in self.groups]).argsort()
+        by_group = [_recorded(self.checkpoint, group, sites, edits) for group in self.groups]
+        return [torch.cat(parts)[order] for parts in zip(*by_group, strict=True)]
+
+    def at_last(self) -> "Pass":
+        """The pass of the last tokens alone, after all others were passed once: for many edits at the last token.
+
+        The keys and values are those of the weights that the checkpoint has now.
+        """
+        return replace(self, groups=tuple(_opened(self.checkpoint, group) for group in self.groups))
+
+    def repeated(self, times: int) -> "Pass":
+        """The queries several times, for edits that differ; query i comes the second time as number n + i."""
+        return replace(self, groups=tuple(group.repeated(times, len(self)) for group in self.groups))
+
+
+def after_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> Pass:
+    """The queries after a prefix: the first token, and demonstrations after it.
+
+    Raises TaskError for no prompt or an empty one, CheckpointError for too many tokens.
+    """
+
+    def group(place: Place, ids: Tensor) -> _Group:
+        keys, values = ([x.expand(len(ids), -1, -1, -1) for x in layers] for layers in (prefix.keys, prefix.values))
+        positions = len(prefix) + torch.arange(ids.shape[1])
+        return _Group(
+            place, ids, positions.expand_as(ids), torch.ones(len(ids), len(prefix)), tuple(keys), tuple(values)
+        )
+
+    return Pass(checkpoint, tuple(group(*one) for one in _padded(checkpoint, prefix, prompts)))
+
+
+def without_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> Pass:
+    """The queries after the first token of the prefix alone, at the positions that they have after all of it.
+
+    The first token is passed with every query, so that changes of weights reach it. Raises as `after_context`.
+    """
+
+    def group(place: Place, ids: Tensor) -> _Group:
+        ids = torch.cat([torch.full_like(ids[:, :1], prefix.ids[0]), ids], dim=1)
+        positions = torch.arange(len(prefix) - 1, len(prefix) - 1 + ids.shape[1])
+        positions[0] = 0
+        return _Group(place._replace(last=place.last + 1), ids, positions.expand_as(ids), torch.ones(len(ids), 0))
+
+    return Pass(checkpoint, tuple(group(*one) for one in _padded(checkpoint, prefix, prompts)))
+
+
+def _padded(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> Iterator[tuple[Place, Tensor]]:
+    """Token ids of the prompts with the first token behind the shorter ones; by length where attention has windows.
+
+    A window is counted in places of the row, and would be cut at the wrong place when the last token is passed alone.
+    """
+    ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
+    if not ids or not all(ids):
+        raise TaskError("a prompt is empty, or there is none: give at least one, of at least one token.")
+    lengths = torch.tensor([*map(len, ids)])
+    if (needed := len(prefix) + int(lengths.max())) > checkpoint.context_length:
+        raise CheckpointError(
+            f"{checkpoint.name} has {checkpoint.context_length} positions, the context and the longest query need "
+            f"{needed} tokens; give fewer demonstrations."
+        )
+    windows = any(layer.window for layer in architectures.architecture(checkpoint.model).layers)
+    for rows in [(lengths == n).nonzero()[:, 0] for n in lengths.unique()] if windows else [torch.arange(len(ids))]:
+        behind = [checkpoint.first_token_id] * int(lengths[rows].max())
+        padded = [(*ids[i], *behind)[: len(behind)] for i in rows]
+        yield Place(rows, lengths[rows] - 1), torch.tensor(padded, device=checkpoint.device)
+
+
+# Edits at the last token.
+
+
+def attention_held(layers: Sequence[Layer], values: Float[Tensor, "n layers d"]) -> list[Edit]:
+    """Attention at the last token returns these values in every layer, whatever it reads."""
+    return [_at_last(layer.output, lambda rows, _, v=v: v[rows]) for layer, v in _by_layer(layers, values)]
+
+
+def attention_without(
+    layers: Sequence[Layer], zsl: Float[Tensor, "n layers d"], direction: Float[Tensor, "n layers d"]
+) -> list[Edit]:
+    """The change of attention from `zsl` at the last token loses its component along the direction, in every layer.
+
+    The component is that of the running pass, so that no layer can put back what one below it lost.
+    """
+
+    def change(z: Tensor, u: Tensor, rows: Tensor, output: Tensor) -> Tensor:
+        return output - directions.component(output - z[rows], u[rows])
+
+    return [_at_last(layer.output, partial(change, z, u)) for layer, z, u in _by_layer(layers, zsl, direction)]
+
+
+def stream_plus(layer: Layer, vectors: Float[Tensor, "n d"]) -> list[Edit]:
+    """The residual stream after one block has a vector added at the last token."""
+    return [_at_last(layer.block, lambda rows, output: output + vectors[rows])]
+
+
+def _by_layer(layers: Sequence[Layer], *tensors: Tensor) -> Iterator[tuple]:
+    return zip(layers, *(tensor.unbind(1) for tensor in tensors), strict=True)
+
+
+def _at_last(module: nn.Module, change: Callable[[Tensor, Tensor], Tensor]) -> Edit:
+    return Edit(module, lambda place, _, output: place.put(output, change(place.rows, place.of(output))))
+
+
+# The context as a change of weights.
+
+
+def context_patches(after: Pass, without: Pass) -> list[Patch]:
+    """For each block, the changes of its MLP's matrices that stand for the context; row i are those of query i.
+
+    With its own changes in all blocks, a query without its context has the logits that it has with it. The changes
+    are of weights: every token of the query reads them, the first one too. They are found from the lowest block to the
+    highest, in one pass in which those of the blocks below are made: see `patches.context_as_patch`.
+    """
+    sites = [_sites(layer) for layer in without.layers]
+    _, *recorded = after.record([site for of_layer in sites for site in of_layer])
+    context = iter(recorded)
+    makers = [
+        _Maker(layer.mlp, of_layer, [next(context) for _ in of_layer])
+        for layer, of_layer in zip(without.layers, sites, strict=True)
+    ]
+    without.record((), [edit for maker in makers for edit in maker.edits()])
+    return [maker.patch() for maker in makers]
+
+
+def patched(layers: Sequence[Layer], patches: Sequence[Patch], weights: Float[Tensor, "n m"]) -> list[Edit]:
+    """In the pass of query i every MLP has the matrices W + sum_j weights_ij dW_j, with the m patches of its block.
+
+    One row of weights [1, 0, 0, ...] is the first patch, one of [1/m, ...] their mean, of rank m.
+    """
+
+    def change(update: LowRank, place: Place, x: Tensor, output: Tensor) -> Tensor:
+        return output + update.times(x, weights[place.rows, None])
+
+    edits = []
+    for layer, patch in zip(layers, patches, strict=True):
+        updates = zip((*layer.mlp.inputs, layer.mlp.output), (*patch.inputs, patch.output), strict=True)
+        edits += [Edit(module, partial(change, update)) for module, update in updates]
+    return edits
+
+
+def _sites(layer: Layer) -> list[Site]:
+    """Where r and the z_i of the MLP are; in a parallel block the attention output, which differs as r does."""
+    stream = Site(layer.output, 1) if layer.mlp.stream is None else Site(layer.mlp.stream, 0)
+    return [stream, *(Site(module, 1) for module in layer.mlp.inputs)]
+
+
+class _Maker:
+    """Makes the changes of one MLP in the pass without context, and lets every token of that pass read them."""
+
+    def __init__(self, mlp: MLP, sites: Sequence[Site], context: Sequence[Tensor]):
+        self._mlp, self._stream, (self._r, *self._z) = mlp, sites[0], context
+        self._made: list[list[tuple[Tensor, LowRank]]] = [[] for _ in (*mlp.inputs, mlp.output)]
+
+    def edits(self) -> list[Edit]:
+        """Those of the input matrices bring about their outputs with context, that of the output matrix adds r."""
+        inputs = zip(self._mlp.inputs, self._z, self._made, strict=False)  # the last of those made is of the output
+        return [
+            Edit(self._stream.module, self._keep),
+            *(Edit(module, partial(self._input, z, made)) for module, z, made in inputs),
+            Edit(self._mlp.output, self._output),
+        ]
+
+    def patch(self) -> Patch:
+        """The changes in the order of the queries."""
+        *inputs, output = map(_ordered, self._made)
+        return Patch(tuple(inputs), output)
+
+    def _keep(self, place: Place, *read_and_returned: Tensor) -> Tensor:
+        self._r_without = place.of(read_and_returned[self._stream.side])
+        return read_and_returned[1]
+
+    def _input(self, z: Tensor, made: list, place: Place, x: Tensor, output: Tensor) -> Tensor:
+        return _changed(made, place, x, output, z[place.rows] - place.of(output))
+
+    def _output(self, place: Place, x: Tensor, output: Tensor) -> Tensor:
+        return _changed(self._made[-1], place, x, output, self._r[place.rows] - self._r_without)
+
+
+def _changed(made: list, place: Place, x: Tensor, output: Tensor, change: Tensor) -> Tensor:
+    """What the changed matrix returns to every token; the last token's output changes as given."""
+    update = rank_one(place.of(x), change)
+    made.append((place.rows, update))
+    return output + (x @ update.right[..., None]) * update.left[:, None]
+
+
+def _ordered(made: Sequence[tuple[Tensor, LowRank]]) -> LowRank:
+    rows, updates = zip(*made, strict=True)
+    order = torch.cat(rows).argsort()
+    return LowRank(*(torch.cat(side)[order] for side in zip(*updates, strict=True)))
+
+
+# Running a pass.
+
+
+@torch.no_grad()
+def _recorded(checkpoint: Checkpoint, group: _Group, sites: Sequence[Site], edits: Sequence[Edit]) -> list[Tensor]:
+    kept: dict[int, Tensor] = {}
+    probes = [Edit(site.module, partial(_probe, kept, i, site.side)) for i, site in enumerate(sites)]
+    with _attached([*edits, *probes], group.place):
+        hidden = _hidden(checkpoint, group, _cache(group))
+    logits = checkpoint.model.get_output_embeddings()(group.place.of(hidden))
+    return [logits, *(kept[i] for i in range(len(sites)))]
+
+
+def _probe(kept: dict, number: int, side: int, place: Place, *read_and_returned: Tensor) -> Tensor:
+    kept[number] = place.of(read_and_returned[side])
+    return read_and_returned[1]
+
+
+@torch.no_grad()
+def _opened(checkpoint: Checkpoint, group: _Group) -> _Group:
+    """The last tokens, and in the cache what is before the longest query's; the mask hides what a shorter one has not.
+
+    So in a group of equal lengths a window, which is counted in places of the row, is cut where it should be.
+    """
+    cache, last = _cache(group), group.place.last[:, None]
+    n = int(last.max())
+    if n:
+        _hidden(checkpoint, replace(group, ids=group.ids[:, :n], positions=group.positions[:, :n]), cache)
+    before = (torch.arange(n) < last).to(group.mask.dtype)
+    return _Group(
+        group.place._replace(last=torch.zeros_like(group.place.last)),
+        group.ids.gather(1, last.to(group.ids.device)),
+        group.positions.gather(1, last),
+        torch.cat([group.mask, before], dim=1),
+        tuple(layer.keys for layer in cache.layers),
+        tuple(layer.values for layer in cache.layers),
+    )
+
+
+def _cache(group: _Group) -> DynamicCache:
+    cache = DynamicCache()
+    for layer, keys_values in enumerate(zip(group.keys, group.values, strict=True)):
+        cache.update(*keys_values, layer)
+    return cache
+
+
+def _hidden(checkpoint: Checkpoint, group: _Group, cache: DynamicCache) -> Tensor:
+    """With a mask: without one, a gap between positions would be taken for the start of another text."""
+    device = group.ids.device
+    return checkpoint.hidden(
+        input_ids=group.ids,
+        position_ids=group.positions.to(device),
+        attention_mask=torch.cat([group.mask, torch.ones(group.ids.shape)], dim=1).to(device, torch.long),
+        past_key_values=cache,
+        use_cache=True,
+    )
+
+
+@contextmanager
+def _attached(edits: Sequence[Edit], place: Place) -> Iterator[None]:
+    """Let the edits act inside a `with` block, those of one module in their order."""
+    with ExitStack() as hooks:
+        for edit in edits:
+            hooks.callback(edit.module.register_forward_hook(partial(_edited, edit.change, place)).remove)
+        yield
+
+
+def _edited(change: Change, place: Place, _module: nn.Module, args: tuple, output: Any) -> Any:
+    hidden, *rest = output if isinstance(output, tuple) else (output,)
+    # OPT's MLP reads the tokens of all sequences in one row.
+    by_query = (x.view(len(place.rows), -1, x.shape[-1]) for x in (args[0], hidden))
+    changed = change(place, *by_query).view(hidden.shape)
+    return (changed, *rest) if isinstance(output, tuple) else changed

@@ -1,0 +1,88 @@
+"""Many changes of one zero-shot output compared, each with each: the measures of `metrics` as products of matrices.
+
+A similarity of two changes is a cosine of two directions, and the direction of a change does not depend on the other.
+So the directions of C changes are found once, and one product gives all C^2 similarities.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from explainer.errors import ShapeError
+from explainer.theory.metrics import Outputs
+
+
+def of_outputs(zsl: Outputs, outputs: Sequence[Outputs]) -> dict[str, Float[Tensor, "C C n layers"]]:
+    """Compare what C changes do to the attention outputs, as `metrics` does for two.
+
+        sim_aou                     cos(u_a - z, u_b - z), normalised
+        sim_aou_noise               |u_a - z| |u_b - z| / 4, its value for unrelated changes
+        sim_aou_tangent_uncentred   cos(t_a, t_b)
+        sim_aou_residual            cos(P u_a', P u_b')
+
+    Shapes: zsl (n, layers, hidden) and C such outputs -> (C, C, n, layers), symmetric. NaN as in `metrics`.
+    Raises: ShapeError.
+    Source: `metrics.sim_aou` and the functions beside it.
+    """
+    if not outputs or any(h.shape != zsl.shape for h in outputs):
+        shapes = [tuple(h.shape) for h in outputs]
+        raise ShapeError(
+            f"the outputs of changes should have the shape of zsl, {tuple(zsl.shape)}; they have {shapes}."
+        )
+    z, u = _unit(zsl.double()), _unit(torch.stack(list(outputs)).double())
+    d = u - z
+    length = torch.linalg.vector_norm(d, dim=-1)
+    across = _unit(_without(z - z.mean(0), z))
+    rest = _without(_without(u - u.mean(1, keepdim=True), z), across)
+    return {
+        "sim_aou": _cosines(d),
+        "sim_aou_noise": length[:, None] * length / 4,
+        "sim_aou_tangent_uncentred": _cosines(_without(u, z)),
+        "sim_aou_residual": _cosines(rest),
+    }
+
+
+def of_scores(
+    zsl: Sequence[Float[Tensor, "layers heads _"]], scores: Sequence[Sequence[Float[Tensor, "layers heads _"]]]
+) -> dict[str, Float[Tensor, "C C n layers"]]:
+    """Compare the scores of the own tokens under C changes: `sim_am` and `sim_am_delta`, means over heads.
+
+    Shapes: one tensor for each of n queries, and C such lists -> (C, C, n, layers). NaN as in `metrics`.
+    Raises: ShapeError where a query has another number of tokens than without the change.
+    Source: `metrics.sim_am`, `metrics.sim_am_delta`.
+    """
+    maps, deltas = [], []
+    for i, before in enumerate(zsl):
+        of_query = [of_change[i] for of_change in scores]
+        if any(m.shape != before.shape for m in of_query):
+            shapes = [tuple(m.shape) for m in of_query]
+            raise ShapeError(f"query {i}: scores have shapes {shapes}; all should be {tuple(before.shape)}.")
+        m = torch.stack(of_query).double()
+        maps.append(_cosines(m).nanmean(-1))
+        deltas.append(_cosines(m - before).nanmean(-1))
+    return {"sim_am": torch.stack(maps, 2), "sim_am_delta": torch.stack(deltas, 2)}
+
+
+def of_maps(dW: Sequence[Float[Tensor, "n layers heads d_v d"]]) -> Float[Tensor, "C C n layers"]:
+    """Compare the linear maps that C changes add: `metrics.update_cosines`, means over heads.
+
+    Shapes: C tensors (n, layers, heads, d_v, d) -> (C, C, n, layers). NaN as in `metrics`.
+    """
+    return _cosines(torch.stack(list(dW)).flatten(-2).double()).nanmean(-1)
+
+
+def _cosines(directions: Float[Tensor, "C *m d"]) -> Float[Tensor, "C C *m"]:
+    """Of each with each, axis by axis."""
+    unit = _unit(directions).movedim(0, -2)
+    return (unit @ unit.mT).movedim((-2, -1), (0, 1)).clamp(-1, 1)
+
+
+def _unit(h: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
+    h = h / h.abs().amax(-1, keepdim=True)  # squares can neither overflow nor vanish; a zero vector becomes NaN
+    return h / torch.linalg.vector_norm(h, dim=-1, keepdim=True)
+
+
+def _without(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
+    return h - direction * (direction * h).sum(-1, keepdim=True)

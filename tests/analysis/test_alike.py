@@ -1,0 +1,88 @@
+"""explainer.alike: pairs of changes are found by what they are, and the seed is the unit."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from explainer.analysis import alike
+from explainer.analysis.alike import Which
+from explainer.theory import statistics
+
+LR = 1e-3
+
+
+def row(task, seed, a, b, sim_aou):
+    """`a` and `b` are (kind, lesson, epochs, rate)."""
+    sides = {
+        f"{s}_{n}": v for s, of in zip("ab", (a, b), strict=True) for n, v in zip(alike.DESCRIBED, of, strict=True)
+    }
+    return {"task": task, "seed": seed, "lr": LR, "sim_aou": sim_aou} | sides
+
+
+ICL, OTHER = ("ICL", "own", None, None), ("ICL", "other", None, None)
+
+
+def ft(lesson, epochs=10, rate=LR):
+    return ("FT", lesson, epochs, rate)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rows = []
+    for seed in range(4):
+        rows += [
+            row("plurals", seed, ICL, ft("own", 1), 0.2 + 0.01 * seed),
+            row("plurals", seed, ICL, ft("own"), 0.4 + 0.02 * seed),
+            row("plurals", seed, ICL, ft("own", 10, LR / 10), 0.1),
+            row("plurals", seed, ICL, ft("past"), 0.5 if seed else 0.3),
+            row("plurals", seed, ICL, ft("capitals"), 0.1),
+            row("plurals", seed, ICL, ft("nonsense"), 0.9),
+            row("plurals", seed, ICL, OTHER, 0.9),
+            row("plurals", seed, ft("own"), ft("past"), 0.6),
+            row("plurals", seed, ft("nonsense"), ft("own"), 0.3),
+        ]
+    return pd.DataFrame(rows)
+
+
+def test_a_pair_is_found_whichever_change_comes_first(frame):
+    own, nonsense = Which("FT", "own", 10), Which("FT", "nonsense", 10)
+    assert len(alike.between(frame, own, nonsense)) == len(alike.between(frame, nonsense, own)) == 4
+    assert set(alike.between(frame, own, Which("FT", "past"))["sim_aou"]) == {0.6}
+
+
+def test_a_training_is_told_by_its_epochs_and_its_relative_rate(frame):
+    def values(which):
+        return sorted(set(alike.between(frame, Which("ICL"), which)["sim_aou"].round(6)))
+
+    assert values(Which("FT", "own", 1)) == [0.2, 0.21, 0.22, 0.23]
+    assert values(Which("FT", "own", 10)) == [0.4, 0.42, 0.44, 0.46]
+    assert values(Which("FT", "own", 10, 0.1)) == [0.1]
+    assert len(values(Which("FT", "own", None, None))) == 9
+    assert values(Which("ICL", "other")) == [0.9]
+
+
+def test_intervals_are_students_over_seeds(frame):
+    own = alike.between(frame, Which("ICL"), Which("FT", "own", 10))
+    expected = statistics.student([0.4, 0.42, 0.44, 0.46])
+    assert tuple(alike.by_task(own, "sim_aou")["plurals"]) == pytest.approx(tuple(expected))
+    once = alike.between(frame, Which("ICL"), Which("FT", "own", 1))
+    assert tuple(alike.differences(own, once, "sim_aou")["plurals"]) == pytest.approx(
+        tuple(statistics.student([0.2, 0.21, 0.22, 0.23]))
+    )
+
+
+def test_the_rank_counts_other_tasks_and_no_other_lesson(frame):
+    found = alike.ranks(frame, Which("ICL"), 10, "sim_aou")
+    assert found["n"].tolist() == [2] * 4
+    assert found["above"].tolist() == [0, 1, 1, 1]
+
+
+def test_the_rank_of_a_context_that_knows_no_task_is_any(frame):
+    generator = np.random.default_rng(0)
+    rows = [
+        row("plurals", seed, ICL, ft(lesson), generator.normal())
+        for seed in range(400)
+        for lesson in ("own", "past", "capitals", "agents")
+    ]
+    above = alike.ranks(pd.DataFrame(rows), Which("ICL"), 10, "sim_aou")["above"]
+    np.testing.assert_allclose(above.value_counts(normalize=True).sort_index(), 0.25, atol=0.06)

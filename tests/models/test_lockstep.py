@@ -1,0 +1,105 @@
+"""explainer.lockstep: every run must be what `finetuning.fine_tune` gives for it alone."""
+
+import re
+
+import pytest
+import tiny_models
+import torch
+
+from explainer.errors import TaskError
+from explainer.models import checkpoints, finetuning, lockstep
+from explainer.models.lockstep import Run
+
+FAMILIES = tuple(tiny_models.CONFIGS)
+
+
+def sequences(lengths, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randint(3, tiny_models.VOCAB, (n,), generator=generator).tolist() for n in lengths]
+
+
+SEQUENCES = sequences((7, 12, 2, 9), 0), sequences((3, 5, 11, 4), 1), sequences((6, 6, 6, 6), 2)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """The tiny checkpoint of a family, loaded once."""
+    root, loaded = tmp_path_factory.mktemp("tiny"), {}
+
+    def load(family):
+        if family not in loaded:
+            dtype = torch.float32 if family == "xglm" else torch.float64  # XGLM's mask overflows beyond float32
+            loaded[family] = checkpoints.load(tiny_models.save(family, root / family), dtype=dtype)
+        return loaded[family]
+
+    return load
+
+
+def assert_same(one, other, checkpoint):
+    rounds_to_float32 = checkpoint.dtype == torch.float32 or checkpoint.model.config.model_type == "gpt_neo"
+    tolerance = 5e-6 if rounds_to_float32 else 1e-10
+    near = {"rtol": tolerance, "atol": tolerance, "equal_nan": True}
+    assert (one.lr, one.diverged_at, len(one.losses)) == (other.lr, other.diverged_at, len(other.losses))
+    for name in ("losses", "gradient_norms", "loss_after"):
+        torch.testing.assert_close(torch.tensor(getattr(one, name)), torch.tensor(getattr(other, name)), **near)
+    for a, b in zip(one.update, other.update, strict=True):
+        assert [x is None for x in a] == [x is None for x in b]
+        for x, y in zip(a, b, strict=True):
+            if x is not None:
+                torch.testing.assert_close(x, y, **near)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_runs_side_by_side_are_the_runs_alone(tiny, family):
+    checkpoint = tiny(family)
+    runs = [Run(s, lr) for s, lr in zip(SEQUENCES, (1e-2, -3e-3, 1e-3), strict=True)]
+    together = lockstep.fine_tune(checkpoint, runs, after=(2, 4))
+    for run, states in zip(runs, together, strict=True):
+        assert list(states) == [2, 4]
+        for n, state in states.items():
+            assert_same(state, finetuning.fine_tune(checkpoint, run.sequences[:n], run.lr), checkpoint)
+        assert any(tensor.norm() > 0 for layer in states[4].update for tensor in layer if tensor is not None)
+
+
+def test_a_run_that_diverges_stops_alone(tiny):
+    checkpoint = tiny("llama")
+    alone = finetuning.fine_tune(checkpoint, SEQUENCES[0], 300.0)
+    assert alone.diverged_at is not None
+    kept, ruined = lockstep.fine_tune(checkpoint, [Run(SEQUENCES[1], 1e-2), Run(SEQUENCES[0], 300.0)], after=(4,))
+    assert_same(ruined[4], alone, checkpoint)
+    assert_same(kept[4], finetuning.fine_tune(checkpoint, SEQUENCES[1], 1e-2), checkpoint)
+
+
+def test_the_model_is_as_before(tiny):
+    model = tiny("gpt2").model
+    before = {name: p.clone() for name, p in model.named_parameters()}
+    lockstep.fine_tune(tiny("gpt2"), [Run(SEQUENCES[0], 1e-2)], after=(4,))
+    assert all(torch.equal(p, before[name]) and not p.requires_grad for name, p in model.named_parameters())
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_epochs_begin_in_their_own_order_and_hold_every_sequence_once():
+    repeated = lockstep.epochs(SEQUENCES[0], 3, seed=5)
+    assert repeated[:4] == SEQUENCES[0]
+    assert all(sorted(repeated[i : i + 4]) == sorted(SEQUENCES[0]) for i in (4, 8))
+    assert repeated == lockstep.epochs(SEQUENCES[0], 3, seed=5) != lockstep.epochs(SEQUENCES[0], 3, seed=6)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "after", "message"),
+    [
+        ((4, 3), (3,), "the runs have [3, 4] sequences"),
+        ((4, 4), (0, 2), "after = [0, 2] must name numbers of steps from 1 to 4"),
+        ((4, 4), (5,), "after = [5]"),
+        ((4, 4), (), "after = []"),
+    ],
+)
+def test_what_cannot_be_done_side_by_side_is_refused(tiny, lengths, after, message):
+    runs = [Run(s[:n], 1e-2) for s, n in zip(SEQUENCES, lengths, strict=False)]
+    with pytest.raises(ValueError, match=re.escape(message)):
+        lockstep.fine_tune(tiny("llama"), runs, after)
+
+
+def test_a_sequence_without_a_token_to_predict_is_refused(tiny):
+    with pytest.raises(TaskError, match="sequence 1 has 1 tokens"):
+        lockstep.fine_tune(tiny("llama"), [Run([[3, 4], [3]], 1e-2)], after=(2,))

@@ -1,0 +1,72 @@
+"""explainer.theory.changes against `metrics`, pair by pair."""
+
+import itertools
+
+import pytest
+import torch
+
+from explainer.errors import ShapeError
+from explainer.theory import changes, metrics
+
+C, N, LAYERS, HIDDEN = 4, 5, 3, 7
+
+
+def normal(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@pytest.fixture(scope="module")
+def zsl():
+    return normal(N, LAYERS, HIDDEN, seed=1)
+
+
+@pytest.fixture(scope="module")
+def outputs(zsl):
+    return list(zsl + normal(C, N, LAYERS, HIDDEN, seed=2))
+
+
+@pytest.mark.parametrize(
+    ("name", "measure"),
+    [
+        ("sim_aou", metrics.sim_aou),
+        ("sim_aou_noise", metrics.normalised_noise_value),
+        ("sim_aou_tangent_uncentred", metrics.sim_aou_tangent_uncentred),
+        ("sim_aou_residual", metrics.sim_aou_residual),
+    ],
+)
+def test_outputs_pair_by_pair(zsl, outputs, name, measure):
+    found = changes.of_outputs(zsl, outputs)[name]
+    assert found.shape == (C, C, N, LAYERS)
+    for a, b in itertools.product(range(C), repeat=2):
+        torch.testing.assert_close(found[a, b], measure(zsl, outputs[a], outputs[b]), rtol=0, atol=1e-12)
+
+
+def test_scores_pair_by_pair():
+    lengths = (2, 5, 3)
+    zsl = [normal(LAYERS, 2, n, seed=n) for n in lengths]
+    scores = [[m + normal(*m.shape, seed=10 * c + len(m[0, 0])) for m in zsl] for c in range(1, C + 1)]
+    found = changes.of_scores(zsl, scores)
+    for a, b in itertools.product(range(C), repeat=2):
+        maps, deltas = metrics.sim_am(scores[a], scores[b]), metrics.sim_am_delta(zsl, scores[a], scores[b])
+        torch.testing.assert_close(found["sim_am"][a, b], maps.nanmean(-1), rtol=0, atol=1e-12)
+        torch.testing.assert_close(found["sim_am_delta"][a, b], deltas.nanmean(-1), rtol=0, atol=1e-12)
+
+
+def test_maps_pair_by_pair():
+    dW = list(normal(C, N, LAYERS, 2, 3, 4, seed=5))
+    found = changes.of_maps(dW)
+    for a, b in itertools.product(range(C), repeat=2):
+        expected = metrics.update_cosines(dW[a], dW[b]).nanmean(-1)
+        torch.testing.assert_close(found[a, b], expected, rtol=0, atol=1e-12)
+
+
+def test_a_change_that_changes_nothing_has_no_direction(zsl, outputs):
+    found = changes.of_outputs(zsl, [zsl, outputs[0]])
+    assert found["sim_aou"][0].isnan().all() and not found["sim_aou"][1, 1].isnan().any()
+
+
+def test_other_shapes_are_refused(zsl, outputs):
+    with pytest.raises(ShapeError, match="should have the shape of zsl"):
+        changes.of_outputs(zsl, [outputs[0][:2]])
+    with pytest.raises(ShapeError, match="query 0: scores have shapes"):
+        changes.of_scores([normal(LAYERS, 2, 3)], [[normal(LAYERS, 2, 4)]])
