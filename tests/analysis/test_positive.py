@@ -10,7 +10,7 @@ SETTING = {"checkpoint": "two-layers", "k": 16, "n_queries": 2, "split": "report
 
 
 def frame(rows):
-    return pd.DataFrame([SETTING | {"step": 0, "seed": 0, "epochs": 1, "lr": 0.1, "control": "none"} | r for r in rows])
+    return pd.DataFrame([SETTING | {"step": 0, "seed": 0, "lr": 0.1, "control": "none"} | r for r in rows])
 
 
 def test_models_weigh_alike_however_many_tasks_they_have():
@@ -29,7 +29,7 @@ def test_differences_are_between_cells_that_differ_in_the_control_only():
     rows = [
         {"model": 0, "sim_aou": 0.5},
         {"model": 0, "sim_aou": 0.1, "control": "foreign-context"},
-        {"model": 0, "sim_aou": 0.9, "epochs": 10},
+        {"model": 0, "sim_aou": 0.9, "step": 10},
         {"model": 1, "sim_aou": 0.2, "control": "foreign-context"},
     ]
     found = positive.own_minus(frame(rows), "foreign-context", "sim_aou")
@@ -37,18 +37,9 @@ def test_differences_are_between_cells_that_differ_in_the_control_only():
 
 
 def test_the_best_rate_that_never_diverges_is_chosen():
-    rows = [
-        {"lr": lr, "epochs": epochs, "ft_accuracy": accuracy, "diverged_at": diverged}
-        for epochs, lr, accuracy, diverged in [
-            (1, 0.01, 0.6, np.nan),
-            (1, 0.1, 0.8, np.nan),
-            (1, 0.3, 1.0, np.nan),
-            (1, 0.3, np.nan, 3),
-            (10, 0.01, 0.9, np.nan),
-            (10, 0.1, 0.9, np.nan),
-        ]
-    ]
-    assert positive.chosen_rates(frame(rows)) == {1: 0.1, 10: 0.01}
+    tried = [(0.01, 0.6, np.nan), (0.1, 0.8, np.nan), (0.2, 0.8, np.nan), (0.3, 1.0, np.nan), (0.3, np.nan, 3)]
+    rows = [{"lr": lr, "ft_accuracy": accuracy, "diverged_at": diverged} for lr, accuracy, diverged in tried]
+    assert positive.chosen_rate(frame(rows)) == 0.1
 
 
 def test_agreement_is_of_answers_and_missing_where_fine_tuning_diverged():

@@ -10,9 +10,9 @@ from explainer import cli
 from explainer.data import regression_words, tasks
 from explainer.errors import StudyError
 from explainer.experiments import comparison, controls, positive_pipeline
-from explainer.experiments.positive_pipeline import PositivePipeline, in_epochs
+from explainer.experiments.positive_pipeline import PositivePipeline
 from explainer.lab.store import Store
-from explainer.models import finetuning, in_context_llama
+from explainer.models import in_context_llama
 from explainer.models.in_context_llama import Setting
 
 TINY = Setting(n_examples=4, layers=2, width=16, heads=2, inner=16, steps=4, batch=4)
@@ -66,13 +66,14 @@ def test_foreign_training_is_the_other_way_round_and_other_controls_are_their_ow
     assert shuffled == controls.shuffled(regression_words.data(regression_words.directions(0)[0]), 4, 0)[1]
 
 
-def test_epochs_repeat_the_sequences_and_hand_over_the_queries_of_the_first():
-    seen, checkpoint = [], PositivePipeline()._load(cell(), progress=False)
-    sequences = [[0, 9, 3], [0, 12, 4]]
-    tuned = in_epochs(finetuning.fine_tune, 3, checkpoint, sequences, 0.1, on_queries=lambda t, _: seen.append(t))
-    expected = finetuning.fine_tune(checkpoint, sequences * 3, 0.1)
-    assert seen == [0, 1] and tuned.losses == expected.losses
-    assert torch.equal(tuned.update[0].key_weight, expected.update[0].key_weight)
+def test_two_lessons_on_one_task_are_compared_on_words_that_neither_has():
+    one, experiment = cell(), PositivePipeline()
+    own, _ = demonstrations(one)
+    data = regression_words.data(regression_words.directions(one.seed)[0])
+    other, asked = controls.other(data, one.k, one.seed)[1], comparison.draw_queries(data, one)
+    words = [example.fields["word"] for example in (*own, *other, *asked)]
+    assert len(set(words)) == 2 * one.k + one.n_queries
+    assert -1 <= experiment.compute(one, progress=False).tables["cells"]["sim_aou_icl"] < 1
 
 
 def test_known_learners_see_what_the_context_has():
@@ -120,7 +121,6 @@ def test_another_training_has_other_snapshots(monkeypatch):
     [
         ({"step": 3}, "step = 3"),
         ({"step": 6}, "step = 6"),
-        ({"epochs": 0}, "epochs = 0"),
         ({"model": -1}, "model -1"),
         ({"k": 5}, "k = 5"),
         ({"task": "sst2"}, "no task 'sst2'"),

@@ -13,7 +13,7 @@ from explainer.theory.statistics import Interval, student
 LEARNERS: Mapping[str, str] = {"least_squares": "least squares", "gradient_step": "one gradient step"}
 """Columns of the queries with what known learners predict from the same demonstrations, with their names in figures."""
 
-_SAME = ("checkpoint", "model", "step", "seed", "k", "n_queries", "split", "epochs", "lr")
+_SAME = ("checkpoint", "model", "step", "seed", "k", "n_queries", "split", "lr")
 
 
 def interval(frame: pd.DataFrame, measure: str) -> Interval:
@@ -34,17 +34,14 @@ def own_minus(frame: pd.DataFrame, control: str, measure: str) -> pd.DataFrame:
     return both.assign(**{measure: both[measure] - both[f"{measure}_changed"]})[[*_SAME, measure]]
 
 
-def chosen_rates(frame: pd.DataFrame) -> dict[int, float]:
-    """For each number of epochs, the rate at which FT answers most queries right and no training diverged.
+def chosen_rate(frame: pd.DataFrame) -> float:
+    """The rate at which FT answers most queries right and no training diverged; the smallest of several as good.
 
-    The smallest of several that are as good. Of a frame of the split "selection".
+    Of a frame of the split "selection".
     """
-    rates = {}
-    for epochs, its in frame.groupby("epochs"):
-        of_rate = its.groupby("lr")
-        stable = of_rate["ft_accuracy"].mean()[of_rate["diverged_at"].apply(lambda steps: steps.isna().all())]
-        rates[int(epochs)] = float(stable.idxmax())
-    return rates
+    of_rate = frame.groupby("lr")
+    stable = of_rate["diverged_at"].apply(lambda steps: steps.isna().all())
+    return float(of_rate["ft_accuracy"].mean()[stable].idxmax())
 
 
 def with_agreement(queries: pd.DataFrame) -> pd.DataFrame:

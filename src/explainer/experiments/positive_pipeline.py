@@ -8,34 +8,32 @@ the task of the demonstrations from another one. It does not say that such learn
 where it is, by construction, is `explainer.theory.positive_control`.
 
 A task is a direction w, and the seed of a cell draws w, the demonstrations and the queries. Beside ICL stand two
-learners of the same demonstrations that are known: least squares, and one step of gradient descent from w = 0.
+learners of the same demonstrations that are known, least squares and one step of gradient descent from w = 0, and the
+similarity of ICL with ICL from other demonstrations of w, which is as alike as two lessons on one task are.
 """
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from explainer.data import assets, regression_words
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.experiments import comparison, controls
 from explainer.experiments.comparison import Baseline, require
-from explainer.experiments.controls import Control, Descend
+from explainer.experiments.controls import Control
 from explainer.lab.experiment import Computed, Experiment
 from explainer.lab.store import Tables
-from explainer.models import checkpoints, in_context_llama, training
+from explainer.models import checkpoints, in_context_llama, scoring, training
 from explainer.models.checkpoints import Checkpoint
-from explainer.models.finetuning import FineTuned
 from explainer.models.in_context_llama import EVERY, Setting
-from explainer.theory import regression
+from explainer.theory import metrics, regression
 from explainer.theory.regression import Prompts
 
-MODELS = {"two-layers": Setting(), "four-layers": Setting(layers=4)}
+MODELS = {"in-context-llama": Setting()}
 """What is trained, by the name of the checkpoint, for each seed of a model."""
 
 
@@ -43,14 +41,12 @@ MODELS = {"two-layers": Setting(), "four-layers": Setting(layers=4)}
 class Cell(comparison.Cell):
     """One comparison as in `comparison.Cell`, of the model of one seed after some steps of its training.
 
-    `checkpoint` names what is trained, one of MODELS. FT passes `epochs` times over the demonstrations, in the same
-    order. The context of the control `foreign-context` has the same words, with the answers of a direction at a right
-    angle to w. Raises StudyError where a value cannot be used.
+    `checkpoint` names what is trained, one of MODELS. Another task, where a control asks for one, has the same words
+    with the answers of a direction at a right angle to w. Raises StudyError where a value cannot be used.
     """
 
     model: int = 0
     step: int = 0
-    epochs: int = 1
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
@@ -59,7 +55,6 @@ class Cell(comparison.Cell):
         steps, n_examples = self.trained.steps, self.trained.n_examples
         require(self.task == regression_words.TASK.name, f"there is no task {self.task!r} here; leave it out.")
         require(self.model >= 0, f"model {self.model} is negative; use 0, 1, 2, ...")
-        require(self.epochs >= 1, f"epochs = {self.epochs}: FT sees every demonstration at least once.")
         require(self.k <= n_examples, f"k = {self.k} demonstrations; {self.checkpoint} was trained on {n_examples}.")
         require(
             0 <= self.step <= steps and self.step % EVERY == 0,
@@ -73,37 +68,19 @@ class Cell(comparison.Cell):
 
     @property
     def changes(self) -> Control:
-        """What the control changes, with another direction for another task, and with all epochs."""
-        its = super().changes
-        meant = {controls.foreign: foreign}
-        return replace(
-            its,
-            context=meant.get(its.context, its.context),
-            training=meant.get(its.training, its.training),
-            descend=partial(in_epochs, its.descend, self.epochs),
-        )
+        """What the control changes, with another direction for another task."""
+        its, meant = super().changes, {controls.foreign: foreign}
+        return replace(its, context=meant.get(its.context, its.context), training=meant.get(its.training, its.training))
 
     @property
     def slug(self) -> str:
         """A readable name."""
-        return f"{super().slug}-model{self.model}-step{self.step}-epochs{self.epochs}"
+        return f"{super().slug}-model{self.model}-step{self.step}"
 
 
 def foreign(_: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     """The demonstrations that the seed draws, with the answers of a direction at a right angle to that of the seed."""
     return controls.own(regression_words.data(regression_words.directions(seed)[1]), k, seed)
-
-
-def in_epochs(
-    descend: Descend, epochs: int, checkpoint: Checkpoint, sequences: list[list[int]], lr: float, *, on_queries=None
-) -> FineTuned:
-    """Descend on the sequences so many times; `on_queries` is given those of the first epoch."""
-
-    def in_first(t: int, queries: Tensor) -> None:
-        if t < len(sequences):
-            on_queries(t, queries)
-
-    return descend(checkpoint, [*sequences] * epochs, lr, on_queries=on_queries and in_first)
 
 
 class PositivePipeline(Experiment[Cell]):
@@ -114,11 +91,10 @@ class PositivePipeline(Experiment[Cell]):
     setting = Cell
     protocol = 1
     slowest_first = (
-        *("checkpoint", "task", "model", "step", "k", "n_queries", "seed"),
-        *("position", "split", "control", "epochs", "lr"),
+        *("checkpoint", "task", "model", "step", "k", "n_queries", "seed", "position", "split", "control", "lr"),
     )
     packages = ("numpy", "tokenizers", "torch", "transformers")
-    shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "sim_aou_isotropic", "sim_aou_permuted", "note")
+    shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "sim_aou_permuted", "sim_aou_icl", "note")
 
     def __init__(self):
         """Nothing is trained or loaded before it is asked for."""
@@ -131,9 +107,9 @@ class PositivePipeline(Experiment[Cell]):
 
     @classmethod
     def of(cls, **values: Any) -> Cell:
-        """Two layers after their training, 16 demonstrations and 32 queries."""
+        """The model after its training, as many demonstrations as it was trained on, and 32 queries."""
         model = MODELS.get(values.get("checkpoint"), Setting())
-        default = {"checkpoint": "two-layers", "task": regression_words.TASK.name, "k": model.n_examples}
+        default = {"checkpoint": "in-context-llama", "task": regression_words.TASK.name, "k": model.n_examples}
         return super().of(**default | {"n_queries": 32, "step": model.steps} | values)
 
     def parts(self, cell: Cell) -> dict[str, Any]:
@@ -160,7 +136,10 @@ class PositivePipeline(Experiment[Cell]):
         tables = comparison.run_cell(self._baseline, cell, progress=progress)
         known = known_learners(prompts(cell.changes.context(data, cell.k, cell.seed)[1], self._baseline.queries))
         cells = {name: value for name, value in tables["cells"].items() if "content_free" not in name}
-        cells |= {"weights": training.weights_digest(checkpoint.model)}
+        cells |= {
+            "weights": training.weights_digest(checkpoint.model),
+            "sim_aou_icl": similarity_of_lessons(self._baseline, cell),
+        }
         return Computed(
             tables | {"cells": cells, "queries": tables["queries"] | known},
             {"source": data.task.source, "licence": data.task.licence},
@@ -187,6 +166,14 @@ def snapshots(cell: Cell) -> Path:
     """The directory in the cache with a directory for each snapshot of a training, named by its step."""
     digest = hashlib.sha256(repr(of_training(cell)).encode()).hexdigest()[:16]
     return assets.cache_dir() / "training" / f"{cell.checkpoint}-model{cell.model}-{digest}"
+
+
+def similarity_of_lessons(baseline: Baseline, cell: Cell) -> float:
+    """SimAOU of ICL and of ICL by k other demonstrations of w, none of which is in the context or among the queries."""
+    checkpoint, task = baseline.checkpoint, baseline.data.task
+    ids, _ = scoring.context_ids(checkpoint, *controls.other(baseline.data, cell.k, cell.seed))
+    other = comparison.observe(checkpoint, scoring.encode(checkpoint, ids), task, baseline.queries)
+    return metrics.sim_aou(baseline.zsl.outputs, baseline.icl.outputs, other.outputs).nanmean().item()
 
 
 def prompts(demonstrations: Sequence[Example], queries: Sequence[Example]) -> Prompts:

@@ -9,7 +9,7 @@ is given, as it is where inputs are vectors (Garg et al. 2022), and what is lear
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,8 +22,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from explainer.data import regression_words
 from explainer.errors import StudyError
-from explainer.models import checkpoints, in_context_gpt
-from explainer.models.checkpoints import Checkpoint
+from explainer.models import checkpoints
 from explainer.models.training import BETAS
 from explainer.theory.optimisation import descend, warmed_up_cosine
 
@@ -106,13 +105,6 @@ def _loss(model: LlamaForCausalLM, ids: Int[Tensor, "n T"]) -> Tensor:
     return cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
 
 
-# Models on disk
-
-
-STORED: Mapping[str, Setting] = {"in_context_llama": Setting()}
-"""The model of the book, by the name of its directory."""
-
-
 def save(model: LlamaForCausalLM, directory: str | os.PathLike) -> None:
     """Write model and tokenizer for `checkpoints.load`; whole or not at all. Raises CheckpointError."""
     tokenizer = PreTrainedTokenizerFast(
@@ -122,8 +114,3 @@ def save(model: LlamaForCausalLM, directory: str | os.PathLike) -> None:
         unk_token=regression_words.UNKNOWN,
     )
     checkpoints.save(model, tokenizer, Path(directory))
-
-
-def stored(name: str = "in_context_llama") -> Checkpoint:
-    """The trained model of the book; raises CheckpointError."""
-    return checkpoints.load(in_context_gpt.directory() / name, dtype=torch.float32, device="cpu")
