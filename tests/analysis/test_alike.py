@@ -86,3 +86,18 @@ def test_the_rank_of_a_context_that_knows_no_task_is_any(frame):
     ]
     above = alike.ranks(pd.DataFrame(rows), Which("ICL"), 10, "sim_aou")["above"]
     np.testing.assert_allclose(above.value_counts(normalize=True).sort_index(), 0.25, atol=0.06)
+
+
+def test_another_task_is_any_other_and_half_is_either(frame):
+    foreign = alike.between(frame, Which("ICL"), Which("FT", alike.FOREIGN, 10))
+    assert set(foreign["b_lesson"]) == {"past", "capitals"}
+    halves = pd.DataFrame([row("plurals", 0, ICL, ft(f"{which} half"), 0.5) for which in ("first", "second")])
+    assert len(alike.between(halves, Which("ICL"), Which("FT", alike.HALF, 10))) == 2
+
+
+def test_means_over_tasks_are_of_seeds_that_have_every_task():
+    values = {("plurals", 0): 0.1, ("past", 0): 0.3, ("plurals", 1): 0.2, ("past", 1): 0.6, ("plurals", 2): 0.9}
+    rows = [row(task, seed, ICL, ft("own"), value) for (task, seed), value in values.items()]
+    of_seed = alike.by_seed(pd.DataFrame(rows), "sim_aou")
+    assert of_seed.to_dict() == pytest.approx({0: 0.2, 1: 0.4})
+    assert alike.over_tasks(pd.DataFrame(rows), "sim_aou").estimate == pytest.approx(0.3)

@@ -138,22 +138,6 @@ def test_every_control_is_compared_with_the_real_one():
     assert list(table.columns) == ["difference", "p (Holm)"]
 
 
-def test_more_demonstrations_and_wrong_ones_are_told_apart():
-    """Right answers add a tenth for each demonstration, wrong ones a hundredth."""
-    slopes = {"none": 0.1, "shuffled-context": 0.01}
-    frame = cells(
-        *(
-            {"seed": s, "k": k, "control": c, "shift": x * k}
-            for c, x in slopes.items()
-            for k in (8, 1, 4)
-            for s in (0, 1)
-        )
-    )
-    found = controls.with_demonstrations(frame, ["sim_aou"])
-    estimates = {what: interval.estimate for (what, _, _), interval in found.items()}
-    assert estimates == pytest.approx({"rise": 0.7, "fall": 0.08 - 0.8, "still": 0.04})
-
-
 # Tables of results
 
 

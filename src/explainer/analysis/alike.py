@@ -13,18 +13,30 @@ import pandas as pd
 from explainer.analysis import reporting
 from explainer.analysis.published import results
 from explainer.data.tasks import TASKS
+from explainer.experiments.agreement import Agreement
+from explainer.lab.store import published_directory
+from explainer.lab.tables import Published
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
 DESCRIBED = ("kind", "lesson", "epochs", "rate")
 """What a change is told by."""
 
+FOREIGN = "another task"
+"""The lesson of any task but the own one, which the tables tell by the name of that task."""
+
+HALF = "half of them"
+"""The lesson of either half of the own demonstrations."""
+
+_SEVERAL = {FOREIGN: tuple(TASKS), HALF: ("first half", "second half")}
+
 
 @dataclass(frozen=True)
 class Which:
     """Changes by their kind (ICL or FT), lesson, and, for trainings, number of epochs and rate; None for any.
 
-    The rate is told relative to that of the cell: 1, or 0.1 for the training at a tenth of it.
+    FOREIGN and HALF are several lessons of the tables. The rate is told relative to that of the cell: 1, or 0.1 for the
+    training at a tenth of it.
     """
 
     kind: str
@@ -36,7 +48,7 @@ class Which:
         """Whether the change of a side, a or b, is such a one, for each row."""
         chosen = frame[f"{side}_kind"] == self.kind
         if self.lesson is not None:
-            chosen &= frame[f"{side}_lesson"] == self.lesson
+            chosen &= frame[f"{side}_lesson"].isin(_SEVERAL.get(self.lesson, (self.lesson,)))
         if self.kind == "FT":
             if self.epochs is not None:
                 chosen &= frame[f"{side}_epochs"] == self.epochs
@@ -67,6 +79,17 @@ def by_task(frame: pd.DataFrame, measure: str) -> dict[str, Interval]:
     return {task: statistics.student(values.to_numpy()) for task, values in of_seed.groupby("task", sort=False)}
 
 
+def by_seed(frame: pd.DataFrame, measure: str) -> pd.Series:
+    """Mean over tasks for each seed that has every task."""
+    of_seed = frame.groupby(["seed", "task"], sort=False)[measure].mean().unstack()
+    return of_seed.mean(axis="columns", skipna=False).dropna()
+
+
+def over_tasks(frame: pd.DataFrame, measure: str) -> Interval:
+    """Student's interval over seeds of the means over tasks."""
+    return statistics.student(by_seed(frame, measure).to_numpy())
+
+
 def differences(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> dict[str, Interval]:
     """A minus B, seed by seed, for each task; p-values are corrected by Holm's procedure for the number of tasks."""
     sides = [each.groupby(["task", "seed"], sort=False)[measure].mean() for each in (a, b)]
@@ -86,6 +109,19 @@ def ranks(frame: pd.DataFrame, context: Which, epochs: int, measure: str) -> pd.
     rows = []
     for (task, seed), each in trained.groupby(["task", "seed"], sort=False):
         of_lesson = each.set_index("lesson")[measure]
-        foreign = of_lesson[[name for name in of_lesson.index if name in TASKS]]
+        foreign = of_lesson[of_lesson.index.isin(TASKS)]
         rows.append({"task": task, "seed": seed, "above": int((foreign > of_lesson["own"]).sum()), "n": len(foreign)})
     return pd.DataFrame(rows)
+
+
+def made(*frames: pd.DataFrame) -> str:
+    """Where published pairs or changes come from, in one sentence: cells, seeds, queries, checkpoint, seconds."""
+    cells = pd.concat(frames).drop_duplicates("cell")
+    runs = Published(published_directory() / Agreement.name).tables()["runs"].to_pandas()
+    runs = runs[runs["cell"].isin(cells["cell"])]
+    first = cells.iloc[0]
+    return (
+        f"Stored: {len(cells)} cells, {cells['seed'].nunique()} seeds, {first['n_queries']} queries each, "
+        f"k = {first['k']}, rate {first['lr']:g}; {first['checkpoint']}, float32, torch {runs['torch'].iloc[0]}; "
+        f"{runs['cpu_seconds'].sum():.0f} CPU seconds; computed by {Agreement.command} (see Reproduce)."
+    )

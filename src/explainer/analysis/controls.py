@@ -6,7 +6,7 @@ cells that have the measure (one whose FT diverged has no similarity), differenc
 Over several tasks both are means over these tasks.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -121,29 +121,6 @@ def changes(
         for control in (control for control in controls or of if control in of and control != than):
             for measure in measures:
                 pairs[name, control, measure] = matched(of[control], of[than], measure)
-    return mean_differences(pairs)
-
-
-def with_demonstrations(
-    frame: pd.DataFrame, measures: Sequence[str] = ("icl_correct", *MEASURES)
-) -> dict[tuple[str, str, str], Interval]:
-    """What more demonstrations and wrong ones do, for each (question, task, measure), all corrected together.
-
-    - "rise": the most demonstrations minus the fewest;
-    - "fall": shuffled answers in the context minus right ones, with the most demonstrations;
-    - "still": shuffled answers, the most demonstrations minus the second fewest (those of one cannot be shuffled).
-    """
-    few, second, *_, many = sorted(frame["k"].unique())
-    pairs = {}
-    for what, a, b in (
-        ("rise", ("none", many), ("none", few)),
-        ("fall", ("shuffled-context", many), ("none", many)),
-        ("still", ("shuffled-context", many), ("shuffled-context", second)),
-    ):
-        over = "control" if what == "fall" else "k"
-        for task, its in frame.groupby("task", sort=False):
-            sides = [its[(its["control"] == control) & (its["k"] == k)] for control, k in (a, b)]
-            pairs |= {(what, task, measure): matched(*sides, measure, over) for measure in measures}
     return mean_differences(pairs)
 
 

@@ -249,7 +249,7 @@ CONTROLS: Mapping[str, Control] = {
         descend=finetuning.fine_tune_layer_causal,
     ),
     "layer-causal-as-long": Control(
-        "FT: layer-causal",
+        "FT: layer-causal, as long",
         "each layer of FT learns from its own readout only; the update is as long as that of FT",
         descend=layer_causal,
     ),

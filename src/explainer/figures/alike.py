@@ -1,0 +1,37 @@
+"""The figure of random directions of the chapter `floors_and_ceilings`."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explainer.figures.base import COLOURS
+from explainer.figures.forms import GREY
+
+
+def scattered(
+    values: Mapping[str, Sequence[float]], marked: Mapping[str, Mapping[str, float]], x_title: str
+) -> go.Figure:
+    """A grey cloud of values in each row, and `marked[name][row]` as one large marker in it."""
+    rows = list(values)
+    figure = go.Figure()
+    for i, row in enumerate(rows):
+        heights = i + 0.25 * np.sin(np.arange(len(values[row])) * 2.4)  # spread without chance: a page never changes
+        cloud = {"color": GREY, "size": 4, "opacity": 0.7}
+        figure.add_scatter(
+            x=[float(f"{each:.4g}") for each in values[row]],
+            y=heights.round(3).tolist(),
+            mode="markers",
+            marker=cloud,
+            name="random updates",
+            showlegend=i == 0,
+            hovertemplate="%{x:.3f}",
+        )
+    for i, (name, of_row) in enumerate(marked.items()):
+        marker = {"symbol": ("diamond", "circle")[i % 2], "size": 12, "color": COLOURS[i % 6]}
+        x = [float(f"{of_row[row]:.4g}") for row in rows]
+        figure.add_scatter(x=x, y=list(range(len(rows))), mode="markers", marker=marker, name=name)
+    figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=rows, range=[len(rows) - 0.5, -0.5], showgrid=False)
+    figure.add_vline(x=0, line={"width": 1, "dash": "dot"})
+    legend = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
+    return figure.update_layout(height=110 + 60 * len(rows), xaxis_title=x_title, legend=legend)
