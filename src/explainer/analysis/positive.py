@@ -8,12 +8,28 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from explainer.experiments.positive_pipeline import PositivePipeline
+from explainer.lab.store import published_directory
+from explainer.lab.tables import Published
 from explainer.theory.statistics import Interval, student
 
 LEARNERS: Mapping[str, str] = {"least_squares": "least squares", "gradient_step": "one gradient step"}
 """Columns of the queries with what known learners predict from the same demonstrations, with their names in figures."""
 
 _SAME = ("checkpoint", "model", "step", "seed", "k", "n_queries", "split", "lr")
+
+
+def made(*frames: pd.DataFrame) -> str:
+    """Where published cells of the positive control come from, in one sentence."""
+    cells = pd.concat(frames).drop_duplicates("cell")
+    runs = Published(published_directory() / PositivePipeline.name).tables()["runs"].to_pandas()
+    runs = runs[runs["cell"].isin(cells["cell"])]
+    first = runs.iloc[0]
+    return (
+        f"Stored: {len(cells)} cells, {cells['model'].nunique()} trainings, {cells['seed'].nunique()} tasks each, "
+        f"{cells['n_queries'].iloc[0]} queries, k = {cells['k'].iloc[0]}; {first['device']}, torch {first['torch']}; "
+        f"{runs['cpu_seconds'].sum():.0f} CPU seconds; computed by explainer positive (see Reproduce)."
+    )
 
 
 def interval(frame: pd.DataFrame, measure: str) -> Interval:
