@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from explainer.data import assets, regression_words
 from explainer.data.tasks import Example, Task, TaskData
@@ -136,12 +138,11 @@ class PositivePipeline(Experiment[Cell]):
         tables = comparison.run_cell(self._baseline, cell, progress=progress)
         known = known_learners(prompts(cell.changes.context(data, cell.k, cell.seed)[1], self._baseline.queries))
         cells = {name: value for name, value in tables["cells"].items() if "content_free" not in name}
-        cells |= {
-            "weights": training.weights_digest(checkpoint.model),
-            "sim_aou_icl": similarity_of_lessons(self._baseline, cell),
-        }
+        lessons = similarity_of_lessons(self._baseline, cell)
+        cells |= {"weights": training.weights_digest(checkpoint.model)}
+        cells |= {name: values.nanmean() for name, values in lessons.items()}
         return Computed(
-            tables | {"cells": cells, "queries": tables["queries"] | known},
+            {"cells": cells, "queries": tables["queries"] | known, "layers": tables["layers"] | lessons},
             {"source": data.task.source, "licence": data.task.licence},
             {"shared_zsl_and_icl": shared},
         )
@@ -168,12 +169,19 @@ def snapshots(cell: Cell) -> Path:
     return assets.cache_dir() / "training" / f"{cell.checkpoint}-model{cell.model}-{digest}"
 
 
-def similarity_of_lessons(baseline: Baseline, cell: Cell) -> float:
-    """SimAOU of ICL and of ICL by k other demonstrations of w, none of which is in the context or among the queries."""
+def similarity_of_lessons(baseline: Baseline, cell: Cell) -> dict[str, Float[Tensor, " layers"]]:
+    """SimAOU of ICL and of ICL by k other demonstrations of w, and its noise value; means over queries.
+
+    None of the other demonstrations is in the context or among the queries.
+    """
     checkpoint, task = baseline.checkpoint, baseline.data.task
     ids, _ = scoring.context_ids(checkpoint, *controls.other(baseline.data, cell.k, cell.seed))
     other = comparison.observe(checkpoint, scoring.encode(checkpoint, ids), task, baseline.queries)
-    return metrics.sim_aou(baseline.zsl.outputs, baseline.icl.outputs, other.outputs).nanmean().item()
+    outputs = baseline.zsl.outputs, baseline.icl.outputs, other.outputs
+    return {
+        "sim_aou_icl": metrics.sim_aou(*outputs).nanmean(0),
+        "sim_aou_icl_noise": metrics.normalised_noise_value(*outputs).nanmean(0),
+    }
 
 
 def prompts(demonstrations: Sequence[Example], queries: Sequence[Example]) -> Prompts:
