@@ -12,20 +12,21 @@ __version__ = "0.1.0"
 ROOMS = {
     "theory": (
         "changes", "counting", "directions", "duality", "linear_transformer", "metrics", "momentum", "optimisation",
-        "patches",
-        "positive_control", "regression", "statistics",
+        "patches", "positive_control", "regression", "statistics",
     ),
-    "data": ("assets", "corpora", "hidden_markov", "package_index", "tasks"),
+    "data": ("assets", "corpora", "hidden_markov", "package_index", "regression_words", "tasks"),
     "models": (
-        "architectures", "checkpoints", "deep_linear", "finetuning", "heads", "in_context_gpt", "interventions",
-        "lockstep", "momentum_attention", "recording", "scoring", "training",
+        "architectures", "checkpoints", "deep_linear", "finetuning", "heads", "in_context_gpt", "in_context_llama",
+        "interventions", "lockstep", "momentum_attention", "recording", "scoring", "training",
     ),
     "lab": ("engines", "experiment", "store", "tables"),
     "experiments": (
-        "agreement", "causal", "comparison", "controls", "language_models", "regression_runs", "study",
+        "agreement", "causal", "comparison", "controls", "language_models", "positive_pipeline", "regression_runs",
+        "study",
     ),
     "analysis": (
-        "accuracy", "alike", "coverage", "effects", "papers", "published", "reporting", "similarity", "training_runs",
+        "accuracy", "alike", "coverage", "effects", "papers", "positive", "published", "reporting", "similarity",
+        "training_runs",
     ),
 }  # fmt: skip
 """The modules that can be imported by their short names, by room."""

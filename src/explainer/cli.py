@@ -354,6 +354,11 @@ _OF_GRIDS = {
         "CausalTests",
         "insert and remove what in-context learning and fine-tuning have in common, and count the answers",
     ),
+    "positive": (
+        "positive_pipeline",
+        "PositivePipeline",
+        "compare in-context learning with fine-tuning on small models that only learn in context",
+    ),
     "regression": (
         "regression_runs",
         "RegressionRuns",

@@ -93,23 +93,24 @@ def test_columns_of_cells_are_compared_seed_by_seed():
     )
 
 
-def test_columns_have_their_names_and_no_task_that_lacks_them():
-    cells = pd.DataFrame(
-        {"task": ["past", "past", "agents", "agents"], "seed": [0, 1, 0, 1], "a": [0.2, 0.4, 0.1, 0.3]}
-    )
-    cells["b"] = [0.5, 0.7, np.nan, np.nan]
+def test_columns_are_means_over_tasks_of_the_seeds_that_have_them():
+    cells = pd.DataFrame({"task": 3 * ["past"] + 3 * ["agents"], "seed": [0, 1, 2, 0, 1, 2]})
+    cells["a"], cells["b"] = [0.2, 0.4, 0.3, 0.1, 0.3, 0.5], [0.5, 0.7, 0.1, 0.9, 0.8, np.nan]
     found = effects.columns(cells, {"a": "first", "b": "second"})
-    assert {task: list(each) for task, each in found.items()} == {"past": ["first", "second"], "agents": ["first"]}
-    assert tuple(found["past"]["second"]) == pytest.approx(tuple(statistics.student([0.5, 0.7])))
+    assert tuple(found["first"]) == pytest.approx(tuple(statistics.student([0.15, 0.35, 0.4])))
+    assert tuple(found["second"]) == pytest.approx(tuple(statistics.student([0.7, 0.75])))
 
 
-def test_layers_are_in_their_order():
+def test_layers_are_in_their_order_and_shares_stay_shares():
     rows = [
-        {"task": "past", "seed": seed, "layer": layer, "x": layer + seed} for layer in (1, 0, 2) for seed in range(3)
+        {"task": "past", "seed": seed, "layer": layer, "x": layer / 2 * seed / 2}
+        for layer in (1, 0, 2)
+        for seed in range(3)
     ]
-    found = effects.by_layer(pd.DataFrame(rows), "x")["past"]
-    assert found.estimate.tolist() == [1, 2, 3]
-    assert found.low[1] == pytest.approx(statistics.student([1.0, 2, 3]).low)
+    found = effects.accuracy_by_layer(pd.DataFrame(rows), "x")["past"]
+    assert found.estimate.tolist() == [0, 0.25, 0.5]
+    assert found.low.tolist() == [0, 0, 0] and found.high[2] == 1
+    assert found.high[1] == pytest.approx(statistics.student([0, 0.25, 0.5]).high)
 
 
 def test_what_cannot_be_found_or_is_there_twice_is_refused():

@@ -52,18 +52,23 @@ def difference(queries: pd.DataFrame, a: str, b: str, column: str = "correct") -
     return _difference(_pairs(queries, a, b), column)
 
 
-def columns(cells: pd.DataFrame, names: Mapping[str, str]) -> dict[str, dict[str, Interval]]:
-    """Means over seeds of columns of the cells, `columns(...)[task][name]`, without those that a task has not."""
-    known = {name: alike.by_task(cells.dropna(subset=column), column) for column, name in names.items()}
-    return {task: {name: each[task] for name, each in known.items() if task in each} for task in cells["task"].unique()}
+def columns(cells: pd.DataFrame, names: Mapping[str, str]) -> dict[str, Interval]:
+    """Columns of the cells, means over these tasks, by the names given to them; Student's intervals over seeds.
 
-
-def by_layer(layers: pd.DataFrame, column: str) -> dict[str, Interval]:
-    """Mean over seeds of a column in each layer, an interval of arrays for each task."""
-    return {
-        task: statistics.student(its.pivot(index="seed", columns="layer", values=column).to_numpy())
-        for task, its in layers.groupby("task", sort=False)
+    Seeds that lack a column on some task are left out of it.
+    """
+    means = {
+        name: cells.pivot(index="seed", columns="task", values=column).dropna().mean(axis=1)
+        for column, name in names.items()
     }
+    return {name: statistics.student(of_seed.to_numpy()) for name, of_seed in means.items()}
+
+
+def accuracy_by_layer(layers: pd.DataFrame, column: str) -> dict[str, Interval]:
+    """Mean over seeds of a share in each layer, an interval of arrays for each task; no end leaves [0, 1]."""
+    of_task = layers.groupby("task", sort=False)
+    means = {t: statistics.student(its.pivot(index="seed", columns="layer", values=column)) for t, its in of_task}
+    return {task: Interval(x.estimate, np.clip(x.low, 0, 1), np.clip(x.high, 0, 1)) for task, x in means.items()}
 
 
 def gaps(cells: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:

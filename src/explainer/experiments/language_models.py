@@ -1,8 +1,6 @@
 """Language models with and without momentum attention, trained from scratch in matched sets."""
 
-import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +10,10 @@ from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from explainer.data import assets, corpora, hidden_markov
 from explainer.data.corpora import SEPARATOR, Tokens
-from explainer.errors import CheckpointError, StudyError
+from explainer.errors import StudyError
 from explainer.lab.experiment import Computed, Experiment
 from explainer.lab.store import Identity, Tables
+from explainer.models import checkpoints
 from explainer.models.training import CONTEXTS, NO_AVERAGE, PROTOCOL, Setting, Trained, train
 from explainer.theory import momentum
 
@@ -126,17 +125,7 @@ def _tables(trained: Trained, setting: Setting) -> Tables:
 
 
 def _save_model(model: GPT2LMHeadModel, tokens: Tokens, directory: Path) -> None:
-    """For `from_pretrained` and `explainer.models.checkpoints.load`."""
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=tokens.tokenizer, bos_token=SEPARATOR, eos_token=SEPARATOR, unk_token=SEPARATOR
     )
-    try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=directory.parent, ignore_cleanup_errors=True) as work:
-            fresh = Path(work, "fresh")
-            model.save_pretrained(fresh)
-            tokenizer.save_pretrained(fresh)
-            shutil.rmtree(directory, ignore_errors=True)
-            os.replace(fresh, directory)
-    except OSError as error:
-        raise CheckpointError(f"the model cannot be kept in {directory} ({error}); free some space.") from error
+    checkpoints.save(model, tokenizer, directory)

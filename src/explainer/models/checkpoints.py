@@ -3,6 +3,8 @@
 import hashlib
 import json
 import os
+import shutil
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -166,6 +168,24 @@ def load(
     checkpoint = Checkpoint(model, tokenizer, name.partition("@")[0] if revision else name, revision, files)
     _check(checkpoint)
     return checkpoint
+
+
+def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
+    """Write a model that was trained here for `load`, whole or not at all; replaces what is there.
+
+    Raises CheckpointError where the disk refuses.
+    """
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=directory.parent, ignore_cleanup_errors=True) as work:
+            fresh = Path(work, "fresh")
+            with _without_progress_bars():
+                model.save_pretrained(fresh)
+            tokenizer.save_pretrained(fresh)
+            shutil.rmtree(directory, ignore_errors=True)
+            os.replace(fresh, directory)
+    except OSError as error:
+        raise CheckpointError(f"the model cannot be kept in {directory} ({error}); free some space.") from error
 
 
 def digest(name: str | os.PathLike) -> str:

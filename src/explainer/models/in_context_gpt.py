@@ -9,7 +9,6 @@ import argparse
 import base64
 import hashlib
 import json
-import math
 import os
 import platform
 import tempfile
@@ -34,7 +33,7 @@ from transformers import GPT2Config, GPT2Model
 from explainer.errors import CheckpointError, ShapeError
 from explainer.lab.store import rounded, to_json
 from explainer.theory.linear_transformer import exponential_preconditioner, gamma, prediction
-from explainer.theory.optimisation import descend
+from explainer.theory.optimisation import descend, warmed_up_cosine
 from explainer.theory.regression import (
     Prompts,
     covariate_shift,
@@ -55,7 +54,6 @@ LOSS_WINDOW = 10
 TEST_SEED = 1_000_003
 """Of the prompts that errors are measured on, far from the seeds of training."""
 
-_WARM_UP = 0.05  # share of the steps
 _TRANSPOSED = ("read_in.weight", "read_out.weight")  # nn.Linear computes x W^T, GPT-2's layers x W
 
 Preparation = Callable[[GPT2Model], GPT2Model]
@@ -222,17 +220,11 @@ def train(
     for step in (bar := tqdm(range(steps or setting.steps), unit="step", disable=not progress)):
         prompts = setting.prompts(setting.batch, generator)
         loss = ((model(prompts.inputs, prompts.targets) - prompts.targets) ** 2).mean()
-        lr = setting.learning_rate * _rate(step, setting.steps)
+        lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
         losses.append(descend(model.parameters(), optimizer, loss, lr, step))
         if len(losses) % LOSS_WINDOW == 0:
             bar.set_postfix(loss=f"{_means(losses)[-1]:.3f}")
     return Trained(model.eval(), _means(losses), time.process_time() - start)
-
-
-def _rate(step: int, steps: int) -> float:
-    """Learning rate as a share of its largest value."""
-    warm_up = max(1, round(_WARM_UP * steps))
-    return min((step + 1) / warm_up, 0.5 * (1 + math.cos(math.pi * min(1.0, step / steps))))
 
 
 def _means(losses: Sequence[float]) -> list[float]:

@@ -1,4 +1,4 @@
-"""One step of training, the same for everything that this package trains from scratch."""
+"""One step of training, and its rate, for everything that this package trains from scratch."""
 
 import math
 from collections.abc import Iterable
@@ -9,6 +9,8 @@ from torch.optim import Optimizer
 from explainer.errors import DivergenceError
 
 LARGEST_GRADIENT = 1.0
+
+_WARM_UP = 0.05  # share of the steps
 
 
 def require_finite(loss: float, step: int) -> None:
@@ -30,3 +32,9 @@ def descend(parameters: Iterable[Tensor], optimiser: Optimizer, loss: Tensor, lr
         group["lr"] = lr
     optimiser.step()
     return loss.item()
+
+
+def warmed_up_cosine(step: int, steps: int) -> float:
+    """Learning rate as a share of its largest value: a line in the first 5 % of the steps, then half a cosine to 0."""
+    warm_up = max(1, round(_WARM_UP * steps))
+    return min((step + 1) / warm_up, 0.5 * (1 + math.cos(math.pi * min(1.0, step / steps))))
