@@ -73,6 +73,13 @@ def test_a_result_computed_again_takes_the_place_of_the_old_one(tmp_path):
     assert len(published.tables()["queries"]) == 2
 
 
+def test_a_result_of_two_grids_is_published_once(tmp_path):
+    published = Published(tmp_path / "tables")
+    results = stored(tmp_path / "store", (1, 2))
+    published.add([*results, results[0]])
+    assert [len(published.tables()[name]) for name in ("cells", "runs")] == [2, 2]
+
+
 def test_what_is_published_counts_unless_it_was_made_of_something_else(tmp_path):
     published = Published(tmp_path / "tables")
     assert not published.has(identity(1))

@@ -110,7 +110,7 @@ class Published:
         The same results give the same bytes, in whatever order and portions they come. All files are written before
         the first is replaced, and each says which publication it belongs to.
         """
-        new = frames(results)
+        new = frames({one.identity.cell: one for one in results}.values())  # a cell may stand in several grids
         tables = new
         if (self.directory / "runs.parquet").is_file():
             known = set(self.tables()["runs"]["cell"].to_pylist()) - set(new["runs"]["cell"].to_pylist())
