@@ -49,7 +49,7 @@ def rows():
 
 
 def test_every_claim_has_every_column(rows):
-    assert all(len(row) == 6 and all(row) for row in rows)
+    assert all(len(row) == 5 and all(row) for row in rows)
 
 
 def test_a_similarity_stands_between_its_floor_and_its_ceiling(rows):
