@@ -14,8 +14,6 @@ from explainer.analysis import reporting
 from explainer.analysis.published import results
 from explainer.data.tasks import TASKS
 from explainer.experiments.agreement import Agreement
-from explainer.lab.store import published_directory
-from explainer.lab.tables import Published
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
@@ -115,13 +113,5 @@ def ranks(frame: pd.DataFrame, context: Which, epochs: int, measure: str) -> pd.
 
 
 def made(*frames: pd.DataFrame) -> str:
-    """Where published pairs or changes come from, in one sentence: cells, seeds, queries, checkpoint, seconds."""
-    cells = pd.concat(frames).drop_duplicates("cell")
-    runs = Published(published_directory() / Agreement.name).tables()["runs"].to_pandas()
-    runs = runs[runs["cell"].isin(cells["cell"])]
-    first = cells.iloc[0]
-    return (
-        f"Stored: {len(cells)} cells, {cells['seed'].nunique()} seeds, {first['n_queries']} queries each, "
-        f"k = {first['k']}, rate {first['lr']:g}; {first['checkpoint']}, float32, torch {runs['torch'].iloc[0]}; "
-        f"{runs['cpu_seconds'].sum():.0f} CPU seconds; computed by {Agreement.command} (see Reproduce)."
-    )
+    """Where published pairs or changes come from, `reporting.made`."""
+    return reporting.made(*frames, by=Agreement)
