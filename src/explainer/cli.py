@@ -93,7 +93,7 @@ class _StudyHelp(argparse.Action):
 
 
 def _names(title: str, table: Mapping[str, str]) -> str:
-    return "\n".join([f"{title}:", *(f"  {name:<20}{meaning}" for name, meaning in table.items())])
+    return "\n".join([f"{title}:", *(f"  {name:<22}{meaning}" for name, meaning in table.items())])
 
 
 def _positive(text: str) -> int:

@@ -96,7 +96,7 @@ def test_content_free_query_is_the_template_of_not_available(result, checkpoint)
 def test_accuracies_are_raw_and_calibrated_by_the_batch_and_by_a_content_free_query():
     log_probs = np.array([[-1.0, -2.0], [-1.0, -1.2], [-1.0, -1.4], [-1.0, -1.9]])  # differences 1, .2, .4, .9
     observed = comparison.Observed(np.array([True, False, False, True]), log_probs, np.array([0.0, -0.3]), *[None] * 4)
-    row = comparison._scores(observed, [0, 1, 1, 0])
+    row = comparison.scores(observed, [0, 1, 1, 0])
     assert row["accuracy"] == 0.5
     assert row["calibrated_accuracy"] == 1  # less the mean, 0.625
     assert row["content_free_accuracy"] == 0.75  # less 0.3

@@ -17,6 +17,7 @@ from torch import Generator
 from explainer.errors import CheckpointError, DivergenceError, ExplainerError, ShapeError
 from explainer.models import in_context_gpt as gpt
 from explainer.models.in_context_gpt import InContextGPT, Setting
+from explainer.theory.optimisation import warmed_up_cosine
 from explainer.theory.regression import Prompts, ordinary_least_squares, ridge
 
 SMALL = Setting(dimension=3, n_examples=4, layers=2, width=8, heads=2, inner=12, steps=40, batch=16)
@@ -150,7 +151,7 @@ def test_settings_refuse(change, message):
 
 
 def test_learning_rate_rises_and_falls():
-    rates = [gpt._rate(step, 200) for step in range(201)]
+    rates = [warmed_up_cosine(step, 200) for step in range(201)]
     assert rates[:10] == pytest.approx([i / 10 for i in range(1, 11)], abs=0.01)
     assert max(rates) == pytest.approx(1, abs=0.01)
     assert rates[100] == pytest.approx(0.5)
