@@ -1,5 +1,6 @@
 """Tiny random checkpoints of every supported family, with a tiny byte-level tokenizer, saved to disk."""
 
+from copy import deepcopy
 from pathlib import Path
 
 import torch
@@ -90,7 +91,7 @@ def save(family: str, directory: Path, seed: int = 0) -> Path:
     """Write a random checkpoint of a family and return its directory; weights are large, so that logits differ."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = AutoModelForCausalLM.from_config(CONFIGS[family])
+        model = AutoModelForCausalLM.from_config(deepcopy(CONFIGS[family]), dtype=torch.float32)
         for parameter in model.parameters():
             if parameter.ndim == 2:
                 torch.nn.init.normal_(parameter, std=0.3)

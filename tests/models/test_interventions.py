@@ -1,6 +1,7 @@
 """explainer.interventions: passes of every family, edits at the last token, and the context as a change of weights."""
 
 import copy
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,8 @@ def random_checkpoint(config, dtype=torch.float64):
     """A random model with weights so large that attention is far from uniform, and all biases and norms changed."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        model = AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
+        # a copy, because the dtype is written into it
+        model = AutoModelForCausalLM.from_config(deepcopy(config), dtype=dtype).eval()
         for parameter in model.parameters():
             if parameter.ndim == 2:
                 torch.nn.init.normal_(parameter, std=0.3)
