@@ -57,3 +57,18 @@ def test_agreement_is_of_answers_and_missing_where_fine_tuning_diverged():
     assert found["icl_as_gradient_step"].tolist() == [1.0, 1.0]
     assert found["least_squares_correct"].tolist() == [True, False]
     assert found["ft_as_least_squares"].isna().all()
+
+
+def test_a_share_stays_within_its_bounds():
+    rows = [{"model": m, "right": right} for m, right in enumerate((1.0, 1.0, 0.9))]
+    found = positive.share(frame(rows), "right")
+    assert found.estimate == pytest.approx(2.9 / 3) and 0.8 < found.low < found.high == 1
+
+
+def test_learners_that_err_by_themselves_agree_as_often_as_two_coins_would():
+    generator = np.random.default_rng(0)
+    right = {name: (generator.random(40_000) < share).astype(float) for name, share in (("a", 0.9), ("b", 0.7))}
+    queries = pd.DataFrame(right | {"model": 0})
+    found = positive.agreement_of_independent(queries, "a", "b")
+    assert found == pytest.approx(0.9 * 0.7 + 0.1 * 0.3, abs=0.01)
+    assert found == pytest.approx((queries["a"] == queries["b"]).mean(), abs=0.01)

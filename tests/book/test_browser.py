@@ -55,10 +55,14 @@ class Visit:
             self.complaints.append(f"{message.text} {message.location['url']}")
 
     def scroll(self) -> None:
-        """Go through the page as a reader does, so that lazy parts appear, and wait for them."""
+        """Go through the page as a reader does, so that lazy parts appear, and wait for them.
+
+        Two frames for each screen: in the first a busy machine lays out, in the second it tells what is visible.
+        """
         self.page.evaluate(
-            """async () => { for (let y = 0; y < document.documentElement.scrollHeight; y += 700) {
-                window.scrollTo(0, y); await new Promise((r) => setTimeout(r, 30)); } }"""
+            """async () => { for (let y = 0; y < document.documentElement.scrollHeight; y += 350) {
+                window.scrollTo({top: y, behavior: "instant"});
+                await new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r))); } }"""
         )
         for kind in ("xp-plotly", "xp-widget[data-model]"):
             name = kind.partition("[")

@@ -4,32 +4,17 @@ Models are the unit that is drawn: the mean over the tasks of each model, then S
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from explainer.experiments.positive_pipeline import PositivePipeline
-from explainer.lab.store import published_directory
-from explainer.lab.tables import Published
 from explainer.theory.statistics import Interval, student
 
 LEARNERS: Mapping[str, str] = {"least_squares": "least squares", "gradient_step": "one gradient step"}
 """Columns of the queries with what known learners predict from the same demonstrations, with their names in figures."""
 
 _SAME = ("checkpoint", "model", "step", "seed", "k", "n_queries", "split", "lr")
-
-
-def made(*frames: pd.DataFrame) -> str:
-    """Where published cells of the positive control come from, in one sentence."""
-    cells = pd.concat(frames).drop_duplicates("cell")
-    runs = Published(published_directory() / PositivePipeline.name).tables()["runs"].to_pandas()
-    runs = runs[runs["cell"].isin(cells["cell"])]
-    first = runs.iloc[0]
-    return (
-        f"Stored: {len(cells)} cells, {cells['model'].nunique()} trainings, {cells['seed'].nunique()} tasks each, "
-        f"{cells['n_queries'].iloc[0]} queries, k = {cells['k'].iloc[0]}; {first['device']}, torch {first['torch']}; "
-        f"{runs['cpu_seconds'].sum():.0f} CPU seconds; computed by explainer positive (see Reproduce)."
-    )
 
 
 def interval(frame: pd.DataFrame, measure: str) -> Interval:
@@ -75,3 +60,20 @@ def with_agreement(queries: pd.DataFrame) -> pd.DataFrame:
             same[asked] = (says_plus == answer[asked]).astype(float)
             added[f"{state}_as_{name}"] = same
     return queries.assign(**added)
+
+
+def share(queries: pd.DataFrame, column: str) -> Interval:
+    """`interval` of a share; no end leaves [0, 1]."""
+    found = interval(queries, column)
+    low, high = np.clip((found.low, found.high), 0, 1)
+    return replace(found, low=float(low), high=float(high))
+
+
+def agreement_of_independent(queries: pd.DataFrame, column: str, other: str) -> float:
+    """How often two learners with two answers agree if each errs by itself: p q + (1 - p)(1 - q).
+
+    p and q are the shares of their right answers in the columns, the mean is over models.
+    """
+    known = queries.dropna(subset=[column, other])
+    p, q = (known.astype({name: float}).groupby("model")[name].mean() for name in (column, other))
+    return float((p * q + (1 - p) * (1 - q)).mean())

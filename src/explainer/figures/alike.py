@@ -33,5 +33,5 @@ def scattered(
         figure.add_scatter(x=x, y=list(range(len(rows))), mode="markers", marker=marker, name=name)
     figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=rows, range=[len(rows) - 0.5, -0.5], showgrid=False)
     figure.add_vline(x=0, line={"width": 1, "dash": "dot"})
-    legend = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
-    return figure.update_layout(height=110 + 60 * len(rows), xaxis_title=x_title, legend=legend)
+    legend = {"orientation": "h", "x": 0, "y": 1.05, "yanchor": "bottom"}
+    return figure.update_layout(height=190 + 60 * len(rows), xaxis_title=x_title, legend=legend)
