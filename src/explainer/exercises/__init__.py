@@ -1,0 +1,19 @@
+"""Checks that readers run on their own answers: `exercises.linear_attention(attend)`."""
+
+from explainer.exercises.classification import auc, calibration
+from explainer.exercises.comparison import holm, kendall_tau, rec2ftp
+from explainer.exercises.duality import (
+    linear_attention,
+    order_dependent,
+    permutation_invariant,
+    rank_of_update,
+    ridge_dual,
+)
+from explainer.exercises.linear_transformer import isotropic_gamma, paying_length, ridge_attention, scaled_prediction
+from explainer.exercises.momentum import momentum_average, momentum_dual
+
+__all__ = [
+    "auc", "calibration", "holm", "isotropic_gamma", "kendall_tau", "linear_attention", "momentum_average",
+    "momentum_dual", "order_dependent", "paying_length", "permutation_invariant", "rank_of_update", "rec2ftp",
+    "ridge_attention", "ridge_dual", "scaled_prediction",
+]  # fmt: skip

@@ -1,0 +1,124 @@
+"""Checks for the measures of the comparison."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+
+from explainer.exercises import checks
+from explainer.theory import metrics, statistics
+
+
+@checks.check("first find the queries that zero-shot gets wrong and fine-tuning gets right.")
+def rec2ftp(reader_fn: Callable[[np.ndarray, np.ndarray, np.ndarray], float]) -> None:
+    """Check a function (zsl, icl, ft), each (n,) and true where an answer is right, -> Rec2FTP, a share.
+
+    Properties: 1 where ICL repairs all that FT repairs and 0 where it repairs nothing of it; queries that ZSL gets
+    right or FT gets wrong do not count; a hand-counted case; random cases.
+    Raises: AssertionError with a hint.
+    """
+
+    def answer(zsl: Sequence[int], icl: Sequence[int], ft: Sequence[int]) -> float:
+        return float(checks.call_array(reader_fn, *(np.array(right, dtype=bool) for right in (zsl, icl, ft)), shape=()))
+
+    checks.require(
+        np.isclose(answer([0, 0, 0], [1, 1, 0], [1, 1, 0]), 1),
+        "ICL repairs both queries that FT repairs, and the share is not 1; divide by the number of FT's repairs.",
+    )
+    checks.require(
+        np.isclose(answer([0, 0, 0], [0, 0, 1], [1, 1, 0]), 0),
+        "ICL repairs none of FT's repairs, and the share is not 0; count queries that both get right.",
+    )
+    checks.require(
+        np.isclose(answer([0, 0, 0], [1, 1, 1], [1, 0, 0]), 1),
+        "queries that FT gets wrong count; Rec2FTP asks only about what FT repairs.",
+    )
+    checks.require(
+        np.isclose(answer([1, 1, 0, 0], [1, 1, 0, 1], [1, 1, 1, 1]), 1 / 2),
+        "queries that ZSL gets right count; nothing can be repaired there.",
+    )
+    for zsl, icl, ft in np.random.default_rng(0).random((5, 3, 40)) < 0.5:
+        expected = metrics.rec2ftp(*map(torch.from_numpy, (zsl, icl, ft)))
+        checks.require(
+            np.isclose(answer(zsl, icl, ft), expected),
+            f"for random answers the result is not {expected:.3f}; count step by step what ZSL, FT and ICL get right.",
+        )
+    print("Passed: a share of what FT repairs, and nothing else counts.")
+
+
+@checks.check("sort the p-values; the smallest is multiplied by m, the next by m - 1, and so on.")
+def holm(reader_fn: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Check a function p_values (m,) -> p-values (m,) corrected for their number by Holm's procedure.
+
+    Properties: one p-value stays; the smallest is multiplied by m; none exceeds 1 or overtakes a larger one; the order
+    of the p-values does not matter; a hand-counted case; random cases.
+    Raises: AssertionError with a hint.
+    """
+
+    def answer(*p_values: float) -> np.ndarray:
+        return checks.call_array(reader_fn, np.array(p_values), shape=(len(p_values),))
+
+    checks.require(np.allclose(answer(0.03), 0.03), "a single p-value should stay as it is; look at the factor.")
+    checks.require(
+        np.isclose(answer(0.001, 0.5, 0.6)[0], 0.003),
+        "the smallest of three p-values is not multiplied by three; look at the factor of the first.",
+    )
+    checks.require(
+        np.isclose(answer(0.001, 0.01, 0.6)[1], 0.02),
+        "the second of three is not multiplied by two; Holm's factors fall from m to 1.",
+    )
+    checks.require((answer(0.9, 0.8, 0.7) <= 1).all(), "a corrected p-value is larger than 1; cut it there.")
+    checks.require(
+        np.isclose(answer(0.04, 0.045)[1], 0.08),
+        "a larger p-value ends below a smaller one; each takes the largest of the corrected ones up to its place.",
+    )
+    checks.require(
+        np.allclose(answer(0.6, 0.01, 0.001), answer(0.001, 0.01, 0.6)[::-1]),
+        "the order in which the p-values come changes the result; sort them, correct, and put them back.",
+    )
+    for p_values in np.random.default_rng(0).random((5, 6)) ** 3:
+        checks.require(
+            np.allclose(answer(*p_values), statistics.holm(p_values)),
+            f"for {p_values.round(3).tolist()} the result differs from Holm's; compare it step by step on paper.",
+        )
+    print("Passed: factors from m to 1, never above 1, never out of order.")
+
+
+@checks.check("count the pairs of tokens that both sides put in the same order, and those in opposite orders.")
+def kendall_tau(reader_fn: Callable[[np.ndarray, np.ndarray], float]) -> None:
+    """Check a function (x (T,), y (T,)) of scores without ties -> (P_c - P_d) / (T (T - 1) / 2).
+
+    Properties: 1 for a ranking and itself, -1 for the reversed one; unchanged by increasing transforms; a hand-counted
+    case; random cases of several lengths.
+    Raises: AssertionError with a hint.
+    """
+
+    def answer(x: np.ndarray, y: np.ndarray) -> float:
+        return float(checks.call_array(reader_fn, x, y, shape=()))
+
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 6))
+    checks.require(
+        np.isclose(answer(x, x), 1),
+        "a ranking compared with itself does not give 1; there are T (T - 1) / 2 pairs, each counted once.",
+    )
+    checks.require(
+        np.isclose(answer(x, -x), -1), "a reversed ranking does not give -1; discordant pairs count against the others."
+    )
+    checks.require(
+        np.isclose(answer(np.exp(2 * x), y), answer(x, y)),
+        "an increasing transform of the scores changes the result; only the order within each pair may matter.",
+    )
+    checks.require(
+        np.isclose(answer(np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 3.0, 2.0, 4.0])), 4 / 6),
+        "five concordant pairs and one discordant of six do not give 4/6; look at which pairs are compared.",
+    )
+    for T in (2, 5, 9):
+        x, y = rng.normal(size=(2, T))
+        pairs = [(i, j) for i in range(T) for j in range(i)]
+        expected = np.mean([np.sign((x[i] - x[j]) * (y[i] - y[j])) for i, j in pairs])
+        checks.require(
+            np.isclose(answer(x, y), expected),
+            f"two random rankings of {T} places do not give P_c - P_d over all pairs.",
+        )
+    print("Passed: concordant minus discordant pairs over all pairs, whatever the scores' scale.")

@@ -1,0 +1,154 @@
+"""Checks for the linear transformer."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from explainer.exercises import checks
+from explainer.theory import linear_transformer, regression
+
+
+@checks.check("with one variance for all directions Gamma is a multiple of the identity.")
+def isotropic_gamma(reader_fn: Callable[[int, int, float], float]) -> None:
+    """Check a function (d, n, variance) -> g with Gamma = g I, for inputs of covariance variance * I.
+
+    Properties: no correction for endless prompts; proportional to the variance; the share of tr(Lambda) and that of
+    Lambda itself; the matrix of the package in several settings.
+    Raises: AssertionError with a hint.
+    """
+
+    def answer(d: int, n: int, variance: float) -> float:
+        return checks.run(lambda *sizes: float(reader_fn(*sizes)), d, n, variance)
+
+    checks.require(
+        np.isclose(answer(5, 10**12, 1.0), 1),
+        "for endless prompts of unit variance Gamma should be the covariance, g = 1; look at what is divided by n.",
+    )
+    checks.require(
+        np.isclose(answer(5, 20, 3.0), 3 * answer(5, 20, 1.0)),
+        "three times the variance does not give three times g; both parts of Gamma are proportional to it.",
+    )
+    checks.require(
+        np.isclose(20 * (answer(9, 20, 1.0) - answer(5, 20, 1.0)), 4),
+        "four dimensions more should add 4/n to g; look at the trace of the identity.",
+    )
+    for d, n, variance in [(1, 1, 1.0), (5, 20, 1.0), (3, 7, 0.4)]:
+        covariance = variance * torch.eye(d, dtype=torch.float64)
+        checks.require(
+            np.isclose(answer(d, n, variance), linear_transformer.gamma(covariance, n)[0, 0].item()),
+            f"with d = {d}, n = {n} and variance = {variance} g is not the diagonal of Gamma; count the two terms that "
+            "are divided by n.",
+        )
+    print("Passed: g I is Gamma for isotropic inputs, in every setting.")
+
+
+@checks.check("append rows to the inputs and targets that pull the weights towards zero.")
+def ridge_attention(reader_fn: Callable[[Tensor, float, int], tuple[Tensor, Tensor]]) -> None:
+    """Check a function (covariance (d, d), penalty, n) -> (W_PV, W_KQ), each (d+1, d+1), of one linear layer.
+
+    The layer must predict like ridge regression, (X^T X + penalty I)^-1 X^T y, on every prompt of n examples whose
+    X^T X is n times the covariance. (On other prompts no fixed layer can.) All scales (c W_PV, W_KQ / c) are accepted.
+    Raises: AssertionError with a hint.
+    """
+
+    def agrees(d: int, n: int, penalty: float, seed: int) -> bool:
+        prompts, covariance = _whitened_prompts(d, n, seed)
+        layer = _call_ridge_attention(reader_fn, covariance, penalty, n)
+        predictions = linear_transformer.layer_prediction(layer, prompts)
+        return checks.close(predictions, regression.ridge(prompts, penalty), tolerance=1e-6)
+
+    checks.require(
+        agrees(3, 12, 1e-9, seed=0),
+        "with almost no penalty the layer does not predict like least squares; look at what undoes the covariance, and "
+        "at which entries of W_PV and W_KQ read inputs and targets.",
+    )
+    checks.require(
+        agrees(3, 12, 12.0, seed=1),
+        "with penalty = n = 12 the layer does not predict like ridge regression; the attention divides by n, and X^T X "
+        "does not: see what that does to the penalty.",
+    )
+    checks.require(
+        agrees(4, 30, 2.5, seed=2) and agrees(2, 5, 0.3, seed=3),
+        "one setting is right, others are not; look for a number that should depend on d, n or the penalty.",
+    )
+    print("Passed: where the inputs have exactly the covariance, the layer is ridge regression.")
+
+
+@checks.check("follow one factor: the covariance of the prompt is multiplied by it, Gamma is not.")
+def scaled_prediction(reader_fn: Callable[[float], float]) -> None:
+    """Check a function c -> prediction over right answer when every input is multiplied by c, at endless lengths.
+
+    The layer was trained on the inputs as they were; the right answer is <w, c x_q>. The factors to compare with are
+    measured on prompts whose inputs have exactly their covariance.
+    Raises: AssertionError with a hint.
+    """
+
+    def answer(c: float) -> float:
+        return checks.run(lambda scale: float(reader_fn(scale)), c)
+
+    checks.require(np.isclose(answer(1.0), 1), "inputs as in training are predicted rightly: c = 1 should give 1.")
+    checks.require(
+        np.isclose(answer(-1.0), 1),
+        "c = -1 mirrors prediction and right answer alike, so the factor should be 1; count how often c enters.",
+    )
+    prompts, covariance = _whitened_prompts(3, 12, seed=0)
+    for c in (2.0, 0.5, 3.0):
+        scaled = regression.covariate_shift(prompts, c * prompts.inputs)
+        measured = (linear_transformer.prediction(torch.linalg.inv(covariance), scaled) / scaled.y_q)[0].item()
+        checks.require(
+            np.isclose(answer(c), measured),
+            f"for c = {c} your factor is {'larger' if answer(c) > measured else 'smaller'} than the measured one; c "
+            "enters through x_q, through x_i and through y_i, and the right answer has its share of it.",
+        )
+    print("Passed: your factors are the measured ones, for inputs made larger, smaller and mirrored.")
+
+
+@checks.check("compare the error of attention with that of least squares as the prompt grows.")
+def paying_length(reader_fn: Callable[[int, int], float]) -> None:
+    """Check a function (d, n) -> M at which longer prompts stop paying, for isotropic inputs and training length n.
+
+    Stopping is meant sharply: the part of the risk that falls as 1/M equals the part that no prompt length removes.
+    Raises: AssertionError with a hint.
+    """
+    for d, n in [(5, 20), (1, 10), (5, 80), (12, 40)]:
+        identity = torch.eye(d, dtype=torch.float64)
+        A = torch.linalg.inv(linear_transformer.gamma(identity, n))
+        length = checks.run(lambda *sizes: float(reader_fn(*sizes)), d, n)
+        checks.require(length > 0, f"with d = {d} and n = {n} your length is {length}; it should be above zero.")
+        floor = linear_transformer.population_risk(A, identity, float("inf")).item()
+        falling = linear_transformer.population_risk(A, identity, length).item() - floor
+        checks.require(
+            np.isclose(falling, floor),
+            f"with d = {d} and n = {n}, at your M = {length:.4g} the part that falls with M is {falling / floor:.3g} "
+            "times the part that stays; set the two terms of the isotropic risk equal and solve for M.",
+        )
+    print("Passed: at your length half of the risk is what no longer prompt removes, in all four settings.")
+
+
+def _whitened_prompts(d: int, n: int, seed: int) -> tuple[regression.Prompts, Tensor]:
+    """Draw prompts with X^T X = n covariance exactly; the query is free. Return them and the covariance."""
+    generator = torch.Generator().manual_seed(seed)
+    covariance = torch.randn(d, d, generator=generator, dtype=torch.float64)
+    covariance = covariance @ covariance.T + 0.5 * torch.eye(d, dtype=torch.float64)
+    prompts = regression.draw_prompts(4, n, covariance, generator=generator)
+    X = torch.linalg.qr(prompts.X).Q * n**0.5 @ torch.linalg.cholesky(covariance).mT
+    inputs = torch.cat([X, prompts.x_q[:, None]], dim=1)
+    return regression.covariate_shift(prompts, inputs), covariance
+
+
+def _call_ridge_attention(
+    reader_fn: Callable, covariance: Tensor, penalty: float, n: int
+) -> linear_transformer.LinearAttention:
+    result, side = checks.run(reader_fn, covariance, penalty, n), len(covariance) + 1
+    checks.require(
+        isinstance(result, tuple) and len(result) == 2 and all(isinstance(part, Tensor) for part in result),
+        "your function should return two tensors, W_PV and W_KQ.",
+    )
+    for name, matrix in zip(("W_PV", "W_KQ"), result, strict=True):
+        checks.require(
+            tuple(matrix.shape) == (side, side), f"{name} has shape {tuple(matrix.shape)}; it should be {(side, side)}."
+        )
+        checks.require(matrix.dtype == torch.float64, f"{name} turned float64 into {matrix.dtype}; keep the dtype.")
+    return linear_transformer.LinearAttention(*result)
