@@ -11,6 +11,7 @@ from explainer.figures.base import (
     live,
 )
 from explainer.figures.forms import curve_panels, curves, dot_panels, dots
+from explainer.figures.predict import predict
 from explainer.figures.texts import Texts
 
 __all__ = [
@@ -27,4 +28,5 @@ __all__ = [
     "dot_panels",
     "dots",
     "live",
+    "predict",
 ]
