@@ -698,3 +698,10 @@ def test_own_task_without_any_source(monkeypatch):
     monkeypatch.delenv("EXPLAINER_DATA", raising=False)
     with pytest.raises(TaskError, match="'two' has no hub id; give data_dir"):
         tasks.load(TWO)
+
+
+def test_named_examples_come_in_the_order_asked_and_unknown_words_are_named():
+    capitals = tasks.load("capitals")
+    assert [example.answer for example in tasks.named(capitals, "Japan", "France")] == ["Tokyo", "Paris"]
+    with pytest.raises(TaskError, match="Atlantis"):
+        tasks.named(capitals, "Japan", "Atlantis")

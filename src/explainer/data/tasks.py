@@ -363,6 +363,14 @@ def demonstrations(data: TaskData, k: int, seed: int) -> list[Example]:
     return _take(data, _split(data, seed)[0], k, "demonstrations")
 
 
+def named(data: TaskData, *words: str) -> list[Example]:
+    """The examples of a task of word pairs with these words, in this order; TaskError names a word that has none."""
+    known = {example.fields.get("word"): example for example in (*data.train, *data.test)}
+    if missing := [word for word in words if word not in known]:
+        raise TaskError(f"task {data.task.name!r} has no pair for {', '.join(missing)}; choose among its {len(known)}.")
+    return [known[word] for word in words]
+
+
 def queries(data: TaskData, n: int, seed: int, where: Callable[[Example], bool] = lambda _: True) -> list[Example]:
     """The first n examples of one shuffled order of the test examples, none of which can be a demonstration.
 
