@@ -34,7 +34,7 @@ def frozen_errors(steps: Sequence[int], errors: Mapping[str, np.ndarray]) -> go.
 
 
 def recalled(weights: np.ndarray, recency: np.ndarray, plain: np.ndarray, heavy: np.ndarray, mu: float) -> go.Figure:
-    """Coefficients of each step under momentum mu, above the recalls (draws, steps) of its example, without and with it."""
+    """Coefficients of each step under momentum mu, above the recalls (draws, steps) of its example, plain and heavy."""
     names = ["gradient descent", f"heavy ball, μ = {mu}", "last update of heavy ball"]
     formulas = np.ones(len(weights)), weights, recency
     panels = {
@@ -56,8 +56,9 @@ def stacked(
             i = names.index(name)
             error = {"array": (high - estimate).tolist(), "arrayminus": (estimate - low).tolist(), "thickness": 1}
             figure.add_scatter(
-                x=list(x), y=estimate.tolist(), name=name, legendgroup=name, showlegend=row == first[name], mode="lines+markers",
-                line={"dash": DASHES[i % 6], "color": COLOURS[i % 6]}, marker={"symbol": MARKERS[i % 6], "size": 7},
+                x=list(x), y=estimate.tolist(), name=name, mode="lines+markers", legendgroup=name,
+                showlegend=row == first[name], line={"dash": DASHES[i % 6], "color": COLOURS[i % 6]},
+                marker={"symbol": MARKERS[i % 6], "size": 7},
                 error_y=error if np.any(high > low) else None, row=row, col=1,
             )  # fmt: skip
         figure.update_yaxes(title_text=y_titles[row - 1], rangemode="tozero", row=row, col=1)
