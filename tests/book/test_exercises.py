@@ -555,6 +555,152 @@ def test_fine_tuned_update_accepts_both_forms_of_the_answer(capsys):
 
     passes(exercises.fine_tuned_update, multiplied_out, capsys)
     passes(exercises.fine_tuned_update, difference, capsys)
+# One step, whatever the loss.
+
+
+def test_outer_product_update_accepts(capsys):
+    passes(exercises.outer_product_update, lambda W_0, x, y, lr: torch.outer(lr * (y - W_0 @ x), x), capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda W_0, x, y, lr: torch.outer(lr * y, x), "already equals the target"),
+        (lambda W_0, x, y, lr: torch.outer(y - W_0 @ x, x), "twice the learning rate"),
+        (lambda W_0, x, y, lr: torch.outer(lr * (W_0 @ x - y), x), "away from the target"),
+        (lambda W_0, x, y, lr: torch.outer(2 * lr * (y - W_0 @ x), x), "leftover factor"),
+        (lambda W_0, x, y, lr: torch.outer(x, lr * (y - W_0 @ x)), r"returned shape \(4, 3\)"),
+        (lambda W_0, x, y, lr: W_0 + torch.outer(lr * (y - W_0 @ x), x), "these are the new weights"),
+    ],
+)
+def test_outer_product_update_refuses(wrong, hint):
+    refuses(exercises.outer_product_update, wrong, hint)
+
+
+def one_hot(outputs, answers):
+    return torch.nn.functional.one_hot(answers, outputs.shape[1]).to(outputs)
+
+
+def test_cross_entropy_errors_accepts(capsys):
+    passes(exercises.cross_entropy_errors, lambda o, a, lr: lr * (one_hot(o, a) - o.softmax(1)), capsys)
+    with torch.no_grad():
+        passes(exercises.cross_entropy_errors, lambda o, a, lr: lr * (one_hot(o, a) - o.softmax(1)), capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda o, a, lr: -lr * o.softmax(1), "add up to zero"),
+        (lambda o, a, lr: lr * (one_hot(o, a) - o.softmax(0)), "add up to zero"),
+        (lambda o, a, lr: lr * (o.mean(1, keepdim=True) - o) * o, "add up to zero"),
+        (lambda o, a, lr: lr * (one_hot(o, a) * o.sum(1, keepdim=True) - o), "adding 3 to all logits"),
+        (lambda o, a, lr: lr * (o.softmax(1) - one_hot(o, a)), "pushed down"),
+        (lambda o, a, lr: lr * (one_hot(o, a) - o.softmax(1)) / len(o), "mean over the examples"),
+        (lambda o, a, lr: one_hot(o, a) - o.softmax(1), "leftover factor"),
+    ],
+)
+def test_cross_entropy_errors_refuses(wrong, hint):
+    refuses(exercises.cross_entropy_errors, wrong, hint)
+
+
+def test_bias_attention_accepts_two_right_answers(capsys):
+    passes(exercises.bias_attention, lambda e, x, q: (q @ x.T + 1) @ e, capsys)
+    passes(exercises.bias_attention, lambda e, x, q: q @ (x.T @ e) + e.sum(0), capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda e, x, q: q @ x.T @ e, "without bias"),
+        (lambda e, x, q: q @ x.T @ e + e.mean(0), "not by their mean"),
+        (lambda e, x, q: q @ x.T @ e + 1, "at the query 0 only the bias counts"),
+        (lambda e, x, q: q.softmax(1) @ x.T @ e - q.softmax(1)[:1] @ x.T @ e + e.sum(0), "elsewhere it is not"),
+    ],
+)
+def test_bias_attention_refuses(wrong, hint):
+    refuses(exercises.bias_attention, wrong, hint)
+
+
+# Several steps.
+
+
+def test_frozen_factor_accepts(capsys):
+    passes(exercises.frozen_factor, lambda c, T: T * c / (1 - (1 - c) ** T), capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda c, T: T * c / (1 - (1 - c) ** T) - 1, "how much is too much"),
+        (lambda c, T: T * c, "the factor for T = 1 is 1"),
+        (lambda c, T: float(T), "2 and 5/4"),
+        (lambda c, T: 1 + (T - 1) * c / (2 - (T - 1) * c), "two steps are right"),
+        (lambda c, T: 1 / 0, "raised ZeroDivisionError"),
+    ],
+)
+def test_frozen_factor_refuses(wrong, hint):
+    refuses(exercises.frozen_factor, wrong, hint)
+
+
+def ahead(mu, T):
+    return (1 - mu ** torch.arange(T + 1, 1, -1, dtype=torch.float64)) / (1 - mu)
+
+
+def test_momentum_coefficients_accept(capsys):
+    passes(exercises.heavy_ball_coefficients, duality.heavy_ball_weights, capsys)
+    passes(exercises.nesterov_coefficients, ahead, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda mu, T: duality.heavy_ball_weights(mu, T).flip(0), "the oldest push comes first"),
+        (lambda mu, T: mu ** torch.arange(T - 1, -1, -1, dtype=torch.float64), "in the last velocity"),
+        (lambda mu, T: torch.ones(T, dtype=torch.float64) / (1 - mu), "how many velocities each push is in"),
+        (ahead, "how many velocities each push is in"),
+        (lambda mu, T: duality.heavy_ball_weights(mu, T + 1), r"returned shape \(4,\)"),
+    ],
+)
+def test_heavy_ball_coefficients_refuse(wrong, hint):
+    refuses(exercises.heavy_ball_coefficients, wrong, hint)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (duality.heavy_ball_weights, "at what the point ahead adds"),
+        (lambda mu, T: ahead(mu, T).flip(0), "the oldest push comes first"),
+    ],
+)
+def test_nesterov_coefficients_refuse(wrong, hint):
+    refuses(exercises.nesterov_coefficients, wrong, hint)
+
+
+# Other optimisers.
+
+
+def test_two_sided_accepts_and_does_not_mind_where_a_factor_is(capsys):
+    passes(exercises.two_sided, lambda e, x, A, B: (e @ B.T, x @ A), capsys)
+    passes(exercises.two_sided, lambda e, x, A, B: (2 * e @ B.T, x @ A / 2), capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda e, x, A, B: (e @ B, x @ A), "A the identity"),
+        (lambda e, x, A, B: (e @ B.T, x @ A.T), "B the identity"),
+        (lambda e, x, A, B: (e @ B.T, x), "B the identity"),
+        (lambda e, x, A, B: (x @ A, e @ B.T), "they should be"),
+        (lambda e, x, A, B: (B @ e.T).T, "values and keys"),
+        (lambda e, x, A, B: (2 * e @ B.T, x @ A), "the plain update"),
+    ],
+)
+def test_two_sided_refuses(wrong, hint):
+    refuses(exercises.two_sided, wrong, hint)
+
+
+def test_adam_first_step_accepts(capsys):
+    passes(exercises.adam_first_step, lambda G, lr, eps: -lr * G / (G.abs() + eps), capsys)
 
 
 @pytest.mark.parametrize(
@@ -567,3 +713,12 @@ def test_fine_tuned_update_accepts_both_forms_of_the_answer(capsys):
 )
 def test_fine_tuned_update_refuses(wrong, hint):
     refuses(exercises.fine_tuned_update, wrong, hint)
+        (lambda G, lr, eps: lr * G / (G.abs() + eps), "look at the sign"),
+        (lambda G, lr, eps: -lr * G, "plain gradient descent"),
+        (lambda G, lr, eps: -lr * G.sign(), "limit of a very small eps"),
+        (lambda G, lr, eps: -lr * G / (G**2 + eps).sqrt(), "not under it"),
+        (lambda G, lr, eps: -lr * 0.1 * G / ((0.001 * G**2).sqrt() + eps), "corrections of the running means"),
+    ],
+)
+def test_adam_first_step_refuses(wrong, hint):
+    refuses(exercises.adam_first_step, wrong, hint)

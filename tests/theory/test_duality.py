@@ -260,6 +260,36 @@ def test_frozen_errors_are_right_for_one_step_and_wrong_for_more(loss):
     assert 0.01 < error(2) < error(5) < error(20)
 
 
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_the_judge_and_the_dual_rebuild_the_same_update(name):
+    batches = duality.full_batches(N, 6)
+    W, dual = train(name, "squared", batches)
+    close(dual.W_0_factor * W_0 + dual.update(), W)
+    settings = {"gradient_descent": {}, "heavy_ball": {"momentum": MU}, "weight_decay": {"weight_decay": DECAY}}
+    if name in settings:  # PyTorch stores Nesterov's point ahead
+        data = W_0, INPUTS, TARGETS["squared"]
+        close(duality.train_with_torch(*data, torch.optim.SGD, 6, lr=LR, **settings[name]), W)
+
+
+def test_gradient_descent_diverges_beyond_the_largest_stable_rate_only():
+    data = W_0, INPUTS, torch.zeros_like(TARGETS["squared"])
+
+    def size(share):
+        rule = GradientDescent(share * duality.largest_stable_rate(INPUTS))
+        return duality.train_linear_layer(*data, rule, duality.full_batches(N, 2000)).W.norm()
+
+    assert size(1.01) > 1e6
+    assert size(0.99) < W_0.norm()
+
+
+def test_random_layer_is_the_same_for_the_same_seed():
+    layer, again, other = (duality.random_layer(3, 5, 2, seed) for seed in (0, 0, 1))
+    assert [tuple(part.shape) for part in layer] == [(2, 5), (3, 5), (3, 2), (5, 5)]
+    assert layer.W_0.dtype == torch.float64
+    assert all(torch.equal(a, b) for a, b in zip(layer, again, strict=True))
+    assert not torch.equal(layer.inputs, other.inputs)
+
+
 def test_same_allows_rounding_and_no_broadcasting():
     a = torch.tensor([1.0, 1e6], dtype=torch.float64)
     assert duality.same(a + 1e-12, a)
@@ -548,6 +578,7 @@ WRONG_SHAPES = {
     "scaled_logits": lambda: duality.scaled_logits(OFF, B),
     "softmax_attention": lambda: duality.softmax_attention(C, B, OFF),
     "softmax_kernel_dual": lambda: duality.softmax_kernel_dual(C, OFF, A),
+    "train_with_torch": lambda: duality.train_with_torch(A, OFF, C, torch.optim.SGD, 1, lr=LR),
     "relaxed_attention": lambda: duality.relaxed_attention(C, B, OFF),
     "mean_value": lambda: duality.mean_value(randn(9)),
     "centred_linear_attention": lambda: duality.centred_linear_attention(OFF, B, A),
@@ -589,6 +620,10 @@ def test_the_annotated_shapes_are_the_shapes(checked):
             W_0, INPUTS, targets, optimiser, batches, output_gradient=checked.cross_entropy_gradient
         )
         checked.dual_prediction(dual, W_0, QUERIES)
+        dual.update()
+    checked.train_with_torch(W_0, INPUTS, targets, torch.optim.SGD, 2, lr=LR)
+    checked.largest_stable_rate(INPUTS)
+    checked.random_layer(3, 5, 2, seed=0)
     W, errors, seen = checked.train_linear_layer_adam(W_0, INPUTS, targets, checked.Adam(LR), batches)
     checked.fit_outer_products(W - W_0, errors, seen)
     checked.frozen_errors_update(W_0, INPUTS, targets, lr=LR, steps=2)

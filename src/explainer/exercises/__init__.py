@@ -11,11 +11,22 @@ from explainer.exercises.duality import (
 )
 from explainer.exercises.linear_transformer import isotropic_gamma, paying_length, ridge_attention, scaled_prediction
 from explainer.exercises.momentum import momentum_average, momentum_dual
+from explainer.exercises.optimisation import (
+    adam_first_step,
+    bias_attention,
+    cross_entropy_errors,
+    frozen_factor,
+    heavy_ball_coefficients,
+    nesterov_coefficients,
+    outer_product_update,
+    two_sided,
+)
 from explainer.exercises.ways import fine_tuned_update, kept_numbers
 
 __all__ = [
-    "auc", "calibration", "fine_tuned_update", "holm", "isotropic_gamma", "kendall_tau", "kept_numbers",
-    "linear_attention", "momentum_average",
-    "momentum_dual", "order_dependent", "paying_length", "permutation_invariant", "rank_of_update", "rec2ftp",
-    "ridge_attention", "ridge_dual", "scaled_prediction",
+    "adam_first_step", "auc", "bias_attention", "calibration", "cross_entropy_errors", "fine_tuned_update",
+    "frozen_factor", "heavy_ball_coefficients", "holm", "isotropic_gamma", "kendall_tau", "kept_numbers",
+    "linear_attention", "momentum_average", "momentum_dual", "nesterov_coefficients", "order_dependent",
+    "outer_product_update", "paying_length", "permutation_invariant", "rank_of_update", "rec2ftp", "ridge_attention",
+    "ridge_dual", "scaled_prediction", "two_sided",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Figures and the table of the chapter `gradient_descent_as_attention`."""
+"""Figures and the table of the chapters `gradient_descent_as_attention` and `optimisers_as_attention`."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -34,14 +34,14 @@ def frozen_errors(steps: Sequence[int], errors: Mapping[str, np.ndarray]) -> go.
 
 
 def recalled(weights: np.ndarray, recency: np.ndarray, plain: np.ndarray, heavy: np.ndarray, mu: float) -> go.Figure:
-    """Weights of each step under momentum mu, above the recalls (draws, steps) of its example, without and with it."""
+    """Coefficients of each step under momentum mu, above the recalls (draws, steps) of its example, plain and heavy."""
     names = ["gradient descent", f"heavy ball, μ = {mu}", "last update of heavy ball"]
     formulas = np.ones(len(weights)), weights, recency
     panels = {
-        "Weight in the dual form": {name: (each,) * 3 for name, each in zip(names, formulas, strict=True)},
+        "Coefficient in the dual form": {name: (each,) * 3 for name, each in zip(names, formulas, strict=True)},
         "Recall after all steps": {name: curve(samples) for name, samples in zip(names, (plain, heavy), strict=False)},
     }
-    return stacked(range(len(weights)), panels, f"step t ({len(weights) - 1} is the last)", ["weight", "recall"])
+    return stacked(range(len(weights)), panels, f"step t ({len(weights) - 1} is the last)", ["coefficient", "recall"])
 
 
 def stacked(
@@ -49,14 +49,16 @@ def stacked(
 ) -> go.Figure:
     """Panels of curves below each other over the same x; a series looks the same in every panel."""
     names = list(dict.fromkeys(name for panel in panels.values() for name in panel))
+    first = {name: row for row, panel in reversed([*enumerate(panels.values(), 1)]) for name in panel}
     figure = make_subplots(rows=len(panels), cols=1, subplot_titles=list(panels), vertical_spacing=0.13)
     for row, panel in enumerate(panels.values(), 1):
         for name, (estimate, low, high) in panel.items():
             i = names.index(name)
             error = {"array": (high - estimate).tolist(), "arrayminus": (estimate - low).tolist(), "thickness": 1}
             figure.add_scatter(
-                x=list(x), y=estimate.tolist(), name=name, legendgroup=name, showlegend=row == 1, mode="lines+markers",
-                line={"dash": DASHES[i % 6], "color": COLOURS[i % 6]}, marker={"symbol": MARKERS[i % 6], "size": 7},
+                x=list(x), y=estimate.tolist(), name=name, mode="lines+markers", legendgroup=name,
+                showlegend=row == first[name], line={"dash": DASHES[i % 6], "color": COLOURS[i % 6]},
+                marker={"symbol": MARKERS[i % 6], "size": 7},
                 error_y=error if np.any(high > low) else None, row=row, col=1,
             )  # fmt: skip
         figure.update_yaxes(title_text=y_titles[row - 1], rangemode="tozero", row=row, col=1)

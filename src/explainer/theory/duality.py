@@ -212,6 +212,10 @@ class Dual(NamedTuple):
     weights: Float[Tensor, " J"]
     W_0_factor: float
 
+    def update(self) -> Float[Tensor, "d_out d_in"]:
+        """Sum the weighted outer products: sum_j weights_j values_j keys_j^T, shape (d_out, d_in)."""
+        return gradient_descent_update(self.weights[:, None] * self.values, self.keys)
+
 
 class TrainedLayer(NamedTuple):
     """A trained linear layer twice: its weights W (d_out, d_in) and their exact dual."""
@@ -256,6 +260,55 @@ def train_linear_layer(
     batch_sizes = torch.tensor([len(batch) for batch in batches], dtype=torch.long, device=W_0.device)
     weights = optimiser.dual_weights(len(batches)).to(W_0).repeat_interleave(batch_sizes)
     return TrainedLayer(W, Dual(values, keys, weights, optimiser.initial_factor(len(batches))))
+
+
+def train_with_torch(
+    W_0: Float[Tensor, "d_out d_in"],
+    inputs: Float[Tensor, "n d_in"],
+    targets: Float[Tensor, "n d_out"],
+    optimiser: type[torch.optim.Optimizer],
+    steps: int,
+    **settings: float,
+) -> Float[Tensor, "d_out d_in"]:
+    """Train x -> W x on L = 1/2 sum_i ||W x_i - y_i||^2 with an optimiser of PyTorch, as a judge; return W_T.
+
+    Full batches, gradients by autograd; `settings` are the optimiser's, such as lr.
+    Shapes: W_0 (d_out, d_in), inputs (n, d_in), targets (n, d_out) -> (d_out, d_in).
+    Raises: ShapeError.
+    """
+    _check_shapes(W_0=(W_0, "d_out d_in"), inputs=(inputs, "n d_in"), targets=(targets, "n d_out"))
+    W = W_0.clone().requires_grad_()
+    judge = optimiser([W], **settings)
+    for _ in range(steps):
+        judge.zero_grad()
+        (((inputs @ W.T - targets) ** 2).sum() / 2).backward()
+        judge.step()
+    return W.detach()
+
+
+def largest_stable_rate(inputs: Float[Tensor, "n d_in"]) -> float:
+    """Return the learning rate beyond which gradient descent on the squared error diverges: 2 / sigma_max(X)^2.
+
+    sigma_max is the largest singular value of the inputs (n, d_in); the loss is the sum over examples.
+    Source: gradient descent on a quadratic loss is stable below 2 over its largest curvature.
+    """
+    return 2 / torch.linalg.matrix_norm(inputs, ord=2).item() ** 2
+
+
+class RandomLayer(NamedTuple):
+    """A linear layer to try identities on: W_0 (d_out, d_in), inputs (n, d_in), targets (n, d_out), 5 queries."""
+
+    W_0: Float[Tensor, "d_out d_in"]
+    inputs: Float[Tensor, "n d_in"]
+    targets: Float[Tensor, "n d_out"]
+    queries: Float[Tensor, "5 d_in"]
+
+
+def random_layer(n: int, d_in: int, d_out: int, seed: int) -> RandomLayer:
+    """Draw weights, n examples and five queries, all independent Gaussians of variance 1, in float64."""
+    generator = torch.Generator().manual_seed(seed)
+    shapes = (d_out, d_in), (n, d_in), (n, d_out), (5, d_in)
+    return RandomLayer(*(torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes))
 
 
 def dual_prediction(
