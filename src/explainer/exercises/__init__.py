@@ -2,6 +2,18 @@
 
 from explainer.exercises.classification import auc, calibration
 from explainer.exercises.comparison import holm, kendall_tau, rec2ftp
+from explainer.exercises.dual_form import (
+    constant_values,
+    context_update,
+    copied_gate,
+    equal_gate,
+    fine_tuning_update,
+    first_order,
+    learning_values,
+    linear_loss,
+    one_query_update,
+    split_terms,
+)
 from explainer.exercises.duality import (
     linear_attention,
     order_dependent,
@@ -13,7 +25,9 @@ from explainer.exercises.linear_transformer import isotropic_gamma, paying_lengt
 from explainer.exercises.momentum import momentum_average, momentum_dual
 
 __all__ = [
-    "auc", "calibration", "holm", "isotropic_gamma", "kendall_tau", "linear_attention", "momentum_average",
-    "momentum_dual", "order_dependent", "paying_length", "permutation_invariant", "rank_of_update", "rec2ftp",
-    "ridge_attention", "ridge_dual", "scaled_prediction",
+    "auc", "calibration", "constant_values", "context_update", "copied_gate", "equal_gate", "fine_tuning_update",
+    "first_order", "holm", "isotropic_gamma", "kendall_tau", "learning_values", "linear_attention", "linear_loss",
+    "momentum_average", "momentum_dual", "one_query_update", "order_dependent", "paying_length",
+    "permutation_invariant", "rank_of_update", "rec2ftp", "ridge_attention", "ridge_dual", "scaled_prediction",
+    "split_terms",
 ]  # fmt: skip
