@@ -269,7 +269,7 @@ def one_query_update(reader_fn: Callable[[Tensor, Tensor, Tensor], Tensor]) -> N
         checks.close((M + update) @ z, M @ F),
         "(M + dM) z is not M F; look at the length of z, and at which vector the change is for.",
     )
-    orthogonal = torch.linalg.cross(z, F)
+    orthogonal = F - z * (F @ z) / (z @ z)
     checks.require(
         checks.close(update @ orthogonal, torch.zeros(8, dtype=torch.float64)),
         "the equation holds, but dM changes vectors that are orthogonal to z as well; find the one that does not.",
