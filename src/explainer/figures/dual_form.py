@@ -22,7 +22,7 @@ def falling_loss(
     A panel for each, below each other: the first has a line for each of `LAYERS`, the second for each of `LENGTHS`
     among the lengths, from depth 1. Bars are Student's intervals over tasks.
     """
-    figure = make_subplots(2, 1, subplot_titles=["More examples", "More layers"], vertical_spacing=0.2)
+    figure = make_subplots(2, 1, subplot_titles=["More examples", "More layers"], vertical_spacing=0.24)
     depths = range(1, head.shape[2] + 1)
     for i, layers in enumerate(LAYERS):
         name = f"{layers} layer{'s' * (layers > 1)}"
@@ -31,10 +31,10 @@ def falling_loss(
     for i, length in enumerate(LENGTHS, len(LAYERS)):
         at = list(lengths).index(length)
         figure.add_traces(_pair(i, f"{length} examples", depths, head[:, at], descent[:, at]), rows=2, cols=1)
-    figure.update_xaxes(title_text="number of examples n", type="log", tickvals=list(lengths), row=1)
+    figure.update_xaxes(title_text="number of examples n", type="log", tickvals=[1, 2, 4, 8, 16, 32], row=1)
     figure.update_xaxes(title_text="layers, or steps of descent", dtick=2, row=2)
     figure.update_yaxes(title_text="loss left", range=[0, 1.02], tickformat=".0%")
-    return figure.update_layout(height=720, legend={"orientation": "h", "x": 0, "y": -0.12, "yanchor": "top"})
+    return figure.update_layout(height=780, legend={"orientation": "h", "x": 0, "y": -0.14, "yanchor": "top"})
 
 
 def _pair(i: int, name: str, x: Sequence[int], head: Float[Array, "n x"], descent: Float[Array, "n x"]) -> list:
@@ -47,6 +47,6 @@ def _pair(i: int, name: str, x: Sequence[int], head: Float[Array, "n x"], descen
         go.Scatter(x=list(x), y=np.round(y, 4).tolist(), name=f"{by}, {name}", **looks)
         for y, by, looks in (
             (mean, "heads", {"mode": "lines", "line": line, "error_y": bars}),
-            (descent.mean(0), "descent", {"mode": "markers", "marker": marker}),
+            (descent.mean(0), "descent", {"mode": "markers", "marker": marker, "showlegend": False}),
         )
     ]
