@@ -722,3 +722,115 @@ def test_fine_tuned_update_refuses(wrong, hint):
 )
 def test_adam_first_step_refuses(wrong, hint):
     refuses(exercises.adam_first_step, wrong, hint)
+# the dual form of attention: split_terms, context_update, fine_tuning_update, linear_loss, learning_values
+
+
+def two_terms(q, keys, values, n):
+    return values[n:].T @ (keys[n:] @ q), values[:n].T @ (keys[:n] @ q)
+
+
+def finetuned(W_K, W_V, dW_K, dW_V, X):
+    return (W_V + dW_V) @ X @ ((W_K + dW_K) @ X).T - W_V @ X @ (W_K @ X).T
+
+
+def step_values(W_0, inputs, labels, eta):
+    return eta / inputs.shape[1] * (labels - W_0 @ inputs)
+
+
+def descent_values(W_0, inputs, labels, eta):
+    n = inputs.shape[1]
+    return -eta / n * duality.squared_error_gradient((W_0 @ inputs).T, labels.T).T
+
+
+def gate_by_softmax(n, m, theirs, own):
+    return torch.tensor([theirs] * n + [own] * m, dtype=torch.float64).softmax(0)[:n].sum()
+
+
+def smallest_change(M, z, F):
+    return torch.outer(M @ (F - z), z) / (z @ z)
+
+
+@pytest.mark.parametrize(
+    ("check", "answer"),
+    [
+        (exercises.split_terms, two_terms),
+        (exercises.split_terms, lambda q, K, V, n: (q @ K[n:].T @ V[n:], q @ K[:n].T @ V[:n])),
+        (exercises.context_update, lambda X, W_K, W_V: W_V @ X @ (W_K @ X).T),
+        (exercises.context_update, lambda X, W_K, W_V: torch.einsum("vx,xn,yn,ky->vk", W_V, X, X, W_K)),
+        (exercises.fine_tuning_update, finetuned),
+        (exercises.fine_tuning_update, lambda K, V, dK, dV, X: dV @ X @ X.T @ (K + dK).T + V @ X @ X.T @ dK.T),
+        (exercises.linear_loss, lambda W, V, K: -(V * (K @ W.T)).sum()),
+        (exercises.linear_loss, lambda W, V, K: 3 - sum(v @ W @ k for v, k in zip(V, K, strict=True))),
+        (exercises.learning_values, step_values),
+        (exercises.learning_values, descent_values),
+        (exercises.constant_values, lambda q, K, c: (c, c * (K @ q).sum())),
+        (exercises.constant_values, lambda q, K, c: (c, len(K) * (K.mean(0) @ q) * c)),
+        (exercises.equal_gate, gate_by_softmax),
+        (exercises.equal_gate, lambda n, m, theirs, own: 1 / (1 + m / n * np.exp(own - theirs))),
+        (exercises.copied_gate, lambda g, c: c * g / (c * g + 1 - g)),
+        (
+            exercises.copied_gate,
+            lambda g, c: torch.sigmoid(torch.logit(torch.tensor(g, dtype=torch.float64)) + np.log(c)),
+        ),
+        (exercises.first_order, duality.centred_linear_attention),
+        (exercises.one_query_update, smallest_change),
+    ],
+)
+def test_dual_form_accepts(check, answer, capsys):
+    passes(check, answer, capsys)
+
+
+@pytest.mark.parametrize(
+    ("check", "wrong", "hint"),
+    [
+        (exercises.split_terms, lambda *a: two_terms(*a)[::-1], "in the other order"),
+        (exercises.split_terms, lambda q, K, V, n: two_terms(q / 2, K, V, n), "do not add up"),
+        (exercises.split_terms, lambda q, K, V, n: two_terms(q, K, V, min(n + 1, len(K))), "the cut is not"),
+        (exercises.split_terms, lambda *a: sum(two_terms(*a)), "two tensors"),
+        (exercises.context_update, lambda X, W_K, W_V: W_V @ X @ (W_K @ X).T / X.shape[1], "with 5 tokens"),
+        (exercises.context_update, lambda X, W_K, W_V: W_V @ W_K.T, "with 1 token "),
+        (exercises.context_update, lambda X, W_K, W_V: W_K @ X @ (W_V @ X).T, r"it should be \(3, 4\)"),
+        (exercises.fine_tuning_update, lambda K, V, dK, dV, X: (V + dV) @ X @ ((K + dK) @ X).T, "before"),
+        (exercises.fine_tuning_update, lambda K, V, dK, dV, X: V @ X @ (dK @ X).T, "only W_V changes"),
+        (exercises.fine_tuning_update, lambda K, V, dK, dV, X: dV @ X @ (K @ X).T, "only W_K changes"),
+        (
+            exercises.fine_tuning_update,
+            lambda K, V, dK, dV, X: dV @ X @ (K @ X).T + V @ X @ (dK @ X).T,
+            "both changes meet",
+        ),
+        (exercises.linear_loss, lambda W, V, K: (V * (K @ W.T)).sum(), "the sign"),
+        (exercises.linear_loss, lambda W, V, K: ((K @ W.T - V) ** 2).sum() / 2, "a square"),
+        (exercises.linear_loss, lambda W, V, K: -(V * (K @ W.T)).mean(), "a factor"),
+        (exercises.linear_loss, lambda W, V, K: -V * (K @ W.T), "one number"),
+        (exercises.linear_loss, lambda W, V, K: -(V.sum() * K.sum()), "does not depend on W"),
+        (exercises.learning_values, lambda W, x, y, eta: W @ x - y, "the label itself"),
+        (exercises.learning_values, lambda W, x, y, eta: y, "eta = 0.3"),
+        (exercises.learning_values, lambda W, x, y, eta: eta * (y - W @ x), "a mean"),
+        (exercises.learning_values, lambda W, x, y, eta: eta / x.shape[1] * y, "predict already"),
+        (exercises.constant_values, lambda q, K, c: (c * (K @ q).sum(), c), "softmax attention is wrong"),
+        (exercises.constant_values, lambda q, K, c: (c, c), "relaxed form is wrong"),
+        (exercises.equal_gate, lambda n, m, theirs, own: 1 / (1 + np.exp(own - theirs)), "count the tokens"),
+        (exercises.equal_gate, lambda n, m, theirs, own: n / (n + m), "how the logits enter"),
+        (exercises.copied_gate, lambda g, c: c * g, "larger than 1"),
+        (exercises.copied_gate, lambda g, c: g, "repeating the tokens gives"),
+        (exercises.copied_gate, lambda g, c: c * g / (c * g + 1), "repeating the tokens gives"),
+        (exercises.first_order, lambda q, K, V: V.mean(0) + q @ K.T @ V / len(K) / 2, "hundred times"),
+        (exercises.first_order, duality.relaxed_attention, "query of zero"),
+        (exercises.first_order, duality.softmax_attention, "not linear"),
+        (
+            exercises.first_order,
+            lambda q, K, V: V.mean(0) + q @ (K - K.mean(0)).T @ V / len(K),
+            "hundred times",
+        ),
+        (exercises.one_query_update, lambda M, z, F: torch.outer(M @ (F - z), z), "length of z"),
+        (exercises.one_query_update, lambda M, z, F: torch.outer(M @ (F - z), F) / (F @ z), "orthogonal to z"),
+    ],
+)
+def test_dual_form_refuses(check, wrong, hint):
+    refuses(check, wrong, hint)
+
+
+def test_linear_loss_works_where_gradients_are_switched_off(capsys):
+    with torch.no_grad():
+        passes(exercises.linear_loss, lambda W, V, K: -(V * (K @ W.T)).sum(), capsys)
+        passes(exercises.learning_values, step_values, capsys)

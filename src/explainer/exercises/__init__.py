@@ -2,6 +2,18 @@
 
 from explainer.exercises.classification import auc, calibration
 from explainer.exercises.comparison import holm, kendall_tau, rec2ftp
+from explainer.exercises.dual_form import (
+    constant_values,
+    context_update,
+    copied_gate,
+    equal_gate,
+    fine_tuning_update,
+    first_order,
+    learning_values,
+    linear_loss,
+    one_query_update,
+    split_terms,
+)
 from explainer.exercises.duality import (
     linear_attention,
     order_dependent,
@@ -24,9 +36,10 @@ from explainer.exercises.optimisation import (
 from explainer.exercises.ways import fine_tuned_update, kept_numbers
 
 __all__ = [
-    "adam_first_step", "auc", "bias_attention", "calibration", "cross_entropy_errors", "fine_tuned_update",
-    "frozen_factor", "heavy_ball_coefficients", "holm", "isotropic_gamma", "kendall_tau", "kept_numbers",
-    "linear_attention", "momentum_average", "momentum_dual", "nesterov_coefficients", "order_dependent",
-    "outer_product_update", "paying_length", "permutation_invariant", "rank_of_update", "rec2ftp", "ridge_attention",
-    "ridge_dual", "scaled_prediction", "two_sided",
+    "adam_first_step", "auc", "bias_attention", "calibration", "constant_values", "context_update", "copied_gate",
+    "cross_entropy_errors", "equal_gate", "fine_tuned_update", "fine_tuning_update", "first_order", "frozen_factor",
+    "heavy_ball_coefficients", "holm", "isotropic_gamma", "kendall_tau", "kept_numbers", "learning_values",
+    "linear_attention", "linear_loss", "momentum_average", "momentum_dual", "nesterov_coefficients",
+    "one_query_update", "order_dependent", "outer_product_update", "paying_length", "permutation_invariant",
+    "rank_of_update", "rec2ftp", "ridge_attention", "ridge_dual", "scaled_prediction", "split_terms", "two_sided",
 ]  # fmt: skip

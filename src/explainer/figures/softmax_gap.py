@@ -1,4 +1,4 @@
-"""Figures of the chapter `attention_as_gradient_descent`."""
+"""Figures of the chapter `where_softmax_breaks_it`."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
