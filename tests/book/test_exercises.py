@@ -555,6 +555,20 @@ def test_fine_tuned_update_accepts_both_forms_of_the_answer(capsys):
 
     passes(exercises.fine_tuned_update, multiplied_out, capsys)
     passes(exercises.fine_tuned_update, difference, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda W_K, W_V, dW_K, dW_V, X: (W_V + dW_V) @ X @ ((W_K + dW_K) @ X).T, "W_ZSL"),
+        (lambda W_K, W_V, dW_K, dW_V, X: W_V @ X @ (dW_K @ X).T, "W_V alone"),
+        (lambda W_K, W_V, dW_K, dW_V, X: dW_V @ X @ (W_K @ X).T + W_V @ X @ (dW_K @ X).T, "missing"),
+    ],
+)
+def test_fine_tuned_update_refuses(wrong, hint):
+    refuses(exercises.fine_tuned_update, wrong, hint)
+
+
 # One step, whatever the loss.
 
 
@@ -706,13 +720,6 @@ def test_adam_first_step_accepts(capsys):
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (lambda W_K, W_V, dW_K, dW_V, X: (W_V + dW_V) @ X @ ((W_K + dW_K) @ X).T, "W_ZSL"),
-        (lambda W_K, W_V, dW_K, dW_V, X: W_V @ X @ (dW_K @ X).T, "W_V alone"),
-        (lambda W_K, W_V, dW_K, dW_V, X: dW_V @ X @ (W_K @ X).T + W_V @ X @ (dW_K @ X).T, "missing"),
-    ],
-)
-def test_fine_tuned_update_refuses(wrong, hint):
-    refuses(exercises.fine_tuned_update, wrong, hint)
         (lambda G, lr, eps: lr * G / (G.abs() + eps), "look at the sign"),
         (lambda G, lr, eps: -lr * G, "plain gradient descent"),
         (lambda G, lr, eps: -lr * G.sign(), "limit of a very small eps"),
@@ -722,6 +729,8 @@ def test_fine_tuned_update_refuses(wrong, hint):
 )
 def test_adam_first_step_refuses(wrong, hint):
     refuses(exercises.adam_first_step, wrong, hint)
+
+
 # the dual form of attention: split_terms, context_update, fine_tuning_update, linear_loss, learning_values
 
 
