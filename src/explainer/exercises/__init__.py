@@ -33,11 +33,11 @@ from explainer.exercises.optimisation import (
     outer_product_update,
     two_sided,
 )
-from explainer.exercises.ways import fine_tuned_update, kept_numbers
+from explainer.exercises.ways import kept_numbers
 
 __all__ = [
     "adam_first_step", "auc", "bias_attention", "calibration", "constant_values", "context_update", "copied_gate",
-    "cross_entropy_errors", "equal_gate", "fine_tuned_update", "fine_tuning_update", "first_order", "frozen_factor",
+    "cross_entropy_errors", "equal_gate", "fine_tuning_update", "first_order", "frozen_factor",
     "heavy_ball_coefficients", "holm", "isotropic_gamma", "kendall_tau", "kept_numbers", "learning_values",
     "linear_attention", "linear_loss", "momentum_average", "momentum_dual", "nesterov_coefficients",
     "one_query_update", "order_dependent", "outer_product_update", "paying_length", "permutation_invariant",
