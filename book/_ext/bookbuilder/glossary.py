@@ -6,7 +6,6 @@ term on every other page into a link to its definition, which `static/explainer/
 """
 
 import argparse
-import json
 import re
 import sys
 import tomllib
@@ -15,11 +14,11 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import yaml
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
 from bookbuilder import symbols
+from bookbuilder.pages import markdown, reading_order, title
 
 SOURCE = Path(__file__).parent / "glossary.toml"
 PAGE = "book/glossary"
@@ -29,6 +28,9 @@ NO_PROSE = (
 )  # fmt: skip
 """Nodes whose words are left alone: headings and titles of boxes, code, mathematics, links, captions."""
 _FOLDS = re.compile(r"<(/?)details\b")
+_FOLD = re.compile(r"<details\b.*?</details>|<[^>]+>", re.DOTALL)
+_TAG = re.compile(r"<[^>]+>")
+_NO_SENTENCE = re.compile(r"^#+ .*$|^> \*\*[^*]+\*\*|!?\[[^]]*\]\([^)]*\)", re.MULTILINE)
 
 
 class Term(NamedTuple):
@@ -115,7 +117,8 @@ def _mark_text(node: nodes.Text, address: str, seen: set[Term]) -> None:
             continue
         seen.add(use.term)
         word = text[use.start : use.end]
-        link = nodes.reference("", word, refuri=f"{address}#term-{use.term.identity}", classes=["xp-term"])
+        link = nodes.reference("", word, refuri=f"{address}#term-{use.term.identity}", internal=True)
+        link["classes"].append("xp-term")
         parts += [nodes.Text(text[done : use.start]), link]
         done = use.end
     if parts:
@@ -139,34 +142,6 @@ class Terms(Directive):
         return [listed]
 
 
-def title(path: Path) -> str:
-    """The title of a chapter."""
-    for cell in _markdown(path):
-        if found := re.search(r"^# (.+)$", cell, re.MULTILINE):
-            return found[1]
-    return path.stem
-
-
-def _markdown(path: Path) -> list[str]:
-    """The Markdown cells of a chapter, or a page of prose as one cell."""
-    if not path.exists():
-        return []
-    if path.suffix == ".md":
-        return [path.read_text("utf-8")]
-    cells = json.loads(path.read_text("utf-8"))["cells"]
-    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
-
-
-def reading_order(root: Path) -> list[Path]:
-    """The pages of the book from first to last, as its table of contents has them."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
-    parts = toc.get("parts", [toc])
-    names = [toc["root"], *(chapter["file"] for part in parts for chapter in part["chapters"])]
-    found = [next((root / f"{name}{end}" for end in (".ipynb", ".md") if (root / f"{name}{end}").exists()), None)
-             for name in names]  # fmt: skip
-    return [path for path in found if path]
-
-
 class Row(NamedTuple):
     """Where a term is introduced and where it is first used, as names of pages."""
 
@@ -177,13 +152,12 @@ class Row(NamedTuple):
     """Whether the page of the first use comes not before the introduction, or its first use has the definition."""
 
 
-def table(root: Path, pages: list[Path] | None = None) -> list[Row]:
-    """A row for each term that is introduced on one of the pages or used there."""
-    pages = reading_order(root) if pages is None else pages
+def table(pages: list[Path]) -> list[Row]:
+    """A row for each term that is introduced on one of the pages or used there, in the order of the glossary."""
     order = [path.stem for path in pages]
     first = {}
     for path in pages:
-        for term, marked in first_uses("\n\n".join(_markdown(path))).items():
+        for term, marked in first_uses("\n\n".join(markdown(path))).items():
             first.setdefault(term, (path.stem, marked))
     rows = []
     for term in terms():
@@ -196,30 +170,33 @@ def table(root: Path, pages: list[Path] | None = None) -> list[Row]:
 
 
 def first_uses(text: str) -> dict[Term, bool]:
-    """For each term that a Markdown text uses outside code and mathematics: whether its first use can be marked.
+    """For each term that a Markdown text uses in sentences: whether its first use can be marked, as it cannot in folds.
 
-    Titles, links and folds cannot. A title may use a term that the paragraphs below it explain.
+    Headings, the bold words that open a box, links, code and mathematics are names or signs, and no uses.
     """
     text = symbols.without_code(text)
     for one in symbols.formulas(text):
-        text = text[: one.start] + re.sub(r"\S", " ", text[one.start : (e := one.start + len(one.latex) + 2 + 2 * one.displayed)]) + text[e:]  # noqa: E501
-    bare = re.sub(r"^#+ .*$|^> \*\*[^*]+\*\*", lambda m: " " * len(m[0]), text, flags=re.MULTILINE)
-    hidden = re.sub(r"<details\b.*?</details>|\[[^]]*\]\([^)]*\)|<[^>]+>", lambda m: re.sub(r"\S", " ", m[0]), bare, flags=re.DOTALL)  # noqa: E501
-    shown = re.sub(r"\]\([^)]*\)|<[^>]+>", lambda m: re.sub(r"\S", " ", m[0]), bare)
+        text = text[: one.start] + " " * one.length + text[one.start + one.length :]
+    shown = _blanked(_NO_SENTENCE, text)
     markable = {}
-    for use in uses(hidden):
+    for use in uses(_blanked(_FOLD, shown)):
         markable.setdefault(use.term, use.start)
     found = {}
-    for use in uses(shown):
+    for use in uses(_blanked(_TAG, shown)):
         found.setdefault(use.term, use.start)
-    return {term: term in markable and markable[term] <= start for term, start in found.items()}
+    return {term: markable.get(term) == start for term, start in found.items()}
+
+
+def _blanked(pattern: re.Pattern[str], text: str) -> str:
+    """The text with blanks for what a pattern finds, so that places stay as they are."""
+    return pattern.sub(lambda found: re.sub(r"\S", " ", found[0]), text)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the table of the whole book."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root", type=Path, nargs="?", default=Path())
-    rows = table(parser.parse_args(arguments).root)
+    rows = table(reading_order(parser.parse_args(arguments).root))
     for row in rows:
         note = "" if row.explained else "  <- used before it is introduced, without its definition"
         print(f"{row.term}: introduced in {row.introduced}, first used in {row.first_used}{note}")

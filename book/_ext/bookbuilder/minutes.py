@@ -54,8 +54,8 @@ def count(notebook: dict) -> Count:
         text = symbols.without_code(_FOLD.sub(" ", source))
         found = symbols.formulas(text)
         equations += sum(one.displayed for one in found)
-        for one in found:
-            text = text.replace(f"$${one.latex}$$", " ") if one.displayed else text.replace(f"${one.latex}$", " x ")
+        for one in reversed(found):
+            text = text[: one.start] + (" " if one.displayed else "x") + text[one.start + one.length :]
         text = _TAG.sub(" ", _ADDRESS.sub("]", text))
         words += sum(bool(_WORD.search(word)) for word in text.split())
     return Count(words, equations, figures)

@@ -37,6 +37,11 @@ class Formula(NamedTuple):
     start: int
     displayed: bool
 
+    @property
+    def length(self) -> int:
+        """How many characters it takes in its text, dollar signs included."""
+        return len(self.latex) + (4 if self.displayed else 2)
+
 
 def without_code(text: str) -> str:
     """A Markdown text with its code blanked out; every other character stays where it is."""
