@@ -132,12 +132,14 @@ class Terms(Directive):
         """Return a definition list whose terms can be addressed."""
         environment = self.state.document.settings.env
         environment.note_dependency(str(SOURCE))
+        titles = {path.stem: title(path) for path in reading_order(Path(environment.srcdir))}
         listed = nodes.definition_list(classes=["xp-terms"])
         for term in sorted(terms(), key=lambda term: re.sub(r"\W", "", term.name.lower())):
             name = nodes.term("", term.name, ids=[f"term-{term.identity}"])
-            link = nodes.reference("", "chapter", refuri=f"{term.chapter}.html", internal=True)
-            text = nodes.paragraph("", "", nodes.Text(f"{term.definition} ("), link, nodes.Text(")"))
-            link[0] = nodes.Text(title(Path(environment.srcdir) / "book" / f"{term.chapter}.ipynb"))
+            text = nodes.paragraph("", term.definition)
+            if term.chapter in titles:
+                link = nodes.reference("", titles[term.chapter], refuri=f"{term.chapter}.html", internal=True)
+                text += [nodes.Text(" ("), link, nodes.Text(")")]
             listed += nodes.definition_list_item("", name, nodes.definition("", text))
         return [listed]
 

@@ -67,7 +67,9 @@ def used(cells: list[str]) -> dict[str, int]:
 
 
 def _paragraphs(cells: list[str]) -> list[str]:
-    return [paragraph for cell in cells for paragraph in symbols.without_code(cell).split("\n\n")]
+    """The paragraphs; a displayed equation belongs to the sentences before and after it."""
+    joined = [re.sub(r"\n\n(?=\$\$)|(?<=\$\$)\n\n", "\n", symbols.without_code(cell)) for cell in cells]
+    return [paragraph for cell in joined for paragraph in cell.split("\n\n")]
 
 
 def missing(chapters: dict[str, list[str]], rows: tuple[Symbol, ...]) -> Iterator[str]:
@@ -124,7 +126,8 @@ def page(root: Path) -> str:
         heads = [column for column in columns if column]
         lines += ["", f"**{group}**", "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
         for row in rows:
-            links = ", ".join(f"[{titles.get(name, name)}]({name}.ipynb)" for name in row.chapters or (row.chapter,))
+            names = row.chapters or (row.chapter,)
+            links = ", ".join(f"[{titles[name]}]({name}.ipynb)" if name in titles else name for name in names)
             cells = [f"${row.latex}$", row.words, *([row.shape] if "shape" in heads else []), links]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
