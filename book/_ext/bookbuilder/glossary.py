@@ -6,6 +6,7 @@ term on every other page into a link to its definition, which `static/explainer/
 """
 
 import argparse
+import html
 import re
 import sys
 import tomllib
@@ -44,8 +45,8 @@ class Term(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """The name as it stands in addresses."""
-        return re.sub(r"\W+", "-", self.name.lower()).strip("-")
+        """The name, without what stands in brackets, as it is written in addresses."""
+        return re.sub(r"\W+", "-", self.name.partition(" (")[0].lower()).strip("-")
 
 
 class Use(NamedTuple):
@@ -116,10 +117,9 @@ def _mark_text(node: nodes.Text, address: str, seen: set[Term]) -> None:
         if use.term in seen:
             continue
         seen.add(use.term)
-        word = text[use.start : use.end]
-        link = nodes.reference("", word, refuri=f"{address}#term-{use.term.identity}", internal=True)
-        link["classes"].append("xp-term")
-        parts += [nodes.Text(text[done : use.start]), link]
+        word = html.escape(text[use.start : use.end])
+        link = f'<a class="xp-term" href="{address}#term-{use.term.identity}">{word}</a>'
+        parts += [nodes.Text(text[done : use.start]), nodes.raw("", link, format="html")]
         done = use.end
     if parts:
         node.parent.replace(node, [part for part in [*parts, nodes.Text(text[done:])] if part.astext()])

@@ -36,6 +36,8 @@ class Symbol(NamedTuple):
     local: bool = False
     chapters: tuple[str, ...] = ()
     """The chapters in which a local meaning holds."""
+    later: bool = False
+    """Whether these chapters use the letter first in the sense that it has elsewhere."""
 
     @property
     def bases(self) -> tuple[str, ...]:
@@ -84,23 +86,28 @@ def missing(chapters: dict[str, list[str]], rows: tuple[Symbol, ...]) -> Iterato
 
 def idle(chapters: dict[str, list[str]], rows: tuple[Symbol, ...]) -> Iterator[str]:
     """Rows that name a chapter which does not exist or does not use the symbol."""
+    found = {name: used(cells) for name, cells in chapters.items()}
     for row in rows:
         for name in row.chapters or (row.chapter,):
             for base in row.bases:
-                if base not in used(chapters.get(name, [])):
+                if base not in found.get(name, {}):
                     yield f"notation.toml says that {name} uses {base} ({row.words}), which it does not"
 
 
 def unannounced(name: str, cells: list[str], rows: tuple[Symbol, ...]) -> list[str]:
-    """Letters with a local meaning of which a chapter does not say, at or before their first use, that it is local."""
+    """Letters with a local meaning of which a chapter does not say, at or before their first use, that it is local.
+
+    Where a letter has its general meaning first, the chapter may say so later.
+    """
     paragraphs, first = _paragraphs(cells), used(cells)
     said: dict[str, int] = {}
     for i, paragraph in enumerate(paragraphs):
         if _ANNOUNCES.search(paragraph):
             for base in {base for one in symbols.formulas(paragraph) for base in symbols.bases(one.latex)}:
                 said.setdefault(base, i)
-    local = {base for row in rows if name in row.chapters for base in row.bases}
-    return [base for base in sorted(local) if said.get(base, len(paragraphs)) > first.get(base, 0)]
+    last = {base: len(paragraphs) - 1 if row.later else first.get(base, 0)
+            for row in rows if name in row.chapters for base in row.bases}  # fmt: skip
+    return [base for base in sorted(last) if said.get(base, len(paragraphs)) > last[base]]
 
 
 class Notation(Directive):
