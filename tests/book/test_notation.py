@@ -17,7 +17,7 @@ WAITING = {
     "causal_tests": "D N T a c f g n r s v",
     "verdict": "t",
 }
-"""Letters with a local meaning of which a chapter does not yet say that it is local: who mends one takes it out here."""
+"""Letters of which a chapter does not yet say that their meaning is local: who mends one takes it out here."""
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """How long the main line of a chapter takes to read: `python -m bookbuilder.minutes book`.
 
 The main line is what a reader sees without opening anything and without reading code: the words of the Markdown cells
-outside folds (`<details>`), at 200 words a minute, and a minute for each displayed equation and for each figure, drawing
-or explorable. A formula in a sentence counts as one word, an address as none. The number that a chapter prints in its
-box "Before you read" ("Fifteen minutes to read") has to agree within five minutes or a quarter of what is measured.
+outside folds (`<details>`), at 200 words a minute, and a minute for each displayed equation and for each figure,
+drawing or explorable. A formula in a sentence counts as one word, an address as none. The number that a chapter prints
+in its box "Before you read" ("Fifteen minutes to read") has to agree within five minutes or a quarter of what is
+measured.
 """
 
 import argparse
@@ -23,11 +24,11 @@ _TAG = re.compile(r"<[^>]+>")
 _ADDRESS = re.compile(r"\]\([^)\s]*\)")
 _WORD = re.compile(r"[^\W_]")
 _PRINTED = re.compile(r"([\w-]+) minutes? to read", re.IGNORECASE)
-_SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen".split()
-)
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_SMALL = [
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+]  # fmt: skip
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 
 
 class Count(NamedTuple):

@@ -5,7 +5,7 @@ What counts as one symbol, its *base*:
 - a letter (`W`, `h`) or a Greek letter (`\\eta`); `\\varphi` and `\\phi`, `\\ell` and `l` are different;
 - a letter in another alphabet is a symbol of its own: `\\mathcal Y` is not `Y`. Bold and upright letters are not;
 - accents, primes and subscripts belong to a symbol and are left out: `\\hat y`, `k'_i` and `W_\\text{ICL}` are `y`,
-  `k` and `W`. So a subscript introduces no symbol, except below a sign such as `\\sum`, where `i < t` names its letters;
+  `k` and `W`. So a subscript names no symbol, except below a sign such as `\\sum`, where the letters of `i < t` count;
 - a superscript in brackets, a star and `\\top` are left out, other superscripts are exponents and are read;
 - `e` with an exponent is Euler's number and is left out;
 - words are no symbols: `\\text{...}`, `\\operatorname{...}` and named functions such as `\\log`.
@@ -21,9 +21,9 @@ _MATH = re.compile(r"\$\$(.+?)\$\$|(?<![\\$])\$(?!\s)([^$]+?)(?<![\s\\])\$(?!\d)
 _LENGTH = re.compile(r"\\\\\s*\[[^]]*\]|\\[hv]space\*?\{[^}]*\}|\\begin\{(?:array|tabular)\}\{[^}]*\}")
 _TOKEN = re.compile(r"\\(?:begin|end)\s*\{[^}]*\}|\\[A-Za-z]+|\\.|[A-Za-z]|[{}_^]|.", re.DOTALL)
 
-GREEK = frozenset(
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi pi rho sigma tau "
-    "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell".split()
+_LETTER = re.compile(
+    r"[A-Za-z]|\\(?:alpha|beta|gamma|delta|epsilon|varepsilon|zeta|eta|theta|vartheta|iota|kappa|lambda|mu|nu|xi|pi|rho"
+    r"|sigma|tau|upsilon|phi|varphi|chi|psi|omega|Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Upsilon|Phi|Psi|Omega|ell)"
 )
 ALPHABETS = frozenset({"mathcal", "mathbb", "mathfrak"})
 WORDS = frozenset({"text", "operatorname", "mathrm", "textbf", "textit"})
@@ -79,9 +79,7 @@ def _symbols(tokens: list[str]) -> Iterator[str]:
             continue  # a sign may have a range below and above
         else:
             i += 1
-            if name in GREEK:
-                yield token
-            elif len(token) == 1 and token.isalpha() and not (token == "e" and tokens[i : i + 1] == ["^"]):
+            if _LETTER.fullmatch(token) and not (token == "e" and tokens[i : i + 1] == ["^"]):
                 yield token
         if not token.isspace():
             limits = name in LIMITS
