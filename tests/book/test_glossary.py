@@ -24,7 +24,7 @@ def names(text):
         ("The gates open. Gates open.", ["gate", "gate"]),
         ("ICL and icl, SimAM and SimAOU", ["in-context learning (ICL)", "SimAM", "SimAOU"]),
         ("an attention weight, a weight, the weights", ["attention weight", "weight", "weight"]),
-        ("the p-value is no value", ["p-value"]),
+        ("the p-value in context", ["p-value"]),
         ("linear attention of an attention head", ["linear attention", "attention head"]),
         ("an outer\nproduct", ["outer product"]),
         ("keyword, keyed, prompted, a zero-shot-like thing", []),
