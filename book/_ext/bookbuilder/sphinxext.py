@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 import explainer
-from bookbuilder import execute, vendored
+from bookbuilder import execute, glossary, notation, vendored
 from bookbuilder.renderers import (
     STATE_MIME,
     WIDGET_MIME,
@@ -134,6 +134,17 @@ class Boxes(SphinxPostTransform):
             quote.replace_self(box)
 
 
+class Definitions(SphinxPostTransform):
+    """The first use of each term on a page becomes a link to its definition; boxes have their titles by then."""
+
+    default_priority = 710
+
+    def run(self, **_: Any) -> None:
+        """Mark the page, if the book has a glossary."""
+        if glossary.PAGE in self.env.found_docs and self.env.docname != glossary.PAGE:
+            glossary.mark(self.document, self.app.builder.get_relative_uri(self.env.docname, glossary.PAGE))
+
+
 class Executions(Directive):
     """`{executions}`: each chapter's execution, and the findings that did not hold."""
 
@@ -187,6 +198,11 @@ def _show_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = json.dumps(notebook)
 
 
+def _note_terms(app: Sphinx, docname: str, source: list[str]) -> None:
+    """A page is built again when a term changes."""
+    app.env.note_dependency(str(glossary.SOURCE))
+
+
 def _configure(app: Sphinx, config: Any) -> None:
     config.html_static_path.append(str(STATIC))
     if address := public_address(Path(app.srcdir)):
@@ -209,6 +225,8 @@ def _hosts(app: Sphinx, pagename: str, templatename: str, context: dict, doctree
     body = context.get("body", "")
     if 'class="math' in body:
         app.add_js_file("explainer/wide-math.js", loading_method="defer")
+    if "xp-term" in body:
+        app.add_js_file("explainer/terms.js", loading_method="defer")
     if 'class="xp-plotly"' in body:
         app.add_js_file("explainer/plotly-host.js", loading_method="defer")
     if 'class="xp-widget"' in body:
@@ -225,6 +243,7 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
     for file in (STATIC / "explainer").iterdir():  # Sphinx leaves static files alone when no page changed
         vendored.copy_if_changed(file, static / "explainer" / file.name)
     vendored.copy_if_changed(PACKAGE / "explorables" / "explorables.css", static / "explainer" / "explorables.css")
+    (static / "explainer" / "glossary.json").write_text(json.dumps(glossary.definitions(), ensure_ascii=False), "utf-8")
     vendored.copy_plotly(static)
     vendored.copy_mathjax(static)
     vendored.subset_icon_fonts(Path(app.outdir))
@@ -245,10 +264,14 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("environment", Environment)
     app.add_directive("api", Api)
     app.add_directive("executions", Executions)
+    app.add_directive("terms", glossary.Terms)
+    app.add_directive("notation", notation.Notation)
     app.add_post_transform(Boxes)
+    app.add_post_transform(Definitions)
     app.add_css_file("explainer/site.css")
     app.connect("config-inited", _configure)
     app.connect("source-read", _show_outputs)
+    app.connect("source-read", _note_terms)
     app.connect("html-page-context", _hosts)
     app.connect("build-finished", _finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

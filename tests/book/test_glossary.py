@@ -1,0 +1,121 @@
+"""The terms of the book: what is recognised, what is marked, and that none is used before it is introduced."""
+
+import re
+
+import pytest
+from conftest import ROOT
+from docutils import nodes
+from docutils.utils import new_document
+
+from bookbuilder import glossary, pages
+
+WAITING = {"query vector", "meta-optimizer", "induction head", "previous-token head", "delta rule", "residual stream"}
+"""Terms that the page which introduces them does not use yet: who writes it takes them out here."""
+MAX_BYTES = 6_000
+
+
+def names(text):
+    return [use.term.name for use in glossary.uses(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The gates open. Gates open.", ["gate", "gate"]),
+        ("ICL and icl, SimAM and SimAOU", ["in-context learning (ICL)", "SimAM", "SimAOU"]),
+        ("an attention weight, a weight, the weights", ["attention weight", "weight", "weight"]),
+        ("the p-value in context", ["p-value"]),
+        ("linear attention of an attention head", ["linear attention", "attention head"]),
+        ("an outer\nproduct", ["outer product"]),
+        ("keyword, keyed, prompted, a zero-shot-like thing", []),
+        ("keys, (key) and key.", ["key", "key", "key"]),
+    ],
+)
+def test_uses(text, expected):
+    assert names(text) == expected
+
+
+def document(*parts):
+    made = new_document("test")
+    made += parts
+    return made
+
+
+def marked(made):
+    glossary.mark(made, "glossary.html")
+    return re.findall(r'href="([^"]+)">([^<]+)<', "".join(node.astext() for node in made.findall(nodes.raw)))
+
+
+def test_marks_the_first_use_of_each_term_on_a_page():
+    made = document(nodes.paragraph("", "A gate & a gate."), nodes.paragraph("", "The gate has Keys."))
+    assert marked(made) == [("glossary.html#term-gate", "gate"), ("glossary.html#term-key", "Keys")]
+    assert made[0].astext() == 'A <a class="xp-term" href="glossary.html#term-gate">gate</a> & a gate.'
+
+
+@pytest.mark.parametrize(
+    "kind", [nodes.title, nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.reference,
+             nodes.raw, nodes.caption]
+)  # fmt: skip
+def test_leaves_alone_what_is_no_prose(kind):
+    made = document(nodes.paragraph("", "", kind("", "gate")), nodes.paragraph("", "A gate."))
+    assert marked(made) == [("glossary.html#term-gate", "gate")]
+    assert "xp-term" not in made[0].astext()
+
+
+def test_leaves_folds_alone():
+    fold = [nodes.raw("", "<details><summary>More</summary>", format="html"), nodes.paragraph("", "A gate."),
+            nodes.raw("", "</details>", format="html")]  # fmt: skip
+    made = document(*fold, nodes.paragraph("", "A key and a gate."))
+    assert [word for _, word in marked(made)] == ["key", "gate"]
+    assert "xp-term" not in made[1].astext()
+
+
+def test_terms_are_distinct_and_short():
+    known = glossary.terms()
+    assert len({term.identity for term in known}) == len(known)
+    forms = [form for term in known for form in term.forms]
+    assert len(set(forms)) == len(forms)
+    for term in known:
+        assert term.definition.endswith(".") and term.definition.count(". ") <= 1, term
+        assert len(term.definition) <= 180, (term.name, len(term.definition))
+
+
+def test_what_a_page_pays_for_its_terms():
+    """Its links and the script that shows definitions, which are fetched when one is wanted."""
+    script = ROOT / "book" / "_ext" / "bookbuilder" / "static" / "explainer" / "terms.js"
+    for path in pages.reading_order(ROOT):
+        found = [term for term, shown in glossary.first_uses("\n\n".join(pages.markdown(path))).items() if shown]
+        made = document(*(nodes.paragraph("", term.forms[0]) for term in found))
+        before = len(made.astext())
+        glossary.mark(made, "glossary.html")
+        assert len(made.astext()) - before + script.stat().st_size <= MAX_BYTES, path.stem
+
+
+def test_no_term_is_used_before_it_is_introduced():
+    """In reading order; a use may come earlier where the reader has the definition at hand."""
+    assert [row for row in glossary.table(pages.reading_order(ROOT)) if not row.explained] == []
+
+
+def test_the_page_that_introduces_a_term_uses_it():
+    texts = {path.stem: "\n\n".join(pages.markdown(path)) for path in pages.reading_order(ROOT)}
+    found = {chapter: set(glossary.first_uses(text)) for chapter, text in texts.items()}
+    absent = {term.name for term in glossary.terms() if term.forms and term not in found.get(term.chapter, ())}
+    assert absent == WAITING
+
+
+def page(folder, name, *cells):
+    path = folder / f"{name}.md"
+    path.write_text("\n\n".join(cells))
+    return path
+
+
+def test_table_finds_a_term_that_is_used_too_early(tmp_path):
+    """Hidden in a fold a term has no definition at hand, in a sentence it has; a heading or a link only names it."""
+    late = page(tmp_path, "attention_as_gradient_descent", "The *gate*.")
+    early = ["# A gate", "See [the gate](x.ipynb).", "`gate` and $gate$"]
+    rows = glossary.table([page(tmp_path, "a", *early), late])
+    assert glossary.Row("gate", late.stem, late.stem, True) in rows
+    rows = glossary.table([page(tmp_path, "a", *early, "A gate."), late])
+    assert glossary.Row("gate", late.stem, "a", True) in rows
+    rows = glossary.table([page(tmp_path, "a", *early, "<details><summary>S</summary>\n\nA gate.\n\n</details>"), late])
+    assert glossary.Row("gate", late.stem, "a", False) in rows

@@ -1,0 +1,113 @@
+"""The symbols of the book: how formulas are read, and whether chapters and table agree."""
+
+import pytest
+from conftest import ROOT
+
+from bookbuilder import notation, symbols
+
+CHAPTERS = notation.chapters(ROOT)
+WAITING = {
+    "learning_in_context": "s v z",
+    "gradient_descent_as_attention": r"B P \lambda c p r s",
+    "attention_as_gradient_descent": r"E M N T \sigma b c r s w",
+    "true_by_construction": "M P h s",
+    "noise_value": r"U \rho t",
+    "controls": "t",
+    "floors_and_ceilings": r"C D S \sigma a b r s t x",
+    "causal_tests": "D N T a c f g n r s v",
+    "verdict": "t",
+}
+"""Letters of which a chapter does not yet say that their meaning is local: who mends one takes it out here."""
+
+
+@pytest.mark.parametrize(
+    ("latex", "expected"),
+    [
+        (r"W_\text{ZSL} + \Delta W_\text{ICL}", [r"W", r"\Delta"]),
+        (r"\bar k, k'_i, \hat y, \widetilde F", ["k", "y", "F"]),
+        (r"\mathcal Y, \mathcal{T}, Y", [r"\mathcal{Y}", r"\mathcal{T}", "Y"]),
+        (r"\sum_{i=1}^{n} e_i^{(t)}\, x_j^\top", ["i", "n", "e", "x"]),
+        (r"\sum_s w_s \eta^{t-s}", ["s", "w", r"\eta", "t"]),
+        (r"\mathbf 1 + \mathbf{W} + \mathrm{tr}\, A", ["W", "A"]),
+        (r"\operatorname{softmax}(l) + \log p + e^{l_i}", ["l", "p"]),
+        (r"\begin{gathered} a \\[2pt] b \end{gathered}", ["a", "b"]),
+        (r"\varphi(k) \cdot \phi(\ell)", [r"\varphi", "k", r"\phi", r"\ell"]),
+        (r"W_{PV}\, E_{q}", ["W", "E"]),
+        (r"P^{-1} x^{\!\top}, r^C", ["P", "x", "r", "C"]),
+    ],
+)
+def test_symbols_of_a_formula(latex, expected):
+    assert symbols.bases(latex) == expected
+
+
+def test_formulas_of_a_text_without_code_and_prices():
+    text = "Take $x$.\n\n$$ y = x $$\n\n`$a$` costs \\$5 and $6.\n\n```python\nb = '$c$'\n```\n$d$"
+    found = symbols.formulas(text)
+    assert [(one.latex, one.displayed) for one in found] == [("x", False), (" y = x ", True), ("d", False)]
+    assert all(text[one.start : one.start + one.length].strip("$") == one.latex for one in found)
+
+
+def test_every_symbol_of_a_chapter_has_a_row_that_holds_there():
+    assert list(notation.missing(CHAPTERS, notation.table())) == []
+
+
+@pytest.mark.parametrize("letter", ["H", r"\omega", r"\mathcal{H}"])
+def test_a_new_letter_is_found_in_every_chapter(letter):
+    texts = {name: [*cells, f"Let ${letter}_i$ be new."] for name, cells in CHAPTERS.items()}
+    assert list(notation.missing(texts, notation.table())) == [
+        f"{name} uses {letter}, which has no row in notation.toml that holds there" for name in CHAPTERS
+    ]
+
+
+def test_a_letter_before_its_chapter_is_found():
+    row = notation.Symbol("H", "a matrix", "group", chapter="second")
+    texts = {"first": ["$H$"], "second": ["$H$"]}
+    assert [problem.split()[0] for problem in notation.missing(texts, (row,))] == ["first"]
+
+
+def test_a_local_meaning_holds_in_its_chapters_only():
+    row = notation.Symbol("H", "a matrix", "group", local=True, chapters=("first",))
+    texts = {"first": ["$H$"], "second": ["$H$"]}
+    assert [problem.split()[0] for problem in notation.missing(texts, (row,))] == ["second"]
+
+
+def test_every_row_is_used_where_it_says():
+    assert list(notation.idle(CHAPTERS, notation.table())) == []
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_chapters_announce_their_own_letters(name):
+    assert notation.unannounced(name, CHAPTERS[name], notation.table()) == WAITING.get(name, "").split()
+
+
+@pytest.mark.parametrize(
+    ("cells", "silent"),
+    [
+        (["In this chapter, $H$ is a matrix."], []),
+        (["Take\n\n$$ H = 1 . $$\n\nHere and in this section, $H$ is one."], []),
+        (["Take $H$.", "In this chapter, $H$ is a matrix."], ["H"]),
+        (["Let $H$ be a matrix."], ["H"]),
+        (["In this chapter, $G$ is a matrix, and so on.\n\nTake $H$."], ["H"]),
+    ],
+)
+def test_announcement(cells, silent):
+    row = notation.Symbol("H", "a matrix", "group", local=True, chapters=("one",))
+    assert notation.unannounced("one", cells, (row,)) == silent
+
+
+def test_announcement_after_the_general_meaning():
+    row = notation.Symbol("H", "a matrix", "group", local=True, chapters=("one",), later=True)
+    assert notation.unannounced("one", ["Take $H$.", "In this chapter, $H$ is more."], (row,)) == []
+    assert notation.unannounced("one", ["Take $H$."], (row,)) == ["H"]
+
+
+def test_rows_are_complete():
+    for row in notation.table():
+        assert row.bases and row.words, row
+        assert row.local == bool(row.chapters) == (not row.chapter), row
+
+
+def test_page_has_every_row():
+    page = notation.page(ROOT)
+    assert page.count("\n| $") == len(notation.table())
+    assert all(row.words in page for row in notation.table())
