@@ -21,7 +21,7 @@ class OneHead(Explorable):
 
     name = "one_head"
     question = "What does each demonstration add to the output of a head?"
-    height = 1080
+    height = 1110
 
     # `keys` is taken: ipywidgets keeps the names of the traits there.
     token_keys = Rows(((0.9, -0.6), (0.9, -0.2), (0.8, 0.1), (0.5, 0.8), (0.2, 0.9)), most=5, fewest=5).tag(

@@ -17,7 +17,7 @@ class ThreeTokens(Explorable):
 
     name = "three_tokens"
     question = "What does one attention head do with three tokens?"
-    height = 800
+    height = 810
 
     # `keys` is taken: ipywidgets keeps the names of the traits there.
     token_keys = Rows(((1.3, 0.7), (-0.8, 1.1), (0.5, -1.2)), fewest=3, most=3).tag(sync=True, explorable=True)

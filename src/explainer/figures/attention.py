@@ -10,7 +10,7 @@ from explainer.figures.base import COLOURS
 
 
 def over_tokens(tokens: Sequence[str], weights: Float[Tensor, " T"], marked: Collection[int], name: str) -> go.Figure:
-    """Attention weights of one query as a bar for each token, in the order of the text; `name` is of the marked ones."""
+    """Attention weights of one query, a bar for each token in the order of the text; `name` is of the marked ones."""
     shares, rows = [round(weight, 4) for weight in weights.tolist()], range(len(tokens))
     figure = go.Figure()
     looks = {

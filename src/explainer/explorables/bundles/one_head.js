@@ -330,8 +330,8 @@ function tokenPanel(state) {
   return panel(
     "The prompt: choose a token",
     LOW,
-    head(176, linear(state) ? "weight k · q" : "softmax weight", "key", middle),
-    head(WIDTH - 6, "weight × v", "value", right),
+    head(176, linear(state) ? "k · q" : "p = softmax", "key", middle),
+    head(WIDTH - 6, linear(state) ? "adds (k · q) v" : "adds p v", "value", right),
     [1, 2, 3, 4, 0].map(row),
     words(0, FOOT, "output, the sum", bold),
     words(WIDTH - 6, FOOT, vector(output(state)), { "text-anchor": "end", ...bold })
@@ -381,7 +381,7 @@ function matrixPanel(state) {
   const i = looked(state), value = valueOf(state, i), [a, b] = keyOf(state, i), y = 78, low = 166;
   const head = (x, text, role) => words(x, 44, text, { ...middle, ...bold, ...colour(role) });
   const sum2 = addMatrices(zeroShot(state), update(state)), under = (x, text) => words(x, low + 38, text, { ...middle, ...bold });
-  const note = linear(state) ? ["The same matrix serves every query:", "drag q, and it does not change."] : ["Softmax has no such matrix: its weights change", "with q for all tokens together."];
+  const note = linear(state) ? ["The same matrix serves every query:", "drag q, and it does not change."] : ["Softmax has no such matrix: each p depends", "on q and on all keys together."];
   return panel(
     `Value times key: ${NAMES[i]}`,
     LOW,

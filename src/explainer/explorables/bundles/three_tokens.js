@@ -265,7 +265,7 @@ var output = (state) => weightedSum(weights(state), state.token_values);
 function describe(state) {
   const w = weights(state).map((w_i) => fixed(w_i)), end = `The output, the weighted sum of the values, is ${vector(output(state))}`;
   const on = `on France, on the arrow and on Paris are ${w[0]}, ${w[1]} and ${w[2]}`;
-  return linear(state) ? `Without softmax the weights ${on}: the inner products of key and query themselves, which sum to ${fixed(sum(weights(state)))}. ${end}.` : `The attention weights ${on}: positive, and together 1. ${end}; it lies between the three values.`;
+  return linear(state) ? `Without softmax the attention weights ${on}: the inner products of key and query themselves, which sum to ${fixed(sum(weights(state)))}. ${end}.` : `The attention weights ${on}: positive, and together 1. ${end}; it lies between the three values.`;
 }
 var onPlane = ([x, y]) => [PLANE.X(x), PLANE.Y(y)];
 var origin = onPlane([0, 0]);
@@ -310,23 +310,23 @@ function weightPanel(state) {
   const l = logits(state), w = weights(state), of = (numbers) => Math.max(1, ...numbers.map(Math.abs));
   const head = (x, text, role) => words(x, 36, text, { ...middle, "font-weight": 600, ...colour(role) });
   return panel(
-    linear(state) ? "The inner products are the weights" : "From logits to attention weights",
+    linear(state) ? "The inner products are used as they are" : "From logits to attention weights",
     FOOT + 12,
     head(134, linear(state) ? "k · q" : "logit k · q / √2", "query"),
-    linear(state) ? head(254, "weight", "key") : head(254, "softmax", "key"),
+    linear(state) ? head(254, "used as it is", "key") : head(254, "p = softmax", "key"),
     [0, 1, 2].map(name),
     group(colour("query"), barsAt(134, 50, l, of(l))),
     group(colour("key"), linear(state) ? barsAt(254, 50, w, of(w)) : barsAt(216, 90, w, 1)),
     rule,
-    words(0, FOOT, "sum of the weights", { "font-weight": 600 }),
+    words(0, FOOT, linear(state) ? "sum of all k · q" : "sum of all p", { "font-weight": 600 }),
     words(WIDTH, FOOT, fixed(sum(w)), { "text-anchor": "end", "font-weight": 600 })
   );
 }
 function sumPanel(state) {
   const w = weights(state), values = state.token_values;
-  const heads = [[134, "weight", "key"], [210, "value", "value"], [290, "adds", "sum"]];
+  const heads = [[134, linear(state) ? "k · q" : "p", "key"], [210, "value", "value"], [290, "adds", "sum"]];
   return panel(
-    "The output: a weighted sum of the values",
+    "The output: the values, weighted and summed",
     FOOT + 12,
     heads.map(([x, text, role]) => words(x, 36, text, { ...middle, "font-weight": 600, ...colour(role) })),
     values.map((v, i) => [

@@ -60,7 +60,7 @@ function tokenPanel(state) {
   };
   const head = (x, text, role, anchor) => words(x, 36, text, { ...anchor, ...bold, ...colour(role) });
   return panel("The prompt: choose a token", LOW,
-    head(176, linear(state) ? "weight k · q" : "softmax weight", "key", middle), head(WIDTH - 6, "weight × v", "value", right),
+    head(176, linear(state) ? "k · q" : "p = softmax", "key", middle), head(WIDTH - 6, linear(state) ? "adds (k · q) v" : "adds p v", "value", right),
     [1, 2, 3, 4, 0].map(row),
     words(0, FOOT, "output, the sum", bold), words(WIDTH - 6, FOOT, vector(output(state)), { "text-anchor": "end", ...bold }));
 }
@@ -102,7 +102,7 @@ function matrixPanel(state) {
   const sum = addMatrices(zeroShot(state), update(state)), under = (x, text) => words(x, low + 38, text, { ...middle, ...bold });
   const note = linear(state)
     ? ["The same matrix serves every query:", "drag q, and it does not change."]
-    : ["Softmax has no such matrix: its weights change", "with q for all tokens together."];
+    : ["Softmax has no such matrix: each p depends", "on q and on all keys together."];
   return panel(`Value times key: ${NAMES[i]}`, LOW,
     head(22, "value", "value"), column(0, y, value), words(57, y + 4, "×", middle),
     head(116, "key, as a row", "key"), path(`M73 ${y - 9}h-4v18h4M159 ${y - 9}h4v18h-4`, { "stroke-opacity": 0.7 }),
