@@ -326,7 +326,7 @@ function sumPanel(state) {
   const w = weights(state), values = state.token_values;
   const heads = [[134, linear(state) ? "k · q" : "p", "key"], [210, "value", "value"], [290, "adds", "sum"]];
   return panel(
-    "The output: the values, weighted and summed",
+    "The output: a weighted sum of values",
     FOOT + 12,
     heads.map(([x, text, role]) => words(x, 36, text, { ...middle, "font-weight": 600, ...colour(role) })),
     values.map((v, i) => [

@@ -69,7 +69,7 @@ function weightPanel(state) {
 function sumPanel(state) {
   const w = weights(state), values = state.token_values;
   const heads = [[134, linear(state) ? "k · q" : "p", "key"], [210, "value", "value"], [290, "adds", "sum"]];
-  return panel("The output: the values, weighted and summed", FOOT + 12,
+  return panel("The output: a weighted sum of values", FOOT + 12,
     heads.map(([x, text, role]) => words(x, 36, text, { ...middle, "font-weight": 600, ...colour(role) })),
     values.map((v, i) => [
       name(i), words(150, middleOf(i) + 4, fixed(w[i]), right), words(168, middleOf(i) + 4, "×", middle), column(186, middleOf(i), v),
