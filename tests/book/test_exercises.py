@@ -19,6 +19,100 @@ def refuses(check, answer, hint):
         check(answer)
 
 
+# softmax
+
+
+def shifted_softmax(logits):
+    powers = (logits - logits.max()).exp()
+    return powers / powers.sum()
+
+
+def test_softmax_accepts_two_right_answers(capsys):
+    passes(exercises.softmax, shifted_softmax, capsys)
+    passes(exercises.softmax, lambda logits: logits.softmax(-1), capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (torch.exp, "sum to"),
+        (lambda logits: shifted_softmax(logits) / len(logits), "sum to"),
+        (lambda logits: shifted_softmax(2 * logits), "in the ratio"),
+        (lambda logits: logits / logits.sum(), "in the ratio"),
+        (lambda logits: logits.exp() / logits.exp().sum(), "too large for a float"),
+        (lambda logits: (logits - logits.max()).exp(), "sum to"),
+        (lambda logits: shifted_softmax(logits)[:3], "returned shape"),
+    ],
+)
+def test_softmax_refuses(wrong, hint):
+    refuses(exercises.softmax, wrong, hint)
+
+
+# softmax_attention
+
+
+def test_softmax_attention_accepts_two_right_answers(capsys):
+    passes(exercises.softmax_attention, duality.softmax_attention, capsys)
+    passes(exercises.softmax_attention, lambda q, K, V: V.T @ (K @ q / len(q) ** 0.5).softmax(0), capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda q, K, V: (K @ q) @ V, "a single token"),
+        (lambda q, K, V: (K @ q).exp() @ V, "a single token"),
+        (lambda q, K, V: V[(K @ q).argmax()], "mean value"),
+        (
+            lambda q, K, V: (K @ q / 2).softmax(0) @ V + (V - V.mean(0)).square().sum(0),
+            "move the output by 2|mean value",
+        ),
+        (lambda q, K, V: (K @ q / K.norm(dim=1)).softmax(0) @ V, "one vector added to all keys"),
+        (lambda q, K, V: (K @ q).softmax(0) @ V, "the factor of the logits"),
+        (lambda q, K, V: (K @ q / len(K) ** 0.5).softmax(0) @ V, "the factor of the logits"),
+        (lambda q, K, V: (K @ q / 2).softmax(0), "returned shape"),
+    ],
+)
+def test_softmax_attention_refuses(wrong, hint):
+    refuses(exercises.softmax_attention, wrong, hint)
+
+
+# causal_attention
+
+
+def causal(Q, K, V, *, diagonal=1, mask=float("-inf"), scale=0.5):
+    later = torch.ones(len(Q), len(K)).triu(diagonal).bool()
+    return (scale * Q @ K.T).masked_fill(later, mask).softmax(-1) @ V
+
+
+def masked_after_softmax(Q, K, V):
+    return (0.5 * Q @ K.T).softmax(-1).tril() @ V
+
+
+def by_rows(Q, K, V):
+    return torch.stack([duality.softmax_attention(Q[t], K[: t + 1], V[: t + 1]) for t in range(len(Q))])
+
+
+def test_causal_attention_accepts_two_right_answers(capsys):
+    passes(exercises.causal_attention, causal, capsys)
+    passes(exercises.causal_attention, by_rows, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (duality.softmax_attention, "without the later tokens"),
+        (lambda Q, K, V: causal(Q, K, V, diagonal=2), "without the later tokens"),
+        (lambda Q, K, V: causal(Q, K, V, mask=0.0), "without the later tokens"),
+        (masked_after_softmax, "without the later tokens"),
+        (lambda Q, K, V: causal(Q, K, V, diagonal=0), "not finite"),
+        (lambda Q, K, V: (0.5 * Q @ K.T).tril() @ V, "the first token sees only itself"),
+        (lambda Q, K, V: causal(Q, K, V, scale=1.0), "keep the scale"),
+    ],
+)
+def test_causal_attention_refuses(wrong, hint):
+    refuses(exercises.causal_attention, wrong, hint)
+
+
 # linear_attention
 
 

@@ -20,7 +20,7 @@ from test_similarity_explorer import similarity_explorer_fixture
 from bookbuilder import explorables as builder
 from explainer import explorables
 from explainer.errors import ExplainerError
-from explainer.explorables import EXPLORABLES, FOLDER, OneStep, SoftmaxBend, TwoNeurons
+from explainer.explorables import EXPLORABLES, FOLDER, OneHead, OneStep, SoftmaxBend, ThreeTokens, TwoNeurons
 from explainer.theory import duality
 
 JS_TESTS = Path(__file__).parent / "js"
@@ -111,12 +111,43 @@ def softmax_bend_case(spread: float, tokens: int, seed: int) -> dict:
     )
 
 
+def three_tokens_case(rng: np.random.Generator) -> dict:
+    keys, values, query = (tensor(rng.uniform(-2, 2, shape)) for shape in ((3, 2), (3, 2), 2))
+    logits = duality.scaled_logits(query, keys)
+    names = ("token_keys", "token_values", "query", "logits", "weights", "softmax", "linear")
+    results = (keys, values, query, logits, logits.softmax(-1), duality.softmax_attention(query, keys, values))
+    linear = duality.linear_attention(values, keys, query[None])[0]
+    return dict(zip(names, numbers(*results, linear), strict=True))
+
+
+def one_head_case(state: dict) -> dict:
+    """What `split_attention` says of a prompt; its rows are the demonstrations that are in it and the own text."""
+    n, query = state["demonstrations"], tensor(state["query"])
+    keys, values = (tensor(state[name])[[*range(n), 4]] for name in ("token_keys", "token_values"))
+    parts, relaxed = duality.split_attention(query, keys, values, n), duality.relaxed_attention(query, keys, values)
+    names = ("zero_shot", "update", "softmax", "linear", "inner")
+    results = (parts.W_zsl, parts.delta_W_icl, parts.attention, relaxed, keys @ query)
+    gap = duality.relative_error(relaxed, parts.attention)
+    return dict(state=state, gap=gap, **dict(zip(names, numbers(*results), strict=True)))
+
+
+def one_head_states(rng: np.random.Generator):
+    for i in range(20):
+        rows = {name: rng.uniform(-2, 2, (5, 2)).tolist() for name in ("token_keys", "token_values")}
+        yield OneHead().state() | rows | dict(query=rng.uniform(-2, 2, 2).tolist(), demonstrations=i % 5)
+
+
 @pytest.fixture(scope="module")
 def javascript(tmp_path_factory) -> Path:
     """A folder with Python's results, and the bundles as they ship with their default states."""
     folder = tmp_path_factory.mktemp("explorables")
     rng, seed = np.random.default_rng(0), SoftmaxBend().seed
     fixtures = dict(
+        three_tokens=[three_tokens_case(rng) for _ in range(20)],
+        one_head=dict(
+            cases=[one_head_case(state) for state in one_head_states(rng)],
+            default=[one_head_case(OneHead(demonstrations=n).state()) for n in range(5)],
+        ),
         one_step=[one_step_case(rng) for _ in range(20)],
         two_neurons=[two_neurons_case(rng) for _ in range(20)],
         softmax_bend=dict(
@@ -218,6 +249,8 @@ def test_bundles_and_stills_are_written(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "widget",
     [
+        ThreeTokens(token_keys=np.full((3, 2), 2), query=[2, 2], attention="linear"),
+        OneHead(demonstrations=0, token=0, attention="softmax"),
         OneStep(points=[[2, 2], [-2, -2]], learning_rate=1.5, query=-2),
         OneStep(points=[[0, 0]], learning_rate=0, query=0),
         TwoNeurons(inputs=[[2, -2]], targets=[[-2, 2]], query=[-2, -2], learning_rate=1),
@@ -282,6 +315,13 @@ def test_traits_take_arrays_and_copy_defaults():
         (lambda: TwoNeurons(initial_weights=[[1, 1]]), r"must have 2 to 2"),
         (lambda: SoftmaxBend(spread=0), r"spread.*0\.125"),
         (lambda: SoftmaxBend(tokens=2.5), r"tokens"),
+        (lambda: ThreeTokens(token_keys=[[1, 1]]), r"token_keys has 1 rows; it must have 3 to 3"),
+        (lambda: ThreeTokens(attention="hard"), r"attention.*'hard'"),
+        (lambda: ThreeTokens(query=[3, 0]), r"query = \[3, 0\].*from -2 to 2"),
+        (lambda: OneHead(token_values=[[1, 1]] * 4), r"token_values has 4 rows; it must have 5 to 5"),
+        (lambda: OneHead(demonstrations=5), r"demonstrations"),
+        (lambda: OneHead(token=1.5), r"token"),
+        (lambda: OneHead(attention=""), r"attention.*''"),
     ],
 )
 def test_traits_refuse(make, message):
@@ -445,6 +485,35 @@ def test_sliders_reset_and_kernel(open_page):
 
 
 @pytest.mark.browser
+def test_token_is_chosen_by_pointer_and_by_list(open_page):
+    page = open_page()
+    chosen = page.locator("#one_head").get_by_role("combobox", name="token")
+    shown = lambda: chosen.evaluate("(list) => list.selectedOptions[0].textContent")  # noqa: E731
+    page.locator("#one_head [data-token='2'] text").first.hover()
+    assert state_of(page, "one_head")["token"] == 2 and shown() == "Italy -> Rome"
+    assert page.locator("#one_head").get_by_role("img", name="Value times key: Italy -> Rome").count() == 1
+    chosen.select_option("France -> Paris")
+    assert state_of(page, "one_head")["token"] == 1 and shown() == "France -> Paris"
+    page.evaluate("stages.one_head.model.set('demonstrations', 0)")
+    assert shown() == "Japan ->", "what is not in the prompt is not looked at"
+    assert chosen.locator("option").count() == 1
+    assert state_of(page, "one_head_2") == OneHead().state()
+
+
+@pytest.mark.browser
+def test_three_tokens_are_dragged(open_page):
+    page = open_page()
+    handles = page.locator("#three_tokens .explorable-handle")
+    for place, (trait, row) in {1: ("token_keys", 1), 3: ("query", None), 6: ("token_values", 2)}.items():
+        handle, before = handles.nth(place), state_of(page, "three_tokens")[trait]
+        handle.focus()
+        page.keyboard.press("Shift+ArrowRight")
+        after = state_of(page, "three_tokens")[trait]
+        (x, _), (y, _) = (before, after) if row is None else (before[row], after[row])
+        assert y - x == pytest.approx(0.25)
+
+
+@pytest.mark.browser
 def test_stopping_leaves_nothing(open_page):
     page = open_page()
     assert page.evaluate("leaked") == []
@@ -477,7 +546,10 @@ def test_page_fits(open_page, width):
     assert (tops[0] == tops[1]) == (width == 800), "the panels stack on a phone"
     assert page.evaluate(OVERFLOWS) == []
     extremes = dict(
-        one_step=dict(points=[[-2, -2], [2, -2]], learning_rate=1.5, query=2), softmax_bend=dict(spread=4, tokens=128)
+        one_step=dict(points=[[-2, -2], [2, -2]], learning_rate=1.5, query=2),
+        softmax_bend=dict(spread=4, tokens=128),
+        three_tokens=dict(token_keys=[[2, 2]] * 3, token_values=[[-2, -2]] * 3, query=[2, 2], attention="linear"),
+        one_head=dict(query=[-2, -2], attention="linear"),
     )
     for name, traits in extremes.items():
         for trait, value in traits.items():

@@ -1,5 +1,6 @@
 """Checks that readers run on their own answers: `exercises.linear_attention(attend)`."""
 
+from explainer.exercises.attention import causal_attention, softmax, softmax_attention
 from explainer.exercises.classification import auc, calibration
 from explainer.exercises.comparison import holm, kendall_tau, rec2ftp
 from explainer.exercises.dual_form import (
@@ -36,10 +37,11 @@ from explainer.exercises.optimisation import (
 from explainer.exercises.ways import kept_numbers
 
 __all__ = [
-    "adam_first_step", "auc", "bias_attention", "calibration", "constant_values", "context_update", "copied_gate",
-    "cross_entropy_errors", "equal_gate", "fine_tuning_update", "first_order", "frozen_factor",
-    "heavy_ball_coefficients", "holm", "isotropic_gamma", "kendall_tau", "kept_numbers", "learning_values",
-    "linear_attention", "linear_loss", "momentum_average", "momentum_dual", "nesterov_coefficients",
-    "one_query_update", "order_dependent", "outer_product_update", "paying_length", "permutation_invariant",
-    "rank_of_update", "rec2ftp", "ridge_attention", "ridge_dual", "scaled_prediction", "split_terms", "two_sided",
+    "adam_first_step", "auc", "bias_attention", "calibration", "causal_attention", "constant_values",
+    "context_update", "copied_gate", "cross_entropy_errors", "equal_gate", "fine_tuning_update", "first_order",
+    "frozen_factor", "heavy_ball_coefficients", "holm", "isotropic_gamma", "kendall_tau", "kept_numbers",
+    "learning_values", "linear_attention", "linear_loss", "momentum_average", "momentum_dual",
+    "nesterov_coefficients", "one_query_update", "order_dependent", "outer_product_update", "paying_length",
+    "permutation_invariant", "rank_of_update", "rec2ftp", "ridge_attention", "ridge_dual", "scaled_prediction",
+    "softmax", "softmax_attention", "split_terms", "two_sided",
 ]  # fmt: skip

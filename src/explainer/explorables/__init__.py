@@ -9,17 +9,21 @@ from explainer.explorables.error_law import ErrorLaw
 from explainer.explorables.explorer import SimilarityExplorer
 from explainer.explorables.momentum_window import MomentumWindow
 from explainer.explorables.noise import NoiseValue
+from explainer.explorables.one_head import OneHead
 from explainer.explorables.one_step import OneStep
 from explainer.explorables.playground import InContextRegression
 from explainer.explorables.softmax_bend import SoftmaxBend
+from explainer.explorables.three_tokens import ThreeTokens
 from explainer.explorables.two_neurons import TwoNeurons
 
 __all__ = [
     "EXPLORABLES", "FOLDER", "ErrorLaw", "Explorable", "InContextRegression", "MomentumWindow", "NoiseValue",
-    "OneStep", "SimilarityExplorer", "SoftmaxBend", "TwoNeurons",
+    "OneHead", "OneStep", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons",
 ]  # fmt: skip
 
 EXPLORABLES: tuple[type[Explorable], ...] = (
+    ThreeTokens,
+    OneHead,
     OneStep,
     TwoNeurons,
     SoftmaxBend,

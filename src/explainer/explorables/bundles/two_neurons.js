@@ -15,6 +15,9 @@ function weightedSum(weights, rows) {
   return total;
 }
 var linearAttention = (values, keys, query) => weightedSum(keys.map((key) => dot(key, query)), values);
+var matvec = (W, x) => W.map((row) => dot(row, x));
+var outer = (a, b) => a.map((a_i) => scale(a_i, b));
+var addMatrices = (A, B) => A.map((row, i) => add(row, B[i]));
 
 // numbers.js
 var MINUS = "−";
@@ -60,6 +63,19 @@ function arrow(x1, y1, x2, y2, more) {
 function bar(start, end, y, height) {
   const [x, width] = [Math.min(start, end), Math.max(1, Math.abs(end - start))];
   return rect(x, y, width, height, { stroke: "currentColor", "stroke-width": 1.5, "fill-opacity": end < start ? 0.08 : 0.75 });
+}
+function column(x, y, [a, b]) {
+  const right2 = { "text-anchor": "end", "font-size": 12 };
+  const bracket = (at, turn) => path(`M${at + turn} ${y - 16}H${at}V${y + 16}H${at + turn}`, { "stroke-opacity": 0.7 });
+  return bracket(x, 4) + words(x + 39, y - 3, fixed(a), right2) + words(x + 39, y + 13, fixed(b), right2) + bracket(x + 45, -4);
+}
+function heatMap(x, y, W, width = 50) {
+  const cell = (v, left, top) => [
+    group(v < 0 ? {} : colour("sum"), rect(left, top, width, 20, { "fill-opacity": 0.42 * Math.min(1, Math.abs(v)) })),
+    words(left + width - 7, top + 14, fixed(v), { "text-anchor": "end", "font-size": 12 })
+  ];
+  const edge = path(`M${x} ${y - 20}h${2 * width}v40h-${2 * width}Z`, { "stroke-opacity": 0.7 });
+  return [W.map((row, r) => row.map((v, c) => cell(v, x + width * c, y - 20 + 20 * r))), edge];
 }
 function plane({ left, top, width, height, x: [x0, x1], y: [y0, y1] }) {
   const X = (x) => left + (x - x0) / (x1 - x0) * width, Y = (y) => top + (y1 - y) / (y1 - y0) * height;
@@ -257,9 +273,6 @@ var same = (value) => value;
 var slider = (trait, label, range, format = fixed, fromInput = same, toInput = same) => ({ trait, label, range, format, fromInput, toInput });
 
 // two_neurons.js
-var matvec = (W, x) => W.map((row) => dot(row, x));
-var outer = (a, b) => a.map((a_i) => scale(a_i, b));
-var addMatrices = (A, B) => A.map((row, i) => add(row, B[i]));
 function errorSignals({ initial_weights, inputs, targets, learning_rate }) {
   return inputs.map((x, i) => scale(learning_rate, subtract(targets[i], matvec(initial_weights, x))));
 }
@@ -311,17 +324,6 @@ function outputPanel(state) {
       group(colour("query"), diamond(...onPlane(predictions(state).step)), tag("circle", { cx: stops.at(-1)[0], cy: stops.at(-1)[1], r: 3, fill: "currentColor" }))
     )
   );
-}
-function column(x, y, [a, b]) {
-  const bracket = (at, turn) => path(`M${at + turn} ${y - 16}H${at}V${y + 16}H${at + turn}`, { "stroke-opacity": 0.7 });
-  return bracket(x, 4) + words(x + 39, y - 3, fixed(a), right) + words(x + 39, y + 13, fixed(b), right) + bracket(x + 45, -4);
-}
-function heatMap(x, y, W) {
-  const cell = (v, left, top) => [
-    group(v < 0 ? {} : colour("sum"), rect(left, top, 50, 20, { "fill-opacity": 0.42 * Math.min(1, Math.abs(v)) })),
-    words(left + 43, top + 14, fixed(v), right)
-  ];
-  return [W.map((row, r) => row.map((v, c) => cell(v, x + 50 * c, y - 20 + 20 * r))), path(`M${x} ${y - 20}h100v40h-100Z`, { "stroke-opacity": 0.7 })];
 }
 var ROW = 50;
 var rowMiddle = (i) => 66 + ROW * i;

@@ -24,3 +24,7 @@ export function softmax(logits) {
 
 // sum_i v_i (k_i . q), no softmax: the same numbers as explainer.duality.linear_attention
 export const linearAttention = (values, keys, query) => weightedSum(keys.map((key) => dot(key, query)), values);
+
+export const matvec = (W, x) => W.map((row) => dot(row, x));
+export const outer = (a, b) => a.map((a_i) => scale(a_i, b));
+export const addMatrices = (A, B) => A.map((row, i) => add(row, B[i]));

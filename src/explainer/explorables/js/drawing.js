@@ -58,6 +58,23 @@ export function bar(start, end, y, height) {
   return rect(x, y, width, height, { stroke: "currentColor", "stroke-width": 1.5, "fill-opacity": end < start ? 0.08 : 0.75 });
 }
 
+// A vector of two numbers as a column in brackets, 45 wide, its middle at height y
+export function column(x, y, [a, b]) {
+  const right = { "text-anchor": "end", "font-size": 12 };
+  const bracket = (at, turn) => path(`M${at + turn} ${y - 16}H${at}V${y + 16}H${at + turn}`, { "stroke-opacity": 0.7 });
+  return bracket(x, 4) + words(x + 39, y - 3, fixed(a), right) + words(x + 39, y + 13, fixed(b), right) + bracket(x + 45, -4);
+}
+
+// A matrix of two rows and two columns. The fill shows the size, full from 1 on; the number carries the sign.
+export function heatMap(x, y, W, width = 50) {
+  const cell = (v, left, top) => [
+    group(v < 0 ? {} : colour("sum"), rect(left, top, width, 20, { "fill-opacity": 0.42 * Math.min(1, Math.abs(v)) })),
+    words(left + width - 7, top + 14, fixed(v), { "text-anchor": "end", "font-size": 12 }),
+  ];
+  const edge = path(`M${x} ${y - 20}h${2 * width}v40h-${2 * width}Z`, { "stroke-opacity": 0.7 });
+  return [W.map((row, r) => row.map((v, c) => cell(v, x + width * c, y - 20 + 20 * r))), edge];
+}
+
 export function plane({ left, top, width, height, x: [x0, x1], y: [y0, y1] }) {
   const X = (x) => left + ((x - x0) / (x1 - x0)) * width, Y = (y) => top + ((y1 - y) / (y1 - y0)) * height;
   const invert = (px, py) => [x0 + ((px - left) / width) * (x1 - x0), y1 - ((py - top) / height) * (y1 - y0)];

@@ -1,13 +1,9 @@
 // A linear layer with two inputs and two neurons: its weights as a sum of outer products, its prediction as attention.
 
-import { add, dot, linearAttention, scale, subtract } from "./algebra.js";
-import { PLANE, TICKS, WIDTH, arrow, axes, badge, bar, colour, diamond, group, line, panel, path, rect, shortOf, tag, words } from "./drawing.js";
+import { add, addMatrices, dot, linearAttention, matvec, outer, scale, subtract } from "./algebra.js";
+import { PLANE, TICKS, WIDTH, arrow, axes, badge, bar, colour, column, diamond, group, heatMap, line, panel, path, rect, shortOf, tag, words } from "./drawing.js";
 import { explorable, slider } from "./frame.js";
 import { agreement, fixed, vector } from "./numbers.js";
-
-const matvec = (W, x) => W.map((row) => dot(row, x));
-const outer = (a, b) => a.map((a_i) => scale(a_i, b));
-const addMatrices = (A, B) => A.map((row, i) => add(row, B[i]));
 
 // e_i = -lr dL/d(W x_i) at W_0, with L = 1/2 sum_i |W x_i - y_i|^2
 export function errorSignals({ initial_weights, inputs, targets, learning_rate }) {
@@ -59,20 +55,6 @@ function outputPanel(state) {
       group(colour("query"), path(`M${stops[0][0] - 6} ${stops[0][1]}l6 -6l6 6l-6 6Z`, { "stroke-width": 2, "stroke-dasharray": "2 2" })),
       group(colour("sum"), chain),
       group(colour("query"), diamond(...onPlane(predictions(state).step)), tag("circle", { cx: stops.at(-1)[0], cy: stops.at(-1)[1], r: 3, fill: "currentColor" }))));
-}
-
-function column(x, y, [a, b]) {
-  const bracket = (at, turn) => path(`M${at + turn} ${y - 16}H${at}V${y + 16}H${at + turn}`, { "stroke-opacity": 0.7 });
-  return bracket(x, 4) + words(x + 39, y - 3, fixed(a), right) + words(x + 39, y + 13, fixed(b), right) + bracket(x + 45, -4);
-}
-
-// The fill shows the size, full from 1 on; the number carries the sign.
-function heatMap(x, y, W) {
-  const cell = (v, left, top) => [
-    group(v < 0 ? {} : colour("sum"), rect(left, top, 50, 20, { "fill-opacity": 0.42 * Math.min(1, Math.abs(v)) })),
-    words(left + 43, top + 14, fixed(v), right),
-  ];
-  return [W.map((row, r) => row.map((v, c) => cell(v, x + 50 * c, y - 20 + 20 * r))), path(`M${x} ${y - 20}h100v40h-100Z`, { "stroke-opacity": 0.7 })];
 }
 
 const ROW = 50, rowMiddle = (i) => 66 + ROW * i;
