@@ -94,6 +94,11 @@ def strongest(scores: Float[Tensor, "layers heads"], m: int) -> list[Head]:
     return [divmod(i, scores.shape[1]) for i in best]
 
 
+def name(head: Head) -> str:
+    """A head in words, counted from 1 as in the figures: "layer 18, head 6"."""
+    return f"layer {head[0] + 1}, head {head[1] + 1}"
+
+
 def others(heads: Sequence[Head], n_heads: int, seed: int) -> list[Head]:
     """As many random heads of the same layers, none of them among those given: the control for switching heads off.
 
