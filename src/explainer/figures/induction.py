@@ -6,6 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from explainer.data.tasks import Example
+from explainer.figures.forms import Values, dots
 from explainer.models.circuits import Answers
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
@@ -54,12 +56,22 @@ def _shaded(name: str, z: np.ndarray, x: np.ndarray, y: np.ndarray, *, showscale
     )  # fmt: skip
 
 
-def change(after: Sequence[Answers], before: Sequence[Answers], prompts: Sequence[Sequence[str]]) -> Interval:
+def change(after: Sequence[Answers], before: Sequence[Answers], queries: Sequence[Sequence[Example]]) -> Interval:
     """Mean change of log p(right answer), one item for each seed; the bootstrap draws seeds and queries."""
-    changes = [(a.log_probs - b.log_probs,) for a, b in zip(after, before, strict=True)]
-    return statistics.bootstrap_interval(statistics.Sample(changes, [np.array(each) for each in prompts]), np.mean)
+    return _mean([a.log_probs - b.log_probs for a, b in zip(after, before, strict=True)], queries)
 
 
-def exact(answers: Sequence[Answers]) -> float:
-    """Share of queries answered exactly, over all seeds."""
-    return float(np.mean([one.correct for one in answers]))
+def exact(answers: Sequence[Answers], queries: Sequence[Sequence[Example]]) -> Interval:
+    """Share of queries answered exactly, one item for each seed; the bootstrap draws seeds and queries."""
+    share = _mean([one.correct for one in answers], queries)
+    return statistics.with_width(share, len({str(query.fields) for each in queries for query in each}))
+
+
+def _mean(values: Sequence[np.ndarray], queries: Sequence[Sequence[Example]]) -> Interval:
+    ids = [np.array([str(query.fields) for query in each]) for each in queries]
+    return statistics.bootstrap_interval(statistics.Sample([(each,) for each in values], ids), np.mean)
+
+
+def effects(measured: Mapping[str, Values], control: Mapping[str, Values] | None = None) -> go.Figure:
+    """Changes of a log-probability, `measured[task][what]`, with the control of each in grey in the same lane."""
+    return dots(measured, "change of log p(right answer), nats", floors=control)
