@@ -14,6 +14,7 @@ from explainer.theory.statistics import Interval
 
 # From nothing to the blue of keys, so that the page's own background is the zero, light or dark.
 SHADES = ((0, "rgba(0, 114, 178, 0)"), (1, "rgba(0, 114, 178, 1)"))
+_MARGIN = {"l": 60, "r": 15, "t": 90, "b": 50}  # above, the scale
 _OPEN, _MARK = {"xgap": 1, "ygap": 1}, {"symbol": "circle-open", "size": 11, "color": "#d55e00", "line": {"width": 2}}
 
 
@@ -28,9 +29,9 @@ def head_scores(panels: Mapping[str, np.ndarray], marked: Mapping[str, Sequence[
         ring = go.Scatter(x=x, y=y, mode="markers", marker=_MARK, name=f"strongest, {name}", hoverinfo="skip")
         figure.add_trace(ring, row=1, col=column)
     figure.update_xaxes(title_text="head", dtick=2, showgrid=False)
-    figure.update_yaxes(showgrid=False, dtick=5, tick0=0)
+    figure.update_yaxes(showgrid=False, dtick=5, tick0=0, range=[0.5, len(scores) + 0.5])
     figure.update_yaxes(title_text="layer", row=1, col=1)
-    return figure.update_layout(height=520, showlegend=False)
+    return figure.update_layout(height=540, showlegend=False, margin=_MARGIN)
 
 
 def attention(panels: Mapping[str, np.ndarray], tokens: Sequence[str]) -> go.Figure:
@@ -43,11 +44,11 @@ def attention(panels: Mapping[str, np.ndarray], tokens: Sequence[str]) -> go.Fig
     figure.update_xaxes(tickangle=-60, **ticks)
     figure.update_yaxes(autorange="reversed", title_text="this token", **ticks)
     figure.update_xaxes(title_text="attends to", row=len(panels))
-    return figure.update_layout(height=400 * len(panels) + 40)
+    return figure.update_layout(height=400 * len(panels) + 60, margin=_MARGIN)
 
 
 def _shaded(name: str, z: np.ndarray, x: np.ndarray, y: np.ndarray, *, showscale: bool) -> go.Heatmap:
-    bar = {"orientation": "h", "thickness": 10, "y": 1.08, "yanchor": "bottom", "len": 0.6, "outlinewidth": 0}
+    bar = {"orientation": "h", "thickness": 10, "y": 1.06, "yanchor": "bottom", "len": 0.6, "outlinewidth": 0}
     hover = "%{y} to %{x}: %{z:.2f}<extra></extra>"
     numbers = np.round(np.asarray(z, dtype=float), 3)  # what a reader can tell apart, in a page that has to be small
     return go.Heatmap(
