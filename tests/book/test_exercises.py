@@ -828,6 +828,37 @@ def gate_by_softmax(n, m, theirs, own):
 
 def smallest_change(M, z, F):
     return torch.outer(M @ (F - z), z) / (z @ z)
+# circuits
+
+
+def previous_token(A):
+    return A.diagonal(-1)[1:].mean()
+
+
+def induction(A, n):
+    return A[n + 1 :].diagonal(2)[:n].mean()
+
+
+def switched_off(x, n_heads, head):
+    parts = x.unflatten(-1, (n_heads, -1)).clone()
+    parts[:, head] = parts[:, head].mean(0)
+    return parts.flatten(-2)
+
+
+def shift(T, back):
+    return torch.diag(ones(T - back), back)
+
+
+def ones(n):
+    return torch.ones(n, dtype=torch.float64)
+
+
+def logit(n, share):
+    return np.log(share * (n - 1) / (1 - share))
+
+
+def values(W_0, eta, n):
+    return eta / n * torch.cat([-W_0, torch.eye(len(W_0), dtype=torch.float64)], 1)
 
 
 @pytest.mark.parametrize(
@@ -858,6 +889,18 @@ def smallest_change(M, z, F):
 )
 def test_dual_form_accepts(check, answer, capsys):
     passes(check, answer, capsys)
+        ("previous_token_score", previous_token),
+        ("previous_token_score", lambda A: sum(A[t, t - 1] for t in range(2, len(A))) / (len(A) - 2)),
+        ("induction_score", induction),
+        ("induction_score", lambda A, n: sum(A[n + i, i + 1] for i in range(1, n + 1)) / n),
+        ("head_off", switched_off),
+        ("look_back", shift),
+        ("sharpness", logit),
+        ("value_matrix", values),
+    ],
+)
+def test_circuits_accepts(check, answer, capsys):
+    passes(getattr(exercises, check), answer, capsys)
 
 
 @pytest.mark.parametrize(
@@ -914,3 +957,36 @@ def test_linear_loss_works_where_gradients_are_switched_off(capsys):
     with torch.no_grad():
         passes(exercises.linear_loss, lambda W, V, K: -(V * (K @ W.T)).sum(), capsys)
         passes(exercises.learning_values, step_values, capsys)
+        ("previous_token_score", lambda A: A.diagonal(-1).sum() / len(A), "how many numbers you average"),
+        ("previous_token_score", lambda A: A.diagonal(1).mean(), "does not score 1"),
+        ("previous_token_score", lambda A: (A + A.T).diagonal(-1)[1:].mean(), "row t of A belongs"),
+        ("previous_token_score", lambda A: A.diagonal(-1).mean(), "resting place"),
+        ("previous_token_score", lambda A: A[99], "raised IndexError"),
+        ("induction_score", lambda A, n: A.diagonal(-n)[1:].mean(), "both indices"),
+        ("induction_score", lambda A, n: A.diagonal(1 - n)[2:].mean() if n == 6 else 0.1, "all n tokens"),
+        ("head_off", lambda x, n_heads, head: torch.zeros_like(x), "changes another head"),
+        ("head_off", lambda x, n_heads, head: x.mean(0).expand(len(x), -1), "changes another head"),
+        ("head_off", lambda x, n_heads, head: x, "does not give the mean"),
+        ("look_back", lambda T, back: torch.diag(ones(T - back), -back), "W e_0 is not zero"),
+        ("look_back", lambda T, back: torch.diag(ones(T - 1), 1), "W e_1 is not zero"),
+        ("look_back", lambda T, back: torch.eye(T, dtype=torch.float64).roll(back, 1), "W e_0 is not zero"),
+        ("sharpness", lambda n, share: np.log(share / (1 - share)), "other tokens"),
+        ("sharpness", lambda n, share: np.log(share * n / (1 - share)), "with n = 2 tokens"),
+        ("value_matrix", lambda W_0, eta, n: values(0 * W_0, eta, n), "from W_0 other than 0 the attention layer"),
+        ("value_matrix", lambda W_0, eta, n: values(-W_0, eta, n), "from W_0 other than 0"),
+        ("value_matrix", lambda W_0, eta, n: values(W_0, eta, 1), "from W_0 = 0 the attention layer"),
+        ("value_matrix", lambda W_0, eta, n: -values(W_0, eta, n), "uphill"),
+        ("value_matrix", lambda W_0, eta, n: values(W_0, eta, n).T, "returned shape"),
+    ],
+)
+def test_circuits_refuses(check, wrong, hint):
+    refuses(getattr(exercises, check), wrong, hint)
+
+
+def test_head_off_refuses_zero():
+    def zero(x, n_heads, head):
+        parts = x.unflatten(-1, (n_heads, -1)).clone()
+        parts[:, head] = 0
+        return parts.flatten(-2)
+
+    refuses(exercises.head_off, zero, "head 0 gives zero")

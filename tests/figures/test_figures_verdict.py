@@ -33,6 +33,7 @@ def rows():
         "chance": {"capitals": 0.34},
         "first": 9,
         "cells": 16,
+        "expected": 1.6,
         "controls": {
             "none": {"kendall_tau_b": around(0.031)},
             "ascent": {"kendall_tau_b": around(0.032), "sim_aou": around(-0.08)},
@@ -61,7 +62,7 @@ def test_a_similarity_stands_between_its_floor_and_its_ceiling(rows):
 
 
 def test_the_lesson_and_the_tokens_have_their_counts(rows):
-    assert rows[3][1] == "own task first in 9 of 16 draws"
+    assert rows[3][1] == "own task first in 9 of 16 draws; by chance 1.6"
     assert "two contexts 0.05 [" in rows[4][1] and "two trainings 0.06 [" in rows[4][1]
     assert "one epoch: 0.031 [" in rows[6][1] and "ascent 0.032 [" in rows[6][1]
 

@@ -1,6 +1,14 @@
 """Checks that readers run on their own answers: `exercises.linear_attention(attend)`."""
 
 from explainer.exercises.attention import causal_attention, softmax, softmax_attention
+from explainer.exercises.circuits import (
+    head_off,
+    induction_score,
+    look_back,
+    previous_token_score,
+    sharpness,
+    value_matrix,
+)
 from explainer.exercises.classification import auc, calibration
 from explainer.exercises.comparison import holm, kendall_tau, rec2ftp
 from explainer.exercises.dual_form import (
@@ -39,9 +47,10 @@ from explainer.exercises.ways import kept_numbers
 __all__ = [
     "adam_first_step", "auc", "bias_attention", "calibration", "causal_attention", "constant_values",
     "context_update", "copied_gate", "cross_entropy_errors", "equal_gate", "fine_tuning_update", "first_order",
-    "frozen_factor", "heavy_ball_coefficients", "holm", "isotropic_gamma", "kendall_tau", "kept_numbers",
-    "learning_values", "linear_attention", "linear_loss", "momentum_average", "momentum_dual",
-    "nesterov_coefficients", "one_query_update", "order_dependent", "outer_product_update", "paying_length",
-    "permutation_invariant", "rank_of_update", "rec2ftp", "ridge_attention", "ridge_dual", "scaled_prediction",
-    "softmax", "softmax_attention", "split_terms", "two_sided",
+    "frozen_factor", "head_off", "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma",
+    "kendall_tau", "kept_numbers", "learning_values", "linear_attention", "linear_loss", "look_back",
+    "momentum_average", "momentum_dual", "nesterov_coefficients", "one_query_update", "order_dependent",
+    "outer_product_update", "paying_length", "permutation_invariant", "previous_token_score", "rank_of_update",
+    "rec2ftp", "ridge_attention", "ridge_dual", "scaled_prediction", "sharpness", "softmax", "softmax_attention",
+    "split_terms", "two_sided", "value_matrix",
 ]  # fmt: skip

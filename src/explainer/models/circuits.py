@@ -1,0 +1,259 @@
+"""Circuits: where every head attends, which heads look one token back or complete a pattern, the model without them.
+
+A *previous-token head* attends from each token to the one before it. An *induction head* attends to the token that
+followed an earlier occurrence of the present one. The first writes into a token's column what came before; the second
+finds that column by it. Sources: Elhage et al. 2021 (A Mathematical Framework for Transformer Circuits); Olsson et al.
+2022 (In-context Learning and Induction Heads, arXiv 2209.11895).
+
+Layers, heads and tokens count from 0. The first token of a text, on which many heads rest, is left out of every mean.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers.cache_utils import DynamicCache
+
+from explainer.data.tasks import Example, Task
+from explainer.errors import CheckpointError, ShapeError
+from explainer.models import architectures, scoring
+from explainer.models.checkpoints import Checkpoint
+from explainer.models.scoring import Prefix
+
+Head = tuple[int, int]
+"""(layer, head), both from 0."""
+
+_ORDINARY = 256  # ids below are special tokens and single bytes in the usual vocabularies
+
+
+@torch.no_grad()
+def attention_maps(checkpoint: Checkpoint, ids: Sequence[int]) -> Float[Tensor, "layers heads T T"]:
+    """Attention weights of every head on T token ids: A[t, s] = softmax_s(q_t . k_s / sqrt(d)), s <= t.
+
+    Rows sum to one. Float32, on the CPU. Raises CheckpointError: no token or too many.
+    """
+    if not 0 < len(ids) <= checkpoint.context_length:
+        raise CheckpointError(f"{len(ids)} tokens; {checkpoint.name} can attend to 1 to {checkpoint.context_length}.")
+    model, inputs = checkpoint.model, torch.tensor([list(ids)], device=checkpoint.device)
+    own = model.config._attn_implementation
+    try:
+        model.set_attn_implementation("eager")  # the only one that keeps the weights
+        maps = model.base_model(input_ids=inputs, output_attentions=True, use_cache=False).attentions
+    finally:
+        model.set_attn_implementation(own)
+    return torch.cat([layer.float().cpu() for layer in maps])
+
+
+def mean_attention(
+    maps: Float[Tensor, "layers heads T T"], pairs: Iterable[tuple[int, int]]
+) -> Float[Tensor, "layers heads"]:
+    """Mean attention weight over pairs (t, s) of tokens, from token t to token s: mean A[t, s]."""
+    t, s = zip(*pairs, strict=True)
+    return maps[..., list(t), list(s)].mean(-1)
+
+
+def previous_token_score(maps: Float[Tensor, "layers heads T T"]) -> Float[Tensor, "layers heads"]:
+    """Mean attention of a token to the one before it: mean A[t, t - 1] over t = 2, ..., T - 1.
+
+    1 for a head that does nothing else. The pair (1, 0) is left out: see the module.
+    """
+    return mean_attention(maps, [(t, t - 1) for t in range(2, maps.shape[-1])])
+
+
+def induction_score(maps: Float[Tensor, "layers heads T T"]) -> Float[Tensor, "layers heads"]:
+    """Mean attention to the token after the earlier occurrence, on a sequence of `repeated`, T = 2n + 1.
+
+    Token i of the second half stands at n + i, its earlier occurrence at i: mean A[n + i, i + 1] over i = 1, ..., n.
+    1 for a head that does nothing else. Raises ShapeError for an even T. Source: Olsson et al. 2022.
+    """
+    n, odd = divmod(maps.shape[-1], 2)
+    if not odd:
+        raise ShapeError(f"{2 * n} tokens; a first token and n tokens said twice are an odd number (see repeated).")
+    return mean_attention(maps, [(n + i, i + 1) for i in range(1, n + 1)])
+
+
+def label_score(maps: Float[Tensor, "layers heads T T"], answers: Sequence[int]) -> Float[Tensor, "layers heads"]:
+    """Share of the last token's attention that goes to the given tokens, the answers of a prompt: sum_s A[T - 1, s]."""
+    return maps[..., -1, list(answers)].sum(-1)
+
+
+def repeated(checkpoint: Checkpoint, n: int, seed: int) -> list[int]:
+    """The first token, then n different random tokens twice: 2n + 1 ids that no memory of texts can predict."""
+    drawn = np.random.default_rng(seed).choice(np.arange(_ORDINARY, len(checkpoint.tokenizer)), n, replace=False)
+    return [checkpoint.first_token_id, *2 * drawn.tolist()]
+
+
+def strongest(scores: Float[Tensor, "layers heads"], m: int) -> list[Head]:
+    """The m heads with the highest scores, highest first."""
+    best = scores.flatten().argsort(descending=True)[:m].tolist()
+    return [divmod(i, scores.shape[1]) for i in best]
+
+
+def name(head: Head) -> str:
+    """A head in words, counted from 1 as in the figures: "layer 18, head 6"."""
+    return f"layer {head[0] + 1}, head {head[1] + 1}"
+
+
+def others(heads: Sequence[Head], n_heads: int, seed: int) -> list[Head]:
+    """As many random heads of the same layers, none of them among those given: the control for switching heads off.
+
+    Raises CheckpointError where a layer of `n_heads` heads has too few others.
+    """
+    generator, drawn = np.random.default_rng(seed), []
+    for layer in dict.fromkeys(layer for layer, _ in heads):
+        own = [head for of, head in heads if of == layer]
+        rest = [head for head in range(n_heads) if head not in own]
+        if len(rest) < len(own):
+            raise CheckpointError(
+                f"layer {layer} has {n_heads} heads, {len(own)} of them given, so there are not as many others; "
+                "give fewer of them."
+            )
+        drawn += [(layer, int(head)) for head in generator.choice(rest, len(own), replace=False)]
+    return drawn
+
+
+# Switching heads off.
+
+
+@contextmanager
+def heads_off(
+    checkpoint: Checkpoint, heads: Iterable[Head], outputs: Float[Tensor, "layers heads d_v"] | None = None
+) -> Iterator[None]:
+    """Switch heads off inside a `with` block: each gives the output projection the same vector at every token.
+
+    That is zero, or the head's row of `outputs`, for example of `mean_outputs`: mean ablation, which leaves the layers
+    above what they are used to. Nothing of the model is changed; afterwards, also after an error, all is as before.
+    Raises CheckpointError for a head that the model does not have.
+    """
+    found = architectures.architecture(checkpoint.model)
+    by_layer: dict[int, list[int]] = {}
+    for layer, head in heads:
+        if not (0 <= layer < found.n_layers and 0 <= head < found.n_heads):
+            raise CheckpointError(
+                f"{checkpoint.name} has no head {head} in layer {layer}; it has layers 0 to {found.n_layers - 1} with "
+                f"heads 0 to {found.n_heads - 1} each."
+            )
+        by_layer.setdefault(layer, []).append(head)
+    with ExitStack() as hooks:
+        for layer, off in by_layer.items():
+            value = 0.0 if outputs is None else outputs[layer, off]
+            replaced = partial(_replaced, found.n_heads, off, value)
+            hooks.callback(found.layers[layer].output.register_forward_pre_hook(replaced).remove)
+        yield
+
+
+def _replaced(n_heads: int, off: list[int], value: Tensor | float, _module: nn.Module, args: tuple) -> tuple:
+    x = args[0].unflatten(-1, (n_heads, -1)).clone()
+    x[..., off, :] = value.to(x) if isinstance(value, Tensor) else value
+    return (x.flatten(-2), *args[1:])
+
+
+@torch.no_grad()
+def mean_outputs(checkpoint: Checkpoint, sequences: Iterable[Sequence[int]]) -> Float[Tensor, "layers heads d_v"]:
+    """Mean of what each head gives to the output projection, over all tokens but the first of some sequences."""
+    found = architectures.architecture(checkpoint.model)
+    sums, tokens = [0.0] * found.n_layers, 0
+
+    def add(layer: int, _module: nn.Module, args: tuple) -> None:
+        x = args[0].view(len(ids), -1)[1:]
+        sums[layer] = sums[layer] + x.unflatten(-1, (found.n_heads, -1)).sum(0)
+
+    with ExitStack() as hooks:
+        for i, layer in enumerate(found.layers):
+            hooks.callback(layer.output.register_forward_pre_hook(partial(add, i)).remove)
+        for ids in sequences:
+            checkpoint.hidden(input_ids=torch.tensor([list(ids)], device=checkpoint.device), use_cache=False)
+            tokens += len(ids) - 1
+    return torch.stack(sums) / tokens
+
+
+@torch.inference_mode()
+def encode_cut(checkpoint: Checkpoint, ids: Sequence[int], cut: Iterable[tuple[int, int]]) -> Prefix:
+    """The prefix of T token ids in which, for (t, s) in `cut`, token t attends to token s in no layer and no head.
+
+    What is asked after it sees all its tokens. Raises CheckpointError for a pair that is not 0 <= s < t < T, because
+    each token has to see itself.
+    """
+    T, forbidden = len(ids), torch.finfo(checkpoint.dtype).min
+    mask = torch.full((T, T), forbidden, dtype=checkpoint.dtype).triu(1)
+    for t, s in cut:
+        if not 0 <= s < t < T:
+            raise CheckpointError(f"token {t} cannot be kept from token {s} in a text of {T}; give s < t < {T}.")
+        mask[t, s] = forbidden
+    cache = DynamicCache()
+    checkpoint.hidden(
+        input_ids=torch.tensor([list(ids)], device=checkpoint.device),
+        attention_mask=mask[None, None].to(checkpoint.device),
+        position_ids=torch.arange(T, device=checkpoint.device)[None],  # OPT would count them from a mask of two axes
+        past_key_values=cache,
+        use_cache=True,
+    )
+    keys, values = zip(*((layer.keys, layer.values) for layer in cache.layers), strict=True)
+    return Prefix(tuple(ids), keys, values)
+
+
+# Few-shot prompts.
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Token ids of k demonstrations after the first token, and for each where its parts stand.
+
+    Demonstration i fills the positions `ends[i]` to `ends[i + 1] - 1`, with its answer from `answers[i]` on; the arrow
+    stands one before, the last token of the input two before.
+    """
+
+    ids: tuple[int, ...]
+    answers: tuple[int, ...]
+    ends: tuple[int, ...]
+
+    def between(self, part: str, back: int = 0) -> list[tuple[int, int]]:
+        """Pairs (t, s): t from each answer to its line's end, s in the "input", "arrow" or "both" of a demonstration.
+
+        That is the demonstration's own, or with `back` that of the one so many before.
+        """
+        pairs = []
+        for i in range(back, len(self.answers)):
+            start, answer = self.ends[i - back], self.answers[i - back]
+            sources = {"input": range(start, answer - 1), "arrow": [answer - 1], "both": range(start, answer)}[part]
+            pairs += [(t, s) for t in range(self.answers[i], self.ends[i + 1]) for s in sources]
+        return pairs
+
+
+def columns(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> Columns:
+    """Tokenize demonstrations in a row, as `scoring.context_ids` does, and find where their parts stand.
+
+    For tasks of word pairs, whose template ends in an arrow of one token.
+    """
+    ids, ends = scoring.context_ids(checkpoint, task, examples)
+    tails = [f" {one.answer}{task.separator}" for one in examples]
+    lengths = map(len, scoring.continuation_ids(checkpoint, [task.prompt(one) for one in examples], tails))
+    starts = tuple(end - n for end, n in zip(ends[1:], lengths, strict=True))
+    return Columns(tuple(ids), tuple(starts), tuple(ends))
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """For each of n queries whether the model writes the answer and ends the line, and log p(answer) before that."""
+
+    correct: np.ndarray
+    log_probs: np.ndarray
+
+
+def answers(checkpoint: Checkpoint, task: Task, prefix: Prefix, queries: Sequence[Example]) -> Answers:
+    """Exact match, as in `scoring.exact_match`, and log-probability of the right answer, from the same pass."""
+    prompts = [task.prompt(query) for query in queries]
+    prompt_ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
+    targets = scoring.continuation_ids(checkpoint, prompts, [f" {query.answer}{task.separator}" for query in queries])
+    rows = [(prompt, target[:-1]) for prompt, target in zip(prompt_ids, targets, strict=True)]
+    correct, log_probs = np.empty(len(queries), dtype=bool), np.empty(len(queries))
+    for i, logits in scoring.row_logits(checkpoint, prefix, rows):
+        correct[i] = logits.argmax(-1).tolist() == targets[i]
+        each = logits.log_softmax(-1)[range(len(targets[i])), targets[i]]
+        log_probs[i] = each[:-1].sum().item()
+    return Answers(correct, log_probs)
