@@ -828,37 +828,6 @@ def gate_by_softmax(n, m, theirs, own):
 
 def smallest_change(M, z, F):
     return torch.outer(M @ (F - z), z) / (z @ z)
-# circuits
-
-
-def previous_token(A):
-    return A.diagonal(-1)[1:].mean()
-
-
-def induction(A, n):
-    return A[n + 1 :].diagonal(2)[:n].mean()
-
-
-def switched_off(x, n_heads, head):
-    parts = x.unflatten(-1, (n_heads, -1)).clone()
-    parts[:, head] = parts[:, head].mean(0)
-    return parts.flatten(-2)
-
-
-def shift(T, back):
-    return torch.diag(ones(T - back), back)
-
-
-def ones(n):
-    return torch.ones(n, dtype=torch.float64)
-
-
-def logit(n, share):
-    return np.log(share * (n - 1) / (1 - share))
-
-
-def values(W_0, eta, n):
-    return eta / n * torch.cat([-W_0, torch.eye(len(W_0), dtype=torch.float64)], 1)
 
 
 @pytest.mark.parametrize(
@@ -889,18 +858,6 @@ def values(W_0, eta, n):
 )
 def test_dual_form_accepts(check, answer, capsys):
     passes(check, answer, capsys)
-        ("previous_token_score", previous_token),
-        ("previous_token_score", lambda A: sum(A[t, t - 1] for t in range(2, len(A))) / (len(A) - 2)),
-        ("induction_score", induction),
-        ("induction_score", lambda A, n: sum(A[n + i, i + 1] for i in range(1, n + 1)) / n),
-        ("head_off", switched_off),
-        ("look_back", shift),
-        ("sharpness", logit),
-        ("value_matrix", values),
-    ],
-)
-def test_circuits_accepts(check, answer, capsys):
-    passes(getattr(exercises, check), answer, capsys)
 
 
 @pytest.mark.parametrize(
@@ -957,6 +914,61 @@ def test_linear_loss_works_where_gradients_are_switched_off(capsys):
     with torch.no_grad():
         passes(exercises.linear_loss, lambda W, V, K: -(V * (K @ W.T)).sum(), capsys)
         passes(exercises.learning_values, step_values, capsys)
+
+
+# circuits
+
+
+def previous_token(A):
+    return A.diagonal(-1)[1:].mean()
+
+
+def induction(A, n):
+    return A[n + 1 :].diagonal(2)[:n].mean()
+
+
+def switched_off(x, n_heads, head):
+    parts = x.unflatten(-1, (n_heads, -1)).clone()
+    parts[:, head] = parts[:, head].mean(0)
+    return parts.flatten(-2)
+
+
+def shift(T, back):
+    return torch.diag(ones(T - back), back)
+
+
+def ones(n):
+    return torch.ones(n, dtype=torch.float64)
+
+
+def logit(n, share):
+    return np.log(share * (n - 1) / (1 - share))
+
+
+def values(W_0, eta, n):
+    return eta / n * torch.cat([-W_0, torch.eye(len(W_0), dtype=torch.float64)], 1)
+
+
+@pytest.mark.parametrize(
+    ("check", "answer"),
+    [
+        ("previous_token_score", previous_token),
+        ("previous_token_score", lambda A: sum(A[t, t - 1] for t in range(2, len(A))) / (len(A) - 2)),
+        ("induction_score", induction),
+        ("induction_score", lambda A, n: sum(A[n + i, i + 1] for i in range(1, n + 1)) / n),
+        ("head_off", switched_off),
+        ("look_back", shift),
+        ("sharpness", logit),
+        ("value_matrix", values),
+    ],
+)
+def test_circuits_accepts(check, answer, capsys):
+    passes(getattr(exercises, check), answer, capsys)
+
+
+@pytest.mark.parametrize(
+    ("check", "wrong", "hint"),
+    [
         ("previous_token_score", lambda A: A.diagonal(-1).sum() / len(A), "how many numbers you average"),
         ("previous_token_score", lambda A: A.diagonal(1).mean(), "does not score 1"),
         ("previous_token_score", lambda A: (A + A.T).diagonal(-1)[1:].mean(), "row t of A belongs"),
