@@ -17,9 +17,12 @@ function plotly() {
 
 const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-function template() {
+const NARROW = 500, AXIS_ROOM = 75; // pixels: a phone's column; tick labels and title of the lowest axis
+
+function template(narrow) {
   const text = variable("--pst-color-text-base") || "#222", line = variable("--pst-color-border") || "#ccc";
   const axis = { gridcolor: line, zerolinecolor: line, linecolor: line, automargin: true };
+  if (narrow) axis.title = { font: { size: 12 } };
   const scene = { ...axis, backgroundcolor: "rgba(0,0,0,0)" };
   return { layout: {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", colorway: COLOURS,
@@ -31,16 +34,23 @@ function template() {
 
 const drawn = new Set();
 
+// A legend's place is a share of the height of the plots, which the legend itself takes room from
+async function legendBelow(library, target) {
+  for (let pass = 0; pass < 2; pass += 1)
+    await library.relayout(target, { "legend.y": -AXIS_ROOM / target._fullLayout._size.h });
+}
+
 async function draw(div) {
   if (div.dataset.drawing) return;
   div.dataset.drawing = "1";
   const library = await plotly(), figure = JSON.parse(div.querySelector("script").textContent);
   const target = document.createElement("div");
-  const narrow = div.clientWidth < 500 && { legend: { orientation: "h", y: -0.25 } };
-  const layout = { autosize: true, margin: { l: 55, r: 15, t: 40, b: 50 }, ...figure.layout, ...narrow, width: undefined, template: template() };
+  const narrow = div.clientWidth < NARROW, legend = narrow && { legend: { orientation: "h", y: -0.25, yanchor: "top" } };
+  const layout = { autosize: true, margin: { l: 55, r: 15, t: 40, b: 50 }, ...figure.layout, ...legend, width: undefined, template: template(narrow) };
   div.append(target);
   const config = { responsive: true, displaylogo: false, displayModeBar: false };
   await library.newPlot(target, { data: figure.data, layout, frames: figure.frames ?? [], config });
+  if (narrow && target._fullLayout.showlegend) await legendBelow(library, target);
   div.querySelector(".xp-wait")?.remove();
   div.dataset.ready = "1";
   drawn.add(target);
@@ -57,7 +67,7 @@ function start() {
   }, { rootMargin: "600px" });
   figures.forEach((figure) => observer.observe(figure));
   addEventListener("beforeprint", () => figures.forEach(attempt));
-  new MutationObserver(() => requestAnimationFrame(() => drawn.forEach((target) => window.Plotly.update(target, {}, { template: template() }))))
+  new MutationObserver(() => requestAnimationFrame(() => drawn.forEach((target) => window.Plotly.update(target, {}, { template: template(target.clientWidth < NARROW) }))))
     .observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
 }
 document.readyState === "loading" ? addEventListener("DOMContentLoaded", start) : start();
