@@ -31,7 +31,7 @@ NO_PROSE = (
 _FOLDS = re.compile(r"<(/?)details\b")
 _FOLD = re.compile(r"<details\b.*?</details>|<[^>]+>", re.DOTALL)
 _TAG = re.compile(r"<[^>]+>")
-_NO_SENTENCE = re.compile(r"^#+ .*$|^> \*\*[^*]+\*\*|!?\[[^]]*\]\([^)]*\)", re.MULTILINE)
+_NO_SENTENCE = re.compile(r"^#+ .*$|^> \*\*[^*]+\*\*|!?\[(?:[^][\n]|\n(?!\n))*\]\([^)]*\)", re.MULTILINE)
 
 
 class Term(NamedTuple):

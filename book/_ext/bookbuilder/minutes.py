@@ -2,9 +2,10 @@
 
 The main line is what a reader sees without opening anything and without reading code: the words of the Markdown cells
 outside folds (`<details>`), at 200 words a minute, and a minute for each displayed equation and for each figure,
-drawing or explorable. A formula in a sentence counts as one word, an address as none. The number that a chapter prints
-in its box "Before you read" ("Fifteen minutes to read") has to agree within five minutes or a quarter of what is
-measured.
+drawing or explorable. A formula in a sentence counts as one word, an address as none. A section whose heading begins
+with the word "Detail" is left out as a fold is: it has code cells, which no fold can hold, and the chapter says that it
+may be left out. The number that a chapter prints in its box "Before you read" ("Fifteen minutes to read") has to agree
+within five minutes or a quarter of what is measured.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from bookbuilder import symbols
 WORDS_A_MINUTE = 200
 SLACK, SHARE = 5, 0.25
 _FOLD = re.compile(r"<details\b.*?</details>", re.DOTALL)
+_HEADING = re.compile(r"^(#+) +(Detail\b)?", re.MULTILINE)
 _TAG = re.compile(r"<[^>]+>")
 _ADDRESS = re.compile(r"\]\([^)\s]*\)")
 _WORD = re.compile(r"[^\W_]")
@@ -47,12 +49,13 @@ class Count(NamedTuple):
 def count(notebook: dict) -> Count:
     """Count the main line of a notebook (as parsed JSON)."""
     words = equations = figures = 0
+    detail = 0  # depth of the heading of the section that is left out
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "code":
-            figures += _figures(source)
+            figures += 0 if detail else _figures(source)
             continue
-        text = symbols.without_code(_FOLD.sub(" ", source))
+        text, detail = _main_line(symbols.without_code(_FOLD.sub(" ", source)), detail)
         found = symbols.formulas(text)
         equations += sum(one.displayed for one in found)
         for one in reversed(found):
@@ -60,6 +63,17 @@ def count(notebook: dict) -> Count:
         text = _TAG.sub(" ", _ADDRESS.sub("]", text))
         words += sum(bool(_WORD.search(word)) for word in text.split())
     return Count(words, equations, figures)
+
+
+def _main_line(text: str, detail: int) -> tuple[str, int]:
+    """A text without its sections of detail, and the depth of the one that goes on after it; 0 stands for none."""
+    kept, start = [], 0
+    for heading in _HEADING.finditer(text):
+        kept.append("" if detail else text[start : heading.start()])
+        start, depth = heading.start(), len(heading[1])
+        if not detail or depth <= detail:
+            detail = depth if heading[2] else 0
+    return "".join([*kept, "" if detail else text[start:]]), detail
 
 
 def _figures(source: str) -> int:

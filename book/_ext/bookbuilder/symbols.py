@@ -67,7 +67,7 @@ def _symbols(tokens: list[str]) -> Iterator[str]:
         token = tokens[i]
         name = token[1:] if token.startswith("\\") else ""
         if name in WORDS:
-            _, i = _argument(tokens, i + 1)
+            _, i = _argument(tokens, i + 2 if tokens[i + 1 : i + 2] == ["*"] else i + 1)
         elif name in ALPHABETS:
             inside, i = _argument(tokens, i + 1)
             yield f"\\{name}{{{''.join(inside).strip()}}}"

@@ -44,7 +44,7 @@ def isotropic_gamma(reader_fn: Callable[[int, int, float], float]) -> None:
     print("Passed: g I is Gamma for isotropic inputs, in every setting.")
 
 
-@checks.check("append rows to the inputs and targets that pull the weights towards zero.")
+@checks.check("with X^T X = N Lambda and X^T y = N h, what stands between x_q and h?")
 def ridge_attention(reader_fn: Callable[[Tensor, float, int], tuple[Tensor, Tensor]]) -> None:
     """Check a function (covariance (d, d), penalty, n) -> (W_PV, W_KQ), each (d+1, d+1), of one linear layer.
 
@@ -105,7 +105,7 @@ def scaled_prediction(reader_fn: Callable[[float], float]) -> None:
     print("Passed: your factors are the measured ones, for inputs made larger, smaller and mirrored.")
 
 
-@checks.check("compare the error of attention with that of least squares as the prompt grows.")
+@checks.check("set the two terms of the law equal; with equal eigenvalues gamma cancels.")
 def paying_length(reader_fn: Callable[[int, int], float]) -> None:
     """Check a function (d, n) -> M at which longer prompts stop paying, for isotropic inputs and training length n.
 
