@@ -205,3 +205,14 @@ def test_theme_switch_redraws_figures(visit):
     light = seen.page.evaluate(colour)
     seen.page.evaluate("document.documentElement.dataset.theme = 'dark'")
     seen.page.wait_for_function(f"(light) => ({colour})() !== light", arg=light)
+
+
+def test_keys_values_and_queries_have_their_colours_in_formulas(visit):
+    seen = visit("book/attention_as_gradient_descent.html")
+    seen.page.wait_for_function("() => document.querySelector('mjx-container .xp-key')")
+    colours = [
+        seen.page.evaluate(f"getComputedStyle(document.querySelector('mjx-container .xp-{kind}')).color")
+        for kind in ("key", "value", "query")
+    ]
+    text = seen.page.evaluate("getComputedStyle(document.body).color")
+    assert len({*colours, text}) == 4

@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 import explainer
-from bookbuilder import execute, glossary, notation, vendored
+from bookbuilder import colours, execute, glossary, notation, vendored
 from bookbuilder.renderers import (
     STATE_MIME,
     WIDGET_MIME,
@@ -145,6 +145,20 @@ class Definitions(SphinxPostTransform):
             glossary.mark(self.document, self.app.builder.get_relative_uri(self.env.docname, glossary.PAGE))
 
 
+class Colours(SphinxPostTransform):
+    """Keys, values and queries in formulas have their colours on the pages of `colours.PAGES`."""
+
+    default_priority = 720
+
+    def run(self, **_: Any) -> None:
+        """Replace the LaTeX of the page's formulas."""
+        if self.env.docname in colours.PAGES and self.app.builder.format == "html":
+            for formula in self.document.findall(lambda node: isinstance(node, nodes.math | nodes.math_block)):
+                latex = formula.astext()
+                formula.clear()
+                formula.append(nodes.Text(colours.coloured(latex)))
+
+
 class Executions(Directive):
     """`{executions}`: each chapter's execution, and the findings that did not hold."""
 
@@ -268,6 +282,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("notation", notation.Notation)
     app.add_post_transform(Boxes)
     app.add_post_transform(Definitions)
+    app.add_post_transform(Colours)
     app.add_css_file("explainer/site.css")
     app.connect("config-inited", _configure)
     app.connect("source-read", _show_outputs)

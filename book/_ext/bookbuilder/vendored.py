@@ -39,6 +39,7 @@ def copy_mathjax(static: Path) -> None:
         "input/tex-base.js",
         "input/tex/extensions/ams.js",
         "input/tex/extensions/newcommand.js",
+        "input/tex/extensions/html.js",
         "output/chtml.js",
         "output/chtml/fonts/",
         "a11y/assistive-mml.js",
