@@ -38,6 +38,7 @@ def run(command, folder, **environment):
     return done.stdout
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_the_study_can_be_computed_from_its_grids_and_shown_on_a_page(tmp_path):
     """With a tiny model and 60 phrases for the starter checkpoint and its tasks."""
@@ -59,6 +60,7 @@ def test_the_study_can_be_computed_from_its_grids_and_shown_on_a_page(tmp_path):
     assert "Stored: 2 cells, seeds 0, 1, 6 queries each, k = 3; " in page and "right in context" in page
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_the_training_runs_can_be_trained_from_their_grids(tmp_path):
     text = tmp_path / "text.txt"

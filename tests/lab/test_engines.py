@@ -212,6 +212,7 @@ class TestOnRay:
         time.sleep(1)
         assert work.begun() <= 3  # the CPUs' two beside the first: what waited was never begun
 
+    @pytest.mark.weekly
     def test_a_group_that_lost_its_worker_is_computed_again_or_named_after_all_others_are_done(self, tmp_path):
         outcomes, work = [], Deadly(tmp_path, lives=(("task1", 1), ("task0", 99)))
         with pytest.raises(EngineError, match=r"1 groups lost their worker 2 times"):
