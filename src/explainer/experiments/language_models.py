@@ -1,24 +1,25 @@
 """Language models with and without momentum attention, trained from scratch in matched sets."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from explainer.data import assets, corpora, hidden_markov
+from explainer.data import assets, corpora
 from explainer.data.corpora import SEPARATOR, Tokens
 from explainer.errors import StudyError
 from explainer.lab.experiment import Computed, Experiment
 from explainer.lab.store import Identity, Tables
 from explainer.models import checkpoints
-from explainer.models.training import CONTEXTS, NO_AVERAGE, PROTOCOL, Setting, Trained, train
+from explainer.models.momentum_attention import LEARNED_CONVOLUTION
+from explainer.models.training import POSITIONS, PROTOCOL, WITHOUT_ETA, Setting, Trained, train
 from explainer.theory import momentum
 
-_SLOWEST = ("seed", "corpus", "vocabulary", "layers", "width", "heads", "length", "batch", "steps", "lr", "warmup")
-_FASTEST = ("weight_decay", "dtype", "device", "eta", "average")
+_SIZES = ("corpus", "vocabulary", "layers", "width", "heads", "length", "batch", "steps", "branches")
+_SLOWEST_FIRST = ("seed", *_SIZES, "lr", "warmup", "weight_decay", "dtype", "device", "eta", "average")
 
 
 class LanguageModels(Experiment[Setting]):
@@ -32,9 +33,9 @@ class LanguageModels(Experiment[Setting]):
     command = "explainer train"
     setting = Setting
     protocol = PROTOCOL
-    slowest_first = (*_SLOWEST, *_FASTEST)
+    slowest_first = _SLOWEST_FIRST
     packages = ("numpy", "tokenizers", "torch", "transformers")
-    shown = (*(f"perplexity_{context}" for context in CONTEXTS), "induction_accuracy")
+    shown = ("held_out", "copied")
 
     def __init__(self, *, every: int = 100):
         """Nothing is loaded before it is asked for."""
@@ -51,15 +52,15 @@ class LanguageModels(Experiment[Setting]):
 
     @classmethod
     def grid(cls, **axes: Any) -> list[Setting]:
-        """As for every experiment; plain attention comes once, with eta = 0, whatever etas are listed."""
+        """As for every experiment; what takes no eta comes once, with eta = 0, whatever etas are listed."""
         if "eta" in axes and "average" not in axes:
             raise StudyError(f"eta = {axes['eta']!r} needs an average; known: {', '.join(momentum.AVERAGES)}.")
         return super().grid(**axes)
 
     @classmethod
     def of(cls, **values: Any) -> Setting:
-        """Plain attention has no eta."""
-        return super().of(**values | ({"eta": 0.0} if values.get("average") == NO_AVERAGE else {}))
+        """Without a decay in the average, eta is 0."""
+        return super().of(**values | ({"eta": 0.0} if values.get("average") in WITHOUT_ETA else {}))
 
     def parts(self, setting: Setting) -> dict[str, Any]:
         """The tokens."""
@@ -79,11 +80,12 @@ class LanguageModels(Experiment[Setting]):
         """Train, from the last state if there is one, and keep the model."""
         tokens, place = self._tokens_of(setting), home(self.identity(setting))
         checkpoint = place / "state.safetensors"
-        trained = train(setting, tokens, checkpoint=checkpoint, every=self._every, progress=progress)
-        tables = _tables(trained, setting)
-        _save_model(trained.model, tokens, place / "model")
+        elsewhere, kept = corpora.other_genre(tokens), {"checkpoint": checkpoint, "every": self._every}
+        trained = train(setting, tokens, elsewhere, **kept, progress=progress)
+        if setting.average != LEARNED_CONVOLUTION:
+            _save_model(trained.model, tokens, place / "model")
         device = {} if setting.device == "cpu" else {"device": torch.cuda.get_device_name(setting.device)}
-        return Computed(tables, {"source": tokens.source, "licence": tokens.licence, **device}, trained.run)
+        return Computed(_tables(trained), {"source": tokens.source, "licence": tokens.licence, **device}, trained.run)
 
     def finished(self, identity: Identity) -> None:
         """Remove the state of the training, and what runs that were killed while writing have left."""
@@ -94,8 +96,7 @@ class LanguageModels(Experiment[Setting]):
     def _tokens_of(self, setting: Setting) -> Tokens:
         key = setting.corpus, setting.vocabulary
         if key not in self._tokens:
-            mixture = setting.corpus == hidden_markov.NAME
-            self._tokens[key] = hidden_markov.tokens() if mixture else corpora.tokens(*key)
+            self._tokens[key] = corpora.tokens(*key)
         return self._tokens[key]
 
 
@@ -104,27 +105,46 @@ def home(its: Identity) -> Path:
     return assets.cache_dir() / "training" / Path(its.filename).stem
 
 
-def _tables(trained: Trained, setting: Setting) -> Tables:
-    """`cells`; `curve`, losses over the training; `blocks`, the loss of each held-out block, by length of its context.
+_OF_BLOCKS = ("document", "block_nll")
 
-    For the mixture of hidden Markov models also `prompts`, accuracies by length and number of examples.
+
+def _tables(trained: Trained) -> Tables:
+    """`cells`; `budgets`, what a model of each budget has learned; `curve`, losses along the trunk.
+
+    `blocks` is the loss of each held-out block and `positions` that of each stretch of POSITIONS positions, at every
+    budget.
     """
-    result = trained.result
-    cells = {name: result[name] for name in ("parameters", "tokens", "flops", "weights")}
-    cells |= {f"perplexity_{context}": value for context, value in result["perplexity"].items()}
-    cells |= {f"induction_{name}": value for name, value in result["induction"].items()}
-    blocks = {f"nll_{context}": values for context, values in result["held_out"]["nll"].items()}
-    tables = {
-        "cells": cells,
+    result, budgets = trained.result, trained.result["budgets"]
+    cells = {name: result[name] for name in ("parameters", "flops")}
+    last = {name: budgets[-1][name] for name in ("tokens", "held_out", "copied", "weights")}
+    numbers = [{k: v for k, v in one.items() if k not in (*_OF_BLOCKS, "position_nll")} for one in budgets]
+    return {
+        "cells": cells | last,
+        "budgets": _rows(numbers),
         "curve": result["curve"],
-        "blocks": {"document": result["held_out"]["documents"], **blocks},
+        "blocks": _rows(
+            [{"tokens": one["tokens"], "document": d, "nll": nll} for one in budgets for d, nll in _blocks(one)]
+        ),
+        "positions": _rows(
+            [
+                {"tokens": one["tokens"], "first_position": 1 + POSITIONS * i, "nll": nll}
+                for one in budgets
+                for i, nll in enumerate(one["position_nll"])
+            ]
+        ),
     }
-    if setting.corpus != hidden_markov.NAME:
-        return tables
-    return tables | {"prompts": hidden_markov.in_context(trained.model, setting.length)}
 
 
-def _save_model(model: GPT2LMHeadModel, tokens: Tokens, directory: Path) -> None:
+def _blocks(budget: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    return zip(*(budget[name] for name in _OF_BLOCKS), strict=True)
+
+
+def _rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
+    """Columns of rows."""
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def _save_model(model: PreTrainedModel, tokens: Tokens, directory: Path) -> None:
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=tokens.tokenizer, bos_token=SEPARATOR, eos_token=SEPARATOR, unk_token=SEPARATOR
     )

@@ -29,11 +29,15 @@ SUPPORTED = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
 RECENCY_BIAS = "recency_bias"
 """Name of the recency bias among the averages of a configuration."""
 
+LEARNED_CONVOLUTION = "learned_convolution"
+"""Name of the convolution whose weights are learned."""
+
 REFUSAL = "momentum (load with explainer.models.momentum_attention.load)"
 """Attention implementation that a saved configuration asks for: there is none of this name."""
 
 _MOMENTUM = "explainer_momentum"
 _RECENCY = "explainer_recency_bias"
+_CONVOLUTION = "explainer_learned_convolution"
 _SETTINGS = ("momentum_eta", "momentum_average", "attn_implementation")
 
 
@@ -61,6 +65,26 @@ def with_recency_bias(model: PreTrainedModel, eta: float) -> PreTrainedModel:
     if not 0 < eta <= 1:
         raise ValueError(f"eta = {eta} is outside (0, 1]; 1 is no bias.")
     return _switched(model, eta, RECENCY_BIAS)
+
+
+def with_learned_convolution(model: PreTrainedModel) -> PreTrainedModel:
+    """Add sum_{s=1}^{SHORT} c_s v_{t-s} to every attention layer, c_s learned for each channel, in place.
+
+    The positive control for momentum: it contains momentum cut after SHORT lags and the previous value alone. The
+    kernels are parameters `value_kernel` of the attention modules, (SHORT, H_k d_v), lag 1 first, and start at 0: the
+    model starts as plain attention. For training only: no cache, no padding, no saving.
+    Raises: CheckpointError for a model that is not supported.
+    Source: ours; short convolutions of values as in Mamba and RWKV's token shift (Peng et al. 2023, arXiv 2305.13048).
+    """
+    _check_supported(model)
+    AttentionInterface.register(_CONVOLUTION, _attend_with_convolution)
+    AttentionMaskInterface.register(_CONVOLUTION, _padding_mask)
+    for layer in model.model.layers:
+        projection = layer.self_attn.v_proj
+        kernel = torch.zeros(momentum.SHORT, projection.out_features, device=projection.weight.device)
+        layer.self_attn.value_kernel = nn.Parameter(kernel.to(projection.weight.dtype))
+    model.set_attn_implementation(_CONVOLUTION)
+    return model
 
 
 def without_momentum(model: PreTrainedModel) -> PreTrainedModel:
@@ -149,6 +173,15 @@ def _attend_with_momentum(
 def _last(value: Tensor, eta: float, average: str, n: int) -> Tensor:
     """The average at the last n positions: (..., T, d) -> (..., n, d)."""
     return momentum.decode(value, eta, average) if n == 1 else momentum.AVERAGES[average](value, eta)[..., -n:, :]
+
+
+def _attend_with_convolution(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options
+) -> tuple[Tensor, None]:
+    attention, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+    channels = value.transpose(1, 2).flatten(2)
+    past = momentum.causal_convolution(channels, module.value_kernel).unflatten(2, (value.shape[1], -1))
+    return attention + past.repeat_interleave(query.shape[1] // value.shape[1], 2), None
 
 
 def _attend_with_recency_bias(

@@ -156,19 +156,20 @@ def short_convolution(value: Float[Tensor, "*batch T d"], eta: float) -> Float[T
 
 
 def causal_convolution(
-    value: Float[Tensor, "*batch T d"], kernel: Float[Tensor, " lags"]
+    value: Float[Tensor, "*batch T d"], kernel: Float[Tensor, "lags *d"]
 ) -> Float[Tensor, "*batch T d"]:
     """Average past values with any weights over a few lags: sum_{s=1}^{lags} kernel_{s-1} v_{t-s}.
 
-    Shapes: value (..., T, d), kernel (lags,), lag 1 first -> (..., T, d).
+    Shapes: value (..., T, d), kernel (lags,), or (lags, d) with weights for each channel, lag 1 first -> (..., T, d).
     Raises: ShapeError.
     """
     _check(value, 0.0)
-    if kernel.ndim != 1:
-        raise ShapeError(f"kernel has shape {tuple(kernel.shape)}; it should be (lags,).")
+    if kernel.ndim != 1 and kernel.shape[1:] != value.shape[-1:]:
+        raise ShapeError(f"kernel has shape {tuple(kernel.shape)}; it should be (lags,) or (lags, {value.shape[-1]}).")
     T, wide = value.shape[-2], _widened(value)
     lags = range(1, min(len(kernel), T) + 1)
-    shifted = (float(kernel[s - 1]) * pad(wide[..., : T - s, :], (0, 0, s, 0)) for s in lags)
+    weights_of = kernel.to(wide)
+    shifted = (weights_of[s - 1] * pad(wide[..., : T - s, :], (0, 0, s, 0)) for s in lags)
     return sum(shifted, torch.zeros_like(wide)).to(value.dtype)
 
 
