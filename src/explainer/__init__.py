@@ -17,7 +17,8 @@ ROOMS = {
     "data": ("assets", "corpora", "hidden_markov", "package_index", "regression_words", "tasks"),
     "models": (
         "architectures", "checkpoints", "circuits", "deep_linear", "finetuning", "heads", "in_context_gpt",
-        "in_context_llama", "interventions", "lockstep", "momentum_attention", "recording", "scoring", "training",
+        "in_context_llama", "interventions", "lockstep", "momentum_attention", "probes", "recording", "scoring",
+        "training",
     ),
     "lab": ("engines", "experiment", "store", "tables"),
     "experiments": (
