@@ -107,6 +107,23 @@ def ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch
     return _averaged(value, eta, eta)
 
 
+def decaying_bias(values: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
+    """Train a bias that decays, one value at each position: b_0 = 0 and b_{t+1} = eta (b_t + v_t); return every b_t.
+
+    Row t is the bias before v_t enters, sum_{i<t} eta^(t-i) v_i, and so equals `ema`: what momentum attention adds is
+    the dual form of this bias, whose key is 1 for every pair. Step by step, in the precision of the values.
+    Shapes: values (..., T, d) -> (..., T, d); position 0 receives 0.
+    Raises: ShapeError, ValueError if eta is outside [0, 1).
+    Source: ours, by unrolling the recursion.
+    """
+    _check(values, eta)
+    biases, b = [values[..., :0, :]], torch.zeros_like(values[..., :1, :])
+    for v in values.split(1, -2):
+        biases.append(b)
+        b = eta * (b + v)
+    return torch.cat(biases, -2)
+
+
 def normalised_ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
     """Average past values with weights that sum to 1 over all lags: (1 - eta) sum_{i<t} eta^(t-1-i) v_i.
 
