@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from explainer.errors import ShapeError
-from explainer.figures.base import COLOURS, DASHES, MARKERS
+from explainer.figures.base import COLOURS, MARKERS
 from explainer.figures.forms import GREY, curves
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -46,23 +46,22 @@ def read_back(outputs: np.ndarray, tokens: np.ndarray, lags: Sequence[int], firs
 def valley(paths: Mapping[str, np.ndarray], kappa: float, levels: Sequence[float]) -> go.Figure:
     """Paths (steps + 1, 2) of optimisers, a panel each, in the valley 1/2 (along^2 + kappa across^2) with contours.
 
-    A grey line joins the points of equal loss, for each of the levels; the minimum is at 0.
+    A grey ellipse joins the points of equal loss, for each of the levels; the minimum is at 0.
     """
     figure = make_subplots(len(paths), 1, shared_xaxes=True, subplot_titles=list(paths), vertical_spacing=0.12)
-    angle = np.linspace(0, 2 * np.pi, 61)
-    look = {"mode": "lines", "line": {"color": GREY, "width": 1}, "opacity": 0.5, "showlegend": False}
+    halves = [(np.sqrt(2 * level), np.sqrt(2 * level / kappa)) for level in levels]
     for row, (name, path) in enumerate(paths.items(), 1):
-        for level in levels:
-            half = np.sqrt(2 * level)
-            x, y = half * np.cos(angle), half * np.sin(angle) / np.sqrt(kappa)
-            its = {"x": x.round(3).tolist(), "y": y.round(3).tolist(), "name": f"loss {level:g}"}
-            figure.add_scatter(**its, **look, hoverinfo="name", row=row, col=1)
         along, across = np.asarray(path).T.round(4).tolist()
-        line, marker = {"color": COLOURS[row - 1], "dash": DASHES[0]}, {"symbol": MARKERS[row - 1], "size": 6}
-        its = {"x": along, "y": across, "name": name, "mode": "lines+markers", "line": line, "marker": marker}
-        figure.add_scatter(**its, showlegend=False, row=row, col=1)
-    figure.update_yaxes(title_text="across").update_xaxes(title_text="along", row=len(paths), col=1)
-    return figure.update_layout(height=230 * len(paths))
+        line, marker = {"color": COLOURS[row - 1]}, {"symbol": MARKERS[row - 1], "size": 6}
+        its = {"x": along, "y": across, "name": name, "line": line, "marker": marker, "showlegend": False}
+        figure.add_scatter(**its, mode="lines+markers", row=row, col=1)
+        for a, b in halves:
+            ellipse = {"type": "circle", "x0": -a, "x1": a, "y0": -b, "y1": b, "layer": "below"}
+            figure.add_shape(**ellipse, line={"color": GREY, "width": 1}, row=row, col=1)
+    a, b = (1.05 * max(half) for half in zip(*halves, strict=True))
+    figure.update_xaxes(range=[-a, a]).update_xaxes(title_text="along", row=len(paths), col=1)
+    figure.update_yaxes(range=[-b, b], title_text="across")
+    return figure.update_layout(height=230 * len(paths), margin={"t": 40, "b": 50})
 
 
 def quoted(table: Mapping[str, Mapping[str, float]], digits: int, scale: float = 1) -> list[tuple[str, ...]]:

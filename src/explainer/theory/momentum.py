@@ -230,15 +230,18 @@ def _averaged(value: Tensor, eta: float, factor: float) -> Tensor:
 
 
 def _discounted_sums(value: Tensor, eta: float, factor: float) -> Tensor:
-    """factor * sum_{i<t} eta^(t-1-i) v_i, within chunks and then across them by the same rule with eta^CHUNK."""
+    """factor * sum_{i<t} eta^(t-1-i) v_i, within chunks and then across them by the same rule with eta^CHUNK.
+
+    A chunk and the sum before it go into one product, because passes over memory, and no arithmetic, take the time.
+    """
     T = value.shape[-2]
     if T <= CHUNK:
         return factor * _decay_matrix(eta, T).to(value) @ value
     powers = (eta ** torch.arange(CHUNK, dtype=torch.float64)).to(value)
     chunks = (pad(value, (0, 0, 0, -T % CHUNK)) if T % CHUNK else value).unflatten(-2, (-1, CHUNK))
-    within = factor * _decay_matrix(eta, CHUNK).to(value) @ chunks
     before = _discounted_sums(powers.flip(0) @ chunks, eta**CHUNK, factor)
-    return (within + powers[:, None] * before[..., None, :]).flatten(-3, -2)[..., :T, :]
+    weights = torch.cat([factor * _decay_matrix(eta, CHUNK).to(value), powers[:, None]], -1)
+    return (weights @ torch.cat([chunks, before[..., None, :]], -2)).flatten(-3, -2)[..., :T, :]
 
 
 def _decay_matrix(eta: float, T: int) -> Float[Tensor, "T T"]:
