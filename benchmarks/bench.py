@@ -333,20 +333,19 @@ def _attention_peak(attention: Attention, T: int) -> float:
 def bench_momentum(T: int, repeats: int, others: Sequence[Attention] = (momentum_attention,)) -> float:
     """Momentum attention and others beside plain attention, in turns; the least of the repeats, and peak memory.
 
-    Returns the CPU time of momentum attention over that of plain attention.
+    Ratios of CPU time are medians over the turns, because a busy machine slows both ways of one turn. Returns that of
+    momentum attention.
     """
-    inputs, seconds, ways = _attention_inputs(T), {}, (plain_attention, *others)
-    for _ in range(repeats):
-        for way in ways:
-            took = timed(lambda way=way: _forward_and_backward(way, inputs))
-            seconds[way] = min(took, seconds.get(way, took))
+    inputs, ways = _attention_inputs(T), (plain_attention, *others)
+    turns = [{way: timed(lambda way=way: _forward_and_backward(way, inputs)) for way in ways} for _ in range(repeats)]
+    ratios = {way: float(np.median([turn[way][0] / turn[plain_attention][0] for turn in turns])) for way in ways}
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         peaks = pool.starmap(_attention_peak, [(way, T) for way in ways], chunksize=1)
     for way, peak in zip(ways, peaks, strict=True):
-        ratio = f"{seconds[way][0] / seconds[plain_attention][0]:.3f} x CPU"
-        remark = f"{ratio}, peak memory {peak:.0f} MB, {peak / peaks[0]:.2f} x"
-        _row(f"{way.__name__}, forward and backward, T = {T}, in seconds", seconds[way], 1, remark)
-    return seconds[momentum_attention][0] / seconds[plain_attention][0]
+        remark = f"{ratios[way]:.3f} x CPU, peak memory {peak:.0f} MB, {peak / peaks[0]:.2f} x"
+        least = min(turn[way] for turn in turns)
+        _row(f"{way.__name__}, forward and backward, T = {T}, in seconds", least, 1, remark)
+    return ratios[momentum_attention]
 
 
 def main(arguments: list[str] | None = None) -> None:

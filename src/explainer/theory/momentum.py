@@ -19,7 +19,7 @@ from explainer.errors import ShapeError
 Average = Callable[[Float[Tensor, "*batch T d"], float], Float[Tensor, "*batch T d"]]
 LagWeights = Callable[[float, int], Float[Tensor, " n"]]
 
-CHUNK = 64
+CHUNK = 32
 """Positions that one matrix product averages over."""
 
 SHORT = 4
