@@ -34,9 +34,10 @@ VARIANT = runs({"document": DOCUMENTS, "nll_256": [1, 1, 3, 4]}, "momentum", (2,
 
 def test_quoted_tables_have_the_averages_that_the_paper_prints():
     average = {name: np.mean(list(row.values())) for name, row in papers.MOMENTUM_ACCURACY.items()}
-    assert average == pytest.approx({"plain": 0.519, "momentum": 0.547}, abs=6e-4)
+    assert papers.MOMENTUM_ACCURACY_AVERAGE == {"plain": 0.519, "momentum": 0.547}
+    assert average == pytest.approx(papers.MOMENTUM_ACCURACY_AVERAGE, abs=6e-4)
     plain, momentum = (papers.MOMENTUM_PERPLEXITY[name] for name in ("plain", "momentum"))
-    assert [round(plain[c] - momentum[c], 2) for c in ("256", "512", "1024")] == [0.13, 0.14, 0.12]
+    assert [round(plain[c] - momentum[c], 2) for c in plain] == [0.06, 0.13, 0.14, 0.12]
 
 
 def test_runs_are_matched_by_all_but_the_average():

@@ -631,6 +631,56 @@ def test_momentum_dual_refuses(wrong, hint):
     refuses(exercises.momentum_dual, wrong, hint)
 
 
+# momentum_bias, momentum_keys
+
+
+def test_momentum_bias_accepts_two_right_answers(capsys):
+    passes(exercises.momentum_bias, lambda b, v, eta: eta * b + (1 - eta) * v, capsys)
+    passes(exercises.momentum_bias, lambda b, v, eta: b + (1 - eta) * (v - b), capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda b, v, eta: eta * (b + v), "do not add up to 1"),
+        (lambda b, v, eta: eta * b + v, "do not add up to 1"),
+        (lambda b, v, eta: (1 - eta) * b + eta * v, "keep the share eta"),
+        (lambda b, v, eta: b + v, "keep the share eta"),
+    ],
+)
+def test_momentum_bias_refuses(wrong, hint):
+    refuses(exercises.momentum_bias, wrong, hint)
+
+
+def one_more_entry(keys, queries, eta):
+    t = torch.arange(len(keys), dtype=keys.dtype)[:, None]
+    return torch.cat([keys, eta**-t], 1), torch.cat([queries, eta**t], 1)
+
+
+def test_momentum_keys_accepts_two_right_answers(capsys):
+    def from_the_end(keys, queries, eta):
+        t = torch.arange(len(keys), dtype=keys.dtype)[:, None] - len(keys)
+        return torch.cat([keys, eta**-t], 1), torch.cat([queries, eta**t], 1)
+
+    passes(exercises.momentum_keys, one_more_entry, capsys)
+    passes(exercises.momentum_keys, from_the_end, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda k, q, eta: one_more_entry(k, q, eta)[0], "keys and then the queries"),
+        (lambda k, q, eta: one_more_entry(k, q, eta)[::-1], "append the new entry"),
+        (lambda k, q, eta: tuple(torch.cat([x, torch.ones(6, 1).double()], 1) for x in (k, q)), "the product"),
+        (lambda k, q, eta: one_more_entry(k, q, 1 / eta), "the product"),
+        (lambda k, q, eta: (k, q), "returned shape"),
+        (lambda k, q, eta: (k.tolist(), q), "not a tensor"),
+    ],
+)
+def test_momentum_keys_refuses(wrong, hint):
+    refuses(exercises.momentum_keys, wrong, hint)
+
+
 # two ways to learn
 
 

@@ -70,6 +70,35 @@ def test_ema_of_any_shape(T, d, batch, eta, seed):
     close(momentum.ema(value, eta), quadratic(value, eta), 1e-11)
 
 
+@given(st.integers(0, 100), st.integers(0, 3), st.integers(1, 4), st.floats(0, 0.999), st.integers(0, 5))
+@settings(max_examples=60)
+def test_the_decaying_bias_is_the_average(T, d, batch, eta, seed):
+    values = randn(batch, 2, T, d, seed=seed)
+    biases = momentum.decaying_bias(values, eta)
+    assert biases.shape == values.shape and not biases[..., :1, :].any()
+    close(biases, momentum.ema(values, eta), 1e-10)
+
+
+@given(st.integers(1, 40), st.floats(0, 0.999), st.integers(0, 5))
+@settings(max_examples=30)
+def test_a_layer_with_a_decaying_bias_is_linear_attention_plus_the_average(T, eta, seed):
+    """Plain steps on the weights and decaying steps on the bias, with given error signals, then a query each time."""
+    values, keys, queries = (randn(T, width, seed=seed + i) for i, width in enumerate((3, 4, 4)))
+    W, b, answers = torch.zeros(3, 4).double(), torch.zeros(3).double(), []
+    for v, k, q in zip(values, keys, queries, strict=True):
+        answers.append(W @ q + b)
+        W = W + torch.outer(v, k)
+        b = eta * (b + v)
+    linear = (queries @ keys.mT).tril(-1) @ values
+    close(torch.stack(answers), linear + momentum.decaying_bias(values, eta), 1e-10)
+
+
+def test_gradients_of_the_decaying_bias_are_those_of_the_average():
+    values, g = randn(2, 70, 3).requires_grad_(), randn(2, 70, 3, seed=1)
+    gradients = [torch.autograd.grad(way(values, 0.9), values, g)[0] for way in (momentum.decaying_bias, momentum.ema)]
+    close(*gradients, 1e-10)
+
+
 @pytest.mark.parametrize("name", [name for name in momentum.AVERAGES if name != "permuted"])
 @pytest.mark.parametrize("eta", [0.3, 0.9])
 def test_every_average_is_its_definition(name, eta):
@@ -205,6 +234,14 @@ def test_momentum_attention_is_attention_plus_the_average(name):
     close(momentum.momentum_attention(query, key, value, 0.8, scale=0.3, average=average), expected)
 
 
+@given(st.floats(0, 0.999), st.integers(0, 5))
+@settings(max_examples=20)
+def test_momentum_attention_is_attention_plus_the_decaying_bias(eta, seed):
+    query, key, value = (randn(2, 4, 90, 6, seed=seed + i) for i in range(3))
+    expected = scaled_dot_product_attention(query, key, value, is_causal=True) + momentum.decaying_bias(value, eta)
+    close(momentum.momentum_attention(query, key, value, eta), expected, 1e-10)
+
+
 def test_each_query_head_gets_the_average_of_its_group():
     query, key, value = inputs(H=6, H_k=2)
     found = momentum.momentum_attention(query, key, value, 0.8, enable_gqa=True)
@@ -261,6 +298,7 @@ def test_a_decay_outside_its_range_is_refused(eta):
         momentum.effective_window,
         lambda eta: momentum.weights(eta, 3),
         lambda eta: momentum.ema(value, eta),
+        lambda eta: momentum.decaying_bias(value, eta),
         lambda eta: momentum.normalised_ema(value, eta),
         lambda eta: momentum.permuted_ema(value, eta),
         lambda eta: momentum.decode(value, eta),
@@ -271,7 +309,7 @@ def test_a_decay_outside_its_range_is_refused(eta):
 
 
 def test_a_value_without_positions_is_refused():
-    for average in (*momentum.AVERAGES.values(), momentum.decode):
+    for average in (*momentum.AVERAGES.values(), momentum.decaying_bias, momentum.decode):
         with pytest.raises(ShapeError, match=r"value has shape \(3,\)"):
             average(randn(3), 0.5)
     with pytest.raises(ShapeError, match="kernel has shape"):

@@ -31,7 +31,7 @@ from explainer.exercises.duality import (
     ridge_dual,
 )
 from explainer.exercises.linear_transformer import isotropic_gamma, paying_length, ridge_attention, scaled_prediction
-from explainer.exercises.momentum import momentum_average, momentum_dual
+from explainer.exercises.momentum import momentum_average, momentum_bias, momentum_dual, momentum_keys
 from explainer.exercises.optimisation import (
     adam_first_step,
     bias_attention,
@@ -49,7 +49,8 @@ __all__ = [
     "context_update", "copied_gate", "cross_entropy_errors", "equal_gate", "fine_tuning_update", "first_order",
     "frozen_factor", "head_off", "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma",
     "kendall_tau", "kept_numbers", "learning_values", "linear_attention", "linear_loss", "look_back",
-    "momentum_average", "momentum_dual", "nesterov_coefficients", "one_query_update", "order_dependent",
+    "momentum_average", "momentum_bias", "momentum_dual", "momentum_keys",
+    "nesterov_coefficients", "one_query_update", "order_dependent",
     "outer_product_update", "paying_length", "permutation_invariant", "previous_token_score", "rank_of_update",
     "rec2ftp", "ridge_attention", "ridge_dual", "scaled_prediction", "sharpness", "softmax", "softmax_attention",
     "split_terms", "two_sided", "value_matrix",

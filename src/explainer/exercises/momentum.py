@@ -70,3 +70,63 @@ def momentum_dual(reader_fn: Callable[[Tensor, Tensor, Tensor, float], Tensor]) 
             f"at mu = {mu} it differs from heavy ball taken step by step; the oldest pair weighs most.",
         )
     print("Passed: linear in the query, and the same as heavy ball taken step by step.")
+
+
+@checks.check("b keeps the share eta of itself; which share of v makes the weights of all lags add up to 1?")
+def momentum_bias(reader_fn: Callable[[Tensor, Tensor, float], Tensor]) -> None:
+    """Check a step (b (d,), v (d,), eta) -> (d,) of a bias that forgets and whose weights add up to 1 over all lags.
+
+    From b = 0, the bias before each value is the normalised average, (1 - eta) sum_{i<t} eta^(t-1-i) v_i. Properties:
+    what is there decays by eta; a constant value is reached in the end; random values against the sum written out.
+    Raises: AssertionError with a hint.
+    """
+    values = checks.random_tensors()(7, 3)
+    nothing = torch.zeros_like(values[0])
+    for eta in (0.5, 0.9):
+        checks.require(
+            checks.close(checks.call(reader_fn, values[0], nothing, eta, shape=(3,)), eta * values[0]),
+            "without a new value the bias does not keep the share eta of itself.",
+        )
+        b = nothing
+        for _ in range(400):
+            b = checks.call(reader_fn, b, values[0], eta, shape=(3,))
+        checks.require(
+            checks.close(b, values[0]),
+            "the same value at every position is not what the bias comes to; the weights do not add up to 1.",
+        )
+        b = nothing
+        for t, v in enumerate(values):
+            terms = [(1 - eta) * eta ** (t - 1 - i) * values[i] for i in range(t)]
+            checks.require(checks.close(b, sum(terms, nothing)), "random values do not give the normalised average.")
+            b = checks.call(reader_fn, b, v, eta, shape=(3,))
+    print("Passed: the bias forgets, and its weights add up to 1.")
+
+
+@checks.check("a factor that depends on t and one that depends on i have the product eta^(t-i).")
+def momentum_keys(reader_fn: Callable[[Tensor, Tensor, float], tuple[Tensor, Tensor]]) -> None:
+    """Check a function (keys (T, d), queries (T, d), eta) -> keys (T, d + 1), queries (T, d + 1), with one more entry.
+
+    Linear attention to the pairs i < t with them is linear attention with the given ones plus the average. Properties:
+    the given entries are unchanged; the product of the new ones is eta^(t-i) for i < t.
+    Raises: AssertionError with a hint.
+    """
+    draw = checks.random_tensors()
+    keys, queries = draw(6, 3), draw(6, 3)
+    for eta in (0.5, 0.9):
+        pairs = checks.run(reader_fn, keys, queries, eta)
+        checks.require(
+            isinstance(pairs, tuple) and len(pairs) == 2,
+            "your function should return the keys and then the queries, each with one more entry.",
+        )
+        longer_keys, longer_queries = (checks.call(lambda each=each: each, shape=(6, 4)) for each in pairs)
+        checks.require(
+            checks.close(longer_keys[:, :3], keys) and checks.close(longer_queries[:, :3], queries),
+            "the first entries are not the given ones; append the new entry at the end.",
+        )
+        lag = torch.arange(6)[:, None] - torch.arange(6)
+        product = torch.outer(longer_queries[:, 3], longer_keys[:, 3])
+        checks.require(
+            checks.close(product[lag > 0], eta ** lag[lag > 0].to(keys.dtype)),
+            "the new entries of query t and key i do not have the product eta^(t-i) for i < t.",
+        )
+    print("Passed: linear attention with one more entry in keys and queries is momentum attention without softmax.")

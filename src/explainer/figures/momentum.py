@@ -1,12 +1,14 @@
-"""Figures, the cells of the table and the readout of the chapter `momentum_attention`."""
+"""Figures, the cells of the tables and the readout of the chapter `momentum_attention`."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from explainer.errors import ShapeError
-from explainer.figures.forms import curves
+from explainer.figures.base import COLOURS, MARKERS
+from explainer.figures.forms import GREY, curves
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -39,6 +41,36 @@ def read_back(outputs: np.ndarray, tokens: np.ndarray, lags: Sequence[int], firs
         missed = right - tested @ (solve @ named[: B // 2].reshape(len(fitted), -1))
         explained.append(float(1 - (missed**2).sum() / ((right - right.mean(0)) ** 2).sum()))
     return explained
+
+
+def valley(paths: Mapping[str, np.ndarray], kappa: float, levels: Sequence[float]) -> go.Figure:
+    """Paths (steps + 1, 2) of optimisers, a panel each, in the valley 1/2 (along^2 + kappa across^2) with contours.
+
+    A grey ellipse joins the points of equal loss, for each of the levels; the minimum is at 0.
+    """
+    figure = make_subplots(len(paths), 1, shared_xaxes=True, subplot_titles=list(paths), vertical_spacing=0.12)
+    halves = [(np.sqrt(2 * level), np.sqrt(2 * level / kappa)) for level in levels]
+    for row, (name, path) in enumerate(paths.items(), 1):
+        along, across = np.asarray(path).T.round(4).tolist()
+        line, marker = {"color": COLOURS[row - 1]}, {"symbol": MARKERS[row - 1], "size": 6}
+        its = {"x": along, "y": across, "name": name, "line": line, "marker": marker, "showlegend": False}
+        figure.add_scatter(**its, mode="lines+markers", row=row, col=1)
+        for a, b in halves:
+            ellipse = {"type": "circle", "x0": -a, "x1": a, "y0": -b, "y1": b, "layer": "below"}
+            figure.add_shape(**ellipse, line={"color": GREY, "width": 1}, row=row, col=1)
+    a, b = (1.05 * max(half) for half in zip(*halves, strict=True))
+    figure.update_xaxes(range=[-a, a]).update_xaxes(title_text="along", row=len(paths), col=1)
+    figure.update_yaxes(range=[-b, b], title_text="across")
+    return figure.update_layout(height=230 * len(paths), margin={"t": 40, "b": 50})
+
+
+def quoted(table: Mapping[str, Mapping[str, float]], digits: int, scale: float = 1) -> list[tuple[str, ...]]:
+    """Rows of a quoted table, one for each model: its name, then its numbers times the scale with these digits."""
+    return [
+        (f"Transformer{', with momentum attention' * (name == 'momentum')}",
+         *(f"{scale * value:.{digits}f}" for value in row.values()))
+        for name, row in table.items()
+    ]  # fmt: skip
 
 
 def lines(

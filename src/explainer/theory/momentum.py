@@ -19,7 +19,7 @@ from explainer.errors import ShapeError
 Average = Callable[[Float[Tensor, "*batch T d"], float], Float[Tensor, "*batch T d"]]
 LagWeights = Callable[[float, int], Float[Tensor, " n"]]
 
-CHUNK = 64
+CHUNK = 32
 """Positions that one matrix product averages over."""
 
 SHORT = 4
@@ -105,6 +105,23 @@ def ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch
     Source: Dai et al. 2023, the section on momentum-based attention, formula of MoAttn.
     """
     return _averaged(value, eta, eta)
+
+
+def decaying_bias(values: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
+    """Train a bias that decays, one value at each position: b_0 = 0 and b_{t+1} = eta (b_t + v_t); return every b_t.
+
+    Row t is the bias before v_t enters, sum_{i<t} eta^(t-i) v_i, and so equals `ema`: what momentum attention adds is
+    the dual form of this bias, whose key is 1 for every pair. Step by step, in the precision of the values.
+    Shapes: values (..., T, d) -> (..., T, d); position 0 receives 0.
+    Raises: ShapeError, ValueError if eta is outside [0, 1).
+    Source: ours, by unrolling the recursion.
+    """
+    _check(values, eta)
+    biases, b = [values[..., :0, :]], torch.zeros_like(values[..., :1, :])
+    for v in values.split(1, -2):
+        biases.append(b)
+        b = eta * (b + v)
+    return torch.cat(biases, -2)
 
 
 def normalised_ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
@@ -214,15 +231,18 @@ def _averaged(value: Tensor, eta: float, factor: float) -> Tensor:
 
 
 def _discounted_sums(value: Tensor, eta: float, factor: float) -> Tensor:
-    """factor * sum_{i<t} eta^(t-1-i) v_i, within chunks and then across them by the same rule with eta^CHUNK."""
+    """factor * sum_{i<t} eta^(t-1-i) v_i, within chunks and then across them by the same rule with eta^CHUNK.
+
+    A chunk and the sum before it go into one product, because passes over memory, and no arithmetic, take the time.
+    """
     T = value.shape[-2]
     if T <= CHUNK:
         return factor * _decay_matrix(eta, T).to(value) @ value
     powers = (eta ** torch.arange(CHUNK, dtype=torch.float64)).to(value)
     chunks = (pad(value, (0, 0, 0, -T % CHUNK)) if T % CHUNK else value).unflatten(-2, (-1, CHUNK))
-    within = factor * _decay_matrix(eta, CHUNK).to(value) @ chunks
     before = _discounted_sums(powers.flip(0) @ chunks, eta**CHUNK, factor)
-    return (within + powers[:, None] * before[..., None, :]).flatten(-3, -2)[..., :T, :]
+    weights = torch.cat([factor * _decay_matrix(eta, CHUNK).to(value), powers[:, None]], -1)
+    return (weights @ torch.cat([chunks, before[..., None, :]], -2)).flatten(-3, -2)[..., :T, :]
 
 
 def _decay_matrix(eta: float, T: int) -> Float[Tensor, "T T"]:
