@@ -28,8 +28,8 @@ def runs(columns, average="none", seeds=range(3)):
 PLAIN_CURVE = runs({"tokens": [10, 20, 30], "held_out": lambda seed: [5.0, 4.0, 3.0 + seed]})
 CURVE = runs({"tokens": [10, 20, 30], "held_out": [5.5, 3.5, 2.0]}, "momentum", (2, 0, 1))
 DOCUMENTS = ["b", "a", "a", "c"]
-PLAIN = runs({"document": DOCUMENTS, "nll_256": lambda seed: [1, 2, 3, 4 + seed]})
-VARIANT = runs({"document": DOCUMENTS, "nll_256": [1, 1, 3, 4]}, "momentum", (2, 0, 1))
+PLAIN = runs({"tokens": 9, "document": DOCUMENTS, "nll": lambda seed: [1, 2, 3, 4 + seed]})
+VARIANT = runs({"tokens": 9, "document": DOCUMENTS, "nll": [1, 1, 3, 4]}, "momentum", (2, 0, 1))
 
 
 def test_quoted_tables_have_the_averages_that_the_paper_prints():
@@ -46,7 +46,9 @@ def test_runs_are_matched_by_all_but_the_average():
     with pytest.raises(StudyError, match=r"momentum, seed 7, cell momentum-7-0\.003 has no plain run"):
         training_runs.matched(table({"tokens": [1]}, "momentum", seed=7), PLAIN)
     with pytest.raises(StudyError, match="has no plain run"):
-        training_runs.matched(table({"tokens": [1]}, "momentum", lr=1e-3), PLAIN)
+        training_runs.matched(table({"tokens": [1]}, "momentum", width=64), PLAIN)
+    own_rate = table({"tokens": [1]}, "momentum", lr=1e-3)
+    assert training_runs.matched(own_rate, PLAIN)[1]["cell"].unique() == ["none-0-0.003"]
 
 
 def test_gap_is_plain_minus_variant_pair_by_pair():
@@ -67,26 +69,38 @@ def test_a_curve_that_rises_again_reaches_a_loss_when_it_first_is_there():
     assert training_runs.tokens_to_reach(curve, 4.0) == 15
 
 
+def test_lead_is_how_much_later_plain_attention_has_the_loss():
+    lead = training_runs.lead(CURVE, PLAIN_CURVE)
+    assert lead.index.tolist() == [10, 20, 30]
+    np.testing.assert_allclose(lead[0], [0, 5, np.nan])  # 5.5 at once, 3.5 at 25, never 2.0
+    np.testing.assert_allclose(lead[2], [0, np.nan, np.nan])
+
+
 def test_documents_keep_the_mean_over_blocks():
-    sample = training_runs.documents(PLAIN, 256)
+    sample = training_runs.documents(PLAIN, 9)
     total, count = sample.groups[0]
     assert (total.tolist(), count.tolist()) == ([5, 1, 4], [2, 1, 1])
     assert [ids.tolist() for ids in sample.ids] == [["a", "b", "c"]] * 3, "all runs are asked for the same documents"
-    assert training_runs.perplexity(total, count) == pytest.approx(math.exp(2.5))
 
 
 def test_changes_are_paired():
-    changes = training_runs.seed_changes(VARIANT, PLAIN, 256)
-    assert changes.to_dict() == {2: -3 / 4, 0: -1 / 4, 1: -2 / 4}
-    change = training_runs.perplexity_change(VARIANT, PLAIN, 256)
+    change = training_runs.change(VARIANT, PLAIN, 9)
+    changes = [-1 / 4, -2 / 4, -3 / 4]
     assert change.estimate == pytest.approx(-0.5)
     assert change.high - change.low >= statistics.student(changes).high - statistics.student(changes).low
-    none = training_runs.perplexity_change(PLAIN, PLAIN, 256)
+    none = training_runs.change(PLAIN, PLAIN, 9)
     assert (*none, none.p_value) == (0, 0, 0, 1)
-    one = training_runs.perplexity_change(VARIANT[VARIANT["seed"] == 0], PLAIN, 256)
-    assert one.low < one.estimate < one.high, "one pair: over documents"
-    alone = training_runs.perplexity_interval(PLAIN[PLAIN["seed"] == 0], 256)
-    assert alone.estimate == pytest.approx(math.exp(2.5))
+
+
+def test_by_seed_has_a_row_for_each_budget():
+    budgets = runs({"tokens": [10, 40], "copied": lambda seed: [0.1, 0.2 + seed]})
+    assert training_runs.by_seed(budgets, "copied").to_dict("list") == {s: [0.1, 0.2 + s] for s in range(3)}
+
+
+def test_signs_of_eight_pairs():
+    assert training_runs.sign_test(pd.Series([1.0] * 8)) == pytest.approx(2 / 2**8)
+    assert training_runs.sign_test(pd.Series([1.0, -2, 3, -4, 0])) == 1
+    assert training_runs.sign_test(pd.Series([0.0, 0])) == 1
 
 
 def test_per_cent_is_the_change_of_the_perplexity():
@@ -101,20 +115,6 @@ def test_per_cent_is_the_change_of_the_perplexity():
 )
 def test_direction(low, high, said):
     assert training_runs.direction(Interval(0, low, high)) == said
-
-
-PROMPTS = {"example_length": [3, 3, 5], "examples": [0, 4, 0], "bayes": [0.5, 0.9, 0.4]}
-
-
-def test_accuracies_in_context():
-    plain = runs(PROMPTS | {"model": [0.2, 0.3, 0.1]})
-    moved = runs(PROMPTS | {"model": lambda seed: [0.2, 0.4 + seed / 10, 0.1]}, "momentum")
-    examples, curves = training_runs.in_context(pd.concat([plain, moved]), 3)
-    assert examples == [0, 4] and list(curves) == ["Bayes' rule", "none", "momentum"]
-    np.testing.assert_allclose([curve.estimate[1] for curve in curves.values()], [0.9, 0.3, 0.5])
-    np.testing.assert_allclose(tuple(curves["Bayes' rule"]), [[0.5, 0.9]] * 3)
-    expected = statistics.student(np.array([0.4, 0.5, 0.6]))
-    assert (curves["momentum"].low[1], curves["momentum"].high[1]) == pytest.approx((expected.low, expected.high))
 
 
 REGRESSION = runs({"squared_error_2": lambda seed: [1.0 + seed, 2.0], "squared_target": [2.0, 4.0]})

@@ -1,7 +1,7 @@
-"""What the published trainings say: runs in pairs, their losses along the way, perplexities, errors in context.
+"""What the published trainings say: runs in pairs, their losses at each budget and along the way, errors in context.
 
 Everything takes tables of `explainer.results` for the grids of language models or of regression. Runs that are given
-together should have one average and differ in their seeds; a variant is compared with plain attention in pairs.
+together should have one average and differ in their seeds; a variant is compared with another in pairs, seed by seed.
 """
 
 from dataclasses import fields
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binomtest
 
 from explainer.errors import StudyError
 from explainer.experiments.regression_runs import Run
@@ -16,11 +17,14 @@ from explainer.models.training import Setting
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval, Sample
 
-_OF_A_PAIR = sorted({f.name for setting in (Setting, Run) for f in fields(setting)} - {"average", "eta"})
+_ITS_OWN = {"average", "eta", "lr", "steps", "branches"}
+"""What two runs of a pair may differ in: each arm has its own rate, and the controls stop at a smaller budget."""
+
+_OF_A_PAIR = sorted({f.name for setting in (Setting, Run) for f in fields(setting)} - _ITS_OWN)
 
 
 def matched(variant: pd.DataFrame, plain: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The table of a variant, and that of the runs that differ from its own in average and eta alone, in its order.
+    """The table of a variant, and that of the runs with the same seed, sizes and text, in its order.
 
     Raises StudyError for a run without its counterpart.
     """
@@ -43,18 +47,63 @@ def _ratios(table: pd.DataFrame, sample: Sample) -> pd.Series:
     return pd.Series([statistics.ratio_of_sums(*group) for group in sample.groups], table["seed"].unique())
 
 
+# At each budget, from tables "budgets" and "blocks"
+
+
+def by_seed(budgets: pd.DataFrame, column: str) -> pd.DataFrame:
+    """A column at each budget, (tokens) x (seeds)."""
+    return budgets.pivot(index="tokens", columns="seed", values=column)
+
+
+def change(variant: pd.DataFrame, other: pd.DataFrame, tokens: int) -> Interval:
+    """Paired difference of the held-out loss at a budget, variant - other, in nats per token: Student over seeds.
+
+    Both read the same documents, so the part of the variance that all pairs share by that is added. Negative where
+    the variant is better. Takes tables "blocks".
+    """
+    sides = (documents(side, tokens) for side in matched(variant, other))
+    return statistics.paired_difference(*sides, statistics.ratio_of_sums)
+
+
+def documents(blocks: pd.DataFrame, tokens: int) -> Sample:
+    """Of each run, by held-out document: sum of the nats per token of the blocks that begin in it, and their number."""
+    groups, ids = [], []
+    for run in _runs(blocks[blocks["tokens"] == tokens]):
+        names, index = np.unique(run["document"].to_numpy(), return_inverse=True)
+        groups.append((np.bincount(index, run["nll"]), np.bincount(index).astype(float)))
+        ids.append(names)
+    return Sample(groups, ids)
+
+
+def sign_test(differences: pd.Series) -> float:
+    """Two-sided p-value of the signs of paired differences, each of which falls either way if there is no effect."""
+    signs = np.sign(differences[differences != 0])
+    return float(binomtest(int((signs > 0).sum()), len(signs)).pvalue) if len(signs) else 1.0
+
+
 # Losses along the training, from tables "curve"
 
 
 def gaps(variant: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
-    """How much lower the held-out loss of the variant is, in nats per token, (tokens seen) x (seeds).
+    """How much lower the held-out loss of the variant is along the trunk, in nats per token, (tokens) x (seeds).
 
     gap_s(t) = loss_s^plain(t) - loss_s^variant(t) for the pair of seed s.
     """
-    of_variant, of_plain = (
-        side.pivot(index="tokens", columns="seed", values="held_out") for side in matched(variant, plain)
-    )
-    return of_plain - of_variant
+    of_variant, of_plain = (by_seed(side, "held_out") for side in matched(variant, plain))
+    return (of_plain - of_variant).dropna()
+
+
+def lead(variant: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
+    """How many tokens earlier the variant reaches its loss of the moment, (tokens) x (seeds).
+
+    lead_s(t) = t_s^plain(loss_s^variant(t)) - t: NaN where plain attention never gets there on its trunk.
+    """
+    of_variant, of_plain = (by_seed(side, "held_out") for side in matched(variant, plain))
+    reached = {
+        seed: [tokens_to_reach(of_plain[seed].dropna(), loss) - t for t, loss in losses.items()]
+        for seed, losses in of_variant.items()
+    }
+    return pd.DataFrame(reached, of_variant.index)
 
 
 def tokens_to_reach(losses: pd.Series, loss: float) -> float:
@@ -64,45 +113,6 @@ def tokens_to_reach(losses: pd.Series, loss: float) -> float:
         return float("nan")
     place = slice(max(0, below[0] - 1), below[0] + 1)
     return float(np.interp(-loss, -losses.iloc[place], losses.index[place]))
-
-
-# Perplexity, from tables "blocks"
-
-
-def documents(blocks: pd.DataFrame, context: int) -> Sample:
-    """Of each run, by held-out document: sum of the nats per token of the blocks that begin in it, and their number."""
-    groups, ids = [], []
-    for run in _runs(blocks):
-        names, index = np.unique(run["document"].to_numpy(), return_inverse=True)
-        groups.append((np.bincount(index, run[f"nll_{context}"]), np.bincount(index).astype(float)))
-        ids.append(names)
-    return Sample(groups, ids)
-
-
-def perplexity(total: np.ndarray, count: np.ndarray) -> float:
-    """Exponential of the nats per token, exp(sum_i total_i / sum_i count_i), from `documents`."""
-    return float(np.exp(statistics.ratio_of_sums(total, count)))
-
-
-def perplexity_interval(blocks: pd.DataFrame, context: int) -> Interval:
-    """Mean over seeds of the perplexity, bootstrap over seeds and documents, which are the same for all runs."""
-    return statistics.bootstrap_interval(documents(blocks, context), perplexity)
-
-
-def perplexity_change(variant: pd.DataFrame, plain: pd.DataFrame, context: int) -> Interval:
-    """Paired difference of the nats per token, variant - plain: Student over pairs, whose documents are the same.
-
-    Negative where the variant is better; `per_cent` turns it into a change of the perplexity. Of one pair, the
-    interval is over documents.
-    """
-    sides = (documents(side, context) for side in matched(variant, plain))
-    return statistics.paired_difference(*sides, statistics.ratio_of_sums)
-
-
-def seed_changes(variant: pd.DataFrame, plain: pd.DataFrame, context: int) -> pd.Series:
-    """Difference of the nats per token, variant - plain, of each pair; by seed."""
-    of_variant, of_plain = (_ratios(side, documents(side, context)) for side in matched(variant, plain))
-    return of_variant - of_plain
 
 
 def per_cent(nats: float) -> float:
@@ -115,20 +125,7 @@ def direction(change: Interval) -> str:
     return "better" if change.high < 0 else "worse" if change.low > 0 else "not decided"
 
 
-# In context, from tables "prompts"
-
-
-def in_context(prompts: pd.DataFrame, k: int) -> tuple[list[int], dict[str, Interval]]:
-    """Numbers of examples of length k, and the accuracies of Bayes' rule and of each average, as arrays over them.
-
-    Those of an average are means over seeds with Student's interval; the rule's ends are its value.
-    """
-    asked = prompts[prompts["example_length"] == k]
-    best = _runs(asked)[0]
-    curves = {"Bayes' rule": Interval(*[best["bayes"].to_numpy()] * 3)}
-    for name, its in asked.groupby("average", sort=False):
-        curves[name] = statistics.student([run["model"] for run in _runs(its)])
-    return best["examples"].tolist(), curves
+# Regression in context, from tables "prompts"
 
 
 def squared_errors(prompts: pd.DataFrame, k: int) -> Sample:
