@@ -288,7 +288,7 @@ def corpus(tmp_path, monkeypatch):
     monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "own.txt"
     path.write_text("\n\n\n".join(f"{i} " + "the model reads the text again " * 8 for i in range(20)))
-    return ["--corpus", str(path), "--vocabulary", "260", "--dtype", "float32", "--length", "16", "--steps", "2"]
+    return ["--corpus", str(path), "--vocabulary", "260", "--dtype", "float32", "--length", "16", "--steps", "5"]
 
 
 SMALL = ["--layers", "1", "--width", "8", "--heads", "2", "--batch", "2", "--warmup", "1", "--seeds", "3"]
@@ -301,7 +301,7 @@ def test_train_stores_a_pair_and_lists_it(corpus, tmp_path, capsys):
     assert capsys.readouterr().out.count("\nwaiting ") == 2
     assert cli.main([*command, *where]) == 0
     header, *rows = capsys.readouterr().out.splitlines()
-    assert header.split() == ["setting", "induction_accuracy"]
+    assert header.split() == ["setting", "held_out", "copied"]
     assert [row.split()[0].partition("seed3-")[2] for row in rows] == ["plain", "momentum-eta0.5"]
     assert cli.main([*command, *where, "--list"]) == 0
     assert capsys.readouterr().out.count("\nstored ") == 2

@@ -14,7 +14,7 @@ ROOMS = {
         "changes", "counting", "directions", "duality", "linear_transformer", "metrics", "momentum", "optimisation",
         "patches", "positive_control", "regression", "statistics",
     ),
-    "data": ("assets", "corpora", "hidden_markov", "package_index", "regression_words", "tasks"),
+    "data": ("assets", "corpora", "package_index", "regression_words", "tasks"),
     "models": (
         "architectures", "checkpoints", "circuits", "deep_linear", "finetuning", "heads", "in_context_gpt",
         "in_context_llama", "interventions", "lockstep", "momentum_attention", "probes", "recording", "scoring",

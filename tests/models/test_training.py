@@ -21,9 +21,9 @@ from explainer.errors import CheckpointError, DivergenceError
 from explainer.experiments import language_models
 from explainer.experiments.language_models import LanguageModels
 from explainer.lab.store import Store
-from explainer.models import momentum_attention, training
+from explainer.models import momentum_attention, probes, training
 from explainer.models.training import Setting, StudyError
-from explainer.theory import momentum
+from explainer.theory import counting, momentum
 
 TINY = Setting(vocabulary=300, layers=1, width=8, heads=2, length=16, batch=2, steps=20, branches=2, warmup=3)
 MOMENTUM = replace(TINY, average="momentum", eta=0.5)
@@ -367,6 +367,10 @@ def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monk
     assert [row["tokens"] for row in budgets] == [5 * 2 * 16, 20 * 2 * 16]
     assert (curve[-1]["tokens"], rows[0]["tokens"]) == (16 * 2 * 16, 20 * 2 * 16)
     assert rows[0]["held_out"] == budgets[1]["held_out"]
+    blocks_of_16, _ = probes.held_out_blocks(corpora.tokens(file, 300), 16, training.FINAL_BLOCKS)
+    for name, last in (("counting_one", 1), ("counting_two", 2)):
+        direct = counting.nll(corpora.tokens(file, 300).train, blocks_of_16, last, 300)
+        assert rows[0][name] == rows[1][name] == pytest.approx(direct)
     for n in (0, 1):
         of_one = [row["nll"] for row in blocks if row["tokens"] == budgets[n]["tokens"]]
         assert np.mean(of_one) == pytest.approx(budgets[n]["held_out"])

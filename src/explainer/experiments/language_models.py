@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from explainer.lab.experiment import Computed, Experiment
 from explainer.lab.store import Identity, Tables
 from explainer.models import checkpoints
 from explainer.models.momentum_attention import LEARNED_CONVOLUTION
-from explainer.models.training import POSITIONS, PROTOCOL, WITHOUT_ETA, Setting, Trained, train
-from explainer.theory import momentum
+from explainer.models.probes import held_out_blocks
+from explainer.models.training import FINAL_BLOCKS, POSITIONS, PROTOCOL, WITHOUT_ETA, Setting, Trained, train
+from explainer.theory import counting, momentum
 
 _SIZES = ("corpus", "vocabulary", "layers", "width", "heads", "length", "batch", "steps", "branches")
 _SLOWEST_FIRST = ("seed", *_SIZES, "lr", "warmup", "weight_decay", "dtype", "device", "eta", "average")
@@ -41,6 +43,7 @@ class LanguageModels(Experiment[Setting]):
         """Nothing is loaded before it is asked for."""
         self._every = every
         self._tokens: dict[tuple[str, int], Tokens] = {}
+        self._counts: dict[tuple[str, int, int], dict[str, float]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process loads for itself."""
@@ -82,16 +85,28 @@ class LanguageModels(Experiment[Setting]):
         checkpoint = place / "state.safetensors"
         elsewhere, kept = corpora.other_genre(tokens), {"checkpoint": checkpoint, "every": self._every}
         trained = train(setting, tokens, elsewhere, **kept, progress=progress)
+        tables = _tables(trained)
+        tables["cells"] |= self._counted(setting)
         if setting.average != LEARNED_CONVOLUTION:
             _save_model(trained.model, tokens, place / "model")
         device = {} if setting.device == "cpu" else {"device": torch.cuda.get_device_name(setting.device)}
-        return Computed(_tables(trained), {"source": tokens.source, "licence": tokens.licence, **device}, trained.run)
+        return Computed(tables, {"source": tokens.source, "licence": tokens.licence, **device}, trained.run)
 
     def finished(self, identity: Identity) -> None:
         """Remove the state of the training, and what runs that were killed while writing have left."""
         (home(identity) / "state.safetensors").unlink(missing_ok=True)
         for leftover in home(identity).glob(".state.safetensors-*"):
             shutil.rmtree(leftover, ignore_errors=True)
+
+    def _counted(self, setting: Setting) -> dict[str, float]:
+        """What counting in the training text reaches on the same held-out blocks, after one token and after two."""
+        key = setting.corpus, setting.vocabulary, setting.length
+        if key not in self._counts:
+            tokens = self._tokens_of(setting)
+            blocks, _ = held_out_blocks(tokens, setting.length, FINAL_BLOCKS)
+            nll = partial(counting.nll, tokens.train, blocks, vocabulary=setting.vocabulary)
+            self._counts[key] = {"counting_one": nll(1), "counting_two": nll(2)}
+        return self._counts[key]
 
     def _tokens_of(self, setting: Setting) -> Tokens:
         key = setting.corpus, setting.vocabulary
