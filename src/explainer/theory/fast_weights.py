@@ -166,9 +166,9 @@ def pair_weights(
 
 def _products(gate: Float[Tensor, "*batch T"]) -> Float[Tensor, "*batch T T"]:
     """Multiply the gates after i up to t: [t, i] is prod_{l=i+1}^{t} gate_l, and 0 for i > t."""
-    later = torch.ones(2 * gate.shape[-1:], dtype=torch.bool, device=gate.device).tril(-1)
-    # Products of differences of running products would overflow or divide by zero; these are the products themselves.
-    return torch.where(later, gate[..., None], 1.0).cumprod(-2).tril()
+    later = torch.ones(2 * gate.shape[-1:], dtype=torch.bool, device=gate.device).triu(1)
+    # Quotients of running products would divide by zero or overflow, so each row is a running product of its own.
+    return torch.where(later, gate[..., None, :], 1.0).cumprod(-1).triu().mT
 
 
 def age_weights(retention: float, momentum: float, n: int) -> Float[Tensor, " n"]:
