@@ -272,7 +272,7 @@ function causesPanel(state) {
     scaleOf(p, [0, 0.5, 1]),
     words(0, 32, "share of the largest", SMALL),
     SERIES.map(([name, role, dash, of], i) => {
-      const w = weights(of(state)), most = Math.max(...w), y = top + height + 40 + 17 * i;
+      const w = weights(of(state)), most = Math.max(...w), y = top + height + 48 + 17 * i;
       return group(
         colour(role),
         path(through(w.map((w_n, n) => [X(n), Y(w_n / most)])), { "stroke-width": 2, "stroke-dasharray": dash }),
