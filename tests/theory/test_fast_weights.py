@@ -228,7 +228,12 @@ def test_parity_with_the_recurrence_of_qwen3_next(form, normalised):
     data = [x.float() for x in (queries, keys, values)]
     rate, retention = rand(B, T, H, seed=3).float(), (0.8 + 0.2 * rand(B, T, H, seed=4)).float()
     theirs, _ = modeling.torch_recurrent_gated_delta_rule(
-        *data, g=retention.log(), beta=rate, use_qk_l2norm_in_kernel=normalised
+        *data,
+        g=retention.log(),
+        beta=rate,
+        initial_state=None,
+        output_final_state=False,
+        use_qk_l2norm_in_kernel=normalised,
     )
     # Theirs has the heads after the tokens, divides queries by sqrt(d), and lengths by sqrt(|x|^2 + 1e-6).
     q, k, v = (x.transpose(1, 2) for x in data)
