@@ -206,7 +206,7 @@ class DecayThenStep(GradientDescent):
 
     `WeightDecay` with 1 - lr decay = alpha takes them at W_t. Gated layers decay first: one pass of single examples
     from W_0 = 0 is `fast_weights.recurrent` with retention alpha. Dual: the weights of weight decay, with other values.
-    Source: Yang et al. 2025 (arXiv 2412.06464), Eq. 10.
+    Source: Yang et al. 2025 (arXiv 2412.06464), section 3.1.
     """
 
     retention: float

@@ -37,8 +37,9 @@ def recurrent(  # noqa: PLR0917
     Shapes: queries and keys (..., T, d), values (..., T, d_v), each gate a number or (..., T) -> (..., T, d_v). Leading
     axes are broadcast.
     Raises: ShapeError, ValueError if a gate is not finite.
-    Source: Schlag et al. 2021 (arXiv 2102.11174), Eq. 24 (delta rule); Yang et al. 2025 (arXiv 2412.06464), Eq. 10
-    (gated); Behrouz et al. 2025 (arXiv 2501.00663), Eq. 13-14 (with momentum).
+    Source: Schlag et al. 2021 (arXiv 2102.11174), section 4.2 (delta rule); Yang et al. 2025 (arXiv 2412.06464),
+    section 3.1 (gated); Huang et al. 2026 (arXiv 2605.05838) (with momentum). Titans (arXiv 2501.00663) take the error
+    before the decay: give them the values alpha v and the rate beta / alpha.
     """
     batch, (beta, alpha, mu) = _checked(queries, keys, values, (rate, retention, momentum))
     S = V = keys.new_zeros(*batch, values.shape[-1], keys.shape[-1])
