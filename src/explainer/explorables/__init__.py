@@ -4,6 +4,7 @@ All state is in the traits, so a live kernel reads and sets what the reader drag
 and agrees with `explainer.theory.duality` to rounding (tests/explorables/test_explorables.py).
 """
 
+from explainer.explorables.age_weights import AgeWeights
 from explainer.explorables.base import FOLDER, Explorable
 from explainer.explorables.error_law import ErrorLaw
 from explainer.explorables.explorer import SimilarityExplorer
@@ -17,8 +18,8 @@ from explainer.explorables.three_tokens import ThreeTokens
 from explainer.explorables.two_neurons import TwoNeurons
 
 __all__ = [
-    "EXPLORABLES", "FOLDER", "ErrorLaw", "Explorable", "InContextRegression", "MomentumWindow", "NoiseValue",
-    "OneHead", "OneStep", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons",
+    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "MomentumWindow",
+    "NoiseValue", "OneHead", "OneStep", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons",
 ]  # fmt: skip
 
 EXPLORABLES: tuple[type[Explorable], ...] = (
@@ -30,6 +31,7 @@ EXPLORABLES: tuple[type[Explorable], ...] = (
     NoiseValue,
     SimilarityExplorer,
     MomentumWindow,
+    AgeWeights,
     ErrorLaw,
     InContextRegression,
 )
