@@ -52,22 +52,13 @@ from explainer.exercises.optimisation import (
 from explainer.exercises.ways import kept_numbers
 
 __all__ = [
-<<<<<<< HEAD
-    "adam_first_step", "auc", "bias_attention", "calibration", "causal_attention", "constant_values",
-    "context_update", "copied_gate", "cross_entropy_errors", "equal_gate", "fine_tuning_update", "first_order",
-    "frozen_factor", "head_off", "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma",
-    "kendall_tau", "kept_numbers", "learning_values", "linear_attention", "linear_loss", "look_back",
-    "momentum_average", "momentum_bias", "momentum_dual", "momentum_keys",
-    "nesterov_coefficients", "one_query_update", "order_dependent",
-=======
     "adam_first_step", "age_weight", "auc", "bias_attention", "calibration", "causal_attention", "constant_values",
     "context_update", "copied_gate", "cross_entropy_errors", "delta_errors", "delta_rule", "equal_gate",
     "error_before_decay", "fine_tuning_update", "first_order", "frozen_factor", "head_off",
     "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma", "kendall_tau", "kept_numbers",
     "keys_without_interference", "learning_values", "linear_attention", "linear_loss", "look_back",
-    "momentum_average", "momentum_dual", "nesterov_coefficients", "one_query_update", "order_dependent",
->>>>>>> i16-fast
-    "outer_product_update", "paying_length", "permutation_invariant", "previous_token_score", "rank_of_update",
-    "rec2ftp", "ridge_attention", "ridge_dual", "scaled_prediction", "sharpness", "softmax", "softmax_attention",
-    "split_terms", "two_sided", "value_matrix",
+    "momentum_average", "momentum_bias", "momentum_dual", "momentum_keys", "nesterov_coefficients",
+    "one_query_update", "order_dependent", "outer_product_update", "paying_length", "permutation_invariant",
+    "previous_token_score", "rank_of_update", "rec2ftp", "ridge_attention", "ridge_dual", "scaled_prediction",
+    "sharpness", "softmax", "softmax_attention", "split_terms", "two_sided", "value_matrix",
 ]  # fmt: skip
