@@ -1126,3 +1126,23 @@ def test_fast_weights_accepts(check, answer, capsys):
 )
 def test_fast_weights_refuses(check, wrong, hint):
     refuses(getattr(exercises, check), wrong, hint)
+
+
+# previous_value
+
+
+def test_previous_value_accepts_two_right_answers(capsys):
+    passes(exercises.previous_value, momentum.previous_value, capsys)
+    passes(exercises.previous_value, lambda v, weight: weight * torch.nn.functional.pad(v, (0, 0, 1, 0))[:-1], capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda v, weight: weight * v.roll(1, 0), "row 0 is not zero"),
+        (lambda v, weight: weight * torch.cat([v[:1] * 0, v[1:]]), "row t is not weight times row t - 1"),
+        (lambda v, weight: torch.cat([v[:1] * 0, v[:-1]]), "row t is not weight times row t - 1"),
+    ],
+)
+def test_previous_value_refuses(wrong, hint):
+    refuses(exercises.previous_value, wrong, hint)

@@ -40,26 +40,10 @@ def test_gap_curves_have_a_bar_at_every_fourth_point():
 def test_effects_draw_each_seed_and_the_mean():
     nan = float("nan")
     rows = {"a, early": ([-40.0, -30.0, -26.0], Interval(-33.0, -50.0, -10.0)), "b": ([10.0], Interval(10.0, nan, nan))}
-    figure = figures.effects(rows)
+    figure = figures.effects(rows, "nats")
     seeds, mean, other, alone = figure.data
     assert seeds.x == (-40, -30, -26) and mean.x == (-33,)
     assert (mean.error_x.array, mean.error_x.arrayminus) == ((23,), (17,))
     assert alone.error_x.array is None and not alone.showlegend and not other.showlegend
+    assert figure.layout.xaxis.title.text == "nats"
     assert figure.layout.yaxis.ticktext == ("a,<br>early", "b")
-
-
-CURVES = {"plain": Interval(*np.array([[0.2, 0.3], [0.1, 0.2], [0.3, 0.4]]))}
-
-
-def test_panels_share_their_legend():
-    panel = [0, 4], CURVES
-    figure = figures.panels({"k = 3": panel, "k = 5": panel}, "examples", "accuracy")
-    assert [trace.showlegend for trace in figure.data] == [True, False]
-    assert figure.layout.xaxis.ticktext == ("0", "4")
-
-
-def test_panels_name_every_number_of_examples():
-    """Also where the last panel has fewer."""
-    fewer = {"plain": Interval(*np.array([[0.2], [0.1], [0.3]]))}
-    figure = figures.panels({"k = 3": ([0, 4], CURVES), "k = 8": ([0], fewer)}, "examples", "accuracy")
-    assert figure.layout.xaxis2.ticktext == ("0", "4")

@@ -38,7 +38,7 @@ from explainer.exercises.fast_weights import (
     keys_without_interference,
 )
 from explainer.exercises.linear_transformer import isotropic_gamma, paying_length, ridge_attention, scaled_prediction
-from explainer.exercises.momentum import momentum_average, momentum_bias, momentum_dual, momentum_keys
+from explainer.exercises.momentum import momentum_average, momentum_bias, momentum_dual, momentum_keys, previous_value
 from explainer.exercises.optimisation import (
     adam_first_step,
     bias_attention,
@@ -59,6 +59,7 @@ __all__ = [
     "keys_without_interference", "learning_values", "linear_attention", "linear_loss", "look_back",
     "momentum_average", "momentum_bias", "momentum_dual", "momentum_keys", "nesterov_coefficients",
     "one_query_update", "order_dependent", "outer_product_update", "paying_length", "permutation_invariant",
-    "previous_token_score", "rank_of_update", "rec2ftp", "ridge_attention", "ridge_dual", "scaled_prediction",
+    "previous_token_score", "previous_value", "rank_of_update", "rec2ftp", "ridge_attention", "ridge_dual",
+    "scaled_prediction",
     "sharpness", "softmax", "softmax_attention", "split_terms", "two_sided", "value_matrix",
 ]  # fmt: skip

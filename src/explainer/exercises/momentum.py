@@ -130,3 +130,18 @@ def momentum_keys(reader_fn: Callable[[Tensor, Tensor, float], tuple[Tensor, Ten
             "the new entries of query t and key i do not have the product eta^(t-i) for i < t.",
         )
     print("Passed: linear attention with one more entry in keys and queries is momentum attention without softmax.")
+
+
+@checks.check("shift the rows down by one, put zeros in row 0, then multiply.")
+def previous_value(reader_fn: Callable[[Tensor, float], Tensor]) -> None:
+    """Check a function (v (T, d), weight) -> (T, d) with weight v_{t-1} in row t and 0 in row 0.
+
+    Properties: nothing at the first position; the value one position back, times the weight, at every other.
+    Raises: AssertionError with a hint.
+    """
+    v = checks.random_tensors()(6, 3)
+    for weight in (0.5, -2.0):
+        shifted = checks.call(reader_fn, v, weight, shape=(6, 3))
+        checks.require(checks.close(shifted[:1], 0 * v[:1]), "row 0 is not zero, but nothing stands before it.")
+        checks.require(checks.close(shifted[1:], weight * v[:-1]), "row t is not weight times row t - 1 of the values.")
+    print("Passed: every position has the value of its left neighbour, and the first has none.")

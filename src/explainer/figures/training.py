@@ -1,4 +1,4 @@
-"""Figures of the chapter `training_with_momentum`: learning curves, gaps of pairs, accuracies in context.
+"""Figures of the chapter `training_with_momentum`: learning curves and gaps of pairs.
 
 Curves are data frames, tokens seen x seeds.
 """
@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from explainer.figures.base import COLOURS, DASHES, MARKERS
 from explainer.theory.statistics import Interval, student
@@ -46,8 +45,8 @@ def gap_curves(groups: Mapping[str, pd.DataFrame]) -> go.Figure:
     return figure.update_layout(height=420, yaxis_title="loss of plain − loss, nats per token", **_OVER_TOKENS)
 
 
-def effects(rows: Mapping[str, tuple[Sequence[float], Interval]]) -> go.Figure:
-    """Changes of the perplexity in per cent: `rows[variant]` are those of the seeds, and their mean."""
+def effects(rows: Mapping[str, tuple[Sequence[float], Interval]], title: str) -> go.Figure:
+    """Differences of pairs: `rows[name]` are those of the seeds, and their mean with its interval."""
     figure = go.Figure()
     for i, (values, mean) in enumerate(rows.values()):
         seeds = {"x": _short(values, 3), "y": [i + 0.22] * len(values), "name": "a seed"}
@@ -61,24 +60,8 @@ def effects(rows: Mapping[str, tuple[Sequence[float], Interval]]) -> go.Figure:
     figure.add_vline(x=0, line={"dash": "dot", "width": 1.5})
     names = [name.replace(", ", ",<br>", 1) for name in rows]
     figure.update_yaxes(tickvals=list(range(len(names))), ticktext=names, autorange="reversed", zeroline=False)
-    figure.update_xaxes(title_text="change of perplexity, %")
+    figure.update_xaxes(title_text=title)
     return figure.update_layout(height=150 + 55 * len(names), legend=_BELOW | {"y": -0.3})
-
-
-def panels(rows: Mapping[str, tuple[Sequence[int], Mapping[str, Interval]]], x_title: str, y_title: str) -> go.Figure:
-    """One panel below the other, each with curves and intervals over numbers of examples, evenly spaced by rank."""
-    figure = make_subplots(len(rows), 1, shared_xaxes=True, subplot_titles=list(rows), vertical_spacing=0.07)
-    for row, (x, series) in enumerate(rows.values(), 1):
-        for i, (name, (mean, low, high)) in enumerate(series.items()):
-            error = {"array": _short(high - mean), "arrayminus": _short(mean - low), "thickness": 1, "width": 3}
-            place = {"x": [rank + 0.06 * (i - 1) for rank in range(len(x))], "y": _short(mean), "error_y": error}
-            shared = {"name": name, "legendgroup": name, "showlegend": row == 1, "mode": "lines+markers"}
-            figure.add_scatter(**place, **shared, **_look(i), row=row, col=1)
-        figure.update_yaxes(title_text=y_title, row=row, col=1)
-    longest = max((x for x, _ in rows.values()), key=len)
-    figure.update_xaxes(tickvals=list(range(len(longest))), ticktext=list(map(str, longest)))
-    figure.update_xaxes(title_text=x_title, row=len(rows), col=1)
-    return figure.update_layout(height=140 + 220 * len(rows), legend=_BELOW | {"y": -0.1})
 
 
 def _add_curves(figure: go.Figure, i: int, name: str, curves: pd.DataFrame, **bars: Mapping) -> None:
