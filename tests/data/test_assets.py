@@ -254,6 +254,25 @@ def test_documentation_without_a_document(documentation):
         assets.documentation()
 
 
+@pytest.mark.parametrize(
+    ("asset", "licence", "document"),
+    [
+        (assets.SQLALCHEMY, "LICENSE", "doc/build/orm/a.rst"),
+        (assets.SCIKIT_LEARN, "COPYING", "doc/modules/a.rst"),
+        (assets.ASTROPY, "LICENSE.rst", "docs/io/a.rst"),
+    ],
+)
+def test_other_documentation_is_unpacked_by_its_own_paths(index, monkeypatch, asset, licence, document):
+    root = asset.filename.removesuffix(".tar.gz")
+    members = {f"{root}/{licence}": b"terms", f"{root}/{document}": b"Text", f"{root}/a.rst": b"none", HOSTILE: b"evil"}
+    content = tar_gz(members)
+    fake = replace(pinned(asset, content), disk=0)
+    monkeypatch.setattr(assets, "ON_REQUEST", (fake,))
+    part(index).with_name(fake.filename).write_bytes(content)
+    assert [(one.name, one.text) for one in assets.documentation(fake)] == [(document.split("/", 1)[1], "Text")]
+    assert (assets.cache_dir() / asset.name / "LICENSE").read_text() == "terms"
+
+
 def test_members_with_hostile_names_are_never_written(index, tmp_path):
     assets.fetch(progress=False)
     written = {path.name for path in tmp_path.rglob("*") if path.is_file()}

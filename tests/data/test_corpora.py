@@ -36,11 +36,31 @@ def file(tmp_path):
 
 def test_the_default_is_the_documentation_with_every_tenth_document_held_out(monkeypatch):
     documents = [Document(f"{i}.txt", f"text {i}") for i in range(25)]
-    monkeypatch.setattr(assets, "documentation", lambda: documents)
+    monkeypatch.setattr(assets, "documentation", lambda asset=None: documents)
     corpus = corpora.load()
     assert corpus.held_out == (documents[9], documents[19])
     assert corpus.train == tuple(d for d in documents if d.name not in ("9.txt", "19.txt"))
     assert (corpus.name, corpus.licence) == ("documentation", "BSD-3-Clause")
+
+
+def test_manuals_are_the_documentation_of_all_packages(monkeypatch):
+    monkeypatch.setattr(assets, "documentation", lambda asset: [Document(f"{i}.txt", asset.name) for i in range(10)])
+    corpus = corpora.load(corpora.MANUALS)
+    assert [one.name for one in corpus.held_out] == [f"{asset.project}/9.txt" for asset in assets.MANUALS]
+    assert len(corpus.train) == 9 * len(assets.MANUALS)
+    assert corpus.licence == "BSD-3-Clause, MIT"
+    assert all(asset.source in corpus.source for asset in assets.MANUALS)
+
+
+def test_the_other_genre_is_every_tenth_article_in_the_tokens_of_the_corpus(monkeypatch, file):
+    articles = [assets.NewsItem(f"article {i}", "tech") for i in range(25)]
+    monkeypatch.setattr(assets, "news", lambda: articles)
+    tokens = corpora.tokens(file, 300)
+    parts = tokens.tokenizer.decode_batch(
+        [part.tolist() for part in corpora.other_genre(tokens).tensor_split([], 0)], skip_special_tokens=True
+    )
+    assert parts == ["article 0article 10article 20"]
+    assert (corpora.other_genre(tokens) == 0).sum() == 3
 
 
 @given(st.integers(10, 200))

@@ -268,6 +268,48 @@ def test_settings_outside_their_range_are_refused(model):
     assert model.config._attn_implementation == "sdpa"
 
 
+# The learned convolution.
+
+
+@pytest.fixture
+def llama():
+    torch.manual_seed(0)
+    return LlamaForCausalLM(LlamaConfig(**GROUPED)).double()
+
+
+def test_a_learned_convolution_starts_as_plain_attention_and_contains_momentum(llama):
+    rows = torch.randint(3, 50, (2, 12), generator=torch.Generator().manual_seed(1))
+    plain = llama(rows, use_cache=False).logits
+    learned = models.with_learned_convolution(llama)
+    close(learned(rows, use_cache=False).logits, plain)
+    for layer in learned.model.layers:
+        kernel = layer.self_attn.value_kernel
+        assert kernel.shape == (momentum.SHORT, 8)
+        kernel.data = momentum.weights(0.5, momentum.SHORT)[:, None].expand(-1, 8).clone()
+    by_kernel = learned(rows, use_cache=False).logits
+    close(by_kernel, models.with_momentum(learned, 0.5, "short_convolution")(rows, use_cache=False).logits)
+
+
+def test_a_learned_convolution_is_learned_channel_by_channel(llama):
+    rows = torch.randint(3, 50, (2, 12), generator=torch.Generator().manual_seed(1))
+    models.with_learned_convolution(llama)(rows, labels=rows, use_cache=False).loss.backward()
+    for layer in llama.model.layers:
+        gradient = layer.self_attn.value_kernel.grad
+        assert (gradient != 0).all()
+
+
+def test_a_learned_convolution_refuses_what_it_would_get_wrong(llama):
+    rows = torch.randint(3, 50, (1, 12))
+    learned = models.with_learned_convolution(llama)
+    with pytest.raises(ValueError, match="without a cache"):
+        cache = learned(rows, use_cache=True).past_key_values
+        learned(rows[:, :1], past_key_values=cache)
+    with pytest.raises(ValueError, match="whole rows of one length"):
+        learned(rows, attention_mask=(torch.arange(12) > 3)[None].long(), use_cache=False)
+    with pytest.raises(CheckpointError, match="one projection for queries, keys and values"):
+        models.with_learned_convolution(AutoModelForCausalLM.from_config(tiny_models.CONFIGS["gpt2"]))
+
+
 # The recency bias.
 
 

@@ -153,6 +153,13 @@ def test_causal_convolution_is_a_sum_over_lags(T, kernel):
     close(momentum.causal_convolution(value, torch.tensor(kernel, dtype=torch.float64)), expected)
 
 
+@given(st.integers(1, 20), st.integers(1, 5))
+def test_a_kernel_may_have_weights_for_each_channel(T, lags):
+    value, kernel = randn(T, 3), randn(lags, 3)
+    channels = [momentum.causal_convolution(value[:, i : i + 1], kernel[:, i]) for i in range(3)]
+    close(momentum.causal_convolution(value, kernel), torch.cat(channels, dim=1))
+
+
 @pytest.mark.parametrize("eta", [0.5, 0.9, 0.99])
 def test_gain_and_window_are_those_of_the_weights(eta):
     weights = momentum.weights(eta, 5000)
@@ -313,4 +320,4 @@ def test_a_value_without_positions_is_refused():
         with pytest.raises(ShapeError, match=r"value has shape \(3,\)"):
             average(randn(3), 0.5)
     with pytest.raises(ShapeError, match="kernel has shape"):
-        momentum.causal_convolution(randn(3, 2), randn(2, 2))
+        momentum.causal_convolution(randn(3, 2), randn(2, 3))

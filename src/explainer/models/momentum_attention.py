@@ -72,11 +72,13 @@ def with_learned_convolution(model: PreTrainedModel) -> PreTrainedModel:
 
     The positive control for momentum: it contains momentum cut after SHORT lags and the previous value alone. The
     kernels are parameters `value_kernel` of the attention modules, (SHORT, H_k d_v), lag 1 first, and start at 0: the
-    model starts as plain attention. For training only: no cache, no padding, no saving.
-    Raises: CheckpointError for a model that is not supported.
+    model starts as plain attention. For training only: it refuses caches and padding.
+    Raises: CheckpointError for a model that is not supported, or whose values have no projection of their own.
     Source: ours; short convolutions of values as in Mamba and RWKV's token shift (Peng et al. 2023, arXiv 2305.13048).
     """
     _check_supported(model)
+    if model.config.model_type == "gpt2":
+        raise CheckpointError(f"{type(model).__name__} has one projection for queries, keys and values; take a Llama.")
     AttentionInterface.register(_CONVOLUTION, _attend_with_convolution)
     AttentionMaskInterface.register(_CONVOLUTION, _padding_mask)
     for layer in model.model.layers:
@@ -178,6 +180,8 @@ def _last(value: Tensor, eta: float, average: str, n: int) -> Tensor:
 def _attend_with_convolution(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options
 ) -> tuple[Tensor, None]:
+    if attention_mask is not None or query.shape[2] != value.shape[2]:
+        raise ValueError("the learned convolution is for training: whole rows of one length, without a cache.")
     attention, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **options)
     channels = value.transpose(1, 2).flatten(2)
     past = momentum.causal_convolution(channels, module.value_kernel).unflatten(2, (value.shape[1], -1))
