@@ -13,6 +13,7 @@ from transformers import (
     DynamicCache,
     GPT2Config,
     GPT2LMHeadModel,
+    LlamaConfig,
     MistralConfig,
     Qwen2Config,
     Qwen3Config,
@@ -274,7 +275,7 @@ def test_settings_outside_their_range_are_refused(model):
 @pytest.fixture
 def llama():
     torch.manual_seed(0)
-    return LlamaForCausalLM(LlamaConfig(**GROUPED)).double()
+    return AutoModelForCausalLM.from_config(LlamaConfig(**GROUPED)).double()
 
 
 def test_a_learned_convolution_starts_as_plain_attention_and_contains_momentum(llama):
