@@ -11,8 +11,8 @@ __version__ = "0.1.0"
 
 ROOMS = {
     "theory": (
-        "changes", "counting", "directions", "duality", "linear_transformer", "metrics", "momentum", "optimisation",
-        "patches", "positive_control", "regression", "statistics",
+        "changes", "counting", "directions", "duality", "fast_weights", "linear_transformer", "metrics", "momentum",
+        "optimisation", "patches", "positive_control", "regression", "statistics",
     ),
     "data": ("assets", "corpora", "hidden_markov", "package_index", "regression_words", "tasks"),
     "models": (

@@ -192,6 +192,20 @@ def test_each_error_is_taken_at_the_weights_of_its_step(loss):
     close(dual.values[2 * N : 3 * N], -LR * LOSSES[loss][0](INPUTS @ ahead.T, TARGETS[loss]))
 
 
+@each_loss
+@each_batching
+def test_decay_then_step_takes_its_errors_at_the_decayed_weights(loss, batches):
+    rule = duality.DecayThenStep(LR, 0.7)
+    trained = duality.train_linear_layer(W_0, INPUTS, TARGETS[loss], rule, batches, output_gradient=LOSSES[loss][0])
+    W = W_0
+    for batch in batches:
+        W = (0.7 * W).requires_grad_()
+        LOSSES[loss][1](INPUTS[batch] @ W.T, TARGETS[loss][batch]).backward()
+        W = (W - LR * W.grad).detach()
+    close(trained.W, W)
+    close(trained.dual.W_0_factor * W_0 + trained.dual.update(), W)
+
+
 def test_training_keeps_the_dtype():
     W, dual = duality.train_linear_layer(
         W_0.float(), INPUTS.float(), TARGETS["squared"].float(), HeavyBall(LR, MU), BATCHES["mini"]

@@ -200,6 +200,34 @@ class WeightDecay(GradientDescent):
         return (1 - self.lr * self.decay) ** steps
 
 
+@dataclass(frozen=True)
+class DecayThenStep(GradientDescent):
+    """Gradient descent from decayed weights, W_{t+1} = alpha W_t + U_t with the errors of U_t taken at alpha W_t.
+
+    `WeightDecay` with 1 - lr decay = alpha takes them at W_t. Gated layers decay first: one pass of single examples
+    from W_0 = 0 is `fast_weights.recurrent` with retention alpha. Dual: the weights of weight decay, with other values.
+    Source: Yang et al. 2025 (arXiv 2412.06464), Eq. 10.
+    """
+
+    retention: float
+
+    def gradient_point(self, W: Tensor, V: Tensor) -> Tensor:
+        """Return the weights at which the errors are taken."""
+        return self.retention * W
+
+    def step(self, W: Tensor, V: Tensor, U: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the weights and the velocity after the update U."""
+        return self.retention * W + U, V
+
+    def dual_weights(self, steps: int) -> Float[Tensor, " steps"]:
+        """Return the weight in W_T of the pairs of each step, oldest first (float64)."""
+        return self.retention ** (steps - 1 - torch.arange(steps, dtype=torch.float64))
+
+    def initial_factor(self, steps: int) -> float:
+        """Return the factor of W_0 in W_T."""
+        return self.retention**steps
+
+
 class Dual(NamedTuple):
     """The dual form of trained weights: W_T = W_0_factor W_0 + sum_j weights_j values_j keys_j^T.
 
@@ -252,7 +280,8 @@ def train_linear_layer(
     The loss of a batch is the *sum* over its examples (divide lr by the batch size for the mean). The dual is exact,
     but each error e_j is taken at the weights of its own step: it is known only once training has got there.
     Shapes: W_0 (d_out, d_in), inputs (n, d_in), targets (n, d_out), batches a sequence of T index tensors, see
-    `full_batches` and `mini_batches`; the optimiser is GradientDescent, HeavyBall, Nesterov or WeightDecay.
+    `full_batches` and `mini_batches`; the optimiser is GradientDescent, HeavyBall, Nesterov, WeightDecay or
+    DecayThenStep.
     Raises: ShapeError.
     Source: Irie et al. 2022 (gradient descent); the other optimisers by unrolling their recursions.
     """

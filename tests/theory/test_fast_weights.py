@@ -1,0 +1,269 @@
+"""explainer.theory.fast_weights: three forms of one layer, against loops, transformers and the book's optimisers."""
+
+from functools import partial
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn.functional import normalize
+
+from explainer.errors import ShapeError
+from explainer.theory import duality, fast_weights
+from explainer.theory.duality import DecayThenStep, GradientDescent, HeavyBall
+
+FORMS = (fast_weights.recurrent, fast_weights.solved, fast_weights.chunked)
+each_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+
+
+def randn(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def rand(*shape, seed=0):
+    return torch.rand(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def close(actual, expected, tolerance=1e-12):
+    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def rows(*batch, T, d, d_v, seed=0):
+    """Queries, keys of length 1, values."""
+    keys = normalize(randn(*batch, T, d, seed=seed + 1), dim=-1)
+    return randn(*batch, T, d, seed=seed), keys, randn(*batch, T, d_v, seed=seed + 2)
+
+
+def plain_loop(queries, keys, values, gates):
+    """The layer entry by entry, on lists; the gates are lists, too."""
+    d_v, d = len(values[0]), len(keys[0])
+    S, V = ([[0.0] * d for _ in range(d_v)] for _ in range(2))
+    outputs = []
+    for q, k, v, beta, alpha, mu in zip(queries, keys, values, *gates, strict=True):
+        answers = [sum(S[r][c] * k[c] for c in range(d)) for r in range(d_v)]
+        for r in range(d_v):
+            for c in range(d):
+                V[r][c] = mu * V[r][c] + beta * (v[r] - alpha * answers[r]) * k[c]
+                S[r][c] = alpha * S[r][c] + V[r][c]
+        outputs.append([sum(S[r][c] * q[c] for c in range(d)) for r in range(d_v)])
+    return torch.tensor(outputs, dtype=torch.float64)
+
+
+@each_form
+def test_it_is_the_loop_entry_by_entry(form):
+    data, gates = rows(T=9, d=3, d_v=2), [rand(9, seed=seed) for seed in (3, 4, 5)]
+    close(form(*data, *gates), plain_loop(*(x.tolist() for x in data), [gate.tolist() for gate in gates]))
+
+
+# Retention and momentum where a division by their difference, or by their product, would fail.
+CORNERS = [(1.0, 0.0), (1.0, 1.0), (0.0, 0.0), (0.0, 0.5), (0.9, 0.9), (0.5, 1.0), (1e-200, 1e-200), (0.9, 0.9 - 1e-15)]
+
+
+@pytest.mark.parametrize(("retention", "momentum"), CORNERS)
+def test_the_forms_agree_where_a_division_would_fail(retention, momentum):
+    data = rows(2, T=40, d=6, d_v=3)
+    expected = fast_weights.recurrent(*data, 0.02, retention, momentum)
+    close(fast_weights.solved(*data, 0.02, retention, momentum), expected)
+    close(fast_weights.chunked(*data, 0.02, retention, momentum, chunk=7), expected)
+
+
+@st.composite
+def layers(draw):
+    """Inputs of any small shape; each gate is a number, or one for each token, with or without leading axes."""
+    batch = draw(st.sampled_from([(), (2,), (2, 3)]))
+    T, d, d_v, seed = (draw(st.integers(*ends)) for ends in ((1, 33), (1, 5), (1, 4), (0, 10**6)))
+    gates = []
+    for i, most in enumerate((0.5, 1.0, 0.9)):
+        shape = draw(st.sampled_from([None, (T,), (*batch, T)]))
+        gates.append(draw(st.floats(0, most)) if shape is None else most * rand(*shape, seed=seed + i))
+        if shape is not None and draw(st.booleans()):
+            gates[-1][..., draw(st.integers(0, T - 1))] = 0.0
+    return rows(*batch, T=T, d=d, d_v=d_v, seed=seed), gates, draw(st.integers(1, 40))
+
+
+@settings(max_examples=60, deadline=None)
+@given(layers())
+def test_the_three_forms_agree(layer):
+    data, gates, chunk = layer
+    expected = fast_weights.recurrent(*data, *gates)
+    assert expected.shape == data[2].shape
+    close(fast_weights.solved(*data, *gates), expected)
+    close(fast_weights.chunked(*data, *gates, chunk=chunk), expected)
+
+
+@each_form
+def test_leading_axes_are_broadcast(form):
+    queries, keys, values = rows(T=5, d=3, d_v=2)
+    rates = torch.tensor([0.1, 0.4], dtype=torch.float64)
+    both = form(queries, keys, values, rates[:, None])
+    close(both, torch.stack([form(queries, keys, values, rate.item()) for rate in rates]))
+
+
+@each_form
+def test_no_token_and_the_dtype(form):
+    data = rows(2, T=4, d=3, d_v=2)
+    assert form(*(x[:, :0] for x in data), 0.5).shape == (2, 0, 2)
+    assert form(*(x.float() for x in data), torch.tensor(0.5, dtype=torch.float64)).dtype == torch.float32
+
+
+@each_form
+def test_the_output_is_causal(form):
+    queries, keys, values = rows(T=8, d=3, d_v=2)
+    before = form(queries, keys, values, 0.4, 0.9, 0.5)
+    later = torch.cat([values[:5], 9 * values[5:]])
+    close(form(queries, keys, later, 0.4, 0.9, 0.5)[:5], before[:5])
+
+
+@pytest.mark.parametrize(
+    "form", [*FORMS[:2], partial(fast_weights.chunked, chunk=2)], ids=["recurrent", "solved", "chunked"]
+)
+@pytest.mark.parametrize("zero", [False, True])
+def test_gradients(form, zero):
+    gates = [0.1 + 0.8 * rand(5, seed=seed) for seed in (3, 4, 5)]
+    if zero:
+        gates[1][2] = gates[2][2] = 0.0
+    inputs = [tensor.requires_grad_() for tensor in (*rows(T=5, d=3, d_v=2), *gates)]
+    assert torch.autograd.gradcheck(form, inputs)
+
+
+def test_the_errors_are_those_of_the_recurrence():
+    (_, keys, values), (beta, alpha, mu) = rows(T=7, d=4, d_v=2), [rand(7, seed=seed) for seed in (3, 4, 5)]
+    E = fast_weights.errors(keys, values, beta, alpha, mu)
+    S = V = torch.zeros(2, 4, dtype=torch.float64)
+    for t in range(7):
+        close(E[t], beta[t] * (values[t] - alpha[t] * S @ keys[t]))
+        V = mu[t] * V + torch.outer(E[t], keys[t])
+        S = alpha[t] * S + V
+    weights = fast_weights.pair_weights(alpha, mu)[-1]
+    close((weights[:, None] * E).T @ keys, S)
+
+
+def test_pair_weights_are_the_sum_over_the_paths():
+    alpha, mu = rand(6, seed=1), rand(6, seed=2)
+    expected = torch.zeros(6, 6, dtype=torch.float64)
+    for t in range(6):
+        for i in range(t + 1):
+            expected[t, i] = sum(mu[i + 1 : j + 1].prod() * alpha[j + 1 : t + 1].prod() for j in range(i, t + 1))
+    close(fast_weights.pair_weights(alpha, mu), expected)
+
+
+@settings(max_examples=50, deadline=None)
+@given(alpha=st.floats(0, 1), mu=st.floats(0, 1), n=st.integers(0, 40))
+def test_age_weights_are_the_closed_form(alpha, mu, n):
+    weights, age = fast_weights.age_weights(alpha, mu, n), torch.arange(n, dtype=torch.float64)
+    expected = [sum(alpha ** (s - j) * mu**j for j in range(s + 1)) for s in range(n)]
+    close(weights, torch.tensor(expected, dtype=torch.float64))
+    if abs(alpha - mu) > 0.05:
+        close(weights, (alpha ** (age + 1) - mu ** (age + 1)) / (alpha - mu), 1e-10)
+
+
+def test_age_weights_of_the_three_kinds():
+    close(fast_weights.age_weights(1.0, 0.8, 9).flip(0), duality.heavy_ball_weights(0.8, 9))
+    close(fast_weights.age_weights(0.9, 0.0, 9), 0.9 ** torch.arange(9, dtype=torch.float64))
+    close(fast_weights.age_weights(0.9, 0.9, 9), torch.arange(1, 10) * 0.9 ** torch.arange(9, dtype=torch.float64))
+    assert fast_weights.age_weights(0.97, 0.8, 60).argmax() == 9
+
+
+@pytest.mark.parametrize(
+    ("rule", "gates"),
+    [
+        (GradientDescent(0.3), ()),
+        (HeavyBall(0.1, 0.8), (1.0, 0.8)),
+        (DecayThenStep(0.3, 0.9), (0.9,)),
+    ],
+    ids=lambda case: type(case).__name__,
+)
+@each_form
+def test_one_pass_of_the_books_optimisers(form, rule, gates):
+    queries, keys, values = rows(T=20, d=6, d_v=3)
+    trained = duality.train_linear_layer(torch.zeros(3, 6).double(), keys, values, rule, torch.arange(20).split(1))
+    close(form(queries, keys, values, rule.lr, *gates)[-1], trained.W @ queries[-1])
+
+
+def test_weight_decay_takes_its_errors_elsewhere():
+    queries, keys, values = rows(T=20, d=6, d_v=3)
+    layer = torch.zeros(3, 6).double(), keys, values
+    elsewhere, here = (
+        duality.train_linear_layer(*layer, rule, torch.arange(20).split(1)).W @ queries[-1]
+        for rule in (duality.WeightDecay(0.3, 0.1 / 0.3), DecayThenStep(0.3, 0.9))
+    )
+    assert duality.relative_error(elsewhere, here) > 1e-3
+
+
+@pytest.mark.parametrize("retention", [1.0, 0.9])
+@each_form
+def test_with_orthonormal_keys_it_is_linear_attention(form, retention):
+    keys = torch.linalg.qr(randn(8, 8)).Q
+    queries, values = randn(8, 8, seed=1), randn(8, 3, seed=2)
+    gates = (torch.full((8,), gate, dtype=torch.float64) for gate in (retention, 0))
+    decay = fast_weights.pair_weights(*gates)
+    close(form(queries, keys, values, 1.0, retention), (decay * (queries @ keys.T)) @ values)
+    plain = form(queries, keys, values, 1.0)[-1:]
+    close(plain, duality.linear_attention(values, keys, queries[-1:]))
+
+
+@each_form
+def test_at_a_small_rate_it_is_linear_attention(form):
+    queries, keys, values = rows(T=10, d=4, d_v=2)
+    attention = duality.linear_attention(values, keys, queries[-1:])
+    off = [duality.relative_error(form(queries, keys, values, rate)[-1:] / rate, attention) for rate in (1e-2, 1e-4)]
+    assert off[1] == pytest.approx(off[0] / 100, rel=0.1)
+
+
+@each_form
+def test_a_unit_key_that_comes_again_is_revised(form):
+    keys = torch.eye(3).double()[[0, 1, 0]]
+    values = torch.tensor([[1.0], [2.0], [5.0]]).double()
+    assert form(keys[[0, 0, 0]], keys, values, 1.0).flatten().tolist() == [1.0, 1.0, 5.0]
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+@each_form
+def test_parity_with_the_recurrence_of_qwen3_next(form, normalised):
+    modeling = pytest.importorskip("transformers.models.qwen3_next.modeling_qwen3_next")
+    B, T, H, d, d_v = 2, 40, 3, 16, 8
+    queries, keys, values = randn(B, T, H, d), randn(B, T, H, d, seed=1), randn(B, T, H, d_v, seed=2)
+    if not normalised:
+        keys = normalize(keys, dim=-1)
+    data = [x.float() for x in (queries, keys, values)]
+    rate, retention = rand(B, T, H, seed=3).float(), (0.8 + 0.2 * rand(B, T, H, seed=4)).float()
+    theirs, _ = modeling.torch_recurrent_gated_delta_rule(
+        *data, g=retention.log(), beta=rate, use_qk_l2norm_in_kernel=normalised
+    )
+    # Theirs has the heads after the tokens, divides queries by sqrt(d), and lengths by sqrt(|x|^2 + 1e-6).
+    q, k, v = (x.transpose(1, 2) for x in data)
+    if normalised:
+        q, k = (x * torch.rsqrt((x * x).sum(-1, keepdim=True) + 1e-6) for x in (q, k))
+    ours = form(q / d**0.5, k, v, *(gate.transpose(1, 2) for gate in (rate, retention)))
+    close(ours.transpose(1, 2), theirs, 1e-6)
+
+
+@each_form
+def test_typed_errors(form):
+    queries, keys, values = rows(T=5, d=3, d_v=2)
+    with pytest.raises(ShapeError, match="queries has shape"):
+        form(queries[0], keys, values, 0.5)
+    with pytest.raises(ShapeError, match="values has 4 tokens, keys 5"):
+        form(queries, keys, values[:4], 0.5)
+    with pytest.raises(ShapeError, match="width 2, keys 3"):
+        form(queries[:, :2], keys, values, 0.5)
+    with pytest.raises(ShapeError, match=r"rate has shape \(4,\)"):
+        form(queries, keys, values, torch.ones(4))
+    with pytest.raises(ShapeError, match="do not fit together"):
+        form(queries.expand(2, 5, 3), keys.expand(3, 5, 3), values, 0.5)
+    none = torch.full((5,), torch.nan)
+    for name, gates in {"rate": (none,), "retention": (0.5, float("inf")), "momentum": (0.5, 1.0, none)}.items():
+        with pytest.raises(ValueError, match=f"{name} = .* is not finite"):
+            form(queries, keys, values, *gates)
+
+
+def test_typed_errors_of_the_rest():
+    queries, keys, values = rows(T=5, d=3, d_v=2)
+    with pytest.raises(ValueError, match="chunk = 0"):
+        fast_weights.chunked(queries, keys, values, 0.5, chunk=0)
+    with pytest.raises(ValueError, match="n = -1"):
+        fast_weights.age_weights(0.9, 0.5, -1)
+    with pytest.raises(ValueError, match="momentum = nan"):
+        fast_weights.age_weights(0.9, float("nan"), 3)
+    with pytest.raises(ShapeError, match="T must agree"):
+        fast_weights.pair_weights(torch.ones(3), torch.ones(4))
