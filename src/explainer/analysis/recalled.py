@@ -1,0 +1,1 @@
+"""What the published runs of associative recall say."""
