@@ -6,9 +6,9 @@ value is written twice. The last n positions are *queries*: every key once, in a
 answer to a query is the newest value of its key; for a revised key, the value before it is *stale*.
 
 What readers of less than the whole can reach is exact. Who knows nothing but the alphabet is right in 1 of VALUES
-queries, who knows which values were written, but not for which keys, in 1 of n + r. Who knows all pairs, but not their
-order, is right on every kept key and in 1 of 2 queries for a revised one, because each of its two values is the newest
-equally often.
+queries. Who knows which values were written and when, but not for which keys, is right in 1 of n, with the value that
+was written last. Who knows all pairs, but not their order, is right on every kept key and in 1 of 2 queries for a
+revised one, because each of its two values is the newest equally often.
 """
 
 from typing import NamedTuple
@@ -82,8 +82,12 @@ def draw(n_sequences: int, n_keys: int, generator: Generator) -> Sequences:
 
 
 def chance(n_keys: int) -> float:
-    """Accuracy of a reader that knows which values were written, but not for which keys: 1 / (n + r)."""
-    return 1 / n_writes(n_keys)
+    """Accuracy of the best reader that knows which values were written and when, but not for which keys: 1 / n.
+
+    The value that was written last is the newest of its key, and each of the n keys is asked for as often. An earlier
+    one may have been revised since.
+    """
+    return 1 / n_keys
 
 
 ORDER_BLIND = 0.5

@@ -245,7 +245,8 @@ def train(setting: Setting, n_keys: Sequence[int], *, progress: bool = True) -> 
     model = FastWeightModel(setting)
     optimiser = torch.optim.AdamW(model.parameters(), setting.learning_rate, betas=BETAS)
     generator = Generator().manual_seed(setting.seed)
-    yield Snapshot(0, model, losses := [])
+    yield Snapshot(0, model, [])
+    losses: list[float] = []
     looked_at = {round(setting.steps * i / SNAPSHOTS) for i in range(1, SNAPSHOTS + 1)}
     for step in tqdm(range(setting.steps), desc=setting.rule, unit="step", leave=False, disable=not progress):
         sequences = recall.draw(setting.batch, n_keys[step % len(n_keys)], generator)
