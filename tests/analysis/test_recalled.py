@@ -32,18 +32,24 @@ def test_the_end_is_the_last_step():
     np.testing.assert_allclose(table["delta-momentum"], 0.6 - 0.15 + 0.01 * np.arange(4))
 
 
-def test_by_keys_has_a_series_for_each_number_of_keys():
-    found = recalled.by_keys(CURVE, "revised")
-    assert list(found) == ["10 keys", "20 keys"]
-    assert list(found["10 keys"]) == [recalled.NAMES[rule] for rule in HIGHER]
-    interval, values = found["20 keys"]["delta + momentum"], 0.3 + 0.01 * np.arange(4)
-    expected = statistics.student(values)
-    assert tuple(interval) == pytest.approx(tuple(expected))
+def test_by_keys_has_an_interval_for_each_number_of_keys():
+    found = recalled.by_keys(CURVE, "revised", ["softmax", "delta-momentum"])
+    assert list(found) == ["softmax attention", "delta + momentum"]
+    assert list(found["delta + momentum"]) == [10, 20]
+    expected = statistics.student(0.3 + 0.01 * np.arange(4))
+    assert tuple(found["delta + momentum"][20]) == pytest.approx(tuple(expected))
+
+
+def test_over_keys_has_an_interval_for_each_rule():
+    found = recalled.over_keys(CURVE, "kept")
+    assert list(found) == [recalled.NAMES[rule] for rule in HIGHER]
+    expected = statistics.student(0.6 - 0.15 + 0.01 * np.arange(4))
+    assert tuple(found["delta + momentum"]) == pytest.approx(tuple(expected))
 
 
 def test_no_end_leaves_zero_and_one():
     edge = CURVE.assign(kept=np.where(CURVE["seed"] == 0, 0.9, 1.0))
-    assert recalled.by_keys(edge, "kept")["10 keys"]["delta rule"].high == 1.0
+    assert recalled.by_keys(edge, "kept", ["delta"])["delta rule"][10].high == 1.0
 
 
 def test_over_training_is_a_mean_over_numbers_of_keys():

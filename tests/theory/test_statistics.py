@@ -680,7 +680,7 @@ def test_sign_test_by_hand(differences, p):
 
 def test_sign_test_wants_numbers():
     for wrong in (np.array([1.0, np.nan]), np.array([[1.0]])):
-        with pytest.raises((ShapeError, jaxtyping.TypeCheckError), match="should be one row|differences"):
+        with pytest.raises((ShapeError, jaxtyping.TypeCheckError), match=r"should be one row|differences"):
             statistics.sign_test(wrong)
 
 

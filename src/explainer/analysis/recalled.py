@@ -65,12 +65,18 @@ def of_seeds(curve: pd.DataFrame, outcome: str) -> pd.DataFrame:
     return at_end(curve).pivot_table(outcome, "seed", "rule", sort=False)[list(dict.fromkeys(curve["rule"]))]
 
 
-def by_keys(curve: pd.DataFrame, outcome: str) -> dict[str, dict[str, Interval]]:
-    """An outcome at the end with each number of keys, for each rule: mean over seeds, Student's interval."""
-    return {
-        f"{n} keys": {NAMES[rule]: _share(each[outcome]) for rule, each in its.groupby("rule", sort=False)}
-        for n, its in at_end(curve).groupby("n_keys")
-    }
+def over_keys(curve: pd.DataFrame, outcome: str) -> dict[str, Interval]:
+    """An outcome at the end as the mean over the numbers of keys, for each rule: mean over seeds, Student's."""
+    return {NAMES[rule]: _share(values) for rule, values in of_seeds(curve, outcome).items()}
+
+
+def by_keys(curve: pd.DataFrame, outcome: str, rules: Sequence[str]) -> dict[str, dict[int, Interval]]:
+    """An outcome of some rules at the end, with each number of keys: mean over seeds, Student's interval."""
+    last, found = at_end(curve), {}
+    for rule in rules:
+        its = last[last["rule"] == rule].groupby("n_keys")[outcome]
+        found[NAMES[rule]] = {int(n): _share(values) for n, values in its}
+    return found
 
 
 def over_training(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> dict[str, dict[int, Interval]]:
