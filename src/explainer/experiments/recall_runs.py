@@ -49,7 +49,16 @@ TEST_SEED = 1_000_003
 RATES = (5e-3, 1.5e-2, 4.5e-2)
 """Learning rates to choose from."""
 
-CHOSEN: Mapping[str, float] = {}
+CHOSEN: Mapping[str, float] = {
+    "linear": 0.015,
+    "delta": 0.045,
+    "delta-momentum": 0.015,
+    "delta-half": 0.015,
+    "gated": 0.015,
+    "gated-momentum": 0.015,
+    "softmax": 0.045,
+    "momentum-attention": 0.045,
+}
 """The learning rate of each rule: that of RATES with most right answers in the grid "recall-rates"."""
 
 PAIRS: Mapping[str, str] = {
