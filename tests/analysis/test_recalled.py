@@ -94,6 +94,17 @@ def test_effects_of_momentum_are_corrected_for_their_number():
     assert raw.sign_p <= corrected.sign_p <= min(1, 4 * raw.sign_p)
 
 
+def test_effects_as_a_table():
+    table = recalled.as_table(recalled.momentum_effects(CURVE, ["revised"]))
+    assert table.index.tolist() == [("revised keys, right", "delta + momentum − delta rule")]
+    assert table.iloc[0].to_dict() == {
+        "difference": "0.115\N{NO-BREAK SPACE}[0.095,\N{NO-BREAK SPACE}0.136]".replace("0.", "+0."),
+        "p (Student)": "0.000",
+        "seeds ahead": "4 of 4",
+        "p (signs)": "0.125",
+    }
+
+
 def test_the_rate_with_most_right_answers_is_chosen_and_the_smallest_of_several():
     rows = [
         {"rule": rule, "learning_rate": rate, "seed": seed, "accuracy": accuracy + 0.2 * seed}

@@ -118,6 +118,26 @@ def momentum_effects(curve: pd.DataFrame, outcomes: Sequence[str] = ("kept", "re
     return effects
 
 
+def effect_name(rule: str) -> str:
+    """A rule of PAIRS minus the rule that it adds momentum to, by their names in figures."""
+    return f"{NAMES[rule]} − {NAMES[PAIRS[rule]]}"
+
+
+def as_table(effects: Mapping[str, Mapping[str, Comparison]]) -> pd.DataFrame:
+    """`momentum_effects` as text: mean difference, p of Student, seeds in which momentum is ahead, p of the signs."""
+    rows = {
+        (OUTCOMES[outcome], effect_name(rule)): {
+            "difference": f"{each.mean:+.3f}",
+            "p (Student)": f"{each.mean.p_value:.3f}",
+            "seeds ahead": f"{each.ahead} of {len(each.by_seed)}",
+            "p (signs)": f"{each.sign_p:.3f}",
+        }
+        for outcome, its in effects.items()
+        for rule, each in its.items()
+    }
+    return pd.DataFrame(rows).T
+
+
 def _share(values: pd.Series) -> Interval:
     """Student's interval of a share; no end leaves [0, 1]."""
     found = statistics.student(values.to_numpy(float))
