@@ -28,7 +28,7 @@ def test_rates_are_those_that_the_selection_chose():
 
 def test_shares_are_shares_and_right_answers_are_not_stale():
     curve = results("recall", "curve")
-    assert curve[SHARES].to_numpy().min() >= 0 and (curve["revised"] + curve["stale"]).max() <= 1
+    assert curve[SHARES].to_numpy().min() >= 0 and (curve["revised"] + curve["stale"]).max() < 1.001  # rounded
 
 
 @pytest.mark.parametrize("rule", RULES)
