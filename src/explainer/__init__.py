@@ -14,20 +14,21 @@ ROOMS = {
         "changes", "counting", "directions", "duality", "fast_weights", "linear_transformer", "metrics", "momentum",
         "optimisation", "patches", "positive_control", "regression", "statistics",
     ),
-    "data": ("assets", "corpora", "package_index", "regression_words", "tasks"),
+    "data": ("assets", "corpora", "package_index", "recall", "regression_words", "tasks"),
     "models": (
-        "architectures", "checkpoints", "circuits", "deep_linear", "finetuning", "heads", "in_context_gpt",
-        "in_context_llama", "interventions", "lockstep", "momentum_attention", "probes", "recording", "scoring",
+        "architectures", "checkpoints", "circuits", "deep_linear", "fast_weight_model", "finetuning", "heads",
+        "in_context_gpt", "in_context_llama", "interventions", "lockstep", "momentum_attention", "probes", "recording",
+        "scoring",
         "training",
     ),
     "lab": ("engines", "experiment", "store", "tables"),
     "experiments": (
-        "agreement", "causal", "comparison", "controls", "language_models", "positive_pipeline", "regression_runs",
-        "study",
+        "agreement", "causal", "comparison", "controls", "language_models", "positive_pipeline", "recall_runs",
+        "regression_runs", "study",
     ),
     "analysis": (
-        "accuracy", "alike", "coverage", "effects", "papers", "positive", "published", "reporting", "similarity",
-        "training_runs",
+        "accuracy", "alike", "coverage", "effects", "papers", "positive", "published", "recalled", "reporting",
+        "similarity", "training_runs",
     ),
 }  # fmt: skip
 """The modules that can be imported by their short names, by room."""

@@ -357,6 +357,11 @@ _OF_GRIDS = {
         "PositivePipeline",
         "compare in-context learning with fine-tuning on small models that only learn in context",
     ),
+    "recall": (
+        "recall_runs",
+        "RecallRuns",
+        "train small models to recall what was written last, with memories that learn by different rules",
+    ),
     "regression": (
         "regression_runs",
         "RegressionRuns",

@@ -97,12 +97,6 @@ def test_by_seed_has_a_row_for_each_budget():
     assert training_runs.by_seed(budgets, "copied").to_dict("list") == {s: [0.1, 0.2 + s] for s in range(3)}
 
 
-def test_signs_of_eight_pairs():
-    assert training_runs.sign_test(pd.Series([1.0] * 8)) == pytest.approx(2 / 2**8)
-    assert training_runs.sign_test(pd.Series([1.0, -2, 3, -4, 0])) == 1
-    assert training_runs.sign_test(pd.Series([0.0, 0])) == 1
-
-
 def test_per_cent_is_the_change_of_the_perplexity():
     assert training_runs.per_cent(math.log(15.02 / 15.14)) == pytest.approx(100 * (15.02 / 15.14 - 1))
     change = Interval(0.0, math.log(0.9), math.log(1.1)).map(training_runs.per_cent)

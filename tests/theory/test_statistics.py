@@ -662,6 +662,28 @@ def test_components_that_cannot_be_told_apart_are_refused(ids, strata, message):
 # --- many comparisons ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("differences", "p"),
+    [
+        ([1, 2, 3, 4, 5, 6, 7, 8], 2 / 256),
+        ([-1, 2, 3, 4, 5, 6, 7, 8], 2 * 9 / 256),
+        ([-1, -2, 3, 4], 1.0),
+        ([0, 0, 1, 2, 3], 2 / 8),
+        ([0, 0], 1.0),
+    ],
+)
+def test_sign_test_by_hand(differences, p):
+    differences = np.array(differences, dtype=float)
+    assert statistics.sign_test(differences) == pytest.approx(p)
+    assert statistics.sign_test(-1e-9 * differences) == pytest.approx(p), "neither direction nor size matters"
+
+
+def test_sign_test_wants_numbers():
+    for wrong in (np.array([1.0, np.nan]), np.array([[1.0]])):
+        with pytest.raises((ShapeError, jaxtyping.TypeCheckError), match=r"should be one row|differences"):
+            statistics.sign_test(wrong)
+
+
 def test_holm_by_hand():
     p = np.array([0.01, 0.04, 0.03, 0.005])
     # in order .005 x 4, .01 x 3, .03 x 2, .04 x 1 = .02, .03, .06, .04; each at least as large as the one before

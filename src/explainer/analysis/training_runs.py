@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
 
 from explainer.errors import StudyError
 from explainer.experiments.regression_runs import Run
@@ -73,12 +72,6 @@ def documents(blocks: pd.DataFrame, tokens: int) -> Sample:
         groups.append((np.bincount(index, run["nll"]), np.bincount(index).astype(float)))
         ids.append(names)
     return Sample(groups, ids)
-
-
-def sign_test(differences: pd.Series) -> float:
-    """Two-sided p-value of the signs of paired differences, each of which falls either way if there is no effect."""
-    signs = np.sign(differences[differences != 0])
-    return float(binomtest(int((signs > 0).sum()), len(signs)).pvalue) if len(signs) else 1.0
 
 
 # Losses along the training, from tables "curve"

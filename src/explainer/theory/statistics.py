@@ -89,6 +89,21 @@ def _student_interval(mean: float | Array, error: float | Array, df: float) -> I
     return Interval(mean, mean - half, mean + half, p_value)
 
 
+def sign_test(differences: Float[Array, " n"]) -> float:
+    """Two-sided p-value of the signs of paired differences, if either were as likely: 2 P(K >= k), at most 1.
+
+    k is the larger of the numbers of positive and of negative differences, K ~ Binomial(their sum, 1/2); differences of
+    zero are left out. It assumes nothing of the sizes; of n pairs it is at least 2^(1 - n). Without a difference p = 1.
+    Raises ShapeError unless the differences are one row of finite numbers.
+    Source: Dixon and Mood 1946, The statistical sign test.
+    """
+    differences = np.asarray(differences, dtype=float)
+    if differences.ndim != 1 or not np.isfinite(differences).all():
+        raise ShapeError(f"differences of shape {differences.shape} should be one row of finite numbers.")
+    positive, n = int((differences > 0).sum()), int((differences != 0).sum())
+    return float(binomtest(positive, n).pvalue) if n else 1.0
+
+
 def binomial_interval(share: float, n: int) -> Interval:
     """The nearest share that a whole number of n queries can have, with Wilson's 95 % interval."""
     count = round(share * n)
