@@ -331,7 +331,7 @@ def test_train_takes_grids_from_a_file(monkeypatch, tmp_path, capsys):
     [
         (["--only", "half"], "--only chooses grids of a file"),
         (["--eta", "0.5"], "eta = [0.5] needs an average"),
-        (["--average", "mean", "--eta", "0.5"], "average = 'mean' must be one of none, momentum"),
+        (["--average", "mean", "--eta", "0.5"], "average = 'mean' must be one of none, learned_convolution"),
         (["--grid", "none.toml"], "cannot read none.toml"),
         (["--corpus", "none.txt", "--list"], "'none.txt' is no file or directory here"),
     ],

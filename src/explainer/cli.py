@@ -280,9 +280,9 @@ def _own_data(options: argparse.Namespace, names: Iterable[str]) -> dict[str, An
 
 
 _OF_ONE_SETTING = {
-    "vocabulary": "tokens (default: 1024)",
-    "layers": "default: 4",
-    "width": "default: 128",
+    "vocabulary": "tokens (default: 512)",
+    "layers": "default: 2",
+    "width": "default: 96",
     "heads": "default: 4",
     "length": "tokens in a window (default: 512)",
     "batch": "windows in a step (default: 4)",
@@ -305,7 +305,8 @@ def _add_train(commands: argparse._SubParsersAction) -> None:
     )
     _add_laboratory(train)
     train.add_argument(
-        "--corpus", help="a text file, a saved or a hub data set, as name:configuration (default: documentation)"
+        "--corpus",
+        help="manuals, a text file, a saved or a hub data set, as name:configuration (default: documentation)",
     )
     train.add_argument("--seeds", dest="seed", nargs="+", type=int, metavar="N", help="default: 0")
     train.add_argument("--lr", nargs="+", type=float, metavar="LR", help="default: 0.003")
