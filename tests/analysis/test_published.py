@@ -38,9 +38,9 @@ def test_rows_come_in_the_order_of_the_grid_with_the_columns_of_their_setting(pl
 
 
 def test_a_table_keeps_its_own_column_where_the_setting_has_one_of_that_name():
-    runs = explainer.results("half", "runs", seed=0)
+    runs = explainer.results("plain", "runs", seed=0)
     assert set(runs["device"]) == {"x86_64"} and not [name for name in runs if name.endswith(("_x", "_y"))]
-    assert set(explainer.results("half", seed=0)["device"]) == {"cpu"}
+    assert set(explainer.results("plain", seed=0)["device"]) == {"cpu"}
 
 
 @pytest.mark.parametrize(

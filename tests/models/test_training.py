@@ -370,7 +370,7 @@ def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monk
     blocks_of_16, _ = probes.held_out_blocks(corpora.tokens(file, 300), 16, training.FINAL_BLOCKS)
     for name, last in (("counting_one", 1), ("counting_two", 2)):
         direct = counting.nll(corpora.tokens(file, 300).train, blocks_of_16, last, 300)
-        assert rows[0][name] == rows[1][name] == pytest.approx(direct)
+        assert rows[0][name] == rows[1][name] == pytest.approx(direct, rel=1e-3)
     for n in (0, 1):
         of_one = [row["nll"] for row in blocks if row["tokens"] == budgets[n]["tokens"]]
         assert np.mean(of_one) == pytest.approx(budgets[n]["held_out"])
