@@ -373,10 +373,10 @@ def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monk
         assert rows[0][name] == rows[1][name] == pytest.approx(direct, rel=1e-3)
     for n in (0, 1):
         of_one = [row["nll"] for row in blocks if row["tokens"] == budgets[n]["tokens"]]
-        assert np.mean(of_one) == pytest.approx(budgets[n]["held_out"])
+        assert np.mean(of_one) == pytest.approx(budgets[n]["held_out"], rel=1e-3)  # stored with four digits
         at = [row for row in positions if row["tokens"] == budgets[n]["tokens"]]
         assert [row["first_position"] for row in at] == [1]
-        assert at[0]["nll"] == pytest.approx(budgets[n]["held_out"])
+        assert at[0]["nll"] == pytest.approx(budgets[n]["held_out"], rel=1e-3)
     run = stored[0].run
     assert run["cpu_seconds"] > 0 and run["utilisation"] == pytest.approx(
         run["flops_per_second"] / run["matmul_flops_per_second"], rel=1e-2
