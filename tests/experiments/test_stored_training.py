@@ -22,6 +22,7 @@ def test_losses_are_numbers(grid):
     assert np.isfinite(curve[["train", "held_out"]].to_numpy()).all()
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 @pytest.mark.parametrize("grid", ["plain", "momentum", "learned"])
 def test_a_run_begins_again_as_it_did(grid):
