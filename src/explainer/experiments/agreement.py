@@ -49,8 +49,9 @@ _BY_LAYER = ("sim_aou", "sim_aou_tangent_uncentred", "sim_aou_residual")
 class Bench:
     """What the k demonstrations of a seed do as context and as training, beside what other demonstrations do.
 
-    `lr` and `epochs` are those of FT; `n_directions` random updates stand beside them. With `lessons` "own" there are
-    ICL and FT on the own demonstrations only, enough to choose a rate. Raises StudyError where a value is none.
+    `lr` and `epochs` are those of FT; `n_directions` random updates stand beside them. `lessons` says which others:
+    "all"; "few", one floor and one ceiling of each kind; "own", none, enough to choose a rate. Raises StudyError where
+    a value is none.
     """
 
     checkpoint: str
@@ -69,7 +70,8 @@ class Bench:
         object.__setattr__(self, "lr", self.cell.lr)
         require(self.epochs >= 1, f"epochs = {self.epochs}: fine-tuning needs at least 1.")
         require(self.k >= 2, f"k = {self.k}: two halves need at least 2 demonstrations.")
-        require(self.lessons in ("all", "own"), f"there are no lessons {self.lessons!r}; known: all, own.")
+        known = ", ".join(LESSONS)
+        require(self.lessons in LESSONS, f"there are no lessons {self.lessons!r}; known: {known}.")
         require(self.n_directions >= 0, f"n_directions = {self.n_directions} is negative; use 0 for none.")
 
     @property
@@ -91,13 +93,18 @@ class Bench:
 
     @property
     def kin(self) -> tuple[str, ...]:
-        """All tasks with the same kind of answers: free words, or labels."""
-        known = LABEL_TASKS if tasks.find(self.task).labels else WORD_TASKS
+        """The tasks whose own demonstrations are lessons: with all lessons, every one with the same kind of answers."""
+        task = tasks.find(self.task)
+        if self.lessons == "own":
+            return (self.task,)
+        if self.lessons == "few":
+            return self.task, tasks.foreign(task)
+        known = LABEL_TASKS if task.labels else WORD_TASKS
         return known if self.task in known else (self.task, *known)
 
     @property
     def foreign(self) -> tuple[str, ...]:
-        """The other tasks with the same kind of answers."""
+        """Those of them that are not the own task."""
         return tuple(name for name in self.kin if name != self.task)
 
 
@@ -134,6 +141,13 @@ OF_A_TASK: Mapping[str, controls.Demonstrations] = {
 }
 """Lessons that a task gives: its demonstrations, others that teach the same, and some that teach less."""
 
+LESSONS: Mapping[str, tuple[str, ...]] = {
+    "all": tuple(OF_A_TASK),
+    "few": ("own", "other", "nonsense"),
+    "own": ("own",),
+}
+"""Which of a task's lessons a bench has."""
+
 STAGED = ("own", "shuffled", "nonsense")
 """Lessons whose trainings are compared after several numbers of epochs, and not after the last one only."""
 
@@ -141,9 +155,7 @@ STAGED = ("own", "shuffled", "nonsense")
 def lessons(bench: Bench, load: Callable[[str], TaskData]) -> dict[str, Lesson]:
     """The lessons of a bench by name; a foreign task gives its own demonstrations under its name."""
     drawn = load(bench.task), bench.k, bench.seed
-    if bench.lessons == "own":
-        return {"own": Lesson(*controls.own(*drawn))}
-    of_the_task = {name: Lesson(*draw(*drawn)) for name, draw in OF_A_TASK.items()}
+    of_the_task = {name: Lesson(*OF_A_TASK[name](*drawn)) for name in LESSONS[bench.lessons]}
     return of_the_task | {name: Lesson(*controls.own(load(name), *drawn[1:])) for name in bench.foreign}
 
 
@@ -251,7 +263,7 @@ def _are_compared(a: Change, b: Change) -> bool:
 
 def _shown_by_layer(change: Change, bench: Bench) -> bool:
     """Whether layers are kept: of contexts and whole trainings on the own, other, and first foreign demonstrations."""
-    return change.lesson in ("own", "other", bench.foreign[0]) and change.epochs in (None, bench.epochs)
+    return change.lesson in ("own", "other", *bench.foreign[:1]) and change.epochs in (None, bench.epochs)
 
 
 def measured(bench: Bench, zsl: Observed, found: Sequence[Change], labels: list[int] | None) -> Tables:
@@ -322,7 +334,7 @@ class Agreement(Study):
     def parts(self, bench: Bench) -> dict[str, Any]:
         """Weights and data, those of the foreign tasks with them."""
         parts = super().parts(bench.cell)
-        if bench.lessons == "own" or parts["data"] is None:
+        if not bench.foreign or parts["data"] is None:
             return parts
         foreign = {name: data_digest(self._load_data(name)) for name in bench.foreign}
         return parts | {"data": parts["data"] | {"foreign": foreign}}
@@ -372,7 +384,7 @@ class Agreement(Study):
         source = {"own": bench.task} | {name: name for name in bench.foreign}
         shared = {(name, bench.lr): self._trainings[source[name], bench.lr] for name in given if name in source}
         others = [(name, bench.lr) for name in given if name not in source]
-        slow = [("own", _SLOW * bench.lr)] if others else []
+        slow = [("own", _SLOW * bench.lr)] if bench.lessons == "all" else []
         return shared | _train_together(checkpoint, bench, given, others + slow, progress)
 
 

@@ -233,7 +233,7 @@ function describe(state) {
   const who = level ? "All pairs count the same" : peak === 0 ? "The newest pair counts most" : near(w[last], most) ? `The oldest pairs count most, ${fixed(w[last])} times as much as the newest` : `The pair of age ${peak} counts most, ${fixed(most)} times as much as the newest`;
   return `Retention ${fixed(state.retention)}, momentum ${fixed(state.momentum)}. ${who}. The newest ${whole(half)} of ${AGES} pairs have half of all the weight.`;
 }
-var HEIGHT = 330;
+var HEIGHT = 352;
 var middle = { ...SMALL, "text-anchor": "middle" };
 var end = { ...SMALL, "text-anchor": "end" };
 var FRAME = { left: 36, top: 44, width: 276, height: 210, x: [-1, AGES] };

@@ -35,7 +35,7 @@ function describe(state) {
     `The newest ${whole(half)} of ${AGES} pairs have half of all the weight.`;
 }
 
-const HEIGHT = 330, middle = { ...SMALL, "text-anchor": "middle" }, end = { ...SMALL, "text-anchor": "end" };
+const HEIGHT = 352, middle = { ...SMALL, "text-anchor": "middle" }, end = { ...SMALL, "text-anchor": "end" };
 const FRAME = { left: 36, top: 44, width: 276, height: 210, x: [-1, AGES] };
 const TICKS = [0, 10, 20, 30, 40, 50];
 
