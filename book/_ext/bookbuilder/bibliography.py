@@ -1,5 +1,6 @@
 """The bibliography: how an entry says what was checked of it, and whether the book's citations agree with it."""
 
+import calendar
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -17,7 +18,7 @@ STYLE = "checked"
 VERDICTS = ("Checked", "Checked in part", "Not checked")
 """What the field `checked` of an entry begins with; a colon and the reasons follow."""
 
-_SURNAME = r"(?:(?:von|de|van|Di|Ben) )?[A-Z][^\W\d_]+(?:[-'][A-Z][^\W\d_]+)*"
+_SURNAME = r"(?:(?:[Vv]on|[Dd]e|[Dd]i|Ben) )?[A-Z][^\W\d_]+(?:[-'][A-Z][^\W\d_]+)*"
 _AND = r"(?:, and |, | and | & )"
 _MENTION = re.compile(
     rf"(?P<names>\b{_SURNAME}(?:{_AND}{_SURNAME})*)(?P<more>,? et al\.?)?(?:['’]s)?"
@@ -25,8 +26,8 @@ _MENTION = re.compile(
 )
 _LINK = re.compile(r"\[(?P<label>[^\[\]]+)\]\((?P<url>https?://[^\s\"]+?)\)(?!\))")
 _ARXIV = re.compile(r"(?:arxiv\.org/(?:abs|pdf)/|arxiv[: ]\s*)(\d{4}\.\d{4,5})", re.IGNORECASE)
-_NO_NAMES = frozenset("ACL NAACL EMNLP ICML ICLR NeurIPS In Since January February March April May June July August "
-                      "September October November December".split())  # fmt: skip
+_VENUES = {"ACL", "NAACL", "EMNLP", "ICML", "ICLR", "NeurIPS"}
+_NO_NAMES = {"In", "Since", *_VENUES, *filter(None, calendar.month_name)}
 
 
 class Mention(NamedTuple):
@@ -48,7 +49,7 @@ class Checked(Style):
         """Append the field `checked`, its verdict in italics."""
         plain = super().format_entry(label, entry, bib_data=bib_data)
         verdict, _, reasons = entry.fields.get("checked", "").partition(":")
-        note = Text(" ", Tag("em", verdict), ":", Text.from_latex(reasons)) if reasons else ""
+        note = Text(" ", Tag("em", verdict), ": ", Text.from_latex(reasons.strip())) if reasons else ""
         return FormattedEntry(plain.key, Text(plain.text, note), plain.label)
 
 
@@ -77,7 +78,7 @@ def shortened(entry: Entry) -> bool:
 def arxiv(entry: Entry) -> str | None:
     """Return the number of the paper on arXiv where its address is there."""
     found = _ARXIV.search(entry.fields.get("url", ""))
-    return found[1] if found else None
+    return entry.fields.get("eprint") or (found[1] if found else None)
 
 
 def mentions(text: str) -> Iterator[Mention]:
@@ -90,10 +91,10 @@ def mentions(text: str) -> Iterator[Mention]:
 
 def by_authors(mention: Mention, entry: Entry) -> bool:
     """Say whether a mention names the authors of an entry; words in capitals may stand before the first of them."""
-    authors = surnames(entry)
+    authors = tuple(name.lower() for name in surnames(entry))
     many = shortened(entry) or len(authors) > 2
     for start in range(len(mention.names)):
-        named = mention.names[start:]
+        named = tuple(name.lower() for name in mention.names[start:])
         whole = many if mention.more else named == authors
         if named == authors[: len(named)] and whole:
             return True
