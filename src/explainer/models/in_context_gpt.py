@@ -293,7 +293,7 @@ def linear_preconditioner(setting: Setting) -> Float[Tensor, "d d"]:
     A = (E h h^T)^-1 Lambda for Lambda = E x x^T = I. Isotropic inputs: Gamma^-1. Random covariances:
     1/(3 + (d + 5)/N) I. Lines: E h h^T = (1 - 1/N) I + (E |x|^2 x x^T + noise^2 I)/N with E |x|^2 x x^T = diag(4, 2)
     for x = (z, 1).
-    Source: Zhang, Frei and Bartlett 2023, Theorems 4.1 and 4.5; for lines, the fourth moment of N(0, 1).
+    Source: Zhang, Frei and Bartlett 2024, Theorems 4.1 and 4.5; for lines, the fourth moment of N(0, 1).
     """
     N, identity = setting.n_examples, torch.eye(setting.dimension)
     if setting.distribution == "line":

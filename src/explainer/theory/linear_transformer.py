@@ -40,7 +40,7 @@ def embedding(prompts: Prompts) -> Float[Tensor, "B D columns"]:
     """Write prompts as E = [[x_1 ... x_N x_q], [y_1 ... y_N 0]]: one column per token, the query's target left out.
 
     Shapes: (B, d+1, N+1).
-    Source: Zhang, Frei and Bartlett 2023 (arXiv 2306.09927), Eq. 3.3.
+    Source: Zhang, Frei and Bartlett 2024 (arXiv 2306.09927), Eq. 3.3.
     """
     y = torch.cat([prompts.y, torch.zeros_like(prompts.y_q)[:, None]], dim=1)
     return torch.cat([prompts.inputs, y[..., None]], dim=2).mT
@@ -54,7 +54,7 @@ def linear_self_attention(
     With mask_query the last column is neither key nor value (the first E^T and the E before it lose it), which deep
     transformers need: from the second layer on the query's last entry is a prediction, not a target.
     Shapes: E (B, d+1, N+1) -> (B, d+1, N+1).
-    Source: Zhang, Frei and Bartlett 2023, Eq. 3.2; the mask, Ahn et al. 2023 (arXiv 2306.00297).
+    Source: Zhang, Frei and Bartlett 2024, Eq. 3.2; the mask, Ahn et al. 2023 (arXiv 2306.00297).
     """
     n = E.shape[-1] - 1
     attended = E[..., :n] if mask_query else E
@@ -74,7 +74,7 @@ def prediction(A: Float[Tensor, "d d"], prompts: Prompts) -> Float[Tensor, " B"]
     It is the layer's prediction with A = u U^T, where u is the last entry of W_PV and U the (d, d) block of W_KQ, as
     long as the other entries of the last row of W_PV and of the first d columns of W_KQ are zero.
     Shapes: A (d, d) -> (B,).
-    Source: Zhang, Frei and Bartlett 2023, Corollary 4.3 for A = Gamma^-1.
+    Source: Zhang, Frei and Bartlett 2024, Corollary 4.3 for A = Gamma^-1.
     """
     h = (prompts.y[..., None] * prompts.X).mean(1)
     return (prompts.x_q * (h @ A.T)).sum(-1)
@@ -84,7 +84,7 @@ def gamma(covariance: Float[Tensor, "*n d d"], n: float) -> Float[Tensor, "*n d 
     """Gamma = (1 + 1/N) Lambda + tr(Lambda)/N I, whose inverse is the preconditioner learned at N examples.
 
     Shapes: covariance (..., d, d); n may be math.inf.
-    Source: Zhang, Frei and Bartlett 2023, Theorem 4.1.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.1.
     """
     return (1 + 1 / n) * covariance + _trace(covariance)[..., None, None] / n * _eye(covariance)
 
@@ -93,7 +93,7 @@ def closed_form(covariance: Float[Tensor, "d d"], n: float) -> LinearAttention:
     """Return the limit of gradient flow: W_KQ = c^-1 [[Gamma^-1, 0], [0, 0]], W_PV = c [[0, 0], [0, 1]].
 
     c = tr(Gamma^-2)^(1/4). Any c > 0 predicts alike; this one keeps u^2 = ||U||_F^2, as the flow does.
-    Source: Zhang, Frei and Bartlett 2023, Theorem 4.1.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.1.
     """
     inverse = torch.linalg.inv(gamma(covariance, n))
     c = _trace(inverse @ inverse) ** 0.25
@@ -106,7 +106,7 @@ def population_risk(A: Float[Tensor, "*n d d"], covariance: Float[Tensor, "*n d 
     S = E h h^T = Lambda Gamma_M, with Gamma at the test length M. The covariance is that of the test prompts, so that
     an A learned on another gives the risk under a shift.
     Shapes: A and covariance (..., d, d); m may be math.inf -> (...).
-    Source: the second moments of Gaussian prompts; with A = Gamma^-1 it is Zhang, Frei and Bartlett 2023, Theorem 4.2,
+    Source: the second moments of Gaussian prompts; with A = Gamma^-1 it is Zhang, Frei and Bartlett 2024, Theorem 4.2,
     averaged over tasks.
     """
     S = covariance @ gamma(covariance, m)
@@ -118,7 +118,7 @@ def optimal_preconditioner(covariances: Float[Tensor, "n d d"], n: float) -> Flo
 
     One covariance gives Gamma^-1. Random diagonal ones give A_ii = E[lambda_i^2] / E[gamma_i lambda_i^2].
     Shapes: (n, d, d) -> (d, d).
-    Source: Zhang, Frei and Bartlett 2023, Theorem 4.5 for diagonal covariances.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.5 for diagonal covariances.
     """
     d = covariances.shape[-1]
     S = covariances @ gamma(covariances, n)
@@ -130,7 +130,7 @@ def exponential_preconditioner(d: int, n: float) -> float:
     """Return a of the best single A = a I when lambda_i ~ Exp(1) anew in every prompt: a = 1 / (3 + (d + 5)/N).
 
     It tends to 1/3, not to the inverse of any prompt's covariance.
-    Source: Zhang, Frei and Bartlett 2023, Theorem 4.5 and below, with E lambda^2 = 2 and E lambda^3 = 6.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.5 and below, with E lambda^2 = 2 and E lambda^3 = 6.
     """
     return 1 / (3 + (d + 5) / n)
 
@@ -206,7 +206,7 @@ def risk_terms(moments: LabelMoments, covariance: Float[Tensor, "d d"], n: float
     min_v E(<v, x> - y)^2 + (1/M) tr[Sigma Gamma^-2 Lambda]
     + (1/N^2) [|a|^2_{Gamma^-2 Lambda^3} + 2 t |a|^2_{Gamma^-2 Lambda^2} + t^2 |a|^2_{Gamma^-2 Lambda}]
     where |a|^2_B = a^T B a and t = tr(Lambda). The label may be any function and noisy; training is on linear tasks.
-    Source: Zhang, Frei and Bartlett 2023, Theorem 4.2.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.2.
     """
     inverse = torch.linalg.inv(gamma(covariance, n))
     Gamma_2, tr, a = inverse @ inverse, _trace(covariance), moments.a
@@ -267,7 +267,7 @@ def initialisation(
 
     All other entries are zero. Without theta, Theta = I.
     Raises: ValueError unless sigma > 0, sigma^2 ||Gamma||_op sqrt(d) < 2 and Theta^T Lambda is not zero.
-    Source: Zhang, Frei and Bartlett 2023, Assumption 3.3 and Theorem 4.1.
+    Source: Zhang, Frei and Bartlett 2024, Assumption 3.3 and Theorem 4.1.
     """
     root_d = math.sqrt(len(covariance))
     largest = math.sqrt(2 / (torch.linalg.matrix_norm(gamma(covariance, n), ord=2).item() * root_d))
@@ -297,7 +297,7 @@ def gradient_flow(
     du/dt = tr(U Lambda^2) - u tr(U^T S U Lambda),   dU/dt = u Lambda^2 - u^2 S U Lambda,   S = Lambda Gamma.
     From `initialisation` the other entries have no gradient (each would be odd in w), so u and U are all there is.
     Raises: DivergenceError if dt is too long for the flow.
-    Source: Zhang, Frei and Bartlett 2023, section 5; here with infinitely many prompts and without samples.
+    Source: Zhang, Frei and Bartlett 2024, section 5; here with infinitely many prompts and without samples.
     """
     S, Lambda_2 = covariance @ gamma(covariance, n), covariance @ covariance
 

@@ -98,7 +98,7 @@ def draw_prompts(
     Without a label function, f(z) = z. The noise is a standard deviation; the query's target carries it too.
     Shapes: covariance (d, d), or (B, d, d) for one covariance per prompt; tasks (d,) or (B, d) replace the drawn w.
     Raises: ValueError if a covariance is not positive definite.
-    Source: Zhang, Frei and Bartlett 2023 (arXiv 2306.09927), Definition 3.1 and section 4.
+    Source: Zhang, Frei and Bartlett 2024 (arXiv 2306.09927), Definition 3.1 and section 4.
     """
     d = covariance.shape[-1]
     root = _cholesky(covariance.to(dtype))
@@ -125,7 +125,7 @@ def random_covariances(
     """Draw n diagonal covariances with independent eigenvalues lambda_i ~ Exp(1).
 
     Shapes: (n, d, d).
-    Source: Zhang, Frei and Bartlett 2023, section 4.3.
+    Source: Zhang, Frei and Bartlett 2024, section 4.3.
     """
     return torch.empty(n, d, dtype=dtype).exponential_(generator=generator).diag_embed()
 
@@ -150,7 +150,7 @@ def task_shift(prompts: Prompts, tasks: Float[Tensor, "*B d"]) -> Prompts:
     """Replace the tasks and keep inputs and noise: y + <w' - w, x>.
 
     Shapes: tasks w' (d,) or (B, d). The tasks of the prompts must be linear.
-    Source: Zhang, Frei and Bartlett 2023, section 4.2.
+    Source: Zhang, Frei and Bartlett 2024, section 4.2.
     """
     w = tasks.expand_as(prompts.tasks)
     return Prompts(prompts.inputs, prompts.targets + _inner(w - prompts.tasks, prompts.inputs), w)
@@ -161,7 +161,7 @@ def covariate_shift(prompts: Prompts, inputs: Float[Tensor, "B rows d"]) -> Prom
 
     Shapes: inputs x' (B, N+1, d). The tasks of the prompts must be linear.
     Raises: ShapeError.
-    Source: Zhang, Frei and Bartlett 2023, section 4.2.
+    Source: Zhang, Frei and Bartlett 2024, section 4.2.
     """
     if inputs.shape != prompts.inputs.shape:
         raise ShapeError(f"inputs have shape {tuple(inputs.shape)}; it should be {tuple(prompts.inputs.shape)}.")
@@ -172,7 +172,7 @@ def query_shift(prompts: Prompts, queries: Float[Tensor, "*B d"]) -> Prompts:
     """Replace the inputs of the queries alone and keep tasks and noise: y_q + <w, x_q' - x_q>.
 
     Shapes: queries x_q' (d,) or (B, d). The tasks of the prompts must be linear.
-    Source: Zhang, Frei and Bartlett 2023, section 4.2.
+    Source: Zhang, Frei and Bartlett 2024, section 4.2.
     """
     return covariate_shift(prompts, torch.cat([prompts.X, queries.expand_as(prompts.x_q)[:, None]], dim=1))
 
