@@ -335,7 +335,7 @@ def test_points_are_added_removed_moved_and_shifted(page):
     page.mouse.down()
     page.mouse.move(box["x"] + 55, box["y"] - 25, steps=3)
     page.mouse.up()
-    moved = np.subtract(trait(page, "points")[3], pg.shifted_points()["a curve"]["points"][3])
+    moved = np.subtract(trait(page, "points")[3], pg.shifted_points()["orthogonal query"]["points"][3])
     assert (moved > 0.5).all()
     button("Reset").click()
     assert trait(page, "points") == [list(point) for point in pg.POINTS]
