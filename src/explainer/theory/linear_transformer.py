@@ -74,7 +74,7 @@ def prediction(A: Float[Tensor, "d d"], prompts: Prompts) -> Float[Tensor, " B"]
     It is the layer's prediction with A = u U^T, where u is the last entry of W_PV and U the (d, d) block of W_KQ, as
     long as the other entries of the last row of W_PV and of the first d columns of W_KQ are zero.
     Shapes: A (d, d) -> (B,).
-    Source: Zhang, Frei and Bartlett 2023, Corollary 4.3 for A = Gamma^-1.
+    Source: Zhang, Frei and Bartlett 2023, section 4.1, for A = Gamma^-1.
     """
     h = (prompts.y[..., None] * prompts.X).mean(1)
     return (prompts.x_q * (h @ A.T)).sum(-1)
