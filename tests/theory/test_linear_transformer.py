@@ -1,6 +1,7 @@
 """explainer.theory.linear_transformer: its theorems against loops, autograd and Monte Carlo, in float64."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,7 +16,10 @@ from explainer.theory.regression import (
     draw_prompts,
     gradient_plus_plus,
     gradient_steps,
+    ordinary_least_squares,
+    query_shift,
     random_covariances,
+    ridge,
     squared_errors,
     task_shift,
 )
@@ -326,6 +330,154 @@ def test_only_the_best_linear_term_stays_at_infinite_lengths():
 def test_a_task_must_not_be_zero():
     with pytest.raises(ValueError, match=r"has <w, x> = 0 for every x; choose another w"):
         lt.label_moments(torch.zeros(D, dtype=torch.float64), COVARIANCE)
+
+
+# Sample complexity, for linear tasks without noise
+
+SPECTRA = st.lists(st.floats(0.1, 5), min_size=1, max_size=6)
+LENGTHS = st.integers(1, 300)
+
+
+@given(SPECTRA, LENGTHS, LENGTHS)
+def test_excess_risk_is_the_population_risk_and_below_the_bound_of_the_corollary(eigenvalues, n, m):
+    covariance = torch.tensor(eigenvalues, dtype=torch.float64).diag()
+    excess = lt.excess_risk(covariance, n, m)
+    A = torch.linalg.inv(lt.gamma(covariance, n))
+    assert excess == pytest.approx(lt.population_risk(A, covariance, m).item(), rel=1e-9)
+    assert excess <= lt.excess_risk_bound(covariance, n, m) * (1 + 1e-12)
+
+
+def test_counts_of_the_corollary_are_those_of_its_formula():
+    """d = 5, tr = 5.4, kappa = 20/3: 6 * 5.4 / 0.054 = 600, and (11 + 25 * 20/3) * 5.4 = 959.4 = 0.9594 * 1000."""
+    assert lt.sufficient_test_length(COVARIANCE, 0.054) == 600
+    assert lt.sufficient_training_length(COVARIANCE, 0.9594) in (32, 33)
+    assert lt.sufficient_training_length(I, 1.8) == 10 and lt.sufficient_test_length(I, 0.3) == 100
+    assert lt.excess_risk_bound(COVARIANCE, 40, math.inf) == pytest.approx(959.4 / 1600)
+    assert lt.excess_risk_bound(COVARIANCE, math.inf, 40) == pytest.approx(32.4 / 40)
+
+
+@given(SPECTRA, st.floats(1e-3, 3))
+@settings(max_examples=40)
+def test_counts_of_the_corollary_are_enough(eigenvalues, epsilon):
+    covariance = torch.tensor(eigenvalues, dtype=torch.float64).diag()
+    M, N = lt.sufficient_test_length(covariance, epsilon), lt.sufficient_training_length(covariance, epsilon)
+    enough = epsilon * (1 + 1e-9)
+    assert lt.excess_risk(covariance, math.inf, M) <= enough
+    assert lt.excess_risk(covariance, N, math.inf) <= enough
+    assert lt.excess_risk(covariance, N, M) <= lt.excess_risk_bound(covariance, N, math.inf) + enough
+    assert lt.excess_risk(covariance, M, M) <= enough, "training at the test length needs no longer prompts"
+
+
+@given(SPECTRA, st.floats(1e-3, 3))
+@settings(max_examples=40)
+def test_smallest_lengths_are_enough_and_one_less_is_not(eigenvalues, epsilon):
+    covariance = torch.tensor(eigenvalues, dtype=torch.float64).diag()
+    common, training = lt.smallest_common_length(covariance, epsilon), lt.smallest_training_length(covariance, epsilon)
+    test = lt.smallest_test_length(covariance, epsilon, training + 1)
+    cases = [
+        (common, lambda n: lt.excess_risk(covariance, n, n)),
+        (training, lambda n: lt.excess_risk(covariance, n, math.inf)),
+        (test, lambda m: lt.excess_risk(covariance, training + 1, m)),
+    ]
+    for length, risk in cases:
+        assert risk(length) <= epsilon * (1 + 1e-9)
+        assert length == 1 or risk(length - 1) > epsilon * (1 - 1e-9)
+    assert common <= lt.sufficient_test_length(covariance, epsilon)
+    assert training <= lt.sufficient_training_length(covariance, epsilon)
+
+
+def test_the_corollary_is_tight_for_isotropic_inputs_and_loose_for_others():
+    def ratio(covariance, epsilon=1e-7):
+        return lt.sufficient_training_length(covariance, epsilon) / lt.smallest_training_length(covariance, epsilon)
+
+    assert ratio(I) == pytest.approx(1, abs=1e-3)
+    assert ratio(COVARIANCE) == pytest.approx(math.sqrt(959.4 / 268.4), rel=1e-3)
+    assert lt.smallest_test_length(COVARIANCE, 0.01) == lt.sufficient_test_length(COVARIANCE, 0.01) == 3240
+
+
+def test_trained_too_short_no_prompt_is_long_enough():
+    assert lt.smallest_test_length(COVARIANCE, 0.1, n=5) == math.inf
+    assert lt.smallest_test_length(COVARIANCE, 0.1, n=200) < 400
+
+
+@pytest.mark.parametrize("count", [lt.sufficient_test_length, lt.smallest_common_length, lt.smallest_training_length])
+def test_no_length_has_no_error(count):
+    with pytest.raises(ValueError, match="epsilon = 0 should be above zero"):
+        count(COVARIANCE, 0)
+
+
+def test_the_length_that_pays_is_no_multiple_of_the_training_length():
+    """Where the two terms are equal: 0.9 N, 3 N, 10 N and 39 N."""
+    shares = []
+    for n in (5, 20, 80, 320):
+        stays = lt.excess_risk(COVARIANCE, n, math.inf)
+        shares.append((lt.excess_risk(COVARIANCE, n, 1) - stays) / stays / n)
+    assert shares == pytest.approx([0.9, 3.0, 10.4, 39], rel=0.03)
+
+
+@pytest.mark.parametrize(("n", "m"), [(20, 40), (80, 5), (math.inf, 10)])
+def test_theorem_for_labels_that_are_no_function_of_one_direction(n, m):
+    """y = x_1 x_2^2 + |x_3| N(0, 1), with E[x y] and Cov(x y) from Gaussian moments on paper."""
+    l = EIGENVALUES  # noqa: E741 - lambda
+    Lambda, a = l.diag(), l[1] * I[0]
+    # E[x_1^2 x_2^4 x_i x_j] is diagonal, and so is E[x_3^2 x_i x_j].
+    of_label = l[0] * l * 3 * l[1] ** 2
+    of_label[0], of_label[1] = 3 * l[0] ** 2 * 3 * l[1] ** 2, l[0] * 15 * l[1] ** 3
+    of_noise = l[2] * l
+    of_noise[2] = 3 * l[2] ** 2
+    second, mean = (of_label + of_noise).diag(), Lambda @ a
+    best = l[0] * 3 * l[1] ** 2 + l[2] - a @ Lambda @ a
+    moments = lt.LabelMoments(a, second - torch.outer(mean, mean), best.item())
+    errors = []
+    for seed in range(10):
+        generator = seeded(seed)
+        prompts = draw_prompts(20000, m, Lambda, generator=generator)
+        x = prompts.inputs
+        noise = torch.randn(x.shape[:2], generator=generator, dtype=torch.float64)
+        y = x[..., 0] * x[..., 1] ** 2 + x[..., 2].abs() * noise
+        relabelled = replace(prompts, targets=y)
+        errors.append(squared_errors(lt.prediction(torch.linalg.inv(lt.gamma(Lambda, n)), relabelled), relabelled))
+    errors = torch.cat(errors)
+    error = errors.std().item() / math.sqrt(len(errors))
+    assert lt.risk_terms(moments, Lambda, n, m).total == pytest.approx(errors.mean().item(), abs=3.5 * error)
+
+
+# Queries that the examples say nothing about
+
+
+def orthogonal(prompts, A=I):
+    """The prompts with x_q replaced by its part with <A x_q, x_i> = 0 for every example."""
+    X = prompts.X @ A.T
+    within = torch.linalg.pinv(X) @ X
+    return query_shift(prompts, prompts.x_q - (within @ prompts.x_q[..., None]).squeeze(-1))
+
+
+def test_a_query_orthogonal_to_the_examples_gets_zero_from_a_multiple_of_the_identity():
+    away = orthogonal(draw(50, 3))
+    predictions = lt.prediction(0.7 * I, away), ordinary_least_squares(away), ridge(away, 0.3)
+    for yhat in predictions:
+        assert yhat.abs().max() < 1e-10
+    assert away.y_q.abs().max() > 0.1
+    exact = replace(away, inputs=away.inputs.clone())
+    exact.inputs[:, :-1, 3:], exact.inputs[:, -1, :3] = 0, 0  # orthogonal without rounding
+    assert (lt.prediction(0.7 * I, exact) == 0).all()
+
+
+def test_another_preconditioner_has_other_orthogonal_queries_and_errs_more_than_zero():
+    away = orthogonal(draw(4000, 3))
+    yhat = lt.prediction(GAMMA_INVERSE, away)
+    assert yhat.abs().max() > 0.1
+    assert squared_errors(yhat, away).mean() > 1.01 * (away.y_q**2).mean(), "the answer 0 is better"
+    assert lt.prediction(GAMMA_INVERSE, orthogonal(away, GAMMA_INVERSE)).abs().max() < 1e-10
+
+
+def test_zero_is_not_the_best_answer_when_tasks_are_correlated():
+    """Tasks w = s (1, ..., 1): one example tells s, and so the target of every query."""
+    prompts = draw(2000, 3)
+    prompts = orthogonal(task_shift(prompts, prompts.tasks[:, :1].expand(-1, D)))
+    s = prompts.y[:, 0] / prompts.X[:, 0].sum(-1)
+    close(s * prompts.x_q.sum(-1), prompts.y_q, tolerance=1e-6)
+    assert ordinary_least_squares(prompts).abs().max() < 1e-9
 
 
 # Gradient flow

@@ -74,7 +74,7 @@ def prediction(A: Float[Tensor, "d d"], prompts: Prompts) -> Float[Tensor, " B"]
     It is the layer's prediction with A = u U^T, where u is the last entry of W_PV and U the (d, d) block of W_KQ, as
     long as the other entries of the last row of W_PV and of the first d columns of W_KQ are zero.
     Shapes: A (d, d) -> (B,).
-    Source: Zhang, Frei and Bartlett 2024, Corollary 4.3 for A = Gamma^-1.
+    Source: Zhang, Frei and Bartlett 2024, section 4.1, for A = Gamma^-1.
     """
     h = (prompts.y[..., None] * prompts.X).mean(1)
     return (prompts.x_q * (h @ A.T)).sum(-1)
@@ -216,6 +216,114 @@ def risk_terms(moments: LabelMoments, covariance: Float[Tensor, "d d"], n: float
         test_length=(_trace(moments.Sigma @ Gamma_2 @ covariance) / m).item(),
         training_length=((norms[0] + 2 * tr * norms[1] + tr**2 * norms[2]) / n**2).item(),
     )
+
+
+# How many examples are needed, for linear tasks without noise, whose best linear predictor makes no error.
+
+
+def excess_risk(covariance: Float[Tensor, "d d"], n: float, m: float) -> float:
+    """Risk above that of the best linear predictor of the transformer trained at N and tested at M, mean over w.
+
+    R(N, M) = (1/M) sum_i l_i^2 (l_i + t) / g_i^2 + (1/N^2) sum_i l_i (l_i + t)^2 / g_i^2
+    with the eigenvalues l_i of the covariance, t their sum and g_i = (1 + 1/N) l_i + t/N. Both lengths may be math.inf.
+    Source: Zhang, Frei and Bartlett 2024 (JMLR 25:49), Theorem 4.2, with E a a^T = E w w^T = I.
+    """
+    test_length, training_length = _excess_terms(covariance, n)
+    return test_length / m + training_length
+
+
+def excess_risk_bound(covariance: Float[Tensor, "d d"], n: float, m: float) -> float:
+    """Bound `excess_risk` by (d + 1) t / M + (1 + 2d + d^2 kappa) t / N^2, t = tr(Lambda).
+
+    kappa is the largest eigenvalue over the smallest. With M = math.inf it is the paper's eta, the error that no test
+    length removes. For Lambda = I both numerators are those that the exact terms tend to.
+    Source: Zhang, Frei and Bartlett 2024, Corollary 4.3.
+    """
+    falls, stays = _bound_terms(covariance)
+    return falls / m + stays / n**2
+
+
+def sufficient_test_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
+    """Count examples of a test prompt that are enough for an error of eta + epsilon: M >= (d + 1) tr(Lambda) / epsilon.
+
+    Raises: ValueError unless epsilon is positive.
+    Source: Zhang, Frei and Bartlett 2024, Corollary 4.3.
+    """
+    return _whole(_bound_terms(covariance)[0] / _positive(epsilon))
+
+
+def sufficient_training_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
+    """Count examples of a training prompt that are enough for eta <= epsilon: N^2 >= (1 + 2d + d^2 kappa) t / epsilon.
+
+    Raises: ValueError unless epsilon is positive.
+    Source: Zhang, Frei and Bartlett 2024, Corollary 4.3, solved for N.
+    """
+    return _whole(math.sqrt(_bound_terms(covariance)[1] / _positive(epsilon)))
+
+
+def smallest_test_length(covariance: Float[Tensor, "d d"], epsilon: float, n: float = math.inf) -> float:
+    """Find the least M with R(N, M) <= epsilon for a transformer trained at N; math.inf if no M is enough.
+
+    Raises: ValueError unless epsilon is positive.
+    """
+    falls, stays = _excess_terms(covariance, n)
+    left = _positive(epsilon) - stays
+    return _whole(falls / left) if left > 0 else math.inf
+
+
+def smallest_training_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
+    """Find the least N with R(N, infinity) <= epsilon: endless test prompts, so that only the training is short.
+
+    Raises: ValueError unless epsilon is positive.
+    """
+    return _least(lambda n: excess_risk(covariance, n, math.inf), _positive(epsilon))
+
+
+def smallest_common_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
+    """Find the least N with R(N, N) <= epsilon: test prompts as long as those of the training.
+
+    It is at most `sufficient_test_length`, because R(N, N) is the least risk at N and so R(N, N) <= R(infinity, N).
+    Raises: ValueError unless epsilon is positive.
+    """
+    return _least(lambda n: excess_risk(covariance, n, n), _positive(epsilon))
+
+
+def _excess_terms(covariance: Tensor, n: float) -> tuple[float, float]:
+    """What M divides in R(N, M), and what it does not."""
+    values = torch.linalg.eigvalsh(covariance)
+    t = values.sum()
+    share = values / ((1 + 1 / n) * values + t / n) ** 2
+    return (share * values * (values + t)).sum().item(), (share * (values + t) ** 2).sum().item() / n**2
+
+
+def _bound_terms(covariance: Tensor) -> tuple[float, float]:
+    """What M divides in the bound, and what N^2 does."""
+    values = torch.linalg.eigvalsh(covariance)
+    d, t, kappa = len(values), values.sum().item(), (values[-1] / values[0]).item()
+    return (d + 1) * t, (1 + 2 * d + d**2 * kappa) * t
+
+
+def _positive(epsilon: float) -> float:
+    if not epsilon > 0:
+        raise ValueError(f"epsilon = {epsilon} should be above zero: no finite length has no error.")
+    return epsilon
+
+
+def _whole(length: float) -> int:
+    """The least whole number that is not below a length, but for rounding."""
+    return math.ceil(length * (1 - 1e-12))
+
+
+def _least(risk: Callable[[int], float], epsilon: float) -> int:
+    """The least whole n with risk(n) <= epsilon, by doubling and halving; the risk falls with n, to zero."""
+    high = 1
+    while risk(high) > epsilon:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if risk(middle) <= epsilon else (middle, high)
+    return high
 
 
 # Part 3. Training one layer.
