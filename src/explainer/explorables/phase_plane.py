@@ -19,5 +19,5 @@ class PhasePlane(Explorable):
     question = "Which of the best parameters does training reach?"
     height = 900
 
-    start = Pair([1.6, -0.4]).tag(sync=True, explorable=True)
-    step = Number(0.6, min=0.01, max=1).tag(sync=True, explorable=True)
+    start = Pair([1.8, 0.1]).tag(sync=True, explorable=True)
+    step = Number(0.45, min=0.01, max=1).tag(sync=True, explorable=True)

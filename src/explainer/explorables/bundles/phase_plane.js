@@ -276,7 +276,10 @@ function conserved(k) {
   const root = Math.sqrt(Math.abs(k)), t = range(-2.2, 2.2, 40);
   return [1, -1].map((sign) => t.map((s) => k > 0 ? [sign * Math.hypot(root, s), s] : k < 0 ? [s, sign * Math.hypot(root, s)] : [s, sign * s]));
 }
-var drawn = (points) => points.slice(0, 1 + Math.max(0, points.findIndex(([u, U]) => Math.hypot(u, U) > 6)) || points.length);
+var drawn = (points) => {
+  const out = points.findIndex(([u, U]) => Math.hypot(u, U) > 6);
+  return out < 0 ? points : points.slice(0, out + 1);
+};
 var FAINT = { "stroke-width": 1, "stroke-opacity": 0.3 };
 var DASHED = { "stroke-dasharray": "6 4" };
 function legend(y, role, text, more) {
@@ -323,7 +326,7 @@ function imbalancePanel(state) {
     ),
     entry(0, low + 52, "imbalance, flow: start and end", fixed(k)),
     entry(0, low + 72, "imbalance after the steps", Math.hypot(...last) < FAR ? fixed(imbalance(last)) : "diverged"),
-    entry(0, low + 92, "stable at the flow's optimum, up to", fixed(stable(flow(state).at(-1))))
+    entry(0, low + 92, "stable at the flow's optimum, up to", stuck(flow(state).at(-1)) ? "it is no optimum" : fixed(stable(flow(state).at(-1))))
   );
 }
 var phase_plane_default = explorable({
