@@ -17,7 +17,7 @@ class PhasePlane(Explorable):
 
     name = "phase_plane"
     question = "Which of the best parameters does training reach?"
-    height = 900
+    height = 720
 
     start = Pair([1.8, 0.1]).tag(sync=True, explorable=True)
     step = Number(0.45, min=0.01, max=1).tag(sync=True, explorable=True)
