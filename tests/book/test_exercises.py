@@ -1146,3 +1146,52 @@ def test_previous_value_accepts_two_right_answers(capsys):
 )
 def test_previous_value_refuses(wrong, hint):
     refuses(exercises.previous_value, wrong, hint)
+
+
+# The chapters linear_transformer and how_it_is_trained
+
+
+def noisy_gamma(covariance, n, noise, power=2, share=1):
+    return linear_transformer.gamma(covariance, n) + noise**power / n**share * torch.eye(len(covariance)).double()
+
+
+def landing_point(covariance, n, k, sign=1):
+    inverse = torch.linalg.inv(linear_transformer.gamma(covariance, n))
+    return np.sqrt((sign * k + np.sqrt(k**2 + 4 * (inverse @ inverse).trace().item())) / 2)
+
+
+def half_life(covariance, n, power=2, choose=min):
+    u = linear_transformer.closed_form(covariance, n).W_PV[-1, -1].item()
+    lambda_k, gamma_k = covariance.diagonal(), linear_transformer.gamma(covariance, n).diagonal()
+    return np.log(2) / choose((u**2 * gamma_k * lambda_k**power).tolist())
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("noisy_gamma", noisy_gamma),
+        ("landing_point", landing_point),
+        ("step_factor", lambda u, U, g, eta: 1 - eta**2 * (1 - g * u * U) ** 2),
+        ("slowest_half_life", half_life),
+    ],
+)
+def test_checks_of_the_flow_accept(name, right, capsys):
+    passes(getattr(exercises, name), right, capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "hint"),
+    [
+        ("noisy_gamma", lambda C, n, s: noisy_gamma(C, n, 1.0), "without noise"),
+        ("noisy_gamma", lambda C, n, s: noisy_gamma(C, n, s, share=0), "endless prompts"),
+        ("noisy_gamma", lambda C, n, s: noisy_gamma(C, n, s, power=1), "still has a slope"),
+        ("landing_point", lambda C, n, k: 1.0, "with imbalance 0"),
+        ("landing_point", lambda C, n, k: landing_point(C, n, k, sign=-1), "the flow ends at"),
+        ("step_factor", lambda u, U, g, eta: 1 - eta**2, "nothing moves"),
+        ("step_factor", lambda u, U, g, eta: 1 - eta * (1 - g * u * U) ** 2, "multiplies the imbalance by"),
+        ("slowest_half_life", lambda C, n: half_life(C, n, choose=max), "smallest lambda_k"),
+        ("slowest_half_life", lambda C, n: half_life(C, n, power=1), "smallest lambda_k"),
+    ],
+)
+def test_checks_of_the_flow_refuse(name, wrong, hint):
+    refuses(getattr(exercises, name), wrong, hint)

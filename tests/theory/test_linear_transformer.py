@@ -575,6 +575,109 @@ def test_flow_refuses_a_step_that_is_too_long():
         lt.gradient_flow(COVARIANCE, N, INITIAL, duration=500, dt=5)
 
 
+@st.composite
+def balanced_starts(draw):
+    """A covariance of 1 to 6 dimensions, a prompt length, and a start that the theorem admits."""
+    d, n, seed = draw(st.integers(1, 6)), draw(st.integers(1, 50)), draw(st.integers(0, 999))
+    basis = torch.linalg.qr(randn(d, d, seed=seed)).Q
+    variances = 0.2 + 1.8 * torch.rand(d, generator=seeded(seed + 1), dtype=torch.float64)
+    covariance = basis @ variances.diag() @ basis.T
+    covariance = (covariance + covariance.T) / 2
+    largest = math.sqrt(2 / (torch.linalg.eigvalsh(lt.gamma(covariance, n))[-1].item() * math.sqrt(d)))
+    theta = randn(d, draw(st.integers(1, d)), seed=seed + 2)
+    sigma = draw(st.floats(0.1, 0.95)) * largest
+    return covariance, n, lt.initialisation(covariance, n, sigma=sigma, theta=theta)
+
+
+@given(balanced_starts())
+@settings(max_examples=15, deadline=None)
+def test_the_proof_in_steps_along_the_flow(start):
+    """The imbalance is conserved, u stays above its bound, the loss falls, and a small gradient means a small loss."""
+    covariance, n, initial = start
+    # The method's own error in the imbalance is of fourth order in time over the fastest rate.
+    rate = lt.stable_rate(lt.closed_form(covariance, n), covariance, n)
+    flow = lt.gradient_flow(covariance, n, initial, duration=20 * rate, dt=rate / 80, record_every=20)
+    assert flow.imbalance.abs().max() < 1e-8
+    assert flow.u.min() >= lt.lower_bound_on_u(covariance, n, initial)
+    assert (flow.risks.diff() <= 1e-12).all()
+
+    Gamma = lt.gamma(covariance, n)
+    F = covariance @ covariance - flow.u[:, None, None] * (covariance @ Gamma @ flow.U @ covariance)
+    slope = (flow.U * F).sum((1, 2)) ** 2 + flow.u**2 * (F**2).sum((1, 2))
+    missing = (flow.risks - lt.population_risk(torch.linalg.inv(Gamma), covariance, n)) / 2
+    smallest = torch.linalg.eigvalsh(covariance)[0] ** 2 * torch.linalg.eigvalsh(Gamma)[0]
+    assert (slope >= 2 * flow.u**2 * smallest * missing - 1e-12).all()
+
+
+def test_an_imbalance_is_conserved_as_well_as_balance():
+    layer = lt.LinearAttention(2 * INITIAL.W_PV, INITIAL.W_KQ)
+    flow = lt.gradient_flow(COVARIANCE, N, layer, duration=5, dt=0.005, record_every=20)
+    assert (flow.imbalance - flow.imbalance[0]).abs().max() < 1e-8
+    assert flow.imbalance[0] > 0.2
+
+
+def test_the_bound_on_u_refuses_starts_that_it_does_not_hold_for():
+    with pytest.raises(ValueError, match="choose a balanced start"):
+        lt.lower_bound_on_u(COVARIANCE, N, lt.LinearAttention(2 * INITIAL.W_PV, INITIAL.W_KQ))
+    with pytest.raises(ValueError, match="choose it below"):
+        lt.lower_bound_on_u(COVARIANCE, N, lt.LinearAttention(-INITIAL.W_PV, INITIAL.W_KQ))
+
+
+# Steps of finite length, on the exact loss
+
+
+def test_one_finite_step_is_the_gradient_of_the_loss():
+    u, U = INITIAL.W_PV[-1, -1].clone().requires_grad_(), INITIAL.W_KQ[:D, :D].clone().requires_grad_()
+    (lt.population_risk(u * U.T, COVARIANCE, N) / 2).backward()
+    run = lt.gradient_descent(COVARIANCE, N, INITIAL, rate=0.1, steps=1)
+    close(run.u[1], u.detach() - 0.1 * u.grad)
+    close(run.U[1], U.detach() - 0.1 * U.grad)
+    close(run.times, torch.tensor([0, 0.1], dtype=torch.float64))
+
+
+def test_drift_without_noise_is_of_the_first_order_in_the_rate():
+    """The review's doubt: the drift of the imbalance is not noise alone, and it vanishes with the rate."""
+    drift = {
+        rate: lt.gradient_descent(COVARIANCE, N, INITIAL, rate=rate, steps=round(100 / rate)).imbalance[-1].item()
+        for rate in (0.2, 0.05, 0.025, 0.0125)
+    }
+    assert drift[0.2] < -1  # above the stable rate: it swings into a wider part of the valley
+    assert drift[0.05] / drift[0.025] == pytest.approx(2, abs=0.4)
+    assert drift[0.025] / drift[0.0125] == pytest.approx(2, abs=0.2)
+    assert abs(drift[0.0125]) < 0.01
+
+
+def test_stable_rate_parts_the_rates_that_stay_from_those_that_leave():
+    optimum = lt.closed_form(COVARIANCE, N)
+    limit = lt.stable_rate(optimum, COVARIANCE, N)
+    beside = lt.LinearAttention(optimum.W_PV, 1.0001 * optimum.W_KQ)
+    for share, stays in ((0.95, True), (1.05, False)):
+        run = lt.gradient_descent(COVARIANCE, N, beside, rate=share * limit, steps=400)
+        assert (relative_distance(run.preconditioners[-1], GAMMA_INVERSE) < 1e-4) == stays
+
+
+def test_a_rate_that_is_far_too_long_says_so():
+    with pytest.raises(DivergenceError, match=r"infinite with rate = 5; choose a smaller rate"):
+        lt.gradient_descent(COVARIANCE, N, INITIAL, rate=5, steps=50)
+
+
+@pytest.mark.slow
+def test_what_sgd_lacks_is_training_and_its_drift_follows_its_rate():
+    """2,000 clipped steps leave the weakest direction unlearned, 8,000 do not; half the rate halves the drift."""
+    start = lt.LinearAttention(*(matrix.float() for matrix in INITIAL))
+    runs = {
+        (rate, steps): lt.train_layer(
+            start, batches(512, dtype=torch.float32), lambda p, r=rate: torch.optim.SGD(p, lr=r), steps=steps, seed=0
+        )
+        for rate, steps in ((0.1, 2000), (0.1, 8000), (0.05, 4000))
+    }
+    off = {key: relative_distance(run.preconditioners[-1].double(), GAMMA_INVERSE) for key, run in runs.items()}
+    assert off[0.1, 2000] > 0.08
+    assert off[0.1, 8000] < 0.04
+    drift = {key: run.imbalance[-1].item() for key, run in runs.items()}
+    assert 0.35 < drift[0.05, 4000] / drift[0.1, 2000] < 0.75
+
+
 # Training on drawn prompts
 
 

@@ -37,7 +37,16 @@ from explainer.exercises.fast_weights import (
     error_before_decay,
     keys_without_interference,
 )
-from explainer.exercises.linear_transformer import isotropic_gamma, paying_length, ridge_attention, scaled_prediction
+from explainer.exercises.linear_transformer import (
+    isotropic_gamma,
+    landing_point,
+    noisy_gamma,
+    paying_length,
+    ridge_attention,
+    scaled_prediction,
+    slowest_half_life,
+    step_factor,
+)
 from explainer.exercises.momentum import momentum_average, momentum_bias, momentum_dual, momentum_keys, previous_value
 from explainer.exercises.optimisation import (
     adam_first_step,
@@ -54,12 +63,11 @@ from explainer.exercises.ways import kept_numbers
 __all__ = [
     "adam_first_step", "age_weight", "auc", "bias_attention", "calibration", "causal_attention", "constant_values",
     "context_update", "copied_gate", "cross_entropy_errors", "delta_errors", "delta_rule", "equal_gate",
-    "error_before_decay", "fine_tuning_update", "first_order", "frozen_factor", "head_off",
-    "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma", "kendall_tau", "kept_numbers",
-    "keys_without_interference", "learning_values", "linear_attention", "linear_loss", "look_back",
-    "momentum_average", "momentum_bias", "momentum_dual", "momentum_keys", "nesterov_coefficients",
-    "one_query_update", "order_dependent", "outer_product_update", "paying_length", "permutation_invariant",
-    "previous_token_score", "previous_value", "rank_of_update", "rec2ftp", "ridge_attention", "ridge_dual",
-    "scaled_prediction",
-    "sharpness", "softmax", "softmax_attention", "split_terms", "two_sided", "value_matrix",
+    "error_before_decay", "fine_tuning_update", "first_order", "frozen_factor", "head_off", "heavy_ball_coefficients",
+    "holm", "induction_score", "isotropic_gamma", "kendall_tau", "kept_numbers", "keys_without_interference",
+    "landing_point", "learning_values", "linear_attention", "linear_loss", "look_back", "momentum_average",
+    "momentum_bias", "momentum_dual", "momentum_keys", "nesterov_coefficients", "noisy_gamma", "one_query_update",
+    "order_dependent", "outer_product_update", "paying_length", "permutation_invariant", "previous_token_score",
+    "previous_value", "rank_of_update", "rec2ftp", "ridge_attention", "ridge_dual", "scaled_prediction", "sharpness",
+    "slowest_half_life", "softmax", "softmax_attention", "split_terms", "step_factor", "two_sided", "value_matrix",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from explainer.explorables.momentum_window import MomentumWindow
 from explainer.explorables.noise import NoiseValue
 from explainer.explorables.one_head import OneHead
 from explainer.explorables.one_step import OneStep
+from explainer.explorables.phase_plane import PhasePlane
 from explainer.explorables.playground import InContextRegression
 from explainer.explorables.softmax_bend import SoftmaxBend
 from explainer.explorables.three_tokens import ThreeTokens
@@ -19,7 +20,7 @@ from explainer.explorables.two_neurons import TwoNeurons
 
 __all__ = [
     "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "MomentumWindow",
-    "NoiseValue", "OneHead", "OneStep", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons",
+    "NoiseValue", "OneHead", "OneStep", "PhasePlane", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons",
 ]  # fmt: skip
 
 EXPLORABLES: tuple[type[Explorable], ...] = (
@@ -32,6 +33,7 @@ EXPLORABLES: tuple[type[Explorable], ...] = (
     SimilarityExplorer,
     MomentumWindow,
     AgeWeights,
+    PhasePlane,
     ErrorLaw,
     InContextRegression,
 )

@@ -421,8 +421,65 @@ def gradient_flow(
             states.append((u, U))
     if not U.isfinite().all():
         raise DivergenceError(f"gradient flow became infinite with dt = {dt}; choose a shorter dt.")
+    return _trajectory(states, dt * record_every * torch.arange(len(states), dtype=torch.float64), covariance, n)
+
+
+def gradient_descent(
+    covariance: Float[Tensor, "d d"], n: float, initial: LinearAttention, *, rate: float, steps: int
+) -> Trajectory:
+    """Descend on the population loss 1/2 E(yhat - y_q)^2 with steps of finite length, without samples or clipping.
+
+    u <- u + rate <U, F>,   U <- U + rate u F,   F = Lambda^2 - u S U Lambda,   S = Lambda Gamma.
+    `train_layer` descends on twice this loss: half of this rate is its rate. Times are rate times steps.
+    Raises: DivergenceError if the rate is too long.
+    """
+    S, Lambda_2 = covariance @ gamma(covariance, n), covariance @ covariance
+    states = [(initial.W_PV[-1, -1], initial.W_KQ[:-1, :-1])]
+    for _ in range(steps):
+        u, U = states[-1]
+        F = Lambda_2 - u * S @ U @ covariance
+        states.append((u + rate * (U * F).sum(), U + rate * u * F))
+    if not states[-1][1].isfinite().all():
+        raise DivergenceError(f"gradient descent became infinite with rate = {rate}; choose a smaller rate.")
+    return _trajectory(states, rate * torch.arange(steps + 1, dtype=torch.float64), covariance, n)
+
+
+def stable_rate(layer: LinearAttention, covariance: Float[Tensor, "d d"], n: float) -> float:
+    """Return the largest rate with which `gradient_descent` can stay at a minimum: 2 over the largest curvature.
+
+    The curvature is that of 1/2 E(yhat - y_q)^2 in (u, U), an eigenvalue of its second derivative. Of the minima with
+    one product u U^T, those with a large |u| have the larger curvature where |u| > ||U||.
+    """
+    d = len(covariance)
+    point = torch.cat([layer.W_PV[-1, -1:], layer.W_KQ[:-1, :-1].flatten()])
+
+    def loss(entries: Tensor) -> Tensor:
+        return population_risk(entries[0] * entries[1:].reshape(d, d).mT, covariance, n) / 2
+
+    return 2 / torch.linalg.eigvalsh(torch.autograd.functional.hessian(loss, point))[-1].item()
+
+
+def lower_bound_on_u(covariance: Float[Tensor, "d d"], n: float, initial: LinearAttention) -> float:
+    """Return the number below which |u| never falls along the flow from a balanced start, u = ||U||_F.
+
+    The loss l(u, U) = (risk - tr Lambda) / 2 falls along the flow, and <U, Lambda^2> u <= u^2 ||Lambda^2||_F bounds how
+    much can have been won at u, so that u^2 >= -l(start) / ||Lambda^2||_F. It is positive if l(start) < 0, which
+    sigma^2 ||Gamma||_op sqrt(d) < 2 guarantees.
+    Raises: ValueError if the start is out of balance or not below the loss of predicting 0.
+    Source: the idea of the lemma behind Zhang, Frei and Bartlett 2024 (arXiv 2306.09927), Lemma 5.4; own constant.
+    """
+    u, U = initial.W_PV[-1, -1], initial.W_KQ[:-1, :-1]
+    k = (u**2 - (U**2).sum()).item()
+    if abs(k) > 1e-9 * max(1.0, u.item() ** 2):
+        raise ValueError(f"the imbalance u^2 - ||U||^2 is {k:.3g}; the bound holds for 0, choose a balanced start.")
+    won = (_trace(covariance) - population_risk(u * U.mT, covariance, n)) / 2
+    if not won > 0:
+        raise ValueError(f"the start's risk is {-2 * won.item():.3g} above that of predicting 0; choose it below.")
+    return math.sqrt(won.item() / torch.linalg.matrix_norm(covariance @ covariance).item())
+
+
+def _trajectory(states: list[tuple[Tensor, Tensor]], times: Tensor, covariance: Tensor, n: float) -> Trajectory:
     layers = [_layer(u, U) for u, U in states]
-    times = dt * record_every * torch.arange(len(states), dtype=torch.float64)
     risks = population_risk(torch.stack([u * U.mT for u, U in states]), covariance, n)
     return Trajectory(times, *map(torch.stack, zip(*layers, strict=True)), risks)
 
