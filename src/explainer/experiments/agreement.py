@@ -147,7 +147,7 @@ OF_A_TASK: Mapping[str, controls.Demonstrations] = {
 
 LESSONS: Mapping[str, tuple[str, ...]] = {
     "all": tuple(OF_A_TASK),
-    "few": ("own", "other", "nonsense"),
+    "few": ("own", "other", "shuffled"),
     "own": ("own",),
 }
 """Which of a task's lessons a bench has."""
