@@ -30,7 +30,7 @@ help:  ## list the targets
 $(BIN)/.installed: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 13) else f"Python 3.11 to 3.13 is needed, $(PYTHON) is {v[0]}.{v[1]}; run make with PYTHON=python3.12, say")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --no-compile $(PIP_FLAGS) --requirement requirements.txt
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
