@@ -11,6 +11,14 @@ from explainer.exercises.circuits import (
 )
 from explainer.exercises.classification import auc, calibration
 from explainer.exercises.comparison import holm, kendall_tau, rec2ftp
+from explainer.exercises.deep import (
+    chosen_penalty,
+    layer_error,
+    newton_count,
+    plain_rates,
+    pool_posterior,
+    two_layers,
+)
 from explainer.exercises.dual_form import (
     constant_values,
     context_update,
@@ -61,5 +69,6 @@ __all__ = [
     "one_query_update", "order_dependent", "outer_product_update", "paying_length", "permutation_invariant",
     "previous_token_score", "previous_value", "rank_of_update", "rec2ftp", "ridge_attention", "ridge_dual",
     "scaled_prediction",
+    "chosen_penalty", "layer_error", "newton_count", "plain_rates", "pool_posterior", "two_layers",
     "sharpness", "softmax", "softmax_attention", "split_terms", "two_sided", "value_matrix",
 ]  # fmt: skip

@@ -110,10 +110,16 @@ def finite_pool_prompts(n_tasks: int, n_prompts: int, n_examples: int, d: int, g
     return pool_prompts(pool, n_prompts, n_examples, TASK_NOISE, generator)
 
 
+def half_length_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
+    """`isotropic_prompts` of half as many examples as the model has positions for, so that longer ones are new to it."""
+    return isotropic_prompts(n_prompts, n_examples // 2, d, generator)
+
+
 DISTRIBUTIONS: Mapping[str, Callable[[int, int, int, Generator], Prompts]] = {
     "isotropic": isotropic_prompts,
     "random covariance": random_covariance_prompts,
     "line": line_prompts,
+    "half length": half_length_prompts,
     "noisy": noisy_prompts,
     **{f"pool of {T}": partial(finite_pool_prompts, T) for T in POOL_SIZES},
 }
@@ -356,6 +362,7 @@ STORED: Mapping[str, Setting] = {
     "gpt_line": Setting(
         "line", dimension=2, n_examples=12, layers=3, width=32, inner=64, steps=5000, learning_rate=2e-3
     ),
+    "gpt_half_length": replace(_SMALL_POOL, distribution="half length", n_examples=20),
     "gpt_noisy": _SMALL_POOL,
     **{f"gpt_pool_{T}": replace(_SMALL_POOL, distribution=f"pool of {T}") for T in POOL_SIZES},
 }
