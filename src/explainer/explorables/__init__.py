@@ -8,6 +8,7 @@ from explainer.explorables.age_weights import AgeWeights
 from explainer.explorables.base import FOLDER, Explorable
 from explainer.explorables.error_law import ErrorLaw
 from explainer.explorables.explorer import SimilarityExplorer
+from explainer.explorables.memory_or_ridge import MemoryOrRidge
 from explainer.explorables.momentum_window import MomentumWindow
 from explainer.explorables.noise import NoiseValue
 from explainer.explorables.one_head import OneHead
@@ -18,7 +19,7 @@ from explainer.explorables.three_tokens import ThreeTokens
 from explainer.explorables.two_neurons import TwoNeurons
 
 __all__ = [
-    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "MomentumWindow",
+    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "MemoryOrRidge", "MomentumWindow",
     "NoiseValue", "OneHead", "OneStep", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons",
 ]  # fmt: skip
 
@@ -34,4 +35,5 @@ EXPLORABLES: tuple[type[Explorable], ...] = (
     AgeWeights,
     ErrorLaw,
     InContextRegression,
+    MemoryOrRidge,
 )

@@ -52,7 +52,7 @@ LINE_NOISE = 0.3
 TASK_NOISE = 0.5
 """Standard deviation of the noise on the targets of `noisy_prompts` and `finite_pool_prompts`, as in Raventós et al."""
 
-POOL_SIZES = (4, 16, 64, 256)
+POOL_SIZES = (4, 16, 64)
 """Numbers T of tasks in the finite pools that models are trained on."""
 
 LOSS_WINDOW = 10
