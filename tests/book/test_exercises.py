@@ -1,5 +1,7 @@
 """Each check of explainer.exercises passes right answers and refuses plausible wrong ones with a hint."""
 
+import math
+
 import numpy as np
 import pytest
 import torch

@@ -20,6 +20,7 @@ def new_prompts(n, d=2, n_examples=6):
 
 def test_smaller_pools_begin_larger_ones():
     assert torch.equal(draw_pool(4, 3), draw_pool(64, 3)[:4])
+    assert torch.equal(draw_pool(37, 5), draw_pool(1000, 5)[:37])
     assert not torch.equal(draw_pool(4, 3), draw_pool(4, 3, seed=1))
     torch.testing.assert_close(draw_pool(20_000, 3).T.cov(), torch.eye(3).double(), atol=0.04, rtol=0)
 

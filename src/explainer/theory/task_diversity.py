@@ -22,7 +22,9 @@ def draw_pool(n_tasks: int, d: int, *, seed: int = 0, dtype: torch.dtype = torch
     """
     if n_tasks < 1:
         raise ValueError(f"n_tasks = {n_tasks}; a pool has at least 1 task.")
-    return torch.randn(n_tasks, d, generator=Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+    # torch draws 16 numbers at a time, and others where fewer are left, so that the beginning would depend on the size.
+    rounded_up = -(-n_tasks // 16) * 16
+    return torch.randn(rounded_up, d, generator=Generator().manual_seed(seed), dtype=torch.float64)[:n_tasks].to(dtype)
 
 
 def pool_prompts(
