@@ -469,9 +469,9 @@ def train_stored(name: str, folder: str | os.PathLike, *, progress: bool = True)
 
 
 def final_errors(model: InContextGPT, n_prompts: int = 4000) -> dict[int, Interval]:
-    """Relative error after a quarter, half and all of the N examples, on new prompts of the training's kind."""
-    N = model.setting.n_examples
+    """Relative error after a quarter, half and all of the examples, on new prompts of the training's kind."""
     prompts = model.setting.prompts(n_prompts, Generator().manual_seed(TEST_SEED))
+    N = prompts.n_examples
     return relative_errors(partial(query_prediction, model), prompts, (N // 4, N // 2, N))
 
 
