@@ -48,7 +48,7 @@ def newton_count(reader_fn: Callable[[float, float], int]) -> None:
     for e_0, bound in [(0.5, 0.3), (0.9, 1e-3), (0.2, 0.5), (0.99, 1e-8)]:
         k = checks.run(lambda *given: int(reader_fn(*given)), e_0, bound)
         M, expected = 1 - e_0, 0  # S = 1
-        while 1 - M >= bound:
+        while bound <= 1 - M:
             M, expected = 2 * M - M * M, expected + 1
         checks.require(
             k == expected,
@@ -109,9 +109,7 @@ def chosen_penalty(reader_fn: Callable[[Tensor, Tensor, Sequence[float], int], f
         errors = {penalty: _held_out(X, y, penalty, n_fit) for penalty in penalties}
         best = min(errors, key=errors.get)
         found = checks.run(lambda *given: float(reader_fn(*given)), X, y, penalties, n_fit)
-        checks.require(
-            found in penalties, f"you returned {found}, which is none of the penalties {penalties}."
-        )
+        checks.require(found in penalties, f"you returned {found}, which is none of the penalties {penalties}.")
         checks.require(
             found == best,
             f"you chose {found}, whose error on the held-out examples is {errors[found]:.3g}; with {best} it is "

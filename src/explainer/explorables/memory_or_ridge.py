@@ -17,7 +17,9 @@ class MemoryOrRidge(Explorable):
     """
 
     name = "memory_or_ridge"
-    question = "What does a learner answer that knows T lines by heart, and what one that takes every line for possible?"
+    question = (
+        "What does a learner answer that knows T lines by heart, and what one that takes every line for possible?"
+    )
     height = 610
 
     points = Rows(((-1.5, -1.45), (-0.7, -0.5), (0.1, 0.25), (0.8, 0.75)), most=8).tag(sync=True, explorable=True)

@@ -353,9 +353,7 @@ def shifted_errors(
 # Trained models on disk: <name>.safetensors, and <name>.json with what it is and where it comes from
 
 
-_SMALL_POOL = Setting(
-    "noisy", dimension=3, n_examples=8, layers=3, width=32, inner=64, steps=8000, learning_rate=2e-3
-)
+_SMALL_POOL = Setting("noisy", dimension=3, n_examples=8, layers=3, width=32, inner=64, steps=8000, learning_rate=2e-3)
 
 STORED: Mapping[str, Setting] = {
     "gpt_random_covariance": Setting("random covariance", steps=4500),
