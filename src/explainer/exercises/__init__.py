@@ -11,6 +11,14 @@ from explainer.exercises.circuits import (
 )
 from explainer.exercises.classification import auc, calibration
 from explainer.exercises.comparison import holm, kendall_tau, rec2ftp
+from explainer.exercises.deep import (
+    chosen_penalty,
+    layer_error,
+    newton_count,
+    plain_rates,
+    pool_posterior,
+    two_layers,
+)
 from explainer.exercises.dual_form import (
     constant_values,
     context_update,
@@ -61,13 +69,15 @@ from explainer.exercises.optimisation import (
 from explainer.exercises.ways import kept_numbers
 
 __all__ = [
-    "adam_first_step", "age_weight", "auc", "bias_attention", "calibration", "causal_attention", "constant_values",
-    "context_update", "copied_gate", "cross_entropy_errors", "delta_errors", "delta_rule", "equal_gate",
-    "error_before_decay", "fine_tuning_update", "first_order", "frozen_factor", "head_off", "heavy_ball_coefficients",
-    "holm", "induction_score", "isotropic_gamma", "kendall_tau", "kept_numbers", "keys_without_interference",
-    "landing_point", "learning_values", "linear_attention", "linear_loss", "look_back", "momentum_average",
-    "momentum_bias", "momentum_dual", "momentum_keys", "nesterov_coefficients", "noisy_gamma", "one_query_update",
-    "order_dependent", "outer_product_update", "paying_length", "permutation_invariant", "previous_token_score",
-    "previous_value", "rank_of_update", "rec2ftp", "ridge_attention", "ridge_dual", "scaled_prediction", "sharpness",
-    "slowest_half_life", "softmax", "softmax_attention", "split_terms", "step_factor", "two_sided", "value_matrix",
+    "adam_first_step", "age_weight", "auc", "bias_attention", "calibration", "causal_attention", "chosen_penalty",
+    "constant_values", "context_update", "copied_gate", "cross_entropy_errors", "delta_errors", "delta_rule",
+    "equal_gate", "error_before_decay", "fine_tuning_update", "first_order", "frozen_factor", "head_off",
+    "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma", "kendall_tau", "kept_numbers",
+    "keys_without_interference", "landing_point", "layer_error", "learning_values", "linear_attention", "linear_loss",
+    "look_back", "momentum_average", "momentum_bias", "momentum_dual", "momentum_keys", "nesterov_coefficients",
+    "newton_count", "noisy_gamma", "one_query_update", "order_dependent", "outer_product_update", "paying_length",
+    "permutation_invariant", "plain_rates", "pool_posterior", "previous_token_score", "previous_value",
+    "rank_of_update", "rec2ftp", "ridge_attention", "ridge_dual", "scaled_prediction", "sharpness",
+    "slowest_half_life", "softmax", "softmax_attention", "split_terms", "step_factor", "two_layers", "two_sided",
+    "value_matrix",
 ]  # fmt: skip

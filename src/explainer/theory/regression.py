@@ -213,6 +213,39 @@ def gradient_steps(prompts: Prompts, rates: Sequence[float]) -> Float[Tensor, " 
     return _predict(prompts, w)
 
 
+def heavy_ball_steps(prompts: Prompts, rate: float, momentum: float, steps: int) -> Float[Tensor, " B"]:
+    """Predict after gradient descent with momentum, from w_0 = w_{-1} = 0 on the same loss as `gradient_steps`.
+
+    w_{t+1} = w_t - rate X^T (X w_t - y) / N + momentum (w_t - w_{t-1}).
+    Source: Polyak 1964, Some methods of speeding up the convergence of iteration methods.
+    """
+    w = before = torch.zeros_like(prompts.x_q)
+    for _ in range(steps):
+        gradient = _apply(prompts.X.mT, _apply(prompts.X, w) - prompts.y) / prompts.n_examples
+        w, before = w - rate * gradient + momentum * (w - before), w
+    return _predict(prompts, w)
+
+
+def rates_of_momentum(rate: float, momentum: float, steps: int) -> list[float]:
+    """The rates with which plain gradient descent from 0 ends where as many steps with momentum do, on every prompt.
+
+    Both end at w = q(S) h with residual I - q(S) S = p(S), where p_{t+1}(s) = (1 + momentum - rate s) p_t(s) -
+    momentum p_{t-1}(s), p_0 = 1 and p_1 = 1 - rate s. The rates are the inverses of the roots of p, which are real and
+    positive: the polynomials p_t are orthogonal. Shortest rate first.
+    Raises: ValueError unless the rate is positive and 0 <= momentum < 1.
+    Source: Young 1953 (gradient steps as roots of a polynomial), with Polyak's recursion.
+    """
+    if not (rate > 0 and 0 <= momentum < 1):
+        raise ValueError(f"rate = {rate} should be above zero, momentum = {momentum} in [0, 1).")
+    # The roots as eigenvalues of the recursion's own tridiagonal matrix: those of a polynomial lose digits.
+    ones = torch.ones(steps, dtype=torch.float64)
+    diagonal = (1 + momentum) * ones
+    diagonal[:1] = 1.0
+    beside = momentum**0.5 * ones[1:]
+    matrix = (diagonal.diag() - beside.diag(1) - beside.diag(-1)) / rate
+    return sorted((1 / torch.linalg.eigvalsh(matrix)).tolist())
+
+
 def gradient_plus_plus(prompts: Prompts, rates: Sequence[float], dampings: Sequence[float]) -> Float[Tensor, " B"]:
     """Predict with GD++: gradient descent whose inputs, the query's included, are flattened at every step.
 
