@@ -19,8 +19,9 @@ from explainer.explorables.three_tokens import ThreeTokens
 from explainer.explorables.two_neurons import TwoNeurons
 
 __all__ = [
-    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "MemoryOrRidge", "MomentumWindow",
-    "NoiseValue", "OneHead", "OneStep", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons",
+    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "MemoryOrRidge",
+    "MomentumWindow", "NoiseValue", "OneHead", "OneStep", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens",
+    "TwoNeurons",
 ]  # fmt: skip
 
 EXPLORABLES: tuple[type[Explorable], ...] = (
