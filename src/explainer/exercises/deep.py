@@ -97,7 +97,7 @@ def plain_rates(reader_fn: Callable[[float, float], tuple[float, float]]) -> Non
 
 @checks.check("fit on the first examples, compare the errors on the others.")
 def chosen_penalty(reader_fn: Callable[[Tensor, Tensor, Sequence[float], int], float]) -> None:
-    """Check a function (X, y, penalties, n_fit) -> the penalty whose ridge fit on n_fit examples errs least on the rest.
+    """Check a function (X, y, penalties, n_fit) -> the penalty whose fit on n_fit examples errs least on the rest.
 
     Raises: AssertionError with a hint.
     """

@@ -111,7 +111,7 @@ def finite_pool_prompts(n_tasks: int, n_prompts: int, n_examples: int, d: int, g
 
 
 def half_length_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
-    """`isotropic_prompts` of half as many examples as the model has positions for, so that longer ones are new to it."""
+    """`isotropic_prompts` of half as many examples as the model has positions for: longer ones are new to it."""
     return isotropic_prompts(n_prompts, n_examples // 2, d, generator)
 
 

@@ -2,7 +2,8 @@
 
 Letters: a pool of T tasks w_1, ..., w_T (T, d), from which every prompt of training takes one; s the standard deviation
 of the noise, y = <w, x> + s e with e ~ N(0, 1); p_j the posterior probability of task j after the examples of a prompt.
-The pool itself is drawn from N(0, I), so that with T -> infinity the tasks of training become those of ridge regression.
+The pool itself is drawn from N(0, I), so that with T -> infinity the tasks of training become those of ridge
+regression.
 """
 
 import torch

@@ -76,7 +76,7 @@ function linesPanel(state) {
     group(colour("value"), key(1, line(0, 0, 28, 0, { "stroke-width": 2.5, "stroke-dasharray": "7 4" }), "ridge regression: every line is possible")));
 }
 
-const SIZES = plane({ left: 34, top: 40, width: 276, height: 236, x: [0, MOST_DOUBLINGS], y: [-LIMIT, LIMIT] });
+const SIZES = plane({ left: 34, top: 40, width: 260, height: 236, x: [0, MOST_DOUBLINGS], y: [-LIMIT, LIMIT] });
 
 function sizesPanel(state) {
   const { X, Y, inside, left, top, width, height } = SIZES, answers = answersBySize(state), { ridge: level } = predictions(state);
@@ -91,8 +91,8 @@ function sizesPanel(state) {
     inside(group(colour("value"), line(left, Y(clip(level)), left + width, Y(clip(level)), { "stroke-width": 2.5, "stroke-dasharray": "7 4" })),
       group(colour("query"), path(through(points), { "stroke-width": 2 }), points.map(([x, y]) => rect(x - 2.5, y - 2.5, 5, 5, {})))),
     group(colour("query"), diamond(...now, 8)),
-    words(26, 322, "Where the lines part, memory answers with a task of its", SMALL),
-    words(26, 338, "pool, and ridge regression with the task of the prompt.", SMALL));
+    words(0, 322, "Where they part, memory answers with the tasks", SMALL),
+    words(0, 338, "of its pool, and ridge with the task of the prompt.", SMALL));
 }
 
 function handles({ points, query }) {
