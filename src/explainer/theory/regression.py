@@ -233,7 +233,7 @@ def rates_of_momentum(rate: float, momentum: float, steps: int) -> list[float]:
     momentum p_{t-1}(s), p_0 = 1 and p_1 = 1 - rate s. The rates are the inverses of the roots of p, which are real and
     positive: the polynomials p_t are orthogonal. Shortest rate first.
     Raises: ValueError unless the rate is positive and 0 <= momentum < 1.
-    Source: Young 1953 (gradient steps as roots of a polynomial), with Polyak's recursion.
+    Source: derived here from the recursion of heavy ball; any q of degree L - 1 with real roots of p is L plain steps.
     """
     if not (rate > 0 and 0 <= momentum < 1):
         raise ValueError(f"rate = {rate} should be above zero, momentum = {momentum} in [0, 1).")
