@@ -289,7 +289,7 @@ function planePanel(state) {
   const smooth = flow(state).filter((_, i) => i % 10 === 0), finite = drawn(steps(state)), low = FIELD.top + FIELD.height;
   const { X, Y } = FIELD, end = smooth.at(-1), inner = ([u, U]) => Math.abs(u) <= LIMIT && Math.abs(U) <= LIMIT;
   return panel(
-    "The plane of the parameters: drag the start",
+    "The plane (u, U): drag the start",
     HEIGHT,
     axes(FIELD, TICKS, ["u", "U"]),
     FIELD.inside(

@@ -79,7 +79,7 @@ function legend(y, role, text, more) {
 function planePanel(state) {
   const smooth = flow(state).filter((_, i) => i % 10 === 0), finite = drawn(steps(state)), low = FIELD.top + FIELD.height;
   const { X, Y } = FIELD, end = smooth.at(-1), inner = ([u, U]) => Math.abs(u) <= LIMIT && Math.abs(U) <= LIMIT;
-  return panel("The plane of the parameters: drag the start", HEIGHT,
+  return panel("The plane (u, U): drag the start", HEIGHT,
     axes(FIELD, TICKS, ["u", "U"]),
     FIELD.inside(
       [-3, -1.5, 0, 1.5, 3].flatMap(conserved).map((points) => curve(points, FAINT)),
