@@ -226,6 +226,7 @@ def excess_risk(covariance: Float[Tensor, "d d"], n: float, m: float) -> float:
 
     R(N, M) = (1/M) sum_i l_i^2 (l_i + t) / g_i^2 + (1/N^2) sum_i l_i (l_i + t)^2 / g_i^2
     with the eigenvalues l_i of the covariance, t their sum and g_i = (1 + 1/N) l_i + t/N. Both lengths may be math.inf.
+    It is `population_risk` at Gamma^-1 as a sum of positive terms, which keeps its digits where the risk is tiny.
     Source: Zhang, Frei and Bartlett 2024 (JMLR 25:49), Theorem 4.2, with E a a^T = E w w^T = I.
     """
     test_length, training_length = _excess_terms(covariance, n)
@@ -431,7 +432,9 @@ def gradient_descent(
 
     u <- u + rate <U, F>,   U <- U + rate u F,   F = Lambda^2 - u S U Lambda,   S = Lambda Gamma.
     `train_layer` descends on twice this loss: half of this rate is its rate. Times are rate times steps.
+    Shapes: covariance (d, d); a state for the start and after each step.
     Raises: DivergenceError if the rate is too long.
+    Source: the steps of Euler's method along the flow of Zhang, Frei and Bartlett 2024, section 5.
     """
     S, Lambda_2 = covariance @ gamma(covariance, n), covariance @ covariance
     states = [(initial.W_PV[-1, -1], initial.W_KQ[:-1, :-1])]
@@ -449,6 +452,8 @@ def stable_rate(layer: LinearAttention, covariance: Float[Tensor, "d d"], n: flo
 
     The curvature is that of 1/2 E(yhat - y_q)^2 in (u, U), an eigenvalue of its second derivative. Of the minima with
     one product u U^T, those with a large |u| have the larger curvature where |u| > ||U||.
+    Shapes: the layer's W_PV and W_KQ (d + 1, d + 1), covariance (d, d).
+    Source: gradient descent on a quadratic with curvature kappa shrinks it if and only if rate < 2 / kappa.
     """
     d = len(covariance)
     point = torch.cat([layer.W_PV[-1, -1:], layer.W_KQ[:-1, :-1].flatten()])

@@ -217,6 +217,7 @@ def heavy_ball_steps(prompts: Prompts, rate: float, momentum: float, steps: int)
     """Predict after gradient descent with momentum, from w_0 = w_{-1} = 0 on the same loss as `gradient_steps`.
 
     w_{t+1} = w_t - rate X^T (X w_t - y) / N + momentum (w_t - w_{t-1}).
+    Shapes: -> (B,).
     Source: Polyak 1964, Some methods of speeding up the convergence of iteration methods.
     """
     w = before = torch.zeros_like(prompts.x_q)
