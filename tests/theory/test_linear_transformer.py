@@ -661,7 +661,7 @@ def test_a_rate_that_is_far_too_long_says_so():
         lt.gradient_descent(COVARIANCE, N, INITIAL, rate=5, steps=50)
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_what_sgd_lacks_is_training_and_its_drift_follows_its_rate():
     """2,000 clipped steps leave the weakest direction unlearned, 8,000 do not; half the rate halves the drift."""
     start = lt.LinearAttention(*(matrix.float() for matrix in INITIAL))
