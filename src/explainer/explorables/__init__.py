@@ -8,6 +8,7 @@ from explainer.explorables.age_weights import AgeWeights
 from explainer.explorables.base import FOLDER, Explorable
 from explainer.explorables.error_law import ErrorLaw
 from explainer.explorables.explorer import SimilarityExplorer
+from explainer.explorables.live_gpt import LiveGPT
 from explainer.explorables.momentum_window import MomentumWindow
 from explainer.explorables.noise import NoiseValue
 from explainer.explorables.one_head import OneHead
@@ -18,8 +19,9 @@ from explainer.explorables.three_tokens import ThreeTokens
 from explainer.explorables.two_neurons import TwoNeurons
 
 __all__ = [
-    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "MomentumWindow",
-    "NoiseValue", "OneHead", "OneStep", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons",
+    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "LiveGPT",
+    "MomentumWindow", "NoiseValue", "OneHead", "OneStep", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens",
+    "TwoNeurons",
 ]  # fmt: skip
 
 EXPLORABLES: tuple[type[Explorable], ...] = (
@@ -34,4 +36,5 @@ EXPLORABLES: tuple[type[Explorable], ...] = (
     AgeWeights,
     ErrorLaw,
     InContextRegression,
+    LiveGPT,
 )
