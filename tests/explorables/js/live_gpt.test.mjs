@@ -100,4 +100,5 @@ test("demonstrations are read once, and hidden by their positions", async () => 
   assert.deepEqual(runs.map(({ ids }) => Array.from(ids.data, Number)), [[9, ..."a b\nc d\n"].map((c) => c.charCodeAt?.(0) ?? c), [101], [101]]);
   assert.deepEqual(runs.slice(1).map(({ positions }) => Array.from(positions.data, Number)), [[9], [9]]);
   assert.deepEqual([...runs[2].bias.data].map((x) => x < 0), [...Array(10).keys()].map((t) => t >= 5 && t < 9));
+  await assert.rejects(model.next(["", ""], [["a".repeat(1100), "b"]], "e", []), /1103 tokens; the page takes 1024/);
 });

@@ -232,7 +232,7 @@ function mostNeeded({ with: [[, p]], alone }) {
 function describe(state) {
   const { found } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found);
   const expects = ([[token, p]]) => `${named(token)} (${percent(p)})`;
-  return (isCurrent(state) ? "" : "Of an earlier text: ") + `After “${query}${pattern[1].replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` + (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`);
+  return (isCurrent(state) ? "" : "Of an earlier text: ") + `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` + (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`);
 }
 var right = { "text-anchor": "end" };
 var share = (y, from, p) => [
@@ -327,18 +327,23 @@ function modelRow(heard) {
     };
     worker.postMessage({ load: true });
     addEventListener("pagehide", () => end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
+    remove.hidden = false;
     say("Asking the site for the model …");
     show();
   };
   const load = button(`Load the model (${SIZE})`, start);
   const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."), true);
   const remove = button("Remove it from this browser", async () => {
-    await globalThis.caches?.delete(CACHE).catch(() => {
-    });
+    await caches.delete(CACHE);
     end("Removed. The answers shown stay.");
+    remove.hidden = true;
+  }, true);
+  globalThis.caches?.has(CACHE).then((kept) => {
+    remove.hidden = !kept;
+  }, () => {
   });
   const bar2 = element("progress", { hidden: true, attributes: { "aria-label": "loading the model" } });
-  const said = element("p", { className: "explorable-hint", attributes: { role: "status" } });
+  const said = element("p", { className: "explorable-hint", style: "margin-bottom:.8rem", attributes: { role: "status" } });
   const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar2, stop, remove), said);
   return { node, say, ask: (message) => {
     if (ready) worker.postMessage(message);
@@ -385,8 +390,10 @@ function workshop(root, start, read, change) {
   let sent;
   const ask = () => {
     const state = read(), [pattern, demonstrations, query2, hidden] = question(state);
+    const trimmed = demonstrations.map((pair) => pair.map((text) => text.trim())), empty = trimmed.findIndex((pair) => !(pair[0] && pair[1]));
+    if (empty >= 0) return model.say(`Fill in demonstration ${empty + 1}, or remove it.`);
     since = performance.now();
-    if (model.ask({ ask: asked + 1, pattern, demonstrations, query: query2.trim(), hidden })) [asked, sent] = [asked + 1, question(state)];
+    if (model.ask({ ask: asked + 1, pattern, demonstrations: trimmed, query: query2.trim(), hidden })) [asked, sent] = [asked + 1, question(state)];
     else model.say("Load the model to ask it about this text.");
   };
   const button = (textContent, patch) => element("button", { type: "button", textContent, style: "margin:0", onclick: () => change(patch(read())) });
@@ -423,6 +430,7 @@ function workshop(root, start, read, change) {
     const now = JSON.stringify(question(state));
     if (now === last) return;
     last = now;
+    asked += 1;
     clearTimeout(timer);
     if (!isCurrent(state)) timer = setTimeout(ask, QUIET2);
   };

@@ -31,6 +31,8 @@ export function topOf(p, n) {
   return best;
 }
 
+const MOST_TOKENS = 1024; // the scores of attention grow with the square
+
 // Shard by shard into one array. Each is read from `cache` where it is there, is checked, and is kept as soon as it is
 // whole: what was stopped goes on from the last whole shard.
 export async function fetchShards(base, shards, cache, report) {
@@ -113,6 +115,8 @@ export class LiveModel {
     if (!this.#read.has(key)) {
       if (this.#read.size > 3) this.#read.clear(); // 46 kB a token
       const pieces = demonstrations.map(([x, y]) => this.tokens(written(pattern, x, y)));
+      const n = pieces.flat().length;
+      if (n > MOST_TOKENS) throw new Error(`These demonstrations are ${n} tokens; the page takes ${MOST_TOKENS}. Make them shorter.`);
       const ends = pieces.reduce((all, piece) => [...all, all.at(-1) + piece.length], [1]);
       const its = await this.run([this.first, ...pieces.flat()]);
       this.#read.set(key, { ...its, ranges: pieces.map((_, i) => [ends[i], ends[i + 1]]) });
