@@ -46,7 +46,7 @@ fetch: $(BIN)/.installed  ## fetch the starter checkpoint and texts (about 110 M
 
 book: $(BIN)/.installed fetch  ## run the chapters and build the site in _build/html
 	@$(if $(WITH_MODEL),$(MAKE) --no-print-directory node_modules/.package-lock.json > /dev/null 2>&1 || true)
-	@$(BIN)/python -m bookbuilder.build --workers $(WORKERS) $(if $(STRICT),--strict) $(if $(WITH_MODEL),,--no-model)
+	@$(BIN)/python -m bookbuilder.build --workers $(WORKERS) $(if $(STRICT),--strict) $(if $(WITH_MODEL),--model)
 
 # The oldest packages that pyproject.toml admits, in an environment of their own.
 OLDEST := .venv-oldest

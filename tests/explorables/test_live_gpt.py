@@ -254,6 +254,7 @@ def test_stopped_load_goes_on_and_is_removed(open_page, server):
     page.wait_for_function("async () => !(await caches.keys()).length")
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_flipped_bit_is_refused_by_name(open_page, server):
     page = open_page(server)
@@ -269,6 +270,7 @@ def test_a_flipped_bit_is_refused_by_name(open_page, server):
     assert page.evaluate("async () => (await (await caches.open('explainer-model')).keys()).length") <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_without_the_model_one_line_says_why(open_page, server, place):
     page = open_page((place / "index.html").as_uri())
@@ -284,6 +286,7 @@ def test_without_the_model_one_line_says_why(open_page, server, place):
     page.wait_for_selector("text=The site cannot be reached")
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_link_brings_the_readers_text(open_page, server):
     page = open_page(server)

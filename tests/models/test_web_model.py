@@ -15,6 +15,7 @@ from explainer.data import assets
 from explainer.errors import CheckpointError
 from explainer.models import web_model
 
+pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 HIDDEN = -1e9
 TINY = {"block_count": 3, "context_length": 128, "embedding_length": 64, "feed_forward_length": 96}

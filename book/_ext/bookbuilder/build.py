@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from bookbuilder import execute, record, web_model
+from bookbuilder import execute, record
 from bookbuilder.execute import Failure
 from explainer.findings import Finding
 
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="chapters side by side (default: 2)")
     parser.add_argument("--strict", action="store_true", help="a finding that does not hold is an error")
-    parser.add_argument("--no-model", action="store_true", help="leave the model in the page out")
+    parser.add_argument("--model", action="store_true", help="put the model into the site, for its explorable")
     options = parser.parse_args(arguments)
     started = time.perf_counter()
     try:
@@ -47,10 +47,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _model_in_page(options: argparse.Namespace) -> str:
-    if options.no_model:
-        web_model.remove(SITE)
-        return ""
-    return web_model.place_or_say_why(SITE)
+    from bookbuilder import web_model  # noqa: PLC0415 - its imports take a second
+
+    if options.model:
+        return web_model.place_or_say_why(SITE)
+    web_model.remove(SITE)
+    return ""
 
 
 def execute_chapters(workers: int) -> dict[str, Failure]:

@@ -32,7 +32,6 @@ BLOCK = 32
 
 _GRAPH = "gpt"
 _OPSETS = {"": 18, "com.microsoft": 1}
-_TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Shape:
 def build(*, progress: bool = True) -> Path:
     """The folder of the starter checkpoint's model for a page, converted in some seconds where it is missing.
 
-    It holds the shards, the tokenizer's files and `manifest.json`, which names them with their SHA-256.
+    It holds the shards, the tokenizer's file and `manifest.json`, which names them with their SHA-256.
 
     Raises: DownloadError, CacheError, CheckpointError (the package onnx is missing).
     """
@@ -100,7 +99,7 @@ def convert(quantised: Path, tokenizer: Path, home: Path) -> None:
             "first_token_id": _first_token_id(tokenizer),
             "sha256": hashlib.sha256(graph).hexdigest(),
             "shards": [_entry(path) for path in sorted(fresh.glob(f"{_GRAPH}.*.bin"))],
-            "tokenizer": [_entry(fresh / name) for name in _TOKENIZER],
+            "tokenizer": [_entry(fresh / "tokenizer.json")],
         }
         (fresh / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
         shutil.rmtree(home, ignore_errors=True)
@@ -373,7 +372,6 @@ def _copy_tokenizer(source: Path, into: Path) -> None:
         tokenizer | {"added_tokens": [], "post_processor": None}, ensure_ascii=False, separators=(",", ":")
     )
     (into / "tokenizer.json").write_text(text, "utf-8")
-    (into / "tokenizer_config.json").write_text("{}", "utf-8")
 
 
 def _first_token_id(tokenizer: Path) -> int:
