@@ -50,7 +50,8 @@ def require_close(found, stored, within):
         np.testing.assert_allclose([p for _, p in found[name]], list(stored_p.values()), atol=within)
         assert all(abs(p - stored_p.get(token, p)) <= within for token, p in found[name])
         assert found[name][0][0] == stored[name][0][0]
-    np.testing.assert_allclose(np.array(found["alone"], float), np.array(stored["alone"], float), atol=within)
+    for name in ("alone", "looks"):
+        np.testing.assert_allclose(np.array(found[name], float), np.array(stored[name], float), atol=within)
 
 
 @pytest.mark.slow
@@ -218,9 +219,12 @@ WORKER = """async ([texts, hidden]) => {
     ort.env.wasm.wasmPaths = base;
     const session = await ort.InferenceSession.create(bytes, { executionProviders: ["wasm"] });
     const words = await (await fetch(base + "tokenizer.json")).json();
-    const model = new LiveModel(ort, session, new Tokenizer(words, {}), manifest), logits = [];
-    for (const out of hidden) logits.push([...(await model.next(...texts, out))]);
-    return logits;
+    const model = new LiveModel(ort, session, new Tokenizer(words, {}), manifest), answers = [];
+    for (const out of hidden) {
+        const found = await model.next(...texts, out);
+        answers.push([[...found.logits], found.looks]);
+    }
+    return answers;
 }"""
 
 
@@ -230,11 +234,14 @@ def test_logits_in_the_browser_are_those_of_python(open_page, server, checkpoint
     default = LiveGPT()
     page = open_page(server)
     hidden = [[], [0, 2]]
-    logits = page.evaluate(WORKER, [[default.pattern, default.demonstrations, default.query], hidden])
-    for ours, without in zip(logits, hidden, strict=True):
+    answers = page.evaluate(WORKER, [[default.pattern, default.demonstrations, default.query], hidden])
+    for (ours, looks), without in zip(answers, hidden, strict=True):
         z = torch.tensor(ours)
         expected = live_gpt.log_probabilities(checkpoint, *default.found["of"][:3], without)
         np.testing.assert_allclose(z.log_softmax(-1).numpy(), expected, atol=1e-3)
+        shares = live_gpt.shares_of_attention(checkpoint, *default.found["of"][:3], without)
+        np.testing.assert_allclose(looks, shares, atol=1e-4)
+        assert (shares[:, without] == 0).all() and shares[:, 1].max() > 0.01
 
 
 @pytest.mark.slow

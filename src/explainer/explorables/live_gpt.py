@@ -46,7 +46,7 @@ class LiveGPT(Explorable):
 
     name = "live_gpt"
     question = "What does a real GPT expect next, and which of your demonstrations does it need?"
-    height = 980
+    height = 1020
 
     pattern = traitlets.List(traitlets.Unicode(), minlen=2, maxlen=2).tag(sync=True, explorable=True)
     demonstrations = Pairs().tag(sync=True, explorable=True)
@@ -75,7 +75,8 @@ def answers(
     """What LiveGPT finds, by the checkpoint in Python.
 
     `without` and `with` are the most probable next tokens without demonstrations and with those that are not hidden;
-    `alone[i]` is the probability of the answer `with[0]` when demonstration i is hidden, too (None where it is).
+    `alone[i]` is the probability of the answer `with[0]` when demonstration i is hidden, too (None where it is);
+    `looks` has the shares of attention of each layer.
     """
     from explainer.models import scoring  # noqa: PLC0415 - a page that shows stored answers needs no model
 
@@ -90,7 +91,47 @@ def answers(
         "without": [list(pair) for pair in scoring.top_tokens(checkpoint, scoring.encode(checkpoint, ""), prompt, TOP)],
         "with": [list(pair) for pair in best],
         "alone": alone,
+        "looks": shares_of_attention(checkpoint, pattern, demonstrations, query, hidden).tolist(),
     }
+
+
+def shares_of_attention(
+    checkpoint: Any, pattern: Sequence[str], demonstrations: Sequence[Sequence[str]], query: str, hidden: Sequence[int]
+) -> np.ndarray:
+    """The share of the query's last token's attention that goes to each demonstration, mean over heads.
+
+    Shapes: (L, demonstrations); each row leaves out what goes to the first token and to the query itself.
+    """
+    import torch  # noqa: PLC0415 - a page that shows stored answers needs no model
+    from transformers.cache_utils import DynamicCache  # noqa: PLC0415
+
+    prefix, model = seen(checkpoint, pattern, demonstrations, hidden), checkpoint.model
+    cache = DynamicCache()
+    for layer, (keys, values) in enumerate(zip(prefix.keys, prefix.values, strict=True)):
+        cache.update(keys, values, layer)
+    ids = torch.tensor([checkpoint.tokenize(pattern[0] + query + pattern[1])], device=checkpoint.device)
+    positions = torch.arange(len(prefix), len(prefix) + ids.shape[1], device=checkpoint.device)[None]
+    before = model.config._attn_implementation
+    model.set_attn_implementation("eager")  # the only one that returns its weights
+    try:
+        with torch.inference_mode():
+            done = model(ids, past_key_values=cache, position_ids=positions, output_attentions=True)
+    finally:
+        model.set_attn_implementation(before)
+    weights = torch.stack(done.attentions)[:, 0, :, -1].mean(1).cpu().numpy()
+    owner = np.array([i for i in _owners(checkpoint, pattern, demonstrations) if i not in hidden])
+    sums = [weights[:, : len(owner)][:, owner == i].sum(1) for i in range(len(demonstrations))]
+    return np.stack(sums, axis=1) if sums else np.zeros((len(weights), 0))
+
+
+def _owners(checkpoint: Any, pattern: Sequence[str], demonstrations: Sequence[Sequence[str]]) -> list[int]:
+    """The demonstration of each position of the context; the first token is nobody's, which is -1."""
+    pieces = [checkpoint.tokenize(_written(pattern, pair)) for pair in demonstrations]
+    return [-1, *(i for i, piece in enumerate(pieces) for _ in piece)]
+
+
+def _written(pattern: Sequence[str], pair: Sequence[str]) -> str:
+    return f"{pattern[0]}{pair[0]}{pattern[1]} {pair[1]}\n"
 
 
 def log_probabilities(
@@ -109,11 +150,9 @@ def seen(
     """The demonstrations' keys and values without those of the hidden ones; no position moves."""
     from explainer.models import scoring  # noqa: PLC0415 - as above
 
-    before, after = pattern
-    pieces = [checkpoint.tokenize(f"{before}{x}{after} {y}\n") for x, y in demonstrations]
-    owner = [-1, *(i for i, piece in enumerate(pieces) for _ in piece)]  # the first token is nobody's
-    prefix = scoring.encode(checkpoint, [checkpoint.first_token_id, *(token for piece in pieces for token in piece)])
-    kept = [t for t, i in enumerate(owner) if i not in hidden]
+    ids = [token for pair in demonstrations for token in checkpoint.tokenize(_written(pattern, pair))]
+    prefix = scoring.encode(checkpoint, [checkpoint.first_token_id, *ids])
+    kept = [t for t, i in enumerate(_owners(checkpoint, pattern, demonstrations)) if i not in hidden]
     keys, values = (tuple(x[:, :, kept] for x in layers) for layers in (prefix.keys, prefix.values))
     return replace(prefix, keys=keys, values=values)
 
@@ -140,10 +179,16 @@ def store() -> None:
             "hidden": [],
             "found": _rounded(found),
         }
-    STORED.write_text(json.dumps(presets, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    STORED.write_text(
+        "{\n"
+        + ",\n".join(f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in presets.items())
+        + "\n}\n",
+        "utf-8",
+    )
 
 
 def _rounded(found: dict[str, Any]) -> dict[str, Any]:
     """Probabilities with six digits: what is below them depends on the processor."""
     tops = {name: [[token, round(p, 6)] for token, p in found[name]] for name in ("without", "with")}
-    return found | tops | {"alone": [round(p, 6) for p in found["alone"]]}
+    looks = [[round(share, 4) for share in row] for row in found["looks"]]
+    return found | tops | {"alone": [round(p, 6) for p in found["alone"]], "looks": looks}

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import test from "node:test";
-import { fromLink, mostNeeded } from "#explorables/live_gpt.js";
-import { LiveModel, biasOf, fetchShards, softmax, topOf, written } from "#explorables/live_gpt_core.js";
+import { fromLink, mostNeeded, mostSeen } from "#explorables/live_gpt.js";
+import { LiveModel, biasOf, fetchShards, sharesOf, softmax, topOf, written } from "#explorables/live_gpt_core.js";
 import { close } from "./support.mjs";
 
 test("writes a demonstration as the book's tasks do", () => {
@@ -27,6 +27,13 @@ test("names the demonstration without which most is lost", () => {
   assert.equal(mostNeeded(found([0.5, null, 0.1, 0.7])), 2);
   assert.equal(mostNeeded(found([0.7, null])), -1);
   assert.equal(mostNeeded(found([])), -1);
+});
+
+test("shares of attention are sums over a demonstration, mean over heads", () => {
+  const data = [0.5, 0.25, 0.25, 0, 0.1, 0.2, 0.3, 0.4], looks = sharesOf({ data, dims: [1, 2, 4] }, [[1, 2], [2, 4]]);
+  close(looks, [[0.225, 0.475]], 1e-12);
+  assert.deepEqual(mostSeen([[0.1, 0.2], [0.3, 0.1]]), [0.3, 2, 1]);
+  assert.deepEqual(mostSeen([[], []]), [0, 0, 0]);
 });
 
 test("a link brings short texts and numbers of demonstrations, and nothing else", () => {
@@ -91,7 +98,7 @@ test("a flipped bit, a short shard and a long one are refused by name", async (t
 
 test("demonstrations are read once, and hidden by their positions", async () => {
   const runs = [], tensor = class { constructor(type, data, dims) { Object.assign(this, { data, dims }); } };
-  const session = { run: async (inputs) => { runs.push(inputs); return { keys: "keys", values: "values", logits: { data: [0] } }; } };
+  const session = { run: async (inputs) => { runs.push(inputs); return { keys: "keys", values: "values", logits: { data: [0] }, attention: { data: [], dims: [0, 1, 10] } }; } };
   const tokenizer = { encode: (words) => ({ ids: [...words].map((c) => c.charCodeAt(0)) }) };
   const model = new LiveModel({ Tensor: tensor }, session, tokenizer, { shape: { layers: 1, key_heads: 1, head_size: 2 }, first_token_id: 9 });
   const ask = (hidden) => model.next(["", ""], [["a", "b"], ["c", "d"]], "e", hidden);

@@ -229,10 +229,11 @@ function mostNeeded({ with: [[, p]], alone }) {
   const drops = alone.map((q) => q === null ? -1 : p - q), most = Math.max(...drops);
   return most > 0 ? drops.indexOf(most) : -1;
 }
+var mostSeen = (looks2) => looks2.reduce((best, row, l) => row.reduce((most, share2, i) => share2 > most[0] ? [share2, l + 1, i + 1] : most, best), [0, 0, 0]);
 function describe(state) {
-  const { found } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found);
+  const { found } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found), [share2, layer, seenMost] = mostSeen(found.looks);
   const expects = ([[token, p]]) => `${named(token)} (${percent(p)})`;
-  return (isCurrent(state) ? "" : "Of an earlier text: ") + `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` + (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`);
+  return (isCurrent(state) ? "" : "Of an earlier text: ") + `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` + (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`) + (share2 ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share2)} of the attention there.` : "");
 }
 var right = { "text-anchor": "end" };
 var share = (y, from, p) => [
@@ -265,10 +266,24 @@ function contributions(state) {
     words(0, foot, demonstrations.length ? "each bar: its probability when this one is hidden, too" : "There are no demonstrations.", SMALL)
   );
 }
+function looks(state) {
+  const { looks: rows } = state.found, n = state.found.of[1].length, [most, layer] = mostSeen(rows);
+  const left = 62, top = 52, width = (WIDTH - left) / Math.max(n, 4), height = 180 / rows.length, foot = top + 200;
+  const cell = (l) => (share2, i) => rect(left + i * width, top + l * height, width - 2, height, { "fill-opacity": most ? Math.round(100 * share2 / most) / 100 : 0 });
+  return panel(
+    `Where the query looks${earlier(state)}`,
+    foot + 12,
+    [1, rows.length].map((l) => words(0, top + (l - 0.5) * height + 4, `layer ${l}`, { "font-size": 12 })),
+    state.found.of[1].map((_, i) => group(colour("key"), badge(left + (i + 0.5) * width - 1, 36, i + 1))),
+    group(colour("query"), rows.map((row, l) => row.map(cell(l)))),
+    words(0, foot, most ? `darkest: ${percent(most)}, in layer ${layer} (mean over heads)` : "It sees no demonstration.", SMALL)
+  );
+}
 var panels = (state) => [
   nextPanel(`Next, without demonstrations${earlier(state)}`, state.found.without, "value"),
   nextPanel(`Next, with ${seen({ demonstrations: state.found.of[1], hidden: state.found.of[3] })} of ${state.found.of[1].length}${earlier(state)}`, state.found.with, "query"),
-  contributions(state)
+  contributions(state),
+  looks(state)
 ];
 function fromLink(hash) {
   try {

@@ -1,7 +1,7 @@
 // The book's checkpoint in the page: its next word with and without demonstrations, each of which can be hidden. The
 // model runs in a Web Worker, live_gpt_worker.js, when the reader asks for it; until then answers are stored ones.
 
-import { SMALL, WIDTH, badge, bar, colour, group, line, panel, words } from "./drawing.js";
+import { SMALL, WIDTH, badge, bar, colour, group, line, panel, rect, words } from "./drawing.js";
 import { element, explorable } from "./frame.js";
 
 const SIZE = "114 MB", CACHE = "explainer-model";
@@ -21,13 +21,18 @@ export function mostNeeded({ with: [[, p]], alone }) {
   return most > 0 ? drops.indexOf(most) : -1;
 }
 
+// The layer and the demonstration with the largest share of attention: [share, layer, demonstration], counted from 1
+export const mostSeen = (looks) =>
+  looks.reduce((best, row, l) => row.reduce((most, share, i) => (share > most[0] ? [share, l + 1, i + 1] : most), best), [0, 0, 0]);
+
 function describe(state) {
-  const { found } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found);
+  const { found } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found), [share, layer, seenMost] = mostSeen(found.looks);
   const expects = ([[token, p]]) => `${named(token)} (${percent(p)})`;
   return (isCurrent(state) ? "" : "Of an earlier text: ") +
     `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} ` +
     `when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` +
-    (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`);
+    (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`) +
+    (share ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share)} of the attention there.` : "");
 }
 
 const right = { "text-anchor": "end" };
@@ -53,10 +58,23 @@ function contributions(state) {
     demonstrations.map(row), words(0, foot, demonstrations.length ? "each bar: its probability when this one is hidden, too" : "There are no demonstrations.", SMALL));
 }
 
+// A row for each layer, a column for each demonstration
+function looks(state) {
+  const { looks: rows } = state.found, n = state.found.of[1].length, [most, layer] = mostSeen(rows);
+  const left = 62, top = 52, width = (WIDTH - left) / Math.max(n, 4), height = 180 / rows.length, foot = top + 200;
+  const cell = (l) => (share, i) =>
+    rect(left + i * width, top + l * height, width - 2, height, { "fill-opacity": most ? Math.round((100 * share) / most) / 100 : 0 });
+  return panel(`Where the query looks${earlier(state)}`, foot + 12,
+    [1, rows.length].map((l) => words(0, top + (l - 0.5) * height + 4, `layer ${l}`, { "font-size": 12 })),
+    state.found.of[1].map((_, i) => group(colour("key"), badge(left + (i + 0.5) * width - 1, 36, i + 1))),
+    group(colour("query"), rows.map((row, l) => row.map(cell(l)))),
+    words(0, foot, most ? `darkest: ${percent(most)}, in layer ${layer} (mean over heads)` : "It sees no demonstration.", SMALL));
+}
+
 const panels = (state) => [
   nextPanel(`Next, without demonstrations${earlier(state)}`, state.found.without, "value"),
   nextPanel(`Next, with ${seen({ demonstrations: state.found.of[1], hidden: state.found.of[3] })} of ${state.found.of[1].length}${earlier(state)}`, state.found.with, "query"),
-  contributions(state),
+  contributions(state), looks(state),
 ];
 
 // What a link may bring: nothing but short texts, and numbers of demonstrations

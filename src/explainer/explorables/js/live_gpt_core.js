@@ -33,6 +33,17 @@ export function topOf(p, n) {
 
 const MOST_TOKENS = 1024; // the scores of attention grow with the square
 
+// For each layer, the share of the last token's attention that goes to each range of positions, mean over heads;
+// `attention` has the shape (layers, heads, positions).
+export function sharesOf({ data, dims: [layers, heads, positions] }, ranges) {
+  const share = (l, [from, to]) => {
+    let sum = 0;
+    for (let h = 0; h < heads; h++) for (let t = from; t < to; t++) sum += data[(l * heads + h) * positions + t];
+    return sum / heads;
+  };
+  return Array.from({ length: layers }, (_, l) => ranges.map((range) => share(l, range)));
+}
+
 // Shard by shard into one array. Each is read from `cache` where it is there, is checked, and is kept as soon as it is
 // whole: what was stopped goes on from the last whole shard.
 export async function fetchShards(base, shards, cache, report) {
@@ -124,10 +135,11 @@ export class LiveModel {
     return this.#read.get(key);
   }
 
+  // The logits of the next token, and where the last token of the query looks
   async next(pattern, demonstrations, query, hidden) {
     const context = await this.context(pattern, demonstrations);
-    const { logits } = await this.run(this.tokens(written(pattern, query)), context, hidden.map((i) => context.ranges[i]));
-    return logits.data;
+    const { logits, attention } = await this.run(this.tokens(written(pattern, query)), context, hidden.map((i) => context.ranges[i]));
+    return { logits: logits.data, looks: sharesOf(attention, context.ranges) };
   }
 
   top(p, n = 5) { return topOf(p, n).map((id) => [this.text(id), p[id]]); }

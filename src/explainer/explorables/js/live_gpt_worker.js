@@ -29,17 +29,17 @@ const heard = () => new Promise((resolve) => setTimeout(resolve));
 // First both answers, then the answer without each demonstration in turn
 async function ask({ ask: id, pattern, demonstrations, query, hidden }) {
   newest = id;
-  const without = model.top(softmax(await model.next(pattern, [], query, [])));
+  const without = model.top(softmax((await model.next(pattern, [], query, [])).logits));
   await heard();
   if (newest !== id) return;
-  const p = softmax(await model.next(pattern, demonstrations, query, hidden)), answer = p.indexOf(Math.max(...p));
-  const found = { without, with: model.top(p), alone: demonstrations.map(() => null) };
+  const { logits, looks } = await model.next(pattern, demonstrations, query, hidden), p = softmax(logits), answer = p.indexOf(Math.max(...p));
+  const found = { without, with: model.top(p), looks, alone: demonstrations.map(() => null) };
   postMessage({ id, found, partly: true });
   for (const i of demonstrations.keys()) {
     if (hidden.includes(i)) continue;
     await heard();
     if (newest !== id) return;
-    found.alone[i] = softmax(await model.next(pattern, demonstrations, query, [...hidden, i]))[answer];
+    found.alone[i] = softmax((await model.next(pattern, demonstrations, query, [...hidden, i])).logits)[answer];
   }
   postMessage({ id, found });
 }
