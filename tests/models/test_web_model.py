@@ -83,12 +83,15 @@ def causal(new, past=0, hidden=()):
 
 
 def run(model, shape, ids, past=None, hidden=()):
+    """All outputs for the last token."""
     empty = np.zeros((shape.layers, shape.key_heads, 0, shape.head_size), np.float32)
     keys, values = past or (empty, empty)
     n = keys.shape[2]
     inputs = dict(ids=np.array(ids), positions=np.arange(n, n + len(ids)), bias=causal(len(ids), n, hidden))
+    inputs |= dict(rows=np.array([len(ids) - 1]), past_keys=keys, past_values=values)
     names = ("logits", "keys", "values", "attention")
-    return dict(zip(names, model.run(names, inputs | dict(past_keys=keys, past_values=values)), strict=True))
+    found = dict(zip(names, model.run(names, inputs), strict=True))
+    return found | dict(attention=found["attention"][:, :, 0])
 
 
 @torch.inference_mode()
@@ -153,6 +156,25 @@ def test_tiny_model_agrees_with_transformers(tiny):
     ids = np.random.default_rng(1).integers(0, 96, 24).tolist()
     model = transformers_llama(tiny, shape)
     require_parity(session(graph), shape, model, ids, 19, range(6, 11), logits_within=5e-5, attention_within=1e-5)
+
+
+def test_several_questions_in_one_run_are_those_of_several_runs(tiny):
+    """Two copies of a query side by side, each blind to the other, one of them blind to a part of the context."""
+    graph, shape = web_model.onnx_bytes(tiny)
+    model, ids = session(graph), np.random.default_rng(2).integers(0, 96, 20).tolist()
+    context, query, hidden = run(model, shape, ids[:16]), ids[16:], range(3, 9)
+    past = context["keys"], context["values"]
+    single = [run(model, shape, query, past, out) for out in ((), hidden)]
+    bias = np.full((8, 24), HIDDEN, np.float32)
+    for i, out in enumerate(((), hidden)):
+        own, its = slice(4 * i, 4 * i + 4), causal(4, 16, out)
+        bias[own, :16], bias[own, 16 + 4 * i : 20 + 4 * i] = its[:, :16], its[:, 16:]
+    inputs = dict(ids=np.array(query * 2), positions=np.array([16, 17, 18, 19] * 2), bias=bias, rows=np.array([3, 7]))
+    inputs |= dict(past_keys=past[0], past_values=past[1])
+    logits, attention = model.run(["logits", "attention"], inputs)
+    np.testing.assert_allclose(logits, np.concatenate([one["logits"] for one in single]), atol=1e-5)
+    for i, one in enumerate(single):
+        np.testing.assert_allclose(attention[:, :, i, :16], one["attention"][:, :, :16], atol=1e-6)
 
 
 @pytest.mark.slow

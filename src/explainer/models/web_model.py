@@ -1,7 +1,8 @@
 """The starter checkpoint for a page: its GGUF file as an ONNX graph in shards, with the very weights of the chapters.
 
 The graph reads T new tokens after P tokens whose keys and values it is given. What a token may see is an input, too:
-`bias` is added to the scores, so that a page can hide single demonstrations without moving a position.
+`bias` is added to the scores, so that a page can hide single demonstrations without moving a position, and ask several
+such questions in one run: they cost little more than one, because most of the time goes to unpacking the weights.
 """
 
 import hashlib
@@ -114,8 +115,8 @@ def onnx_bytes(quantised: Path) -> tuple[bytes, Shape]:
     when the graph is loaded. Q8_0 keeps $w = d\,q$ with $q$ in -128 ... 127, here $q + 128$ with $z = 128$.
 
     Shapes: inputs `ids` and `positions` (T), `bias` (T, P + T), `past_keys` and `past_values` (L, key heads, P, head
-    size). Outputs `logits` (1, vocabulary) of the last token, `keys` and `values` (L, key heads, T, head size) of the
-    new ones, `attention` (L, heads, P + T) of the last token.
+    size), and `rows` (R), the new tokens that are asked. Outputs `logits` (R, vocabulary) and `attention` (L, heads, R,
+    P + T) of these, `keys` and `values` (L, key heads, T, head size) of all new ones.
     Raises: CheckpointError.
     Source: Touvron et al. (2023), "LLaMA", section 2.2; the formats are those of ggml's `ggml-common.h`.
     """
@@ -150,12 +151,13 @@ class _Graph:
             weights, output = self.attention(Q, self.after("past_keys", layer, K), self.after("past_values", layer, V))
             hidden = self.op("Add", hidden, self.linear(output, f"{name}.attn_output.weight"))
             hidden = self.op("Add", hidden, self.feed_forward(self.norm(hidden, f"{name}.ffn_norm.weight"), name))
-            last = self.reshape(self.last(weights, axis=2), (1, n.heads, -1))
-            for output_name, part in zip(found, (self.unsqueeze(K), self.unsqueeze(V), last), strict=True):
+            # A 0 keeps the size that stands there: R, the number of rows.
+            seen = self.reshape(self.op("Gather", weights, "rows", axis=2), (1, n.heads, 0, -1))
+            for output_name, part in zip(found, (self.unsqueeze(K), self.unsqueeze(V), seen), strict=True):
                 found[output_name].append(part)
         for output_name, parts in found.items():
             self.op("Concat", *parts, axis=0, out=output_name)
-        h = self.norm(self.last(hidden, axis=0), "output_norm.weight")
+        h = self.norm(self.op("Gather", hidden, "rows", axis=0), "output_norm.weight")
         self.op("MatMulNBits", h, "embedding", "embedding.scale", "embedding.zero", out="logits",
                 K=n.width, N=n.vocabulary, bits=8, block_size=BLOCK, domain="com.microsoft")  # fmt: skip
 
@@ -254,23 +256,18 @@ class _Graph:
     def unsqueeze(self, x: str, axis: int = 0) -> str:
         return self.op("Unsqueeze", x, self.constant(f"axis {axis}", np.array([axis], np.int64)))
 
-    def last(self, x: str, axis: int) -> str:
-        start, end, along = (
-            self.constant(f"axis {value}", np.array([value], np.int64)) for value in (-1, 2**31 - 1, axis)
-        )
-        return self.op("Slice", x, start, end, along)
-
     def model(self, onnx: Any) -> Any:
         n, floats, integers = self.shape, onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
         cached = lambda tokens: [n.layers, n.key_heads, tokens, n.head_size]  # noqa: E731
         inputs = [("ids", integers, ["T"]), ("positions", integers, ["T"]), ("bias", floats, ["T", "S"])]
+        inputs += [("rows", integers, ["R"])]
         inputs += [("past_keys", floats, cached("P")), ("past_values", floats, cached("P"))]
         outputs = [
-            ("logits", floats, [1, n.vocabulary]),
+            ("logits", floats, ["R", n.vocabulary]),
             ("keys", floats, cached("T")),
             ("values", floats, cached("T")),
         ]
-        outputs += [("attention", floats, [n.layers, n.heads, "S"])]
+        outputs += [("attention", floats, [n.layers, n.heads, "R", "S"])]
         nodes = [
             onnx.helper.make_node(kind, inputs, names, domain=domain, **options)
             for kind, inputs, names, domain, options in self.nodes

@@ -11,8 +11,9 @@ test("writes a demonstration as the book's tasks do", () => {
 });
 
 test("a token sees itself and what came before, but nothing hidden", () => {
-  const sees = [...biasOf(2, 3, [[1, 2]])].map((x) => x === 0);
-  assert.deepEqual(sees, [true, false, true, true, false, true, false, true, true, true]);
+  const sees = (...given) => [...biasOf(...given)].map((x) => +(x === 0));
+  assert.deepEqual(sees(2, 3, [[[1, 2]]]), [1, 0, 1, 1, 0, /**/ 1, 0, 1, 1, 1]);
+  assert.deepEqual(sees(1, 2, [[], [[0, 1]]]), [1, 1, 1, 0, /**/ 0, 1, 0, 1]);
 });
 
 test("probabilities and the best of them", () => {
@@ -30,7 +31,7 @@ test("names the demonstration without which most is lost", () => {
 });
 
 test("shares of attention are sums over a demonstration, mean over heads", () => {
-  const data = [0.5, 0.25, 0.25, 0, 0.1, 0.2, 0.3, 0.4], looks = sharesOf({ data, dims: [1, 2, 4] }, [[1, 2], [2, 4]]);
+  const data = [0.5, 0.25, 0.25, 0, 0.1, 0.2, 0.3, 0.4], looks = sharesOf({ data, dims: [1, 2, 1, 4] }, [[1, 2], [2, 4]]);
   close(looks, [[0.225, 0.475]], 1e-12);
   assert.deepEqual(mostSeen([[0.1, 0.2], [0.3, 0.1]]), [0.3, 2, 1]);
   assert.deepEqual(mostSeen([[], []]), [0, 0, 0]);
@@ -98,7 +99,7 @@ test("a flipped bit, a short shard and a long one are refused by name", async (t
 
 test("demonstrations are read once, and hidden by their positions", async () => {
   const runs = [], tensor = class { constructor(type, data, dims) { Object.assign(this, { data, dims }); } };
-  const session = { run: async (inputs) => { runs.push(inputs); return { keys: "keys", values: "values", logits: { data: [0] }, attention: { data: [], dims: [0, 1, 10] } }; } };
+  const session = { run: async (inputs) => { runs.push(inputs); return { keys: "keys", values: "values", logits: { data: [0] }, attention: { data: [], dims: [0, 1, 1, 10] } }; } };
   const tokenizer = { encode: (words) => ({ ids: [...words].map((c) => c.charCodeAt(0)) }) };
   const model = new LiveModel({ Tensor: tensor }, session, tokenizer, { shape: { layers: 1, key_heads: 1, head_size: 2 }, first_token_id: 9 });
   const ask = (hidden) => model.next(["", ""], [["a", "b"], ["c", "d"]], "e", hidden);

@@ -50,7 +50,7 @@ function contributions(state) {
     const at = 66 + 24 * i, value = found.alone[i];
     return [
       group(colour("key"), badge(10, at - 4, i + 1)), words(26, at, clip(`${x} → ${y}`, 15), { "font-size": 12 }),
-      hidden.includes(i) ? words(146, at, "already hidden", SMALL) : value === null ? words(146, at, "…") : group(colour("sum"), share(at, 146, value)),
+      hidden.includes(i) ? words(146, at, "already hidden", SMALL) : group(colour("sum"), share(at, 146, value)),
     ];
   };
   return panel(`What each adds to ${clip(named(token), 12)}${earlier(state)}`, foot + 8,

@@ -4,11 +4,18 @@
 // A demonstration x -> y as the book's tasks write it; without an answer, the query
 export const written = ([before, after], x, y) => `${before}${x}${after}${y === undefined ? "" : ` ${y}\n`}`;
 
-// 0 where a new token sees, far below where it does not: what comes later, and `hidden`, ranges [from, to) of positions
-export function biasOf(tokens, past, hidden) {
-  const width = past + tokens, bias = new Float32Array(tokens * width);
-  for (let t = 0; t < tokens; t++) bias.fill(-1e9, t * width + past + t + 1, (t + 1) * width);
-  for (const [from, to] of hidden) for (let t = 0; t < tokens; t++) bias.fill(-1e9, t * width + from, t * width + to);
+// 0 where a new token sees, far below where it does not. The new tokens are copies of one text, each of `tokens`; a copy
+// sees itself up to each token, and the past but its `hidden` ranges [from, to) of positions.
+export function biasOf(tokens, past, copies) {
+  const width = past + tokens * copies.length, bias = new Float32Array(tokens * copies.length * width);
+  copies.forEach((hidden, c) => {
+    for (let t = 0; t < tokens; t++) {
+      const row = (c * tokens + t) * width, own = past + c * tokens;
+      bias.fill(-1e9, row + past, row + own);
+      bias.fill(-1e9, row + own + t + 1, row + width);
+      for (const [from, to] of hidden) bias.fill(-1e9, row + from, row + to);
+    }
+  });
   return bias;
 }
 
@@ -33,12 +40,12 @@ export function topOf(p, n) {
 
 const MOST_TOKENS = 1024; // the scores of attention grow with the square
 
-// For each layer, the share of the last token's attention that goes to each range of positions, mean over heads;
-// `attention` has the shape (layers, heads, positions).
-export function sharesOf({ data, dims: [layers, heads, positions] }, ranges) {
+// For each layer, the share of the first row's attention that goes to each range of positions, mean over heads;
+// `attention` has the shape (layers, heads, rows, positions).
+export function sharesOf({ data, dims: [layers, heads, rows, positions] }, ranges) {
   const share = (l, [from, to]) => {
     let sum = 0;
-    for (let h = 0; h < heads; h++) for (let t = from; t < to; t++) sum += data[(l * heads + h) * positions + t];
+    for (let h = 0; h < heads; h++) for (let t = from; t < to; t++) sum += data[(l * heads + h) * rows * positions + t];
     return sum / heads;
   };
   return Array.from({ length: layers }, (_, l) => ranges.map((range) => share(l, range)));
@@ -103,13 +110,14 @@ export class LiveModel {
 
   text(id) { return this.tokenizer.decode([id], { skip_special_tokens: false, clean_up_tokenization_spaces: false }); }
 
-  // `context` is what an earlier run gave: keys, values and P, the number of their positions
-  async run(ids, context = this.#none(), hidden = []) {
-    const { Tensor } = this.ort, T = ids.length, P = context.P;
-    const whole = (numbers) => new Tensor("int64", BigInt64Array.from(numbers, BigInt), [T]);
+  // A text after a context, once for each entry of `copies`, which says what is hidden from it. `context` is what an
+  // earlier run gave: keys, values and P, the number of their positions.
+  async run(text, context = this.#none(), copies = [[]]) {
+    const { Tensor } = this.ort, ids = copies.flatMap(() => text), T = ids.length, P = context.P;
+    const whole = (numbers) => new Tensor("int64", BigInt64Array.from(numbers, BigInt), [numbers.length]);
     const found = await this.session.run({
-      ids: whole(ids), positions: whole(ids.map((_, t) => P + t)), past_keys: context.keys, past_values: context.values,
-      bias: new Tensor("float32", biasOf(T, P, hidden), [T, P + T]),
+      ids: whole(ids), positions: whole(ids.map((_, t) => P + (t % text.length))), past_keys: context.keys, past_values: context.values,
+      bias: new Tensor("float32", biasOf(text.length, P, copies), [T, P + T]), rows: whole(copies.map((_, c) => (c + 1) * text.length - 1)),
     });
     return { ...found, P: P + T };
   }
@@ -135,11 +143,12 @@ export class LiveModel {
     return this.#read.get(key);
   }
 
-  // The logits of the next token, and where the last token of the query looks
-  async next(pattern, demonstrations, query, hidden) {
+  // For each list of hidden demonstrations the logits of the next token; and where the query looks under the first
+  async next(pattern, demonstrations, query, ...hidden) {
     const context = await this.context(pattern, demonstrations);
-    const { logits, attention } = await this.run(this.tokens(written(pattern, query)), context, hidden.map((i) => context.ranges[i]));
-    return { logits: logits.data, looks: sharesOf(attention, context.ranges) };
+    const text = this.tokens(written(pattern, query)), copies = hidden.map((its) => its.map((i) => context.ranges[i]));
+    const { logits: { data }, attention } = await this.run(text, context, copies), size = data.length / copies.length;
+    return { logits: copies.map((_, c) => data.slice(c * size, (c + 1) * size)), looks: sharesOf(attention, context.ranges) };
   }
 
   top(p, n = 5) { return topOf(p, n).map((id) => [this.text(id), p[id]]); }

@@ -26,22 +26,16 @@ async function load() {
 // A message that came meanwhile is heard only between two runs.
 const heard = () => new Promise((resolve) => setTimeout(resolve));
 
-// First both answers, then the answer without each demonstration in turn
+// The answer without demonstrations, with them, and with each of them hidden in turn
 async function ask({ ask: id, pattern, demonstrations, query, hidden }) {
-  newest = id;
-  const without = model.top(softmax((await model.next(pattern, [], query, [])).logits));
+  const without = model.top(softmax((await model.next(pattern, [], query, [])).logits[0]));
   await heard();
   if (newest !== id) return;
-  const { logits, looks } = await model.next(pattern, demonstrations, query, hidden), p = softmax(logits), answer = p.indexOf(Math.max(...p));
-  const found = { without, with: model.top(p), looks, alone: demonstrations.map(() => null) };
-  postMessage({ id, found, partly: true });
-  for (const i of demonstrations.keys()) {
-    if (hidden.includes(i)) continue;
-    await heard();
-    if (newest !== id) return;
-    found.alone[i] = softmax((await model.next(pattern, demonstrations, query, [...hidden, i])).logits)[answer];
-  }
-  postMessage({ id, found });
+  const shown = [...demonstrations.keys()].filter((i) => !hidden.includes(i));
+  const { logits, looks } = await model.next(pattern, demonstrations, query, hidden, ...shown.map((i) => [...hidden, i]));
+  const [p, ...others] = logits.map(softmax), answer = p.indexOf(Math.max(...p));
+  const alone = demonstrations.map((_, i) => others[shown.indexOf(i)]?.[answer] ?? null);
+  postMessage({ id, found: { without, with: model.top(p), looks, alone } });
 }
 
 let turn = Promise.resolve();
