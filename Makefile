@@ -24,7 +24,7 @@ export PYTHONPATH := $(CURDIR)/book/_ext$(if $(PYTHONPATH),:$(PYTHONPATH))
 # Tests run side by side, so each uses one thread.
 test: export OMP_NUM_THREADS ?= 1
 
-.PHONY: help book test lab serve bench clean fetch lint notebooks findings portability explorables
+.PHONY: help book test lab serve bench clean fetch lint notebooks findings portability alone explorables
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -33,7 +33,7 @@ help:  ## list the targets
 $(BIN)/.installed: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 13) else f"Python 3.11 to 3.13 is needed, $(PYTHON) is {v[0]}.{v[1]}; run make with PYTHON=python3.12, say")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --no-compile $(PIP_FLAGS) --requirement requirements.txt
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
@@ -60,6 +60,16 @@ $(OLDEST)/.installed: requirements.txt pyproject.toml
 
 portability: $(BIN)/.installed fetch $(OLDEST)/.installed  ## run chapters and numerical tests in other environments (SEEDS=20: with other seeds)
 	$(BIN)/python -m bookbuilder.portability --workers $(WORKERS) --oldest $(OLDEST)/bin/python --seeds $(SEEDS)
+
+# A fresh environment with the newest packages that pyproject.toml admits, and nothing of this checkout.
+ALONE := .venv-alone
+
+alone: $(BIN)/.installed fetch  ## run each chapter as a lone notebook, from a source distribution, and measure its memory
+	rm -rf $(ALONE) && $(PYTHON) -m venv $(ALONE)
+	$(ALONE)/bin/python -m pip install --quiet build ipykernel nbclient nbformat
+	$(ALONE)/bin/python -m build --sdist --outdir _build/alone .
+	$(ALONE)/bin/python -m pip install --quiet $(PIP_FLAGS) _build/alone/*.tar.gz
+	$(BIN)/python -m bookbuilder.alone $(ALONE)/bin/python
 
 findings: book  ## record the findings of this build as those of the published book
 	@$(BIN)/python -m bookbuilder.record
@@ -94,4 +104,4 @@ bench: $(BIN)/.installed fetch  ## time what the book says is fast
 	$(BIN)/python benchmarks/bench.py
 
 clean:  ## remove the site, the execution cache, the virtual environment and node_modules
-	rm -rf _build .venv .venv-oldest node_modules .pytest_cache .hypothesis .ruff_cache
+	rm -rf _build .venv .venv-oldest .venv-alone node_modules .pytest_cache .hypothesis .ruff_cache

@@ -13,6 +13,7 @@ ROOMS = {
     "theory": (
         "changes", "counting", "directions", "duality", "fast_weights", "linear_transformer", "metrics", "momentum",
         "optimisation", "patches", "positive_control", "regression", "statistics",
+        "task_diversity",
     ),
     "data": ("assets", "corpora", "package_index", "recall", "regression_words", "tasks"),
     "models": (

@@ -1,5 +1,7 @@
 """Each check of explainer.exercises passes right answers and refuses plausible wrong ones with a hint."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -1146,3 +1148,148 @@ def test_previous_value_accepts_two_right_answers(capsys):
 )
 def test_previous_value_refuses(wrong, hint):
     refuses(exercises.previous_value, wrong, hint)
+
+
+# The chapters linear_transformer and how_it_is_trained
+
+
+def noisy_gamma(covariance, n, noise, power=2, share=1):
+    return linear_transformer.gamma(covariance, n) + noise**power / n**share * torch.eye(len(covariance)).double()
+
+
+def landing_point(covariance, n, k, sign=1):
+    inverse = torch.linalg.inv(linear_transformer.gamma(covariance, n))
+    return np.sqrt((sign * k + np.sqrt(k**2 + 4 * (inverse @ inverse).trace().item())) / 2)
+
+
+def half_life(covariance, n, power=2, choose=min):
+    u = linear_transformer.closed_form(covariance, n).W_PV[-1, -1].item()
+    lambda_k, gamma_k = covariance.diagonal(), linear_transformer.gamma(covariance, n).diagonal()
+    return np.log(2) / choose((u**2 * gamma_k * lambda_k**power).tolist())
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("noisy_gamma", noisy_gamma),
+        ("landing_point", landing_point),
+        ("step_factor", lambda u, U, g, eta: 1 - eta**2 * (1 - g * u * U) ** 2),
+        ("slowest_half_life", half_life),
+    ],
+)
+def test_checks_of_the_flow_accept(name, right, capsys):
+    passes(getattr(exercises, name), right, capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "hint"),
+    [
+        ("noisy_gamma", lambda C, n, s: noisy_gamma(C, n, 1.0), "without noise"),
+        ("noisy_gamma", lambda C, n, s: noisy_gamma(C, n, s, share=0), "endless prompts"),
+        ("noisy_gamma", lambda C, n, s: noisy_gamma(C, n, s, power=1), "still has a slope"),
+        ("landing_point", lambda C, n, k: 1.0, "with imbalance 0"),
+        ("landing_point", lambda C, n, k: landing_point(C, n, k, sign=-1), "the flow ends at"),
+        ("step_factor", lambda u, U, g, eta: 1 - eta**2, "nothing moves"),
+        ("step_factor", lambda u, U, g, eta: 1 - eta * (1 - g * u * U) ** 2, "multiplies the imbalance by"),
+        ("slowest_half_life", lambda C, n: half_life(C, n, choose=max), "smallest lambda_k"),
+        ("slowest_half_life", lambda C, n: half_life(C, n, power=1), "smallest lambda_k"),
+    ],
+)
+def test_checks_of_the_flow_refuse(name, wrong, hint):
+    refuses(getattr(exercises, name), wrong, hint)
+
+
+# deeper_transformers and map_of_the_theory
+
+
+def two_layers(X, y, x_q, rates, *, update=True, sign=-1.0, mean=True):
+    r, r_q = y, 0.0
+    for rate in rates:
+        gradient = X.T @ r / (len(y) if mean else 1)
+        r, r_q = (r - rate * X @ gradient if update else r), r_q - rate * x_q @ gradient
+    return sign * r_q
+
+
+def test_two_layers_accepts_residuals_and_weights(capsys):
+    def by_weights(X, y, x_q, rates):
+        w = torch.zeros_like(x_q)
+        for rate in rates:
+            w = w - rate * X.T @ (X @ w - y) / len(y)
+        return x_q @ w
+
+    passes(exercises.two_layers, two_layers, capsys)
+    passes(exercises.two_layers, by_weights, capsys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda *given: two_layers(*given, sign=1.0), "sign of what the query collects"),
+        (lambda *given: two_layers(*given, mean=False), "divided by"),
+        (lambda *given: two_layers(*given, update=False), "second step"),
+    ],
+)
+def test_two_layers_refuses(wrong, hint):
+    refuses(exercises.two_layers, wrong, hint)
+
+
+def test_newton_count(capsys):
+    def count(e_0, bound):
+        k = 0
+        while e_0 ** (2**k) >= bound:
+            k += 1
+        return k
+
+    passes(exercises.newton_count, count, capsys)
+    refuses(exercises.newton_count, lambda e_0, bound: math.ceil(math.log(bound) / math.log(e_0)), "square the error")
+    refuses(exercises.newton_count, lambda e_0, bound: count(e_0, bound) + 1, "square the error")
+
+
+def test_layer_error(capsys):
+    def error(d, N, M):
+        a = 1 / (1 + (d + 1) / N)
+        return (1 - a) ** 2 + a**2 * (d + 1) / M
+
+    passes(exercises.layer_error, error, capsys)
+    refuses(exercises.layer_error, lambda d, N, M: error(d, M, M), "knows N only")
+    refuses(exercises.layer_error, lambda d, N, M: d * error(d, N, M), "d = 5, N = 20")
+
+
+def test_plain_rates(capsys):
+    def rates(eta, mu):
+        half = (2 + mu) * eta / 2
+        root = (half**2 - eta**2) ** 0.5
+        return half - root, half + root
+
+    passes(exercises.plain_rates, rates, capsys)
+    passes(exercises.plain_rates, lambda eta, mu: rates(eta, mu)[::-1], capsys)
+    refuses(exercises.plain_rates, lambda eta, mu: (eta, eta), "add up to")
+    refuses(exercises.plain_rates, lambda eta, mu: (eta, (1 + mu) * eta), "product")
+    refuses(exercises.plain_rates, lambda eta, mu: (eta,), "two rates")
+
+
+def held_out_choice(X, y, penalties, n_fit, *, pick=min, swap=False):
+    def error(penalty):
+        parts = (X[:n_fit], y[:n_fit]), (X[n_fit:], y[n_fit:])
+        (A, b), (C, e) = reversed(parts) if swap else parts
+        w = torch.linalg.solve(A.T @ A + penalty * torch.eye(3).double(), A.T @ b)
+        return ((e - C @ w) ** 2).mean()
+
+    return pick(penalties, key=error)
+
+
+def test_chosen_penalty(capsys):
+    passes(exercises.chosen_penalty, held_out_choice, capsys)
+    refuses(exercises.chosen_penalty, lambda *given: held_out_choice(*given, pick=max), "held-out examples")
+    refuses(exercises.chosen_penalty, lambda X, y, penalties, n_fit: penalties[0], "held-out examples")
+    refuses(exercises.chosen_penalty, lambda *given: 0.5, "none of the penalties")
+
+
+def test_pool_posterior(capsys):
+    def weights(X, y, pool, noise, factor=-2):
+        return (((y[:, None] - X @ pool.T) ** 2).sum(0) / (factor * noise**2)).softmax(0)
+
+    passes(exercises.pool_posterior, weights, capsys)
+    refuses(exercises.pool_posterior, lambda *given: weights(*given, factor=2), "sign of the exponent")
+    refuses(exercises.pool_posterior, lambda *given: weights(*given, factor=-1), "over 2 noise")
+    refuses(exercises.pool_posterior, lambda *given: 2 * weights(*given), "add up to 1")

@@ -68,12 +68,13 @@ def test_the_training_runs_can_be_trained_from_their_grids(tmp_path):
     published = tmp_path / "src" / "explainer" / "published"
     place = published / "language_models"
     place.mkdir(parents=True)
-    sizes = "vocabulary = 300\nlayers = 1\nwidth = 8\nheads = 1\nlength = 16\nbatch = 2\nsteps = 3\nwarmup = 1\n"
+    sizes = "vocabulary = 300\nlayers = 1\nwidth = 8\nheads = 1\nlength = 16\nbatch = 2\nsteps = 5\nwarmup = 1\n"
     (place / "grids.toml").write_text(f'[small]\ncorpus = "{text}"\n{sizes}')
     _, train, *_ = commands("The training runs")
     where = {"EXPLAINER_RESULTS": str(published), "EXPLAINER_CACHE": str(tmp_path / "cache")}
     run(train, tmp_path, **where)
-    assert {path.stem for path in place.glob("*.parquet")} == {"cells", "curve", "blocks", "runs"}
+    tables = {"cells", "budgets", "curve", "blocks", "positions", "runs"}
+    assert {path.stem for path in place.glob("*.parquet")} == tables
     assert "1 published, 0 stored, 0 waiting" in run(f"{train} --list", tmp_path, **where)
 
 

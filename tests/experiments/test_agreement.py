@@ -129,6 +129,31 @@ def test_own_lessons_alone(bench):
     assert column(own["changes"], "epochs", kind="FT") == [1, 2, 3]
 
 
+def test_few_lessons_are_one_floor_and_one_ceiling(bench):
+    few = replace(bench, lessons="few", n_directions=0)
+    tables = rounded(Agreement().compute(few, progress=False).tables)
+    assert few.foreign == (tasks.foreign(tasks.find("capitals")),) == ("plurals",)
+    for kind in ("ICL", "FT"):
+        assert set(column(tables["changes"], "lesson", kind=kind)) == {"own", "other", "shuffled", "plurals"}
+    assert set(column(tables["changes"], "rate", kind="FT")) == {LR}
+
+
+def test_a_loss_of_answers_learns_the_answers(bench, tables):
+    """Of the demonstrations themselves; the loss after training is that of the first of them."""
+    answers = replace(bench, lessons="own", loss="answers", n_directions=0)
+    found = rounded(Agreement().compute(answers, progress=False).tables)
+    checkpoint, data = checkpoints.load(bench.checkpoint), tasks.load("capitals")
+    _, examples = controls.own(data, K, 0)
+    lengths = finetuning.answer_lengths(checkpoint, data.task, examples)
+    ids = finetuning.training_ids(checkpoint, data.task, examples)
+    prompts = [checkpoint.tokenize(data.task.prompt(example)) for example in examples]
+    assert list(lengths.values()) == [len(i) - 1 - len(p) for i, p in zip(ids, prompts, strict=True)]
+    assert column(found["changes"], "loss_after", kind="FT") != column(
+        tables["changes"], "loss_after", kind="FT", lesson="own", rate=LR
+    )
+    assert answers.slug != replace(answers, loss="text").slug
+
+
 def test_training_that_diverges_is_told(bench):
     lost = replace(bench, lr=1e4, lessons="own", n_directions=0)
     tables = Agreement().compute(lost, progress=False).tables
@@ -151,7 +176,8 @@ def test_stages():
     [
         ({"epochs": 0}, "epochs = 0"),
         ({"k": 1}, "k = 1: two halves"),
-        ({"lessons": "none"}, "no lessons 'none'"),
+        ({"lessons": "none"}, "no lessons 'none'; known: all, few, own"),
+        ({"loss": "labels"}, "no loss 'labels'"),
         ({"n_directions": -1}, "n_directions = -1"),
         ({"lr": 0.0}, "learning rate 0"),
         ({"split": "other"}, "no split 'other'"),

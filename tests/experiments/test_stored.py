@@ -23,8 +23,8 @@ STABLE_RATE = 1e-3
 """Training at a higher rate multiplies the last digits in which processors differ."""
 
 
-OF_SOME = ("prompts", "directions", "layers")
-"""Tables in which not every setting of an experiment has rows."""
+OF_SOME = ("prompts", "directions", "layers", "pairs")
+"""Tables in which not every setting of an experiment has rows; no pairs where fine-tuning diverged at once."""
 
 EVERY_GRID = [(experiment, name) for experiment in EXPERIMENTS for name in grids(experiment)]
 

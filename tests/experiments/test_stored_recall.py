@@ -3,6 +3,7 @@
 from dataclasses import fields
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from explainer.analysis import recalled
@@ -13,21 +14,23 @@ from explainer.experiments.recall_runs import RecallRuns
 from explainer.models import fast_weight_model
 from explainer.models.fast_weight_model import RULES
 
-RUNS = grids(RecallRuns)["recall"]
+GRID = {run: name for name in ("recall", "recall-ascent") for run in grids(RecallRuns)[name]}
+RUNS = [*GRID]
 SHARES = ["kept", "revised", "stale"]
 
 
 def published(run, table="curve"):
-    return results("recall", table, **{f.name: getattr(run, f.name) for f in fields(run)})
+    return results(GRID[run], table, **{f.name: getattr(run, f.name) for f in fields(run)})
 
 
 def test_rates_are_those_that_the_selection_chose():
-    assert recalled.chosen_rates(results("recall-rates")) == recall_runs.CHOSEN
-    assert not set(results("recall-rates")["seed"]) & set(results("recall")["seed"])
+    tried = pd.concat([results("recall-rates"), results("recall-ascent-rates")])
+    assert recalled.chosen_rates(tried) == recall_runs.CHOSEN
+    assert not set(tried["seed"]) & {run.seed for run in RUNS}
 
 
 def test_shares_are_shares_and_right_answers_are_not_stale():
-    curve = results("recall", "curve")
+    curve = pd.concat(results(name, "curve") for name in ("recall", "recall-ascent"))
     assert curve[SHARES].to_numpy().min() >= 0 and (curve["revised"] + curve["stale"]).max() < 1.001  # rounded
 
 
@@ -55,6 +58,13 @@ def test_a_training_comes_out_as_it_did():
     for n in recall_runs.N_KEYS:
         again = recall_runs.measured(model, recall_runs.test_sequences(n))
         np.testing.assert_allclose([again[name] for name in SHARES], stored.loc[n, SHARES].astype(float), atol=0.05)
+
+
+def test_ascent_takes_tiny_steps_and_is_at_the_floor_of_linear_attention():
+    """256 sequences leave some noise, and the learned rate began at one half."""
+    last = recalled.at_end(results("recall-ascent", "curve"))
+    assert last["revised"].max() < recall.ORDER_BLIND + 0.05
+    assert last["rate"].max() < 0.05
 
 
 def test_linear_attention_is_at_its_floor():

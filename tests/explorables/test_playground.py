@@ -191,6 +191,24 @@ def test_gpt_fails_at_targets_more_than_at_inputs(javascript):
     assert line["ridge"][-2] > 13 and line["gpt"][-2] < 8, "it does not predict what it never saw"
 
 
+def test_query_that_the_points_say_nothing_about(javascript):
+    """Least squares, ridge and gradient steps answer 0 at the query; the layer's A = diag(0.80, 0.92) is no multiple
+    of the identity, so it answers (0.92 - 0.80) of the mean of y."""
+    state, own = pg.shifted_points()["orthogonal query"], javascript["orthogonal query"]
+    assert state["query"] == -1 and {z for z, _ in state["points"]} == {1}
+    assert all(z * state["query"] + 1 == 0 for z, _ in state["points"]), "(z, 1) is orthogonal to (query, 1)"
+    at_query = {name: values[-1] for name, values in own["lines"].items()}
+    for name in ("ridge", "ols", "descent"):
+        assert abs(at_query[name]) < 1e-12
+    A, y = preconditioner().diag(), np.mean([y for _, y in state["points"]])
+    assert at_query["linear"] == pytest.approx((A[1] - A[0]).item() * y) and at_query["linear"] > 0.1
+    assert abs(at_query["gpt"]) > 0.05
+    assert (
+        "they say nothing about it" in own["described"] and "nothing about it" not in javascript["default"]["described"]
+    )
+    assert not any("nothing about it" in javascript[name]["described"] for name in ("equal z", "a curve", "two alike"))
+
+
 def test_description_says_what_is_unusual(javascript):
     for name, count in (("inputs \u00d7 2", 3), ("targets \u00d7 3", 3)):
         assert f"{count} of 8 points lie beyond" in javascript[name]["described"]
@@ -317,7 +335,7 @@ def test_points_are_added_removed_moved_and_shifted(page):
     page.mouse.down()
     page.mouse.move(box["x"] + 55, box["y"] - 25, steps=3)
     page.mouse.up()
-    moved = np.subtract(trait(page, "points")[3], pg.shifted_points()["a curve"]["points"][3])
+    moved = np.subtract(trait(page, "points")[3], pg.shifted_points()["orthogonal query"]["points"][3])
     assert (moved > 0.5).all()
     button("Reset").click()
     assert trait(page, "points") == [list(point) for point in pg.POINTS]

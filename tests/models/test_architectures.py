@@ -54,7 +54,8 @@ def original(request):
     dtype = torch.float32 if request.param == "xglm" else torch.float64  # XGLM's mask overflows beyond float32
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        model = AutoModelForCausalLM.from_config(CONFIGS[request.param], attn_implementation="eager").to(dtype).eval()
+        config = copy.deepcopy(CONFIGS[request.param])  # which keeps the attention that it is given
+        model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").to(dtype).eval()
         for parameter in model.parameters():
             parameter.data += 0.2 * torch.randn_like(parameter)
     return model.requires_grad_(False)

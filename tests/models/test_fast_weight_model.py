@@ -48,6 +48,19 @@ def test_rules_that_write_errors_are_those_of_the_recurrence(tokens, rule, reten
     torch.testing.assert_close(RULES[rule](tokens, BIAS), expected, rtol=0, atol=1e-12)
 
 
+def test_ascent_climbs_the_squared_error_of_minus_the_value(tokens):
+    """S <- S + beta dL/dS with L = |S k + v|^2 / 2, one step for each token."""
+    S, outputs = torch.zeros(3, 2, 4, 4, dtype=torch.float64), []
+    for t in range(7):
+        k, v, q = tokens.keys[:, :, t], tokens.values[:, :, t], tokens.queries[:, :, t]
+        S = S.detach().requires_grad_()
+        loss = ((S @ k[..., None])[..., 0] + v).square().sum() / 2
+        (slope,) = torch.autograd.grad(loss, S)
+        S = S + tokens.rate[:, :, t, None, None] * slope
+        outputs.append((S @ q[..., None])[..., 0])
+    torch.testing.assert_close(RULES["ascent"](tokens, BIAS), torch.stack(outputs, 2), rtol=0, atol=1e-12)
+
+
 def test_softmax_rules_attend_with_a_bias_and_differ_by_the_average(tokens):
     bias = Bias(*(each.double() for each in BIAS))
     lag = torch.arange(7)[:, None] - torch.arange(7)

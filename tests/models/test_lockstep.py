@@ -7,7 +7,7 @@ import tiny_models
 import torch
 
 from explainer.errors import TaskError
-from explainer.models import checkpoints, finetuning, lockstep
+from explainer.models import architectures, checkpoints, finetuning, lockstep
 from explainer.models.lockstep import Run
 
 FAMILIES = tuple(tiny_models.CONFIGS)
@@ -68,6 +68,33 @@ def test_a_run_that_diverges_stops_alone(tiny):
     kept, ruined = lockstep.fine_tune(checkpoint, [Run(SEQUENCES[1], 1e-2), Run(SEQUENCES[0], 300.0)], after=(4,))
     assert_same(ruined[4], alone, checkpoint)
     assert_same(kept[4], finetuning.fine_tune(checkpoint, SEQUENCES[1], 1e-2), checkpoint)
+
+
+def test_a_loss_of_answers_is_that_of_the_last_tokens(tiny):
+    """The first step by autograd on the weights themselves, with a loss of the last two or three tokens."""
+    checkpoint, ids = tiny("llama"), SEQUENCES[0][:2]
+    runs = [Run([s], 1e-2, {tuple(s): n}) for s, n in zip(ids, (2, 3), strict=True)]
+    for run, states in zip(runs, lockstep.fine_tune(checkpoint, runs, after=(1,)), strict=True):
+        (s,), model = run.sequences, checkpoint.model
+        n = run.answers[tuple(s)]
+        key = architectures.architecture(model).layers[0].key
+        weight = key.module.weight
+        with torch.enable_grad():
+            weight.requires_grad_()
+            log_p = model(torch.tensor([s])).logits[0].log_softmax(-1)
+            loss = -log_p[-n - 1 : -1].gather(1, torch.tensor(s[-n:])[:, None]).mean()
+            (gradient,) = torch.autograd.grad(loss, weight)
+            weight.requires_grad_(False)
+        assert states[1].losses == pytest.approx((loss.item(),), rel=1e-5)
+        update = states[1].update[0].key_weight
+        torch.testing.assert_close(update, -1e-2 * gradient.view_as(update), rtol=1e-4, atol=1e-9)
+
+
+def test_a_loss_of_all_tokens_after_the_first_is_that_of_the_text(tiny):
+    ids = SEQUENCES[0]
+    asked = Run(ids, 1e-2, {tuple(s): len(s) - 1 for s in ids})
+    one, other = lockstep.fine_tune(tiny("llama"), [asked, Run(ids, 1e-2)], after=(4,))
+    assert_same(one[4], other[4], tiny("llama"))
 
 
 def test_the_model_is_as_before(tiny):

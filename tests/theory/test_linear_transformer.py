@@ -1,6 +1,7 @@
 """explainer.theory.linear_transformer: its theorems against loops, autograd and Monte Carlo, in float64."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,7 +16,10 @@ from explainer.theory.regression import (
     draw_prompts,
     gradient_plus_plus,
     gradient_steps,
+    ordinary_least_squares,
+    query_shift,
     random_covariances,
+    ridge,
     squared_errors,
     task_shift,
 )
@@ -328,6 +332,154 @@ def test_a_task_must_not_be_zero():
         lt.label_moments(torch.zeros(D, dtype=torch.float64), COVARIANCE)
 
 
+# Sample complexity, for linear tasks without noise
+
+SPECTRA = st.lists(st.floats(0.1, 5), min_size=1, max_size=6)
+LENGTHS = st.integers(1, 300)
+
+
+@given(SPECTRA, LENGTHS, LENGTHS)
+def test_excess_risk_is_the_population_risk_and_below_the_bound_of_the_corollary(eigenvalues, n, m):
+    covariance = torch.tensor(eigenvalues, dtype=torch.float64).diag()
+    excess = lt.excess_risk(covariance, n, m)
+    A = torch.linalg.inv(lt.gamma(covariance, n))
+    assert excess == pytest.approx(lt.population_risk(A, covariance, m).item(), rel=1e-9)
+    assert excess <= lt.excess_risk_bound(covariance, n, m) * (1 + 1e-12)
+
+
+def test_counts_of_the_corollary_are_those_of_its_formula():
+    """d = 5, tr = 5.4, kappa = 20/3: 6 * 5.4 / 0.054 = 600, and (11 + 25 * 20/3) * 5.4 = 959.4 = 0.9594 * 1000."""
+    assert lt.sufficient_test_length(COVARIANCE, 0.054) == 600
+    assert lt.sufficient_training_length(COVARIANCE, 0.9594) in (32, 33)
+    assert lt.sufficient_training_length(I, 1.8) == 10 and lt.sufficient_test_length(I, 0.3) == 100
+    assert lt.excess_risk_bound(COVARIANCE, 40, math.inf) == pytest.approx(959.4 / 1600)
+    assert lt.excess_risk_bound(COVARIANCE, math.inf, 40) == pytest.approx(32.4 / 40)
+
+
+@given(SPECTRA, st.floats(1e-3, 3))
+@settings(max_examples=40)
+def test_counts_of_the_corollary_are_enough(eigenvalues, epsilon):
+    covariance = torch.tensor(eigenvalues, dtype=torch.float64).diag()
+    M, N = lt.sufficient_test_length(covariance, epsilon), lt.sufficient_training_length(covariance, epsilon)
+    enough = epsilon * (1 + 1e-9)
+    assert lt.excess_risk(covariance, math.inf, M) <= enough
+    assert lt.excess_risk(covariance, N, math.inf) <= enough
+    assert lt.excess_risk(covariance, N, M) <= lt.excess_risk_bound(covariance, N, math.inf) + enough
+    assert lt.excess_risk(covariance, M, M) <= enough, "training at the test length needs no longer prompts"
+
+
+@given(SPECTRA, st.floats(1e-3, 3))
+@settings(max_examples=40)
+def test_smallest_lengths_are_enough_and_one_less_is_not(eigenvalues, epsilon):
+    covariance = torch.tensor(eigenvalues, dtype=torch.float64).diag()
+    common, training = lt.smallest_common_length(covariance, epsilon), lt.smallest_training_length(covariance, epsilon)
+    test = lt.smallest_test_length(covariance, epsilon, training + 1)
+    cases = [
+        (common, lambda n: lt.excess_risk(covariance, n, n)),
+        (training, lambda n: lt.excess_risk(covariance, n, math.inf)),
+        (test, lambda m: lt.excess_risk(covariance, training + 1, m)),
+    ]
+    for length, risk in cases:
+        assert risk(length) <= epsilon * (1 + 1e-9)
+        assert length == 1 or risk(length - 1) > epsilon * (1 - 1e-9)
+    assert common <= lt.sufficient_test_length(covariance, epsilon)
+    assert training <= lt.sufficient_training_length(covariance, epsilon)
+
+
+def test_the_corollary_is_tight_for_isotropic_inputs_and_loose_for_others():
+    def ratio(covariance, epsilon=1e-7):
+        return lt.sufficient_training_length(covariance, epsilon) / lt.smallest_training_length(covariance, epsilon)
+
+    assert ratio(I) == pytest.approx(1, abs=1e-3)
+    assert ratio(COVARIANCE) == pytest.approx(math.sqrt(959.4 / 268.4), rel=1e-3)
+    assert lt.smallest_test_length(COVARIANCE, 0.01) == lt.sufficient_test_length(COVARIANCE, 0.01) == 3240
+
+
+def test_trained_too_short_no_prompt_is_long_enough():
+    assert lt.smallest_test_length(COVARIANCE, 0.1, n=5) == math.inf
+    assert lt.smallest_test_length(COVARIANCE, 0.1, n=200) < 400
+
+
+@pytest.mark.parametrize("count", [lt.sufficient_test_length, lt.smallest_common_length, lt.smallest_training_length])
+def test_no_length_has_no_error(count):
+    with pytest.raises(ValueError, match="epsilon = 0 should be above zero"):
+        count(COVARIANCE, 0)
+
+
+def test_the_length_that_pays_is_no_multiple_of_the_training_length():
+    """Where the two terms are equal: 0.9 N, 3 N, 10 N and 39 N."""
+    shares = []
+    for n in (5, 20, 80, 320):
+        stays = lt.excess_risk(COVARIANCE, n, math.inf)
+        shares.append((lt.excess_risk(COVARIANCE, n, 1) - stays) / stays / n)
+    assert shares == pytest.approx([0.9, 3.0, 10.4, 39], rel=0.03)
+
+
+@pytest.mark.parametrize(("n", "m"), [(20, 40), (80, 5), (math.inf, 10)])
+def test_theorem_for_labels_that_are_no_function_of_one_direction(n, m):
+    """y = x_1 x_2^2 + |x_3| N(0, 1), with E[x y] and Cov(x y) from Gaussian moments on paper."""
+    l = EIGENVALUES  # noqa: E741 - lambda
+    Lambda, a = l.diag(), l[1] * I[0]
+    # E[x_1^2 x_2^4 x_i x_j] is diagonal, and so is E[x_3^2 x_i x_j].
+    of_label = l[0] * l * 3 * l[1] ** 2
+    of_label[0], of_label[1] = 3 * l[0] ** 2 * 3 * l[1] ** 2, l[0] * 15 * l[1] ** 3
+    of_noise = l[2] * l
+    of_noise[2] = 3 * l[2] ** 2
+    second, mean = (of_label + of_noise).diag(), Lambda @ a
+    best = l[0] * 3 * l[1] ** 2 + l[2] - a @ Lambda @ a
+    moments = lt.LabelMoments(a, second - torch.outer(mean, mean), best.item())
+    errors = []
+    for seed in range(10):
+        generator = seeded(seed)
+        prompts = draw_prompts(20000, m, Lambda, generator=generator)
+        x = prompts.inputs
+        noise = torch.randn(x.shape[:2], generator=generator, dtype=torch.float64)
+        y = x[..., 0] * x[..., 1] ** 2 + x[..., 2].abs() * noise
+        relabelled = replace(prompts, targets=y)
+        errors.append(squared_errors(lt.prediction(torch.linalg.inv(lt.gamma(Lambda, n)), relabelled), relabelled))
+    errors = torch.cat(errors)
+    error = errors.std().item() / math.sqrt(len(errors))
+    assert lt.risk_terms(moments, Lambda, n, m).total == pytest.approx(errors.mean().item(), abs=3.5 * error)
+
+
+# Queries that the examples say nothing about
+
+
+def orthogonal(prompts, A=I):
+    """The prompts with x_q replaced by its part with <A x_q, x_i> = 0 for every example."""
+    X = prompts.X @ A.T
+    within = torch.linalg.pinv(X) @ X
+    return query_shift(prompts, prompts.x_q - (within @ prompts.x_q[..., None]).squeeze(-1))
+
+
+def test_a_query_orthogonal_to_the_examples_gets_zero_from_a_multiple_of_the_identity():
+    away = orthogonal(draw(50, 3))
+    predictions = lt.prediction(0.7 * I, away), ordinary_least_squares(away), ridge(away, 0.3)
+    for yhat in predictions:
+        assert yhat.abs().max() < 1e-10
+    assert away.y_q.abs().max() > 0.1
+    exact = replace(away, inputs=away.inputs.clone())
+    exact.inputs[:, :-1, 3:], exact.inputs[:, -1, :3] = 0, 0  # orthogonal without rounding
+    assert (lt.prediction(0.7 * I, exact) == 0).all()
+
+
+def test_another_preconditioner_has_other_orthogonal_queries_and_errs_more_than_zero():
+    away = orthogonal(draw(4000, 3))
+    yhat = lt.prediction(GAMMA_INVERSE, away)
+    assert yhat.abs().max() > 0.1
+    assert squared_errors(yhat, away).mean() > 1.01 * (away.y_q**2).mean(), "the answer 0 is better"
+    assert lt.prediction(GAMMA_INVERSE, orthogonal(away, GAMMA_INVERSE)).abs().max() < 1e-10
+
+
+def test_zero_is_not_the_best_answer_when_tasks_are_correlated():
+    """Tasks w = s (1, ..., 1): one example tells s, and so the target of every query."""
+    prompts = draw(2000, 3)
+    prompts = orthogonal(task_shift(prompts, prompts.tasks[:, :1].expand(-1, D)))
+    s = prompts.y[:, 0] / prompts.X[:, 0].sum(-1)
+    close(s * prompts.x_q.sum(-1), prompts.y_q, tolerance=1e-6)
+    assert ordinary_least_squares(prompts).abs().max() < 1e-9
+
+
 # Gradient flow
 
 INITIAL = lt.initialisation(COVARIANCE, N, sigma=0.3)
@@ -421,6 +573,109 @@ def test_initialisation_refuses_a_theta_that_never_moves():
 def test_flow_refuses_a_step_that_is_too_long():
     with pytest.raises(DivergenceError, match=r"infinite with dt = 5; choose a shorter dt"):
         lt.gradient_flow(COVARIANCE, N, INITIAL, duration=500, dt=5)
+
+
+@st.composite
+def balanced_starts(draw):
+    """A covariance of 1 to 6 dimensions, a prompt length, and a start that the theorem admits."""
+    d, n, seed = draw(st.integers(1, 6)), draw(st.integers(1, 50)), draw(st.integers(0, 999))
+    basis = torch.linalg.qr(randn(d, d, seed=seed)).Q
+    variances = 0.2 + 1.8 * torch.rand(d, generator=seeded(seed + 1), dtype=torch.float64)
+    covariance = basis @ variances.diag() @ basis.T
+    covariance = (covariance + covariance.T) / 2
+    largest = math.sqrt(2 / (torch.linalg.eigvalsh(lt.gamma(covariance, n))[-1].item() * math.sqrt(d)))
+    theta = randn(d, draw(st.integers(1, d)), seed=seed + 2)
+    sigma = draw(st.floats(0.1, 0.95)) * largest
+    return covariance, n, lt.initialisation(covariance, n, sigma=sigma, theta=theta)
+
+
+@given(balanced_starts())
+@settings(max_examples=15, deadline=None)
+def test_the_proof_in_steps_along_the_flow(start):
+    """The imbalance is conserved, u stays above its bound, the loss falls, and a small gradient means a small loss."""
+    covariance, n, initial = start
+    # The method's own error in the imbalance is of fourth order in time over the fastest rate.
+    rate = lt.stable_rate(lt.closed_form(covariance, n), covariance, n)
+    flow = lt.gradient_flow(covariance, n, initial, duration=20 * rate, dt=rate / 80, record_every=20)
+    assert flow.imbalance.abs().max() < 1e-8
+    assert flow.u.min() >= lt.lower_bound_on_u(covariance, n, initial)
+    assert (flow.risks.diff() <= 1e-12).all()
+
+    Gamma = lt.gamma(covariance, n)
+    F = covariance @ covariance - flow.u[:, None, None] * (covariance @ Gamma @ flow.U @ covariance)
+    slope = (flow.U * F).sum((1, 2)) ** 2 + flow.u**2 * (F**2).sum((1, 2))
+    missing = (flow.risks - lt.population_risk(torch.linalg.inv(Gamma), covariance, n)) / 2
+    smallest = torch.linalg.eigvalsh(covariance)[0] ** 2 * torch.linalg.eigvalsh(Gamma)[0]
+    assert (slope >= 2 * flow.u**2 * smallest * missing - 1e-12).all()
+
+
+def test_an_imbalance_is_conserved_as_well_as_balance():
+    layer = lt.LinearAttention(2 * INITIAL.W_PV, INITIAL.W_KQ)
+    flow = lt.gradient_flow(COVARIANCE, N, layer, duration=5, dt=0.005, record_every=20)
+    assert (flow.imbalance - flow.imbalance[0]).abs().max() < 1e-8
+    assert flow.imbalance[0] > 0.2
+
+
+def test_the_bound_on_u_refuses_starts_that_it_does_not_hold_for():
+    with pytest.raises(ValueError, match="choose a balanced start"):
+        lt.lower_bound_on_u(COVARIANCE, N, lt.LinearAttention(2 * INITIAL.W_PV, INITIAL.W_KQ))
+    with pytest.raises(ValueError, match="choose it below"):
+        lt.lower_bound_on_u(COVARIANCE, N, lt.LinearAttention(-INITIAL.W_PV, INITIAL.W_KQ))
+
+
+# Steps of finite length, on the exact loss
+
+
+def test_one_finite_step_is_the_gradient_of_the_loss():
+    u, U = INITIAL.W_PV[-1, -1].clone().requires_grad_(), INITIAL.W_KQ[:D, :D].clone().requires_grad_()
+    (lt.population_risk(u * U.T, COVARIANCE, N) / 2).backward()
+    run = lt.gradient_descent(COVARIANCE, N, INITIAL, rate=0.1, steps=1)
+    close(run.u[1], u.detach() - 0.1 * u.grad)
+    close(run.U[1], U.detach() - 0.1 * U.grad)
+    close(run.times, torch.tensor([0, 0.1], dtype=torch.float64))
+
+
+def test_drift_without_noise_is_of_the_first_order_in_the_rate():
+    """The review's doubt: the drift of the imbalance is not noise alone, and it vanishes with the rate."""
+    drift = {
+        rate: lt.gradient_descent(COVARIANCE, N, INITIAL, rate=rate, steps=round(100 / rate)).imbalance[-1].item()
+        for rate in (0.2, 0.05, 0.025, 0.0125)
+    }
+    assert drift[0.2] < -1  # above the stable rate: it swings into a wider part of the valley
+    assert drift[0.05] / drift[0.025] == pytest.approx(2, abs=0.4)
+    assert drift[0.025] / drift[0.0125] == pytest.approx(2, abs=0.2)
+    assert abs(drift[0.0125]) < 0.01
+
+
+def test_stable_rate_parts_the_rates_that_stay_from_those_that_leave():
+    optimum = lt.closed_form(COVARIANCE, N)
+    limit = lt.stable_rate(optimum, COVARIANCE, N)
+    beside = lt.LinearAttention(optimum.W_PV, 1.0001 * optimum.W_KQ)
+    for share, stays in ((0.95, True), (1.05, False)):
+        run = lt.gradient_descent(COVARIANCE, N, beside, rate=share * limit, steps=400)
+        assert (relative_distance(run.preconditioners[-1], GAMMA_INVERSE) < 1e-4) == stays
+
+
+def test_a_rate_that_is_far_too_long_says_so():
+    with pytest.raises(DivergenceError, match=r"infinite with rate = 5; choose a smaller rate"):
+        lt.gradient_descent(COVARIANCE, N, INITIAL, rate=5, steps=50)
+
+
+@pytest.mark.weekly
+def test_what_sgd_lacks_is_training_and_its_drift_follows_its_rate():
+    """2,000 clipped steps leave the weakest direction unlearned, 8,000 do not; half the rate halves the drift."""
+    start = lt.LinearAttention(*(matrix.float() for matrix in INITIAL))
+    runs = {
+        (rate, steps): lt.train_layer(
+            start, batches(512, dtype=torch.float32), lambda p, r=rate: torch.optim.SGD(p, lr=r), steps=steps, seed=0
+        )
+        for rate, steps in ((0.1, 2000), (0.1, 8000), (0.05, 4000))
+    }
+    off = {key: relative_distance(run.preconditioners[-1].double(), GAMMA_INVERSE) for key, run in runs.items()}
+    assert off[0.1, 2000] > 0.08
+    assert off[0.1, 8000] < 0.04
+    drift = {key: run.imbalance[-1].item() for key, run in runs.items()}
+    assert 0.35 < drift[0.05, 4000] / drift[0.1, 2000] < 0.75
 
 
 # Training on drawn prompts

@@ -15,10 +15,12 @@ from explainer.theory.regression import (
     draw_prompts,
     gradient_plus_plus,
     gradient_steps,
+    heavy_ball_steps,
     newton_iterations,
     ordinary_least_squares,
     query_shift,
     random_covariances,
+    rates_of_momentum,
     ridge,
     squared_errors,
     task_shift,
@@ -293,3 +295,27 @@ def test_least_squares_does_not_see_the_scale_of_the_inputs(c):
     prompts = draw()
     shifted = covariate_shift(prompts, c * prompts.inputs)
     close(ordinary_least_squares(shifted), c * ordinary_least_squares(prompts), tolerance=1e-8)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5, 12])
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
+def test_momentum_is_plain_steps_with_other_rates(momentum, steps):
+    prompts = draw_prompts(5, N, torch.eye(D).double(), generator=seeded())
+    rates = rates_of_momentum(0.3, momentum, steps)
+    assert len(rates) == steps and all(rate > 0 for rate in rates)
+    close(gradient_steps(prompts, rates), heavy_ball_steps(prompts, 0.3, momentum, steps), 1e-9)
+
+
+def test_heavy_ball_by_hand():
+    """One input: w_1 = rate h, w_2 = w_1 - rate (s w_1 - h) + momentum w_1."""
+    prompts = draw_prompts(3, N, torch.eye(1).double(), generator=seeded())
+    s, h = (prompts.X**2).mean((1, 2)), (prompts.X[..., 0] * prompts.y).mean(1)
+    first = 0.2 * h
+    second = first - 0.2 * (s * first - h) + 0.7 * first
+    close(heavy_ball_steps(prompts, 0.2, 0.7, 2), prompts.x_q[:, 0] * second)
+
+
+@pytest.mark.parametrize(("rate", "momentum"), [(0.0, 0.5), (0.1, 1.0), (0.1, -0.1), (math.nan, 0.5)])
+def test_rates_of_momentum_refuse(rate, momentum):
+    with pytest.raises(ValueError, match="momentum"):
+        rates_of_momentum(rate, momentum, 3)

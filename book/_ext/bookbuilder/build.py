@@ -80,7 +80,8 @@ def build_pages() -> int:
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         forget()
-        print("\n".join(_COLOUR.sub("", done.stdout).splitlines()[-80:]), file=sys.stderr)
+        lines = _COLOUR.sub("", done.stdout).splitlines()
+        print("\n".join([line for line in lines[:-80] if "WARNING" in line] + lines[-80:]), file=sys.stderr)
         full = "No space left on device" in done.stdout
         print(f"The book was not built{': the disk is full, free some space' * full}.", file=sys.stderr)
         return done.returncode

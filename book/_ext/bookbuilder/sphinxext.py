@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 import explainer
-from bookbuilder import colours, execute, glossary, notation, vendored
+from bookbuilder import bibliography, colours, execute, glossary, notation, vendored
 from bookbuilder.renderers import (
     STATE_MIME,
     WIDGET_MIME,
@@ -273,6 +273,7 @@ def _add_renderers() -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension."""
     _add_renderers()
+    bibliography.register()
     app.add_directive("explorable", Explorable)
     app.add_directive("drawing", DrawingDirective)
     app.add_directive("environment", Environment)

@@ -22,6 +22,7 @@ NAMES: Mapping[str, str] = {
     "delta-half": "delta + momentum ½",
     "gated": "gated delta",
     "gated-momentum": "gated + momentum",
+    "ascent": "ascent, v turned",
     "softmax": "softmax attention",
     "momentum-attention": "momentum attention",
 }
@@ -124,16 +125,23 @@ def effect_name(rule: str) -> str:
 
 
 def as_table(effects: Mapping[str, Mapping[str, Comparison]]) -> pd.DataFrame:
-    """`momentum_effects` as text: mean difference, p of Student, seeds in which momentum is ahead, p of the signs."""
+    """`momentum_effects` as text, by the names that figures use."""
+    return as_rows(
+        {OUTCOMES[outcome]: {effect_name(rule): each for rule, each in its.items()} for outcome, its in effects.items()}
+    )
+
+
+def as_rows(compared: Mapping[str, Mapping[str, Comparison]]) -> pd.DataFrame:
+    """Comparisons as text: mean difference, p of Student, seeds in which the first rule is ahead, p of the signs."""
     rows = {
-        (OUTCOMES[outcome], effect_name(rule)): {
+        (outcome, name): {
             "difference": f"{each.mean:+.3f}",
             "p (Student)": f"{each.mean.p_value:.3f}",
             "seeds ahead": f"{each.ahead} of {len(each.by_seed)}",
             "p (signs)": f"{each.sign_p:.3f}",
         }
-        for outcome, its in effects.items()
-        for rule, each in its.items()
+        for outcome, its in compared.items()
+        for name, each in its.items()
     }
     return pd.DataFrame(rows).T
 

@@ -11,6 +11,14 @@ from explainer.exercises.circuits import (
 )
 from explainer.exercises.classification import auc, calibration
 from explainer.exercises.comparison import holm, kendall_tau, rec2ftp
+from explainer.exercises.deep import (
+    chosen_penalty,
+    layer_error,
+    newton_count,
+    plain_rates,
+    pool_posterior,
+    two_layers,
+)
 from explainer.exercises.dual_form import (
     constant_values,
     context_update,
@@ -37,7 +45,16 @@ from explainer.exercises.fast_weights import (
     error_before_decay,
     keys_without_interference,
 )
-from explainer.exercises.linear_transformer import isotropic_gamma, paying_length, ridge_attention, scaled_prediction
+from explainer.exercises.linear_transformer import (
+    isotropic_gamma,
+    landing_point,
+    noisy_gamma,
+    paying_length,
+    ridge_attention,
+    scaled_prediction,
+    slowest_half_life,
+    step_factor,
+)
 from explainer.exercises.momentum import momentum_average, momentum_bias, momentum_dual, momentum_keys, previous_value
 from explainer.exercises.optimisation import (
     adam_first_step,
@@ -52,14 +69,15 @@ from explainer.exercises.optimisation import (
 from explainer.exercises.ways import kept_numbers
 
 __all__ = [
-    "adam_first_step", "age_weight", "auc", "bias_attention", "calibration", "causal_attention", "constant_values",
-    "context_update", "copied_gate", "cross_entropy_errors", "delta_errors", "delta_rule", "equal_gate",
-    "error_before_decay", "fine_tuning_update", "first_order", "frozen_factor", "head_off",
+    "adam_first_step", "age_weight", "auc", "bias_attention", "calibration", "causal_attention", "chosen_penalty",
+    "constant_values", "context_update", "copied_gate", "cross_entropy_errors", "delta_errors", "delta_rule",
+    "equal_gate", "error_before_decay", "fine_tuning_update", "first_order", "frozen_factor", "head_off",
     "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma", "kendall_tau", "kept_numbers",
-    "keys_without_interference", "learning_values", "linear_attention", "linear_loss", "look_back",
-    "momentum_average", "momentum_bias", "momentum_dual", "momentum_keys", "nesterov_coefficients",
-    "one_query_update", "order_dependent", "outer_product_update", "paying_length", "permutation_invariant",
-    "previous_token_score", "previous_value", "rank_of_update", "rec2ftp", "ridge_attention", "ridge_dual",
-    "scaled_prediction",
-    "sharpness", "softmax", "softmax_attention", "split_terms", "two_sided", "value_matrix",
+    "keys_without_interference", "landing_point", "layer_error", "learning_values", "linear_attention", "linear_loss",
+    "look_back", "momentum_average", "momentum_bias", "momentum_dual", "momentum_keys", "nesterov_coefficients",
+    "newton_count", "noisy_gamma", "one_query_update", "order_dependent", "outer_product_update", "paying_length",
+    "permutation_invariant", "plain_rates", "pool_posterior", "previous_token_score", "previous_value",
+    "rank_of_update", "rec2ftp", "ridge_attention", "ridge_dual", "scaled_prediction", "sharpness",
+    "slowest_half_life", "softmax", "softmax_attention", "split_terms", "step_factor", "two_layers", "two_sided",
+    "value_matrix",
 ]  # fmt: skip

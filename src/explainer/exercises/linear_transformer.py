@@ -76,6 +76,112 @@ def ridge_attention(reader_fn: Callable[[Tensor, float, int], tuple[Tensor, Tens
     print("Passed: where the inputs have exactly the covariance, the layer is ridge regression.")
 
 
+@checks.check("only E h h^T changes; the noise of different examples is independent, so it enters divided by n.")
+def noisy_gamma(reader_fn: Callable[[Tensor, int, float], Tensor]) -> None:
+    """Check a function (covariance (d, d), n, noise) -> Gamma, for targets y_i = w^T x_i + noise * N(0, 1).
+
+    Properties: without noise it is Gamma; endless prompts do not feel the noise; at the inverse of the answer the risk
+    with noise has no slope, R(A) + noise^2/n tr(A Lambda A^T Lambda).
+    Raises: AssertionError with a hint.
+    """
+
+    def answer(covariance: Tensor, n: int, noise: float) -> Tensor:
+        return checks.call(lambda C: reader_fn(C, n, noise), covariance, shape=tuple(covariance.shape))
+
+    _, covariance = _whitened_prompts(3, 12, seed=0)
+    checks.require(
+        checks.close(answer(covariance, 12, 0.0), linear_transformer.gamma(covariance, 12)),
+        "without noise it should be Gamma, (1 + 1/n) Lambda + tr(Lambda)/n I.",
+    )
+    checks.require(
+        checks.close(answer(covariance, 10**12, 2.0), covariance, tolerance=1e-6),
+        "in endless prompts the noise averages out and Gamma is the covariance; look at what is divided by n.",
+    )
+    for n, noise in ((12, 1.5), (5, 0.3)):
+        A = torch.linalg.inv(answer(covariance, n, noise)).requires_grad_()
+        extra = noise**2 / n * (A @ covariance @ A.T @ covariance).trace()
+        (linear_transformer.population_risk(A, covariance, n) + extra).backward()
+        checks.require(
+            A.grad.abs().max().item() < 1e-8,
+            f"with n = {n} and noise = {noise} the risk still has a slope at the inverse of your matrix; E h h^T has "
+            "one new term: noise^2 E x x^T, divided once by n.",
+        )
+    print("Passed: the inverse of your matrix is the best preconditioner for noisy targets.")
+
+
+@checks.check("at the end U = Gamma^-1 / u; put this into the imbalance and solve for u^2.")
+def landing_point(reader_fn: Callable[[Tensor, int, float], float]) -> None:
+    """Check a function (covariance (d, d), n, imbalance) -> u at the end of the flow, for starts with u > 0.
+
+    Raises: AssertionError with a hint.
+    """
+    covariance = torch.diag(torch.tensor([1.5, 0.8], dtype=torch.float64))
+    n = 10
+    answer = lambda k: checks.run(lambda C: float(reader_fn(C, n, k)), covariance)  # noqa: E731
+    balanced = linear_transformer.closed_form(covariance, n).W_PV[-1, -1].item()
+    checks.require(
+        np.isclose(answer(0.0), balanced), "with imbalance 0 the end should be the theorem's, u = tr(Gamma^-2)^(1/4)."
+    )
+    for u, size in ((1.3, 0.1), (0.3, 1.0)):
+        start = linear_transformer.initialisation(covariance, n, sigma=0.1)
+        U = size * torch.eye(2, dtype=torch.float64)
+        start = linear_transformer.LinearAttention(u / 0.1 * start.W_PV, torch.nn.functional.pad(U, (0, 1, 0, 1)))
+        end = (
+            linear_transformer.gradient_flow(covariance, n, start, duration=60, dt=0.05, record_every=100).u[-1].item()
+        )
+        k = u**2 - 2 * size**2
+        checks.require(
+            np.isclose(answer(k), end, atol=1e-4),
+            f"with imbalance {k:.2f} the flow ends at u = {end:.4f}, your formula says {answer(k):.4f}; the product is "
+            "Gamma^-1 and the imbalance is what it was.",
+        )
+    print("Passed: the flow lands where you said, from starts of both signs of the imbalance.")
+
+
+@checks.check("write the new squares out: (u + eta U F)^2 - (U + eta u F)^2; the terms with one eta cancel.")
+def step_factor(reader_fn: Callable[[float, float, float, float], float]) -> None:
+    """Check a function (u, U, gamma, eta) -> what one step of length eta multiplies u^2 - U^2 with (d = 1).
+
+    Raises: AssertionError with a hint.
+    """
+
+    def answer(*point: float) -> float:
+        return checks.run(lambda *numbers: float(reader_fn(*numbers)), *point)
+
+    checks.require(
+        np.isclose(answer(2.0, 0.25, 2.0, 0.7), 1), "where u U = 1/gamma nothing moves, and the factor should be 1."
+    )
+    for u, U, g, eta in ((1.8, 0.1, 1.5, 0.45), (0.3, -1.2, 1.1, 0.2), (2.0, 1.5, 1.5, 0.3)):
+        F = 1 - g * u * U
+        factor = ((u + eta * U * F) ** 2 - (U + eta * u * F) ** 2) / (u**2 - U**2)
+        checks.require(
+            np.isclose(answer(u, U, g, eta), factor),
+            f"at u = {u}, U = {U}, gamma = {g} a step of {eta} multiplies the imbalance by {factor:.4f}, not by "
+            f"{answer(u, U, g, eta):.4f}.",
+        )
+    print("Passed: your factor is that of the step, at three points.")
+
+
+@checks.check("near the end what is missing along direction k decays at the rate u^2 gamma_k lambda_k^2.")
+def slowest_half_life(reader_fn: Callable[[Tensor, int], float]) -> None:
+    """Check a function (covariance (d, d), n) -> time in which, near the end, half of what is missing is learned.
+
+    Along the weakest direction, with u at the end of a balanced flow: log 2 / (u^2 gamma lambda^2).
+    Raises: AssertionError with a hint.
+    """
+    for variances, n in (((2.0, 0.5), 10), ((1.0, 0.3, 0.6), 20), ((0.7,), 5)):
+        covariance = torch.diag(torch.tensor(variances, dtype=torch.float64))
+        weakest, g = min(variances), linear_transformer.gamma(covariance, n).diagonal().min().item()
+        u = linear_transformer.closed_form(covariance, n).W_PV[-1, -1].item()
+        found = checks.run(lambda C, n=n: float(reader_fn(C, n)), covariance)
+        checks.require(
+            np.isclose(found, np.log(2) / (u**2 * g * weakest**2)),
+            f"with the variances {variances} and n = {n} your time is {found:.4g}; the rate is u^2 gamma_k lambda_k^2 "
+            "with the smallest lambda_k, and u^2 is the root of tr(Gamma^-2).",
+        )
+    print("Passed: your half-lives are those of the weakest direction.")
+
+
 @checks.check("follow one factor: the covariance of the prompt is multiplied by it, Gamma is not.")
 def scaled_prediction(reader_fn: Callable[[float], float]) -> None:
     """Check a function c -> prediction over right answer when every input is multiplied by c, at endless lengths.

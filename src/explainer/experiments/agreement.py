@@ -50,8 +50,9 @@ class Bench:
     """What the k demonstrations of a seed do as context and as training, beside what other demonstrations do.
 
     `lr` and `epochs` are those of FT; `n_directions` random updates stand beside them. `lessons` says which others:
-    "all"; "few", one floor and one ceiling of each kind; "own", none, enough to choose a rate. Raises StudyError where
-    a value is none.
+    "all"; "few", one floor and one ceiling of each kind; "own", none, enough to choose a rate. The `loss` of FT is that
+    of the "text" of a demonstration, as in the paper, or that of its "answers" only. Raises StudyError where a value is
+    none.
     """
 
     checkpoint: str
@@ -64,6 +65,7 @@ class Bench:
     lessons: str = "all"
     n_directions: int = 0
     split: str = "all"
+    loss: str = "text"
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
@@ -72,6 +74,7 @@ class Bench:
         require(self.k >= 2, f"k = {self.k}: two halves need at least 2 demonstrations.")
         known = ", ".join(LESSONS)
         require(self.lessons in LESSONS, f"there are no lessons {self.lessons!r}; known: {known}.")
+        require(self.loss in ("text", "answers"), f"there is no loss {self.loss!r}; known: text, answers.")
         require(self.n_directions >= 0, f"n_directions = {self.n_directions} is negative; use 0 for none.")
 
     @property
@@ -84,7 +87,8 @@ class Bench:
     def slug(self) -> str:
         """A readable name, not quite unique."""
         directions = [f"{self.n_directions}directions"] * (self.n_directions > 0)
-        return "-".join([self.cell.slug, f"{self.epochs}epochs", self.lessons, *directions])
+        loss = ["answers"] * (self.loss == "answers")
+        return "-".join([self.cell.slug, f"{self.epochs}epochs", self.lessons, *directions, *loss])
 
     @property
     def stages(self) -> list[int]:
@@ -143,7 +147,7 @@ OF_A_TASK: Mapping[str, controls.Demonstrations] = {
 
 LESSONS: Mapping[str, tuple[str, ...]] = {
     "all": tuple(OF_A_TASK),
-    "few": ("own", "other", "nonsense"),
+    "few": ("own", "other", "shuffled"),
     "own": ("own",),
 }
 """Which of a task's lessons a bench has."""
@@ -317,7 +321,19 @@ class Agreement(Study):
     command = "explainer agreement"
     setting = Bench
     protocol = 1
-    slowest_first = ("checkpoint", "split", "lessons", "n_directions", "n_queries", "k", "epochs", "seed", "lr", "task")
+    slowest_first = (
+        "checkpoint",
+        "split",
+        "loss",
+        "lessons",
+        "n_directions",
+        "n_queries",
+        "k",
+        "epochs",
+        "seed",
+        "lr",
+        "task",
+    )
     shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "note")
 
     def __init__(self, **options: Any):
@@ -390,7 +406,7 @@ class Agreement(Study):
 
 def _shares(bench: Bench) -> tuple:
     """What trainings on the tasks' own demonstrations depend on."""
-    return bench.checkpoint, bench.seed, bench.k, bench.lr, bench.epochs, bench.kin
+    return bench.checkpoint, bench.seed, bench.k, bench.lr, bench.epochs, bench.loss, bench.kin
 
 
 def _train_together(
@@ -405,16 +421,17 @@ def _train_together(
     by_length = sorted(wanted, key=lambda key: len(given[key[0]].examples))
     for k, group in groupby(by_length, lambda key: len(given[key[0]].examples)):
         keys = list(group)
-        runs = [lockstep.Run(_sequences(checkpoint, bench, given[name]), lr) for name, lr in keys]
+        runs = [_run(checkpoint, bench, given[name], lr) for name, lr in keys]
         states = lockstep.fine_tune(checkpoint, runs, [k * n for n in bench.stages], progress=progress)
         of_epochs = ({n: each[k * n] for n in bench.stages} for each in states)
         trained |= dict(zip(keys, of_epochs, strict=True))
     return {key: trained[key] for key in wanted}
 
 
-def _sequences(checkpoint: Checkpoint, bench: Bench, lesson: Lesson) -> list[Sequence[int]]:
+def _run(checkpoint: Checkpoint, bench: Bench, lesson: Lesson, lr: float) -> lockstep.Run:
     once = finetuning.training_ids(checkpoint, lesson.task, lesson.examples)
-    return lockstep.epochs(once, bench.epochs, bench.seed)
+    answers = finetuning.answer_lengths(checkpoint, lesson.task, lesson.examples) if bench.loss == "answers" else None
+    return lockstep.Run(lockstep.epochs(once, bench.epochs, bench.seed), lr, answers)
 
 
 def _directions(zsl: Observed, found: Sequence[Change], drawn: Iterator[tuple[int, int, Observed]]) -> dict[str, list]:

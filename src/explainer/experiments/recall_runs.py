@@ -21,6 +21,10 @@ The plan, as it was fixed before the runs that are reported:
 
 A pilot with seed 100 at one or two rates had fixed the sizes, so that `delta` is not at the ceiling with 32 keys. It
 had seen that training lowers the learned momentum, which is why `delta-half` was added.
+
+One arm was added when these results were known, with its own question, fixed before its runs with the seeds 0 to 7:
+`ascent` climbs the error instead of descending, as Liu et al. (2026, arXiv 2602.21204) did in larger layers. If recall
+with revision uses the look back of descent, ascent is below `delta` on revised keys; if it does not, the two are alike.
 """
 
 from collections.abc import Mapping
@@ -56,6 +60,7 @@ CHOSEN: Mapping[str, float] = {
     "delta-half": 0.015,
     "gated": 0.015,
     "gated-momentum": 0.015,
+    "ascent": 0.015,
     "softmax": 0.045,
     "momentum-attention": 0.045,
 }

@@ -9,19 +9,21 @@ from explainer.explorables.base import FOLDER, Explorable
 from explainer.explorables.error_law import ErrorLaw
 from explainer.explorables.explorer import SimilarityExplorer
 from explainer.explorables.live_gpt import LiveGPT
+from explainer.explorables.memory_or_ridge import MemoryOrRidge
 from explainer.explorables.momentum_window import MomentumWindow
 from explainer.explorables.noise import NoiseValue
 from explainer.explorables.one_head import OneHead
 from explainer.explorables.one_step import OneStep
+from explainer.explorables.phase_plane import PhasePlane
 from explainer.explorables.playground import InContextRegression
 from explainer.explorables.softmax_bend import SoftmaxBend
 from explainer.explorables.three_tokens import ThreeTokens
 from explainer.explorables.two_neurons import TwoNeurons
 
 __all__ = [
-    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "LiveGPT",
-    "MomentumWindow", "NoiseValue", "OneHead", "OneStep", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens",
-    "TwoNeurons",
+    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "LiveGPT", "MemoryOrRidge",
+    "MomentumWindow", "NoiseValue", "OneHead", "OneStep", "PhasePlane", "SimilarityExplorer", "SoftmaxBend",
+    "ThreeTokens", "TwoNeurons",
 ]  # fmt: skip
 
 EXPLORABLES: tuple[type[Explorable], ...] = (
@@ -34,7 +36,9 @@ EXPLORABLES: tuple[type[Explorable], ...] = (
     SimilarityExplorer,
     MomentumWindow,
     AgeWeights,
+    PhasePlane,
     ErrorLaw,
     InContextRegression,
     LiveGPT,
+    MemoryOrRidge,
 )

@@ -30,7 +30,8 @@ def shifted_points() -> dict[str, dict[str, Any]]:
     """POINTS under the shifts of the chapter, with the reach of the plane that shows what the learners do.
 
     Inputs x 2 moves every point along LINE, y + slope (2 z - z); noise x 4 multiplies the distances from
-    LINE; a curve keeps the inputs, with y = z^2 - 1.
+    LINE; a curve keeps the inputs, with y = z^2 - 1. Orthogonal query has few points, all at z = 1, and asks at z = -1,
+    because the inputs (1, 1) and (-1, 1) have the inner product 0.
     """
     slope, intercept = LINE
     shifts = {
@@ -39,10 +40,11 @@ def shifted_points() -> dict[str, dict[str, Any]]:
         "noise \u00d7 4": (lambda z, y: (z, 4 * y - 3 * (slope * z + intercept)), 4),
         "a curve": (lambda z, _: (z, z * z - 1), 4),
     }
-    return {
+    moved = {
         name: {"points": [[round(v, 2) for v in move(z, y)] for z, y in POINTS], "reach": reach}
         for name, (move, reach) in shifts.items()
     }
+    return moved | {"orthogonal query": {"points": [[1, y] for y in (0.8, 1.3, 1.8, 2.3)], "reach": 4, "query": -1}}
 
 
 class Points(traitlets.List):

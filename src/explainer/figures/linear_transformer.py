@@ -129,6 +129,6 @@ def drift(runs: Mapping[str, Sequence[np.ndarray]]) -> go.Figure:
 def spread(values: Sequence[float]) -> str:
     """Values over seeds in a cell of a table, "0.12 (0.08 to 0.16)", the interval Student's; a single one as it is."""
     if len(values) == 1:
-        return f"{values[0]:.0e}"
+        return f"{values[0]:.2f}" if values[0] > 0.005 else f"{values[0]:.0e}"
     mean, low, high = statistics.student(values)
     return f"{mean:.2f} ({low:.2f} to {high:.2f})"

@@ -84,6 +84,11 @@ def delta_rule(
     return fast_weights.chunked(*its[:3], its.rate, alpha, mu, chunk=_CHUNK)
 
 
+def ascent(its: Tokens, _: Bias) -> Float[Tensor, "B H T d"]:
+    """Climb the squared error for the value -v: S <- S - beta (-v - S k) k^T. The writes of v are those of descent."""
+    return fast_weights.chunked(its.queries, its.keys, -its.values, -its.rate, 1.0, 0.0, chunk=_CHUNK)
+
+
 def softmax_attention(its: Tokens, bias: Bias, *, eta: float) -> Float[Tensor, "B H T d"]:
     """Attend to all tokens up to one's own, softmax_i (c k_i . q_t - m (t - i)), and add an average of past values."""
     positions = torch.arange(its.keys.shape[-2])
@@ -100,6 +105,7 @@ RULES: Mapping[str, Rule] = {
     "delta-half": partial(delta_rule, momentum=ETA),
     "gated": partial(delta_rule, retention=None),
     "gated-momentum": partial(delta_rule, retention=None, momentum=None),
+    "ascent": ascent,
     "softmax": partial(softmax_attention, eta=0.0),
     "momentum-attention": partial(softmax_attention, eta=ETA),
 }
@@ -112,6 +118,7 @@ GATES: Mapping[str, tuple[str, ...]] = {
     "delta-half": ("rate",),
     "gated": ("rate", "retention"),
     "gated-momentum": ("rate", "retention", "momentum"),
+    "ascent": ("rate",),
     "softmax": (),
     "momentum-attention": (),
 }

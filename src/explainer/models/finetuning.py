@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from explainer.data.tasks import Example, Task
 from explainer.errors import CheckpointError, DivergenceError, TaskError
-from explainer.models import architectures
+from explainer.models import architectures, scoring
 from explainer.models.architectures import Architecture, Layer
 from explainer.models.checkpoints import Checkpoint
 
@@ -110,6 +110,17 @@ def training_ids(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]
     """
     demonstrations = checkpoint.tokenize_all([task.demonstration(example) for example in examples])
     return [[checkpoint.first_token_id, *ids] for ids in demonstrations]
+
+
+def answer_lengths(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> dict[tuple[int, ...], int]:
+    """How many of the last tokens of each of the `training_ids` are the answer's.
+
+    Raises TaskError when a token straddles prompt and answer.
+    """
+    answers = [task.demonstration(example).removeprefix(task.prompt(example)) for example in examples]
+    tokens = scoring.continuation_ids(checkpoint, [task.prompt(example) for example in examples], answers)
+    whole = map(tuple, training_ids(checkpoint, task, examples))
+    return {ids: len(answer) for ids, answer in zip(whole, tokens, strict=True)}
 
 
 def fine_tune(

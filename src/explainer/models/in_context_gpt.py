@@ -14,7 +14,7 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,9 +44,16 @@ from explainer.theory.regression import (
     task_shift,
 )
 from explainer.theory.statistics import Interval, ratio_interval
+from explainer.theory.task_diversity import draw_pool, pool_prompts
 
 LINE_NOISE = 0.3
 """Standard deviation of the noise on the targets of `line_prompts`."""
+
+TASK_NOISE = 0.5
+"""Standard deviation of the noise on the targets of `noisy_prompts` and `finite_pool_prompts`, as in Raventós et al."""
+
+POOL_SIZES = (4, 16, 64)
+"""Numbers T of tasks in the finite pools that models are trained on."""
 
 LOSS_WINDOW = 10
 """A stored loss is the mean over so many steps."""
@@ -91,10 +98,30 @@ def line_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator) 
     return Prompts(inputs, (inputs @ w[..., None]).squeeze(-1) + LINE_NOISE * e, w)
 
 
+def noisy_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
+    """x ~ N(0, I), a new w ~ N(0, I) for every prompt, y = <w, x> + noise of the standard deviation TASK_NOISE."""
+    identity = torch.eye(d)
+    return draw_prompts(n_prompts, n_examples, identity, generator=generator, noise=TASK_NOISE, dtype=torch.float32)
+
+
+def finite_pool_prompts(n_tasks: int, n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
+    """`noisy_prompts` whose tasks come from `draw_pool(n_tasks, d)`: always the same few, whatever the generator."""
+    pool = draw_pool(n_tasks, d, dtype=torch.float32)
+    return pool_prompts(pool, n_prompts, n_examples, TASK_NOISE, generator)
+
+
+def half_length_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
+    """`isotropic_prompts` of half as many examples as the model has positions for: longer ones are new to it."""
+    return isotropic_prompts(n_prompts, n_examples // 2, d, generator)
+
+
 DISTRIBUTIONS: Mapping[str, Callable[[int, int, int, Generator], Prompts]] = {
     "isotropic": isotropic_prompts,
     "random covariance": random_covariance_prompts,
     "line": line_prompts,
+    "half length": half_length_prompts,
+    "noisy": noisy_prompts,
+    **{f"pool of {T}": partial(finite_pool_prompts, T) for T in POOL_SIZES},
 }
 """What a model can be trained on: (number of prompts, examples in each, d, generator) -> prompts."""
 
@@ -293,7 +320,7 @@ def linear_preconditioner(setting: Setting) -> Float[Tensor, "d d"]:
     A = (E h h^T)^-1 Lambda for Lambda = E x x^T = I. Isotropic inputs: Gamma^-1. Random covariances:
     1/(3 + (d + 5)/N) I. Lines: E h h^T = (1 - 1/N) I + (E |x|^2 x x^T + noise^2 I)/N with E |x|^2 x x^T = diag(4, 2)
     for x = (z, 1).
-    Source: Zhang, Frei and Bartlett 2023, Theorems 4.1 and 4.5; for lines, the fourth moment of N(0, 1).
+    Source: Zhang, Frei and Bartlett 2024, Theorems 4.1 and 4.5; for lines, the fourth moment of N(0, 1).
     """
     N, identity = setting.n_examples, torch.eye(setting.dimension)
     if setting.distribution == "line":
@@ -326,11 +353,16 @@ def shifted_errors(
 # Trained models on disk: <name>.safetensors, and <name>.json with what it is and where it comes from
 
 
+_SMALL_POOL = Setting("noisy", dimension=3, n_examples=8, layers=3, width=32, inner=64, steps=8000, learning_rate=2e-3)
+
 STORED: Mapping[str, Setting] = {
     "gpt_random_covariance": Setting("random covariance", steps=4500),
     "gpt_line": Setting(
         "line", dimension=2, n_examples=12, layers=3, width=32, inner=64, steps=5000, learning_rate=2e-3
     ),
+    "gpt_half_length": replace(_SMALL_POOL, distribution="half length", n_examples=20),
+    "gpt_noisy": _SMALL_POOL,
+    **{f"gpt_pool_{T}": replace(_SMALL_POOL, distribution=f"pool of {T}") for T in POOL_SIZES},
 }
 """The models of the book, by the name of their files."""
 
@@ -435,9 +467,9 @@ def train_stored(name: str, folder: str | os.PathLike, *, progress: bool = True)
 
 
 def final_errors(model: InContextGPT, n_prompts: int = 4000) -> dict[int, Interval]:
-    """Relative error after a quarter, half and all of the N examples, on new prompts of the training's kind."""
-    N = model.setting.n_examples
+    """Relative error after a quarter, half and all of the examples, on new prompts of the training's kind."""
     prompts = model.setting.prompts(n_prompts, Generator().manual_seed(TEST_SEED))
+    N = prompts.n_examples
     return relative_errors(partial(query_prediction, model), prompts, (N // 4, N // 2, N))
 
 

@@ -9,9 +9,10 @@ errors e_t are asked of the backward pass, and the sums are added to dW where it
 """
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -27,10 +28,32 @@ from explainer.models.finetuning import FineTuned, KeysValues
 
 @dataclass(frozen=True)
 class Run:
-    """A fine-tuning: one step for each sequence of token ids, in this order, and the learning rate."""
+    """A fine-tuning: one step for each sequence of token ids, in this order, and the learning rate.
+
+    `answers` says how many of a sequence's last tokens are asked for; without it, all after its first, as in the paper.
+    """
 
     sequences: Sequence[Sequence[int]] = field(repr=False)
     lr: float
+    answers: Mapping[tuple[int, ...], int] | None = field(default=None, repr=False)
+
+    def asked(self, t: int) -> "_Asked":
+        """The sequence of step t, and where the tokens begin that have a loss."""
+        return self._asked(tuple(self.sequences[t]))
+
+    def every_asked(self) -> Iterator["_Asked"]:
+        """Each different sequence once."""
+        return map(self._asked, dict.fromkeys(map(tuple, self.sequences)))
+
+    def _asked(self, ids: tuple[int, ...]) -> "_Asked":
+        return _Asked(ids, 1 if self.answers is None else len(ids) - self.answers[ids])
+
+
+class _Asked(NamedTuple):
+    """Token ids, and the first place of which the token is asked for."""
+
+    ids: tuple[int, ...]
+    first: int
 
 
 def epochs(sequences: Sequence[Sequence[int]], n: int, seed: int) -> list[Sequence[int]]:
@@ -152,7 +175,7 @@ class _Batch:
 
     def step(self, t: int) -> None:
         """One step of every run that has not diverged."""
-        losses = _losses(self._architecture, [run.sequences[t] for run in self._runs])
+        losses = _losses(self._architecture, [run.asked(t) for run in self._runs])
         trained = (*self._keys, *self._values)
         errors = torch.autograd.grad(losses.sum(), [one.probe for one in trained])
         squares = [one.squared_norms(e) for one, e in zip(trained, errors, strict=True)]
@@ -164,7 +187,7 @@ class _Batch:
     @torch.no_grad()
     def states(self, n: int) -> list[FineTuned]:
         """Every run after n steps."""
-        after = _losses(self._architecture, [run.sequences[0] for run in self._runs]).tolist()
+        after = _losses(self._architecture, [run.asked(0) for run in self._runs]).tolist()
         outgrown = self._outgrown()
         return [self._state(b, n, after[b], outgrown[b]) for b in range(len(self._runs))]
 
@@ -186,16 +209,16 @@ class _Batch:
             if self._diverged[b] is not None:
                 continue
             rising = t > 0 and loss > max(self._losses[b])
-            exceeds = rising and finetuning.exceeds(loss, self._untrained[tuple(self._runs[b].sequences[t])])
+            exceeds = rising and finetuning.exceeds(loss, self._untrained[self._runs[b].asked(t)])
             self._losses[b].append(loss)
             self._norms[b].append(norm)
             if exceeds or outgrown[b] or not math.isfinite(loss + norm):
                 self._diverged[b] = t
 
     @torch.no_grad()
-    def _untrained_losses(self) -> dict[tuple[int, ...], float]:
+    def _untrained_losses(self) -> dict[_Asked, float]:
         """The loss of every sequence with the checkpoint's own weights."""
-        sequences = list(dict.fromkeys(tuple(sequence) for run in self._runs for sequence in run.sequences))
+        sequences = list(dict.fromkeys(asked for run in self._runs for asked in run.every_asked()))
         parts = [sequences[i : i + len(self._runs)] for i in range(0, len(sequences), len(self._runs))]
         losses = [loss for part in parts for loss in _losses(self._architecture, part).tolist()]
         return dict(zip(sequences, losses, strict=True))
@@ -204,14 +227,16 @@ class _Batch:
         return torch.stack([one.outgrown() for one in (*self._keys, *self._values)]).any(0).tolist()
 
 
-def _losses(architecture: Architecture, sequences: Sequence[Sequence[int]]) -> Float[Tensor, " runs"]:
-    """The mean of -log p(token | tokens before it) over the tokens of each sequence after its first."""
+def _losses(architecture: Architecture, sequences: Sequence[_Asked]) -> Float[Tensor, " runs"]:
+    """The mean of -log p(token | tokens before it) over the tokens of each sequence that are asked for."""
     device = architecture.model.device
-    ids = nn.utils.rnn.pad_sequence([torch.tensor(s) for s in sequences], batch_first=True).to(device)
-    seen = torch.arange(ids.shape[1], device=device) < torch.tensor([[len(s)] for s in sequences], device=device)
+    ids = nn.utils.rnn.pad_sequence([torch.tensor(s.ids) for s in sequences], batch_first=True).to(device)
+    first, length = torch.tensor([(s.first, len(s.ids)) for s in sequences], device=device).T[..., None]
+    places = torch.arange(ids.shape[1], device=device)
+    asked = (places >= first) & (places < length)
     hidden = architecture.model.base_model(input_ids=ids, use_cache=False).last_hidden_state
-    run, place = seen[:, 1:].nonzero(as_tuple=True)
-    logits = architecture.model.get_output_embeddings()(hidden[run, place])  # in one product, without the padding
+    run, place = asked[:, 1:].nonzero(as_tuple=True)
+    logits = architecture.model.get_output_embeddings()(hidden[run, place])  # in one product, without the rest
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
     losses = cross_entropy(wide, ids[run, place + 1], reduction="none")
-    return torch.zeros_like(seen[:, 0], dtype=losses.dtype).index_add(0, run, losses) / seen[:, 1:].sum(1)
+    return torch.zeros(len(ids), dtype=losses.dtype, device=device).index_add(0, run, losses) / asked.sum(1)

@@ -6,7 +6,7 @@ same order: momentum adds no parameters, and the windows of a step are drawn fro
 can be compared within each seed.
 
 One run gives a model at several budgets of tokens, each with a learning rate that has come down to 0: a trunk is
-trained at a constant rate, and for each budget a branch leaves it after four fifths and lowers the rate to 0 (Haegele
+trained at a constant rate, and for each budget a branch leaves it after four fifths and lowers the rate to 0 (Hägele
 et al. 2024, arXiv 2405.18392).
 
 A run can be killed at any time. It resumes from its last checkpoint and ends with the same bits, because nothing else

@@ -40,7 +40,7 @@ def embedding(prompts: Prompts) -> Float[Tensor, "B D columns"]:
     """Write prompts as E = [[x_1 ... x_N x_q], [y_1 ... y_N 0]]: one column per token, the query's target left out.
 
     Shapes: (B, d+1, N+1).
-    Source: Zhang, Frei and Bartlett 2023 (arXiv 2306.09927), Eq. 3.3.
+    Source: Zhang, Frei and Bartlett 2024 (arXiv 2306.09927), Eq. 3.3.
     """
     y = torch.cat([prompts.y, torch.zeros_like(prompts.y_q)[:, None]], dim=1)
     return torch.cat([prompts.inputs, y[..., None]], dim=2).mT
@@ -54,7 +54,7 @@ def linear_self_attention(
     With mask_query the last column is neither key nor value (the first E^T and the E before it lose it), which deep
     transformers need: from the second layer on the query's last entry is a prediction, not a target.
     Shapes: E (B, d+1, N+1) -> (B, d+1, N+1).
-    Source: Zhang, Frei and Bartlett 2023, Eq. 3.2; the mask, Ahn et al. 2023 (arXiv 2306.00297).
+    Source: Zhang, Frei and Bartlett 2024, Eq. 3.2; the mask, Ahn et al. 2023 (arXiv 2306.00297).
     """
     n = E.shape[-1] - 1
     attended = E[..., :n] if mask_query else E
@@ -74,7 +74,7 @@ def prediction(A: Float[Tensor, "d d"], prompts: Prompts) -> Float[Tensor, " B"]
     It is the layer's prediction with A = u U^T, where u is the last entry of W_PV and U the (d, d) block of W_KQ, as
     long as the other entries of the last row of W_PV and of the first d columns of W_KQ are zero.
     Shapes: A (d, d) -> (B,).
-    Source: Zhang, Frei and Bartlett 2023, Corollary 4.3 for A = Gamma^-1.
+    Source: Zhang, Frei and Bartlett 2024, section 4.1, for A = Gamma^-1.
     """
     h = (prompts.y[..., None] * prompts.X).mean(1)
     return (prompts.x_q * (h @ A.T)).sum(-1)
@@ -84,7 +84,7 @@ def gamma(covariance: Float[Tensor, "*n d d"], n: float) -> Float[Tensor, "*n d 
     """Gamma = (1 + 1/N) Lambda + tr(Lambda)/N I, whose inverse is the preconditioner learned at N examples.
 
     Shapes: covariance (..., d, d); n may be math.inf.
-    Source: Zhang, Frei and Bartlett 2023, Theorem 4.1.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.1.
     """
     return (1 + 1 / n) * covariance + _trace(covariance)[..., None, None] / n * _eye(covariance)
 
@@ -93,7 +93,7 @@ def closed_form(covariance: Float[Tensor, "d d"], n: float) -> LinearAttention:
     """Return the limit of gradient flow: W_KQ = c^-1 [[Gamma^-1, 0], [0, 0]], W_PV = c [[0, 0], [0, 1]].
 
     c = tr(Gamma^-2)^(1/4). Any c > 0 predicts alike; this one keeps u^2 = ||U||_F^2, as the flow does.
-    Source: Zhang, Frei and Bartlett 2023, Theorem 4.1.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.1.
     """
     inverse = torch.linalg.inv(gamma(covariance, n))
     c = _trace(inverse @ inverse) ** 0.25
@@ -106,7 +106,7 @@ def population_risk(A: Float[Tensor, "*n d d"], covariance: Float[Tensor, "*n d 
     S = E h h^T = Lambda Gamma_M, with Gamma at the test length M. The covariance is that of the test prompts, so that
     an A learned on another gives the risk under a shift.
     Shapes: A and covariance (..., d, d); m may be math.inf -> (...).
-    Source: the second moments of Gaussian prompts; with A = Gamma^-1 it is Zhang, Frei and Bartlett 2023, Theorem 4.2,
+    Source: the second moments of Gaussian prompts; with A = Gamma^-1 it is Zhang, Frei and Bartlett 2024, Theorem 4.2,
     averaged over tasks.
     """
     S = covariance @ gamma(covariance, m)
@@ -118,7 +118,7 @@ def optimal_preconditioner(covariances: Float[Tensor, "n d d"], n: float) -> Flo
 
     One covariance gives Gamma^-1. Random diagonal ones give A_ii = E[lambda_i^2] / E[gamma_i lambda_i^2].
     Shapes: (n, d, d) -> (d, d).
-    Source: Zhang, Frei and Bartlett 2023, Theorem 4.5 for diagonal covariances.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.5 for diagonal covariances.
     """
     d = covariances.shape[-1]
     S = covariances @ gamma(covariances, n)
@@ -130,7 +130,7 @@ def exponential_preconditioner(d: int, n: float) -> float:
     """Return a of the best single A = a I when lambda_i ~ Exp(1) anew in every prompt: a = 1 / (3 + (d + 5)/N).
 
     It tends to 1/3, not to the inverse of any prompt's covariance.
-    Source: Zhang, Frei and Bartlett 2023, Theorem 4.5 and below, with E lambda^2 = 2 and E lambda^3 = 6.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.5 and below, with E lambda^2 = 2 and E lambda^3 = 6.
     """
     return 1 / (3 + (d + 5) / n)
 
@@ -206,7 +206,7 @@ def risk_terms(moments: LabelMoments, covariance: Float[Tensor, "d d"], n: float
     min_v E(<v, x> - y)^2 + (1/M) tr[Sigma Gamma^-2 Lambda]
     + (1/N^2) [|a|^2_{Gamma^-2 Lambda^3} + 2 t |a|^2_{Gamma^-2 Lambda^2} + t^2 |a|^2_{Gamma^-2 Lambda}]
     where |a|^2_B = a^T B a and t = tr(Lambda). The label may be any function and noisy; training is on linear tasks.
-    Source: Zhang, Frei and Bartlett 2023, Theorem 4.2.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.2.
     """
     inverse = torch.linalg.inv(gamma(covariance, n))
     Gamma_2, tr, a = inverse @ inverse, _trace(covariance), moments.a
@@ -216,6 +216,115 @@ def risk_terms(moments: LabelMoments, covariance: Float[Tensor, "d d"], n: float
         test_length=(_trace(moments.Sigma @ Gamma_2 @ covariance) / m).item(),
         training_length=((norms[0] + 2 * tr * norms[1] + tr**2 * norms[2]) / n**2).item(),
     )
+
+
+# How many examples are needed, for linear tasks without noise, whose best linear predictor makes no error.
+
+
+def excess_risk(covariance: Float[Tensor, "d d"], n: float, m: float) -> float:
+    """Risk above that of the best linear predictor of the transformer trained at N and tested at M, mean over w.
+
+    R(N, M) = (1/M) sum_i l_i^2 (l_i + t) / g_i^2 + (1/N^2) sum_i l_i (l_i + t)^2 / g_i^2
+    with the eigenvalues l_i of the covariance, t their sum and g_i = (1 + 1/N) l_i + t/N. Both lengths may be math.inf.
+    It is `population_risk` at Gamma^-1 as a sum of positive terms, which keeps its digits where the risk is tiny.
+    Source: Zhang, Frei and Bartlett 2024 (JMLR 25:49), Theorem 4.2, with E a a^T = E w w^T = I.
+    """
+    test_length, training_length = _excess_terms(covariance, n)
+    return test_length / m + training_length
+
+
+def excess_risk_bound(covariance: Float[Tensor, "d d"], n: float, m: float) -> float:
+    """Bound `excess_risk` by (d + 1) t / M + (1 + 2d + d^2 kappa) t / N^2, t = tr(Lambda).
+
+    kappa is the largest eigenvalue over the smallest. With M = math.inf it is the paper's eta, the error that no test
+    length removes. For Lambda = I both numerators are those that the exact terms tend to.
+    Source: Zhang, Frei and Bartlett 2024, Corollary 4.3.
+    """
+    falls, stays = _bound_terms(covariance)
+    return falls / m + stays / n**2
+
+
+def sufficient_test_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
+    """Count examples of a test prompt that are enough for an error of eta + epsilon: M >= (d + 1) tr(Lambda) / epsilon.
+
+    Raises: ValueError unless epsilon is positive.
+    Source: Zhang, Frei and Bartlett 2024, Corollary 4.3.
+    """
+    return _whole(_bound_terms(covariance)[0] / _positive(epsilon))
+
+
+def sufficient_training_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
+    """Count examples of a training prompt that are enough for eta <= epsilon: N^2 >= (1 + 2d + d^2 kappa) t / epsilon.
+
+    Raises: ValueError unless epsilon is positive.
+    Source: Zhang, Frei and Bartlett 2024, Corollary 4.3, solved for N.
+    """
+    return _whole(math.sqrt(_bound_terms(covariance)[1] / _positive(epsilon)))
+
+
+def smallest_test_length(covariance: Float[Tensor, "d d"], epsilon: float, n: float = math.inf) -> float:
+    """Find the least M with R(N, M) <= epsilon for a transformer trained at N; math.inf if no M is enough.
+
+    Raises: ValueError unless epsilon is positive.
+    """
+    falls, stays = _excess_terms(covariance, n)
+    left = _positive(epsilon) - stays
+    return _whole(falls / left) if left > 0 else math.inf
+
+
+def smallest_training_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
+    """Find the least N with R(N, infinity) <= epsilon: endless test prompts, so that only the training is short.
+
+    Raises: ValueError unless epsilon is positive.
+    """
+    return _least(lambda n: excess_risk(covariance, n, math.inf), _positive(epsilon))
+
+
+def smallest_common_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
+    """Find the least N with R(N, N) <= epsilon: test prompts as long as those of the training.
+
+    It is at most `sufficient_test_length`, because R(N, N) is the least risk at N and so R(N, N) <= R(infinity, N).
+    Raises: ValueError unless epsilon is positive.
+    """
+    return _least(lambda n: excess_risk(covariance, n, n), _positive(epsilon))
+
+
+def _excess_terms(covariance: Tensor, n: float) -> tuple[float, float]:
+    """What M divides in R(N, M), and what it does not."""
+    values = torch.linalg.eigvalsh(covariance)
+    t = values.sum()
+    share = values / ((1 + 1 / n) * values + t / n) ** 2
+    return (share * values * (values + t)).sum().item(), (share * (values + t) ** 2).sum().item() / n**2
+
+
+def _bound_terms(covariance: Tensor) -> tuple[float, float]:
+    """What M divides in the bound, and what N^2 does."""
+    values = torch.linalg.eigvalsh(covariance)
+    d, t, kappa = len(values), values.sum().item(), (values[-1] / values[0]).item()
+    return (d + 1) * t, (1 + 2 * d + d**2 * kappa) * t
+
+
+def _positive(epsilon: float) -> float:
+    if not epsilon > 0:
+        raise ValueError(f"epsilon = {epsilon} should be above zero: no finite length has no error.")
+    return epsilon
+
+
+def _whole(length: float) -> int:
+    """The least whole number that is not below a length, but for rounding."""
+    return math.ceil(length * (1 - 1e-12))
+
+
+def _least(risk: Callable[[int], float], epsilon: float) -> int:
+    """The least whole n with risk(n) <= epsilon, by doubling and halving; the risk falls with n, to zero."""
+    high = 1
+    while risk(high) > epsilon:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if risk(middle) <= epsilon else (middle, high)
+    return high
 
 
 # Part 3. Training one layer.
@@ -267,7 +376,7 @@ def initialisation(
 
     All other entries are zero. Without theta, Theta = I.
     Raises: ValueError unless sigma > 0, sigma^2 ||Gamma||_op sqrt(d) < 2 and Theta^T Lambda is not zero.
-    Source: Zhang, Frei and Bartlett 2023, Assumption 3.3 and Theorem 4.1.
+    Source: Zhang, Frei and Bartlett 2024, Assumption 3.3 and Theorem 4.1.
     """
     root_d = math.sqrt(len(covariance))
     largest = math.sqrt(2 / (torch.linalg.matrix_norm(gamma(covariance, n), ord=2).item() * root_d))
@@ -297,7 +406,7 @@ def gradient_flow(
     du/dt = tr(U Lambda^2) - u tr(U^T S U Lambda),   dU/dt = u Lambda^2 - u^2 S U Lambda,   S = Lambda Gamma.
     From `initialisation` the other entries have no gradient (each would be odd in w), so u and U are all there is.
     Raises: DivergenceError if dt is too long for the flow.
-    Source: Zhang, Frei and Bartlett 2023, section 5; here with infinitely many prompts and without samples.
+    Source: Zhang, Frei and Bartlett 2024, section 5; here with infinitely many prompts and without samples.
     """
     S, Lambda_2 = covariance @ gamma(covariance, n), covariance @ covariance
 
@@ -313,8 +422,69 @@ def gradient_flow(
             states.append((u, U))
     if not U.isfinite().all():
         raise DivergenceError(f"gradient flow became infinite with dt = {dt}; choose a shorter dt.")
+    return _trajectory(states, dt * record_every * torch.arange(len(states), dtype=torch.float64), covariance, n)
+
+
+def gradient_descent(
+    covariance: Float[Tensor, "d d"], n: float, initial: LinearAttention, *, rate: float, steps: int
+) -> Trajectory:
+    """Descend on the population loss 1/2 E(yhat - y_q)^2 with steps of finite length, without samples or clipping.
+
+    u <- u + rate <U, F>,   U <- U + rate u F,   F = Lambda^2 - u S U Lambda,   S = Lambda Gamma.
+    `train_layer` descends on twice this loss: half of this rate is its rate. Times are rate times steps.
+    Shapes: covariance (d, d); a state for the start and after each step.
+    Raises: DivergenceError if the rate is too long.
+    Source: the steps of Euler's method along the flow of Zhang, Frei and Bartlett 2024, section 5.
+    """
+    S, Lambda_2 = covariance @ gamma(covariance, n), covariance @ covariance
+    states = [(initial.W_PV[-1, -1], initial.W_KQ[:-1, :-1])]
+    for _ in range(steps):
+        u, U = states[-1]
+        F = Lambda_2 - u * S @ U @ covariance
+        states.append((u + rate * (U * F).sum(), U + rate * u * F))
+    if not states[-1][1].isfinite().all():
+        raise DivergenceError(f"gradient descent became infinite with rate = {rate}; choose a smaller rate.")
+    return _trajectory(states, rate * torch.arange(steps + 1, dtype=torch.float64), covariance, n)
+
+
+def stable_rate(layer: LinearAttention, covariance: Float[Tensor, "d d"], n: float) -> float:
+    """Return the largest rate with which `gradient_descent` can stay at a minimum: 2 over the largest curvature.
+
+    The curvature is that of 1/2 E(yhat - y_q)^2 in (u, U), an eigenvalue of its second derivative. Of the minima with
+    one product u U^T, those with a large |u| have the larger curvature where |u| > ||U||.
+    Shapes: the layer's W_PV and W_KQ (d + 1, d + 1), covariance (d, d).
+    Source: gradient descent on a quadratic with curvature kappa shrinks it if and only if rate < 2 / kappa.
+    """
+    d = len(covariance)
+    point = torch.cat([layer.W_PV[-1, -1:], layer.W_KQ[:-1, :-1].flatten()])
+
+    def loss(entries: Tensor) -> Tensor:
+        return population_risk(entries[0] * entries[1:].reshape(d, d).mT, covariance, n) / 2
+
+    return 2 / torch.linalg.eigvalsh(torch.autograd.functional.hessian(loss, point))[-1].item()
+
+
+def lower_bound_on_u(covariance: Float[Tensor, "d d"], n: float, initial: LinearAttention) -> float:
+    """Return the number below which |u| never falls along the flow from a balanced start, u = ||U||_F.
+
+    The loss l(u, U) = (risk - tr Lambda) / 2 falls along the flow, and <U, Lambda^2> u <= u^2 ||Lambda^2||_F bounds how
+    much can have been won at u, so that u^2 >= -l(start) / ||Lambda^2||_F. It is positive if l(start) < 0, which
+    sigma^2 ||Gamma||_op sqrt(d) < 2 guarantees.
+    Raises: ValueError if the start is out of balance or not below the loss of predicting 0.
+    Source: the idea of the lemma behind Zhang, Frei and Bartlett 2024 (arXiv 2306.09927), Lemma 5.4; own constant.
+    """
+    u, U = initial.W_PV[-1, -1], initial.W_KQ[:-1, :-1]
+    k = (u**2 - (U**2).sum()).item()
+    if abs(k) > 1e-9 * max(1.0, u.item() ** 2):
+        raise ValueError(f"the imbalance u^2 - ||U||^2 is {k:.3g}; the bound holds for 0, choose a balanced start.")
+    won = (_trace(covariance) - population_risk(u * U.mT, covariance, n)) / 2
+    if not won > 0:
+        raise ValueError(f"the start's risk is {-2 * won.item():.3g} above that of predicting 0; choose it below.")
+    return math.sqrt(won.item() / torch.linalg.matrix_norm(covariance @ covariance).item())
+
+
+def _trajectory(states: list[tuple[Tensor, Tensor]], times: Tensor, covariance: Tensor, n: float) -> Trajectory:
     layers = [_layer(u, U) for u, U in states]
-    times = dt * record_every * torch.arange(len(states), dtype=torch.float64)
     risks = population_risk(torch.stack([u * U.mT for u, U in states]), covariance, n)
     return Trajectory(times, *map(torch.stack, zip(*layers, strict=True)), risks)
 

@@ -547,7 +547,7 @@ def compare_updates(
     Shapes: (heads, d_v, d) -> (heads,), angles (heads, k). NaN where an update is zero, and, for the spaces, where
     the rank of an update is below k: the remaining directions would be arbitrary.
     Raises: ShapeError; ValueError if k is not in 1, ..., min(d_v, d).
-    Source: asked for in microsoft/LMOps issue 22; angles: Bjorck and Golub 1973 (small ones from their sines).
+    Source: asked for in microsoft/LMOps issue 22; angles: Björck and Golub 1973 (small ones from their sines).
     """
     _require_shapes("heads d_v d", dW_icl=dW_icl, dW_ft=dW_ft)
     largest = min(dW_icl.shape[1:])

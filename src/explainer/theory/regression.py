@@ -98,7 +98,7 @@ def draw_prompts(
     Without a label function, f(z) = z. The noise is a standard deviation; the query's target carries it too.
     Shapes: covariance (d, d), or (B, d, d) for one covariance per prompt; tasks (d,) or (B, d) replace the drawn w.
     Raises: ValueError if a covariance is not positive definite.
-    Source: Zhang, Frei and Bartlett 2023 (arXiv 2306.09927), Definition 3.1 and section 4.
+    Source: Zhang, Frei and Bartlett 2024 (arXiv 2306.09927), Definition 3.1 and section 4.
     """
     d = covariance.shape[-1]
     root = _cholesky(covariance.to(dtype))
@@ -125,7 +125,7 @@ def random_covariances(
     """Draw n diagonal covariances with independent eigenvalues lambda_i ~ Exp(1).
 
     Shapes: (n, d, d).
-    Source: Zhang, Frei and Bartlett 2023, section 4.3.
+    Source: Zhang, Frei and Bartlett 2024, section 4.3.
     """
     return torch.empty(n, d, dtype=dtype).exponential_(generator=generator).diag_embed()
 
@@ -150,7 +150,7 @@ def task_shift(prompts: Prompts, tasks: Float[Tensor, "*B d"]) -> Prompts:
     """Replace the tasks and keep inputs and noise: y + <w' - w, x>.
 
     Shapes: tasks w' (d,) or (B, d). The tasks of the prompts must be linear.
-    Source: Zhang, Frei and Bartlett 2023, section 4.2.
+    Source: Zhang, Frei and Bartlett 2024, section 4.2.
     """
     w = tasks.expand_as(prompts.tasks)
     return Prompts(prompts.inputs, prompts.targets + _inner(w - prompts.tasks, prompts.inputs), w)
@@ -161,7 +161,7 @@ def covariate_shift(prompts: Prompts, inputs: Float[Tensor, "B rows d"]) -> Prom
 
     Shapes: inputs x' (B, N+1, d). The tasks of the prompts must be linear.
     Raises: ShapeError.
-    Source: Zhang, Frei and Bartlett 2023, section 4.2.
+    Source: Zhang, Frei and Bartlett 2024, section 4.2.
     """
     if inputs.shape != prompts.inputs.shape:
         raise ShapeError(f"inputs have shape {tuple(inputs.shape)}; it should be {tuple(prompts.inputs.shape)}.")
@@ -172,7 +172,7 @@ def query_shift(prompts: Prompts, queries: Float[Tensor, "*B d"]) -> Prompts:
     """Replace the inputs of the queries alone and keep tasks and noise: y_q + <w, x_q' - x_q>.
 
     Shapes: queries x_q' (d,) or (B, d). The tasks of the prompts must be linear.
-    Source: Zhang, Frei and Bartlett 2023, section 4.2.
+    Source: Zhang, Frei and Bartlett 2024, section 4.2.
     """
     return covariate_shift(prompts, torch.cat([prompts.X, queries.expand_as(prompts.x_q)[:, None]], dim=1))
 
@@ -211,6 +211,40 @@ def gradient_steps(prompts: Prompts, rates: Sequence[float]) -> Float[Tensor, " 
     for rate in rates:
         w = w - rate * _apply(prompts.X.mT, _apply(prompts.X, w) - prompts.y) / prompts.n_examples
     return _predict(prompts, w)
+
+
+def heavy_ball_steps(prompts: Prompts, rate: float, momentum: float, steps: int) -> Float[Tensor, " B"]:
+    """Predict after gradient descent with momentum, from w_0 = w_{-1} = 0 on the same loss as `gradient_steps`.
+
+    w_{t+1} = w_t - rate X^T (X w_t - y) / N + momentum (w_t - w_{t-1}).
+    Shapes: -> (B,).
+    Source: Polyak 1964, Some methods of speeding up the convergence of iteration methods.
+    """
+    w = before = torch.zeros_like(prompts.x_q)
+    for _ in range(steps):
+        gradient = _apply(prompts.X.mT, _apply(prompts.X, w) - prompts.y) / prompts.n_examples
+        w, before = w - rate * gradient + momentum * (w - before), w
+    return _predict(prompts, w)
+
+
+def rates_of_momentum(rate: float, momentum: float, steps: int) -> list[float]:
+    """The rates with which plain gradient descent from 0 ends where as many steps with momentum do, on every prompt.
+
+    Both end at w = q(S) h with residual I - q(S) S = p(S), where p_{t+1}(s) = (1 + momentum - rate s) p_t(s) -
+    momentum p_{t-1}(s), p_0 = 1 and p_1 = 1 - rate s. The rates are the inverses of the roots of p, which are real and
+    positive: the polynomials p_t are orthogonal. Shortest rate first.
+    Raises: ValueError unless the rate is positive and 0 <= momentum < 1.
+    Source: derived here from the recursion of heavy ball; any q of degree L - 1 with real roots of p is L plain steps.
+    """
+    if not (rate > 0 and 0 <= momentum < 1):
+        raise ValueError(f"rate = {rate} should be above zero, momentum = {momentum} in [0, 1).")
+    # The roots as eigenvalues of the recursion's own tridiagonal matrix: those of a polynomial lose digits.
+    ones = torch.ones(steps, dtype=torch.float64)
+    diagonal = (1 + momentum) * ones
+    diagonal[:1] = 1.0
+    beside = momentum**0.5 * ones[1:]
+    matrix = (diagonal.diag() - beside.diag(1) - beside.diag(-1)) / rate
+    return sorted((1 / torch.linalg.eigvalsh(matrix)).tolist())
 
 
 def gradient_plus_plus(prompts: Prompts, rates: Sequence[float], dampings: Sequence[float]) -> Float[Tensor, " B"]:

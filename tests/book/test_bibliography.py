@@ -1,0 +1,114 @@
+"""The bibliography says what was checked of each paper, and every citation in the book agrees with it."""
+
+import itertools
+import json
+import re
+from collections import Counter
+
+import pytest
+from conftest import ROOT
+from pybtex.database import parse_string
+
+from bookbuilder import bibliography
+
+MAX_NOTE = 330
+FOLDERS = {"book": ("*.ipynb", "*.md"), "src/explainer": ("*.py", "*.toml", "*.md"), "book/_ext": ("*.py", "*.toml")}
+TEXTS = [ROOT / "README.md", *sorted(
+    path for folder, kinds in FOLDERS.items() for kind in kinds for path in (ROOT / folder).rglob(kind)
+)]  # fmt: skip
+EXAMPLE = r"""
+@article{zhang2024trained, title={Trained}, journal={J}, year={2024}, checked={Checked: its {O}wn page.},
+  author={Zhang, Ruiqi and Frei, Spencer and Bartlett, Peter L.}, url={https://arxiv.org/abs/2306.09927}}
+@misc{irie2022dual, title={Dual}, author={von Irie, K. and Csord{\'a}s, R{\'o}bert}, year={2022}}
+@misc{brown2020language, title={Few}, author={Brown, Tom and others}, year={2020}}
+@misc{holm1979simple, title={Simple}, author={Holm, Sture}, year={1979}}
+"""
+
+
+@pytest.fixture(scope="module")
+def references():
+    return bibliography.entries(ROOT / bibliography.REFERENCES)
+
+
+@pytest.fixture(scope="module")
+def example():
+    return dict(parse_string(EXAMPLE, "bibtex").entries)
+
+
+def text_of(path):
+    text = path.read_text("utf-8")
+    if path.suffix != ".ipynb":
+        return text
+    return "\n\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_citations_agree_with_the_bibliography(path, references):
+    assert not bibliography.complaints(text_of(path), references)
+
+
+def test_every_entry_says_what_was_checked(references):
+    for key, entry in references.items():
+        verdict, _, reasons = entry.fields.get("checked", "").partition(": ")
+        assert verdict in bibliography.VERDICTS, f"{key}: `checked` begins with one of {bibliography.VERDICTS}"
+        assert 20 <= len(reasons) <= MAX_NOTE, f"{key}: a note of {len(reasons)} characters"
+        assert reasons.endswith("."), key
+
+
+def test_one_entry_for_a_paper(references):
+    titles = Counter(re.sub(r"\W", "", entry.fields["title"]).lower() for entry in references.values())
+    numbers = Counter(filter(None, map(bibliography.arxiv, references.values())))
+    assert [what for what, times in (titles | numbers).items() if times > 1] == []
+
+
+def test_the_key_of_an_entry_has_its_first_author_and_its_year(references):
+    for key, entry in references.items():
+        assert re.fullmatch(rf"[a-z]+{entry.fields['year']}[a-z0-9]+", key), key
+
+
+def test_authors_and_year_name_one_reading_per_chapter(references):
+    """Two entries that "A et al. (year)" cannot tell apart are told apart by a link; none may share all authors too."""
+    for one, other in itertools.combinations(references.values(), 2):
+        same = bibliography.surnames(one) == bibliography.surnames(other)
+        assert not (same and one.fields["year"] == other.fields["year"]), one.fields["title"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Zhang, Frei and Bartlett (2024), Zhang, Frei & Bartlett 2024, [Zhang et al., 2024](https://arxiv.org/abs/2306.09927)",
+        "Zhang et al.'s (2024) theorem; von Irie and Csordás, 2022; Von Irie & Csordás (2022)",
+        "Brown et al. 2020. Holm 1979. In 2024, ICML 2024 and December 2022. arXiv 2306.09927",
+        "    Source: Zhang, Frei and\n    Bartlett 2024, section 4",
+        "the corpus CommitmentBank, Brown et al. (2020)",
+    ],
+)
+def test_reads_citations(text, example):
+    assert bibliography.complaints(text, example) == []
+    assert list(bibliography.mentions(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("Zhang, Frei and Bartlett (2023)", "the bibliography has 2024"),
+        ("Zhang, Frei and\n    Bartlett 2023", "the bibliography has 2024"),
+        ("# of Zhang, Frei\n# and Bartlett 2023", "the bibliography has 2024"),
+        ("Zhang et al., 2023", "the bibliography has 2024"),
+        ("Zhang and Frei (2024)", "no such entry"),
+        ("von Irie et al. (2022)", "no such entry"),
+        ("Holm 1978", "the bibliography has 1979"),
+        ("Nobody et al. (2020)", "no such entry"),
+        ("[RetNet](https://arxiv.org/abs/2307.08621)", "arXiv 2307.08621 has no entry"),
+        ("[Brown et al., 2020](https://arxiv.org/abs/2306.09927)", "another paper"),
+    ],
+)
+def test_complains(text, complaint, example):
+    assert any(complaint in found for found in bibliography.complaints(text, example))
+
+
+def test_the_page_shows_what_was_checked(example):
+    style = bibliography.Checked()
+    shown = style.format_entry("1", example["zhang2024trained"]).text.render_as("html")
+    assert shown.endswith(' <em>Checked</em>: its <span class="bibtex-protected">O</span>wn page.')
+    assert style.format_entry("2", example["holm1979simple"]).text.render_as("text").endswith("1979.")

@@ -1,0 +1,92 @@
+"""explainer.theory.task_diversity: the limits of memory, Bayes' rule by hand, and its optimality by Monte Carlo."""
+
+import pytest
+import torch
+
+from explainer.errors import ShapeError
+from explainer.theory.regression import Prompts, draw_prompts, ridge, squared_errors
+from explainer.theory.task_diversity import draw_pool, memory, pool_prompts, posterior
+
+NOISE = 0.5
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def new_prompts(n, d=2, n_examples=6):
+    return draw_prompts(n, n_examples, torch.eye(d).double(), generator=seeded(3), noise=NOISE)
+
+
+def test_smaller_pools_begin_larger_ones():
+    assert torch.equal(draw_pool(4, 3), draw_pool(64, 3)[:4])
+    assert torch.equal(draw_pool(37, 5), draw_pool(1000, 5)[:37])
+    assert not torch.equal(draw_pool(4, 3), draw_pool(4, 3, seed=1))
+    torch.testing.assert_close(draw_pool(20_000, 3).T.cov(), torch.eye(3).double(), atol=0.04, rtol=0)
+
+
+def test_prompts_take_their_tasks_from_the_pool():
+    pool = draw_pool(3, 2)
+    prompts = pool_prompts(pool, 3000, 5, NOISE, seeded())
+    found = (prompts.tasks[:, None] == pool).all(-1)
+    assert (found.sum(1) == 1).all()
+    assert found.double().mean(0).sub(1 / 3).abs().max() < 0.03
+    e = prompts.targets - (prompts.inputs * prompts.tasks[:, None]).sum(-1)
+    assert e.std().item() == pytest.approx(NOISE, rel=0.03)
+
+
+def test_one_task_is_answered_whatever_the_examples():
+    pool, prompts = draw_pool(1, 2), new_prompts(20)
+    torch.testing.assert_close(memory(prompts, pool, NOISE), prompts.x_q @ pool[0])
+
+
+def test_posterior_is_bayes_rule():
+    pool, prompts = draw_pool(5, 2), new_prompts(4)
+    found = posterior(prompts, pool, NOISE)
+    for b in range(4):
+        normal = torch.distributions.Normal(prompts.X[b] @ pool.T, NOISE)
+        likelihood = normal.log_prob(prompts.y[b][:, None]).sum(0).exp()
+        torch.testing.assert_close(found[b], likelihood / likelihood.sum())
+
+
+def test_no_examples_leave_the_prior():
+    pool, prompts = draw_pool(5, 2), new_prompts(4).shortened(0)
+    torch.testing.assert_close(posterior(prompts, pool, NOISE), torch.full((4, 5), 0.2).double())
+
+
+def test_endless_pool_tends_to_ridge():
+    prompts = new_prompts(100)
+    expected, gaps = ridge(prompts, NOISE**2), []
+    for T in (100, 3000, 100_000):
+        gaps.append(((memory(prompts, draw_pool(T, 2), NOISE) - expected) ** 2).mean().item())
+    assert gaps[0] > 3 * gaps[1] > 9 * gaps[2]
+    assert gaps[2] < 1e-3
+
+
+def test_memory_is_best_on_the_pool_and_ridge_on_new_tasks():
+    pool = draw_pool(8, 2)
+    for prompts, memory_wins in ((pool_prompts(pool, 20_000, 4, NOISE, seeded(5)), True), (new_prompts(20_000), False)):
+        own = squared_errors(memory(prompts, pool, NOISE), prompts).mean()
+        other = squared_errors(ridge(prompts, NOISE**2), prompts).mean()
+        assert (own < 0.95 * other) if memory_wins else (other < 0.95 * own)
+
+
+def test_no_other_weights_on_the_pool_do_better():
+    """Bayes' estimator against itself with another noise, and against the most probable task, on the pool's prompts."""
+    pool = draw_pool(8, 2)
+    prompts = pool_prompts(pool, 40_000, 4, NOISE, seeded(6))
+    best = squared_errors(memory(prompts, pool, NOISE), prompts).mean()
+    likeliest = pool[posterior(prompts, pool, NOISE).argmax(1)]
+    rivals = [memory(prompts, pool, c * NOISE) for c in (0.5, 2)] + [(prompts.x_q * likeliest).sum(-1)]
+    assert all(squared_errors(rival, prompts).mean() > best for rival in rivals)
+
+
+def test_what_does_not_fit_is_refused():
+    prompts = new_prompts(2)
+    with pytest.raises(ShapeError, match=r"\(T, 2\)"):
+        posterior(prompts, draw_pool(3, 4), NOISE)
+    with pytest.raises(ValueError, match="noise = 0"):
+        memory(prompts, draw_pool(3, 2), 0.0)
+    with pytest.raises(ValueError, match="n_tasks = 0"):
+        draw_pool(0, 2)
+    assert isinstance(prompts, Prompts)
