@@ -11,9 +11,10 @@ test("writes a demonstration as the book's tasks do", () => {
 });
 
 test("a token sees itself and what came before, but nothing hidden", () => {
-  const sees = (...given) => [...biasOf(...given)].map((x) => +(x === 0));
-  assert.deepEqual(sees(2, 3, [[[1, 2]]]), [1, 0, 1, 1, 0, /**/ 1, 0, 1, 1, 1]);
-  assert.deepEqual(sees(1, 2, [[], [[0, 1]]]), [1, 1, 1, 0, /**/ 0, 1, 0, 1]);
+  const sees = (past, ...texts) => [...biasOf(texts.map(([n, hidden]) => ({ ids: Array(n), hidden })), past)].map((x) => +(x === 0));
+  assert.deepEqual(sees(3, [2, [[1, 2]]]), [1, 0, 1, 1, 0, /**/ 1, 0, 1, 1, 1]);
+  assert.deepEqual(sees(2, [1, []], [1, [[0, 1]]]), [1, 1, 1, 0, /**/ 0, 1, 0, 1]);
+  assert.deepEqual(sees(1, [1, [[0, 1]]], [2, []]), [0, 1, 0, 0, /**/ 1, 0, 1, 0, /**/ 1, 0, 1, 1]);
 });
 
 test("probabilities and the best of them", () => {
@@ -97,11 +98,23 @@ test("a flipped bit, a short shard and a long one are refused by name", async (t
   assert.equal(text(await load()), "first second");
 });
 
-test("demonstrations are read once, and hidden by their positions", async () => {
+// A model that expects a 7 after everything, and its runs
+function known() {
   const runs = [], tensor = class { constructor(type, data, dims) { Object.assign(this, { data, dims }); } };
-  const session = { run: async (inputs) => { runs.push(inputs); return { keys: "keys", values: "values", logits: { data: [0] }, attention: { data: [], dims: [0, 1, 1, 10] } }; } };
+  const row = Float32Array.from({ length: 128 }, (_, id) => (id === 55 ? 9 : 0));
+  const session = { run: async (inputs) => {
+    runs.push(inputs);
+    const data = new Float32Array(inputs.rows.data.length * row.length);
+    for (let at = 0; at < data.length; at += row.length) data.set(row, at);
+    return { keys: "keys", values: "values", logits: { data }, attention: { data: [], dims: [0, 1, 1, 10] } };
+  } };
   const tokenizer = { encode: (words) => ({ ids: [...words].map((c) => c.charCodeAt(0)) }) };
   const model = new LiveModel({ Tensor: tensor }, session, tokenizer, { shape: { layers: 1, key_heads: 1, head_size: 2 }, first_token_id: 9 });
+  return { runs, model };
+}
+
+test("demonstrations are read once, and hidden by their positions", async () => {
+  const { runs, model } = known();
   const ask = (hidden) => model.next(["", ""], [["a", "b"], ["c", "d"]], "e", hidden);
   await ask([]);
   await ask([1]);
@@ -109,4 +122,14 @@ test("demonstrations are read once, and hidden by their positions", async () => 
   assert.deepEqual(runs.slice(1).map(({ positions }) => Array.from(positions.data, Number)), [[9], [9]]);
   assert.deepEqual([...runs[2].bias.data].map((x) => x < 0), [...Array(10).keys()].map((t) => t >= 5 && t < 9));
   await assert.rejects(model.next(["", ""], [["a".repeat(1100), "b"]], "e", []), /1103 tokens; the page takes 1024/);
+});
+
+test("queries after the first k demonstrations stand where those end, and are read token by token", async () => {
+  const { runs, model } = known(), asked = [["e", "77"], ["ff", "x"]], numbers = ({ data }) => Array.from(data, Number);
+  const answers = await model.greedy(["", ""], [["a", "b"], ["c", "d"]], asked, 1), [, run] = runs;
+  assert.deepEqual(answers.map((tokens) => tokens.map(([token]) => token)), [[32, 55, 55, 10], [32, 120, 10]]);
+  assert.ok(answers.flat().every(([, best]) => best === 55));
+  close(answers[0][0][2], 9 - Math.log(Math.exp(9) + 127), 1e-9);
+  assert.deepEqual([numbers(run.positions), numbers(run.rows)], [[5, 6, 7, 8, 5, 6, 7, 8], [0, 1, 2, 3, 5, 6, 7]]);
+  assert.deepEqual([...run.bias.data].slice(0, 17).map((x) => +(x === 0)), [1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
 });

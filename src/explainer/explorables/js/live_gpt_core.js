@@ -4,18 +4,20 @@
 // A demonstration x -> y as the book's tasks write it; without an answer, the query
 export const written = ([before, after], x, y) => `${before}${x}${after}${y === undefined ? "" : ` ${y}\n`}`;
 
-// 0 where a new token sees, far below where it does not. The new tokens are copies of one text, each of `tokens`; a copy
-// sees itself up to each token, and the past but its `hidden` ranges [from, to) of positions.
-export function biasOf(tokens, past, copies) {
-  const width = past + tokens * copies.length, bias = new Float32Array(tokens * copies.length * width);
-  copies.forEach((hidden, c) => {
-    for (let t = 0; t < tokens; t++) {
-      const row = (c * tokens + t) * width, own = past + c * tokens;
+// 0 where a new token sees, far below where it does not. The new tokens are texts side by side, each blind to the others; a
+// text sees itself up to each token, and the past but its `hidden` ranges [from, to) of positions.
+export function biasOf(texts, past) {
+  const width = past + texts.reduce((sum, { ids }) => sum + ids.length, 0), bias = new Float32Array((width - past) * width);
+  let own = past;
+  for (const { ids, hidden } of texts) {
+    for (let t = 0; t < ids.length; t++) {
+      const row = (own - past + t) * width;
       bias.fill(-1e9, row + past, row + own);
       bias.fill(-1e9, row + own + t + 1, row + width);
       for (const [from, to] of hidden) bias.fill(-1e9, row + from, row + to);
     }
-  });
+    own += ids.length;
+  }
   return bias;
 }
 
@@ -110,16 +112,20 @@ export class LiveModel {
 
   text(id) { return this.tokenizer.decode([id], { skip_special_tokens: false, clean_up_tokenization_spaces: false }); }
 
-  // A text after a context, once for each entry of `copies`, which says what is hidden from it. `context` is what an
-  // earlier run gave: keys, values and P, the number of their positions.
-  async run(text, context = this.#none(), copies = [[]]) {
-    const { Tensor } = this.ort, ids = copies.flatMap(() => text), T = ids.length, P = context.P;
+  // Texts side by side after a context, which is what an earlier run gave: keys, values and P, the number of their
+  // positions. Each text has its token ids, the position where it begins (`at`), what is `hidden` from it, and how many of
+  // its last tokens are asked what comes next.
+  async run(texts, context = this.#none()) {
+    const { Tensor } = this.ort, ids = texts.flatMap((text) => text.ids), T = ids.length, P = context.P;
     const whole = (numbers) => new Tensor("int64", BigInt64Array.from(numbers, BigInt), [numbers.length]);
+    let end = 0;
+    const rows = texts.flatMap(({ ids: { length }, asks = 1 }) => (end += length, Array.from({ length: asks }, (_, i) => end - asks + i)));
     const found = await this.session.run({
-      ids: whole(ids), positions: whole(ids.map((_, t) => P + (t % text.length))), past_keys: context.keys, past_values: context.values,
-      bias: new Tensor("float32", biasOf(text.length, P, copies), [T, P + T]), rows: whole(copies.map((_, c) => (c + 1) * text.length - 1)),
+      ids: whole(ids), positions: whole(texts.flatMap(({ ids: its, at }) => its.map((_, t) => at + t))),
+      past_keys: context.keys, past_values: context.values, bias: new Tensor("float32", biasOf(texts, P), [T, P + T]), rows: whole(rows),
     });
-    return { ...found, P: P + T };
+    const { logits: { data } } = found, size = data.length / rows.length;
+    return { ...found, P: P + T, logits: rows.map((_, i) => data.subarray(i * size, (i + 1) * size)) };
   }
 
   #none() {
@@ -137,8 +143,8 @@ export class LiveModel {
       const n = pieces.flat().length;
       if (n > MOST_TOKENS) throw new Error(`These demonstrations are ${n} tokens; the page takes ${MOST_TOKENS}. Make them shorter.`);
       const ends = pieces.reduce((all, piece) => [...all, all.at(-1) + piece.length], [1]);
-      const its = await this.run([this.first, ...pieces.flat()]);
-      this.#read.set(key, { ...its, ranges: pieces.map((_, i) => [ends[i], ends[i + 1]]) });
+      const { keys, values, P } = await this.run([{ ids: [this.first, ...pieces.flat()], at: 0, hidden: [] }]);
+      this.#read.set(key, { keys, values, P, ends, ranges: pieces.map((_, i) => [ends[i], ends[i + 1]]) });
     }
     return this.#read.get(key);
   }
@@ -146,9 +152,23 @@ export class LiveModel {
   // For each list of hidden demonstrations the logits of the next token; and where the query looks under the first
   async next(pattern, demonstrations, query, ...hidden) {
     const context = await this.context(pattern, demonstrations);
-    const text = this.tokens(written(pattern, query)), copies = hidden.map((its) => its.map((i) => context.ranges[i]));
-    const { logits: { data }, attention } = await this.run(text, context, copies), size = data.length / copies.length;
-    return { logits: copies.map((_, c) => data.slice(c * size, (c + 1) * size)), looks: sharesOf(attention, context.ranges) };
+    const ids = this.tokens(written(pattern, query));
+    const copies = hidden.map((its) => ({ ids, at: context.P, hidden: its.map((i) => context.ranges[i]) }));
+    const { logits, attention } = await this.run(copies, context);
+    return { logits, looks: sharesOf(attention, context.ranges) };
+  }
+
+  // Each query [x, y] after the first k demonstrations alone, all in one run: for every token of y and of the end of its line [the
+  // token, the most probable one in its place, log p of that]. Where the two agree throughout, greedy decoding writes y.
+  async greedy(pattern, demonstrations, queries, k = demonstrations.length) {
+    const context = await this.context(pattern, demonstrations), at = context.ends[k], hidden = [[at, context.P]];
+    const answers = queries.map(([, y]) => this.tokens(` ${y}\n`));
+    const texts = queries.map(([x], i) => ({ ids: [...this.tokens(written(pattern, x)), ...answers[i].slice(0, -1)], asks: answers[i].length, at, hidden }));
+    const rows = (await this.run(texts, context)).logits.values();
+    return answers.map((tokens) => tokens.map((token) => {
+      const p = softmax(rows.next().value), [best] = topOf(p, 1);
+      return [token, best, Math.log(p[best])];
+    }));
   }
 
   top(p, n = 5) { return topOf(p, n).map((id) => [this.text(id), p[id]]); }
