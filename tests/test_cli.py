@@ -18,7 +18,7 @@ from explainer.experiments import controls
 from explainer.experiments.language_models import LanguageModels
 from explainer.experiments.study import Study
 from explainer.lab import engines
-from explainer.models import training
+from explainer.models import training, web_model
 
 
 @pytest.fixture
@@ -108,6 +108,13 @@ def test_help_loads_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("set()\n")
     assert "fetch" in done.stdout
+
+
+def test_web_model_says_where_it_is(monkeypatch, capsys, tmp_path):
+    (tmp_path / "gpt.0.bin").write_bytes(b"0" * 200_000)
+    monkeypatch.setattr(web_model, "build", lambda: tmp_path)
+    assert cli.main(["web-model"]) == 0
+    assert re.search(rf"gpt.0.bin +0.2 MB\n{re.escape(str(tmp_path))}", capsys.readouterr().out)
 
 
 # --- study -----------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ ROOMS = {
         "architectures", "checkpoints", "circuits", "deep_linear", "fast_weight_model", "finetuning", "heads",
         "in_context_gpt", "in_context_llama", "interventions", "lockstep", "momentum_attention", "probes", "recording",
         "scoring",
-        "training",
+        "training", "web_model",
     ),
     "lab": ("engines", "experiment", "store", "tables"),
     "experiments": (

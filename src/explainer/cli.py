@@ -30,6 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"explainer {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_fetch(commands)
+    _add_web_model(commands)
     _add_study(commands)
     _add_train(commands)
     _add_of_grids(commands)
@@ -72,6 +73,25 @@ def _print_assets(table: Sequence, states: dict[str, str]) -> None:
     rows = [("name", "what", "download", "licence", "state")]
     rows += [(a.name, a.note, f"{a.size / 1e6:.1f} MB", a.licence, states[a.name]) for a in table]
     _print_table(rows)
+
+
+def _add_web_model(commands: argparse._SubParsersAction) -> None:
+    command = commands.add_parser(
+        "web-model",
+        help="convert the starter checkpoint for a page and say where it is",
+        description="Write the starter checkpoint into the cache as shards of an ONNX graph, and show its files.",
+    )
+    command.set_defaults(run=_web_model)
+
+
+def _web_model(options: argparse.Namespace) -> int:
+    from explainer.models import web_model  # noqa: PLC0415
+
+    home = web_model.build()
+    files = [(path.name, f"{path.stat().st_size / 1e6:.1f} MB") for path in sorted(home.iterdir())]
+    _print_table([("file", "size"), *files])
+    print(home)
+    return 0
 
 
 class _StudyHelp(argparse.Action):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import yaml
-from conftest import ROOT
+from conftest import ROOT, draws
 
 pytestmark = pytest.mark.browser
 MAX_BYTES_BEFORE_FIGURES = 400_000
@@ -57,11 +57,7 @@ class Visit:
 
     def draws(self) -> bool:
         """Whether the browser draws two frames of this page within ten seconds."""
-        return self.page.evaluate(
-            """() => new Promise((answer) => {
-                setTimeout(() => answer(false), 10000);
-                requestAnimationFrame(() => requestAnimationFrame(() => answer(true))); })"""
-        )
+        return draws(self.page)
 
     def scroll(self) -> None:
         """Go through the page as a reader does, so that lazy parts appear, and wait for them.

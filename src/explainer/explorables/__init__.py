@@ -8,6 +8,7 @@ from explainer.explorables.age_weights import AgeWeights
 from explainer.explorables.base import FOLDER, Explorable
 from explainer.explorables.error_law import ErrorLaw
 from explainer.explorables.explorer import SimilarityExplorer
+from explainer.explorables.live_gpt import LiveGPT
 from explainer.explorables.memory_or_ridge import MemoryOrRidge
 from explainer.explorables.momentum_window import MomentumWindow
 from explainer.explorables.noise import NoiseValue
@@ -20,7 +21,7 @@ from explainer.explorables.three_tokens import ThreeTokens
 from explainer.explorables.two_neurons import TwoNeurons
 
 __all__ = [
-    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "MemoryOrRidge",
+    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "LiveGPT", "MemoryOrRidge",
     "MomentumWindow", "NoiseValue", "OneHead", "OneStep", "PhasePlane", "SimilarityExplorer", "SoftmaxBend",
     "ThreeTokens", "TwoNeurons",
 ]  # fmt: skip
@@ -38,5 +39,6 @@ EXPLORABLES: tuple[type[Explorable], ...] = (
     PhasePlane,
     ErrorLaw,
     InContextRegression,
+    LiveGPT,
     MemoryOrRidge,
 )

@@ -1,0 +1,52 @@
+"""The model in the page: its shards, the runtime and the tokenizer of `node_modules`, served from the site itself."""
+
+import shutil
+from pathlib import Path
+
+from bookbuilder.explorables import ROOT
+from bookbuilder.vendored import copy_if_changed
+from explainer.errors import ExplainerError
+from explainer.explorables import FOLDER
+from explainer.models import web_model
+
+PLACE = Path("_static", "explainer", "model")
+RUNTIME = (
+    "onnxruntime-web/dist/ort.wasm.min.mjs",
+    "onnxruntime-web/dist/ort-wasm-simd-threaded.mjs",
+    "onnxruntime-web/dist/ort-wasm-simd-threaded.wasm",
+    "@huggingface/tokenizers/dist/tokenizers.min.mjs",
+)
+OURS = ("live_gpt_core.js", "live_gpt_worker.js")
+
+
+def place(site: Path) -> int:
+    """Put all that the explorable `LiveGPT` loads into a site, and return its size in bytes.
+
+    Raises: ExplainerError if npm has not installed the runtime, or the checkpoint can be neither found nor converted.
+    """
+    sources = [*(ROOT / "node_modules" / name for name in RUNTIME), *(FOLDER / "js" / name for name in OURS)]
+    for source in sources:
+        if not source.is_file():
+            raise ExplainerError(f"{source.name} is missing: npm could not install what package-lock.json names.")
+    sources += sorted(web_model.build().iterdir())
+    folder = site / PLACE
+    for source in sources:
+        copy_if_changed(source, folder / source.name)
+    for stale in {path.name for path in folder.iterdir()} - {source.name for source in sources}:
+        (folder / stale).unlink()
+    return sum(source.stat().st_size for source in sources)
+
+
+def place_or_say_why(site: Path) -> str:
+    """One line for the reader of the build: how large the model is, or why the site has none."""
+    try:
+        size = place(site)
+    except ExplainerError as error:
+        remove(site)
+        return f"The site has no model in its pages: {error}"
+    return f"The model in the page takes {size / 1e6:.0f} MB of the site; MODEL_IN_PAGE=0 leaves it out."
+
+
+def remove(site: Path) -> None:
+    """Take the model out of a site."""
+    shutil.rmtree(site / PLACE, ignore_errors=True)

@@ -1,0 +1,464 @@
+// Made of js/live_gpt.js by "make explorables": change that file, not this one.
+
+// algebra.js
+var add = (a, b) => a.map((a_i, i) => a_i + b[i]);
+var scale = (factor, a) => a.map((a_i) => factor * a_i);
+
+// numbers.js
+var MINUS = "−";
+function fixed(number, digits = 2, plus = "") {
+  const size = Math.abs(number).toFixed(digits);
+  return (Number(size) === 0 ? "" : number < 0 ? MINUS : plus) + size;
+}
+var vector = (a, digits = 2) => `(${a.map((a_i) => fixed(a_i, digits)).join(", ")})`;
+
+// drawing.js
+var WIDTH = 320;
+var SMALL = { "font-size": 11 };
+var COLOURS = { key: "#0072b2", value: "#c65300", query: "#00815e", sum: "#a8568a" };
+var colour = (role) => ({ class: `explorable-${role}`, color: COLOURS[role] ?? "inherit" });
+var escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+function tag(name, attributes, ...children) {
+  const written = Object.entries(attributes).map(([key, value]) => ` ${key}="${escape(typeof value === "number" ? +value.toFixed(2) : value)}"`).join("");
+  return `<${name}${written}>${children.flat(Infinity).join("")}</${name}>`;
+}
+var group = (attributes, ...children) => tag("g", attributes, ...children);
+var words = (x, y, text, more) => tag("text", { x, y, fill: "currentColor", ...more }, escape(text));
+var line = (x1, y1, x2, y2, more) => tag("line", { x1, y1, x2, y2, stroke: "currentColor", ...more });
+var rect = (x, y, width, height, more) => tag("rect", { x, y, width, height, fill: "currentColor", ...more });
+var PAPER = { class: "explorable-paper", fill: "none", stroke: "currentColor", "stroke-width": 2 };
+var badge = (x, y, text, r = 9) => tag("circle", { cx: x, cy: y, r, ...PAPER }) + group({ class: "explorable-ink" }, words(x, y + 4, text, { "text-anchor": "middle", "font-size": 11 }));
+function bar(start, end, y, height) {
+  const [x, width] = [Math.min(start, end), Math.max(1, Math.abs(end - start))];
+  return rect(x, y, width, height, { stroke: "currentColor", "stroke-width": 1.5, "fill-opacity": end < start ? 0.08 : 0.75 });
+}
+function plane({ left, top, width, height, x: [x0, x1], y: [y0, y1] }) {
+  const X = (x) => left + (x - x0) / (x1 - x0) * width, Y = (y) => top + (y1 - y) / (y1 - y0) * height;
+  const invert = (px, py) => [x0 + (px - left) / width * (x1 - x0), y1 - (py - top) / height * (y1 - y0)];
+  const inside = (...children) => tag("svg", { x: left, y: top, width, height, viewBox: `${left} ${top} ${width} ${height}`, overflow: "hidden" }, ...children);
+  return { X, Y, invert, inside, left, top, width, height, x: [x0, x1], y: [y0, y1] };
+}
+var LIMIT = 2;
+var PLANE = plane({ left: 26, top: 40, width: 284, height: 236, x: [-LIMIT, LIMIT], y: [-LIMIT, LIMIT] });
+var panel = (title, height, ...body) => ({ title, height, body: body.flat(Infinity).join("") });
+var heading = ({ title }) => words(0, 14, title, { "font-weight": 600 });
+var FONT = { "font-family": "inherit", "font-size": 13 };
+function panelSvg(p) {
+  return tag("svg", { viewBox: `0 0 ${WIDTH} ${p.height}`, role: "img", "aria-label": p.title, ...FONT }, heading(p), p.body);
+}
+function compose(panels2, alt) {
+  const gap = 28, placed = [];
+  let y = 0;
+  for (let i = 0; i < panels2.length; i += 2) {
+    const row = panels2.slice(i, i + 2);
+    row.forEach((p, j) => placed.push(group({ transform: `translate(${j * (WIDTH + gap)} ${y})` }, heading(p), p.body)));
+    y += Math.max(...row.map((p) => p.height)) + gap / 2;
+  }
+  const width = 2 * WIDTH + gap, height = y - gap / 2;
+  const size = { width, height, viewBox: `0 0 ${width} ${height}`, style: "max-width:100%;height:auto" };
+  return tag("svg", { xmlns: "http://www.w3.org/2000/svg", ...size, role: "img", "aria-label": alt, ...FONT, "font-family": "sans-serif" }, placed);
+}
+
+// frame.js
+var explorable = (view) => ({
+  render: (context) => mount({ ...PLAIN, ...view }, context),
+  still: (state) => compose(view.panels(state), view.describe(state)),
+  describe: view.describe
+});
+var none = () => [];
+var PLAIN = { sliders: [], lists: none, handles: none, answers: none, extend() {
+} };
+function element(name, properties, ...children) {
+  const { attributes = {}, ...rest } = properties;
+  const node = Object.assign(document.createElement(name), rest);
+  for (const key in attributes) node.setAttribute(key, attributes[key]);
+  node.append(...children);
+  return node;
+}
+var ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+var STEP = 0.05;
+var BIG_STEP = 0.25;
+var QUIET = 300;
+function handleElement(item, put, signal) {
+  const node = element("div", { className: "explorable-handle", tabIndex: 0, attributes: { role: "slider" } });
+  let grip = [0, 0];
+  const pointer = (event) => {
+    const box = node.parentElement.getBoundingClientRect();
+    return [(event.clientX - box.left) * (WIDTH / box.width), (event.clientY - box.top) * (WIDTH / box.width)];
+  };
+  node.addEventListener("pointerdown", (event) => {
+    if (event.button) return;
+    event.preventDefault();
+    node.setPointerCapture(event.pointerId);
+    node.focus({ preventScroll: true });
+    const { plane: p, at } = item(), [x, y] = pointer(event);
+    grip = [x - p.X(at[0]), y - p.Y(at[1])];
+  }, { signal });
+  node.addEventListener("pointermove", (event) => {
+    if (!node.hasPointerCapture(event.pointerId)) return;
+    const [x, y] = pointer(event);
+    put(item(), item().plane.invert(x - grip[0], y - grip[1]));
+  }, { signal });
+  node.addEventListener("keydown", (event) => {
+    const direction = ARROWS[event.key];
+    if (!direction) return;
+    event.preventDefault();
+    put(item(), add(item().at, scale(event.shiftKey ? BIG_STEP : STEP, direction)));
+  }, { signal });
+  return node;
+}
+function placeHandle(node, { label, plane: p, at, horizontal }, panelHeight) {
+  const [x, y] = [Math.min(p.x[1], Math.max(p.x[0], at[0])), Math.min(p.y[1], Math.max(p.y[0], at[1]))];
+  node.style.left = `${100 * p.X(x) / WIDTH}%`;
+  node.style.top = `${100 * p.Y(y) / panelHeight}%`;
+  const value = horizontal ? fixed(at[0]) : vector(at);
+  const spoken = { "aria-label": `${label}, ${value}`, "aria-valuetext": value };
+  const range = { "aria-valuemin": p.x[0], "aria-valuemax": p.x[1], "aria-valuenow": at[0] };
+  for (const [key, text] of Object.entries({ ...spoken, ...range })) node.setAttribute(key, text);
+}
+function sliderControl({ trait, label, range: [min, max, step], format, fromInput, toInput }, change, signal) {
+  const input = element("input", { type: "range", min, max, step });
+  const value = element("span", { className: "explorable-number", attributes: { "aria-hidden": "true" } });
+  input.addEventListener("input", () => change({ [trait]: fromInput(+input.value) }), { signal });
+  const update = (state) => {
+    input.value = toInput(state[trait]);
+    value.textContent = format(state[trait]);
+    input.setAttribute("aria-valuetext", value.textContent);
+  };
+  return { node: element("label", {}, element("span", { textContent: label }), input, value), update };
+}
+function listControl(trait, label, optionsOf, change, signal) {
+  const select = element("select", {});
+  let options;
+  select.addEventListener("change", () => change({ [trait]: options[select.selectedIndex][0] }), { signal });
+  const update = (state) => {
+    options = optionsOf(state);
+    select.replaceChildren(...options.map(([value, textContent, disabled]) => element("option", { textContent, disabled: !!disabled, selected: value === state[trait] })));
+  };
+  return { node: element("label", {}, element("span", { textContent: label }), select), update };
+}
+function panelFrame(itemOf, put, signal) {
+  const drawing = element("div", {}), node = element("div", { className: "explorable-panel" }, drawing), handles = [];
+  const update = (panel2, items) => {
+    drawing.innerHTML = panelSvg(panel2);
+    handles.splice(items.length).forEach((handle) => handle.remove());
+    items.forEach((item, k) => {
+      if (!handles[k]) node.append(handles[k] = handleElement(() => itemOf(k), put, signal));
+      placeHandle(handles[k], item, panel2.height);
+    });
+  };
+  return { node, update };
+}
+function answerLine([name]) {
+  const number = element("span", { className: "explorable-number" });
+  return { node: element("div", {}, element("span", { textContent: name }), number), update: ([, text]) => {
+    number.textContent = text;
+  } };
+}
+function mount(view, { model, el }) {
+  const stop = new AbortController(), { signal } = stop;
+  const read = () => Object.fromEntries(view.traits.map((name) => [name, model.get(name)]));
+  const change = (patch) => {
+    for (const name in patch) model.set(name, patch[name]);
+    model.save_changes();
+  };
+  const put = ({ plane: p, move }, point) => change(move([p.x, p.y].map(([low, high], k) => Math.min(high, Math.max(low, Math.round(point[k] * 100) / 100)))));
+  const start = read(), itemsOn = (panel2, state = read()) => view.handles(state).filter((item) => item.panel === panel2);
+  const controls = [
+    ...view.lists(start).map(([trait, label], i) => listControl(trait, label, (state) => view.lists(state)[i][2], change, signal)),
+    ...view.sliders.map((each) => sliderControl(each, change, signal))
+  ];
+  const frames = view.panels(start).map((_, i) => panelFrame((k) => itemsOn(i)[k], put, signal));
+  const answers = view.answers(start).map(answerLine);
+  const reset = element("button", { type: "button", textContent: "Reset" });
+  reset.addEventListener("click", () => change(start), { signal });
+  const status = element("p", { className: "explorable-status", attributes: { role: "status", "aria-live": "polite" } });
+  const nodes = (parts) => parts.map((part) => part.node);
+  const root = element(
+    "div",
+    { className: "explorable", attributes: { role: "group", "aria-label": view.question } },
+    element("div", { className: "explorable-controls" }, ...nodes(controls), reset),
+    element("div", { className: "explorable-panels" }, ...nodes(frames)),
+    element("p", { className: "explorable-hint", textContent: view.hint }),
+    element("div", { className: "explorable-answers" }, ...nodes(answers)),
+    status
+  );
+  root.addEventListener("keydown", (event) => event.stopPropagation(), { signal });
+  const extended = view.extend(root, start, read, change);
+  let timer;
+  const update = () => {
+    const state = read();
+    view.panels(state).forEach((panel2, i) => frames[i].update(panel2, itemsOn(i, state)));
+    controls.forEach((control) => control.update(state));
+    view.answers(state).forEach((answer, i) => answers[i].update(answer));
+    extended?.(state);
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      status.textContent = view.describe(state);
+    }, QUIET);
+  };
+  const events = view.traits.map((name) => `change:${name}`);
+  for (const event of events) model.on(event, update);
+  update();
+  status.textContent = view.describe(start);
+  el.append(root);
+  return () => {
+    for (const event of events) model.off(event, update);
+    clearTimeout(timer);
+    stop.abort();
+    root.remove();
+  };
+}
+
+// live_gpt.js
+var SIZE = "114 MB";
+var CACHE = "explainer-model";
+var MOST = 16;
+var LONGEST = 400;
+var QUIET2 = 500;
+var percent = (p) => p > 0 && p < 5e-3 ? "< 1 %" : `${Math.round(100 * p)} %`;
+var clip = (text, n) => {
+  const all = [...text];
+  return all.length > n ? `${all.slice(0, n - 1).join("")}…` : text;
+};
+var named = (token) => token.trim() ? `“${token.trim()}”` : token.includes("\n") ? "end of line" : "a space";
+var question = ({ pattern, demonstrations, query, hidden }) => [pattern, demonstrations, query, hidden];
+var isCurrent = (state) => JSON.stringify(question(state)) === JSON.stringify(state.found.of);
+var seen = ({ demonstrations, hidden }) => demonstrations.length - hidden.length;
+function mostNeeded({ with: [[, p]], alone }) {
+  const drops = alone.map((q) => q === null ? -1 : p - q), most = Math.max(...drops);
+  return most > 0 ? drops.indexOf(most) : -1;
+}
+var mostSeen = (looks2) => looks2.reduce((best, row, l) => row.reduce((most, share2, i) => share2 > most[0] ? [share2, l + 1, i + 1] : most, best), [0, 0, 0]);
+function describe(state) {
+  const { found } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found), [share2, layer, seenMost] = mostSeen(found.looks);
+  const expects = ([[token, p]]) => `${named(token)} (${percent(p)})`;
+  return (isCurrent(state) ? "" : "Of an earlier text: ") + `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` + (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`) + (share2 ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share2)} of the attention there.` : "");
+}
+var right = { "text-anchor": "end" };
+var share = (y, from, p) => [
+  line(from, y - 11, from, y + 5, { "stroke-opacity": 0.4 }),
+  p > 0 ? bar(from, from + p * (WIDTH - 46 - from), y - 9, 12) : "",
+  words(WIDTH, y, percent(p), right)
+];
+var earlier = (state) => isCurrent(state) ? "" : " (earlier text)";
+var nextPanel = (title, tokens, role) => panel(
+  title,
+  164,
+  tokens.map(([token, p], i) => [words(0, 44 + 25 * i, clip(named(token), 15)), group(colour(role), share(44 + 25 * i, 118, p))])
+);
+function contributions(state) {
+  const { found } = state, [, demonstrations, , hidden] = found.of, [token, p] = found.with[0], foot = 66 + 24 * demonstrations.length;
+  const row = ([x, y], i) => {
+    const at = 66 + 24 * i, value = found.alone[i];
+    return [
+      group(colour("key"), badge(10, at - 4, i + 1)),
+      words(26, at, clip(`${x} → ${y}`, 15), { "font-size": 12 }),
+      hidden.includes(i) ? words(146, at, "already hidden", SMALL) : group(colour("sum"), share(at, 146, value))
+    ];
+  };
+  return panel(
+    `What each adds to ${clip(named(token), 12)}${earlier(state)}`,
+    foot + 8,
+    words(0, 40, "none hidden", { "font-size": 12 }),
+    group(colour("query"), share(40, 146, p)),
+    demonstrations.map(row),
+    words(0, foot, demonstrations.length ? "each bar: its probability when this one is hidden, too" : "There are no demonstrations.", SMALL)
+  );
+}
+function looks(state) {
+  const { looks: rows } = state.found, n = state.found.of[1].length, [most, layer] = mostSeen(rows);
+  const left = 62, top = 52, width = (WIDTH - left) / Math.max(n, 4), height = 180 / rows.length, foot = top + 200;
+  const cell = (l) => (share2, i) => rect(left + i * width, top + l * height, width - 2, height, { "fill-opacity": most ? Math.round(100 * share2 / most) / 100 : 0 });
+  return panel(
+    `Where the query looks${earlier(state)}`,
+    foot + 12,
+    [1, rows.length].map((l) => words(0, top + (l - 0.5) * height + 4, `layer ${l}`, { "font-size": 12 })),
+    state.found.of[1].map((_, i) => group(colour("key"), badge(left + (i + 0.5) * width - 1, 36, i + 1))),
+    group(colour("query"), rows.map((row, l) => row.map(cell(l)))),
+    words(0, foot, most ? `darkest: ${percent(most)}, in layer ${layer} (mean over heads)` : "It sees no demonstration.", SMALL)
+  );
+}
+var panels = (state) => [
+  nextPanel(`Next, without demonstrations${earlier(state)}`, state.found.without, "value"),
+  nextPanel(`Next, with ${seen({ demonstrations: state.found.of[1], hidden: state.found.of[3] })} of ${state.found.of[1].length}${earlier(state)}`, state.found.with, "query"),
+  contributions(state),
+  looks(state)
+];
+function fromLink(hash) {
+  try {
+    const [pattern, demonstrations, query, hidden] = JSON.parse(decodeURIComponent(hash.replace(/^#gpt=/, "")));
+    const text = (one) => typeof one === "string" && one.length <= LONGEST;
+    const pairs = (rows) => Array.isArray(rows) && rows.every((row) => Array.isArray(row) && row.length === 2 && row.every(text));
+    const fits = pairs([pattern]) && pairs(demonstrations) && demonstrations.length <= MOST && text(query) && Array.isArray(hidden) && hidden.every((i) => Number.isInteger(i) && i >= 0 && i < demonstrations.length);
+    return fits ? { pattern, demonstrations, query, hidden } : null;
+  } catch {
+    return null;
+  }
+}
+function obstacle(base) {
+  if (!base) return "The model runs on the book's site. In a notebook, scoring.top_tokens asks the checkpoint itself.";
+  if (location.protocol === "file:") return "A page opened as a file cannot load the model. Run make serve, or read this page on the site. The stored answers stay.";
+  if (typeof WebAssembly !== "object") return "This browser has no WebAssembly, which the model needs. The stored answers stay.";
+  if (!isSecureContext || typeof caches !== "object") return "The model loads only over https, or from this machine. The stored answers stay.";
+  if (navigator.deviceMemory < 2) return "This device has too little memory for the model, which takes 1 GB. The stored answers stay.";
+  return "";
+}
+function modelRow(heard) {
+  const host = document.querySelector('script[src*="explainer/afm-host.js"]'), base = host && new URL("model/", host.src);
+  const button = (textContent, onclick, hidden) => element("button", { type: "button", textContent, onclick, hidden, style: "margin:0" });
+  const say = (text) => {
+    said.textContent = text;
+  };
+  let worker, ready = false;
+  const show = () => {
+    load.hidden = !!worker;
+    bar2.hidden = stop.hidden = !worker || ready;
+  };
+  const end = (text) => {
+    worker?.terminate();
+    worker = void 0;
+    ready = false;
+    show();
+    say(text);
+  };
+  const start = () => {
+    const why = obstacle(base);
+    if (why) return say(why);
+    worker = new Worker(new URL("live_gpt_worker.js", base), { type: "module" });
+    worker.onerror = () => end("This copy of the site was built without the model. The stored answers stay.");
+    worker.onmessage = ({ data }) => {
+      if (data.failed) return ready ? say(data.failed) : end(data.failed);
+      if (data.total) {
+        bar2.max = data.total;
+        bar2.value = data.done;
+        say(data.done < data.total ? `${Math.round(data.done / 1e6)} of ${Math.round(data.total / 1e6)} MB` : "All is here. The model starts; this takes some seconds.");
+      } else {
+        if (data.ready) say("The model is here. Change anything: it answers in this page, and nothing leaves it.");
+        ready ||= data.ready;
+        show();
+        heard(data);
+      }
+    };
+    worker.postMessage({ load: true });
+    addEventListener("pagehide", () => end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
+    remove.hidden = false;
+    say("Asking the site for the model …");
+    show();
+  };
+  const load = button(`Load the model (${SIZE})`, start);
+  const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."), true);
+  const remove = button("Remove it from this browser", async () => {
+    await caches.delete(CACHE);
+    end("Removed. The answers shown stay.");
+    remove.hidden = true;
+  }, true);
+  globalThis.caches?.has(CACHE).then((kept) => {
+    remove.hidden = !kept;
+  }, () => {
+  });
+  const bar2 = element("progress", { hidden: true, attributes: { "aria-label": "loading the model" } });
+  const said = element("p", { className: "explorable-hint", style: "margin-bottom:.8rem", attributes: { role: "status" } });
+  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar2, stop, remove), said);
+  return { node, say, ask: (message) => {
+    if (ready) worker.postMessage(message);
+    return ready;
+  } };
+}
+var STYLE = "flex:1 1 8rem;min-width:0;max-width:none;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem";
+var field = (label, put) => element("input", { type: "text", maxLength: LONGEST, style: STYLE, attributes: { "aria-label": label }, oninput: ({ target }) => put(target.value) });
+var write = (input, value) => {
+  if (input.value !== value) input.value = value;
+};
+function demonstrationRow(i, read, change) {
+  const at = (j) => (text) => change({ demonstrations: read().demonstrations.map((pair, k) => k === i ? pair.with(j, text) : pair) });
+  const box = element("input", {
+    type: "checkbox",
+    style: "flex:none;min-width:0;width:1.3rem",
+    attributes: { "aria-label": `the query sees demonstration ${i + 1}` },
+    onchange: () => change({ hidden: [...read().hidden.filter((k) => k !== i), ...box.checked ? [] : [i]].sort((a, b) => a - b) })
+  });
+  const [x, y] = [field(`demonstration ${i + 1}`, at(0)), field(`its answer`, at(1))];
+  const node = element(
+    "div",
+    { className: "explorable-controls", style: "flex-wrap:nowrap;gap:.5rem;margin:.25rem 0" },
+    box,
+    element("span", { textContent: i + 1, style: "min-width:1.2rem" }),
+    x,
+    element("span", { textContent: "→" }),
+    y
+  );
+  const update = ({ demonstrations, hidden }) => {
+    box.checked = !hidden.includes(i);
+    write(x, demonstrations[i][0]);
+    write(y, demonstrations[i][1]);
+  };
+  return { node, update };
+}
+function workshop(root, start, read, change) {
+  let asked = 0, timer, since = 0;
+  const model = modelRow((data) => {
+    if (data.ready) return ask();
+    if (data.id !== asked) return;
+    change({ found: { ...data.found, of: sent, made: `computed in this page, ${((performance.now() - since) / 1e3).toFixed(1)} s` } });
+  });
+  let sent;
+  const ask = () => {
+    const state = read(), [pattern, demonstrations, query2, hidden] = question(state);
+    const trimmed = demonstrations.map((pair) => pair.map((text) => text.trim())), empty = trimmed.findIndex((pair) => !(pair[0] && pair[1]));
+    if (empty >= 0) return model.say(`Fill in demonstration ${empty + 1}, or remove it.`);
+    since = performance.now();
+    if (model.ask({ ask: asked + 1, pattern, demonstrations: trimmed, query: query2.trim(), hidden })) [asked, sent] = [asked + 1, question(state)];
+    else model.say("Load the model to ask it about this text.");
+  };
+  const button = (textContent, patch) => element("button", { type: "button", textContent, style: "margin:0", onclick: () => change(patch(read())) });
+  const presets = Object.entries(start.presets).map(([name, patch]) => button(name, () => patch));
+  const rows = [], list = element("div", {});
+  const query = field("query", (text) => change({ query: text }));
+  const add2 = button("add a demonstration", ({ demonstrations }) => ({ demonstrations: [...demonstrations, ["", ""]].slice(0, MOST) }));
+  const drop = button("remove the last", ({ demonstrations: all, hidden }) => ({ demonstrations: all.slice(0, -1), hidden: hidden.filter((i) => i < all.length - 1) }));
+  const link = element("button", { type: "button", textContent: "link to this", style: "margin:0", onclick: () => {
+    history.replaceState(null, "", `#gpt=${encodeURIComponent(JSON.stringify(question(read())))}`);
+    model.say("The address of this page now holds your demonstrations, query and switches. Copy it from the browser.");
+  } });
+  const row = (...nodes) => element("div", { className: "explorable-controls" }, ...nodes);
+  root.querySelector(".explorable-controls").before(
+    model.node,
+    row("Tasks of the book:", ...presets),
+    list,
+    row(element("span", { textContent: "Query" }), query),
+    row(add2, drop, link)
+  );
+  const linked = globalThis.location?.hash.startsWith("#gpt=") && fromLink(location.hash);
+  if (linked) change(linked);
+  let last = JSON.stringify(question(start));
+  return (state) => {
+    const n = state.demonstrations.length;
+    while (rows.length < n) {
+      rows.push(demonstrationRow(rows.length, read, change));
+      list.append(rows.at(-1).node);
+    }
+    rows.splice(n).forEach(({ node }) => node.remove());
+    rows.forEach((each) => each.update(state));
+    write(query, state.query);
+    [add2.disabled, drop.disabled] = [n >= MOST, n === 0];
+    const now = JSON.stringify(question(state));
+    if (now === last) return;
+    last = now;
+    asked += 1;
+    clearTimeout(timer);
+    if (!isCurrent(state)) timer = setTimeout(ask, QUIET2);
+  };
+}
+var live_gpt_default = explorable({
+  question: "What does a real GPT expect next, and which of your demonstrations does it need?",
+  hint: "Write your own words, or take a task of the book. Without its tick a demonstration is hidden from the query: its keys and values are masked, and no position moves.",
+  traits: ["pattern", "demonstrations", "query", "hidden", "found", "presets"],
+  panels,
+  describe,
+  answers: ({ found }) => [["these answers were", found.made]],
+  extend: workshop
+});
+export {
+  live_gpt_default as default
+};

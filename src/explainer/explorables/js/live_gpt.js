@@ -1,0 +1,240 @@
+// The book's checkpoint in the page: its next word with and without demonstrations, each of which can be hidden. The
+// model runs in a Web Worker, live_gpt_worker.js, when the reader asks for it; until then answers are stored ones.
+
+import { SMALL, WIDTH, badge, bar, colour, group, line, panel, rect, words } from "./drawing.js";
+import { element, explorable } from "./frame.js";
+
+const SIZE = "114 MB", CACHE = "explainer-model";
+const MOST = 16, LONGEST = 400, QUIET = 500; // demonstrations; characters; ms without a change before the model is asked
+
+const percent = (p) => (p > 0 && p < 0.005 ? "< 1 %" : `${Math.round(100 * p)} %`);
+const clip = (text, n) => { const all = [...text]; return all.length > n ? `${all.slice(0, n - 1).join("")}…` : text; };
+const named = (token) => token.trim() ? `“${token.trim()}”` : token.includes("\n") ? "end of line" : "a space";
+
+export const question = ({ pattern, demonstrations, query, hidden }) => [pattern, demonstrations, query, hidden];
+export const isCurrent = (state) => JSON.stringify(question(state)) === JSON.stringify(state.found.of);
+const seen = ({ demonstrations, hidden }) => demonstrations.length - hidden.length;
+
+// The demonstration without which the answer loses most
+export function mostNeeded({ with: [[, p]], alone }) {
+  const drops = alone.map((q) => (q === null ? -1 : p - q)), most = Math.max(...drops);
+  return most > 0 ? drops.indexOf(most) : -1;
+}
+
+// The layer and the demonstration with the largest share of attention: [share, layer, demonstration], counted from 1
+export const mostSeen = (looks) =>
+  looks.reduce((best, row, l) => row.reduce((most, share, i) => (share > most[0] ? [share, l + 1, i + 1] : most), best), [0, 0, 0]);
+
+function describe(state) {
+  const { found } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found), [share, layer, seenMost] = mostSeen(found.looks);
+  const expects = ([[token, p]]) => `${named(token)} (${percent(p)})`;
+  return (isCurrent(state) ? "" : "Of an earlier text: ") +
+    `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} ` +
+    `when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` +
+    (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`) +
+    (share ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share)} of the attention there.` : "");
+}
+
+const right = { "text-anchor": "end" };
+const share = (y, from, p) => [
+  line(from, y - 11, from, y + 5, { "stroke-opacity": 0.4 }), p > 0 ? bar(from, from + p * (WIDTH - 46 - from), y - 9, 12) : "", words(WIDTH, y, percent(p), right),
+];
+const earlier = (state) => (isCurrent(state) ? "" : " (earlier text)");
+
+const nextPanel = (title, tokens, role) => panel(title, 164,
+  tokens.map(([token, p], i) => [words(0, 44 + 25 * i, clip(named(token), 15)), group(colour(role), share(44 + 25 * i, 118, p))]));
+
+function contributions(state) {
+  const { found } = state, [, demonstrations, , hidden] = found.of, [token, p] = found.with[0], foot = 66 + 24 * demonstrations.length;
+  const row = ([x, y], i) => {
+    const at = 66 + 24 * i, value = found.alone[i];
+    return [
+      group(colour("key"), badge(10, at - 4, i + 1)), words(26, at, clip(`${x} → ${y}`, 15), { "font-size": 12 }),
+      hidden.includes(i) ? words(146, at, "already hidden", SMALL) : group(colour("sum"), share(at, 146, value)),
+    ];
+  };
+  return panel(`What each adds to ${clip(named(token), 12)}${earlier(state)}`, foot + 8,
+    words(0, 40, "none hidden", { "font-size": 12 }), group(colour("query"), share(40, 146, p)),
+    demonstrations.map(row), words(0, foot, demonstrations.length ? "each bar: its probability when this one is hidden, too" : "There are no demonstrations.", SMALL));
+}
+
+// A row for each layer, a column for each demonstration
+function looks(state) {
+  const { looks: rows } = state.found, n = state.found.of[1].length, [most, layer] = mostSeen(rows);
+  const left = 62, top = 52, width = (WIDTH - left) / Math.max(n, 4), height = 180 / rows.length, foot = top + 200;
+  const cell = (l) => (share, i) =>
+    rect(left + i * width, top + l * height, width - 2, height, { "fill-opacity": most ? Math.round((100 * share) / most) / 100 : 0 });
+  return panel(`Where the query looks${earlier(state)}`, foot + 12,
+    [1, rows.length].map((l) => words(0, top + (l - 0.5) * height + 4, `layer ${l}`, { "font-size": 12 })),
+    state.found.of[1].map((_, i) => group(colour("key"), badge(left + (i + 0.5) * width - 1, 36, i + 1))),
+    group(colour("query"), rows.map((row, l) => row.map(cell(l)))),
+    words(0, foot, most ? `darkest: ${percent(most)}, in layer ${layer} (mean over heads)` : "It sees no demonstration.", SMALL));
+}
+
+const panels = (state) => [
+  nextPanel(`Next, without demonstrations${earlier(state)}`, state.found.without, "value"),
+  nextPanel(`Next, with ${seen({ demonstrations: state.found.of[1], hidden: state.found.of[3] })} of ${state.found.of[1].length}${earlier(state)}`, state.found.with, "query"),
+  contributions(state), looks(state),
+];
+
+// What a link may bring: nothing but short texts, and numbers of demonstrations
+export function fromLink(hash) {
+  try {
+    const [pattern, demonstrations, query, hidden] = JSON.parse(decodeURIComponent(hash.replace(/^#gpt=/, "")));
+    const text = (one) => typeof one === "string" && one.length <= LONGEST;
+    const pairs = (rows) => Array.isArray(rows) && rows.every((row) => Array.isArray(row) && row.length === 2 && row.every(text));
+    const fits = pairs([pattern]) && pairs(demonstrations) && demonstrations.length <= MOST && text(query) &&
+      Array.isArray(hidden) && hidden.every((i) => Number.isInteger(i) && i >= 0 && i < demonstrations.length);
+    return fits ? { pattern, demonstrations, query, hidden } : null;
+  } catch {
+    return null;
+  }
+}
+
+// Why the model cannot be loaded here, if it cannot
+function obstacle(base) {
+  if (!base) return "The model runs on the book's site. In a notebook, scoring.top_tokens asks the checkpoint itself.";
+  if (location.protocol === "file:") return "A page opened as a file cannot load the model. Run make serve, or read this page on the site. The stored answers stay.";
+  if (typeof WebAssembly !== "object") return "This browser has no WebAssembly, which the model needs. The stored answers stay.";
+  if (!isSecureContext || typeof caches !== "object") return "The model loads only over https, or from this machine. The stored answers stay.";
+  if (navigator.deviceMemory < 2) return "This device has too little memory for the model, which takes 1 GB. The stored answers stay.";
+  return "";
+}
+
+// The worker, and what the reader does with it: load, stop, remove
+function modelRow(heard) {
+  const host = document.querySelector('script[src*="explainer/afm-host.js"]'), base = host && new URL("model/", host.src);
+  const button = (textContent, onclick, hidden) => element("button", { type: "button", textContent, onclick, hidden, style: "margin:0" });
+  const say = (text) => { said.textContent = text; };
+  let worker, ready = false;
+  const show = () => {
+    load.hidden = !!worker;
+    bar.hidden = stop.hidden = !worker || ready;
+  };
+  const end = (text) => {
+    worker?.terminate();
+    worker = undefined;
+    ready = false;
+    show();
+    say(text);
+  };
+  const start = () => {
+    const why = obstacle(base);
+    if (why) return say(why);
+    worker = new Worker(new URL("live_gpt_worker.js", base), { type: "module" });
+    worker.onerror = () => end("This copy of the site was built without the model. The stored answers stay.");
+    worker.onmessage = ({ data }) => {
+      if (data.failed) return ready ? say(data.failed) : end(data.failed);
+      if (data.total) {
+        bar.max = data.total;
+        bar.value = data.done;
+        say(data.done < data.total ? `${Math.round(data.done / 1e6)} of ${Math.round(data.total / 1e6)} MB` : "All is here. The model starts; this takes some seconds.");
+      } else {
+        if (data.ready) say("The model is here. Change anything: it answers in this page, and nothing leaves it.");
+        ready ||= data.ready;
+        show();
+        heard(data);
+      }
+    };
+    worker.postMessage({ load: true });
+    addEventListener("pagehide", () => end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
+    remove.hidden = false;
+    say("Asking the site for the model …");
+    show();
+  };
+  const load = button(`Load the model (${SIZE})`, start);
+  const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."), true);
+  const remove = button("Remove it from this browser", async () => {
+    await caches.delete(CACHE);
+    end("Removed. The answers shown stay.");
+    remove.hidden = true;
+  }, true);
+  globalThis.caches?.has(CACHE).then((kept) => { remove.hidden = !kept; }, () => {}); // refused where nothing may be kept
+  const bar = element("progress", { hidden: true, attributes: { "aria-label": "loading the model" } });
+  const said = element("p", { className: "explorable-hint", style: "margin-bottom:.8rem", attributes: { role: "status" } });
+  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar, stop, remove), said);
+  return { node, say, ask: (message) => { if (ready) worker.postMessage(message); return ready; } };
+}
+
+const STYLE = "flex:1 1 8rem;min-width:0;max-width:none;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem";
+const field = (label, put) => element("input", { type: "text", maxLength: LONGEST, style: STYLE, attributes: { "aria-label": label }, oninput: ({ target }) => put(target.value) });
+const write = (input, value) => { if (input.value !== value) input.value = value; };
+
+function demonstrationRow(i, read, change) {
+  const at = (j) => (text) => change({ demonstrations: read().demonstrations.map((pair, k) => (k === i ? pair.with(j, text) : pair)) });
+  const box = element("input", {
+    type: "checkbox", style: "flex:none;min-width:0;width:1.3rem", attributes: { "aria-label": `the query sees demonstration ${i + 1}` },
+    onchange: () => change({ hidden: [...read().hidden.filter((k) => k !== i), ...(box.checked ? [] : [i])].sort((a, b) => a - b) }),
+  });
+  const [x, y] = [field(`demonstration ${i + 1}`, at(0)), field(`its answer`, at(1))];
+  const node = element("div", { className: "explorable-controls", style: "flex-wrap:nowrap;gap:.5rem;margin:.25rem 0" },
+    box, element("span", { textContent: i + 1, style: "min-width:1.2rem" }), x, element("span", { textContent: "→" }), y);
+  const update = ({ demonstrations, hidden }) => {
+    box.checked = !hidden.includes(i);
+    write(x, demonstrations[i][0]);
+    write(y, demonstrations[i][1]);
+  };
+  return { node, update };
+}
+
+function workshop(root, start, read, change) {
+  let asked = 0, timer, since = 0;
+  const model = modelRow((data) => {
+    if (data.ready) return ask();
+    if (data.id !== asked) return;
+    change({ found: { ...data.found, of: sent, made: `computed in this page, ${((performance.now() - since) / 1000).toFixed(1)} s` } });
+  });
+  let sent;
+  const ask = () => {
+    const state = read(), [pattern, demonstrations, query, hidden] = question(state);
+    const trimmed = demonstrations.map((pair) => pair.map((text) => text.trim())), empty = trimmed.findIndex((pair) => !(pair[0] && pair[1]));
+    if (empty >= 0) return model.say(`Fill in demonstration ${empty + 1}, or remove it.`);
+    since = performance.now();
+    if (model.ask({ ask: asked + 1, pattern, demonstrations: trimmed, query: query.trim(), hidden })) [asked, sent] = [asked + 1, question(state)];
+    else model.say("Load the model to ask it about this text.");
+  };
+  const button = (textContent, patch) => element("button", { type: "button", textContent, style: "margin:0", onclick: () => change(patch(read())) });
+  const presets = Object.entries(start.presets).map(([name, patch]) => button(name, () => patch));
+  const rows = [], list = element("div", {});
+  const query = field("query", (text) => change({ query: text }));
+  const add = button("add a demonstration", ({ demonstrations }) => ({ demonstrations: [...demonstrations, ["", ""]].slice(0, MOST) }));
+  const drop = button("remove the last", ({ demonstrations: all, hidden }) =>
+    ({ demonstrations: all.slice(0, -1), hidden: hidden.filter((i) => i < all.length - 1) }));
+  const link = element("button", { type: "button", textContent: "link to this", style: "margin:0", onclick: () => {
+    history.replaceState(null, "", `#gpt=${encodeURIComponent(JSON.stringify(question(read())))}`);
+    model.say("The address of this page now holds your demonstrations, query and switches. Copy it from the browser.");
+  } });
+  const row = (...nodes) => element("div", { className: "explorable-controls" }, ...nodes);
+  root.querySelector(".explorable-controls").before(
+    model.node, row("Tasks of the book:", ...presets), list, row(element("span", { textContent: "Query" }), query), row(add, drop, link));
+  const linked = globalThis.location?.hash.startsWith("#gpt=") && fromLink(location.hash);
+  if (linked) change(linked);
+  let last = JSON.stringify(question(start));
+  return (state) => {
+    const n = state.demonstrations.length;
+    while (rows.length < n) {
+      rows.push(demonstrationRow(rows.length, read, change));
+      list.append(rows.at(-1).node);
+    }
+    rows.splice(n).forEach(({ node }) => node.remove());
+    rows.forEach((each) => each.update(state));
+    write(query, state.query);
+    [add.disabled, drop.disabled] = [n >= MOST, n === 0];
+    const now = JSON.stringify(question(state));
+    if (now === last) return;
+    last = now;
+    asked += 1; // an answer that is on its way belongs to what was there before
+    clearTimeout(timer);
+    if (!isCurrent(state)) timer = setTimeout(ask, QUIET);
+  };
+}
+
+export default explorable({
+  question: "What does a real GPT expect next, and which of your demonstrations does it need?",
+  hint: "Write your own words, or take a task of the book. Without its tick a demonstration is hidden from the query: its keys and values are " +
+    "masked, and no position moves.",
+  traits: ["pattern", "demonstrations", "query", "hidden", "found", "presets"],
+  panels, describe,
+  answers: ({ found }) => [["these answers were", found.made]],
+  extend: workshop,
+});

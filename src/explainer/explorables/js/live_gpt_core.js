@@ -1,0 +1,175 @@
+// The checkpoint in a Web Worker: what it expects next after demonstrations, any of them hidden. The page's module,
+// live_gpt.js, shows what this answers; both run without the other.
+
+// A demonstration x -> y as the book's tasks write it; without an answer, the query
+export const written = ([before, after], x, y) => `${before}${x}${after}${y === undefined ? "" : ` ${y}\n`}`;
+
+// 0 where a new token sees, far below where it does not. The new tokens are texts side by side, each blind to the others; a
+// text sees itself up to each token, and the past but its `hidden` ranges [from, to) of positions.
+export function biasOf(texts, past) {
+  const width = past + texts.reduce((sum, { ids }) => sum + ids.length, 0), bias = new Float32Array((width - past) * width);
+  let own = past;
+  for (const { ids, hidden } of texts) {
+    for (let t = 0; t < ids.length; t++) {
+      const row = (own - past + t) * width;
+      bias.fill(-1e9, row + past, row + own);
+      bias.fill(-1e9, row + own + t + 1, row + width);
+      for (const [from, to] of hidden) bias.fill(-1e9, row + from, row + to);
+    }
+    own += ids.length;
+  }
+  return bias;
+}
+
+// Probabilities, in place of logits
+export function softmax(logits) {
+  let largest = -Infinity, total = 0;
+  for (const z of logits) largest = Math.max(largest, z);
+  const p = Float64Array.from(logits, (z) => Math.exp(z - largest));
+  for (const each of p) total += each;
+  return p.map((each) => each / total);
+}
+
+export function topOf(p, n) {
+  const best = [];
+  p.forEach((each, id) => {
+    if (best.length === n && each <= p[best[n - 1]]) return;
+    best.splice(best.findLastIndex((other) => p[other] >= each) + 1, 0, id);
+    best.length = Math.min(best.length, n);
+  });
+  return best;
+}
+
+const MOST_TOKENS = 1024; // the scores of attention grow with the square
+
+// For each layer, the share of the first row's attention that goes to each range of positions, mean over heads;
+// `attention` has the shape (layers, heads, rows, positions).
+export function sharesOf({ data, dims: [layers, heads, rows, positions] }, ranges) {
+  const share = (l, [from, to]) => {
+    let sum = 0;
+    for (let h = 0; h < heads; h++) for (let t = from; t < to; t++) sum += data[(l * heads + h) * rows * positions + t];
+    return sum / heads;
+  };
+  return Array.from({ length: layers }, (_, l) => ranges.map((range) => share(l, range)));
+}
+
+// Shard by shard into one array. Each is read from `cache` where it is there, is checked, and is kept as soon as it is
+// whole: what was stopped goes on from the last whole shard.
+export async function fetchShards(base, shards, cache, report) {
+  const bytes = new Uint8Array(shards.reduce((sum, { size }) => sum + size, 0));
+  let at = 0;
+  for (const shard of shards) {
+    const url = new URL(`${shard.name}?${shard.sha256.slice(0, 16)}`, base).href;
+    const kept = await cache.match(url), part = bytes.subarray(at, at + shard.size);
+    await readInto(part, kept ?? (await reach(url)), shard, (done) => report(at + done));
+    if ((await sha256(part)) !== shard.sha256) {
+      await cache.delete(url);
+      throw new Error(`${shard.name} did not arrive as it was sent (its SHA-256 is another). Load the model again.`);
+    }
+    if (!kept) await cache.put(url, new Response(part.slice(), { headers: { "Content-Type": "application/octet-stream" } })).catch(() => {});
+    at += shard.size;
+  }
+  return bytes;
+}
+
+export async function reach(url) {
+  const answer = await fetch(url).catch(() => {
+    throw new Error("The site cannot be reached. Check the connection, then load the model again: what has arrived is kept.");
+  });
+  if (answer.status === 404) throw new Error("This copy of the site was built without the model.");
+  if (!answer.ok) throw new Error(`The site answered with status ${answer.status}. Try again later.`);
+  return answer;
+}
+
+async function readInto(part, answer, { name, size }, report) {
+  const reader = answer.body.getReader();
+  let done = 0;
+  for (;;) {
+    const { value, done: ended } = await reader.read().catch(() => {
+      throw new Error("The connection broke. Load the model again: whole parts are kept.");
+    });
+    if (ended) break;
+    if (done + value.length > size) throw new Error(`${name} is longer than it should be. Load the model again.`);
+    part.set(value, done);
+    report(done += value.length);
+  }
+  if (done < size) throw new Error(`${name} is cut short. Load the model again.`);
+}
+
+async function sha256(bytes) {
+  const digest = await crypto.subtle.digest("SHA-256", bytes);
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+export class LiveModel {
+  #read = new Map();
+
+  constructor(ort, session, tokenizer, { shape, first_token_id: first }) {
+    Object.assign(this, { ort, session, tokenizer, shape, first });
+  }
+
+  tokens(text) { return this.tokenizer.encode(text, { add_special_tokens: false }).ids; }
+
+  text(id) { return this.tokenizer.decode([id], { skip_special_tokens: false, clean_up_tokenization_spaces: false }); }
+
+  // Texts side by side after a context, which is what an earlier run gave: keys, values and P, the number of their
+  // positions. Each text has its token ids, the position where it begins (`at`), what is `hidden` from it, and how many of
+  // its last tokens are asked what comes next.
+  async run(texts, context = this.#none()) {
+    const { Tensor } = this.ort, ids = texts.flatMap((text) => text.ids), T = ids.length, P = context.P;
+    const whole = (numbers) => new Tensor("int64", BigInt64Array.from(numbers, BigInt), [numbers.length]);
+    let end = 0;
+    const rows = texts.flatMap(({ ids: { length }, asks = 1 }) => (end += length, Array.from({ length: asks }, (_, i) => end - asks + i)));
+    const found = await this.session.run({
+      ids: whole(ids), positions: whole(texts.flatMap(({ ids: its, at }) => its.map((_, t) => at + t))),
+      past_keys: context.keys, past_values: context.values, bias: new Tensor("float32", biasOf(texts, P), [T, P + T]), rows: whole(rows),
+    });
+    const { logits: { data } } = found, size = data.length / rows.length;
+    return { ...found, P: P + T, logits: rows.map((_, i) => data.subarray(i * size, (i + 1) * size)) };
+  }
+
+  #none() {
+    const { layers, key_heads, head_size } = this.shape;
+    const empty = new this.ort.Tensor("float32", new Float32Array(0), [layers, key_heads, 0, head_size]);
+    return { keys: empty, values: empty, P: 0 };
+  }
+
+  // Demonstrations in a row behind the first token: their keys and values, and the range of positions of each
+  async context(pattern, demonstrations) {
+    const key = JSON.stringify([pattern, demonstrations]);
+    if (!this.#read.has(key)) {
+      if (this.#read.size > 3) this.#read.clear(); // 46 kB a token
+      const pieces = demonstrations.map(([x, y]) => this.tokens(written(pattern, x, y)));
+      const n = pieces.flat().length;
+      if (n > MOST_TOKENS) throw new Error(`These demonstrations are ${n} tokens; the page takes ${MOST_TOKENS}. Make them shorter.`);
+      const ends = pieces.reduce((all, piece) => [...all, all.at(-1) + piece.length], [1]);
+      const { keys, values, P } = await this.run([{ ids: [this.first, ...pieces.flat()], at: 0, hidden: [] }]);
+      this.#read.set(key, { keys, values, P, ends, ranges: pieces.map((_, i) => [ends[i], ends[i + 1]]) });
+    }
+    return this.#read.get(key);
+  }
+
+  // For each list of hidden demonstrations the logits of the next token; and where the query looks under the first
+  async next(pattern, demonstrations, query, ...hidden) {
+    const context = await this.context(pattern, demonstrations);
+    const ids = this.tokens(written(pattern, query));
+    const copies = hidden.map((its) => ({ ids, at: context.P, hidden: its.map((i) => context.ranges[i]) }));
+    const { logits, attention } = await this.run(copies, context);
+    return { logits, looks: sharesOf(attention, context.ranges) };
+  }
+
+  // Each query [x, y] after the first k demonstrations alone, all in one run: for every token of y and of the end of its line [the
+  // token, the most probable one in its place, log p of that]. Where the two agree throughout, greedy decoding writes y.
+  async greedy(pattern, demonstrations, queries, k = demonstrations.length) {
+    const context = await this.context(pattern, demonstrations), at = context.ends[k], hidden = [[at, context.P]];
+    const answers = queries.map(([, y]) => this.tokens(` ${y}\n`));
+    const texts = queries.map(([x], i) => ({ ids: [...this.tokens(written(pattern, x)), ...answers[i].slice(0, -1)], asks: answers[i].length, at, hidden }));
+    const rows = (await this.run(texts, context)).logits.values();
+    return answers.map((tokens) => tokens.map((token) => {
+      const p = softmax(rows.next().value), [best] = topOf(p, 1);
+      return [token, best, Math.log(p[best])];
+    }));
+  }
+
+  top(p, n = 5) { return topOf(p, n).map((id) => [this.text(id), p[id]]); }
+}

@@ -1,0 +1,67 @@
+// The Web Worker of LiveGPT. It stands in the folder of the model, beside the runtime and the tokenizer, which
+// `bookbuilder.web_model` puts there. Messages to it: { load: true }; { ask, pattern, demonstrations, query, hidden };
+// { sweep, pattern, curves, queries }, where `curves` has the demonstrations of each curve; { sweep: 0 } to stop.
+
+import * as ort from "./ort.wasm.min.mjs";
+import { Tokenizer } from "./tokenizers.min.mjs";
+import { LiveModel, fetchShards, reach, softmax } from "./live_gpt_core.js";
+
+const BASE = new URL("./", import.meta.url), CACHE = "explainer-model";
+let model, newest, sweeping;
+
+async function load() {
+  const manifest = await (await reach(new URL("manifest.json", BASE))).json();
+  const [words] = manifest.tokenizer, files = [words, ...manifest.shards], cache = await caches.open(CACHE);
+  const total = files.reduce((sum, { size }) => sum + size, 0);
+  const bytes = await fetchShards(BASE, files, cache, (done) => postMessage({ done, total }));
+  const tokenizer = JSON.parse(new TextDecoder().decode(bytes.subarray(0, words.size)));
+  ort.env.wasm.numThreads = 1; // a static host sends no headers that would allow more
+  ort.env.wasm.wasmPaths = BASE.href;
+  const session = await ort.InferenceSession.create(bytes.subarray(words.size), { executionProviders: ["wasm"] }).catch((error) => {
+    throw new Error(`This browser has too little memory for the model, or cannot run it (${String(error.message ?? error).slice(0, 120)}).`);
+  });
+  model = new LiveModel(ort, session, new Tokenizer(tokenizer, {}), manifest);
+  postMessage({ ready: true });
+}
+
+// A message that came meanwhile is heard only between two runs.
+const heard = () => new Promise((resolve) => setTimeout(resolve));
+
+// The answer without demonstrations, with them, and with each of them hidden in turn
+async function ask({ ask: id, pattern, demonstrations, query, hidden }) {
+  const without = model.top(softmax((await model.next(pattern, [], query, [])).logits[0]));
+  await heard();
+  if (newest !== id) return;
+  const shown = [...demonstrations.keys()].filter((i) => !hidden.includes(i));
+  const { logits, looks } = await model.next(pattern, demonstrations, query, hidden, ...shown.map((i) => [...hidden, i]));
+  const [p, ...others] = logits.map(softmax), answer = p.indexOf(Math.max(...p));
+  const alone = demonstrations.map((_, i) => others[shown.indexOf(i)]?.[answer] ?? null);
+  postMessage({ id, found: { without, with: model.top(p), looks, alone } });
+}
+
+// How many queries are answered word for word after the first k demonstrations of each curve, k by k
+async function sweep({ sweep: id, pattern, curves, queries }) {
+  for (let k = 0; k <= Math.max(...curves.map((one) => one.length)); k++) {
+    for (const [curve, demonstrations] of curves.entries()) {
+      await heard();
+      if (sweeping !== id) return;
+      if (k > demonstrations.length) continue;
+      const answers = await model.greedy(pattern, demonstrations, queries, k);
+      const exact = answers.map((tokens) => tokens.every(([token, best]) => token === best));
+      postMessage({ sweep: id, curve, k, exact, answers });
+    }
+  }
+  postMessage({ sweep: id, done: true });
+}
+
+const work = (data) => {
+  if (data.load) return load();
+  return data.sweep ? data.sweep === sweeping && sweep(data) : data.ask === newest && ask(data);
+};
+
+let turn = Promise.resolve();
+onmessage = ({ data }) => {
+  if (data.ask) newest = data.ask;
+  sweeping = data.sweep; // a question that comes meanwhile stops it
+  turn = turn.then(() => work(data)).catch((error) => postMessage({ failed: String(error?.message ?? error), id: data.ask }));
+};

@@ -1,0 +1,394 @@
+"""The starter checkpoint for a page: its GGUF file as an ONNX graph in shards, with the very weights of the chapters.
+
+The graph reads T new tokens after P tokens whose keys and values it is given. What a token may see is an input, too:
+`bias` is added to the scores, so that a page can hide single demonstrations without moving a position, and ask several
+such questions in one run: they cost little more than one, because most of the time goes to unpacking the weights.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+
+from explainer.data import assets
+from explainer.data.package_index import sha256_of
+from explainer.errors import CacheError, CheckpointError
+
+FORMAT = 1  # of the folder; raised when the same GGUF file gives other files
+SHARD_BYTES = 25_000_000
+"""A shard that did not arrive is fetched again, and no host of pages refuses files of this size."""
+MANIFEST = "manifest.json"
+BLOCK = 32
+"""Weights that share a scale, in the formats Q4_1 and Q8_0 of GGUF."""
+
+_GRAPH = "gpt"
+_OPSETS = {"": 18, "com.microsoft": 1}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a Llama: L layers, heads of queries and of keys, d, vocabulary, and its two constants."""
+
+    layers: int
+    heads: int
+    key_heads: int
+    width: int
+    vocabulary: int
+    epsilon: float
+    theta: float
+
+    @property
+    def head_size(self) -> int:
+        """Numbers in a key."""
+        return self.width // self.heads
+
+
+def build(*, progress: bool = True) -> Path:
+    """The folder of the starter checkpoint's model for a page, converted in some seconds where it is missing.
+
+    It holds the shards, the tokenizer's file and `manifest.json`, which names them with their SHA-256.
+
+    Raises: DownloadError, CacheError, CheckpointError (the package onnx is missing).
+    """
+    home = assets.cache_dir() / f"web-model-{assets.QUANTISED.sha256[:12]}-{FORMAT}"
+    if not intact(home):
+        quantised, checkpoint = assets.quantised_path(), assets.checkpoint_path()
+        with _disk_errors(home), FileLock(home.with_name(f".{home.name}.lock")):
+            if not intact(home):
+                if progress:
+                    print("Converting the checkpoint for the page, once; about 10 s ...", file=sys.stderr, flush=True)
+                _clear_leftovers(home)
+                convert(quantised, checkpoint, home)
+    return home
+
+
+def intact(home: Path) -> bool:
+    """Whether a folder is a finished one: every file of its manifest is there in its size."""
+    try:
+        manifest = json.loads((home / MANIFEST).read_text("utf-8"))
+        files = [*manifest["shards"], *manifest["tokenizer"]]
+        return all((home / file["name"]).stat().st_size == file["size"] for file in files)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def convert(quantised: Path, tokenizer: Path, home: Path) -> None:
+    """Write the folder `home` from a GGUF file and the folder of its tokenizer, whole or not at all.
+
+    Raises: CheckpointError if the GGUF file is not a Llama in Q4_1 and Q8_0, or onnx is missing.
+    """
+    with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{home.name}-", ignore_cleanup_errors=True) as work:
+        fresh = Path(work, "fresh")
+        fresh.mkdir()
+        graph, shape = onnx_bytes(quantised)
+        for i, start in enumerate(range(0, len(graph), SHARD_BYTES)):
+            (fresh / f"{_GRAPH}.{i}.bin").write_bytes(graph[start : start + SHARD_BYTES])
+        _copy_tokenizer(tokenizer, fresh)
+        manifest = {
+            "format": FORMAT,
+            "shape": asdict(shape) | {"head_size": shape.head_size},
+            "first_token_id": _first_token_id(tokenizer),
+            "sha256": hashlib.sha256(graph).hexdigest(),
+            "shards": [_entry(path) for path in sorted(fresh.glob(f"{_GRAPH}.*.bin"))],
+            "tokenizer": [_entry(fresh / "tokenizer.json")],
+        }
+        (fresh / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
+        shutil.rmtree(home, ignore_errors=True)
+        os.replace(fresh, home)
+
+
+def onnx_bytes(quantised: Path) -> tuple[bytes, Shape]:
+    r"""The ONNX graph of a Llama in a GGUF file, weights bit for bit, and its shape.
+
+    Q4_1 keeps a block of 32 weights as $w = d\,q + m$ with $q$ in 0 ... 15. `MatMulNBits` of ONNX Runtime computes
+    $w = s\,(q - z)$, which is the same for $s = d$ and $z = -m/d$; $d$ and $m$ stay in float16, and $z$ is computed
+    when the graph is loaded. Q8_0 keeps $w = d\,q$ with $q$ in -128 ... 127, here $q + 128$ with $z = 128$.
+
+    Shapes: inputs `ids` and `positions` (T), `bias` (T, P + T), `past_keys` and `past_values` (L, key heads, P, head
+    size), and `rows` (R), the new tokens that are asked. Outputs `logits` (R, vocabulary) and `attention` (L, heads, R,
+    P + T) of these, `keys` and `values` (L, key heads, T, head size) of all new ones.
+    Raises: CheckpointError.
+    Source: Touvron et al. (2023), "LLaMA", section 2.2; the formats are those of ggml's `ggml-common.h`.
+    """
+    onnx = _onnx()
+    tensors, shape = _read(quantised)
+    graph = _Graph(tensors, shape)
+    graph.forward()
+    return graph.model(onnx).SerializeToString(), shape
+
+
+class _Graph:
+    """Nodes and constants in the order in which they are computed; each method returns the name of what it adds."""
+
+    def __init__(self, tensors: dict[str, Any], shape: Shape):
+        self.tensors, self.shape = tensors, shape
+        self.nodes: list[Any] = []
+        self.constants: dict[str, np.ndarray] = {}
+
+    # The model, from the inputs to the outputs
+
+    def forward(self) -> None:
+        n = self.shape
+        hidden = self.embedding()
+        rotation = self.rotation()
+        found: dict[str, list[str]] = {"keys": [], "values": [], "attention": []}
+        for layer in range(n.layers):
+            name = f"blk.{layer}"
+            x = self.norm(hidden, f"{name}.attn_norm.weight")
+            Q = self.rotate(self.split(self.linear(x, f"{name}.attn_q.weight", n.heads), n.heads), rotation)
+            K = self.rotate(self.split(self.linear(x, f"{name}.attn_k.weight", n.key_heads), n.key_heads), rotation)
+            V = self.split(self.linear(x, f"{name}.attn_v.weight"), n.key_heads)
+            weights, output = self.attention(Q, self.after("past_keys", layer, K), self.after("past_values", layer, V))
+            hidden = self.op("Add", hidden, self.linear(output, f"{name}.attn_output.weight"))
+            hidden = self.op("Add", hidden, self.feed_forward(self.norm(hidden, f"{name}.ffn_norm.weight"), name))
+            # A 0 keeps the size that stands there: R, the number of rows.
+            seen = self.reshape(self.op("Gather", weights, "rows", axis=2), (1, n.heads, 0, -1))
+            for output_name, part in zip(found, (self.unsqueeze(K), self.unsqueeze(V), seen), strict=True):
+                found[output_name].append(part)
+        for output_name, parts in found.items():
+            self.op("Concat", *parts, axis=0, out=output_name)
+        h = self.norm(self.op("Gather", hidden, "rows", axis=0), "output_norm.weight")
+        self.op("MatMulNBits", h, "embedding", "embedding.scale", "embedding.zero", out="logits",
+                K=n.width, N=n.vocabulary, bits=8, block_size=BLOCK, domain="com.microsoft")  # fmt: skip
+
+    def embedding(self) -> str:
+        """The rows of the token embedding, which is the output embedding, too: one constant for both."""
+        n, blocks = self.shape, self.shape.width // BLOCK
+        scale, q = _q8_0(self.tensors["token_embd.weight"])
+        self.constant("embedding", (q.astype(np.int16) + 128).astype(np.uint8))
+        self.to_float(self.constant("embedding.half", scale), out="embedding.scale")
+        self.constant("embedding.zero", np.full(scale.size, 128, np.uint8))
+        rows = self.op("Sub", self.to_float(self.op("Gather", "embedding", "ids", axis=0)), self.number(128))
+        by_row = self.reshape("embedding.scale", (n.vocabulary, blocks))
+        scales = self.unsqueeze(self.op("Gather", by_row, "ids", axis=0), axis=-1)
+        return self.reshape(self.op("Mul", rows, scales), (-1, n.width))
+
+    def linear(self, x: str, name: str, rotary_heads: int = 0) -> str:
+        """x W^T with W in Q4_1; the rows of rotary projections are put back into transformers' order."""
+        d, m, q = _q4_1(self.tensors[name])
+        if rotary_heads:
+            order = _halves(rotary_heads, self.shape.head_size)
+            d, m, q = d[order], m[order], q[order]
+        d, m, q = _invertible(d, m, q)
+        packed = q[..., 0::2] | q[..., 1::2] << 4  # the operator keeps neighbours in one byte
+        scale = self.to_float(self.constant(f"{name}.d", d.reshape(-1)))
+        zero = self.op("Neg", self.op("Div", self.to_float(self.constant(f"{name}.m", m.reshape(-1))), scale))
+        rows, columns = q.shape[0], q.shape[1] * BLOCK
+        return self.op("MatMulNBits", x, self.constant(name, packed), scale, zero,
+                       K=columns, N=rows, bits=4, block_size=BLOCK, domain="com.microsoft")  # fmt: skip
+
+    def norm(self, x: str, name: str) -> str:
+        """x / sqrt(mean x^2 + epsilon) * g."""
+        g = self.constant(name, np.asarray(self.tensors[name].data, np.float32))
+        return self.op("SimplifiedLayerNormalization", x, g, axis=-1, epsilon=self.shape.epsilon)
+
+    def feed_forward(self, x: str, name: str) -> str:
+        """W_down (silu(W_gate x) * W_up x)."""
+        gate, up = (self.linear(x, f"{name}.ffn_{part}.weight") for part in ("gate", "up"))
+        silu = self.op("Mul", gate, self.op("Sigmoid", gate))
+        return self.linear(self.op("Mul", silu, up), f"{name}.ffn_down.weight")
+
+    def rotation(self) -> tuple[str, str]:
+        """Cosine and sine of position times theta^(-2i/size), shape (T, size)."""
+        size = self.shape.head_size
+        rates = (self.shape.theta ** (-np.arange(0, size, 2) / size)).astype(np.float32)
+        position = self.unsqueeze(self.to_float("positions"), axis=-1)
+        angles = self.op("MatMul", position, self.constant("rates", rates[None]))
+        cos, sin = (self.op(kind, angles) for kind in ("Cos", "Sin"))
+        return tuple(self.op("Concat", half, half, axis=-1) for half in (cos, sin))
+
+    def rotate(self, x: str, rotation: tuple[str, str]) -> str:
+        """x cos + (-b, a) sin for x = (a, b), shape (heads, T, size)."""
+        cos, sin = rotation
+        a, b = self.op("Split", x, outputs=2, axis=-1, num_outputs=2)
+        turned = self.op("Concat", self.op("Neg", b), a, axis=-1)
+        return self.op("Add", self.op("Mul", x, cos), self.op("Mul", turned, sin))
+
+    def split(self, x: str, heads: int) -> str:
+        """(T, heads * size) -> (heads, T, size)."""
+        return self.op("Transpose", self.reshape(x, (-1, heads, self.shape.head_size)), perm=[1, 0, 2])
+
+    def after(self, past: str, layer: int, new: str) -> str:
+        """The new keys or values of a layer behind those of the context, (key heads, P + T, size)."""
+        its = self.op("Gather", past, self.constant(f"layer.{layer}", np.array(layer, np.int64)), axis=0)
+        return self.op("Concat", its, new, axis=1)
+
+    def attention(self, Q: str, K: str, V: str) -> tuple[str, str]:
+        """softmax(Q K^T / sqrt(size) + bias) and its product with V; query heads share keys in groups."""
+        n, size = self.shape, self.shape.head_size
+        Q = self.reshape(Q, (n.key_heads, n.heads // n.key_heads, -1, size))
+        K = self.unsqueeze(self.op("Transpose", K, perm=[0, 2, 1]), axis=1)
+        scores = self.op("Mul", self.op("MatMul", Q, K), self.number(size**-0.5))
+        weights = self.op("Softmax", self.op("Add", scores, "bias"), axis=-1)
+        output = self.reshape(self.op("MatMul", weights, self.unsqueeze(V, axis=1)), (n.heads, -1, size))
+        return weights, self.reshape(self.op("Transpose", output, perm=[1, 0, 2]), (-1, n.width))
+
+    # What ONNX makes long
+
+    def op(self, kind: str, *inputs: str, outputs: int = 1, out: str = "", domain: str = "", **options: Any) -> Any:
+        names = [out or f"{kind}.{len(self.nodes)}.{i}" for i in range(outputs)]
+        self.nodes.append((kind, inputs, names, domain, options))
+        return names[0] if outputs == 1 else names
+
+    def constant(self, name: str, array: np.ndarray) -> str:
+        self.constants.setdefault(name, np.asarray(array, order="C"))
+        return name
+
+    def number(self, value: float) -> str:
+        return self.constant(f"number {value}", np.array(value, np.float32))
+
+    def to_float(self, x: str, out: str = "") -> str:
+        return self.op("Cast", x, out=out, to=1)  # 1 is float32
+
+    def reshape(self, x: str, shape: tuple[int, ...]) -> str:
+        return self.op("Reshape", x, self.constant(f"shape {shape}", np.array(shape, np.int64)))
+
+    def unsqueeze(self, x: str, axis: int = 0) -> str:
+        return self.op("Unsqueeze", x, self.constant(f"axis {axis}", np.array([axis], np.int64)))
+
+    def model(self, onnx: Any) -> Any:
+        n, floats, integers = self.shape, onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+        cached = lambda tokens: [n.layers, n.key_heads, tokens, n.head_size]  # noqa: E731
+        inputs = [("ids", integers, ["T"]), ("positions", integers, ["T"]), ("bias", floats, ["T", "S"])]
+        inputs += [("rows", integers, ["R"])]
+        inputs += [("past_keys", floats, cached("P")), ("past_values", floats, cached("P"))]
+        outputs = [
+            ("logits", floats, ["R", n.vocabulary]),
+            ("keys", floats, cached("T")),
+            ("values", floats, cached("T")),
+        ]
+        outputs += [("attention", floats, [n.layers, n.heads, "R", "S"])]
+        nodes = [
+            onnx.helper.make_node(kind, inputs, names, domain=domain, **options)
+            for kind, inputs, names, domain, options in self.nodes
+        ]
+        graph = onnx.helper.make_graph(
+            nodes,
+            _GRAPH,
+            *([onnx.helper.make_tensor_value_info(*each) for each in these] for these in (inputs, outputs)),
+            [onnx.numpy_helper.from_array(array, name) for name, array in self.constants.items()],
+        )
+        opsets = [onnx.helper.make_opsetid(*opset) for opset in _OPSETS.items()]
+        return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+# Blocks of a GGUF file, as arrays of (rows, blocks, ...)
+
+
+def _q4_1(tensor: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """d and m in float16 and q in 0 ... 15 of each weight; the file keeps weights i and i + 16 in one byte."""
+    blocks = _blocks(tensor, "Q4_1", 2 + 2 + BLOCK // 2)
+    d, m = (np.ascontiguousarray(blocks[..., i : i + 2]).view(np.float16)[..., 0] for i in (0, 2))
+    return d, m, np.concatenate([blocks[..., 4:] & 15, blocks[..., 4:] >> 4], axis=-1)
+
+
+def _q8_0(tensor: Any) -> tuple[np.ndarray, np.ndarray]:
+    """d in float16 and q in -128 ... 127 of each weight."""
+    blocks = _blocks(tensor, "Q8_0", 2 + BLOCK)
+    return np.ascontiguousarray(blocks[..., :2]).view(np.float16)[..., 0], blocks[..., 2:].view(np.int8)
+
+
+def _blocks(tensor: Any, kind: str, size: int) -> np.ndarray:
+    if tensor.tensor_type.name != kind:
+        raise CheckpointError(
+            f"{tensor.name} is in {tensor.tensor_type.name}, not in {kind}; quantise the checkpoint to Q4_1 with "
+            "llama.cpp, its token embedding to Q8_0."
+        )
+    columns, rows = (int(n) for n in tensor.shape)
+    return np.asarray(tensor.data).view(np.uint8).reshape(rows, columns // BLOCK, size)
+
+
+def _halves(heads: int, size: int) -> np.ndarray:
+    """Where transformers' rows stand in the file: llama.cpp interleaves the two halves of each head."""
+    return np.arange(heads * size).reshape(heads, size // 2, 2).swapaxes(1, 2).reshape(-1)
+
+
+def _invertible(d: np.ndarray, m: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same weights with d other than 0 everywhere: a block of equal weights m is m * (0 - (-m/m))."""
+    flat = d == 0
+    if flat.any():
+        d, q = np.where(flat, np.where(m == 0, np.float16(1), m), d), np.where(flat[..., None], np.uint8(0), q)
+    return d, m, q
+
+
+def _read(quantised: Path) -> tuple[dict[str, Any], Shape]:
+    import gguf  # noqa: PLC0415 - loading the package must not wait for it
+
+    try:
+        reader = gguf.GGUFReader(quantised)
+    except Exception as error:  # the reader unpacks bytes as they come, and fails wherever they end
+        raise CheckpointError(f"{quantised} is damaged or cut short ({error!r}); fetch it again.") from error
+    tensors = {tensor.name: tensor for tensor in reader.tensors}
+    value = lambda key: reader.fields[f"llama.{key}"].contents()  # noqa: E731
+    try:
+        shape = Shape(
+            layers=value("block_count"),
+            heads=value("attention.head_count"),
+            key_heads=value("attention.head_count_kv"),
+            width=value("embedding_length"),
+            vocabulary=int(tensors["token_embd.weight"].shape[1]),
+            epsilon=value("attention.layer_norm_rms_epsilon"),
+            theta=value("rope.freq_base"),
+        )
+    except KeyError as error:
+        raise CheckpointError(
+            f"{quantised} has no {error}: it is not a Llama; only those can be put in a page."
+        ) from error
+    if "output.weight" in tensors:
+        raise CheckpointError(f"{quantised} has an output embedding of its own; only shared ones can be put in a page.")
+    return tensors, shape
+
+
+def _onnx() -> Any:
+    try:
+        import onnx  # noqa: PLC0415 - only who converts needs it
+        import onnx.helper  # noqa: PLC0415
+        import onnx.numpy_helper  # noqa: PLC0415
+    except ImportError as error:
+        raise CheckpointError("the model for a page needs the package onnx: pip install onnx") from error
+    return onnx
+
+
+# Files
+
+
+def _copy_tokenizer(source: Path, into: Path) -> None:
+    """Without its special tokens: what a reader writes is text, also where it looks like one of them."""
+    tokenizer = json.loads((source / "tokenizer.json").read_text("utf-8"))
+    text = json.dumps(
+        tokenizer | {"added_tokens": [], "post_processor": None}, ensure_ascii=False, separators=(",", ":")
+    )
+    (into / "tokenizer.json").write_text(text, "utf-8")
+
+
+def _first_token_id(tokenizer: Path) -> int:
+    """Of what stands before every text: see `checkpoints.Checkpoint`."""
+    added = json.loads((tokenizer / "tokenizer.json").read_text("utf-8"))["added_tokens"]
+    return next((token["id"] for token in added if token["content"] == "<|endoftext|>"), 0)
+
+
+def _entry(path: Path) -> dict[str, Any]:
+    return {"name": path.name, "size": path.stat().st_size, "sha256": sha256_of(path)}
+
+
+def _clear_leftovers(home: Path) -> None:
+    for leftover in home.parent.glob(f".{home.name}-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+@contextmanager
+def _disk_errors(home: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CacheError(f"cannot write {home} ({error}); free 250 MB or set EXPLAINER_CACHE.") from error

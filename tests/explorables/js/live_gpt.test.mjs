@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import test from "node:test";
+import { fromLink, mostNeeded, mostSeen } from "#explorables/live_gpt.js";
+import { LiveModel, biasOf, fetchShards, sharesOf, softmax, topOf, written } from "#explorables/live_gpt_core.js";
+import { close } from "./support.mjs";
+
+test("writes a demonstration as the book's tasks do", () => {
+  assert.equal(written(["", " ->"], "France", "Paris"), "France -> Paris\n");
+  assert.equal(written(["Review: ", "\nSentiment:"], "fine"), "Review: fine\nSentiment:");
+});
+
+test("a token sees itself and what came before, but nothing hidden", () => {
+  const sees = (past, ...texts) => [...biasOf(texts.map(([n, hidden]) => ({ ids: Array(n), hidden })), past)].map((x) => +(x === 0));
+  assert.deepEqual(sees(3, [2, [[1, 2]]]), [1, 0, 1, 1, 0, /**/ 1, 0, 1, 1, 1]);
+  assert.deepEqual(sees(2, [1, []], [1, [[0, 1]]]), [1, 1, 1, 0, /**/ 0, 1, 0, 1]);
+  assert.deepEqual(sees(1, [1, [[0, 1]]], [2, []]), [0, 1, 0, 0, /**/ 1, 0, 1, 0, /**/ 1, 0, 1, 1]);
+});
+
+test("probabilities and the best of them", () => {
+  const p = softmax([1000, 1001, 999, 1001]), e = Math.exp(-1), all = 2 + e + e * e;
+  close([...p], [e / all, 1 / all, (e * e) / all, 1 / all], 1e-12);
+  assert.deepEqual(topOf(p, 3), [1, 3, 0]);
+  assert.deepEqual(topOf(p, 9), [1, 3, 0, 2]);
+});
+
+test("names the demonstration without which most is lost", () => {
+  const found = (alone) => ({ with: [["a", 0.6]], alone });
+  assert.equal(mostNeeded(found([0.5, null, 0.1, 0.7])), 2);
+  assert.equal(mostNeeded(found([0.7, null])), -1);
+  assert.equal(mostNeeded(found([])), -1);
+});
+
+test("shares of attention are sums over a demonstration, mean over heads", () => {
+  const data = [0.5, 0.25, 0.25, 0, 0.1, 0.2, 0.3, 0.4], looks = sharesOf({ data, dims: [1, 2, 1, 4] }, [[1, 2], [2, 4]]);
+  close(looks, [[0.225, 0.475]], 1e-12);
+  assert.deepEqual(mostSeen([[0.1, 0.2], [0.3, 0.1]]), [0.3, 2, 1]);
+  assert.deepEqual(mostSeen([[], []]), [0, 0, 0]);
+});
+
+test("a link brings short texts and numbers of demonstrations, and nothing else", () => {
+  const state = { pattern: ["", " ->"], demonstrations: [["<b>", "é"]], query: "x", hidden: [0] };
+  const link = (value) => `#gpt=${encodeURIComponent(JSON.stringify(value))}`;
+  assert.deepEqual(fromLink(link(Object.values(state))), state);
+  const { pattern, demonstrations: all, query, hidden } = state;
+  for (const bad of [
+    7, [], [pattern, all, query, [1]], [pattern, all, query, ["0"]], [pattern, [["a"]], query, []], [pattern, all, { length: 1 }, hidden],
+    [pattern, Array(17).fill(["a", "b"]), query, []], [pattern, all, "x".repeat(401), hidden], [["", 3], all, query, hidden],
+  ]) assert.equal(fromLink(link(bad)), null);
+  assert.equal(fromLink("#gpt=%"), null);
+});
+
+// Shards
+
+const shard = (name, text) => ({ name, size: text.length, sha256: createHash("sha256").update(text).digest("hex") });
+const SHARDS = [shard("gpt.0.bin", "first "), shard("gpt.1.bin", "second")];
+
+function site(t, texts) {
+  const kept = new Map(), asked = [];
+  t.mock.method(globalThis, "fetch", async (url) => {
+    const name = new URL(url).pathname.slice(1);
+    asked.push(name);
+    if (texts[name] instanceof Error) throw texts[name];
+    return texts[name] === undefined ? new Response("", { status: 404 }) : new Response(texts[name]);
+  });
+  const cache = { match: async (url) => kept.get(url)?.clone(), put: async (url, answer) => { kept.set(url, answer); }, delete: async (url) => kept.delete(url) };
+  return { asked, cache, load: (report = () => {}) => fetchShards("http://site/", SHARDS, cache, report) };
+}
+
+const text = (bytes) => new TextDecoder().decode(bytes);
+
+test("shards become one array, and are asked for once", async (t) => {
+  const { asked, load } = site(t, { "gpt.0.bin": "first ", "gpt.1.bin": "second" }), steps = [];
+  assert.equal(text(await load((done) => steps.push(done))), "first second");
+  assert.deepEqual(steps, [6, 12]);
+  assert.equal(text(await load()), "first second");
+  assert.deepEqual(asked, ["gpt.0.bin", "gpt.1.bin"]);
+});
+
+test("what was stopped goes on from the last whole shard", async (t) => {
+  const texts = { "gpt.0.bin": "first ", "gpt.1.bin": new Error("offline") }, { asked, load } = site(t, texts);
+  await assert.rejects(load(), /cannot be reached.*what has arrived is kept/);
+  texts["gpt.1.bin"] = "second";
+  assert.equal(text(await load()), "first second");
+  assert.deepEqual(asked, ["gpt.0.bin", "gpt.1.bin", "gpt.1.bin"]);
+});
+
+test("a flipped bit, a short shard and a long one are refused by name", async (t) => {
+  const texts = { "gpt.0.bin": "first ", "gpt.1.bin": "secone" }, { load } = site(t, texts);
+  await assert.rejects(load(), /gpt.1.bin did not arrive as it was sent/);
+  texts["gpt.1.bin"] = "sec";
+  await assert.rejects(load(), /gpt.1.bin is cut short/);
+  texts["gpt.1.bin"] = "seconds";
+  await assert.rejects(load(), /gpt.1.bin is longer/);
+  texts["gpt.1.bin"] = undefined;
+  await assert.rejects(load(), /built without the model/);
+  texts["gpt.1.bin"] = "second";
+  assert.equal(text(await load()), "first second");
+});
+
+// A model that expects a 7 after everything, and its runs
+function known() {
+  const runs = [], tensor = class { constructor(type, data, dims) { Object.assign(this, { data, dims }); } };
+  const row = Float32Array.from({ length: 128 }, (_, id) => (id === 55 ? 9 : 0));
+  const session = { run: async (inputs) => {
+    runs.push(inputs);
+    const data = new Float32Array(inputs.rows.data.length * row.length);
+    for (let at = 0; at < data.length; at += row.length) data.set(row, at);
+    return { keys: "keys", values: "values", logits: { data }, attention: { data: [], dims: [0, 1, 1, 10] } };
+  } };
+  const tokenizer = { encode: (words) => ({ ids: [...words].map((c) => c.charCodeAt(0)) }) };
+  const model = new LiveModel({ Tensor: tensor }, session, tokenizer, { shape: { layers: 1, key_heads: 1, head_size: 2 }, first_token_id: 9 });
+  return { runs, model };
+}
+
+test("demonstrations are read once, and hidden by their positions", async () => {
+  const { runs, model } = known();
+  const ask = (hidden) => model.next(["", ""], [["a", "b"], ["c", "d"]], "e", hidden);
+  await ask([]);
+  await ask([1]);
+  assert.deepEqual(runs.map(({ ids }) => Array.from(ids.data, Number)), [[9, ..."a b\nc d\n"].map((c) => c.charCodeAt?.(0) ?? c), [101], [101]]);
+  assert.deepEqual(runs.slice(1).map(({ positions }) => Array.from(positions.data, Number)), [[9], [9]]);
+  assert.deepEqual([...runs[2].bias.data].map((x) => x < 0), [...Array(10).keys()].map((t) => t >= 5 && t < 9));
+  await assert.rejects(model.next(["", ""], [["a".repeat(1100), "b"]], "e", []), /1103 tokens; the page takes 1024/);
+});
+
+test("queries after the first k demonstrations stand where those end, and are read token by token", async () => {
+  const { runs, model } = known(), asked = [["e", "77"], ["ff", "x"]], numbers = ({ data }) => Array.from(data, Number);
+  const answers = await model.greedy(["", ""], [["a", "b"], ["c", "d"]], asked, 1), [, run] = runs;
+  assert.deepEqual(answers.map((tokens) => tokens.map(([token]) => token)), [[32, 55, 55, 10], [32, 120, 10]]);
+  assert.ok(answers.flat().every(([, best]) => best === 55));
+  close(answers[0][0][2], 9 - Math.log(Math.exp(9) + 127), 1e-9);
+  assert.deepEqual([numbers(run.positions), numbers(run.rows)], [[5, 6, 7, 8, 5, 6, 7, 8], [0, 1, 2, 3, 5, 6, 7]]);
+  assert.deepEqual([...run.bias.data].slice(0, 17).map((x) => +(x === 0)), [1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+});

@@ -1,0 +1,408 @@
+"""LiveGPT: stored answers are the checkpoint's, and the model in a real browser gives the same numbers."""
+
+import base64
+import functools
+import http.server
+import json
+import shutil
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+import traitlets
+from conftest import ROOT, _Handler, draws
+
+from bookbuilder import explorables as builder
+from bookbuilder import sphinxext, web_model
+from explainer.data import tasks
+from explainer.errors import ExplainerError
+from explainer.explorables import LiveGPT, live_gpt
+from explainer.models import checkpoints, scoring
+
+PATIENCE = 60
+"""Seconds for what takes some on an idle machine: a busy one is slow, not wrong."""
+PAIRS = ("capitals", "plurals", "past", "antonyms")
+
+
+@pytest.fixture(scope="module")
+def checkpoint():
+    return checkpoints.load(dtype=torch.float32, device="cpu")
+
+
+def test_traits_refuse():
+    with pytest.raises(traitlets.TraitError, match="at most 16 pairs"):
+        LiveGPT(demonstrations=[["a", "b"]] * 17)
+    with pytest.raises(traitlets.TraitError, match="pairs of texts"):
+        LiveGPT(demonstrations=[["a"]])
+
+
+def test_default_state_is_the_first_task():
+    state, first = LiveGPT().state(), next(iter(json.loads(live_gpt.STORED.read_text("utf-8")).values()))
+    assert {name: state[name] for name in first} == first
+    assert state["found"]["of"] == [state[name] for name in ("pattern", "demonstrations", "query", "hidden")]
+
+
+def require_close(found, stored, within):
+    """The same tokens in the same order, as far as their probabilities tell them apart, and the same numbers."""
+    for name in ("without", "with"):
+        stored_p = dict(map(tuple, stored[name]))
+        np.testing.assert_allclose([p for _, p in found[name]], list(stored_p.values()), atol=within)
+        assert all(abs(p - stored_p.get(token, p)) <= within for token, p in found[name])
+        assert found[name][0][0] == stored[name][0][0]
+    for name in ("alone", "looks"):
+        np.testing.assert_allclose(np.array(found[name], float), np.array(stored[name], float), atol=within)
+
+
+WEEKLY = pytest.mark.weekly
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [PAIRS[0], *(pytest.param(name, marks=WEEKLY) for name in PAIRS[1:])])
+def test_stored_answers_are_the_checkpoints(checkpoint, name):
+    stored = json.loads(live_gpt.STORED.read_text("utf-8"))[name]
+    require_close(live_gpt.answers(checkpoint, *stored["found"]["of"]), stored["found"], 1e-3)
+
+
+def test_stored_demonstrations_are_the_books():
+    for name, stored in json.loads(live_gpt.STORED.read_text("utf-8")).items():
+        written = {(example.fields["word"], example.answer) for example in tasks.load(name).train}
+        assert {tuple(pair) for pair in stored["demonstrations"]} <= written
+
+
+# The folder of the model
+
+
+def test_missing_runtime_is_said_in_one_line(monkeypatch, tmp_path):
+    monkeypatch.setattr(web_model, "ROOT", tmp_path)
+    (tmp_path / "site" / web_model.PLACE).mkdir(parents=True)
+    line = web_model.place_or_say_why(tmp_path / "site")
+    assert line == (
+        "The site has no model in its pages: ort.wasm.min.mjs is missing: "
+        "npm could not install what package-lock.json names."
+    )
+    assert not (tmp_path / "site" / web_model.PLACE).exists()
+    with pytest.raises(ExplainerError):
+        web_model.place(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A site of one page with the explorable, and with the model."""
+    site = tmp_path_factory.mktemp("live") / "site"
+    web_model.place(site)
+    static = site / "_static" / "explainer"
+    shutil.copy(ROOT / "book" / "_ext" / "bookbuilder" / "static" / "explainer" / "afm-host.js", static)
+    (widget,) = sphinxext.Explorable.run(SimpleNamespace(arguments=["LiveGPT"]))
+    page = (
+        '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
+        '<link rel="icon" href="data:,"><title>Laboratory</title>'
+        '<meta name="viewport" content="width=device-width"><script src="_static/explainer/afm-host.js"></script>'
+        f"</head><body><main><h1>Laboratory</h1>{widget.astext()}</main></body></html>"
+    )
+    (site / "index.html").write_text(page, "utf-8")
+    return site
+
+
+class Host(_Handler):
+    """A host on which a file can be cut short, flipped or held back: `server.faults` has the fault of each name."""
+
+    def do_GET(self):
+        path = Path(self.translate_path(self.path))
+        self.server.asked.append(path.name)
+        fault = self.server.faults.get(path.name)
+        if fault is None:
+            super().do_GET()
+        elif fault == "missing":
+            self.send_error(404)
+        else:
+            self.send_faulty(path.read_bytes(), fault)
+
+    def send_faulty(self, content, fault):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if fault == "held back":
+            self.server.released.wait(PATIENCE)
+        elif fault == "flipped":
+            self.wfile.write(content[:1000] + bytes([content[1000] ^ 1]) + content[1001:])
+        else:
+            self.wfile.write(content[: len(content) // 2])
+
+
+@pytest.fixture
+def server(place):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Host, directory=str(place)))
+    server.faults, server.asked, server.released = {}, [], threading.Event()
+    server.address = f"http://127.0.0.1:{server.server_port}/"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.released.set()
+    server.shutdown()
+
+
+@pytest.mark.slow
+def test_button_says_how_much_is_loaded(place):
+    size = sum(path.stat().st_size for path in (place / web_model.PLACE).iterdir())
+    assert f'SIZE = "{size / 1e6:.0f} MB"' in LiveGPT()._esm
+    assert all(path.stat().st_size <= 25_000_000 for path in (place / web_model.PLACE).iterdir())
+
+
+TOKENIZE = """
+import { readFileSync } from "node:fs";
+import { Tokenizer } from "@huggingface/tokenizers";
+const { file, texts } = JSON.parse(readFileSync(0, "utf8"));
+const tokenizer = new Tokenizer(JSON.parse(readFileSync(file, "utf8")), {});
+const encoded = texts.map((text) => tokenizer.encode(text, { add_special_tokens: false }).ids);
+const options = { skip_special_tokens: false, clean_up_tokenization_spaces: false };
+const decoded = encoded.flat().map((id) => tokenizer.decode([id], options));
+process.stdout.write(JSON.stringify({ encoded, decoded }));
+"""
+
+
+@pytest.mark.slow
+def test_tokenizer_of_the_page_is_that_of_python(place, checkpoint):
+    pairs = [tasks.load(name) for name in PAIRS]
+    texts = [data.task.demonstration(example) + "\n" for data in pairs for example in data.train[:40]]
+    texts += [data.task.prompt(example) for data in pairs for example in data.train[:40]]
+    texts += [example.fields["text"] for example in tasks.load("reviews").train[:200]]
+    texts += [
+        "",
+        " ",
+        "  two  spaces ",
+        "東京 -> 日本",
+        "naïve café",
+        "🙂 -> 🙁",
+        "<|im_start|>user",
+        "a\tb",
+        "1234 -> 5",
+        "<b>&amp;",
+    ]
+    file = place / web_model.PLACE / "tokenizer.json"
+    found = json.loads(builder.run_module(TOKENIZE, {"file": str(file), "texts": texts}))
+    expected = [checkpoint.tokenize(text) for text in texts]
+    assert found["encoded"] == expected
+    assert found["decoded"] == [checkpoint.tokenizer.decode([token]) for ids in expected for token in ids]
+
+
+# In a browser that reaches nothing but the site
+
+
+KEEP_THE_WORKER = (
+    "window.Worker = class extends Worker { constructor(...given) { super(...given); window.kept = this; } }"
+)
+
+
+@pytest.fixture
+def open_page(browser):
+    contexts = []
+
+    def load(address):
+        contexts.append(browser.new_context(viewport={"width": 1000, "height": 900}))
+        page = contexts[-1].new_page()
+        page.add_init_script(KEEP_THE_WORKER)
+        page.set_default_timeout(10_000)  # for what needs no model
+        page.complaints, page.outside = [], []
+        page.on("console", lambda message: page.complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        contexts[-1].on("request", lambda request: page.outside.append(request.url))
+        page.goto(address)
+        return page
+
+    def open_(address):
+        """A page that is drawn; one that is not is opened again, once, as in tests/book/test_browser.py."""
+        page = load(address)
+        page = page if draws(page) else load(address)
+        until(page, "document.querySelector('.xp-widget[data-ready]')", "the explorable is mounted", 10)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+
+
+def until(page, holds, what, seconds=PATIENCE):
+    """Wait for something that is to hold in a page; asked by the clock, which needs no frame."""
+    true = page.evaluate(
+        """async ([holds, seconds]) => {
+            const test = new Function("return " + holds), end = Date.now() + 1000 * seconds;
+            while (!(await test()) && Date.now() < end) await new Promise((later) => setTimeout(later, 50));
+            return !!(await test()); }""",
+        [holds, seconds],
+    )
+    shown = page.locator(".explorable").inner_text() if not true else ""
+    assert true, f"not within {seconds} seconds: {what}. The page shows: {shown}; its complaints: {page.complaints}"
+
+
+def until_says(page, text, where=".explorable", seconds=PATIENCE):
+    until(page, f"document.querySelector({where!r}).textContent.includes({text!r})", f"{where} says {text!r}", seconds)
+
+
+def load(page):
+    page.get_by_role("button", name="Load the model").click()
+
+
+KEPT = "caches.open('explainer-model').then((cache) => cache.keys()).then((all) => all.length)"
+
+
+def described(page):
+    page.wait_for_timeout(400)  # the live region waits until nothing changes
+    return page.locator("p.explorable-status").inner_text()
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_reader_loads_the_model_asks_it_and_removes_it(open_page, server, checkpoint):
+    """All in one page, because the model takes seconds to start."""
+    page = open_page(server.address)
+    assert not any("model/" in url for url in page.outside)
+    stored = described(page)
+    require_load_that_survives_faults(page, server)
+    until_says(page, "computed in this page", ".explorable-answers")
+    assert described(page) == stored  # percentages of the same question, stored by Python
+    require_hidden_demonstration(page, checkpoint)
+    require_text_that_stays_text(page)
+    for name in ("capitals", "reviews"):
+        require_greedy_parity(page, checkpoint, tasks.load(name), 10)
+    assert [text for text in page.complaints if "ERR_CONTENT_LENGTH_MISMATCH" not in text] == []
+    assert all(url.startswith((server.address, "blob:")) for url in page.outside)
+    page.evaluate("dispatchEvent(new Event('pagehide'))")
+    until_says(page, "put away when you left")
+    assert page.workers == []
+    page.get_by_role("button", name="Remove it").click()
+    until(page, "caches.keys().then((all) => !all.length)", "nothing is kept", 10)
+
+
+def require_load_that_survives_faults(page, server):
+    """A flipped bit, a broken connection and a reader who stops it; whole shards are asked for once."""
+    for fault, line in (("flipped", "gpt.1.bin did not arrive as it was sent"), ("cut", "The connection broke")):
+        server.faults = {"gpt.1.bin": fault}
+        load(page)
+        until_says(page, line)
+        until(page, f"{KEPT}.then((n) => n === 2)", "the tokenizer and the first shard are kept", 10)
+    server.faults = {"gpt.2.bin": "held back"}
+    load(page)
+    until(page, f"{KEPT}.then((n) => n === 3)", "two shards are kept")
+    page.get_by_role("button", name="Cancel").click()
+    until_says(page, "Stopped.", seconds=10)
+    server.faults, server.asked[:] = {}, []
+    load(page)
+    until_says(page, "The model is here")
+    assert {"gpt.2.bin", "gpt.3.bin"} <= set(server.asked)
+    assert not {"gpt.0.bin", "gpt.1.bin"} & set(server.asked)
+
+
+def require_hidden_demonstration(page, checkpoint):
+    page.get_by_label("the query sees demonstration 4").uncheck()
+    until_says(page, "with 3 of 4")
+    default = LiveGPT()
+    kept = live_gpt.seen(checkpoint, default.pattern, default.demonstrations, [3])
+    ((token, p),) = scoring.top_tokens(checkpoint, kept, default.query + default.pattern[1], 1)
+    assert f"“{token.strip()}” ({100 * p:.0f} %) when it sees 3 of 4" in described(page)
+
+
+def require_text_that_stays_text(page):
+    page.get_by_label("query", exact=True).fill("<img src=x onerror=alert(1)>")
+    until_says(page, "onerror", "p.explorable-status")
+    assert page.locator("main img").count() == 0
+
+
+SWEEP = """(message) => new Promise((answer, fail) => {
+    const found = [];
+    setTimeout(() => fail(new Error("no answer of the worker within a minute")), 60000);
+    window.kept.addEventListener("message", ({ data }) => {
+        if (data.failed) fail(new Error(data.failed));
+        if (data.sweep === message.sweep) data.done ? answer(found) : found.push(data);
+    });
+    window.kept.postMessage(message);
+})"""
+
+
+def require_greedy_parity(page, checkpoint, data, n):
+    """The most probable tokens after 0 ... 2 demonstrations are Python's, their log p to 1e-3, and so is the match."""
+    shown, asked = tasks.demonstrations(data, 2, seed=1), tasks.queries(data, n, seed=1)
+    before, after = data.task.template.split("{word}" if "{word}" in data.task.template else "{text}")
+    pairs = [[[next(iter(one.fields.values())), one.answer] for one in examples] for examples in (shown, asked)]
+    message = dict(sweep=data.task.name, pattern=[before, after], curves=[pairs[0]], queries=pairs[1])
+    prompts, answers = [data.task.prompt(one) for one in asked], [one.answer for one in asked]
+    for step in page.evaluate(SWEEP, message):
+        prefix = scoring.encode(checkpoint, scoring.context_ids(checkpoint, data.task, shown[: step["k"]])[0])
+        ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
+        rows = [(its, [token for token, *_ in answer[:-1]]) for its, answer in zip(ids, step["answers"], strict=True)]
+        for i, logits in scoring.row_logits(checkpoint, prefix, rows):
+            log_p, best = logits.log_softmax(-1).max(-1)
+            assert [token for _, token, _ in step["answers"][i]] == best.tolist()
+            np.testing.assert_allclose([p for *_, p in step["answers"][i]], log_p.cpu(), atol=1e-3)
+        assert step["exact"] == scoring.exact_match(checkpoint, prefix, prompts, answers).tolist()
+
+
+MODEL = """async () => {
+    const base = new URL("_static/explainer/model/", location.href).href;
+    const ort = await import(base + "ort.wasm.min.mjs"), { Tokenizer } = await import(base + "tokenizers.min.mjs");
+    const { LiveModel, fetchShards } = await import(base + "live_gpt_core.js");
+    const manifest = await (await fetch(base + "manifest.json")).json();
+    const bytes = await fetchShards(base, manifest.shards, await caches.open("test"), () => {});
+    Object.assign(ort.env.wasm, { numThreads: 1, wasmPaths: base });
+    const session = await ort.InferenceSession.create(bytes, { executionProviders: ["wasm"] });
+    const words = await (await fetch(base + "tokenizer.json")).json();
+    window.model = new LiveModel(ort, session, new Tokenizer(words, {}), manifest);
+}"""
+ASK = """async ([texts, out]) => {
+    const { logits: [z], looks } = await window.model.next(...texts, out), bytes = new Uint8Array(z.slice().buffer);
+    let text = "";
+    for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
+    return [btoa(text), looks];
+}"""
+
+
+@pytest.mark.weekly
+@pytest.mark.slow
+@pytest.mark.browser
+def test_logits_in_the_browser_are_those_of_python(open_page, server, checkpoint):
+    """All logits of 200 prompts to 1e-3, with demonstrations hidden in every second one; and where the query looks."""
+    page = open_page(server.address)
+    page.evaluate(MODEL)
+    for name in (*PAIRS, "reviews"):
+        data = tasks.load(name)
+        before, after = data.task.template.split("{text}" if name == "reviews" else "{word}")
+        shown = [[next(iter(one.fields.values())), one.answer] for one in tasks.demonstrations(data, 4, seed=0)]
+        for i, query in enumerate(tasks.queries(data, 40, seed=0)):
+            texts, out = [[before, after], shown, next(iter(query.fields.values()))], [0, 2] if i % 2 else []
+            z, looks = page.evaluate(ASK, [texts, out])
+            ours = torch.tensor(np.frombuffer(base64.b64decode(z), np.float32)).log_softmax(-1).numpy()
+            expected = live_gpt.log_probabilities(checkpoint, *texts, out)
+            assert ours.argmax() == expected.argmax(), (name, query)
+            np.testing.assert_allclose(ours, expected, atol=1e-3)
+            if i < 2:
+                shares = live_gpt.shares_of_attention(checkpoint, *texts, out)
+                np.testing.assert_allclose(looks, shares, atol=1e-4)
+                assert (shares[:, out] == 0).all() and shares[:, 1].max() > 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_without_the_model_one_line_says_why(open_page, server, place):
+    page = open_page((place / "index.html").as_uri())
+    load(page)
+    until_says(page, "A page opened as a file cannot load the model", seconds=10)
+    page = open_page(server.address)
+    server.faults = {"manifest.json": "missing"}
+    load(page)
+    until_says(page, "built without the model", seconds=10)
+    page.context.route("**/manifest.json", lambda route: route.abort())
+    load(page)
+    until_says(page, "The site cannot be reached", seconds=10)
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_link_brings_the_readers_text(open_page, server):
+    page = open_page(server.address)
+    page.get_by_role("button", name="antonyms").click()
+    page.get_by_label("the query sees demonstration 2").uncheck()
+    page.get_by_role("button", name="link to this").click()
+    other = open_page(page.url)
+    assert other.get_by_label("the query sees demonstration 2").is_checked() is False
+    assert other.get_by_label("query", exact=True).input_value() == page.get_by_label("query", exact=True).input_value()

@@ -1,0 +1,242 @@
+"""The model for a page: the same numbers as transformers in float32, whole files, errors that say what to do."""
+
+import hashlib
+import json
+
+import gguf
+import numpy as np
+import pytest
+import torch
+import transformers
+from gguf import GGMLQuantizationType as Kind
+from transformers import AutoModelForCausalLM
+
+from explainer.data import assets
+from explainer.errors import CheckpointError
+from explainer.models import web_model
+
+pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+HIDDEN = -1e9
+TINY = {"block_count": 3, "context_length": 128, "embedding_length": 64, "feed_forward_length": 96}
+
+NAMES = {
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+}
+
+
+def write_tiny(path, kind=Kind.Q4_1):
+    """A random Llama of 4 query and 2 key heads as llama.cpp would write it; some blocks have equal weights."""
+    random = np.random.default_rng(0)
+    writer = gguf.GGUFWriter(path, "llama")
+    for key, value in TINY.items():
+        getattr(writer, f"add_{key}")(value)
+    writer.add_head_count(4)
+    writer.add_head_count_kv(2)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_freq_base(10_000.0)
+    writer.add_vocab_size(96)
+
+    def add(name, *shape, kind=kind):
+        weights = random.normal(0, 0.3, shape).astype(np.float32)
+        weights[0, :32] = 0.25 if "attn" in name else 0
+        writer.add_tensor(f"{name}.weight", gguf.quants.quantize(weights, kind), raw_dtype=kind)
+
+    def add_norm(name):
+        writer.add_tensor(f"{name}.weight", random.normal(1, 0.1, 64).astype(np.float32))
+
+    add("token_embd", 96, 64, kind=Kind.Q8_0)
+    add_norm("output_norm")
+    for layer in range(3):
+        rows = {"attn_q": 64, "attn_k": 32, "attn_v": 32, "attn_output": 64, "ffn_gate": 96, "ffn_up": 96}
+        for name, n in rows.items():
+            add(f"blk.{layer}.{name}", n, 64)
+        add(f"blk.{layer}.ffn_down", 64, 96)
+        for name in ("attn_norm", "ffn_norm"):
+            add_norm(f"blk.{layer}.{name}")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def session(graph: bytes):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(graph, options)
+
+
+def causal(new, past=0, hidden=()):
+    """The bias of `new` tokens after `past`, with the positions `hidden` shut off from the new ones."""
+    sees = np.arange(past + new)[None] <= np.arange(past, past + new)[:, None]
+    sees[:, list(hidden)] = False
+    return np.where(sees, 0, HIDDEN).astype(np.float32)
+
+
+def run(model, shape, ids, past=None, hidden=()):
+    """All outputs for the last token."""
+    empty = np.zeros((shape.layers, shape.key_heads, 0, shape.head_size), np.float32)
+    keys, values = past or (empty, empty)
+    n = keys.shape[2]
+    inputs = dict(ids=np.array(ids), positions=np.arange(n, n + len(ids)), bias=causal(len(ids), n, hidden))
+    inputs |= dict(rows=np.array([len(ids) - 1]), past_keys=keys, past_values=values)
+    names = ("logits", "keys", "values", "attention")
+    found = dict(zip(names, model.run(names, inputs), strict=True))
+    return found | dict(attention=found["attention"][:, :, 0])
+
+
+@torch.inference_mode()
+def expected(model, ids, mask=None):
+    """Logits and attention of the last token by transformers."""
+    ids = torch.tensor([ids])
+    mask = None if mask is None else torch.tensor(mask)[None, None]
+    done = model(ids, attention_mask=mask, output_attentions=True)
+    return done.logits[0, -1].numpy(), torch.stack(done.attentions)[:, 0, :, -1].numpy()
+
+
+def require_parity(ours, shape, model, ids, cut, hidden, logits_within, attention_within):  # noqa: PLR0917
+    """Whole, in two parts, and with positions before `cut` hidden from what follows."""
+    logits, attention = expected(model, ids)
+    whole = run(ours, shape, ids)
+    np.testing.assert_allclose(whole["logits"][0], logits, atol=logits_within, rtol=0)
+    np.testing.assert_allclose(whole["attention"], attention, atol=attention_within, rtol=0)
+    context = run(ours, shape, ids[:cut])
+    past = context["keys"], context["values"]
+    cached = run(ours, shape, ids[cut:], past)
+    np.testing.assert_allclose(cached["logits"], whole["logits"], atol=logits_within, rtol=0)
+    mask = causal(len(ids))
+    mask[cut:, list(hidden)] = np.finfo(np.float32).min
+    logits, attention = expected(model, ids, np.maximum(mask, np.finfo(np.float32).min))
+    without = run(ours, shape, ids[cut:], past, hidden)
+    np.testing.assert_allclose(without["logits"][0], logits, atol=logits_within, rtol=0)
+    np.testing.assert_allclose(without["attention"], attention, atol=attention_within, rtol=0)
+    assert (without["attention"][:, :, list(hidden)] == 0).all()
+    assert np.abs(without["logits"] - cached["logits"]).max() > 20 * logits_within
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return write_tiny(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
+
+
+def transformers_llama(path, shape):
+    """The same weights in transformers, by the names and the order of rows that it has."""
+    config = transformers.LlamaConfig(
+        vocab_size=shape.vocabulary, hidden_size=shape.width, intermediate_size=TINY["feed_forward_length"],
+        num_hidden_layers=shape.layers, num_attention_heads=shape.heads, num_key_value_heads=shape.key_heads,
+        rms_norm_eps=shape.epsilon, tie_word_embeddings=True, attn_implementation="eager",
+        rope_parameters={"rope_type": "default", "rope_theta": shape.theta},
+    )  # fmt: skip
+    tensors = {t.name: gguf.quants.dequantize(t.data, t.tensor_type) for t in gguf.GGUFReader(path).tensors}
+    state = {"model.embed_tokens.weight": tensors["token_embd.weight"]}
+    state |= {"model.norm.weight": tensors["output_norm.weight"], "lm_head.weight": tensors["token_embd.weight"]}
+    for layer in range(shape.layers):
+        for ours, theirs in NAMES.items():
+            W = tensors[f"blk.{layer}.{ours}.weight"]
+            if ours in ("attn_q", "attn_k"):
+                heads = shape.heads if ours == "attn_q" else shape.key_heads
+                W = W.reshape(heads, shape.head_size // 2, 2, -1).swapaxes(1, 2).reshape(W.shape)
+            state[f"model.layers.{layer}.{theirs}.weight"] = W
+    model = AutoModelForCausalLM.from_config(config).eval()
+    model.load_state_dict({name: torch.tensor(W) for name, W in state.items()})
+    return model
+
+
+def test_tiny_model_agrees_with_transformers(tiny):
+    graph, shape = web_model.onnx_bytes(tiny)
+    ids = np.random.default_rng(1).integers(0, 96, 24).tolist()
+    model = transformers_llama(tiny, shape)
+    require_parity(session(graph), shape, model, ids, 19, range(6, 11), logits_within=5e-5, attention_within=1e-5)
+
+
+def test_several_questions_in_one_run_are_those_of_several_runs(tiny):
+    """Two copies of a query side by side, each blind to the other, one of them blind to a part of the context."""
+    graph, shape = web_model.onnx_bytes(tiny)
+    model, ids = session(graph), np.random.default_rng(2).integers(0, 96, 20).tolist()
+    context, query, hidden = run(model, shape, ids[:16]), ids[16:], range(3, 9)
+    past = context["keys"], context["values"]
+    single = [run(model, shape, query, past, out) for out in ((), hidden)]
+    bias = np.full((8, 24), HIDDEN, np.float32)
+    for i, out in enumerate(((), hidden)):
+        own, its = slice(4 * i, 4 * i + 4), causal(4, 16, out)
+        bias[own, :16], bias[own, 16 + 4 * i : 20 + 4 * i] = its[:, :16], its[:, 16:]
+    inputs = dict(ids=np.array(query * 2), positions=np.array([16, 17, 18, 19] * 2), bias=bias, rows=np.array([3, 7]))
+    inputs |= dict(past_keys=past[0], past_values=past[1])
+    logits, attention = model.run(["logits", "attention"], inputs)
+    np.testing.assert_allclose(logits, np.concatenate([one["logits"] for one in single]), atol=1e-5)
+    for i, one in enumerate(single):
+        np.testing.assert_allclose(attention[:, :, i, :16], one["attention"][:, :, :16], atol=1e-6)
+
+
+@pytest.mark.slow
+def test_checkpoint_agrees_with_transformers():
+    home = web_model.build()
+    manifest = json.loads((home / "manifest.json").read_text("utf-8"))
+    graph = b"".join((home / shard["name"]).read_bytes() for shard in manifest["shards"])
+    assert hashlib.sha256(graph).hexdigest() == manifest["sha256"]
+    sizes = {name: value for name, value in manifest["shape"].items() if name != "head_size"}
+    directory = assets.checkpoint_path()
+    model = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
+    lines = [
+        f"{x} -> {y}\n" for x, y in (("France", "Paris"), ("Italy", "Rome"), ("Egypt", "Cairo"), ("China", "Beijing"))
+    ]
+    parts = [tokenizer(text)["input_ids"] for text in (*lines, "Japan ->")]
+    ids = [manifest["first_token_id"], *(token for part in parts for token in part)]
+    first = 1 + len(parts[0])
+    hidden, cut = range(first, first + len(parts[1])), len(ids) - len(parts[-1])
+    require_parity(session(graph), web_model.Shape(**sizes), model, ids, cut, hidden, 1e-3, 1e-4)
+
+
+def tokenizer_folder(folder):
+    folder.mkdir()
+    added = [{"id": 5, "content": "<|endoftext|>", "special": True}]
+    (folder / "tokenizer.json").write_text(json.dumps({"added_tokens": added, "model": {}}), "utf-8")
+    return folder
+
+
+def test_folder_is_whole_and_names_its_files(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(web_model, "SHARD_BYTES", 50_000)
+    home = tmp_path / "model"
+    web_model.convert(tiny, tokenizer_folder(tmp_path / "tokenizer"), home)
+    manifest = json.loads((home / "manifest.json").read_text("utf-8"))
+    assert manifest["first_token_id"] == 5
+    assert len(manifest["shards"]) > 1
+    for file in (*manifest["shards"], *manifest["tokenizer"]):
+        content = (home / file["name"]).read_bytes()
+        assert (len(content), hashlib.sha256(content).hexdigest()) == (file["size"], file["sha256"])
+    assert json.loads((home / "tokenizer.json").read_text("utf-8"))["added_tokens"] == []
+    assert web_model.intact(home)
+    (home / manifest["shards"][0]["name"]).write_bytes(b"cut short")
+    assert not web_model.intact(home)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_same_file_gives_the_same_bytes(tiny):
+    assert web_model.onnx_bytes(tiny) == web_model.onnx_bytes(tiny)
+
+
+def test_other_formats_are_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="is in Q8_0, not in Q4_1; quantise"):
+        web_model.onnx_bytes(write_tiny(tmp_path / "other.gguf", Kind.Q8_0))
+
+
+def test_a_file_that_was_cut_is_refused(tiny, tmp_path):
+    (tmp_path / "cut.gguf").write_bytes(tiny.read_bytes()[:5000])
+    with pytest.raises(CheckpointError, match="damaged or cut short"):
+        web_model.onnx_bytes(tmp_path / "cut.gguf")
+
+
+def test_without_onnx_the_error_says_what_to_install(tiny, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "onnx", None)
+    with pytest.raises(CheckpointError, match="pip install onnx"):
+        web_model.onnx_bytes(tiny)
