@@ -323,7 +323,7 @@ def save(runs: Iterable[Run], folder: str | os.PathLike, schedule: Schedule) -> 
     """
     folder, runs = Path(folder), list(runs)
     description = {
-        "command": f"python -m explainer.{NAME}",
+        "command": f"python -m explainer.models.{NAME}",
         "schedule": asdict(schedule),
         "runs": [asdict(run.start) | run.record | {"sha256": _digest(run, schedule)} for run in runs],
         "provenance": {
@@ -371,7 +371,9 @@ def stored(family: str, n_layers: int) -> list[Run]:
     folder = gpt.directory()
     finished = {run.start: run for run in load(folder)}
     if missing := [start.name for start in wanted if start not in finished]:
-        raise CheckpointError(f"{folder} lacks {'; '.join(missing)}: train them with python -m explainer.{NAME}.")
+        raise CheckpointError(
+            f"{folder} lacks {'; '.join(missing)}: train them with python -m explainer.models.{NAME}."
+        )
     return [finished[start] for start in wanted]
 
 
@@ -409,7 +411,7 @@ def _digest(run: Run, schedule: Schedule) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train the starts of the book that are not stored: python -m explainer.models.deep_linear."""
-    parser = argparse.ArgumentParser(prog=f"python -m explainer.{NAME}", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog=f"python -m explainer.models.{NAME}", description=__doc__.split("\n")[0])
     parser.add_argument(
         "--directory", default="src/explainer/published/weights", help="where to write (default: %(default)s)"
     )
