@@ -3,8 +3,8 @@
 
 import { SMALL, WIDTH, badge, bar, colour, group, line, panel, rect, words } from "./drawing.js";
 import { element, explorable } from "./frame.js";
+import { modelRow } from "./live_model.js";
 
-const SIZE = "114 MB", CACHE = "explainer-model";
 const MOST = 16, LONGEST = 400, QUIET = 500; // demonstrations; characters; ms without a change before the model is asked
 
 const percent = (p) => (p > 0 && p < 0.005 ? "< 1 %" : `${Math.round(100 * p)} %`);
@@ -91,71 +91,6 @@ export function fromLink(hash) {
   }
 }
 
-// Why the model cannot be loaded here, if it cannot
-function obstacle(base) {
-  if (!base) return "The model runs on the book's site. In a notebook, scoring.top_tokens asks the checkpoint itself.";
-  if (location.protocol === "file:") return "A page opened as a file cannot load the model. Run make serve, or read this page on the site. The stored answers stay.";
-  if (typeof WebAssembly !== "object") return "This browser has no WebAssembly, which the model needs. The stored answers stay.";
-  if (!isSecureContext || typeof caches !== "object") return "The model loads only over https, or from this machine. The stored answers stay.";
-  if (navigator.deviceMemory < 2) return "This device has too little memory for the model, which takes 1 GB. The stored answers stay.";
-  return "";
-}
-
-// The worker, and what the reader does with it: load, stop, remove
-function modelRow(heard) {
-  const host = document.querySelector('script[src*="explainer/afm-host.js"]'), base = host && new URL("model/", host.src);
-  const button = (textContent, onclick, hidden) => element("button", { type: "button", textContent, onclick, hidden, style: "margin:0" });
-  const say = (text) => { said.textContent = text; };
-  let worker, ready = false;
-  const show = () => {
-    load.hidden = !!worker;
-    bar.hidden = stop.hidden = !worker || ready;
-  };
-  const end = (text) => {
-    worker?.terminate();
-    worker = undefined;
-    ready = false;
-    show();
-    say(text);
-  };
-  const start = () => {
-    const why = obstacle(base);
-    if (why) return say(why);
-    worker = new Worker(new URL("live_gpt_worker.js", base), { type: "module" });
-    worker.onerror = () => end("This copy of the site was built without the model. The stored answers stay.");
-    worker.onmessage = ({ data }) => {
-      if (data.failed) return ready ? say(data.failed) : end(data.failed);
-      if (data.total) {
-        bar.max = data.total;
-        bar.value = data.done;
-        say(data.done < data.total ? `${Math.round(data.done / 1e6)} of ${Math.round(data.total / 1e6)} MB` : "All is here. The model starts; this takes some seconds.");
-      } else {
-        if (data.ready) say("The model is here. Change anything: it answers in this page, and nothing leaves it.");
-        ready ||= data.ready;
-        show();
-        heard(data);
-      }
-    };
-    worker.postMessage({ load: true });
-    addEventListener("pagehide", () => end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
-    remove.hidden = false;
-    say("Asking the site for the model …");
-    show();
-  };
-  const load = button(`Load the model (${SIZE})`, start);
-  const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."), true);
-  const remove = button("Remove it from this browser", async () => {
-    await caches.delete(CACHE);
-    end("Removed. The answers shown stay.");
-    remove.hidden = true;
-  }, true);
-  globalThis.caches?.has(CACHE).then((kept) => { remove.hidden = !kept; }, () => {}); // refused where nothing may be kept
-  const bar = element("progress", { hidden: true, attributes: { "aria-label": "loading the model" } });
-  const said = element("p", { className: "explorable-hint", style: "margin-bottom:.8rem", attributes: { role: "status" } });
-  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar, stop, remove), said);
-  return { node, say, ask: (message) => { if (ready) worker.postMessage(message); return ready; } };
-}
-
 const STYLE = "flex:1 1 8rem;min-width:0;max-width:none;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem";
 const field = (label, put) => element("input", { type: "text", maxLength: LONGEST, style: STYLE, attributes: { "aria-label": label }, oninput: ({ target }) => put(target.value) });
 const write = (input, value) => { if (input.value !== value) input.value = value; };
@@ -181,7 +116,7 @@ function workshop(root, start, read, change) {
   let asked = 0, timer, since = 0;
   const model = modelRow((data) => {
     if (data.ready) return ask();
-    if (data.id !== asked) return;
+    if (data.id !== asked || !data.found) return;
     change({ found: { ...data.found, of: sent, made: `computed in this page, ${((performance.now() - since) / 1000).toFixed(1)} s` } });
   });
   let sent;
@@ -190,7 +125,8 @@ function workshop(root, start, read, change) {
     const trimmed = demonstrations.map((pair) => pair.map((text) => text.trim())), empty = trimmed.findIndex((pair) => !(pair[0] && pair[1]));
     if (empty >= 0) return model.say(`Fill in demonstration ${empty + 1}, or remove it.`);
     since = performance.now();
-    if (model.ask({ ask: asked + 1, pattern, demonstrations: trimmed, query: query.trim(), hidden })) [asked, sent] = [asked + 1, question(state)];
+    const id = model.number();
+    if (model.ask({ ask: id, pattern, demonstrations: trimmed, query: query.trim(), hidden })) [asked, sent] = [id, question(state)];
     else model.say("Load the model to ask it about this text.");
   };
   const button = (textContent, patch) => element("button", { type: "button", textContent, style: "margin:0", onclick: () => change(patch(read())) });
@@ -223,7 +159,7 @@ function workshop(root, start, read, change) {
     const now = JSON.stringify(question(state));
     if (now === last) return;
     last = now;
-    asked += 1; // an answer that is on its way belongs to what was there before
+    asked = 0; // an answer that is on its way belongs to what was there before
     clearTimeout(timer);
     if (!isCurrent(state)) timer = setTimeout(ask, QUIET);
   };
