@@ -272,7 +272,7 @@ def test_reader_loads_the_model_asks_it_and_removes_it(open_page, server, checkp
     require_hidden_demonstration(page, checkpoint)
     require_text_that_stays_text(page)
     require_sweep(page, checkpoint)
-    for name, k, n in (("capitals", 2, 12), ("reviews", 1, 8)):
+    for name, k, n in (("capitals", 1, 17), ("reviews", 1, 3)):
         require_greedy_parity(page, checkpoint, tasks.load(name), k, n)
     assert [text for text in page.complaints if "ERR_CONTENT_LENGTH_MISMATCH" not in text] == []
     assert all(url.startswith((server.address, "blob:")) for url in page.outside)
@@ -324,7 +324,7 @@ def require_sweep(page, checkpoint):
     assert "plurals, 30 queries" in part.inner_text()
     part.get_by_role("button", name="Run it").click()
     until(page, "document.querySelector('.LiveSweep svg').textContent.includes('10 queries')", "the sweep began", 10)
-    until_says(page, "at k = 1", ".LiveSweep")
+    until_says(page, "at k = 0", ".LiveSweep")
     part.get_by_role("button", name="Stop").click()
     until_says(page, "Stopped.", ".LiveSweep", 10)
     its = live.lessons["plurals"]
@@ -358,7 +358,7 @@ SWEEP = """(message) => new Promise((answer, fail) => {
 
 def require_greedy_parity(page, checkpoint, data, k, n):
     """The most probable tokens after 0 ... k demonstrations are Python's, their log p to 1e-3, and so is the match."""
-    brief = lambda one: len(data.task.prompt(one)) < 100  # noqa: E731
+    brief = lambda one: len(data.task.prompt(one)) < 80  # noqa: E731
     shown, asked = tasks.demonstrations(data, k, seed=1), tasks.queries(data, n, seed=1, where=brief)
     before, after = data.task.template.split("{word}" if "{word}" in data.task.template else "{text}")
     pairs = [[[next(iter(one.fields.values())), one.answer] for one in examples] for examples in (shown, asked)]

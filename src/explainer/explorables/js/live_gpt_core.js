@@ -138,7 +138,7 @@ export class LiveModel {
   async context(pattern, demonstrations) {
     const key = JSON.stringify([pattern, demonstrations]);
     if (!this.#read.has(key)) {
-      if (this.#read.size > 3) this.#read.clear(); // 46 kB a token
+      if (this.#read.size > 7) this.#read.clear(); // 46 kB a token
       const pieces = demonstrations.map(([x, y]) => this.tokens(written(pattern, x, y)));
       const n = pieces.flat().length;
       if (n > MOST_TOKENS) throw new Error(`These demonstrations are ${n} tokens; the page takes ${MOST_TOKENS}. Make them shorter.`);
