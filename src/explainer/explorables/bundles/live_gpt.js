@@ -25,6 +25,7 @@ function tag(name, attributes, ...children) {
 var group = (attributes, ...children) => tag("g", attributes, ...children);
 var words = (x, y, text, more) => tag("text", { x, y, fill: "currentColor", ...more }, escape(text));
 var line = (x1, y1, x2, y2, more) => tag("line", { x1, y1, x2, y2, stroke: "currentColor", ...more });
+var path = (d, more) => tag("path", { d, fill: "none", stroke: "currentColor", ...more });
 var rect = (x, y, width, height, more) => tag("rect", { x, y, width, height, fill: "currentColor", ...more });
 var PAPER = { class: "explorable-paper", fill: "none", stroke: "currentColor", "stroke-width": 2 };
 var badge = (x, y, text, r = 9) => tag("circle", { cx: x, cy: y, r, ...PAPER }) + group({ class: "explorable-ink" }, words(x, y + 4, text, { "text-anchor": "middle", "font-size": 11 }));
@@ -239,8 +240,8 @@ function modelRow(heard) {
     const worker = new Worker(new URL("live_gpt_worker.js", base), { type: "module" });
     worker.onerror = () => end("This copy of the site was built without the model. The stored answers stay.");
     worker.onmessage = ({ data }) => {
-      const { done, total } = data;
-      if (total) return tell({ done, total, text: done < total ? `${Math.round(done / 1e6)} of ${Math.round(total / 1e6)} MB` : "All is here. The model starts; this takes some seconds." });
+      const { done, total: total2 } = data;
+      if (total2) return tell({ done, total: total2, text: done < total2 ? `${Math.round(done / 1e6)} of ${Math.round(total2 / 1e6)} MB` : "All is here. The model starts; this takes some seconds." });
       if (data.failed) its.ready ? tell({ text: data.failed }) : end(data.failed);
       if (data.ready) tell({ ready: true, text: "The model is here. Change anything: it answers in this page, and nothing leaves it." });
       its.dispatchEvent(new CustomEvent("answer", { detail: data }));
@@ -301,11 +302,15 @@ function mostNeeded({ with: [[, p]], alone }) {
   const drops = alone.map((q) => q === null ? -1 : p - q), most = Math.max(...drops);
   return most > 0 ? drops.indexOf(most) : -1;
 }
-var mostSeen = (looks2) => looks2.reduce((best, row, l) => row.reduce((most, share2, i) => share2 > most[0] ? [share2, l + 1, i + 1] : most, best), [0, 0, 0]);
+var total = (numbers) => numbers.reduce((sum, x) => sum + x, 0);
+var sharesOf = (looks2, head) => looks2.map((heads) => (head ? heads[head - 1] : heads[0].map((_, i) => total(heads.map((its) => its[i])) / heads.length)).map((x) => x / 1e3));
+var gatesOf = (looks2) => looks2.map((heads) => heads.map((its) => Math.min(1, total(its) / 1e3)));
+var largest = (rows) => rows.reduce((best, row, l) => row.reduce((most, x, i) => x > most[0] ? [x, l + 1, i + 1] : most, best), [0, 0, 0]);
 function describe(state) {
-  const { found } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found), [share2, layer, seenMost] = mostSeen(found.looks);
+  const { found } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found);
+  const [share2, layer, seenMost] = largest(sharesOf(found.looks, 0)), [gate, its, head] = largest(gatesOf(found.looks));
   const expects = ([[token, p]]) => `${named(token)} (${percent(p)})`;
-  return (isCurrent(state) ? "" : "Of an earlier text: ") + `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` + (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`) + (share2 ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share2)} of the attention there.` : "");
+  return (isCurrent(state) ? "" : "Of an earlier text: ") + `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` + (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`) + (share2 ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share2)} of the attention there, mean over heads. Head ${head} of layer ${its} has the largest gate: ${percent(gate)} of its attention goes to the demonstrations.` : "");
 }
 var right = { "text-anchor": "end" };
 var share = (y, from, p) => [
@@ -338,24 +343,53 @@ function contributions(state) {
     words(0, foot, demonstrations.length ? "each bar: its probability when this one is hidden, too" : "There are no demonstrations.", SMALL)
   );
 }
-function looks(state) {
-  const { looks: rows } = state.found, n = state.found.of[1].length, [most, layer] = mostSeen(rows);
-  const left = 62, top = 52, width = (WIDTH - left) / Math.max(n, 4), height = 180 / rows.length, foot = top + 200;
-  const cell = (l) => (share2, i) => rect(left + i * width, top + l * height, width - 2, height, { "fill-opacity": most ? Math.round(100 * share2 / most) / 100 : 0 });
+var LEFT = 62;
+var TOP = 52;
+var TALL = 180;
+function layersBy(rows, width, most) {
+  const height = TALL / rows.length, steps = Array.from({ length: 21 }, () => ""), size = [width - 2, height].map((x) => +x.toFixed(1));
+  const cell = (l, i) => `M${+(LEFT + i * width).toFixed(1)} ${+(TOP + l * height).toFixed(1)}h${size[0]}v${size[1]}h-${size[0]}Z`;
+  rows.forEach((row, l) => row.forEach((x, i) => {
+    steps[Math.round(20 * x / (most || 1))] += cell(l, i);
+  }));
+  return [
+    [1, rows.length].map((l) => words(0, TOP + (l - 0.5) * height + 4, `layer ${l}`, { "font-size": 12 })),
+    group(colour("query"), steps.map((d, i) => d && i ? path(d, { fill: "currentColor", stroke: "none", "fill-opacity": i / 20 }) : ""))
+  ];
+}
+var ring = (rows, layer, from, width) => rect(LEFT + from - 1, TOP + layer * TALL / rows.length, width, TALL / rows.length, { fill: "none", stroke: "currentColor", "stroke-width": 1.5 });
+function looks({ found, head, induction }, when) {
+  const rows = sharesOf(found.looks, head), n = found.of[1].length, [most, layer] = largest(rows), width = (WIDTH - LEFT) / Math.max(n, 4);
   return panel(
-    `Where the query looks${earlier(state)}`,
-    foot + 12,
-    [1, rows.length].map((l) => words(0, top + (l - 0.5) * height + 4, `layer ${l}`, { "font-size": 12 })),
-    state.found.of[1].map((_, i) => group(colour("key"), badge(left + (i + 0.5) * width - 1, 36, i + 1))),
-    group(colour("query"), rows.map((row, l) => row.map(cell(l)))),
-    words(0, foot, most ? `darkest: ${percent(most)}, in layer ${layer} (mean over heads)` : "It sees no demonstration.", SMALL)
+    `Where the query looks${when}`,
+    TOP + TALL + 46,
+    found.of[1].map((_, i) => group(colour("key"), badge(LEFT + (i + 0.5) * width - 1, 36, i + 1))),
+    layersBy(rows, width, most),
+    group(colour("value"), induction.filter(([, h]) => n && h === head - 1).map(([l]) => ring(rows, l, 0, n * width))),
+    words(0, TOP + TALL + 20, most ? `darkest: ${percent(most)}, in layer ${layer}` : "It sees no demonstration.", SMALL),
+    words(0, TOP + TALL + 35, head ? `head ${head} of each layer; outlined where it is an induction head` : "mean over the heads of each layer", SMALL)
+  );
+}
+function gates({ found, head, induction }, when) {
+  const rows = gatesOf(found.looks), [most, layer, its] = largest(rows), width = (WIDTH - LEFT) / rows[0].length;
+  const number = (_, h) => words(LEFT + (h + 0.5) * width - 1, 42, h + 1, { "text-anchor": "middle", ...SMALL, "font-weight": h === head - 1 ? 700 : 400 });
+  return panel(
+    `The gate g of each head${when}`,
+    TOP + TALL + 46,
+    words(0, 42, "head", { "font-size": 12 }),
+    rows[0].map(number),
+    layersBy(rows, width, 1),
+    group(colour("value"), induction.map(([l, h]) => ring(rows, l, h * width, width))),
+    words(0, TOP + TALL + 20, most ? `darkest: g = ${percent(most)}, head ${its} of layer ${layer}` : "It sees no demonstration.", SMALL),
+    words(0, TOP + TALL + 35, "outlined: the ten strongest induction heads", SMALL)
   );
 }
 var panels = (state) => [
   nextPanel(`Next, without demonstrations${earlier(state)}`, state.found.without, "value"),
   nextPanel(`Next, with ${seen({ demonstrations: state.found.of[1], hidden: state.found.of[3] })} of ${state.found.of[1].length}${earlier(state)}`, state.found.with, "query"),
   contributions(state),
-  looks(state)
+  looks(state, earlier(state)),
+  gates(state, earlier(state))
 ];
 function fromLink(hash) {
   try {
@@ -457,7 +491,8 @@ function workshop(root, start, read, change) {
 var live_gpt_default = explorable({
   question: "What does a real GPT expect next, and which of your demonstrations does it need?",
   hint: "Write your own words, or take a task of the book. Without its tick a demonstration is hidden from the query: its keys and values are masked, and no position moves.",
-  traits: ["pattern", "demonstrations", "query", "hidden", "found", "presets"],
+  traits: ["pattern", "demonstrations", "query", "hidden", "found", "presets", "head", "induction"],
+  lists: ({ found }) => [["head", "attention of", [[0, "all heads, mean"], ...found.looks[0].map((_, h) => [h + 1, `head ${h + 1}`])]]],
   panels,
   describe,
   answers: ({ found }) => [["these answers were", found.made]],

@@ -1,7 +1,7 @@
 // The book's checkpoint in the page: its next word with and without demonstrations, each of which can be hidden. The
 // model runs in a Web Worker, live_gpt_worker.js, when the reader asks for it; until then answers are stored ones.
 
-import { SMALL, WIDTH, badge, bar, colour, group, line, panel, rect, words } from "./drawing.js";
+import { SMALL, WIDTH, badge, bar, colour, group, line, panel, path, rect, words } from "./drawing.js";
 import { element, explorable } from "./frame.js";
 import { modelRow } from "./live_model.js";
 
@@ -21,18 +21,29 @@ export function mostNeeded({ with: [[, p]], alone }) {
   return most > 0 ? drops.indexOf(most) : -1;
 }
 
-// The layer and the demonstration with the largest share of attention: [share, layer, demonstration], counted from 1
-export const mostSeen = (looks) =>
-  looks.reduce((best, row, l) => row.reduce((most, share, i) => (share > most[0] ? [share, l + 1, i + 1] : most), best), [0, 0, 0]);
+const total = (numbers) => numbers.reduce((sum, x) => sum + x, 0);
+
+// The attention to each demonstration in every layer: of one head, counted from 1, or the mean over heads; `looks` has thousandths
+export const sharesOf = (looks, head) => looks.map((heads) => (head ? heads[head - 1] : heads[0].map((_, i) => total(heads.map((its) => its[i])) / heads.length))
+  .map((x) => x / 1000));
+
+// The gate g of each head, by layers: what all demonstrations get
+export const gatesOf = (looks) => looks.map((heads) => heads.map((its) => Math.min(1, total(its) / 1000)));
+
+// The largest number of some rows: [it, its row, its column], counted from 1
+export const largest = (rows) =>
+  rows.reduce((best, row, l) => row.reduce((most, x, i) => (x > most[0] ? [x, l + 1, i + 1] : most), best), [0, 0, 0]);
 
 function describe(state) {
-  const { found } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found), [share, layer, seenMost] = mostSeen(found.looks);
+  const { found } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found);
+  const [share, layer, seenMost] = largest(sharesOf(found.looks, 0)), [gate, its, head] = largest(gatesOf(found.looks));
   const expects = ([[token, p]]) => `${named(token)} (${percent(p)})`;
   return (isCurrent(state) ? "" : "Of an earlier text: ") +
     `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} ` +
     `when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` +
     (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`) +
-    (share ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share)} of the attention there.` : "");
+    (share ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share)} of the attention there, mean over heads. ` +
+      `Head ${head} of layer ${its} has the largest gate: ${percent(gate)} of its attention goes to the demonstrations.` : "");
 }
 
 const right = { "text-anchor": "end" };
@@ -58,23 +69,43 @@ function contributions(state) {
     demonstrations.map(row), words(0, foot, demonstrations.length ? "each bar: its probability when this one is hidden, too" : "There are no demonstrations.", SMALL));
 }
 
-// A row for each layer, a column for each demonstration
-function looks(state) {
-  const { looks: rows } = state.found, n = state.found.of[1].length, [most, layer] = mostSeen(rows);
-  const left = 62, top = 52, width = (WIDTH - left) / Math.max(n, 4), height = 180 / rows.length, foot = top + 200;
-  const cell = (l) => (share, i) =>
-    rect(left + i * width, top + l * height, width - 2, height, { "fill-opacity": most ? Math.round((100 * share) / most) / 100 : 0 });
-  return panel(`Where the query looks${earlier(state)}`, foot + 12,
-    [1, rows.length].map((l) => words(0, top + (l - 0.5) * height + 4, `layer ${l}`, { "font-size": 12 })),
-    state.found.of[1].map((_, i) => group(colour("key"), badge(left + (i + 0.5) * width - 1, 36, i + 1))),
-    group(colour("query"), rows.map((row, l) => row.map(cell(l)))),
-    words(0, foot, most ? `darkest: ${percent(most)}, in layer ${layer} (mean over heads)` : "It sees no demonstration.", SMALL));
+// A map of a row for each layer: its cells are shaded in twenty steps from 0 to `most`, each step in one path
+const LEFT = 62, TOP = 52, TALL = 180;
+function layersBy(rows, width, most) {
+  const height = TALL / rows.length, steps = Array.from({ length: 21 }, () => ""), size = [width - 2, height].map((x) => +x.toFixed(1));
+  const cell = (l, i) => `M${+(LEFT + i * width).toFixed(1)} ${+(TOP + l * height).toFixed(1)}h${size[0]}v${size[1]}h-${size[0]}Z`;
+  rows.forEach((row, l) => row.forEach((x, i) => { steps[Math.round((20 * x) / (most || 1))] += cell(l, i); }));
+  return [
+    [1, rows.length].map((l) => words(0, TOP + (l - 0.5) * height + 4, `layer ${l}`, { "font-size": 12 })),
+    group(colour("query"), steps.map((d, i) => (d && i ? path(d, { fill: "currentColor", stroke: "none", "fill-opacity": i / 20 }) : ""))),
+  ];
+}
+
+// The outline of cells of a layer, counted from 0
+const ring = (rows, layer, from, width) => rect(LEFT + from - 1, TOP + (layer * TALL) / rows.length, width, TALL / rows.length, { fill: "none", stroke: "currentColor", "stroke-width": 1.5 });
+
+function looks({ found, head, induction }, when) {
+  const rows = sharesOf(found.looks, head), n = found.of[1].length, [most, layer] = largest(rows), width = (WIDTH - LEFT) / Math.max(n, 4);
+  return panel(`Where the query looks${when}`, TOP + TALL + 46,
+    found.of[1].map((_, i) => group(colour("key"), badge(LEFT + (i + 0.5) * width - 1, 36, i + 1))), layersBy(rows, width, most),
+    group(colour("value"), induction.filter(([, h]) => n && h === head - 1).map(([l]) => ring(rows, l, 0, n * width))),
+    words(0, TOP + TALL + 20, most ? `darkest: ${percent(most)}, in layer ${layer}` : "It sees no demonstration.", SMALL),
+    words(0, TOP + TALL + 35, head ? `head ${head} of each layer; outlined where it is an induction head` : "mean over the heads of each layer", SMALL));
+}
+
+function gates({ found, head, induction }, when) {
+  const rows = gatesOf(found.looks), [most, layer, its] = largest(rows), width = (WIDTH - LEFT) / rows[0].length;
+  const number = (_, h) => words(LEFT + (h + 0.5) * width - 1, 42, h + 1, { "text-anchor": "middle", ...SMALL, "font-weight": h === head - 1 ? 700 : 400 });
+  return panel(`The gate g of each head${when}`, TOP + TALL + 46, words(0, 42, "head", { "font-size": 12 }), rows[0].map(number), layersBy(rows, width, 1),
+    group(colour("value"), induction.map(([l, h]) => ring(rows, l, h * width, width))),
+    words(0, TOP + TALL + 20, most ? `darkest: g = ${percent(most)}, head ${its} of layer ${layer}` : "It sees no demonstration.", SMALL),
+    words(0, TOP + TALL + 35, "outlined: the ten strongest induction heads", SMALL));
 }
 
 const panels = (state) => [
   nextPanel(`Next, without demonstrations${earlier(state)}`, state.found.without, "value"),
   nextPanel(`Next, with ${seen({ demonstrations: state.found.of[1], hidden: state.found.of[3] })} of ${state.found.of[1].length}${earlier(state)}`, state.found.with, "query"),
-  contributions(state), looks(state),
+  contributions(state), looks(state, earlier(state)), gates(state, earlier(state)),
 ];
 
 // What a link may bring: nothing but short texts, and numbers of demonstrations
@@ -169,7 +200,8 @@ export default explorable({
   question: "What does a real GPT expect next, and which of your demonstrations does it need?",
   hint: "Write your own words, or take a task of the book. Without its tick a demonstration is hidden from the query: its keys and values are " +
     "masked, and no position moves.",
-  traits: ["pattern", "demonstrations", "query", "hidden", "found", "presets"],
+  traits: ["pattern", "demonstrations", "query", "hidden", "found", "presets", "head", "induction"],
+  lists: ({ found }) => [["head", "attention of", [[0, "all heads, mean"], ...found.looks[0].map((_, h) => [h + 1, `head ${h + 1}`])]]],
   panels, describe,
   answers: ({ found }) => [["these answers were", found.made]],
   extend: workshop,

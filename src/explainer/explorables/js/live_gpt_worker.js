@@ -24,6 +24,8 @@ async function load() {
   postMessage({ ready: true });
 }
 
+const thousandths = (shares) => shares.map((x) => Math.round(1000 * x));
+
 // A message that came meanwhile is heard only between two runs.
 const heard = () => new Promise((resolve) => setTimeout(resolve));
 
@@ -36,7 +38,7 @@ async function ask({ ask: id, pattern, demonstrations, query, hidden }) {
   const { logits, looks } = await model.next(pattern, demonstrations, query, hidden, ...shown.map((i) => [...hidden, i]));
   const [p, ...others] = logits.map(softmax), answer = p.indexOf(Math.max(...p));
   const alone = demonstrations.map((_, i) => others[shown.indexOf(i)]?.[answer] ?? null);
-  postMessage({ id, found: { without, with: model.top(p), looks, alone } });
+  postMessage({ id, found: { without, with: model.top(p), looks: looks.map((heads) => heads.map(thousandths)), alone } });
 }
 
 // Which queries are answered word for word after the first k demonstrations of each curve, k by k
