@@ -215,7 +215,8 @@ def open_page(browser):
     contexts = []
 
     def load(address):
-        contexts.append(browser.new_context(viewport={"width": 1000, "height": 900}))
+        # As tall as both explorables: they mount where they are in view.
+        contexts.append(browser.new_context(viewport={"width": 1000, "height": 2400}))
         page = contexts[-1].new_page()
         page.add_init_script(KEEP_THE_WORKER)
         page.set_default_timeout(10_000)  # for what needs no model
@@ -231,7 +232,7 @@ def open_page(browser):
         page = load(address)
         page = page if draws(page) else load(address)
         until(
-            page, "document.querySelectorAll('.xp-widget[data-ready]').length === 2", "the explorables are mounted", 10
+            page, "document.querySelectorAll('.xp-widget[data-ready]').length === 2", "the explorables are mounted", 20
         )
         return page
 

@@ -188,9 +188,7 @@ def store() -> None:
             "found": _rounded(found),
         }
     STORED.write_text(
-        "{\n"
-        + ",\n".join(f"{json.dumps(k)}: {_compact(v)}" for k, v in presets.items())
-        + "\n}\n",
+        "{\n" + ",\n".join(f"{json.dumps(k)}: {_compact(v)}" for k, v in presets.items()) + "\n}\n",
         "utf-8",
     )
 
