@@ -33,14 +33,8 @@ function bar(start, end, y, height) {
   const [x, width] = [Math.min(start, end), Math.max(1, Math.abs(end - start))];
   return rect(x, y, width, height, { stroke: "currentColor", "stroke-width": 1.5, "fill-opacity": end < start ? 0.08 : 0.75 });
 }
-function plane({ left, top, width, height, x: [x0, x1], y: [y0, y1] }) {
-  const X = (x) => left + (x - x0) / (x1 - x0) * width, Y = (y) => top + (y1 - y) / (y1 - y0) * height;
-  const invert = (px, py) => [x0 + (px - left) / width * (x1 - x0), y1 - (py - top) / height * (y1 - y0)];
-  const inside = (...children) => tag("svg", { x: left, y: top, width, height, viewBox: `${left} ${top} ${width} ${height}`, overflow: "hidden" }, ...children);
-  return { X, Y, invert, inside, left, top, width, height, x: [x0, x1], y: [y0, y1] };
-}
-var LIMIT = 2;
-var PLANE = plane({ left: 26, top: 40, width: 284, height: 236, x: [-LIMIT, LIMIT], y: [-LIMIT, LIMIT] });
+var SPAN = [-2, 2];
+var LIMIT = SPAN[1];
 var panel = (title, height, ...body) => ({ title, height, body: body.flat(Infinity).join("") });
 var heading = ({ title }) => words(0, 14, title, { "font-weight": 600 });
 var FONT = { "font-family": "inherit", "font-size": 13 };
@@ -345,43 +339,50 @@ function contributions(state) {
 }
 var LEFT = 62;
 var TOP = 52;
-var TALL = 180;
-function layersBy(rows, width, most) {
-  const height = TALL / rows.length, steps = Array.from({ length: 21 }, () => ""), size = [width - 2, height].map((x) => +x.toFixed(1));
-  const cell = (l, i) => `M${+(LEFT + i * width).toFixed(1)} ${+(TOP + l * height).toFixed(1)}h${size[0]}v${size[1]}h-${size[0]}Z`;
+var FOOT = 232;
+var across = (n) => (WIDTH - LEFT) / n;
+var down = (rows) => (FOOT - TOP) / rows.length;
+function layersBy(title, rows, width, full, lines, ...more) {
+  const height = down(rows), steps = Array.from({ length: 21 }, () => "");
+  const cell = (l, i) => `M${+(LEFT + i * width).toFixed(1)} ${TOP + l * height}h${+(width - 2).toFixed(1)}v${height}h${+(2 - width).toFixed(1)}Z`;
   rows.forEach((row, l) => row.forEach((x, i) => {
-    steps[Math.round(20 * x / (most || 1))] += cell(l, i);
+    steps[Math.round(20 * x / full)] += cell(l, i);
   }));
-  return [
-    [1, rows.length].map((l) => words(0, TOP + (l - 0.5) * height + 4, `layer ${l}`, { "font-size": 12 })),
-    group(colour("query"), steps.map((d, i) => d && i ? path(d, { fill: "currentColor", stroke: "none", "fill-opacity": i / 20 }) : ""))
-  ];
-}
-var ring = (rows, layer, from, width) => rect(LEFT + from - 1, TOP + layer * TALL / rows.length, width, TALL / rows.length, { fill: "none", stroke: "currentColor", "stroke-width": 1.5 });
-function looks({ found, head, induction }, when) {
-  const rows = sharesOf(found.looks, head), n = found.of[1].length, [most, layer] = largest(rows), width = (WIDTH - LEFT) / Math.max(n, 4);
   return panel(
+    title,
+    FOOT + 46,
+    more,
+    [1, rows.length].map((l) => words(0, TOP + (l - 0.5) * height + 4, `layer ${l}`, { "font-size": 12 })),
+    group(colour("query"), steps.map((d, i) => d && i ? path(d, { fill: "currentColor", stroke: "none", "fill-opacity": i / 20 }) : "")),
+    lines.map((text, i) => words(0, FOOT + 20 + 15 * i, text, SMALL))
+  );
+}
+var NOTHING = "It sees no demonstration.";
+function looks({ found, head }, when) {
+  const rows = sharesOf(found.looks, head), { length: n } = found.of[1], [most, layer] = largest(rows), width = across(Math.max(n, 4));
+  const lines = [most ? `darkest: ${percent(most)}, in layer ${layer}` : NOTHING, head ? `head ${head} of each layer` : "mean over the heads of each layer"];
+  return layersBy(
     `Where the query looks${when}`,
-    TOP + TALL + 46,
-    found.of[1].map((_, i) => group(colour("key"), badge(LEFT + (i + 0.5) * width - 1, 36, i + 1))),
-    layersBy(rows, width, most),
-    group(colour("value"), induction.filter(([, h]) => n && h === head - 1).map(([l]) => ring(rows, l, 0, n * width))),
-    words(0, TOP + TALL + 20, most ? `darkest: ${percent(most)}, in layer ${layer}` : "It sees no demonstration.", SMALL),
-    words(0, TOP + TALL + 35, head ? `head ${head} of each layer; outlined where it is an induction head` : "mean over the heads of each layer", SMALL)
+    rows,
+    width,
+    most || 1,
+    lines,
+    found.of[1].map((_, i) => group(colour("key"), badge(LEFT + (i + 0.5) * width - 1, 36, i + 1)))
   );
 }
 function gates({ found, head, induction }, when) {
-  const rows = gatesOf(found.looks), [most, layer, its] = largest(rows), width = (WIDTH - LEFT) / rows[0].length;
-  const number = (_, h) => words(LEFT + (h + 0.5) * width - 1, 42, h + 1, { "text-anchor": "middle", ...SMALL, "font-weight": h === head - 1 ? 700 : 400 });
-  return panel(
+  const rows = gatesOf(found.looks), [most, layer, its] = largest(rows), width = across(rows[0].length), height = down(rows);
+  const lines = [most ? `darkest: g = ${percent(most)}, head ${its} of layer ${layer}` : NOTHING, "outlined: the ten strongest induction heads"];
+  const ring = ([l, h]) => rect(LEFT + h * width - 1, TOP + l * height, width, height, { fill: "none", stroke: "currentColor", "stroke-width": 1.5 });
+  return layersBy(
     `The gate g of each head${when}`,
-    TOP + TALL + 46,
+    rows,
+    width,
+    1,
+    lines,
     words(0, 42, "head", { "font-size": 12 }),
-    rows[0].map(number),
-    layersBy(rows, width, 1),
-    group(colour("value"), induction.map(([l, h]) => ring(rows, l, h * width, width))),
-    words(0, TOP + TALL + 20, most ? `darkest: g = ${percent(most)}, head ${its} of layer ${layer}` : "It sees no demonstration.", SMALL),
-    words(0, TOP + TALL + 35, "outlined: the ten strongest induction heads", SMALL)
+    rows[0].map((_, h) => words(LEFT + (h + 0.5) * width - 1, 42, h + 1, { "text-anchor": "middle", ...SMALL, "font-weight": h === head - 1 ? 700 : 400 })),
+    group(colour("value"), induction.map(ring))
   );
 }
 var panels = (state) => [

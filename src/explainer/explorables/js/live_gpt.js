@@ -69,37 +69,35 @@ function contributions(state) {
     demonstrations.map(row), words(0, foot, demonstrations.length ? "each bar: its probability when this one is hidden, too" : "There are no demonstrations.", SMALL));
 }
 
-// A map of a row for each layer: its cells are shaded in twenty steps from 0 to `most`, each step in one path
-const LEFT = 62, TOP = 52, TALL = 180;
-function layersBy(rows, width, most) {
-  const height = TALL / rows.length, steps = Array.from({ length: 21 }, () => ""), size = [width - 2, height].map((x) => +x.toFixed(1));
-  const cell = (l, i) => `M${+(LEFT + i * width).toFixed(1)} ${+(TOP + l * height).toFixed(1)}h${size[0]}v${size[1]}h-${size[0]}Z`;
-  rows.forEach((row, l) => row.forEach((x, i) => { steps[Math.round((20 * x) / (most || 1))] += cell(l, i); }));
-  return [
+// A row for each layer, shaded in twenty steps from 0 to `full`, each step one path; below it, two lines
+const LEFT = 62, TOP = 52, FOOT = 232;
+const across = (n) => (WIDTH - LEFT) / n, down = (rows) => (FOOT - TOP) / rows.length;
+function layersBy(title, rows, width, full, lines, ...more) {
+  const height = down(rows), steps = Array.from({ length: 21 }, () => "");
+  const cell = (l, i) => `M${+(LEFT + i * width).toFixed(1)} ${TOP + l * height}h${+(width - 2).toFixed(1)}v${height}h${+(2 - width).toFixed(1)}Z`;
+  rows.forEach((row, l) => row.forEach((x, i) => { steps[Math.round((20 * x) / full)] += cell(l, i); }));
+  return panel(title, FOOT + 46, more,
     [1, rows.length].map((l) => words(0, TOP + (l - 0.5) * height + 4, `layer ${l}`, { "font-size": 12 })),
     group(colour("query"), steps.map((d, i) => (d && i ? path(d, { fill: "currentColor", stroke: "none", "fill-opacity": i / 20 }) : ""))),
-  ];
+    lines.map((text, i) => words(0, FOOT + 20 + 15 * i, text, SMALL)));
 }
 
-// The outline of cells of a layer, counted from 0
-const ring = (rows, layer, from, width) => rect(LEFT + from - 1, TOP + (layer * TALL) / rows.length, width, TALL / rows.length, { fill: "none", stroke: "currentColor", "stroke-width": 1.5 });
+const NOTHING = "It sees no demonstration.";
 
-function looks({ found, head, induction }, when) {
-  const rows = sharesOf(found.looks, head), n = found.of[1].length, [most, layer] = largest(rows), width = (WIDTH - LEFT) / Math.max(n, 4);
-  return panel(`Where the query looks${when}`, TOP + TALL + 46,
-    found.of[1].map((_, i) => group(colour("key"), badge(LEFT + (i + 0.5) * width - 1, 36, i + 1))), layersBy(rows, width, most),
-    group(colour("value"), induction.filter(([, h]) => n && h === head - 1).map(([l]) => ring(rows, l, 0, n * width))),
-    words(0, TOP + TALL + 20, most ? `darkest: ${percent(most)}, in layer ${layer}` : "It sees no demonstration.", SMALL),
-    words(0, TOP + TALL + 35, head ? `head ${head} of each layer; outlined where it is an induction head` : "mean over the heads of each layer", SMALL));
+function looks({ found, head }, when) {
+  const rows = sharesOf(found.looks, head), { length: n } = found.of[1], [most, layer] = largest(rows), width = across(Math.max(n, 4));
+  const lines = [most ? `darkest: ${percent(most)}, in layer ${layer}` : NOTHING, head ? `head ${head} of each layer` : "mean over the heads of each layer"];
+  return layersBy(`Where the query looks${when}`, rows, width, most || 1, lines,
+    found.of[1].map((_, i) => group(colour("key"), badge(LEFT + (i + 0.5) * width - 1, 36, i + 1))));
 }
 
 function gates({ found, head, induction }, when) {
-  const rows = gatesOf(found.looks), [most, layer, its] = largest(rows), width = (WIDTH - LEFT) / rows[0].length;
-  const number = (_, h) => words(LEFT + (h + 0.5) * width - 1, 42, h + 1, { "text-anchor": "middle", ...SMALL, "font-weight": h === head - 1 ? 700 : 400 });
-  return panel(`The gate g of each head${when}`, TOP + TALL + 46, words(0, 42, "head", { "font-size": 12 }), rows[0].map(number), layersBy(rows, width, 1),
-    group(colour("value"), induction.map(([l, h]) => ring(rows, l, h * width, width))),
-    words(0, TOP + TALL + 20, most ? `darkest: g = ${percent(most)}, head ${its} of layer ${layer}` : "It sees no demonstration.", SMALL),
-    words(0, TOP + TALL + 35, "outlined: the ten strongest induction heads", SMALL));
+  const rows = gatesOf(found.looks), [most, layer, its] = largest(rows), width = across(rows[0].length), height = down(rows);
+  const lines = [most ? `darkest: g = ${percent(most)}, head ${its} of layer ${layer}` : NOTHING, "outlined: the ten strongest induction heads"];
+  const ring = ([l, h]) => rect(LEFT + h * width - 1, TOP + l * height, width, height, { fill: "none", stroke: "currentColor", "stroke-width": 1.5 });
+  return layersBy(`The gate g of each head${when}`, rows, width, 1, lines, words(0, 42, "head", { "font-size": 12 }), rows[0].map((_, h) =>
+    words(LEFT + (h + 0.5) * width - 1, 42, h + 1, { "text-anchor": "middle", ...SMALL, "font-weight": h === head - 1 ? 700 : 400 })),
+    group(colour("value"), induction.map(ring)));
 }
 
 const panels = (state) => [
