@@ -9,6 +9,7 @@ from explainer.explorables.base import FOLDER, Explorable
 from explainer.explorables.error_law import ErrorLaw
 from explainer.explorables.explorer import SimilarityExplorer
 from explainer.explorables.live_gpt import LiveGPT
+from explainer.explorables.live_sweep import LiveSweep
 from explainer.explorables.memory_or_ridge import MemoryOrRidge
 from explainer.explorables.momentum_window import MomentumWindow
 from explainer.explorables.noise import NoiseValue
@@ -21,9 +22,9 @@ from explainer.explorables.three_tokens import ThreeTokens
 from explainer.explorables.two_neurons import TwoNeurons
 
 __all__ = [
-    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "LiveGPT", "MemoryOrRidge",
-    "MomentumWindow", "NoiseValue", "OneHead", "OneStep", "PhasePlane", "SimilarityExplorer", "SoftmaxBend",
-    "ThreeTokens", "TwoNeurons",
+    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "LiveGPT", "LiveSweep",
+    "MemoryOrRidge", "MomentumWindow", "NoiseValue", "OneHead", "OneStep", "PhasePlane", "SimilarityExplorer",
+    "SoftmaxBend", "ThreeTokens", "TwoNeurons",
 ]  # fmt: skip
 
 EXPLORABLES: tuple[type[Explorable], ...] = (
@@ -40,5 +41,6 @@ EXPLORABLES: tuple[type[Explorable], ...] = (
     ErrorLaw,
     InContextRegression,
     LiveGPT,
+    LiveSweep,
     MemoryOrRidge,
 )

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 STORED = FOLDER / "live_gpt.json"
 """Tasks of the book with four demonstrations each, a query, and what the checkpoint answers."""
 TOP = 5
+INDUCTION = ((18, 6), (17, 4), (17, 5), (17, 3), (20, 6), (23, 2), (23, 7), (18, 7), (24, 4), (23, 1))
+"""The ten strongest induction heads, as the chapter `from_tokens_to_examples` finds them: (layer, head) from 0."""
 
 
 class Pairs(traitlets.List):
@@ -41,12 +43,13 @@ class LiveGPT(Explorable):
     """The checkpoint's next token with and without demonstrations, any of which is hidden from the query.
 
     Traits: `demonstrations` (x, y), up to sixteen; `query`; `pattern`, what is written before and after x; `hidden`,
-    the demonstrations that the query does not see; `found`, the answers, which belong to the texts in `found["of"]`.
+    the demonstrations that the query does not see; `found`, the answers, which belong to the texts in `found["of"]`;
+    `head`, counted from 1, whose attention is drawn, 0 for the mean over heads; `induction`, heads that are marked.
     """
 
     name = "live_gpt"
     question = "What does a real GPT expect next, and which of your demonstrations does it need?"
-    height = 1020
+    height = 1330
 
     pattern = traitlets.List(traitlets.Unicode(), minlen=2, maxlen=2).tag(sync=True, explorable=True)
     demonstrations = Pairs().tag(sync=True, explorable=True)
@@ -54,6 +57,8 @@ class LiveGPT(Explorable):
     hidden = traitlets.List(traitlets.Int(min=0)).tag(sync=True, explorable=True)
     found = traitlets.Dict().tag(sync=True, explorable=True)
     presets = traitlets.Dict().tag(sync=True, explorable=True)
+    head = traitlets.Int(0, min=0, max=9).tag(sync=True, explorable=True)
+    induction = traitlets.List([list(head) for head in INDUCTION]).tag(sync=True, explorable=True)
 
     _pattern = traitlets.default("pattern")(_of_first("pattern"))
     _demonstrations = traitlets.default("demonstrations")(_of_first("demonstrations"))
@@ -76,13 +81,13 @@ def answers(
 
     `without` and `with` are the most probable next tokens without demonstrations and with those that are not hidden;
     `alone[i]` is the probability of the answer `with[0]` when demonstration i is hidden, too (None where it is);
-    `looks` has the shares of attention of each layer.
+    `looks` has the shares of attention of each layer and head, in thousandths.
     """
     from explainer.models import scoring  # noqa: PLC0415 - a page that shows stored answers needs no model
 
-    prompt = pattern[0] + query + pattern[1]
+    prompt, asked = pattern[0] + query + pattern[1], (pattern, demonstrations, query)
     best = scoring.top_tokens(checkpoint, seen(checkpoint, pattern, demonstrations, hidden), prompt, TOP)
-    log_p = lambda out: log_probabilities(checkpoint, pattern, demonstrations, query, out)  # noqa: E731
+    log_p = lambda out: log_probabilities(checkpoint, *asked, out)  # noqa: E731
     answer = log_p(hidden).argmax()
     alone = [None if i in hidden else float(np.exp(log_p([*hidden, i])[answer])) for i in range(len(demonstrations))]
     return {
@@ -91,16 +96,19 @@ def answers(
         "without": [list(pair) for pair in scoring.top_tokens(checkpoint, scoring.encode(checkpoint, ""), prompt, TOP)],
         "with": [list(pair) for pair in best],
         "alone": alone,
-        "looks": shares_of_attention(checkpoint, pattern, demonstrations, query, hidden).tolist(),
+        "looks": np.rint(1000 * shares_of_attention(checkpoint, *asked, hidden)).astype(int).tolist(),
     }
 
 
 def shares_of_attention(
     checkpoint: Any, pattern: Sequence[str], demonstrations: Sequence[Sequence[str]], query: str, hidden: Sequence[int]
 ) -> np.ndarray:
-    """The share of the query's last token's attention that goes to each demonstration, mean over heads.
+    """The share of the query's last token's attention that goes to each demonstration, in every head.
 
-    Shapes: (L, demonstrations); each row leaves out what goes to the first token and to the query itself.
+    The rest goes to the first token and to the query itself, so that the sum over demonstrations is the gate g of
+    `duality.split_attention`, with the first token among the own ones.
+
+    Shapes: (L, heads, demonstrations).
     """
     import torch  # noqa: PLC0415 - a page that shows stored answers needs no model
     from transformers.cache_utils import DynamicCache  # noqa: PLC0415
@@ -118,10 +126,10 @@ def shares_of_attention(
             done = model(ids, past_key_values=cache, position_ids=positions, output_attentions=True)
     finally:
         model.set_attn_implementation(before)
-    weights = torch.stack(done.attentions)[:, 0, :, -1].mean(1).cpu().numpy()
+    weights = torch.stack(done.attentions)[:, 0, :, -1].cpu().numpy()
     owner = np.array([i for i in _owners(checkpoint, pattern, demonstrations) if i not in hidden])
-    sums = [weights[:, : len(owner)][:, owner == i].sum(1) for i in range(len(demonstrations))]
-    return np.stack(sums, axis=1) if sums else np.zeros((len(weights), 0))
+    sums = [weights[..., : len(owner)][..., owner == i].sum(-1) for i in range(len(demonstrations))]
+    return np.stack(sums, axis=-1) if sums else np.zeros((*weights.shape[:2], 0))
 
 
 def _owners(checkpoint: Any, pattern: Sequence[str], demonstrations: Sequence[Sequence[str]]) -> list[int]:
@@ -180,15 +188,16 @@ def store() -> None:
             "found": _rounded(found),
         }
     STORED.write_text(
-        "{\n"
-        + ",\n".join(f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in presets.items())
-        + "\n}\n",
+        "{\n" + ",\n".join(f"{json.dumps(k)}: {_compact(v)}" for k, v in presets.items()) + "\n}\n",
         "utf-8",
     )
+
+
+def _compact(preset: dict[str, Any]) -> str:
+    return json.dumps(preset, ensure_ascii=False, separators=(",", ":"))
 
 
 def _rounded(found: dict[str, Any]) -> dict[str, Any]:
     """Probabilities with six digits: what is below them depends on the processor."""
     tops = {name: [[token, round(p, 6)] for token, p in found[name]] for name in ("without", "with")}
-    looks = [[round(share, 4) for share in row] for row in found["looks"]]
-    return found | tops | {"alone": [round(p, 6) for p in found["alone"]], "looks": looks}
+    return found | tops | {"alone": [round(p, 6) for p in found["alone"]]}

@@ -118,7 +118,7 @@ def onnx_bytes(quantised: Path) -> tuple[bytes, Shape]:
     size), and `rows` (R), the new tokens that are asked. Outputs `logits` (R, vocabulary) and `attention` (L, heads, R,
     P + T) of these, `keys` and `values` (L, key heads, T, head size) of all new ones.
     Raises: CheckpointError.
-    Source: Touvron et al. (2023), "LLaMA", section 2.2; the formats are those of ggml's `ggml-common.h`.
+    Source: the layers of `LlamaForCausalLM` in transformers; the formats are those of ggml's `ggml-common.h`.
     """
     onnx = _onnx()
     tensors, shape = _read(quantised)

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import test from "node:test";
-import { fromLink, mostNeeded, mostSeen } from "#explorables/live_gpt.js";
-import { LiveModel, biasOf, fetchShards, sharesOf, softmax, topOf, written } from "#explorables/live_gpt_core.js";
+import { fromLink, gatesOf, largest, mostNeeded, sharesOf } from "#explorables/live_gpt.js";
+import { LiveModel, biasOf, fetchShards, sharesOf as sumsOf, softmax, topOf, written } from "#explorables/live_gpt_core.js";
 import { close } from "./support.mjs";
 
 test("writes a demonstration as the book's tasks do", () => {
@@ -31,11 +31,18 @@ test("names the demonstration without which most is lost", () => {
   assert.equal(mostNeeded(found([])), -1);
 });
 
-test("shares of attention are sums over a demonstration, mean over heads", () => {
-  const data = [0.5, 0.25, 0.25, 0, 0.1, 0.2, 0.3, 0.4], looks = sharesOf({ data, dims: [1, 2, 1, 4] }, [[1, 2], [2, 4]]);
-  close(looks, [[0.225, 0.475]], 1e-12);
-  assert.deepEqual(mostSeen([[0.1, 0.2], [0.3, 0.1]]), [0.3, 2, 1]);
-  assert.deepEqual(mostSeen([[], []]), [0, 0, 0]);
+test("shares of attention are sums over a demonstration, in each head", () => {
+  const data = [0.5, 0.25, 0.25, 0, 0.1, 0.2, 0.3, 0.4], looks = sumsOf({ data, dims: [1, 2, 1, 4] }, [[1, 2], [2, 4]]);
+  close(looks, [[[0.25, 0.25], [0.2, 0.7]]], 1e-12);
+});
+
+test("one head or the mean over heads, the gates, and the largest of them", () => {
+  const looks = [[[250, 250], [200, 701]], [[100, 300], [0, 1000]]];
+  close(sharesOf(looks, 0), [[0.225, 0.4755], [0.05, 0.65]], 1e-12);
+  close(sharesOf(looks, 2), [[0.2, 0.701], [0, 1]], 1e-12);
+  close(gatesOf(looks), [[0.5, 0.901], [0.4, 1]], 1e-12);
+  assert.deepEqual(largest([[0.1, 0.2], [0.3, 0.1]]), [0.3, 2, 1]);
+  assert.deepEqual(largest([[], []]), [0, 0, 0]);
 });
 
 test("a link brings short texts and numbers of demonstrations, and nothing else", () => {

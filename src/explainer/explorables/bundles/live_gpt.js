@@ -25,6 +25,7 @@ function tag(name, attributes, ...children) {
 var group = (attributes, ...children) => tag("g", attributes, ...children);
 var words = (x, y, text, more) => tag("text", { x, y, fill: "currentColor", ...more }, escape(text));
 var line = (x1, y1, x2, y2, more) => tag("line", { x1, y1, x2, y2, stroke: "currentColor", ...more });
+var path = (d, more) => tag("path", { d, fill: "none", stroke: "currentColor", ...more });
 var rect = (x, y, width, height, more) => tag("rect", { x, y, width, height, fill: "currentColor", ...more });
 var PAPER = { class: "explorable-paper", fill: "none", stroke: "currentColor", "stroke-width": 2 };
 var badge = (x, y, text, r = 9) => tag("circle", { cx: x, cy: y, r, ...PAPER }) + group({ class: "explorable-ink" }, words(x, y + 4, text, { "text-anchor": "middle", "font-size": 11 }));
@@ -32,14 +33,8 @@ function bar(start, end, y, height) {
   const [x, width] = [Math.min(start, end), Math.max(1, Math.abs(end - start))];
   return rect(x, y, width, height, { stroke: "currentColor", "stroke-width": 1.5, "fill-opacity": end < start ? 0.08 : 0.75 });
 }
-function plane({ left, top, width, height, x: [x0, x1], y: [y0, y1] }) {
-  const X = (x) => left + (x - x0) / (x1 - x0) * width, Y = (y) => top + (y1 - y) / (y1 - y0) * height;
-  const invert = (px, py) => [x0 + (px - left) / width * (x1 - x0), y1 - (py - top) / height * (y1 - y0)];
-  const inside = (...children) => tag("svg", { x: left, y: top, width, height, viewBox: `${left} ${top} ${width} ${height}`, overflow: "hidden" }, ...children);
-  return { X, Y, invert, inside, left, top, width, height, x: [x0, x1], y: [y0, y1] };
-}
-var LIMIT = 2;
-var PLANE = plane({ left: 26, top: 40, width: 284, height: 236, x: [-LIMIT, LIMIT], y: [-LIMIT, LIMIT] });
+var SPAN = [-2, 2];
+var LIMIT = SPAN[1];
 var panel = (title, height, ...body) => ({ title, height, body: body.flat(Infinity).join("") });
 var heading = ({ title }) => words(0, 14, title, { "font-weight": 600 });
 var FONT = { "font-family": "inherit", "font-size": 13 };
@@ -210,9 +205,81 @@ function mount(view, { model, el }) {
   };
 }
 
-// live_gpt.js
+// live_model.js
 var SIZE = "114 MB";
 var CACHE = "explainer-model";
+function obstacle(base) {
+  if (!base) return "The model runs on the book's site. In a notebook, scoring.top_tokens asks the checkpoint itself.";
+  if (location.protocol === "file:") return "A page opened as a file cannot load the model. Run make serve, or read this page on the site. The stored answers stay.";
+  if (typeof WebAssembly !== "object") return "This browser has no WebAssembly, which the model needs. The stored answers stay.";
+  if (!isSecureContext || typeof caches !== "object") return "The model loads only over https, or from this machine. The stored answers stay.";
+  if (navigator.deviceMemory < 2) return "This device has too little memory for the model, which takes 1 GB. The stored answers stay.";
+  return "";
+}
+var ofThePage = () => globalThis[/* @__PURE__ */ Symbol.for("explainer.model")] ??= Object.assign(new EventTarget(), { text: "", numbers: 0 });
+function modelRow(heard) {
+  const host = document.querySelector('script[src*="explainer/afm-host.js"]'), base = host && new URL("model/", host.src), its = ofThePage();
+  const button = (textContent, onclick) => element("button", { type: "button", textContent, onclick, style: "margin:0" });
+  const tell = (patch) => {
+    Object.assign(its, patch);
+    its.dispatchEvent(new Event("change"));
+  };
+  const end = (text) => {
+    its.worker?.terminate();
+    tell({ worker: void 0, ready: false, text });
+  };
+  const start = () => {
+    const why = obstacle(base);
+    if (why) return tell({ text: why });
+    const worker = new Worker(new URL("live_gpt_worker.js", base), { type: "module" });
+    worker.onerror = () => end("This copy of the site was built without the model. The stored answers stay.");
+    worker.onmessage = ({ data }) => {
+      const { done, total: total2 } = data;
+      if (total2) return tell({ done, total: total2, text: done < total2 ? `${Math.round(done / 1e6)} of ${Math.round(total2 / 1e6)} MB` : "All is here. The model starts; this takes some seconds." });
+      if (data.failed) its.ready ? tell({ text: data.failed }) : end(data.failed);
+      if (data.ready) tell({ ready: true, text: "The model is here. Change anything: it answers in this page, and nothing leaves it." });
+      its.dispatchEvent(new CustomEvent("answer", { detail: data }));
+    };
+    worker.postMessage({ load: true });
+    addEventListener("pagehide", () => end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
+    tell({ worker, ready: false, kept: true, done: 0, text: "Asking the site for the model …" });
+  };
+  const load = button(`Load the model (${SIZE})`, start);
+  const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."));
+  const remove = button("Remove it from this browser", async () => {
+    await caches.delete(CACHE);
+    end("Removed. The answers shown stay.");
+    tell({ kept: false });
+  });
+  const bar2 = element("progress", { attributes: { "aria-label": "loading the model" } });
+  const said = element("p", { className: "explorable-hint", style: "margin-bottom:.8rem", attributes: { role: "status" } });
+  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar2, stop, remove), said);
+  const show = () => {
+    load.hidden = !!its.worker;
+    bar2.hidden = stop.hidden = !its.worker || its.ready;
+    remove.hidden = !its.kept;
+    [bar2.max, bar2.value] = [its.total ?? 1, its.done ?? 0];
+    said.textContent = its.text;
+  };
+  its.addEventListener("change", show);
+  its.addEventListener("answer", ({ detail }) => node.isConnected && heard(detail));
+  globalThis.caches?.has(CACHE).then((kept) => tell({ kept: kept || !!its.worker }), () => {
+  });
+  show();
+  return {
+    node,
+    say: (text) => {
+      said.textContent = text;
+    },
+    number: () => ++its.numbers,
+    ask: (message) => {
+      if (its.ready) its.worker.postMessage(message);
+      return !!its.ready;
+    }
+  };
+}
+
+// live_gpt.js
 var MOST = 16;
 var LONGEST = 400;
 var QUIET2 = 500;
@@ -229,11 +296,15 @@ function mostNeeded({ with: [[, p]], alone }) {
   const drops = alone.map((q) => q === null ? -1 : p - q), most = Math.max(...drops);
   return most > 0 ? drops.indexOf(most) : -1;
 }
-var mostSeen = (looks2) => looks2.reduce((best, row, l) => row.reduce((most, share2, i) => share2 > most[0] ? [share2, l + 1, i + 1] : most, best), [0, 0, 0]);
+var total = (numbers) => numbers.reduce((sum, x) => sum + x, 0);
+var sharesOf = (looks2, head) => looks2.map((heads) => (head ? heads[head - 1] : heads[0].map((_, i) => total(heads.map((its) => its[i])) / heads.length)).map((x) => x / 1e3));
+var gatesOf = (looks2) => looks2.map((heads) => heads.map((its) => Math.min(1, total(its) / 1e3)));
+var largest = (rows) => rows.reduce((best, row, l) => row.reduce((most, x, i) => x > most[0] ? [x, l + 1, i + 1] : most, best), [0, 0, 0]);
 function describe(state) {
-  const { found } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found), [share2, layer, seenMost] = mostSeen(found.looks);
+  const { found } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found);
+  const [share2, layer, seenMost] = largest(sharesOf(found.looks, 0)), [gate, its, head] = largest(gatesOf(found.looks));
   const expects = ([[token, p]]) => `${named(token)} (${percent(p)})`;
-  return (isCurrent(state) ? "" : "Of an earlier text: ") + `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` + (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`) + (share2 ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share2)} of the attention there.` : "");
+  return (isCurrent(state) ? "" : "Of an earlier text: ") + `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` + (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`) + (share2 ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share2)} of the attention there, mean over heads. Head ${head} of layer ${its} has the largest gate: ${percent(gate)} of its attention goes to the demonstrations.` : "");
 }
 var right = { "text-anchor": "end" };
 var share = (y, from, p) => [
@@ -266,24 +337,60 @@ function contributions(state) {
     words(0, foot, demonstrations.length ? "each bar: its probability when this one is hidden, too" : "There are no demonstrations.", SMALL)
   );
 }
-function looks(state) {
-  const { looks: rows } = state.found, n = state.found.of[1].length, [most, layer] = mostSeen(rows);
-  const left = 62, top = 52, width = (WIDTH - left) / Math.max(n, 4), height = 180 / rows.length, foot = top + 200;
-  const cell = (l) => (share2, i) => rect(left + i * width, top + l * height, width - 2, height, { "fill-opacity": most ? Math.round(100 * share2 / most) / 100 : 0 });
+var LEFT = 62;
+var TOP = 52;
+var FOOT = 232;
+var across = (n) => (WIDTH - LEFT) / n;
+var down = (rows) => (FOOT - TOP) / rows.length;
+function layersBy(title, rows, width, full, lines, ...more) {
+  const height = down(rows), steps = Array.from({ length: 21 }, () => "");
+  const cell = (l, i) => `M${+(LEFT + i * width).toFixed(1)} ${TOP + l * height}h${+(width - 2).toFixed(1)}v${height}h${+(2 - width).toFixed(1)}Z`;
+  rows.forEach((row, l) => row.forEach((x, i) => {
+    steps[Math.round(20 * x / full)] += cell(l, i);
+  }));
   return panel(
-    `Where the query looks${earlier(state)}`,
-    foot + 12,
-    [1, rows.length].map((l) => words(0, top + (l - 0.5) * height + 4, `layer ${l}`, { "font-size": 12 })),
-    state.found.of[1].map((_, i) => group(colour("key"), badge(left + (i + 0.5) * width - 1, 36, i + 1))),
-    group(colour("query"), rows.map((row, l) => row.map(cell(l)))),
-    words(0, foot, most ? `darkest: ${percent(most)}, in layer ${layer} (mean over heads)` : "It sees no demonstration.", SMALL)
+    title,
+    FOOT + 46,
+    more,
+    [1, rows.length].map((l) => words(0, TOP + (l - 0.5) * height + 4, `layer ${l}`, { "font-size": 12 })),
+    group(colour("query"), steps.map((d, i) => d && i ? path(d, { fill: "currentColor", stroke: "none", "fill-opacity": i / 20 }) : "")),
+    lines.map((text, i) => words(0, FOOT + 20 + 15 * i, text, SMALL))
+  );
+}
+var NOTHING = "It sees no demonstration.";
+function looks({ found, head }, when) {
+  const rows = sharesOf(found.looks, head), { length: n } = found.of[1], [most, layer] = largest(rows), width = across(Math.max(n, 4));
+  const lines = [most ? `darkest: ${percent(most)}, in layer ${layer}` : NOTHING, head ? `head ${head} of each layer` : "mean over the heads of each layer"];
+  return layersBy(
+    `Where the query looks${when}`,
+    rows,
+    width,
+    most || 1,
+    lines,
+    found.of[1].map((_, i) => group(colour("key"), badge(LEFT + (i + 0.5) * width - 1, 36, i + 1)))
+  );
+}
+function gates({ found, head, induction }, when) {
+  const rows = gatesOf(found.looks), [most, layer, its] = largest(rows), width = across(rows[0].length), height = down(rows);
+  const lines = [most ? `darkest: g = ${percent(most)}, head ${its} of layer ${layer}` : NOTHING, "outlined: the ten strongest induction heads"];
+  const ring = ([l, h]) => rect(LEFT + h * width - 1, TOP + l * height, width, height, { fill: "none", stroke: "currentColor", "stroke-width": 1.5 });
+  return layersBy(
+    `The gate g of each head${when}`,
+    rows,
+    width,
+    1,
+    lines,
+    words(0, 42, "head", { "font-size": 12 }),
+    rows[0].map((_, h) => words(LEFT + (h + 0.5) * width - 1, 42, h + 1, { "text-anchor": "middle", ...SMALL, "font-weight": h === head - 1 ? 700 : 400 })),
+    group(colour("value"), induction.map(ring))
   );
 }
 var panels = (state) => [
   nextPanel(`Next, without demonstrations${earlier(state)}`, state.found.without, "value"),
   nextPanel(`Next, with ${seen({ demonstrations: state.found.of[1], hidden: state.found.of[3] })} of ${state.found.of[1].length}${earlier(state)}`, state.found.with, "query"),
   contributions(state),
-  looks(state)
+  looks(state, earlier(state)),
+  gates(state, earlier(state))
 ];
 function fromLink(hash) {
   try {
@@ -295,75 +402,6 @@ function fromLink(hash) {
   } catch {
     return null;
   }
-}
-function obstacle(base) {
-  if (!base) return "The model runs on the book's site. In a notebook, scoring.top_tokens asks the checkpoint itself.";
-  if (location.protocol === "file:") return "A page opened as a file cannot load the model. Run make serve, or read this page on the site. The stored answers stay.";
-  if (typeof WebAssembly !== "object") return "This browser has no WebAssembly, which the model needs. The stored answers stay.";
-  if (!isSecureContext || typeof caches !== "object") return "The model loads only over https, or from this machine. The stored answers stay.";
-  if (navigator.deviceMemory < 2) return "This device has too little memory for the model, which takes 1 GB. The stored answers stay.";
-  return "";
-}
-function modelRow(heard) {
-  const host = document.querySelector('script[src*="explainer/afm-host.js"]'), base = host && new URL("model/", host.src);
-  const button = (textContent, onclick, hidden) => element("button", { type: "button", textContent, onclick, hidden, style: "margin:0" });
-  const say = (text) => {
-    said.textContent = text;
-  };
-  let worker, ready = false;
-  const show = () => {
-    load.hidden = !!worker;
-    bar2.hidden = stop.hidden = !worker || ready;
-  };
-  const end = (text) => {
-    worker?.terminate();
-    worker = void 0;
-    ready = false;
-    show();
-    say(text);
-  };
-  const start = () => {
-    const why = obstacle(base);
-    if (why) return say(why);
-    worker = new Worker(new URL("live_gpt_worker.js", base), { type: "module" });
-    worker.onerror = () => end("This copy of the site was built without the model. The stored answers stay.");
-    worker.onmessage = ({ data }) => {
-      if (data.failed) return ready ? say(data.failed) : end(data.failed);
-      if (data.total) {
-        bar2.max = data.total;
-        bar2.value = data.done;
-        say(data.done < data.total ? `${Math.round(data.done / 1e6)} of ${Math.round(data.total / 1e6)} MB` : "All is here. The model starts; this takes some seconds.");
-      } else {
-        if (data.ready) say("The model is here. Change anything: it answers in this page, and nothing leaves it.");
-        ready ||= data.ready;
-        show();
-        heard(data);
-      }
-    };
-    worker.postMessage({ load: true });
-    addEventListener("pagehide", () => end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
-    remove.hidden = false;
-    say("Asking the site for the model …");
-    show();
-  };
-  const load = button(`Load the model (${SIZE})`, start);
-  const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."), true);
-  const remove = button("Remove it from this browser", async () => {
-    await caches.delete(CACHE);
-    end("Removed. The answers shown stay.");
-    remove.hidden = true;
-  }, true);
-  globalThis.caches?.has(CACHE).then((kept) => {
-    remove.hidden = !kept;
-  }, () => {
-  });
-  const bar2 = element("progress", { hidden: true, attributes: { "aria-label": "loading the model" } });
-  const said = element("p", { className: "explorable-hint", style: "margin-bottom:.8rem", attributes: { role: "status" } });
-  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar2, stop, remove), said);
-  return { node, say, ask: (message) => {
-    if (ready) worker.postMessage(message);
-    return ready;
-  } };
 }
 var STYLE = "flex:1 1 8rem;min-width:0;max-width:none;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem";
 var field = (label, put) => element("input", { type: "text", maxLength: LONGEST, style: STYLE, attributes: { "aria-label": label }, oninput: ({ target }) => put(target.value) });
@@ -399,7 +437,7 @@ function workshop(root, start, read, change) {
   let asked = 0, timer, since = 0;
   const model = modelRow((data) => {
     if (data.ready) return ask();
-    if (data.id !== asked) return;
+    if (data.id !== asked || !data.found) return;
     change({ found: { ...data.found, of: sent, made: `computed in this page, ${((performance.now() - since) / 1e3).toFixed(1)} s` } });
   });
   let sent;
@@ -408,7 +446,8 @@ function workshop(root, start, read, change) {
     const trimmed = demonstrations.map((pair) => pair.map((text) => text.trim())), empty = trimmed.findIndex((pair) => !(pair[0] && pair[1]));
     if (empty >= 0) return model.say(`Fill in demonstration ${empty + 1}, or remove it.`);
     since = performance.now();
-    if (model.ask({ ask: asked + 1, pattern, demonstrations: trimmed, query: query2.trim(), hidden })) [asked, sent] = [asked + 1, question(state)];
+    const id = model.number();
+    if (model.ask({ ask: id, pattern, demonstrations: trimmed, query: query2.trim(), hidden })) [asked, sent] = [id, question(state)];
     else model.say("Load the model to ask it about this text.");
   };
   const button = (textContent, patch) => element("button", { type: "button", textContent, style: "margin:0", onclick: () => change(patch(read())) });
@@ -445,7 +484,7 @@ function workshop(root, start, read, change) {
     const now = JSON.stringify(question(state));
     if (now === last) return;
     last = now;
-    asked += 1;
+    asked = 0;
     clearTimeout(timer);
     if (!isCurrent(state)) timer = setTimeout(ask, QUIET2);
   };
@@ -453,7 +492,8 @@ function workshop(root, start, read, change) {
 var live_gpt_default = explorable({
   question: "What does a real GPT expect next, and which of your demonstrations does it need?",
   hint: "Write your own words, or take a task of the book. Without its tick a demonstration is hidden from the query: its keys and values are masked, and no position moves.",
-  traits: ["pattern", "demonstrations", "query", "hidden", "found", "presets"],
+  traits: ["pattern", "demonstrations", "query", "hidden", "found", "presets", "head", "induction"],
+  lists: ({ found }) => [["head", "attention of", [[0, "all heads, mean"], ...found.looks[0].map((_, h) => [h + 1, `head ${h + 1}`])]]],
   panels,
   describe,
   answers: ({ found }) => [["these answers were", found.made]],

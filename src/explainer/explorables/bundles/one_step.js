@@ -59,9 +59,10 @@ function plane({ left, top, width, height, x: [x0, x1], y: [y0, y1] }) {
   const inside = (...children) => tag("svg", { x: left, y: top, width, height, viewBox: `${left} ${top} ${width} ${height}`, overflow: "hidden" }, ...children);
   return { X, Y, invert, inside, left, top, width, height, x: [x0, x1], y: [y0, y1] };
 }
-var LIMIT = 2;
+var SPAN = [-2, 2];
+var LIMIT = SPAN[1];
 var TICKS = [-2, -1, 0, 1, 2];
-var PLANE = plane({ left: 26, top: 40, width: 284, height: 236, x: [-LIMIT, LIMIT], y: [-LIMIT, LIMIT] });
+var PLANE = /* @__PURE__ */ plane({ left: 26, top: 40, width: 284, height: 236, x: SPAN, y: SPAN });
 function axes({ X, Y, left, top, width, height }, ticks, [xName, yName]) {
   const grid = (at) => ({ "stroke-opacity": at === 0 ? 0.6 : 0.15 });
   return [

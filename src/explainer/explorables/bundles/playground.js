@@ -38,8 +38,8 @@ function plane({ left, top, width, height, x: [x0, x1], y: [y0, y1] }) {
   const inside = (...children) => tag("svg", { x: left, y: top, width, height, viewBox: `${left} ${top} ${width} ${height}`, overflow: "hidden" }, ...children);
   return { X, Y, invert, inside, left, top, width, height, x: [x0, x1], y: [y0, y1] };
 }
-var LIMIT = 2;
-var PLANE = plane({ left: 26, top: 40, width: 284, height: 236, x: [-LIMIT, LIMIT], y: [-LIMIT, LIMIT] });
+var SPAN = [-2, 2];
+var LIMIT = SPAN[1];
 function axes({ X, Y, left, top, width, height }, ticks, [xName, yName]) {
   const grid = (at) => ({ "stroke-opacity": at === 0 ? 0.6 : 0.15 });
   return [

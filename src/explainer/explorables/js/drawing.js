@@ -85,8 +85,9 @@ export function plane({ left, top, width, height, x: [x0, x1], y: [y0, y1] }) {
 }
 
 // The plane of vectors that base.py admits, and its ticks
-export const LIMIT = 2, TICKS = [-2, -1, 0, 1, 2];
-export const PLANE = plane({ left: 26, top: 40, width: 284, height: 236, x: [-LIMIT, LIMIT], y: [-LIMIT, LIMIT] });
+const SPAN = [-2, 2];
+export const LIMIT = SPAN[1], TICKS = [-2, -1, 0, 1, 2];
+export const PLANE = /* @__PURE__ */ plane({ left: 26, top: 40, width: 284, height: 236, x: SPAN, y: SPAN });
 
 export function axes({ X, Y, left, top, width, height }, ticks, [xName, yName]) {
   const grid = (at) => ({ "stroke-opacity": at === 0 ? 0.6 : 0.15 });

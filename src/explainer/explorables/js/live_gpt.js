@@ -1,10 +1,10 @@
 // The book's checkpoint in the page: its next word with and without demonstrations, each of which can be hidden. The
 // model runs in a Web Worker, live_gpt_worker.js, when the reader asks for it; until then answers are stored ones.
 
-import { SMALL, WIDTH, badge, bar, colour, group, line, panel, rect, words } from "./drawing.js";
+import { SMALL, WIDTH, badge, bar, colour, group, line, panel, path, rect, words } from "./drawing.js";
 import { element, explorable } from "./frame.js";
+import { modelRow } from "./live_model.js";
 
-const SIZE = "114 MB", CACHE = "explainer-model";
 const MOST = 16, LONGEST = 400, QUIET = 500; // demonstrations; characters; ms without a change before the model is asked
 
 const percent = (p) => (p > 0 && p < 0.005 ? "< 1 %" : `${Math.round(100 * p)} %`);
@@ -21,18 +21,29 @@ export function mostNeeded({ with: [[, p]], alone }) {
   return most > 0 ? drops.indexOf(most) : -1;
 }
 
-// The layer and the demonstration with the largest share of attention: [share, layer, demonstration], counted from 1
-export const mostSeen = (looks) =>
-  looks.reduce((best, row, l) => row.reduce((most, share, i) => (share > most[0] ? [share, l + 1, i + 1] : most), best), [0, 0, 0]);
+const total = (numbers) => numbers.reduce((sum, x) => sum + x, 0);
+
+// The attention to each demonstration in every layer: of one head, counted from 1, or the mean over heads; `looks` has thousandths
+export const sharesOf = (looks, head) => looks.map((heads) => (head ? heads[head - 1] : heads[0].map((_, i) => total(heads.map((its) => its[i])) / heads.length))
+  .map((x) => x / 1000));
+
+// The gate g of each head, by layers: what all demonstrations get
+export const gatesOf = (looks) => looks.map((heads) => heads.map((its) => Math.min(1, total(its) / 1000)));
+
+// The largest number of some rows: [it, its row, its column], counted from 1
+export const largest = (rows) =>
+  rows.reduce((best, row, l) => row.reduce((most, x, i) => (x > most[0] ? [x, l + 1, i + 1] : most), best), [0, 0, 0]);
 
 function describe(state) {
-  const { found } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found), [share, layer, seenMost] = mostSeen(found.looks);
+  const { found } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found);
+  const [share, layer, seenMost] = largest(sharesOf(found.looks, 0)), [gate, its, head] = largest(gatesOf(found.looks));
   const expects = ([[token, p]]) => `${named(token)} (${percent(p)})`;
   return (isCurrent(state) ? "" : "Of an earlier text: ") +
     `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} ` +
     `when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` +
     (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`) +
-    (share ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share)} of the attention there.` : "");
+    (share ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share)} of the attention there, mean over heads. ` +
+      `Head ${head} of layer ${its} has the largest gate: ${percent(gate)} of its attention goes to the demonstrations.` : "");
 }
 
 const right = { "text-anchor": "end" };
@@ -58,23 +69,41 @@ function contributions(state) {
     demonstrations.map(row), words(0, foot, demonstrations.length ? "each bar: its probability when this one is hidden, too" : "There are no demonstrations.", SMALL));
 }
 
-// A row for each layer, a column for each demonstration
-function looks(state) {
-  const { looks: rows } = state.found, n = state.found.of[1].length, [most, layer] = mostSeen(rows);
-  const left = 62, top = 52, width = (WIDTH - left) / Math.max(n, 4), height = 180 / rows.length, foot = top + 200;
-  const cell = (l) => (share, i) =>
-    rect(left + i * width, top + l * height, width - 2, height, { "fill-opacity": most ? Math.round((100 * share) / most) / 100 : 0 });
-  return panel(`Where the query looks${earlier(state)}`, foot + 12,
-    [1, rows.length].map((l) => words(0, top + (l - 0.5) * height + 4, `layer ${l}`, { "font-size": 12 })),
-    state.found.of[1].map((_, i) => group(colour("key"), badge(left + (i + 0.5) * width - 1, 36, i + 1))),
-    group(colour("query"), rows.map((row, l) => row.map(cell(l)))),
-    words(0, foot, most ? `darkest: ${percent(most)}, in layer ${layer} (mean over heads)` : "It sees no demonstration.", SMALL));
+// A row for each layer, shaded in twenty steps from 0 to `full`, each step one path; below it, two lines
+const LEFT = 62, TOP = 52, FOOT = 232;
+const across = (n) => (WIDTH - LEFT) / n, down = (rows) => (FOOT - TOP) / rows.length;
+function layersBy(title, rows, width, full, lines, ...more) {
+  const height = down(rows), steps = Array.from({ length: 21 }, () => "");
+  const cell = (l, i) => `M${+(LEFT + i * width).toFixed(1)} ${TOP + l * height}h${+(width - 2).toFixed(1)}v${height}h${+(2 - width).toFixed(1)}Z`;
+  rows.forEach((row, l) => row.forEach((x, i) => { steps[Math.round((20 * x) / full)] += cell(l, i); }));
+  return panel(title, FOOT + 46, more,
+    [1, rows.length].map((l) => words(0, TOP + (l - 0.5) * height + 4, `layer ${l}`, { "font-size": 12 })),
+    group(colour("query"), steps.map((d, i) => (d && i ? path(d, { fill: "currentColor", stroke: "none", "fill-opacity": i / 20 }) : ""))),
+    lines.map((text, i) => words(0, FOOT + 20 + 15 * i, text, SMALL)));
+}
+
+const NOTHING = "It sees no demonstration.";
+
+function looks({ found, head }, when) {
+  const rows = sharesOf(found.looks, head), { length: n } = found.of[1], [most, layer] = largest(rows), width = across(Math.max(n, 4));
+  const lines = [most ? `darkest: ${percent(most)}, in layer ${layer}` : NOTHING, head ? `head ${head} of each layer` : "mean over the heads of each layer"];
+  return layersBy(`Where the query looks${when}`, rows, width, most || 1, lines,
+    found.of[1].map((_, i) => group(colour("key"), badge(LEFT + (i + 0.5) * width - 1, 36, i + 1))));
+}
+
+function gates({ found, head, induction }, when) {
+  const rows = gatesOf(found.looks), [most, layer, its] = largest(rows), width = across(rows[0].length), height = down(rows);
+  const lines = [most ? `darkest: g = ${percent(most)}, head ${its} of layer ${layer}` : NOTHING, "outlined: the ten strongest induction heads"];
+  const ring = ([l, h]) => rect(LEFT + h * width - 1, TOP + l * height, width, height, { fill: "none", stroke: "currentColor", "stroke-width": 1.5 });
+  return layersBy(`The gate g of each head${when}`, rows, width, 1, lines, words(0, 42, "head", { "font-size": 12 }), rows[0].map((_, h) =>
+    words(LEFT + (h + 0.5) * width - 1, 42, h + 1, { "text-anchor": "middle", ...SMALL, "font-weight": h === head - 1 ? 700 : 400 })),
+    group(colour("value"), induction.map(ring)));
 }
 
 const panels = (state) => [
   nextPanel(`Next, without demonstrations${earlier(state)}`, state.found.without, "value"),
   nextPanel(`Next, with ${seen({ demonstrations: state.found.of[1], hidden: state.found.of[3] })} of ${state.found.of[1].length}${earlier(state)}`, state.found.with, "query"),
-  contributions(state), looks(state),
+  contributions(state), looks(state, earlier(state)), gates(state, earlier(state)),
 ];
 
 // What a link may bring: nothing but short texts, and numbers of demonstrations
@@ -89,71 +118,6 @@ export function fromLink(hash) {
   } catch {
     return null;
   }
-}
-
-// Why the model cannot be loaded here, if it cannot
-function obstacle(base) {
-  if (!base) return "The model runs on the book's site. In a notebook, scoring.top_tokens asks the checkpoint itself.";
-  if (location.protocol === "file:") return "A page opened as a file cannot load the model. Run make serve, or read this page on the site. The stored answers stay.";
-  if (typeof WebAssembly !== "object") return "This browser has no WebAssembly, which the model needs. The stored answers stay.";
-  if (!isSecureContext || typeof caches !== "object") return "The model loads only over https, or from this machine. The stored answers stay.";
-  if (navigator.deviceMemory < 2) return "This device has too little memory for the model, which takes 1 GB. The stored answers stay.";
-  return "";
-}
-
-// The worker, and what the reader does with it: load, stop, remove
-function modelRow(heard) {
-  const host = document.querySelector('script[src*="explainer/afm-host.js"]'), base = host && new URL("model/", host.src);
-  const button = (textContent, onclick, hidden) => element("button", { type: "button", textContent, onclick, hidden, style: "margin:0" });
-  const say = (text) => { said.textContent = text; };
-  let worker, ready = false;
-  const show = () => {
-    load.hidden = !!worker;
-    bar.hidden = stop.hidden = !worker || ready;
-  };
-  const end = (text) => {
-    worker?.terminate();
-    worker = undefined;
-    ready = false;
-    show();
-    say(text);
-  };
-  const start = () => {
-    const why = obstacle(base);
-    if (why) return say(why);
-    worker = new Worker(new URL("live_gpt_worker.js", base), { type: "module" });
-    worker.onerror = () => end("This copy of the site was built without the model. The stored answers stay.");
-    worker.onmessage = ({ data }) => {
-      if (data.failed) return ready ? say(data.failed) : end(data.failed);
-      if (data.total) {
-        bar.max = data.total;
-        bar.value = data.done;
-        say(data.done < data.total ? `${Math.round(data.done / 1e6)} of ${Math.round(data.total / 1e6)} MB` : "All is here. The model starts; this takes some seconds.");
-      } else {
-        if (data.ready) say("The model is here. Change anything: it answers in this page, and nothing leaves it.");
-        ready ||= data.ready;
-        show();
-        heard(data);
-      }
-    };
-    worker.postMessage({ load: true });
-    addEventListener("pagehide", () => end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
-    remove.hidden = false;
-    say("Asking the site for the model …");
-    show();
-  };
-  const load = button(`Load the model (${SIZE})`, start);
-  const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."), true);
-  const remove = button("Remove it from this browser", async () => {
-    await caches.delete(CACHE);
-    end("Removed. The answers shown stay.");
-    remove.hidden = true;
-  }, true);
-  globalThis.caches?.has(CACHE).then((kept) => { remove.hidden = !kept; }, () => {}); // refused where nothing may be kept
-  const bar = element("progress", { hidden: true, attributes: { "aria-label": "loading the model" } });
-  const said = element("p", { className: "explorable-hint", style: "margin-bottom:.8rem", attributes: { role: "status" } });
-  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar, stop, remove), said);
-  return { node, say, ask: (message) => { if (ready) worker.postMessage(message); return ready; } };
 }
 
 const STYLE = "flex:1 1 8rem;min-width:0;max-width:none;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem";
@@ -181,7 +145,7 @@ function workshop(root, start, read, change) {
   let asked = 0, timer, since = 0;
   const model = modelRow((data) => {
     if (data.ready) return ask();
-    if (data.id !== asked) return;
+    if (data.id !== asked || !data.found) return;
     change({ found: { ...data.found, of: sent, made: `computed in this page, ${((performance.now() - since) / 1000).toFixed(1)} s` } });
   });
   let sent;
@@ -190,7 +154,8 @@ function workshop(root, start, read, change) {
     const trimmed = demonstrations.map((pair) => pair.map((text) => text.trim())), empty = trimmed.findIndex((pair) => !(pair[0] && pair[1]));
     if (empty >= 0) return model.say(`Fill in demonstration ${empty + 1}, or remove it.`);
     since = performance.now();
-    if (model.ask({ ask: asked + 1, pattern, demonstrations: trimmed, query: query.trim(), hidden })) [asked, sent] = [asked + 1, question(state)];
+    const id = model.number();
+    if (model.ask({ ask: id, pattern, demonstrations: trimmed, query: query.trim(), hidden })) [asked, sent] = [id, question(state)];
     else model.say("Load the model to ask it about this text.");
   };
   const button = (textContent, patch) => element("button", { type: "button", textContent, style: "margin:0", onclick: () => change(patch(read())) });
@@ -223,7 +188,7 @@ function workshop(root, start, read, change) {
     const now = JSON.stringify(question(state));
     if (now === last) return;
     last = now;
-    asked += 1; // an answer that is on its way belongs to what was there before
+    asked = 0; // an answer that is on its way belongs to what was there before
     clearTimeout(timer);
     if (!isCurrent(state)) timer = setTimeout(ask, QUIET);
   };
@@ -233,7 +198,8 @@ export default explorable({
   question: "What does a real GPT expect next, and which of your demonstrations does it need?",
   hint: "Write your own words, or take a task of the book. Without its tick a demonstration is hidden from the query: its keys and values are " +
     "masked, and no position moves.",
-  traits: ["pattern", "demonstrations", "query", "hidden", "found", "presets"],
+  traits: ["pattern", "demonstrations", "query", "hidden", "found", "presets", "head", "induction"],
+  lists: ({ found }) => [["head", "attention of", [[0, "all heads, mean"], ...found.looks[0].map((_, h) => [h + 1, `head ${h + 1}`])]]],
   panels, describe,
   answers: ({ found }) => [["these answers were", found.made]],
   extend: workshop,

@@ -42,15 +42,15 @@ export function topOf(p, n) {
 
 const MOST_TOKENS = 1024; // the scores of attention grow with the square
 
-// For each layer, the share of the first row's attention that goes to each range of positions, mean over heads;
-// `attention` has the shape (layers, heads, rows, positions).
+// For each layer and head, the share of the first row's attention that goes to each range of positions; `attention` has the
+// shape (layers, heads, rows, positions).
 export function sharesOf({ data, dims: [layers, heads, rows, positions] }, ranges) {
-  const share = (l, [from, to]) => {
+  const share = (head, [from, to]) => {
     let sum = 0;
-    for (let h = 0; h < heads; h++) for (let t = from; t < to; t++) sum += data[(l * heads + h) * rows * positions + t];
-    return sum / heads;
+    for (let t = from; t < to; t++) sum += data[head * rows * positions + t];
+    return sum;
   };
-  return Array.from({ length: layers }, (_, l) => ranges.map((range) => share(l, range)));
+  return Array.from({ length: layers }, (_, l) => Array.from({ length: heads }, (_, h) => ranges.map((range) => share(l * heads + h, range))));
 }
 
 // Shard by shard into one array. Each is read from `cache` where it is there, is checked, and is kept as soon as it is
@@ -138,7 +138,7 @@ export class LiveModel {
   async context(pattern, demonstrations) {
     const key = JSON.stringify([pattern, demonstrations]);
     if (!this.#read.has(key)) {
-      if (this.#read.size > 3) this.#read.clear(); // 46 kB a token
+      if (this.#read.size > 7) this.#read.clear(); // 46 kB a token
       const pieces = demonstrations.map(([x, y]) => this.tokens(written(pattern, x, y)));
       const n = pieces.flat().length;
       if (n > MOST_TOKENS) throw new Error(`These demonstrations are ${n} tokens; the page takes ${MOST_TOKENS}. Make them shorter.`);

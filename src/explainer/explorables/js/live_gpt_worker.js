@@ -1,4 +1,4 @@
-// The Web Worker of LiveGPT. It stands in the folder of the model, beside the runtime and the tokenizer, which
+// The Web Worker of LiveGPT and LiveSweep. It stands in the folder of the model, beside the runtime and the tokenizer, which
 // `bookbuilder.web_model` puts there. Messages to it: { load: true }; { ask, pattern, demonstrations, query, hidden };
 // { sweep, pattern, curves, queries }, where `curves` has the demonstrations of each curve; { sweep: 0 } to stop.
 
@@ -24,6 +24,8 @@ async function load() {
   postMessage({ ready: true });
 }
 
+const thousandths = (shares) => shares.map((x) => Math.round(1000 * x));
+
 // A message that came meanwhile is heard only between two runs.
 const heard = () => new Promise((resolve) => setTimeout(resolve));
 
@@ -36,15 +38,15 @@ async function ask({ ask: id, pattern, demonstrations, query, hidden }) {
   const { logits, looks } = await model.next(pattern, demonstrations, query, hidden, ...shown.map((i) => [...hidden, i]));
   const [p, ...others] = logits.map(softmax), answer = p.indexOf(Math.max(...p));
   const alone = demonstrations.map((_, i) => others[shown.indexOf(i)]?.[answer] ?? null);
-  postMessage({ id, found: { without, with: model.top(p), looks, alone } });
+  postMessage({ id, found: { without, with: model.top(p), looks: looks.map((heads) => heads.map(thousandths)), alone } });
 }
 
-// How many queries are answered word for word after the first k demonstrations of each curve, k by k
+// Which queries are answered word for word after the first k demonstrations of each curve, k by k
 async function sweep({ sweep: id, pattern, curves, queries }) {
   for (let k = 0; k <= Math.max(...curves.map((one) => one.length)); k++) {
     for (const [curve, demonstrations] of curves.entries()) {
       await heard();
-      if (sweeping !== id) return;
+      if (sweeping !== id) return postMessage({ sweep: id, done: true, stopped: true });
       if (k > demonstrations.length) continue;
       const answers = await model.greedy(pattern, demonstrations, queries, k);
       const exact = answers.map((tokens) => tokens.every(([token, best]) => token === best));
@@ -54,14 +56,14 @@ async function sweep({ sweep: id, pattern, curves, queries }) {
   postMessage({ sweep: id, done: true });
 }
 
-const work = (data) => {
+function work(data) {
   if (data.load) return load();
-  return data.sweep ? data.sweep === sweeping && sweep(data) : data.ask === newest && ask(data);
-};
+  return data.sweep ? sweep(data) : data.ask === newest && ask(data);
+}
 
 let turn = Promise.resolve();
 onmessage = ({ data }) => {
   if (data.ask) newest = data.ask;
   sweeping = data.sweep; // a question that comes meanwhile stops it
-  turn = turn.then(() => work(data)).catch((error) => postMessage({ failed: String(error?.message ?? error), id: data.ask }));
+  turn = turn.then(() => work(data)).catch((error) => postMessage({ failed: String(error?.message ?? error), id: data.ask, sweep: data.sweep }));
 };

@@ -1,0 +1,73 @@
+// The model of a page: the reader loads it, and it runs in one Web Worker, live_gpt_worker.js.
+
+import { element } from "./frame.js";
+
+const SIZE = "114 MB", CACHE = "explainer-model";
+
+// Why the model cannot be loaded here, if it cannot
+function obstacle(base) {
+  if (!base) return "The model runs on the book's site. In a notebook, scoring.top_tokens asks the checkpoint itself.";
+  if (location.protocol === "file:") return "A page opened as a file cannot load the model. Run make serve, or read this page on the site. The stored answers stay.";
+  if (typeof WebAssembly !== "object") return "This browser has no WebAssembly, which the model needs. The stored answers stay.";
+  if (!isSecureContext || typeof caches !== "object") return "The model loads only over https, or from this machine. The stored answers stay.";
+  if (navigator.deviceMemory < 2) return "This device has too little memory for the model, which takes 1 GB. The stored answers stay.";
+  return "";
+}
+
+// The worker of this page, which all its explorables share, and what is said of it
+const ofThePage = () => (globalThis[Symbol.for("explainer.model")] ??= Object.assign(new EventTarget(), { text: "", numbers: 0 }));
+
+// Buttons to load, stop and remove the model. `heard` is given each message of the worker but its progress.
+export function modelRow(heard) {
+  const host = document.querySelector('script[src*="explainer/afm-host.js"]'), base = host && new URL("model/", host.src), its = ofThePage();
+  const button = (textContent, onclick) => element("button", { type: "button", textContent, onclick, style: "margin:0" });
+  const tell = (patch) => {
+    Object.assign(its, patch);
+    its.dispatchEvent(new Event("change"));
+  };
+  const end = (text) => {
+    its.worker?.terminate();
+    tell({ worker: undefined, ready: false, text });
+  };
+  const start = () => {
+    const why = obstacle(base);
+    if (why) return tell({ text: why });
+    const worker = new Worker(new URL("live_gpt_worker.js", base), { type: "module" });
+    worker.onerror = () => end("This copy of the site was built without the model. The stored answers stay.");
+    worker.onmessage = ({ data }) => {
+      const { done, total } = data;
+      if (total) return tell({ done, total, text: done < total ? `${Math.round(done / 1e6)} of ${Math.round(total / 1e6)} MB` : "All is here. The model starts; this takes some seconds." });
+      if (data.failed) its.ready ? tell({ text: data.failed }) : end(data.failed);
+      if (data.ready) tell({ ready: true, text: "The model is here. Change anything: it answers in this page, and nothing leaves it." });
+      its.dispatchEvent(new CustomEvent("answer", { detail: data }));
+    };
+    worker.postMessage({ load: true });
+    addEventListener("pagehide", () => end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
+    tell({ worker, ready: false, kept: true, done: 0, text: "Asking the site for the model …" });
+  };
+  const load = button(`Load the model (${SIZE})`, start);
+  const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."));
+  const remove = button("Remove it from this browser", async () => {
+    await caches.delete(CACHE);
+    end("Removed. The answers shown stay.");
+    tell({ kept: false });
+  });
+  const bar = element("progress", { attributes: { "aria-label": "loading the model" } });
+  const said = element("p", { className: "explorable-hint", style: "margin-bottom:.8rem", attributes: { role: "status" } });
+  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar, stop, remove), said);
+  const show = () => {
+    load.hidden = !!its.worker;
+    bar.hidden = stop.hidden = !its.worker || its.ready;
+    remove.hidden = !its.kept;
+    [bar.max, bar.value] = [its.total ?? 1, its.done ?? 0];
+    said.textContent = its.text;
+  };
+  its.addEventListener("change", show);
+  its.addEventListener("answer", ({ detail }) => node.isConnected && heard(detail));
+  globalThis.caches?.has(CACHE).then((kept) => tell({ kept: kept || !!its.worker }), () => {}); // refused where nothing may be kept
+  show();
+  return {
+    node, say: (text) => { said.textContent = text; }, number: () => ++its.numbers,
+    ask: (message) => { if (its.ready) its.worker.postMessage(message); return !!its.ready; },
+  };
+}
