@@ -1,7 +1,7 @@
 """How much of the code that a reader sees is plumbing, chapter by chapter: `python -m bookbuilder.plumbing book`.
 
-Counted are the lines of visible cells (no tag hide-input, hide-cell or remove-*) that are neither blank nor a comment. A line is
-plumbing if the simple statement it belongs to
+Counted are the lines of visible cells (no tag hide-input, hide-cell or remove-*) that are neither blank nor a comment.
+A line is plumbing if the simple statement it belongs to
 
 - imports something;
 - lays out or describes a figure or a table: it calls a function of `LAYOUT` or a method of a chapter's `Texts`, or
