@@ -1,7 +1,5 @@
 """The figures of the chapter on the linear transformer."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -19,37 +17,6 @@ def test_matrices_share_one_scale_around_zero():
     assert [trace.coloraxis for trace in figure.data] == ["coloraxis", "coloraxis"]
     assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (-3, 3)
     np.testing.assert_array_equal(figure.data[0].z, [[1, 0], [0, -3]])
-
-
-def test_animation_stands_at_the_end_and_starts_at_the_beginning():
-    figure = figures.growth(TIMES, SHARES, EIGENVALUES)
-    np.testing.assert_allclose(figure.data[0].y, SHARES[-1])
-    first, last = figure.frames[0], figure.frames[-1]
-    np.testing.assert_allclose(first.data[0].y, SHARES[0])
-    np.testing.assert_allclose(last.data[0].y, SHARES[-1])
-    assert (first.name, last.name) == ("0", "200")
-    assert figure.data[0].x == ("λ = 2", "λ = 1", "λ = 0.3")
-
-
-def test_every_step_of_the_slider_names_one_frame():
-    figure = figures.growth(TIMES, SHARES, EIGENVALUES)
-    slider = figure.layout.sliders[0]
-    names = [frame.name for frame in figure.frames]
-    assert [list(step.args[0]) for step in slider.steps] == [[name] for name in names]
-    assert len(set(names)) == len(names)
-    assert slider.active == len(names) - 1
-    moments = [float(name) for name in names]
-    assert moments == sorted(moments)
-
-
-def test_animation_plays_without_a_kernel():
-    """All it needs is in the figure's own JSON: a button that plays all frames, redrawn, from the first."""
-    stored = json.loads(figures.growth(TIMES, SHARES, EIGENVALUES).to_json())
-    (button,) = stored["layout"]["updatemenus"][0]["buttons"]
-    frames, motion = button["args"]
-    assert (button["method"], frames) == ("animate", None)
-    assert motion["frame"]["redraw"] and "fromcurrent" not in motion
-    assert 20 < len(stored["frames"]) <= 41
 
 
 def test_curves_pass_through_their_marks():

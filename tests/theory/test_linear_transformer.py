@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from explainer.errors import DivergenceError
 from explainer.theory import linear_transformer as lt
+from explainer.theory.optimisation import descend
 from explainer.theory.regression import (
     NONLINEARITIES,
     covariate_shift,
@@ -645,6 +646,19 @@ def test_drift_without_noise_is_of_the_first_order_in_the_rate():
     assert drift[0.05] / drift[0.025] == pytest.approx(2, abs=0.4)
     assert drift[0.025] / drift[0.0125] == pytest.approx(2, abs=0.2)
     assert abs(drift[0.0125]) < 0.01
+
+
+def test_steps_as_sgd_takes_them_have_its_schedule_and_its_clipping():
+    """Against PyTorch's SGD on the exact risk, through `descend`, which clips: long gradients at first, then short."""
+    W = [INITIAL.W_PV[-1, -1].clone().requires_grad_(), INITIAL.W_KQ[:D, :D].clone().requires_grad_()]
+    optimiser, steps = torch.optim.SGD(W, lr=0.02), 60
+    for step in range(steps):
+        risk = lt.population_risk(W[0] * W[1].T, COVARIANCE, N)
+        descend(W, optimiser, risk, 0.02 * lt._rate_share(step / steps), step)
+    run = lt.descend_as_sgd(COVARIANCE, N, INITIAL, rate=0.02, steps=steps)
+    close(run.u[-1], W[0].detach(), 1e-4)  # PyTorch clips to 1 / (1 + 1e-6)
+    close(run.U[-1], W[1].detach(), 1e-4)
+    assert len(run.times) == steps + 1
 
 
 def test_stable_rate_parts_the_rates_that_stay_from_those_that_leave():

@@ -24,6 +24,7 @@ from explainer.theory.regression import (
     ridge,
     squared_errors,
     task_shift,
+    weight_vectors,
 )
 
 D, N = 4, 9
@@ -319,3 +320,30 @@ def test_heavy_ball_by_hand():
 def test_rates_of_momentum_refuse(rate, momentum):
     with pytest.raises(ValueError, match="momentum"):
         rates_of_momentum(rate, momentum, 3)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ordinary_least_squares,
+        lambda prompts: ridge(prompts, 0.3),
+        lambda prompts: gradient_plus_plus(prompts, [0.3, 0.2], [0.1, 0.0]),
+        lambda prompts: newton_iterations(prompts, 3),
+    ],
+)
+def test_weight_vectors_answer_every_query(estimator):
+    prompts = draw_prompts(5, N, torch.eye(D), generator=seeded(3), noise=0.2)
+    v = weight_vectors(estimator, prompts)
+    assert v.shape == (5, D)
+    close((v * prompts.x_q).sum(1), estimator(prompts))
+
+
+def test_with_weight_vectors_the_mean_over_queries_is_a_quadratic_form():
+    Lambda = random_covariances(1, D, seeded(4))[0]
+    one = draw_prompts(1, N, Lambda, generator=seeded(5))
+    n = 200_000
+    queries = randn(n, D, seed=6) @ torch.linalg.cholesky(Lambda).mT
+    many = Prompts(*(t.expand(n, *t.shape[1:]) for t in (one.inputs, one.targets, one.tasks)))
+    drawn = squared_errors(gradient_steps(query_shift(many, queries), [0.2]), query_shift(many, queries)).mean()
+    missed = weight_vectors(lambda prompts: gradient_steps(prompts, [0.2]), one)[0] - one.tasks[0]
+    close(drawn / (missed @ Lambda @ missed), torch.ones((), dtype=torch.float64), 0.02)

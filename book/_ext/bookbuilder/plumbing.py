@@ -1,7 +1,7 @@
 """How much of the code that a reader sees is plumbing, chapter by chapter: `python -m bookbuilder.plumbing book`.
 
-Counted are the lines of visible cells (no tag hide-input or remove-*) that are neither blank nor a comment. A line is
-plumbing if the simple statement it belongs to
+Counted are the lines of visible cells (no tag hide-input, hide-cell or remove-*) that are neither blank nor a comment.
+A line is plumbing if the simple statement it belongs to
 
 - imports something;
 - lays out or describes a figure or a table: it calls a function of `LAYOUT` or a method of a chapter's `Texts`, or
@@ -62,7 +62,7 @@ class Count(NamedTuple):
 def visible(cell: dict) -> bool:
     """Whether a reader of the site sees the code of a cell."""
     tags = cell["metadata"].get("tags", [])
-    return cell["cell_type"] == "code" and not any(t == "hide-input" or t.startswith("remove-") for t in tags)
+    return cell["cell_type"] == "code" and not any(t.startswith(("hide-input", "hide-cell", "remove-")) for t in tags)
 
 
 def count(notebook: dict) -> Count:

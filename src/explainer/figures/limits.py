@@ -43,7 +43,7 @@ def dots(
     figure.update_xaxes(tickvals=list(range(len(categories))), ticktext=[_broken(name) for name in categories])
     figure.update_xaxes(range=[-0.5, len(categories) - 0.5], showgrid=False, zeroline=False, tickangle=0)
     figure.update_yaxes(type="log", title_text=y_title, dtick=1, exponentformat="power")
-    return figure.update_layout(height=430, margin={"t": 40}, legend=_BELOW)
+    return figure.update_layout(height=370, margin={"t": 40}, legend=_BELOW)
 
 
 def points_on_curves(
@@ -82,7 +82,7 @@ def points_on_curves(
     for name, mark in (marks or {}).items():
         figure.add_vline(x=mark, line={"dash": "dot", "width": 1.5})
         figure.add_annotation(text=name, yref="paper", x=_on_axis(mark, "x" in log), y=1, **text)
-    return figure.update_layout(height=430, margin={"t": 40}, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
+    return figure.update_layout(height=370, margin={"t": 40}, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
 
 
 def cells(rows: Mapping[str, Sequence[Measured | float]], *, exact: float) -> list[tuple[str, ...]]:

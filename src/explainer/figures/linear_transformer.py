@@ -9,7 +9,6 @@ from plotly.subplots import make_subplots
 from explainer.figures.base import COLOURS, DASHES, MARKERS
 from explainer.theory import statistics
 
-_FRAMES = 40
 _POINTS = 50
 LEVEL = 0.9
 """A direction counts as learned once this share of its optimum is reached."""
@@ -29,53 +28,12 @@ def matrices(panels: Mapping[str, np.ndarray]) -> go.Figure:
     return figure.update_layout(height=260 * len(panels), coloraxis=scale | {"showscale": False})
 
 
-def growth(times: Sequence[float], shares: np.ndarray, eigenvalues: Sequence[float]) -> go.Figure:
-    """Animated bars: the learned share of each direction (T, d) over time, played by a button or moved by a slider.
-
-    The figure without its frames is the end of the run, so that a still picture shows the answer.
-    """
-    names = [f"λ = {eigenvalue:g}" for eigenvalue in eigenvalues]
-    chosen = _log_spaced(times, _FRAMES)
-    figure = go.Figure(_bars(names, shares[chosen[-1]]))
-    figure.frames = [go.Frame(data=[_bars(names, shares[i])], name=_time(times[i])) for i in chosen]
-    figure.add_hline(1, line={"width": 1, "dash": "dash", "color": "#999999"})
-    figure.update_xaxes(title="direction, by its variance", showgrid=False)
-    figure.update_yaxes(title="share learned", range=[0, 1.15])
-    labels = [_time(times[i]) for i in chosen]
-    return figure.update_layout(height=480, showlegend=False, updatemenus=[_play()], sliders=[_slider(labels)])
-
-
-def _bars(names: Sequence[str], shares: np.ndarray) -> go.Bar:
-    text = [f"{share:.0%}" for share in shares]
-    return go.Bar(x=list(names), y=shares.tolist(), text=text, name="share learned", marker={"color": COLOURS[0]})
-
-
-def _time(time: float) -> str:
-    return f"{time:.3g}"
-
-
 def _log_spaced(times: Sequence[float], n: int) -> list[int]:
     """Indices of the start and of at most n recorded times, evenly spaced on a logarithmic axis, the last included."""
     numbers = np.asarray(times, dtype=float)
     wanted = np.geomspace(numbers[1], numbers[-1], n)
     nearest = np.abs(numbers[:, None] - wanted).argmin(0)
     return [0, *dict.fromkeys(nearest.tolist())]
-
-
-def _play() -> dict:
-    motion = {"frame": {"duration": 120, "redraw": True}, "transition": {"duration": 0}, "mode": "immediate"}
-    button = {"label": "▶ play", "method": "animate", "args": [None, motion]}
-    # A button's colour under the pointer is fixed and light, so that its text has to be dark on both kinds of page.
-    look = {"bgcolor": COLOURS[5], "font": {"color": "#000000"}, "showactive": False}
-    place = {"type": "buttons", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom", "pad": {"b": 4}}
-    return {"buttons": [button]} | look | place
-
-
-def _slider(labels: Sequence[str]) -> dict:
-    motion = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
-    steps = [{"label": label, "method": "animate", "args": [[label], motion]} for label in labels]
-    current = {"prefix": "time ", "xanchor": "right"}
-    return {"steps": steps, "active": len(labels) - 1, "currentvalue": current, "pad": {"t": 55}, "ticklen": 0}
 
 
 def learning_curves(
@@ -100,7 +58,7 @@ def learning_curves(
         )
     figure.update_xaxes(type="log", title="time of the flow", tickvals=[0.1, 1, 10, 100])
     figure.update_yaxes(title="share learned", range=[0, 1.1])
-    return figure.update_layout(height=400, legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"})
+    return figure.update_layout(height=350, legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"})
 
 
 def drift(runs: Mapping[str, Sequence[np.ndarray]]) -> go.Figure:
@@ -123,7 +81,7 @@ def drift(runs: Mapping[str, Sequence[np.ndarray]]) -> go.Figure:
             )
     figure.update_xaxes(title="share of the run", tickformat=".0%")
     figure.update_yaxes(title="u² − ‖U‖²")
-    return figure.update_layout(height=400, legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"})
+    return figure.update_layout(height=350, legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"})
 
 
 def spread(values: Sequence[float]) -> str:

@@ -17,7 +17,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from explainer.errors import DivergenceError
-from explainer.theory.optimisation import descend, require_finite
+from explainer.theory.optimisation import LARGEST_GRADIENT, descend, require_finite
 from explainer.theory.regression import Label, Prompts, squared_errors
 
 Draw = Callable[[torch.Generator], Prompts]
@@ -445,6 +445,28 @@ def gradient_descent(
     if not states[-1][1].isfinite().all():
         raise DivergenceError(f"gradient descent became infinite with rate = {rate}; choose a smaller rate.")
     return _trajectory(states, rate * torch.arange(steps + 1, dtype=torch.float64), covariance, n)
+
+
+def descend_as_sgd(
+    covariance: Float[Tensor, "d d"], n: float, initial: LinearAttention, *, rate: float, steps: int
+) -> Trajectory:
+    """Descend on the exact risk as `train_layer` does with plain SGD: its schedule, its clipping, but no noise.
+
+    (u, U) <- (u, U) - rate_t min(1, 1/|g|) g,   g = -2 (<U, F>, u F),   F as in `gradient_descent`.
+    In the mean over prompts the other entries of the two matrices have no gradient, so g has the length that clips.
+    Shapes: covariance (d, d); a state for the start and after each step; times are steps.
+    Source: the control for `train_layer`; its gradient for batches without end.
+    """
+    S, Lambda_2 = covariance @ gamma(covariance, n), covariance @ covariance
+    states = [(initial.W_PV[-1, -1], initial.W_KQ[:-1, :-1])]
+    for step in range(steps):
+        u, U = states[-1]
+        F = Lambda_2 - u * S @ U @ covariance
+        g_u, g_U = -2 * (U * F).sum(), -2 * u * F
+        length = torch.sqrt(g_u**2 + (g_U**2).sum())
+        scale = rate * _rate_share(step / steps) * min(1.0, LARGEST_GRADIENT / length.item())
+        states.append((u - scale * g_u, U - scale * g_U))
+    return _trajectory(states, torch.arange(steps + 1, dtype=torch.float64), covariance, n)
 
 
 def stable_rate(layer: LinearAttention, covariance: Float[Tensor, "d d"], n: float) -> float:

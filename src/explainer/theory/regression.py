@@ -15,6 +15,7 @@ from torch import Tensor
 from explainer.errors import ShapeError
 
 Label = Callable[[Tensor], Tensor]
+Estimator = Callable[["Prompts"], Tensor]
 
 NONLINEARITIES: MappingProxyType[str, Label] = MappingProxyType(
     {
@@ -183,6 +184,17 @@ def query_shift(prompts: Prompts, queries: Float[Tensor, "*B d"]) -> Prompts:
 def squared_errors(predictions: Float[Tensor, " B"], prompts: Prompts) -> Float[Tensor, " B"]:
     """Squared error of each prediction of the query's target, (yhat - y_q)^2; its mean estimates the risk."""
     return (predictions - prompts.y_q) ** 2
+
+
+def weight_vectors(estimator: Estimator, prompts: Prompts) -> Float[Tensor, "B d"]:
+    """The v of an estimator that is linear in the query, yhat = <v, x_q>: its answers to the d unit vectors.
+
+    With it the mean over queries needs no draw: E (<v, x_q> - y_q)^2 = (v - w)^T Lambda (v - w) for x_q ~ N(0, Lambda)
+    and targets y_q = <w, x_q>. That the estimator is linear is not checked.
+    Shapes: -> (B, d).
+    """
+    units = torch.eye(prompts.x_q.shape[-1]).to(prompts.x_q)
+    return torch.stack([estimator(query_shift(prompts, e)) for e in units], dim=1)
 
 
 def ordinary_least_squares(prompts: Prompts) -> Float[Tensor, " B"]:
