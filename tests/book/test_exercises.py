@@ -1345,3 +1345,34 @@ def test_order_average(capsys):
     refuses(
         exercises.order_average, lambda *given: averaged(*given, move_values=False), "change places together|all orders"
     )
+
+
+# wrong_labels
+
+
+def test_shuffled_share(capsys):
+    passes(exercises.shuffled_share, lambda k: 1 - 1 / k, capsys)
+    refuses(exercises.shuffled_share, lambda k: 1.0, "mean over all 2 orders")
+
+
+def test_wrong_share(capsys):
+    passes(exercises.wrong_share, lambda replaced, labels: replaced * (1 - 1 / labels), capsys)
+    refuses(exercises.wrong_share, lambda replaced, labels: replaced, "random labels are right")
+
+
+def test_flipped_mean(capsys):
+    passes(exercises.flipped_mean, lambda w, w_0, p, eta: (1 - eta) * w_0 + eta * (1 - 2 * p) * w, capsys)
+    refuses(exercises.flipped_mean, lambda w, w_0, p, eta: (1 - 2 * p * eta) * w, "prior should stay")
+    refuses(exercises.flipped_mean, lambda w, w_0, p, eta: (1 - eta) * w_0 + eta * (1 - p) * w, "end at -w")
+    refuses(exercises.flipped_mean, lambda w, w_0, p, eta: (1 - eta) * w_0 + eta * (1 - 2 * p**2) * w, "not the mean")
+
+
+def test_examples_to_override(capsys):
+    passes(exercises.examples_to_override, lambda p, m: math.floor(m / (2 * p - 1) + 1e-9) + 1, capsys)
+    refuses(exercises.examples_to_override, lambda p, m: math.ceil(m / (2 * p - 1) - 1e-9), "not to vanish")
+    refuses(exercises.examples_to_override, lambda p, m: math.floor(m / p) + 1, "p = 0.75")
+
+
+def test_flip_scatter(capsys):
+    passes(exercises.flip_scatter, lambda p, eta, N, d: eta**2 / N * (d + 2 - (1 - 2 * p) ** 2), capsys)
+    refuses(exercises.flip_scatter, lambda p, eta, N, d: eta**2 / N * (d + 1), "square of the mean")
