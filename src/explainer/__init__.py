@@ -14,6 +14,7 @@ ROOMS = {
         "changes", "counting", "directions", "duality", "fast_weights", "linear_transformer", "metrics", "momentum",
         "optimisation", "patches", "positive_control", "regression", "statistics",
         "task_diversity",
+        "order", "wrong_labels",
     ),
     "data": ("assets", "corpora", "package_index", "recall", "regression_words", "tasks"),
     "models": (

@@ -1,5 +1,6 @@
 """Each check of explainer.exercises passes right answers and refuses plausible wrong ones with a hint."""
 
+import itertools
 import math
 
 import numpy as np
@@ -1293,3 +1294,85 @@ def test_pool_posterior(capsys):
     refuses(exercises.pool_posterior, lambda *given: weights(*given, factor=2), "sign of the exponent")
     refuses(exercises.pool_posterior, lambda *given: weights(*given, factor=-1), "over 2 noise")
     refuses(exercises.pool_posterior, lambda *given: 2 * weights(*given), "add up to 1")
+
+
+# order
+
+
+def test_recency_weights(capsys):
+    passes(exercises.recency_weights, lambda rate, n: [rate * (1 - rate) ** (n - i) for i in range(1, n + 1)], capsys)
+    refuses(exercises.recency_weights, lambda rate, n: [rate * (1 - rate) ** i for i in range(n)], "last to first")
+    refuses(exercises.recency_weights, lambda rate, n: [(1 - rate) ** (n - i - 1) for i in range(n)], "factor")
+    refuses(exercises.recency_weights, lambda rate, n: [1.0], "4 numbers")
+
+
+def test_order_variance(capsys):
+    def variance(w, v, less=1):
+        return ((w - w.mean()) ** 2).sum() * ((v - v.mean()) ** 2).sum() / (len(w) - less)
+
+    passes(exercises.order_variance, variance, capsys)
+    passes(exercises.order_variance, lambda w, v: w.var() * v.var() * (len(w) - 1), capsys)
+    refuses(exercises.order_variance, lambda w, v: variance(w, v, less=0), "n = 2")
+    refuses(exercises.order_variance, lambda w, v: w.var() * (v**2).sum(), "only differences")
+
+
+def test_order_gap(capsys):
+    def gap(rate, k_1, v_1, k_2, v_2, *, sign=1):
+        return rate**2 * (k_1 @ k_2) * (torch.outer(v_2, k_1) - sign * torch.outer(v_1, k_2))
+
+    passes(exercises.order_gap, gap, capsys)
+    refuses(exercises.order_gap, lambda *given: gap(*given, sign=-1), "sign")
+    refuses(exercises.order_gap, lambda rate, *pairs: gap(rate, *pairs) / rate, "four times")
+    refuses(exercises.order_gap, lambda *given: -gap(*given), "which value meets which key")
+
+
+def test_fair_rates(capsys):
+    passes(exercises.fair_rates, lambda n: [1 / t for t in range(1, n + 1)], capsys)
+    passes(exercises.fair_rates, lambda n: [1 / (t + 1) for t in range(1, n + 1)], capsys)
+    refuses(exercises.fair_rates, lambda n: [1 / n] * n, "should be equal")
+    refuses(exercises.fair_rates, lambda n: [0.0] * n, "not zero")
+
+
+def averaged(rule, keys, values, query, *, orders=None, move_values=True):
+    rows = [list(row) for row in orders or itertools.permutations(range(len(keys)))]
+    return torch.stack([rule(keys[row], values[row] if move_values else values, query) for row in rows]).mean(0)
+
+
+def test_order_average(capsys):
+    passes(exercises.order_average, averaged, capsys)
+    refuses(exercises.order_average, lambda *given: averaged(*given, orders=[(0, 1, 2)]), "use all orders")
+    refuses(exercises.order_average, lambda *given: 6 * averaged(*given), "divide by n!")
+    refuses(
+        exercises.order_average, lambda *given: averaged(*given, move_values=False), "change places together|all orders"
+    )
+
+
+# wrong_labels
+
+
+def test_shuffled_share(capsys):
+    passes(exercises.shuffled_share, lambda k: 1 - 1 / k, capsys)
+    refuses(exercises.shuffled_share, lambda k: 1.0, "mean over all 2 orders")
+
+
+def test_wrong_share(capsys):
+    passes(exercises.wrong_share, lambda replaced, labels: replaced * (1 - 1 / labels), capsys)
+    refuses(exercises.wrong_share, lambda replaced, labels: replaced, "random labels are right")
+
+
+def test_flipped_mean(capsys):
+    passes(exercises.flipped_mean, lambda w, w_0, p, eta: (1 - eta) * w_0 + eta * (1 - 2 * p) * w, capsys)
+    refuses(exercises.flipped_mean, lambda w, w_0, p, eta: (1 - 2 * p * eta) * w, "prior should stay")
+    refuses(exercises.flipped_mean, lambda w, w_0, p, eta: (1 - eta) * w_0 + eta * (1 - p) * w, "end at -w")
+    refuses(exercises.flipped_mean, lambda w, w_0, p, eta: (1 - eta) * w_0 + eta * (1 - 2 * p**2) * w, "not the mean")
+
+
+def test_examples_to_override(capsys):
+    passes(exercises.examples_to_override, lambda p, m: math.floor(m / (2 * p - 1) + 1e-9) + 1, capsys)
+    refuses(exercises.examples_to_override, lambda p, m: math.ceil(m / (2 * p - 1) - 1e-9), "not to vanish")
+    refuses(exercises.examples_to_override, lambda p, m: math.floor(m / p) + 1, "p = 0.75")
+
+
+def test_flip_scatter(capsys):
+    passes(exercises.flip_scatter, lambda p, eta, N, d: eta**2 / N * (d + 2 - (1 - 2 * p) ** 2), capsys)
+    refuses(exercises.flip_scatter, lambda p, eta, N, d: eta**2 / N * (d + 1), "square of the mean")

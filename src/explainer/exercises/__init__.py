@@ -66,18 +66,27 @@ from explainer.exercises.optimisation import (
     outer_product_update,
     two_sided,
 )
+from explainer.exercises.order import fair_rates, order_average, order_gap, order_variance, recency_weights
 from explainer.exercises.ways import kept_numbers
+from explainer.exercises.wrong_labels import (
+    examples_to_override,
+    flip_scatter,
+    flipped_mean,
+    shuffled_share,
+    wrong_share,
+)
 
 __all__ = [
     "adam_first_step", "age_weight", "auc", "bias_attention", "calibration", "causal_attention", "chosen_penalty",
     "constant_values", "context_update", "copied_gate", "cross_entropy_errors", "delta_errors", "delta_rule",
-    "equal_gate", "error_before_decay", "fine_tuning_update", "first_order", "frozen_factor", "head_off",
-    "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma", "kendall_tau", "kept_numbers",
-    "keys_without_interference", "landing_point", "layer_error", "learning_values", "linear_attention", "linear_loss",
-    "look_back", "momentum_average", "momentum_bias", "momentum_dual", "momentum_keys", "nesterov_coefficients",
-    "newton_count", "noisy_gamma", "one_query_update", "order_dependent", "outer_product_update", "paying_length",
+    "equal_gate", "error_before_decay", "examples_to_override", "fair_rates", "fine_tuning_update", "first_order",
+    "flip_scatter", "flipped_mean", "frozen_factor", "head_off", "heavy_ball_coefficients", "holm", "induction_score",
+    "isotropic_gamma", "kendall_tau", "kept_numbers", "keys_without_interference", "landing_point", "layer_error",
+    "learning_values", "linear_attention", "linear_loss", "look_back", "momentum_average", "momentum_bias",
+    "momentum_dual", "momentum_keys", "nesterov_coefficients", "newton_count", "noisy_gamma", "one_query_update",
+    "order_average", "order_dependent", "order_gap", "order_variance", "outer_product_update", "paying_length",
     "permutation_invariant", "plain_rates", "pool_posterior", "previous_token_score", "previous_value",
-    "rank_of_update", "rec2ftp", "ridge_attention", "ridge_dual", "scaled_prediction", "sharpness",
-    "slowest_half_life", "softmax", "softmax_attention", "split_terms", "step_factor", "two_layers", "two_sided",
-    "value_matrix",
+    "rank_of_update", "rec2ftp", "recency_weights", "ridge_attention", "ridge_dual", "scaled_prediction", "sharpness",
+    "shuffled_share", "slowest_half_life", "softmax", "softmax_attention", "split_terms", "step_factor", "two_layers",
+    "two_sided", "value_matrix", "wrong_share",
 ]  # fmt: skip

@@ -1,0 +1,131 @@
+"""The order of demonstrations: what each update rule makes of it, in closed form.
+
+Letters: n demonstrations in the order in which they are read, i = 1, ..., n, with keys k_i of width d and values v_i of
+width d_v; a query q; the rate beta, the retention alpha, the momentum mu, and eta the decay of momentum attention. An
+answer that is linear in the values is sum_i w_i v_i, and w_i is the weight of the demonstration at position i.
+"""
+
+import math
+from itertools import permutations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from explainer.errors import ShapeError
+from explainer.theory.momentum import check_eta
+
+MOST = 8
+"""Most demonstrations whose orders are listed: there are 40,320 of them."""
+
+
+def orders(n: int) -> Int[Tensor, "orders n"]:
+    """List all n! orders of n demonstrations; row r says which demonstration stands at each position.
+
+    Shapes: (n!, n), in lexicographic order.
+    Raises: ValueError if n is negative or above MOST.
+    """
+    if not 0 <= n <= MOST:
+        raise ValueError(f"n = {n}; all orders are listed for 0 to {MOST} demonstrations only, sample some instead.")
+    return torch.tensor(list(permutations(range(n))), dtype=torch.long).reshape(math.factorial(n), n)
+
+
+def balanced_orders(n: int) -> Int[Tensor, "n n"]:
+    """n orders in which each demonstration stands once at each position and, for even n, once before each other.
+
+    Row r is (r + 0, r + 1, r - 1, r + 2, r - 2, ...) modulo n.
+    Shapes: (n, n).
+    Raises: ValueError if n < 1.
+    Source: Williams 1949, Experimental designs balanced for the estimation of residual effects of treatments.
+    """
+    if n < 1:
+        raise ValueError(f"n = {n}; give at least one demonstration.")
+    steps = [(i + 1) // 2 * (1 if i % 2 else -1) for i in range(n)]
+    return (torch.arange(n)[:, None] + torch.tensor(steps)) % n
+
+
+def delta_weights(rate: float, keys: Float[Tensor, "n d"], query: Float[Tensor, " d"]) -> Float[Tensor, " n"]:
+    """Weigh the demonstrations of one pass of the delta rule: w_i = beta k_i^T prod_{j>i} (I - beta k_j k_j^T) q.
+
+    What comes after a pair takes away the part of it along its own key. Equal unit keys k = q give
+    w_i = beta (1 - beta)^(n-i), orthogonal ones w_i = beta (k_i . q) in every order.
+    Shapes: keys (n, d), query (d,) -> (n,).
+    Raises: ShapeError.
+    Source: unrolling S_i = S_{i-1} (I - beta k_i k_i^T) + beta v_i k_i^T from S_0 = 0.
+    """
+    if keys.ndim != 2 or query.shape != keys.shape[1:]:
+        raise ShapeError(f"keys {tuple(keys.shape)} and query {tuple(query.shape)}; they should be (n, d) and (d,).")
+    weights, seen = keys.new_empty(len(keys)), query
+    for i in reversed(range(len(keys))):
+        weights[i] = rate * (keys[i] @ seen)
+        seen = seen - rate * keys[i] * (keys[i] @ seen)
+    return weights
+
+
+def decay_weights(retention: float, n: int) -> Float[Tensor, " n"]:
+    """Weigh demonstrations of one key under decayed attention, S_i = alpha S_{i-1} + v_i k_i^T: w_i = alpha^(n-i).
+
+    Shapes: (n,), float64, the first demonstration first.
+    Source: Sun et al. 2023 (arXiv 2307.08621), section 2.1 (retention), by unrolling.
+    """
+    return retention ** torch.arange(n - 1, -1, -1, dtype=torch.float64)
+
+
+def delta_heavy_ball_weights(rate: float, momentum: float, n: int) -> Float[Tensor, " n"]:
+    """Weigh demonstrations of one unit key under the delta rule with momentum: w_i = beta U_{n-i}.
+
+    U_a = (1 + mu - beta) U_{a-1} - mu U_{a-2} with U_0 = 1 and U_{-1} = 0; a is the age of the demonstration. The
+    characteristic roots are complex, so that weights swing and may be negative, if (1 + mu - beta)^2 < 4 mu.
+    Shapes: (n,), float64, the first demonstration first.
+    Source: unrolling `fast_weights.recurrent` with k_i = q, |q| = 1 and retention 1: the answer s_i = S_i q has
+    s_i = (1 + mu - beta) s_{i-1} - mu s_{i-2} + beta v_i.
+    """
+    U = [0.0, 1.0]
+    while len(U) <= n:
+        U.append((1 + momentum - rate) * U[-1] - momentum * U[-2])
+    return rate * torch.tensor(U[1 : n + 1], dtype=torch.float64).flip(0)
+
+
+def momentum_attention_weights(eta: float, n: int) -> Float[Tensor, " n"]:
+    """Weigh demonstrations of one key in momentum attention: w_i = 1/(n+1) + eta^(n+1-i).
+
+    The query is token n+1 and has the same key, so that the softmax gives each of the n+1 tokens the same share; the
+    average of past values adds the rest.
+    Shapes: (n,), float64, the first demonstration first.
+    Raises: ValueError if eta is outside [0, 1).
+    Source: Dai et al. 2023, the section on momentum-based attention, formula of MoAttn, with equal scores.
+    """
+    check_eta(eta)
+    return 1 / (n + 1) + eta ** torch.arange(n, 0, -1, dtype=torch.float64)
+
+
+def order_variance(weights: Float[Tensor, " n"], values: Float[Tensor, " n"]) -> float:
+    """Variance of sum_i w_i v_pi(i) over all orders pi: 1/(n-1) sum_i (w_i - mean w)^2 sum_i (v_i - mean v)^2.
+
+    It is zero if all weights are equal, or all values.
+    Shapes: weights (n,), values (n,).
+    Raises: ShapeError unless both have the same n >= 2.
+    Source: variance of a linear permutation statistic, Hoeffding 1951, A combinatorial central limit theorem.
+    """
+    if weights.ndim != 1 or weights.shape != values.shape or len(weights) < 2:
+        raise ShapeError(
+            f"weights {tuple(weights.shape)} and values {tuple(values.shape)}; both should be (n,) with n of 2 or more."
+        )
+    spreads = [((x - x.mean()) ** 2).sum() for x in (weights, values)]
+    return (spreads[0] * spreads[1] / (len(weights) - 1)).item()
+
+
+def order_gap(rate: float, keys: Float[Tensor, "2 d"], values: Float[Tensor, "2 d_v"]) -> Float[Tensor, "d_v d"]:
+    """What the delta rule learns from two pairs in one order less what it learns in the other.
+
+    S_12 - S_21 = beta^2 (k_1 . k_2) (v_2 k_1^T - v_1 k_2^T): of second order in the rate, and zero for orthogonal keys.
+    Shapes: keys (2, d), values (2, d_v) -> (d_v, d).
+    Raises: ShapeError.
+    Source: ours, by multiplying out both orders of S_i = S_{i-1} (I - beta k_i k_i^T) + beta v_i k_i^T.
+    """
+    if keys.ndim != 2 or values.ndim != 2 or not len(keys) == len(values) == 2:
+        raise ShapeError(
+            f"keys {tuple(keys.shape)} and values {tuple(values.shape)}; they should be (2, d) and (2, d_v)."
+        )
+    swapped = values.flip(0) * values.new_tensor([[1.0], [-1.0]])
+    return rate**2 * (keys[0] @ keys[1]) * (swapped.T @ keys)
