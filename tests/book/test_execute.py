@@ -146,6 +146,36 @@ def test_an_interrupted_build_keeps_what_is_finished_and_leaves_nothing_half_wri
     assert list((tmp_path / EXECUTED).glob("*.part")) == []
 
 
+SHY = """\
+import pathlib, runpy, sys
+been = pathlib.Path(__file__).with_name("been")
+if not been.exists():
+    been.touch()
+    sys.exit("Address already in use")
+sys.argv = ["ipykernel_launcher", "-f", sys.argv[1]]
+runpy.run_module("ipykernel_launcher", run_name="__main__")"""
+
+
+@pytest.mark.slow
+def test_a_kernel_that_does_not_start_is_started_once_more(tmp_path):
+    """As where two that start at the same moment pick the same port."""
+    kernel = tmp_path / "kernels" / "shy"
+    kernel.mkdir(parents=True)
+    (kernel / "shy.py").write_text(SHY)
+    argv = [sys.executable, str(kernel / "shy.py"), "{connection_file}"]
+    (kernel / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "shy", "language": "python"}))
+    notebook = small_book.notebook_of([small_book.code_cell(SOUND[0])])
+    notebook["metadata"]["kernelspec"]["name"] = "shy"
+    (tmp_path / "page.ipynb").write_text(json.dumps(notebook))
+    command = [sys.executable, "-m", "bookbuilder.execute", "done", "page.ipynb"]
+    environment = os.environ | small_book.BUILDER | {"JUPYTER_PATH": str(tmp_path)}
+    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert "FAILED" in run.stderr and "its kernel did not start" in run.stderr
+    assert run.returncode == 0, run.stderr
+    executed = json.loads((tmp_path / "done" / "page.ipynb").read_text())
+    assert executed["cells"][0]["outputs"][0]["text"] == ["fine 42\n"]
+
+
 def watch(tmp_path, **expected):
     names = {name: tmp_path / "book" / f"{name}.ipynb" for name in ("a", "b")}
     for path in names.values():
@@ -186,6 +216,7 @@ def test_the_estimate_follows_the_pace_of_this_machine(tmp_path):
     ("report", "error", "remedy"),
     [
         ("nbclient.exceptions.DeadKernelError: Kernel died", "memory ran out", "WORKERS=1"),
+        ("RuntimeError: Kernel died before replying to kernel_info", "did not start", "Run again"),
         ("worker 'gw1' crashed while running", "memory ran out", "WORKERS=1"),
         ("OSError: [Errno 28] No space left on device", "the disk is full", "Free some space"),
         ("A cell timed out while it was being executed", "took longer than", "less busy"),

@@ -35,6 +35,7 @@ _KEY = "explainer"
 _VERSIONS = ("torch", "transformers", "numpy", "plotly", "anywidget")
 _SETTINGS = ("EXPLAINER_MODEL", "EXPLAINER_DATA", "EXPLAINER_RESULTS", "EXPLAINER_WEIGHTS")
 _INSTRUCTIONS = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")
+_NO_KERNEL = "its kernel did not start"
 _FLAGS = ("amx_bf16", "avx512f", "avx2", "sse4_2", "asimd")
 
 
@@ -215,11 +216,23 @@ def run(
     `waiting` says of each chapter what it is `made_of`, `expected` how many seconds it takes, by name, where that is
     known. The executed copies go to the folder `into`, and what the tools print to `log.txt` there.
     """
-    order = sorted(waiting, key=lambda chapter: -expected.get(chapter.stem, 0.0))
-    into.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
+    into.mkdir(parents=True, exist_ok=True)
+    with _output_to(into / "log.txt") as news:
+        done = _run_each(waiting, workers=workers, expected=expected, into=into, news=news)
+        # Of kernels that start at the same moment and pick the same port, one dies: no fault of its chapter.
+        again = {chapter: its for chapter, its in waiting.items() if _without_kernel(done[chapter.stem])}
+        if again:
+            done |= _run_each(again, workers=1, expected=expected, into=into, news=news)
+    return done
+
+
+def _run_each(
+    waiting: Mapping[Path, Mapping[str, str]], *, workers: int, expected: Mapping[str, float], into: Path, news: TextIO
+) -> dict[str, Execution]:
+    order = sorted(waiting, key=lambda chapter: -expected.get(chapter.stem, 0.0))
     sources = {chapter.stem: chapter.absolute() for chapter in order}
-    with tempfile.TemporaryDirectory(prefix="chapters-") as folder, _output_to(into / "log.txt") as news:
+    with tempfile.TemporaryDirectory(prefix="chapters-") as folder:
         stage = Path(folder).resolve()
         parts = {path.stem: its for path, its in waiting.items()}
         watch = _Watch(sources, parts, stage, into, workers, expected, news)
@@ -228,6 +241,10 @@ def run(
         raise KeyboardInterrupt
     lost = Failure(None, f"nbmake did not execute it (see {into / 'log.txt'})", "Run again")
     return {name: watch.finished.get(name, Execution({}, 0.0, lost)) for name in sources}
+
+
+def _without_kernel(execution: Execution) -> bool:
+    return execution.failure is not None and execution.failure.error == _NO_KERNEL
 
 
 @contextlib.contextmanager
@@ -254,6 +271,7 @@ def _options(stage: Path, workers: int, copies: Iterable[Path]) -> list[str]:
 
 
 _REMEDIES = (
+    (r"Kernel died before replying|Kernel didn't respond", _NO_KERNEL, "Run again"),
     (r"DeadKernelError|Kernel died|worker '.*' crashed", "its process was killed, most likely because memory ran out",
      "Free memory, or run fewer chapters side by side: make book WORKERS=1"),
     (r"No space left on device", "the disk is full", "Free some space and run again"),
