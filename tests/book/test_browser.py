@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import pytest
 import yaml
-from conftest import ROOT, draws
+from conftest import ROOT, drawn_again, require_frames
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, drawn_again]
 MAX_BYTES_BEFORE_FIGURES = 400_000
 ONE_TOKEN_OF_EACH_KIND = """() => {
     const seen = new Set();
@@ -55,10 +55,6 @@ class Visit:
         if message.type in {"error", "warning"}:
             self.complaints.append(f"{message.text} {message.location['url']}")
 
-    def draws(self) -> bool:
-        """Whether the browser draws two frames of this page within ten seconds."""
-        return draws(self.page)
-
     def scroll(self) -> None:
         """Go through the page as a reader does, so that lazy parts appear, and wait for them.
 
@@ -71,7 +67,7 @@ class Visit:
             if top >= self.page.evaluate("document.documentElement.scrollHeight"):
                 break
             self.page.evaluate("(top) => window.scrollTo({top, behavior: 'instant'})", top)
-            assert self.draws(), f"the browser drew no frame within ten seconds at {top} pixels of {self.page.url}"
+            require_frames(self.page)
         else:
             pytest.fail(f"{self.page.url} grows while it is scrolled: it is longer than {top} pixels")
         for kind in ("xp-plotly", "xp-widget[data-model]"):
@@ -85,17 +81,7 @@ def visit(browser, address):
     """A function that opens a page: `visit(path, width=..., scheme=..., base=...)`."""
     contexts = []
 
-    def open_page(path, **options):
-        """A page that is drawn.
-
-        A browser without a screen sometimes loads a page and never draws a frame of it (seen once in some thousand
-        pages, on a busy machine); such a page is opened again, once.
-        """
-        result = load(path, **options)
-        scripts = options.get("java_script_enabled", True)
-        return result if not scripts or result.draws() else load(path, **options)
-
-    def load(path, width=1280, scheme="light", base=address, **options):
+    def open_page(path, width=1280, scheme="light", base=address, **options):
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
         contexts.append(context)
         context.set_default_timeout(PATIENCE)
@@ -114,6 +100,8 @@ def visit(browser, address):
         result.page.on("pageerror", lambda e: result.complaints.append(str(e)))
         result.page.on("requestfinished", lambda r: result.sizes.__setitem__(r.url, r.sizes()["responseBodySize"]))
         result.page.goto(base + path, wait_until="load")
+        if options.get("java_script_enabled", True):
+            require_frames(result.page)
         return result
 
     yield open_page

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 import traitlets
-from conftest import ROOT, _Handler, draws
+from conftest import ROOT, _Handler, drawn_again, require_frames
 
 from bookbuilder import explorables as builder
 from bookbuilder import sphinxext, web_model
@@ -23,6 +23,7 @@ from explainer.errors import ExplainerError
 from explainer.explorables import LiveGPT, LiveSweep, live_gpt, live_sweep
 from explainer.models import checkpoints, circuits, scoring
 
+pytestmark = drawn_again
 PATIENCE = 60
 """Seconds for what takes some on an idle machine: a busy one is slow, not wrong."""
 PAIRS = ("capitals", "plurals", "past", "antonyms")
@@ -214,7 +215,7 @@ KEEP_THE_WORKER = (
 def open_page(browser):
     contexts = []
 
-    def load(address):
+    def open_(address):
         # As tall as both explorables: they mount where they are in view.
         contexts.append(browser.new_context(viewport={"width": 1000, "height": 2400}))
         page = contexts[-1].new_page()
@@ -225,12 +226,7 @@ def open_page(browser):
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
         contexts[-1].on("request", lambda request: page.outside.append(request.url))
         page.goto(address)
-        return page
-
-    def open_(address):
-        """A page that is drawn; one that is not is opened again, once, as in tests/book/test_browser.py."""
-        page = load(address)
-        page = page if draws(page) else load(address)
+        require_frames(page)
         until(
             page, "document.querySelectorAll('.xp-widget[data-ready]').length === 2", "the explorables are mounted", 20
         )
