@@ -14,7 +14,7 @@ from transformers import GPTNeoXForCausalLM
 from explainer.data import tasks
 from explainer.errors import CheckpointError, DivergenceError, TaskError
 from explainer.models import architectures, checkpoints, finetuning
-from explainer.models.finetuning import fine_tune, fine_tune_layer_causal, random_direction, scaled
+from explainer.models.finetuning import fine_tune, fine_tune_layer_causal, random_direction, scaled, truncated
 
 FAMILIES = tuple(tiny_models.CONFIGS)
 FUSED = ("gpt2", "gpt_neox")
@@ -308,6 +308,21 @@ def test_scaled_updates(llama):
     before = loss_of(llama.model, SEQUENCES[0])
     with scaled(finetuned, 0.0).applied():
         assert loss_of(llama.model, SEQUENCES[0]) == before
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+def test_truncated_updates_are_the_nearest_of_their_rank(tiny, rank):
+    finetuned = fine_tune(tiny["opt"], SEQUENCES, LR)
+    for ours, whole in zip(truncated(finetuned, rank).update, finetuned.update, strict=True):
+        for near, dW in ((ours.key_weight, whole.key_weight), (ours.value_weight, whole.value_weight)):
+            sigma = torch.linalg.svdvals(dW.flatten(0, 1))
+            assert torch.linalg.matrix_rank(near.flatten(0, 1)) == rank < len(sigma)
+            torch.testing.assert_close((dW - near).norm(), sigma[rank:].norm())
+        assert torch.equal(ours.value_bias, whole.value_bias)
+    for ours, dW in zip(tensors(truncated(finetuned, 1000).update), tensors(finetuned.update), strict=True):
+        torch.testing.assert_close(ours, dW)
+    with pytest.raises(ValueError, match="rank is 0"):
+        truncated(finetuned, 0)
 
 
 def test_a_random_direction_has_the_norm_of_every_matrix_and_nothing_else(tiny):

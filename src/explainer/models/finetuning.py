@@ -172,6 +172,24 @@ def scaled(finetuned: FineTuned, factor: float) -> FineTuned:
     return _with_update(finetuned, lambda dW: factor * dW)
 
 
+def truncated(finetuned: FineTuned, rank: int) -> FineTuned:
+    """The checkpoint with the nearest update of at most this rank in each weight matrix: sum_(i <= rank) s_i u_i v_i^T.
+
+    The matrices have shape (key heads * head size, d); s_i, u_i and v_i are singular values and vectors of dW, largest
+    first. Biases stay as they are. Raises ValueError for a rank below 1. Source: Eckart & Young (1936).
+    """
+    if rank < 1:
+        raise ValueError(f"rank is {rank}; an update keeps at least one direction.")
+
+    def cut(dW: Tensor) -> Tensor:
+        if dW.ndim < 3:
+            return dW
+        U, s, Vh = torch.linalg.svd(dW.flatten(0, 1), full_matrices=False)
+        return (U[:, :rank] * s[:rank] @ Vh[:rank]).view_as(dW)
+
+    return _with_update(finetuned, cut)
+
+
 def random_direction(finetuned: FineTuned, seed: int) -> FineTuned:
     """The checkpoint with a random update, a control: isotropic, with the norm of each weight and bias of dW."""
     generator = torch.Generator().manual_seed(seed)
