@@ -20,7 +20,7 @@ from bookbuilder import explorables as builder
 from bookbuilder import sphinxext, web_model
 from explainer.data import tasks
 from explainer.errors import ExplainerError
-from explainer.explorables import LiveGPT, LiveSweep, live_gpt, live_sweep
+from explainer.explorables import LiveGPT, LiveSweep, live_experiment, live_gpt, live_sweep
 from explainer.models import checkpoints, circuits, scoring
 
 pytestmark = drawn_again
@@ -109,7 +109,7 @@ def place(tmp_path_factory):
     shutil.copy(ROOT / "book" / "_ext" / "bookbuilder" / "static" / "explainer" / "afm-host.js", static)
     widgets = [
         f"<section class={name}>{node.astext()}</section>"
-        for name in ("LiveGPT", "LiveSweep")
+        for name in ("LiveGPT", "LiveSweep", "LiveExperiment")
         for node in sphinxext.Explorable.run(SimpleNamespace(arguments=[name]))
     ]
     page = (
@@ -216,8 +216,8 @@ def open_page(browser):
     contexts = []
 
     def open_(address):
-        # As tall as both explorables: they mount where they are in view.
-        contexts.append(browser.new_context(viewport={"width": 1000, "height": 2400}))
+        # As tall as the explorables together: they mount where they are in view.
+        contexts.append(browser.new_context(viewport={"width": 1000, "height": 3800}))
         page = contexts[-1].new_page()
         page.add_init_script(KEEP_THE_WORKER)
         page.set_default_timeout(10_000)  # for what needs no model
@@ -228,7 +228,7 @@ def open_page(browser):
         page.goto(address)
         require_frames(page)
         until(
-            page, "document.querySelectorAll('.xp-widget[data-ready]').length === 2", "the explorables are mounted", 20
+            page, "document.querySelectorAll('.xp-widget[data-ready]').length === 3", "the explorables are mounted", 20
         )
         return page
 
@@ -280,6 +280,7 @@ def test_reader_loads_the_model_asks_it_and_removes_it(open_page, server, checkp
     require_gates(page, checkpoint)
     require_text_that_stays_text(page)
     require_sweep(page, checkpoint)
+    require_experiment(page, checkpoint)
     for name in ("capitals", "antonyms"):
         require_greedy_parity(page, checkpoint, tasks.load(name), 1, 10)
     assert [text for text in page.complaints if "ERR_CONTENT_LENGTH_MISMATCH" not in text] == []
@@ -363,6 +364,41 @@ def require_sweep(page, checkpoint):
     part.get_by_role("button", name="Run it").click()
     page.get_by_label("the query sees demonstration 2").uncheck()
     until_says(page, "this page asked something else", ".LiveSweep")
+
+
+TOLD = (
+    r"right are (\d+) without demonstrations, (\d+) in context, and (\d+) .* errors that the context repairs, the second "
+    r"lesson repairs (\d+)\. The SimAOU of the two changes is (.+), between a .* SimAMΔ is (.+)\. After “.*” the model "
+    r"expects (.+), (.+) and (.+)\."
+)
+
+
+def require_experiment(page, checkpoint):
+    """The page measures what Python measures: with the update, with none of it, and for another context."""
+    part, said = page.locator(".LiveExperiment"), ".LiveExperiment p[role=status].explorable-hint"
+
+    def told():
+        until_says(page, "Done.", said)
+        page.wait_for_timeout(400)  # the live region waits until nothing changes
+        return re.search(TOLD, part.locator("p.explorable-status").inner_text()).groups()
+
+    def require_same(numbers, found):
+        np.testing.assert_allclose([int(n) for n in numbers[:4]], [*found["right"], found["repaired"][2]], atol=1)
+        both = [float(number) for number in numbers[4:6]]
+        np.testing.assert_allclose(both, [np.mean(found["sim_aou"]), found["sim_am_delta"]], atol=0.011)
+        assert list(numbers[6:]) == [f"“{top[0][0].strip()}”" for top in found["answers"]]
+
+    part.get_by_role("button", name="Run it in this page").click()
+    require_same(told(), live_experiment.stored()["capitals"]["found"]["fine-tuned"])
+    part.get_by_label("update times").fill("0")
+    until_says(page, "of 3 lessons", said)
+    zsl, _, after, both, *similar = told()[:6]
+    assert (after, both, similar) == (zsl, "0", ["not defined", "not defined"])
+    part.get_by_label("update times").fill("1")
+    part.get_by_label("second lesson").select_option(label="context, foreign")
+    part.get_by_label("your own query").fill("Peru")
+    until_says(page, "of 3 lessons", said)
+    require_same(told(), live_experiment.measured(checkpoint, "capitals", "foreign", query="Peru"))
 
 
 SWEEP = """(message) => new Promise((answer, fail) => {

@@ -82,16 +82,22 @@ def causal(new, past=0, hidden=()):
     return np.where(sees, 0, HIDDEN).astype(np.float32)
 
 
-def run(model, shape, ids, past=None, hidden=()):
+def no_update(shape):
+    width = shape.key_heads * shape.head_size
+    shapes = {"update_in": (shape.width, 1), "update_out": (1, width)}
+    return {name: np.zeros((2 * shape.layers, *size), np.float32) for name, size in shapes.items()}
+
+
+def run(model, shape, ids, past=None, hidden=(), update=None):
     """All outputs for the last token."""
     empty = np.zeros((shape.layers, shape.key_heads, 0, shape.head_size), np.float32)
     keys, values = past or (empty, empty)
     n = keys.shape[2]
     inputs = dict(ids=np.array(ids), positions=np.arange(n, n + len(ids)), bias=causal(len(ids), n, hidden))
-    inputs |= dict(rows=np.array([len(ids) - 1]), past_keys=keys, past_values=values)
-    names = ("logits", "keys", "values", "attention")
+    inputs |= dict(rows=np.array([len(ids) - 1]), past_keys=keys, past_values=values) | (update or no_update(shape))
+    names = ("logits", "keys", "values", "attention", "scores", "outputs")
     found = dict(zip(names, model.run(names, inputs), strict=True))
-    return found | dict(attention=found["attention"][:, :, 0])
+    return found | {name: found[name][:, :, 0] for name in ("attention", "scores")} | {"outputs": found["outputs"][:, 0]}
 
 
 @torch.inference_mode()
@@ -170,11 +176,35 @@ def test_several_questions_in_one_run_are_those_of_several_runs(tiny):
         own, its = slice(4 * i, 4 * i + 4), causal(4, 16, out)
         bias[own, :16], bias[own, 16 + 4 * i : 20 + 4 * i] = its[:, :16], its[:, 16:]
     inputs = dict(ids=np.array(query * 2), positions=np.array([16, 17, 18, 19] * 2), bias=bias, rows=np.array([3, 7]))
-    inputs |= dict(past_keys=past[0], past_values=past[1])
+    inputs |= dict(past_keys=past[0], past_values=past[1]) | no_update(shape)
     logits, attention = model.run(["logits", "attention"], inputs)
     np.testing.assert_allclose(logits, np.concatenate([one["logits"] for one in single]), atol=1e-5)
     for i, one in enumerate(single):
         np.testing.assert_allclose(attention[:, :, i, :16], one["attention"][:, :, :16], atol=1e-6)
+
+
+def test_update_of_keys_and_values_is_that_of_the_weights(tiny):
+    """And the scores are those that the softmax turns into weights; the outputs those of the attention blocks."""
+    graph, shape = web_model.onnx_bytes(tiny)
+    model, random = transformers_llama(tiny, shape), np.random.default_rng(3)
+    ids = random.integers(0, 96, 12).tolist()
+    update = {name: random.normal(0, 0.2, (6, *size)).astype(np.float32) for name, size in
+              (("update_in", (64, 2)), ("update_out", (2, 32)))}  # fmt: skip
+    changed = [torch.tensor(a @ b).T for a, b in zip(*update.values(), strict=True)]
+    with torch.no_grad():
+        for layer, K, V in zip(model.model.layers, changed[::2], changed[1::2], strict=True):
+            layer.self_attn.k_proj.weight += K
+            layer.self_attn.v_proj.weight += V
+    heard = []
+    for layer in model.model.layers:
+        layer.self_attn.register_forward_hook(lambda _module, _args, out: heard.append(out[0][0, -1].numpy()))
+    logits, attention = expected(model, ids)
+    found = run(session(graph), shape, ids, update=update)
+    np.testing.assert_allclose(found["logits"][0], logits, atol=5e-5)
+    np.testing.assert_allclose(found["outputs"], heard, atol=1e-4)
+    softmax = torch.tensor(found["scores"]).softmax(-1).numpy()
+    np.testing.assert_allclose(softmax, attention, atol=1e-4)
+    assert np.abs(run(session(graph), shape, ids)["logits"][0] - logits).max() > 0.1
 
 
 @pytest.mark.slow

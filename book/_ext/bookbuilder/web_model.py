@@ -6,7 +6,7 @@ from pathlib import Path
 from bookbuilder.explorables import ROOT
 from bookbuilder.vendored import copy_if_changed
 from explainer.errors import ExplainerError
-from explainer.explorables import FOLDER
+from explainer.explorables import FOLDER, live_experiment
 from explainer.models import web_model
 
 PLACE = Path("_static", "explainer", "model")
@@ -20,7 +20,7 @@ OURS = ("live_gpt_core.js", "live_gpt_worker.js")
 
 
 def place(site: Path) -> int:
-    """Put all that the explorable `LiveGPT` loads into a site, and return its size in bytes.
+    """Put all that the explorables of the laboratory load into a site, and return its size in bytes.
 
     Raises: ExplainerError if npm has not installed the runtime, or the checkpoint can be neither found nor converted.
     """
@@ -28,7 +28,7 @@ def place(site: Path) -> int:
     for source in sources:
         if not source.is_file():
             raise ExplainerError(f"{source.name} is missing: npm could not install what package-lock.json names.")
-    sources += sorted(web_model.build().iterdir())
+    sources += sorted([*web_model.build().iterdir(), *live_experiment.UPDATES.iterdir()])
     folder = site / PLACE
     for source in sources:
         copy_if_changed(source, folder / source.name)

@@ -8,6 +8,7 @@ from explainer.explorables.age_weights import AgeWeights
 from explainer.explorables.base import FOLDER, Explorable
 from explainer.explorables.error_law import ErrorLaw
 from explainer.explorables.explorer import SimilarityExplorer
+from explainer.explorables.live_experiment import LiveExperiment
 from explainer.explorables.live_gpt import LiveGPT
 from explainer.explorables.live_sweep import LiveSweep
 from explainer.explorables.memory_or_ridge import MemoryOrRidge
@@ -22,9 +23,9 @@ from explainer.explorables.three_tokens import ThreeTokens
 from explainer.explorables.two_neurons import TwoNeurons
 
 __all__ = [
-    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "LiveGPT", "LiveSweep",
-    "MemoryOrRidge", "MomentumWindow", "NoiseValue", "OneHead", "OneStep", "PhasePlane", "SimilarityExplorer",
-    "SoftmaxBend", "ThreeTokens", "TwoNeurons",
+    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression",
+    "LiveExperiment", "LiveGPT", "LiveSweep", "MemoryOrRidge", "MomentumWindow", "NoiseValue", "OneHead", "OneStep",
+    "PhasePlane", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons",
 ]  # fmt: skip
 
 EXPLORABLES: tuple[type[Explorable], ...] = (
@@ -42,5 +43,6 @@ EXPLORABLES: tuple[type[Explorable], ...] = (
     InContextRegression,
     LiveGPT,
     LiveSweep,
+    LiveExperiment,
     MemoryOrRidge,
 )

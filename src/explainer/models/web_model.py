@@ -2,7 +2,8 @@
 
 The graph reads T new tokens after P tokens whose keys and values it is given. What a token may see is an input, too:
 `bias` is added to the scores, so that a page can hide single demonstrations without moving a position, and ask several
-such questions in one run: they cost little more than one, because most of the time goes to unpacking the weights.
+such questions in one run: they cost little more than one, because most of the time goes to unpacking the weights. An
+update of the keys' and values' weights is an input as well, as two factors of low rank, so that a page can fine-tune.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ from explainer.data import assets
 from explainer.data.package_index import sha256_of
 from explainer.errors import CacheError, CheckpointError
 
-FORMAT = 1  # of the folder; raised when the same GGUF file gives other files
+FORMAT = 2  # of the folder; raised when the same GGUF file gives other files
 SHARD_BYTES = 25_000_000
 """A shard that did not arrive is fetched again, and no host of pages refuses files of this size."""
 MANIFEST = "manifest.json"
@@ -115,8 +116,11 @@ def onnx_bytes(quantised: Path) -> tuple[bytes, Shape]:
     when the graph is loaded. Q8_0 keeps $w = d\,q$ with $q$ in -128 ... 127, here $q + 128$ with $z = 128$.
 
     Shapes: inputs `ids` and `positions` (T), `bias` (T, P + T), `past_keys` and `past_values` (L, key heads, P, head
-    size), and `rows` (R), the new tokens that are asked. Outputs `logits` (R, vocabulary) and `attention` (L, heads, R,
-    P + T) of these, `keys` and `values` (L, key heads, T, head size) of all new ones.
+    size), `rows` (R), the new tokens that are asked, and an update of rank r, `update_in` (2 L, d, r) and `update_out`
+    (2 L, r, key heads * head size), for keys and values by turns: x W^T + x `update_in` `update_out` in place of x W^T.
+    Outputs `logits` (R, vocabulary), `attention` and, before bias and softmax, `scores` (L, heads, R, P + T), and
+    `outputs` (L, R, d) of the attention blocks, all of the tokens that are asked; `keys` and `values` (L, key heads, T,
+    head size) of all new ones.
     Raises: CheckpointError.
     Source: the layers of `LlamaForCausalLM` in transformers; the formats are those of ggml's `ggml-common.h`.
     """
@@ -141,19 +145,23 @@ class _Graph:
         n = self.shape
         hidden = self.embedding()
         rotation = self.rotation()
-        found: dict[str, list[str]] = {"keys": [], "values": [], "attention": []}
+        found: dict[str, list[str]] = {"keys": [], "values": [], "attention": [], "scores": [], "outputs": []}
         for layer in range(n.layers):
             name = f"blk.{layer}"
             x = self.norm(hidden, f"{name}.attn_norm.weight")
             Q = self.rotate(self.split(self.linear(x, f"{name}.attn_q.weight", n.heads), n.heads), rotation)
-            K = self.rotate(self.split(self.linear(x, f"{name}.attn_k.weight", n.key_heads), n.key_heads), rotation)
-            V = self.split(self.linear(x, f"{name}.attn_v.weight"), n.key_heads)
-            weights, output = self.attention(Q, self.after("past_keys", layer, K), self.after("past_values", layer, V))
-            hidden = self.op("Add", hidden, self.linear(output, f"{name}.attn_output.weight"))
+            K = self.updated(x, self.linear(x, f"{name}.attn_k.weight", n.key_heads), 2 * layer)
+            V = self.updated(x, self.linear(x, f"{name}.attn_v.weight"), 2 * layer + 1)
+            K, V = self.rotate(self.split(K, n.key_heads), rotation), self.split(V, n.key_heads)
+            past = self.after("past_keys", layer, K), self.after("past_values", layer, V)
+            scores, weights, output = self.attention(Q, *past)
+            output = self.linear(output, f"{name}.attn_output.weight")
+            hidden = self.op("Add", hidden, output)
             hidden = self.op("Add", hidden, self.feed_forward(self.norm(hidden, f"{name}.ffn_norm.weight"), name))
             # A 0 keeps the size that stands there: R, the number of rows.
-            seen = self.reshape(self.op("Gather", weights, "rows", axis=2), (1, n.heads, 0, -1))
-            for output_name, part in zip(found, (self.unsqueeze(K), self.unsqueeze(V), seen), strict=True):
+            asked = [self.reshape(self.op("Gather", x, "rows", axis=2), (1, n.heads, 0, -1)) for x in (weights, scores)]
+            asked.append(self.unsqueeze(self.op("Gather", output, "rows", axis=0)))
+            for output_name, part in zip(found, (self.unsqueeze(K), self.unsqueeze(V), *asked), strict=True):
                 found[output_name].append(part)
         for output_name, parts in found.items():
             self.op("Concat", *parts, axis=0, out=output_name)
@@ -186,6 +194,11 @@ class _Graph:
         rows, columns = q.shape[0], q.shape[1] * BLOCK
         return self.op("MatMulNBits", x, self.constant(name, packed), scale, zero,
                        K=columns, N=rows, bits=4, block_size=BLOCK, domain="com.microsoft")  # fmt: skip
+
+    def updated(self, x: str, projected: str, i: int) -> str:
+        """The projection with the i-th matrix of the update."""
+        its = [self.op("Gather", name, self.index(i), axis=0) for name in ("update_in", "update_out")]
+        return self.op("Add", projected, self.op("MatMul", self.op("MatMul", x, its[0]), its[1]))
 
     def norm(self, x: str, name: str) -> str:
         """x / sqrt(mean x^2 + epsilon) * g."""
@@ -220,18 +233,18 @@ class _Graph:
 
     def after(self, past: str, layer: int, new: str) -> str:
         """The new keys or values of a layer behind those of the context, (key heads, P + T, size)."""
-        its = self.op("Gather", past, self.constant(f"layer.{layer}", np.array(layer, np.int64)), axis=0)
+        its = self.op("Gather", past, self.index(layer), axis=0)
         return self.op("Concat", its, new, axis=1)
 
-    def attention(self, Q: str, K: str, V: str) -> tuple[str, str]:
-        """softmax(Q K^T / sqrt(size) + bias) and its product with V; query heads share keys in groups."""
+    def attention(self, Q: str, K: str, V: str) -> tuple[str, str, str]:
+        """Q K^T / sqrt(size), softmax(that + bias) and its product with V; query heads share keys in groups."""
         n, size = self.shape, self.shape.head_size
         Q = self.reshape(Q, (n.key_heads, n.heads // n.key_heads, -1, size))
         K = self.unsqueeze(self.op("Transpose", K, perm=[0, 2, 1]), axis=1)
         scores = self.op("Mul", self.op("MatMul", Q, K), self.number(size**-0.5))
         weights = self.op("Softmax", self.op("Add", scores, "bias"), axis=-1)
         output = self.reshape(self.op("MatMul", weights, self.unsqueeze(V, axis=1)), (n.heads, -1, size))
-        return weights, self.reshape(self.op("Transpose", output, perm=[1, 0, 2]), (-1, n.width))
+        return scores, weights, self.reshape(self.op("Transpose", output, perm=[1, 0, 2]), (-1, n.width))
 
     # What ONNX makes long
 
@@ -243,6 +256,9 @@ class _Graph:
     def constant(self, name: str, array: np.ndarray) -> str:
         self.constants.setdefault(name, np.asarray(array, order="C"))
         return name
+
+    def index(self, i: int) -> str:
+        return self.constant(f"index {i}", np.array(i, np.int64))
 
     def number(self, value: float) -> str:
         return self.constant(f"number {value}", np.array(value, np.float32))
@@ -262,12 +278,15 @@ class _Graph:
         inputs = [("ids", integers, ["T"]), ("positions", integers, ["T"]), ("bias", floats, ["T", "S"])]
         inputs += [("rows", integers, ["R"])]
         inputs += [("past_keys", floats, cached("P")), ("past_values", floats, cached("P"))]
+        inputs += [("update_in", floats, [2 * n.layers, n.width, "rank"])]
+        inputs += [("update_out", floats, [2 * n.layers, "rank", n.key_heads * n.head_size])]
         outputs = [
             ("logits", floats, ["R", n.vocabulary]),
             ("keys", floats, cached("T")),
             ("values", floats, cached("T")),
         ]
-        outputs += [("attention", floats, [n.layers, n.heads, "R", "S"])]
+        outputs += [(name, floats, [n.layers, n.heads, "R", "S"]) for name in ("attention", "scores")]
+        outputs += [("outputs", floats, [n.layers, "R", n.width])]
         nodes = [
             onnx.helper.make_node(kind, inputs, names, domain=domain, **options)
             for kind, inputs, names, domain, options in self.nodes

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import test from "node:test";
 import { fromLink, gatesOf, largest, mostNeeded, sharesOf } from "#explorables/live_gpt.js";
-import { LiveModel, biasOf, fetchShards, sharesOf as sumsOf, softmax, topOf, written } from "#explorables/live_gpt_core.js";
+import { LiveModel, biasOf, fetchShards, meanOf, ofHalf, sharesOf as sumsOf, softmax, topOf, written } from "#explorables/live_gpt_core.js";
 import { close } from "./support.mjs";
 
 test("writes a demonstration as the book's tasks do", () => {
@@ -55,6 +55,16 @@ test("a link brings short texts and numbers of demonstrations, and nothing else"
     [pattern, Array(17).fill(["a", "b"]), query, []], [pattern, all, "x".repeat(401), hidden], [["", 3], all, query, hidden],
   ]) assert.equal(fromLink(link(bad)), null);
   assert.equal(fromLink("#gpt=%"), null);
+});
+
+test("sixteen bits are a number", () => {
+  const bits = [0x0000, 0x3c00, 0xc000, 0x3555, 0x0001, 0x03ff, 0x7bff], numbers = [0, 1, -2, 0.333251953125, 2 ** -24, 1023 * 2 ** -24, 65504];
+  assert.deepEqual(bits.map(ofHalf), numbers);
+});
+
+test("a mean leaves out what is no number", () => {
+  assert.equal(meanOf([1, NaN, 4]), 2.5);
+  assert.ok(Number.isNaN(meanOf([NaN])));
 });
 
 // Shards
@@ -116,7 +126,7 @@ function known() {
     return { keys: "keys", values: "values", logits: { data }, attention: { data: [], dims: [0, 1, 1, 10] } };
   } };
   const tokenizer = { encode: (words) => ({ ids: [...words].map((c) => c.charCodeAt(0)) }) };
-  const model = new LiveModel({ Tensor: tensor }, session, tokenizer, { shape: { layers: 1, key_heads: 1, head_size: 2 }, first_token_id: 9 });
+  const model = new LiveModel({ Tensor: tensor }, session, tokenizer, { shape: { layers: 1, width: 3, key_heads: 1, head_size: 2 }, first_token_id: 9 });
   return { runs, model };
 }
 
@@ -139,4 +149,13 @@ test("queries after the first k demonstrations stand where those end, and are re
   close(answers[0][0][2], 9 - Math.log(Math.exp(9) + 127), 1e-9);
   assert.deepEqual([numbers(run.positions), numbers(run.rows)], [[5, 6, 7, 8, 5, 6, 7, 8], [0, 1, 2, 3, 5, 6, 7]]);
   assert.deepEqual([...run.bias.data].slice(0, 17).map((x) => +(x === 0)), [1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+});
+
+test("an update comes with every token, times its scale, and without one it is nothing", async () => {
+  const { runs, model } = known(), of = (...data) => ({ data: Float32Array.from(data), shape: [2, 1, data.length / 2] });
+  const update = model.update("a 0.5", { in: of(2, 4, 6, 8, 10, 12), out: of(1, 2, 3, 4) }, 0.5);
+  await model.expects(["", ""], [["a", "b"]], "c", 1, update).catch(() => {}); // this tokenizer decodes nothing
+  await model.next(["", ""], [["a", "b"]], "c", []);
+  assert.deepEqual(runs.map(({ update_in, update_out }) => [[...update_in.data], [...update_out.data]]).slice(0, 2), Array(2).fill([[1, 2, 3, 4, 5, 6], [1, 2, 3, 4]]));
+  assert.deepEqual(runs.slice(2).map(({ update_in }) => [...update_in.data]), Array(2).fill([0, 0, 0, 0, 0, 0])); // read again without it
 });

@@ -206,7 +206,7 @@ function mount(view, { model, el }) {
 }
 
 // live_model.js
-var SIZE = "114 MB";
+var SIZE = "115 MB";
 var CACHE = "explainer-model";
 function obstacle(base) {
   if (!base) return "The model runs on the book's site. In a notebook, scoring.top_tokens asks the checkpoint itself.";

@@ -53,6 +53,47 @@ export function sharesOf({ data, dims: [layers, heads, rows, positions] }, range
   return Array.from({ length: layers }, (_, l) => Array.from({ length: heads }, (_, h) => ranges.map((range) => share(l * heads + h, range))));
 }
 
+// The tensors of a safetensors file in float16, by name
+export function tensorsOf(bytes) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset), start = 8 + Number(view.getBigUint64(0, true));
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, start)));
+  return Object.fromEntries(Object.entries(header).filter(([name]) => name !== "__metadata__").map(([name, { shape, data_offsets: [from, to] }]) => [
+    name, { shape, data: Float32Array.from({ length: (to - from) / 2 }, (_, i) => ofHalf(view.getUint16(start + from + 2 * i, true))) },
+  ]));
+}
+
+// The number that sixteen bits stand for
+export function ofHalf(bits) {
+  const e = (bits >> 10) & 31, f = bits & 1023, sign = bits >> 15 ? -1 : 1;
+  return sign * (e ? 2 ** (e - 15) * (1 + f / 1024) : 2 ** -24 * f);
+}
+
+function cosine(a, b) {
+  let [ab, aa, bb] = [0, 0, 0];
+  for (let i = 0; i < a.length; i++) [ab, aa, bb] = [ab + a[i] * b[i], aa + a[i] * a[i], bb + b[i] * b[i]];
+  return ab / Math.sqrt(aa * bb);
+}
+
+const lengthOf = (h) => Math.hypot(...h);
+const minus = (a, b) => Float64Array.from(a, (x, i) => x - b[i]);
+const unit = (h) => Float64Array.from(h, (x) => x / lengthOf(h));
+
+// The mean of those that are numbers
+export function meanOf(numbers) {
+  const known = numbers.filter((x) => !Number.isNaN(x));
+  return known.reduce((sum, x) => sum + x, 0) / known.length;
+}
+
+// SimAOU of two changes in each layer, mean over queries: cos(a/|a| - z/|z|, b/|b| - z/|z|) of the outputs z before, a and b after
+export const simAOU = (before, a, b) => before[0].outputs.map((_, l) => meanOf(before.map((one, i) => {
+  const z = unit(one.outputs[l]);
+  return cosine(minus(unit(a[i].outputs[l]), z), minus(unit(b[i].outputs[l]), z));
+})));
+
+// SimAM of the changes of attention maps, mean over queries, layers and heads
+export const simAMDelta = (before, a, b) => meanOf(before.flatMap((one, i) => one.scores.flatMap((heads, l) => heads.map((m, h) =>
+  cosine(minus(a[i].scores[l][h], m), minus(b[i].scores[l][h], m))))));
+
 // Shard by shard into one array. Each is read from `cache` where it is there, is checked, and is kept as soon as it is
 // whole: what was stopped goes on from the last whole shard.
 export async function fetchShards(base, shards, cache, report) {
@@ -106,6 +147,8 @@ export class LiveModel {
 
   constructor(ort, session, tokenizer, { shape, first_token_id: first }) {
     Object.assign(this, { ort, session, tokenizer, shape, first });
+    const of = (...dims) => ({ data: new Float32Array(dims.reduce((a, b) => a * b)), shape: dims }), n = 2 * shape.layers;
+    this.same = this.update("", { in: of(n, shape.width, 1), out: of(n, 1, shape.key_heads * shape.head_size) }, 0);
   }
 
   tokens(text) { return this.tokenizer.encode(text, { add_special_tokens: false }).ids; }
@@ -115,7 +158,9 @@ export class LiveModel {
   // Texts side by side after a context, which is what an earlier run gave: keys, values and P, the number of their
   // positions. Each text has its token ids, the position where it begins (`at`), what is `hidden` from it, and how many of
   // its last tokens are asked what comes next.
-  async run(texts, context = this.#none()) {
+  // `update` is that of the keys' and values' weights; `wanted` are the outputs of the graph that are fetched.
+  async run(texts, context, wanted, update = this.same) {
+    context ??= this.#none();
     const { Tensor } = this.ort, ids = texts.flatMap((text) => text.ids), T = ids.length, P = context.P;
     const whole = (numbers) => new Tensor("int64", BigInt64Array.from(numbers, BigInt), [numbers.length]);
     let end = 0;
@@ -123,9 +168,17 @@ export class LiveModel {
     const found = await this.session.run({
       ids: whole(ids), positions: whole(texts.flatMap(({ ids: its, at }) => its.map((_, t) => at + t))),
       past_keys: context.keys, past_values: context.values, bias: new Tensor("float32", biasOf(texts, P), [T, P + T]), rows: whole(rows),
-    });
+      update_in: update.in, update_out: update.out,
+    }, wanted);
+    if (!found.logits) return { ...found, P: P + T };
     const { logits: { data } } = found, size = data.length / rows.length;
     return { ...found, P: P + T, logits: rows.map((_, i) => data.subarray(i * size, (i + 1) * size)) };
+  }
+
+  // An update of low rank times a scale; `key` tells it from others
+  update(key, { in: into, out }, scale) {
+    const { Tensor } = this.ort;
+    return { key, in: new Tensor("float32", into.data.map((x) => scale * x), into.shape), out: new Tensor("float32", out.data, out.shape) };
   }
 
   #none() {
@@ -135,15 +188,15 @@ export class LiveModel {
   }
 
   // Demonstrations in a row behind the first token: their keys and values, and the range of positions of each
-  async context(pattern, demonstrations) {
-    const key = JSON.stringify([pattern, demonstrations]);
+  async context(pattern, demonstrations, update = this.same) {
+    const key = JSON.stringify([pattern, demonstrations, update.key]);
     if (!this.#read.has(key)) {
       if (this.#read.size > 7) this.#read.clear(); // 46 kB a token
       const pieces = demonstrations.map(([x, y]) => this.tokens(written(pattern, x, y)));
       const n = pieces.flat().length;
       if (n > MOST_TOKENS) throw new Error(`These demonstrations are ${n} tokens; the page takes ${MOST_TOKENS}. Make them shorter.`);
       const ends = pieces.reduce((all, piece) => [...all, all.at(-1) + piece.length], [1]);
-      const { keys, values, P } = await this.run([{ ids: [this.first, ...pieces.flat()], at: 0, hidden: [] }]);
+      const { keys, values, P } = await this.run([{ ids: [this.first, ...pieces.flat()], at: 0, hidden: [] }], null, ["keys", "values"], update);
       this.#read.set(key, { keys, values, P, ends, ranges: pieces.map((_, i) => [ends[i], ends[i + 1]]) });
     }
     return this.#read.get(key);
@@ -154,7 +207,7 @@ export class LiveModel {
     const context = await this.context(pattern, demonstrations);
     const ids = this.tokens(written(pattern, query));
     const copies = hidden.map((its) => ({ ids, at: context.P, hidden: its.map((i) => context.ranges[i]) }));
-    const { logits, attention } = await this.run(copies, context);
+    const { logits, attention } = await this.run(copies, context, ["logits", "attention"]);
     return { logits, looks: sharesOf(attention, context.ranges) };
   }
 
@@ -164,11 +217,39 @@ export class LiveModel {
     const context = await this.context(pattern, demonstrations), at = context.ends[k], hidden = [[at, context.P]];
     const answers = queries.map(([, y]) => this.tokens(` ${y}\n`));
     const texts = queries.map(([x], i) => ({ ids: [...this.tokens(written(pattern, x)), ...answers[i].slice(0, -1)], asks: answers[i].length, at, hidden }));
-    const rows = (await this.run(texts, context)).logits.values();
+    const rows = (await this.run(texts, context, ["logits"])).logits.values();
     return answers.map((tokens) => tokens.map((token) => {
       const p = softmax(rows.next().value), [best] = topOf(p, 1);
       return [token, best, Math.log(p[best])];
     }));
+  }
+
+  // What is seen at the last token of each query [x, y] after demonstrations, under an update: whether greedy decoding
+  // writes y; the outputs of attention, layer by layer; and the scores of each head at the tokens of x.
+  async observed(pattern, demonstrations, queries, update) {
+    const context = await this.context(pattern, demonstrations, update), at = context.P;
+    const answers = queries.map(([, y]) => this.tokens(` ${y}\n`)), prompts = queries.map(([x]) => this.tokens(written(pattern, x)));
+    const texts = prompts.map((ids, i) => ({ ids: [...ids, ...answers[i].slice(0, -1)], asks: answers[i].length, at, hidden: [] }));
+    const { logits, outputs, scores } = await this.run(texts, context, ["logits", "outputs", "scores"], update);
+    const [L, R, d] = outputs.dims, [, H, , S] = scores.dims, each = (n, of) => Array.from({ length: n }, (_, i) => of(i));
+    let [row, start] = [0, at];
+    return prompts.map(({ length }, i) => {
+      const [first, from] = [row, start];
+      [row, start] = [row + answers[i].length, start + texts[i].ids.length];
+      const scoresOf = (l, h) => ((l * H + h) * R + first) * S + from;
+      return {
+        exact: answers[i].every((token, t) => topOf(logits[first + t], 1)[0] === token),
+        outputs: each(L, (l) => outputs.data.subarray((l * R + first) * d, (l * R + first + 1) * d)),
+        scores: each(L, (l) => each(H, (h) => scores.data.subarray(scoresOf(l, h), scoresOf(l, h) + length))),
+      };
+    });
+  }
+
+  // The most probable next tokens after demonstrations and a query, under an update
+  async expects(pattern, demonstrations, query, n, update) {
+    const context = await this.context(pattern, demonstrations, update), ids = this.tokens(written(pattern, query));
+    const { logits: [z] } = await this.run([{ ids, at: context.P, hidden: [] }], context, ["logits"], update);
+    return this.top(softmax(z), n);
   }
 
   top(p, n = 5) { return topOf(p, n).map((id) => [this.text(id), p[id]]); }

@@ -1,13 +1,15 @@
-// The Web Worker of LiveGPT and LiveSweep. It stands in the folder of the model, beside the runtime and the tokenizer, which
+// The Web Worker of LiveGPT, LiveSweep and LiveExperiment. It stands in the folder of the model, beside the runtime and the tokenizer, which
 // `bookbuilder.web_model` puts there. Messages to it: { load: true }; { ask, pattern, demonstrations, query, hidden };
-// { sweep, pattern, curves, queries }, where `curves` has the demonstrations of each curve; { sweep: 0 } to stop.
+// { sweep, pattern, curves, queries }, where `curves` has the demonstrations of each curve; { sweep: 0 } to stop;
+// { experiment, pattern, demonstrations, second, update, scale, queries, query }, where `second` has the demonstrations of another
+// context, and `update` names a task whose fine-tuning takes its place.
 
 import * as ort from "./ort.wasm.min.mjs";
 import { Tokenizer } from "./tokenizers.min.mjs";
-import { LiveModel, fetchShards, reach, softmax } from "./live_gpt_core.js";
+import { LiveModel, fetchShards, reach, simAMDelta, simAOU, softmax, tensorsOf } from "./live_gpt_core.js";
 
 const BASE = new URL("./", import.meta.url), CACHE = "explainer-model";
-let model, newest, sweeping;
+let model, newest, sweeping, experimenting;
 
 async function load() {
   const manifest = await (await reach(new URL("manifest.json", BASE))).json();
@@ -56,8 +58,46 @@ async function sweep({ sweep: id, pattern, curves, queries }) {
   postMessage({ sweep: id, done: true });
 }
 
+// The factors of the update that fine-tuning makes on a task, fetched once
+async function factorsOf(task) {
+  const files = await (await reach(new URL("updates.json", BASE))).json();
+  return tensorsOf(await fetchShards(BASE, [files[task]], await caches.open(CACHE), () => {}));
+}
+
+const factors = new Map(), observations = new Map();
+
+// What is seen after a lesson, kept for the next comparison
+async function observe(pattern, demonstrations, queries, update) {
+  const key = JSON.stringify([pattern, demonstrations, queries, update?.key]);
+  if (!observations.has(key)) {
+    if (observations.size > 3) observations.delete(observations.keys().next().value); // 8 MB each
+    observations.set(key, await model.observed(pattern, demonstrations, queries, update));
+  }
+  return observations.get(key);
+}
+
+// Two changes of the model: by demonstrations in the context, and by a second lesson
+async function experiment({ experiment: id, pattern, demonstrations, second, update: task, scale, queries, query }) {
+  if (task && !factors.has(task)) factors.set(task, await factorsOf(task));
+  const update = task ? model.update(`${task} ${scale}`, factors.get(task), scale) : undefined;
+  const lessons = [[[]], [demonstrations], [task ? [] : second, update]], seen = [], answers = [];
+  for (const [shown, changed] of lessons) {
+    await heard();
+    if (experimenting !== id) return;
+    seen.push(await observe(pattern, shown, queries, changed));
+    answers.push(await model.expects(pattern, shown, query, 3, changed));
+    postMessage({ experiment: id, part: seen.length });
+  }
+  const count = (test) => seen[0].filter((_, i) => test(...seen.map((its) => its[i].exact))).length;
+  const right = [count((z) => z), count((z, a) => a), count((z, a, b) => b)];
+  const repaired = [count((z, a) => !z && a), count((z, a, b) => !z && b), count((z, a, b) => !z && a && b)];
+  const found = { n: queries.length, right, repaired, sim_aou: simAOU(...seen), sim_am_delta: simAMDelta(...seen), query, answers };
+  postMessage({ experiment: id, found });
+}
+
 function work(data) {
   if (data.load) return load();
+  if (data.experiment) return data.experiment === experimenting && experiment(data);
   return data.sweep ? sweep(data) : data.ask === newest && ask(data);
 }
 
@@ -65,5 +105,6 @@ let turn = Promise.resolve();
 onmessage = ({ data }) => {
   if (data.ask) newest = data.ask;
   sweeping = data.sweep; // a question that comes meanwhile stops it
-  turn = turn.then(() => work(data)).catch((error) => postMessage({ failed: String(error?.message ?? error), id: data.ask, sweep: data.sweep }));
+  if (data.experiment) experimenting = data.experiment;
+  turn = turn.then(() => work(data)).catch((error) => postMessage({ failed: String(error?.message ?? error), id: data.ask, sweep: data.sweep, experiment: data.experiment }));
 };

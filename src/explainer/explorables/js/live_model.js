@@ -2,7 +2,7 @@
 
 import { element } from "./frame.js";
 
-const SIZE = "114 MB", CACHE = "explainer-model";
+const SIZE = "115 MB", CACHE = "explainer-model";
 
 // Why the model cannot be loaded here, if it cannot
 function obstacle(base) {

@@ -1,0 +1,537 @@
+// Made of js/live_experiment.js by "make explorables": change that file, not this one.
+
+// algebra.js
+var add = (a, b) => a.map((a_i, i) => a_i + b[i]);
+var scale = (factor, a) => a.map((a_i) => factor * a_i);
+
+// numbers.js
+var MINUS = "−";
+function fixed(number, digits = 2, plus = "") {
+  const size = Math.abs(number).toFixed(digits);
+  return (Number(size) === 0 ? "" : number < 0 ? MINUS : plus) + size;
+}
+var vector = (a, digits = 2) => `(${a.map((a_i) => fixed(a_i, digits)).join(", ")})`;
+
+// drawing.js
+var WIDTH = 320;
+var SMALL = { "font-size": 11 };
+var COLOURS = { key: "#0072b2", value: "#c65300", query: "#00815e", sum: "#a8568a" };
+var colour = (role) => ({ class: `explorable-${role}`, color: COLOURS[role] ?? "inherit" });
+var escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+function tag(name, attributes, ...children) {
+  const written = Object.entries(attributes).map(([key, value]) => ` ${key}="${escape(typeof value === "number" ? +value.toFixed(2) : value)}"`).join("");
+  return `<${name}${written}>${children.flat(Infinity).join("")}</${name}>`;
+}
+var group = (attributes, ...children) => tag("g", attributes, ...children);
+var words = (x, y, text, more) => tag("text", { x, y, fill: "currentColor", ...more }, escape(text));
+var line = (x1, y1, x2, y2, more) => tag("line", { x1, y1, x2, y2, stroke: "currentColor", ...more });
+var path = (d, more) => tag("path", { d, fill: "none", stroke: "currentColor", ...more });
+var rect = (x, y, width, height, more) => tag("rect", { x, y, width, height, fill: "currentColor", ...more });
+var through = (points) => `M${points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L")}`;
+var DIAMOND = "M0-6L6 0L0 6L-6 0Z";
+var SQUARE = "M-4-4h8v8h-8Z";
+var marker = (outline, x, y, solid) => group(
+  { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
+  path(outline, { class: solid ? "" : "explorable-paper", fill: solid ? "currentColor" : "none", "stroke-width": 1.5 })
+);
+function bar(start, end, y, height) {
+  const [x, width] = [Math.min(start, end), Math.max(1, Math.abs(end - start))];
+  return rect(x, y, width, height, { stroke: "currentColor", "stroke-width": 1.5, "fill-opacity": end < start ? 0.08 : 0.75 });
+}
+function plane({ left, top, width, height, x: [x0, x1], y: [y0, y1] }) {
+  const X = (x) => left + (x - x0) / (x1 - x0) * width, Y = (y) => top + (y1 - y) / (y1 - y0) * height;
+  const invert = (px, py) => [x0 + (px - left) / width * (x1 - x0), y1 - (py - top) / height * (y1 - y0)];
+  const inside = (...children) => tag("svg", { x: left, y: top, width, height, viewBox: `${left} ${top} ${width} ${height}`, overflow: "hidden" }, ...children);
+  return { X, Y, invert, inside, left, top, width, height, x: [x0, x1], y: [y0, y1] };
+}
+var SPAN = [-2, 2];
+var LIMIT = SPAN[1];
+var panel = (title, height, ...body) => ({ title, height, body: body.flat(Infinity).join("") });
+var heading = ({ title }) => words(0, 14, title, { "font-weight": 600 });
+var FONT = { "font-family": "inherit", "font-size": 13 };
+function panelSvg(p) {
+  return tag("svg", { viewBox: `0 0 ${WIDTH} ${p.height}`, role: "img", "aria-label": p.title, ...FONT }, heading(p), p.body);
+}
+function compose(panels3, alt) {
+  const gap = 28, placed = [];
+  let y = 0;
+  for (let i = 0; i < panels3.length; i += 2) {
+    const row = panels3.slice(i, i + 2);
+    row.forEach((p, j) => placed.push(group({ transform: `translate(${j * (WIDTH + gap)} ${y})` }, heading(p), p.body)));
+    y += Math.max(...row.map((p) => p.height)) + gap / 2;
+  }
+  const width = 2 * WIDTH + gap, height = y - gap / 2;
+  const size = { width, height, viewBox: `0 0 ${width} ${height}`, style: "max-width:100%;height:auto" };
+  return tag("svg", { xmlns: "http://www.w3.org/2000/svg", ...size, role: "img", "aria-label": alt, ...FONT, "font-family": "sans-serif" }, placed);
+}
+
+// frame.js
+var explorable = (view) => ({
+  render: (context) => mount({ ...PLAIN, ...view }, context),
+  still: (state) => compose(view.panels(state), view.describe(state)),
+  describe: view.describe
+});
+var none = () => [];
+var PLAIN = { sliders: [], lists: none, handles: none, answers: none, extend() {
+} };
+function element(name, properties, ...children) {
+  const { attributes = {}, ...rest } = properties;
+  const node = Object.assign(document.createElement(name), rest);
+  for (const key in attributes) node.setAttribute(key, attributes[key]);
+  node.append(...children);
+  return node;
+}
+var ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+var STEP = 0.05;
+var BIG_STEP = 0.25;
+var QUIET = 300;
+function handleElement(item, put, signal) {
+  const node = element("div", { className: "explorable-handle", tabIndex: 0, attributes: { role: "slider" } });
+  let grip = [0, 0];
+  const pointer = (event) => {
+    const box = node.parentElement.getBoundingClientRect();
+    return [(event.clientX - box.left) * (WIDTH / box.width), (event.clientY - box.top) * (WIDTH / box.width)];
+  };
+  node.addEventListener("pointerdown", (event) => {
+    if (event.button) return;
+    event.preventDefault();
+    node.setPointerCapture(event.pointerId);
+    node.focus({ preventScroll: true });
+    const { plane: p, at } = item(), [x, y] = pointer(event);
+    grip = [x - p.X(at[0]), y - p.Y(at[1])];
+  }, { signal });
+  node.addEventListener("pointermove", (event) => {
+    if (!node.hasPointerCapture(event.pointerId)) return;
+    const [x, y] = pointer(event);
+    put(item(), item().plane.invert(x - grip[0], y - grip[1]));
+  }, { signal });
+  node.addEventListener("keydown", (event) => {
+    const direction = ARROWS[event.key];
+    if (!direction) return;
+    event.preventDefault();
+    put(item(), add(item().at, scale(event.shiftKey ? BIG_STEP : STEP, direction)));
+  }, { signal });
+  return node;
+}
+function placeHandle(node, { label, plane: p, at, horizontal }, panelHeight) {
+  const [x, y] = [Math.min(p.x[1], Math.max(p.x[0], at[0])), Math.min(p.y[1], Math.max(p.y[0], at[1]))];
+  node.style.left = `${100 * p.X(x) / WIDTH}%`;
+  node.style.top = `${100 * p.Y(y) / panelHeight}%`;
+  const value = horizontal ? fixed(at[0]) : vector(at);
+  const spoken = { "aria-label": `${label}, ${value}`, "aria-valuetext": value };
+  const range = { "aria-valuemin": p.x[0], "aria-valuemax": p.x[1], "aria-valuenow": at[0] };
+  for (const [key, text] of Object.entries({ ...spoken, ...range })) node.setAttribute(key, text);
+}
+function sliderControl({ trait, label, range: [min, max, step], format, fromInput, toInput }, change, signal) {
+  const input = element("input", { type: "range", min, max, step });
+  const value = element("span", { className: "explorable-number", attributes: { "aria-hidden": "true" } });
+  input.addEventListener("input", () => change({ [trait]: fromInput(+input.value) }), { signal });
+  const update = (state) => {
+    input.value = toInput(state[trait]);
+    value.textContent = format(state[trait]);
+    input.setAttribute("aria-valuetext", value.textContent);
+  };
+  return { node: element("label", {}, element("span", { textContent: label }), input, value), update };
+}
+function listControl(trait, label, optionsOf, change, signal) {
+  const select = element("select", {});
+  let options;
+  select.addEventListener("change", () => change({ [trait]: options[select.selectedIndex][0] }), { signal });
+  const update = (state) => {
+    options = optionsOf(state);
+    select.replaceChildren(...options.map(([value, textContent, disabled]) => element("option", { textContent, disabled: !!disabled, selected: value === state[trait] })));
+  };
+  return { node: element("label", {}, element("span", { textContent: label }), select), update };
+}
+function panelFrame(itemOf, put, signal) {
+  const drawing = element("div", {}), node = element("div", { className: "explorable-panel" }, drawing), handles = [];
+  const update = (panel2, items) => {
+    drawing.innerHTML = panelSvg(panel2);
+    handles.splice(items.length).forEach((handle) => handle.remove());
+    items.forEach((item, k) => {
+      if (!handles[k]) node.append(handles[k] = handleElement(() => itemOf(k), put, signal));
+      placeHandle(handles[k], item, panel2.height);
+    });
+  };
+  return { node, update };
+}
+function answerLine([name]) {
+  const number = element("span", { className: "explorable-number" });
+  return { node: element("div", {}, element("span", { textContent: name }), number), update: ([, text]) => {
+    number.textContent = text;
+  } };
+}
+function mount(view, { model, el }) {
+  const stop = new AbortController(), { signal } = stop;
+  const read = () => Object.fromEntries(view.traits.map((name) => [name, model.get(name)]));
+  const change = (patch) => {
+    for (const name in patch) model.set(name, patch[name]);
+    model.save_changes();
+  };
+  const put = ({ plane: p, move }, point) => change(move([p.x, p.y].map(([low, high], k) => Math.min(high, Math.max(low, Math.round(point[k] * 100) / 100)))));
+  const start = read(), itemsOn = (panel2, state = read()) => view.handles(state).filter((item) => item.panel === panel2);
+  const controls = [
+    ...view.lists(start).map(([trait, label], i) => listControl(trait, label, (state) => view.lists(state)[i][2], change, signal)),
+    ...view.sliders.map((each) => sliderControl(each, change, signal))
+  ];
+  const frames = view.panels(start).map((_, i) => panelFrame((k) => itemsOn(i)[k], put, signal));
+  const answers = view.answers(start).map(answerLine);
+  const reset = element("button", { type: "button", textContent: "Reset" });
+  reset.addEventListener("click", () => change(start), { signal });
+  const status = element("p", { className: "explorable-status", attributes: { role: "status", "aria-live": "polite" } });
+  const nodes = (parts) => parts.map((part) => part.node);
+  const root = element(
+    "div",
+    { className: "explorable", attributes: { role: "group", "aria-label": view.question } },
+    element("div", { className: "explorable-controls" }, ...nodes(controls), reset),
+    element("div", { className: "explorable-panels" }, ...nodes(frames)),
+    element("p", { className: "explorable-hint", textContent: view.hint }),
+    element("div", { className: "explorable-answers" }, ...nodes(answers)),
+    status
+  );
+  root.addEventListener("keydown", (event) => event.stopPropagation(), { signal });
+  const extended = view.extend(root, start, read, change);
+  let timer;
+  const update = () => {
+    const state = read();
+    view.panels(state).forEach((panel2, i) => frames[i].update(panel2, itemsOn(i, state)));
+    controls.forEach((control) => control.update(state));
+    view.answers(state).forEach((answer, i) => answers[i].update(answer));
+    extended?.(state);
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      status.textContent = view.describe(state);
+    }, QUIET);
+  };
+  const events = view.traits.map((name) => `change:${name}`);
+  for (const event of events) model.on(event, update);
+  update();
+  status.textContent = view.describe(start);
+  el.append(root);
+  return () => {
+    for (const event of events) model.off(event, update);
+    clearTimeout(timer);
+    stop.abort();
+    root.remove();
+  };
+}
+var same = (value) => value;
+var slider = (trait, label, range, format = fixed, fromInput = same, toInput = same) => ({ trait, label, range, format, fromInput, toInput });
+
+// live_model.js
+var SIZE = "115 MB";
+var CACHE = "explainer-model";
+function obstacle(base) {
+  if (!base) return "The model runs on the book's site. In a notebook, scoring.top_tokens asks the checkpoint itself.";
+  if (location.protocol === "file:") return "A page opened as a file cannot load the model. Run make serve, or read this page on the site. The stored answers stay.";
+  if (typeof WebAssembly !== "object") return "This browser has no WebAssembly, which the model needs. The stored answers stay.";
+  if (!isSecureContext || typeof caches !== "object") return "The model loads only over https, or from this machine. The stored answers stay.";
+  if (navigator.deviceMemory < 2) return "This device has too little memory for the model, which takes 1 GB. The stored answers stay.";
+  return "";
+}
+var ofThePage = () => globalThis[/* @__PURE__ */ Symbol.for("explainer.model")] ??= Object.assign(new EventTarget(), { text: "", numbers: 0 });
+function modelRow(heard) {
+  const host = document.querySelector('script[src*="explainer/afm-host.js"]'), base = host && new URL("model/", host.src), its = ofThePage();
+  const button = (textContent, onclick) => element("button", { type: "button", textContent, onclick, style: "margin:0" });
+  const tell = (patch) => {
+    Object.assign(its, patch);
+    its.dispatchEvent(new Event("change"));
+  };
+  const end = (text) => {
+    its.worker?.terminate();
+    tell({ worker: void 0, ready: false, text });
+  };
+  const start = () => {
+    const why = obstacle(base);
+    if (why) return tell({ text: why });
+    const worker = new Worker(new URL("live_gpt_worker.js", base), { type: "module" });
+    worker.onerror = () => end("This copy of the site was built without the model. The stored answers stay.");
+    worker.onmessage = ({ data }) => {
+      const { done, total } = data;
+      if (total) return tell({ done, total, text: done < total ? `${Math.round(done / 1e6)} of ${Math.round(total / 1e6)} MB` : "All is here. The model starts; this takes some seconds." });
+      if (data.failed) its.ready ? tell({ text: data.failed }) : end(data.failed);
+      if (data.ready) tell({ ready: true, text: "The model is here. Change anything: it answers in this page, and nothing leaves it." });
+      its.dispatchEvent(new CustomEvent("answer", { detail: data }));
+    };
+    worker.postMessage({ load: true });
+    addEventListener("pagehide", () => end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
+    tell({ worker, ready: false, kept: true, done: 0, text: "Asking the site for the model …" });
+  };
+  const load = button(`Load the model (${SIZE})`, start);
+  const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."));
+  const remove = button("Remove it from this browser", async () => {
+    await caches.delete(CACHE);
+    end("Removed. The answers shown stay.");
+    tell({ kept: false });
+  });
+  const bar2 = element("progress", { attributes: { "aria-label": "loading the model" } });
+  const said = element("p", { className: "explorable-hint", style: "margin-bottom:.8rem", attributes: { role: "status" } });
+  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar2, stop, remove), said);
+  const show = () => {
+    load.hidden = !!its.worker;
+    bar2.hidden = stop.hidden = !its.worker || its.ready;
+    remove.hidden = !its.kept;
+    [bar2.max, bar2.value] = [its.total ?? 1, its.done ?? 0];
+    said.textContent = its.text;
+  };
+  its.addEventListener("change", show);
+  its.addEventListener("answer", ({ detail }) => node.isConnected && heard(detail));
+  globalThis.caches?.has(CACHE).then((kept) => tell({ kept: kept || !!its.worker }), () => {
+  });
+  show();
+  return {
+    node,
+    say: (text) => {
+      said.textContent = text;
+    },
+    number: () => ++its.numbers,
+    ask: (message) => {
+      if (its.ready) its.worker.postMessage(message);
+      return !!its.ready;
+    }
+  };
+}
+
+// live_sweep.js
+var KINDS = [["right", "right answers", "query"], ["shuffled", "shuffled answers", "value"], ["foreign", "another task", "key"]];
+var MARKS = { right: "M0-4A4 4 0 0 1 0 4A4 4 0 0 1 0-4Z", shuffled: SQUARE, foreign: DIAMOND };
+var SIZES = [10, 20, 30];
+var Z = 1.959964;
+function wilson(x, n) {
+  const p = x / n, scale2 = 1 + Z * Z / n, centre = (p + Z * Z / (2 * n)) / scale2, half = Z * Math.sqrt((p * (1 - p) + Z * Z / (4 * n)) / n) / scale2;
+  return [centre - half, centre + half];
+}
+var percent = (p) => `${Math.round(100 * p)}`;
+var last = (counts) => Math.min(...KINDS.map(([kind]) => counts[kind].length)) - 1;
+function describe({ found: { task, n, counts } }) {
+  const k = last(counts);
+  if (k < 0) return `The sweep over ${n} queries of ${task} begins.`;
+  const [low, high] = wilson(counts.right[k], n).map(percent);
+  return `${task}, ${n} queries: without demonstrations the model writes ${counts.right[0]} answers word for word. After ${k} right demonstrations it writes ${counts.right[k]} (95 % interval: ${low} to ${high} %), after ${k} with shuffled answers ${counts.shuffled[k]}, and after ${k} of another task ${counts.foreign[k]}.`;
+}
+var AREA = plane({ left: 44, top: 40, width: 264, height: 190, x: [-0.5, 16.5], y: [0, 1] });
+function grid({ X, Y, left, top, width, height }) {
+  return [
+    [0, 0.5, 1].map((y) => [line(left, Y(y), left + width, Y(y), { "stroke-opacity": y ? 0.15 : 0.6 }), words(left - 6, Y(y) + 4, `${percent(y)} %`, { "text-anchor": "end", ...SMALL })]),
+    [0, 4, 8, 12, 16].map((k) => words(X(k), top + height + 15, k, { "text-anchor": "middle", ...SMALL })),
+    words(left + width, top + height + 31, "demonstrations k", { "text-anchor": "end", ...SMALL })
+  ];
+}
+function curve({ n, counts }, [kind, , role], i) {
+  const points = counts[kind].map((x, k) => [AREA.X(k + 0.16 * (i - 1)), AREA.Y(x / n)]);
+  const whisker = (x, k) => line(points[k][0], AREA.Y(wilson(x, n)[0]), points[k][0], AREA.Y(wilson(x, n)[1]), { "stroke-opacity": 0.35 });
+  return group(colour(role), counts[kind].map(whisker), points.length ? path(through(points), { "stroke-width": 1.5 }) : "", points.map(([x, y]) => marker(MARKS[kind], x, y, true)));
+}
+function numbers({ n, counts }) {
+  const k = last(counts), right = { "text-anchor": "end" };
+  const row = ([kind, name, role], i) => {
+    const at = 48 + 56 * i, x = counts[kind][k], [low, high] = k < 0 ? [0, 0] : wilson(x, n);
+    return [
+      group(colour(role), marker(MARKS[kind], 8, at - 4, true)),
+      words(24, at, name),
+      words(WIDTH, at, k < 0 ? "" : `${x} of ${n}`, { ...right, "font-weight": 600 }),
+      words(WIDTH, at + 18, k < 0 ? "" : `95 % interval: ${percent(low)} to ${percent(high)} %`, { ...right, ...SMALL })
+    ];
+  };
+  return panel(k < 0 ? "Before the first run" : `Word for word right at k = ${k}`, 290, KINDS.map(row));
+}
+var panels = ({ found }) => [panel(`Exact match: ${found.task}, ${found.n} queries`, 290, grid(AREA), KINDS.map((kind, i) => curve(found, kind, i))), numbers(found)];
+var stored = ({ lessons }, task) => ({ task, n: lessons[task].queries.length, counts: lessons[task].counts, made: "computed with Python and stored with the book" });
+function runner(root, start, read, change) {
+  let running = 0, since;
+  const quiet = () => {
+    running = 0;
+    [run.hidden, stop.hidden] = [false, true];
+  };
+  const model = modelRow((data) => {
+    if (!running || data.sweep !== running) return;
+    if (data.stopped) model.say("The sweep stopped, because this page asked something else.");
+    if (data.done || data.failed) return quiet();
+    const { found } = read(), kind = KINDS[data.curve][0], right = data.exact.filter(Boolean).length;
+    change({ found: { ...found, counts: { ...found.counts, [kind]: [...found.counts[kind], right] }, made: `computed in this page, ${Math.round((performance.now() - since) / 1e3)} s` } });
+  });
+  const button = (textContent, onclick, hidden) => element("button", { type: "button", textContent, onclick, hidden, style: "margin:0" });
+  const size = element("select", {}, ...SIZES.map((n) => element("option", { textContent: n, value: n })));
+  const run = button("Run it", () => {
+    const { task, lessons } = read(), { pattern, curves, queries } = lessons[task], n = +size.value, id = model.number();
+    since = performance.now();
+    if (!model.ask({ sweep: id, pattern, curves: KINDS.map(([kind]) => curves[kind]), queries: queries.slice(0, n) })) return model.say("Load the model to run it here.");
+    running = id;
+    change({ found: { task, n, counts: { right: [], shuffled: [], foreign: [] }, made: "being computed in this page" } });
+    [run.hidden, stop.hidden] = [true, false];
+    stop.focus();
+  });
+  const halt = () => {
+    model.ask({ sweep: 0 });
+    quiet();
+  };
+  const stop = button("Stop", () => {
+    halt();
+    model.say("Stopped. The curves end where you stopped them.");
+    run.focus();
+  }, true);
+  root.querySelector(".explorable-controls").before(model.node);
+  root.querySelector(".explorable-controls").append(element("label", {}, element("span", { textContent: "queries" }), size), run, stop);
+  let shown = start.task;
+  return (state) => {
+    if (state.task === shown) return;
+    shown = state.task;
+    if (running) halt();
+    change({ found: stored(state, shown) });
+  };
+}
+var live_sweep_default = explorable({
+  question: "How many demonstrations does the model need, and must their answers be right?",
+  hint: "The stored curves were computed with Python. Load the model and run the sweep yourself: the counts come one k after the other.",
+  traits: ["task", "found", "lessons"],
+  panels,
+  describe,
+  lists: ({ lessons }) => [["task", "task", Object.keys(lessons).map((name) => [name, name])]],
+  answers: ({ found }) => [["these counts were", found.made]],
+  extend: runner
+});
+
+// live_experiment.js
+var QUIET2 = 500;
+var LONGEST = 200;
+var SECONDS = {
+  "fine-tuned": "fine-tuned on the demonstrations",
+  reordered: "a context in another order",
+  shuffled: "a context with shuffled answers",
+  foreign: "a context of another task"
+};
+var SHORT = { "fine-tuned": "fine-tuned", reordered: "other order", shuffled: "shuffled", foreign: "another task" };
+var LISTED = { "fine-tuned": "fine-tuning", reordered: "context, reordered", shuffled: "context, shuffled", foreign: "context, foreign" };
+var ROLES = ["value", "query", "key"];
+var isTuned = ({ second }) => second === "fine-tuned";
+var percent2 = (p) => p > 0 && p < 5e-3 ? "< 1 %" : `${Math.round(100 * p)} %`;
+var named = (token) => token.trim() ? `“${token.trim().slice(0, 12)}”` : "end of line";
+var two = (x) => Number.isFinite(x) ? x.toFixed(2).replace("-", "−") : "not defined";
+function mean(numbers2) {
+  const known = numbers2.filter(Number.isFinite);
+  return known.reduce((sum, x) => sum + x, 0) / known.length;
+}
+var last2 = ({ second, scale: scale2 }) => isTuned({ second }) && scale2 !== 1 ? `${SHORT[second]} × ${scale2}` : SHORT[second];
+var lessonsOf = (found) => ["zero-shot", "in context", last2(found)];
+var question = ({ task, second, scale: scale2, query }) => JSON.stringify([task, second, isTuned({ second }) ? scale2 : 1, query.trim()]);
+var isCurrent = (state) => question(state) === question(state.found);
+function storedFor({ study, task, second, scale: scale2, query }) {
+  const its = study[task].found[second];
+  return question({ task, second, scale: scale2, query }) === question(its) ? its : void 0;
+}
+function describe2(state) {
+  const { found, study } = state, [zsl, icl, other] = found.right, { floor, ceiling } = study[found.task].bounds[found.second];
+  const [repairs, , both] = found.repaired, [before, inContext, after] = found.answers.map(([[token]]) => named(token));
+  return (isCurrent(state) ? "" : "Of an earlier choice: ") + `${found.task}, ${found.n} queries: right are ${zsl} without demonstrations, ${icl} in context, and ${other} ${isTuned(found) ? "when" : "with"} ${SECONDS[found.second]}${isTuned(found) && found.scale !== 1 ? `, the update times ${found.scale}` : ""}. Of ${repairs} errors that the context repairs, the second lesson repairs ${both}. The SimAOU of the two changes is ${two(mean(found.sim_aou))}, between a floor of ${two(floor)} and a ceiling of ${two(ceiling)}; SimAMΔ is ${two(found.sim_am_delta)}. After “${found.query}” the model expects ${before}, ${inContext} and ${after}.`;
+}
+var END = { "text-anchor": "end" };
+function answered({ found }, when) {
+  const row = (name, i) => {
+    const at = 42 + 40 * i, x = found.right[i], from = 118, to = WIDTH - 52, [low, high] = wilson(x, found.n), X = (p) => from + p * (to - from);
+    return group(
+      colour(ROLES[i]),
+      words(0, at, name),
+      line(from, at - 13, from, at + 7, { "stroke-opacity": 0.4 }),
+      x ? bar(from, X(x / found.n), at - 10, 12) : "",
+      line(X(low), at + 7, X(high), at + 7, { "stroke-width": 1.5 }),
+      words(WIDTH, at, `${x} of ${found.n}`, END)
+    );
+  };
+  return panel(
+    `Right answers: ${found.task}${when}`,
+    186,
+    lessonsOf(found).map(row),
+    words(0, 158, "lines below the bars: 95 % intervals (Wilson)", SMALL),
+    words(0, 174, `errors repaired: in context ${found.repaired[0]}, ${last2(found)} ${found.repaired[1]}, both ${found.repaired[2]}`, SMALL)
+  );
+}
+var AREA2 = plane({ left: 40, top: 34, width: 272, height: 150, x: [1, 30], y: [-0.2, 1] });
+function similarity({ found, study }, when) {
+  const { X, Y, left, top, width, height } = AREA2, { floor, ceiling } = study[found.task].bounds[found.second], values = found.sim_aou;
+  const bound = (y, text) => [line(left, Y(y), left + width, Y(y), { "stroke-dasharray": "5 4" }), words(left + width, Y(y) - 4, text, { ...END, ...SMALL })];
+  const points = values.map((y, l) => [X(l + 1), Y(Math.max(-0.2, y))]).filter((point) => point.every(Number.isFinite));
+  return panel(
+    `SimAOU of the two changes${when}`,
+    236,
+    [0, 0.5, 1].map((y) => [line(left, Y(y), left + width, Y(y), { "stroke-opacity": y ? 0.15 : 0.6 }), words(left - 6, Y(y) + 4, y, { ...END, ...SMALL })]),
+    [1, 10, 20, 30].map((l) => words(X(l), top + height + 14, l, { "text-anchor": "middle", ...SMALL })),
+    words(left + width, top + height + 30, "layer", { ...END, ...SMALL }),
+    bound(ceiling, `ceiling ${two(ceiling)}`),
+    bound(floor, `floor ${two(floor)}`),
+    group(colour("sum"), points.length ? path(through(points), { "stroke-width": 1.5 }) : "", points.map(([x, y]) => marker("M0-2.5A2.5 2.5 0 0 1 0 2.5A2.5 2.5 0 0 1 0-2.5Z", x, y, true))),
+    words(0, top + height + 46, `mean over layers ${two(mean(values))}; SimAMΔ ${two(found.sim_am_delta)}`, { "font-weight": 600 })
+  );
+}
+function ownQuery({ found }, when) {
+  const block = (name, i) => found.answers[i].map(([token, p], j) => {
+    const at = 60 + 76 * i + 20 * j;
+    return [j ? "" : words(0, at - 18, name, { "font-size": 12 }), group(colour(ROLES[i]), words(0, at, named(token)), p > 0 ? bar(118, 118 + p * (WIDTH - 170), at - 9, 11) : "", words(WIDTH, at, percent2(p), END))];
+  });
+  return panel(`Next after “${found.query.slice(0, 20)} →”${when}`, 278, lessonsOf(found).map(block));
+}
+function panels2(state) {
+  const when = isCurrent(state) ? "" : " (earlier)";
+  return [answered(state, when), similarity(state, when), ownQuery(state, when)];
+}
+function laboratory(root, start, read, change) {
+  let asked = 0, since = 0, sent, timer;
+  const model = modelRow((data) => {
+    if (data.ready && !storedFor(read())) return ask();
+    if (!asked || data.experiment !== asked) return;
+    if (data.part) model.say(`${data.part} of 3 lessons are asked …`);
+    if (data.found) {
+      asked = 0;
+      model.say("Done. Change anything: it is asked again.");
+      change({ found: { ...data.found, ...sent, made: `computed in this page, ${Math.round((performance.now() - since) / 1e3)} s` } });
+    }
+  });
+  const ask = () => {
+    const { task, second, scale: scale3, query, lessons, study } = read(), { pattern, curves, queries } = lessons[task], shown2 = curves.right, id = model.number();
+    const others = { ...curves, reordered: study[task].order.map((i) => shown2[i]) };
+    since = performance.now();
+    sent = { task, second, scale: second === "fine-tuned" ? scale3 : 1 };
+    const message = { experiment: id, pattern, demonstrations: shown2, second: others[second], update: second === "fine-tuned" ? task : null, scale: scale3, queries, query: query.trim() };
+    if (model.ask(message)) asked = id;
+    else model.say("Load the model to ask it this. What is shown belongs to an earlier choice.");
+  };
+  const field = element("input", {
+    type: "text",
+    maxLength: LONGEST,
+    style: "flex:1 1 8rem;min-width:0;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem",
+    attributes: { "aria-label": "your own query" },
+    oninput: () => change({ query: field.value })
+  });
+  const run = element("button", { type: "button", textContent: "Run it in this page", style: "margin:0", onclick: ask });
+  const controls = root.querySelector(".explorable-controls");
+  controls.before(model.node);
+  controls.append(element("label", {}, element("span", { textContent: "your own query" }), field), run);
+  const scale2 = root.querySelector("input[type=range]");
+  let shown = question(start);
+  return (state) => {
+    if (field.value !== state.query) field.value = state.query;
+    scale2.disabled = !isTuned(state);
+    const now = question(state);
+    if (now === shown) return;
+    const [task] = JSON.parse(shown), { second } = state;
+    shown = now;
+    asked = 0;
+    clearTimeout(timer);
+    const kept = storedFor(state.task === task ? state : { ...state, query: state.study[state.task].found[second].query });
+    if (kept) change({ found: kept, query: kept.query });
+    else timer = setTimeout(ask, QUIET2);
+  };
+}
+var live_experiment_default = explorable({
+  question: "Do the demonstrations change the model as fine-tuning on them does?",
+  hint: "The stored answers were computed with Python. Load the model to run the comparison yourself, with your own query and with more or less of the update.",
+  traits: ["task", "second", "scale", "query", "found", "study", "lessons"],
+  lists: ({ study }) => [["task", "task", Object.keys(study).map((name) => [name, name])], ["second", "second lesson", Object.entries(LISTED)]],
+  sliders: [slider("scale", "update times", [0, 2, 0.25], two)],
+  panels: panels2,
+  describe: describe2,
+  answers: ({ found }) => [["these answers were", found.made]],
+  extend: laboratory
+});
+export {
+  live_experiment_default as default
+};

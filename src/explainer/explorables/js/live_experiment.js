@@ -1,0 +1,140 @@
+// The paper's comparison in the page: what demonstrations change in the context, and what a second lesson changes. Stored answers,
+// or those of the model in the page.
+
+import { SMALL, WIDTH, bar, colour, group, line, marker, panel, path, plane, through, words } from "./drawing.js";
+import { element, explorable, slider } from "./frame.js";
+import { wilson } from "./live_sweep.js";
+import { modelRow } from "./live_model.js";
+
+const QUIET = 500, LONGEST = 200; // ms without a change before the model is asked; characters of a query
+const SECONDS = {
+  "fine-tuned": "fine-tuned on the demonstrations", reordered: "a context in another order",
+  shuffled: "a context with shuffled answers", foreign: "a context of another task",
+};
+const SHORT = { "fine-tuned": "fine-tuned", reordered: "other order", shuffled: "shuffled", foreign: "another task" };
+const LISTED = { "fine-tuned": "fine-tuning", reordered: "context, reordered", shuffled: "context, shuffled", foreign: "context, foreign" };
+const ROLES = ["value", "query", "key"];
+const isTuned = ({ second }) => second === "fine-tuned";
+
+const percent = (p) => (p > 0 && p < 0.005 ? "< 1 %" : `${Math.round(100 * p)} %`);
+const named = (token) => (token.trim() ? `“${token.trim().slice(0, 12)}”` : "end of line");
+const two = (x) => (Number.isFinite(x) ? x.toFixed(2).replace("-", "−") : "not defined"); // of a change that is none
+function mean(numbers) {
+  const known = numbers.filter(Number.isFinite);
+  return known.reduce((sum, x) => sum + x, 0) / known.length;
+}
+const last = ({ second, scale }) => (isTuned({ second }) && scale !== 1 ? `${SHORT[second]} × ${scale}` : SHORT[second]);
+const lessonsOf = (found) => ["zero-shot", "in context", last(found)];
+
+const question = ({ task, second, scale, query }) => JSON.stringify([task, second, isTuned({ second }) ? scale : 1, query.trim()]);
+export const isCurrent = (state) => question(state) === question(state.found);
+
+// The stored answer to what the controls say, where there is one
+export function storedFor({ study, task, second, scale, query }) {
+  const its = study[task].found[second];
+  return question({ task, second, scale, query }) === question(its) ? its : undefined;
+}
+
+function describe(state) {
+  const { found, study } = state, [zsl, icl, other] = found.right, { floor, ceiling } = study[found.task].bounds[found.second];
+  const [repairs, , both] = found.repaired, [before, inContext, after] = found.answers.map(([[token]]) => named(token));
+  return (isCurrent(state) ? "" : "Of an earlier choice: ") +
+    `${found.task}, ${found.n} queries: right are ${zsl} without demonstrations, ${icl} in context, and ${other} ${isTuned(found) ? "when" : "with"} ` +
+    `${SECONDS[found.second]}${isTuned(found) && found.scale !== 1 ? `, the update times ${found.scale}` : ""}. Of ${repairs} errors that the context repairs, the second lesson repairs ${both}. ` +
+    `The SimAOU of the two changes is ${two(mean(found.sim_aou))}, between a floor of ${two(floor)} and a ceiling of ${two(ceiling)}; SimAMΔ is ${two(found.sim_am_delta)}. ` +
+    `After “${found.query}” the model expects ${before}, ${inContext} and ${after}.`;
+}
+
+const END = { "text-anchor": "end" };
+
+function answered({ found }, when) {
+  const row = (name, i) => {
+    const at = 42 + 40 * i, x = found.right[i], from = 118, to = WIDTH - 52, [low, high] = wilson(x, found.n), X = (p) => from + p * (to - from);
+    return group(colour(ROLES[i]), words(0, at, name), line(from, at - 13, from, at + 7, { "stroke-opacity": 0.4 }), x ? bar(from, X(x / found.n), at - 10, 12) : "",
+      line(X(low), at + 7, X(high), at + 7, { "stroke-width": 1.5 }), words(WIDTH, at, `${x} of ${found.n}`, END));
+  };
+  return panel(`Right answers: ${found.task}${when}`, 186, lessonsOf(found).map(row), words(0, 158, "lines below the bars: 95 % intervals (Wilson)", SMALL),
+    words(0, 174, `errors repaired: in context ${found.repaired[0]}, ${last(found)} ${found.repaired[1]}, both ${found.repaired[2]}`, SMALL));
+}
+
+const AREA = plane({ left: 40, top: 34, width: 272, height: 150, x: [1, 30], y: [-0.2, 1] });
+
+function similarity({ found, study }, when) {
+  const { X, Y, left, top, width, height } = AREA, { floor, ceiling } = study[found.task].bounds[found.second], values = found.sim_aou;
+  const bound = (y, text) => [line(left, Y(y), left + width, Y(y), { "stroke-dasharray": "5 4" }), words(left + width, Y(y) - 4, text, { ...END, ...SMALL })];
+  const points = values.map((y, l) => [X(l + 1), Y(Math.max(-0.2, y))]).filter((point) => point.every(Number.isFinite));
+  return panel(`SimAOU of the two changes${when}`, 236,
+    [0, 0.5, 1].map((y) => [line(left, Y(y), left + width, Y(y), { "stroke-opacity": y ? 0.15 : 0.6 }), words(left - 6, Y(y) + 4, y, { ...END, ...SMALL })]),
+    [1, 10, 20, 30].map((l) => words(X(l), top + height + 14, l, { "text-anchor": "middle", ...SMALL })), words(left + width, top + height + 30, "layer", { ...END, ...SMALL }),
+    bound(ceiling, `ceiling ${two(ceiling)}`), bound(floor, `floor ${two(floor)}`),
+    group(colour("sum"), points.length ? path(through(points), { "stroke-width": 1.5 }) : "", points.map(([x, y]) => marker("M0-2.5A2.5 2.5 0 0 1 0 2.5A2.5 2.5 0 0 1 0-2.5Z", x, y, true))),
+    words(0, top + height + 46, `mean over layers ${two(mean(values))}; SimAMΔ ${two(found.sim_am_delta)}`, { "font-weight": 600 }));
+}
+
+function ownQuery({ found }, when) {
+  const block = (name, i) => found.answers[i].map(([token, p], j) => {
+    const at = 60 + 76 * i + 20 * j;
+    return [j ? "" : words(0, at - 18, name, { "font-size": 12 }), group(colour(ROLES[i]), words(0, at, named(token)), p > 0 ? bar(118, 118 + p * (WIDTH - 170), at - 9, 11) : "", words(WIDTH, at, percent(p), END))];
+  });
+  return panel(`Next after “${found.query.slice(0, 20)} →”${when}`, 278, lessonsOf(found).map(block));
+}
+
+function panels(state) {
+  const when = isCurrent(state) ? "" : " (earlier)";
+  return [answered(state, when), similarity(state, when), ownQuery(state, when)];
+}
+
+function laboratory(root, start, read, change) {
+  let asked = 0, since = 0, sent, timer;
+  const model = modelRow((data) => {
+    if (data.ready && !storedFor(read())) return ask();
+    if (!asked || data.experiment !== asked) return;
+    if (data.part) model.say(`${data.part} of 3 lessons are asked …`);
+    if (data.found) {
+      asked = 0;
+      model.say("Done. Change anything: it is asked again.");
+      change({ found: { ...data.found, ...sent, made: `computed in this page, ${Math.round((performance.now() - since) / 1000)} s` } });
+    }
+  });
+  const ask = () => {
+    const { task, second, scale, query, lessons, study } = read(), { pattern, curves, queries } = lessons[task], shown = curves.right, id = model.number();
+    const others = { ...curves, reordered: study[task].order.map((i) => shown[i]) };
+    since = performance.now();
+    sent = { task, second, scale: second === "fine-tuned" ? scale : 1 };
+    const message = { experiment: id, pattern, demonstrations: shown, second: others[second], update: second === "fine-tuned" ? task : null, scale, queries, query: query.trim() };
+    if (model.ask(message)) asked = id;
+    else model.say("Load the model to ask it this. What is shown belongs to an earlier choice.");
+  };
+  const field = element("input", { type: "text", maxLength: LONGEST, style: "flex:1 1 8rem;min-width:0;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem",
+    attributes: { "aria-label": "your own query" }, oninput: () => change({ query: field.value }) });
+  const run = element("button", { type: "button", textContent: "Run it in this page", style: "margin:0", onclick: ask });
+  const controls = root.querySelector(".explorable-controls");
+  controls.before(model.node);
+  controls.append(element("label", {}, element("span", { textContent: "your own query" }), field), run);
+  const scale = root.querySelector("input[type=range]");
+  let shown = question(start);
+  return (state) => {
+    if (field.value !== state.query) field.value = state.query;
+    scale.disabled = !isTuned(state);
+    const now = question(state);
+    if (now === shown) return;
+    const [task] = JSON.parse(shown), { second } = state;
+    shown = now;
+    asked = 0;
+    clearTimeout(timer);
+    const kept = storedFor(state.task === task ? state : { ...state, query: state.study[state.task].found[second].query });
+    if (kept) change({ found: kept, query: kept.query });
+    else timer = setTimeout(ask, QUIET);
+  };
+}
+
+export default explorable({
+  question: "Do the demonstrations change the model as fine-tuning on them does?",
+  hint: "The stored answers were computed with Python. Load the model to run the comparison yourself, with your own query and with more or less of the update.",
+  traits: ["task", "second", "scale", "query", "found", "study", "lessons"],
+  lists: ({ study }) => [["task", "task", Object.keys(study).map((name) => [name, name])], ["second", "second lesson", Object.entries(LISTED)]],
+  sliders: [slider("scale", "update times", [0, 2, 0.25], two)],
+  panels, describe,
+  answers: ({ found }) => [["these answers were", found.made]],
+  extend: laboratory,
+});
