@@ -388,7 +388,7 @@ def require_experiment(page, checkpoint):
         np.testing.assert_allclose(both, [np.mean(found["sim_aou"]), found["sim_am_delta"]], atol=0.011)
         assert list(numbers[6:]) == [f"“{top[0][0].strip()}”" for top in found["answers"]]
 
-    part.get_by_role("button", name="Run it in this page").click()
+    part.get_by_role("button", name="Run it").click()
     require_same(told(), live_experiment.stored()["capitals"]["found"]["fine-tuned"])
     part.get_by_label("update times").fill("0")
     until_says(page, "of 3 lessons", said)

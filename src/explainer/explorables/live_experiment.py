@@ -1,13 +1,16 @@
 """The explorable of the laboratory that compares: zero-shot, in context, and fine-tuned or in another context."""
 
 import json
+import math
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import traitlets
 
 from explainer.explorables import live_sweep
-from explainer.explorables.base import FOLDER, Explorable, Number
+from explainer.explorables.base import FOLDER, Number
+from explainer.explorables.kernel import Asking
 
 if TYPE_CHECKING:
     from explainer.experiments.comparison import Observed
@@ -29,7 +32,7 @@ def stored() -> dict[str, dict]:
     return json.loads(STORED.read_text("utf-8"))
 
 
-class LiveExperiment(Explorable):
+class LiveExperiment(Asking):
     """The paper's comparison: what the demonstrations change in context, and what a second lesson changes.
 
     Traits: `task`; `second`, one of SECONDS; `scale`, what the update of fine-tuning is multiplied with; `query`, the
@@ -72,6 +75,12 @@ class LiveExperiment(Explorable):
         return proposal["value"]
 
 
+    def replies(self, checkpoint: "Checkpoint", message: dict) -> Iterator[dict]:
+        """The comparison, once."""
+        asked = (message[name] for name in ("task", "lesson", "scale", "query"))
+        yield {"experiment": message["experiment"], "found": measured(checkpoint, *asked)}
+
+
 def _texts() -> dict[str, dict]:
     return live_sweep.lessons()
 
@@ -87,7 +96,7 @@ def measured(checkpoint: "Checkpoint", name: str, second: str, scale: float = 1,
     `right` counts exact matches without demonstrations, in context, and after the second lesson; `repaired` those that
     are wrong without demonstrations; `sim_aou` is SimAOU of the two changes in each layer, mean over queries;
     `sim_am_delta` is SimAM of the changes of attention maps, mean over queries, layers and heads; `answers` are the most
-    probable next tokens after the reader's own query.
+    probable next tokens after the reader's own query. What is not defined, because nothing changes, is None.
     """
     from explainer.data import tasks  # noqa: PLC0415 - a page that shows stored answers needs no data
     from explainer.experiments import controls  # noqa: PLC0415
@@ -118,12 +127,17 @@ def measured(checkpoint: "Checkpoint", name: str, second: str, scale: float = 1,
         "n": len(asked),
         "right": [int(its.sum()) for its in correct],
         "repaired": repaired,
-        "sim_aou": metrics.sim_aou(h_zsl, h_icl, h_other).nanmean(0).tolist(),
-        "sim_am_delta": metrics.sim_am_delta(m_zsl, m_icl, m_other).nanmean().item(),
+        "sim_aou": [_known(x) for x in metrics.sim_aou(h_zsl, h_icl, h_other).nanmean(0).tolist()],
+        "sim_am_delta": _known(metrics.sim_am_delta(m_zsl, m_icl, m_other).nanmean().item()),
         "query": query,
         "answers": [top for _, top in (zsl, icl, other)],
         "made": _MADE,
     }
+
+
+def _known(x: float) -> float | None:
+    """None for what is not defined: JSON has no NaN."""
+    return x if math.isfinite(x) else None
 
 
 def _contexts(controls: Any) -> dict:

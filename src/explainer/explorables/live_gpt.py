@@ -1,14 +1,15 @@
 """The explorable of the laboratory: the checkpoint in the page, asked with and without demonstrations."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import traitlets
 
-from explainer.explorables.base import FOLDER, Explorable
+from explainer.explorables.base import FOLDER
+from explainer.explorables.kernel import Asking
 
 if TYPE_CHECKING:
     from explainer.models.scoring import Prefix
@@ -39,7 +40,7 @@ def _of_first(name: str) -> Any:
     return lambda self: next(iter(_presets().values()))[name]
 
 
-class LiveGPT(Explorable):
+class LiveGPT(Asking):
     """The checkpoint's next token with and without demonstrations, any of which is hidden from the query.
 
     Traits: `demonstrations` (x, y), up to sixteen; `query`; `pattern`, what is written before and after x; `hidden`,
@@ -68,6 +69,11 @@ class LiveGPT(Explorable):
     @traitlets.default("presets")
     def _all(self) -> dict[str, dict]:
         return _presets()
+
+    def replies(self, checkpoint: Any, message: dict) -> Iterator[dict]:
+        """The answers, once."""
+        asked = (message[name] for name in ("pattern", "demonstrations", "query", "hidden"))
+        yield {"id": message["ask"], "found": answers(checkpoint, *asked)}
 
 
 def answers(

@@ -1,12 +1,15 @@
 """The explorable of the laboratory that counts: exact match after k demonstrations, right, shuffled and foreign."""
 
 import json
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import traitlets
 
-from explainer.explorables.base import FOLDER, Explorable
+from explainer.explorables.base import FOLDER
+from explainer.explorables.kernel import Asking
 
 STORED = FOLDER / "live_sweep.json"
 """For each task of word pairs the demonstrations of the three curves, the queries, and the checkpoint's counts."""
@@ -19,7 +22,7 @@ def lessons() -> dict[str, dict]:
     return json.loads(STORED.read_text("utf-8"))
 
 
-class LiveSweep(Explorable):
+class LiveSweep(Asking):
     """Exact match after 0 ... 16 demonstrations: right ones, with shuffled answers, and of another task.
 
     Traits: `task`; `found`, the counts of right answers of each curve among n queries; `lessons`, the texts.
@@ -50,6 +53,17 @@ class LiveSweep(Explorable):
         return proposal["value"]
 
 
+    def replies(self, checkpoint: Any, message: dict) -> Iterator[dict]:
+        """Which queries are right after the first k demonstrations of each curve, k by k."""
+        pattern, curves, queries = (message[name] for name in ("pattern", "curves", "queries"))
+        for k in range(max(map(len, curves)) + 1):
+            for curve, demonstrations in enumerate(curves):
+                if k <= len(demonstrations):
+                    right = exact(checkpoint, pattern, demonstrations[:k], queries)
+                    yield {"sweep": message["sweep"], "curve": curve, "k": k, "exact": right.tolist()}
+        yield {"sweep": message["sweep"], "done": True}
+
+
 def lesson(name: str) -> dict[str, Any]:
     """The texts of a task of word pairs: the book's controls, and queries that are no demonstrations."""
     from explainer.data import tasks  # noqa: PLC0415 - a page that shows stored counts needs no data
@@ -68,14 +82,19 @@ def _draws(controls: Any) -> tuple:
 
 def counts(checkpoint: Any, its: dict[str, Any], kind: str, ks: range = range(MOST + 1)) -> list[int]:
     """How many queries greedy decoding answers word for word after the first k demonstrations of a curve."""
+    shown = its["curves"][kind]
+    return [int(exact(checkpoint, its["pattern"], shown[:k], its["queries"]).sum()) for k in ks]
+
+
+def exact(checkpoint: Any, pattern: Sequence[str], demonstrations: Sequence, queries: Sequence) -> np.ndarray:
+    """Which queries [x, y] greedy decoding answers word for word after the demonstrations."""
     from explainer.models import scoring  # noqa: PLC0415 - as above
 
-    before, after = its["pattern"]
-    pieces = [checkpoint.tokenize(f"{before}{x}{after} {y}\n") for x, y in its["curves"][kind]]
-    prompts, answers = [before + x + after for x, _ in its["queries"]], [y for _, y in its["queries"]]
-    contexts = ([checkpoint.first_token_id, *chain.from_iterable(pieces[:k])] for k in ks)
-    prefixes = (scoring.encode(checkpoint, context) for context in contexts)
-    return [int(scoring.exact_match(checkpoint, prefix, prompts, answers).sum()) for prefix in prefixes]
+    before, after = pattern
+    pieces = (checkpoint.tokenize(f"{before}{x}{after} {y}\n") for x, y in demonstrations)
+    prefix = scoring.encode(checkpoint, [checkpoint.first_token_id, *chain.from_iterable(pieces)])
+    prompts, answers = zip(*((before + x + after, y) for x, y in queries), strict=True)
+    return scoring.exact_match(checkpoint, prefix, prompts, answers)
 
 
 def store() -> None:

@@ -190,7 +190,7 @@ function mount(view, { model, el }) {
     status
   );
   root.addEventListener("keydown", (event) => event.stopPropagation(), { signal });
-  const extended = view.extend(root, start, read, change);
+  const extended = view.extend(root, start, read, change, model);
   let timer;
   const update = () => {
     const state = read();
@@ -221,8 +221,7 @@ var slider = (trait, label, range, format = fixed, fromInput = same, toInput = s
 // live_model.js
 var SIZE = "115 MB";
 var CACHE = "explainer-model";
-function obstacle(base) {
-  if (!base) return "The model runs on the book's site. In a notebook, scoring.top_tokens asks the checkpoint itself.";
+function obstacle() {
   if (location.protocol === "file:") return "A page opened as a file cannot load the model. Run make serve, or read this page on the site. The stored answers stay.";
   if (typeof WebAssembly !== "object") return "This browser has no WebAssembly, which the model needs. The stored answers stay.";
   if (!isSecureContext || typeof caches !== "object") return "The model loads only over https, or from this machine. The stored answers stay.";
@@ -230,8 +229,15 @@ function obstacle(base) {
   return "";
 }
 var ofThePage = () => globalThis[/* @__PURE__ */ Symbol.for("explainer.model")] ??= Object.assign(new EventTarget(), { text: "", numbers: 0 });
-function modelRow(heard) {
-  const host = document.querySelector('script[src*="explainer/afm-host.js"]'), base = host && new URL("model/", host.src), its = ofThePage();
+function kernelOf(model) {
+  const hear = (data) => worker.onmessage({ data });
+  const worker = { postMessage: (message) => model.send(message), terminate: () => model.off("msg:custom", hear) };
+  model.on("msg:custom", hear);
+  return worker;
+}
+function modelRow(heard, widget) {
+  const host = document.querySelector('script[src*="explainer/afm-host.js"]'), base = host && new URL("model/", host.src), its = base ? ofThePage() : Object.assign(new EventTarget(), { text: "", numbers: 0 });
+  const place = base ? "in this page" : "in this notebook";
   const button = (textContent, onclick) => element("button", { type: "button", textContent, onclick, style: "margin:0" });
   const tell = (patch) => {
     Object.assign(its, patch);
@@ -242,22 +248,23 @@ function modelRow(heard) {
     tell({ worker: void 0, ready: false, text });
   };
   const start = () => {
-    const why = obstacle(base);
+    const why = base && obstacle();
     if (why) return tell({ text: why });
-    const worker = new Worker(new URL("live_gpt_worker.js", base), { type: "module" });
+    const worker = base ? new Worker(new URL("live_gpt_worker.js", base), { type: "module" }) : kernelOf(widget);
     worker.onerror = () => end("This copy of the site was built without the model. The stored answers stay.");
     worker.onmessage = ({ data }) => {
       const { done, total } = data;
       if (total) return tell({ done, total, text: done < total ? `${Math.round(done / 1e6)} of ${Math.round(total / 1e6)} MB` : "All is here. The model starts; this takes some seconds." });
       if (data.failed) its.ready ? tell({ text: data.failed }) : end(data.failed);
-      if (data.ready) tell({ ready: true, text: "The model is here. Change anything: it answers in this page, and nothing leaves it." });
+      if (data.ready) tell({ ready: true, text: `The model is here. Change anything: it answers ${place}, and nothing leaves ${base ? "it" : "this machine"}.` });
       its.dispatchEvent(new CustomEvent("answer", { detail: data }));
     };
     worker.postMessage({ load: true });
+    if (!base) return tell({ worker, ready: false, text: "Asking the kernel of this notebook. Without one, the stored answers stay." });
     addEventListener("pagehide", () => end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
     tell({ worker, ready: false, kept: true, done: 0, text: "Asking the site for the model …" });
   };
-  const load = button(`Load the model (${SIZE})`, start);
+  const load = button(base ? `Load the model (${SIZE})` : "Ask this notebook's kernel", start);
   const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."));
   const remove = button("Remove it from this browser", async () => {
     await caches.delete(CACHE);
@@ -271,16 +278,17 @@ function modelRow(heard) {
     load.hidden = !!its.worker;
     bar2.hidden = stop.hidden = !its.worker || its.ready;
     remove.hidden = !its.kept;
-    [bar2.max, bar2.value] = [its.total ?? 1, its.done ?? 0];
+    if (base) [bar2.max, bar2.value] = [its.total ?? 1, its.done ?? 0];
     said.textContent = its.text;
   };
   its.addEventListener("change", show);
   its.addEventListener("answer", ({ detail }) => node.isConnected && heard(detail));
-  globalThis.caches?.has(CACHE).then((kept) => tell({ kept: kept || !!its.worker }), () => {
+  if (base) globalThis.caches?.has(CACHE).then((kept) => tell({ kept: kept || !!its.worker }), () => {
   });
   show();
   return {
     node,
+    place,
     say: (text) => {
       said.textContent = text;
     },
@@ -337,7 +345,7 @@ function numbers({ n, counts }) {
 }
 var panels = ({ found }) => [panel(`Exact match: ${found.task}, ${found.n} queries`, 290, grid(AREA), KINDS.map((kind, i) => curve(found, kind, i))), numbers(found)];
 var stored = ({ lessons }, task) => ({ task, n: lessons[task].queries.length, counts: lessons[task].counts, made: "computed with Python and stored with the book" });
-function runner(root, start, read, change) {
+function runner(root, start, read, change, widget) {
   let running = 0, since;
   const quiet = () => {
     running = 0;
@@ -348,8 +356,8 @@ function runner(root, start, read, change) {
     if (data.stopped) model.say("The sweep stopped, because this page asked something else.");
     if (data.done || data.failed) return quiet();
     const { found } = read(), kind = KINDS[data.curve][0], right = data.exact.filter(Boolean).length;
-    change({ found: { ...found, counts: { ...found.counts, [kind]: [...found.counts[kind], right] }, made: `computed in this page, ${Math.round((performance.now() - since) / 1e3)} s` } });
-  });
+    change({ found: { ...found, counts: { ...found.counts, [kind]: [...found.counts[kind], right] }, made: `computed ${model.place}, ${Math.round((performance.now() - since) / 1e3)} s` } });
+  }, widget);
   const button = (textContent, onclick, hidden) => element("button", { type: "button", textContent, onclick, hidden, style: "margin:0" });
   const size = element("select", {}, ...SIZES.map((n) => element("option", { textContent: n, value: n })));
   const run = button("Run it", () => {
@@ -357,7 +365,7 @@ function runner(root, start, read, change) {
     since = performance.now();
     if (!model.ask({ sweep: id, pattern, curves: KINDS.map(([kind]) => curves[kind]), queries: queries.slice(0, n) })) return model.say("Load the model to run it here.");
     running = id;
-    change({ found: { task, n, counts: { right: [], shuffled: [], foreign: [] }, made: "being computed in this page" } });
+    change({ found: { task, n, counts: { right: [], shuffled: [], foreign: [] }, made: `being computed ${model.place}` } });
     [run.hidden, stop.hidden] = [true, false];
     stop.focus();
   });
@@ -449,7 +457,7 @@ var AREA2 = plane({ left: 40, top: 34, width: 272, height: 150, x: [1, 30], y: [
 function similarity({ found, study }, when) {
   const { X, Y, left, top, width, height } = AREA2, { floor, ceiling } = study[found.task].bounds[found.second], values = found.sim_aou;
   const bound = (y, text) => [line(left, Y(y), left + width, Y(y), { "stroke-dasharray": "5 4" }), words(left + width, Y(y) - 4, text, { ...END, ...SMALL })];
-  const points = values.map((y, l) => [X(l + 1), Y(Math.max(-0.2, y))]).filter((point) => point.every(Number.isFinite));
+  const points = values.flatMap((y, l) => Number.isFinite(y) ? [[X(l + 1), Y(Math.max(-0.2, y))]] : []);
   return panel(
     `SimAOU of the two changes${when}`,
     236,
@@ -473,7 +481,7 @@ function panels2(state) {
   const when = isCurrent(state) ? "" : " (earlier)";
   return [answered(state, when), similarity(state, when), ownQuery(state, when)];
 }
-function laboratory(root, start, read, change) {
+function laboratory(root, start, read, change, widget) {
   let asked = 0, since = 0, sent, timer;
   const model = modelRow((data) => {
     if (data.ready && !storedFor(read())) return ask();
@@ -482,15 +490,15 @@ function laboratory(root, start, read, change) {
     if (data.found) {
       asked = 0;
       model.say("Done. Change anything: it is asked again.");
-      change({ found: { ...data.found, ...sent, made: `computed in this page, ${Math.round((performance.now() - since) / 1e3)} s` } });
+      change({ found: { ...data.found, ...sent, made: `computed ${model.place}, ${Math.round((performance.now() - since) / 1e3)} s` } });
     }
-  });
+  }, widget);
   const ask = () => {
     const { task, second, scale: scale3, query, lessons, study } = read(), { pattern, curves, queries } = lessons[task], shown2 = curves.right, id = model.number();
     const others = { ...curves, reordered: study[task].order.map((i) => shown2[i]) };
     since = performance.now();
     sent = { task, second, scale: second === "fine-tuned" ? scale3 : 1 };
-    const message = { experiment: id, pattern, demonstrations: shown2, second: others[second], update: second === "fine-tuned" ? task : null, scale: scale3, queries, query: query.trim() };
+    const message = { experiment: id, task, lesson: second, pattern, demonstrations: shown2, second: others[second], update: second === "fine-tuned" ? task : null, scale: scale3, queries, query: query.trim() };
     if (model.ask(message)) asked = id;
     else model.say("Load the model to ask it this. What is shown belongs to an earlier choice.");
   };
@@ -501,7 +509,7 @@ function laboratory(root, start, read, change) {
     attributes: { "aria-label": "your own query" },
     oninput: () => change({ query: field.value })
   });
-  const run = element("button", { type: "button", textContent: "Run it in this page", style: "margin:0", onclick: ask });
+  const run = element("button", { type: "button", textContent: "Run it", style: "margin:0", onclick: ask });
   const controls = root.querySelector(".explorable-controls");
   controls.before(model.node);
   controls.append(element("label", {}, element("span", { textContent: "your own query" }), field), run);

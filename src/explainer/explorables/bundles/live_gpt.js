@@ -179,7 +179,7 @@ function mount(view, { model, el }) {
     status
   );
   root.addEventListener("keydown", (event) => event.stopPropagation(), { signal });
-  const extended = view.extend(root, start, read, change);
+  const extended = view.extend(root, start, read, change, model);
   let timer;
   const update = () => {
     const state = read();
@@ -208,8 +208,7 @@ function mount(view, { model, el }) {
 // live_model.js
 var SIZE = "115 MB";
 var CACHE = "explainer-model";
-function obstacle(base) {
-  if (!base) return "The model runs on the book's site. In a notebook, scoring.top_tokens asks the checkpoint itself.";
+function obstacle() {
   if (location.protocol === "file:") return "A page opened as a file cannot load the model. Run make serve, or read this page on the site. The stored answers stay.";
   if (typeof WebAssembly !== "object") return "This browser has no WebAssembly, which the model needs. The stored answers stay.";
   if (!isSecureContext || typeof caches !== "object") return "The model loads only over https, or from this machine. The stored answers stay.";
@@ -217,8 +216,15 @@ function obstacle(base) {
   return "";
 }
 var ofThePage = () => globalThis[/* @__PURE__ */ Symbol.for("explainer.model")] ??= Object.assign(new EventTarget(), { text: "", numbers: 0 });
-function modelRow(heard) {
-  const host = document.querySelector('script[src*="explainer/afm-host.js"]'), base = host && new URL("model/", host.src), its = ofThePage();
+function kernelOf(model) {
+  const hear = (data) => worker.onmessage({ data });
+  const worker = { postMessage: (message) => model.send(message), terminate: () => model.off("msg:custom", hear) };
+  model.on("msg:custom", hear);
+  return worker;
+}
+function modelRow(heard, widget) {
+  const host = document.querySelector('script[src*="explainer/afm-host.js"]'), base = host && new URL("model/", host.src), its = base ? ofThePage() : Object.assign(new EventTarget(), { text: "", numbers: 0 });
+  const place = base ? "in this page" : "in this notebook";
   const button = (textContent, onclick) => element("button", { type: "button", textContent, onclick, style: "margin:0" });
   const tell = (patch) => {
     Object.assign(its, patch);
@@ -229,22 +235,23 @@ function modelRow(heard) {
     tell({ worker: void 0, ready: false, text });
   };
   const start = () => {
-    const why = obstacle(base);
+    const why = base && obstacle();
     if (why) return tell({ text: why });
-    const worker = new Worker(new URL("live_gpt_worker.js", base), { type: "module" });
+    const worker = base ? new Worker(new URL("live_gpt_worker.js", base), { type: "module" }) : kernelOf(widget);
     worker.onerror = () => end("This copy of the site was built without the model. The stored answers stay.");
     worker.onmessage = ({ data }) => {
       const { done, total: total2 } = data;
       if (total2) return tell({ done, total: total2, text: done < total2 ? `${Math.round(done / 1e6)} of ${Math.round(total2 / 1e6)} MB` : "All is here. The model starts; this takes some seconds." });
       if (data.failed) its.ready ? tell({ text: data.failed }) : end(data.failed);
-      if (data.ready) tell({ ready: true, text: "The model is here. Change anything: it answers in this page, and nothing leaves it." });
+      if (data.ready) tell({ ready: true, text: `The model is here. Change anything: it answers ${place}, and nothing leaves ${base ? "it" : "this machine"}.` });
       its.dispatchEvent(new CustomEvent("answer", { detail: data }));
     };
     worker.postMessage({ load: true });
+    if (!base) return tell({ worker, ready: false, text: "Asking the kernel of this notebook. Without one, the stored answers stay." });
     addEventListener("pagehide", () => end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
     tell({ worker, ready: false, kept: true, done: 0, text: "Asking the site for the model …" });
   };
-  const load = button(`Load the model (${SIZE})`, start);
+  const load = button(base ? `Load the model (${SIZE})` : "Ask this notebook's kernel", start);
   const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."));
   const remove = button("Remove it from this browser", async () => {
     await caches.delete(CACHE);
@@ -258,16 +265,17 @@ function modelRow(heard) {
     load.hidden = !!its.worker;
     bar2.hidden = stop.hidden = !its.worker || its.ready;
     remove.hidden = !its.kept;
-    [bar2.max, bar2.value] = [its.total ?? 1, its.done ?? 0];
+    if (base) [bar2.max, bar2.value] = [its.total ?? 1, its.done ?? 0];
     said.textContent = its.text;
   };
   its.addEventListener("change", show);
   its.addEventListener("answer", ({ detail }) => node.isConnected && heard(detail));
-  globalThis.caches?.has(CACHE).then((kept) => tell({ kept: kept || !!its.worker }), () => {
+  if (base) globalThis.caches?.has(CACHE).then((kept) => tell({ kept: kept || !!its.worker }), () => {
   });
   show();
   return {
     node,
+    place,
     say: (text) => {
       said.textContent = text;
     },
@@ -433,13 +441,13 @@ function demonstrationRow(i, read, change) {
   };
   return { node, update };
 }
-function workshop(root, start, read, change) {
+function workshop(root, start, read, change, widget) {
   let asked = 0, timer, since = 0;
   const model = modelRow((data) => {
     if (data.ready) return ask();
     if (data.id !== asked || !data.found) return;
-    change({ found: { ...data.found, of: sent, made: `computed in this page, ${((performance.now() - since) / 1e3).toFixed(1)} s` } });
-  });
+    change({ found: { ...data.found, of: sent, made: `computed ${model.place}, ${((performance.now() - since) / 1e3).toFixed(1)} s` } });
+  }, widget);
   let sent;
   const ask = () => {
     const state = read(), [pattern, demonstrations, query2, hidden] = question(state);

@@ -187,7 +187,7 @@ function mount(view, { model, el }) {
     status
   );
   root.addEventListener("keydown", (event) => event.stopPropagation(), { signal });
-  const extended = view.extend(root, start, read, change);
+  const extended = view.extend(root, start, read, change, model);
   let timer;
   const update = () => {
     const state = read();

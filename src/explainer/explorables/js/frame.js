@@ -7,7 +7,7 @@
 //   lists(state): [trait, label, [value, text, whether it is disabled]] for each trait that is chosen from a list;
 //   handles(state): { panel, label, plane, at, move, horizontal } for each point that is dragged;
 //   answers(state): [name, number] for each line of results below the panels;
-//   extend(root, state, read, change): adds what no other view has, and returns what brings that up to date with a state.
+//   extend(root, state, read, change, model): adds what no other view has, and returns what brings that up to date with a state.
 
 import { add, scale } from "./algebra.js";
 import { WIDTH, compose, panelSvg } from "./drawing.js";
@@ -144,7 +144,7 @@ function mount(view, { model, el }) {
     element("p", { className: "explorable-hint", textContent: view.hint }),
     element("div", { className: "explorable-answers" }, ...nodes(answers)), status);
   root.addEventListener("keydown", (event) => event.stopPropagation(), { signal }); // JupyterLab takes the arrow keys otherwise
-  const extended = view.extend(root, start, read, change);
+  const extended = view.extend(root, start, read, change, model);
 
   let timer;
   const update = () => {

@@ -62,7 +62,7 @@ const AREA = plane({ left: 40, top: 34, width: 272, height: 150, x: [1, 30], y: 
 function similarity({ found, study }, when) {
   const { X, Y, left, top, width, height } = AREA, { floor, ceiling } = study[found.task].bounds[found.second], values = found.sim_aou;
   const bound = (y, text) => [line(left, Y(y), left + width, Y(y), { "stroke-dasharray": "5 4" }), words(left + width, Y(y) - 4, text, { ...END, ...SMALL })];
-  const points = values.map((y, l) => [X(l + 1), Y(Math.max(-0.2, y))]).filter((point) => point.every(Number.isFinite));
+  const points = values.flatMap((y, l) => (Number.isFinite(y) ? [[X(l + 1), Y(Math.max(-0.2, y))]] : []));
   return panel(`SimAOU of the two changes${when}`, 236,
     [0, 0.5, 1].map((y) => [line(left, Y(y), left + width, Y(y), { "stroke-opacity": y ? 0.15 : 0.6 }), words(left - 6, Y(y) + 4, y, { ...END, ...SMALL })]),
     [1, 10, 20, 30].map((l) => words(X(l), top + height + 14, l, { "text-anchor": "middle", ...SMALL })), words(left + width, top + height + 30, "layer", { ...END, ...SMALL }),
@@ -84,7 +84,7 @@ function panels(state) {
   return [answered(state, when), similarity(state, when), ownQuery(state, when)];
 }
 
-function laboratory(root, start, read, change) {
+function laboratory(root, start, read, change, widget) {
   let asked = 0, since = 0, sent, timer;
   const model = modelRow((data) => {
     if (data.ready && !storedFor(read())) return ask();
@@ -93,21 +93,21 @@ function laboratory(root, start, read, change) {
     if (data.found) {
       asked = 0;
       model.say("Done. Change anything: it is asked again.");
-      change({ found: { ...data.found, ...sent, made: `computed in this page, ${Math.round((performance.now() - since) / 1000)} s` } });
+      change({ found: { ...data.found, ...sent, made: `computed ${model.place}, ${Math.round((performance.now() - since) / 1000)} s` } });
     }
-  });
+  }, widget);
   const ask = () => {
     const { task, second, scale, query, lessons, study } = read(), { pattern, curves, queries } = lessons[task], shown = curves.right, id = model.number();
     const others = { ...curves, reordered: study[task].order.map((i) => shown[i]) };
     since = performance.now();
     sent = { task, second, scale: second === "fine-tuned" ? scale : 1 };
-    const message = { experiment: id, pattern, demonstrations: shown, second: others[second], update: second === "fine-tuned" ? task : null, scale, queries, query: query.trim() };
+    const message = { experiment: id, task, lesson: second, pattern, demonstrations: shown, second: others[second], update: second === "fine-tuned" ? task : null, scale, queries, query: query.trim() };
     if (model.ask(message)) asked = id;
     else model.say("Load the model to ask it this. What is shown belongs to an earlier choice.");
   };
   const field = element("input", { type: "text", maxLength: LONGEST, style: "flex:1 1 8rem;min-width:0;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem",
     attributes: { "aria-label": "your own query" }, oninput: () => change({ query: field.value }) });
-  const run = element("button", { type: "button", textContent: "Run it in this page", style: "margin:0", onclick: ask });
+  const run = element("button", { type: "button", textContent: "Run it", style: "margin:0", onclick: ask });
   const controls = root.querySelector(".explorable-controls");
   controls.before(model.node);
   controls.append(element("label", {}, element("span", { textContent: "your own query" }), field), run);

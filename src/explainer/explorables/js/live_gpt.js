@@ -141,13 +141,13 @@ function demonstrationRow(i, read, change) {
   return { node, update };
 }
 
-function workshop(root, start, read, change) {
+function workshop(root, start, read, change, widget) {
   let asked = 0, timer, since = 0;
   const model = modelRow((data) => {
     if (data.ready) return ask();
     if (data.id !== asked || !data.found) return;
-    change({ found: { ...data.found, of: sent, made: `computed in this page, ${((performance.now() - since) / 1000).toFixed(1)} s` } });
-  });
+    change({ found: { ...data.found, of: sent, made: `computed ${model.place}, ${((performance.now() - since) / 1000).toFixed(1)} s` } });
+  }, widget);
   let sent;
   const ask = () => {
     const state = read(), [pattern, demonstrations, query, hidden] = question(state);

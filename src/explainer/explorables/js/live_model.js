@@ -1,12 +1,12 @@
-// The model of a page: the reader loads it, and it runs in one Web Worker, live_gpt_worker.js.
+// The model of a page: the reader loads it, and it runs in one Web Worker, live_gpt_worker.js. In a notebook the kernel takes the
+// worker's place: kernel.py answers the same messages.
 
 import { element } from "./frame.js";
 
 const SIZE = "115 MB", CACHE = "explainer-model";
 
 // Why the model cannot be loaded here, if it cannot
-function obstacle(base) {
-  if (!base) return "The model runs on the book's site. In a notebook, scoring.top_tokens asks the checkpoint itself.";
+function obstacle() {
   if (location.protocol === "file:") return "A page opened as a file cannot load the model. Run make serve, or read this page on the site. The stored answers stay.";
   if (typeof WebAssembly !== "object") return "This browser has no WebAssembly, which the model needs. The stored answers stay.";
   if (!isSecureContext || typeof caches !== "object") return "The model loads only over https, or from this machine. The stored answers stay.";
@@ -17,9 +17,18 @@ function obstacle(base) {
 // The worker of this page, which all its explorables share, and what is said of it
 const ofThePage = () => (globalThis[Symbol.for("explainer.model")] ??= Object.assign(new EventTarget(), { text: "", numbers: 0 }));
 
+// The kernel behind a widget, with the face of a worker
+function kernelOf(model) {
+  const hear = (data) => worker.onmessage({ data });
+  const worker = { postMessage: (message) => model.send(message), terminate: () => model.off("msg:custom", hear) };
+  model.on("msg:custom", hear);
+  return worker;
+}
+
 // Buttons to load, stop and remove the model. `heard` is given each message of the worker but its progress.
-export function modelRow(heard) {
-  const host = document.querySelector('script[src*="explainer/afm-host.js"]'), base = host && new URL("model/", host.src), its = ofThePage();
+export function modelRow(heard, widget) {
+  const host = document.querySelector('script[src*="explainer/afm-host.js"]'), base = host && new URL("model/", host.src), its = base ? ofThePage() : Object.assign(new EventTarget(), { text: "", numbers: 0 });
+  const place = base ? "in this page" : "in this notebook";
   const button = (textContent, onclick) => element("button", { type: "button", textContent, onclick, style: "margin:0" });
   const tell = (patch) => {
     Object.assign(its, patch);
@@ -30,22 +39,23 @@ export function modelRow(heard) {
     tell({ worker: undefined, ready: false, text });
   };
   const start = () => {
-    const why = obstacle(base);
+    const why = base && obstacle();
     if (why) return tell({ text: why });
-    const worker = new Worker(new URL("live_gpt_worker.js", base), { type: "module" });
+    const worker = base ? new Worker(new URL("live_gpt_worker.js", base), { type: "module" }) : kernelOf(widget);
     worker.onerror = () => end("This copy of the site was built without the model. The stored answers stay.");
     worker.onmessage = ({ data }) => {
       const { done, total } = data;
       if (total) return tell({ done, total, text: done < total ? `${Math.round(done / 1e6)} of ${Math.round(total / 1e6)} MB` : "All is here. The model starts; this takes some seconds." });
       if (data.failed) its.ready ? tell({ text: data.failed }) : end(data.failed);
-      if (data.ready) tell({ ready: true, text: "The model is here. Change anything: it answers in this page, and nothing leaves it." });
+      if (data.ready) tell({ ready: true, text: `The model is here. Change anything: it answers ${place}, and nothing leaves ${base ? "it" : "this machine"}.` });
       its.dispatchEvent(new CustomEvent("answer", { detail: data }));
     };
     worker.postMessage({ load: true });
+    if (!base) return tell({ worker, ready: false, text: "Asking the kernel of this notebook. Without one, the stored answers stay." });
     addEventListener("pagehide", () => end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
     tell({ worker, ready: false, kept: true, done: 0, text: "Asking the site for the model …" });
   };
-  const load = button(`Load the model (${SIZE})`, start);
+  const load = button(base ? `Load the model (${SIZE})` : "Ask this notebook's kernel", start);
   const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."));
   const remove = button("Remove it from this browser", async () => {
     await caches.delete(CACHE);
@@ -59,15 +69,15 @@ export function modelRow(heard) {
     load.hidden = !!its.worker;
     bar.hidden = stop.hidden = !its.worker || its.ready;
     remove.hidden = !its.kept;
-    [bar.max, bar.value] = [its.total ?? 1, its.done ?? 0];
+    if (base) [bar.max, bar.value] = [its.total ?? 1, its.done ?? 0];
     said.textContent = its.text;
   };
   its.addEventListener("change", show);
   its.addEventListener("answer", ({ detail }) => node.isConnected && heard(detail));
-  globalThis.caches?.has(CACHE).then((kept) => tell({ kept: kept || !!its.worker }), () => {}); // refused where nothing may be kept
+  if (base) globalThis.caches?.has(CACHE).then((kept) => tell({ kept: kept || !!its.worker }), () => {}); // refused where nothing may be kept
   show();
   return {
-    node, say: (text) => { said.textContent = text; }, number: () => ++its.numbers,
+    node, place, say: (text) => { said.textContent = text; }, number: () => ++its.numbers,
     ask: (message) => { if (its.ready) its.worker.postMessage(message); return !!its.ready; },
   };
 }

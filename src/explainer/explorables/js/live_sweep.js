@@ -58,7 +58,7 @@ const panels = ({ found }) => [panel(`Exact match: ${found.task}, ${found.n} que
 
 const stored = ({ lessons }, task) => ({ task, n: lessons[task].queries.length, counts: lessons[task].counts, made: "computed with Python and stored with the book" });
 
-function runner(root, start, read, change) {
+function runner(root, start, read, change, widget) {
   let running = 0, since;
   const quiet = () => {
     running = 0;
@@ -69,8 +69,8 @@ function runner(root, start, read, change) {
     if (data.stopped) model.say("The sweep stopped, because this page asked something else.");
     if (data.done || data.failed) return quiet();
     const { found } = read(), kind = KINDS[data.curve][0], right = data.exact.filter(Boolean).length;
-    change({ found: { ...found, counts: { ...found.counts, [kind]: [...found.counts[kind], right] }, made: `computed in this page, ${Math.round((performance.now() - since) / 1000)} s` } });
-  });
+    change({ found: { ...found, counts: { ...found.counts, [kind]: [...found.counts[kind], right] }, made: `computed ${model.place}, ${Math.round((performance.now() - since) / 1000)} s` } });
+  }, widget);
   const button = (textContent, onclick, hidden) => element("button", { type: "button", textContent, onclick, hidden, style: "margin:0" });
   const size = element("select", {}, ...SIZES.map((n) => element("option", { textContent: n, value: n })));
   const run = button("Run it", () => {
@@ -78,7 +78,7 @@ function runner(root, start, read, change) {
     since = performance.now();
     if (!model.ask({ sweep: id, pattern, curves: KINDS.map(([kind]) => curves[kind]), queries: queries.slice(0, n) })) return model.say("Load the model to run it here.");
     running = id;
-    change({ found: { task, n, counts: { right: [], shuffled: [], foreign: [] }, made: "being computed in this page" } });
+    change({ found: { task, n, counts: { right: [], shuffled: [], foreign: [] }, made: `being computed ${model.place}` } });
     [run.hidden, stop.hidden] = [true, false];
     stop.focus();
   });

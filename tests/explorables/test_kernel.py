@@ -1,0 +1,120 @@
+"""In a notebook the kernel answers what the worker answers in a page, by the same messages."""
+
+import asyncio
+import json
+
+import pytest
+import tiny_models
+import torch
+
+from explainer.errors import CheckpointError
+from explainer.explorables import LiveExperiment, LiveGPT, LiveSweep, kernel, live_experiment, live_gpt, live_sweep
+from explainer.models import checkpoints
+
+PATTERN = ["", " ->"]
+PAIRS = [["a", "b"], ["c", "d"]]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return checkpoints.load(tiny_models.save("llama", tmp_path_factory.mktemp("tiny") / "llama"), dtype=torch.float32)
+
+
+def answers_to(widget, monkeypatch, tiny, *messages):
+    """What the widget sends when these messages come one right after the other."""
+    sent = []
+    monkeypatch.setattr(kernel, "checkpoint", lambda: tiny)
+    monkeypatch.setattr(type(widget), "send", lambda _self, content: sent.append(json.loads(json.dumps(content))))
+
+    async def hear():
+        for message in messages:
+            widget._handle_custom_msg(message, [])
+            await asyncio.sleep(3 * kernel._PAUSE)
+        await asyncio.wait([widget._answering])
+
+    asyncio.run(hear())
+    return sent
+
+
+def test_it_says_when_the_model_is_there(monkeypatch, tiny):
+    assert answers_to(LiveGPT(), monkeypatch, tiny, {"load": True}) == [{"ready": True}]
+
+
+def test_a_question_is_answered_as_by_the_package(monkeypatch, tiny):
+    message = {"ask": 3, "pattern": PATTERN, "demonstrations": PAIRS, "query": "e", "hidden": [1]}
+    (answer,) = answers_to(LiveGPT(), monkeypatch, tiny, message)
+    assert answer["id"] == 3
+    assert answer["found"]["with"] == live_gpt.answers(tiny, PATTERN, PAIRS, "e", [1])["with"]
+
+
+def test_a_sweep_counts_and_a_stop_is_heard(monkeypatch, tiny):
+    queries = [["e", "f"], ["g", "h"]]
+    message = {"sweep": 5, "pattern": PATTERN, "curves": [PAIRS, PAIRS[:1]], "queries": queries}
+    answers = answers_to(LiveSweep(), monkeypatch, tiny, message)
+    steps = [(one["curve"], one["k"]) for one in answers[:-1]]
+    assert steps == [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2)]
+    its = {"pattern": PATTERN, "queries": queries, "curves": {"right": PAIRS}}
+    assert [sum(one["exact"]) for one in answers if one.get("curve") == 0] == live_sweep.counts(
+        tiny, its, "right", range(3)
+    )
+    assert answers[-1] == {"sweep": 5, "done": True}
+    long = message | {"curves": [PAIRS * 40]}
+    assert len(answers_to(LiveSweep(), monkeypatch, tiny, long, {"sweep": 0})) < 81
+
+
+def test_an_experiment_is_measured_by_the_package(monkeypatch, tiny):
+    asked = []
+    monkeypatch.setattr(live_experiment, "measured", lambda *given: asked.append(given) or {"right": [0, 1, 2]})
+    message = {"experiment": 7, "task": "past", "lesson": "shuffled", "scale": 1, "query": "go", "pattern": PATTERN}
+    (answer,) = answers_to(LiveExperiment(), monkeypatch, tiny, message)
+    assert answer == {"experiment": 7, "found": {"right": [0, 1, 2]}}
+    assert asked == [(tiny, "past", "shuffled", 1, "go")]
+
+
+def test_an_error_reaches_the_view_with_its_number(monkeypatch, tiny):
+    def fails(*_given):
+        raise CheckpointError("too long; shorten it.")
+
+    monkeypatch.setattr(live_gpt, "answers", fails)
+    message = {"ask": 4, "pattern": PATTERN, "demonstrations": PAIRS, "query": "e", "hidden": []}
+    (answer,) = answers_to(LiveGPT(), monkeypatch, tiny, message)
+    assert answer == {"failed": "too long; shorten it.", "id": 4}
+
+
+NOTEBOOK = """async ([bundle, state]) => {
+    const { default: view } = await import("data:text/javascript," + encodeURIComponent(bundle));
+    const heard = [], listeners = {};
+    window.heard = heard;
+    window.answer = (message) => listeners["msg:custom"](message);
+    const model = {
+        get: (name) => state[name], save_changes() {}, send: (message) => heard.push(message),
+        set: (name, value) => { state[name] = value; listeners["change:" + name]?.(); },
+        on: (events, listener) => events.split(" ").forEach((event) => { listeners[event] = listener; }), off() {},
+    };
+    view.render({ model, el: document.body });
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_view_in_a_notebook_asks_the_kernel(browser):
+    """A view without the page's host: the same messages, and no word of a download."""
+    context = browser.new_context()
+    try:
+        page = context.new_page()
+        widget = LiveExperiment()
+        page.evaluate(NOTEBOOK, [widget._esm, widget.state()])
+        assert "115 MB" not in page.locator("body").inner_text()
+        page.get_by_role("button", name="Ask this notebook's kernel").click()
+        assert page.evaluate("heard") == [{"load": True}]
+        page.evaluate("answer({ ready: true })")
+        page.get_by_role("button", name="Run it").click()
+        (message,) = page.evaluate("heard.slice(1)")
+        assert {"experiment": 1, "task": "capitals", "lesson": "fine-tuned", "scale": 1}.items() <= message.items()
+        found = live_experiment.stored()["plurals"]["found"]["shuffled"]
+        message = {"experiment": 1, "found": found | {"right": [1, 2, 3]}}
+        page.evaluate("(message) => answer(message)", message)
+        assert "3 of 30" in page.locator("body").inner_text()
+        assert "computed in this notebook" in page.locator("body").inner_text()
+    finally:
+        context.close()
