@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import test from "node:test";
 import { fromLink, gatesOf, largest, mostNeeded, sharesOf } from "#explorables/live_gpt.js";
-import { LiveModel, biasOf, fetchShards, meanOf, ofHalf, sharesOf as sumsOf, softmax, topOf, written } from "#explorables/live_gpt_core.js";
+import { ALONE, LiveModel, biasOf, fetchShards, meanOf, ofHalf, sharesOf as sumsOf, softmax, topOf, written } from "#explorables/live_gpt_core.js";
 import { close } from "./support.mjs";
 
 test("writes a demonstration as the book's tasks do", () => {
@@ -135,8 +135,10 @@ test("demonstrations are read once, and hidden by their positions", async () => 
   const ask = (hidden) => model.next(["", ""], [["a", "b"], ["c", "d"]], "e", hidden);
   await ask([]);
   await ask([1]);
-  assert.deepEqual(runs.map(({ ids }) => Array.from(ids.data, Number)), [[9, ..."a b\nc d\n"].map((c) => c.charCodeAt?.(0) ?? c), [101], [101]]);
-  assert.deepEqual(runs.slice(1).map(({ positions }) => Array.from(positions.data, Number)), [[9], [9]]);
+  await ask(ALONE);
+  assert.deepEqual(runs.map(({ ids }) => Array.from(ids.data, Number)), [[9, ..."a b\nc d\n"].map((c) => c.charCodeAt?.(0) ?? c), [101], [101], [101]]);
+  assert.deepEqual(runs.slice(1).map(({ positions }) => Array.from(positions.data, Number)), [[9], [9], [1]]);
+  assert.deepEqual([...runs[3].bias.data].map((x) => x < 0), [...Array(10).keys()].map((t) => t >= 1 && t < 9));
   assert.deepEqual([...runs[2].bias.data].map((x) => x < 0), [...Array(10).keys()].map((t) => t >= 5 && t < 9));
   await assert.rejects(model.next(["", ""], [["a".repeat(1100), "b"]], "e", []), /1103 tokens; the page takes 1024/);
 });

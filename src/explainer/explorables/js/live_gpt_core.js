@@ -74,9 +74,11 @@ function cosine(a, b) {
   return ab / Math.sqrt(aa * bb);
 }
 
-const lengthOf = (h) => Math.hypot(...h);
 const minus = (a, b) => Float64Array.from(a, (x, i) => x - b[i]);
-const unit = (h) => Float64Array.from(h, (x) => x / lengthOf(h));
+function unit(h) {
+  const length = Math.hypot(...h);
+  return Float64Array.from(h, (x) => x / length);
+}
 
 // The mean of those that are numbers
 export function meanOf(numbers) {
@@ -142,6 +144,8 @@ async function sha256(bytes) {
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+export const ALONE = null;
+
 export class LiveModel {
   #read = new Map();
 
@@ -202,11 +206,13 @@ export class LiveModel {
     return this.#read.get(key);
   }
 
-  // For each list of hidden demonstrations the logits of the next token; and where the query looks under the first
+  // For each list of hidden demonstrations the logits of the next token; and where the query looks under the first. ALONE is
+  // a query that stands where it would stand without demonstrations, and sees none.
   async next(pattern, demonstrations, query, ...hidden) {
     const context = await this.context(pattern, demonstrations);
     const ids = this.tokens(written(pattern, query));
-    const copies = hidden.map((its) => ({ ids, at: context.P, hidden: its.map((i) => context.ranges[i]) }));
+    const alone = { ids, at: 1, hidden: [[1, context.P]] };
+    const copies = hidden.map((its) => (its === ALONE ? alone : { ids, at: context.P, hidden: its.map((i) => context.ranges[i]) }));
     const { logits, attention } = await this.run(copies, context, ["logits", "attention"]);
     return { logits, looks: sharesOf(attention, context.ranges) };
   }

@@ -6,7 +6,7 @@
 
 import * as ort from "./ort.wasm.min.mjs";
 import { Tokenizer } from "./tokenizers.min.mjs";
-import { LiveModel, fetchShards, reach, simAMDelta, simAOU, softmax, tensorsOf } from "./live_gpt_core.js";
+import { ALONE, LiveModel, fetchShards, reach, simAMDelta, simAOU, softmax, tensorsOf } from "./live_gpt_core.js";
 
 const BASE = new URL("./", import.meta.url), CACHE = "explainer-model";
 let model, newest, sweeping, experimenting;
@@ -33,14 +33,11 @@ const heard = () => new Promise((resolve) => setTimeout(resolve));
 
 // The answer without demonstrations, with them, and with each of them hidden in turn
 async function ask({ ask: id, pattern, demonstrations, query, hidden }) {
-  const without = model.top(softmax((await model.next(pattern, [], query, [])).logits[0]));
-  await heard();
-  if (newest !== id) return;
   const shown = [...demonstrations.keys()].filter((i) => !hidden.includes(i));
-  const { logits, looks } = await model.next(pattern, demonstrations, query, hidden, ...shown.map((i) => [...hidden, i]));
-  const [p, ...others] = logits.map(softmax), answer = p.indexOf(Math.max(...p));
+  const { logits, looks } = await model.next(pattern, demonstrations, query, hidden, ALONE, ...shown.map((i) => [...hidden, i]));
+  const [p, zero, ...others] = logits.map(softmax), answer = p.indexOf(Math.max(...p));
   const alone = demonstrations.map((_, i) => others[shown.indexOf(i)]?.[answer] ?? null);
-  postMessage({ id, found: { without, with: model.top(p), looks: looks.map((heads) => heads.map(thousandths)), alone } });
+  postMessage({ id, found: { without: model.top(zero), with: model.top(p), looks: looks.map((heads) => heads.map(thousandths)), alone } });
 }
 
 // Which queries are answered word for word after the first k demonstrations of each curve, k by k
