@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.stats import t as student_t
 
 from explainer import exercises
 from explainer.theory import duality, fast_weights, linear_transformer, metrics, momentum, statistics
@@ -1401,3 +1402,24 @@ def test_best_values_accepts_two_right_answers(capsys):
 )
 def test_best_values_refuses(wrong, hint):
     refuses(exercises.best_values, wrong, hint)
+
+
+# The verdict
+
+
+def fewest(spread, difference, quantile=lambda S: student_t.ppf(0.975, S - 1)):
+    return next(S for S in range(2, 10_000) if quantile(S) * spread / S**0.5 < difference)
+
+
+def test_draws_needed(capsys):
+    passes(exercises.draws_needed, fewest, capsys)
+    refuses(exercises.draws_needed, lambda s, d: fewest(s, d, lambda S: 1.96), "take Student's t")
+    refuses(exercises.draws_needed, lambda s, d: fewest(s, d) + 1, "look for the fewest")
+    refuses(exercises.draws_needed, lambda s, d: 1, "start with two")
+
+
+def test_share_of_the_way(capsys):
+    passes(exercises.share_of_the_way, lambda f, v, c: (v - f) / (c - f), capsys)
+    refuses(exercises.share_of_the_way, lambda f, v, c: v / c, "at the floor should be at 0")
+    refuses(exercises.share_of_the_way, lambda f, v, c: v - f, "at the ceiling should be at 1")
+    refuses(exercises.share_of_the_way, lambda f, v, c: max(0, (v - f) / (c - f)), "do not clip")

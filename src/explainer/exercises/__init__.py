@@ -10,7 +10,7 @@ from explainer.exercises.circuits import (
     value_matrix,
 )
 from explainer.exercises.classification import auc, calibration
-from explainer.exercises.comparison import best_values, holm, kendall_tau, rec2ftp
+from explainer.exercises.comparison import best_values, draws_needed, holm, kendall_tau, rec2ftp, share_of_the_way
 from explainer.exercises.deep import (
     chosen_penalty,
     layer_error,

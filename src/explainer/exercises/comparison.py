@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
+from scipy.stats import t as student_t
 from torch import Tensor
 
 from explainer.exercises import checks
@@ -155,3 +156,49 @@ def best_values(reader_fn: Callable[[Tensor, Tensor], Tensor]) -> None:
 
 def _cosine(A: Tensor, B: Tensor) -> float:
     return ((A * B).sum() / (A.norm() * B.norm())).item()
+
+
+@checks.check("the half width with S draws is t(.975, S - 1) times the spread over the root of S.")
+def draws_needed(reader_fn: Callable[[float, float], int]) -> None:
+    """Check a function (spread, difference) -> the fewest draws, at least 2, whose 95 % interval is narrower.
+
+    The half width of Student's interval of S draws with this standard deviation has to be below the difference.
+    Raises: AssertionError with a hint.
+    """
+    for spread, difference in [(1.0, 0.5), (1.0, 0.1), (0.05, 0.05), (0.02, 0.5)]:
+        found = int(checks.run(lambda *given: int(reader_fn(*given)), spread, difference))
+        checks.require(found >= 2, f"{found} draws have no spread; start with two.")
+        checks.require(
+            _half_width(spread, found) < difference,
+            f"with {found} draws of spread {spread:g} the interval still reaches {difference:g} from its middle; take "
+            "Student's t with S - 1 degrees of freedom, and not the normal distribution.",
+        )
+        checks.require(
+            found == 2 or _half_width(spread, found - 1) >= difference,
+            f"{found - 1} draws of spread {spread:g} would do for {difference:g}; look for the fewest.",
+        )
+    print("Passed: so many draws settle a difference of this size, if the spread is right.")
+
+
+def _half_width(spread: float, draws: int) -> float:
+    return float(student_t.ppf(0.975, draws - 1) * spread / np.sqrt(draws))
+
+
+@checks.check("measure everything from the floor: value minus floor, over ceiling minus floor.")
+def share_of_the_way(reader_fn: Callable[[float, float, float], float]) -> None:
+    """Check a function (floor, value, ceiling) -> where the value stands between them.
+
+    Properties: 0 at the floor and 1 at the ceiling; the same in other units and with another zero.
+    Raises: AssertionError with a hint.
+    """
+
+    def answer(*given: float) -> float:
+        return checks.run(lambda *numbers: float(reader_fn(*numbers)), *given)
+
+    checks.require(np.isclose(answer(0.2, 0.2, 0.7), 0), "a value at the floor should be at 0 of the way.")
+    checks.require(np.isclose(answer(0.2, 0.7, 0.7), 1), "a value at the ceiling should be at 1 of the way.")
+    checks.require(np.isclose(answer(0.2, 0.1, 0.7), -0.2), "below the floor the share is negative; do not clip it.")
+    for floor, value, ceiling in np.random.default_rng(0).random((5, 3)):
+        same = answer(3 * floor - 1, 3 * value - 1, 3 * ceiling - 1)
+        checks.require(np.isclose(answer(floor, value, ceiling), same), "another unit or zero changes the share.")
+    print("Passed: 0 is the floor, 1 the ceiling, and no unit is left.")

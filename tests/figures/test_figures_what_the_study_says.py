@@ -43,7 +43,7 @@ def rows():
         "made": "Stored: 8 cells.",
     }
     values |= {side: of_measures(0.01 * (i + 1)) for i, side in enumerate(sides)}
-    table = Texts("verdict").table("verdict", **values)
+    table = Texts("what_the_study_says").table("verdict", **values)
     assert table.made == "Stored: 8 cells."
     return [
         [cell.replace("\N{NO-BREAK SPACE}", " ").replace("\N{MINUS SIGN}", "-") for cell in row] for row in table.rows
