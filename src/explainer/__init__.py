@@ -26,7 +26,7 @@ ROOMS = {
     "lab": ("engines", "experiment", "store", "tables"),
     "experiments": (
         "agreement", "causal", "comparison", "controls", "language_models", "positive_pipeline", "recall_runs",
-        "regression_runs", "study",
+        "regression_runs", "reversal", "study",
     ),
     "analysis": (
         "accuracy", "alike", "coverage", "effects", "papers", "positive", "published", "recalled", "reporting",

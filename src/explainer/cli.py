@@ -383,6 +383,11 @@ _OF_GRIDS = {
         "RecallRuns",
         "train small models to recall what was written last, with memories that learn by different rules",
     ),
+    "reversal": (
+        "reversal",
+        "Reversal",
+        "learn pairs in one direction, in the context or by fine-tuning, and ask in the other",
+    ),
     "regression": (
         "regression_runs",
         "RegressionRuns",

@@ -15,12 +15,13 @@ from explainer.experiments.language_models import LanguageModels
 from explainer.experiments.positive_pipeline import PositivePipeline
 from explainer.experiments.recall_runs import RecallRuns
 from explainer.experiments.regression_runs import RegressionRuns
+from explainer.experiments.reversal import Reversal
 from explainer.experiments.study import Study
 from explainer.lab.experiment import Experiment
 from explainer.lab.store import published_directory
 from explainer.lab.tables import Frames, Published, of_cells
 
-EXPERIMENTS = (Study, Agreement, CausalTests, LanguageModels, PositivePipeline, RecallRuns, RegressionRuns)
+EXPERIMENTS = (Study, Agreement, CausalTests, LanguageModels, PositivePipeline, RecallRuns, RegressionRuns, Reversal)
 """Those of the book; their published tables are in folders of their names, beside the grids that describe them."""
 
 TEN_TASKS: Mapping[str, tuple[str, ...]] = {

@@ -71,14 +71,14 @@ def nonsense(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     generator = np.random.default_rng([seed, 2])
 
     def made_up(text: str) -> str:
-        return " ".join(_made_up_word(generator) for _ in text.split())
+        return " ".join(made_up_word(generator) for _ in text.split())
 
     examples = tasks.demonstrations(data, k, seed)
     texts = [{name: made_up(text) for name, text in example.fields.items()} for example in examples]
     return data.task, [Example(fields, made_up(e.answer)) for fields, e in zip(texts, examples, strict=True)]
 
 
-def _made_up_word(generator: np.random.Generator) -> str:
+def made_up_word(generator: np.random.Generator) -> str:
     """Two or three syllables of a consonant and a vowel, and a consonant."""
     letters = [("bdfgklmnprstvz", "aeiou")[i % 2] for i in range(2 * generator.integers(2, 4) + 1)]
     return "".join(generator.choice(list(those)) for those in letters)

@@ -176,7 +176,7 @@ def truncated(finetuned: FineTuned, rank: int) -> FineTuned:
     """The checkpoint with the nearest update of at most this rank in each weight matrix: sum_(i <= rank) s_i u_i v_i^T.
 
     The matrices have shape (key heads * head size, d); s_i, u_i and v_i are singular values and vectors of dW, largest
-    first. Biases stay as they are. Raises ValueError for a rank below 1. Source: Eckart & Young (1936).
+    first. Biases stay as they are. Raises ValueError for a rank below 1.
     """
     if rank < 1:
         raise ValueError(f"rank is {rank}; an update keeps at least one direction.")
