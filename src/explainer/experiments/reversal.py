@@ -168,7 +168,7 @@ class Reversal(Experiment[Draw]):
 
     def parts(self, draw: Draw) -> dict[str, Any]:
         """Weights, and the nouns of the pairs."""
-        return {"weights": checkpoints.digest(draw.checkpoint), "pairs": draw_pairs(draw.n_pairs, draw.seed)}
+        return {"weights": checkpoints.digest(draw.checkpoint), "pairs": [list(pair) for pair in draw_pairs(draw.n_pairs, draw.seed)]}
 
     def compute(self, draw: Draw, *, progress: bool) -> Computed:
         """One draw."""
