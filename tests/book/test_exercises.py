@@ -1423,3 +1423,19 @@ def test_share_of_the_way(capsys):
     refuses(exercises.share_of_the_way, lambda f, v, c: v / c, "at the floor should be at 0")
     refuses(exercises.share_of_the_way, lambda f, v, c: v - f, "at the ceiling should be at 1")
     refuses(exercises.share_of_the_way, lambda f, v, c: max(0, (v - f) / (c - f)), "do not clip")
+
+
+# Context or training
+
+
+def test_question_of(capsys):
+    passes(exercises.question_of, lambda W, b: W.T @ b, capsys)
+    passes(exercises.question_of, lambda W, b: torch.linalg.pinv(W) @ b, capsys)
+    refuses(exercises.question_of, lambda W, b: W @ b, "does not know the way back")
+    refuses(exercises.question_of, lambda W, b: 2 * W.T @ b, "not the question")
+
+
+def test_at_least(capsys):
+    passes(exercises.at_least, lambda n, p, r: 1 - sum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(r)), capsys)
+    refuses(exercises.at_least, lambda n, p, r: sum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(r + 1, n + 1)), "count 3 itself")
+    refuses(exercises.at_least, lambda n, p, r: math.comb(n, r) * p**r * (1 - p) ** (n - r), "the probability is")

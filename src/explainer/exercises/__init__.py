@@ -1,6 +1,7 @@
 """Checks that readers run on their own answers: `exercises.linear_attention(attend)`."""
 
 from explainer.exercises.attention import causal_attention, softmax, softmax_attention
+from explainer.exercises.behaviour import at_least, question_of
 from explainer.exercises.circuits import (
     head_off,
     induction_score,

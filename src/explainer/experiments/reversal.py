@@ -168,7 +168,8 @@ class Reversal(Experiment[Draw]):
 
     def parts(self, draw: Draw) -> dict[str, Any]:
         """Weights, and the nouns of the pairs."""
-        return {"weights": checkpoints.digest(draw.checkpoint), "pairs": [list(pair) for pair in draw_pairs(draw.n_pairs, draw.seed)]}
+        pairs = [list(pair) for pair in draw_pairs(draw.n_pairs, draw.seed)]
+        return {"weights": checkpoints.digest(draw.checkpoint), "pairs": pairs}
 
     def compute(self, draw: Draw, *, progress: bool) -> Computed:
         """One draw."""

@@ -1,0 +1,47 @@
+"""Checks for the chapter `context_or_training`."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from scipy.stats import binom
+from torch import Tensor
+
+from explainer.exercises import checks
+
+
+@checks.check("the layer computes W a = b; which product goes from b to a?")
+def question_of(reader_fn: Callable[[Tensor, Tensor], Tensor]) -> None:
+    """Check a function (W (d, d), b (d,)) -> a (d,) for a memory W = sum_i b_i a_i^T of orthonormal words.
+
+    Raises: AssertionError with a hint.
+    """
+    basis = torch.linalg.qr(checks.random_tensors()(8, 8)).Q
+    a, b = basis[:3], basis[3:6]
+    W = b.T @ a
+    for question, answer in zip(a, b, strict=True):
+        found = checks.call(reader_fn, W, answer, shape=(8,))
+        checks.require(not checks.close(found, W @ answer), "W b is zero: the layer does not know the way back.")
+        checks.require(checks.close(found, question), "the result is not the question that belongs to b.")
+    print("Passed: your function goes from the answer back to its question.")
+
+
+@checks.check("sum the binomial probabilities of r, r + 1, ... and n right answers.")
+def at_least(reader_fn: Callable[[int, float, int], float]) -> None:
+    """Check a function (n, chance, r) -> probability of at least r right answers among n by chance.
+
+    Raises: AssertionError with a hint.
+    """
+    for n, chance, r in [(8, 1 / 8, 3), (8, 1 / 8, 0), (5, 0.5, 5), (10, 0.3, 4)]:
+        found = checks.run(lambda *given: float(reader_fn(*given)), n, chance, r)
+        more = binom.sf(r, n, chance)
+        checks.require(
+            not (np.isclose(found, more) and binom.pmf(r, n, chance) > 1e-6),
+            f"for n = {n} and r = {r} that is the probability of *more* than {r}; count {r} itself, too.",
+        )
+        expected = binom.sf(r - 1, n, chance)
+        checks.require(
+            np.isclose(found, expected),
+            f"for n = {n}, a chance of {chance:.3g} and r = {r} the probability is {expected:.4g}, not {found:.4g}.",
+        )
+    print("Passed: so often luck alone does as well.")
