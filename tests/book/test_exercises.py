@@ -1436,6 +1436,14 @@ def test_question_of(capsys):
 
 
 def test_at_least(capsys):
-    passes(exercises.at_least, lambda n, p, r: 1 - sum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(r)), capsys)
-    refuses(exercises.at_least, lambda n, p, r: sum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(r + 1, n + 1)), "count 3 itself")
+    passes(
+        exercises.at_least,
+        lambda n, p, r: 1 - sum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(r)),
+        capsys,
+    )
+    refuses(
+        exercises.at_least,
+        lambda n, p, r: sum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(r + 1, n + 1)),
+        "count 3 itself",
+    )
     refuses(exercises.at_least, lambda n, p, r: math.comb(n, r) * p**r * (1 - p) ** (n - r), "the probability is")

@@ -88,7 +88,7 @@ def no_update(shape):
     return {name: np.zeros((2 * shape.layers, *size), np.float32) for name, size in shapes.items()}
 
 
-def run(model, shape, ids, past=None, hidden=(), update=None):
+def run(model, shape, ids, past=None, hidden=(), update=None):  # noqa: PLR0917
     """All outputs for the last token."""
     empty = np.zeros((shape.layers, shape.key_heads, 0, shape.head_size), np.float32)
     keys, values = past or (empty, empty)
@@ -97,7 +97,9 @@ def run(model, shape, ids, past=None, hidden=(), update=None):
     inputs |= dict(rows=np.array([len(ids) - 1]), past_keys=keys, past_values=values) | (update or no_update(shape))
     names = ("logits", "keys", "values", "attention", "scores", "outputs")
     found = dict(zip(names, model.run(names, inputs), strict=True))
-    return found | {name: found[name][:, :, 0] for name in ("attention", "scores")} | {"outputs": found["outputs"][:, 0]}
+    return (
+        found | {name: found[name][:, :, 0] for name in ("attention", "scores")} | {"outputs": found["outputs"][:, 0]}
+    )
 
 
 @torch.inference_mode()

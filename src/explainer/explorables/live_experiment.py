@@ -74,7 +74,6 @@ class LiveExperiment(Asking):
             raise traitlets.TraitError(f"task = {proposal['value']!r}; it must be one of {', '.join(self.study)}.")
         return proposal["value"]
 
-
     def replies(self, checkpoint: "Checkpoint", message: dict) -> Iterator[dict]:
         """The comparison, once."""
         asked = (message[name] for name in ("task", "lesson", "scale", "query"))

@@ -52,7 +52,6 @@ class LiveSweep(Asking):
             raise traitlets.TraitError(f"task = {proposal['value']!r}; it must be one of {', '.join(self.lessons)}.")
         return proposal["value"]
 
-
     def replies(self, checkpoint: Any, message: dict) -> Iterator[dict]:
         """Which queries are right after the first k demonstrations of each curve, k by k."""
         pattern, curves, queries = (message[name] for name in ("pattern", "curves", "queries"))
