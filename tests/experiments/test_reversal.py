@@ -78,7 +78,8 @@ def test_a_draw_has_every_lesson_in_both_directions(directory, checkpoint):
 def test_training_on_a_lesson_makes_its_answers_more_probable(directory, checkpoint):
     answers = reversal.run_draw(checkpoint, draw(directory, epochs=10))["answers"]
     log_p = np.array(answers["log_prob"]).reshape(-1, 4).mean(1)
-    rows = dict(zip(zip(answers["kind"][::4], answers["lesson"][::4], answers["direction"][::4], strict=True), log_p))
+    named = zip(*(answers[name][::4] for name in ("kind", "lesson", "direction")), strict=True)
+    rows = dict(zip(named, log_p, strict=True))
     assert rows["ft", "forward", "forward"] > rows["zsl", None, "forward"]
     assert rows["ft", "both", "backward"] > rows["zsl", None, "backward"]
 

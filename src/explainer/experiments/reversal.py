@@ -1,7 +1,7 @@
 """Reversal: pairs "a -> b" are learned, in the context or by fine-tuning, and "b -> a" is asked.
 
-The words a are made up and the words b are nouns, paired at random, so that no model can know a pair beforehand. Who has
-read the pairs in the context can answer in both directions by looking back. Who was trained on them has learned to
+The words a are made up and the words b are nouns, paired at random, so that no model can know a pair beforehand. Who
+has read the pairs in the context can answer in both directions by looking back. Who was trained on them has learned to
 write b after a. Berglund et al. (2024) found that models do not reverse what they were trained on, and Lampinen et al.
 (2025) that they do reverse what stands in their context. If in-context learning does what fine-tuning does, it should
 fail where fine-tuning fails.

@@ -94,8 +94,8 @@ def measured(checkpoint: "Checkpoint", name: str, second: str, scale: float = 1,
 
     `right` counts exact matches without demonstrations, in context, and after the second lesson; `repaired` those that
     are wrong without demonstrations; `sim_aou` is SimAOU of the two changes in each layer, mean over queries;
-    `sim_am_delta` is SimAM of the changes of attention maps, mean over queries, layers and heads; `answers` are the most
-    probable next tokens after the reader's own query. What is not defined, because nothing changes, is None.
+    `sim_am_delta` is SimAM of the changes of attention maps, mean over queries, layers and heads; `answers` are the
+    most probable next tokens after the reader's own query. What is not defined, because nothing changes, is None.
     """
     from explainer.data import tasks  # noqa: PLC0415 - a page that shows stored answers needs no data
     from explainer.experiments import controls  # noqa: PLC0415
