@@ -13,7 +13,7 @@ DRAWS = grids(Reversal)["reversal"]
 
 
 def test_rate_and_epochs_were_chosen_on_another_draw():
-    """By what the trainings answer in both directions of the lesson "both"; a training that diverged answers nothing."""
+    """By what the trainings answer after the lesson "both", in both directions; one that diverged answers nothing."""
     tried = results("choose-reversal").fillna({"ft_both_forward": 0, "ft_both_backward": 0})
     best = tried.loc[(tried["ft_both_forward"] + tried["ft_both_backward"]).idxmax()]
     assert {(draw.lr, draw.epochs) for draw in DRAWS} == {(best["lr"], best["epochs"])}
@@ -35,7 +35,8 @@ def test_a_context_answers_as_it_did():
     for lesson in reversal.LESSONS:
         found = reversal.answers(checkpoint, reversal.lesson(pairs, lesson, draw.seed), pairs)
         for direction, log_probs in found.items():
-            then = stored.query("kind == 'icl' and lesson == @lesson and direction == @direction")
+            of = stored[(stored["kind"] == "icl") & (stored["lesson"] == lesson)]
+            then = of[of["direction"] == direction]
             now = reversal._scored(log_probs)
             np.testing.assert_allclose(now["log_prob"], then["log_prob"].astype(float), atol=0.02)
             assert (now["correct"] != then["correct"].to_numpy(bool)).sum() <= 1
