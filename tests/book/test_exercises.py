@@ -1447,3 +1447,37 @@ def test_at_least(capsys):
         "count 3 itself",
     )
     refuses(exercises.at_least, lambda n, p, r: math.comb(n, r) * p**r * (1 - p) ** (n - r), "the probability is")
+
+
+def first_reach(lines, shares, level):
+    if shares[0] >= level:
+        return lines[0]
+    for (x, p), (y, q) in itertools.pairwise(zip(lines, shares, strict=True)):
+        if q >= level:
+            return x + (level - p) / (q - p) * (y - x)
+    return math.inf
+
+
+def test_lines_to_reach(capsys):
+    passes(exercises.lines_to_reach, first_reach, capsys)
+    refuses(
+        exercises.lines_to_reach,
+        lambda lines, shares, level: next((n for n, p in zip(lines, shares, strict=True) if p >= level), math.inf),
+        "the level 0.2 is first reached at 24",
+    )
+    refuses(
+        exercises.lines_to_reach, lambda x, p, level: np.interp(level, p, x), "the level 0.3 is first reached at 32"
+    )
+
+
+def as_long(dW, generator):
+    drawn = torch.randn(dW.shape, generator=generator, dtype=dW.dtype)
+    return drawn * dW.norm() / drawn.norm()
+
+
+def test_random_update(capsys):
+    passes(exercises.random_update, as_long, capsys)
+    refuses(exercises.random_update, lambda dW, g: 2 * as_long(dW, g), "not as long as dW")
+    refuses(exercises.random_update, lambda dW, g: as_long(dW, torch.Generator().manual_seed(3)), "two generators")
+    refuses(exercises.random_update, lambda dW, g: as_long(dW, None), "the same generator gives two")
+    refuses(exercises.random_update, lambda dW, g: -dW + 0 * as_long(dW, g), "two generators give one")

@@ -1,7 +1,7 @@
 """Checks that readers run on their own answers: `exercises.linear_attention(attend)`."""
 
 from explainer.exercises.attention import causal_attention, softmax, softmax_attention
-from explainer.exercises.behaviour import at_least, question_of
+from explainer.exercises.behaviour import at_least, lines_to_reach, question_of, random_update
 from explainer.exercises.circuits import (
     head_off,
     induction_score,
@@ -84,11 +84,12 @@ __all__ = [
     "examples_to_override", "fair_rates", "fine_tuning_update", "first_order", "flip_scatter", "flipped_mean",
     "frozen_factor", "head_off", "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma",
     "kendall_tau", "kept_numbers", "keys_without_interference", "landing_point", "layer_error", "learning_values",
-    "linear_attention", "linear_loss", "look_back", "momentum_average", "momentum_bias", "momentum_dual",
-    "momentum_keys", "nesterov_coefficients", "newton_count", "noisy_gamma", "one_query_update", "order_average",
-    "order_dependent", "order_gap", "order_variance", "outer_product_update", "paying_length",
+    "linear_attention", "linear_loss", "lines_to_reach", "look_back", "momentum_average", "momentum_bias",
+    "momentum_dual", "momentum_keys", "nesterov_coefficients", "newton_count", "noisy_gamma", "one_query_update",
+    "order_average", "order_dependent", "order_gap", "order_variance", "outer_product_update", "paying_length",
     "permutation_invariant", "plain_rates", "pool_posterior", "previous_token_score", "previous_value",
-    "question_of", "rank_of_update", "rec2ftp", "recency_weights", "ridge_attention", "ridge_dual",
-    "scaled_prediction", "share_of_the_way", "sharpness", "shuffled_share", "slowest_half_life", "softmax",
-    "softmax_attention", "split_terms", "step_factor", "two_layers", "two_sided", "value_matrix", "wrong_share",
+    "question_of", "random_update", "rank_of_update", "rec2ftp", "recency_weights", "ridge_attention",
+    "ridge_dual", "scaled_prediction", "share_of_the_way", "sharpness", "shuffled_share", "slowest_half_life",
+    "softmax", "softmax_attention", "split_terms", "step_factor", "two_layers", "two_sided", "value_matrix",
+    "wrong_share",
 ]  # fmt: skip

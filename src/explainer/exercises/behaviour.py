@@ -1,6 +1,6 @@
 """Checks for the chapter `context_or_training`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -45,3 +45,41 @@ def at_least(reader_fn: Callable[[int, float, int], float]) -> None:
             f"for n = {n}, a chance of {chance:.3g} and r = {r} the probability is {expected:.4g}, not {found:.4g}.",
         )
     print("Passed: so often luck alone does as well.")
+
+
+@checks.check("find the first two neighbours with the level between them, and go the same share of the way in lines.")
+def lines_to_reach(reader_fn: Callable[[Sequence[float], Sequence[float], float], float]) -> None:
+    """Check a function (lines, shares, level) -> lines at which a rising curve first reaches the level, inf for never.
+
+    Between two points the curve is a straight line.
+    Raises: AssertionError with a hint.
+    """
+    lines, shares = [16, 32, 80, 160], [0.1, 0.3, 0.3, 0.5]
+    for level, expected in [(0.1, 16), (0.2, 24), (0.3, 32), (0.4, 120), (0.5, 160), (0.6, np.inf), (0.05, 16)]:
+        found = checks.run(lambda *given: float(reader_fn(*given)), lines, shares, level)
+        checks.require(
+            np.isclose(found, expected),
+            f"with shares {shares} after {lines} lines the level {level} is first reached at {expected}, not {found}.",
+        )
+    print("Passed: so many lines does it take.")
+
+
+@checks.check("draw a normal matrix, and multiply it by the ratio of the two lengths.")
+def random_update(reader_fn: Callable[[Tensor, torch.Generator], Tensor]) -> None:
+    """Check a function (dW (d_out, d), generator) -> a random matrix of this shape, as long as dW, of any direction.
+
+    Raises: AssertionError with a hint.
+    """
+    dW = checks.random_tensors()(12, 20)
+
+    def drawn(seed: int) -> Tensor:
+        return checks.call(reader_fn, dW, torch.Generator().manual_seed(seed), shape=(12, 20))
+
+    first, again, other = drawn(11), drawn(11), drawn(12)
+    checks.require(checks.close(first.norm(), dW.norm()), "the update is not as long as dW; look at the factor.")
+    checks.require(checks.close(first, again), "the same generator gives two updates; draw with it and nothing else.")
+    checks.require(not checks.close(first, other), "two generators give one update; draw with the generator.")
+    checks.require(
+        abs((first * dW).sum() / dW.norm() ** 2) < 0.5, "the update points along dW; only its length may be that of dW."
+    )
+    print("Passed: as long as dW, and in no direction of it.")
