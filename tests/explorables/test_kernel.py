@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tiny_models
@@ -32,7 +33,8 @@ def answers_to(widget, monkeypatch, tiny, *messages):
             await asyncio.sleep(3 * kernel._PAUSE)
         await asyncio.wait([widget._answering])
 
-    asyncio.run(hear())
+    with ThreadPoolExecutor(1) as thread:  # a browser of other tests may have a loop running in this one
+        thread.submit(asyncio.run, hear()).result()
     return sent
 
 
