@@ -63,15 +63,19 @@ $(OLDEST)/.installed: requirements.txt pyproject.toml
 portability: $(BIN)/.installed fetch $(OLDEST)/.installed  ## run chapters and numerical tests in other environments (SEEDS=20: with other seeds)
 	$(BIN)/python -m bookbuilder.portability --workers $(WORKERS) --oldest $(OLDEST)/bin/python --seeds $(SEEDS)
 
-# A fresh environment with the newest packages that pyproject.toml admits, and nothing of this checkout.
+# Two fresh environments with nothing of this checkout: the newest packages that pyproject.toml admits, and Binder's torch.
 ALONE := .venv-alone
+NOTEBOOK := ipykernel nbclient nbformat
+BINDER := --extra-index-url https://download.pytorch.org/whl/cpu $(shell grep '^torch==' requirements.txt)
 
 alone: $(BIN)/.installed fetch  ## run each chapter as a lone notebook, from a source distribution, and measure its memory
-	rm -rf $(ALONE) && $(PYTHON) -m venv $(ALONE)
-	$(ALONE)/bin/python -m pip install --quiet build ipykernel nbclient nbformat
-	$(ALONE)/bin/python -m build --sdist --outdir _build/alone .
-	$(ALONE)/bin/python -m pip install --quiet $(PIP_FLAGS) _build/alone/*.tar.gz
-	$(BIN)/python -m bookbuilder.alone $(ALONE)/bin/python
+	rm -rf $(ALONE) _build/alone
+	$(PYTHON) -m venv $(ALONE)/newest && $(PYTHON) -m venv $(ALONE)/binder
+	$(ALONE)/newest/bin/python -m pip install --quiet build
+	$(ALONE)/newest/bin/python -m build --sdist --outdir _build/alone .
+	$(ALONE)/newest/bin/python -m pip install --quiet $(NOTEBOOK) $(PIP_FLAGS) _build/alone/*.tar.gz
+	$(ALONE)/binder/bin/python -m pip install --quiet $(NOTEBOOK) $(BINDER) _build/alone/*.tar.gz
+	$(BIN)/python -m bookbuilder.alone $(ALONE)/newest/bin/python $(ALONE)/binder/bin/python
 
 findings: book  ## record the findings of this build as those of the published book
 	@$(BIN)/python -m bookbuilder.record

@@ -1,5 +1,6 @@
 """A chapter alone: an empty folder, another Python, and how much memory it held."""
 
+import os
 import sys
 
 import nbformat
@@ -27,18 +28,32 @@ def test_a_chapter_runs_in_an_empty_folder_and_its_memory_is_that_of_its_kernel(
     assert HELD * 0.9 < large.peak_mib - small.peak_mib < HELD * 1.1
 
 
+def test_the_other_python_is_found_from_where_the_command_was_given(tmp_path):
+    its = f"import sys; assert sys.prefix == {sys.prefix!r}"
+    assert not alone.run_alone(os.path.relpath(sys.executable), notebook(tmp_path, its)).failure
+    assert "Python" in alone.versions(os.path.relpath(sys.executable))
+
+
 def test_a_chapter_that_fails_says_why(tmp_path):
     failed = alone.run_alone(sys.executable, notebook(tmp_path, "raise ValueError('no such data')"))
     assert "no such data" in failed.failure and not failed.fits
 
 
-def test_the_report_tells_what_fits(tmp_path):
-    outcomes = [
+def test_the_report_tells_what_fits():
+    newest = [
         alone.Outcome("small", 12.3, 900.0),
         alone.Outcome("large", 40.0, alone.BINDER_MIB + 1),
         alone.Outcome("broken", failure="ValueError: a | b"),
     ]
-    rows = alone.report(outcomes, {"torch": "9.9"}).splitlines()[-3:]
-    assert rows[0] == "| small | yes | 12 | 900 | yes |"
-    assert rows[1].endswith("| no |")
-    assert rows[2] == "| broken | no: ValueError: a \\| b |  |  | no |"
+    lean = [
+        alone.Outcome("small", 12.3, 500.0),
+        alone.Outcome("large", 40.0, alone.BINDER_MIB),
+        alone.Outcome("broken", 1.0, alone.BINDER_MIB + 1),
+    ]
+    lines = alone.report([({"torch": "9.9"}, newest), ({"torch": "9.8"}, lean)]).splitlines()
+    assert "- A: torch 9.9." in lines and "- B: torch 9.8." in lines
+    assert lines[-3:] == [
+        "| small | 12 | 900 | 12 | 500 | yes |",
+        f"| large | 40 | {alone.BINDER_MIB + 1} | 40 | {alone.BINDER_MIB} | yes |",
+        f"| broken | failed: ValueError: a \\| b |  | 1 | {alone.BINDER_MIB + 1} | no |",
+    ]
