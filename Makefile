@@ -74,7 +74,8 @@ alone: $(BIN)/.installed fetch  ## run each chapter as a lone notebook, from a s
 	$(ALONE)/newest/bin/python -m pip install --quiet build
 	$(ALONE)/newest/bin/python -m build --sdist --outdir _build/alone .
 	$(ALONE)/newest/bin/python -m pip install --quiet $(NOTEBOOK) $(PIP_FLAGS) _build/alone/*.tar.gz
-	$(ALONE)/binder/bin/python -m pip install --quiet $(NOTEBOOK) $(BINDER) _build/alone/*.tar.gz
+	$(ALONE)/binder/bin/python -m pip install --quiet --no-deps $(BINDER)
+	$(ALONE)/binder/bin/python -m pip install --quiet $(NOTEBOOK) _build/alone/*.tar.gz
 	$(BIN)/python -m bookbuilder.alone $(ALONE)/newest/bin/python $(ALONE)/binder/bin/python
 
 findings: book  ## record the findings of this build as those of the published book

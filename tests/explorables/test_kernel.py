@@ -9,7 +9,17 @@ import tiny_models
 import torch
 
 from explainer.errors import CheckpointError
-from explainer.explorables import LiveExperiment, LiveGPT, LiveSweep, kernel, live_experiment, live_gpt, live_sweep
+from explainer.explorables import (
+    LiveExperiment,
+    LiveGPT,
+    LivePatch,
+    LiveSweep,
+    kernel,
+    live_experiment,
+    live_gpt,
+    live_patch,
+    live_sweep,
+)
 from explainer.models import checkpoints
 
 PATTERN = ["", " ->"]
@@ -71,6 +81,15 @@ def test_an_experiment_is_measured_by_the_package(monkeypatch, tiny):
     (answer,) = answers_to(LiveExperiment(), monkeypatch, tiny, message)
     assert answer == {"experiment": 7, "found": {"right": [0, 1, 2]}}
     assert asked == [(tiny, "past", "shuffled", 1, "go")]
+
+
+def test_patches_are_made_by_the_package(monkeypatch, tiny):
+    asked = []
+    monkeypatch.setattr(live_patch, "measured", lambda *given: asked.append(given) or {"right": [0, 1, 2]})
+    message = {"patch": 8, "task": "past", "donors": [["go", "went"], ["see", "saw"]], "query": "run"}
+    (answer,) = answers_to(LivePatch(), monkeypatch, tiny, message)
+    assert answer == {"patch": 8, "found": {"right": [0, 1, 2]}}
+    assert asked == [(tiny, "past", 2, "run")]
 
 
 def test_an_error_reaches_the_view_with_its_number(monkeypatch, tiny):

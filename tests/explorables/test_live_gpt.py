@@ -20,7 +20,7 @@ from bookbuilder import explorables as builder
 from bookbuilder import sphinxext, web_model
 from explainer.data import tasks
 from explainer.errors import ExplainerError
-from explainer.explorables import LiveGPT, LiveSweep, live_experiment, live_gpt, live_sweep
+from explainer.explorables import LiveGPT, LiveSweep, live_experiment, live_gpt, live_patch, live_sweep
 from explainer.models import checkpoints, circuits, scoring
 
 pytestmark = drawn_again
@@ -109,7 +109,7 @@ def place(tmp_path_factory):
     shutil.copy(ROOT / "book" / "_ext" / "bookbuilder" / "static" / "explainer" / "afm-host.js", static)
     widgets = [
         f"<section class={name}>{node.astext()}</section>"
-        for name in ("LiveGPT", "LiveSweep", "LiveExperiment")
+        for name in ("LiveGPT", "LiveSweep", "LiveExperiment", "LivePatch")
         for node in sphinxext.Explorable.run(SimpleNamespace(arguments=[name]))
     ]
     page = (
@@ -228,7 +228,7 @@ def open_page(browser):
         page.goto(address)
         require_frames(page)
         until(
-            page, "document.querySelectorAll('.xp-widget[data-ready]').length === 3", "the explorables are mounted", 20
+            page, "document.querySelectorAll('.xp-widget[data-ready]').length === 4", "the explorables are mounted", 20
         )
         return page
 
@@ -281,6 +281,7 @@ def test_reader_loads_the_model_asks_it_and_removes_it(open_page, server, checkp
     require_text_that_stays_text(page)
     require_sweep(page, checkpoint)
     require_experiment(page, checkpoint)
+    require_patches(page, checkpoint)
     for name in ("capitals", "antonyms"):
         require_greedy_parity(page, checkpoint, tasks.load(name), 1, 10)
     assert [text for text in page.complaints if "ERR_CONTENT_LENGTH_MISMATCH" not in text] == []
@@ -399,6 +400,41 @@ def require_experiment(page, checkpoint):
     part.get_by_label("your own query").fill("Peru")
     until_says(page, "of 3 lessons", said)
     require_same(told(), live_experiment.measured(checkpoint, "capitals", "foreign", query="Peru"))
+
+
+PATCHED = (
+    r"expects (.+) without .* and (.+) with them\. .* expects (.+) under .* patch, and (.+) under .* queries: .* right "
+    r"for (\d+) without demonstrations, (\d+) with them, and (\d+) under .*; for (\d+) it is wrong"
+)
+
+
+def require_patches(page, checkpoint):
+    """The page makes the patches that Python makes: of one query, which carries its answer over, and of eight."""
+    part, said = page.locator(".LivePatch"), ".LivePatch p[role=status].explorable-hint"
+
+    def require_same(found):
+        until_says(page, "Done.", said)
+        page.wait_for_timeout(400)  # the live region waits until nothing changes
+        told = part.locator("p.explorable-status").inner_text()
+        assert re.search("no logit from that in context by more than 10⁻[3-7]", told)
+        *tokens, zsl, icl, moved, carried = re.search(PATCHED, told).groups()
+        assert [token.split(" (")[0] for token in tokens] == [_named(top[0][0]) for top in found["answers"]]
+        counts = [int(number) for number in (zsl, icl, moved, carried)]
+        np.testing.assert_allclose(counts, [*found["right"], found["carried"]], atol=1)
+
+    part.get_by_label("task").select_option("plurals")
+    part.get_by_role("button", name="Run it").click()
+    require_same(live_patch.stored()["plurals"]["found"]["8"])
+    part.get_by_label("patches of").select_option("1 query")
+    part.get_by_label("your own query").fill("box")
+    until_says(page, "of 2 runs", said)
+    found = live_patch.measured(checkpoint, "plurals", 1, "box")
+    assert found["carried"] > 15
+    require_same(found)
+
+
+def _named(token):
+    return f"“{token.strip()[:12]}”" if token.strip() else "end of line" if "\n" in token else "a space"
 
 
 SWEEP = """(message) => new Promise((answer, fail) => {

@@ -6,6 +6,7 @@ import json
 import gguf
 import numpy as np
 import pytest
+import tiny_models
 import torch
 import transformers
 from gguf import GGMLQuantizationType as Kind
@@ -13,7 +14,9 @@ from transformers import AutoModelForCausalLM
 
 from explainer.data import assets
 from explainer.errors import CheckpointError
-from explainer.models import web_model
+from explainer.models import scoring, web_model
+from explainer.models.checkpoints import Checkpoint
+from explainer.models.interventions import after_context, context_patches, patched, without_context
 
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -82,10 +85,13 @@ def causal(new, past=0, hidden=()):
     return np.where(sees, 0, HIDDEN).astype(np.float32)
 
 
-def no_update(shape):
+def unchanged(shape, tokens):
+    """No update, and one patch that no token has."""
     width = shape.key_heads * shape.head_size
     shapes = {"update_in": (shape.width, 1), "update_out": (1, width)}
-    return {name: np.zeros((2 * shape.layers, *size), np.float32) for name, size in shapes.items()}
+    none = {name: np.zeros((2 * shape.layers, *size), np.float32) for name, size in shapes.items()}
+    none |= {name: np.zeros(1, np.int64) for name in ("with_context", "without_context")}
+    return none | {"patch_weights": np.zeros((tokens, 1), np.float32)}
 
 
 def run(model, shape, ids, past=None, hidden=(), update=None):  # noqa: PLR0917
@@ -94,7 +100,8 @@ def run(model, shape, ids, past=None, hidden=(), update=None):  # noqa: PLR0917
     keys, values = past or (empty, empty)
     n = keys.shape[2]
     inputs = dict(ids=np.array(ids), positions=np.arange(n, n + len(ids)), bias=causal(len(ids), n, hidden))
-    inputs |= dict(rows=np.array([len(ids) - 1]), past_keys=keys, past_values=values) | (update or no_update(shape))
+    inputs |= dict(rows=np.array([len(ids) - 1]), past_keys=keys, past_values=values)
+    inputs |= unchanged(shape, len(ids)) | (update or {})
     names = ("logits", "keys", "values", "attention", "scores", "outputs")
     found = dict(zip(names, model.run(names, inputs), strict=True))
     return (
@@ -178,7 +185,7 @@ def test_several_questions_in_one_run_are_those_of_several_runs(tiny):
         own, its = slice(4 * i, 4 * i + 4), causal(4, 16, out)
         bias[own, :16], bias[own, 16 + 4 * i : 20 + 4 * i] = its[:, :16], its[:, 16:]
     inputs = dict(ids=np.array(query * 2), positions=np.array([16, 17, 18, 19] * 2), bias=bias, rows=np.array([3, 7]))
-    inputs |= dict(past_keys=past[0], past_values=past[1]) | no_update(shape)
+    inputs |= dict(past_keys=past[0], past_values=past[1]) | unchanged(shape, 8)
     logits, attention = model.run(["logits", "attention"], inputs)
     np.testing.assert_allclose(logits, np.concatenate([one["logits"] for one in single]), atol=1e-5)
     for i, one in enumerate(single):
@@ -207,6 +214,41 @@ def test_update_of_keys_and_values_is_that_of_the_weights(tiny):
     softmax = torch.tensor(found["scores"]).softmax(-1).numpy()
     np.testing.assert_allclose(softmax, attention, atol=1e-4)
     assert np.abs(run(session(graph), shape, ids)["logits"][0] - logits).max() > 0.1
+
+
+def test_patches_are_those_of_the_package(tiny):
+    """Two queries with their context and without, and a third without that has the mean of their patches."""
+    graph, shape = web_model.onnx_bytes(tiny)
+    tokenizer = tiny_models.tokenizer()
+    checkpoint = Checkpoint(transformers_llama(tiny, shape), tokenizer, "tiny", None, ())
+    random, prompts = np.random.default_rng(4), ["ab", "a", "dec"]
+    first, queries = checkpoint.first_token_id, [checkpoint.tokenize(prompt) for prompt in prompts]
+    assert max(map(max, queries)) < 96
+    context = [first, *random.integers(3, 96, 11).tolist()]
+    prefix = scoring.encode(checkpoint, context)
+    after, without = (of(checkpoint, prefix, prompts) for of in (after_context, without_context))
+    patches = context_patches(*(of(checkpoint, prefix, prompts[:2]) for of in (after_context, without_context)))
+    weights = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+    expected = torch.cat([after.run().logits[:2], without.run(patched(without.layers, patches, weights)).logits])
+    assert (expected[:2] - expected[2:4]).abs().max() < 1e-4 < (expected[:2] - without.run().logits[:2]).abs().max()
+
+    past, P = run(session(graph), shape, context), len(context)
+    texts = [(ids, range(P, P + len(ids)), None) for ids in queries[:2]]
+    texts += [([first, *ids], [0, *range(P, P + len(ids))], i) for i, ids in enumerate(queries)]
+    T, bias, own = sum(len(ids) for ids, *_ in texts), [], P
+    ends = np.cumsum([len(ids) for ids, *_ in texts]) - 1
+    for ids, _, patch in texts:
+        block = np.full((len(ids), P + T), HIDDEN, np.float32)
+        block[:, own : own + len(ids)] = causal(len(ids))
+        block[:, :P] = 0 if patch is None else HIDDEN
+        bias.append(block)
+        own += len(ids)
+    rows = [np.zeros(2) if patch is None else weights[patch].numpy() for ids, _, patch in texts for _ in ids]
+    inputs = dict(ids=np.concatenate([ids for ids, *_ in texts]), bias=np.concatenate(bias), rows=ends)
+    inputs |= dict(positions=np.concatenate([its for _, its, _ in texts]), past_keys=past["keys"])
+    inputs |= unchanged(shape, T) | dict(past_values=past["values"], with_context=ends[:2], without_context=ends[2:4])
+    (logits,) = session(graph).run(["logits"], inputs | {"patch_weights": np.array(rows, np.float32)})
+    np.testing.assert_allclose(logits, expected, atol=1e-4)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from explainer.explorables.error_law import ErrorLaw
 from explainer.explorables.explorer import SimilarityExplorer
 from explainer.explorables.live_experiment import LiveExperiment
 from explainer.explorables.live_gpt import LiveGPT
+from explainer.explorables.live_patch import LivePatch
 from explainer.explorables.live_sweep import LiveSweep
 from explainer.explorables.memory_or_ridge import MemoryOrRidge
 from explainer.explorables.momentum_window import MomentumWindow
@@ -23,8 +24,8 @@ from explainer.explorables.three_tokens import ThreeTokens
 from explainer.explorables.two_neurons import TwoNeurons
 
 __all__ = [
-    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression",
-    "LiveExperiment", "LiveGPT", "LiveSweep", "MemoryOrRidge", "MomentumWindow", "NoiseValue", "OneHead", "OneStep",
+    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "LiveExperiment",
+    "LiveGPT", "LivePatch", "LiveSweep", "MemoryOrRidge", "MomentumWindow", "NoiseValue", "OneHead", "OneStep",
     "PhasePlane", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons",
 ]  # fmt: skip
 
@@ -44,5 +45,6 @@ EXPLORABLES: tuple[type[Explorable], ...] = (
     LiveGPT,
     LiveSweep,
     LiveExperiment,
+    LivePatch,
     MemoryOrRidge,
 )

@@ -40,14 +40,14 @@ class Asking(Explorable):
                 self.send(reply)
                 await asyncio.sleep(_PAUSE)
         except ExplainerError as error:
-            names = {"ask": "id", "sweep": "sweep", "experiment": "experiment"}
+            names = {"ask": "id"} | {name: name for name in _QUESTIONS[1:]}
             self.send({"failed": str(error)} | {names[key]: message[key] for key in names if key in message})
 
     def _replies(self, message: dict) -> Iterator[dict]:
         return self.replies(checkpoint(), message) if any(message.get(key) for key in _QUESTIONS) else iter(())
 
 
-_QUESTIONS = ("ask", "sweep", "experiment")
+_QUESTIONS = ("ask", "sweep", "experiment", "patch")
 
 
 @cache

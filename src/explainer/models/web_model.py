@@ -4,6 +4,8 @@ The graph reads T new tokens after P tokens whose keys and values it is given. W
 `bias` is added to the scores, so that a page can hide single demonstrations without moving a position, and ask several
 such questions in one run: they cost little more than one, because most of the time goes to unpacking the weights. An
 update of the keys' and values' weights is an input as well, as two factors of low rank, so that a page can fine-tune.
+And a page can say which tokens are the same query with and without its context. Then the graph makes the change of
+weights that the context is worth (`patches.context_as_patch`), block by block, and other tokens can be given it, too.
 """
 
 import hashlib
@@ -25,7 +27,7 @@ from explainer.data import assets
 from explainer.data.package_index import sha256_of
 from explainer.errors import CacheError, CheckpointError
 
-FORMAT = 2  # of the folder; raised when the same GGUF file gives other files
+FORMAT = 3  # of the folder; raised when the same GGUF file gives other files
 SHARD_BYTES = 25_000_000
 """A shard that did not arrive is fetched again, and no host of pages refuses files of this size."""
 MANIFEST = "manifest.json"
@@ -118,6 +120,9 @@ def onnx_bytes(quantised: Path) -> tuple[bytes, Shape]:
     Shapes: inputs `ids` and `positions` (T), `bias` (T, P + T), `past_keys` and `past_values` (L, key heads, P, head
     size), `rows` (R), the new tokens that are asked, and an update of rank r, `update_in` (2 L, d, r) and `update_out`
     (2 L, r, key heads * head size), for keys and values by turns: x W^T + x `update_in` `update_out` in place of x W^T.
+    Each of m patches has the last token of a query in its context, in `with_context` (m), and the same token where it
+    does not see it, in `without_context` (m); token t has the sum of all patches times its row of `patch_weights`
+    (T, m). For the patch to be exact, the tokens that do not see the context must have it, and the others none.
     Outputs `logits` (R, vocabulary), `attention` and, before bias and softmax, `scores` (L, heads, R, P + T), and
     `outputs` (L, R, d) of the attention blocks, all of the tokens that are asked; `keys` and `values` (L, key heads, T,
     head size) of all new ones.
@@ -157,7 +162,7 @@ class _Graph:
             scores, weights, output = self.attention(Q, *past)
             output = self.linear(output, f"{name}.attn_output.weight")
             hidden = self.op("Add", hidden, output)
-            hidden = self.op("Add", hidden, self.feed_forward(self.norm(hidden, f"{name}.ffn_norm.weight"), name))
+            hidden = self.op("Add", hidden, self.feed_forward(hidden, name))
             # A 0 keeps the size that stands there: R, the number of rows.
             asked = [self.reshape(self.op("Gather", x, "rows", axis=2), (1, n.heads, 0, -1)) for x in (weights, scores)]
             asked.append(self.unsqueeze(self.op("Gather", output, "rows", axis=0)))
@@ -205,11 +210,26 @@ class _Graph:
         g = self.constant(name, np.asarray(self.tensors[name].data, np.float32))
         return self.op("SimplifiedLayerNormalization", x, g, axis=-1, epsilon=self.shape.epsilon)
 
-    def feed_forward(self, x: str, name: str) -> str:
-        """W_down (silu(W_gate x) * W_up x)."""
-        gate, up = (self.linear(x, f"{name}.ffn_{part}.weight") for part in ("gate", "up"))
-        silu = self.op("Mul", gate, self.op("Sigmoid", gate))
-        return self.linear(self.op("Mul", silu, up), f"{name}.ffn_down.weight")
+    def feed_forward(self, stream: str, name: str) -> str:
+        """W_down (silu(W_gate n) * W_up n) for the stream's norm n, with the patches of the three matrices."""
+        n = self.norm(stream, f"{name}.ffn_norm.weight")
+        along = self.along(n)
+        gate, up = (self.linear(n, f"{name}.ffn_{part}.weight") for part in ("gate", "up"))
+        gate, up = (self.plus_patches(z, along, z) for z in (gate, up))
+        a = self.op("Mul", self.op("Mul", gate, self.op("Sigmoid", gate)), up)
+        return self.plus_patches(self.linear(a, f"{name}.ffn_down.weight"), self.along(a), stream)
+
+    def along(self, x: str) -> str:
+        """w_tj (x_t . x_j) / (x_j . x_j) for each token t and patch j, whose right factor is x_j without context."""
+        own = self.op("Gather", x, "without_context", axis=0)
+        products = self.op("MatMul", x, self.op("Transpose", own, perm=[1, 0]))
+        squares = self.op("ReduceSum", self.op("Mul", own, own), self.constant("axis", np.array([1])), keepdims=0)
+        return self.op("Mul", self.op("Div", products, squares), "patch_weights")
+
+    def plus_patches(self, output: str, along: str, z: str) -> str:
+        """The output with the patches' left factors, which are what the context adds to z."""
+        with_context, without = (self.op("Gather", z, f"with{out}_context", axis=0) for out in ("", "out"))
+        return self.op("Add", output, self.op("MatMul", along, self.op("Sub", with_context, without)))
 
     def rotation(self) -> tuple[str, str]:
         """Cosine and sine of position times theta^(-2i/size), shape (T, size)."""
@@ -280,6 +300,8 @@ class _Graph:
         inputs += [("past_keys", floats, cached("P")), ("past_values", floats, cached("P"))]
         inputs += [("update_in", floats, [2 * n.layers, n.width, "rank"])]
         inputs += [("update_out", floats, [2 * n.layers, "rank", n.key_heads * n.head_size])]
+        inputs += [("with_context", integers, ["m"]), ("without_context", integers, ["m"])]
+        inputs += [("patch_weights", floats, ["T", "m"])]
         outputs = [
             ("logits", floats, ["R", n.vocabulary]),
             ("keys", floats, cached("T")),

@@ -221,6 +221,8 @@ var slider = (trait, label, range, format = fixed, fromInput = same, toInput = s
 // live_model.js
 var SIZE = "115 MB";
 var CACHE = "explainer-model";
+var percent = (p) => p > 0 && p < 5e-3 ? "< 1 %" : `${Math.round(100 * p)} %`;
+var named = (token) => token.trim() ? `“${token.trim().slice(0, 12)}”` : token.includes("\n") ? "end of line" : "a space";
 function obstacle() {
   if (location.protocol === "file:") return "A page opened as a file cannot load the model. Run make serve, or read this page on the site. The stored answers stay.";
   if (typeof WebAssembly !== "object") return "This browser has no WebAssembly, which the model needs. The stored answers stay.";
@@ -299,6 +301,51 @@ function modelRow(heard, widget) {
     }
   };
 }
+var QUIET2 = 500;
+var LONGEST = 200;
+var asking = ({ kind, steps, question: question2, storedFor: storedFor2, queryOf, messageOf: messageOf2 }) => (root, start, read, change, widget) => {
+  let asked = 0, since = 0, sent, timer, shown = question2(start);
+  const model = modelRow((data) => {
+    if (data.ready && !storedFor2(read())) return ask();
+    if (!asked || data[kind] !== asked) return;
+    if (data.part) model.say(`${data.part} of ${steps} …`);
+    if (data.found) {
+      asked = 0;
+      model.say("Done. Change anything: it is asked again.");
+      change({ found: { ...data.found, ...sent, made: `computed ${model.place}, ${Math.round((performance.now() - since) / 1e3)} s` } });
+    }
+  }, widget);
+  const ask = () => {
+    const id = model.number(), { message, belongs } = messageOf2(read());
+    since = performance.now();
+    sent = belongs;
+    if (model.ask({ [kind]: id, ...message })) asked = id;
+    else model.say("Load the model to ask it this. What is shown belongs to an earlier choice.");
+  };
+  const field = element("input", {
+    type: "text",
+    maxLength: LONGEST,
+    style: "flex:1 1 8rem;min-width:0;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem",
+    attributes: { "aria-label": "your own query" },
+    oninput: () => change({ query: field.value })
+  });
+  const run = element("button", { type: "button", textContent: "Run it", style: "margin:0", onclick: ask });
+  const controls = root.querySelector(".explorable-controls");
+  controls.before(model.node);
+  controls.append(element("label", {}, element("span", { textContent: "your own query" }), field), run);
+  return (state) => {
+    if (field.value !== state.query) field.value = state.query;
+    const now = question2(state);
+    if (now === shown) return;
+    const [task] = JSON.parse(shown);
+    shown = now;
+    asked = 0;
+    clearTimeout(timer);
+    const kept = storedFor2(state.task === task ? state : { ...state, query: queryOf(state) });
+    if (kept) change({ found: kept, query: kept.query });
+    else timer = setTimeout(ask, QUIET2);
+  };
+};
 
 // live_sweep.js
 var KINDS = [["right", "right answers", "query"], ["shuffled", "shuffled answers", "value"], ["foreign", "another task", "key"]];
@@ -309,18 +356,18 @@ function wilson(x, n) {
   const p = x / n, scale2 = 1 + Z * Z / n, centre = (p + Z * Z / (2 * n)) / scale2, half = Z * Math.sqrt((p * (1 - p) + Z * Z / (4 * n)) / n) / scale2;
   return [centre - half, centre + half];
 }
-var percent = (p) => `${Math.round(100 * p)}`;
+var percent2 = (p) => `${Math.round(100 * p)}`;
 var last = (counts) => Math.min(...KINDS.map(([kind]) => counts[kind].length)) - 1;
 function describe({ found: { task, n, counts } }) {
   const k = last(counts);
   if (k < 0) return `The sweep over ${n} queries of ${task} begins.`;
-  const [low, high] = wilson(counts.right[k], n).map(percent);
+  const [low, high] = wilson(counts.right[k], n).map(percent2);
   return `${task}, ${n} queries: without demonstrations the model writes ${counts.right[0]} answers word for word. After ${k} right demonstrations it writes ${counts.right[k]} (95 % interval: ${low} to ${high} %), after ${k} with shuffled answers ${counts.shuffled[k]}, and after ${k} of another task ${counts.foreign[k]}.`;
 }
 var AREA = plane({ left: 44, top: 40, width: 264, height: 190, x: [-0.5, 16.5], y: [0, 1] });
 function grid({ X, Y, left, top, width, height }) {
   return [
-    [0, 0.5, 1].map((y) => [line(left, Y(y), left + width, Y(y), { "stroke-opacity": y ? 0.15 : 0.6 }), words(left - 6, Y(y) + 4, `${percent(y)} %`, { "text-anchor": "end", ...SMALL })]),
+    [0, 0.5, 1].map((y) => [line(left, Y(y), left + width, Y(y), { "stroke-opacity": y ? 0.15 : 0.6 }), words(left - 6, Y(y) + 4, `${percent2(y)} %`, { "text-anchor": "end", ...SMALL })]),
     [0, 4, 8, 12, 16].map((k) => words(X(k), top + height + 15, k, { "text-anchor": "middle", ...SMALL })),
     words(left + width, top + height + 31, "demonstrations k", { "text-anchor": "end", ...SMALL })
   ];
@@ -338,7 +385,7 @@ function numbers({ n, counts }) {
       group(colour(role), marker(MARKS[kind], 8, at - 4, true)),
       words(24, at, name),
       words(WIDTH, at, k < 0 ? "" : `${x} of ${n}`, { ...right, "font-weight": 600 }),
-      words(WIDTH, at + 18, k < 0 ? "" : `95 % interval: ${percent(low)} to ${percent(high)} %`, { ...right, ...SMALL })
+      words(WIDTH, at + 18, k < 0 ? "" : `95 % interval: ${percent2(low)} to ${percent2(high)} %`, { ...right, ...SMALL })
     ];
   };
   return panel(k < 0 ? "Before the first run" : `Word for word right at k = ${k}`, 290, KINDS.map(row));
@@ -400,8 +447,6 @@ var live_sweep_default = explorable({
 });
 
 // live_experiment.js
-var QUIET2 = 500;
-var LONGEST = 200;
 var SECONDS = {
   "fine-tuned": "fine-tuned on the demonstrations",
   reordered: "a context in another order",
@@ -412,8 +457,6 @@ var SHORT = { "fine-tuned": "fine-tuned", reordered: "other order", shuffled: "s
 var LISTED = { "fine-tuned": "fine-tuning", reordered: "context, reordered", shuffled: "context, shuffled", foreign: "context, foreign" };
 var ROLES = ["value", "query", "key"];
 var isTuned = ({ second }) => second === "fine-tuned";
-var percent2 = (p) => p > 0 && p < 5e-3 ? "< 1 %" : `${Math.round(100 * p)} %`;
-var named = (token) => token.trim() ? `“${token.trim().slice(0, 12)}”` : "end of line";
 var two = (x) => Number.isFinite(x) ? x.toFixed(2).replace("-", "−") : "not defined";
 function mean(numbers2) {
   const known = numbers2.filter(Number.isFinite);
@@ -473,7 +516,7 @@ function similarity({ found, study }, when) {
 function ownQuery({ found }, when) {
   const block = (name, i) => found.answers[i].map(([token, p], j) => {
     const at = 60 + 76 * i + 20 * j;
-    return [j ? "" : words(0, at - 18, name, { "font-size": 12 }), group(colour(ROLES[i]), words(0, at, named(token)), p > 0 ? bar(118, 118 + p * (WIDTH - 170), at - 9, 11) : "", words(WIDTH, at, percent2(p), END))];
+    return [j ? "" : words(0, at - 18, name, { "font-size": 12 }), group(colour(ROLES[i]), words(0, at, named(token)), p > 0 ? bar(118, 118 + p * (WIDTH - 170), at - 9, 11) : "", words(WIDTH, at, percent(p), END))];
   });
   return panel(`Next after “${found.query.slice(0, 20)} →”${when}`, 278, lessonsOf(found).map(block));
 }
@@ -481,52 +524,20 @@ function panels2(state) {
   const when = isCurrent(state) ? "" : " (earlier)";
   return [answered(state, when), similarity(state, when), ownQuery(state, when)];
 }
-function laboratory(root, start, read, change, widget) {
-  let asked = 0, since = 0, sent, timer;
-  const model = modelRow((data) => {
-    if (data.ready && !storedFor(read())) return ask();
-    if (!asked || data.experiment !== asked) return;
-    if (data.part) model.say(`${data.part} of 3 lessons are asked …`);
-    if (data.found) {
-      asked = 0;
-      model.say("Done. Change anything: it is asked again.");
-      change({ found: { ...data.found, ...sent, made: `computed ${model.place}, ${Math.round((performance.now() - since) / 1e3)} s` } });
-    }
-  }, widget);
-  const ask = () => {
-    const { task, second, scale: scale3, query, lessons, study } = read(), { pattern, curves, queries } = lessons[task], shown2 = curves.right, id = model.number();
-    const others = { ...curves, reordered: study[task].order.map((i) => shown2[i]) };
-    since = performance.now();
-    sent = { task, second, scale: second === "fine-tuned" ? scale3 : 1 };
-    const message = { experiment: id, task, lesson: second, pattern, demonstrations: shown2, second: others[second], update: second === "fine-tuned" ? task : null, scale: scale3, queries, query: query.trim() };
-    if (model.ask(message)) asked = id;
-    else model.say("Load the model to ask it this. What is shown belongs to an earlier choice.");
+function messageOf({ task, second, scale: scale2, query, lessons, study }) {
+  const { pattern, curves, queries } = lessons[task], tuned = isTuned({ second });
+  const others = { ...curves, reordered: study[task].order.map((i) => curves.right[i]) };
+  return {
+    message: { task, lesson: second, pattern, demonstrations: curves.right, second: others[second], update: tuned ? task : null, scale: scale2, queries, query: query.trim() },
+    belongs: { task, second, scale: tuned ? scale2 : 1 }
   };
-  const field = element("input", {
-    type: "text",
-    maxLength: LONGEST,
-    style: "flex:1 1 8rem;min-width:0;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem",
-    attributes: { "aria-label": "your own query" },
-    oninput: () => change({ query: field.value })
-  });
-  const run = element("button", { type: "button", textContent: "Run it", style: "margin:0", onclick: ask });
-  const controls = root.querySelector(".explorable-controls");
-  controls.before(model.node);
-  controls.append(element("label", {}, element("span", { textContent: "your own query" }), field), run);
-  const scale2 = root.querySelector("input[type=range]");
-  let shown = question(start);
+}
+var asks = asking({ kind: "experiment", steps: "3 lessons are asked", question, storedFor, messageOf, queryOf: ({ study, task, second }) => study[task].found[second].query });
+function laboratory(root, ...given) {
+  const update = asks(root, ...given), scale2 = root.querySelector("input[type=range]");
   return (state) => {
-    if (field.value !== state.query) field.value = state.query;
     scale2.disabled = !isTuned(state);
-    const now = question(state);
-    if (now === shown) return;
-    const [task] = JSON.parse(shown), { second } = state;
-    shown = now;
-    asked = 0;
-    clearTimeout(timer);
-    const kept = storedFor(state.task === task ? state : { ...state, query: state.study[state.task].found[second].query });
-    if (kept) change({ found: kept, query: kept.query });
-    else timer = setTimeout(ask, QUIET2);
+    update(state);
   };
 }
 var live_experiment_default = explorable({

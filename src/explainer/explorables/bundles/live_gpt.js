@@ -208,6 +208,7 @@ function mount(view, { model, el }) {
 // live_model.js
 var SIZE = "115 MB";
 var CACHE = "explainer-model";
+var percent = (p) => p > 0 && p < 5e-3 ? "< 1 %" : `${Math.round(100 * p)} %`;
 function obstacle() {
   if (location.protocol === "file:") return "A page opened as a file cannot load the model. Run make serve, or read this page on the site. The stored answers stay.";
   if (typeof WebAssembly !== "object") return "This browser has no WebAssembly, which the model needs. The stored answers stay.";
@@ -291,7 +292,6 @@ function modelRow(heard, widget) {
 var MOST = 16;
 var LONGEST = 400;
 var QUIET2 = 500;
-var percent = (p) => p > 0 && p < 5e-3 ? "< 1 %" : `${Math.round(100 * p)} %`;
 var clip = (text, n) => {
   const all = [...text];
   return all.length > n ? `${all.slice(0, n - 1).join("")}…` : text;

@@ -2,11 +2,10 @@
 // or those of the model in the page.
 
 import { SMALL, WIDTH, bar, colour, group, line, marker, panel, path, plane, through, words } from "./drawing.js";
-import { element, explorable, slider } from "./frame.js";
+import { explorable, slider } from "./frame.js";
+import { asking, named, percent } from "./live_model.js";
 import { wilson } from "./live_sweep.js";
-import { modelRow } from "./live_model.js";
 
-const QUIET = 500, LONGEST = 200; // ms without a change before the model is asked; characters of a query
 const SECONDS = {
   "fine-tuned": "fine-tuned on the demonstrations", reordered: "a context in another order",
   shuffled: "a context with shuffled answers", foreign: "a context of another task",
@@ -16,8 +15,6 @@ const LISTED = { "fine-tuned": "fine-tuning", reordered: "context, reordered", s
 const ROLES = ["value", "query", "key"];
 const isTuned = ({ second }) => second === "fine-tuned";
 
-const percent = (p) => (p > 0 && p < 0.005 ? "< 1 %" : `${Math.round(100 * p)} %`);
-const named = (token) => (token.trim() ? `“${token.trim().slice(0, 12)}”` : "end of line");
 const two = (x) => (Number.isFinite(x) ? x.toFixed(2).replace("-", "−") : "not defined"); // of a change that is none
 function mean(numbers) {
   const known = numbers.filter(Number.isFinite);
@@ -84,47 +81,22 @@ function panels(state) {
   return [answered(state, when), similarity(state, when), ownQuery(state, when)];
 }
 
-function laboratory(root, start, read, change, widget) {
-  let asked = 0, since = 0, sent, timer;
-  const model = modelRow((data) => {
-    if (data.ready && !storedFor(read())) return ask();
-    if (!asked || data.experiment !== asked) return;
-    if (data.part) model.say(`${data.part} of 3 lessons are asked …`);
-    if (data.found) {
-      asked = 0;
-      model.say("Done. Change anything: it is asked again.");
-      change({ found: { ...data.found, ...sent, made: `computed ${model.place}, ${Math.round((performance.now() - since) / 1000)} s` } });
-    }
-  }, widget);
-  const ask = () => {
-    const { task, second, scale, query, lessons, study } = read(), { pattern, curves, queries } = lessons[task], shown = curves.right, id = model.number();
-    const others = { ...curves, reordered: study[task].order.map((i) => shown[i]) };
-    since = performance.now();
-    sent = { task, second, scale: second === "fine-tuned" ? scale : 1 };
-    const message = { experiment: id, task, lesson: second, pattern, demonstrations: shown, second: others[second], update: second === "fine-tuned" ? task : null, scale, queries, query: query.trim() };
-    if (model.ask(message)) asked = id;
-    else model.say("Load the model to ask it this. What is shown belongs to an earlier choice.");
+function messageOf({ task, second, scale, query, lessons, study }) {
+  const { pattern, curves, queries } = lessons[task], tuned = isTuned({ second });
+  const others = { ...curves, reordered: study[task].order.map((i) => curves.right[i]) };
+  return {
+    message: { task, lesson: second, pattern, demonstrations: curves.right, second: others[second], update: tuned ? task : null, scale, queries, query: query.trim() },
+    belongs: { task, second, scale: tuned ? scale : 1 },
   };
-  const field = element("input", { type: "text", maxLength: LONGEST, style: "flex:1 1 8rem;min-width:0;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem",
-    attributes: { "aria-label": "your own query" }, oninput: () => change({ query: field.value }) });
-  const run = element("button", { type: "button", textContent: "Run it", style: "margin:0", onclick: ask });
-  const controls = root.querySelector(".explorable-controls");
-  controls.before(model.node);
-  controls.append(element("label", {}, element("span", { textContent: "your own query" }), field), run);
-  const scale = root.querySelector("input[type=range]");
-  let shown = question(start);
+}
+
+const asks = asking({ kind: "experiment", steps: "3 lessons are asked", question, storedFor, messageOf, queryOf: ({ study, task, second }) => study[task].found[second].query });
+
+function laboratory(root, ...given) {
+  const update = asks(root, ...given), scale = root.querySelector("input[type=range]");
   return (state) => {
-    if (field.value !== state.query) field.value = state.query;
     scale.disabled = !isTuned(state);
-    const now = question(state);
-    if (now === shown) return;
-    const [task] = JSON.parse(shown), { second } = state;
-    shown = now;
-    asked = 0;
-    clearTimeout(timer);
-    const kept = storedFor(state.task === task ? state : { ...state, query: state.study[state.task].found[second].query });
-    if (kept) change({ found: kept, query: kept.query });
-    else timer = setTimeout(ask, QUIET);
+    update(state);
   };
 }
 

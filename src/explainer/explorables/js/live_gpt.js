@@ -3,11 +3,10 @@
 
 import { SMALL, WIDTH, badge, bar, colour, group, line, panel, path, rect, words } from "./drawing.js";
 import { element, explorable } from "./frame.js";
-import { modelRow } from "./live_model.js";
+import { modelRow, percent } from "./live_model.js";
 
 const MOST = 16, LONGEST = 400, QUIET = 500; // demonstrations; characters; ms without a change before the model is asked
 
-const percent = (p) => (p > 0 && p < 0.005 ? "< 1 %" : `${Math.round(100 * p)} %`);
 const clip = (text, n) => { const all = [...text]; return all.length > n ? `${all.slice(0, n - 1).join("")}…` : text; };
 const named = (token) => token.trim() ? `“${token.trim()}”` : token.includes("\n") ? "end of line" : "a space";
 

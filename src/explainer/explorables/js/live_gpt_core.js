@@ -160,19 +160,25 @@ export class LiveModel {
   text(id) { return this.tokenizer.decode([id], { skip_special_tokens: false, clean_up_tokenization_spaces: false }); }
 
   // Texts side by side after a context, which is what an earlier run gave: keys, values and P, the number of their
-  // positions. Each text has its token ids, the position where it begins (`at`), what is `hidden` from it, and how many of
-  // its last tokens are asked what comes next.
-  // `update` is that of the keys' and values' weights; `wanted` are the outputs of the graph that are fetched.
-  async run(texts, context, wanted, update = this.same) {
+  // positions. Each text has its token ids, the position where it begins (`at`) or all its `positions`, what is `hidden` from
+  // it, and how many of its last tokens are asked what comes next.
+  // `update` is that of the keys' and values' weights; `wanted` are the outputs of the graph that are fetched. A patch is
+  // two texts, the same query with its context and without; the `weights` of a text say how much of each patch it has.
+  async run(texts, context, wanted, update = this.same, patches = [[0, 0]]) {
     context ??= this.#none();
     const { Tensor } = this.ort, ids = texts.flatMap((text) => text.ids), T = ids.length, P = context.P;
     const whole = (numbers) => new Tensor("int64", BigInt64Array.from(numbers, BigInt), [numbers.length]);
     let end = 0;
     const rows = texts.flatMap(({ ids: { length }, asks = 1 }) => (end += length, Array.from({ length: asks }, (_, i) => end - asks + i)));
+    end = 0;
+    const last = texts.map(({ ids: { length } }) => (end += length) - 1), none = patches.map(() => 0);
+    const shares = Float32Array.from(texts.flatMap(({ ids: its, weights = none }) => its.flatMap(() => weights)));
     const found = await this.session.run({
-      ids: whole(ids), positions: whole(texts.flatMap(({ ids: its, at }) => its.map((_, t) => at + t))),
+      ids: whole(ids), positions: whole(texts.flatMap(({ ids: its, at, positions }) => positions ?? its.map((_, t) => at + t))),
       past_keys: context.keys, past_values: context.values, bias: new Tensor("float32", biasOf(texts, P), [T, P + T]), rows: whole(rows),
       update_in: update.in, update_out: update.out,
+      with_context: whole(patches.map(([i]) => last[i])), without_context: whole(patches.map(([, i]) => last[i])),
+      patch_weights: new Tensor("float32", shares, [T, patches.length]),
     }, wanted);
     if (!found.logits) return { ...found, P: P + T };
     const { logits: { data } } = found, size = data.length / rows.length;
@@ -249,6 +255,31 @@ export class LiveModel {
         scores: each(L, (l) => each(H, (h) => scores.data.subarray(scoresOf(l, h), scoresOf(l, h) + length))),
       };
     });
+  }
+
+  // The logits of the next token after each query: after demonstrations, and without them at the same positions
+  async withAndWithout(pattern, demonstrations, queries) {
+    const context = await this.context(pattern, demonstrations), texts = this.#copies(pattern, queries, context);
+    const { logits } = await this.run([...texts.map(([after]) => after), ...texts.map(([, without]) => without)], context, ["logits"]);
+    return [logits.slice(0, queries.length), logits.slice(queries.length)];
+  }
+
+  // The context of some queries as a change of weights: after these queries with their context, and without it with their own
+  // patches; and the logits after other queries without context, which have the mean of the first `n` patches.
+  async patched(pattern, demonstrations, queries, n, others) {
+    const context = await this.context(pattern, demonstrations), m = queries.length;
+    const texts = this.#copies(pattern, queries, context), mean = queries.map((_, j) => (j < n ? 1 / n : 0));
+    const own = texts.map(([, without], i) => ({ ...without, weights: queries.map((_, j) => +(i === j)) }));
+    const moved = this.#copies(pattern, others, context).map(([, without]) => ({ ...without, weights: mean }));
+    const { logits } = await this.run([...texts.map(([after]) => after), ...own, ...moved], context, ["logits"], this.same, texts.map((_, j) => [j, m + j]));
+    return [logits.slice(0, m), logits.slice(m, 2 * m), logits.slice(2 * m)];
+  }
+
+  // Each query after a context, and after the first token alone, which is passed with it, so that patches reach it, too
+  #copies(pattern, queries, { P }) {
+    return queries.map((x) => this.tokens(written(pattern, x))).map((ids) => [
+      { ids, at: P, hidden: [] }, { ids: [this.first, ...ids], positions: [0, ...ids.map((_, t) => P + t)], hidden: [[0, P]] },
+    ]);
   }
 
   // The most probable next tokens after demonstrations and a query, under an update

@@ -1,15 +1,15 @@
-// The Web Worker of LiveGPT, LiveSweep and LiveExperiment. It stands in the folder of the model, beside the runtime and the tokenizer, which
+// The Web Worker of LiveGPT, LiveSweep, LiveExperiment and LivePatch. It stands in the folder of the model, beside the runtime and the tokenizer, which
 // `bookbuilder.web_model` puts there. Messages to it: { load: true }; { ask, pattern, demonstrations, query, hidden };
 // { sweep, pattern, curves, queries }, where `curves` has the demonstrations of each curve; { sweep: 0 } to stop;
 // { experiment, pattern, demonstrations, second, update, scale, queries, query }, where `second` has the demonstrations of another
-// context, and `update` names a task whose fine-tuning takes its place.
+// context, and `update` names a task whose fine-tuning takes its place; { patch, pattern, demonstrations, donors, asked, query }.
 
 import * as ort from "./ort.wasm.min.mjs";
 import { Tokenizer } from "./tokenizers.min.mjs";
 import { ALONE, LiveModel, fetchShards, reach, simAMDelta, simAOU, softmax, tensorsOf } from "./live_gpt_core.js";
 
 const BASE = new URL("./", import.meta.url), CACHE = "explainer-model";
-let model, newest, sweeping, experimenting;
+let model, newest, sweeping, comparing;
 
 async function load() {
   const manifest = await (await reach(new URL("manifest.json", BASE))).json();
@@ -80,7 +80,7 @@ async function experiment({ experiment: id, pattern, demonstrations, second, upd
   const lessons = [[[]], [demonstrations], [task ? [] : second, update]], seen = [], answers = [];
   for (const [shown, changed] of lessons) {
     await heard();
-    if (experimenting !== id) return;
+    if (comparing !== id) return;
     seen.push(await observe(pattern, shown, queries, changed));
     answers.push(await model.expects(pattern, shown, query, 3, changed));
     postMessage({ experiment: id, part: seen.length });
@@ -92,9 +92,31 @@ async function experiment({ experiment: id, pattern, demonstrations, second, upd
   postMessage({ experiment: id, found });
 }
 
+const best = (logits) => logits.indexOf(Math.max(...logits));
+const plain = new Map();
+
+// The patches of the donors' contexts, and what their mean does for the queries that are asked
+async function patch({ patch: id, pattern, demonstrations, donors, asked, query }) {
+  const words = asked.map(([x]) => x), key = JSON.stringify([pattern, demonstrations, words]);
+  if (!plain.has(key)) plain.set(key, (await model.withAndWithout(pattern, demonstrations, words)).map((logits) => logits.map(best)));
+  postMessage({ patch: id, part: 1 });
+  await heard();
+  if (comparing !== id) return;
+  const [icl, zsl] = plain.get(key), own = [...donors.map(([x]) => x), query];
+  const [[zero]] = (await model.withAndWithout(pattern, demonstrations, [query])).slice(1);
+  const [inContext, byOwn, moved] = await model.patched(pattern, demonstrations, own, donors.length, [query, ...words]);
+  const tokens = asked.map(([, y]) => model.tokens(` ${y}`)[0]), mean = moved.slice(1).map(best), given = inContext.slice(0, -1).map(best);
+  const count = (found) => found.filter((token, i) => token === tokens[i]).length;
+  const error = Math.max(...inContext.map((logits, i) => logits.reduce((most, z, j) => Math.max(most, Math.abs(z - byOwn[i][j])), 0)));
+  const answers = [zero, inContext.at(-1), byOwn.at(-1), moved[0]].map((logits) => model.top(softmax(logits), 3));
+  const carried = mean.filter((token, i) => token !== tokens[i] && given.includes(token)).length;
+  postMessage({ patch: id, found: { n: donors.length, of: asked.length, right: [zsl, icl, mean].map(count), carried, error, query, answers } });
+}
+
 function work(data) {
   if (data.load) return load();
-  if (data.experiment) return data.experiment === experimenting && experiment(data);
+  if (data.experiment) return data.experiment === comparing && experiment(data);
+  if (data.patch) return data.patch === comparing && patch(data);
   return data.sweep ? sweep(data) : data.ask === newest && ask(data);
 }
 
@@ -102,6 +124,6 @@ let turn = Promise.resolve();
 onmessage = ({ data }) => {
   if (data.ask) newest = data.ask;
   sweeping = data.sweep; // a question that comes meanwhile stops it
-  if (data.experiment) experimenting = data.experiment;
-  turn = turn.then(() => work(data)).catch((error) => postMessage({ failed: String(error?.message ?? error), id: data.ask, sweep: data.sweep, experiment: data.experiment }));
+  if (data.experiment || data.patch) comparing = data.experiment || data.patch;
+  turn = turn.then(() => work(data)).catch((error) => postMessage({ failed: String(error?.message ?? error), id: data.ask, sweep: data.sweep, experiment: data.experiment, patch: data.patch }));
 };

@@ -5,6 +5,10 @@ import { element } from "./frame.js";
 
 const SIZE = "115 MB", CACHE = "explainer-model";
 
+// A probability, and a token, as a reader writes them
+export const percent = (p) => (p > 0 && p < 0.005 ? "< 1 %" : `${Math.round(100 * p)} %`);
+export const named = (token) => (token.trim() ? `“${token.trim().slice(0, 12)}”` : token.includes("\n") ? "end of line" : "a space");
+
 // Why the model cannot be loaded here, if it cannot
 function obstacle() {
   if (location.protocol === "file:") return "A page opened as a file cannot load the model. Run make serve, or read this page on the site. The stored answers stay.";
@@ -81,3 +85,48 @@ export function modelRow(heard, widget) {
     ask: (message) => { if (its.ready) its.worker.postMessage(message); return !!its.ready; },
   };
 }
+
+const QUIET = 500, LONGEST = 200; // ms without a change before the model is asked; characters of a query
+
+// What an explorable with stored answers needs to ask for others: the model's row, a field for the reader's own query, a button.
+// `kind` names its messages, and `steps` what their parts are; `question` tells two choices apart, its first entry the task;
+// `storedFor` finds a stored answer, and `queryOf` the query of the one that a task shows first; `messageOf` writes the message, and
+// what of the choice its answer belongs to.
+export const asking = ({ kind, steps, question, storedFor, queryOf, messageOf }) => (root, start, read, change, widget) => {
+  let asked = 0, since = 0, sent, timer, shown = question(start);
+  const model = modelRow((data) => {
+    if (data.ready && !storedFor(read())) return ask();
+    if (!asked || data[kind] !== asked) return;
+    if (data.part) model.say(`${data.part} of ${steps} …`);
+    if (data.found) {
+      asked = 0;
+      model.say("Done. Change anything: it is asked again.");
+      change({ found: { ...data.found, ...sent, made: `computed ${model.place}, ${Math.round((performance.now() - since) / 1000)} s` } });
+    }
+  }, widget);
+  const ask = () => {
+    const id = model.number(), { message, belongs } = messageOf(read());
+    since = performance.now();
+    sent = belongs;
+    if (model.ask({ [kind]: id, ...message })) asked = id;
+    else model.say("Load the model to ask it this. What is shown belongs to an earlier choice.");
+  };
+  const field = element("input", { type: "text", maxLength: LONGEST, style: "flex:1 1 8rem;min-width:0;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem",
+    attributes: { "aria-label": "your own query" }, oninput: () => change({ query: field.value }) });
+  const run = element("button", { type: "button", textContent: "Run it", style: "margin:0", onclick: ask });
+  const controls = root.querySelector(".explorable-controls");
+  controls.before(model.node);
+  controls.append(element("label", {}, element("span", { textContent: "your own query" }), field), run);
+  return (state) => {
+    if (field.value !== state.query) field.value = state.query;
+    const now = question(state);
+    if (now === shown) return;
+    const [task] = JSON.parse(shown);
+    shown = now;
+    asked = 0;
+    clearTimeout(timer);
+    const kept = storedFor(state.task === task ? state : { ...state, query: queryOf(state) });
+    if (kept) change({ found: kept, query: kept.query });
+    else timer = setTimeout(ask, QUIET);
+  };
+};
