@@ -403,7 +403,7 @@ def require_experiment(page, checkpoint):
 
 
 PATCHED = (
-    r"expects (.+) without .* and (.+) with them\. .* expects (.+) under .* patch, and (.+) under .* queries: .* right "
+    r"expects (.+) without .* and (.+) with them\. .* expects (.+) under .* patch, and (.+) under .* queries .* right "
     r"for (\d+) without demonstrations, (\d+) with them, and (\d+) under .*; for (\d+) it is wrong"
 )
 

@@ -39,7 +39,7 @@ class LivePatch(Asking):
     question = "Does the change of weights that replaces the context of one query serve another query?"
     height = 760
 
-    task = traitlets.Unicode("capitals").tag(sync=True, explorable=True)
+    task = traitlets.Unicode("plurals").tag(sync=True, explorable=True)
     donors = traitlets.Enum(DONORS, DONORS[-1]).tag(sync=True, explorable=True)
     query = traitlets.Unicode().tag(sync=True, explorable=True)
     found = traitlets.Dict().tag(sync=True, explorable=True)

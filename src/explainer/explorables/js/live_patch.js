@@ -26,7 +26,7 @@ function describe(state) {
   return (isCurrent(state) ? "" : "Of an earlier choice: ") +
     `After “${found.query}” the model expects ${without} without demonstrations and ${inContext} with them. Without them it expects ${own} under the query's own ` +
     `patch, and ${mean} under ${ofPatches(found.n)}. Own patches move no logit from that in context by more than ${size(found.error)}. ` +
-    `${found.task}, ${found.of} queries: the first token is right for ${zsl} without demonstrations, ${icl} with them, and ${moved} under ${ofPatches(found.n)}; ` +
+    `Of ${found.of} queries of ${found.task} the first token is right for ${zsl} without demonstrations, ${icl} with them, and ${moved} under ${ofPatches(found.n)}; ` +
     `for ${found.carried} it is wrong, and it is what ${found.n === 1 ? "that query" : "one of those queries"} got in context. In the study the mean patch of 23 others answers ` +
     `${percent(its.mean)}, that of another task ${percent(its.foreign)}, and the context ${percent(its.icl)}.`;
 }
