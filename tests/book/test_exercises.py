@@ -1425,6 +1425,39 @@ def test_share_of_the_way(capsys):
     refuses(exercises.share_of_the_way, lambda f, v, c: max(0, (v - f) / (c - f)), "do not clip")
 
 
+def test_not_excluded(capsys):
+    def reach(d):
+        return abs(np.mean(d)) + student_t.ppf(0.975, len(d) - 1) * np.std(d, ddof=1) / len(d) ** 0.5
+
+    passes(exercises.not_excluded, reach, capsys)
+    refuses(exercises.not_excluded, lambda d: reach(d) - abs(np.mean(d)), "half width alone")
+    refuses(exercises.not_excluded, lambda d: abs(reach(d) - abs(np.mean(d)) + np.mean(d)), "lower end")
+    refuses(
+        exercises.not_excluded,
+        lambda d: abs(np.mean(d)) + 1.96 * np.std(d) / len(d) ** 0.5,
+        "has S - 1 in its denominator",
+    )
+
+
+def simulated_power(spread, difference, S):
+    drawn = np.random.default_rng(0).normal(difference, spread, (40_000, S))
+    half = student_t.ppf(0.975, S - 1) * drawn.std(1, ddof=1) / S**0.5
+    return (abs(drawn.mean(1)) > half).mean()
+
+
+def test_power(capsys):
+    passes(exercises.power, simulated_power, capsys)
+    refuses(exercises.power, lambda s, d, S: float(fewest(s, abs(d) + 1e-3) <= S), "one of twenty|with probability")
+    refuses(exercises.power, lambda s, d, S: simulated_power(s, d, S) / 2, "with probability")
+    refuses(exercises.power, lambda s, d, S: simulated_power(s, d, S) if d else 0.0, "one of twenty")
+
+
+def test_core_hours(capsys):
+    passes(exercises.core_hours, lambda hours, draws, wanted, c: hours / draws * wanted * c, capsys)
+    refuses(exercises.core_hours, lambda hours, draws, wanted, c: hours * wanted * c, "take 40")
+    refuses(exercises.core_hours, lambda hours, draws, wanted, c: hours / draws * wanted, "take 200")
+
+
 # Context or training
 
 
@@ -1447,6 +1480,17 @@ def test_at_least(capsys):
         "count 3 itself",
     )
     refuses(exercises.at_least, lambda n, p, r: math.comb(n, r) * p**r * (1 - p) ** (n - r), "the probability is")
+
+
+def test_with_reversals(capsys):
+    def both(lesson):
+        return [*lesson, *((b, a) for a, b in lesson)]
+
+    passes(exercises.with_reversals, lambda lesson: list(dict.fromkeys(both(lesson))), capsys)
+    refuses(exercises.with_reversals, both, "stands there twice")
+    refuses(exercises.with_reversals, lambda lesson: [(b, a) for a, b in lesson], "a line of the lesson is missing")
+    refuses(exercises.with_reversals, list, "is implied and missing")
+    refuses(exercises.with_reversals, lambda lesson: [*dict.fromkeys(both(lesson)), ("a", "b")], "1 of your lines")
 
 
 def first_reach(lines, shares, level):

@@ -1,7 +1,7 @@
 """Checks that readers run on their own answers: `exercises.linear_attention(attend)`."""
 
 from explainer.exercises.attention import causal_attention, softmax, softmax_attention
-from explainer.exercises.behaviour import at_least, lines_to_reach, question_of, random_update
+from explainer.exercises.behaviour import at_least, lines_to_reach, question_of, random_update, with_reversals
 from explainer.exercises.circuits import (
     head_off,
     induction_score,
@@ -11,7 +11,17 @@ from explainer.exercises.circuits import (
     value_matrix,
 )
 from explainer.exercises.classification import auc, calibration
-from explainer.exercises.comparison import best_values, draws_needed, holm, kendall_tau, rec2ftp, share_of_the_way
+from explainer.exercises.comparison import (
+    best_values,
+    core_hours,
+    draws_needed,
+    holm,
+    kendall_tau,
+    not_excluded,
+    power,
+    rec2ftp,
+    share_of_the_way,
+)
 from explainer.exercises.deep import (
     chosen_penalty,
     layer_error,
@@ -80,16 +90,17 @@ from explainer.exercises.wrong_labels import (
 __all__ = [
     "adam_first_step", "age_weight", "at_least", "auc", "best_values", "bias_attention", "calibration",
     "causal_attention", "chosen_penalty", "constant_values", "context_update", "copied_gate",
-    "cross_entropy_errors", "delta_errors", "delta_rule", "draws_needed", "equal_gate", "error_before_decay",
-    "examples_to_override", "fair_rates", "fine_tuning_update", "first_order", "flip_scatter", "flipped_mean",
-    "frozen_factor", "head_off", "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma",
-    "kendall_tau", "kept_numbers", "keys_without_interference", "landing_point", "layer_error", "learning_values",
-    "linear_attention", "linear_loss", "lines_to_reach", "look_back", "momentum_average", "momentum_bias",
-    "momentum_dual", "momentum_keys", "nesterov_coefficients", "newton_count", "noisy_gamma", "one_query_update",
-    "order_average", "order_dependent", "order_gap", "order_variance", "outer_product_update", "paying_length",
-    "permutation_invariant", "plain_rates", "pool_posterior", "previous_token_score", "previous_value",
-    "question_of", "random_update", "rank_of_update", "rec2ftp", "recency_weights", "ridge_attention",
-    "ridge_dual", "scaled_prediction", "share_of_the_way", "sharpness", "shuffled_share", "slowest_half_life",
-    "softmax", "softmax_attention", "split_terms", "step_factor", "two_layers", "two_sided", "value_matrix",
-    "wrong_share",
+    "core_hours", "cross_entropy_errors", "delta_errors", "delta_rule", "draws_needed", "equal_gate",
+    "error_before_decay", "examples_to_override", "fair_rates", "fine_tuning_update", "first_order",
+    "flip_scatter", "flipped_mean", "frozen_factor", "head_off", "heavy_ball_coefficients", "holm",
+    "induction_score", "isotropic_gamma", "kendall_tau", "kept_numbers", "keys_without_interference",
+    "landing_point", "layer_error", "learning_values", "linear_attention", "linear_loss",
+    "lines_to_reach", "look_back", "momentum_average", "momentum_bias", "momentum_dual", "momentum_keys",
+    "nesterov_coefficients", "newton_count", "noisy_gamma", "not_excluded", "one_query_update",
+    "order_average", "order_dependent", "order_gap", "order_variance", "outer_product_update",
+    "paying_length", "permutation_invariant", "plain_rates", "pool_posterior", "power",
+    "previous_token_score", "previous_value", "question_of", "random_update", "rank_of_update", "rec2ftp",
+    "recency_weights", "ridge_attention", "ridge_dual", "scaled_prediction", "share_of_the_way",
+    "sharpness", "shuffled_share", "slowest_half_life", "softmax", "softmax_attention", "split_terms",
+    "step_factor", "two_layers", "two_sided", "value_matrix", "with_reversals", "wrong_share",
 ]  # fmt: skip

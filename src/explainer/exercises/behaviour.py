@@ -83,3 +83,21 @@ def random_update(reader_fn: Callable[[Tensor, torch.Generator], Tensor]) -> Non
         abs((first * dW).sum() / dW.norm() ** 2) < 0.5, "the update points along dW; only its length may be that of dW."
     )
     print("Passed: as long as dW, and in no direction of it.")
+
+
+@checks.check("walk through the lesson once; after each line write it backward, unless it is there already.")
+def with_reversals(reader_fn: Callable[[Sequence[tuple[str, str]]], Sequence[tuple[str, str]]]) -> None:
+    """Check a function (lesson of (question, answer)) -> the lesson and what it implies backward, no line twice.
+
+    Raises: AssertionError with a hint.
+    """
+    lesson = [("blicket", "wheel"), ("dax", "river"), ("wheel", "blicket")]
+    found = [tuple(line) for line in checks.run(reader_fn, list(lesson))]
+    checks.require(set(lesson) <= set(found), "a line of the lesson is missing; keep them all.")
+    for a, b in lesson:
+        checks.require((b, a) in found, f"{(b, a)} is implied and missing; turn every line around.")
+    checks.require(
+        len(found) == len(set(found)), "a line stands there twice, and would be trained twice; look before you add."
+    )
+    checks.require(len(found) == 4, f"{len(found) - 4} of your lines are not implied by the lesson.")
+    print("Passed: a lesson in both directions.")

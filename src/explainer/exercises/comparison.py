@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
+from scipy.stats import nct
 from scipy.stats import t as student_t
 from torch import Tensor
 
@@ -182,6 +183,70 @@ def draws_needed(reader_fn: Callable[[float, float], int]) -> None:
 
 def _half_width(spread: float, draws: int) -> float:
     return float(student_t.ppf(0.975, draws - 1) * spread / np.sqrt(draws))
+
+
+@checks.check("take the end of Student's interval that is farther from zero.")
+def not_excluded(reader_fn: Callable[[Sequence[float]], float]) -> None:
+    """Check a function (differences (S,)) -> the largest absolute value in the 95 % Student interval of their mean.
+
+    Raises: AssertionError with a hint.
+    """
+    for differences in ([0.02, -0.01, 0.03], [-0.04, -0.05, 0.01, -0.02], [0.1, -0.1, 0.2, -0.1, 0.1, -0.1]):
+        S, mean, spread = len(differences), np.mean(differences), np.std(differences, ddof=1)
+        found, half = checks.run(lambda given: float(reader_fn(given)), differences), _half_width(spread, S)
+        checks.require(
+            not np.isclose(found, half), f"of {differences} this is the half width alone; the middle is not at zero."
+        )
+        checks.require(
+            not np.isclose(found, abs(mean + half)) or mean >= 0,
+            "where the mean is negative, the lower end is farther from zero.",
+        )
+        checks.require(
+            np.isclose(found, abs(mean) + half),
+            f"the interval of {differences} reaches {abs(mean) + half:.4g} from zero, and you say {found:.4g}; the "
+            "spread of S draws has S - 1 in its denominator, and so has Student's t.",
+        )
+    print("Passed: what is farther from zero than this is excluded.")
+
+
+@checks.check("the mean of S draws, in units of its standard error, has a noncentral Student distribution.")
+def power(reader_fn: Callable[[float, float, int], float]) -> None:
+    """Check a function (spread, difference, S) -> the probability that S draws settle a true difference.
+
+    It is settled where the 95 % Student interval of the mean excludes zero.
+    Raises: AssertionError with a hint.
+    """
+    for spread, difference, S in [(1.0, 1.0, 5), (0.05, 0.02, 20), (1.0, -0.5, 10), (1.0, 0.0, 6)]:
+        found = checks.run(lambda *given: float(reader_fn(*given)), spread, difference, S)
+        critical, shift = student_t.ppf(0.975, S - 1), difference / spread * np.sqrt(S)
+        expected = nct.sf(critical, S - 1, shift) + nct.cdf(-critical, S - 1, shift)
+        checks.require(
+            difference != 0 or np.isclose(found, 0.05, atol=0.01),
+            f"without any difference the interval excludes zero in one of twenty studies, and you say {found:.3g}.",
+        )
+        checks.require(
+            np.isclose(found, expected, atol=0.02),
+            f"{S} draws of spread {spread:g} settle a difference of {difference:g} with probability {expected:.3f}, "
+            f"and you say {found:.3f}.",
+        )
+    print("Passed: so often a study of this size finds what is there.")
+
+
+@checks.check("the time grows with the draws and with the weights.")
+def core_hours(reader_fn: Callable[[float, int, int, float], float]) -> None:
+    """Check a function (hours, draws, wanted, c) -> hours of one core for the wanted draws on c times the weights.
+
+    Raises: AssertionError with a hint.
+    """
+    for hours, draws, wanted, c in [(10.0, 5, 20, 1.0), (10.0, 5, 5, 20.0), (6.5, 4, 10, 3.0)]:
+        found = checks.run(lambda *given: float(reader_fn(*given)), hours, draws, wanted, c)
+        expected = hours * wanted / draws * c
+        checks.require(
+            np.isclose(found, expected),
+            f"{draws} draws took {hours:g} hours; {wanted} draws on {c:g} times the weights take {expected:g}, and you "
+            f"say {found:g}.",
+        )
+    print("Passed: so many hours does it take, if nothing else grows.")
 
 
 @checks.check("measure everything from the floor: value minus floor, over ceiling minus floor.")
