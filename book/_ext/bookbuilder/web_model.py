@@ -6,7 +6,7 @@ from pathlib import Path
 from bookbuilder.explorables import ROOT
 from bookbuilder.vendored import copy_if_changed
 from explainer.errors import ExplainerError
-from explainer.explorables import FOLDER, live_experiment
+from explainer.explorables import FOLDER, live_experiment, live_gpt
 from explainer.models import web_model
 
 PLACE = Path("_static", "explainer", "model")
@@ -14,6 +14,9 @@ RUNTIME = (
     "onnxruntime-web/dist/ort.wasm.min.mjs",
     "onnxruntime-web/dist/ort-wasm-simd-threaded.mjs",
     "onnxruntime-web/dist/ort-wasm-simd-threaded.wasm",
+    "onnxruntime-web/dist/ort.jspi.min.mjs",
+    "onnxruntime-web/dist/ort-wasm-simd-threaded.jspi.mjs",
+    "onnxruntime-web/dist/ort-wasm-simd-threaded.jspi.wasm",
     "@huggingface/tokenizers/dist/tokenizers.min.mjs",
 )
 OURS = ("live_gpt_core.js", "live_gpt_worker.js")
@@ -28,7 +31,7 @@ def place(site: Path) -> int:
     for source in sources:
         if not source.is_file():
             raise ExplainerError(f"{source.name} is missing: npm could not install what package-lock.json names.")
-    sources += sorted([*web_model.build().iterdir(), *live_experiment.UPDATES.iterdir()])
+    sources += sorted([*web_model.build().iterdir(), *live_experiment.UPDATES.iterdir(), live_gpt.STORED])
     folder = site / PLACE
     for source in sources:
         copy_if_changed(source, folder / source.name)

@@ -244,7 +244,7 @@ function modelRow(heard, widget) {
       const { done, total: total2 } = data;
       if (total2) return tell({ done, total: total2, text: done < total2 ? `${Math.round(done / 1e6)} of ${Math.round(total2 / 1e6)} MB` : "All is here. The model starts; this takes some seconds." });
       if (data.failed) its.ready ? tell({ text: data.failed }) : end(data.failed);
-      if (data.ready) tell({ ready: true, text: `The model is here. Change anything: it answers ${place}, and nothing leaves ${base ? "it" : "this machine"}.` });
+      if (data.ready) tell({ ready: true, text: `The model is here${data.on ? `, on ${data.on}` : ""}. Change anything: it answers ${place}, and nothing leaves ${base ? "it" : "this machine"}.` });
       its.dispatchEvent(new CustomEvent("answer", { detail: data }));
     };
     worker.postMessage({ load: true });

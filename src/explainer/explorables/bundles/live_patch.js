@@ -256,7 +256,7 @@ function modelRow(heard, widget) {
       const { done, total } = data;
       if (total) return tell({ done, total, text: done < total ? `${Math.round(done / 1e6)} of ${Math.round(total / 1e6)} MB` : "All is here. The model starts; this takes some seconds." });
       if (data.failed) its.ready ? tell({ text: data.failed }) : end(data.failed);
-      if (data.ready) tell({ ready: true, text: `The model is here. Change anything: it answers ${place}, and nothing leaves ${base ? "it" : "this machine"}.` });
+      if (data.ready) tell({ ready: true, text: `The model is here${data.on ? `, on ${data.on}` : ""}. Change anything: it answers ${place}, and nothing leaves ${base ? "it" : "this machine"}.` });
       its.dispatchEvent(new CustomEvent("answer", { detail: data }));
     };
     worker.postMessage({ load: true });

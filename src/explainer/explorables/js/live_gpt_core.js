@@ -146,6 +146,16 @@ async function sha256(bytes) {
 
 export const ALONE = null;
 
+// What the reader has to change
+export class Refused extends Error {}
+
+// The model on a backend of the runtime, "wasm" or "webgpu"
+export async function modelOn(ort, backend, base, bytes, tokenizer, manifest) {
+  ort.env.wasm.numThreads = 1; // a static host sends no headers that would allow more
+  ort.env.wasm.wasmPaths = base;
+  return new LiveModel(ort, await ort.InferenceSession.create(bytes, { executionProviders: [backend] }), tokenizer, manifest);
+}
+
 export class LiveModel {
   #read = new Map();
 
@@ -204,7 +214,7 @@ export class LiveModel {
       if (this.#read.size > 7) this.#read.clear(); // 46 kB a token
       const pieces = demonstrations.map(([x, y]) => this.tokens(written(pattern, x, y)));
       const n = pieces.flat().length;
-      if (n > MOST_TOKENS) throw new Error(`These demonstrations are ${n} tokens; the page takes ${MOST_TOKENS}. Make them shorter.`);
+      if (n > MOST_TOKENS) throw new Refused(`These demonstrations are ${n} tokens; the page takes ${MOST_TOKENS}. Make them shorter.`);
       const ends = pieces.reduce((all, piece) => [...all, all.at(-1) + piece.length], [1]);
       const { keys, values, P } = await this.run([{ ids: [this.first, ...pieces.flat()], at: 0, hidden: [] }], null, ["keys", "values"], update);
       this.#read.set(key, { keys, values, P, ends, ranges: pieces.map((_, i) => [ends[i], ends[i + 1]]) });
@@ -287,6 +297,12 @@ export class LiveModel {
     const context = await this.context(pattern, demonstrations, update), ids = this.tokens(written(pattern, query));
     const { logits: [z] } = await this.run([{ ids, at: context.P, hidden: [] }], context, ["logits"], update);
     return this.top(softmax(z), n);
+  }
+
+  // How far log p of any token that a stored answer names is from what is stored
+  async differsFrom({ pattern, demonstrations, query, found }) {
+    const { logits: [z] } = await this.next(pattern, demonstrations, query, []), own = new Map(this.top(softmax(z), 2 * found.with.length));
+    return Math.max(...found.with.map(([token, p]) => (own.has(token) ? Math.abs(Math.log(own.get(token) / p)) : Infinity)));
   }
 
   top(p, n = 5) { return topOf(p, n).map((id) => [this.text(id), p[id]]); }

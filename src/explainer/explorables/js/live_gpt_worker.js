@@ -4,26 +4,44 @@
 // { experiment, pattern, demonstrations, second, update, scale, queries, query }, where `second` has the demonstrations of another
 // context, and `update` names a task whose fine-tuning takes its place; { patch, pattern, demonstrations, donors, asked, query }.
 
-import * as ort from "./ort.wasm.min.mjs";
 import { Tokenizer } from "./tokenizers.min.mjs";
-import { ALONE, LiveModel, fetchShards, reach, simAMDelta, simAOU, softmax, tensorsOf } from "./live_gpt_core.js";
+import { ALONE, Refused, fetchShards, modelOn, reach, simAMDelta, simAOU, softmax, tensorsOf } from "./live_gpt_core.js";
 
 const BASE = new URL("./", import.meta.url), CACHE = "explainer-model";
-let model, newest, sweeping, comparing;
+const AS_STORED = 0.01, QUICK = 600; // nats; ms of a query, which WebAssembly needs on two slow cores
+const SOFTWARE = /swiftshader|llvmpipe|warp/i; // drawn by the processor, ten times slower than WebAssembly
+let model, newest, sweeping, comparing, onGPU = false;
 
-async function load() {
+// The model on the graphics processor, where there is one that gives the stored answer, and quickly
+async function byGPU(...files) {
+  const adapter = "Suspending" in WebAssembly ? await navigator.gpu?.requestAdapter() : null;
+  if (!adapter || adapter.info.isFallbackAdapter || SOFTWARE.test(adapter.info.architecture)) return null;
+  const its = await modelOn(await import("./ort.jspi.min.mjs"), "webgpu", BASE.href, ...files);
+  const [stored] = Object.values(await (await reach(new URL("live_gpt.json", BASE))).json());
+  await its.differsFrom(stored); // the first time it compiles
+  const since = performance.now(), far = await its.differsFrom(stored);
+  if (far < AS_STORED && performance.now() - since < QUICK) return its;
+  await its.session.release();
+  return null;
+}
+
+async function byProcessor(...files) {
+  return modelOn(await import("./ort.wasm.min.mjs"), "wasm", BASE.href, ...files).catch((error) => {
+    throw new Error(`This browser has too little memory for the model, or cannot run it (${String(error.message ?? error).slice(0, 120)}).`);
+  });
+}
+
+async function load(withGPU = true) {
   const manifest = await (await reach(new URL("manifest.json", BASE))).json();
   const [words] = manifest.tokenizer, files = [words, ...manifest.shards], cache = await caches.open(CACHE);
   const total = files.reduce((sum, { size }) => sum + size, 0);
   const bytes = await fetchShards(BASE, files, cache, (done) => postMessage({ done, total }));
-  const tokenizer = JSON.parse(new TextDecoder().decode(bytes.subarray(0, words.size)));
-  ort.env.wasm.numThreads = 1; // a static host sends no headers that would allow more
-  ort.env.wasm.wasmPaths = BASE.href;
-  const session = await ort.InferenceSession.create(bytes.subarray(words.size), { executionProviders: ["wasm"] }).catch((error) => {
-    throw new Error(`This browser has too little memory for the model, or cannot run it (${String(error.message ?? error).slice(0, 120)}).`);
-  });
-  model = new LiveModel(ort, session, new Tokenizer(tokenizer, {}), manifest);
-  postMessage({ ready: true });
+  const tokenizer = new Tokenizer(JSON.parse(new TextDecoder().decode(bytes.subarray(0, words.size))), {});
+  const its = [bytes.subarray(words.size), tokenizer, manifest];
+  model = withGPU ? await byGPU(...its).catch(() => null) : null;
+  onGPU = !!model;
+  model ??= await byProcessor(...its);
+  postMessage({ ready: true, on: onGPU ? "WebGPU" : "WebAssembly" });
 }
 
 const thousandths = (shares) => shares.map((x) => Math.round(1000 * x));
@@ -120,10 +138,21 @@ function work(data) {
   return data.sweep ? sweep(data) : data.ask === newest && ask(data);
 }
 
+// Once more on the processor if the graphics processor fails, which a driver may do at any time
+async function workSafely(data) {
+  try {
+    await work(data);
+  } catch (error) {
+    if (!onGPU || error instanceof Refused) throw error;
+    await load(false);
+    await work(data);
+  }
+}
+
 let turn = Promise.resolve();
 onmessage = ({ data }) => {
   if (data.ask) newest = data.ask;
   sweeping = data.sweep; // a question that comes meanwhile stops it
   if (data.experiment || data.patch) comparing = data.experiment || data.patch;
-  turn = turn.then(() => work(data)).catch((error) => postMessage({ failed: String(error?.message ?? error), id: data.ask, sweep: data.sweep, experiment: data.experiment, patch: data.patch }));
+  turn = turn.then(() => workSafely(data)).catch((error) => postMessage({ failed: String(error?.message ?? error), id: data.ask, sweep: data.sweep, experiment: data.experiment, patch: data.patch }));
 };
