@@ -9,6 +9,7 @@ import { ALONE, Refused, fetchShards, modelOn, reach, simAMDelta, simAOU, softma
 
 const BASE = new URL("./", import.meta.url), CACHE = "explainer-model";
 const AS_STORED = 0.01, QUICK = 600; // nats; ms of a query, which WebAssembly needs on two slow cores
+const PATIENCE = 30_000; // ms until the graphics processor is given up
 const SOFTWARE = /swiftshader|llvmpipe|warp/i; // drawn by the processor, ten times slower than WebAssembly
 let model, newest, sweeping, comparing, onGPU = false;
 
@@ -38,7 +39,8 @@ async function load(withGPU = true) {
   const bytes = await fetchShards(BASE, files, cache, (done) => postMessage({ done, total }));
   const tokenizer = new Tokenizer(JSON.parse(new TextDecoder().decode(bytes.subarray(0, words.size))), {});
   const its = [bytes.subarray(words.size), tokenizer, manifest];
-  model = withGPU ? await byGPU(...its).catch(() => null) : null;
+  const givenUp = new Promise((resolve) => setTimeout(resolve, PATIENCE, null));
+  model = withGPU ? await Promise.race([byGPU(...its).catch(() => null), givenUp]) : null;
   onGPU = !!model;
   model ??= await byProcessor(...its);
   postMessage({ ready: true, on: onGPU ? "WebGPU" : "WebAssembly" });
