@@ -17,13 +17,12 @@ import torch
 from huggingface_hub import errors as hub_errors
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
-from torch.nn.functional import linear
-from torch.overrides import TorchFunctionMode
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
 from explainer.data import assets
 from explainer.errors import CheckpointError
+from explainer.models import products
 
 STARTER = "SmolLM2-135M-Instruct"
 """Name of the checkpoint that comes through the package index."""
@@ -121,27 +120,7 @@ class Checkpoint:
     def _products(self) -> AbstractContextManager:
         """oneDNN for the matrix products of a pass that needs no gradient, in float32 on a processor it supports."""
         plain = torch.is_grad_enabled() or self.dtype != torch.float32 or self.device.type != "cpu"
-        return nullcontext() if plain or not torch.backends.mkldnn.is_available() else _OneDNN()
-
-
-class _OneDNN(TorchFunctionMode):
-    """Compute x W^T + b by oneDNN, where PyTorch takes MKL for float32, which is half as fast on AMD processors.
-
-    The weights are read as they are at each call, so that nothing is stale after fine-tuning and nothing is copied.
-    Not chosen by a measurement: where both are as fast, a study could not be repeated to the byte.
-    """
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        if function is linear and not kwargs:
-            return _linear(*args)
-        if function is torch.addmm and not kwargs:  # GPT-2's projections
-            bias, x, weight = args
-            return _linear(x, weight.T, bias)
-        return function(*args, **(kwargs or {}))
-
-
-def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+        return nullcontext() if plain else products.fast()
 
 
 def load(

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from explainer.data.tasks import Example, Task
 from explainer.errors import CheckpointError, DivergenceError, TaskError
-from explainer.models import architectures, scoring
+from explainer.models import architectures, products, scoring
 from explainer.models.architectures import Architecture, Layer
 from explainer.models.checkpoints import Checkpoint
 
@@ -238,7 +238,7 @@ def _descend(
             return objective(architecture, ids)[0]
 
     rows = [torch.tensor([sequence], device=checkpoint.device) for sequence in sequences]
-    with _held(trained):
+    with products.fast(), _held(trained):
         for t, ids in enumerate(tqdm(rows, desc="fine-tuning", unit="step", disable=not progress)):
             with _queries(layers, on_queries, t):
                 loss, root = objective(architecture, ids)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
-from explainer.models import architectures, finetuning
+from explainer.models import architectures, finetuning, products
 from explainer.models.architectures import Architecture, Projection
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned, KeysValues
@@ -81,7 +81,7 @@ def fine_tune(
         finetuning.require_trainable(checkpoint, run.sequences)
     batch = _Batch(checkpoint, runs)
     kept: list[dict[int, FineTuned]] = [{} for _ in runs]
-    with batch.hooked():
+    with products.fast(), batch.hooked():
         for t in tqdm(range(n_steps), desc="fine-tuning", unit="step", disable=not progress):
             batch.step(t)
             if t + 1 in after:

@@ -39,7 +39,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from explainer.data import corpora
 from explainer.data.corpora import Tokens
 from explainer.errors import CheckpointError, CorpusError, StudyError
-from explainer.models import momentum_attention, probes
+from explainer.models import momentum_attention, probes, products
 from explainer.models.momentum_attention import LEARNED_CONVOLUTION, RECENCY_BIAS
 from explainer.models.probes import autocast
 from explainer.theory import momentum
@@ -326,7 +326,7 @@ class _Descent:
         """Descend once, at the rate that a budget has at this step; returns the loss before it."""
         setting = self.setting
         windows = batch(self.stream, setting, step).to(setting.device)
-        with autocast(setting.device, setting.dtype):
+        with autocast(setting.device, setting.dtype), products.fast():
             logits = model(windows[:, :-1]).logits
         loss = cross_entropy(logits.float().flatten(0, 1), windows[:, 1:].flatten())
         return descend(model.parameters(), optimiser, loss, learning_rate(setting, step, budget), step)
