@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import time
 from contextlib import closing
@@ -54,6 +55,13 @@ class Marked:
         while task != "task0" and not (self.directory / "go").exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         yield task, os.getpid()
+
+
+def endless(group):
+    """Leaves the number of its process in a file, and goes on."""
+    Path(group[0][0]).write_text(str(os.getpid()))
+    time.sleep(SECONDS)
+    yield None
 
 
 @dataclass(frozen=True)
@@ -163,6 +171,18 @@ class TestInProcesses:
     def test_a_killed_process_is_named_as_what_it_is(self, tmp_path, workers_find_this_module):
         with pytest.raises(EngineError, match=r"process died.*fewer than 2"):
             list(engines.in_processes(groups(3), Deadly(tmp_path, (("task1", 1),)), workers=2))
+
+    def test_processes_end_with_the_one_that_waits_for_them(self, tmp_path, workers_find_this_module):
+        mark = tmp_path / "worker"
+        call = f"list(engines.in_processes([(({str(mark)!r}, 0),)], test_engines.endless, workers=1))"
+        script = f"import test_engines\nfrom explainer.lab import engines\nif __name__ == '__main__': {call}"
+        (tmp_path / "waits.py").write_text(script)
+        with subprocess.Popen([sys.executable, tmp_path / "waits.py"]) as waiting:
+            assert eventually(lambda: mark.exists() and mark.read_text())
+            worker = int(mark.read_text())
+            assert alive(worker)
+            waiting.kill()
+        assert eventually(lambda: not alive(worker))
 
     def test_what_work_raises_is_raised(self, workers_find_this_module):
         with pytest.raises(TaskError, match="there is no task0"):

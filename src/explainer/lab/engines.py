@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from threading import Thread
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -38,7 +39,7 @@ def in_processes(groups: Sequence[Group], work: Work[Outcome], *, workers: int, 
     process dies, for want of memory as a rule, and what `work` raises.
     """
     spawn = multiprocessing.get_context("spawn")  # a forked process would inherit the locks of torch's threads
-    pool = ProcessPoolExecutor(workers, spawn, _use_threads, (threads,))
+    pool = ProcessPoolExecutor(workers, spawn, _begin, (threads,))
     try:
         for finished in as_completed([pool.submit(_outcomes, work, group) for group in groups]):
             yield from finished.result()
@@ -48,10 +49,17 @@ def in_processes(groups: Sequence[Group], work: Work[Outcome], *, workers: int, 
         pool.shutdown(cancel_futures=True)
 
 
-def _use_threads(n: int) -> None:
+def _begin(threads: int) -> None:
     import torch  # noqa: PLC0415 (only workers need it here)
 
-    torch.set_num_threads(n)
+    torch.set_num_threads(threads)
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that waits for its outcomes was killed: else it would compute for nobody."""
+    multiprocessing.parent_process().join()
+    os._exit(1)
 
 
 def _outcomes(work: Work[Outcome], group: Group) -> list[Outcome]:
