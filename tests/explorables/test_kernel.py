@@ -34,7 +34,7 @@ def tiny(tmp_path_factory):
 def answers_to(widget, monkeypatch, tiny, *messages):
     """What the widget sends when these messages come one right after the other."""
     sent = []
-    monkeypatch.setattr(kernel, "checkpoint", lambda: tiny)
+    monkeypatch.setattr(kernel, "_book_checkpoint", lambda: tiny)
     monkeypatch.setattr(type(widget), "send", lambda _self, content: sent.append(json.loads(json.dumps(content))))
 
     async def hear():
@@ -57,6 +57,13 @@ def test_a_question_is_answered_as_by_the_package(monkeypatch, tiny):
     (answer,) = answers_to(LiveGPT(), monkeypatch, tiny, message)
     assert answer["id"] == 3
     assert answer["found"]["with"] == live_gpt.answers(tiny, PATTERN, PAIRS, "e", [1])["with"]
+
+
+def test_a_checkpoint_that_is_in_memory_is_asked_and_no_other_is_loaded(monkeypatch, tiny):
+    message = {"ask": 1, "pattern": PATTERN, "demonstrations": PAIRS, "query": "e", "hidden": []}
+    load, answer = answers_to(LiveGPT(tiny), monkeypatch, None, {"load": True}, message)
+    assert load == {"ready": True}
+    assert answer["found"]["with"] == live_gpt.answers(tiny, PATTERN, PAIRS, "e")["with"]
 
 
 def test_a_sweep_counts_and_a_stop_is_heard(monkeypatch, tiny):

@@ -216,16 +216,17 @@ KEEP_THE_WORKER = (
 def open_page(browser):
     contexts = []
 
-    def open_(address):
-        # As tall as the explorables together: they mount where they are in view.
-        contexts.append(browser.new_context(viewport={"width": 1000, "height": 3800}))
-        page = contexts[-1].new_page()
+    def open_(address, context=None):
+        if context is None:  # as tall as the explorables together: they mount where they are in view
+            context = browser.new_context(viewport={"width": 1000, "height": 3800})
+            contexts.append(context)
+        page = context.new_page()
         page.add_init_script(KEEP_THE_WORKER)
         page.set_default_timeout(10_000)  # for what needs no model
         page.complaints, page.outside = [], []
         page.on("console", lambda message: page.complaints.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        contexts[-1].on("request", lambda request: page.outside.append(request.url))
+        context.on("request", lambda request: page.outside.append(request.url))
         page.goto(address)
         require_frames(page)
         until(
@@ -277,6 +278,7 @@ def test_reader_loads_the_model_asks_it_and_removes_it(open_page, server, checkp
     require_load_that_survives_faults(page, server)
     until_says(page, "computed in this page", ".explorable-answers")
     assert described(page) == stored  # percentages of the same question, stored by Python
+    require_second_tab(page, open_page, server)
     require_hidden_demonstration(page, checkpoint)
     require_gates(page, checkpoint)
     require_text_that_stays_text(page)
@@ -311,6 +313,25 @@ def require_load_that_survives_faults(page, server):
     until_says(page, "The model is here, on WebAssembly.")
     assert {"gpt.2.bin", "gpt.3.bin"} <= set(server.asked)
     assert not {"gpt.0.bin", "gpt.1.bin"} & set(server.asked)
+
+
+def require_second_tab(page, open_page, server):
+    """It has the model from what the browser keeps, and both answer at once."""
+    server.asked[:] = []
+    other = open_page(server.address, page.context)
+    load(other)
+    until_says(other, "The model is here, on WebAssembly.")
+    assert not [name for name in server.asked if name.startswith("gpt.")]
+    for tab, n in ((page, 1), (other, 2)):
+        tab.get_by_label(f"the query sees demonstration {n}").uncheck()
+    for tab in (page, other):
+        until_says(tab, "with 3 of 4")
+        until_says(tab, "computed in this page", ".explorable-answers")
+    assert described(page) != described(other)
+    assert other.complaints == []
+    other.close()
+    page.get_by_label("the query sees demonstration 1").check()
+    until_says(page, "with 4 of 4")
 
 
 def require_hidden_demonstration(page, checkpoint):

@@ -16,11 +16,15 @@ _PAUSE = 0.01
 
 
 class Asking(Explorable):
-    """An explorable whose view sends `{"load": true}` and then questions; a newer message stops an older one."""
+    """An explorable whose view sends `{"load": true}` and then questions; a newer message stops an older one.
 
-    def __init__(self, **traits: Any):
+    Without a `checkpoint` that is in memory already, that of the book is loaded at the first message.
+    """
+
+    def __init__(self, checkpoint: "Checkpoint | None" = None, **traits: Any):
         """Take the traits, and hear the view."""
         super().__init__(**traits)
+        self._given = checkpoint
         self._answering: asyncio.Future | None = None
         self.on_msg(lambda _widget, message, _buffers: self._hear(message))
 
@@ -35,7 +39,7 @@ class Asking(Explorable):
 
     async def _answer(self, message: dict) -> None:
         try:
-            replies = [{"ready": True}] if message.get("load") and checkpoint() else self._replies(message)
+            replies = [{"ready": True}] if message.get("load") and self._checkpoint() else self._replies(message)
             for reply in replies:
                 self.send(reply)
                 await asyncio.sleep(_PAUSE)
@@ -44,14 +48,17 @@ class Asking(Explorable):
             self.send({"failed": str(error)} | {names[key]: message[key] for key in names if key in message})
 
     def _replies(self, message: dict) -> Iterator[dict]:
-        return self.replies(checkpoint(), message) if any(message.get(key) for key in _QUESTIONS) else iter(())
+        return self.replies(self._checkpoint(), message) if any(message.get(key) for key in _QUESTIONS) else iter(())
+
+    def _checkpoint(self) -> "Checkpoint":
+        return self._given or _book_checkpoint()
 
 
 _QUESTIONS = ("ask", "sweep", "experiment", "patch")
 
 
 @cache
-def checkpoint() -> "Checkpoint":
+def _book_checkpoint() -> "Checkpoint":
     """The checkpoint of the book in float32, loaded once."""
     from explainer.models import checkpoints  # noqa: PLC0415 - a page that shows stored answers needs no model
 

@@ -6,7 +6,6 @@ from explainer.figures.base import (
     STATIC_MIME,
     Captioned,
     Drawing,
-    Stored,
     Table,
     live,
 )
@@ -20,7 +19,6 @@ __all__ = [
     "STATIC_MIME",
     "Captioned",
     "Drawing",
-    "Stored",
     "Table",
     "Texts",
     "curve_panels",

@@ -80,16 +80,3 @@ class Table:
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div><figcaption>{caption}</figcaption></figure>"
         )
         return {STATIC_MIME: {"html": table}, "text/html": table, "text/plain": self.caption}
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A control for a live kernel, with a worked example that the static page shows in its place."""
-
-    control: Any
-    example: str
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        bundle = self.control._repr_mimebundle_()
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
-        return {**data, STATIC_MIME: {"html": f'<div class="xp-stored">{self.example}</div>'}}
