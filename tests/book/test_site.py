@@ -8,10 +8,13 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 from conftest import ROOT
+from plotly.subplots import make_subplots
 from small_book import code_cell, notebook_of
 from test_browser import pages
 
 from bookbuilder import notebooks, record, renderers, repository, vendored
+from explainer.figures import curve_panels, dot_panels, dots
+from explainer.theory.statistics import Interval
 
 OUTSIDE = re.compile(
     r'<(?:script|img|iframe|source)\b[^>]*\bsrc="(?:https?:)?//|<link\b[^>]*rel="(?:stylesheet|preload)"[^>]*href="(?:https?:)?//'
@@ -100,6 +103,67 @@ def test_data_table_takes_the_interval_of_horizontal_bars():
 def test_data_table_of_a_heat_map_names_rows_and_columns():
     table = renderers.data_table(json.loads(go.Figure(go.Heatmap(z=[[1.5, 2.5]], x=["p", "q"], y=["r"])).to_json()))
     assert "<td>q</td><td>r</td><td>2.5</td>" in table
+
+
+def table_of(figure):
+    """The head and the rows of a figure's table."""
+    table = renderers.data_table(json.loads(figure.to_json()))
+    head, *rows = (re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall("<tr>.*?</tr>", table))
+    return head, rows
+
+
+def test_data_table_names_the_rows_of_dots():
+    measured = {"s": {"a": Interval(0.2, 0.1, 0.4), "b": 0.3}, "t": {"b": 0.5}, "u": {"a": 0.6}}
+    head, rows = table_of(dots(measured, "cosine", floors={"s": {"a": 0.1}}))
+    assert head == ["series", "cosine", "y", "95 % interval"]
+    assert rows[0] == ["s", "0.2", "a", "0.1 to 0.4"]
+    assert [row[:3] for row in rows[1:]] == [
+        ["s", "0.3", "b"],
+        ["s, floor", "0.1", "a"],
+        ["t", "0.5", "b"],
+        ["u", "0.6", "a"],
+    ]
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_data_table_names_panels_and_ranks(columns):
+    curve = {0: Interval(0.5, 0.4, 0.7), 4: Interval(0.6, 0.5, 0.8), 16: Interval(0.9, 0.8, 1)}
+    panels = {"one": {"s": curve, "t": curve}, "two": {"s": curve}, "three": {"t": curve}}
+    head, rows = table_of(curve_panels(panels, "demonstrations", columns=columns, by_rank=True))
+    assert head == ["panel", "series", "demonstrations", "y", "95 % interval"]
+    assert rows[0] == ["one", "s", "0", "0.5", "0.4 to 0.7"]
+    every = [(panel, series) for panel in panels for series in panels[panel]]
+    assert [row[:3] for row in rows] == [[*each, rank] for each in every for rank in ("0", "4", "16")]
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_data_table_names_the_panels_of_dots(columns):
+    panels = {"one": {"s": {"a": 0.2}}, "two": {"s": {"a": 0.3, "b": 0.4}}}
+    head, rows = table_of(dot_panels(panels, "cosine", columns=columns))
+    assert head == ["panel", "series", "cosine", "y"]
+    assert rows == [["one", "s", "0.2", "a"], ["two", "s", "0.3", "a"], ["two", "s", "0.4", "b"]]
+
+
+def test_data_table_of_curves_over_a_scale_tells_numbers():
+    _, rows = table_of(curve_panels({"": {"s": {1e-4: Interval(0.1, 0, 0.2), 3e-3: Interval(0.3, 0.2, 0.4)}}}, "rate"))
+    assert [row[1] for row in rows] == ["0.0001", "0.003"]
+    figure = go.Figure(go.Scatter(x=[0.3, 1], y=[0.02, 4], name="s"))
+    figure.update_yaxes(type="log", tickvals=[0.01, 1], ticktext=["1 %", "100 %"])
+    figure.update_xaxes(tickvals=[0, 1], ticktext=["none", "all"])
+    figure.data[0].error_x = {"array": [0.1, 0.1]}
+    assert table_of(figure)[1] == [["s", "0.3", "0.02", "0.2 to 0.4"], ["s", "1", "4", "0.9 to 1.1"]]
+
+
+def test_data_table_numbers_places_of_the_same_name_and_breaks_no_line():
+    tokens = {"tickvals": np.arange(3), "ticktext": [" ->", "a<br>word", "->"]}
+    figure = go.Figure(go.Heatmap(z=[[0.1, 0.2, 0.3]], x=np.arange(3), y=["q"])).update_xaxes(tokens)
+    assert [row[1] for row in table_of(figure)[1]] == ["-&gt; (1)", "a word", "-&gt; (3)"]
+
+
+def test_data_table_has_the_titles_of_all_axes():
+    figure = make_subplots(1, 2).add_scatter(x=[1], y=[2], row=1, col=1).add_scatter(x=[3], y=[4], row=1, col=2)
+    figure.update_yaxes(title_text="loss").update_xaxes(title_text="layers", col=1).update_xaxes(title_text="n", col=2)
+    assert table_of(figure)[0] == ["series", "layers; n", "loss"]
 
 
 def test_a_data_frame_has_no_empty_header():
@@ -197,8 +261,8 @@ def test_icons_in_use_are_found(tmp_path):
 def test_a_point_that_is_not_drawn_has_no_row_and_a_missing_end_no_interval():
     trace = {"name": "a", "x": [0.5, None, 2.0], "y": ["u", "v", "w"], "error_x": {"array": [0.1, None, None]}}
     rows = list(renderers._rows({"data": [trace]}))
-    assert [row[2] for row in rows] == ["u", "w"]
-    assert [row[4] for row in rows] == ["0.4 to 0.6", ""]
+    assert [row[3] for row in rows] == ["u", "w"]
+    assert [row[5] for row in rows] == ["0.4 to 0.6", ""]
 
 
 def test_the_search_index_is_loaded_by_the_search_page_only(tmp_path):

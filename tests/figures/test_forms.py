@@ -51,6 +51,13 @@ def test_floors_and_quoted_values_of_a_series_stand_in_its_lane():
     assert quoted.marker.color == measured.marker.color != floor.marker.color
 
 
+def test_floors_and_quoted_values_beside_measured_ones_say_what_they_are():
+    of = {"x": {"a": 0.05}}
+    told = {t.name: t.showlegend for t in drawn(floors=of, quoted=of | {"paper": {"a": 0.6}}).data}
+    assert told == {"x": True, "x, quoted": False, "x, floor": False, "y": True, "paper": True}
+    assert [t.name for t in forms.dots({}, quoted=of, floors=of).data] == ["x", "x, floor"]
+
+
 @pytest.mark.parametrize("columns", [1, 2])
 def test_panels_have_the_same_rows_and_looks_and_one_legend(columns):
     figure = forms.dot_panels(PANELS, "x", columns=columns, line=None)

@@ -37,20 +37,56 @@ def _values(data: Any) -> list:
 def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
-    return html.escape("" if value is None else str(value))
+    return html.escape("" if value is None else re.sub("<br ?/?>", " ", str(value)))
+
+
+def _axis(trace: Mapping, layout: Mapping, letter: str) -> Mapping:
+    """What the layout says of a trace's axis: that of "x2" is "xaxis2"."""
+    return layout.get(f"{letter}axis{trace.get(f'{letter}axis', letter)[1:]}") or {}
+
+
+def _panel(trace: Mapping, layout: Mapping) -> str:
+    """The title of the trace's subplot, which stands on the middle of its upper edge; "" where there is none."""
+    x, y = (_axis(trace, layout, letter).get("domain", (np.nan, np.nan)) for letter in "xy")
+    for note in layout.get("annotations") or ():
+        on_paper = note.get("xref") == note.get("yref") == "paper"
+        if on_paper and np.allclose((note["x"], note["y"]), (sum(x) / 2, y[1])):
+            return note["text"]
+    return ""
+
+
+def _places(axis: Mapping) -> list[str]:
+    """The names of an axis's places 0, 1, 2, ..., those of the same name numbered; none of an axis that is a scale."""
+    names = [str(name).strip() for name in _values(axis.get("ticktext"))]
+    if _values(axis.get("tickvals")) != list(range(len(names))):
+        return []
+    return [name if names.count(name) == 1 else f"{name} ({i})" for i, name in enumerate(names, 1)]
+
+
+def _told(value: Any, places: list[str]) -> Any:
+    """The name of the place near which the value is drawn, the value itself where there is none."""
+    if isinstance(value, str) or value is None:
+        return value
+    return next((name for i, name in enumerate(places) if abs(value - i) < 0.5), value)
+
+
+def _coordinates(trace: Mapping, layout: Mapping, letter: str) -> list:
+    """The trace's coordinates as a reader finds them on the axis; one with error bars is a scale."""
+    places = [] if trace.get(f"error_{letter}") else _places(_axis(trace, layout, letter))
+    return [_told(value, places) for value in _values(trace.get(letter))]
 
 
 def _rows(figure: Mapping) -> Iterator[list[str]]:
+    layout = figure.get("layout") or {}
     for trace in figure["data"]:
-        name = trace.get("name") or trace.get("type", "")
+        begin = [_text(_panel(trace, layout)), _text(trace.get("name") or trace.get("type", ""))]
+        x, y = (_coordinates(trace, layout, letter) for letter in "xy")
         if "z" in trace:
-            columns = _values(trace.get("x")) or range(len(_values(trace["z"])[0]))
-            lines = _values(trace.get("y")) or range(len(_values(trace["z"])))
-            for line, cells in zip(lines, _values(trace["z"]), strict=True):
-                for column, cell in zip(columns, cells, strict=True):
-                    yield [_text(name), _text(column), _text(line), _text(cell), ""]
+            z = _values(trace["z"])
+            for line, cells in zip(y or range(len(z)), z, strict=True):
+                for column, cell in zip(x or range(len(z[0])), cells, strict=True):
+                    yield [*begin, _text(column), _text(line), _text(cell), ""]
             continue
-        x, y = _values(trace.get("x")), _values(trace.get("y"))
         axis = "error_x" if trace.get("error_x") else "error_y"
         error = trace.get(axis) or {}
         up, down = _values(error.get("array")), _values(error.get("arrayminus"))
@@ -60,16 +96,22 @@ def _rows(figure: Mapping) -> Iterator[list[str]]:
                 continue
             ends = ((down or up)[i], up[i]) if up else (None, None)
             interval = "" if None in ends else f"{_text(value - ends[0])} to {_text(value + ends[1])}"
-            yield [_text(name), _text(a), _text(b), "", interval]
+            yield [*begin, _text(a), _text(b), "", interval]
+
+
+def _title(layout: Mapping, letter: str) -> str:
+    """The titles of all x or y axes, each once."""
+    axes = (axis for key, axis in layout.items() if re.fullmatch(rf"{letter}axis\d*", key))
+    titles = dict.fromkeys((axis.get("title") or {}).get("text") for axis in axes)
+    return "; ".join(filter(None, titles)) or letter
 
 
 def data_table(figure: Mapping) -> str:
     """The figure's numbers as a folded HTML table, for readers who do not see the drawing."""
     rows = list(_rows(figure))
     layout = figure.get("layout") or {}
-    heads = ["series"] + [((layout.get(f"{a}axis") or {}).get("title") or {}).get("text") or a for a in "xy"]
-    heads += ["value", "95 % interval"]
-    used = [i for i in range(5) if any(row[i] for row in rows)]
+    heads = ["panel", "series", _title(layout, "x"), _title(layout, "y"), "value", "95 % interval"]
+    used = [i for i in range(len(heads)) if any(row[i] for row in rows)]
     if not rows or len(rows) > MAX_TABLE_ROWS:
         return ""
     head = "".join(f'<th scope="col">{_text(heads[i])}</th>' for i in used)

@@ -44,8 +44,8 @@ def dot_panels(
     """Points with intervals, `panels[title][series][row]`: all panels have the same rows, and lanes of series in them.
 
     `floors` are grey and `quoted` have open markers, both of the same shape as the panels; they stand in the lane of
-    the series of the same name, those of another name in a lane of their own. Series without a value are left out.
-    A dotted line stands at `line`.
+    the series of the same name and say what they are, those of another name in a lane of their own. Series without a
+    value are left out. A dotted line stands at `line`.
     """
     floors, quoted = floors or {}, quoted or {}
     series, names = _names(panels, quoted), _names(panels, quoted, floors)
@@ -65,6 +65,10 @@ def dot_panels(
                     trace = _points(name, values, [lane[row] for row in values], shape, its_colour)
                     trace.showlegend = first and not (of is floors and name in series)
                     first = first and not trace.showlegend
+                    if of is floors and name in series:
+                        trace.name = f"{name}, floor"
+                    elif of is quoted and panels.get(title, {}).get(name):
+                        trace.name = f"{name}, quoted"
                     figure.add_trace(trace, **place)
     ticks = {"tickvals": list(range(len(rows))), "ticktext": rows, "range": [len(rows) - 0.5, -0.5]}
     figure.update_yaxes(showgrid=False, zeroline=False, **ticks)

@@ -32,6 +32,24 @@ function template(narrow) {
   } };
 }
 
+// A text in lines of at most n characters, where its words allow it
+const inLines = (text, n) => text.split(" ").reduce((lines, word) => {
+  const longer = `${lines.at(-1)} ${word}`;
+  return lines.length && longer.length <= n ? [...lines.slice(0, -1), longer] : [...lines, word];
+}, []).join("<br>");
+
+// Names of rows and titles of axes, which a phone has no room for in one line
+function fitted(layout, width) {
+  const axes = Object.entries(layout).filter(([name]) => /^[xy]axis\d*$/.test(name));
+  const columns = new Set(axes.filter(([name]) => name[0] === "x").map(([, axis]) => axis.domain?.[0] ?? 0)).size;
+  const room = Math.floor(width / columns / 11);
+  return Object.fromEntries(axes.map(([name, axis]) => [name, {
+    ...axis,
+    ...(name[0] === "y" && axis.ticktext && { ticktext: axis.ticktext.map((text) => inLines(text, 18)), tickfont: { size: 12 } }),
+    ...(name[0] === "x" && axis.title?.text && { title: { ...axis.title, text: inLines(axis.title.text, room) } }),
+  }]));
+}
+
 const drawn = new Set();
 
 // A legend's place is a share of the height of the plots, which the legend itself takes room from
@@ -46,7 +64,8 @@ async function draw(div) {
   const library = await plotly(), figure = JSON.parse(div.querySelector("script").textContent);
   const target = document.createElement("div");
   const narrow = div.clientWidth < NARROW, legend = narrow && { legend: { orientation: "h", y: -0.25, yanchor: "top" } };
-  const layout = { autosize: true, margin: { l: 55, r: 15, t: 40, b: 50 }, ...figure.layout, ...legend, width: undefined, template: template(narrow) };
+  const fit = narrow && fitted(figure.layout, div.clientWidth);
+  const layout = { autosize: true, margin: { l: 55, r: 15, t: 40, b: 50 }, ...figure.layout, ...fit, ...legend, width: undefined, template: template(narrow) };
   div.append(target);
   const config = { responsive: true, displaylogo: false, displayModeBar: false };
   await library.newPlot(target, { data: figure.data, layout, frames: figure.frames ?? [], config });
