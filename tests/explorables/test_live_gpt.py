@@ -352,7 +352,7 @@ def require_gates(page, checkpoint):
     assert f"Head {head + 1} of layer {layer + 1} has the largest gate: {100 * g.max():.0f} %" in described(page)
     part.get_by_label("attention of").select_option(f"head {head + 1}")
     until_says(page, f"head {head + 1} of each layer", ".LiveGPT")
-    until_says(page, f"darkest: {100 * shares[:, head].max():.0f} %", ".LiveGPT")
+    until_says(page, f"strongest: {100 * shares[:, head].max():.0f} %", ".LiveGPT")
 
 
 def require_text_that_stays_text(page):

@@ -200,7 +200,7 @@ function mount(view, { model, el }) {
     extended?.(state);
     clearTimeout(timer);
     timer = setTimeout(() => {
-      status.textContent = view.describe(state);
+      status.textContent = view.describe(read());
     }, QUIET);
   };
   const events = view.traits.map((name) => `change:${name}`);
@@ -248,23 +248,24 @@ function modelRow(heard, widget) {
   const end = (text) => {
     its.worker?.terminate();
     tell({ worker: void 0, ready: false, text });
+    its.dispatchEvent(new CustomEvent("answer", { detail: { ended: true } }));
   };
   const start = () => {
     const why = base && obstacle();
     if (why) return tell({ text: why });
     const worker = base ? new Worker(new URL("live_gpt_worker.js", base), { type: "module" }) : kernelOf(widget);
-    worker.onerror = () => end("This copy of the site was built without the model. The stored answers stay.");
+    worker.onerror = () => end(navigator.onLine ? "This copy of the site was built without the model. The stored answers stay." : "The site cannot be reached. Check the connection, then load the model again.");
     worker.onmessage = ({ data }) => {
       const { done, total } = data;
-      if (total) return tell({ done, total, text: done < total ? `${Math.round(done / 1e6)} of ${Math.round(total / 1e6)} MB` : "All is here. The model starts; this takes some seconds." });
-      if (data.failed) its.ready ? tell({ text: data.failed }) : end(data.failed);
+      if (total) return tell({ done, total, kept: true, ...done === total && { text: "All is here. The model starts; this takes some seconds." } });
+      if (data.failed && !its.ready) end(data.failed);
       if (data.ready) tell({ ready: true, text: `The model is here${data.on ? `, on ${data.on}` : ""}. Change anything: it answers ${place}, and nothing leaves ${base ? "it" : "this machine"}.` });
       its.dispatchEvent(new CustomEvent("answer", { detail: data }));
     };
     worker.postMessage({ load: true });
     if (!base) return tell({ worker, ready: false, text: "Asking the kernel of this notebook. Without one, the stored answers stay." });
-    addEventListener("pagehide", () => end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
-    tell({ worker, ready: false, kept: true, done: 0, text: "Asking the site for the model …" });
+    addEventListener("pagehide", () => its.worker === worker && end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
+    tell({ worker, ready: false, done: 0, text: "The model is loading …" });
   };
   const load = button(base ? `Load the model (${SIZE})` : "Ask this notebook's kernel", start);
   const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."));
@@ -273,28 +274,34 @@ function modelRow(heard, widget) {
     end("Removed. The answers shown stay.");
     tell({ kept: false });
   });
-  const bar2 = element("progress", { attributes: { "aria-label": "loading the model" } });
+  const bar2 = element("progress", { attributes: { "aria-label": "loading the model" } }), amount = element("span", {});
   const said = element("p", { className: "explorable-hint", style: "margin-bottom:.8rem", attributes: { role: "status" } });
-  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar2, stop, remove), said);
+  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar2, amount, stop, remove), said);
+  let told;
   const show = () => {
+    const had = node.contains(document.activeElement) && document.activeElement;
     load.hidden = !!its.worker;
-    bar2.hidden = stop.hidden = !its.worker || its.ready;
+    bar2.hidden = amount.hidden = stop.hidden = !its.worker || its.ready;
     remove.hidden = !its.kept;
     if (base) [bar2.max, bar2.value] = [its.total ?? 1, its.done ?? 0];
-    said.textContent = its.text;
+    amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB` : "";
+    if (its.text !== told) said.textContent = told = its.text;
+    if (had?.hidden) [stop, remove, load].find((each) => !each.hidden)?.focus();
+  };
+  const say = (text) => {
+    said.textContent = text || its.text;
   };
   its.addEventListener("change", show);
   its.addEventListener("answer", ({ detail }) => node.isConnected && heard(detail));
-  if (base) globalThis.caches?.has(CACHE).then((kept) => tell({ kept: kept || !!its.worker }), () => {
+  if (base) globalThis.caches?.has(CACHE).then((kept) => kept && !its.kept && tell({ kept }), () => {
   });
   show();
   return {
     node,
     place,
-    say: (text) => {
-      said.textContent = text;
-    },
+    say,
     number: () => ++its.numbers,
+    decline: (text) => say(its.worker && !its.ready ? "The model is still loading." : text),
     ask: (message) => {
       if (its.ready) its.worker.postMessage(message);
       return !!its.ready;
@@ -308,6 +315,10 @@ var asking = ({ kind, steps, question: question2, storedFor: storedFor2, queryOf
   const model = modelRow((data) => {
     if (data.ready && !storedFor2(read())) return ask();
     if (!asked || data[kind] !== asked) return;
+    if (data.stopped || data.failed) {
+      asked = 0;
+      return model.say(data.failed ?? "It stopped, because this page asked something else.");
+    }
     if (data.part) model.say(`${data.part} of ${steps} …`);
     if (data.found) {
       asked = 0;
@@ -319,8 +330,9 @@ var asking = ({ kind, steps, question: question2, storedFor: storedFor2, queryOf
     const id = model.number(), { message, belongs } = messageOf2(read());
     since = performance.now();
     sent = belongs;
-    if (model.ask({ [kind]: id, ...message })) asked = id;
-    else model.say("Load the model to ask it this. What is shown belongs to an earlier choice.");
+    if (!model.ask({ [kind]: id, ...message })) return model.decline("Load the model to ask it this.");
+    asked = id;
+    model.say("Asking …");
   };
   const field = element("input", {
     type: "text",
@@ -342,8 +354,10 @@ var asking = ({ kind, steps, question: question2, storedFor: storedFor2, queryOf
     asked = 0;
     clearTimeout(timer);
     const kept = storedFor2(state.task === task ? state : { ...state, query: queryOf(state) });
-    if (kept) change({ found: kept, query: kept.query });
-    else timer = setTimeout(ask, QUIET2);
+    if (kept) {
+      model.say("");
+      change({ found: kept, query: kept.query });
+    } else timer = setTimeout(ask, QUIET2);
   };
 };
 
@@ -393,26 +407,30 @@ function numbers({ n, counts }) {
 var panels = ({ found }) => [panel(`Exact match: ${found.task}, ${found.n} queries`, 290, grid(AREA), KINDS.map((kind, i) => curve(found, kind, i))), numbers(found)];
 var stored = ({ lessons }, task) => ({ task, n: lessons[task].queries.length, counts: lessons[task].counts, made: "computed with Python and stored with the book" });
 function runner(root, start, read, change, widget) {
-  let running = 0, since;
+  let running = 0, since, mine;
   const quiet = () => {
     running = 0;
     [run.hidden, stop.hidden] = [false, true];
   };
   const model = modelRow((data) => {
+    if (data.ended) return quiet();
     if (!running || data.sweep !== running) return;
     if (data.stopped) model.say("The sweep stopped, because this page asked something else.");
+    if (data.failed) model.say(data.failed);
     if (data.done || data.failed) return quiet();
     const { found } = read(), kind = KINDS[data.curve][0], right = data.exact.filter(Boolean).length;
-    change({ found: { ...found, counts: { ...found.counts, [kind]: [...found.counts[kind], right] }, made: `computed ${model.place}, ${Math.round((performance.now() - since) / 1e3)} s` } });
+    mine = { ...found, counts: { ...found.counts, [kind]: [...found.counts[kind], right] }, made: `computed ${model.place}, ${Math.round((performance.now() - since) / 1e3)} s` };
+    change({ found: mine });
   }, widget);
   const button = (textContent, onclick, hidden) => element("button", { type: "button", textContent, onclick, hidden, style: "margin:0" });
   const size = element("select", {}, ...SIZES.map((n) => element("option", { textContent: n, value: n })));
   const run = button("Run it", () => {
     const { task, lessons } = read(), { pattern, curves, queries } = lessons[task], n = +size.value, id = model.number();
     since = performance.now();
-    if (!model.ask({ sweep: id, pattern, curves: KINDS.map(([kind]) => curves[kind]), queries: queries.slice(0, n) })) return model.say("Load the model to run it here.");
+    if (!model.ask({ sweep: id, pattern, curves: KINDS.map(([kind]) => curves[kind]), queries: queries.slice(0, n) })) return model.decline("Load the model to run it here.");
     running = id;
-    change({ found: { task, n, counts: { right: [], shuffled: [], foreign: [] }, made: `being computed ${model.place}` } });
+    mine = { task, n, counts: { right: [], shuffled: [], foreign: [] }, made: `being computed ${model.place}` };
+    change({ found: mine });
     [run.hidden, stop.hidden] = [true, false];
     stop.focus();
   });
@@ -429,9 +447,9 @@ function runner(root, start, read, change, widget) {
   root.querySelector(".explorable-controls").append(element("label", {}, element("span", { textContent: "queries" }), size), run, stop);
   let shown = start.task;
   return (state) => {
+    if (running && state.found !== mine) halt();
     if (state.task === shown) return;
     shown = state.task;
-    if (running) halt();
     change({ found: stored(state, shown) });
   };
 }
@@ -493,7 +511,7 @@ function answered({ found }, when) {
     186,
     lessonsOf(found).map(row),
     words(0, 158, "lines below the bars: 95 % intervals (Wilson)", SMALL),
-    words(0, 174, `errors repaired: in context ${found.repaired[0]}, ${last2(found)} ${found.repaired[1]}, both ${found.repaired[2]}`, SMALL)
+    words(0, 174, `repaired: in context: ${found.repaired[0]}, ${last2(found)}: ${found.repaired[1]}, both: ${found.repaired[2]}`, SMALL)
   );
 }
 var AREA2 = plane({ left: 40, top: 34, width: 272, height: 150, x: [1, 30], y: [-0.2, 1] });
@@ -518,7 +536,7 @@ function ownQuery({ found }, when) {
     const at = 60 + 76 * i + 20 * j;
     return [j ? "" : words(0, at - 18, name, { "font-size": 12 }), group(colour(ROLES[i]), words(0, at, named(token)), p > 0 ? bar(118, 118 + p * (WIDTH - 170), at - 9, 11) : "", words(WIDTH, at, percent(p), END))];
   });
-  return panel(`Next after “${found.query.slice(0, 20)} →”${when}`, 278, lessonsOf(found).map(block));
+  return panel(`Next after “${[...found.query].slice(0, 16).join("")} →”${when}`, 278, lessonsOf(found).map(block));
 }
 function panels2(state) {
   const when = isCurrent(state) ? "" : " (earlier)";

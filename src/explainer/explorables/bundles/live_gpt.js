@@ -189,7 +189,7 @@ function mount(view, { model, el }) {
     extended?.(state);
     clearTimeout(timer);
     timer = setTimeout(() => {
-      status.textContent = view.describe(state);
+      status.textContent = view.describe(read());
     }, QUIET);
   };
   const events = view.traits.map((name) => `change:${name}`);
@@ -234,23 +234,24 @@ function modelRow(heard, widget) {
   const end = (text) => {
     its.worker?.terminate();
     tell({ worker: void 0, ready: false, text });
+    its.dispatchEvent(new CustomEvent("answer", { detail: { ended: true } }));
   };
   const start = () => {
     const why = base && obstacle();
     if (why) return tell({ text: why });
     const worker = base ? new Worker(new URL("live_gpt_worker.js", base), { type: "module" }) : kernelOf(widget);
-    worker.onerror = () => end("This copy of the site was built without the model. The stored answers stay.");
+    worker.onerror = () => end(navigator.onLine ? "This copy of the site was built without the model. The stored answers stay." : "The site cannot be reached. Check the connection, then load the model again.");
     worker.onmessage = ({ data }) => {
       const { done, total: total2 } = data;
-      if (total2) return tell({ done, total: total2, text: done < total2 ? `${Math.round(done / 1e6)} of ${Math.round(total2 / 1e6)} MB` : "All is here. The model starts; this takes some seconds." });
-      if (data.failed) its.ready ? tell({ text: data.failed }) : end(data.failed);
+      if (total2) return tell({ done, total: total2, kept: true, ...done === total2 && { text: "All is here. The model starts; this takes some seconds." } });
+      if (data.failed && !its.ready) end(data.failed);
       if (data.ready) tell({ ready: true, text: `The model is here${data.on ? `, on ${data.on}` : ""}. Change anything: it answers ${place}, and nothing leaves ${base ? "it" : "this machine"}.` });
       its.dispatchEvent(new CustomEvent("answer", { detail: data }));
     };
     worker.postMessage({ load: true });
     if (!base) return tell({ worker, ready: false, text: "Asking the kernel of this notebook. Without one, the stored answers stay." });
-    addEventListener("pagehide", () => end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
-    tell({ worker, ready: false, kept: true, done: 0, text: "Asking the site for the model …" });
+    addEventListener("pagehide", () => its.worker === worker && end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
+    tell({ worker, ready: false, done: 0, text: "The model is loading …" });
   };
   const load = button(base ? `Load the model (${SIZE})` : "Ask this notebook's kernel", start);
   const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."));
@@ -259,28 +260,34 @@ function modelRow(heard, widget) {
     end("Removed. The answers shown stay.");
     tell({ kept: false });
   });
-  const bar2 = element("progress", { attributes: { "aria-label": "loading the model" } });
+  const bar2 = element("progress", { attributes: { "aria-label": "loading the model" } }), amount = element("span", {});
   const said = element("p", { className: "explorable-hint", style: "margin-bottom:.8rem", attributes: { role: "status" } });
-  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar2, stop, remove), said);
+  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar2, amount, stop, remove), said);
+  let told;
   const show = () => {
+    const had = node.contains(document.activeElement) && document.activeElement;
     load.hidden = !!its.worker;
-    bar2.hidden = stop.hidden = !its.worker || its.ready;
+    bar2.hidden = amount.hidden = stop.hidden = !its.worker || its.ready;
     remove.hidden = !its.kept;
     if (base) [bar2.max, bar2.value] = [its.total ?? 1, its.done ?? 0];
-    said.textContent = its.text;
+    amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB` : "";
+    if (its.text !== told) said.textContent = told = its.text;
+    if (had?.hidden) [stop, remove, load].find((each) => !each.hidden)?.focus();
+  };
+  const say = (text) => {
+    said.textContent = text || its.text;
   };
   its.addEventListener("change", show);
   its.addEventListener("answer", ({ detail }) => node.isConnected && heard(detail));
-  if (base) globalThis.caches?.has(CACHE).then((kept) => tell({ kept: kept || !!its.worker }), () => {
+  if (base) globalThis.caches?.has(CACHE).then((kept) => kept && !its.kept && tell({ kept }), () => {
   });
   show();
   return {
     node,
     place,
-    say: (text) => {
-      said.textContent = text;
-    },
+    say,
     number: () => ++its.numbers,
+    decline: (text) => say(its.worker && !its.ready ? "The model is still loading." : text),
     ask: (message) => {
       if (its.ready) its.worker.postMessage(message);
       return !!its.ready;
@@ -368,7 +375,7 @@ function layersBy(title, rows, width, full, lines, ...more) {
 var NOTHING = "It sees no demonstration.";
 function looks({ found, head }, when) {
   const rows = sharesOf(found.looks, head), { length: n } = found.of[1], [most, layer] = largest(rows), width = across(Math.max(n, 4));
-  const lines = [most ? `darkest: ${percent(most)}, in layer ${layer}` : NOTHING, head ? `head ${head} of each layer` : "mean over the heads of each layer"];
+  const lines = [most ? `strongest: ${percent(most)}, in layer ${layer}` : NOTHING, head ? `head ${head} of each layer` : "mean over the heads of each layer"];
   return layersBy(
     `Where the query looks${when}`,
     rows,
@@ -380,7 +387,7 @@ function looks({ found, head }, when) {
 }
 function gates({ found, head, induction }, when) {
   const rows = gatesOf(found.looks), [most, layer, its] = largest(rows), width = across(rows[0].length), height = down(rows);
-  const lines = [most ? `darkest: g = ${percent(most)}, head ${its} of layer ${layer}` : NOTHING, "outlined: the ten strongest induction heads"];
+  const lines = [most ? `strongest: g = ${percent(most)}, head ${its} of layer ${layer}` : NOTHING, "outlined: the ten strongest induction heads"];
   const ring = ([l, h]) => rect(LEFT + h * width - 1, TOP + l * height, width, height, { fill: "none", stroke: "currentColor", "stroke-width": 1.5 });
   return layersBy(
     `The gate g of each head${when}`,
@@ -405,7 +412,7 @@ function fromLink(hash) {
     const [pattern, demonstrations, query, hidden] = JSON.parse(decodeURIComponent(hash.replace(/^#gpt=/, "")));
     const text = (one) => typeof one === "string" && one.length <= LONGEST;
     const pairs = (rows) => Array.isArray(rows) && rows.every((row) => Array.isArray(row) && row.length === 2 && row.every(text));
-    const fits = pairs([pattern]) && pairs(demonstrations) && demonstrations.length <= MOST && text(query) && Array.isArray(hidden) && hidden.every((i) => Number.isInteger(i) && i >= 0 && i < demonstrations.length);
+    const fits = pairs([pattern]) && pairs(demonstrations) && demonstrations.length <= MOST && text(query) && Array.isArray(hidden) && new Set(hidden).size === hidden.length && hidden.every((i) => Number.isInteger(i) && i >= 0 && i < demonstrations.length);
     return fits ? { pattern, demonstrations, query, hidden } : null;
   } catch {
     return null;
@@ -424,7 +431,7 @@ function demonstrationRow(i, read, change) {
     attributes: { "aria-label": `the query sees demonstration ${i + 1}` },
     onchange: () => change({ hidden: [...read().hidden.filter((k) => k !== i), ...box.checked ? [] : [i]].sort((a, b) => a - b) })
   });
-  const [x, y] = [field(`demonstration ${i + 1}`, at(0)), field(`its answer`, at(1))];
+  const [x, y] = [field(`demonstration ${i + 1}`, at(0)), field(`answer of demonstration ${i + 1}`, at(1))];
   const node = element(
     "div",
     { className: "explorable-controls", style: "flex-wrap:nowrap;gap:.5rem;margin:.25rem 0" },
@@ -445,7 +452,9 @@ function workshop(root, start, read, change, widget) {
   let asked = 0, timer, since = 0;
   const model = modelRow((data) => {
     if (data.ready) return ask();
-    if (data.id !== asked || !data.found) return;
+    if (!asked || data.id !== asked) return;
+    model.say(data.failed ?? "");
+    if (!data.found) return;
     change({ found: { ...data.found, of: sent, made: `computed ${model.place}, ${((performance.now() - since) / 1e3).toFixed(1)} s` } });
   }, widget);
   let sent;
@@ -455,8 +464,9 @@ function workshop(root, start, read, change, widget) {
     if (empty >= 0) return model.say(`Fill in demonstration ${empty + 1}, or remove it.`);
     since = performance.now();
     const id = model.number();
-    if (model.ask({ ask: id, pattern, demonstrations: trimmed, query: query2.trim(), hidden })) [asked, sent] = [id, question(state)];
-    else model.say("Load the model to ask it about this text.");
+    if (!model.ask({ ask: id, pattern, demonstrations: trimmed, query: query2.trim(), hidden })) return model.decline("Load the model to ask it about this text.");
+    [asked, sent] = [id, question(state)];
+    model.say("Asking …");
   };
   const button = (textContent, patch) => element("button", { type: "button", textContent, style: "margin:0", onclick: () => change(patch(read())) });
   const presets = Object.entries(start.presets).map(([name, patch]) => button(name, () => patch));
@@ -476,8 +486,14 @@ function workshop(root, start, read, change, widget) {
     row(element("span", { textContent: "Query" }), query),
     row(add2, drop, link)
   );
-  const linked = globalThis.location?.hash.startsWith("#gpt=") && fromLink(location.hash);
-  if (linked) change(linked);
+  const follow = () => {
+    if (!globalThis.location?.hash.startsWith("#gpt=")) return;
+    const linked = fromLink(location.hash);
+    if (linked) change({ ...linked, ...Object.values(start.presets).find(({ found }) => isCurrent({ ...linked, found })) });
+    else model.say("The link is damaged. This is a text of the book.");
+  };
+  globalThis.addEventListener?.("hashchange", follow);
+  follow();
   let last = JSON.stringify(question(start));
   return (state) => {
     const n = state.demonstrations.length;
@@ -494,7 +510,8 @@ function workshop(root, start, read, change, widget) {
     last = now;
     asked = 0;
     clearTimeout(timer);
-    if (!isCurrent(state)) timer = setTimeout(ask, QUIET2);
+    model.say("");
+    timer = setTimeout(() => isCurrent(read()) || ask(), QUIET2);
   };
 }
 var live_gpt_default = explorable({

@@ -204,7 +204,7 @@ function mount(view, { model, el }) {
     extended?.(state);
     clearTimeout(timer);
     timer = setTimeout(() => {
-      status.textContent = view.describe(state);
+      status.textContent = view.describe(read());
     }, QUIET);
   };
   const events = view.traits.map((name) => `change:${name}`);

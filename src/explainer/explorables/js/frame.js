@@ -154,7 +154,7 @@ function mount(view, { model, el }) {
     view.answers(state).forEach((answer, i) => answers[i].update(answer));
     extended?.(state);
     clearTimeout(timer);
-    timer = setTimeout(() => { status.textContent = view.describe(state); }, QUIET);
+    timer = setTimeout(() => { status.textContent = view.describe(read()); }, QUIET); // not `state`: an extension may have changed it
   };
   const events = view.traits.map((name) => `change:${name}`);
   for (const event of events) model.on(event, update);

@@ -51,7 +51,7 @@ function answered({ found }, when) {
       line(X(low), at + 7, X(high), at + 7, { "stroke-width": 1.5 }), words(WIDTH, at, `${x} of ${found.n}`, END));
   };
   return panel(`Right answers: ${found.task}${when}`, 186, lessonsOf(found).map(row), words(0, 158, "lines below the bars: 95 % intervals (Wilson)", SMALL),
-    words(0, 174, `errors repaired: in context ${found.repaired[0]}, ${last(found)} ${found.repaired[1]}, both ${found.repaired[2]}`, SMALL));
+    words(0, 174, `repaired: in context: ${found.repaired[0]}, ${last(found)}: ${found.repaired[1]}, both: ${found.repaired[2]}`, SMALL));
 }
 
 const AREA = plane({ left: 40, top: 34, width: 272, height: 150, x: [1, 30], y: [-0.2, 1] });
@@ -73,7 +73,7 @@ function ownQuery({ found }, when) {
     const at = 60 + 76 * i + 20 * j;
     return [j ? "" : words(0, at - 18, name, { "font-size": 12 }), group(colour(ROLES[i]), words(0, at, named(token)), p > 0 ? bar(118, 118 + p * (WIDTH - 170), at - 9, 11) : "", words(WIDTH, at, percent(p), END))];
   });
-  return panel(`Next after “${found.query.slice(0, 20)} →”${when}`, 278, lessonsOf(found).map(block));
+  return panel(`Next after “${[...found.query].slice(0, 16).join("")} →”${when}`, 278, lessonsOf(found).map(block));
 }
 
 function panels(state) {

@@ -85,14 +85,14 @@ const NOTHING = "It sees no demonstration.";
 
 function looks({ found, head }, when) {
   const rows = sharesOf(found.looks, head), { length: n } = found.of[1], [most, layer] = largest(rows), width = across(Math.max(n, 4));
-  const lines = [most ? `darkest: ${percent(most)}, in layer ${layer}` : NOTHING, head ? `head ${head} of each layer` : "mean over the heads of each layer"];
+  const lines = [most ? `strongest: ${percent(most)}, in layer ${layer}` : NOTHING, head ? `head ${head} of each layer` : "mean over the heads of each layer"];
   return layersBy(`Where the query looks${when}`, rows, width, most || 1, lines,
     found.of[1].map((_, i) => group(colour("key"), badge(LEFT + (i + 0.5) * width - 1, 36, i + 1))));
 }
 
 function gates({ found, head, induction }, when) {
   const rows = gatesOf(found.looks), [most, layer, its] = largest(rows), width = across(rows[0].length), height = down(rows);
-  const lines = [most ? `darkest: g = ${percent(most)}, head ${its} of layer ${layer}` : NOTHING, "outlined: the ten strongest induction heads"];
+  const lines = [most ? `strongest: g = ${percent(most)}, head ${its} of layer ${layer}` : NOTHING, "outlined: the ten strongest induction heads"];
   const ring = ([l, h]) => rect(LEFT + h * width - 1, TOP + l * height, width, height, { fill: "none", stroke: "currentColor", "stroke-width": 1.5 });
   return layersBy(`The gate g of each head${when}`, rows, width, 1, lines, words(0, 42, "head", { "font-size": 12 }), rows[0].map((_, h) =>
     words(LEFT + (h + 0.5) * width - 1, 42, h + 1, { "text-anchor": "middle", ...SMALL, "font-weight": h === head - 1 ? 700 : 400 })),
@@ -112,7 +112,7 @@ export function fromLink(hash) {
     const text = (one) => typeof one === "string" && one.length <= LONGEST;
     const pairs = (rows) => Array.isArray(rows) && rows.every((row) => Array.isArray(row) && row.length === 2 && row.every(text));
     const fits = pairs([pattern]) && pairs(demonstrations) && demonstrations.length <= MOST && text(query) &&
-      Array.isArray(hidden) && hidden.every((i) => Number.isInteger(i) && i >= 0 && i < demonstrations.length);
+      Array.isArray(hidden) && new Set(hidden).size === hidden.length && hidden.every((i) => Number.isInteger(i) && i >= 0 && i < demonstrations.length);
     return fits ? { pattern, demonstrations, query, hidden } : null;
   } catch {
     return null;
@@ -129,7 +129,7 @@ function demonstrationRow(i, read, change) {
     type: "checkbox", style: "flex:none;min-width:0;width:1.3rem", attributes: { "aria-label": `the query sees demonstration ${i + 1}` },
     onchange: () => change({ hidden: [...read().hidden.filter((k) => k !== i), ...(box.checked ? [] : [i])].sort((a, b) => a - b) }),
   });
-  const [x, y] = [field(`demonstration ${i + 1}`, at(0)), field(`its answer`, at(1))];
+  const [x, y] = [field(`demonstration ${i + 1}`, at(0)), field(`answer of demonstration ${i + 1}`, at(1))];
   const node = element("div", { className: "explorable-controls", style: "flex-wrap:nowrap;gap:.5rem;margin:.25rem 0" },
     box, element("span", { textContent: i + 1, style: "min-width:1.2rem" }), x, element("span", { textContent: "→" }), y);
   const update = ({ demonstrations, hidden }) => {
@@ -144,7 +144,9 @@ function workshop(root, start, read, change, widget) {
   let asked = 0, timer, since = 0;
   const model = modelRow((data) => {
     if (data.ready) return ask();
-    if (data.id !== asked || !data.found) return;
+    if (!asked || data.id !== asked) return;
+    model.say(data.failed ?? "");
+    if (!data.found) return;
     change({ found: { ...data.found, of: sent, made: `computed ${model.place}, ${((performance.now() - since) / 1000).toFixed(1)} s` } });
   }, widget);
   let sent;
@@ -154,8 +156,9 @@ function workshop(root, start, read, change, widget) {
     if (empty >= 0) return model.say(`Fill in demonstration ${empty + 1}, or remove it.`);
     since = performance.now();
     const id = model.number();
-    if (model.ask({ ask: id, pattern, demonstrations: trimmed, query: query.trim(), hidden })) [asked, sent] = [id, question(state)];
-    else model.say("Load the model to ask it about this text.");
+    if (!model.ask({ ask: id, pattern, demonstrations: trimmed, query: query.trim(), hidden })) return model.decline("Load the model to ask it about this text.");
+    [asked, sent] = [id, question(state)];
+    model.say("Asking …");
   };
   const button = (textContent, patch) => element("button", { type: "button", textContent, style: "margin:0", onclick: () => change(patch(read())) });
   const presets = Object.entries(start.presets).map(([name, patch]) => button(name, () => patch));
@@ -171,8 +174,14 @@ function workshop(root, start, read, change, widget) {
   const row = (...nodes) => element("div", { className: "explorable-controls" }, ...nodes);
   root.querySelector(".explorable-controls").before(
     model.node, row("Tasks of the book:", ...presets), list, row(element("span", { textContent: "Query" }), query), row(add, drop, link));
-  const linked = globalThis.location?.hash.startsWith("#gpt=") && fromLink(location.hash);
-  if (linked) change(linked);
+  const follow = () => {
+    if (!globalThis.location?.hash.startsWith("#gpt=")) return;
+    const linked = fromLink(location.hash);
+    if (linked) change({ ...linked, ...Object.values(start.presets).find(({ found }) => isCurrent({ ...linked, found })) });
+    else model.say("The link is damaged. This is a text of the book.");
+  };
+  globalThis.addEventListener?.("hashchange", follow);
+  follow();
   let last = JSON.stringify(question(start));
   return (state) => {
     const n = state.demonstrations.length;
@@ -189,7 +198,8 @@ function workshop(root, start, read, change, widget) {
     last = now;
     asked = 0; // an answer that is on its way belongs to what was there before
     clearTimeout(timer);
-    if (!isCurrent(state)) timer = setTimeout(ask, QUIET);
+    model.say("");
+    timer = setTimeout(() => isCurrent(read()) || ask(), QUIET); // a preset brings its answer last
   };
 }
 

@@ -27,7 +27,8 @@ async function byGPU(...files) {
 }
 
 async function byProcessor(...files) {
-  return modelOn(await import("./ort.wasm.min.mjs"), "wasm", BASE.href, ...files).catch((error) => {
+  return import("./ort.wasm.min.mjs").then((ort) => modelOn(ort, "wasm", BASE.href, ...files)).catch((error) => {
+    if (!navigator.onLine) throw new Error("The site cannot be reached, and the model needs a part of it to start. Check the connection, then load the model again.");
     throw new Error(`This browser has too little memory for the model, or cannot run it (${String(error.message ?? error).slice(0, 120)}).`);
   });
 }
@@ -95,12 +96,12 @@ async function observe(pattern, demonstrations, queries, update) {
 
 // Two changes of the model: by demonstrations in the context, and by a second lesson
 async function experiment({ experiment: id, pattern, demonstrations, second, update: task, scale, queries, query }) {
-  if (task && !factors.has(task)) factors.set(task, await factorsOf(task));
+  if (task && !factors.has(task)) factors.set(task, await factorsOf(task).catch((error) => { throw navigator.onLine ? error : new Error("The update of this task could not be fetched. Run it again when the site can be reached."); }));
   const update = task ? model.update(`${task} ${scale}`, factors.get(task), scale) : undefined;
   const lessons = [[[]], [demonstrations], [task ? [] : second, update]], seen = [], answers = [];
   for (const [shown, changed] of lessons) {
     await heard();
-    if (comparing !== id) return;
+    if (comparing !== id) return postMessage({ experiment: id, stopped: true });
     seen.push(await observe(pattern, shown, queries, changed));
     answers.push(await model.expects(pattern, shown, query, 3, changed));
     postMessage({ experiment: id, part: seen.length });
@@ -135,9 +136,12 @@ async function patch({ patch: id, pattern, demonstrations, donors, asked, query 
 
 function work(data) {
   if (data.load) return load();
-  if (data.experiment) return data.experiment === comparing && experiment(data);
-  if (data.patch) return data.patch === comparing && patch(data);
-  return data.sweep ? sweep(data) : data.ask === newest && ask(data);
+  const { experiment: id, patch: other } = data;
+  if ((id ?? other) && (id ?? other) !== comparing) return postMessage({ experiment: id, patch: other, stopped: true });
+  if (id) return experiment(data);
+  if (other) return patch(data);
+  if ("sweep" in data) return data.sweep && sweep(data);
+  return data.ask === newest && ask(data);
 }
 
 // Once more on the processor if the graphics processor fails, which a driver may do at any time

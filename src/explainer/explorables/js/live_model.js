@@ -41,23 +41,24 @@ export function modelRow(heard, widget) {
   const end = (text) => {
     its.worker?.terminate();
     tell({ worker: undefined, ready: false, text });
+    its.dispatchEvent(new CustomEvent("answer", { detail: { ended: true } }));
   };
   const start = () => {
     const why = base && obstacle();
     if (why) return tell({ text: why });
     const worker = base ? new Worker(new URL("live_gpt_worker.js", base), { type: "module" }) : kernelOf(widget);
-    worker.onerror = () => end("This copy of the site was built without the model. The stored answers stay.");
+    worker.onerror = () => end(navigator.onLine ? "This copy of the site was built without the model. The stored answers stay." : "The site cannot be reached. Check the connection, then load the model again.");
     worker.onmessage = ({ data }) => {
       const { done, total } = data;
-      if (total) return tell({ done, total, text: done < total ? `${Math.round(done / 1e6)} of ${Math.round(total / 1e6)} MB` : "All is here. The model starts; this takes some seconds." });
-      if (data.failed) its.ready ? tell({ text: data.failed }) : end(data.failed);
+      if (total) return tell({ done, total, kept: true, ...(done === total && { text: "All is here. The model starts; this takes some seconds." }) });
+      if (data.failed && !its.ready) end(data.failed);
       if (data.ready) tell({ ready: true, text: `The model is here${data.on ? `, on ${data.on}` : ""}. Change anything: it answers ${place}, and nothing leaves ${base ? "it" : "this machine"}.` });
       its.dispatchEvent(new CustomEvent("answer", { detail: data }));
     };
     worker.postMessage({ load: true });
     if (!base) return tell({ worker, ready: false, text: "Asking the kernel of this notebook. Without one, the stored answers stay." });
-    addEventListener("pagehide", () => end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
-    tell({ worker, ready: false, kept: true, done: 0, text: "Asking the site for the model …" });
+    addEventListener("pagehide", () => its.worker === worker && end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
+    tell({ worker, ready: false, done: 0, text: "The model is loading …" });
   };
   const load = button(base ? `Load the model (${SIZE})` : "Ask this notebook's kernel", start);
   const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."));
@@ -66,22 +67,28 @@ export function modelRow(heard, widget) {
     end("Removed. The answers shown stay.");
     tell({ kept: false });
   });
-  const bar = element("progress", { attributes: { "aria-label": "loading the model" } });
+  const bar = element("progress", { attributes: { "aria-label": "loading the model" } }), amount = element("span", {}); // beside what is read aloud
   const said = element("p", { className: "explorable-hint", style: "margin-bottom:.8rem", attributes: { role: "status" } });
-  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar, stop, remove), said);
+  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar, amount, stop, remove), said);
+  let told;
   const show = () => {
+    const had = node.contains(document.activeElement) && document.activeElement;
     load.hidden = !!its.worker;
-    bar.hidden = stop.hidden = !its.worker || its.ready;
+    bar.hidden = amount.hidden = stop.hidden = !its.worker || its.ready;
     remove.hidden = !its.kept;
     if (base) [bar.max, bar.value] = [its.total ?? 1, its.done ?? 0];
-    said.textContent = its.text;
+    amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB` : "";
+    if (its.text !== told) said.textContent = told = its.text; // else what this row says of its own question stays
+    if (had?.hidden) [stop, remove, load].find((each) => !each.hidden)?.focus();
   };
+  const say = (text) => { said.textContent = text || its.text; }; // of a question of this row, else of the model
   its.addEventListener("change", show);
   its.addEventListener("answer", ({ detail }) => node.isConnected && heard(detail));
-  if (base) globalThis.caches?.has(CACHE).then((kept) => tell({ kept: kept || !!its.worker }), () => {}); // refused where nothing may be kept
+  if (base) globalThis.caches?.has(CACHE).then((kept) => kept && !its.kept && tell({ kept }), () => {}); // refused where nothing may be kept
   show();
   return {
-    node, place, say: (text) => { said.textContent = text; }, number: () => ++its.numbers,
+    node, place, say, number: () => ++its.numbers,
+    decline: (text) => say(its.worker && !its.ready ? "The model is still loading." : text),
     ask: (message) => { if (its.ready) its.worker.postMessage(message); return !!its.ready; },
   };
 }
@@ -97,6 +104,10 @@ export const asking = ({ kind, steps, question, storedFor, queryOf, messageOf })
   const model = modelRow((data) => {
     if (data.ready && !storedFor(read())) return ask();
     if (!asked || data[kind] !== asked) return;
+    if (data.stopped || data.failed) {
+      asked = 0;
+      return model.say(data.failed ?? "It stopped, because this page asked something else.");
+    }
     if (data.part) model.say(`${data.part} of ${steps} …`);
     if (data.found) {
       asked = 0;
@@ -108,8 +119,9 @@ export const asking = ({ kind, steps, question, storedFor, queryOf, messageOf })
     const id = model.number(), { message, belongs } = messageOf(read());
     since = performance.now();
     sent = belongs;
-    if (model.ask({ [kind]: id, ...message })) asked = id;
-    else model.say("Load the model to ask it this. What is shown belongs to an earlier choice.");
+    if (!model.ask({ [kind]: id, ...message })) return model.decline("Load the model to ask it this.");
+    asked = id;
+    model.say("Asking …");
   };
   const field = element("input", { type: "text", maxLength: LONGEST, style: "flex:1 1 8rem;min-width:0;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem",
     attributes: { "aria-label": "your own query" }, oninput: () => change({ query: field.value }) });
@@ -126,7 +138,10 @@ export const asking = ({ kind, steps, question, storedFor, queryOf, messageOf })
     asked = 0;
     clearTimeout(timer);
     const kept = storedFor(state.task === task ? state : { ...state, query: queryOf(state) });
-    if (kept) change({ found: kept, query: kept.query });
+    if (kept) {
+      model.say("");
+      change({ found: kept, query: kept.query });
+    }
     else timer = setTimeout(ask, QUIET);
   };
 };

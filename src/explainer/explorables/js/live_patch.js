@@ -38,7 +38,7 @@ function ownQuery({ found }, when) {
     return [j ? "" : words(0, at - 18, name, { "font-size": 12 }), group(colour(ROLES[Math.min(i, 2)]), words(0, at, named(token)),
       p > 0 ? bar(118, 118 + p * (WIDTH - 170), at - 9, 11) : "", words(WIDTH, at, percent(p), END))];
   });
-  return panel(`Next after “${found.query.slice(0, 20)} →”${when}`, 372, names.map(block),
+  return panel(`Next after “${[...found.query].slice(0, 16).join("")} →”${when}`, 372, names.map(block),
     words(0, 360, `own patches: logits as in context, to ${size(found.error)}`, SMALL));
 }
 

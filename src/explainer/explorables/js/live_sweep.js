@@ -59,26 +59,30 @@ const panels = ({ found }) => [panel(`Exact match: ${found.task}, ${found.n} que
 const stored = ({ lessons }, task) => ({ task, n: lessons[task].queries.length, counts: lessons[task].counts, made: "computed with Python and stored with the book" });
 
 function runner(root, start, read, change, widget) {
-  let running = 0, since;
+  let running = 0, since, mine;
   const quiet = () => {
     running = 0;
     [run.hidden, stop.hidden] = [false, true];
   };
   const model = modelRow((data) => {
+    if (data.ended) return quiet();
     if (!running || data.sweep !== running) return;
     if (data.stopped) model.say("The sweep stopped, because this page asked something else.");
+    if (data.failed) model.say(data.failed);
     if (data.done || data.failed) return quiet();
     const { found } = read(), kind = KINDS[data.curve][0], right = data.exact.filter(Boolean).length;
-    change({ found: { ...found, counts: { ...found.counts, [kind]: [...found.counts[kind], right] }, made: `computed ${model.place}, ${Math.round((performance.now() - since) / 1000)} s` } });
+    mine = { ...found, counts: { ...found.counts, [kind]: [...found.counts[kind], right] }, made: `computed ${model.place}, ${Math.round((performance.now() - since) / 1000)} s` };
+    change({ found: mine });
   }, widget);
   const button = (textContent, onclick, hidden) => element("button", { type: "button", textContent, onclick, hidden, style: "margin:0" });
   const size = element("select", {}, ...SIZES.map((n) => element("option", { textContent: n, value: n })));
   const run = button("Run it", () => {
     const { task, lessons } = read(), { pattern, curves, queries } = lessons[task], n = +size.value, id = model.number();
     since = performance.now();
-    if (!model.ask({ sweep: id, pattern, curves: KINDS.map(([kind]) => curves[kind]), queries: queries.slice(0, n) })) return model.say("Load the model to run it here.");
+    if (!model.ask({ sweep: id, pattern, curves: KINDS.map(([kind]) => curves[kind]), queries: queries.slice(0, n) })) return model.decline("Load the model to run it here.");
     running = id;
-    change({ found: { task, n, counts: { right: [], shuffled: [], foreign: [] }, made: `being computed ${model.place}` } });
+    mine = { task, n, counts: { right: [], shuffled: [], foreign: [] }, made: `being computed ${model.place}` };
+    change({ found: mine });
     [run.hidden, stop.hidden] = [true, false];
     stop.focus();
   });
@@ -95,9 +99,9 @@ function runner(root, start, read, change, widget) {
   root.querySelector(".explorable-controls").append(element("label", {}, element("span", { textContent: "queries" }), size), run, stop);
   let shown = start.task;
   return (state) => {
+    if (running && state.found !== mine) halt(); // Reset has put back what was stored
     if (state.task === shown) return;
     shown = state.task;
-    if (running) halt();
     change({ found: stored(state, shown) });
   };
 }
