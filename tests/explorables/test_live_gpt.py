@@ -365,7 +365,7 @@ def require_sweep(page, checkpoint):
     """The first counts are Python's; a question of the other explorable stops what runs; and so does the button."""
     part, live = page.locator(".LiveSweep"), LiveSweep()
     part.get_by_label("task").select_option("plurals")
-    assert "plurals, 30 queries" in part.inner_text()
+    until_says(page, "plurals, 30 queries: without", ".LiveSweep p.explorable-status", 10)
     part.get_by_role("button", name="Run it").click()
     until(page, "document.querySelector('.LiveSweep svg').textContent.includes('10 queries')", "the sweep began", 10)
     until_says(page, "at k = 0", ".LiveSweep")
@@ -387,6 +387,12 @@ def require_sweep(page, checkpoint):
     part.get_by_role("button", name="Run it").click()
     page.get_by_label("the query sees demonstration 2").uncheck()
     until_says(page, "this page asked something else", ".LiveSweep")
+    part.get_by_role("button", name="Run it").click()
+    until_says(page, "at k = 0", ".LiveSweep")
+    part.get_by_role("button", name="Reset").click()
+    page.wait_for_timeout(1500)  # in which a sweep that went on would add to what is stored
+    assert "stored with the book" in part.locator(".explorable-answers").inner_text()
+    assert part.get_by_role("button", name="Run it").is_visible()
 
 
 TOLD = (
