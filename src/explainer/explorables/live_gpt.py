@@ -45,7 +45,8 @@ class LiveGPT(Asking):
 
     Traits: `demonstrations` (x, y), up to sixteen; `query`; `pattern`, what is written before and after x; `hidden`,
     the demonstrations that the query does not see; `found`, the answers, which belong to the texts in `found["of"]`;
-    `head`, counted from 1, whose attention is drawn, 0 for the mean over heads; `induction`, heads that are marked.
+    `head`, counted from 1, whose attention is drawn, 0 for the mean over heads; `induction`, heads that are marked;
+    `presets`, tasks with stored answers, by name, each with a button.
     """
 
     name = "live_gpt"

@@ -481,7 +481,7 @@ function workshop(root, start, read, change, widget) {
   const row = (...nodes) => element("div", { className: "explorable-controls" }, ...nodes);
   root.querySelector(".explorable-controls").before(
     model.node,
-    row("Tasks of the book:", ...presets),
+    presets.length ? row("Tasks of the book:", ...presets) : "",
     list,
     row(element("span", { textContent: "Query" }), query),
     row(add2, drop, link)

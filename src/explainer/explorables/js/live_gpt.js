@@ -173,7 +173,7 @@ function workshop(root, start, read, change, widget) {
   } });
   const row = (...nodes) => element("div", { className: "explorable-controls" }, ...nodes);
   root.querySelector(".explorable-controls").before(
-    model.node, row("Tasks of the book:", ...presets), list, row(element("span", { textContent: "Query" }), query), row(add, drop, link));
+    model.node, presets.length ? row("Tasks of the book:", ...presets) : "", list, row(element("span", { textContent: "Query" }), query), row(add, drop, link));
   const follow = () => {
     if (!globalThis.location?.hash.startsWith("#gpt=")) return;
     const linked = fromLink(location.hash);
