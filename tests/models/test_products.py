@@ -49,3 +49,10 @@ def test_other_formats_are_left_to_pytorch(dtype, monkeypatch):
     x, weight, bias = torch.randn(4, 8, dtype=dtype), torch.randn(6, 8, dtype=dtype), torch.randn(6, dtype=dtype)
     with products.fast():
         assert torch.equal(linear(x, weight, bias), linear(x, weight, bias))
+
+
+def test_autocast_still_rounds(monkeypatch):
+    monkeypatch.setattr(products, "product", None)
+    x, weight = torch.randn(4, 8), torch.randn(6, 8)
+    with torch.autocast("cpu", torch.bfloat16), products.fast():
+        assert linear(x, weight).dtype == torch.bfloat16

@@ -19,6 +19,8 @@ from torch.overrides import TorchFunctionMode
 def fast() -> Iterator[None]:
     """Compute x W^T + b, and its gradients, by oneDNN inside a `with` block, in float32 on a processor it supports.
 
+    Autocast, which rounds products, is left as it is.
+
     The weights are read as they are at each call, so that nothing is stale after fine-tuning and nothing is copied.
     Not chosen by a measurement: where both are as fast, a study could not be repeated to the byte.
     """
@@ -37,7 +39,9 @@ class _OneDNN(TorchFunctionMode):
             bias, x, weight = args[0], args[1], args[2].T
         else:
             return function(*args, **(kwargs or {}))
-        if x.dtype != torch.float32 or weight.dtype != torch.float32 or x.device.type != "cpu":
+        if not (x.dtype == weight.dtype == torch.float32 and x.device.type == "cpu") or torch.is_autocast_enabled(
+            "cpu"
+        ):
             return function(*args)
         if torch.is_grad_enabled() and any(t.requires_grad for t in (x, weight, bias) if t is not None):
             return _Linear.apply(x, weight, bias)
