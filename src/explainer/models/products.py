@@ -39,9 +39,8 @@ class _OneDNN(TorchFunctionMode):
             bias, x, weight = args[0], args[1], args[2].T
         else:
             return function(*args, **(kwargs or {}))
-        if not (x.dtype == weight.dtype == torch.float32 and x.device.type == "cpu") or torch.is_autocast_enabled(
-            "cpu"
-        ):
+        plain = x.dtype == weight.dtype == torch.float32 and x.device.type == "cpu"
+        if not plain or torch.is_autocast_enabled("cpu"):
             return function(*args)
         if torch.is_grad_enabled() and any(t.requires_grad for t in (x, weight, bias) if t is not None):
             return _Linear.apply(x, weight, bias)
