@@ -25,7 +25,7 @@ from explainer.theory import duality
 
 JS_TESTS = Path(__file__).parent / "js"
 MAX_BYTES = 30_000
-MODEL_ROW_BYTES = 5_700
+MODEL_ROW_BYTES = 5_000
 LEAST_CONTRAST = 4.5
 LIGHT, DARK = "#ffffff", "#14181e"  # the theme's backgrounds
 

@@ -389,10 +389,12 @@ def require_sweep(page, checkpoint):
     until_says(page, "this page asked something else", ".LiveSweep")
     part.get_by_role("button", name="Run it").click()
     until_says(page, "at k = 0", ".LiveSweep")
+    part.get_by_role("combobox", name="queries").select_option("20")
     part.get_by_role("button", name="Reset").click()
     page.wait_for_timeout(1500)  # in which a sweep that went on would add to what is stored
     assert "stored with the book" in part.locator(".explorable-answers").inner_text()
     assert part.get_by_role("button", name="Run it").is_visible()
+    assert part.get_by_role("combobox", name="queries").input_value() == "10"
 
 
 TOLD = (
@@ -430,6 +432,8 @@ def require_experiment(page, checkpoint):
     require_same(told(), live_experiment.measured(checkpoint, "capitals", "foreign", query="Peru"))
 
 
+RUN_BOTH = """(names) => names.forEach((name) =>
+    [...document.querySelectorAll(`.${name} button`)].find((each) => each.textContent === "Run it").click())"""
 PATCHED = (
     r"expects (.+) without .* and (.+) with them\. .* expects (.+) under .* patch, and (.+) under .* queries .* right "
     r"for (\d+) without demonstrations, (\d+) with them, and (\d+) under .*; for (\d+) it is wrong"
@@ -459,6 +463,11 @@ def require_patches(page, checkpoint):
     found = live_patch.measured(checkpoint, "plurals", 1, "box")
     assert found["carried"] > 15
     require_same(found)
+    for asked, other in (("LivePatch", "LiveExperiment"), ("LiveExperiment", "LivePatch")):
+        page.locator(f".{asked}").get_by_label("task").select_option("past")  # not asked before: it takes some time
+        page.evaluate(RUN_BOTH, [asked, other])
+        until_says(page, "this page asked something else", f".{asked} p[role=status].explorable-hint")
+    until_says(page, "Done.", said)
 
 
 def _named(token):

@@ -28,8 +28,6 @@ var line = (x1, y1, x2, y2, more) => tag("line", { x1, y1, x2, y2, stroke: "curr
 var path = (d, more) => tag("path", { d, fill: "none", stroke: "currentColor", ...more });
 var rect = (x, y, width, height, more) => tag("rect", { x, y, width, height, fill: "currentColor", ...more });
 var through = (points) => `M${points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L")}`;
-var DIAMOND = "M0-6L6 0L0 6L-6 0Z";
-var SQUARE = "M-4-4h8v8h-8Z";
 var marker = (outline, x, y, solid) => group(
   { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
   path(outline, { class: solid ? "" : "explorable-paper", fill: solid ? "currentColor" : "none", "stroke-width": 1.5 })
@@ -52,11 +50,11 @@ var FONT = { "font-family": "inherit", "font-size": 13 };
 function panelSvg(p) {
   return tag("svg", { viewBox: `0 0 ${WIDTH} ${p.height}`, role: "img", "aria-label": p.title, ...FONT }, heading(p), p.body);
 }
-function compose(panels3, alt) {
+function compose(panels2, alt) {
   const gap = 28, placed = [];
   let y = 0;
-  for (let i = 0; i < panels3.length; i += 2) {
-    const row = panels3.slice(i, i + 2);
+  for (let i = 0; i < panels2.length; i += 2) {
+    const row = panels2.slice(i, i + 2);
     row.forEach((p, j) => placed.push(group({ transform: `translate(${j * (WIDTH + gap)} ${y})` }, heading(p), p.body)));
     y += Math.max(...row.map((p) => p.height)) + gap / 2;
   }
@@ -275,7 +273,7 @@ function modelRow(heard, widget) {
     tell({ kept: false });
   });
   const bar2 = element("progress", { attributes: { "aria-label": "loading the model" } }), amount = element("span", {});
-  const said = element("p", { className: "explorable-hint", style: "margin-bottom:.8rem", attributes: { role: "status" } });
+  const said = element("p", { className: "explorable-hint", tabIndex: -1, style: "margin-bottom:.8rem", attributes: { role: "status" } });
   const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar2, amount, stop, remove), said);
   let told;
   const show = () => {
@@ -284,9 +282,9 @@ function modelRow(heard, widget) {
     bar2.hidden = amount.hidden = stop.hidden = !its.worker || its.ready;
     remove.hidden = !its.kept;
     if (base) [bar2.max, bar2.value] = [its.total ?? 1, its.done ?? 0];
-    amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB` : "";
+    amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB of weights` : "";
     if (its.text !== told) said.textContent = told = its.text;
-    if (had?.hidden) [stop, remove, load].find((each) => !each.hidden)?.focus();
+    if (had?.hidden) ([stop, load].find((each) => !each.hidden) ?? said).focus({ preventScroll: true });
   };
   const say = (text) => {
     said.textContent = text || its.text;
@@ -353,116 +351,29 @@ var asking = ({ kind, steps, question: question2, storedFor: storedFor2, queryOf
     shown = now;
     asked = 0;
     clearTimeout(timer);
-    const kept = storedFor2(state.task === task ? state : { ...state, query: queryOf(state) });
+    if (state.task !== task && state.query !== queryOf(state)) return change({ query: queryOf(state) });
+    const kept = storedFor2(state);
     if (kept) {
       model.say("");
-      change({ found: kept, query: kept.query });
+      change({ found: kept });
     } else timer = setTimeout(ask, QUIET2);
   };
 };
 
-// live_sweep.js
-var KINDS = [["right", "right answers", "query"], ["shuffled", "shuffled answers", "value"], ["foreign", "another task", "key"]];
-var MARKS = { right: "M0-4A4 4 0 0 1 0 4A4 4 0 0 1 0-4Z", shuffled: SQUARE, foreign: DIAMOND };
-var SIZES = [10, 20, 30];
+// live_parts.js
 var Z = 1.959964;
 function wilson(x, n) {
   const p = x / n, scale2 = 1 + Z * Z / n, centre = (p + Z * Z / (2 * n)) / scale2, half = Z * Math.sqrt((p * (1 - p) + Z * Z / (4 * n)) / n) / scale2;
   return [centre - half, centre + half];
 }
-var percent2 = (p) => `${Math.round(100 * p)}`;
-var last = (counts) => Math.min(...KINDS.map(([kind]) => counts[kind].length)) - 1;
-function describe({ found: { task, n, counts } }) {
-  const k = last(counts);
-  if (k < 0) return `The sweep over ${n} queries of ${task} begins.`;
-  const [low, high] = wilson(counts.right[k], n).map(percent2);
-  return `${task}, ${n} queries: without demonstrations the model writes ${counts.right[0]} answers word for word. After ${k} right demonstrations it writes ${counts.right[k]} (95 % interval: ${low} to ${high} %), after ${k} with shuffled answers ${counts.shuffled[k]}, and after ${k} of another task ${counts.foreign[k]}.`;
+var emOf = (c) => /[ -~À-ɏ“”…→−×]/.test(c) ? /[ijlIft.,:;'|!()]/.test(c) ? 0.42 : /[mwMW@%→]/.test(c) ? 1 : /[A-Z]/.test(c) ? 0.75 : 0.64 : 1.2;
+var widthOf = (text, size) => size * [...text].reduce((sum, c) => sum + emOf(c), 0);
+function clip(text, room, size = 13) {
+  const all = [...text];
+  while (all.length && widthOf(`${all.join("")}…`, size) > room) all.pop();
+  return widthOf(text, size) > room ? `${all.join("")}…` : text;
 }
-var AREA = plane({ left: 44, top: 40, width: 264, height: 190, x: [-0.5, 16.5], y: [0, 1] });
-function grid({ X, Y, left, top, width, height }) {
-  return [
-    [0, 0.5, 1].map((y) => [line(left, Y(y), left + width, Y(y), { "stroke-opacity": y ? 0.15 : 0.6 }), words(left - 6, Y(y) + 4, `${percent2(y)} %`, { "text-anchor": "end", ...SMALL })]),
-    [0, 4, 8, 12, 16].map((k) => words(X(k), top + height + 15, k, { "text-anchor": "middle", ...SMALL })),
-    words(left + width, top + height + 31, "demonstrations k", { "text-anchor": "end", ...SMALL })
-  ];
-}
-function curve({ n, counts }, [kind, , role], i) {
-  const points = counts[kind].map((x, k) => [AREA.X(k + 0.16 * (i - 1)), AREA.Y(x / n)]);
-  const whisker = (x, k) => line(points[k][0], AREA.Y(wilson(x, n)[0]), points[k][0], AREA.Y(wilson(x, n)[1]), { "stroke-opacity": 0.35 });
-  return group(colour(role), counts[kind].map(whisker), points.length ? path(through(points), { "stroke-width": 1.5 }) : "", points.map(([x, y]) => marker(MARKS[kind], x, y, true)));
-}
-function numbers({ n, counts }) {
-  const k = last(counts), right = { "text-anchor": "end" };
-  const row = ([kind, name, role], i) => {
-    const at = 48 + 56 * i, x = counts[kind][k], [low, high] = k < 0 ? [0, 0] : wilson(x, n);
-    return [
-      group(colour(role), marker(MARKS[kind], 8, at - 4, true)),
-      words(24, at, name),
-      words(WIDTH, at, k < 0 ? "" : `${x} of ${n}`, { ...right, "font-weight": 600 }),
-      words(WIDTH, at + 18, k < 0 ? "" : `95 % interval: ${percent2(low)} to ${percent2(high)} %`, { ...right, ...SMALL })
-    ];
-  };
-  return panel(k < 0 ? "Before the first run" : `Word for word right at k = ${k}`, 290, KINDS.map(row));
-}
-var panels = ({ found }) => [panel(`Exact match: ${found.task}, ${found.n} queries`, 290, grid(AREA), KINDS.map((kind, i) => curve(found, kind, i))), numbers(found)];
-var stored = ({ lessons }, task) => ({ task, n: lessons[task].queries.length, counts: lessons[task].counts, made: "computed with Python and stored with the book" });
-function runner(root, start, read, change, widget) {
-  let running = 0, since, mine;
-  const quiet = () => {
-    running = 0;
-    [run.hidden, stop.hidden] = [false, true];
-  };
-  const model = modelRow((data) => {
-    if (data.ended) return quiet();
-    if (!running || data.sweep !== running) return;
-    if (data.stopped) model.say("The sweep stopped, because this page asked something else.");
-    if (data.failed) model.say(data.failed);
-    if (data.done || data.failed) return quiet();
-    const { found } = read(), kind = KINDS[data.curve][0], right = data.exact.filter(Boolean).length;
-    mine = { ...found, counts: { ...found.counts, [kind]: [...found.counts[kind], right] }, made: `computed ${model.place}, ${Math.round((performance.now() - since) / 1e3)} s` };
-    change({ found: mine });
-  }, widget);
-  const button = (textContent, onclick, hidden) => element("button", { type: "button", textContent, onclick, hidden, style: "margin:0" });
-  const size = element("select", {}, ...SIZES.map((n) => element("option", { textContent: n, value: n })));
-  const run = button("Run it", () => {
-    const { task, lessons } = read(), { pattern, curves, queries } = lessons[task], n = +size.value, id = model.number();
-    since = performance.now();
-    if (!model.ask({ sweep: id, pattern, curves: KINDS.map(([kind]) => curves[kind]), queries: queries.slice(0, n) })) return model.decline("Load the model to run it here.");
-    running = id;
-    mine = { task, n, counts: { right: [], shuffled: [], foreign: [] }, made: `being computed ${model.place}` };
-    change({ found: mine });
-    [run.hidden, stop.hidden] = [true, false];
-    stop.focus();
-  });
-  const halt = () => {
-    model.ask({ sweep: 0 });
-    quiet();
-  };
-  const stop = button("Stop", () => {
-    halt();
-    model.say("Stopped. The curves end where you stopped them.");
-    run.focus();
-  }, true);
-  root.querySelector(".explorable-controls").before(model.node);
-  root.querySelector(".explorable-controls").append(element("label", {}, element("span", { textContent: "queries" }), size), run, stop);
-  let shown = start.task;
-  return (state) => {
-    if (running && state.found !== mine) halt();
-    if (state.task === shown) return;
-    shown = state.task;
-    change({ found: stored(state, shown) });
-  };
-}
-var live_sweep_default = explorable({
-  question: "How many demonstrations does the model need, and must their answers be right?",
-  hint: "The stored curves were computed with Python. Load the model and run the sweep yourself: the counts come one k after the other.",
-  traits: ["task", "found", "lessons"],
-  panels,
-  describe,
-  lists: ({ lessons }) => [["task", "task", Object.keys(lessons).map((name) => [name, name])]],
-  answers: ({ found }) => [["these counts were", found.made]],
-  extend: runner
-});
+var titled = (before, text, after) => `${before}${clip(text, 320 - widthOf(before + after, 14), 14)}${after}`;
 
 // live_experiment.js
 var SECONDS = {
@@ -476,19 +387,20 @@ var LISTED = { "fine-tuned": "fine-tuning", reordered: "context, reordered", shu
 var ROLES = ["value", "query", "key"];
 var isTuned = ({ second }) => second === "fine-tuned";
 var two = (x) => Number.isFinite(x) ? x.toFixed(2).replace("-", "−") : "not defined";
-function mean(numbers2) {
-  const known = numbers2.filter(Number.isFinite);
+var orNone = (x) => Number.isFinite(x) ? two(x) : "none";
+function mean(numbers) {
+  const known = numbers.filter(Number.isFinite);
   return known.reduce((sum, x) => sum + x, 0) / known.length;
 }
-var last2 = ({ second, scale: scale2 }) => isTuned({ second }) && scale2 !== 1 ? `${SHORT[second]} × ${scale2}` : SHORT[second];
-var lessonsOf = (found) => ["zero-shot", "in context", last2(found)];
+var last = ({ second, scale: scale2 }) => isTuned({ second }) && scale2 !== 1 ? `${SHORT[second]} × ${scale2}` : SHORT[second];
+var lessonsOf = (found) => ["zero-shot", "in context", last(found)];
 var question = ({ task, second, scale: scale2, query }) => JSON.stringify([task, second, isTuned({ second }) ? scale2 : 1, query.trim()]);
 var isCurrent = (state) => question(state) === question(state.found);
 function storedFor({ study, task, second, scale: scale2, query }) {
   const its = study[task].found[second];
   return question({ task, second, scale: scale2, query }) === question(its) ? its : void 0;
 }
-function describe2(state) {
+function describe(state) {
   const { found, study } = state, [zsl, icl, other] = found.right, { floor, ceiling } = study[found.task].bounds[found.second];
   const [repairs, , both] = found.repaired, [before, inContext, after] = found.answers.map(([[token]]) => named(token));
   return (isCurrent(state) ? "" : "Of an earlier choice: ") + `${found.task}, ${found.n} queries: right are ${zsl} without demonstrations, ${icl} in context, and ${other} ${isTuned(found) ? "when" : "with"} ${SECONDS[found.second]}${isTuned(found) && found.scale !== 1 ? `, the update times ${found.scale}` : ""}. Of ${repairs} errors that the context repairs, the second lesson repairs ${both}. The SimAOU of the two changes is ${two(mean(found.sim_aou))}, between a floor of ${two(floor)} and a ceiling of ${two(ceiling)}; SimAMΔ is ${two(found.sim_am_delta)}. After “${found.query}” the model expects ${before}, ${inContext} and ${after}.`;
@@ -508,16 +420,17 @@ function answered({ found }, when) {
   };
   return panel(
     `Right answers: ${found.task}${when}`,
-    186,
+    202,
     lessonsOf(found).map(row),
     words(0, 158, "lines below the bars: 95 % intervals (Wilson)", SMALL),
-    words(0, 174, `repaired: in context: ${found.repaired[0]}, ${last2(found)}: ${found.repaired[1]}, both: ${found.repaired[2]}`, SMALL)
+    words(0, 174, "errors repaired:", SMALL),
+    words(0, 190, `in context: ${found.repaired[0]}; ${last(found)}: ${found.repaired[1]}; both: ${found.repaired[2]}`, SMALL)
   );
 }
-var AREA2 = plane({ left: 40, top: 34, width: 272, height: 150, x: [1, 30], y: [-0.2, 1] });
+var AREA = plane({ left: 40, top: 34, width: 206, height: 150, x: [1, 30], y: [-0.2, 1] });
 function similarity({ found, study }, when) {
-  const { X, Y, left, top, width, height } = AREA2, { floor, ceiling } = study[found.task].bounds[found.second], values = found.sim_aou;
-  const bound = (y, text) => [line(left, Y(y), left + width, Y(y), { "stroke-dasharray": "5 4" }), words(left + width, Y(y) - 4, text, { ...END, ...SMALL })];
+  const { X, Y, left, top, width, height } = AREA, { floor, ceiling } = study[found.task].bounds[found.second], values = found.sim_aou;
+  const bound = (y, text) => [line(left, Y(y), left + width, Y(y), { "stroke-dasharray": "5 4" }), words(left + width + 4, Y(y) + 4, text, SMALL)];
   const points = values.flatMap((y, l) => Number.isFinite(y) ? [[X(l + 1), Y(Math.max(-0.2, y))]] : []);
   return panel(
     `SimAOU of the two changes${when}`,
@@ -528,17 +441,17 @@ function similarity({ found, study }, when) {
     bound(ceiling, `ceiling ${two(ceiling)}`),
     bound(floor, `floor ${two(floor)}`),
     group(colour("sum"), points.length ? path(through(points), { "stroke-width": 1.5 }) : "", points.map(([x, y]) => marker("M0-2.5A2.5 2.5 0 0 1 0 2.5A2.5 2.5 0 0 1 0-2.5Z", x, y, true))),
-    words(0, top + height + 46, `mean over layers ${two(mean(values))}; SimAMΔ ${two(found.sim_am_delta)}`, { "font-weight": 600 })
+    words(0, top + height + 46, `mean over layers ${orNone(mean(values))}; SimAMΔ ${orNone(found.sim_am_delta)}`, { "font-weight": 600 })
   );
 }
 function ownQuery({ found }, when) {
   const block = (name, i) => found.answers[i].map(([token, p], j) => {
     const at = 60 + 76 * i + 20 * j;
-    return [j ? "" : words(0, at - 18, name, { "font-size": 12 }), group(colour(ROLES[i]), words(0, at, named(token)), p > 0 ? bar(118, 118 + p * (WIDTH - 170), at - 9, 11) : "", words(WIDTH, at, percent(p), END))];
+    return [j ? "" : words(0, at - 18, name, { "font-size": 12 }), group(colour(ROLES[i]), words(0, at, clip(named(token), 114)), p > 0 ? bar(118, 118 + p * (WIDTH - 170), at - 9, 11) : "", words(WIDTH, at, percent(p), END))];
   });
-  return panel(`Next after “${[...found.query].slice(0, 16).join("")} →”${when}`, 278, lessonsOf(found).map(block));
+  return panel(titled("Next after “", found.query, ` →”${when}`), 278, lessonsOf(found).map(block));
 }
-function panels2(state) {
+function panels(state) {
   const when = isCurrent(state) ? "" : " (earlier)";
   return [answered(state, when), similarity(state, when), ownQuery(state, when)];
 }
@@ -564,8 +477,8 @@ var live_experiment_default = explorable({
   traits: ["task", "second", "scale", "query", "found", "study", "lessons"],
   lists: ({ study }) => [["task", "task", Object.keys(study).map((name) => [name, name])], ["second", "second lesson", Object.entries(LISTED)]],
   sliders: [slider("scale", "update times", [0, 2, 0.25], two)],
-  panels: panels2,
-  describe: describe2,
+  panels,
+  describe,
   answers: ({ found }) => [["these answers were", found.made]],
   extend: laboratory
 });

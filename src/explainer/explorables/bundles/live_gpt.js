@@ -261,7 +261,7 @@ function modelRow(heard, widget) {
     tell({ kept: false });
   });
   const bar2 = element("progress", { attributes: { "aria-label": "loading the model" } }), amount = element("span", {});
-  const said = element("p", { className: "explorable-hint", style: "margin-bottom:.8rem", attributes: { role: "status" } });
+  const said = element("p", { className: "explorable-hint", tabIndex: -1, style: "margin-bottom:.8rem", attributes: { role: "status" } });
   const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar2, amount, stop, remove), said);
   let told;
   const show = () => {
@@ -270,9 +270,9 @@ function modelRow(heard, widget) {
     bar2.hidden = amount.hidden = stop.hidden = !its.worker || its.ready;
     remove.hidden = !its.kept;
     if (base) [bar2.max, bar2.value] = [its.total ?? 1, its.done ?? 0];
-    amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB` : "";
+    amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB of weights` : "";
     if (its.text !== told) said.textContent = told = its.text;
-    if (had?.hidden) [stop, remove, load].find((each) => !each.hidden)?.focus();
+    if (had?.hidden) ([stop, load].find((each) => !each.hidden) ?? said).focus({ preventScroll: true });
   };
   const say = (text) => {
     said.textContent = text || its.text;
@@ -295,14 +295,20 @@ function modelRow(heard, widget) {
   };
 }
 
+// live_parts.js
+var emOf = (c) => /[ -~À-ɏ“”…→−×]/.test(c) ? /[ijlIft.,:;'|!()]/.test(c) ? 0.42 : /[mwMW@%→]/.test(c) ? 1 : /[A-Z]/.test(c) ? 0.75 : 0.64 : 1.2;
+var widthOf = (text, size) => size * [...text].reduce((sum, c) => sum + emOf(c), 0);
+function clip(text, room, size = 13) {
+  const all = [...text];
+  while (all.length && widthOf(`${all.join("")}…`, size) > room) all.pop();
+  return widthOf(text, size) > room ? `${all.join("")}…` : text;
+}
+var titled = (before, text, after) => `${before}${clip(text, 320 - widthOf(before + after, 14), 14)}${after}`;
+
 // live_gpt.js
 var MOST = 16;
 var LONGEST = 400;
 var QUIET2 = 500;
-var clip = (text, n) => {
-  const all = [...text];
-  return all.length > n ? `${all.slice(0, n - 1).join("")}…` : text;
-};
 var named = (token) => token.trim() ? `“${token.trim()}”` : token.includes("\n") ? "end of line" : "a space";
 var question = ({ pattern, demonstrations, query, hidden }) => [pattern, demonstrations, query, hidden];
 var isCurrent = (state) => JSON.stringify(question(state)) === JSON.stringify(state.found.of);
@@ -327,11 +333,11 @@ var share = (y, from, p) => [
   p > 0 ? bar(from, from + p * (WIDTH - 46 - from), y - 9, 12) : "",
   words(WIDTH, y, percent(p), right)
 ];
-var earlier = (state) => isCurrent(state) ? "" : " (earlier text)";
+var earlier = (state) => isCurrent(state) ? "" : " (earlier)";
 var nextPanel = (title, tokens, role) => panel(
   title,
   164,
-  tokens.map(([token, p], i) => [words(0, 44 + 25 * i, clip(named(token), 15)), group(colour(role), share(44 + 25 * i, 118, p))])
+  tokens.map(([token, p], i) => [words(0, 44 + 25 * i, clip(named(token), 114)), group(colour(role), share(44 + 25 * i, 118, p))])
 );
 function contributions(state) {
   const { found } = state, [, demonstrations, , hidden] = found.of, [token, p] = found.with[0], foot = 66 + 24 * demonstrations.length;
@@ -339,12 +345,12 @@ function contributions(state) {
     const at = 66 + 24 * i, value = found.alone[i];
     return [
       group(colour("key"), badge(10, at - 4, i + 1)),
-      words(26, at, clip(`${x} → ${y}`, 15), { "font-size": 12 }),
+      words(26, at, clip(`${x} → ${y}`, 116, 12), { "font-size": 12 }),
       hidden.includes(i) ? words(146, at, "already hidden", SMALL) : group(colour("sum"), share(at, 146, value))
     ];
   };
   return panel(
-    `What each adds to ${clip(named(token), 12)}${earlier(state)}`,
+    titled("What each adds to ", named(token), earlier(state)),
     foot + 8,
     words(0, 40, "none hidden", { "font-size": 12 }),
     group(colour("query"), share(40, 146, p)),
@@ -382,7 +388,10 @@ function looks({ found, head }, when) {
     width,
     most || 1,
     lines,
-    found.of[1].map((_, i) => group(colour("key"), badge(LEFT + (i + 0.5) * width - 1, 36, i + 1)))
+    found.of[1].map((_, i) => [LEFT + (i + 0.5) * width - 1, i + 1]).map(([x, name]) => (
+      // circles where they do not touch
+      group(colour("key"), width < 21 ? words(x, 40, name, { "text-anchor": "middle", ...SMALL }) : badge(x, 36, name))
+    ))
   );
 }
 function gates({ found, head, induction }, when) {
@@ -504,7 +513,9 @@ function workshop(root, start, read, change, widget) {
     rows.splice(n).forEach(({ node }) => node.remove());
     rows.forEach((each) => each.update(state));
     write(query, state.query);
+    const focused = root.getRootNode().activeElement;
     [add2.disabled, drop.disabled] = [n >= MOST, n === 0];
+    if (focused?.disabled) (focused === add2 ? drop : add2).focus();
     const now = JSON.stringify(question(state));
     if (now === last) return;
     last = now;

@@ -25,24 +25,10 @@ function tag(name, attributes, ...children) {
 var group = (attributes, ...children) => tag("g", attributes, ...children);
 var words = (x, y, text, more) => tag("text", { x, y, fill: "currentColor", ...more }, escape(text));
 var line = (x1, y1, x2, y2, more) => tag("line", { x1, y1, x2, y2, stroke: "currentColor", ...more });
-var path = (d, more) => tag("path", { d, fill: "none", stroke: "currentColor", ...more });
 var rect = (x, y, width, height, more) => tag("rect", { x, y, width, height, fill: "currentColor", ...more });
-var through = (points) => `M${points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L")}`;
-var DIAMOND = "M0-6L6 0L0 6L-6 0Z";
-var SQUARE = "M-4-4h8v8h-8Z";
-var marker = (outline, x, y, solid) => group(
-  { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
-  path(outline, { class: solid ? "" : "explorable-paper", fill: solid ? "currentColor" : "none", "stroke-width": 1.5 })
-);
 function bar(start, end, y, height) {
   const [x, width] = [Math.min(start, end), Math.max(1, Math.abs(end - start))];
   return rect(x, y, width, height, { stroke: "currentColor", "stroke-width": 1.5, "fill-opacity": end < start ? 0.08 : 0.75 });
-}
-function plane({ left, top, width, height, x: [x0, x1], y: [y0, y1] }) {
-  const X = (x) => left + (x - x0) / (x1 - x0) * width, Y = (y) => top + (y1 - y) / (y1 - y0) * height;
-  const invert = (px, py) => [x0 + (px - left) / width * (x1 - x0), y1 - (py - top) / height * (y1 - y0)];
-  const inside = (...children) => tag("svg", { x: left, y: top, width, height, viewBox: `${left} ${top} ${width} ${height}`, overflow: "hidden" }, ...children);
-  return { X, Y, invert, inside, left, top, width, height, x: [x0, x1], y: [y0, y1] };
 }
 var SPAN = [-2, 2];
 var LIMIT = SPAN[1];
@@ -52,11 +38,11 @@ var FONT = { "font-family": "inherit", "font-size": 13 };
 function panelSvg(p) {
   return tag("svg", { viewBox: `0 0 ${WIDTH} ${p.height}`, role: "img", "aria-label": p.title, ...FONT }, heading(p), p.body);
 }
-function compose(panels3, alt) {
+function compose(panels2, alt) {
   const gap = 28, placed = [];
   let y = 0;
-  for (let i = 0; i < panels3.length; i += 2) {
-    const row = panels3.slice(i, i + 2);
+  for (let i = 0; i < panels2.length; i += 2) {
+    const row = panels2.slice(i, i + 2);
     row.forEach((p, j) => placed.push(group({ transform: `translate(${j * (WIDTH + gap)} ${y})` }, heading(p), p.body)));
     y += Math.max(...row.map((p) => p.height)) + gap / 2;
   }
@@ -273,7 +259,7 @@ function modelRow(heard, widget) {
     tell({ kept: false });
   });
   const bar2 = element("progress", { attributes: { "aria-label": "loading the model" } }), amount = element("span", {});
-  const said = element("p", { className: "explorable-hint", style: "margin-bottom:.8rem", attributes: { role: "status" } });
+  const said = element("p", { className: "explorable-hint", tabIndex: -1, style: "margin-bottom:.8rem", attributes: { role: "status" } });
   const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar2, amount, stop, remove), said);
   let told;
   const show = () => {
@@ -282,9 +268,9 @@ function modelRow(heard, widget) {
     bar2.hidden = amount.hidden = stop.hidden = !its.worker || its.ready;
     remove.hidden = !its.kept;
     if (base) [bar2.max, bar2.value] = [its.total ?? 1, its.done ?? 0];
-    amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB` : "";
+    amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB of weights` : "";
     if (its.text !== told) said.textContent = told = its.text;
-    if (had?.hidden) [stop, remove, load].find((each) => !each.hidden)?.focus();
+    if (had?.hidden) ([stop, load].find((each) => !each.hidden) ?? said).focus({ preventScroll: true });
   };
   const say = (text) => {
     said.textContent = text || its.text;
@@ -351,116 +337,29 @@ var asking = ({ kind, steps, question: question2, storedFor: storedFor2, queryOf
     shown = now;
     asked = 0;
     clearTimeout(timer);
-    const kept = storedFor2(state.task === task ? state : { ...state, query: queryOf(state) });
+    if (state.task !== task && state.query !== queryOf(state)) return change({ query: queryOf(state) });
+    const kept = storedFor2(state);
     if (kept) {
       model.say("");
-      change({ found: kept, query: kept.query });
+      change({ found: kept });
     } else timer = setTimeout(ask, QUIET2);
   };
 };
 
-// live_sweep.js
-var KINDS = [["right", "right answers", "query"], ["shuffled", "shuffled answers", "value"], ["foreign", "another task", "key"]];
-var MARKS = { right: "M0-4A4 4 0 0 1 0 4A4 4 0 0 1 0-4Z", shuffled: SQUARE, foreign: DIAMOND };
-var SIZES = [10, 20, 30];
+// live_parts.js
 var Z = 1.959964;
 function wilson(x, n) {
   const p = x / n, scale2 = 1 + Z * Z / n, centre = (p + Z * Z / (2 * n)) / scale2, half = Z * Math.sqrt((p * (1 - p) + Z * Z / (4 * n)) / n) / scale2;
   return [centre - half, centre + half];
 }
-var percent2 = (p) => `${Math.round(100 * p)}`;
-var last = (counts) => Math.min(...KINDS.map(([kind]) => counts[kind].length)) - 1;
-function describe({ found: { task, n, counts } }) {
-  const k = last(counts);
-  if (k < 0) return `The sweep over ${n} queries of ${task} begins.`;
-  const [low, high] = wilson(counts.right[k], n).map(percent2);
-  return `${task}, ${n} queries: without demonstrations the model writes ${counts.right[0]} answers word for word. After ${k} right demonstrations it writes ${counts.right[k]} (95 % interval: ${low} to ${high} %), after ${k} with shuffled answers ${counts.shuffled[k]}, and after ${k} of another task ${counts.foreign[k]}.`;
+var emOf = (c) => /[ -~À-ɏ“”…→−×]/.test(c) ? /[ijlIft.,:;'|!()]/.test(c) ? 0.42 : /[mwMW@%→]/.test(c) ? 1 : /[A-Z]/.test(c) ? 0.75 : 0.64 : 1.2;
+var widthOf = (text, size2) => size2 * [...text].reduce((sum, c) => sum + emOf(c), 0);
+function clip(text, room, size2 = 13) {
+  const all = [...text];
+  while (all.length && widthOf(`${all.join("")}…`, size2) > room) all.pop();
+  return widthOf(text, size2) > room ? `${all.join("")}…` : text;
 }
-var AREA = plane({ left: 44, top: 40, width: 264, height: 190, x: [-0.5, 16.5], y: [0, 1] });
-function grid({ X, Y, left, top, width, height }) {
-  return [
-    [0, 0.5, 1].map((y) => [line(left, Y(y), left + width, Y(y), { "stroke-opacity": y ? 0.15 : 0.6 }), words(left - 6, Y(y) + 4, `${percent2(y)} %`, { "text-anchor": "end", ...SMALL })]),
-    [0, 4, 8, 12, 16].map((k) => words(X(k), top + height + 15, k, { "text-anchor": "middle", ...SMALL })),
-    words(left + width, top + height + 31, "demonstrations k", { "text-anchor": "end", ...SMALL })
-  ];
-}
-function curve({ n, counts }, [kind, , role], i) {
-  const points = counts[kind].map((x, k) => [AREA.X(k + 0.16 * (i - 1)), AREA.Y(x / n)]);
-  const whisker = (x, k) => line(points[k][0], AREA.Y(wilson(x, n)[0]), points[k][0], AREA.Y(wilson(x, n)[1]), { "stroke-opacity": 0.35 });
-  return group(colour(role), counts[kind].map(whisker), points.length ? path(through(points), { "stroke-width": 1.5 }) : "", points.map(([x, y]) => marker(MARKS[kind], x, y, true)));
-}
-function numbers({ n, counts }) {
-  const k = last(counts), right = { "text-anchor": "end" };
-  const row = ([kind, name, role], i) => {
-    const at = 48 + 56 * i, x = counts[kind][k], [low, high] = k < 0 ? [0, 0] : wilson(x, n);
-    return [
-      group(colour(role), marker(MARKS[kind], 8, at - 4, true)),
-      words(24, at, name),
-      words(WIDTH, at, k < 0 ? "" : `${x} of ${n}`, { ...right, "font-weight": 600 }),
-      words(WIDTH, at + 18, k < 0 ? "" : `95 % interval: ${percent2(low)} to ${percent2(high)} %`, { ...right, ...SMALL })
-    ];
-  };
-  return panel(k < 0 ? "Before the first run" : `Word for word right at k = ${k}`, 290, KINDS.map(row));
-}
-var panels = ({ found }) => [panel(`Exact match: ${found.task}, ${found.n} queries`, 290, grid(AREA), KINDS.map((kind, i) => curve(found, kind, i))), numbers(found)];
-var stored = ({ lessons }, task) => ({ task, n: lessons[task].queries.length, counts: lessons[task].counts, made: "computed with Python and stored with the book" });
-function runner(root, start, read, change, widget) {
-  let running = 0, since, mine;
-  const quiet = () => {
-    running = 0;
-    [run.hidden, stop.hidden] = [false, true];
-  };
-  const model = modelRow((data) => {
-    if (data.ended) return quiet();
-    if (!running || data.sweep !== running) return;
-    if (data.stopped) model.say("The sweep stopped, because this page asked something else.");
-    if (data.failed) model.say(data.failed);
-    if (data.done || data.failed) return quiet();
-    const { found } = read(), kind = KINDS[data.curve][0], right = data.exact.filter(Boolean).length;
-    mine = { ...found, counts: { ...found.counts, [kind]: [...found.counts[kind], right] }, made: `computed ${model.place}, ${Math.round((performance.now() - since) / 1e3)} s` };
-    change({ found: mine });
-  }, widget);
-  const button = (textContent, onclick, hidden) => element("button", { type: "button", textContent, onclick, hidden, style: "margin:0" });
-  const size2 = element("select", {}, ...SIZES.map((n) => element("option", { textContent: n, value: n })));
-  const run = button("Run it", () => {
-    const { task, lessons } = read(), { pattern, curves, queries } = lessons[task], n = +size2.value, id = model.number();
-    since = performance.now();
-    if (!model.ask({ sweep: id, pattern, curves: KINDS.map(([kind]) => curves[kind]), queries: queries.slice(0, n) })) return model.decline("Load the model to run it here.");
-    running = id;
-    mine = { task, n, counts: { right: [], shuffled: [], foreign: [] }, made: `being computed ${model.place}` };
-    change({ found: mine });
-    [run.hidden, stop.hidden] = [true, false];
-    stop.focus();
-  });
-  const halt = () => {
-    model.ask({ sweep: 0 });
-    quiet();
-  };
-  const stop = button("Stop", () => {
-    halt();
-    model.say("Stopped. The curves end where you stopped them.");
-    run.focus();
-  }, true);
-  root.querySelector(".explorable-controls").before(model.node);
-  root.querySelector(".explorable-controls").append(element("label", {}, element("span", { textContent: "queries" }), size2), run, stop);
-  let shown = start.task;
-  return (state) => {
-    if (running && state.found !== mine) halt();
-    if (state.task === shown) return;
-    shown = state.task;
-    change({ found: stored(state, shown) });
-  };
-}
-var live_sweep_default = explorable({
-  question: "How many demonstrations does the model need, and must their answers be right?",
-  hint: "The stored curves were computed with Python. Load the model and run the sweep yourself: the counts come one k after the other.",
-  traits: ["task", "found", "lessons"],
-  panels,
-  describe,
-  lists: ({ lessons }) => [["task", "task", Object.keys(lessons).map((name) => [name, name])]],
-  answers: ({ found }) => [["these counts were", found.made]],
-  extend: runner
-});
+var titled = (before, text, after) => `${before}${clip(text, 320 - widthOf(before + after, 14), 14)}${after}`;
 
 // live_patch.js
 var ROLES = ["value", "query", "key"];
@@ -473,7 +372,7 @@ function storedFor({ study, task, donors, query }) {
   return question({ task, donors, query }) === question(its) ? its : void 0;
 }
 var size = (error) => error ? `10${String(Math.ceil(Math.log10(error))).replace("-", "⁻").replace(/\d/g, (d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d])}` : "0";
-function describe2(state) {
+function describe(state) {
   const { found, study } = state, [zsl, icl, moved] = found.right, its = study[found.task].study;
   const [without, inContext, own, mean] = found.answers.map(([[token, p]]) => `${named(token)} (${percent(p)})`);
   return (isCurrent(state) ? "" : "Of an earlier choice: ") + `After “${found.query}” the model expects ${without} without demonstrations and ${inContext} with them. Without them it expects ${own} under the query's own patch, and ${mean} under ${ofPatches(found.n)}. Own patches move no logit from that in context by more than ${size(found.error)}. Of ${found.of} queries of ${found.task} the first token is right for ${zsl} without demonstrations, ${icl} with them, and ${moved} under ${ofPatches(found.n)}; for ${found.carried} it is wrong, and it is what ${found.n === 1 ? "that query" : "one of those queries"} got in context. In the study the mean patch of 23 others answers ${percent(its.mean)}, that of another task ${percent(its.foreign)}, and the context ${percent(its.icl)}.`;
@@ -484,13 +383,13 @@ function ownQuery({ found }, when) {
     const at = 60 + 76 * i + 20 * j;
     return [j ? "" : words(0, at - 18, name, { "font-size": 12 }), group(
       colour(ROLES[Math.min(i, 2)]),
-      words(0, at, named(token)),
+      words(0, at, clip(named(token), 114)),
       p > 0 ? bar(118, 118 + p * (WIDTH - 170), at - 9, 11) : "",
       words(WIDTH, at, percent(p), END)
     )];
   });
   return panel(
-    `Next after “${[...found.query].slice(0, 16).join("")} →”${when}`,
+    titled("Next after “", found.query, ` →”${when}`),
     372,
     names.map(block),
     words(0, 360, `own patches: logits as in context, to ${size(found.error)}`, SMALL)
@@ -521,7 +420,7 @@ function answered({ found, study }, when) {
     words(0, 206, `wrong, but what a donor got in context: ${found.carried}`, SMALL)
   );
 }
-function panels2(state) {
+function panels(state) {
   const when = isCurrent(state) ? "" : " (earlier)";
   return [ownQuery(state, when), answered(state, when)];
 }
@@ -540,8 +439,8 @@ var live_patch_default = explorable({
     ["task", "task", Object.keys(study).map((name) => [name, name])],
     ["donors", "patches of", Object.keys(study[task].found).map((n) => [+n, n === "1" ? "1 query" : `${n} queries, mean`])]
   ],
-  panels: panels2,
-  describe: describe2,
+  panels,
+  describe,
   answers: ({ found }) => [["these answers were", found.made]],
   extend: asking({ kind: "patch", steps: "2 runs are done", question, storedFor, messageOf, queryOf: ({ study, task, donors }) => study[task].found[donors].query })
 });

@@ -266,7 +266,7 @@ function modelRow(heard, widget) {
     tell({ kept: false });
   });
   const bar = element("progress", { attributes: { "aria-label": "loading the model" } }), amount = element("span", {});
-  const said = element("p", { className: "explorable-hint", style: "margin-bottom:.8rem", attributes: { role: "status" } });
+  const said = element("p", { className: "explorable-hint", tabIndex: -1, style: "margin-bottom:.8rem", attributes: { role: "status" } });
   const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar, amount, stop, remove), said);
   let told;
   const show = () => {
@@ -275,9 +275,9 @@ function modelRow(heard, widget) {
     bar.hidden = amount.hidden = stop.hidden = !its.worker || its.ready;
     remove.hidden = !its.kept;
     if (base) [bar.max, bar.value] = [its.total ?? 1, its.done ?? 0];
-    amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB` : "";
+    amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB of weights` : "";
     if (its.text !== told) said.textContent = told = its.text;
-    if (had?.hidden) [stop, remove, load].find((each) => !each.hidden)?.focus();
+    if (had?.hidden) ([stop, load].find((each) => !each.hidden) ?? said).focus({ preventScroll: true });
   };
   const say = (text) => {
     said.textContent = text || its.text;
@@ -300,15 +300,17 @@ function modelRow(heard, widget) {
   };
 }
 
-// live_sweep.js
-var KINDS = [["right", "right answers", "query"], ["shuffled", "shuffled answers", "value"], ["foreign", "another task", "key"]];
-var MARKS = { right: "M0-4A4 4 0 0 1 0 4A4 4 0 0 1 0-4Z", shuffled: SQUARE, foreign: DIAMOND };
-var SIZES = [10, 20, 30];
+// live_parts.js
 var Z = 1.959964;
 function wilson(x, n) {
   const p = x / n, scale2 = 1 + Z * Z / n, centre = (p + Z * Z / (2 * n)) / scale2, half = Z * Math.sqrt((p * (1 - p) + Z * Z / (4 * n)) / n) / scale2;
   return [centre - half, centre + half];
 }
+
+// live_sweep.js
+var KINDS = [["right", "right answers", "query"], ["shuffled", "shuffled answers", "value"], ["foreign", "another task", "key"]];
+var MARKS = { right: "M0-4A4 4 0 0 1 0 4A4 4 0 0 1 0-4Z", shuffled: SQUARE, foreign: DIAMOND };
+var SIZES = [10, 20, 30];
 var percent = (p) => `${Math.round(100 * p)}`;
 var last = (counts) => Math.min(...KINDS.map(([kind]) => counts[kind].length)) - 1;
 function describe({ found: { task, n, counts } }) {
@@ -341,15 +343,17 @@ function numbers({ n, counts }) {
       words(WIDTH, at + 18, k < 0 ? "" : `95 % interval: ${percent(low)} to ${percent(high)} %`, { ...right, ...SMALL })
     ];
   };
-  return panel(k < 0 ? "Before the first run" : `Word for word right at k = ${k}`, 290, KINDS.map(row));
+  return panel(k < 0 ? "No point is complete yet" : `Word for word right at k = ${k}`, 290, KINDS.map(row));
 }
 var panels = ({ found }) => [panel(`Exact match: ${found.task}, ${found.n} queries`, 290, grid(AREA), KINDS.map((kind, i) => curve(found, kind, i))), numbers(found)];
 var stored = ({ lessons }, task) => ({ task, n: lessons[task].queries.length, counts: lessons[task].counts, made: "computed with Python and stored with the book" });
 function runner(root, start, read, change, widget) {
   let running = 0, since, mine;
   const quiet = () => {
+    const focused = root.getRootNode().activeElement === stop;
     running = 0;
     [run.hidden, stop.hidden] = [false, true];
+    if (focused) run.focus();
   };
   const model = modelRow((data) => {
     if (data.ended) return quiet();
@@ -380,10 +384,13 @@ function runner(root, start, read, change, widget) {
   const stop = button("Stop", () => {
     halt();
     model.say("Stopped. The curves end where you stopped them.");
-    run.focus();
   }, true);
-  root.querySelector(".explorable-controls").before(model.node);
-  root.querySelector(".explorable-controls").append(element("label", {}, element("span", { textContent: "queries" }), size), run, stop);
+  root.querySelector("button").addEventListener("click", () => {
+    size.value = SIZES[0];
+  });
+  const controls = root.querySelector(".explorable-controls");
+  controls.before(model.node);
+  controls.append(element("label", {}, element("span", { textContent: "queries" }), size), run, stop);
   let shown = start.task;
   return (state) => {
     if (running && state.found !== mine) halt();

@@ -4,7 +4,7 @@
 import { SMALL, WIDTH, bar, colour, group, line, marker, panel, path, plane, through, words } from "./drawing.js";
 import { explorable, slider } from "./frame.js";
 import { asking, named, percent } from "./live_model.js";
-import { wilson } from "./live_sweep.js";
+import { clip, titled, wilson } from "./live_parts.js";
 
 const SECONDS = {
   "fine-tuned": "fine-tuned on the demonstrations", reordered: "a context in another order",
@@ -16,6 +16,7 @@ const ROLES = ["value", "query", "key"];
 const isTuned = ({ second }) => second === "fine-tuned";
 
 const two = (x) => (Number.isFinite(x) ? x.toFixed(2).replace("-", "−") : "not defined"); // of a change that is none
+const orNone = (x) => (Number.isFinite(x) ? two(x) : "none"); // where there is little room
 function mean(numbers) {
   const known = numbers.filter(Number.isFinite);
   return known.reduce((sum, x) => sum + x, 0) / known.length;
@@ -50,30 +51,30 @@ function answered({ found }, when) {
     return group(colour(ROLES[i]), words(0, at, name), line(from, at - 13, from, at + 7, { "stroke-opacity": 0.4 }), x ? bar(from, X(x / found.n), at - 10, 12) : "",
       line(X(low), at + 7, X(high), at + 7, { "stroke-width": 1.5 }), words(WIDTH, at, `${x} of ${found.n}`, END));
   };
-  return panel(`Right answers: ${found.task}${when}`, 186, lessonsOf(found).map(row), words(0, 158, "lines below the bars: 95 % intervals (Wilson)", SMALL),
-    words(0, 174, `repaired: in context: ${found.repaired[0]}, ${last(found)}: ${found.repaired[1]}, both: ${found.repaired[2]}`, SMALL));
+  return panel(`Right answers: ${found.task}${when}`, 202, lessonsOf(found).map(row), words(0, 158, "lines below the bars: 95 % intervals (Wilson)", SMALL),
+    words(0, 174, "errors repaired:", SMALL), words(0, 190, `in context: ${found.repaired[0]}; ${last(found)}: ${found.repaired[1]}; both: ${found.repaired[2]}`, SMALL));
 }
 
-const AREA = plane({ left: 40, top: 34, width: 272, height: 150, x: [1, 30], y: [-0.2, 1] });
+const AREA = plane({ left: 40, top: 34, width: 206, height: 150, x: [1, 30], y: [-0.2, 1] });
 
 function similarity({ found, study }, when) {
   const { X, Y, left, top, width, height } = AREA, { floor, ceiling } = study[found.task].bounds[found.second], values = found.sim_aou;
-  const bound = (y, text) => [line(left, Y(y), left + width, Y(y), { "stroke-dasharray": "5 4" }), words(left + width, Y(y) - 4, text, { ...END, ...SMALL })];
+  const bound = (y, text) => [line(left, Y(y), left + width, Y(y), { "stroke-dasharray": "5 4" }), words(left + width + 4, Y(y) + 4, text, SMALL)];
   const points = values.flatMap((y, l) => (Number.isFinite(y) ? [[X(l + 1), Y(Math.max(-0.2, y))]] : []));
   return panel(`SimAOU of the two changes${when}`, 236,
     [0, 0.5, 1].map((y) => [line(left, Y(y), left + width, Y(y), { "stroke-opacity": y ? 0.15 : 0.6 }), words(left - 6, Y(y) + 4, y, { ...END, ...SMALL })]),
     [1, 10, 20, 30].map((l) => words(X(l), top + height + 14, l, { "text-anchor": "middle", ...SMALL })), words(left + width, top + height + 30, "layer", { ...END, ...SMALL }),
     bound(ceiling, `ceiling ${two(ceiling)}`), bound(floor, `floor ${two(floor)}`),
     group(colour("sum"), points.length ? path(through(points), { "stroke-width": 1.5 }) : "", points.map(([x, y]) => marker("M0-2.5A2.5 2.5 0 0 1 0 2.5A2.5 2.5 0 0 1 0-2.5Z", x, y, true))),
-    words(0, top + height + 46, `mean over layers ${two(mean(values))}; SimAMΔ ${two(found.sim_am_delta)}`, { "font-weight": 600 }));
+    words(0, top + height + 46, `mean over layers ${orNone(mean(values))}; SimAMΔ ${orNone(found.sim_am_delta)}`, { "font-weight": 600 }));
 }
 
 function ownQuery({ found }, when) {
   const block = (name, i) => found.answers[i].map(([token, p], j) => {
     const at = 60 + 76 * i + 20 * j;
-    return [j ? "" : words(0, at - 18, name, { "font-size": 12 }), group(colour(ROLES[i]), words(0, at, named(token)), p > 0 ? bar(118, 118 + p * (WIDTH - 170), at - 9, 11) : "", words(WIDTH, at, percent(p), END))];
+    return [j ? "" : words(0, at - 18, name, { "font-size": 12 }), group(colour(ROLES[i]), words(0, at, clip(named(token), 114)), p > 0 ? bar(118, 118 + p * (WIDTH - 170), at - 9, 11) : "", words(WIDTH, at, percent(p), END))];
   });
-  return panel(`Next after “${[...found.query].slice(0, 16).join("")} →”${when}`, 278, lessonsOf(found).map(block));
+  return panel(titled("Next after “", found.query, ` →”${when}`), 278, lessonsOf(found).map(block));
 }
 
 function panels(state) {

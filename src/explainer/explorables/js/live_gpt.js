@@ -4,10 +4,10 @@
 import { SMALL, WIDTH, badge, bar, colour, group, line, panel, path, rect, words } from "./drawing.js";
 import { element, explorable } from "./frame.js";
 import { modelRow, percent } from "./live_model.js";
+import { clip, titled } from "./live_parts.js";
 
 const MOST = 16, LONGEST = 400, QUIET = 500; // demonstrations; characters; ms without a change before the model is asked
 
-const clip = (text, n) => { const all = [...text]; return all.length > n ? `${all.slice(0, n - 1).join("")}…` : text; };
 const named = (token) => token.trim() ? `“${token.trim()}”` : token.includes("\n") ? "end of line" : "a space";
 
 export const question = ({ pattern, demonstrations, query, hidden }) => [pattern, demonstrations, query, hidden];
@@ -49,21 +49,21 @@ const right = { "text-anchor": "end" };
 const share = (y, from, p) => [
   line(from, y - 11, from, y + 5, { "stroke-opacity": 0.4 }), p > 0 ? bar(from, from + p * (WIDTH - 46 - from), y - 9, 12) : "", words(WIDTH, y, percent(p), right),
 ];
-const earlier = (state) => (isCurrent(state) ? "" : " (earlier text)");
+const earlier = (state) => (isCurrent(state) ? "" : " (earlier)");
 
 const nextPanel = (title, tokens, role) => panel(title, 164,
-  tokens.map(([token, p], i) => [words(0, 44 + 25 * i, clip(named(token), 15)), group(colour(role), share(44 + 25 * i, 118, p))]));
+  tokens.map(([token, p], i) => [words(0, 44 + 25 * i, clip(named(token), 114)), group(colour(role), share(44 + 25 * i, 118, p))]));
 
 function contributions(state) {
   const { found } = state, [, demonstrations, , hidden] = found.of, [token, p] = found.with[0], foot = 66 + 24 * demonstrations.length;
   const row = ([x, y], i) => {
     const at = 66 + 24 * i, value = found.alone[i];
     return [
-      group(colour("key"), badge(10, at - 4, i + 1)), words(26, at, clip(`${x} → ${y}`, 15), { "font-size": 12 }),
+      group(colour("key"), badge(10, at - 4, i + 1)), words(26, at, clip(`${x} → ${y}`, 116, 12), { "font-size": 12 }),
       hidden.includes(i) ? words(146, at, "already hidden", SMALL) : group(colour("sum"), share(at, 146, value)),
     ];
   };
-  return panel(`What each adds to ${clip(named(token), 12)}${earlier(state)}`, foot + 8,
+  return panel(titled("What each adds to ", named(token), earlier(state)), foot + 8,
     words(0, 40, "none hidden", { "font-size": 12 }), group(colour("query"), share(40, 146, p)),
     demonstrations.map(row), words(0, foot, demonstrations.length ? "each bar: its probability when this one is hidden, too" : "There are no demonstrations.", SMALL));
 }
@@ -87,7 +87,8 @@ function looks({ found, head }, when) {
   const rows = sharesOf(found.looks, head), { length: n } = found.of[1], [most, layer] = largest(rows), width = across(Math.max(n, 4));
   const lines = [most ? `strongest: ${percent(most)}, in layer ${layer}` : NOTHING, head ? `head ${head} of each layer` : "mean over the heads of each layer"];
   return layersBy(`Where the query looks${when}`, rows, width, most || 1, lines,
-    found.of[1].map((_, i) => group(colour("key"), badge(LEFT + (i + 0.5) * width - 1, 36, i + 1))));
+    found.of[1].map((_, i) => [LEFT + (i + 0.5) * width - 1, i + 1]).map(([x, name]) => // circles where they do not touch
+      group(colour("key"), width < 21 ? words(x, 40, name, { "text-anchor": "middle", ...SMALL }) : badge(x, 36, name))));
 }
 
 function gates({ found, head, induction }, when) {
@@ -192,7 +193,9 @@ function workshop(root, start, read, change, widget) {
     rows.splice(n).forEach(({ node }) => node.remove());
     rows.forEach((each) => each.update(state));
     write(query, state.query);
+    const focused = root.getRootNode().activeElement;
     [add.disabled, drop.disabled] = [n >= MOST, n === 0];
+    if (focused?.disabled) (focused === add ? drop : add).focus(); // a button that is disabled would lose the focus to the page
     const now = JSON.stringify(question(state));
     if (now === last) return;
     last = now;

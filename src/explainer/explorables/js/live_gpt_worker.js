@@ -96,7 +96,7 @@ async function observe(pattern, demonstrations, queries, update) {
 
 // Two changes of the model: by demonstrations in the context, and by a second lesson
 async function experiment({ experiment: id, pattern, demonstrations, second, update: task, scale, queries, query }) {
-  if (task && !factors.has(task)) factors.set(task, await factorsOf(task).catch((error) => { throw navigator.onLine ? error : new Error("The update of this task could not be fetched. Run it again when the site can be reached."); }));
+  if (task && !factors.has(task)) factors.set(task, await factorsOf(task).catch(() => { throw new Refused("The update of this task could not be fetched. Run it again when you are online."); }));
   const update = task ? model.update(`${task} ${scale}`, factors.get(task), scale) : undefined;
   const lessons = [[[]], [demonstrations], [task ? [] : second, update]], seen = [], answers = [];
   for (const [shown, changed] of lessons) {
@@ -122,7 +122,7 @@ async function patch({ patch: id, pattern, demonstrations, donors, asked, query 
   if (!plain.has(key)) plain.set(key, (await model.withAndWithout(pattern, demonstrations, words)).map((logits) => logits.map(best)));
   postMessage({ patch: id, part: 1 });
   await heard();
-  if (comparing !== id) return;
+  if (comparing !== id) return postMessage({ patch: id, stopped: true });
   const [icl, zsl] = plain.get(key), own = [...donors.map(([x]) => x), query];
   const [[zero]] = (await model.withAndWithout(pattern, demonstrations, [query])).slice(1);
   const [inContext, byOwn, moved] = await model.patched(pattern, demonstrations, own, donors.length, [query, ...words]);

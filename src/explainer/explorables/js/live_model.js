@@ -68,7 +68,7 @@ export function modelRow(heard, widget) {
     tell({ kept: false });
   });
   const bar = element("progress", { attributes: { "aria-label": "loading the model" } }), amount = element("span", {}); // beside what is read aloud
-  const said = element("p", { className: "explorable-hint", style: "margin-bottom:.8rem", attributes: { role: "status" } });
+  const said = element("p", { className: "explorable-hint", tabIndex: -1, style: "margin-bottom:.8rem", attributes: { role: "status" } });
   const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar, amount, stop, remove), said);
   let told;
   const show = () => {
@@ -77,9 +77,9 @@ export function modelRow(heard, widget) {
     bar.hidden = amount.hidden = stop.hidden = !its.worker || its.ready;
     remove.hidden = !its.kept;
     if (base) [bar.max, bar.value] = [its.total ?? 1, its.done ?? 0];
-    amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB` : "";
+    amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB of weights` : "";
     if (its.text !== told) said.textContent = told = its.text; // else what this row says of its own question stays
-    if (had?.hidden) [stop, remove, load].find((each) => !each.hidden)?.focus();
+    if (had?.hidden) ([stop, load].find((each) => !each.hidden) ?? said).focus({ preventScroll: true }); // never on Remove, where Enter would delete
   };
   const say = (text) => { said.textContent = text || its.text; }; // of a question of this row, else of the model
   its.addEventListener("change", show);
@@ -137,11 +137,11 @@ export const asking = ({ kind, steps, question, storedFor, queryOf, messageOf })
     shown = now;
     asked = 0;
     clearTimeout(timer);
-    const kept = storedFor(state.task === task ? state : { ...state, query: queryOf(state) });
+    if (state.task !== task && state.query !== queryOf(state)) return change({ query: queryOf(state) }); // and comes back here
+    const kept = storedFor(state);
     if (kept) {
       model.say("");
-      change({ found: kept, query: kept.query });
-    }
-    else timer = setTimeout(ask, QUIET);
+      change({ found: kept });
+    } else timer = setTimeout(ask, QUIET);
   };
 };

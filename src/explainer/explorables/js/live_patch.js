@@ -4,7 +4,7 @@
 import { SMALL, WIDTH, bar, colour, group, line, panel, words } from "./drawing.js";
 import { explorable } from "./frame.js";
 import { asking, named, percent } from "./live_model.js";
-import { wilson } from "./live_sweep.js";
+import { clip, titled, wilson } from "./live_parts.js";
 
 const ROLES = ["value", "query", "key"], END = { "text-anchor": "end" };
 const ofPatches = (n) => (n === 1 ? "the patch of another query" : `the mean patch of ${n} others`);
@@ -35,10 +35,10 @@ function ownQuery({ found }, when) {
   const names = ["no context", "in context", "no context, its own patch", `no context, ${ofPatches(found.n)}`];
   const block = (name, i) => found.answers[i].map(([token, p], j) => {
     const at = 60 + 76 * i + 20 * j;
-    return [j ? "" : words(0, at - 18, name, { "font-size": 12 }), group(colour(ROLES[Math.min(i, 2)]), words(0, at, named(token)),
+    return [j ? "" : words(0, at - 18, name, { "font-size": 12 }), group(colour(ROLES[Math.min(i, 2)]), words(0, at, clip(named(token), 114)),
       p > 0 ? bar(118, 118 + p * (WIDTH - 170), at - 9, 11) : "", words(WIDTH, at, percent(p), END))];
   });
-  return panel(`Next after “${[...found.query].slice(0, 16).join("")} →”${when}`, 372, names.map(block),
+  return panel(titled("Next after “", found.query, ` →”${when}`), 372, names.map(block),
     words(0, 360, `own patches: logits as in context, to ${size(found.error)}`, SMALL));
 }
 

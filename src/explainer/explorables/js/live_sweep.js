@@ -4,16 +4,11 @@
 import { DIAMOND, SMALL, SQUARE, WIDTH, colour, group, line, marker, panel, path, plane, through, words } from "./drawing.js";
 import { element, explorable } from "./frame.js";
 import { modelRow } from "./live_model.js";
+import { wilson } from "./live_parts.js";
 
 const KINDS = [["right", "right answers", "query"], ["shuffled", "shuffled answers", "value"], ["foreign", "another task", "key"]];
 const MARKS = { right: "M0-4A4 4 0 0 1 0 4A4 4 0 0 1 0-4Z", shuffled: SQUARE, foreign: DIAMOND };
-const SIZES = [10, 20, 30], Z = 1.959964; // queries; the normal distribution has 95 % between -Z and Z
-
-// Wilson's interval of a share x / n
-export function wilson(x, n) {
-  const p = x / n, scale = 1 + Z * Z / n, centre = (p + (Z * Z) / (2 * n)) / scale, half = (Z * Math.sqrt((p * (1 - p) + (Z * Z) / (4 * n)) / n)) / scale;
-  return [centre - half, centre + half];
-}
+const SIZES = [10, 20, 30]; // queries
 
 const percent = (p) => `${Math.round(100 * p)}`;
 const last = (counts) => Math.min(...KINDS.map(([kind]) => counts[kind].length)) - 1; // the largest k that every curve has
@@ -51,7 +46,7 @@ function numbers({ n, counts }) {
       words(WIDTH, at + 18, k < 0 ? "" : `95 % interval: ${percent(low)} to ${percent(high)} %`, { ...right, ...SMALL }),
     ];
   };
-  return panel(k < 0 ? "Before the first run" : `Word for word right at k = ${k}`, 290, KINDS.map(row));
+  return panel(k < 0 ? "No point is complete yet" : `Word for word right at k = ${k}`, 290, KINDS.map(row));
 }
 
 const panels = ({ found }) => [panel(`Exact match: ${found.task}, ${found.n} queries`, 290, grid(AREA), KINDS.map((kind, i) => curve(found, kind, i))), numbers(found)];
@@ -61,8 +56,10 @@ const stored = ({ lessons }, task) => ({ task, n: lessons[task].queries.length, 
 function runner(root, start, read, change, widget) {
   let running = 0, since, mine;
   const quiet = () => {
+    const focused = root.getRootNode().activeElement === stop;
     running = 0;
     [run.hidden, stop.hidden] = [false, true];
+    if (focused) run.focus(); // a button that hides would take the focus with it
   };
   const model = modelRow((data) => {
     if (data.ended) return quiet();
@@ -93,10 +90,11 @@ function runner(root, start, read, change, widget) {
   const stop = button("Stop", () => {
     halt();
     model.say("Stopped. The curves end where you stopped them.");
-    run.focus();
   }, true);
-  root.querySelector(".explorable-controls").before(model.node);
-  root.querySelector(".explorable-controls").append(element("label", {}, element("span", { textContent: "queries" }), size), run, stop);
+  root.querySelector("button").addEventListener("click", () => { size.value = SIZES[0]; }); // Reset, the one button so far
+  const controls = root.querySelector(".explorable-controls");
+  controls.before(model.node); // which has controls of its own
+  controls.append(element("label", {}, element("span", { textContent: "queries" }), size), run, stop);
   let shown = start.task;
   return (state) => {
     if (running && state.found !== mine) halt(); // Reset has put back what was stored
