@@ -270,6 +270,7 @@ def described(page):
 
 @pytest.mark.slow
 @pytest.mark.browser
+@pytest.mark.flaky(reruns=1)  # it waits by the clock for a model that computes, on a machine that may be busy
 def test_reader_loads_the_model_asks_it_and_removes_it(open_page, server, checkpoint):
     """All in one page, because the model takes seconds to start."""
     page = open_page(server.address)
@@ -432,8 +433,6 @@ def require_experiment(page, checkpoint):
     require_same(told(), live_experiment.measured(checkpoint, "capitals", "foreign", query="Peru"))
 
 
-RUN_BOTH = """(names) => names.forEach((name) =>
-    [...document.querySelectorAll(`.${name} button`)].find((each) => each.textContent === "Run it").click())"""
 PATCHED = (
     r"expects (.+) without .* and (.+) with them\. .* expects (.+) under .* patch, and (.+) under .* queries .* right "
     r"for (\d+) without demonstrations, (\d+) with them, and (\d+) under .*; for (\d+) it is wrong"
@@ -463,11 +462,6 @@ def require_patches(page, checkpoint):
     found = live_patch.measured(checkpoint, "plurals", 1, "box")
     assert found["carried"] > 15
     require_same(found)
-    for asked, other in (("LivePatch", "LiveExperiment"), ("LiveExperiment", "LivePatch")):
-        page.locator(f".{asked}").get_by_label("task").select_option("past")  # not asked before: it takes some time
-        page.evaluate(RUN_BOTH, [asked, other])
-        until_says(page, "this page asked something else", f".{asked} p[role=status].explorable-hint")
-    until_says(page, "Done.", said)
 
 
 def _named(token):
