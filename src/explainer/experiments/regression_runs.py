@@ -20,7 +20,7 @@ from explainer.models import momentum_attention
 from explainer.models.training import NO_AVERAGE
 from explainer.theory import regression
 
-TESTED = (1, 2, 3, 4, 6, 8, 10)
+TESTED = (1, 2, 3, 4, 6, 8, 10, 12)
 """Numbers k of examples whose errors are kept for every test prompt."""
 
 N_PROMPTS = 1000
@@ -49,7 +49,8 @@ class Run(gpt.Setting):
     def slug(self) -> str:
         """A readable name."""
         variant = "plain" if self.average == NO_AVERAGE else f"{self.average}-eta{self.eta:g}"
-        return f"regression-d{self.dimension}-{self.layers}x{self.width}-n{self.steps}-seed{self.seed}-{variant}"
+        size = f"d{self.dimension}-{self.layers}x{self.width}-n{self.steps}-lr{self.learning_rate:g}"
+        return f"{self.distribution.replace(' ', '-')}-{size}-seed{self.seed}-{variant}"
 
     @property
     def plain(self) -> gpt.Setting:
@@ -71,7 +72,7 @@ class RegressionRuns(Experiment[Run]):
     command = "explainer regression"
     shown = ("parameters",)
     setting = Run
-    protocol = 1
+    protocol = 2
     slowest_first = ("seed", *(f.name for f in fields(gpt.Setting) if f.name != "seed"), "eta", "average")
 
     @classmethod
