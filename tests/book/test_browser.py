@@ -28,6 +28,7 @@ SHORT = (
     "update_matrices",
     "controls",
     "directions",
+    "fast_weights_tested",
     "linear_transformer",
     "how_it_is_trained",
     "sgd_and_adam",

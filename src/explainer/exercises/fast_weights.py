@@ -145,3 +145,42 @@ def keys_without_interference(reader_fn: Callable[[Tensor], Tensor]) -> None:
         "the two layers differ; each key must be orthogonal to all others.",
     )
     print("Passed: with these keys no pair disturbs another, and there is no error to correct.")
+
+
+@checks.check("the whole error at its own token, then the share mu ** j of it at the j-th token after it.")
+def written(reader_fn: Callable[[float, int], float]) -> None:
+    """Check a function (mu, n) -> how much of an error is written until n tokens later, sum_{j=0}^n mu^j.
+
+    Properties: 1 without momentum and at the token itself; the sum; 1 / (1 - mu) after many tokens.
+    Raises: AssertionError with a hint.
+    """
+
+    def near(mu: float, n: int, right: float) -> bool:
+        return abs(float(checks.run(reader_fn, mu, n)) - right) < checks.TOLERANCE
+
+    checks.require(near(0.5, 0, 1.0), "at its own token the whole error is written: 1 for n = 0.")
+    checks.require(near(0.0, 5, 1.0), "without momentum nothing is added later: 1 for mu = 0.")
+    checks.require(near(0.5, 2, 1.75), "with mu = 0.5 it should be 1 + 0.5 + 0.25 after two further tokens.")
+    checks.require(near(0.8, 400, 5.0), "after many tokens it should approach 1 / (1 - mu).")
+    print("Passed: an error goes on being written, 1 / (1 - mu) times in all.")
+
+
+@checks.check("as in descent, with the other sign below the diagonal: torch.linalg.solve(I - L, ...).")
+def ascent_errors(reader_fn: Callable[[Tensor, Tensor, float], Tensor]) -> None:
+    """Check a function (keys (T, d), values (T, d_v), rate) -> (T, d_v), e_t = rate (v_t + S_{t-1} k_t) at once.
+
+    Properties: the first is rate v; later tokens do not matter; random inputs against the recurrence of ascent.
+    Raises: AssertionError with a hint.
+    """
+    _, keys, values = _rows()
+    found = checks.call(reader_fn, keys, values, 0.3, shape=(T, D_V))
+    checks.require(checks.close(found[0], 0.3 * values[0]), "the first is not rate * v; S is still 0 there.")
+    checks.require(
+        not checks.close(found, fast_weights.errors(keys, values, 0.3)),
+        "these are the errors of descent; ascent adds what S answers already.",
+    )
+    checks.require(
+        checks.close(found, fast_weights.errors(keys, -values, -0.3)),
+        "random inputs differ from the recurrence; look at the triangle, at the sign and at the rate.",
+    )
+    print("Passed: ascent with turned values, without a loop over tokens.")

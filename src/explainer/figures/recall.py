@@ -1,4 +1,4 @@
-"""Figures of the experiment on associative recall in the chapter `fast_weights`."""
+"""Figures of the experiment on associative recall in the chapter `fast_weights_tested`."""
 
 from collections.abc import Mapping, Sequence
 
