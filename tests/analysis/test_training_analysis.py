@@ -92,6 +92,14 @@ def test_changes_are_paired():
     assert (*none, none.p_value) == (0, 0, 0, 1)
 
 
+def test_changes_are_those_of_the_budget_when_longer_runs_stand_beside():
+    longer = [side.assign(cell="longer-" + side["cell"], tokens=36) for side in (VARIANT, PLAIN)]
+    longer[0]["nll"] -= 5
+    both = [pd.concat(sides) for sides in zip((VARIANT, PLAIN), longer, strict=True)]
+    assert training_runs.change(*both, 9).estimate == pytest.approx(-0.5)
+    assert training_runs.change(*both, 36).estimate == pytest.approx(-5.5)
+
+
 def test_by_seed_has_a_row_for_each_budget():
     budgets = runs({"tokens": [10, 40], "copied": lambda seed: [0.1, 0.2 + seed]})
     assert training_runs.by_seed(budgets, "copied").to_dict("list") == {s: [0.1, 0.2 + s] for s in range(3)}
@@ -103,33 +111,30 @@ def test_per_cent_is_the_change_of_the_perplexity():
     assert tuple(change) == pytest.approx((0, -10, 10))
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "said"),
-    [(-2, -1, "better"), (1, 2, "worse"), (-1, 1, "not decided"), (math.nan, math.nan, "not decided")],
-)
-def test_direction(low, high, said):
-    assert training_runs.direction(Interval(0, low, high)) == said
-
-
 REGRESSION = runs({"squared_error_2": lambda seed: [1.0 + seed, 2.0], "squared_target": [2.0, 4.0]})
 
 
 def test_relative_error_is_a_ratio_of_sums():
     errors = training_runs.relative_errors(REGRESSION, 2)
     assert errors.to_dict() == pytest.approx({0: 3 / 6, 1: 4 / 6, 2: 5 / 6})
-    interval = training_runs.relative_error_interval(REGRESSION, 2, n_resamples=200)
-    assert interval.estimate == pytest.approx(4 / 6) and interval.low < 4 / 6 < interval.high
 
 
 def test_errors_are_compared_in_pairs():
     halved = REGRESSION.assign(average="momentum", eta=0.5, cell="m" + REGRESSION["cell"])
     halved["squared_error_2"] /= 2
-    ratios = training_runs.log_ratios(halved.iloc[::-1], REGRESSION, 2)
-    assert ratios.to_dict() == pytest.approx(dict.fromkeys(range(3), math.log(0.5)))
     change = training_runs.relative_error_change(halved, REGRESSION, 2)
     assert change.estimate == pytest.approx(-2 / 6) and change.low < -2 / 6 < change.high
     with pytest.raises(StudyError, match="has no plain run"):
-        training_runs.log_ratios(halved, REGRESSION[REGRESSION["seed"] > 0], 2)
+        training_runs.relative_error_change(halved, REGRESSION[REGRESSION["seed"] > 0], 2)
+
+
+def test_training_losses_are_means_over_stretches():
+    cells = pd.DataFrame({"seed": [3, 1], "losses": [[4.0, 2, 1, 1], [8.0, 4, 2, 0]]})
+    found = training_runs.training_losses(cells, 20)
+    assert found.to_dict() == {3: {20: 3, 40: 1}, 1: {20: 6, 40: 1}}
+    for every in (15, 30, 0):
+        with pytest.raises(StudyError, match=f"every = {every}; take a multiple of 10 that divides the 40 steps"):
+            training_runs.training_losses(cells, every)
 
 
 def test_made_names_seeds_and_time_and_counts_a_run_once():

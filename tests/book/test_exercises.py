@@ -1143,6 +1143,17 @@ def test_fast_weights_refuses(check, wrong, hint):
     refuses(getattr(exercises, check), wrong, hint)
 
 
+# joined_pairs
+
+
+def test_joined_pairs(capsys):
+    passes(exercises.joined_pairs, lambda row: torch.cat([row[:-1:2], row[1::2]], dim=1), capsys)
+    passes(exercises.joined_pairs, lambda row: row[:-1].reshape(len(row) // 2, -1), capsys)
+    refuses(exercises.joined_pairs, lambda row: torch.cat([row[2::2], row[1::2]], dim=1), "the next input")
+    refuses(exercises.joined_pairs, lambda row: torch.cat([row[1::2], row[:-1:2]], dim=1), "should be x_i")
+    refuses(exercises.joined_pairs, lambda row: torch.cat([row[:-1:2], row[:-1:2]], dim=1), "should be y_i")
+
+
 # previous_value
 
 

@@ -5,18 +5,18 @@ together should have one average and differ in their seeds; a variant is compare
 """
 
 from dataclasses import fields
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from explainer.errors import StudyError
 from explainer.experiments.regression_runs import Run
+from explainer.models.in_context_gpt import LOSS_WINDOW
 from explainer.models.training import Setting
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval, Sample
 
-_ITS_OWN = {"average", "eta", "lr", "steps", "branches"}
+_ITS_OWN = {"average", "eta", "lr", "learning_rate", "steps", "branches"}
 """What two runs of a pair may differ in: each arm has its own rate, and the controls stop at a smaller budget."""
 
 _OF_A_PAIR = sorted({f.name for setting in (Setting, Run) for f in fields(setting)} - _ITS_OWN)
@@ -60,7 +60,8 @@ def change(variant: pd.DataFrame, other: pd.DataFrame, tokens: int) -> Interval:
     Both read the same documents, so the part of the variance that all pairs share by that is added. Negative where
     the variant is better. Takes tables "blocks".
     """
-    sides = (documents(side, tokens) for side in matched(variant, other))
+    at_budget = (side[side["tokens"] == tokens] for side in (variant, other))
+    sides = (documents(side, tokens) for side in matched(*at_budget))
     return statistics.paired_difference(*sides, statistics.ratio_of_sums)
 
 
@@ -113,11 +114,6 @@ def per_cent(nats: float) -> float:
     return 100 * np.expm1(nats)
 
 
-def direction(change: Interval) -> str:
-    """What an interval of a loss's change says: better, worse, or not decided."""
-    return "better" if change.high < 0 else "worse" if change.low > 0 else "not decided"
-
-
 # Regression in context, from tables "prompts"
 
 
@@ -133,21 +129,25 @@ def relative_errors(prompts: pd.DataFrame, k: int) -> pd.Series:
     return _ratios(prompts, squared_errors(prompts, k))
 
 
-def relative_error_interval(prompts: pd.DataFrame, k: int, **options: Any) -> Interval:
-    """Mean over seeds of `relative_errors`, bootstrap over seeds and prompts; options as there."""
-    return statistics.bootstrap_interval(squared_errors(prompts, k), statistics.ratio_of_sums, **options)
-
-
 def relative_error_change(variant: pd.DataFrame, plain: pd.DataFrame, k: int) -> Interval:
     """Paired difference of `relative_errors`, variant - plain: Student over pairs, whose prompts are the same."""
     sides = (squared_errors(side, k) for side in matched(variant, plain))
     return statistics.paired_difference(*sides, statistics.ratio_of_sums)
 
 
-def log_ratios(variant: pd.DataFrame, plain: pd.DataFrame, k: int) -> pd.Series:
-    """Logarithm of the error of a variant over that of plain attention, ln(E_variant / E_plain), of each pair."""
-    of_variant, of_plain = (relative_errors(side, k) for side in matched(variant, plain))
-    return np.log(of_variant / of_plain)
+def training_losses(cells: pd.DataFrame, every: int) -> pd.DataFrame:
+    """Mean loss of the training over stretches of `every` steps, (steps at their end) x (seeds).
+
+    Every step has prompts of its own, so this is a loss on prompts that the model has not seen. Takes table "cells".
+    Raises StudyError unless `every` is a multiple of the steps of a stored loss that divides the training.
+    """
+    stored = np.stack(cells["losses"])
+    width, rest = divmod(every, LOSS_WINDOW)
+    if rest or not width or stored.shape[1] % width:
+        steps = stored.shape[1] * LOSS_WINDOW
+        raise StudyError(f"every = {every}; take a multiple of {LOSS_WINDOW} that divides the {steps} steps.")
+    means = stored.reshape(len(stored), -1, width).mean(-1)
+    return pd.DataFrame(means.T, every * np.arange(1, means.shape[1] + 1), cells["seed"].to_numpy())
 
 
 # Text

@@ -68,7 +68,14 @@ from explainer.exercises.linear_transformer import (
     slowest_half_life,
     step_factor,
 )
-from explainer.exercises.momentum import momentum_average, momentum_bias, momentum_dual, momentum_keys, previous_value
+from explainer.exercises.momentum import (
+    joined_pairs,
+    momentum_average,
+    momentum_bias,
+    momentum_dual,
+    momentum_keys,
+    previous_value,
+)
 from explainer.exercises.optimisation import (
     adam_first_step,
     bias_attention,
@@ -95,15 +102,15 @@ __all__ = [
     "context_update", "copied_gate", "core_hours", "cross_entropy_errors", "delta_errors", "delta_rule",
     "draws_needed", "equal_gate", "error_before_decay", "examples_to_override", "fair_rates",
     "fine_tuning_update", "first_order", "flip_scatter", "flipped_mean", "frozen_factor", "head_off",
-    "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma", "kendall_tau",
-    "kept_numbers", "keys_without_interference", "landing_point", "layer_error", "learning_values",
-    "linear_attention", "linear_loss", "lines_to_reach", "look_back", "momentum_average",
-    "momentum_bias", "momentum_dual", "momentum_keys", "nesterov_coefficients", "newton_count",
-    "noisy_gamma", "not_excluded", "one_query_update", "order_average", "order_dependent", "order_gap",
-    "order_variance", "outer_product_update", "paying_length", "permutation_invariant", "plain_rates",
-    "pool_posterior", "power", "previous_token_score", "previous_value", "question_of", "random_update",
-    "rank_of_update", "rec2ftp", "recency_weights", "ridge_attention", "ridge_dual",
-    "scaled_prediction", "share_of_the_way", "sharpness", "shuffled_share", "slowest_half_life",
-    "softmax", "softmax_attention", "split_terms", "step_factor", "two_layers", "two_sided",
-    "value_matrix", "with_reversals", "written", "wrong_share",
+    "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma", "joined_pairs",
+    "kendall_tau", "kept_numbers", "keys_without_interference", "landing_point", "layer_error",
+    "learning_values", "linear_attention", "linear_loss", "lines_to_reach", "look_back",
+    "momentum_average", "momentum_bias", "momentum_dual", "momentum_keys", "nesterov_coefficients",
+    "newton_count", "noisy_gamma", "not_excluded", "one_query_update", "order_average",
+    "order_dependent", "order_gap", "order_variance", "outer_product_update", "paying_length",
+    "permutation_invariant", "plain_rates", "pool_posterior", "power", "previous_token_score",
+    "previous_value", "question_of", "random_update", "rank_of_update", "rec2ftp", "recency_weights",
+    "ridge_attention", "ridge_dual", "scaled_prediction", "share_of_the_way", "sharpness",
+    "shuffled_share", "slowest_half_life", "softmax", "softmax_attention", "split_terms", "step_factor",
+    "two_layers", "two_sided", "value_matrix", "with_reversals", "written", "wrong_share",
 ]  # fmt: skip

@@ -132,6 +132,26 @@ def momentum_keys(reader_fn: Callable[[Tensor, Tensor, float], tuple[Tensor, Ten
     print("Passed: linear attention with one more entry in keys and queries is momentum attention without softmax.")
 
 
+@checks.check("inputs stand at the even places, targets at the odd ones; the query at the end has no target.")
+def joined_pairs(reader_fn: Callable[[Tensor], Tensor]) -> None:
+    """Check a function (tokens x_1, y_1, ..., x_N, y_N, x_q, (2N + 1, d)) -> (N, 2d), each x_i beside its y_i.
+
+    Properties: the shape; each input before its own target; the query is in no row.
+    Raises: AssertionError with a hint.
+    """
+    for n, d in ((3, 2), (1, 4)):
+        tokens = checks.random_tensors()(2 * n + 1, d)
+        found = checks.call(reader_fn, tokens, shape=(n, 2 * d))
+        inputs, targets = found.split(d, dim=1)
+        checks.require(
+            not checks.close(inputs, tokens[2::2]),
+            "each target stands beside the next input, not its own.",
+        )
+        checks.require(checks.close(inputs, tokens[:-1:2]), "the first half of a row should be x_i.")
+        checks.require(checks.close(targets, tokens[1::2]), "the second half of a row should be y_i.")
+    print("Passed: every target has its own input beside it.")
+
+
 @checks.check("shift the rows down by one, put zeros in row 0, then multiply.")
 def previous_value(reader_fn: Callable[[Tensor, float], Tensor]) -> None:
     """Check a function (v (T, d), weight) -> (T, d) with weight v_{t-1} in row t and 0 in row 0.
