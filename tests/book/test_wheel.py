@@ -16,7 +16,7 @@ from explainer.figures import Texts, drawings
 from explainer.findings import published
 
 assert explainer.__file__.startswith({place!r}), explainer.__file__
-assert len(results("pairs")) == 80 and len(results("plain", "curve")) == 8 * 32 and len(results("regression")) == 9
+assert len(results("pairs")) == 80 and len(results("plain", "curve")) == 8 * 32 and len(results("lines-plain")) == 8
 assert in_context_gpt.stored("gpt_line").model and deep_linear.stored("GD++", 2)
 assert "<svg" in drawings.drawing("claim").svg and published()
 assert all(one._esm and one.fallback() for one in (LiveGPT(), OneStep(), NoiseValue()))

@@ -9,11 +9,13 @@ from tqdm import tqdm
 from explainer.analysis.published import grids, results
 from explainer.data import corpora
 from explainer.experiments.language_models import LanguageModels
+from explainer.experiments.regression_runs import RegressionRuns
 from explainer.lab.store import published_directory
 from explainer.lab.tables import Published
-from explainer.models import training
+from explainer.models import in_context_gpt, training
 
 GRIDS = grids(LanguageModels)
+LINES = grids(RegressionRuns)
 
 
 @pytest.mark.parametrize("grid", GRIDS)
@@ -39,3 +41,15 @@ def test_a_run_begins_again_as_it_did(grid):
         descent.step(model, optimiser, tqdm(disable=True))
     assert descent.state.curve["train"][0] == pytest.approx(first["train"], abs=5e-3)
     assert descent.state.curve["held_out"][0] == pytest.approx(first["held_out"], abs=5e-3)
+
+
+@pytest.mark.parametrize("grid", ["lines-plain", "lines-momentum", "lines-previous", "lines-permuted"])
+def test_a_model_of_lines_begins_again_as_it_did(grid):
+    """The first losses, within the rounding of another processor."""
+    run = LINES[grid][0]
+    assert Published(published_directory() / RegressionRuns.name).has(RegressionRuns().identity(run))
+    again = in_context_gpt.train(run.plain, prepare=run.prepare, steps=40, progress=False).losses
+    stored = results(grid, seed=run.seed)["losses"].iloc[0]
+    np.testing.assert_allclose(again, stored[: len(again)], rtol=2e-3)
+    plain = results("lines-plain", seed=run.seed)["losses"].iloc[0]
+    assert (run.average == "none") == np.array_equal(stored, plain)

@@ -176,7 +176,8 @@ def age_weights(retention: float, momentum: float, n: int) -> Float[Tensor, " n"
     """Weigh a pair by its age under fixed gates: (alpha^(s+1) - mu^(s+1)) / (alpha - mu) at age s = 0, ..., n-1.
 
     It is sum_{j=0}^{s} alpha^(s-j) mu^j and computed so; where alpha = mu it is (s + 1) alpha^s. The newest pair has
-    age 0 and weighs 1. With alpha = 1 old pairs weigh most, with mu = 0 the newest; with both the weights have a hump.
+    age 0 and weighs 1. With alpha = 1 old pairs weigh most, with mu = 0 the newest; with both, and alpha + mu > 1,
+    the weights have a hump.
     Shapes: (n,), float64, newest first.
     Raises: ValueError if a gate is not finite or n is negative.
     Source: `pair_weights` with fixed gates.
