@@ -28,7 +28,7 @@ SHORT = (
     "update_matrices",
     "controls",
     "directions",
-    "fast_weights_tested",
+    "momentum_in_context",
     "linear_transformer",
     "how_it_is_trained",
     "sgd_and_adam",
