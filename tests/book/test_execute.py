@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 import small_book
 
-from bookbuilder import build, execute, record
+from bookbuilder import build, execute, portability, record
 from bookbuilder.execute import EXECUTED, Execution, Failure
 from explainer.findings import Finding
 
@@ -127,6 +127,23 @@ def test_only_what_changed_is_executed_again(tmp_path, monkeypatch):
     assert execute.reason_to_execute(chapter, now) == "it was not executed here before"
     chapter.write_text(json.dumps(small_book.notebook_of([small_book.code_cell("2")])))
     assert execute.code_digest(json.loads(chapter.read_text())) != now["code cells"]
+
+
+def test_elsewhere_too_only_what_changed_is_executed_again(monkeypatch):
+    """The processor may differ from row to row; the code may not be older than the chapter's."""
+    now = {"code cells": "a", "package": "b", "stored results": "c", "processor": "here"}
+    last = {"row/same.ipynb": now | {"processor": "elsewhere"}, "row/old.ipynb": now | {"code cells": "older"}}
+    ran = []
+    monkeypatch.setattr(portability, "FOLDER", Path())
+    monkeypatch.setattr(execute, "surroundings", dict)
+    monkeypatch.setattr(execute, "made_of", lambda chapter, shared: now)
+    monkeypatch.setattr(
+        execute, "last_execution", lambda path: (its := last.get(str(path))) and SimpleNamespace(made_of=its)
+    )
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: ran.append(command))
+    chapters = [Path(f"{name}.ipynb") for name in ("same", "old", "new")]
+    portability.run_chapters(portability.Row("row"), chapters, 1)
+    assert [word for word in ran[0] if word.endswith(".ipynb")] == ["old.ipynb", "new.ipynb"]
 
 
 @pytest.mark.slow

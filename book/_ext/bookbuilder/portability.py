@@ -55,6 +55,10 @@ _np.random.default_rng = _shifted
 '''
 
 
+_SAME_IN_ALL_ROWS = "code cells", "package", "stored results"
+"""Of what a chapter is made of: a row sets processor, versions and settings itself."""
+
+
 @dataclass(frozen=True)
 class Row:
     """An environment: its name, what it sets, the Python that runs it, and by how much seeds are moved."""
@@ -84,8 +88,9 @@ def rows(oldest: str | None, seeds: int) -> list[Row]:
 
 
 def run_chapters(row: Row, chapters: Sequence[Path], workers: int) -> None:
-    """Execute chapters in the row's environment, those that were not yet."""
-    waiting = [c for c in chapters if execute.last_execution(row.folder / c.name) is None]
+    """Execute chapters in the row's environment, those that were not yet and those that changed since."""
+    shared = execute.surroundings()
+    waiting = [c for c in chapters if _is_old(row.folder / c.name, execute.made_of(c, shared))]
     if not waiting:
         return
     with tempfile.TemporaryDirectory() as profile:
@@ -97,6 +102,11 @@ def run_chapters(row: Row, chapters: Sequence[Path], workers: int) -> None:
             sets["IPYTHONDIR"] = profile
         command = [row.python, "-m", "bookbuilder.execute", row.folder, *waiting, "--workers", str(workers)]
         subprocess.run([str(word) for word in command], env=os.environ | sets, check=False)
+
+
+def _is_old(executed: Path, now: Mapping[str, str]) -> bool:
+    last = execute.last_execution(executed)
+    return last is None or any(last.made_of.get(name) != now[name] for name in _SAME_IN_ALL_ROWS)
 
 
 def run_tests(row: Row, workers: int) -> str:
