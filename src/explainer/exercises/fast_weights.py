@@ -18,6 +18,19 @@ def _rows() -> tuple[Tensor, Tensor, Tensor]:
     return draw(T, D), normalize(draw(T, D), dim=-1), draw(T, D_V)
 
 
+def _all_at_once(reader_fn: Callable[[Tensor, Tensor, float], Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """Keys, values and what a function writes for them at rate 0.3: first rate v, and nothing of a later token."""
+    _, keys, values = _rows()
+    found = checks.call(reader_fn, keys, values, 0.3, shape=(T, D_V))
+    checks.require(checks.close(found[0], 0.3 * values[0]), "the first error is not rate * v; S is still 0 there.")
+    changed = torch.cat([keys[:4], -keys[4:].flip(0)])
+    checks.require(
+        checks.close(checks.call(reader_fn, changed, values, 0.3, shape=(T, D_V))[:4], found[:4]),
+        "an error changes with a later key; only earlier tokens may enter, so take the lower triangle.",
+    )
+    return keys, values, found
+
+
 @checks.check("S = torch.zeros(d_v, d); at each token e = rate * (v - S @ k), then S = S + torch.outer(e, k).")
 def delta_rule(reader_fn: Callable[[Tensor, Tensor, Tensor, float], Tensor]) -> None:
     """Check a function (queries (T, d), keys (T, d), values (T, d_v), rate) -> (T, d_v), the delta rule.
@@ -111,14 +124,7 @@ def delta_errors(reader_fn: Callable[[Tensor, Tensor, float], Tensor]) -> None:
     Properties: the first error is rate v; later tokens do not matter; random inputs against the recurrence.
     Raises: AssertionError with a hint.
     """
-    _, keys, values = _rows()
-    found = checks.call(reader_fn, keys, values, 0.3, shape=(T, D_V))
-    checks.require(checks.close(found[0], 0.3 * values[0]), "the first error is not rate * v; S is still 0 there.")
-    changed = torch.cat([keys[:4], -keys[4:].flip(0)])
-    checks.require(
-        checks.close(checks.call(reader_fn, changed, values, 0.3, shape=(T, D_V))[:4], found[:4]),
-        "an error changes with a later key; only earlier tokens may enter, so take the lower triangle.",
-    )
+    keys, values, found = _all_at_once(reader_fn)
     checks.require(
         checks.close(found, fast_weights.errors(keys, values, 0.3)),
         "random inputs differ from the recurrence; look at the diagonal, at the sign and at the rate.",
@@ -172,9 +178,7 @@ def ascent_errors(reader_fn: Callable[[Tensor, Tensor, float], Tensor]) -> None:
     Properties: the first is rate v; later tokens do not matter; random inputs against the recurrence of ascent.
     Raises: AssertionError with a hint.
     """
-    _, keys, values = _rows()
-    found = checks.call(reader_fn, keys, values, 0.3, shape=(T, D_V))
-    checks.require(checks.close(found[0], 0.3 * values[0]), "the first is not rate * v; S is still 0 there.")
+    keys, values, found = _all_at_once(reader_fn)
     checks.require(
         not checks.close(found, fast_weights.errors(keys, values, 0.3)),
         "these are the errors of descent; ascent adds what S answers already.",
