@@ -229,7 +229,7 @@ def test_help_shows_every_name_with_its_meaning(capsys):
 @pytest.fixture
 def example(tmp_path, monkeypatch):
     """The worked example of the book: its file, data as it describes them, and its command with a small model."""
-    page = (ROOT / "book" / "reproduce.md").read_text("utf8")
+    page = (ROOT / "book" / "reference" / "reproduce.md").read_text("utf8")
     (toml,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     (command,) = re.findall(r"^explainer (study --task-file .*)$", page, re.MULTILINE)
     folder = tmp_path / "my_data" / "tone"

@@ -29,8 +29,8 @@ ROOMS = {
         "regression_runs", "reversal", "study",
     ),
     "analysis": (
-        "accuracy", "alike", "coverage", "effects", "papers", "positive", "published", "recalled", "reporting",
-        "similarity", "training_runs",
+        "accuracy", "alike", "coverage", "effects", "floors", "papers", "positive", "published", "recalled",
+        "reporting", "similarity", "training_runs",
     ),
 }  # fmt: skip
 """The modules that can be imported by their short names, by room."""

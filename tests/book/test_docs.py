@@ -26,6 +26,6 @@ def test_own_task_of_the_reproduction_page(tmp_path, monkeypatch, capsys):
     for split in ("train", "test"):
         (folder / f"{split}.jsonl").write_text(row)
     monkeypatch.chdir(tmp_path)
-    for block in _blocks("book/reproduce.md"):
+    for block in _blocks("book/reference/reproduce.md"):
         exec(block, {})
     assert capsys.readouterr().out == "Message: Could you please send it?\nTone: polite\n"

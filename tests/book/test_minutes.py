@@ -1,14 +1,14 @@
-"""Reading times: exact on a small notebook, and what every chapter prints."""
+"""Reading times: exact on a small notebook."""
 
 import json
 
 import pytest
-from conftest import ROOT
 from small_book import code_cell, notebook_of
 
 from bookbuilder import minutes
 
-CHAPTERS = sorted((ROOT / "book").glob("*.ipynb"))
+STUB = "def step(x): ...\n\n\nexercises.step(step)"
+HIDDEN = {"tags": ["hide-input"]}
 
 
 def text(source):
@@ -23,71 +23,80 @@ def text(source):
         ("One\n\n$$ x = y $$\n\ntwo $$ z $$ three.", (3, 2, 0)),
         ("Before\n<details><summary>More</summary>\n\nhidden $$ x $$ words\n\n</details>\nafter — all", (3, 0, 0)),
         ("```python\nsome code\n```\nand `x = 1` words", (2, 0, 0)),
+        (
+            "```{drawing} claim\n```\n\n:::{note}\nOne\n:::\n\n```{explorable} OneStep\n```",
+            (2, 0, 2),
+        ),
+        (
+            "Before\n\n> **Exercise 1, easy.** Not\n> counted.\n\nafter",
+            (2, 0, 0),
+        ),
+        (
+            "One\n\n## More exercises\n\nhidden $$ x $$\n\n## After\n\ntwo",
+            (3, 0, 0),
+        ),
     ],
 )
-def test_main_line(source, expected):
-    assert minutes.count(notebook_of([text(source)])) == expected
+def test_words_equations_and_figures_of_a_text(source, expected):
+    assert minutes.count_text(source)[:3] == expected
 
 
 @pytest.mark.parametrize(
-    ("source", "figures"),
+    ("cell", "figures", "cells", "lines"),
     [
-        ('texts.figure("a", drawn)', 1),
-        ('drawings.drawing("claim")', 1),
-        ("from explainer.explorables import OneStep\nOneStep()", 1),
-        ('%pip list\ntexts.table("a", rows)\nfigure = go.Figure()', 0),
+        (code_cell('texts.figure("a", drawn)', metadata=HIDDEN), 1, 0, 0),
+        (
+            code_cell('drawings.drawing("claim")', metadata={"tags": ["remove-input"]}),
+            1,
+            0,
+            0,
+        ),
+        (
+            code_cell('drawings.drawing("claim")', metadata={"tags": ["remove-cell"]}),
+            0,
+            0,
+            0,
+        ),
+        (
+            code_cell("from explainer.explorables import OneStep\n\nOneStep(rate=1)"),
+            1,
+            0,
+            0,
+        ),
+        (code_cell("x = 1\n\n# why\ny = 2"), 0, 1, 3),
+        (code_cell("%pip list\nx = 1"), 0, 1, 2),
+        (code_cell(STUB), 0, 0, 0),
     ],
 )
-def test_figures(source, figures):
-    assert minutes.count(notebook_of([code_cell(source)])).figures == figures
+def test_figures_cells_and_lines_of_code(cell, figures, cells, lines):
+    assert minutes.count(notebook_of([cell])) == (0, 0, figures, cells, lines)
 
 
-def test_a_section_of_detail_is_left_out():
+def test_spare_exercises_are_left_out_with_their_cells():
     cells = [
-        text("# Title\n\nOne.\n\n### A part\n\nTwo.\n\n## Detail: more\n\nhidden $$ x $$ words"),
-        code_cell('texts.figure("a", drawn)'),
-        text("### A part of it\n\nhidden"),
-        code_cell("from explainer.explorables import OneStep"),
-        text("hidden\n\n## Details, please\n\nshown"),
-        code_cell('texts.figure("b", drawn)'),
-        text("## Detail\n\nhidden\n\n# End"),
+        text("# Title"),
+        code_cell("x = 1"),
+        text("## More exercises"),
+        text("hidden words"),
+        code_cell("y = 1"),
     ]
-    assert minutes.count(notebook_of(cells)) == (9, 0, 1)
+    assert minutes.count(notebook_of([*cells, text("## After\n\nshown")])) == (
+        3,
+        0,
+        0,
+        1,
+        1,
+    )
 
 
 def test_minutes():
-    assert minutes.Count(words=500, equations=2, figures=3).minutes == 7.5
+    assert minutes.Count(words=500, equations=2, figures=3, cells=2, lines=10).minutes == 5.5
 
 
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
-        ("> **Before you read.** Fifteen minutes to read, two to run.", 15),
-        ("About 22 minutes to read.", 22),
-        ("Forty-five minutes to read.", 45),
-        ("Some minutes to read.", None),
-        ("Ten minutes to run.", None),
-    ],
-)
-def test_printed(source, said):
-    assert minutes.printed(notebook_of([text(source)])) == said
-
-
-def test_a_wrong_number_is_a_problem():
-    def problem(said):
-        return minutes.problem(notebook_of([text(f"{said} minutes to read. " + "word " * 7996)]))
-
-    assert problem(40) is problem(31) is problem(50) is None
-    assert "8000 words" in problem(29) and "40 minutes are measured" in problem(51)
-    assert "does not say" in minutes.problem(notebook_of([text("word")]))
-
-
-@pytest.mark.parametrize("path", CHAPTERS, ids=[path.stem for path in CHAPTERS])
-def test_every_chapter_prints_what_is_measured(path):
-    assert minutes.problem(json.loads(path.read_text("utf-8"))) is None
-
-
-def test_prints_all_chapters(tmp_path, capsys):
-    (tmp_path / "a.ipynb").write_text(json.dumps(notebook_of([text("One minute to read.")])))
+def test_prints_all_pages(tmp_path, capsys):
+    (tmp_path / "a.ipynb").write_text(json.dumps(notebook_of([text("word " * 400)])))
+    (tmp_path / "b.md").write_text("word " * 200)
     assert minutes.main([str(tmp_path)]) == 0
-    assert capsys.readouterr().out == "a: 0 minutes are measured (4 words, 0 equations, 0 figures)\n"
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "a: 2.0 minutes, 400 words, 0 equations, 0 figures, 0 cells, 0 lines"
+    assert out[-1] == "together: 3 minutes"

@@ -13,7 +13,7 @@ import tiny_models
 from conftest import ROOT
 from toy_study import write_mr
 
-TEXT = (ROOT / "book" / "reproduce.md").read_text("utf-8")
+TEXT = (ROOT / "book" / "reference" / "reproduce.md").read_text("utf-8")
 PAGE = """\
 from explainer import reporting, results
 from explainer.figures import Table

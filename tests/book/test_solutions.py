@@ -18,7 +18,7 @@ STUB = re.compile(r"^exercises\.\w+\(\w+\)$", re.MULTILINE)
 
 def chapters():
     """(path, cells) of every chapter."""
-    for path in sorted((ROOT / "book").glob("*.ipynb")):
+    for path in sorted((ROOT / "book").rglob("*.ipynb")):
         cells = json.loads(path.read_text("utf8"))["cells"]
         yield path, [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
 

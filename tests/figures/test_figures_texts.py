@@ -52,7 +52,8 @@ def test_every_text_is_shown_and_every_figure_has_one(path):
     if path.stem == "drawings":
         assert written == {svg.stem for svg in WORDS.with_name("drawings").glob("*.svg")}
         return
-    cells = json.loads((ROOT / "book" / f"{path.stem}.ipynb").read_text("utf-8"))["cells"]
+    (page,) = (ROOT / "book").rglob(f"{path.stem}.ipynb")
+    cells = json.loads(page.read_text("utf-8"))["cells"]
     code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
     assert set(re.findall(r'texts\.(?:figure|table|drawing)\(\s*"(\w+)"', code)) == written
     assert f'Texts("{path.stem}")' in code

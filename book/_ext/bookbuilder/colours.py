@@ -8,8 +8,8 @@ import re
 PAGES = frozenset(
     f"book/{name}"
     for name in (
-        "attention_in_ten_minutes", "two_ways_to_learn", "attention_as_gradient_descent", "from_tokens_to_examples",
-        "where_softmax_breaks_it",
+        "chapters/keys_queries_values", "chapters/attention_as_weight_update", "chapters/what_makes_it_learning",
+        "chapters/what_softmax_does", "studies/head_circuits", "studies/softmax_in_detail",
     )
 )  # fmt: skip
 """The pages on which k_i, v_i and q are a key, a value and a query wherever they stand."""

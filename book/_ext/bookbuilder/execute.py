@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
-import yaml
 
 import explainer
+from bookbuilder.pages import reading_order
 
 EXECUTED = Path("_build", "executed")
 CELL_SECONDS = 1800
@@ -67,10 +67,7 @@ class Execution:
 
 def chapters(root: Path = Path()) -> list[Path]:
     """The notebooks of the table of contents, in its order."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
-    parts = [toc, *toc.get("parts", ())]
-    entries = [toc.get("root"), *(chapter["file"] for part in parts for chapter in part.get("chapters", ()))]
-    return [path for entry in entries if (path := root / f"{entry}.ipynb").exists()]
+    return [path for path in reading_order(root) if path.suffix == ".ipynb"]
 
 
 def made_of(chapter: Path, surroundings: Mapping[str, str]) -> dict[str, str]:

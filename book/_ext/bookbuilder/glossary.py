@@ -19,10 +19,10 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 from bookbuilder import symbols
-from bookbuilder.pages import markdown, reading_order, title
+from bookbuilder.pages import address, markdown, reading_order, title
 
 SOURCE = Path(__file__).parent / "glossary.toml"
-PAGE = "book/glossary"
+PAGE = "book/reference/glossary"
 NO_PROSE = (
     nodes.title, nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.reference, nodes.raw,
     nodes.caption, nodes.target, nodes.image, nodes.term,
@@ -132,13 +132,19 @@ class Terms(Directive):
         """Return a definition list whose terms can be addressed."""
         environment = self.state.document.settings.env
         environment.note_dependency(str(SOURCE))
-        titles = {path.stem: title(path) for path in reading_order(Path(environment.srcdir))}
+        root = Path(environment.srcdir)
+        titles = {path.stem: title(path) for path in reading_order(root)}
         listed = nodes.definition_list(classes=["xp-terms"])
         for term in sorted(terms(), key=lambda term: re.sub(r"\W", "", term.name.lower())):
             name = nodes.term("", term.name, ids=[f"term-{term.identity}"])
             text = nodes.paragraph("", term.definition)
             if term.chapter in titles:
-                link = nodes.reference("", titles[term.chapter], refuri=f"{term.chapter}.html", internal=True)
+                link = nodes.reference(
+                    "",
+                    titles[term.chapter],
+                    refuri=f"{address(term.chapter, root, Path(PAGE))}.html",
+                    internal=True,
+                )
                 text += [nodes.Text(" ("), link, nodes.Text(")")]
             listed += nodes.definition_list_item("", name, nodes.definition("", text))
         return [listed]

@@ -102,13 +102,15 @@ def _ruff(paths: Sequence[Path], *, check: bool) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check or mend every notebook below the given folders."""
+    """Check or mend the given notebooks and every one below the given folders."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument("--check", action="store_true", help="report, change nothing")
     options = parser.parse_args(arguments)
-    notebooks = (p for folder in options.folders for p in folder.rglob("*.ipynb"))
-    paths = sorted(p for p in notebooks if ".ipynb_checkpoints" not in p.parts)
+    given = (p for path in options.paths for p in ([path] if path.suffix == ".ipynb" else path.rglob("*.ipynb")))
+    paths = sorted(p for p in given if ".ipynb_checkpoints" not in p.parts)
+    if not paths:
+        parser.error(f"there is no notebook in {', '.join(map(str, options.paths))}")  # ruff would format all files
     if not options.check:
         for path in paths:
             text = json.dumps(mended(json.loads(path.read_text("utf8")), public_address() or ""), **_JSON) + "\n"

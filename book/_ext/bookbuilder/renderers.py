@@ -11,6 +11,7 @@ import numpy as np
 from docutils import nodes
 
 from explainer.figures import CAPTION_MIME, PLOTLY_MIME, STATIC_MIME
+from explainer.figures.base import KINDS, badge
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 STATE_MIME = "application/vnd.jupyter.widget-state+json"
@@ -124,8 +125,8 @@ def data_table(figure: Mapping) -> str:
 
 
 def _caption(meta: Mapping) -> str:
-    made = f'<span class="xp-made">{html.escape(meta["made"])}</span>' if meta.get("made") else ""
-    return f"<figcaption>{html.escape(meta.get('caption', ''))} {made}</figcaption>"
+    made = badge(meta["made"]) if meta.get("made") else ""
+    return f"<figcaption>{made} {html.escape(meta.get('caption', ''))}</figcaption>"
 
 
 class FigureMime:
@@ -180,7 +181,7 @@ def frame_html(table: str) -> str:
 
 
 class FrameMime:
-    """A data frame: its table as HTML."""
+    """A data frame: its table as HTML, live unless a tag of its cell, `stored` or `quoted`, says otherwise."""
 
     mime_priority_overrides: ClassVar = ()
 
@@ -189,7 +190,13 @@ class FrameMime:
         """Return the table of a data frame, None for other HTML and for another mime type."""
         if data.mime_type != "text/html" or 'class="dataframe"' not in data.string:
             return None
-        return [nodes.raw(text=frame_html(data.string), format="html", classes=["output", "text_html"])]
+        tags = data.cell_metadata.get("tags", [])
+        kind = next(
+            (kind for kind in KINDS if kind.lower() in tags),
+            "Live: computed by the cell above.",
+        )
+        table = f"{frame_html(data.string)}<p>{badge(kind)}</p>"
+        return [nodes.raw(text=table, format="html", classes=["output", "text_html"])]
 
 
 class WidgetMime:
@@ -208,8 +215,9 @@ def widget_html(view: Mapping) -> str:
     extra = view.get("explainer") or {}
     fallback = extra.get("fallback") or "<p>This control needs a running notebook.</p>"
     tag = {k: v for k, v in view.items() if k != "explainer"}
+    made = f'<p class="xp-origin">{badge(extra["made"])}</p>' if extra.get("made") else ""
     return (
         f'<div class="xp-widget" style="min-height:{int(extra.get("height", 0))}px">'
         f'<div class="xp-fallback">{fallback}</div>'
-        f'<script type="{WIDGET_MIME}">{script_json(tag)}</script></div>'
+        f'<script type="{WIDGET_MIME}">{script_json(tag)}</script></div>{made}'
     )

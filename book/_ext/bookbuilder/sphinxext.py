@@ -15,7 +15,17 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 import explainer
-from bookbuilder import bibliography, colours, execute, glossary, notation, vendored
+from bookbuilder import (
+    bibliography,
+    colours,
+    contents,
+    execute,
+    glossary,
+    notation,
+    pages,
+    shown,
+    vendored,
+)
 from bookbuilder.renderers import (
     STATE_MIME,
     WIDGET_MIME,
@@ -33,6 +43,7 @@ from explainer.findings import of_notebook
 
 PACKAGE = Path(explainer.__file__).parent
 STATIC = Path(__file__).parent / "static"
+STORY = "Is in-context learning gradient descent in disguise? Why it is exact, where it breaks, and what we measured."
 BOXES = {  # a block quote that opens with one of these words in bold becomes a box on the page
     "Takeaway": "tip",
     "The question": "important",
@@ -160,33 +171,44 @@ class Colours(SphinxPostTransform):
 
 
 class Executions(Directive):
-    """`{executions}`: each chapter's execution, and the findings that did not hold."""
+    """`{executions}`: each chapter's execution, and its findings in folds."""
 
     def run(self) -> list[nodes.Node]:
-        """Return one table, and a list or a sentence."""
+        """Return one table, the findings that did not hold or a sentence, and all findings by chapter."""
         environment = self.state.document.settings.env
-        rows, fails = [], []
+        rows, fails, folds = [], [], []
         for chapter in execute.chapters(Path(environment.srcdir)):
             path = _executed(environment, chapter)
             last = execute.last_execution(path)
             found = of_notebook(json.loads(path.read_text("utf-8"))) if last else []
-            rows.append(_execution_row(chapter.stem, last, found))
+            address = pages.address(
+                chapter.stem,
+                Path(environment.srcdir),
+                Path(environment.docname),
+            )
+            rows.append(_execution_row(chapter.stem, address, last, found))
             fails += [f"{chapter.stem}: {one.statement}: {one.comparison}" for one in found if not one.holds]
+            folds += [_findings_list(chapter.stem, found)] if found else []
         heads = "".join(f'<th scope="col">{head}</th>' for head in ("chapter", "executed", "seconds", "findings"))
         table = (
             f'<table class="table xp-executions"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
         )
         items = "".join(f'<li class="xp-fails">{html.escape(one)}</li>' for one in fails)
         below = f"<p>These did not hold on this machine:</p><ul>{items}</ul>" if fails else "<p>All findings hold.</p>"
-        return [nodes.raw(text=table + below, format="html")]
+        return [nodes.raw(text=table + below + "".join(folds), format="html")]
 
 
-def _execution_row(name: str, last: execute.Execution | None, found: list) -> str:
+def _findings_list(name: str, found: list) -> str:
+    items = "".join(f"<li>{html.escape(f'{one.statement}: {one.comparison}.')}</li>" for one in found)
+    return f'<details class="xp-findings"><summary>{name}: {len(found)} findings</summary><ul>{items}</ul></details>'
+
+
+def _execution_row(name: str, address: str, last: execute.Execution | None, found: list) -> str:
     state = "no" if last is None else f"FAILED, {last.failure}" if last.failure else "yes"
     hold = f"{sum(one.holds for one in found)} of {len(found)} hold" if found else "none"
     cells = [state, f"{last.seconds:.0f}" if last else "", hold]
     body = "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
-    return f'<tr><th scope="row"><a href="{name}.html">{name}</a></th>{body}</tr>'
+    return f'<tr><th scope="row"><a href="{address}.html">{name}</a></th>{body}</tr>'
 
 
 def _executed(environment: Any, chapter: Path) -> Path:
@@ -207,6 +229,7 @@ def _show_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
         last = None
     if last:
         notebook = execute.with_outputs(notebook, json.loads(path.read_text("utf-8")))
+    notebook = shown.chapter(notebook, docname)
     if last is None or last.failure:
         notebook = execute.marked(notebook, last and last.failure)
     source[0] = json.dumps(notebook)
@@ -233,6 +256,17 @@ def _configure(app: Sphinx, config: Any) -> None:
                 "colab_url": "https://colab.research.google.com",
             },
         }
+
+
+def _preview(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
+    """The picture and the words that a shared link to the story shows."""
+    if pagename != "book/story":
+        return
+    base = app.config.html_baseurl
+    picture = f"{base.rstrip('/')}/_static/story.png" if base else context["pathto"]("_static/story.png", resource=True)
+    said = {"title": f"{app.config.project}", "description": STORY, "type": "article", "image": picture}
+    tags = "".join(f'<meta property="og:{k}" content="{html.escape(v, quote=True)}" />' for k, v in said.items())
+    context["metatags"] = context.get("metatags", "") + tags
 
 
 def _hosts(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
@@ -280,6 +314,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("api", Api)
     app.add_directive("executions", Executions)
     app.add_directive("terms", glossary.Terms)
+    app.add_directive("contents-of", contents.ContentsOf)
     app.add_directive("notation", notation.Notation)
     app.add_post_transform(Boxes)
     app.add_post_transform(Definitions)
@@ -289,5 +324,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", _show_outputs)
     app.connect("source-read", _note_terms)
     app.connect("html-page-context", _hosts)
+    app.connect("html-page-context", _preview)
     app.connect("build-finished", _finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

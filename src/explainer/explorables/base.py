@@ -67,6 +67,8 @@ class Explorable(anywidget.AnyWidget):
     name: ClassVar[str]
     question: ClassVar[str]
     height: ClassVar[int]  # CSS pixels at the width of a page of the book
+    made: ClassVar[str] = "Live: computed by the page as you look."
+    """Where its numbers come from: Live, Stored or Quoted, a colon and the details."""
 
     @property
     def _esm(self) -> str:
@@ -91,5 +93,9 @@ class Explorable(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict] | None:
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is not None:
-            bundle[0][_VIEW_MIME]["explainer"] = {"fallback": self.fallback(), "height": self.height}
+            bundle[0][_VIEW_MIME]["explainer"] = {
+                "fallback": self.fallback(),
+                "height": self.height,
+                "made": self.made,
+            }
         return bundle

@@ -1,6 +1,7 @@
 """What every figure shares: caption, alternative text, origin, and the palette."""
 
 import html
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,17 +15,33 @@ STATIC_MIME = "application/vnd.explainer.static+json"
 # Colour never stands alone: each series also has its own marker and dash.
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+KINDS = ("Live", "Stored", "Quoted")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
 
-def live(seconds: float, **details: Any) -> str:
-    """Origin of a result computed in this page: how long it took, on what, with which settings."""
+def live(seconds: float | None = None, **details: Any) -> str:
+    """Origin of a result computed in this page: on what, with which settings, and how long it took if that matters."""
     import torch  # noqa: PLC0415 - the site's build needs this module without torch
 
     facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in details.items())
     threads = torch.get_num_threads()
     machine = f"{threads} thread{'s' * (threads > 1)}" + (f", {facts}" if facts else "")
-    return f"Live: computed in this page in {seconds:.0f} s on {machine}."
+    took = "" if seconds is None else f" in {seconds:.0f} s"
+    return f"Live: computed in this page{took} on {machine}."
+
+
+def badge(made: str) -> str:
+    """The origin of a figure as a badge, Live, Stored or Quoted, whose details show on hover and focus.
+
+    `made` is one of these words, a colon and the details. Raises ValueError for any other beginning.
+    """
+    kind, details = re.match(r"(\w*)[:.]?\s*(.*)", made, re.DOTALL).groups()
+    if kind not in KINDS:
+        raise ValueError(
+            f"{made!r} does not say where numbers come from; begin it with {', '.join(KINDS)} and a colon."
+        )
+    more = f'<span class="xp-badge-more">{html.escape(details)}</span>' if details else ""
+    return f'<span class="xp-badge xp-{kind.lower()}" tabindex="0">{kind}{more}</span>'
 
 
 @dataclass(frozen=True)
@@ -74,7 +91,7 @@ class Table:
             f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
             for first, *cells in self.rows
         )
-        caption = f'{html.escape(self.caption)} <span class="xp-made">{html.escape(self.made)}</span>'
+        caption = f"{badge(self.made)} {html.escape(self.caption)}"
         table = (
             '<figure class="xp-table"><div class="pst-scrollable-table-container" tabindex="0"><table class="table">'
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div><figcaption>{caption}</figcaption></figure>"

@@ -1,0 +1,93 @@
+"""From floor to ceiling: shares of the way by hand, and both swaps from a table whose entries are known."""
+
+import itertools
+
+import pandas as pd
+import pytest
+
+from explainer import alike, floors, results
+from explainer.analysis.alike import Which
+
+LESSONS = ("own", "reordered", "other", "shuffled", "plurals", "nonsense")
+
+
+def side(name, kind, lesson):
+    return {f"{name}_kind": kind, f"{name}_lesson": lesson, f"{name}_epochs": 10.0, f"{name}_rate": 5e-4}
+
+
+def known(a, b):
+    """A measure that tells both lessons and both kinds."""
+    (kind, lesson), (other_kind, other_lesson) = a, b
+    place = LESSONS.index(lesson) + 10 * LESSONS.index(other_lesson)
+    return place + (100 if kind == other_kind == "FT" else 200 if kind == other_kind else 0)
+
+
+@pytest.fixture
+def pairs():
+    changes = list(itertools.product(("ICL", "FT"), LESSONS))
+    rows = [
+        {"task": "capitals", "seed": seed, "lr": 5e-4, "measure": known(a, b) + noise, **side("a", *a), **side("b", *b)}
+        for seed, noise in ((0, -0.5), (1, 0.5))
+        for a, b in itertools.combinations(changes, 2)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_both_swaps_take_the_lesson_of_the_side_that_is_swapped(pairs):
+    found = floors.both_swaps(pairs, "measure")
+    training, context = (found[f"context and training, {side} swapped"] for side in ("training", "context"))
+    assert training["the same"].estimate == context["the same"].estimate == 0
+    for i, name in enumerate(floors.LESSONS):
+        assert training[name].estimate == 10 * i
+        assert context[name].estimate == i
+    assert "the same" not in found["two trainings"]
+    assert found["two trainings"]["made-up words"].estimate == 150
+    assert found["two contexts"]["another task"].estimate == 240
+
+
+def test_the_share_of_the_way():
+    floor, value, ceiling = (pd.Series(of, index=[0, 1]) for of in ([0.0, 0.2], [0.5, 0.4], [1.0, 1.2]))
+    way = floors.way(floor, value, ceiling)
+    assert way["share of the way"].estimate == pytest.approx((0.5 + 0.2) / 2)
+    assert way["floor"].estimate == pytest.approx(0.1)
+
+
+def test_right_answers_are_means_over_tasks_of_each_seed():
+    rows = [("icl", 0, "a", 1), ("icl", 0, "a", 0), ("icl", 0, "b", 1), ("ft", 0, "a", 0), ("icl", 1, "a", 0)]
+    answered = pd.DataFrame(rows, columns=["intervention", "seed", "task", "correct"])
+    assert floors.right(answered, "icl").to_dict() == {0: 0.75, 1: 0.0}
+
+
+def test_what_the_story_says_of_the_stored_pairs():
+    """Its numbers stand in sentences: similarity, floors, ceilings, and what other examples cost and should cost."""
+    stored = alike.pairs("alike")
+    found = {kind: {row: one.estimate for row, one in of.items()} for kind, of in
+             floors.both_swaps(stored, "sim_aou").items()}  # fmt: skip
+    training, context, trainings, contexts = found.values()
+    said = {
+        "same": (training["the same"], 0.38), "made-up training": (training["made-up words"], 0.20),
+        "made-up context": (context["made-up words"], 0.28),
+        "two trainings": (trainings["the same, in another order"], 0.89),
+        "other examples": (trainings["other examples of the task"], 0.71),
+        "two contexts": (contexts["the same, in another order"], 0.98),
+        "other contexts": (contexts["other examples of the task"], 0.94),
+        "other task, training": (training["another task"], 0.29), "other task, context": (context["another task"], 0.31),
+    }  # fmt: skip
+    assert {name: round(value, 2) for name, (value, _) in said.items()} == {n: t for n, (_, t) in said.items()}
+    other = "other examples of the task"
+    should = training["the same"] * ((1 - contexts[other]) * (1 - trainings[other])) ** 0.5
+    assert round(should, 2) == 0.05
+    for swapped in (Which("FT", "other", 10), Which("ICL", "other")):
+        kept = floors.ICL if swapped.kind == "FT" else floors.FT
+        own = alike.between(stored, floors.ICL, floors.FT)
+        cost = alike.mean_difference(own, alike.between(stored, kept, swapped), "sim_aou")
+        assert -0.02 < cost.low < 0 < cost.high < 0.02
+
+
+def test_what_the_story_says_of_the_causal_tests():
+    answered, cells = results("causal", "queries"), results("causal")
+    shares = {name: floors.right(answered, name).mean() for name in ("icl", "ft", "along_ft", "along_near")}
+    assert {name: round(share, 2) for name, share in shares.items()} == {
+        "icl": 0.68, "ft": 0.09, "along_ft": 0.04, "along_near": 0.01,
+    }  # fmt: skip
+    assert round(floors.explained(cells, "r2_icl_own").mean(), 2) == 0.05

@@ -1,0 +1,82 @@
+"""How the site shows a chapter: minutes under the title, findings in one fold, spare exercises in another."""
+
+import pytest
+from small_book import code_cell, notebook_of
+
+from bookbuilder import shown
+from explainer import findings
+
+STATEMENT = "<b>It</b> falls"
+
+
+def text(source):
+    return {
+        "cell_type": "markdown",
+        "id": "t",
+        "metadata": {},
+        "source": source,
+    }
+
+
+def output(value):
+    found = findings._Shown(findings.Finding(STATEMENT, value, "<", 1), None)
+    return {
+        "output_type": "display_data",
+        "data": found._repr_mimebundle_(),
+        "metadata": {},
+    }
+
+
+def sources(cells):
+    return ["".join(cell["source"]) for cell in cells]
+
+
+def test_minutes_stand_between_the_title_and_what_follows():
+    made = shown.chapter(notebook_of([text("# Title\n\nwords " * 100)]), "book/chapters/a")["cells"]
+    assert sources(made)[0] == "# Title"
+    assert sources(made)[1] == '<p class="xp-minutes">1 minute to read</p>'
+    assert sources(made)[2].startswith("words")
+    assert shown.chapter(notebook_of([text("# Title")]), "book/reference/a")["cells"] == [text("# Title")]
+
+
+@pytest.mark.parametrize(
+    ("values", "said", "opens"),
+    [
+        ([0.5], "1 finding of this page holds here", False),
+        ([0.5, 0.6], "2 findings of this page hold here", False),
+        ([0.5, 2], "1 of 2 findings of this page did not hold here", True),
+    ],
+)
+def test_findings_move_into_one_fold(values, said, opens):
+    cells = [code_cell("finding()", outputs=[output(value)]) for value in values]
+    made = shown.chapter(notebook_of([text("# T"), *cells, text("end")]), "book/reference/a")["cells"]
+    assert sources(made)[:2] == ["# T", "end"]
+    fold = sources(made)[2]
+    assert f"<summary>{said}</summary>" in fold and (" open>" in fold) == opens
+    assert fold.count("&lt;b&gt;It&lt;/b&gt; falls") == len(values)
+
+
+def test_a_cell_keeps_what_is_no_finding():
+    other = {"output_type": "stream", "name": "stdout", "text": "hello"}
+    cell = code_cell("both", outputs=[other, output(0.5)])
+    made = shown.chapter(notebook_of([cell]), "book/reference/a")["cells"]
+    assert made[0]["outputs"] == [other]
+
+
+def test_spare_exercises_are_one_fold():
+    inside = [
+        text("> **Exercise 3, easy.** Do."),
+        code_cell("exercises.a(b)"),
+        text("> **Exercise 4, easy.** Do."),
+    ]
+    cells = [
+        text("# T"),
+        text("## More exercises"),
+        *inside,
+        text("## Where to look closer\n\nlinks"),
+    ]
+    made = sources(shown.chapter(notebook_of(cells), "book/reference/a")["cells"])
+    assert made[1] == '<details class="xp-spare"><summary>More exercises (2)</summary>'
+    assert made[2:5] == sources(inside)
+    assert made[5] == "</details>"
+    assert made[6].startswith("## Where")
