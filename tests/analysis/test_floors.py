@@ -71,7 +71,8 @@ def test_what_the_story_says_of_the_stored_pairs():
         "other examples": (trainings["other examples of the task"], 0.71),
         "two contexts": (contexts["the same, in another order"], 0.98),
         "other contexts": (contexts["other examples of the task"], 0.94),
-        "other task, training": (training["another task"], 0.29), "other task, context": (context["another task"], 0.31),
+        "other task, training": (training["another task"], 0.29),
+        "other task, context": (context["another task"], 0.31),
     }  # fmt: skip
     assert {name: round(value, 2) for name, (value, _) in said.items()} == {n: t for n, (_, t) in said.items()}
     other = "other examples of the task"

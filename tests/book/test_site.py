@@ -40,16 +40,8 @@ def test_every_figure_has_caption_origin_and_alternative(site, page):
     for figure in figures:
         assert len(re.search(r'aria-label="([^"]*)"', figure)[1]) > 40
     for figure in figures + re.findall(r'<figure class="xp-table">.*?</figure>', text, re.DOTALL):
-        assert (
-            len(
-                re.sub(
-                    r"<span.*</span>",
-                    "",
-                    re.search(r"<figcaption>(.*?)</figcaption>", figure, re.DOTALL)[1],
-                )
-            )
-            > 40
-        )
+        caption = re.search(r"<figcaption>(.*?)</figcaption>", figure, re.DOTALL)[1]
+        assert len(re.sub(r"<span.*</span>", "", caption)) > 40
         assert re.search(r'class="xp-badge xp-(live|stored|quoted)"', figure)
 
 
@@ -69,9 +61,8 @@ def test_index_leads_to_the_introduction(site):
 
 def test_no_launch_button_without_an_address(site):
     if repository.public_address(ROOT) is None:
-        assert "colab.research.google.com" not in (site / "book" / "chapters" / "learning_in_context.html").read_text(
-            "utf8"
-        )
+        page = site / "book" / "chapters" / "learning_in_context.html"
+        assert "colab.research.google.com" not in page.read_text("utf8")
 
 
 @pytest.mark.parametrize(

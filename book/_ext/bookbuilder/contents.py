@@ -12,6 +12,7 @@ from docutils.statemachine import StringList
 from bookbuilder import minutes, pages
 
 _QUESTION = re.compile(r"^> \*\*The question\.\*\* (.+)$", re.MULTILINE)
+_LINK = re.compile(r"\[([^][]+)\]\([^)]*\)")
 
 
 class ContentsOf(Directive):
@@ -45,8 +46,6 @@ def rows_of(root: Path, here: Path, caption: str) -> list[str]:
 
 def _row(path: Path, address: str) -> str:
     question = _QUESTION.search("\n".join(pages.markdown(path)))
-    cells = [
-        f"[{pages.title(path)}]({address}{path.suffix})",
-        question[1] if question else "",
-    ]
+    asked = _LINK.sub(r"\1", question[1]).replace("|", r"\|") if question else ""
+    cells = [f"[{pages.title(path)}]({address}{path.suffix})", asked]
     return f"| {' | '.join(cells)} | {max(1, round(minutes.of_page(path).minutes))} |"

@@ -139,12 +139,8 @@ class Terms(Directive):
             name = nodes.term("", term.name, ids=[f"term-{term.identity}"])
             text = nodes.paragraph("", term.definition)
             if term.chapter in titles:
-                link = nodes.reference(
-                    "",
-                    titles[term.chapter],
-                    refuri=f"{address(term.chapter, root, Path(PAGE))}.html",
-                    internal=True,
-                )
+                place = f"{address(term.chapter, root, Path(PAGE))}.html"
+                link = nodes.reference("", titles[term.chapter], refuri=place, internal=True)
                 text += [nodes.Text(" ("), link, nodes.Text(")")]
             listed += nodes.definition_list_item("", name, nodes.definition("", text))
         return [listed]

@@ -85,17 +85,10 @@ def page(root: Path) -> str:
         heads = [column for column in columns if column]
         lines += ["", f"**{group}**", "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
         for row in rows:
-            names = row.chapters or sorted(
-                {first[base] for base in row.bases if base in first},
-                key=list(titles).index,
-            )
+            used_first = {first[base] for base in row.bases if base in first}
+            names = row.chapters or sorted(used_first, key=list(titles).index)
             links = ", ".join(f"[{titles[n]}]({address(n, root, PAGE)}.ipynb)" for n in names if n in titles)
-            cells = [
-                f"${row.latex}$",
-                row.words,
-                *([row.shape] if "shape" in heads else []),
-                links,
-            ]
+            cells = [f"${row.latex}$", row.words, *([row.shape] if "shape" in heads else []), links]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

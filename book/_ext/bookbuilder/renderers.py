@@ -191,10 +191,7 @@ class FrameMime:
         if data.mime_type != "text/html" or 'class="dataframe"' not in data.string:
             return None
         tags = data.cell_metadata.get("tags", [])
-        kind = next(
-            (kind for kind in KINDS if kind.lower() in tags),
-            "Live: computed by the cell above.",
-        )
+        kind = next((kind for kind in KINDS if kind.lower() in tags), "Live: computed by the cell above.")
         table = f"{frame_html(data.string)}<p>{badge(kind)}</p>"
         return [nodes.raw(text=table, format="html", classes=["output", "text_html"])]
 

@@ -15,17 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 import explainer
-from bookbuilder import (
-    bibliography,
-    colours,
-    contents,
-    execute,
-    glossary,
-    notation,
-    pages,
-    shown,
-    vendored,
-)
+from bookbuilder import bibliography, colours, contents, execute, glossary, notation, pages, shown, vendored
 from bookbuilder.renderers import (
     STATE_MIME,
     WIDGET_MIME,
@@ -181,11 +171,7 @@ class Executions(Directive):
             path = _executed(environment, chapter)
             last = execute.last_execution(path)
             found = of_notebook(json.loads(path.read_text("utf-8"))) if last else []
-            address = pages.address(
-                chapter.stem,
-                Path(environment.srcdir),
-                Path(environment.docname),
-            )
+            address = pages.address(chapter.stem, Path(environment.srcdir), Path(environment.docname))
             rows.append(_execution_row(chapter.stem, address, last, found))
             fails += [f"{chapter.stem}: {one.statement}: {one.comparison}" for one in found if not one.holds]
             folds += [_findings_list(chapter.stem, found)] if found else []

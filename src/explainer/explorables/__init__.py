@@ -8,6 +8,7 @@ from explainer.explorables.age_weights import AgeWeights
 from explainer.explorables.base import FOLDER, Explorable
 from explainer.explorables.error_law import ErrorLaw
 from explainer.explorables.explorer import SimilarityExplorer
+from explainer.explorables.ladder import Ladder
 from explainer.explorables.live_experiment import LiveExperiment
 from explainer.explorables.live_gpt import LiveGPT
 from explainer.explorables.live_patch import LivePatch
@@ -19,14 +20,15 @@ from explainer.explorables.one_head import OneHead
 from explainer.explorables.one_step import OneStep
 from explainer.explorables.phase_plane import PhasePlane
 from explainer.explorables.playground import InContextRegression
+from explainer.explorables.real_head import RealHead
 from explainer.explorables.softmax_bend import SoftmaxBend
 from explainer.explorables.three_tokens import ThreeTokens
 from explainer.explorables.two_neurons import TwoNeurons
 
 __all__ = [
-    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "LiveExperiment",
+    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "Ladder", "LiveExperiment",
     "LiveGPT", "LivePatch", "LiveSweep", "MemoryOrRidge", "MomentumWindow", "NoiseValue", "OneHead", "OneStep",
-    "PhasePlane", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons",
+    "PhasePlane", "RealHead", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons",
 ]  # fmt: skip
 
 EXPLORABLES: tuple[type[Explorable], ...] = (
@@ -47,4 +49,6 @@ EXPLORABLES: tuple[type[Explorable], ...] = (
     LiveExperiment,
     LivePatch,
     MemoryOrRidge,
+    RealHead,
+    Ladder,
 )

@@ -93,9 +93,6 @@ class Explorable(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict] | None:
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is not None:
-            bundle[0][_VIEW_MIME]["explainer"] = {
-                "fallback": self.fallback(),
-                "height": self.height,
-                "made": self.made,
-            }
+            extra = {"fallback": self.fallback(), "height": self.height, "made": self.made}
+            bundle[0][_VIEW_MIME]["explainer"] = extra
         return bundle

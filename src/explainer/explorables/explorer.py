@@ -150,6 +150,7 @@ class SimilarityExplorer(Explorable):
     name = "similarity_explorer"
     question = "Where in the network are the two changes alike, and where is that more than a floor?"
     height = 740
+    made = "Stored: results of the study, with its seeds below the figure."
 
     data = traitlets.Dict().tag(sync=True, explorable=True)
     task = traitlets.Unicode("sst2").tag(sync=True, explorable=True)

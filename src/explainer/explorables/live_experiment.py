@@ -43,6 +43,7 @@ class LiveExperiment(Asking):
     name = "live_experiment"
     question = "Do the demonstrations change the model as fine-tuning on them does?"
     height = 1000
+    made = "Stored: computed with Python beforehand; live where you start the model in the page."
 
     task = traitlets.Unicode("capitals").tag(sync=True, explorable=True)
     second = traitlets.Enum(SECONDS, SECONDS[0]).tag(sync=True, explorable=True)

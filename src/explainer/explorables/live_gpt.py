@@ -52,6 +52,7 @@ class LiveGPT(Asking):
     name = "live_gpt"
     question = "What does a real GPT expect next, and which of your demonstrations does it need?"
     height = 1330
+    made = "Stored: computed with Python beforehand; live where you start the model in the page."
 
     pattern = traitlets.List(traitlets.Unicode(), minlen=2, maxlen=2).tag(sync=True, explorable=True)
     demonstrations = Pairs().tag(sync=True, explorable=True)

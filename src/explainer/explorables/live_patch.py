@@ -38,6 +38,7 @@ class LivePatch(Asking):
     name = "live_patch"
     question = "Does the change of weights that replaces the context of one query serve another query?"
     height = 760
+    made = "Stored: computed with Python beforehand; live where you start the model in the page."
 
     task = traitlets.Unicode("plurals").tag(sync=True, explorable=True)
     donors = traitlets.Enum(DONORS, DONORS[-1]).tag(sync=True, explorable=True)

@@ -31,6 +31,7 @@ class LiveSweep(Asking):
     name = "live_sweep"
     question = "How many demonstrations does the model need, and must their answers be right?"
     height = 620
+    made = "Stored: computed with Python beforehand; live where you start the model in the page."
 
     task = traitlets.Unicode("capitals").tag(sync=True, explorable=True)
     found = traitlets.Dict().tag(sync=True, explorable=True)

@@ -1,0 +1,104 @@
+"""The pages in their order, the way from one to another, the table of contents, and the preview of the story."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from small_book import notebook_of
+
+from bookbuilder import contents, pages
+from explainer.figures.base import badge
+
+TOC = """\
+format: jb-book
+root: book/intro
+parts:
+  - caption: First
+    chapters:
+      - file: book/one/a
+  - caption: Second
+    chapters:
+      - file: book/all
+        sections:
+          - file: book/two/b
+          - file: book/two/c
+"""
+
+
+@pytest.fixture
+def book(tmp_path):
+    (tmp_path / "_toc.yml").write_text(TOC)
+    for name, text in {
+        "intro": "# I", "all": "# All", "one/a": "# A\n\n> **The question.** Why [x](../two/b.md) | y?",
+        "two/b": "# B\n\n" + "word " * 600,
+    }.items():  # fmt: skip
+        path = tmp_path / "book" / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    cell = {"cell_type": "markdown", "id": "t", "metadata": {}, "source": "# C"}
+    (tmp_path / "book" / "two" / "c.ipynb").write_text(json.dumps(notebook_of([cell])))
+    return tmp_path
+
+
+def test_sections_follow_the_page_that_opens_them(book):
+    found = [path.relative_to(book / "book").as_posix() for path in pages.reading_order(book)]
+    assert found == ["intro.md", "one/a.md", "all.md", "two/b.md", "two/c.ipynb"]
+
+
+@pytest.mark.parametrize(
+    ("page", "start", "way"),
+    [
+        ("b", "book/two/c", "b"),
+        ("a", "book/two/c", "../one/a"),
+        ("a", "book/all", "one/a"),
+        ("intro", "book/one/a", "../intro"),
+    ],
+)
+def test_the_way_from_page_to_page(book, page, start, way):
+    assert pages.address(page, book, Path(start)) == way
+
+
+def test_rows_have_title_question_and_minutes(book):
+    assert contents.rows_of(book, Path("book/all"), "First") == [r"| [A](one/a.md) | Why x \| y? | 1 |"]
+    rows = contents.rows_of(book, Path("book/all"), "Second")
+    assert rows == ["| [B](two/b.md) |  | 3 |", "| [C](two/c.ipynb) |  | 1 |"]
+    with pytest.raises(KeyError, match="Third"):
+        contents.rows_of(book, Path("book/all"), "Third")
+
+
+def test_names_of_pages_are_unique():
+    found = [Path(name).name for name in pages.names(ROOT)]
+    assert len(set(found)) == len(found)
+
+
+def test_every_page_of_the_folders_is_in_the_contents():
+    folders = [ROOT / "book", *(ROOT / "book" / name for name in ("chapters", "studies", "reference"))]
+    written = {path for folder in folders for kind in ("*.ipynb", "*.md") for path in folder.glob(kind)}
+    assert written == set(pages.reading_order(ROOT))
+
+
+@pytest.mark.parametrize(
+    ("made", "kind", "details"),
+    [
+        ("Live: in 2 s <on> it.", "live", "in 2 s &lt;on&gt; it."),
+        ("Stored", "stored", None),
+        ("Quoted.", "quoted", None),
+    ],
+)
+def test_badge(made, kind, details):
+    found = badge(made)
+    assert f'class="xp-badge xp-{kind}" tabindex="0"' in found
+    assert (f'<span class="xp-badge-more">{details}</span>' in found) == (details is not None)
+
+
+def test_a_badge_refuses_an_origin_without_a_kind():
+    with pytest.raises(ValueError, match="Computed somewhere"):
+        badge("Computed somewhere")
+
+
+@pytest.mark.parametrize(("page", "there"), [("story", True), ("intro", False)])
+def test_the_story_has_a_preview(site, page, there):
+    text = (site / "book" / f"{page}.html").read_text("utf-8")
+    assert ('property="og:image"' in text) == there
+    assert (site / "_static" / "story.png").exists()
