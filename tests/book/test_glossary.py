@@ -113,7 +113,7 @@ def page(folder, name, *cells):
 
 def test_table_finds_a_term_that_is_used_too_early(tmp_path):
     """Hidden in a fold a term has no definition at hand, in a sentence it has; a heading or a link only names it."""
-    late = page(tmp_path, "where_softmax_breaks_it", "The *gate*.")
+    late = page(tmp_path, "what_softmax_does", "The *gate*.")
     early = ["# A gate", "See [the gate](x.ipynb).", "`gate` and $gate$"]
     rows = glossary.table([page(tmp_path, "a", *early), late])
     assert glossary.Row("gate", late.stem, late.stem, True) in rows

@@ -179,7 +179,18 @@ def random_rungs(spread: float, shared: float, draws: int = DRAWS, seed: int = S
     import torch  # noqa: PLC0415 - as above
 
     generator = torch.Generator().manual_seed(seed)
-    return [list(rung) for rung in zip(*(on_draw(draw(generator, spread, shared)) for _ in range(draws)), strict=True)]
+    prompts = [draw(generator, spread, shared) for _ in range(draws)]
+    return [list(rung) for rung in zip(*map(on_draw, prompts), strict=True)]
+
+
+def by_sign(spread: float, shared: float, draws: int = DRAWS, seed: int = SEED) -> list[float]:
+    """Medians of what is missed on rung 4 over the draws with c . q above 0, and over those below."""
+    import torch  # noqa: PLC0415 - as above
+
+    generator = torch.Generator().manual_seed(seed)
+    prompts = [draw(generator, spread, shared) for _ in range(draws)]
+    sides = [[on_draw(one)[4].here for one in prompts if (one.shared @ one.query > 0) == above] for above in (True, False)]
+    return [_quartiles(side)[1] for side in sides]
 
 
 def measured(checkpoint: "Checkpoint") -> dict[str, Any]:
@@ -189,7 +200,8 @@ def measured(checkpoint: "Checkpoint") -> dict[str, Any]:
     that the derivation reads off the head. `other`: on rung 1 where tokens hold labels in place of error signals; on
     2 where no head has brought the input to the label's token; on 3 for a step on the inputs without the shared
     vector; on 4 and 5 for the mean value plus the update of centred keys, at its best scale. `spread` and `shared` are
-    the logits of the draws, those of the median head (`logits_of`); `chosen` is the head of RealHead.
+    the logits of the draws, those of the median head (`logits_of`); `signs` are those of `by_sign`; `chosen` is the head
+    of RealHead: layer, head, and what is missed.
     """
     prompt = real_head.running_prompt(checkpoint)
     spread, shared = (round(x, 2) for x in logits_of(prompt))
@@ -203,6 +215,7 @@ def measured(checkpoint: "Checkpoint") -> dict[str, Any]:
         "heads": len(samples[-1]),
         "here": [_quartiles([one.here for one in sample]) for sample in samples],
         "other": [_quartiles([one.other for one in sample]) for sample in samples],
+        "signs": by_sign(spread, shared),
         "chosen": [i + 1, j + 1, *heads[i][j]],
     }
 
