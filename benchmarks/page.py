@@ -83,9 +83,9 @@ def main(arguments: list[str] | None = None) -> None:
     address = f"http://127.0.0.1:{server.server_port}/book/"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=options.browser, args=["--no-sandbox", "--disable-gpu"])
-        for name in ("learning_in_context", "laboratory"):
+        for name in ("chapters/learning_in_context", "reference/laboratory"):
             print(f"{name}, without the model: {weight(browser, f'{address}{name}.html') / 1e3:.0f} kB")
-        found = waiting(browser, f"{address}laboratory.html")
+        found = waiting(browser, f"{address}reference/laboratory.html")
         browser.close()
     server.shutdown()
     for name, seconds in found.items():
