@@ -7,6 +7,7 @@ import pytest
 
 from explainer import alike, floors, results
 from explainer.analysis.alike import Which
+from explainer.explorables import ladder
 
 LESSONS = ("own", "reordered", "other", "shuffled", "plurals", "nonsense")
 
@@ -92,3 +93,10 @@ def test_what_the_story_says_of_the_causal_tests():
         "icl": 0.68, "ft": 0.09, "along_ft": 0.04, "along_near": 0.01,
     }  # fmt: skip
     assert round(floors.explained(cells, "r2_icl_own").mean(), 2) == 0.05
+
+
+def test_what_the_story_says_of_the_ladder():
+    rungs = ladder.stored()
+    assert all(rung == [0.0, 0.0, 0.0] for rung in rungs["here"][:4])
+    assert rungs["here"][4][1] > 0.5
+    assert round(rungs["here"][5][1], 2) == 0.83 and rungs["heads"] == 270

@@ -15,12 +15,13 @@ import torch
 import traitlets
 from conftest import FRAME_MS
 from test_noise_value import noise_value_fixture
+from test_real_head import real_head_fixture
 from test_similarity_explorer import similarity_explorer_fixture
 
 from bookbuilder import explorables as builder
 from explainer import explorables
 from explainer.errors import ExplainerError
-from explainer.explorables import EXPLORABLES, FOLDER, OneHead, OneStep, SoftmaxBend, ThreeTokens, TwoNeurons
+from explainer.explorables import EXPLORABLES, FOLDER, Ladder, OneHead, OneStep, SoftmaxBend, ThreeTokens, TwoNeurons
 from explainer.theory import duality
 
 JS_TESTS = Path(__file__).parent / "js"
@@ -157,6 +158,8 @@ def javascript(tmp_path_factory) -> Path:
             default_seed=seed,
         ),
         noise_value=noise_value_fixture(),
+        real_head=real_head_fixture(),
+        ladder=[Ladder(rung=rung).state() for rung in range(6)],
         similarity_explorer=similarity_explorer_fixture(),
         bundles=as_they_ship(),
     )
@@ -552,6 +555,8 @@ def test_page_fits(open_page, width):
         softmax_bend=dict(spread=4, tokens=128),
         three_tokens=dict(token_keys=[[2, 2]] * 3, token_values=[[-2, -2]] * 3, query=[2, 2], attention="linear"),
         one_head=dict(query=[-2, -2], attention="linear"),
+        real_head=dict(shift=2),
+        ladder=dict(rung=2),
     )
     for name, traits in extremes.items():
         for trait, value in traits.items():

@@ -24,11 +24,12 @@ from explainer.explorables.real_head import RealHead
 from explainer.explorables.softmax_bend import SoftmaxBend
 from explainer.explorables.three_tokens import ThreeTokens
 from explainer.explorables.two_neurons import TwoNeurons
+from explainer.explorables.which_box import WhichBox
 
 __all__ = [
     "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "Ladder", "LiveExperiment",
     "LiveGPT", "LivePatch", "LiveSweep", "MemoryOrRidge", "MomentumWindow", "NoiseValue", "OneHead", "OneStep",
-    "PhasePlane", "RealHead", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons",
+    "PhasePlane", "RealHead", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons", "WhichBox",
 ]  # fmt: skip
 
 EXPLORABLES: tuple[type[Explorable], ...] = (
@@ -51,4 +52,5 @@ EXPLORABLES: tuple[type[Explorable], ...] = (
     MemoryOrRidge,
     RealHead,
     Ladder,
+    WhichBox,
 )

@@ -35,7 +35,11 @@ class Ladder(Explorable):
 
     name = "ladder"
     question = "How much of what attention does is a gradient step?"
-    height = 660
+    height = 865
+    made = (
+        "Stored: 1,000 random prompts, seed 0, and 270 heads of SmolLM2-135M, one prompt; computed by "
+        "explainer.explorables.ladder.store()."
+    )
 
     rung = traitlets.Int(RUNGS - 1, min=0, max=RUNGS - 1).tag(sync=True, explorable=True)
     rungs = traitlets.Dict().tag(sync=True, explorable=True)
@@ -102,8 +106,8 @@ class Missed(NamedTuple):
 def on_draw(one: Draw) -> list[Missed]:
     """What the step misses on rungs 0 to 4 for one draw.
 
-    The step is computed as training does it, from the labels y_i = e_i + W_0 x_i: Delta W = -sum_i (W_0 x_i - y_i) x_i^T
-    at learning rate 1. Attention sees keys and values only.
+    The step is computed as training does it, from the labels y_i = e_i + W_0 x_i at learning rate 1: Delta W =
+    -sum_i (W_0 x_i - y_i) x_i^T. Attention sees keys and values only.
     """
     import torch  # noqa: PLC0415 - as above
 
@@ -189,7 +193,9 @@ def by_sign(spread: float, shared: float, draws: int = DRAWS, seed: int = SEED) 
 
     generator = torch.Generator().manual_seed(seed)
     prompts = [draw(generator, spread, shared) for _ in range(draws)]
-    sides = [[on_draw(one)[4].here for one in prompts if (one.shared @ one.query > 0) == above] for above in (True, False)]
+    sides = [
+        [on_draw(one)[4].here for one in prompts if (one.shared @ one.query > 0) == above] for above in (True, False)
+    ]
     return [_quartiles(side)[1] for side in sides]
 
 
@@ -200,8 +206,8 @@ def measured(checkpoint: "Checkpoint") -> dict[str, Any]:
     that the derivation reads off the head. `other`: on rung 1 where tokens hold labels in place of error signals; on
     2 where no head has brought the input to the label's token; on 3 for a step on the inputs without the shared
     vector; on 4 and 5 for the mean value plus the update of centred keys, at its best scale. `spread` and `shared` are
-    the logits of the draws, those of the median head (`logits_of`); `signs` are those of `by_sign`; `chosen` is the head
-    of RealHead: layer, head, and what is missed.
+    the logits of the draws, those of the median head (`logits_of`); `signs` are those of `by_sign`; `chosen` is the
+    head of RealHead: layer, head, and what is missed.
     """
     prompt = real_head.running_prompt(checkpoint)
     spread, shared = (round(x, 2) for x in logits_of(prompt))

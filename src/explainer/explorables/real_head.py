@@ -37,7 +37,11 @@ class RealHead(Explorable):
 
     name = "real_head"
     question = "What happens in a real head when one vector is added to all its keys?"
-    height = 1120
+    height = 1245
+    made = (
+        "Stored: keys, values and query of one head, read by explainer.explorables.real_head.store(); the rest is "
+        "computed by the page as you look."
+    )
 
     shift = Number(-3.0, min=LEAST_SHIFT, max=MOST_SHIFT).tag(sync=True, explorable=True)
     head = traitlets.Dict().tag(sync=True, explorable=True)
