@@ -11,8 +11,8 @@ __version__ = "0.1.0"
 
 ROOMS = {
     "theory": (
-        "changes", "counting", "directions", "duality", "fast_weights", "linear_transformer", "metrics", "momentum",
-        "optimisation", "patches", "positive_control", "regression", "statistics",
+        "changes", "counting", "directions", "duality", "fast_weights", "learning_head", "linear_transformer",
+        "metrics", "momentum", "optimisation", "patches", "positive_control", "regression", "statistics",
         "task_diversity",
         "order", "wrong_labels",
     ),
@@ -25,8 +25,8 @@ ROOMS = {
     ),
     "lab": ("engines", "experiment", "store", "tables"),
     "experiments": (
-        "agreement", "causal", "comparison", "controls", "language_models", "positive_pipeline", "recall_runs",
-        "regression_runs", "reversal", "study",
+        "agreement", "causal", "comparison", "controls", "head_circuits", "language_models",
+        "positive_pipeline", "recall_runs", "regression_runs", "reversal", "study",
     ),
     "analysis": (
         "accuracy", "alike", "coverage", "effects", "floors", "papers", "positive", "published", "recalled",

@@ -183,11 +183,18 @@ def test_diverged_seeds_are_left_out():
     assert explorer.record(diverged(table(), 1, 2, 3, 4), "none") == "fine-tuning diverged"
 
 
-def test_undefined_layers_stay_undefined():
+def test_undefined_layers_stay_undefined_and_means_are_over_the_others():
     layers = table()
     layers.loc[(layers["seed"] == 2) & (layers["layer"] == 7), "sim_aou"] = np.nan
+    layers.loc[layers["layer"] == 0, ["sim_am_delta", "sim_am_delta_isotropic"]] = np.nan
     codes = unpack(explorer.record(layers, "ascent")["curves"], 3)
-    assert [i for i, code in enumerate(codes) if code == len(explorer.ALPHABET) ** 3 - 1] == [7, LAYERS]
+    first = list(explorer.MEASURES).index("sim_am_delta") * (LAYERS + 1)
+    undefined = [i for i, code in enumerate(codes) if code == len(explorer.ALPHABET) ** 3 - 1]
+    assert undefined == [7, first], "neither mean over layers is undefined"
+    mean = explorer.layer_rows(layers, "sim_am_delta")[:, 1:].mean()
+    assert codes[first + LAYERS] % 2001 == round((mean + 1) * 1000)
+    isotropic = unpack(explorer.record(layers, "none")["isotropic"], 2)
+    assert isotropic[list(explorer.MEASURES).index("sim_am_delta")] != len(explorer.ALPHABET) ** 2 - 1
 
 
 # The traits and the pictures

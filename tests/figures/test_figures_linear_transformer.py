@@ -11,6 +11,21 @@ SHARES = 1 - np.exp(-TIMES[:, None] * np.array(EIGENVALUES))
 REACHED = -np.log(1 - figures.LEVEL) / np.array(EIGENVALUES)
 
 
+def test_agreement_sets_every_layer_against_the_step():
+    step = np.array([-2.0, 1.0])
+    figure = figures.agreement(step, {"before": 0 * step, "after": step})
+    line, before, after = figure.data
+    assert line.x == line.y and max(line.x) > 2
+    assert before.x == after.x == after.y == (-2, 1) and before.y == (0, 0)
+    assert before.marker.color != after.marker.color and before.marker.symbol != after.marker.symbol
+
+
+def test_valley_marks_the_flattest_point():
+    figure = figures.valley([-2, -1, 0, 1], {"one": [5, 3, 2, 3], "five": [9, 8, 9, 10]})
+    marks = [trace for trace in figure.data if trace.mode == "markers"]
+    assert [(mark.x, mark.y) for mark in marks] == [((0,), (2,)), ((-1,), (8,))]
+
+
 def test_matrices_share_one_scale_around_zero():
     figure = figures.matrices({"a": np.diag([1.0, -3.0]), "b": np.eye(2)})
     assert [trace.name for trace in figure.data] == ["a", "b"]
@@ -28,6 +43,14 @@ def test_curves_pass_through_their_marks():
         assert curve.line.color == mark.marker.color and mark.showlegend is False
     assert len({figure.data[2 * k].line.dash for k in range(3)}) == 3
     assert sum(len(trace.x) for trace in figure.data) < 400, "the page's table of numbers holds them"
+
+
+def test_decay_shows_sizes_and_the_line_of_the_rate():
+    figure = figures.decay(TIMES[:100], SHARES[:100] - 1, 0.3, EIGENVALUES)
+    *curves, line = figure.data
+    assert len(curves) == 3 and all(min(curve.y) >= 0 for curve in curves)
+    assert curves[2].y == pytest.approx(line.y, abs=1e-12)  # the direction that falls at this rate
+    assert figure.layout.yaxis.type == "log"
 
 
 def test_drift_has_a_line_for_each_seed_and_a_legend_entry_for_each_kind():

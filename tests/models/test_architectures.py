@@ -75,7 +75,7 @@ def parts(model):
 def computed(model):
     """Per layer the keys and values that the model caches, (heads, T, head size), and its attention (heads, T, T)."""
     out = model(input_ids=IDS, use_cache=True, output_attentions=True)
-    cache = [(layer.keys[0], layer.values[0]) for layer in out.past_key_values.layers]
+    cache = [(layer.keys[0], layer.values[0]) for layer in out[architectures.CACHE].layers]
     return [(k, v, a[0]) for (k, v), a in zip(cache, out.attentions, strict=True)]
 
 

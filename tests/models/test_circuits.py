@@ -233,6 +233,22 @@ def test_pairs_between_answers_and_what_stands_before_them():
     assert two.between("both", back=1) == [(8, 1), (8, 2), (8, 3), (9, 1), (9, 2), (9, 3)]
 
 
+def test_pairs_that_hide_the_input_keep_the_arrow():
+    two = circuits.Columns((0,) * 10, answers=(4, 8), ends=(1, 6, 10))
+    assert two.input_hidden() == [(3, 1), (3, 2), (4, 1), (4, 2), (5, 1), (5, 2), (7, 6), (8, 6), (9, 6)]
+    assert two.input_hidden(back=1) == [(7, 1), (7, 2), (8, 1), (8, 2), (9, 1), (9, 2)]
+
+
+def test_with_its_input_hidden_no_column_of_a_demonstration_knows_it(any_family):
+    """From the arrow on, keys and values stay the same for another input; with the answer's own cut alone they do not."""
+    ids, other = (0, 31, 7, 12, 99, 5), (0, 77, 7, 12, 99, 5)  # first, input, arrow, answer, line end, next input
+    columns = circuits.Columns(ids, answers=(3,), ends=(1, 5))
+    for cut, same in ((columns.input_hidden(), True), (columns.between("input"), False)):
+        a, b = (circuits.encode_cut(any_family, each, cut) for each in (ids, other))
+        change = max((x - y)[:, :, 2:5].abs().max().item() for x, y in zip(a.values, b.values, strict=True))
+        assert (change < 1e-6) == same
+
+
 def test_answers_are_those_of_scoring(checkpoint):
     prefix = circuits.encode_cut(checkpoint, circuits.columns(checkpoint, CAPITALS, EXAMPLES).ids, [])
     queries = [Example({"word": "Spain"}, "Madrid"), Example({"word": "Peru"}, "Lima")]

@@ -23,6 +23,7 @@ from transformers import (
 from explainer.errors import CheckpointError
 from explainer.models import architectures
 from explainer.models import momentum_attention as models
+from explainer.models.architectures import CACHE
 from explainer.theory import momentum
 
 T, ETA, PAD = 80, 0.8, 1
@@ -135,7 +136,7 @@ def test_a_cache_changes_nothing(model, name, cuts):
     switched = models.with_momentum(model, ETA, name)
     cache, parts = DynamicCache(config=switched.config), []
     for start, stop in zip((0, *cuts), (*cuts, T), strict=True):
-        parts.append(logits(switched, ids()[:, start:stop], past_key_values=cache))
+        parts.append(logits(switched, ids()[:, start:stop], **{CACHE: cache}))
     close(torch.cat(parts, 1), logits(switched, ids()))
 
 
@@ -158,7 +159,7 @@ def test_padding_on_the_left_changes_nothing_with_a_cache(switched):
     mask[1, :9] = 0
     positions, cache, parts = (mask.cumsum(1) - 1).clamp(min=0), DynamicCache(config=switched.config), []
     for start, stop in ((0, 30), (30, 60), *((i, i + 1) for i in range(60, T))):
-        own = {"attention_mask": mask[:, :stop], "position_ids": positions[:, start:stop], "past_key_values": cache}
+        own = {"attention_mask": mask[:, :stop], "position_ids": positions[:, start:stop], CACHE: cache}
         parts.append(logits(switched, rows[:, start:stop], **own))
     close(torch.cat(parts, 1)[1, 9:], logits(switched, rows[1:, 9:])[0])
 
@@ -185,10 +186,10 @@ def test_generation_is_the_same_with_and_without_a_cache(switched, beams):
 
 def test_a_cache_may_be_reordered_and_cut(switched):
     cache = DynamicCache(config=switched.config)
-    logits(switched, ids(), past_key_values=cache)
+    logits(switched, ids(), **{CACHE: cache})
     cache.reorder_cache(torch.tensor([1, 0]))
     cache.crop(50 - T)
-    close(logits(switched, ids().flip(0)[:, 50:], past_key_values=cache), logits(switched, ids().flip(0))[:, 50:])
+    close(logits(switched, ids().flip(0)[:, 50:], **{CACHE: cache}), logits(switched, ids().flip(0))[:, 50:])
 
 
 # What it refuses to compute.
@@ -206,7 +207,7 @@ def test_packed_rows_are_refused(switched):
 def test_a_static_cache_is_refused(switched):
     cache = StaticCache(config=switched.config, max_cache_len=T + 8)
     with pytest.raises(ValueError, match="as DynamicCache does"):
-        logits(switched, ids(), past_key_values=cache)
+        logits(switched, ids(), **{CACHE: cache})
 
 
 @pytest.mark.parametrize("family", ["opt", "gpt_neo"])
@@ -253,7 +254,7 @@ def test_the_other_families_with_grouped_queries(config):
     plain = logits(model, rows)
     switched = models.with_momentum(model, ETA)
     cache = DynamicCache(config=config)
-    parts = [logits(switched, rows[:, i : i + 1], past_key_values=cache) for i in range(20)]
+    parts = [logits(switched, rows[:, i : i + 1], **{CACHE: cache}) for i in range(20)]
     close(torch.cat(parts, 1), logits(switched, rows))
     assert not torch.allclose(logits(switched, rows), plain)
 
@@ -303,8 +304,8 @@ def test_a_learned_convolution_refuses_what_it_would_get_wrong(llama):
     rows = torch.randint(3, 50, (1, 12))
     learned = models.with_learned_convolution(llama)
     with pytest.raises(ValueError, match="without a cache"):
-        cache = learned(rows, use_cache=True).past_key_values
-        learned(rows[:, :1], past_key_values=cache)
+        cache = learned(rows, use_cache=True)[CACHE]
+        learned(rows[:, :1], **{CACHE: cache})
     with pytest.raises(ValueError, match="whole rows of one length"):
         learned(rows, attention_mask=(torch.arange(12) > 3)[None].long(), use_cache=False)
     with pytest.raises(CheckpointError, match="one projection for queries, keys and values"):
@@ -336,7 +337,7 @@ def test_the_recency_bias_with_padding_and_a_cache(model):
     assert (expected - plain).abs().max() > 0.1
     cache = DynamicCache(config=biased.config)
     spans = ((0, 30), (30, 70), *((i, i + 1) for i in range(70, T)))
-    parts = [logits(biased, ids()[:, start:stop], past_key_values=cache) for start, stop in spans]
+    parts = [logits(biased, ids()[:, start:stop], **{CACHE: cache}) for start, stop in spans]
     close(torch.cat(parts, 1), expected)
     mask = torch.ones(2, T, dtype=torch.long)
     mask[:, :9] = 0

@@ -418,7 +418,7 @@ def turned(model, queries, place):
 def keys_and_values(checkpoint, ids):
     """Those of transformers in one pass over the ids, per layer (key heads, T, d) each, in float64."""
     cache = DynamicCache()  # made by the model it would keep a window only
-    copy.deepcopy(checkpoint.model)(input_ids=torch.tensor([ids]), past_key_values=cache, use_cache=True)
+    copy.deepcopy(checkpoint.model)(input_ids=torch.tensor([ids]), use_cache=True, **{architectures.CACHE: cache})
     return [(layer.keys[0].double(), layer.values[0].double()) for layer in cache.layers]
 
 
@@ -567,7 +567,7 @@ def test_a_wrong_head_in_one_layer_is_refused(llama, part, monkeypatch):
     finish = recording._Recorder._finish
 
     def corrupt(self, model, args, inputs, output):
-        changed = inputs["past_key_values"].layers[1]
+        changed = inputs[architectures.CACHE].layers[1]
         (changed.keys if part == "key" else changed.values)[0, 1].neg_()
         return finish(self, model, args, inputs, output)
 

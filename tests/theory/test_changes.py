@@ -52,6 +52,18 @@ def test_scores_pair_by_pair():
         torch.testing.assert_close(found["sim_am_delta"][a, b], deltas.nanmean(-1), rtol=0, atol=1e-12)
 
 
+def test_where_only_rounding_changes_there_is_no_cosine(zsl, outputs):
+    """Of float32 in the first layer, as for the scores of a query's own tokens after a context."""
+    noise = 1 + 100 * torch.finfo(torch.float32).eps * normal(2, N, LAYERS, HIDDEN, seed=7)
+    rounded = [torch.cat([(zsl * its)[:, :1], other[:, 1:]], 1) for its, other in zip(noise, outputs, strict=False)]
+    scores = [[m[:, None] for m in h.float()] for h in (zsl, outputs[2], *rounded)]
+    found = changes.of_scores(scores[0], scores[1:])["sim_am_delta"]
+    aou = changes.of_outputs(zsl.float(), [h.float() for h in (outputs[2], *rounded)])
+    for each in (found, aou["sim_aou"], aou["sim_aou_tangent_uncentred"]):
+        assert each[1:, :, :, 0].isnan().all() and each[:, 1:, :, 0].isnan().all()
+        assert not each[0, 0].isnan().any() and not each[..., 1:].isnan().any()
+
+
 def test_maps_pair_by_pair():
     dW = list(normal(C, N, LAYERS, 2, 3, 4, seed=5))
     found = changes.of_maps(dW)

@@ -144,6 +144,13 @@ def test_closed_form_predicts_by_the_inverse_of_gamma_and_is_balanced():
     assert layer.W_PV.count_nonzero() == 1 and not layer.W_KQ[-1].any() and not layer.W_KQ[:, -1].any()
 
 
+@pytest.mark.parametrize("imbalance", [-7.0, -0.5, 0.0, 3.0])
+def test_closed_form_out_of_balance_has_the_product_and_the_imbalance(imbalance):
+    W_PV, W_KQ = lt.closed_form(COVARIANCE, N, imbalance=imbalance)
+    close(W_PV[-1, -1] * W_KQ[:D, :D].T, GAMMA_INVERSE)
+    close(W_PV[-1, -1] ** 2 - (W_KQ**2).sum(), torch.tensor(imbalance, dtype=torch.float64))
+
+
 def test_closed_form_minimises_the_population_risk():
     A = GAMMA_INVERSE.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(lt.population_risk(A, COVARIANCE, N), A)
@@ -545,6 +552,33 @@ def test_directions_are_learned_in_the_order_of_their_eigenvalues(flow):
     assert times[0].item() == pytest.approx(flow.times[reached.index(True)].item(), abs=0.1)
 
 
+@pytest.mark.parametrize(("eigenvalues", "n"), [((2.0, 1.5, 1.0, 0.6, 0.3), 20), ((0.7,), 5), ((1.0, 0.9), 3)])
+def test_what_is_missing_at_the_end_decays_at_the_smallest_final_rate(eigenvalues, n):
+    """Along every direction, by the flow itself; a rate for a u that stands still, u^2 gamma lambda^2, is too small."""
+    covariance = torch.tensor(eigenvalues, dtype=torch.float64).diag()
+    rates, start = lt.final_rates(covariance, n), lt.initialisation(covariance, n, sigma=0.3)
+    half = math.log(2) / rates[0].item()
+    duration = 20 * half  # a millionth is still missing, far above the rounding
+    run = lt.gradient_flow(covariance, n, start, duration=duration, dt=half / 200)
+    missing = 1 / lt.gamma(covariance, n).diagonal() - run.preconditioners.diagonal(dim1=1, dim2=2)
+    close(missing[-1] / missing[-201], torch.full((len(covariance),), 0.5, dtype=torch.float64), 1e-3)
+    frozen = lt.closed_form(covariance, n).W_PV[-1, -1] ** 2 * lt.gamma(covariance, n) @ covariance @ covariance
+    assert rates[0] > 1.1 * frozen.diagonal().min()
+
+
+def test_final_rates_are_curvatures_at_the_optimum():
+    """They are eigenvalues of the loss's second derivative in (u, diagonal of U); one input entry gives 2 lambda^2."""
+    lambda_k = torch.tensor([2.0, 0.7, 0.3], dtype=torch.float64)
+    optimum = lt.closed_form(lambda_k.diag(), N)
+    point = torch.cat([optimum.W_PV[-1, -1:], optimum.W_KQ.diagonal()[:-1]])
+    risk = lambda at: lt.population_risk(at[0] * at[1:].diag(), lambda_k.diag(), N) / 2  # noqa: E731
+    curvatures = torch.linalg.eigvalsh(torch.autograd.functional.hessian(risk, point))
+    close(curvatures[0], torch.zeros((), dtype=torch.float64))  # along the valley
+    close(curvatures[1:], lt.final_rates(lambda_k.diag(), N))
+    close(2 / curvatures[-1], torch.tensor(lt.stable_rate(optimum, lambda_k.diag(), N), dtype=torch.float64))
+    close(lt.final_rates(lambda_k[1:2].diag(), N)[0], 2 * lambda_k[1] ** 2)
+
+
 def test_directions_not_learned_in_time_are_infinite():
     short = lt.gradient_flow(COVARIANCE, N, INITIAL, duration=3)
     times = lt.learning_times(short, COVARIANCE, N)
@@ -726,6 +760,14 @@ def test_training_repeats_with_its_seed_and_records_on_the_way():
     assert one.risks[0].item() == pytest.approx(
         squared_errors(lt.layer_prediction(INITIAL, prompts), prompts).mean().item()
     )
+
+
+def test_training_on_tasks_is_training_on_their_prompts():
+    run = lt.train_on_tasks(COVARIANCE, N, torch.optim.Adam, rate=0.01, steps=10, seed=3, batch=16)
+    start = lt.LinearAttention(*(matrix.float() for matrix in INITIAL))
+    same = lt.train_layer(start, batches(16, dtype=torch.float32), adam(0.01), steps=10, seed=3)
+    close(run.W_KQ, same.W_KQ, tolerance=0)
+    assert run.risks.isfinite().all() and run.W_KQ.dtype == torch.float32
 
 
 def test_training_that_diverges_says_so():

@@ -833,6 +833,56 @@ def test_zero_scores_and_zero_score_updates_are_nan():
     assert metrics.uniform_floor(randn(1, 1, 3), randn(1, 1, 3), seed=0).isnan().all()
 
 
+CHANGES = {
+    "sim_aou": metrics.sim_aou,
+    "sim_aou_corrected": OUTPUT_MEASURES["sim_aou_corrected"],
+    "sim_aou_tangent": metrics.sim_aou_tangent,
+    "sim_aou_tangent_uncentred": metrics.sim_aou_tangent_uncentred,
+    "sim_aou_residual": metrics.sim_aou_residual,
+    "uniform_floor": lambda zsl, icl, ft: metrics.uniform_floor(zsl, icl, seed=0),
+    "sim_am_delta": lambda zsl, icl, ft: metrics.sim_am_delta(*(h[:, :, None] for h in (zsl, icl, ft)))[..., 0],
+}
+"""Cosines of a difference, (n, layers, d) three times -> (n, layers)."""
+
+
+@pytest.mark.parametrize("measure", CHANGES.values(), ids=CHANGES)
+@given(
+    seeds,
+    st.floats(-30, 30),
+    st.floats(0.01, 0.3),
+    st.sampled_from([torch.float32, torch.float64]),
+)
+@few
+def test_a_difference_that_is_rounding_has_no_cosine_and_others_are_unchanged(measure, seed, exponent, size, dtype):
+    """Layer 0 has the same state but for noise of up to 300 eps; in the others it changes by `size` of its length."""
+    zsl, icl, ft = outputs(seed, n=4, layers=3, hidden=11)
+    icl, ft = zsl + size * icl, zsl + size * ft
+    noise = 2 * torch.rand(zsl[:, 0].shape, generator=source(seed + 1), dtype=torch.float64) - 1
+    icl[:, 0] = zsl[:, 0] * (1 + 300 * torch.finfo(dtype).eps * noise)
+    states = [(h * 2.0**exponent).to(dtype) for h in (zsl, icl, ft)]
+    value = measure(*states)
+    assert value[:, 0].isnan().all() and not value[:, 1:].isnan().any()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metrics, "ROUNDING", 0)
+        everywhere = measure(*states)
+    assert not everywhere[:, 0].isnan().any(), "without the rule, noise has a cosine like any other change"
+    assert torch.equal(everywhere[:, 1:], value[:, 1:])
+
+
+@given(seeds, st.integers(1, 2))
+@few
+def test_changes_beyond_rounding_keep_their_values(seed, axes):
+    state, change = outputs(seed, n=3, layers=4, hidden=5)[:2]
+    edge = metrics.ROUNDING * torch.finfo(torch.float32).eps
+    last = tuple(range(-axes, 0))
+    length = [torch.linalg.vector_norm(v, dim=last, keepdim=True) for v in (state, change)]
+    change = change * length[0] / length[1]  # as long as the state
+    kept = metrics.beyond_rounding(1.01 * edge * change, state, metrics.spacing(state.float()), axes)
+    assert torch.equal(kept, 1.01 * edge * change)
+    assert metrics.beyond_rounding(0.99 * edge * change, state, metrics.spacing(state.float()), axes).isnan().all()
+    assert metrics.spacing(state, state.half()) == metrics.spacing(state.float()) > metrics.spacing(state)
+
+
 @each_output_measure
 @pytest.mark.parametrize("exponent", [-200, 200])
 def test_very_small_and_very_large_outputs(measure, exponent):

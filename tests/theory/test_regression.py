@@ -24,6 +24,7 @@ from explainer.theory.regression import (
     ridge,
     squared_errors,
     task_shift,
+    turned_covariance,
     weight_vectors,
 )
 
@@ -64,6 +65,13 @@ def test_linear_targets_are_inner_products():
     prompts = draw()
     for b, i in [(0, 0), (3, 2), (5, N)]:
         assert prompts.targets[b, i].item() == pytest.approx(sum(prompts.tasks[b] * prompts.inputs[b, i]).item())
+
+
+def test_a_turned_covariance_has_its_eigenvalues_in_directions_of_its_own():
+    covariance = turned_covariance([2, 1, 0.3], seed=1)
+    assert torch.equal(covariance, covariance.mT)
+    close(torch.linalg.eigvalsh(covariance), torch.tensor([0.3, 1, 2], dtype=torch.float64))
+    assert not torch.allclose(covariance, turned_covariance([2, 1, 0.3], seed=2))
 
 
 def test_inputs_have_the_covariance():

@@ -6,8 +6,6 @@ from explainer.exercises.circuits import (
     head_off,
     induction_score,
     look_back,
-    previous_token_score,
-    sharpness,
     value_matrix,
 )
 from explainer.exercises.classification import auc, calibration
@@ -37,7 +35,6 @@ from explainer.exercises.dual_form import (
     equal_gate,
     fine_tuning_update,
     first_order,
-    learning_values,
     linear_loss,
     one_query_update,
     split_terms,
@@ -104,13 +101,13 @@ __all__ = [
     "fine_tuning_update", "first_order", "flip_scatter", "flipped_mean", "frozen_factor", "head_off",
     "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma", "joined_pairs",
     "kendall_tau", "kept_numbers", "keys_without_interference", "landing_point", "layer_error",
-    "learning_values", "linear_attention", "linear_loss", "lines_to_reach", "look_back",
+    "linear_attention", "linear_loss", "lines_to_reach", "look_back",
     "momentum_average", "momentum_bias", "momentum_dual", "momentum_keys", "nesterov_coefficients",
     "newton_count", "noisy_gamma", "not_excluded", "one_query_update", "order_average",
     "order_dependent", "order_gap", "order_variance", "outer_product_update", "paying_length",
-    "permutation_invariant", "plain_rates", "pool_posterior", "power", "previous_token_score",
+    "permutation_invariant", "plain_rates", "pool_posterior", "power",
     "previous_value", "question_of", "random_update", "rank_of_update", "rec2ftp", "recency_weights",
-    "ridge_attention", "ridge_dual", "scaled_prediction", "share_of_the_way", "sharpness",
+    "ridge_attention", "ridge_dual", "scaled_prediction", "share_of_the_way",
     "shuffled_share", "slowest_half_life", "softmax", "softmax_attention", "split_terms", "step_factor",
     "two_layers", "two_sided", "value_matrix", "with_reversals", "written", "wrong_share",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Checks for the chapter on tokens and examples: scores of heads, heads switched off, and one step in two layers."""
+"""Checks for the pages on what would make it learning: scores of heads, heads switched off, one step in two layers."""
 
 import math
 from collections.abc import Callable
@@ -20,34 +20,6 @@ def _number(reader_fn: Callable, *arguments: object) -> float:
     result = checks.run(lambda *given: float(reader_fn(*given)), *arguments)
     checks.require(math.isfinite(result), "your function returned a number that is not finite.")
     return result
-
-
-@checks.check("A[t, t - 1] is the attention of token t to the one before; average it over t = 2, ..., T - 1.")
-def previous_token_score(reader_fn: Callable[[Tensor], float]) -> None:
-    """Check a function A (T, T) -> mean of A[t, t - 1] over t = 2, ..., T - 1.
-
-    Raises: AssertionError with a hint.
-    """
-    T = 7
-    looks_back = torch.zeros(T, T, dtype=torch.float64)
-    looks_back[range(1, T), range(T - 1)] = 1
-    checks.require(
-        abs(_number(reader_fn, looks_back) - 1) < checks.TOLERANCE,
-        "a head that puts all attention on the token before does not score 1; look at how many numbers you average.",
-    )
-    checks.require(
-        abs(_number(reader_fn, looks_back.T)) < checks.TOLERANCE,
-        "attention to the token after is counted; row t of A belongs to the token that attends.",
-    )
-    for seed, T in enumerate((3, 8, 21)):
-        A = _random_map(T, seed)
-        expected = sum(float(A[t, t - 1]) for t in range(2, T)) / (T - 2)
-        checks.require(
-            abs(_number(reader_fn, A) - expected) < checks.TOLERANCE,
-            f"for a random head on {T} tokens the score is wrong; the pair (1, 0) is left out, because the first token "
-            "is a resting place.",
-        )
-    print("Passed: your score is the mean attention to the token before, for heads of 3, 8 and 21 tokens.")
 
 
 @checks.check("token n + i of the second half occurred before at i; it should attend to i + 1.")
@@ -119,25 +91,6 @@ def look_back(reader_fn: Callable[[int, int], Tensor]) -> None:
                 + "; the query of token t should be the code of the token that it looks for.",
             )
     print("Passed: every token asks for the code of the token that stands `back` places before it.")
-
-
-@checks.check("the wanted token has e^beta against n - 1 times e^0; solve for beta.")
-def sharpness(reader_fn: Callable[[int, float], float]) -> None:
-    """Check a function (n, share) -> beta, with which softmax gives one token of n the share, at logits beta and 0.
-
-    Raises: AssertionError with a hint.
-    """
-    for n, share in ((2, 0.5), (2, 0.9), (10, 0.5), (33, 0.87), (1000, 0.999)):
-        beta = _number(reader_fn, n, share)
-        logits = torch.zeros(n, dtype=torch.float64)
-        logits[0] = beta
-        reached = float(logits.softmax(0)[0])
-        checks.require(
-            abs(reached - share) < 1e-6,
-            f"with n = {n} tokens your beta = {beta:.3g} gives a share of {reached:.4f} and not {share}; look at "
-            "what the n - 1 other tokens add to the denominator.",
-        )
-    print("Passed: softmax with your logit gives the wanted share, for 2 to 1000 tokens.")
 
 
 @checks.check("on a column [x; y] the value is (eta / n) (y - W_0 x): a block for x beside a block for y.")

@@ -122,39 +122,6 @@ def linear_loss(reader_fn: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
     print("Passed: one step with eta = 1 on your loss adds the sum of v_i k_i^T, from any W.")
 
 
-@checks.check("the error signal is -eta times the derivative of the mean loss by the output W_0 x_i.")
-def learning_values(reader_fn: Callable[[Tensor, Tensor, Tensor, float], Tensor]) -> None:
-    """Check a function (W_0 (d_y, d), inputs (d, n), labels (d_y, n), eta) -> the values (d_y, n), one column each.
-
-    sum_i v_i x_i^T must be the step that autograd takes from W_0 on L = 1/(2n) sum_i |W x_i - y_i|^2; n is at most d,
-    so that this leaves one answer.
-    Raises: AssertionError with a hint.
-    """
-    draw = checks.random_tensors()
-
-    @torch.enable_grad()
-    def correct(W_0: Tensor, inputs: Tensor, labels: Tensor, eta: float) -> bool:
-        n, W = inputs.shape[1], W_0.clone().requires_grad_()
-        loss = ((W @ inputs - labels) ** 2).sum() / (2 * n)
-        step = -eta * torch.autograd.grad(loss, W)[0]
-        values = checks.call(reader_fn, W_0, inputs, labels, eta, shape=tuple(labels.shape))
-        return checks.close(values @ inputs.T, step)
-
-    W_0, zero = draw(2, 6), torch.zeros(2, 6, dtype=torch.float64)
-    one, many = (draw(6, 1), draw(2, 1)), (draw(6, 5), draw(2, 5))
-    checks.require(
-        correct(zero, *one, 1.0),
-        "from zero weights, with a single example and eta = 1, the value should be the label itself.",
-    )
-    checks.require(correct(zero, *one, 0.3), "eta = 0.3 instead of 1 should make the value shorter by that factor.")
-    checks.require(correct(zero, *many, 1.0), "with five examples the step is wrong; the loss is a mean, not a sum.")
-    checks.require(
-        correct(W_0, *many, 0.3),
-        "right from zero weights, wrong from others; look at what the weights predict already.",
-    )
-    print("Passed: the head takes the step of gradient descent, from zero weights and from others.")
-
-
 @checks.check("with equal values an average is that value; the relaxed form sums v_i (k_i . q).")
 def constant_values(reader_fn: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]) -> None:
     """Check a function (q (d,), keys (T, d), c (d_v,)) -> what softmax and relaxed attention return if all v_i = c.

@@ -222,7 +222,8 @@ def every_change(
         for n in bench.stages if name in STAGED else (bench.epochs,):
             if states[n].diverged_at is None:
                 observed, maps = _tuned(queries, states[n])
-                yield Change("FT", name, observed, maps - empty, n, lr, _numbers(states[n]))
+                changed = metrics.beyond_rounding(maps - empty, empty, metrics.spacing(empty), axes=2)
+                yield Change("FT", name, observed, changed, n, lr, _numbers(states[n]))
 
 
 def _tuned(queries: _Queries, state: FineTuned) -> tuple[Observed, Tensor]:

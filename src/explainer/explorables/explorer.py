@@ -98,7 +98,8 @@ def record(layers: "pd.DataFrame", control: str) -> dict[str, Any] | str:
     if control in FLOORED:
         found["floors"] = "".join(pack(layer_rows(layers, floor).mean(0)) for floor in MEASURES.values() if floor)
         isotropic = [layer_rows(layers, f"{name}_isotropic").mean(0) for name in MEASURES]
-        found["isotropic"] = pack(np.array([np.abs(values).max() for values in isotropic]))
+        largest = [np.nanmax(np.abs(values)) if np.isfinite(values).any() else np.nan for values in isotropic]
+        found["isotropic"] = pack(np.array(largest))
     if control == SINGLE:
         per_seed = zip(*rows.values(), strict=True)
         found["singles"] = ["".join(map(pack, values)) for values in list(per_seed)[:MOST_SINGLES]]
@@ -111,10 +112,13 @@ def layer_rows(layers: "pd.DataFrame", measure: str) -> Rows:
 
 
 def _with_mean(rows: Rows) -> "Interval":
-    """Student's intervals over seeds, for each layer and for the mean over layers."""
+    """Student's intervals over seeds, for each layer and for the mean over the layers that have a value."""
     from explainer.theory import statistics  # noqa: PLC0415
 
-    return statistics.student(np.column_stack([rows, rows.mean(1)]))
+    there = np.isfinite(rows)
+    with np.errstate(invalid="ignore"):
+        means = np.where(there, rows, 0).sum(1) / there.sum(1)
+    return statistics.student(np.column_stack([rows, means]))
 
 
 def pack(values: np.ndarray) -> str:

@@ -12,13 +12,14 @@ from explainer.explorables.base import FOLDER
 from explainer.explorables.kernel import Asking
 
 if TYPE_CHECKING:
+    from explainer.models.checkpoints import Checkpoint
     from explainer.models.scoring import Prefix
 
 STORED = FOLDER / "live_gpt.json"
 """Tasks of the book with four demonstrations each, a query, and what the checkpoint answers."""
 TOP = 5
 INDUCTION = ((18, 6), (17, 4), (17, 5), (17, 3), (20, 6), (23, 2), (23, 7), (18, 7), (24, 4), (23, 1))
-"""The ten strongest induction heads, as the chapter `from_tokens_to_examples` finds them: (layer, head) from 0."""
+"""The ten strongest induction heads, as the study `head_circuits` finds them: (layer, head) from 0."""
 
 
 class Pairs(traitlets.List):
@@ -46,7 +47,8 @@ class LiveGPT(Asking):
     Traits: `demonstrations` (x, y), up to sixteen; `query`; `pattern`, what is written before and after x; `hidden`,
     the demonstrations that the query does not see; `found`, the answers, which belong to the texts in `found["of"]`;
     `head`, counted from 1, whose attention is drawn, 0 for the mean over heads; `induction`, heads that are marked;
-    `presets`, tasks with stored answers, by name, each with a button.
+    `presets`, tasks with stored answers, by name, each with a button; `brief`, whether only the two answers are drawn,
+    right below the text, and nothing about attention.
     """
 
     name = "live_gpt"
@@ -63,6 +65,8 @@ class LiveGPT(Asking):
     head = traitlets.Int(0, min=0, max=9).tag(sync=True, explorable=True)
     induction = traitlets.List([list(head) for head in INDUCTION]).tag(sync=True, explorable=True)
 
+    brief = traitlets.Bool(False).tag(sync=True, explorable=True)
+
     _pattern = traitlets.default("pattern")(_of_first("pattern"))
     _demonstrations = traitlets.default("demonstrations")(_of_first("demonstrations"))
     _query = traitlets.default("query")(_of_first("query"))
@@ -71,6 +75,12 @@ class LiveGPT(Asking):
     @traitlets.default("presets")
     def _all(self) -> dict[str, dict]:
         return _presets()
+
+    def __init__(self, checkpoint: "Checkpoint | None" = None, **traits: Any):
+        """Take the traits; with `brief` it needs less room."""
+        super().__init__(checkpoint, **traits)
+        if self.brief:
+            self.height = 650
 
     def replies(self, checkpoint: Any, message: dict) -> Iterator[dict]:
         """The answers, once."""
@@ -121,6 +131,8 @@ def shares_of_attention(
     import torch  # noqa: PLC0415 - a page that shows stored answers needs no model
     from transformers.cache_utils import DynamicCache  # noqa: PLC0415
 
+    from explainer.models.architectures import CACHE  # noqa: PLC0415
+
     prefix, model = seen(checkpoint, pattern, demonstrations, hidden), checkpoint.model
     cache = DynamicCache()
     for layer, (keys, values) in enumerate(zip(prefix.keys, prefix.values, strict=True)):
@@ -131,7 +143,7 @@ def shares_of_attention(
     model.set_attn_implementation("eager")  # the only one that returns its weights
     try:
         with torch.inference_mode():
-            done = model(ids, past_key_values=cache, position_ids=positions, output_attentions=True)
+            done = model(ids, position_ids=positions, output_attentions=True, **{CACHE: cache})
     finally:
         model.set_attn_implementation(before)
     weights = torch.stack(done.attentions)[:, 0, :, -1].cpu().numpy()

@@ -1,4 +1,4 @@
-"""The explorable of chapter `how_it_is_trained`."""
+"""The explorable of chapter `linear_transformer`: two parameters, and where training carries them."""
 
 from explainer.explorables.base import Explorable, Number, Pair
 

@@ -1,4 +1,4 @@
-"""Figures of the chapter `attention_in_ten_minutes`."""
+"""Figures of the chapter `keys_queries_values`."""
 
 from collections.abc import Collection, Sequence
 

@@ -1,6 +1,6 @@
-"""Figures of the chapter `attention_as_gradient_descent`."""
+"""Figures of the chapter `what_makes_it_learning`: what heads that learn leave of a loss."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -11,42 +11,41 @@ from explainer.figures.base import COLOURS, DASHES, MARKERS
 from explainer.theory.statistics import student
 
 Array = np.ndarray
-LAYERS, LENGTHS = (1, 4, 16), (2, 8, 32)
+Losses = Mapping[int, tuple[Float[Array, "tasks lengths"], Float[Array, "tasks lengths"]]]
+"""For each number of layers what the heads leave, and what gradient descent does."""
 
 
-def falling_loss(
-    lengths: Sequence[int], head: Float[Array, "tasks lengths layers"], descent: Float[Array, "tasks lengths layers"]
-) -> go.Figure:
-    """Mean held-out loss against the number of examples and against depth: lines the heads, open markers descent.
+def falling_loss(lengths: Sequence[int], panels: Mapping[str, Losses]) -> go.Figure:
+    """Mean held-out loss against the number of examples, a panel for each kind of input: lines the heads, open markers
+    descent, both with as many layers or steps.
 
-    A panel for each, below each other: the first has a line for each of `LAYERS`, the second for each of `LENGTHS`
-    among the lengths, from depth 1. Bars are Student's intervals over tasks.
+    Bars are Student's intervals over tasks; their lower ends stop at a tenth of the mean, because the axis is
+    logarithmic.
     """
-    figure = make_subplots(2, 1, subplot_titles=["More examples", "More layers"], vertical_spacing=0.24)
-    depths = range(1, head.shape[2] + 1)
-    for i, layers in enumerate(LAYERS):
-        name = f"{layers} layer{'s' * (layers > 1)}"
-        pair = _pair(i, name, lengths, head[:, :, layers - 1], descent[:, :, layers - 1])
-        figure.add_traces(pair, rows=1, cols=1)
-    for i, length in enumerate(LENGTHS, len(LAYERS)):
-        at = list(lengths).index(length)
-        figure.add_traces(_pair(i, f"{length} examples", depths, head[:, at], descent[:, at]), rows=2, cols=1)
-    figure.update_xaxes(title_text="number of examples n", type="log", tickvals=[1, 2, 4, 8, 16, 32], row=1)
-    figure.update_xaxes(title_text="layers, or steps of descent", dtick=2, row=2)
-    figure.update_yaxes(title_text="loss left", range=[0, 1.02], tickformat=".0%")
-    return figure.update_layout(height=780, legend={"orientation": "h", "x": 0, "y": -0.14, "yanchor": "top"})
+    figure = make_subplots(1, len(panels), subplot_titles=list(panels), shared_yaxes=True, horizontal_spacing=0.04)
+    for column, losses in enumerate(panels.values(), 1):
+        for i, (layers, (heads, descent)) in enumerate(losses.items()):
+            pair = _pair(i, f"{layers} layer{'s' * (layers > 1)}", lengths, heads, descent)
+            pair[0].showlegend = column == 1
+            figure.add_traces(pair, rows=1, cols=column)
+    figure.update_xaxes(title_text="examples n", type="log", tickvals=[1, 4, 16, 64, 256])
+    ticks = {"tickvals": [1, 0.1, 0.01, 0.001], "ticktext": ["100 %", "10 %", "1 %", "0.1 %"]}
+    figure.update_yaxes(type="log", range=[-3.4, 0.05], **ticks)
+    figure.update_yaxes(title_text="loss left on new inputs", col=1)
+    return figure.update_layout(height=430, legend={"orientation": "h", "x": 0, "y": -0.22, "yanchor": "top"})
 
 
 def _pair(i: int, name: str, x: Sequence[int], head: Float[Array, "n x"], descent: Float[Array, "n x"]) -> list:
     """The line of the heads, with intervals, and the markers of descent, in the look of series i."""
     mean, low, high = student(head)
+    low = np.maximum(low, mean / 10)
     bars = {"array": (high - mean).tolist(), "arrayminus": (mean - low).tolist(), "thickness": 1}
     line = {"color": COLOURS[i], "dash": DASHES[i]}
     marker = {"color": COLOURS[i], "symbol": f"{MARKERS[i]}-open", "size": 9}
     return [
-        go.Scatter(x=list(x), y=np.round(y, 4).tolist(), name=f"{by}, {name}", **looks)
+        go.Scatter(x=list(x), y=[float(f"{each:.3g}") for each in y], name=f"{by}{name}", **looks)
         for y, by, looks in (
-            (mean, "heads", {"mode": "lines", "line": line, "error_y": bars}),
-            (descent.mean(0), "descent", {"mode": "markers", "marker": marker, "showlegend": False}),
+            (mean, "", {"mode": "lines", "line": line, "error_y": bars}),
+            (descent.mean(0), "descent, ", {"mode": "markers", "marker": marker, "showlegend": False}),
         )
     ]

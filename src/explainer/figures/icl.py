@@ -1,32 +1,16 @@
-"""Figures of the chapter `learning_in_context`."""
+"""Figures of the chapter `learning_in_context` and of its study, `label_bias`."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
-from explainer.figures.base import COLOURS
 from explainer.figures.forms import curves
 from explainer.models.scoring import Record
 from explainer.theory import statistics
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
 RESAMPLES = 500  # the interval's ends are known to about a hundredth, the width of a marker
-
-
-def next_words(panels: Mapping[str, Sequence[tuple[str, float]]]) -> go.Figure:
-    """The most probable next tokens under each setting, one panel of bars per setting."""
-    figure = make_subplots(rows=len(panels), cols=1, subplot_titles=list(panels), vertical_spacing=0.28 / len(panels))
-    for row, (name, tokens) in enumerate(panels.items(), 1):
-        words, probabilities = zip(*reversed(tokens), strict=True)
-        labels = [f"{word!r} " for word in words]
-        bar = go.Bar(x=probabilities, y=labels, orientation="h", name=name, marker_color=COLOURS[row - 1])
-        figure.add_trace(bar, row=row, col=1)
-    figure.update_layout(height=190 * len(panels) + 40, showlegend=False)
-    figure.update_xaxes(range=[0, 1])
-    figure.update_xaxes(title_text="probability", row=len(panels))
-    return figure
 
 
 def against_k(ks: Sequence[int], series: Mapping[str, Curve], y_title: str, y_range: tuple[float, float]) -> go.Figure:

@@ -1,4 +1,4 @@
-"""Figures of the chapter `linear_transformer`: the learned matrix, and the ways of a flow and of optimisers to it."""
+"""Figures of `linear_transformer` and its studies: what a trained layer predicts, its matrix, and the ways there."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,9 +14,37 @@ LEVEL = 0.9
 """A direction counts as learned once this share of its optimum is reached."""
 
 
+def agreement(step: np.ndarray, predictions: Mapping[str, np.ndarray]) -> go.Figure:
+    """Predictions of layers (B,) by name against those of one gradient step (B,) on the same prompts, and y = x."""
+    figure, bound = go.Figure(), float(np.abs(step).max()) * 1.05
+    figure.add_scatter(x=[-bound, bound], y=[-bound, bound], mode="lines", line={"color": "#888888"}, name="equal")
+    for k, (name, values) in enumerate(predictions.items()):
+        mark = {"color": COLOURS[1 - k % 2], "symbol": MARKERS[4 * (1 - k % 2)], "size": 7}
+        x, y = np.asarray(step).tolist(), np.asarray(values).tolist()
+        figure.add_scatter(x=x, y=y, mode="markers", marker=mark, name=name)
+    figure.update_xaxes(title="one gradient step on the prompt's examples")
+    figure.update_yaxes(title="the layer's prediction")
+    return figure.update_layout(height=300, legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"})
+
+
+def valley(imbalances: Sequence[float], curvatures: Mapping[str, Sequence[float]]) -> go.Figure:
+    """The largest curvature at the optimum of each imbalance, one line a setting, with a mark where it is least."""
+    figure = go.Figure()
+    for k, (name, values) in enumerate(curvatures.items()):
+        look = {"color": COLOURS[k], "dash": DASHES[k], "width": 2}
+        figure.add_scatter(x=list(imbalances), y=list(values), mode="lines", line=look, name=name)
+        least = int(np.argmin(values))
+        mark = {"color": COLOURS[k], "symbol": MARKERS[k], "size": 11}
+        x, y = [imbalances[least]], [values[least]]
+        figure.add_scatter(x=x, y=y, mode="markers", marker=mark, name=f"{name}, flattest", showlegend=False)
+    figure.update_xaxes(title="imbalance u² − ‖U‖² of the optimum")
+    figure.update_yaxes(title="largest curvature", rangemode="tozero")
+    return figure.update_layout(height=320, legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"})
+
+
 def matrices(panels: Mapping[str, np.ndarray]) -> go.Figure:
     """Square matrices below each other on one colour scale, white at zero, with their entries written in."""
-    figure = make_subplots(len(panels), 1, shared_xaxes=True, subplot_titles=list(panels), vertical_spacing=0.12)
+    figure = make_subplots(len(panels), 1, shared_xaxes=True, subplot_titles=list(panels), vertical_spacing=0.14)
     bound = float(max(np.abs(matrix).max() for matrix in panels.values()))
     for place, (name, matrix) in enumerate(panels.items(), 1):
         rows, columns = (list(range(1, size + 1)) for size in matrix.shape)
@@ -25,7 +53,7 @@ def matrices(panels: Mapping[str, np.ndarray]) -> go.Figure:
     figure.update_yaxes(autorange="reversed", dtick=1, showgrid=False)
     figure.update_xaxes(dtick=1, showgrid=False)
     scale = {"colorscale": [[0, "#d55e00"], [0.5, "#ffffff"], [1, "#56b4e9"]], "cmin": -bound, "cmax": bound}
-    return figure.update_layout(height=260 * len(panels), coloraxis=scale | {"showscale": False})
+    return figure.update_layout(height=190 * len(panels), coloraxis=scale | {"showscale": False})
 
 
 def _log_spaced(times: Sequence[float], n: int) -> list[int]:
@@ -59,6 +87,22 @@ def learning_curves(
     figure.update_xaxes(type="log", title="time of the flow", tickvals=[0.1, 1, 10, 100])
     figure.update_yaxes(title="share learned", range=[0, 1.1])
     return figure.update_layout(height=350, legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"})
+
+
+def decay(times: Sequence[float], missing: np.ndarray, rate: float, eigenvalues: Sequence[float]) -> go.Figure:
+    """What is missing along each direction (T, d), its size on a logarithmic axis, and a line that falls at a rate."""
+    figure = go.Figure()
+    chosen = np.linspace(0, len(times) - 1, min(len(times), 2 * _POINTS)).round().astype(int)
+    x = np.asarray(times, dtype=float)[chosen]
+    for k, eigenvalue in enumerate(eigenvalues):
+        look = {"color": COLOURS[k % 6], "dash": DASHES[k % 6], "width": 2}
+        y = np.abs(missing[chosen, k]).tolist()
+        figure.add_scatter(x=x.tolist(), y=y, mode="lines", line=look, name=f"λ = {eigenvalue:g}")
+    y = np.exp(-rate * x).tolist()
+    figure.add_scatter(x=x.tolist(), y=y, mode="lines", line={"color": "#888888"}, name="slowest rate")
+    figure.update_xaxes(title="time of the flow")
+    figure.update_yaxes(type="log", title="share missing", exponentformat="power", dtick=2)
+    return figure.update_layout(height=330, legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"})
 
 
 def drift(runs: Mapping[str, Sequence[np.ndarray]]) -> go.Figure:

@@ -15,15 +15,19 @@ into it is to write into the model.
 """
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from operator import attrgetter
 
 from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutputWithPast
 from transformers.pytorch_utils import Conv1D
 
 from explainer.errors import CheckpointError
+
+CACHE = "cache" if "cache" in {field.name for field in fields(BaseModelOutputWithPast)} else "past_key_values"
+"""The name by which a forward pass takes keys and values and gives them back, in the installed transformers."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from transformers.cache_utils import DynamicCache
 from explainer.data.tasks import Example, Task
 from explainer.errors import CheckpointError, ShapeError
 from explainer.models import architectures, scoring
+from explainer.models.architectures import CACHE
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.scoring import Prefix
 
@@ -190,8 +191,8 @@ def encode_cut(checkpoint: Checkpoint, ids: Sequence[int], cut: Iterable[tuple[i
         input_ids=torch.tensor([list(ids)], device=checkpoint.device),
         attention_mask=mask[None, None].to(checkpoint.device),
         position_ids=torch.arange(T, device=checkpoint.device)[None],  # OPT would count them from a mask of two axes
-        past_key_values=cache,
         use_cache=True,
+        **{CACHE: cache},
     )
     keys, values = zip(*((layer.keys, layer.values) for layer in cache.layers), strict=True)
     return Prefix(tuple(ids), keys, values)
@@ -223,6 +224,18 @@ class Columns:
             sources = {"input": range(start, answer - 1), "arrow": [answer - 1], "both": range(start, answer)}[part]
             pairs += [(t, s) for t in range(self.answers[i], self.ends[i + 1]) for s in sources]
         return pairs
+
+    def input_hidden(self, back: int = 0) -> list[tuple[int, int]]:
+        """Pairs (t, s): t from each arrow to its line's end, s in the input of its demonstration, or of one before.
+
+        Cut here, an answer cannot learn its input on any way, and still reads its arrow and all other demonstrations.
+        """
+        return [
+            (t, s)
+            for i in range(back, len(self.answers))
+            for t in range(self.answers[i] - 1, self.ends[i + 1])
+            for s in range(self.ends[i - back], self.answers[i - back] - 1)
+        ]
 
 
 def columns(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> Columns:

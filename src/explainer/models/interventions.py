@@ -22,7 +22,7 @@ from transformers.cache_utils import DynamicCache
 
 from explainer.errors import CheckpointError, TaskError
 from explainer.models import architectures, scoring
-from explainer.models.architectures import MLP, Layer
+from explainer.models.architectures import CACHE, MLP, Layer
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer.theory import directions
@@ -373,8 +373,8 @@ def _hidden(checkpoint: Checkpoint, group: _Group, cache: DynamicCache) -> Tenso
         input_ids=group.ids,
         position_ids=group.positions.to(device),
         attention_mask=torch.cat([group.mask, torch.ones(group.ids.shape)], dim=1).to(device, torch.long),
-        past_key_values=cache,
         use_cache=True,
+        **{CACHE: cache},
     )
 
 

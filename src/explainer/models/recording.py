@@ -229,7 +229,7 @@ class _Recorder:
                 f"{len(self._outputs)} of {len(self._layers)} layers, so attention cannot be recorded; use the model's "
                 "own modules from transformers."
             )
-        cache = inputs["past_key_values"].layers
+        cache = inputs[architectures.CACHE].layers
         keys, values = [layer.keys[0] for layer in cache], [layer.values[0] for layer in cache]
         n_keys = keys[0].shape[1]
         by_window = {window: self._unseen(n_keys, window) for window in {layer.window for layer in self._layers}}

@@ -23,6 +23,7 @@ from transformers.cache_utils import DynamicCache
 from explainer.data import tasks
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import CheckpointError, TaskError
+from explainer.models.architectures import CACHE
 from explainer.models.checkpoints import Checkpoint
 
 PACK_TOKENS = 512
@@ -92,7 +93,7 @@ def encode(checkpoint: Checkpoint, text_or_ids: str | Sequence[int]) -> Prefix:
         return Prefix((), (), ())
     _check_length(checkpoint, len(ids))
     cache = DynamicCache()
-    checkpoint.hidden(input_ids=torch.tensor([ids], device=checkpoint.device), past_key_values=cache, use_cache=True)
+    checkpoint.hidden(input_ids=torch.tensor([ids], device=checkpoint.device), use_cache=True, **{CACHE: cache})
     keys, values = zip(*((layer.keys, layer.values) for layer in cache.layers), strict=True)
     return Prefix(tuple(ids), keys, values)
 
@@ -317,8 +318,8 @@ def _hidden(checkpoint: Checkpoint, prefix: Prefix, pack: list[list[int]]) -> tu
             input_ids=torch.tensor([list(chain.from_iterable(pack))], device=checkpoint.device),
             position_ids=(len(prefix) + place)[None].to(checkpoint.device),
             attention_mask=mask,
-            past_key_values=cache,
             use_cache=True,
+            **{CACHE: cache},
         )
     return hidden[0].split(lengths)
 

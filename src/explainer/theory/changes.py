@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from explainer.errors import ShapeError
-from explainer.theory.metrics import Outputs
+from explainer.theory.metrics import Outputs, beyond_rounding, spacing
 
 
 def of_outputs(zsl: Outputs, outputs: Sequence[Outputs]) -> dict[str, Float[Tensor, "C C n layers"]]:
@@ -31,16 +31,17 @@ def of_outputs(zsl: Outputs, outputs: Sequence[Outputs]) -> dict[str, Float[Tens
         raise ShapeError(
             f"the outputs of changes should have the shape of zsl, {tuple(zsl.shape)}; they have {shapes}."
         )
+    eps = spacing(zsl, *outputs)
     z, u = _unit(zsl.double()), _unit(torch.stack(list(outputs)).double())
     d = u - z
     length = torch.linalg.vector_norm(d, dim=-1)
-    across = _unit(_without(z - z.mean(0), z))
+    across = _unit(beyond_rounding(_without(z - z.mean(0), z), z, eps))
     rest = _without(_without(u - u.mean(1, keepdim=True), z), across)
     return {
-        "sim_aou": _cosines(d),
+        "sim_aou": _cosines(beyond_rounding(d, u, eps)),
         "sim_aou_noise": length[:, None] * length / 4,
-        "sim_aou_tangent_uncentred": _cosines(_without(u, z)),
-        "sim_aou_residual": _cosines(rest),
+        "sim_aou_tangent_uncentred": _cosines(beyond_rounding(_without(u, z), u, eps)),
+        "sim_aou_residual": _cosines(beyond_rounding(rest, u, eps)),
     }
 
 
@@ -54,6 +55,7 @@ def of_scores(
     Source: `metrics.sim_am`, `metrics.sim_am_delta`.
     """
     maps, deltas = [], []
+    eps = spacing(*zsl, *(m for of_change in scores for m in of_change))
     for i, before in enumerate(zsl):
         of_query = [of_change[i] for of_change in scores]
         if any(m.shape != before.shape for m in of_query):
@@ -61,7 +63,7 @@ def of_scores(
             raise ShapeError(f"query {i}: scores have shapes {shapes}; all should be {tuple(before.shape)}.")
         m = torch.stack(of_query).double()
         maps.append(_cosines(m).nanmean(-1))
-        deltas.append(_cosines(m - before).nanmean(-1))
+        deltas.append(_cosines(beyond_rounding(m - before.double(), m, eps)).nanmean(-1))
     return {"sim_am": torch.stack(maps, 2), "sim_am_delta": torch.stack(deltas, 2)}
 
 

@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from explainer.errors import DivergenceError
 from explainer.theory.optimisation import LARGEST_GRADIENT, descend, require_finite
-from explainer.theory.regression import Label, Prompts, squared_errors
+from explainer.theory.regression import Label, Prompts, draw_prompts, squared_errors
 
 Draw = Callable[[torch.Generator], Prompts]
 Optimiser = Callable[[Iterable[Tensor]], torch.optim.Optimizer]
@@ -89,14 +89,15 @@ def gamma(covariance: Float[Tensor, "*n d d"], n: float) -> Float[Tensor, "*n d 
     return (1 + 1 / n) * covariance + _trace(covariance)[..., None, None] / n * _eye(covariance)
 
 
-def closed_form(covariance: Float[Tensor, "d d"], n: float) -> LinearAttention:
+def closed_form(covariance: Float[Tensor, "d d"], n: float, *, imbalance: float = 0.0) -> LinearAttention:
     """Return the limit of gradient flow: W_KQ = c^-1 [[Gamma^-1, 0], [0, 0]], W_PV = c [[0, 0], [0, 1]].
 
-    c = tr(Gamma^-2)^(1/4). Any c > 0 predicts alike; this one keeps u^2 = ||U||_F^2, as the flow does.
-    Source: Zhang, Frei and Bartlett 2024, Theorem 4.1.
+    c = tr(Gamma^-2)^(1/4) from the theorem's balanced start. Any c > 0 predicts alike. The flow keeps the imbalance
+    k = u^2 - ||U||_F^2 of its start, so that c^2 = (k + sqrt(k^2 + 4 tr(Gamma^-2))) / 2 for starts with u > 0.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.1; k other than 0, own.
     """
     inverse = torch.linalg.inv(gamma(covariance, n))
-    c = _trace(inverse @ inverse) ** 0.25
+    c = ((imbalance + (imbalance**2 + 4 * _trace(inverse @ inverse)) ** 0.5) / 2) ** 0.5
     return _layer(c, inverse / c)
 
 
@@ -486,6 +487,24 @@ def stable_rate(layer: LinearAttention, covariance: Float[Tensor, "d d"], n: flo
     return 2 / torch.linalg.eigvalsh(torch.autograd.functional.hessian(loss, point))[-1].item()
 
 
+def final_rates(covariance: Float[Tensor, "d d"], n: float) -> Float[Tensor, " d"]:
+    """Rates at which what is missing of the product decays at the end of a balanced flow: each as exp(-rate t).
+
+    Along the eigenvectors of Lambda, D_k = 1/gamma_k - u U_k obeys to first order dD/dt = -(u^2 diag(a) + U (a U)^T) D
+    with a_k = gamma_k lambda_k^2 and U_k = 1/(gamma_k u): u moves too, and it couples the directions. The rates are the
+    eigenvalues of the symmetric u^2 diag(a) + (sqrt(a) U)(sqrt(a) U)^T, which is similar to that matrix. They are also
+    curvatures of the loss at the optimum; the largest is that of `stable_rate`. After a while every direction decays at
+    the smallest. (What is off the diagonal decays on its own, entry (k, l) at u^2 gamma_k lambda_k lambda_l.)
+    Shapes: covariance (d, d) -> (d,), ascending.
+    Source: linearised from Zhang, Frei and Bartlett 2024, section 5.
+    """
+    values = torch.linalg.eigvalsh(covariance)
+    gammas = (1 + 1 / n) * values + values.sum() / n
+    u_squared = (gammas**-2).sum().sqrt()
+    coupling = values / gammas.sqrt() / u_squared.sqrt()
+    return torch.linalg.eigvalsh(torch.diag(u_squared * gammas * values**2) + torch.outer(coupling, coupling))
+
+
 def lower_bound_on_u(covariance: Float[Tensor, "d d"], n: float, initial: LinearAttention) -> float:
     """Return the number below which |u| never falls along the flow from a balanced start, u = ||U||_F.
 
@@ -568,6 +587,30 @@ def train_layer(
             states.append([matrix.detach().clone() for matrix in parameters])
     times = record_every * torch.arange(len(states), dtype=torch.float64)
     return Trajectory(times, *map(torch.stack, zip(*states, strict=True)), torch.tensor(risks, dtype=torch.float64))
+
+
+def train_on_tasks(
+    covariance: Float[Tensor, "d d"],
+    n: int,
+    optimiser: Callable[..., torch.optim.Optimizer],
+    *,
+    rate: float,
+    steps: int,
+    seed: int,
+    sigma: float = 0.3,
+    batch: int = 512,
+) -> Trajectory:
+    """Train one layer from `initialisation` on fresh linear tasks with an optimiser of PyTorch, by `train_layer`.
+
+    `train_on_tasks(Lambda, 20, torch.optim.Adam, rate=0.02, steps=1000, seed=0)`; float32, which is faster and enough.
+    Raises: DivergenceError when the loss is no longer finite.
+    """
+    start = LinearAttention(*(matrix.float() for matrix in initialisation(covariance, n, sigma=sigma)))
+
+    def draw(generator: torch.Generator) -> Prompts:
+        return draw_prompts(batch, n, covariance, generator=generator, dtype=torch.float32)
+
+    return train_layer(start, draw, lambda parameters: optimiser(parameters, lr=rate), steps=steps, seed=seed)
 
 
 def _descend(

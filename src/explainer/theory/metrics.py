@@ -6,7 +6,8 @@ difference from ZSL. z, u_I, u_F are h_ZSL, h_ICL, h_FT divided by their length 
 
 Inputs of any floating dtype are converted to float64 first and results are float64, without gradients. A value that
 does not exist (the cosine of a zero vector, the tau of constant scores) is NaN, never 0: the released code adds 1e-20
-to its denominators and so counts it as "no similarity".
+to its denominators and so counts it as "no similarity". The cosine of a difference that is rounding does not exist
+either: see `beyond_rounding`. Means are therefore over what is a number (`nanmean`).
 """
 
 import warnings
@@ -22,6 +23,17 @@ from explainer.errors import ShapeError
 Outputs = Float[Tensor, "n layers hidden"]
 Scores = Float[Tensor, "n layers heads len"] | Sequence[Float[Tensor, "layers heads _"]]
 """Attention scores before the softmax: one tensor, or one per query when the queries differ in length."""
+
+
+ROUNDING = 1024
+"""Relative changes up to ROUNDING eps are rounding, eps that of the dtype in which the two states were computed.
+
+A sum of n products is off by up to about n eps of its size, with n the width (576 for the starter checkpoint); and a
+rotation by the angle p theta of position p by up to p eps / 2, because the angle is rounded before its cosine is taken.
+Both are some hundred eps. In the first layer, where a context changes no score of a query's own tokens, the scores of
+the starter checkpoint differ by up to 191 eps after 2000 tokens and 342 after 4000, by up to 270 with random weights
+after 2000. The smallest change by a context in the second layer is 18000 eps. In float32 the bound is 1.2e-4.
+"""
 
 
 def _require_shapes(axes: str, **tensors: Tensor) -> None:
@@ -50,6 +62,32 @@ def _unit(h: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
 
 def _cosine(a: Float[Tensor, "*m d"], b: Float[Tensor, "*m d"]) -> Float[Tensor, "*m"]:
     return (_unit(a) * _unit(b)).sum(-1).clamp(-1, 1)
+
+
+def beyond_rounding(
+    change: Float[Tensor, "*m d"], beside: Float[Tensor, "*m d"], eps: float, axes: int = 1
+) -> Float[Tensor, "*m d"]:
+    """The changes that are more than rounding of what they were subtracted from; the others are NaN as a whole.
+
+    A change counts if |change| > ROUNDING eps |beside|. `beside` is a state that the change is a difference from, and
+    `eps` the spacing of its number format, `torch.finfo(dtype).eps` of the dtype in which the state was computed. Where
+    two states are equal but for rounding, the direction of their difference is an accident of the processor, and its
+    cosine with anything is no number. The last `axes` axes are one change: 1 for vectors, 2 for matrices.
+    Shapes: (..., d) twice -> (..., d), with the same values.
+    """
+    last = tuple(range(-axes, 0))
+    scale = beside.abs().amax(last, keepdim=True)  # squares can neither overflow nor vanish
+    length, of_state = (torch.linalg.vector_norm(v / scale, dim=last, keepdim=True) for v in (change, beside))
+    return change.masked_fill(length <= ROUNDING * eps * of_state, float("nan"))
+
+
+def spacing(*states: Tensor) -> float:
+    """Largest eps of the dtypes of some states, for `beyond_rounding`; for half precision that of float32.
+
+    In half precision sums and angles are formed in float32, but what is stored is rounded again, by up to a hundredth
+    in bfloat16. Whether a change is more than that cannot be told here: compare states that were computed in float32.
+    """
+    return max(torch.finfo(torch.promote_types(state.dtype, torch.float32)).eps for state in states)
 
 
 def _without(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
@@ -122,15 +160,16 @@ def sim_aou(zsl: Outputs, icl: Outputs, ft: Outputs, normalize: bool = True) -> 
     """Similarity of attention output updates, SimAOU: cos(h_ICL - h_ZSL, h_FT - h_ZSL).
 
     `normalize=True`, as in the released code, divides each h by its length before the subtraction. Unrelated changes
-    then score `normalised_noise_value`, not 0, and changes of length alone are lost, so that a layer with no other
-    change scores rounding errors. `normalize=False` is the corrected variant.
-    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN where an output (normalised) or an update is zero.
+    then score `normalised_noise_value`, not 0, and changes of length alone are lost. `normalize=False` is the
+    corrected variant.
+    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN where an output (normalised) is zero and where an
+    update is zero or no more than rounding (`beyond_rounding`).
     Raises: ShapeError.
     Source: Dai et al. 2023, Table 3; the correction: Deutch et al. 2024 (SimAOU against SimAOU_norm).
     """
     _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
     h_zsl, h_icl, h_ft = map(_unit, _exact(zsl, icl, ft)) if normalize else _exact(zsl, icl, ft)
-    return _cosine(h_icl - h_zsl, h_ft - h_zsl)
+    return _cosine(*(beyond_rounding(h - h_zsl, h, spacing(zsl, icl, ft)) for h in (h_icl, h_ft)))
 
 
 def normalised_noise_value(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
@@ -159,10 +198,11 @@ def sim_aou_tangent_uncentred(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[
 
     It is the factor cos(t_I, t_F) in the identity of `normalised_noise_value`: 0 is its value for unrelated changes,
     and it is the same whether or not the outputs are divided by their lengths.
-    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN where an output is zero or a t is exactly zero.
+    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN where an output is zero or a t is no more than rounding.
     Raises: ShapeError.
     """
-    return _cosine(*_tangents(zsl, icl, ft))
+    eps = spacing(zsl, icl, ft)
+    return _cosine(*(beyond_rounding(t, u, eps) for t, u in _tangents(zsl, icl, ft)))
 
 
 def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
@@ -175,11 +215,12 @@ def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n
       depend less on the query (demonstrations dilute attention to it), two otherwise unrelated changes score up to
       1; if one makes it depend more, down to -1. `isotropic_floor` and `permuted_pairing` do not reproduce this;
       `sim_aou_residual` removes it.
-    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN for n = 1, and in a whole layer if one output is zero.
+    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN for n = 1, in a whole layer if one output is zero, and
+    where what is left is no more than rounding.
     Raises: ShapeError.
     """
-    t_icl, t_ft = _tangents(zsl, icl, ft)
-    return _cosine(t_icl - t_icl.mean(0), t_ft - t_ft.mean(0))
+    eps = spacing(zsl, icl, ft)
+    return _cosine(*(beyond_rounding(t - t.mean(0), u, eps) for t, u in _tangents(zsl, icl, ft)))
 
 
 def sim_aou_residual(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
@@ -189,21 +230,23 @@ def sim_aou_residual(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "
     of the query and its difference from the others lie. The updates u - z give the same value, because P removes z
     and its mean. Two unrelated changes score 0 also when they make the output depend less on the query, where
     `sim_aou_tangent` does not.
-    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN for n = 1, and in a whole layer if one output is zero.
-    Meaningless where the z of all queries are equal.
+    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN for n = 1, in a whole layer if one output is zero, and
+    where the z of all queries are equal or what is left is no more than rounding.
     Raises: ShapeError.
     """
     _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
+    eps = spacing(zsl, icl, ft)
     z, u_icl, u_ft = map(_unit, _exact(zsl, icl, ft))
-    across = _unit(_without(z - z.mean(0), z))
-    icl_rest, ft_rest = (_without(_without(u - u.mean(0), z), across) for u in (u_icl, u_ft))
-    return _cosine(icl_rest, ft_rest)
+    across = _unit(beyond_rounding(_without(z - z.mean(0), z), z, eps))
+    rests = ((_without(_without(u - u.mean(0), z), across), u) for u in (u_icl, u_ft))
+    return _cosine(*(beyond_rounding(rest, u, eps) for rest, u in rests))
 
 
-def _tangents(zsl: Tensor, icl: Tensor, ft: Tensor) -> tuple[Tensor, Tensor]:
+def _tangents(zsl: Tensor, icl: Tensor, ft: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """t and u of ICL and of FT."""
     _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
     z, u_icl, u_ft = map(_unit, _exact(zsl, icl, ft))
-    return _without(u_icl, z), _without(u_ft, z)
+    return (_without(u_icl, z), u_icl), (_without(u_ft, z), u_ft)
 
 
 # Part 3. Floors: what the same measure gives for something that is no fine-tuning.
@@ -262,14 +305,14 @@ def uniform_floor(zsl: Outputs, icl: Outputs, seed: int) -> Float[Tensor, "n lay
     Kept for comparison with Table 3 of Dai et al. U = 1/2 + noise has a mean, so the expectation is not 0 but, for
     many dimensions, sqrt(3)/2 cos(u_I - z, 1) = 0.866 cos(u_I - z, 1) (|U|^2 is about hidden / 3): it tells how far
     ICL's update leans towards the all-ones vector. Nor does U share z as FT's update does. Use `isotropic_floor`.
-    Shapes: (n, layers, hidden) -> (n, layers); NaN where an output or the update is zero.
+    Shapes: (n, layers, hidden) -> (n, layers); NaN where an output is zero or the update no more than rounding.
     Raises: ShapeError.
     Source: microsoft/LMOps, understand_icl/icl_ft/compute_sim.py ("Random SimAOU", there without a seed).
     """
     _require_shapes("n layers hidden", zsl=zsl, icl=icl)
     z, u_icl = map(_unit, _exact(zsl, icl))
     draw = torch.rand(z.shape, generator=_generator(seed), dtype=torch.float64)
-    return _cosine(u_icl - z, draw.to(z.device))
+    return _cosine(beyond_rounding(u_icl - z, u_icl, spacing(zsl, icl)), draw.to(z.device))
 
 
 # Part 4. Attention scores.
@@ -291,16 +334,18 @@ def sim_am(icl_scores: Scores, ft_scores: Scores) -> Float[Tensor, "n layers hea
 def sim_am_delta(zsl_scores: Scores, icl_scores: Scores, ft_scores: Scores) -> Float[Tensor, "n layers heads"]:
     """Similarity of the updates of the attention scores: cos(m_ICL - m_ZSL, m_FT - m_ZSL).
 
-    Shapes: as in `sim_am`; NaN where a head's scores do not change.
+    In the first layer it does not exist: there the query's own tokens have the same inputs with and without a context,
+    and their scores depend on the distance of two tokens only, so that m_ICL - m_ZSL is rounding.
+    Shapes: as in `sim_am`; NaN where a head's scores change by no more than rounding (`beyond_rounding`).
     Raises: ShapeError.
     Source: Deutch et al. 2024 (SimAM_delta).
     """
-    return _per_query(
-        lambda zsl, icl, ft: _cosine(icl - zsl, ft - zsl),
-        zsl_scores=zsl_scores,
-        icl_scores=icl_scores,
-        ft_scores=ft_scores,
-    )
+    eps = spacing(*zsl_scores, *icl_scores, *ft_scores)
+
+    def measure(zsl: Tensor, icl: Tensor, ft: Tensor) -> Tensor:
+        return _cosine(*(beyond_rounding(m - zsl, m, eps) for m in (icl, ft)))
+
+    return _per_query(measure, zsl_scores=zsl_scores, icl_scores=icl_scores, ft_scores=ft_scores)
 
 
 def _per_query(measure, **scores: Scores) -> Float[Tensor, "n layers heads"]:

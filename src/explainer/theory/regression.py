@@ -83,6 +83,17 @@ class Prompts:
 # Part 1. Drawing prompts.
 
 
+def turned_covariance(eigenvalues: Sequence[float], *, seed: int) -> Float[Tensor, "d d"]:
+    """Return a covariance Q diag(eigenvalues) Q^T whose eigenvectors, the columns of Q, are drawn at random.
+
+    Shapes: d eigenvalues -> (d, d), symmetric to the last digit.
+    """
+    values, generator = torch.tensor(eigenvalues, dtype=torch.float64), torch.Generator().manual_seed(seed)
+    Q = torch.linalg.qr(torch.randn(len(values), len(values), generator=generator, dtype=torch.float64)).Q
+    covariance = Q @ values.diag() @ Q.mT
+    return (covariance + covariance.mT) / 2
+
+
 def draw_prompts(
     n_prompts: int,
     n_examples: int,

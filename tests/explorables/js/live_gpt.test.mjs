@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import test from "node:test";
-import { fromLink, gatesOf, largest, mostNeeded, sharesOf } from "#explorables/live_gpt.js";
+import view, { fromLink, gatesOf, largest, mostNeeded, sharesOf } from "#explorables/live_gpt.js";
 import { ALONE, LiveModel, biasOf, fetchShards, meanOf, ofHalf, sharesOf as sumsOf, softmax, topOf, written } from "#explorables/live_gpt_core.js";
 import { close } from "./support.mjs";
 
@@ -160,4 +160,16 @@ test("an update comes with every token, times its scale, and without one it is n
   await model.next(["", ""], [["a", "b"]], "c", []);
   assert.deepEqual(runs.map(({ update_in, update_out }) => [[...update_in.data], [...update_out.data]]).slice(0, 2), Array(2).fill([[1, 2, 3, 4, 5, 6], [1, 2, 3, 4]]));
   assert.deepEqual(runs.slice(2).map(({ update_in }) => [...update_in.data]), Array(2).fill([0, 0, 0, 0, 0, 0])); // read again without it
+});
+
+test("brief, it draws and says the two answers and nothing of attention", () => {
+  const looks = [[[100, 200], [300, 100]]], found = { of: [["", " ->"], [["a", "b"], ["c", "d"]], "e", []], without: [["x", 0.1]], with: [["y", 0.6]], alone: [0.5, 0.2], looks };
+  const state = { pattern: ["", " ->"], demonstrations: [["a", "b"], ["c", "d"]], query: "e", hidden: [], found, presets: {}, head: 0, induction: [], brief: false };
+  const [all, brief] = [false, true].map((brief) => ({ ...state, brief }));
+  assert.match(view.describe(all), /gate/);
+  assert.equal(view.describe(brief), view.describe(all).replace(/ The query looks.*/, ""));
+  assert.match(view.describe(brief), /“y” \(60 %\)/);
+  const titles = (state) => ["Next, without", "Next, with 2 of 2", "What each adds", "Where the query looks", "The gate g"].map((title) => view.still(state).includes(title));
+  assert.deepEqual(titles(all), [true, true, true, true, true]);
+  assert.deepEqual(titles(brief), [true, true, false, false, false]);
 });

@@ -322,10 +322,10 @@ var sharesOf = (looks2, head) => looks2.map((heads) => (head ? heads[head - 1] :
 var gatesOf = (looks2) => looks2.map((heads) => heads.map((its) => Math.min(1, total(its) / 1e3)));
 var largest = (rows) => rows.reduce((best, row, l) => row.reduce((most, x, i) => x > most[0] ? [x, l + 1, i + 1] : most, best), [0, 0, 0]);
 function describe(state) {
-  const { found } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found);
+  const { found, brief } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found);
   const [share2, layer, seenMost] = largest(sharesOf(found.looks, 0)), [gate, its, head] = largest(gatesOf(found.looks));
   const expects = ([[token, p]]) => `${named(token)} (${percent(p)})`;
-  return (isCurrent(state) ? "" : "Of an earlier text: ") + `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` + (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`) + (share2 ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share2)} of the attention there, mean over heads. Head ${head} of layer ${its} has the largest gate: ${percent(gate)} of its attention goes to the demonstrations.` : "");
+  return (isCurrent(state) ? "" : "Of an earlier text: ") + `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` + (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`) + (share2 && !brief ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share2)} of the attention there, mean over heads. Head ${head} of layer ${its} has the largest gate: ${percent(gate)} of its attention goes to the demonstrations.` : "");
 }
 var right = { "text-anchor": "end" };
 var share = (y, from, p) => [
@@ -409,13 +409,11 @@ function gates({ found, head, induction }, when) {
     group(colour("value"), induction.map(ring))
   );
 }
-var panels = (state) => [
+var answered = (state) => [
   nextPanel(`Next, without demonstrations${earlier(state)}`, state.found.without, "value"),
-  nextPanel(`Next, with ${seen({ demonstrations: state.found.of[1], hidden: state.found.of[3] })} of ${state.found.of[1].length}${earlier(state)}`, state.found.with, "query"),
-  contributions(state),
-  looks(state, earlier(state)),
-  gates(state, earlier(state))
+  nextPanel(`Next, with ${seen({ demonstrations: state.found.of[1], hidden: state.found.of[3] })} of ${state.found.of[1].length}${earlier(state)}`, state.found.with, "query")
 ];
+var panels = (state) => [...answered(state), ...state.brief ? [] : [contributions(state), looks(state, earlier(state)), gates(state, earlier(state))]];
 function fromLink(hash) {
   try {
     const [pattern, demonstrations, query, hidden] = JSON.parse(decodeURIComponent(hash.replace(/^#gpt=/, "")));
@@ -469,7 +467,7 @@ function workshop(root, start, read, change, widget) {
   let sent;
   const ask = () => {
     const state = read(), [pattern, demonstrations, query2, hidden] = question(state);
-    const trimmed = demonstrations.map((pair) => pair.map((text) => text.trim())), empty = trimmed.findIndex((pair) => !(pair[0] && pair[1]));
+    const trimmed = demonstrations.map((pair) => pair.map((text2) => text2.trim())), empty = trimmed.findIndex((pair) => !(pair[0] && pair[1]));
     if (empty >= 0) return model.say(`Fill in demonstration ${empty + 1}, or remove it.`);
     since = performance.now();
     const id = model.number();
@@ -480,7 +478,7 @@ function workshop(root, start, read, change, widget) {
   const button = (textContent, patch) => element("button", { type: "button", textContent, style: "margin:0", onclick: () => change(patch(read())) });
   const presets = Object.entries(start.presets).map(([name, patch]) => button(name, () => patch));
   const rows = [], list = element("div", {});
-  const query = field("query", (text) => change({ query: text }));
+  const query = field("query", (text2) => change({ query: text2 }));
   const add2 = button("add a demonstration", ({ demonstrations }) => ({ demonstrations: [...demonstrations, ["", ""]].slice(0, MOST) }));
   const drop = button("remove the last", ({ demonstrations: all, hidden }) => ({ demonstrations: all.slice(0, -1), hidden: hidden.filter((i) => i < all.length - 1) }));
   const link = element("button", { type: "button", textContent: "link to this", style: "margin:0", onclick: () => {
@@ -488,13 +486,13 @@ function workshop(root, start, read, change, widget) {
     model.say("The address of this page now holds your demonstrations, query and switches. Copy it from the browser.");
   } });
   const row = (...nodes) => element("div", { className: "explorable-controls" }, ...nodes);
-  root.querySelector(".explorable-controls").before(
-    model.node,
-    presets.length ? row("Tasks of the book:", ...presets) : "",
-    list,
-    row(element("span", { textContent: "Query" }), query),
-    row(add2, drop, link)
-  );
+  const text = [list, row(element("span", { textContent: "Query" }), query)], taken = presets.length ? row("Tasks of the book:", ...presets) : "";
+  const controls = root.querySelector(".explorable-controls"), drawn = root.querySelector(".explorable-panels");
+  if (start.brief) {
+    drawn.before(...text);
+    drawn.after(row(add2, drop, link, ...controls.childNodes), taken, model.node);
+    controls.remove();
+  } else controls.before(model.node, taken, ...text, row(add2, drop, link));
   const follow = () => {
     if (!globalThis.location?.hash.startsWith("#gpt=")) return;
     const linked = fromLink(location.hash);
@@ -528,8 +526,8 @@ function workshop(root, start, read, change, widget) {
 var live_gpt_default = explorable({
   question: "What does a real GPT expect next, and which of your demonstrations does it need?",
   hint: "Write your own words, or take a task of the book. Without its tick a demonstration is hidden from the query: its keys and values are masked, and no position moves.",
-  traits: ["pattern", "demonstrations", "query", "hidden", "found", "presets", "head", "induction"],
-  lists: ({ found }) => [["head", "attention of", [[0, "all heads, mean"], ...found.looks[0].map((_, h) => [h + 1, `head ${h + 1}`])]]],
+  traits: ["pattern", "demonstrations", "query", "hidden", "found", "presets", "head", "induction", "brief"],
+  lists: ({ found, brief }) => brief ? [] : [["head", "attention of", [[0, "all heads, mean"], ...found.looks[0].map((_, h) => [h + 1, `head ${h + 1}`])]]],
   panels,
   describe,
   answers: ({ found }) => [["these answers were", found.made]],

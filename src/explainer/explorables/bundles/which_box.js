@@ -282,8 +282,8 @@ function answersPanel(state) {
   );
 }
 var MOST = 1.2;
-var BARS = 118;
-var FULL = 160;
+var BARS = 130;
+var FULL = 150;
 var ROW = 56;
 var long = (value) => FULL * Math.min(value, MOST) / MOST;
 function errorsPanel(state) {

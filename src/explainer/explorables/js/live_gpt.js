@@ -34,14 +34,14 @@ export const largest = (rows) =>
   rows.reduce((best, row, l) => row.reduce((most, x, i) => (x > most[0] ? [x, l + 1, i + 1] : most), best), [0, 0, 0]);
 
 function describe(state) {
-  const { found } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found);
+  const { found, brief } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found);
   const [share, layer, seenMost] = largest(sharesOf(found.looks, 0)), [gate, its, head] = largest(gatesOf(found.looks));
   const expects = ([[token, p]]) => `${named(token)} (${percent(p)})`;
   return (isCurrent(state) ? "" : "Of an earlier text: ") +
     `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} ` +
     `when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` +
     (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`) +
-    (share ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share)} of the attention there, mean over heads. ` +
+    (share && !brief ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share)} of the attention there, mean over heads. ` +
       `Head ${head} of layer ${its} has the largest gate: ${percent(gate)} of its attention goes to the demonstrations.` : "");
 }
 
@@ -100,11 +100,11 @@ function gates({ found, head, induction }, when) {
     group(colour("value"), induction.map(ring)));
 }
 
-const panels = (state) => [
+const answered = (state) => [
   nextPanel(`Next, without demonstrations${earlier(state)}`, state.found.without, "value"),
   nextPanel(`Next, with ${seen({ demonstrations: state.found.of[1], hidden: state.found.of[3] })} of ${state.found.of[1].length}${earlier(state)}`, state.found.with, "query"),
-  contributions(state), looks(state, earlier(state)), gates(state, earlier(state)),
 ];
+const panels = (state) => [...answered(state), ...(state.brief ? [] : [contributions(state), looks(state, earlier(state)), gates(state, earlier(state))])];
 
 // What a link may bring: nothing but short texts, and numbers of demonstrations
 export function fromLink(hash) {
@@ -173,8 +173,13 @@ function workshop(root, start, read, change, widget) {
     model.say("The address of this page now holds your demonstrations, query and switches. Copy it from the browser.");
   } });
   const row = (...nodes) => element("div", { className: "explorable-controls" }, ...nodes);
-  root.querySelector(".explorable-controls").before(
-    model.node, presets.length ? row("Tasks of the book:", ...presets) : "", list, row(element("span", { textContent: "Query" }), query), row(add, drop, link));
+  const text = [list, row(element("span", { textContent: "Query" }), query)], taken = presets.length ? row("Tasks of the book:", ...presets) : "";
+  const controls = root.querySelector(".explorable-controls"), drawn = root.querySelector(".explorable-panels");
+  if (start.brief) { // the answers stand right below the text
+    drawn.before(...text);
+    drawn.after(row(add, drop, link, ...controls.childNodes), taken, model.node);
+    controls.remove();
+  } else controls.before(model.node, taken, ...text, row(add, drop, link));
   const follow = () => {
     if (!globalThis.location?.hash.startsWith("#gpt=")) return;
     const linked = fromLink(location.hash);
@@ -210,8 +215,8 @@ export default explorable({
   question: "What does a real GPT expect next, and which of your demonstrations does it need?",
   hint: "Write your own words, or take a task of the book. Without its tick a demonstration is hidden from the query: its keys and values are " +
     "masked, and no position moves.",
-  traits: ["pattern", "demonstrations", "query", "hidden", "found", "presets", "head", "induction"],
-  lists: ({ found }) => [["head", "attention of", [[0, "all heads, mean"], ...found.looks[0].map((_, h) => [h + 1, `head ${h + 1}`])]]],
+  traits: ["pattern", "demonstrations", "query", "hidden", "found", "presets", "head", "induction", "brief"],
+  lists: ({ found, brief }) => brief ? [] : [["head", "attention of", [[0, "all heads, mean"], ...found.looks[0].map((_, h) => [h + 1, `head ${h + 1}`])]]],
   panels, describe,
   answers: ({ found }) => [["these answers were", found.made]],
   extend: workshop,

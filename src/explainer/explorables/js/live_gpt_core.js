@@ -74,7 +74,12 @@ function cosine(a, b) {
   return ab / Math.sqrt(aa * bb);
 }
 
-const minus = (a, b) => Float64Array.from(a, (x, i) => x - b[i]);
+// a - b, NaN where that is rounding of float32 beside a: beyond_rounding of explainer.theory.metrics
+const ROUNDING = 1024 * 2 ** -23;
+function minus(a, b) {
+  const change = Float64Array.from(a, (x, i) => x - b[i]);
+  return Math.hypot(...change) <= ROUNDING * Math.hypot(...a) ? change.fill(NaN) : change;
+}
 function unit(h) {
   const length = Math.hypot(...h);
   return Float64Array.from(h, (x) => x / length);

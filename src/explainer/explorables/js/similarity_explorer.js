@@ -58,7 +58,7 @@ export function curve(state, control, seed = -1) {
     return { n, seeds, layers: all.slice(0, L), mean: all[L] };
   }
   const values = unpack(part(single, 2 * L));
-  return { n, seeds: [seed], layers: values.map((v) => [v, 0]), mean: [mean(values), NaN] };
+  return { n, seeds: [seed], layers: values.map((v) => [v, 0]), mean: [mean(values.filter((v) => !isNaN(v))), NaN] };
 }
 
 // Floors: lines [name, dash, values per layer]; the largest size of a layer's mean for random directions

@@ -1,0 +1,160 @@
+"""A head that learns: layers of linear attention, built by hand, that each take one step of gradient descent.
+
+The value of a token is the error signal of its example, e_i = eta / n (y_i - W_0 x_i), its key the input x_i, and the
+query a new input x. The loss is L(W) = 1 / (2n) sum_i ||W x_i - y_i||^2, the start W_0 = 0. Source of the idea: von
+Oswald et al. 2023 (Transformers learn in-context by gradient descent, arXiv 2212.07677).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from explainer.errors import ShapeError
+
+
+def layer(
+    errors: Float[Tensor, "*B d_y n"],
+    answers: Float[Tensor, "*B d_y m"],
+    inputs: Float[Tensor, "*B d n"],
+    queries: Float[Tensor, "*B d m"],
+    eta: float,
+) -> tuple[Float[Tensor, "*B d_y n"], Float[Tensor, "*B d_y m"]]:
+    """One layer on the label places of n examples and m queries: each loses what attention predicts for its input.
+
+    Delta W = eta / n sum_i e_i x_i^T from the errors that are left; e_i <- e_i - Delta W x_i, and the same for queries,
+    whose places begin at zero and hold minus the prediction.
+    """
+    step = eta / inputs.shape[-1] * errors @ inputs.mT
+    return errors - step @ inputs, answers - step @ queries
+
+
+def gradient_step(
+    W: Float[Tensor, "*B d_y d"], inputs: Float[Tensor, "*B d n"], labels: Float[Tensor, "*B d_y n"], eta: float
+) -> Float[Tensor, "*B d_y d"]:
+    """W - eta dL/dW for L(W) = 1 / (2n) sum_i ||W x_i - y_i||^2."""
+    return W - eta / inputs.shape[-1] * (W @ inputs - labels) @ inputs.mT
+
+
+# How much is learned.
+
+
+class Lessons(NamedTuple):
+    """Tasks y = W x, each with n examples and m held-out inputs; all inputs have length one."""
+
+    W: Float[Tensor, "B d_y d"]
+    inputs: Float[Tensor, "B d n"]
+    held_out: Float[Tensor, "B d m"]
+
+
+def lessons(
+    n: int, spread: Sequence[float], seed: int, *, tasks: int = 200, d_y: int = 2, held_out: int = 50
+) -> Lessons:
+    """Random tasks, and inputs x = z / ||z|| whose entries z_j are Gaussian with standard deviation spread_j."""
+    generator = torch.Generator().manual_seed(seed)
+    sizes = torch.tensor(spread, dtype=torch.float64)[:, None]
+
+    def normal(rows: int, columns: int) -> Tensor:
+        return torch.randn(tasks, rows, columns, generator=generator, dtype=torch.float64)
+
+    W = normal(d_y, len(spread))
+    inputs = torch.nn.functional.normalize(sizes * normal(len(spread), n + held_out), dim=1)
+    return Lessons(W, inputs[..., :n], inputs[..., n:])
+
+
+def left_by_layers(drawn: Lessons, eta: float, layers: int) -> Float[Tensor, " B"]:
+    """Squared error of the heads on held-out inputs, as a share of that of the answer zero."""
+    errors, answers = drawn.W @ drawn.inputs, torch.zeros_like(drawn.W @ drawn.held_out)
+    for _ in range(layers):
+        errors, answers = layer(errors, answers, drawn.inputs, drawn.held_out, eta)
+    return _share(-answers, drawn)
+
+
+def left_by_descent(drawn: Lessons, eta: float, steps: int) -> Float[Tensor, " B"]:
+    """The same for so many steps of gradient descent from zero weights."""
+    W, labels = torch.zeros_like(drawn.W), drawn.W @ drawn.inputs
+    for _ in range(steps):
+        W = gradient_step(W, drawn.inputs, labels, eta)
+    return _share(W @ drawn.held_out, drawn)
+
+
+def _share(predicted: Tensor, drawn: Lessons) -> Tensor:
+    right = drawn.W @ drawn.held_out
+    return (predicted - right).square().sum((1, 2)) / right.square().sum((1, 2))
+
+
+def best_measured_step(drawn: Lessons, steps: int, candidates: Sequence[float]) -> float:
+    """The candidate eta that leaves the lowest mean error after so many steps of gradient descent.
+
+    After T steps the error is W (I - eta C)^T x with C = 1/n sum_i x_i x_i^T, a product for each eigenvalue of C.
+    """
+    eigenvalues, Q = torch.linalg.eigh(drawn.inputs @ drawn.inputs.mT / drawn.inputs.shape[-1])
+    W, held_out = drawn.W @ Q, Q.mT @ drawn.held_out
+    products = (W.mT @ W) * (held_out @ held_out.mT)
+    size = (drawn.W @ drawn.held_out).square().sum((1, 2))
+
+    def left(eta: float) -> float:
+        factors = (1 - eta * eigenvalues) ** steps
+        return (torch.einsum("bi,bij,bj->b", factors, products, factors) / size).mean().item()
+
+    return min(candidates, key=left)
+
+
+def best_step(d: int, n: int) -> float:
+    """The eta that leaves least after one step on n inputs of length one, evenly spread over d directions.
+
+    C = 1/n sum_i x_i x_i^T has mean I / d, and C^2 has mean (n + d - 1) / (n d^2) I. The share that is left,
+    E ||(I - eta C) x||^2 = 1 - 2 eta / d + eta^2 (n + d - 1) / (n d^2), is lowest at eta = n d / (n + d - 1).
+    Raises ShapeError unless d and n are at least 1.
+    """
+    if d < 1 or n < 1:
+        raise ShapeError(f"{n} inputs of width {d}; give at least one of each.")
+    return n * d / (n + d - 1)
+
+
+def left_by_best_step(d: int, n: int) -> float:
+    """The share of the loss that one step of size `best_step` leaves: (d - 1) / (n + d - 1)."""
+    return 1 - best_step(d, n) / d
+
+
+# Examples as a row of tokens.
+
+
+def in_a_row(
+    inputs: Float[Tensor, "n d"], labels: Float[Tensor, "n d_y"], query: Float[Tensor, " d"]
+) -> Float[Tensor, "T parts"]:
+    """The columns of x_1, y_1, ..., x_n, y_n, x as rows: an input, a label, a one-hot position, a free part of width d.
+
+    T = 2n + 1, parts = d + d_y + T + d.
+    """
+    (n, d), d_y = inputs.shape, labels.shape[1]
+    T = 2 * n + 1
+    H = inputs.new_zeros(T, d + d_y + T + d)
+    H[::2, :d] = torch.cat([inputs, query[None]])
+    H[1::2, d : d + d_y] = labels
+    H[:, d + d_y : d + d_y + T] = torch.eye(T, dtype=H.dtype)
+    return H
+
+
+def causal_head(H: Float[Tensor, "T parts"], W_Q: Tensor, W_K: Tensor, W_V: Tensor) -> Float[Tensor, "T d_v"]:
+    """Linear attention of each token over itself and the tokens before it: sum_{s <= t} v_s (k_s . q_t)."""
+    return ((H @ W_Q.mT) @ (H @ W_K.mT).mT).tril() @ (H @ W_V.mT)
+
+
+def look_back(H: Float[Tensor, "T parts"], d: int, d_y: int) -> Float[Tensor, "T parts"]:
+    """Layer 1: the key of a token is its position p_s, the query p_{t - 1}; the input goes to the next column.
+
+    It is added to the free part there.
+    """
+    T = len(H)
+    read_x, _, read_p, read_free = torch.eye(H.shape[1], dtype=H.dtype).split((d, d_y, T, d))
+    shift = torch.diag(torch.ones(T - 1, dtype=H.dtype), 1)  # p_t -> p_{t - 1}
+    return H + causal_head(H, shift @ read_p, read_p, read_free.mT @ read_x)
+
+
+def learn(H: Float[Tensor, "T parts"], d: int, d_y: int, eta: float) -> Float[Tensor, " d_y"]:
+    """Layer 2, at the last token: key, the input that was brought; value, eta / n times the label; query, x."""
+    read_x, read_y, _, read_free = torch.eye(H.shape[1], dtype=H.dtype).split((d, d_y, len(H), d))
+    return causal_head(H, read_x, read_free, eta / (len(H) // 2) * read_y)[-1]
