@@ -2,10 +2,45 @@
 
 import json
 import re
+import subprocess
 
 from conftest import ROOT
 
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+FOREIGN = re.compile(r"pip3? install[^\n]*[ \t][\"'`]*explainer\b(?![/.])|explainer\[[a-z]")
+"""Advice to install `explainer` from the package index, where the name belongs to another project."""
+
+
+def _tracked():
+    """The texts of the project, without this file."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    kinds = (".py", ".md", ".ipynb", ".toml", ".yml", ".js", ".cff", ".txt", ".html", ".sh", "Makefile", "run")
+    files = [ROOT / name for name in listed.splitlines() if name.endswith(kinds)]
+    return [path for path in files if path.is_file() and path.name != "test_docs.py"]
+
+
+def test_nobody_is_told_to_install_a_package_of_another_project():
+    for bad in ('pip install "explainer[ray]"', "pip install explainer", "pip3 install -U explainer\n"):
+        assert FOREIGN.search(bad)
+    for good in ('pip install -e ".[ray]"', "pip install -e .", "pip install ./explainer.tar.gz", "explainer study"):
+        assert not FOREIGN.search(good)
+    told = {str(path.relative_to(ROOT)): FOREIGN.search(path.read_text("utf-8")) for path in _tracked()}
+    assert len(told) > 300 and [name for name, found in told.items() if found] == []
+
+
+def test_files_that_workflows_hash_exist():
+    """The hash of no file is the same for ever, and so is a cache with it in its key."""
+    workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    named = [name for path in workflows for name in re.findall(r"hashFiles\('([^']+)'\)", path.read_text("utf-8"))]
+    assert named and all(list(ROOT.glob(name)) for name in named), named
 
 
 def _blocks(name):

@@ -76,12 +76,22 @@ def test_a_head_that_is_off_is_judged_against_its_own_zero_demonstrations(stored
     assert kept.low > 0  # and some of the gain is left: columns still learn what stands before them
 
 
+def test_the_input_is_needed_and_not_always_its_own():
+    """An earlier edition said that an answer's column must know what it is the answer to; on capitals it need not."""
+    capitals, plurals = map(head_circuits.stored, head_circuits.TASKS)
+    for one in (capitals, plurals):
+        assert one.change("cut: input").high < -1 < one.change("cut: input, one before").low
+        assert one.change("cut, shuffled", "cut: input").low > -0.5  # no pair is left to be spoiled
+    assert capitals.change("shuffled", "cut: input").low > 1  # wrong countries are much better than none
+    assert plurals.change("shuffled").high < -2  # here the pair counts
+
+
 @pytest.mark.slow
 def test_a_sample_is_computed_again():
     starter = checkpoints.load(device="cpu", dtype=torch.float32)
     one = head_circuits.bench("plurals", [0])
     table = head_circuits.stored("plurals").answers
-    off, means = head_circuits.kinds_of_heads(starter)["answer"], None
+    off = head_circuits.kinds_of_heads(starter)["answer"]
     all_sets = head_circuits.bench("plurals").columns(starter)
     means = circuits.mean_outputs(starter, [columns.ids for columns in all_sets])
     for name, found in (

@@ -133,12 +133,22 @@ def test_measures_and_files_of_the_page_are_those_of_python():
     outputs = torch.tensor(random.normal(size=(3, 5, 4, 6)))
     scores = [torch.tensor(random.normal(size=(3, 4, 2, n))) for n in (2, 3, 4, 5, 2)]
     outputs[2, 1, 2] = outputs[0, 1, 2]  # no change: this query does not count there
-    seen = [[{"outputs": outputs[k, i].tolist(), "scores": scores[i][k].tolist()} for i in range(5)] for k in range(3)]
+    outputs, scores = outputs.float(), [its.float() for its in scores]
+    contexts = 1, 101, 1
+    for its in scores:  # rounding after a hundred tokens of context, and a change that is small and counts
+        its[1, 0] = its[0, 0] * (1 + 100 * torch.finfo(torch.float32).eps)
+        its[2, 1] = its[0, 1] * (1 + 100 * torch.finfo(torch.float32).eps)
+    seen = [
+        [{"outputs": outputs[k, i].tolist(), "scores": scores[i][k].tolist(), "context": contexts[k]} for i in range(5)]
+        for k in range(3)
+    ]
     file = live_experiment.UPDATES / "past.safetensors"
     found = json.loads(builder.run_module(MEASURES, {"seen": seen, "file": str(file)}))
     np.testing.assert_allclose(found["aou"], metrics.sim_aou(*outputs).nanmean(0), atol=1e-12)
     of = [[its[k] for its in scores] for k in range(3)]
-    assert found["am"] == pytest.approx(metrics.sim_am_delta(*of).nanmean().item(), abs=1e-12)
+    delta = metrics.sim_am_delta(*of, context_tokens=contexts[1] - contexts[0])
+    assert delta[:, 0].isnan().all() and not delta[:, 1:].isnan().any()
+    assert found["am"] == pytest.approx(delta.nanmean().item(), abs=1e-12)
     for name, tensor in load_file(file).items():
         flat = tensor.double().flatten()
         shape, first, last, square = found["sums"][name]

@@ -240,7 +240,7 @@ def test_pairs_that_hide_the_input_keep_the_arrow():
 
 
 def test_with_its_input_hidden_no_column_of_a_demonstration_knows_it(any_family):
-    """From the arrow on, keys and values stay the same for another input; with the answer's own cut alone they do not."""
+    """From the arrow on, keys and values do not know the input; with the cut of the answer alone they do."""
     ids, other = (0, 31, 7, 12, 99, 5), (0, 77, 7, 12, 99, 5)  # first, input, arrow, answer, line end, next input
     columns = circuits.Columns(ids, answers=(3,), ends=(1, 5))
     for cut, same in ((columns.input_hidden(), True), (columns.between("input"), False)):

@@ -9,6 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM, Gemma2Config, GPT2Config, MistralConfig
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from explainer.data import tasks
 from explainer.errors import CheckpointError
 from explainer.models import checkpoints, heads
 from explainer.theory import duality
@@ -195,3 +196,17 @@ def test_rows_first_moves_rows_and_keeps_the_output(family):
     assert torch.equal(moved.values, torch.cat([head.values[3:10], head.values[:3], head.values[10:]]))
     outputs = [duality.softmax_attention(h.query, h.keys, h.values) for h in (head, moved)]
     torch.testing.assert_close(*outputs, rtol=0, atol=1e-12)
+
+
+def test_heads_of_a_prompt_have_the_demonstrations_first(family):
+    """The rows are those of one pass over the prompt: the first token stands behind the n demonstration tokens."""
+    checkpoint, data = family("llama"), tasks.load("capitals")
+    prompt = heads.read_demonstrations(checkpoint, data, seed=3, k=2)
+    given = list(chain.from_iterable(heads.read_heads(checkpoint, prompt.ids)))
+    text = "".join(data.task.demonstration(one) + "\n" for one in tasks.demonstrations(data, 2, 3))
+    assert prompt.ids[1 : prompt.n + 1] == checkpoint.tokenize(text)
+    for found, head in zip(prompt.heads, given, strict=True):
+        assert torch.equal(found.query, head.query)
+        assert torch.equal(found.keys[: prompt.n], head.keys[1 : prompt.n + 1])
+        assert torch.equal(found.values[prompt.n], head.values[0])
+        assert torch.equal(found.values[prompt.n + 1 :], head.values[prompt.n + 1 :])

@@ -54,7 +54,7 @@ def test_scores_pair_by_pair():
 
 def test_where_only_rounding_changes_there_is_no_cosine(zsl, outputs):
     """Of float32 in the first layer, as for the scores of a query's own tokens after a context."""
-    noise = 1 + 100 * torch.finfo(torch.float32).eps * normal(2, N, LAYERS, HIDDEN, seed=7)
+    noise = 1 + 4 * torch.finfo(torch.float32).eps * normal(2, N, LAYERS, HIDDEN, seed=7)
     rounded = [torch.cat([(zsl * its)[:, :1], other[:, 1:]], 1) for its, other in zip(noise, outputs, strict=False)]
     scores = [[m[:, None] for m in h.float()] for h in (zsl, outputs[2], *rounded)]
     found = changes.of_scores(scores[0], scores[1:])["sim_am_delta"]
@@ -62,6 +62,8 @@ def test_where_only_rounding_changes_there_is_no_cosine(zsl, outputs):
     for each in (found, aou["sim_aou"], aou["sim_aou_tangent_uncentred"]):
         assert each[1:, :, :, 0].isnan().all() and each[:, 1:, :, 0].isnan().all()
         assert not each[0, 0].isnan().any() and not each[..., 1:].isnan().any()
+    shifted = changes.of_scores(scores[0], scores[1:], [10**7, 0, 0])["sim_am_delta"]
+    assert shifted[0].isnan().all() and torch.equal(shifted[1:, 1:].isnan(), found[1:, 1:].isnan())
 
 
 def test_maps_pair_by_pair():

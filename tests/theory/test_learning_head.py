@@ -71,6 +71,14 @@ def test_the_best_measured_step_is_the_best_of_the_candidates():
     assert learning_head.best_measured_step(drawn, 3, candidates) == by_steps
 
 
+def test_the_step_is_chosen_on_one_sample_and_judged_on_another():
+    choose, report = ([learning_head.lessons(n, EVEN, seed, tasks=9) for n in (3, 8)] for seed in (0, 1))
+    heads, descent = learning_head.left_at_best_step(choose, report, 4, [0.5, 1.5, 2.5])
+    eta = learning_head.best_measured_step(choose[1], 4, [0.5, 1.5, 2.5])
+    assert heads.shape == (9, 2) and same(heads, descent)
+    assert torch.equal(heads[:, 1], learning_head.left_by_layers(report[1], eta, 4))
+
+
 @pytest.mark.parametrize(("d", "n"), [(0, 3), (3, 0)])
 def test_a_step_on_nothing_is_refused(d, n):
     with pytest.raises(ShapeError, match=f"{n} inputs of width {d}"):

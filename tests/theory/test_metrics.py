@@ -854,11 +854,11 @@ CHANGES = {
 )
 @few
 def test_a_difference_that_is_rounding_has_no_cosine_and_others_are_unchanged(measure, seed, exponent, size, dtype):
-    """Layer 0 has the same state but for noise of up to 300 eps; in the others it changes by `size` of its length."""
+    """Layer 0 has the same state but for noise of up to 30 eps; in the others it changes by `size` of its length."""
     zsl, icl, ft = outputs(seed, n=4, layers=3, hidden=11)
     icl, ft = zsl + size * icl, zsl + size * ft
     noise = 2 * torch.rand(zsl[:, 0].shape, generator=source(seed + 1), dtype=torch.float64) - 1
-    icl[:, 0] = zsl[:, 0] * (1 + 300 * torch.finfo(dtype).eps * noise)
+    icl[:, 0] = zsl[:, 0] * (1 + 30 * torch.finfo(dtype).eps * noise)
     states = [(h * 2.0**exponent).to(dtype) for h in (zsl, icl, ft)]
     value = measure(*states)
     assert value[:, 0].isnan().all() and not value[:, 1:].isnan().any()
@@ -869,17 +869,40 @@ def test_a_difference_that_is_rounding_has_no_cosine_and_others_are_unchanged(me
     assert torch.equal(everywhere[:, 1:], value[:, 1:])
 
 
-@given(seeds, st.integers(1, 2))
+@given(seeds, st.integers(20, 2000))
 @few
-def test_changes_beyond_rounding_keep_their_values(seed, axes):
+def test_a_context_has_no_cosine_where_it_moves_positions_only(seed, tokens):
+    """Scores of rotated queries and keys in float32: the rotation of the query's tokens grows with the context."""
+    query, keys, trained = (randn(2, n, 64, seed=seed + n).float() for n in (1, 4, 5))
+
+    def scores(keys, first):
+        frequencies = 10000.0 ** (-torch.arange(32) / 32)
+        angles = torch.arange(first, first + 4)[:, None] * frequencies
+
+        def rotated(x, angles):
+            a, b = x[..., :32], x[..., 32:]
+            return torch.cat([a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()], -1)
+
+        return (rotated(query, angles[-1:]) @ rotated(keys, angles).mT)[None]
+
+    zsl, icl, ft = scores(keys, 1), scores(keys, tokens), scores(keys + 1e-3 * trained[:, :4], 1)
+    assert not torch.equal(icl, zsl)
+    assert metrics.sim_am_delta(zsl, icl, ft, context_tokens=tokens).isnan().all()
+    assert not metrics.sim_am_delta(zsl, ft, ft).isnan().any()
+
+
+@given(seeds, st.integers(1, 2), st.integers(0, 4000))
+@few
+def test_changes_beyond_rounding_keep_their_values(seed, axes, shift):
     state, change = outputs(seed, n=3, layers=4, hidden=5)[:2]
-    edge = metrics.ROUNDING * torch.finfo(torch.float32).eps
+    edge = (metrics.ROUNDING + metrics.ROUNDING_PER_TOKEN * shift) * torch.finfo(torch.float32).eps
     last = tuple(range(-axes, 0))
     length = [torch.linalg.vector_norm(v, dim=last, keepdim=True) for v in (state, change)]
     change = change * length[0] / length[1]  # as long as the state
-    kept = metrics.beyond_rounding(1.01 * edge * change, state, metrics.spacing(state.float()), axes)
+    rule = {"eps": metrics.spacing(state.float()), "shift": shift, "axes": axes}
+    kept = metrics.beyond_rounding(1.01 * edge * change, state, **rule)
     assert torch.equal(kept, 1.01 * edge * change)
-    assert metrics.beyond_rounding(0.99 * edge * change, state, metrics.spacing(state.float()), axes).isnan().all()
+    assert metrics.beyond_rounding(0.99 * edge * change, state, **rule).isnan().all()
     assert metrics.spacing(state, state.half()) == metrics.spacing(state.float()) > metrics.spacing(state)
 
 

@@ -171,7 +171,7 @@ class Change:
     """What a lesson does to the model, by context (`kind` ICL) or training (FT) for some epochs at a rate.
 
     `observed` is what the changed model does with the queries. `maps` are the changes of the linear maps of the first
-    queries. `training` are the numbers that only FT has.
+    queries. `context_tokens` stand before them, and `training` are the numbers that only FT has.
     """
 
     kind: str
@@ -181,6 +181,7 @@ class Change:
     epochs: int | None = None
     lr: float | None = None
     training: Mapping[str, float] | None = None
+    context_tokens: int = 0
 
     @property
     def name(self) -> str:
@@ -216,7 +217,7 @@ def every_change(
         ids, _ = scoring.context_ids(checkpoint, given[name].task, given[name].examples)
         prefix = scoring.encode(checkpoint, ids)
         maps = torch.stack([maps.context for maps in queries.maps(checkpoint, prefix)])
-        yield Change("ICL", name, queries.observed(checkpoint, prefix), maps)
+        yield Change("ICL", name, queries.observed(checkpoint, prefix), maps, context_tokens=len(ids))
     empty = torch.stack([maps.own for maps in queries.maps(checkpoint, scoring.encode(checkpoint, ""))])
     for (name, lr), states in trained.items():
         for n in bench.stages if name in STAGED else (bench.epochs,):
@@ -256,7 +257,8 @@ def compared(zsl: Observed, found: Sequence[Change]) -> dict[str, Float[Tensor, 
     """Similarities of all changes, each with each."""
     observed = [change.observed for change in found]
     measures = changes.of_outputs(zsl.outputs, [one.outputs for one in observed])
-    measures |= changes.of_scores(zsl.own_scores, [one.own_scores for one in observed])
+    tokens = [change.context_tokens for change in found]
+    measures |= changes.of_scores(zsl.own_scores, [one.own_scores for one in observed], tokens)
     return measures | {"update_cosine": changes.of_maps([change.maps for change in found])}
 
 
@@ -321,7 +323,7 @@ class Agreement(Study):
     name = "agreement"
     command = "explainer agreement"
     setting = Bench
-    protocol = 1
+    protocol = 2
     slowest_first = (
         "checkpoint",
         "split",

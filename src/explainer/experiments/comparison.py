@@ -376,7 +376,8 @@ def _similarities(baseline: Baseline, trained: _FT, cell: Cell, notes: list[str]
     zsl, icl, ft = baseline.zsl, baseline.icl, trained.observed
     measures = _of_outputs(zsl.outputs, icl.outputs, ft.outputs, cell.seed) | _of_updates(baseline, trained.W)
     if all(a.shape == b.shape for a, b in zip(zsl.own_scores, icl.own_scores, strict=True)):
-        measures |= _of_scores(zsl.own_scores, icl.own_scores, ft.own_scores, cell.seed)
+        own_scores = zsl.own_scores, icl.own_scores, ft.own_scores
+        measures |= _of_scores(*own_scores, len(baseline.context[0]), cell.seed)
     else:
         notes.append("the tokenizer gives a query other tokens after demonstrations than without them")
     spans = common_tokens(baseline, cell)
@@ -424,14 +425,16 @@ def _of_outputs(zsl: Tensor, icl: Tensor, ft: Tensor, seed: int) -> dict[str, Te
     }
 
 
-def _of_scores(zsl: list[Tensor], icl: list[Tensor], ft: list[Tensor], seed: int) -> dict[str, Tensor]:
+def _of_scores(
+    zsl: list[Tensor], icl: list[Tensor], ft: list[Tensor], context_tokens: int, seed: int
+) -> dict[str, Tensor]:
     isotropic = metrics.isotropic_floor(zsl, ft, seed)
     by_head = {
         "sim_am": metrics.sim_am(icl, ft),
         "sim_am_isotropic": metrics.sim_am(icl, isotropic),
         "sim_am_zsl": metrics.sim_am(icl, zsl),
-        "sim_am_delta": metrics.sim_am_delta(zsl, icl, ft),
-        "sim_am_delta_isotropic": metrics.sim_am_delta(zsl, icl, isotropic),
+        "sim_am_delta": metrics.sim_am_delta(zsl, icl, ft, context_tokens),
+        "sim_am_delta_isotropic": metrics.sim_am_delta(zsl, icl, isotropic, context_tokens),
     }
     return {name: values.nanmean(-1) for name, values in by_head.items()}
 

@@ -6,7 +6,6 @@ and agrees with `explainer.theory.duality` to rounding (tests/explorables/test_e
 
 from explainer.explorables.age_weights import AgeWeights
 from explainer.explorables.base import FOLDER, Explorable
-from explainer.explorables.error_law import ErrorLaw
 from explainer.explorables.explorer import SimilarityExplorer
 from explainer.explorables.ladder import Ladder
 from explainer.explorables.live_experiment import LiveExperiment
@@ -17,6 +16,7 @@ from explainer.explorables.memory_or_ridge import MemoryOrRidge
 from explainer.explorables.momentum_window import MomentumWindow
 from explainer.explorables.noise import NoiseValue
 from explainer.explorables.one_head import OneHead
+from explainer.explorables.one_plane import OnePlane
 from explainer.explorables.one_step import OneStep
 from explainer.explorables.phase_plane import PhasePlane
 from explainer.explorables.playground import InContextRegression
@@ -27,8 +27,8 @@ from explainer.explorables.two_neurons import TwoNeurons
 from explainer.explorables.which_box import WhichBox
 
 __all__ = [
-    "EXPLORABLES", "FOLDER", "AgeWeights", "ErrorLaw", "Explorable", "InContextRegression", "Ladder", "LiveExperiment",
-    "LiveGPT", "LivePatch", "LiveSweep", "MemoryOrRidge", "MomentumWindow", "NoiseValue", "OneHead", "OneStep",
+    "EXPLORABLES", "FOLDER", "AgeWeights", "Explorable", "InContextRegression", "Ladder", "LiveExperiment", "LiveGPT",
+    "LivePatch", "LiveSweep", "MemoryOrRidge", "MomentumWindow", "NoiseValue", "OneHead", "OnePlane", "OneStep",
     "PhasePlane", "RealHead", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons", "WhichBox",
 ]  # fmt: skip
 
@@ -43,7 +43,7 @@ EXPLORABLES: tuple[type[Explorable], ...] = (
     MomentumWindow,
     AgeWeights,
     PhasePlane,
-    ErrorLaw,
+    OnePlane,
     InContextRegression,
     LiveGPT,
     LiveSweep,

@@ -101,7 +101,7 @@ def measured(checkpoint: "Checkpoint", name: str, second: str, scale: float = 1,
     from explainer.data import tasks  # noqa: PLC0415 - a page that shows stored answers needs no data
     from explainer.experiments import controls  # noqa: PLC0415
     from explainer.models import scoring  # noqa: PLC0415
-    from explainer.theory import metrics  # noqa: PLC0415
+    from explainer.theory import changes, metrics  # noqa: PLC0415
 
     data, draw = tasks.load(name), (live_sweep.MOST, SEED)
     asked = tasks.queries(data, live_sweep.QUERIES, SEED)
@@ -110,14 +110,17 @@ def measured(checkpoint: "Checkpoint", name: str, second: str, scale: float = 1,
     own = context(controls.own(data, *draw))
     observe = partial(_observed, task=data.task, asked=asked, query=query)
     zsl, icl = observe(checkpoint, ""), observe(checkpoint, own)
+    tokens = [len(own), 0]
     if second == "fine-tuned":
         with update(checkpoint, name, scale).applied() as tuned:
             other = observe(tuned, "")
     else:
-        other = observe(checkpoint, context(_contexts(controls)[second](data, *draw)))
+        again = context(_contexts(controls)[second](data, *draw))
+        other, tokens[1] = observe(checkpoint, again), len(again)
     (h_zsl, h_icl, h_other), (m_zsl, m_icl, m_other) = (
         [getattr(seen, field) for seen, _ in (zsl, icl, other)] for field in ("outputs", "own_scores")
     )
+    maps = changes.of_scores(m_zsl, [m_icl, m_other], tokens)["sim_am_delta"]
     correct = [seen.correct for seen, _ in (zsl, icl, other)]
     repaired = [int((~correct[0] & its).sum()) for its in (*correct[1:], correct[1] & correct[2])]
     return {
@@ -128,7 +131,7 @@ def measured(checkpoint: "Checkpoint", name: str, second: str, scale: float = 1,
         "right": [int(its.sum()) for its in correct],
         "repaired": repaired,
         "sim_aou": [_known(x) for x in metrics.sim_aou(h_zsl, h_icl, h_other).nanmean(0).tolist()],
-        "sim_am_delta": _known(metrics.sim_am_delta(m_zsl, m_icl, m_other).nanmean().item()),
+        "sim_am_delta": _known(maps[0, 1].nanmean().item()),
         "query": query,
         "answers": [top for _, top in (zsl, icl, other)],
         "made": _MADE,

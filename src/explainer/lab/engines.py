@@ -122,7 +122,8 @@ def _ray() -> ModuleType:
         import ray  # noqa: PLC0415 (optional, and it takes seconds)
     except ImportError as error:
         raise EngineError(
-            f'The Ray engine needs Ray ({error}): pip install "explainer[ray]", or use the processes of this machine.'
+            f'The Ray engine needs Ray ({error}): pip install -e ".[ray]" in the checkout, or use the processes of '
+            "this machine."
         ) from error
     return ray
 

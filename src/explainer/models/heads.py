@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -14,7 +14,9 @@ from transformers import PreTrainedModel
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from explainer.data import tasks
 from explainer.errors import CheckpointError
+from explainer.models import scoring
 from explainer.models.checkpoints import Checkpoint
 
 _NAME = "explainer_heads"
@@ -66,6 +68,30 @@ def read_heads(checkpoint: Checkpoint, ids: Sequence[int]) -> list[list[Head]]:
             f"the heads of a {checkpoint.model.config.model_type} cannot be read; choose a model like {_EXAMPLES}."
         )
     return list(layers.values())
+
+
+class PromptHeads(NamedTuple):
+    """The heads at the last token of a prompt, layer after layer, with the rows of its n demonstration tokens first.
+
+    `ids` are the token ids of the prompt in their own order: the first token, the demonstrations, the query's text.
+    """
+
+    heads: list[Head]
+    ids: list[int]
+    n: int
+
+
+def read_demonstrations(checkpoint: Checkpoint, data: tasks.TaskData, seed: int, k: int = 8) -> PromptHeads:
+    """Read every head at the end of a prompt of k demonstrations and one query, both drawn with the seed.
+
+    Raises TaskError where the task has too few examples, CheckpointError as `read_heads`.
+    """
+    ids, ends = scoring.context_ids(checkpoint, data.task, tasks.demonstrations(data, k, seed))
+    (query,) = tasks.queries(data, 1, seed)
+    ids = ids + scoring.continuation_ids(checkpoint, ["\n"], [data.task.prompt(query)])[0]
+    n = ends[-1] - 1  # without the first token of the sequence
+    heads = [head.rows_first(1, n + 1) for layer in read_heads(checkpoint, ids) for head in layer]
+    return PromptHeads(heads, ids, n)
 
 
 def _heads(query: Tensor, keys: Tensor, values: Tensor, scale: float | None) -> list[Head]:

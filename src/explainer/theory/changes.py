@@ -46,16 +46,20 @@ def of_outputs(zsl: Outputs, outputs: Sequence[Outputs]) -> dict[str, Float[Tens
 
 
 def of_scores(
-    zsl: Sequence[Float[Tensor, "layers heads _"]], scores: Sequence[Sequence[Float[Tensor, "layers heads _"]]]
+    zsl: Sequence[Float[Tensor, "layers heads _"]],
+    scores: Sequence[Sequence[Float[Tensor, "layers heads _"]]],
+    context_tokens: Sequence[int] | None = None,
 ) -> dict[str, Float[Tensor, "C C n layers"]]:
     """Compare the scores of the own tokens under C changes: `sim_am` and `sim_am_delta`, means over heads.
 
+    `context_tokens` are the tokens before the query under each change; 0 for all unless given.
     Shapes: one tensor for each of n queries, and C such lists -> (C, C, n, layers). NaN as in `metrics`.
     Raises: ShapeError where a query has another number of tokens than without the change.
     Source: `metrics.sim_am`, `metrics.sim_am_delta`.
     """
     maps, deltas = [], []
     eps = spacing(*zsl, *(m for of_change in scores for m in of_change))
+    shifts = context_tokens or [0] * len(scores)
     for i, before in enumerate(zsl):
         of_query = [of_change[i] for of_change in scores]
         if any(m.shape != before.shape for m in of_query):
@@ -63,7 +67,8 @@ def of_scores(
             raise ShapeError(f"query {i}: scores have shapes {shapes}; all should be {tuple(before.shape)}.")
         m = torch.stack(of_query).double()
         maps.append(_cosines(m).nanmean(-1))
-        deltas.append(_cosines(beyond_rounding(m - before.double(), m, eps)).nanmean(-1))
+        each = [beyond_rounding(one - before.double(), one, eps, shift=n) for one, n in zip(m, shifts, strict=True)]
+        deltas.append(_cosines(torch.stack(each)).nanmean(-1))
     return {"sim_am": torch.stack(maps, 2), "sim_am_delta": torch.stack(deltas, 2)}
 
 

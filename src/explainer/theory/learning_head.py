@@ -102,6 +102,16 @@ def best_measured_step(drawn: Lessons, steps: int, candidates: Sequence[float]) 
     return min(candidates, key=left)
 
 
+def left_at_best_step(
+    choose: Sequence[Lessons], report: Sequence[Lessons], steps: int, candidates: Sequence[float]
+) -> tuple[Float[Tensor, "B lengths"], Float[Tensor, "B lengths"]]:
+    """What heads leave, and descent, on lessons of several lengths, at the step that is best on other lessons each."""
+    best = [best_measured_step(each, steps, candidates) for each in choose]
+    pairs = list(zip(report, best, strict=True))
+    by_layers = torch.stack([left_by_layers(each, eta, steps) for each, eta in pairs], 1)
+    return by_layers, torch.stack([left_by_descent(each, eta, steps) for each, eta in pairs], 1)
+
+
 def best_step(d: int, n: int) -> float:
     """The eta that leaves least after one step on n inputs of length one, evenly spread over d directions.
 

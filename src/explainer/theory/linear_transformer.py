@@ -114,6 +114,36 @@ def population_risk(A: Float[Tensor, "*n d d"], covariance: Float[Tensor, "*n d 
     return _trace(A @ S @ A.mT @ covariance) - 2 * _trace(A @ covariance @ covariance) + _trace(covariance)
 
 
+class ErrorParts(NamedTuple):
+    """The mean squared error of the implied weights in two parts: that of their mean, and that of their spread."""
+
+    bias: Float[Tensor, ""]
+    scatter: Float[Tensor, ""]
+
+    @property
+    def total(self) -> Float[Tensor, ""]:
+        """E (yhat - y_q)^2."""
+        return self.bias + self.scatter
+
+
+def error_parts(
+    A: Float[Tensor, "d d"], covariance: Float[Tensor, "d d"], m: float, *, task: Float[Tensor, " d"] | None = None
+) -> ErrorParts:
+    """Split E (x_q^T (w_hat - w))^2 for w_hat = A h: bias |(A Lambda - I) w|^2_Lambda, and scatter tr(Lambda Cov w_hat).
+
+    Cov h = (1/m) [(w^T Lambda w) Lambda + Lambda w w^T Lambda]. Without `task` both are means over w ~ N(0, I), and
+    their sum is `population_risk`. The covariance is that of the test prompts; A may come from another one.
+    With A = Gamma^-1 and s_i = l_i / g_i the means are sum_i l_i (1 - s_i)^2 and (1/m) sum_i s_i^2 (l_i + tr Lambda).
+    Shapes: A and covariance (d, d), task (d,); m may be math.inf -> two numbers.
+    Source: own, from the fourth moments of Gaussian inputs; their sum is Zhang, Frei and Bartlett 2024, Theorem 4.2.
+    """
+    identity = _eye(covariance)
+    W = identity if task is None else torch.outer(task, task)
+    off = A @ covariance - identity
+    of_h = (_trace(covariance @ W) * covariance + covariance @ W @ covariance) / m
+    return ErrorParts(_trace(off @ W @ off.mT @ covariance), _trace(covariance @ A @ of_h @ A.mT))
+
+
 def optimal_preconditioner(covariances: Float[Tensor, "n d d"], n: float) -> Float[Tensor, "d d"]:
     """Find the one A of least mean risk over covariances at N examples: mean(Lambda A Lambda Gamma) = mean(Lambda^2).
 

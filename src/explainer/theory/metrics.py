@@ -25,14 +25,20 @@ Scores = Float[Tensor, "n layers heads len"] | Sequence[Float[Tensor, "layers he
 """Attention scores before the softmax: one tensor, or one per query when the queries differ in length."""
 
 
-ROUNDING = 1024
+ROUNDING = 32
 """Relative changes up to ROUNDING eps are rounding, eps that of the dtype in which the two states were computed.
 
-A sum of n products is off by up to about n eps of its size, with n the width (576 for the starter checkpoint); and a
-rotation by the angle p theta of position p by up to p eps / 2, because the angle is rounded before its cosine is taken.
-Both are some hundred eps. In the first layer, where a context changes no score of a query's own tokens, the scores of
-the starter checkpoint differ by up to 191 eps after 2000 tokens and 342 after 4000, by up to 270 with random weights
-after 2000. The smallest change by a context in the second layer is 18000 eps. In float32 the bound is 1.2e-4.
+Sums of some hundred products, added in two orders, differ by a few eps of their size.
+"""
+
+ROUNDING_PER_TOKEN = 2
+"""And for each token by which the positions of two states differ, so many eps more.
+
+A rotation by the angle p theta of position p is off by up to p eps / 2, because the angle is rounded before its cosine is
+taken, and a score in which terms cancel by a few times that. In the first layer, where a context changes no score of a
+query's own tokens, the scores of the starter checkpoint differ by up to 55 eps after 110 tokens of context, 191 after
+2000 and 342 after 4000; with random weights by up to 129, 265 and 1042. In the second layer no context changes them by
+less than 17000 eps.
 """
 
 
@@ -65,20 +71,24 @@ def _cosine(a: Float[Tensor, "*m d"], b: Float[Tensor, "*m d"]) -> Float[Tensor,
 
 
 def beyond_rounding(
-    change: Float[Tensor, "*m d"], beside: Float[Tensor, "*m d"], eps: float, axes: int = 1
+    change: Float[Tensor, "*m d"], beside: Float[Tensor, "*m d"], eps: float, *, shift: int = 0, axes: int = 1
 ) -> Float[Tensor, "*m d"]:
     """The changes that are more than rounding of what they were subtracted from; the others are NaN as a whole.
 
-    A change counts if |change| > ROUNDING eps |beside|. `beside` is a state that the change is a difference from, and
-    `eps` the spacing of its number format, `torch.finfo(dtype).eps` of the dtype in which the state was computed. Where
-    two states are equal but for rounding, the direction of their difference is an accident of the processor, and its
-    cosine with anything is no number. The last `axes` axes are one change: 1 for vectors, 2 for matrices.
+        |change| > (ROUNDING + ROUNDING_PER_TOKEN shift) eps |beside|
+
+    `beside` is a state that the change is a difference from, `eps` the spacing of its number format, `torch.finfo(dtype)
+    .eps` of the dtype in which it was computed, and `shift` the number of tokens by which the positions of the two
+    states differ. Where two states are equal but for rounding, the direction of their difference is an accident of the
+    processor, and its cosine with anything is no number. The last `axes` axes are one change: 1 for vectors, 2 for
+    matrices.
     Shapes: (..., d) twice -> (..., d), with the same values.
     """
     last = tuple(range(-axes, 0))
     scale = beside.abs().amax(last, keepdim=True)  # squares can neither overflow nor vanish
     length, of_state = (torch.linalg.vector_norm(v / scale, dim=last, keepdim=True) for v in (change, beside))
-    return change.masked_fill(length <= ROUNDING * eps * of_state, float("nan"))
+    rounding = (ROUNDING + ROUNDING_PER_TOKEN * shift) * eps
+    return change.masked_fill(length <= rounding * of_state, float("nan"))
 
 
 def spacing(*states: Tensor) -> float:
@@ -331,11 +341,14 @@ def sim_am(icl_scores: Scores, ft_scores: Scores) -> Float[Tensor, "n layers hea
     return _per_query(_cosine, icl_scores=icl_scores, ft_scores=ft_scores)
 
 
-def sim_am_delta(zsl_scores: Scores, icl_scores: Scores, ft_scores: Scores) -> Float[Tensor, "n layers heads"]:
+def sim_am_delta(
+    zsl_scores: Scores, icl_scores: Scores, ft_scores: Scores, context_tokens: int = 0
+) -> Float[Tensor, "n layers heads"]:
     """Similarity of the updates of the attention scores: cos(m_ICL - m_ZSL, m_FT - m_ZSL).
 
     In the first layer it does not exist: there the query's own tokens have the same inputs with and without a context,
-    and their scores depend on the distance of two tokens only, so that m_ICL - m_ZSL is rounding.
+    and their scores depend on the distance of two tokens only, so that m_ICL - m_ZSL is rounding. The more so, the
+    more `context_tokens` stand before the query.
     Shapes: as in `sim_am`; NaN where a head's scores change by no more than rounding (`beyond_rounding`).
     Raises: ShapeError.
     Source: Deutch et al. 2024 (SimAM_delta).
@@ -343,7 +356,8 @@ def sim_am_delta(zsl_scores: Scores, icl_scores: Scores, ft_scores: Scores) -> F
     eps = spacing(*zsl_scores, *icl_scores, *ft_scores)
 
     def measure(zsl: Tensor, icl: Tensor, ft: Tensor) -> Tensor:
-        return _cosine(*(beyond_rounding(m - zsl, m, eps) for m in (icl, ft)))
+        d_icl = beyond_rounding(icl - zsl, icl, eps, shift=context_tokens)
+        return _cosine(d_icl, beyond_rounding(ft - zsl, ft, eps))
 
     return _per_query(measure, zsl_scores=zsl_scores, icl_scores=icl_scores, ft_scores=ft_scores)
 

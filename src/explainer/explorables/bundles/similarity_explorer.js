@@ -275,7 +275,7 @@ function curve(state, control, seed = -1) {
     return { n, seeds, layers: all.slice(0, L), mean: all[L] };
   }
   const values = unpack(part(single, 2 * L));
-  return { n, seeds: [seed], layers: values.map((v) => [v, 0]), mean: [mean(values), NaN] };
+  return { n, seeds: [seed], layers: values.map((v) => [v, 0]), mean: [mean(values.filter((v) => !isNaN(v))), NaN] };
 }
 function floors(state, control) {
   const found = state.data.tasks[state.task]?.[control], L = state.data.layers, key = keyOf(state), m = KEYS.indexOf(key), lines = [];

@@ -74,11 +74,10 @@ function cosine(a, b) {
   return ab / Math.sqrt(aa * bb);
 }
 
-// a - b, NaN where that is rounding of float32 beside a: beyond_rounding of explainer.theory.metrics
-const ROUNDING = 1024 * 2 ** -23;
-function minus(a, b) {
-  const change = Float64Array.from(a, (x, i) => x - b[i]);
-  return Math.hypot(...change) <= ROUNDING * Math.hypot(...a) ? change.fill(NaN) : change;
+// a - b, NaN where that is rounding of float32 beside a, at positions that differ by `shift`: beyond_rounding of explainer.theory.metrics
+function minus(a, b, shift = 0) {
+  const change = Float64Array.from(a, (x, i) => x - b[i]), rounding = (32 + 2 * shift) * 2 ** -23;
+  return Math.hypot(...change) <= rounding * Math.hypot(...a) ? change.fill(NaN) : change;
 }
 function unit(h) {
   const length = Math.hypot(...h);
@@ -97,9 +96,11 @@ export const simAOU = (before, a, b) => before[0].outputs.map((_, l) => meanOf(b
   return cosine(minus(unit(a[i].outputs[l]), z), minus(unit(b[i].outputs[l]), z));
 })));
 
-// SimAM of the changes of attention maps, mean over queries, layers and heads
-export const simAMDelta = (before, a, b) => meanOf(before.flatMap((one, i) => one.scores.flatMap((heads, l) => heads.map((m, h) =>
-  cosine(minus(a[i].scores[l][h], m), minus(b[i].scores[l][h], m))))));
+// SimAM of the changes of attention maps, mean over queries, layers and heads; `context` counts the tokens before a query
+export const simAMDelta = (before, a, b) => meanOf(before.flatMap((one, i) => one.scores.flatMap((heads, l) => heads.map((m, h) => {
+  const [d, e] = [a[i], b[i]].map(({ scores, context }) => minus(scores[l][h], m, context - one.context));
+  return cosine(d, e);
+}))));
 
 // Shard by shard into one array. Each is read from `cache` where it is there, is checked, and is kept as soon as it is
 // whole: what was stopped goes on from the last whole shard.
@@ -265,6 +266,7 @@ export class LiveModel {
       [row, start] = [row + answers[i].length, start + texts[i].ids.length];
       const scoresOf = (l, h) => ((l * H + h) * R + first) * S + from;
       return {
+        context: at,
         exact: answers[i].every((token, t) => topOf(logits[first + t], 1)[0] === token),
         outputs: each(L, (l) => outputs.data.subarray((l * R + first) * d, (l * R + first + 1) * d)),
         scores: each(L, (l) => each(H, (h) => scores.data.subarray(scoresOf(l, h), scoresOf(l, h) + length))),

@@ -1,0 +1,46 @@
+"""The explorable of the solvable transformer in two dimensions: its matrix, and the weights that it implies."""
+
+import math
+
+import traitlets
+
+from explainer.explorables.base import Explorable, Number, Pair
+
+SHORTEST, LONGEST = 0.5, 1.5
+"""Half length of the axis that is dragged; the other one is SECOND."""
+SECOND = 0.7
+START = 0.1
+"""Scale of the initial weights, sigma of `explainer.theory.linear_transformer.initialisation`."""
+EARLIEST, DURATION = 0.1, 100.0
+"""Time that is followed: rate times steps."""
+
+
+class OnePlane(Explorable):
+    """The true weights w, and what the layer puts in their place, A (1/M) sum y_i x_i, over redrawn prompts.
+
+    Traits: `w`; `train`, the end of one half axis of the ellipse of training inputs (the other is SECOND long);
+    `turn`, by how many degrees the test inputs' ellipse is turned against it; `training_length` N; `prompt_length` M;
+    `time` of training. The layer follows `explainer.theory.linear_transformer.gradient_flow`; the two parts of the
+    error are `error_parts` there.
+    """
+
+    name = "one_plane"
+    question = "Which weights does the layer act on, and what moves them away from the true ones?"
+    height = 860
+    made = "Live: computed by the page as you look, with 4,000 drawn prompts."
+
+    w = Pair([1.0, 1.4]).tag(sync=True, explorable=True)
+    train = Pair([1.2, 0.5]).tag(sync=True, explorable=True)
+    turn = Number(0, min=-90, max=90).tag(sync=True, explorable=True)
+    training_length = traitlets.Int(6, min=1, max=1000).tag(sync=True, explorable=True)
+    prompt_length = traitlets.Int(40, min=1, max=1000).tag(sync=True, explorable=True)
+    time = Number(DURATION, min=EARLIEST, max=DURATION).tag(sync=True, explorable=True)
+
+    @traitlets.validate("train")
+    def _check_length(self, proposal: traitlets.Bunch) -> list[float]:
+        length = math.hypot(*proposal.value)
+        if not SHORTEST - 0.01 <= length <= LONGEST + 0.01:
+            raise traitlets.TraitError(
+                f"train = {proposal.value} is {length:.2f} long; it must be {SHORTEST:g} to {LONGEST:g} long."
+            )
+        return proposal.value
