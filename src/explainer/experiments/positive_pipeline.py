@@ -91,7 +91,7 @@ class PositivePipeline(Experiment[Cell]):
     name = "positive"
     command = "explainer positive"
     setting = Cell
-    protocol = 1
+    protocol = 2
     slowest_first = (
         *("checkpoint", "task", "model", "step", "k", "n_queries", "seed", "position", "split", "control", "lr"),
     )

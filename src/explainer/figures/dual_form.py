@@ -32,7 +32,7 @@ def falling_loss(lengths: Sequence[int], panels: Mapping[str, Losses]) -> go.Fig
     ticks = {"tickvals": [1, 0.1, 0.01, 0.001], "ticktext": ["100 %", "10 %", "1 %", "0.1 %"]}
     figure.update_yaxes(type="log", range=[-3.4, 0.05], **ticks)
     figure.update_yaxes(title_text="loss left on new inputs", col=1)
-    return figure.update_layout(height=430, legend={"orientation": "h", "x": 0, "y": -0.22, "yanchor": "top"})
+    return figure.update_layout(height=390, legend={"orientation": "h", "x": 0, "y": -0.26, "yanchor": "top"})
 
 
 def _pair(i: int, name: str, x: Sequence[int], head: Float[Array, "n x"], descent: Float[Array, "n x"]) -> list:

@@ -34,9 +34,9 @@ Sums of some hundred products, added in two orders, differ by a few eps of their
 ROUNDING_PER_TOKEN = 2
 """And for each token by which the positions of two states differ, so many eps more.
 
-A rotation by the angle p theta of position p is off by up to p eps / 2, because the angle is rounded before its cosine is
-taken, and a score in which terms cancel by a few times that. In the first layer, where a context changes no score of a
-query's own tokens, the scores of the starter checkpoint differ by up to 55 eps after 110 tokens of context, 191 after
+A rotation by the angle p theta of position p is off by up to p eps / 2, because the angle is rounded before its cosine
+is taken, and a score in which terms cancel by a few times that. In the first layer, where a context changes no score of
+a query's own tokens, the scores of the starter checkpoint differ by up to 55 eps after 110 tokens of context, 191 after
 2000 and 342 after 4000; with random weights by up to 129, 265 and 1042. In the second layer no context changes them by
 less than 17000 eps.
 """
@@ -77,11 +77,10 @@ def beyond_rounding(
 
         |change| > (ROUNDING + ROUNDING_PER_TOKEN shift) eps |beside|
 
-    `beside` is a state that the change is a difference from, `eps` the spacing of its number format, `torch.finfo(dtype)
-    .eps` of the dtype in which it was computed, and `shift` the number of tokens by which the positions of the two
-    states differ. Where two states are equal but for rounding, the direction of their difference is an accident of the
-    processor, and its cosine with anything is no number. The last `axes` axes are one change: 1 for vectors, 2 for
-    matrices.
+    `beside` is a state that the change is a difference from, `eps` the `torch.finfo(dtype).eps` of the dtype in which
+    it was computed, and `shift` the number of tokens by which the positions of the two states differ. Where two states
+    are equal but for rounding, the direction of their difference is an accident of the processor, and its cosine with
+    anything is no number. The last `axes` axes are one change: 1 for vectors, 2 for matrices.
     Shapes: (..., d) twice -> (..., d), with the same values.
     """
     last = tuple(range(-axes, 0))
