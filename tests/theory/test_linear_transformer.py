@@ -186,6 +186,35 @@ def test_population_risk_of_any_matrix_and_of_another_covariance():
     assert relative_distance(lt.population_risk(A, shifted, N), lt.population_risk(A.T, shifted, N)) > 1e-3
 
 
+@pytest.mark.parametrize("m", [1, 7, 400, math.inf])
+def test_bias_and_scatter_make_the_population_risk(m):
+    """For any matrix and any covariance; with unit tasks they add up to the mean over w ~ N(0, I)."""
+    A, shifted = randn(D, D, seed=3) / 3, COVARIANCE + 0.5 * I
+    for covariance in (COVARIANCE, shifted):
+        parts = lt.error_parts(A, covariance, m)
+        close(parts.total, lt.population_risk(A, covariance, m))
+        close(parts.bias, lt.population_risk(A, covariance, math.inf))
+        of_units = [lt.error_parts(A, covariance, m, task=unit) for unit in I]
+        close(parts.bias, sum(part.bias for part in of_units))
+        close(parts.scatter, sum(part.scatter for part in of_units))
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 3), (20, 20), (300, 5), (math.inf, 50)])
+def test_bias_and_scatter_at_the_trained_layer(n, m):
+    """With s = lambda / gamma they are sums over directions, and for one task the terms of Theorem 4.2."""
+    A = torch.linalg.inv(lt.gamma(COVARIANCE, n))
+    l, t = torch.linalg.eigvalsh(COVARIANCE), COVARIANCE.trace()
+    s, parts = l / torch.linalg.eigvalsh(lt.gamma(COVARIANCE, n)), lt.error_parts(A, COVARIANCE, m)
+    close(parts.bias, (l * (1 - s) ** 2).sum())
+    close(parts.scatter, (s**2 * (l + t)).sum() / m)
+    terms, of_task = (
+        lt.risk_terms(lt.label_moments(TASK, COVARIANCE), COVARIANCE, n, m),
+        lt.error_parts(A, COVARIANCE, m, task=TASK),
+    )
+    assert of_task.bias.item() == pytest.approx(terms.training_length, rel=1e-7)
+    assert of_task.scatter.item() == pytest.approx(terms.test_length, rel=1e-7)
+
+
 @pytest.mark.parametrize("m", [1, 10, 1000, 10**6])
 def test_one_over_m_law_is_exact_at_infinite_training_length(m):
     A = torch.linalg.inv(lt.gamma(COVARIANCE, math.inf))

@@ -15,7 +15,6 @@ from explainer.theory.statistics import Interval
 SIMILARITIES = {
     "attention outputs (SimAOU)": "sim_aou",
     "the same, query by query (residual)": "sim_aou_residual",
-    "attention maps (SimAMΔ)": "sim_am_delta",
     "weights (cos ΔW)": "update_cosine",
 }
 CAUSAL = {

@@ -129,7 +129,7 @@ class ErrorParts(NamedTuple):
 def error_parts(
     A: Float[Tensor, "d d"], covariance: Float[Tensor, "d d"], m: float, *, task: Float[Tensor, " d"] | None = None
 ) -> ErrorParts:
-    """Split E (x_q^T (w_hat - w))^2 for w_hat = A h: bias |(A Lambda - I) w|^2_Lambda, and scatter tr(Lambda Cov w_hat).
+    """Split E (x_q^T (w_hat - w))^2, w_hat = A h: bias |(A Lambda - I) w|^2_Lambda and scatter tr(Lambda Cov w_hat).
 
     Cov h = (1/m) [(w^T Lambda w) Lambda + Lambda w w^T Lambda]. Without `task` both are means over w ~ N(0, I), and
     their sum is `population_risk`. The covariance is that of the test prompts; A may come from another one.

@@ -328,7 +328,7 @@ function formula(state) {
   const spread = scaled(1 / M, addMatrices(scaled(zero, Lambda), outer(moved, moved)));
   const covariance = multiply(multiply(A, spread), A);
   const product = multiply(Lambda, covariance);
-  return { mean, covariance, bias: quadratic(Lambda, subtract(mean, w)), scatter: product[0][0] + product[1][1], zero };
+  return { mean, covariance, bias: quadratic(Lambda, subtract(mean, w)), scatter: product[0][0] + product[1][1], zero: zero || 1 };
 }
 function gammaNumber(shape, uniform) {
   if (shape < 1) return gammaNumber(shape + 1, uniform) * (1 - uniform()) ** (1 / shape);
@@ -391,9 +391,9 @@ function inputsPanel(state) {
     group(colour("key"), marker(SQUARE, X(state.train[0]), Y(state.train[1]), true)),
     group(colour("value"), marker(SQUARE, X(x), Y(y), false)),
     words(240, 52, "A now", SMALL),
-    heatMap(238, 82, A, 40),
-    words(240, 132, "one half-axis is", SMALL),
-    words(240, 147, "a standard", SMALL),
+    heatMap(233, 82, A, 43),
+    words(240, 132, "half-axes:", SMALL),
+    words(240, 147, "one standard", SMALL),
     words(240, 162, "deviation", SMALL),
     group(colour("key"), line(240, 186, 262, 186, { "stroke-width": 2.5 }), words(267, 190, "training", SMALL)),
     group(colour("value"), line(240, 206, 262, 206, { "stroke-width": 2, ...DASHED }), words(267, 210, "test", SMALL)),
@@ -433,7 +433,7 @@ function weightsPanel(state) {
     group(colour("value"), row(406, "scatter, the dots: M sets it", scatter, found.scatter)),
     row(426, "sum, the mean squared error", bias + scatter, found.bias + found.scatter),
     row(446, "as a share of predicting 0", (bias + scatter) / zero, (found.bias + found.scatter) / zero),
-    words(0, 470, `dots: ${DOTS} of ${whole(PROMPTS)} prompts; curve: two standard deviations`, SMALL)
+    words(0, 470, `${DOTS} of ${whole(PROMPTS)} prompts; the curve: 2 standard deviations`, SMALL)
   );
 }
 var VALUES = [...new Set(Array.from({ length: 31 }, (_, i) => Math.round(10 ** (i / 10))))];
@@ -443,8 +443,8 @@ var timeAt = (i) => Math.round(100 * EARLIEST * 10 ** (i / 10)) / 100;
 var asTurn = (degrees) => Math.round(degrees - 180 * Math.round(degrees / 180));
 var angle = ([x, y]) => Math.atan2(y, x) * 180 / Math.PI;
 function within(point) {
-  const long = Math.hypot(...point) || 1, wanted = Math.min(LONGEST, Math.max(SHORTEST, long));
-  return long === wanted ? point : point.some(Boolean) ? scale(wanted / long, point) : [SHORTEST, 0];
+  const long = Math.hypot(...point);
+  return long ? scale(Math.min(LONGEST, Math.max(SHORTEST, long)) / long, point) : [SHORTEST, 0];
 }
 var one_plane_default = explorable({
   question: "Which weights does the layer act on, and what moves them away from the true ones?",

@@ -55,14 +55,14 @@ export function layer(state) {
   return { A: around(basis, gains), Lambda: around(other, lambda), root, shares: gains.map((a, k) => a * lambda[k]) };
 }
 
-// Bias and scatter by the formula, for this w: squared errors, with inputs as at the test
+// Bias and scatter by the formula, for this w: squared errors, with inputs as at the test; w = 0 has no share of 0.
 export function formula(state) {
   const { A, Lambda } = layer(state), { w, prompt_length: M } = state, moved = matvec(Lambda, w);
   const mean = matvec(A, moved), zero = quadratic(Lambda, w);
   const spread = scaled(1 / M, addMatrices(scaled(zero, Lambda), outer(moved, moved))); // covariance of h
   const covariance = multiply(multiply(A, spread), A); // A is symmetric
   const product = multiply(Lambda, covariance);
-  return { mean, covariance, bias: quadratic(Lambda, subtract(mean, w)), scatter: product[0][0] + product[1][1], zero };
+  return { mean, covariance, bias: quadratic(Lambda, subtract(mean, w)), scatter: product[0][0] + product[1][1], zero: zero || 1 };
 }
 
 // Marsaglia and Tsang (2000): a number of the Gamma distribution, which gives sums of squares of normal numbers
@@ -140,8 +140,8 @@ function inputsPanel(state) {
       group(colour("value"), ellipse(INPUTS, own.map((e) => turned(e, state.turn)), { "stroke-width": 2, ...DASHED }))),
     group(colour("key"), marker(SQUARE, X(state.train[0]), Y(state.train[1]), true)),
     group(colour("value"), marker(SQUARE, X(x), Y(y), false)),
-    words(240, 52, "A now", SMALL), heatMap(238, 82, A, 40),
-    words(240, 132, "one half-axis is", SMALL), words(240, 147, "a standard", SMALL), words(240, 162, "deviation", SMALL),
+    words(240, 52, "A now", SMALL), heatMap(233, 82, A, 43),
+    words(240, 132, "half-axes:", SMALL), words(240, 147, "one standard", SMALL), words(240, 162, "deviation", SMALL),
     group(colour("key"), line(240, 186, 262, 186, { "stroke-width": 2.5 }), words(267, 190, "training", SMALL)),
     group(colour("value"), line(240, 206, 262, 206, { "stroke-width": 2, ...DASHED }), words(267, 210, "test", SMALL)),
     words(0, 290, "s = (eigenvalue of A) × (training variance)", { "font-weight": 600 }),
@@ -173,7 +173,7 @@ function weightsPanel(state) {
     group(colour("value"), row(406, "scatter, the dots: M sets it", scatter, found.scatter)),
     row(426, "sum, the mean squared error", bias + scatter, found.bias + found.scatter),
     row(446, "as a share of predicting 0", (bias + scatter) / zero, (found.bias + found.scatter) / zero),
-    words(0, 470, `dots: ${DOTS} of ${whole(PROMPTS)} prompts; curve: two standard deviations`, SMALL));
+    words(0, 470, `${DOTS} of ${whole(PROMPTS)} prompts; the curve: 2 standard deviations`, SMALL));
 }
 
 // Slider positions of whole lengths, about 10 to the decade, so that every step is another length
@@ -186,8 +186,8 @@ const timeAt = (i) => Math.round(100 * EARLIEST * 10 ** (i / 10)) / 100;
 const asTurn = (degrees) => Math.round(degrees - 180 * Math.round(degrees / 180));
 const angle = ([x, y]) => (Math.atan2(y, x) * 180) / Math.PI;
 function within(point) {
-  const long = Math.hypot(...point) || 1, wanted = Math.min(LONGEST, Math.max(SHORTEST, long));
-  return long === wanted ? point : point.some(Boolean) ? scale(wanted / long, point) : [SHORTEST, 0];
+  const long = Math.hypot(...point);
+  return long ? scale(Math.min(LONGEST, Math.max(SHORTEST, long)) / long, point) : [SHORTEST, 0];
 }
 
 export default explorable({
