@@ -203,10 +203,10 @@ def test_bias_and_scatter_make_the_population_risk(m):
 def test_bias_and_scatter_at_the_trained_layer(n, m):
     """With s = lambda / gamma they are sums over directions, and for one task the terms of Theorem 4.2."""
     A = torch.linalg.inv(lt.gamma(COVARIANCE, n))
-    lambdas, t = torch.linalg.eigvalsh(COVARIANCE), COVARIANCE.trace()
-    s, parts = lambdas / torch.linalg.eigvalsh(lt.gamma(COVARIANCE, n)), lt.error_parts(A, COVARIANCE, m)
-    close(parts.bias, (lambdas * (1 - s) ** 2).sum())
-    close(parts.scatter, (s**2 * (lambdas + t)).sum() / m)
+    eigenvalues, t = torch.linalg.eigvalsh(COVARIANCE), COVARIANCE.trace()
+    s, parts = eigenvalues / torch.linalg.eigvalsh(lt.gamma(COVARIANCE, n)), lt.error_parts(A, COVARIANCE, m)
+    close(parts.bias, (eigenvalues * (1 - s) ** 2).sum())
+    close(parts.scatter, (s**2 * (eigenvalues + t)).sum() / m)
     terms, of_task = (
         lt.risk_terms(lt.label_moments(TASK, COVARIANCE), COVARIANCE, n, m),
         lt.error_parts(A, COVARIANCE, m, task=TASK),

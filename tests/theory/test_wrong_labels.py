@@ -89,6 +89,29 @@ def test_the_rate_is_the_best_for_its_prior(strength):
     assert risk(best) < min(risk(best + 0.01), risk(best - 0.01))
 
 
+def test_a_single_step_costs_d_plus_one_examples_that_no_prior_is_worth():
+    """A prior that says nothing, labels without noise, N = 5, d = 4: one half is left, and nothing by least squares."""
+    n, d = 5, 4
+    assert wrong_labels.left_over(n, d) == 0.5
+    tasks, X = draw(4000, d), draw(4000, n, d, seed=1)
+    y = (X @ tasks[..., None])[..., 0]
+    zero, rate = torch.zeros(d, dtype=torch.float64), wrong_labels.effective_rate(n, d)
+    left = ((wrong_labels.learned_weights(X, y, zero, rate) - tasks) ** 2).sum(-1) / d
+    assert abs(left.mean() - 0.5) < 3 * left.std() / math.sqrt(len(left))
+    solved = torch.linalg.lstsq(X, y[..., None]).solution[..., 0]
+    torch.testing.assert_close(solved, tasks, rtol=1e-6, atol=1e-6)
+
+
+@given(st.integers(1, 300), st.floats(0, 3), st.integers(0, 99))
+def test_the_rate_for_a_known_prior_is_the_best_for_the_noise_that_is_drawn(n, noise, seed):
+    w, w_0 = draw(4, seed=seed), 0.5 * draw(4, seed=seed + 100)
+    best = wrong_labels.effective_rate(n, 4, wrong_labels.prior_strength(w, w_0, noise))
+    risks = [wrong_labels.risk(w, w_0, 0.0, best + step, n, noise).total for step in (0, 0.01, -0.01)]
+    assert risks[0] < min(risks[1:])
+    left = risks[0] / ((w - w_0) @ (w - w_0)).item()
+    assert left == pytest.approx(wrong_labels.left_over(n, 4, wrong_labels.prior_strength(w, w_0, noise)))
+
+
 def test_a_layer_without_a_prior_is_linear_attention():
     prompts = regression.draw_prompts(5, 8, torch.eye(3, dtype=torch.float64), generator=seeded())
     found = wrong_labels.learned_weights(prompts.X, prompts.y, torch.zeros(3, dtype=torch.float64), 0.6)

@@ -33,7 +33,7 @@ class OnePlane(Explorable):
     train = Pair([1.2, 0.5]).tag(sync=True, explorable=True)
     turn = Number(0, min=-90, max=90).tag(sync=True, explorable=True)
     training_length = traitlets.Int(6, min=1, max=1000).tag(sync=True, explorable=True)
-    prompt_length = traitlets.Int(40, min=1, max=1000).tag(sync=True, explorable=True)
+    prompt_length = traitlets.Int(32, min=1, max=1000).tag(sync=True, explorable=True)
     time = Number(DURATION, min=EARLIEST, max=DURATION).tag(sync=True, explorable=True)
 
     @traitlets.validate("train")

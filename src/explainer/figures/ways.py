@@ -1,4 +1,4 @@
-"""Figures of the chapter `two_ways_to_learn`."""
+"""Figures of the chapter `attention_as_weight_update`."""
 
 from collections.abc import Mapping
 
@@ -26,5 +26,5 @@ def bars(log_probs: Mapping[str, np.ndarray]) -> go.Figure:
     )
     figure.update_yaxes(autorange="reversed")
     return figure.update_layout(
-        height=60 + 44 * len(log_probs), xaxis_title="mean log-probability of the right answer (nats)"
+        height=70 + 36 * len(log_probs), xaxis_title="mean log-probability of the right answer (nats)"
     )

@@ -17,16 +17,37 @@ from explainer.errors import ShapeError
 
 
 def effective_rate(n_examples: int, d: int, prior_strength: float = 0.0) -> float:
-    """The best rate of the step, eta = N / (N + m), with m = d + 1 + sigma^2 / tau^2 the examples the prior is worth.
+    """The best rate of the step, eta = N / (N + m), with m = d + 1 + sigma^2 / tau^2.
 
     It minimises the risk over tasks of the prior with right labels: the scatter of the mean of N examples counts as
-    (d + 1) / N of the signal, their noise as sigma^2 / (tau^2 N). `prior_strength` is sigma^2 / tau^2.
+    (d + 1) / N of the signal, their noise as sigma^2 / (tau^2 N). `prior_strength` = sigma^2 / tau^2 is what the prior
+    is worth in examples; d + 1 is the price of a single step, which is due without noise and with a prior that says
+    nothing, where least squares would leave no error at all.
     Raises: ValueError if the number of examples or the strength is negative.
     Source: Zhang, Frei & Bartlett 2024, Gamma^-1 for Lambda = I; with noise and w_0 by the same square.
     """
     if n_examples < 0 or prior_strength < 0:
         raise ValueError(f"n_examples = {n_examples} and prior_strength = {prior_strength}; neither may be negative.")
     return n_examples / (n_examples + d + 1 + prior_strength)
+
+
+def left_over(n_examples: int, d: int, prior_strength: float = 0.0) -> float:
+    """What the best step leaves of the prior's expected squared error: 1 - eta = m / (N + m), m as in `effective_rate`.
+
+    Raises: ValueError as `effective_rate`.
+    Source: `risk` over w ~ N(w_0, tau^2 I) at p = 0, which is tau^2 d [(1 - eta)^2 + eta^2 m / N].
+    """
+    return 1 - effective_rate(n_examples, d, prior_strength)
+
+
+def prior_strength(w: Float[Tensor, " d"], w_0: Float[Tensor, " d"], noise: float) -> float:
+    """What a prior is worth where its distance from the task is known: sigma^2 / tau^2 with tau^2 = ||w - w_0||^2 / d.
+
+    `effective_rate` with it is the best rate for this task: it minimises `risk` at p = 0.
+    Shapes: (d,), (d,).
+    Raises: ZeroDivisionError for a prior that is exact.
+    """
+    return noise**2 * len(w) / ((w - w_0) @ (w - w_0)).item()
 
 
 def flipped(targets: Float[Tensor, "*batch N"], p: float, generator: torch.Generator) -> Float[Tensor, "*batch N"]:
@@ -106,8 +127,7 @@ def risk(  # noqa: PLR0917
 def overriding_share(rate: float) -> float:
     """Share of wrong labels beyond which the mean turns against a right prior: p = 1 / (2 eta), infinite for eta = 0.
 
-    It is at most 1, so that flipped labels can win at all, if eta >= 1/2: if the examples outnumber what the prior is
-    worth, N >= m.
+    It is at most 1, so that flipped labels can win at all, if eta >= 1/2: if N >= m.
     Source: 1 - 2 p eta = 0.
     """
     return 1 / (2 * rate) if rate else float("inf")

@@ -525,7 +525,7 @@ function workshop(root, start, read, change, widget) {
 }
 var live_gpt_default = explorable({
   question: "What does a real GPT expect next, and which of your demonstrations does it need?",
-  hint: "Write your own words, or take a task of the book. Without its tick a demonstration is hidden from the query: its keys and values are masked, and no position moves.",
+  hint: "Write your own words, or take a task of the book. Without its tick a demonstration is hidden from the query; no position moves.",
   traits: ["pattern", "demonstrations", "query", "hidden", "found", "presets", "head", "induction", "brief"],
   lists: ({ found, brief }) => brief ? [] : [["head", "attention of", [[0, "all heads, mean"], ...found.looks[0].map((_, h) => [h + 1, `head ${h + 1}`])]]],
   panels,

@@ -33,17 +33,20 @@ export const gammas = (state) => eigenvalues(state).map((l) => l + (l + sum(eige
 // Gradient flow from a small balanced start: in the eigenbasis it moves u and the two entries of U.
 const flow = remember(["train", "training_length"], (state) => {
   const lambda = eigenvalues(state), gamma = gammas(state);
-  const slope = ([u, ...U]) => {
-    const force = U.map((U_k, k) => lambda[k] ** 2 * (1 - gamma[k] * u * U_k));
-    return [dot(U, force), ...scale(u, force)];
-  };
-  const points = [[START, START / Math.SQRT2, START / Math.SQRT2]];
+  const [a, b] = lambda.map((l) => l * l), [p, q] = lambda.map((l, k) => l * l * gamma[k]);
+  let [u, U, V] = [START, START / Math.SQRT2, START / Math.SQRT2];
+  const gains = [[u * U, u * V]], weights = [1, 2, 2, 1], ahead = [0, DT / 2, DT / 2, DT];
   for (let i = 0; i < DURATION / DT; i++) {
-    const at = points[i], ahead = (t, k) => slope(add(at, scale(t, k)));
-    const a = slope(at), b = ahead(DT / 2, a), c = ahead(DT / 2, b), d = ahead(DT, c);
-    points.push(at.map((x, k) => x + (DT / 6) * (a[k] + 2 * b[k] + 2 * c[k] + d[k])));
+    let [du, dU, dV, x, y, z] = [0, 0, 0, 0, 0, 0];
+    for (let k = 0; k < 4; k++) { // Runge and Kutta; plain numbers, because there are 20,000 of these
+      const v = u + ahead[k] * x, Y = U + ahead[k] * y, Z = V + ahead[k] * z, f = a - p * v * Y, g = b - q * v * Z;
+      [x, y, z] = [Y * f + Z * g, v * f, v * g];
+      [du, dU, dV] = [du + weights[k] * x, dU + weights[k] * y, dV + weights[k] * z];
+    }
+    [u, U, V] = [u + (DT / 6) * du, U + (DT / 6) * dU, V + (DT / 6) * dV];
+    gains.push([u * U, u * V]);
   }
-  return points.map(([u, ...U]) => scale(u, U));
+  return gains;
 });
 const gainsAt = (state, time) => flow(state)[Math.round(time / DT)];
 
@@ -93,8 +96,9 @@ export function cloud(state) {
     return [x * left[0] + y * right[0], x * left[1] + y * right[1]];
   });
   const mean = [0, 1].map((k) => sum(points.map((point) => point[k])) / PROMPTS);
-  const scatter = sum(points.map((point) => quadratic(Lambda, subtract(point, mean)))) / (PROMPTS - 1);
-  return { points, bias: quadratic(Lambda, subtract(mean, state.w)) - scatter / PROMPTS, scatter };
+  const [[k, l], [, m]] = Lambda, squared = ([x, y]) => k * x * x + 2 * l * x * y + m * y * y;
+  const scatter = sum(points.map((point) => squared(subtract(point, mean)))) / (PROMPTS - 1);
+  return { points, bias: squared(subtract(mean, state.w)) - scatter / PROMPTS, scatter };
 }
 
 const size = (x) => (Math.abs(x) >= 10 ? fixed(x, 1) : fixed(x, 3));
@@ -127,11 +131,12 @@ const tip = ({ train, turn }) => turned(scale(-1, train), turn);
 const halves = ({ train }) => [train, scale(SECOND, axesAt(train)[1])];
 
 function inputsPanel(state) {
-  const { A, shares } = layer(state), { X, Y } = INPUTS, [x, y] = tip(state), own = halves(state);
-  const times = Array.from({ length: 61 }, (_, i) => EARLIEST * (DURATION / EARLIEST) ** (i / 60)), lambda = eigenvalues(state);
-  const { X: T, Y: S, left, top, width, height } = CURVES, roles = ["key", "sum"];
-  const share = (k) => times.map((time) => [T(Math.log(time)), S(gainsAt(state, time)[k] * lambda[k])]);
-  const ends = shares.map((_, k) => share(k).at(-1)[1]), apart = Math.abs(ends[0] - ends[1]) < 13 ? (ends[0] < ends[1] ? [-3, 10] : [10, -3]) : [4, 4];
+  const { A } = layer(state), { X, Y } = INPUTS, [x, y] = tip(state), own = halves(state);
+  const lambda = eigenvalues(state), { X: T, Y: S, left, top, width, height } = CURVES, roles = ["key", "sum"];
+  const at = (time) => gainsAt(state, time).map((a, k) => [T(Math.log(time)), S(a * lambda[k])]);
+  const curves = Array.from({ length: 61 }, (_, i) => at(EARLIEST * (DURATION / EARLIEST) ** (i / 60)));
+  const [one, other] = curves[60].map(([, height]) => height), close = Math.abs(one - other) < 13, lower = (first) => (close ? (first ? 10 : -3) : 4);
+  const ends = [one + lower(one > other), other + lower(one <= other)];
   const strong = lambda[0] < lambda[1] ? ["weak", "strong"] : ["strong", "weak"];
   return panel("Inputs, and the matrix that training makes", HEIGHT,
     axes(INPUTS, TICKS, ["", ""]),
@@ -151,12 +156,12 @@ function inputsPanel(state) {
     words(left + width, top + height + 29, "training time", { "text-anchor": "end", ...SMALL }),
     line(T(Math.log(state.time)), top, T(Math.log(state.time)), top + height, { "stroke-dasharray": "1 3" }),
     [0, 1].map((k) => group(colour(roles[k]),
-      CURVES.inside(path(through(share(k)), { "stroke-width": 2.5, "stroke-dasharray": k ? "2 3" : "" })),
-      words(left + width + 6, ends[k] + apart[k], strong[k], SMALL))));
+      CURVES.inside(path(through(curves.map((row) => row[k])), { "stroke-width": 2.5, "stroke-dasharray": k ? "2 3" : "" })),
+      words(left + width + 6, ends[k], strong[k], SMALL))));
 }
 
 function weightsPanel(state) {
-  const { mean, covariance, bias, scatter, zero } = formula(state), found = cloud(state), { X, Y } = WEIGHTS, w = state.w;
+  const { mean, covariance, bias, scatter } = formula(state), found = cloud(state), { X, Y } = WEIGHTS, w = state.w;
   const [[a, b], [, c]] = covariance, root = Math.sqrt(Math.max(a, 1e-12)); // Cholesky, two standard deviations
   const two = [[2 * root, (2 * b) / root], [0, 2 * Math.sqrt(Math.max(0, c - (b * b) / (root * root)))]];
   const gap = Math.hypot(X(mean[0]) - X(w[0]), Y(mean[1]) - Y(w[1]));
@@ -172,14 +177,11 @@ function weightsPanel(state) {
     group(colour("query"), row(386, "bias², the arrow: N sets it", bias, found.bias)),
     group(colour("value"), row(406, "scatter, the dots: M sets it", scatter, found.scatter)),
     row(426, "sum, the mean squared error", bias + scatter, found.bias + found.scatter),
-    row(446, "as a share of predicting 0", (bias + scatter) / zero, (found.bias + found.scatter) / zero),
-    words(0, 470, `${DOTS} of ${whole(PROMPTS)} prompts; the curve: 2 standard deviations`, SMALL));
+    words(0, 452, `${DOTS} of ${whole(PROMPTS)} prompts; the curve: 2 standard deviations`, SMALL));
 }
 
-// Slider positions of whole lengths, about 10 to the decade, so that every step is another length
-const VALUES = [...new Set(Array.from({ length: 31 }, (_, i) => Math.round(10 ** (i / 10))))];
-const near = (target) => VALUES.map((value) => Math.abs(Math.log(value / target))).reduce((best, gap, i, gaps) => (gap < gaps[best] ? i : best), 0);
-const length = (trait, label) => slider(trait, label, [0, VALUES.length - 1, 1], whole, (i) => VALUES[i], near);
+// Slider positions: four lengths to the decade, so that every step is another one, and ten times
+const length = (trait, label) => slider(trait, label, [0, 12, 1], whole, (i) => Math.round(10 ** (i / 4)), (n) => Math.round(4 * Math.log10(n)));
 const timeAt = (i) => Math.round(100 * EARLIEST * 10 ** (i / 10)) / 100;
 
 // An angle that turns an axis by no more than a right angle
