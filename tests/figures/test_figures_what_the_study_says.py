@@ -35,8 +35,10 @@ def rows():
         "cells": 16,
         "expected": 1.6,
         "controls": {
-            "none": {"kendall_tau_b": around(0.031)},
-            "ascent": {"kendall_tau_b": around(0.032), "sim_aou": around(-0.08)},
+            "none": {"kendall_tau_b": around(0.031), "sim_am_delta": around(0.21)},
+            "ascent": {"kendall_tau_b": around(0.032), "sim_aou": around(-0.08), "sim_am_delta": around(-0.2)},
+            "untrained": {"sim_am_delta": around(0.05)},
+            "foreign-training": {"sim_am_delta": around(0.15)},
         },
         "effect": {name: 0.9 - 0.1 * i for i, name in enumerate(EFFECTS)},
         "r2": {name: 0.05 + 0.1 * i for i, name in enumerate(R2)},
