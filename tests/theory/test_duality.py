@@ -535,6 +535,21 @@ def test_positive_random_features_are_unbiased(orthogonal):
     assert 3 * blocks.std() / math.sqrt(n_draws) < 0.05
 
 
+def test_random_features_of_vectors_over_the_fourth_root_of_d_estimate_the_kernel_of_softmax():
+    """kappa(k, q) = exp(k . q / sqrt(d)) needs the factor d^(-1/4) on both; without it they estimate exp(k . q)."""
+    d, n_draws = 16, 200_000
+    k, q, w = randn(1, d, seed=1) / 4, randn(1, d, seed=2) / 4, randn(n_draws, d, seed=3)
+    k = k + q / 2  # so that the two kernels differ
+    estimates = {}
+    for factor in (d**-0.25, 1.0):
+        phi_k, phi_q = (duality.positive_random_features(factor * x, w) for x in (k, q))
+        estimates[factor] = n_draws * (phi_k * phi_q)[0]
+    kernel = duality.scaled_logits(q, k).exp().squeeze()
+    assert within_three_standard_errors(estimates[d**-0.25], kernel)
+    assert within_three_standard_errors(estimates[1.0], (k @ q.T).exp().squeeze())
+    assert not within_three_standard_errors(estimates[1.0], kernel)
+
+
 def test_the_error_of_random_feature_attention_falls_with_the_root_of_the_features():
     exact = duality.softmax_attention(*HEAD, scale=0.05)
 

@@ -1,4 +1,4 @@
-"""Figures of the chapter `where_softmax_breaks_it`."""
+"""Figures of the chapter `what_softmax_does` and of the study `softmax_in_detail`."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -6,31 +6,10 @@ from fractions import Fraction
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
-from plotly.subplots import make_subplots
 
 from explainer.figures.base import COLOURS, DASHES, MARKERS
 
 Array = np.ndarray
-
-
-def scatter(
-    spreads: Mapping[str, Float[Array, " n"]], errors: Mapping[str, Mapping[str, Float[Array, " n"]]]
-) -> go.Figure:
-    """Relative error against logit spread, both log: a panel per form (`errors[form][task]`), a marker per head."""
-    figure = make_subplots(rows=len(errors), shared_xaxes=True, subplot_titles=list(errors), vertical_spacing=0.07)
-    for row, (form, of_task) in enumerate(errors.items(), 1):
-        for i, (task, error) in enumerate(of_task.items()):
-            marker = {"symbol": MARKERS[i], "color": COLOURS[i], "size": 5, "opacity": 0.5}
-            options = {"mode": "markers", "marker": marker, "legendgroup": task, "showlegend": row == 1}
-            x, y = np.round(spreads[task], 3).tolist(), np.round(error, 3).tolist()
-            figure.add_trace(go.Scatter(x=x, y=y, name=task, hovertext=form, **options), row=row, col=1)
-        figure.add_hline(y=1, line={"width": 1, "dash": "dot"}, row=row, col=1)
-    ticks = {"tickvals": [0.01, 0.1, 1, 10], "ticktext": ["1 %", "10 %", "100 %", "1000 %"]}
-    figure.update_xaxes(type="log", tickvals=[0.25, 0.5, 1, 2, 4, 8])
-    figure.update_yaxes(type="log", range=[-1.9, 1.4], **ticks)
-    figure.update_yaxes(title_text="relative error", row=2)
-    figure.update_xaxes(title_text="logit spread", row=len(errors))
-    return figure.update_layout(height=230 * len(errors) + 90, legend=_BELOW | {"y": -0.12})
 
 
 def bands(
@@ -87,21 +66,7 @@ def gates(dots: Float[Array, "layers heads"], medians: Mapping[str, Float[Array,
             x=layers.tolist(), y=np.round(median, 4).tolist(), name=f"{name}, median", mode="lines", line=line
         )
     figure.update_yaxes(range=[-0.03, 1.03], title_text="gate g")
-    return figure.update_layout(height=420, xaxis_title="layer", legend=_BELOW)
-
-
-def boxes(values: Mapping[str, Mapping[str, Float[Array, " n"]]], x_title: str) -> go.Figure:
-    """Horizontal boxes (quartiles, whiskers at 5 and 95 %) of each quantity, one box per task."""
-    figure = go.Figure()
-    tasks = list(next(iter(values.values())))
-    for i, task in enumerate(tasks):
-        quantiles = np.array([np.quantile(values[name][task], (0.05, 0.25, 0.5, 0.75, 0.95)) for name in values])
-        ends = dict(
-            zip(("lowerfence", "q1", "median", "q3", "upperfence"), np.round(quantiles, 3).T.tolist(), strict=True)
-        )
-        figure.add_trace(go.Box(y=list(values), name=task, orientation="h", marker_color=COLOURS[i], **ends))
-    figure.update_layout(height=120 + 85 * len(values), boxmode="group", xaxis_title=x_title, legend=_BELOW)
-    return figure.update_yaxes(autorange="reversed")
+    return figure.update_layout(height=340, xaxis_title="layer", legend=_BELOW)
 
 
 _BELOW = {"orientation": "h", "x": 0, "y": -0.27, "yanchor": "top", "traceorder": "normal"}
