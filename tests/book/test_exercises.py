@@ -867,10 +867,6 @@ def finetuned(W_K, W_V, dW_K, dW_V, X):
     return (W_V + dW_V) @ X @ ((W_K + dW_K) @ X).T - W_V @ X @ (W_K @ X).T
 
 
-def gate_by_softmax(n, m, theirs, own):
-    return torch.tensor([theirs] * n + [own] * m, dtype=torch.float64).softmax(0)[:n].sum()
-
-
 def smallest_change(M, z, F):
     return torch.outer(M @ (F - z), z) / (z @ z)
 
@@ -888,8 +884,6 @@ def smallest_change(M, z, F):
         (exercises.linear_loss, lambda W, V, K: 3 - sum(v @ W @ k for v, k in zip(V, K, strict=True))),
         (exercises.constant_values, lambda q, K, c: (c, c * (K @ q).sum())),
         (exercises.constant_values, lambda q, K, c: (c, len(K) * (K.mean(0) @ q) * c)),
-        (exercises.equal_gate, gate_by_softmax),
-        (exercises.equal_gate, lambda n, m, theirs, own: 1 / (1 + m / n * np.exp(own - theirs))),
         (exercises.copied_gate, lambda g, c: c * g / (c * g + 1 - g)),
         (
             exercises.copied_gate,
@@ -928,8 +922,6 @@ def test_dual_form_accepts(check, answer, capsys):
         (exercises.linear_loss, lambda W, V, K: -(V.sum() * K.sum()), "does not depend on W"),
         (exercises.constant_values, lambda q, K, c: (c * (K @ q).sum(), c), "softmax attention is wrong"),
         (exercises.constant_values, lambda q, K, c: (c, c), "relaxed form is wrong"),
-        (exercises.equal_gate, lambda n, m, theirs, own: 1 / (1 + np.exp(own - theirs)), "count the tokens"),
-        (exercises.equal_gate, lambda n, m, theirs, own: n / (n + m), "how the logits enter"),
         (exercises.copied_gate, lambda g, c: c * g, "larger than 1"),
         (exercises.copied_gate, lambda g, c: g, "repeating the tokens gives"),
         (exercises.copied_gate, lambda g, c: c * g / (c * g + 1), "repeating the tokens gives"),
@@ -1192,7 +1184,7 @@ def test_checks_of_the_flow_refuse(name, wrong, hint):
     refuses(getattr(exercises, name), wrong, hint)
 
 
-# deeper_transformers and map_of_the_theory
+# several_layers and map_of_the_theory
 
 
 def two_layers(X, y, x_q, rates, *, update=True, sign=-1.0, mean=True):
@@ -1236,16 +1228,6 @@ def test_newton_count(capsys):
     passes(exercises.newton_count, count, capsys)
     refuses(exercises.newton_count, lambda e_0, bound: math.ceil(math.log(bound) / math.log(e_0)), "square the error")
     refuses(exercises.newton_count, lambda e_0, bound: count(e_0, bound) + 1, "square the error")
-
-
-def test_layer_error(capsys):
-    def error(d, N, M):
-        a = 1 / (1 + (d + 1) / N)
-        return (1 - a) ** 2 + a**2 * (d + 1) / M
-
-    passes(exercises.layer_error, error, capsys)
-    refuses(exercises.layer_error, lambda d, N, M: error(d, M, M), "knows N only")
-    refuses(exercises.layer_error, lambda d, N, M: d * error(d, N, M), "d = 5, N = 20")
 
 
 def test_plain_rates(capsys):

@@ -22,7 +22,6 @@ from explainer.exercises.comparison import (
 )
 from explainer.exercises.deep import (
     chosen_penalty,
-    layer_error,
     newton_count,
     plain_rates,
     pool_posterior,
@@ -32,7 +31,6 @@ from explainer.exercises.dual_form import (
     constant_values,
     context_update,
     copied_gate,
-    equal_gate,
     fine_tuning_update,
     first_order,
     linear_loss,
@@ -97,10 +95,10 @@ __all__ = [
     "adam_first_step", "age_weight", "ascent_errors", "at_least", "auc", "best_values",
     "bias_attention", "calibration", "causal_attention", "chosen_penalty", "constant_values",
     "context_update", "copied_gate", "core_hours", "cross_entropy_errors", "delta_errors", "delta_rule",
-    "draws_needed", "equal_gate", "error_before_decay", "examples_to_override", "fair_rates",
+    "draws_needed", "error_before_decay", "examples_to_override", "fair_rates",
     "fine_tuning_update", "first_order", "flip_scatter", "flipped_mean", "frozen_factor", "head_off",
     "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma", "joined_pairs",
-    "kendall_tau", "kept_numbers", "keys_without_interference", "landing_point", "layer_error",
+    "kendall_tau", "kept_numbers", "keys_without_interference", "landing_point",
     "linear_attention", "linear_loss", "lines_to_reach", "look_back",
     "momentum_average", "momentum_bias", "momentum_dual", "momentum_keys", "nesterov_coefficients",
     "newton_count", "noisy_gamma", "not_excluded", "one_query_update", "order_average",

@@ -1,4 +1,4 @@
-"""Checks for the chapters `deeper_transformers` and `map_of_the_theory`."""
+"""Checks for the study `several_layers` and for `map_of_the_theory`."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from explainer.exercises import checks
-from explainer.theory import linear_transformer, regression, task_diversity
+from explainer.theory import regression, task_diversity
 
 
 @checks.check("each layer needs one gradient, of the residuals that are left.")
@@ -55,25 +55,6 @@ def newton_count(reader_fn: Callable[[float, float], int]) -> None:
             f"from an error of {e_0}, below {bound} is reached after {expected} iterations, not {k}; square the error.",
         )
     print("Passed: you count the iterations as the iteration itself does.")
-
-
-@checks.check("the layer is a number a times the identity; a bias, and a variance that falls as 1/M.")
-def layer_error(reader_fn: Callable[[int, int, int], float]) -> None:
-    """Check a function (d, N, M) -> relative error at M examples of the layer trained at N, for isotropic inputs.
-
-    Raises: AssertionError with a hint.
-    """
-    for d, N, M in [(5, 20, 20), (3, 10, 1000), (2, 40, 5)]:
-        identity = torch.eye(d, dtype=torch.float64)
-        A = torch.linalg.inv(linear_transformer.gamma(identity, N))
-        expected = linear_transformer.population_risk(A, identity, M).item() / d
-        found = checks.run(lambda *given: float(reader_fn(*given)), d, N, M)
-        checks.require(
-            np.isclose(found, expected),
-            f"with d = {d}, N = {N} and M = {M} the error is {expected:.4g}, not {found:.4g}; the preconditioner knows "
-            "N only, the mean over examples M only.",
-        )
-    print("Passed: your error is that of the theorem, at every length.")
 
 
 @checks.check("compare the coefficients of h and of S h in the two predictors.")

@@ -145,25 +145,6 @@ def constant_values(reader_fn: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, 
     print("Passed: softmax returns c, whatever the query; the relaxed form returns a multiple of c.")
 
 
-@checks.check("E' has n equal summands and E has m; divide, or take the logistic function of a difference.")
-def equal_gate(reader_fn: Callable[[int, int, float, float], float]) -> None:
-    """Check a function (n, m, demonstration_logit, own_logit) -> the gate g if all logits of each side are equal.
-
-    Compared with softmax over n + m logits.
-    Raises: AssertionError with a hint.
-    """
-    for n, m, theirs, own in [(4, 4, 1.0, 1.0), (6, 2, 0.0, 0.0), (4, 4, 1.5, -0.5), (30, 5, -1.0, 2.0)]:
-        logits = torch.tensor([theirs] * n + [own] * m, dtype=torch.float64)
-        gate = logits.softmax(0)[:n].sum().item()
-        given = checks.run(lambda *arguments: float(reader_fn(*arguments)), n, m, theirs, own)
-        checks.require(
-            abs(given - gate) < checks.TOLERANCE,
-            f"with n = {n}, m = {m} and logits {theirs:g} and {own:g} you find {given:.3f}, the softmax says "
-            f"{gate:.3f}; " + ("count the tokens." if theirs == own else "look at how the logits enter."),
-        )
-    print("Passed: your gate is that of the softmax in four settings.")
-
-
 @checks.check("E' becomes c E'; write g as E' / (E' + E) and divide by E.")
 def copied_gate(reader_fn: Callable[[float, int], float]) -> None:
     """Check a function (g, c) -> the gate when every demonstration is shown c times.
