@@ -433,6 +433,37 @@ def test_the_rank_of_the_implicit_update(n, d, d_v):
     assert torch.linalg.matrix_rank(split.delta_W_icl) == min(n, d, d_v)
 
 
+def one_step_on_a_text(n, m, seed=0, d_model=12, d=9, d_v=8):
+    """(dW_K, dW_V, dW_FT) of one gradient step of attention without softmax on n tokens, for a query of m tokens."""
+    W_K, W_V = randn(d, d_model, seed=seed).requires_grad_(), randn(d_v, d_model, seed=seed + 1).requires_grad_()
+    text, queries, X = randn(d_model, n, seed=seed + 2), randn(d, n, seed=seed + 3), randn(d_model, m, seed=seed + 4)
+    outputs = W_V @ text @ torch.triu((W_K @ text).T @ queries)  # causal: no later token is read
+    ((outputs - randn(d_v, n, seed=seed + 5)) ** 2).sum().backward()
+    with torch.no_grad():
+        dW_K, dW_V = -W_K.grad / 100, -W_V.grad / 100
+        return dW_K, dW_V, (W_V + dW_V) @ X @ ((W_K + dW_K) @ X).T - W_V @ X @ (W_K @ X).T
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 4), (2, 4), (3, 1), (6, 2), (4, 4)])
+def test_the_rank_of_a_step_is_bounded_by_its_tokens_and_that_of_dW_FT_by_twice_the_smaller_number(n, m):
+    rank = [torch.linalg.matrix_rank(each, rtol=1e-9).item() for each in one_step_on_a_text(n, m)]
+    assert rank == [n, n, min(2 * n, 2 * m, 8)]
+
+
+def test_the_dual_form_with_the_numbers_of_the_gradient_step():
+    """Error signal as value, past input as key and new input as query: both chapters arrive at (3, 2)."""
+    W_0, x_1, y_1 = (torch.tensor(each).double() for each in ([[1, 0, -1], [0, 2, 1]], [1, -1, 1], [4, -3]))
+    x = torch.tensor([2, 1, 1]).double()
+    e_1 = -(W_0 @ x_1 - y_1) / 4
+    keys, values = torch.stack([x_1, *W_0]), torch.stack([e_1, *torch.eye(2).double()])
+    split = duality.split_attention(x, keys, values, 1)
+    assert torch.equal(split.W_zsl, W_0)
+    assert torch.equal(split.delta_W_icl, torch.outer(e_1, x_1))
+    step = duality.train_linear_layer(W_0, x_1[None], y_1[None], GradientDescent(1 / 4), duality.full_batches(1, 1))
+    assert (step.W @ x).tolist() == ((split.W_zsl + split.delta_W_icl) @ x).tolist() == [3, 2]
+    assert duality.softmax_attention(x, keys, values).tolist() == pytest.approx([0.467, 0.383], abs=1e-3)
+
+
 # Part 4. How far the relaxed form is from softmax.
 
 T, D, D_V = 12, 6, 4

@@ -355,3 +355,17 @@ def test_with_weight_vectors_the_mean_over_queries_is_a_quadratic_form():
     drawn = squared_errors(gradient_steps(query_shift(many, queries), [0.2]), query_shift(many, queries)).mean()
     missed = weight_vectors(lambda prompts: gradient_steps(prompts, [0.2]), one)[0] - one.tasks[0]
     close(drawn / (missed @ Lambda @ missed), torch.ones((), dtype=torch.float64), 0.02)
+
+
+def test_newton_from_the_scaled_identity_is_gradient_descent_with_two_to_the_k_steps():
+    """I - M_k S = (I - S / ||S||)^(2^k); from S / ||S||^2 it is (I - S^2 / ||S||^2)^(2^k)."""
+    prompts = draw_prompts(
+        3, 9, torch.diag(torch.tensor([2.0, 1.0, 0.2], dtype=torch.float64)), generator=torch.Generator().manual_seed(0)
+    )
+    S = prompts.X.mT @ prompts.X / 9
+    eye, ols = torch.eye(3, dtype=torch.float64), torch.linalg.solve(S, (prompts.X.mT @ prompts.y[..., None]) / 9)
+    norm = torch.linalg.matrix_norm(S, ord=2)[:, None, None]
+    for start, left in (("identity", eye - S / norm), ("fu", eye - S @ S / norm**2)):
+        w = ols - torch.linalg.matrix_power(left, 8) @ ols
+        expected = (prompts.x_q[:, None] @ w)[:, 0, 0]
+        assert torch.allclose(newton_iterations(prompts, 3, start), expected, atol=1e-10)

@@ -1,4 +1,4 @@
-"""Figures and the table of the chapters `gradient_descent_as_attention` and `optimisers_as_attention`."""
+"""Figures and the table of the study `optimisers_as_attention`."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -7,7 +7,6 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from explainer.figures.base import COLOURS, DASHES, MARKERS
-from explainer.figures.forms import curves
 from explainer.theory import statistics
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -22,15 +21,6 @@ def curve(samples: np.ndarray, statistic: Callable[..., float] = np.mean) -> Cur
     ]
     estimate, low, high = np.array(intervals).T
     return estimate, low, high
-
-
-def frozen_errors(steps: Sequence[int], errors: Mapping[str, np.ndarray]) -> go.Figure:
-    """Relative errors (seeds, steps, frozen or of their own time), by the part of the largest stable rate; log axis."""
-    series = {f"frozen, {part} of largest stable η": curve(found[..., 0], np.median) for part, found in errors.items()}
-    series["errors of their own time"] = curve(errors["1/2"][..., 1], np.median)
-    figure = curves(steps, series, "gradient steps T", "relative error of ΔW", log2=True)
-    figure.update_yaxes(type="log", dtick=4, exponentformat="power", range=[-17, 3])
-    return figure.update_layout(height=440, legend={"orientation": "h", "x": 0, "y": -0.25})
 
 
 def recalled(weights: np.ndarray, recency: np.ndarray, plain: np.ndarray, heavy: np.ndarray, mu: float) -> go.Figure:

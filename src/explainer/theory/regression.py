@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from typing import Literal
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -289,14 +291,18 @@ def gradient_plus_plus(prompts: Prompts, rates: Sequence[float], dampings: Seque
     return -r_q
 
 
-def newton_iterations(prompts: Prompts, iterations: int) -> Float[Tensor, " B"]:
+def newton_iterations(
+    prompts: Prompts, iterations: int, start: Literal["fu", "identity"] = "fu"
+) -> Float[Tensor, " B"]:
     """Predict with w_k = M_k X^T y / N, where M_k approaches the inverse of S = X^T X / N by Newton's iteration.
 
-    M_{k+1} = 2 M_k - M_k S M_k with M_0 = S / ||S||_2^2, so that the error I - M_k S squares at every iteration.
-    Source: Fu et al. 2024 (arXiv 2310.17086), Iterative Newton, with M_0 = alpha S.
+    M_{k+1} = 2 M_k - M_k S M_k, so that the error I - M_k S squares at every iteration. With ||S|| the spectral norm,
+    `start` "fu" is M_0 = S / ||S||^2, which squares the condition number; "identity" is M_0 = I / ||S||, from which k
+    iterations are 2^k gradient steps at the rate 1 / ||S||. Source: Fu et al. 2024 (arXiv 2310.17086).
     """
     S = prompts.X.mT @ prompts.X / prompts.n_examples
-    M = S / torch.linalg.matrix_norm(S, ord=2)[:, None, None] ** 2
+    norm = torch.linalg.matrix_norm(S, ord=2)[:, None, None]
+    M = S / norm**2 if start == "fu" else torch.eye(S.shape[-1], dtype=S.dtype) / norm
     for _ in range(iterations):
         M = 2 * M - M @ S @ M
     return _predict(prompts, _apply(M, _apply(prompts.X.mT, prompts.y)) / prompts.n_examples)
