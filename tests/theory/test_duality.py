@@ -433,7 +433,7 @@ def test_the_rank_of_the_implicit_update(n, d, d_v):
     assert torch.linalg.matrix_rank(split.delta_W_icl) == min(n, d, d_v)
 
 
-def one_step_on_a_text(n, m, seed=0, d_model=12, d=9, d_v=8):
+def one_step_on_a_text(n, m, seed=0, d_model=12, d=9, d_v=8):  # noqa: PLR0917 - one for each argument of the table
     """(dW_K, dW_V, dW_FT) of one gradient step of attention without softmax on n tokens, for a query of m tokens."""
     W_K, W_V = randn(d, d_model, seed=seed).requires_grad_(), randn(d_v, d_model, seed=seed + 1).requires_grad_()
     text, queries, X = randn(d_model, n, seed=seed + 2), randn(d, n, seed=seed + 3), randn(d_model, m, seed=seed + 4)

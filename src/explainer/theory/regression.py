@@ -7,7 +7,6 @@ examples and y (N,) their targets, x_q the query. Every estimator maps prompts t
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-
 from typing import Literal
 
 import torch
