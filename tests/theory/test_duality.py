@@ -433,12 +433,12 @@ def test_the_rank_of_the_implicit_update(n, d, d_v):
     assert torch.linalg.matrix_rank(split.delta_W_icl) == min(n, d, d_v)
 
 
-def one_step_on_a_text(n, m, seed=0, d_model=12, d=9, d_v=8):  # noqa: PLR0917 - one for each argument of the table
+def one_step_on_a_text(n, m):  # noqa: PLR0917 - the sizes of one text
     """(dW_K, dW_V, dW_FT) of one gradient step of attention without softmax on n tokens, for a query of m tokens."""
-    W_K, W_V = randn(d, d_model, seed=seed).requires_grad_(), randn(d_v, d_model, seed=seed + 1).requires_grad_()
-    text, queries, X = randn(d_model, n, seed=seed + 2), randn(d, n, seed=seed + 3), randn(d_model, m, seed=seed + 4)
+    W_K, W_V = randn(9, 12).requires_grad_(), randn(8, 12, seed=1).requires_grad_()
+    text, queries, X = randn(12, n, seed=2), randn(9, n, seed=3), randn(12, m, seed=4)
     outputs = W_V @ text @ torch.triu((W_K @ text).T @ queries)  # causal: no later token is read
-    ((outputs - randn(d_v, n, seed=seed + 5)) ** 2).sum().backward()
+    ((outputs - randn(8, n, seed=5)) ** 2).sum().backward()
     with torch.no_grad():
         dW_K, dW_V = -W_K.grad / 100, -W_V.grad / 100
         return dW_K, dW_V, (W_V + dW_V) @ X @ ((W_K + dW_K) @ X).T - W_V @ X @ (W_K @ X).T
