@@ -433,7 +433,7 @@ def test_the_rank_of_the_implicit_update(n, d, d_v):
     assert torch.linalg.matrix_rank(split.delta_W_icl) == min(n, d, d_v)
 
 
-def one_step_on_a_text(n, m):  # noqa: PLR0917 - the sizes of one text
+def one_step_on_a_text(n, m):
     """(dW_K, dW_V, dW_FT) of one gradient step of attention without softmax on n tokens, for a query of m tokens."""
     W_K, W_V = randn(9, 12).requires_grad_(), randn(8, 12, seed=1).requires_grad_()
     text, queries, X = randn(12, n, seed=2), randn(9, n, seed=3), randn(12, m, seed=4)

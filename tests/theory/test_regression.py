@@ -293,6 +293,18 @@ def test_newton_squares_the_error_of_the_inverse():
             assert newton_iterations(prompts, k)[b].item() == pytest.approx((prompts.x_q[b] @ w).item(), abs=1e-9)
 
 
+def test_from_the_start_of_fu_et_al_four_iterations_leave_more_than_four_gradient_steps():
+    """A direction with x = lambda / |S| keeps (1 - x^2)^16, in gradient descent (1 - x)^4, from I / |S| (1 - x)^16."""
+    for x in (0.01, 0.1, 0.2):
+        X = torch.diag(torch.tensor([1.0, x]).double().sqrt()) * 2**0.5  # X^T X / 2 = diag(1, x)
+        w = torch.tensor([0.0, 1.0]).double()
+        one = Prompts(torch.cat([X, w[None]])[None], torch.cat([X @ w, torch.ones(1).double()])[None], w[None])
+        fu, identity = (1 - newton_iterations(one, 4, start=start).item() for start in ("fu", "identity"))
+        descent = 1 - gradient_steps(one, [1.0] * 4).item()
+        assert (fu, descent, identity) == pytest.approx(((1 - x**2) ** 16, (1 - x) ** 4, (1 - x) ** 16))
+        assert identity < descent < fu
+
+
 def test_newton_ends_at_least_squares():
     prompts = draw(covariance=torch.eye(D))
     close(newton_iterations(prompts, 20), ordinary_least_squares(prompts), tolerance=1e-9)
