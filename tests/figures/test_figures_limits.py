@@ -1,4 +1,4 @@
-"""Figures of the chapter on limits: what they draw, and where it is cut."""
+"""Figures of measurements with intervals: what they draw, and where it is cut."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,6 @@ def test_floors_are_drawn_under_the_dots():
 def test_names_are_escaped():
     figure = limits.dots({"a": {"<b>": A}}, "error", smallest=1e-3)
     assert figure.layout.xaxis.ticktext == ("&lt;b&gt;",)
-    assert limits.cells({"<i>": [A]}, exact=1e-9)[0][0] == "&lt;i&gt;"
 
 
 def test_a_line_and_its_points_look_alike_and_are_named_once():
@@ -63,11 +62,6 @@ def test_lines_across_and_cut_points():
     assert level.y == pytest.approx(np.log10(1 / 3)), "texts on a log axis are placed by powers of ten"
     assert mark.x == 18
     assert figure.layout.xaxis.type is None
-
-
-def test_table_says_what_is_rounding():
-    cells = limits.cells({"none": [A, 0.21, ROUNDING]}, exact=1e-9)
-    assert cells == [("none", "0.2 (0.1, 0.4)", "0.21", "&lt; 1e-09")]
 
 
 def test_extent_of_values_that_come_one_by_one():

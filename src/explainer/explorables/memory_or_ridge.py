@@ -1,4 +1,4 @@
-"""The explorable of chapter `map_of_the_theory`: a learner that knows few lines by heart, and one that knows none."""
+"""The explorable of the study `memory_or_ridge`: a learner that knows few lines by heart, and one that knows none."""
 
 import traitlets
 

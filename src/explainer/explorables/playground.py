@@ -1,4 +1,4 @@
-"""The playground of chapter `limits_of_the_learned_algorithm`: points in the plane, and what learners predict."""
+"""The playground of chapter `how_far_it_reaches`: points in the plane, and what learners predict."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Figures and the cells of the table of the chapter `limits_of_the_learned_algorithm`."""
+"""Measurements with their intervals: over categories, and over a number beside what a formula says."""
 
 import html
 import math
@@ -85,11 +85,6 @@ def points_on_curves(
     return figure.update_layout(height=370, margin={"t": 40}, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
 
 
-def cells(rows: Mapping[str, Sequence[Measured | float]], *, exact: float) -> list[tuple[str, ...]]:
-    """Rows of a table of measurements, name by name; what is below `exact` is rounding."""
-    return [(html.escape(name), *(measured(value, exact=exact) for value in values)) for name, values in rows.items()]
-
-
 class Extent(NamedTuple):
     """How many numbers there are, the smallest and the largest."""
 
@@ -102,15 +97,6 @@ def extent(values: Iterable[Measured | float]) -> Extent:
     """What a text says of many numbers; of measurements, the estimates."""
     ordered = sorted(getattr(value, "estimate", value) for value in values)
     return Extent(len(ordered), ordered[0], ordered[-1])
-
-
-def measured(value: Measured | float, *, exact: float = 0.0) -> str:
-    """An estimate and its interval, "0.231 (0.220, 0.243)", or that it is below `exact`."""
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    if value.high < exact:
-        return f"&lt; {exact:g}"
-    return f"{value.estimate:.3g} ({value.low:.3g}, {value.high:.3g})"
 
 
 def _marks(i: int, values: Sequence[Measured], smallest: float) -> dict:
