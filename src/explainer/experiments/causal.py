@@ -28,7 +28,7 @@ from explainer.models import checkpoints, finetuning, interventions, lockstep, s
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned
 from explainer.models.interventions import Pass, States
-from explainer.theory import directions
+from explainer.theory import directions, metrics
 
 MODELS: Mapping[str, controls.Model] = {
     "trained": controls.as_loaded,
@@ -245,12 +245,13 @@ def _test_components(shared: _Case, progress: bool) -> None:
     back = directions.component(dF, dI)
     shared.note_held("ft_along_icl", zsl + back)
     shared.note_held("ft_across_icl", tuned.attention - back)
+    known_I, known_F = (metrics.beyond_rounding(d, zsl, metrics.spacing(zsl)) for d in (dI, dF))
     cosine = torch.nn.functional.cosine_similarity
     shared.layers.update(
         icl_norm=dI.norm(dim=-1).mean(0),
         ft_norm=dF.norm(dim=-1).mean(0),
-        cosine=cosine(dI, dF, dim=-1).mean(0),
-        cosine_other=cosine(dI, dF.roll(1, 0), dim=-1).mean(0),
+        cosine=cosine(known_I, known_F, dim=-1).nanmean(0),
+        cosine_other=cosine(known_I, known_F.roll(1, 0), dim=-1).nanmean(0),
     )
 
 

@@ -84,7 +84,7 @@ class InContextRegression(Explorable):
 
     name = "playground"
     question = "Which learner is a trained transformer like, and until when?"
-    height = 760
+    height = 720
 
     points = Points([list(point) for point in POINTS]).tag(sync=True, explorable=True)
     query = Number(-1.5, min=-WIDEST, max=WIDEST).tag(sync=True, explorable=True)

@@ -35,15 +35,17 @@ export const decisive = (state, one, other) =>
   PROBES.reduce((best, probe) => (apart(state, probe.key, one, other) > apart(state, best.key, one, other) ? probe : best), PROBES[0]);
 
 const number = (value) => (value < 0.0005 ? "0" : fixed(value, value < 0.995 ? 2 : 1));
-const against = (state, probe, its, other) => `on “${probe.name}” it errs ${number(error(state, probe.key, its)[0])}, and ${NAMES[other]} ${number(error(state, probe.key, other)[0])}`;
+const errs = (state, probe, learners) => learners.map((each) => `${NAMES[each]} ${number(error(state, probe.key, each)[0])}`).join(", ");
+const against = (state, probe, its, others) => `on “${probe.name}” it errs ${number(error(state, probe.key, its)[0])} (${errs(state, probe, others)})`;
 
 // What the probes say to the reader's name for a box
 export function verdict(state, box) {
   const its = order(state.seed)[box], named = state[TRAITS[box]];
   if (named === UNNAMED) return state.shown ? NAMES[its] : "not named yet";
-  if (named !== its) return `not ${NAMES[named]}: ${against(state, decisive(state, its, named), its, named)}`;
-  const others = LEARNERS.filter((each) => each !== its);
-  return `right: ${others.map((each) => against(state, decisive(state, its, each), its, each)).join("; ")}`;
+  if (named !== its) return `not ${NAMES[named]}: ${against(state, decisive(state, its, named), its, [named])}`;
+  const others = LEARNERS.filter((each) => each !== its), by = others.map((each) => decisive(state, its, each));
+  const told = by[0] === by[1] ? [against(state, by[0], its, others)] : others.map((each, i) => against(state, by[i], its, [each]));
+  return `right: ${told.join("; ")}`;
 }
 
 function describe(state) {
@@ -71,7 +73,7 @@ function answersPanel(state) {
     LETTERS.map((_, box) => group({ ...colour(ROLES[box]), transform: `translate(12 ${304 + 17 * box})` }, marker(MARKS[box], 0, 0, false), words(14, 4, name(state, box), { "font-size": 12 }))));
 }
 
-const MOST = 1.2, BARS = 130, FULL = 150, ROW = 56;
+const MOST = 1.2, BARS = 138, FULL = 142, ROW = 56;
 const long = (value) => (FULL * Math.min(value, MOST)) / MOST;
 
 function errorsPanel(state) {
@@ -114,7 +116,7 @@ function extend(root, start, read, change) {
 export default explorable({
   question: "Three boxes answer the same prompts. Which one is the small GPT?",
   hint: "One box is a layer of linear attention, one a small GPT, one least squares. Choose a probe, or click its row, and name the boxes. " +
-    "Tasks are y = w · x with five inputs and no noise. Black ends: 95 % intervals over 1000 prompts; an arrow: the error is off the scale.",
+    "Tasks are y = w · x with five inputs and no noise. Thin ends of bars: 95 % intervals over 1000 prompts; an arrow: the error is off the scale.",
   traits: ["probe", "seed", "a", "b", "c", "shown", "results"],
   lists: () => [
     ["probe", "probe", PROBES.map(({ name: text }, at) => [at, text])],
