@@ -434,7 +434,7 @@ function weightsPanel(state) {
     words(X(w[0]) + 11, Y(w[1]) - 7, "w", { "font-weight": 600, class: "explorable-halo" }),
     words(WIDTH, 366, "cloud", { "text-anchor": "end", ...SMALL }),
     words(238, 366, "formula", { "text-anchor": "end", ...SMALL }),
-    group(colour("query"), row(386, "bias², the arrow: N sets it", bias, found.bias)),
+    group(colour("query"), row(386, `bias², the arrow${state.turn ? "" : ": N sets it"}`, bias, found.bias)),
     group(colour("value"), row(406, "scatter, the dots: M sets it", scatter, found.scatter)),
     row(426, "sum, the mean squared error", bias + scatter, found.bias + found.scatter),
     words(0, 452, `${DOTS} of ${whole(PROMPTS)} prompts; the curve: 2 standard deviations`, SMALL)

@@ -246,13 +246,15 @@ var error = ({ results }, probe, learner) => results.errors[probe][learner];
 var apart = (state, probe, one, other) => Math.abs(Math.log(Math.max(0.01, error(state, probe, one)[0]) / Math.max(0.01, error(state, probe, other)[0])));
 var decisive = (state, one, other) => PROBES.reduce((best, probe) => apart(state, probe.key, one, other) > apart(state, best.key, one, other) ? probe : best, PROBES[0]);
 var number = (value) => value < 5e-4 ? "0" : fixed(value, value < 0.995 ? 2 : 1);
-var against = (state, probe, its, other) => `on “${probe.name}” it errs ${number(error(state, probe.key, its)[0])}, and ${NAMES[other]} ${number(error(state, probe.key, other)[0])}`;
+var errs = (state, probe, learners) => learners.map((each) => `${NAMES[each]} ${number(error(state, probe.key, each)[0])}`).join(", ");
+var against = (state, probe, its, others) => `on “${probe.name}” it errs ${number(error(state, probe.key, its)[0])} (${errs(state, probe, others)})`;
 function verdict(state, box) {
   const its = order(state.seed)[box], named = state[TRAITS[box]];
   if (named === UNNAMED) return state.shown ? NAMES[its] : "not named yet";
-  if (named !== its) return `not ${NAMES[named]}: ${against(state, decisive(state, its, named), its, named)}`;
-  const others = LEARNERS.filter((each) => each !== its);
-  return `right: ${others.map((each) => against(state, decisive(state, its, each), its, each)).join("; ")}`;
+  if (named !== its) return `not ${NAMES[named]}: ${against(state, decisive(state, its, named), its, [named])}`;
+  const others = LEARNERS.filter((each) => each !== its), by = others.map((each) => decisive(state, its, each));
+  const told = by[0] === by[1] ? [against(state, by[0], its, others)] : others.map((each, i) => against(state, by[i], its, [each]));
+  return `right: ${told.join("; ")}`;
 }
 function describe(state) {
   const probe = PROBES[state.probe], boxes = order(state.seed);
@@ -282,8 +284,8 @@ function answersPanel(state) {
   );
 }
 var MOST = 1.2;
-var BARS = 130;
-var FULL = 150;
+var BARS = 138;
+var FULL = 142;
 var ROW = 56;
 var long = (value) => FULL * Math.min(value, MOST) / MOST;
 function errorsPanel(state) {
@@ -335,7 +337,7 @@ function extend(root, start, read, change) {
 }
 var which_box_default = explorable({
   question: "Three boxes answer the same prompts. Which one is the small GPT?",
-  hint: "One box is a layer of linear attention, one a small GPT, one least squares. Choose a probe, or click its row, and name the boxes. Tasks are y = w · x with five inputs and no noise. Black ends: 95 % intervals over 1000 prompts; an arrow: the error is off the scale.",
+  hint: "One box is a layer of linear attention, one a small GPT, one least squares. Choose a probe, or click its row, and name the boxes. Tasks are y = w · x with five inputs and no noise. Thin ends of bars: 95 % intervals over 1000 prompts; an arrow: the error is off the scale.",
   traits: ["probe", "seed", "a", "b", "c", "shown", "results"],
   lists: () => [
     ["probe", "probe", PROBES.map(({ name: text }, at) => [at, text])],
