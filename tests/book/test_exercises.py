@@ -856,7 +856,7 @@ def test_adam_first_step_refuses(wrong, hint):
     refuses(exercises.adam_first_step, wrong, hint)
 
 
-# the dual form of attention: split_terms, context_update, fine_tuning_update, linear_loss
+# the dual form of attention: split_terms, context_update, fine_tuning_update
 
 
 def two_terms(q, keys, values, n):
@@ -880,8 +880,6 @@ def smallest_change(M, z, F):
         (exercises.context_update, lambda X, W_K, W_V: torch.einsum("vx,xn,yn,ky->vk", W_V, X, X, W_K)),
         (exercises.fine_tuning_update, finetuned),
         (exercises.fine_tuning_update, lambda K, V, dK, dV, X: dV @ X @ X.T @ (K + dK).T + V @ X @ X.T @ dK.T),
-        (exercises.linear_loss, lambda W, V, K: -(V * (K @ W.T)).sum()),
-        (exercises.linear_loss, lambda W, V, K: 3 - sum(v @ W @ k for v, k in zip(V, K, strict=True))),
         (exercises.constant_values, lambda q, K, c: (c, c * (K @ q).sum())),
         (exercises.constant_values, lambda q, K, c: (c, len(K) * (K.mean(0) @ q) * c)),
         (exercises.copied_gate, lambda g, c: c * g / (c * g + 1 - g)),
@@ -915,11 +913,6 @@ def test_dual_form_accepts(check, answer, capsys):
             lambda K, V, dK, dV, X: dV @ X @ (K @ X).T + V @ X @ (dK @ X).T,
             "both changes meet",
         ),
-        (exercises.linear_loss, lambda W, V, K: (V * (K @ W.T)).sum(), "the sign"),
-        (exercises.linear_loss, lambda W, V, K: ((K @ W.T - V) ** 2).sum() / 2, "a square"),
-        (exercises.linear_loss, lambda W, V, K: -(V * (K @ W.T)).mean(), "a factor"),
-        (exercises.linear_loss, lambda W, V, K: -V * (K @ W.T), "one number"),
-        (exercises.linear_loss, lambda W, V, K: -(V.sum() * K.sum()), "does not depend on W"),
         (exercises.constant_values, lambda q, K, c: (c * (K @ q).sum(), c), "softmax attention is wrong"),
         (exercises.constant_values, lambda q, K, c: (c, c), "relaxed form is wrong"),
         (exercises.copied_gate, lambda g, c: c * g, "larger than 1"),
@@ -939,11 +932,6 @@ def test_dual_form_accepts(check, answer, capsys):
 )
 def test_dual_form_refuses(check, wrong, hint):
     refuses(check, wrong, hint)
-
-
-def test_linear_loss_works_where_gradients_are_switched_off(capsys):
-    with torch.no_grad():
-        passes(exercises.linear_loss, lambda W, V, K: -(V * (K @ W.T)).sum(), capsys)
 
 
 # circuits

@@ -33,7 +33,6 @@ from explainer.exercises.dual_form import (
     copied_gate,
     fine_tuning_update,
     first_order,
-    linear_loss,
     one_query_update,
     split_terms,
 )
@@ -99,7 +98,7 @@ __all__ = [
     "fine_tuning_update", "first_order", "flip_scatter", "flipped_mean", "frozen_factor", "head_off",
     "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma", "joined_pairs",
     "kendall_tau", "kept_numbers", "keys_without_interference", "landing_point",
-    "linear_attention", "linear_loss", "lines_to_reach", "look_back",
+    "linear_attention", "lines_to_reach", "look_back",
     "momentum_average", "momentum_bias", "momentum_dual", "momentum_keys", "nesterov_coefficients",
     "newton_count", "noisy_gamma", "not_excluded", "one_query_update", "order_average",
     "order_dependent", "order_gap", "order_variance", "outer_product_update", "paying_length",

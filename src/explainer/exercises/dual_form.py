@@ -90,38 +90,6 @@ def fine_tuning_update(reader_fn: Callable[[Tensor, Tensor, Tensor, Tensor, Tens
     print("Passed: the change of W_ZSL is right where W_V, W_K or both change.")
 
 
-@checks.check("for each token, minus the inner product of v_i and W k_i; then the sum.")
-def linear_loss(reader_fn: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
-    """Check a function (W (d_v, d), values (n, d_v), keys (n, d)) -> a loss whose negative gradient is dW_ICL.
-
-    The gradient is taken by autograd at two matrices; it must be the same at both. A constant may be added.
-    Raises: AssertionError with a hint.
-    """
-    draw = checks.random_tensors()
-    values, keys = draw(5, 3), draw(5, 4)
-
-    @torch.enable_grad()
-    def descent(W: Tensor) -> Tensor:
-        W = W.requires_grad_()
-        loss = checks.run(reader_fn, W, values, keys)
-        checks.require(isinstance(loss, Tensor) and loss.shape == (), "the loss should be a tensor with one number.")
-        checks.require(loss.requires_grad, "your loss does not depend on W.")
-        return -torch.autograd.grad(loss, W)[0]
-
-    first, second = descent(draw(3, 4)), descent(draw(3, 4))
-    update = duality.gradient_descent_update(values, keys)
-    checks.require(
-        checks.close(first, second),
-        "the step changes with W; a linear loss has the same slope everywhere. Look for a square.",
-    )
-    checks.require(not checks.close(first, -update), "the step goes the wrong way; look at the sign.")
-    checks.require(
-        checks.close(first, update),
-        "the step at eta = 1 is not the sum of the outer products of values and keys; look for a factor.",
-    )
-    print("Passed: one step with eta = 1 on your loss adds the sum of v_i k_i^T, from any W.")
-
-
 @checks.check("with equal values an average is that value; the relaxed form sums v_i (k_i . q).")
 def constant_values(reader_fn: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]) -> None:
     """Check a function (q (d,), keys (T, d), c (d_v,)) -> what softmax and relaxed attention return if all v_i = c.
