@@ -68,6 +68,8 @@ def test_what_the_story_says_of_the_stored_pairs():
     said = {
         "same": (training["the same"], 0.38), "made-up training": (training["made-up words"], 0.20),
         "made-up context": (context["made-up words"], 0.28),
+        "shuffled training": (training["shuffled answers"], 0.22),
+        "shuffled context": (context["shuffled answers"], 0.33),
         "two trainings": (trainings["the same, in another order"], 0.89),
         "other examples": (trainings["other examples of the task"], 0.71),
         "two contexts": (contexts["the same, in another order"], 0.98),
