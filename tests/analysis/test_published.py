@@ -59,8 +59,10 @@ def test_what_is_not_there_is_said(place, asked, message):
 
 
 def test_results_of_another_protocol_are_refused(place, monkeypatch):
-    monkeypatch.setattr(Study, "protocol", 2)
-    with pytest.raises(ResultsError, match="protocol 1, this version computes protocol 2"):
+    monkeypatch.setattr(Study, "protocol", Study.protocol + 1)
+    with pytest.raises(
+        ResultsError, match=f"protocol {Study.protocol - 1}, this version computes protocol {Study.protocol}"
+    ):
         explainer.results("toy", seed=1)
 
 

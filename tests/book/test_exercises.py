@@ -71,8 +71,8 @@ def test_softmax_attention_accepts_two_right_answers(capsys):
             "move the output by 2|mean value",
         ),
         (lambda q, K, V: (K @ q / K.norm(dim=1)).softmax(0) @ V, "one vector added to all keys"),
-        (lambda q, K, V: (K @ q).softmax(0) @ V, "the factor of the logits"),
-        (lambda q, K, V: (K @ q / len(K) ** 0.5).softmax(0) @ V, "the factor of the logits"),
+        (lambda q, K, V: (K @ q).softmax(0) @ V, "the factor of the scores"),
+        (lambda q, K, V: (K @ q / len(K) ** 0.5).softmax(0) @ V, "the factor of the scores"),
         (lambda q, K, V: (K @ q / 2).softmax(0), "returned shape"),
     ],
 )

@@ -266,8 +266,10 @@ def test_a_result_from_other_data_is_refused_and_stays(directory, tmp_path):
 def test_a_result_of_another_protocol_is_refused(directory, tmp_path, monkeypatch):
     store = Store(tmp_path)
     start([cell(directory)], store)
-    monkeypatch.setattr(Study, "protocol", 2)
-    with pytest.raises(ResultsError, match="protocol 1, this version computes protocol 2"):
+    monkeypatch.setattr(Study, "protocol", Study.protocol + 1)
+    with pytest.raises(
+        ResultsError, match=f"protocol {Study.protocol - 1}, this version computes protocol {Study.protocol}"
+    ):
         start([cell(directory)], store)
 
 

@@ -191,7 +191,7 @@ class TestInProcesses:
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(EngineError, match=r"explainer\[ray\]"):
+    with pytest.raises(EngineError, match=r"\.\[ray\]"):
         list(engines.on_ray(groups(1), numbers))
 
 
