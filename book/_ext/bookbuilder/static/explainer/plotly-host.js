@@ -50,6 +50,17 @@ function fitted(layout, width) {
   }]));
 }
 
+// Names of rows in several lines need rows as high
+async function apart(library, target) {
+  const { layout, _fullLayout: full } = target;
+  const lacks = Object.entries(layout).filter(([name, axis]) => /^yaxis\d*$/.test(name) && axis.ticktext?.length).map(([name, axis]) => {
+    const [low, high] = full[name].domain, lines = Math.max(...axis.ticktext.map((text) => text.split("<br>").length));
+    return axis.ticktext.length * (15 * lines + 4) / (high - low) - full._size.h;
+  });
+  const most = Math.max(0, ...lacks);
+  if (most) await library.relayout(target, { height: full.height + most });
+}
+
 const drawn = new Set();
 
 // A legend's place is a share of the height of the plots, which the legend itself takes room from
@@ -69,6 +80,8 @@ async function draw(div) {
   div.append(target);
   const config = { responsive: true, displaylogo: false, displayModeBar: false };
   await library.newPlot(target, { data: figure.data, layout, frames: figure.frames ?? [], config });
+  if (narrow && target._fullLayout.showlegend) await legendBelow(library, target);
+  if (narrow) await apart(library, target);
   if (narrow && target._fullLayout.showlegend) await legendBelow(library, target);
   div.querySelector(".xp-wait")?.remove();
   div.dataset.ready = "1";
