@@ -273,6 +273,11 @@ function dataPanel({ points, learning_rate, query }) {
   const end = Math.min(LIMIT, LIMIT / Math.abs(W));
   const at = [X(query), Y(clip(prediction))];
   const right = X(LIMIT), steep = Math.abs(prediction) > LIMIT;
+  const text = fixed(prediction, 3) + (steep ? " (off the plot)" : ""), leftwards = query > (steep ? 0 : 1.2);
+  const from = at[0] + (leftwards ? -10 : 10), to = from + (leftwards ? -1 : 1) * 8 * text.length, below = prediction < 0 ? -12 : 20;
+  const hides = (y) => points.filter(([px, py]) => X(px) > Math.min(from, to) - 12 && X(px) < Math.max(from, to) + 12 && Math.abs(Y(py) + 4 - y) < 16).length;
+  const free = [below, -below, 2 * below].map((dy) => at[1] + dy).filter((y) => y > Y(LIMIT) + 8 && y < Y(-LIMIT));
+  const place = [from, free.reduce((best, y) => hides(y) < hides(best) ? y : best)];
   return panel(
     `One gradient step: W₁ = ${fixed(W, 3)}`,
     308,
@@ -283,12 +288,7 @@ function dataPanel({ points, learning_rate, query }) {
     group(colour("value"), points.map(([x, y]) => line(X(x), Y(0), ...shortOf([X(x), Y(0)], [X(x), Y(y)]), { "stroke-width": 2, "stroke-dasharray": "2 3" }))),
     group(colour("key"), points.map(([x, y], i) => badge(X(x), Y(y), i + 1))),
     group(colour("query"), line(at[0], Y(0), ...at, { "stroke-width": 2 }), diamond(...at)),
-    words(
-      at[0] + (query > 1.2 ? -10 : 10),
-      at[1] + (prediction < 0 ? -12 : 20),
-      fixed(prediction, 3) + (steep ? " (off the plot)" : ""),
-      { class: "explorable-halo", "font-weight": 600, "text-anchor": query > (steep ? 0 : 1.2) ? "end" : "start" }
-    )
+    words(...place, text, { class: "explorable-halo", "font-weight": 600, "text-anchor": leftwards ? "end" : "start" })
   );
 }
 function attentionPanel({ points, learning_rate, query }) {

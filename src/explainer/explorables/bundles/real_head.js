@@ -326,6 +326,8 @@ function changePanel(state) {
   const { X, Y } = OUT, page = ([a, b]) => [X(a), Y(b)], origin = page([0, 0]), { soft, step } = drawn(state);
   const asIs = drawn({ ...state, shift: 0 }).step, ends = RANGE.map((shift) => page(drawn({ ...state, shift }).step)), tip = page(step);
   const outside = step.some((v, k) => v < OUT[k ? "y" : "x"][0] || v > OUT[k ? "y" : "x"][1]);
+  const [right, below] = subtract(page(soft), tip), meets = Math.abs(right) < 70 && Math.abs(below + 12) < 26;
+  const atEdge = tip[0] > OUT.left + OUT.width - 50;
   return panel(
     "What the demonstrations change",
     LOW,
@@ -343,7 +345,7 @@ function changePanel(state) {
       ),
       group(colour("value"), arrow(...origin, ...page(soft), { "stroke-width": 3 })),
       words(page(soft)[0] + 6, page(soft)[1] + 16, "softmax", { ...colour("value"), ...bold, class: "explorable-value explorable-halo" }),
-      words(tip[0] + (step[1] < -1.6 ? 10 : 8), Math.max(OUT.top + 14, Math.min(tip[1] + 4, OUT.top + OUT.height - 8)), "ΔW q", { ...colour("query"), ...bold, class: "explorable-query explorable-halo" })
+      words(tip[0] + (atEdge ? -8 : 8), Math.max(OUT.top + 14, Math.min(tip[1] + (meets ? -10 : atEdge ? 20 : 4), OUT.top + OUT.height - 8)), "ΔW q", { "text-anchor": atEdge ? "end" : "start", ...colour("query"), ...bold, class: "explorable-query explorable-halo" })
     ),
     outside ? words(OUT.left + 8, OUT.top + 14, "ΔW q leaves the plot", SMALL) : "",
     words(0, LOW - 4, "dashed with ○: ΔW q for the keys as they are", SMALL)

@@ -309,6 +309,7 @@ function outputPanel(state) {
   const steps = errors.map((e, i) => scale(weights[i], e));
   const stops = steps.reduce((list, s) => [...list, add(list.at(-1), s)], [start]).map(onPlane);
   const before = inputs.map((x) => onPlane(matvec(initial_weights, x)));
+  const { step } = predictions(state), leaves = step.some((v) => Math.abs(v) > LIMIT);
   const chain = steps.map((_, i) => arrow(...stops[i], ...stops[i + 1]));
   return panel(
     "Outputs: drag the targets",
@@ -322,8 +323,9 @@ function outputPanel(state) {
     PLANE.inside(
       group(colour("query"), path(`M${stops[0][0] - 6} ${stops[0][1]}l6 -6l6 6l-6 6Z`, { "stroke-width": 2, "stroke-dasharray": "2 2" })),
       group(colour("sum"), chain),
-      group(colour("query"), diamond(...onPlane(predictions(state).step)), tag("circle", { cx: stops.at(-1)[0], cy: stops.at(-1)[1], r: 3, fill: "currentColor" }))
-    )
+      group(colour("query"), diamond(...onPlane(step)), tag("circle", { cx: stops.at(-1)[0], cy: stops.at(-1)[1], r: 3, fill: "currentColor" }))
+    ),
+    leaves ? words(PLANE.X(-LIMIT) + 6, PLANE.Y(LIMIT) + 14, `W q = ${vector(step)} is off the plot`, { ...small, class: "explorable-halo" }) : ""
   );
 }
 var ROW = 50;

@@ -74,7 +74,7 @@ function describe(state) {
   return `Ridge, the Bayes optimum: slope ${fixed(a)}, predicts ${fixed(found.ridge[61])} at z = ${fixed(query)}.` +
     (shown[0] ? ` Distance from it, nearest first: ${shown.join("; ")}.` : "") +
     (points.every(([z]) => Math.abs(z * query + 1) < 1e-9) ? " The inputs (z, 1) of all points are orthogonal to that of the query: they say nothing about it." : "") +
-    (outside ? ` ${outside} of ${points.length} points lie beyond z = ±2 or y = ±4, as 5 % and 1 % did in training: the GPT may fail.` : "") +
+    (outside ? ` ${outside} of ${points.length} points ${outside === 1 ? "lies" : "lie"} beyond z = ±2 or y = ±4, as 5 % and 1 % did in training: the GPT may fail.` : "") +
     (scatter > 0.6 ? ` The points scatter by ${fixed(scatter)}, in training by 0.3.` : "");
 }
 
