@@ -53,7 +53,7 @@ function fitted(layout, width) {
 // Names of rows in several lines need rows as high
 async function apart(library, target) {
   const { layout, _fullLayout: full } = target;
-  const lacks = Object.entries(layout).filter(([name, axis]) => /^yaxis\d*$/.test(name) && axis.ticktext?.length).map(([name, axis]) => {
+  const lacks = Object.entries(layout).filter(([name, axis]) => /^yaxis\d*$/.test(name) && full[name] && axis.ticktext?.length).map(([name, axis]) => {
     const [low, high] = full[name].domain, lines = Math.max(...axis.ticktext.map((text) => text.split("<br>").length));
     return axis.ticktext.length * (15 * lines + 4) / (high - low) - full._size.h;
   });
