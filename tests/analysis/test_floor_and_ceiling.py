@@ -102,3 +102,17 @@ def test_what_the_story_says_of_the_ladder():
     assert all(rung == [0.0, 0.0, 0.0] for rung in rungs["here"][:4])
     assert rungs["here"][4][1] > 0.5
     assert round(rungs["here"][5][1], 2) == 0.83 and rungs["heads"] == 270
+
+
+def test_what_floors_and_ceilings_says_of_capitals():
+    """The weights tell the very examples from others when the training is swapped, and not when the context is."""
+    stored = alike.pairs("alike").query("task == 'capitals'")
+    own = alike.between(stored, floors.ICL, floors.FT)
+    swaps = {"training": (floors.ICL, Which("FT", "other", 10)), "context": (floors.FT, Which("ICL", "other"))}
+    cost = {name: alike.mean_difference(own, alike.between(stored, *pair), "update_cosine")
+            for name, pair in swaps.items()}  # fmt: skip
+    said = {name: (round(one.estimate, 3), round(one.low, 3), round(one.high, 3)) for name, one in cost.items()}
+    assert said == {"training": (0.014, 0.008, 0.020), "context": (0.003, -0.005, 0.010)}
+    assert round(own.groupby("seed")["update_cosine"].mean().mean(), 2) == 0.13 and own["seed"].nunique() == 20
+    comparisons = 4 * 5  # word-pair tasks, measures; the smallest p of all is multiplied by their number
+    assert round(comparisons * cost["training"].p_value, 3) == 0.003

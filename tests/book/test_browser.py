@@ -125,6 +125,24 @@ def test_page_is_whole_accessible_and_fits(visit, path):
     seen.page.wait_for_function(f"document.documentElement.scrollWidth <= {PHONE}", timeout=30_000)
 
 
+NAMES_THAT_MEET = """() => [...document.querySelectorAll(".xp-plotly")].flatMap((figure) => {
+    const places = {};
+    for (const tick of figure.querySelectorAll("g[class^='y'][class$='tick']"))
+        (places[tick.getAttribute("class")] ??= []).push([tick.textContent, tick.getBoundingClientRect()]);
+    return Object.values(places).flatMap((of) => of.sort((a, b) => a[1].top - b[1].top)
+        .filter(([, box], i) => i && box.top < of[i - 1][1].bottom - 1).map(([name]) => name));
+})"""
+"""Names of rows that begin above the end of the name before them."""
+
+
+@pytest.mark.parametrize("path", ["book/story.html", "book/chapters/what_makes_it_learning.html"])
+def test_names_of_rows_do_not_meet_on_a_phone(visit, path):
+    seen = visit(path, width=PHONE)
+    seen.scroll()
+    assert seen.page.locator("g[class^='y'][class$='tick']").count() > 5
+    assert seen.page.evaluate(NAMES_THAT_MEET) == []
+
+
 def require_whole(seen: Visit) -> None:
     """No console error, nothing from outside, figures drawn, explorables mounted, mathematics set."""
     seen.scroll()

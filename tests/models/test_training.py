@@ -154,17 +154,25 @@ def test_a_model_learns(tokens):
 # --- killed and resumed ----------------------------------------------------------------------------------------
 
 
+STOPS = 1, 3, 4, 9, 16, 18
+HALF = replace(TINY, dtype="bfloat16")
+
+
 def end(done):
     return done.result, {name: p.tolist() for name, p in done.model.named_parameters()}
 
 
 @pytest.mark.parametrize(
     ("one", "stop"),
-    [*product((MOMENTUM, LEARNED), (1, 3, 4, 9, 16, 18)), (replace(TINY, dtype="bfloat16"), 9)],
-    ids=lambda of: getattr(of, "dtype", of),
+    [
+        *product((MOMENTUM, LEARNED), STOPS),
+        (HALF, 9),
+        *(pytest.param(HALF, stop, marks=pytest.mark.weekly) for stop in STOPS if stop != 9),
+    ],
+    ids=lambda of: of if isinstance(of, int) else f"{of.variant}-{of.dtype}",
 )
 def test_an_interrupted_run_ends_with_the_same_bits(tokens, tmp_path, monkeypatch, one, stop):
-    """On the trunk, and on the branch of either budget; once in bfloat16, which old processors only emulate."""
+    """On the trunk, and on the branch of either budget; most stops in bfloat16, emulated by old processors, weekly."""
     path, update, n = tmp_path / "state", training._Descent.update, iter(range(99))
 
     def interrupted(*arguments):

@@ -50,7 +50,7 @@ function fitted(layout, width) {
   }]));
 }
 
-// Names of rows in several lines need rows as high
+// Names of rows in several lines need rows as high; whether the figure had to grow for them
 async function apart(library, target) {
   const { layout, _fullLayout: full } = target;
   const lacks = Object.entries(layout).filter(([name, axis]) => /^yaxis\d*$/.test(name) && full[name] && axis.ticktext?.length).map(([name, axis]) => {
@@ -59,6 +59,7 @@ async function apart(library, target) {
   });
   const most = Math.max(0, ...lacks);
   if (most) await library.relayout(target, { height: full.height + most });
+  return most > 0;
 }
 
 const drawn = new Set();
@@ -80,9 +81,9 @@ async function draw(div) {
   div.append(target);
   const config = { responsive: true, displaylogo: false, displayModeBar: false };
   await library.newPlot(target, { data: figure.data, layout, frames: figure.frames ?? [], config });
-  if (narrow && target._fullLayout.showlegend) await legendBelow(library, target);
-  if (narrow) await apart(library, target);
-  if (narrow && target._fullLayout.showlegend) await legendBelow(library, target);
+  const below = async () => { if (narrow && target._fullLayout.showlegend) await legendBelow(library, target); };
+  await below();
+  if (narrow && await apart(library, target)) await below();
   div.querySelector(".xp-wait")?.remove();
   div.dataset.ready = "1";
   drawn.add(target);
