@@ -25,7 +25,7 @@ ROOMS = {
     ),
     "lab": ("engines", "experiment", "store", "tables"),
     "experiments": (
-        "agreement", "causal", "comparison", "controls", "head_circuits", "language_models",
+        "agreement", "causal", "comparison", "controls", "head_circuits", "language_models", "minimal_pairs",
         "positive_pipeline", "recall_runs", "regression_runs", "reversal", "study",
     ),
     "analysis": (

@@ -373,6 +373,11 @@ _OF_GRIDS = {
         "CausalTests",
         "insert and remove what in-context learning and fine-tuning have in common, and count the answers",
     ),
+    "pairs": (
+        "minimal_pairs",
+        "MinimalPairs",
+        "compare contexts and trainings of two lessons that differ in nothing but their answers",
+    ),
     "positive": (
         "positive_pipeline",
         "PositivePipeline",

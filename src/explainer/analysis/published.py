@@ -12,6 +12,7 @@ from explainer.errors import StudyError
 from explainer.experiments.agreement import Agreement
 from explainer.experiments.causal import CausalTests
 from explainer.experiments.language_models import LanguageModels
+from explainer.experiments.minimal_pairs import MinimalPairs
 from explainer.experiments.positive_pipeline import PositivePipeline
 from explainer.experiments.recall_runs import RecallRuns
 from explainer.experiments.regression_runs import RegressionRuns
@@ -21,7 +22,9 @@ from explainer.lab.experiment import Experiment
 from explainer.lab.store import published_directory
 from explainer.lab.tables import Frames, Published, of_cells
 
-EXPERIMENTS = (Study, Agreement, CausalTests, LanguageModels, PositivePipeline, RecallRuns, RegressionRuns, Reversal)
+EXPERIMENTS = (
+    Study, Agreement, CausalTests, MinimalPairs, LanguageModels, PositivePipeline, RecallRuns, RegressionRuns, Reversal
+)  # fmt: skip
 """Those of the book; their published tables are in folders of their names, beside the grids that describe them."""
 
 TEN_TASKS: Mapping[str, tuple[str, ...]] = {
