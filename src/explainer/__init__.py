@@ -26,7 +26,7 @@ ROOMS = {
     "lab": ("engines", "experiment", "store", "tables"),
     "experiments": (
         "agreement", "causal", "comparison", "controls", "head_circuits", "language_models", "minimal_pairs",
-        "positive_pipeline", "recall_runs", "regression_runs", "reversal", "study",
+        "positive_pipeline", "recall_runs", "regression_runs", "reversal", "shared_part", "study",
     ),
     "analysis": (
         "accuracy", "alike", "coverage", "effects", "floors", "papers", "positive", "published", "recalled",

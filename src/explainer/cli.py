@@ -393,6 +393,11 @@ _OF_GRIDS = {
         "Reversal",
         "learn pairs in one direction, in the context or by fine-tuning, and ask in the other",
     ),
+    "shared": (
+        "shared_part",
+        "SharedPart",
+        "swap the lesson of the context and that of the training, and put in or take out what both changes share",
+    ),
     "regression": (
         "regression_runs",
         "RegressionRuns",

@@ -17,13 +17,15 @@ from explainer.experiments.positive_pipeline import PositivePipeline
 from explainer.experiments.recall_runs import RecallRuns
 from explainer.experiments.regression_runs import RegressionRuns
 from explainer.experiments.reversal import Reversal
+from explainer.experiments.shared_part import SharedPart
 from explainer.experiments.study import Study
 from explainer.lab.experiment import Experiment
 from explainer.lab.store import published_directory
 from explainer.lab.tables import Frames, Published, of_cells
 
 EXPERIMENTS = (
-    Study, Agreement, CausalTests, MinimalPairs, LanguageModels, PositivePipeline, RecallRuns, RegressionRuns, Reversal
+    Study, Agreement, SharedPart, MinimalPairs, CausalTests, PositivePipeline,
+    LanguageModels, RegressionRuns, RecallRuns, Reversal,
 )  # fmt: skip
 """Those of the book; their published tables are in folders of their names, beside the grids that describe them."""
 
