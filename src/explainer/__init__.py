@@ -30,7 +30,7 @@ ROOMS = {
     ),
     "analysis": (
         "accuracy", "alike", "coverage", "effects", "floors", "papers", "positive", "published", "recalled",
-        "reporting", "similarity", "softmax_forms", "training_runs",
+        "reporting", "scorecard", "similarity", "softmax_forms", "training_runs",
     ),
 }  # fmt: skip
 """The modules that can be imported by their short names, by room."""

@@ -50,7 +50,8 @@ def drawn(seed, N, n, d, d_out, *, T=1, scale=1.0):
     """W_0, a lesson with inputs of length 1, and queries."""
     generator = seeded(seed)
     W_0 = scale * torch.randn(d_out, d, generator=generator, dtype=torch.float64)
-    lesson = pc.draw_lesson(pc.draw_inputs(N, T, d, generator), W_0, generator)
+    examples = pc.draw_inputs(N, T, d, generator)
+    lesson = pc.lesson_of(pc.draw_task(W_0, generator), examples)
     return W_0, lesson, pc.draw_inputs(n, T, d, generator)
 
 
@@ -304,7 +305,7 @@ def test_ascent_is_the_opposite(setting):
     assert nineteen_of_twenty(of_seeds(replace(setting, direction=-1), "sim_aou") < -0.99)
 
 
-@pytest.mark.parametrize("taught", ["another task", "shuffled targets"])
+@pytest.mark.parametrize("taught", ["foreign", "shuffled"])
 @pytest.mark.parametrize("n_heads", [1, 4])
 @pytest.mark.parametrize("measure", ["sim_aou", "sim_aou_raw", "sim_aou_residual", "update_cosine", "value_cosine"])
 def test_what_is_not_the_task_is_not_similar(taught, n_heads, measure):
@@ -314,7 +315,7 @@ def test_what_is_not_the_task_is_not_similar(taught, n_heads, measure):
 
 
 def test_tasks_about_zero_share_a_lesson_that_the_cosines_of_updates_see_and_the_similarity_does_not():
-    other = replace(WIDE, taught="another task", centred=False)
+    other = replace(WIDE, taught="foreign", centred=False)
     assert abs(of_seeds(other, "sim_aou").mean()) < 0.05
     assert nineteen_of_twenty(of_seeds(other, "sim_aou_raw") > 0.2)
     assert nineteen_of_twenty(of_seeds(other, "value_cosine") > 0.2)
@@ -383,3 +384,48 @@ def test_shuffling_keeps_inputs_and_targets():
     assert torch.equal(other.examples, lesson.examples)
     assert not torch.equal(other.targets, lesson.targets)
     assert sorted(other.targets.tolist()) == sorted(lesson.targets.tolist())
+
+
+def test_other_examples_of_the_task_cost_what_they_should():
+    """The row that a context which descends on its own examples has: d = 64, 32 examples (see `both_swaps`)."""
+    found = pc.both_swaps(pc.Setting(d=64, n_queries=24), range(20))
+    training, context, trainings, contexts = found.values()
+    assert training["own"].estimate == context["own"].estimate > 0.99
+    for swapped in (training, context):
+        assert swapped["other"].low > 0.2 and swapped["other"].high < 0.4
+        assert abs(swapped["foreign"].estimate) < 0.05 > abs(swapped["shuffled"].estimate)
+    assert training["both"].low > 0.99
+    assert abs(trainings["other"].estimate - contexts["other"].estimate) < 0.02
+
+
+def test_both_swaps_are_those_of_the_comparison():
+    setting, seeds = replace(WIDE, n_heads=4), range(3)
+    found = pc.both_swaps(setting, seeds)
+    for kind, side in (("training swapped", "taught"), ("context swapped", "shown")):
+        for name in ("own", "other", "foreign"):
+            of = pc.positive_control(replace(setting, **{side: name}), seeds).measures.sim_aou
+            assert found[f"context and training, {kind}"][name].estimate == pytest.approx(of.estimate, abs=1e-9)
+
+
+def test_what_is_special_to_the_examples_agrees_where_the_claim_is_true():
+    """cos(c_own - c_other, f_own - f_other) is 1 in this layer, and own - other is what its yardstick says."""
+    setting, agreed, cost, yardstick = pc.Setting(d=64, n_queries=24), [], [], []
+    for seed in range(5):
+        c, f, zsl = {}, {}, None
+        for name in ("own", "other"):
+            it = pc.compared_task(replace(setting, shown=name, taught=name), seed)
+            c[name], f[name], zsl = it.icl, it.ft, it.zsl
+        unit = {
+            k: v / v.norm(dim=-1, keepdim=True)
+            for k, v in {"z": zsl, **{f"c {n}": h for n, h in c.items()}, **{f"f {n}": h for n, h in f.items()}}.items()
+        }
+        cosine = torch.nn.functional.cosine_similarity
+        special = [unit[f"{kind} own"] - unit[f"{kind} other"] for kind in "cf"]
+        agreed.append(cosine(*special, dim=-1).mean())
+        d = {name: u - unit["z"] for name, u in unit.items()}
+        own, crossed = cosine(d["c own"], d["f own"], dim=-1).mean(), cosine(d["c own"], d["f other"], dim=-1).mean()
+        C, F = (cosine(d[f"{kind} own"], d[f"{kind} other"], dim=-1).mean() for kind in "cf")
+        cost.append(own - crossed)
+        yardstick.append(own * ((1 - C) * (1 - F)) ** 0.5)
+    assert min(agreed) > 0.99
+    assert torch.stack(cost).mean().item() == pytest.approx(torch.stack(yardstick).mean().item(), abs=0.02)

@@ -26,7 +26,7 @@ FOREIGN = "another task"
 HALF = "half of them"
 """The lesson of either half of the own demonstrations."""
 
-_SEVERAL = {FOREIGN: tuple(TASKS), HALF: ("first half", "second half")}
+_SEVERAL = {FOREIGN: (*TASKS, "foreign"), HALF: ("first half", "second half")}
 
 
 @dataclass(frozen=True)

@@ -40,28 +40,58 @@ LESSONS = {
 ICL, FT = Which("ICL"), Which("FT", epochs=10)
 
 
-def both_swaps(pairs: pd.DataFrame, measure: str) -> dict[str, dict[str, Interval]]:
+def both_swaps(pairs: pd.DataFrame, measure: str, training: Which = FT) -> dict[str, dict[str, Interval]]:
     """A measure of a context and a training when either learns another lesson, beside two trainings and two contexts.
 
-    Means over tasks with Student's interval over seeds, by who is compared and then by the lesson of the swapped side.
+    Means over tasks with Student's interval over seeds, by who is compared and then by the lesson of the swapped side,
+    as far as the pairs have it.
     """
     kinds = {
-        "context and training, training swapped": (ICL, FT),
-        "context and training, context swapped": (FT, ICL),
-        "two trainings": (FT, FT),
+        "context and training, training swapped": (ICL, training),
+        "context and training, context swapped": (training, ICL),
+        "two trainings": (training, training),
         "two contexts": (ICL, ICL),
     }
-    return {
-        kind: {
-            name: alike.over_tasks(
-                alike.between(pairs, kept, replace(swapped, lesson=lesson)),
-                measure,
-            )
-            for name, lesson in LESSONS.items()
-            if not (kept == swapped and lesson == "own")
-        }
-        for kind, (kept, swapped) in kinds.items()
+    return {kind: _swapped(pairs, measure, *two) for kind, two in kinds.items()}
+
+
+def _swapped(pairs: pd.DataFrame, measure: str, kept: Which, swapped: Which) -> dict[str, Interval]:
+    found = {}
+    for name, lesson in LESSONS.items():
+        chosen = alike.between(pairs, kept, replace(swapped, lesson=lesson))
+        if len(chosen) and not (kept == swapped and lesson == "own"):
+            found[name] = alike.over_tasks(chosen, measure)
+    return found
+
+
+def of_the_examples(pairs: pd.DataFrame, measure: str, training: Which = FT) -> dict[str, Interval]:
+    """What a measure loses when one side has other examples of the task, and what it would if examples counted.
+
+        training swapped    own - s(c_own, f_other)
+        context swapped     own - s(c_other, f_own)
+        both swapped        [own + s(c_other, f_other) - s(c_own, f_other) - s(c_other, f_own)] / 2
+        yardstick           own sqrt((1 - C) (1 - F)),  C = s(c_own, c_other), F = s(f_own, f_other)
+
+    Either swap alone also asks what this training, or this context, is like; the third leaves that out. The yardstick
+    is what the fall would be if what is special to the examples agreed as well as the whole does. Means over tasks,
+    Student over seeds (`alike.mean_difference`); "both swapped" only where the pairs have that corner.
+    """
+    icl_other, ft_other = (replace(side, lesson="other") for side in (ICL, training))
+    own, by_training, by_context, by_both = (
+        alike.between(pairs, *two)
+        for two in ((ICL, training), (ICL, ft_other), (icl_other, training), (icl_other, ft_other))
+    )
+    found = {
+        "training swapped": alike.mean_difference(own, by_training, measure),
+        "context swapped": alike.mean_difference(own, by_context, measure),
     }
+    if len(by_both):
+        corners = pd.concat([own, by_both]), pd.concat([by_training, by_context])
+        found["both swapped"] = alike.mean_difference(*corners, measure)
+    of_two = (alike.by_seed(alike.between(pairs, *two), measure) for two in ((ICL, icl_other), (training, ft_other)))
+    C, F = of_two
+    y = alike.by_seed(own, measure) * ((1 - C) * (1 - F)) ** 0.5
+    return found | {"yardstick": statistics.student(y.dropna())}
 
 
 def of_seeds(

@@ -50,9 +50,10 @@ Sources: Dai et al. 2023, section 2.2, Eq. 7-9, and section 3, Eq. 11-12; von Os
 Proposition 1; the kernel and the ceiling are derived here.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -61,7 +62,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from explainer.errors import ShapeError
-from explainer.theory import metrics
+from explainer.theory import changes, metrics
 from explainer.theory.duality import squared_error_gradient
 from explainer.theory.optimisation import require_finite
 from explainer.theory.regression import draw_prompts
@@ -314,11 +315,13 @@ def draw_inputs(n: int, T: int, d: int, generator: torch.Generator, *, unit: boo
     return X / torch.linalg.vector_norm(X, dim=-1, keepdim=True) if unit else X
 
 
-def draw_lesson(
-    examples: Float[Tensor, "N T d"], centre: Float[Tensor, "d_out d"], generator: torch.Generator
-) -> Lesson:
-    """Draw a task whose rows are w ~ N(centre, I / d) and give the examples their targets y_i = W x_i."""
-    W = centre + _matrix(*centre.shape, generator)
+def draw_task(centre: Float[Tensor, "d_out d"], generator: torch.Generator) -> Float[Tensor, "d_out d"]:
+    """Draw a task W whose rows are w ~ N(centre, I / d)."""
+    return centre + _matrix(*centre.shape, generator)
+
+
+def lesson_of(W: Float[Tensor, "d_out d"], examples: Float[Tensor, "N T d"]) -> Lesson:
+    """Give examples their targets in a task, y_i = W x_i."""
     return Lesson(examples, examples[:, -1] @ W.T)
 
 
@@ -336,9 +339,10 @@ def shuffled(lesson: Lesson, generator: torch.Generator) -> Lesson:
 class Setting:
     """What a positive control is made of; rows of W_0 are N(0, scale^2 I / d), those of tasks N(0, I / d) about them.
 
-    `taught` names what is fine-tuned on, a key of TAUGHT. `centred` tasks scatter about W_0, others about 0. The
-    preconditioner P is diagonal, from 1 - spread to 1 + spread in equal steps. `direction` -1 is gradient ascent. With
-    scale 0 all h_ZSL are zero, and of the similarities only `sim_aou_raw` exists.
+    `shown` and `taught` name what stands in the context and what is fine-tuned on, keys of LESSONS. `centred` tasks
+    scatter about W_0, others about 0. The preconditioner P is diagonal, from 1 - spread to 1 + spread in equal steps.
+    `direction` -1 is gradient ascent. With scale 0 all h_ZSL are zero, and of the similarities only `sim_aou_raw`
+    exists.
     """
 
     d: int = 20
@@ -348,7 +352,8 @@ class Setting:
     n_heads: int = 1
     own_tokens: int = 1
     rate: float = 1e-3
-    taught: str = "the same"
+    shown: str = "own"
+    taught: str = "own"
     direction: int = 1
     centred: bool = True
     unit: bool = True
@@ -365,23 +370,30 @@ class Setting:
         return self.direction * self.rate * self.n_heads / 2
 
 
-Taught = Callable[[Lesson, Lesson, torch.Generator], Lesson]
+class Drawn(NamedTuple):
+    """The lessons of a draw: a task's demonstrations, as many others of the task, and some of another task."""
 
-TAUGHT: MappingProxyType[str, Taught] = MappingProxyType(
+    own: Lesson
+    other: Lesson
+    foreign: Lesson
+
+
+LESSONS: Mapping[str, Callable[[Drawn, torch.Generator], Lesson]] = MappingProxyType(
     {
-        "the same": lambda shown, other, generator: shown,
-        "another task": lambda shown, other, generator: other,
-        "shuffled targets": lambda shown, other, generator: shuffled(shown, generator),
+        "own": lambda drawn, generator: drawn.own,
+        "other": lambda drawn, generator: drawn.other,
+        "shuffled": lambda drawn, generator: shuffled(drawn.own, generator),
+        "foreign": lambda drawn, generator: drawn.foreign,
     }
 )
-"""What fine-tuning sees while ICL sees `shown`: the same lesson, one with other inputs and another task, the inputs
-with each other's targets."""
+"""What a context shows or a training teaches: the own lesson, other examples of the task, the own inputs with each
+other's targets, other inputs and another task."""
 
 
-def compared_task(setting: Setting, seed: int) -> Compared:
-    """Draw W_0, a task, its demonstrations and queries, and compare ZSL, ICL and FT.
+def _draw(setting: Setting, seed: int) -> tuple[Heads, Drawn, Float[Tensor, "n T d"], torch.Generator]:
+    """A layer, the lessons of a task, queries, and the generator for what is still to be drawn.
 
-    Raises: KeyError for an unknown `taught`; ValueError unless the heads divide d; DivergenceError at a large rate.
+    Raises: ValueError unless the heads divide d.
     """
     generator = torch.Generator().manual_seed(seed)
     s, draw = setting, partial(draw_inputs, T=setting.own_tokens, d=setting.d, generator=generator, unit=setting.unit)
@@ -389,10 +401,23 @@ def compared_task(setting: Setting, seed: int) -> Compared:
     P = torch.linspace(1 - s.spread, 1 + s.spread, s.d, dtype=torch.float64).diag()
     heads = gradient_step_heads(W_0, n_heads=s.n_heads, preconditioner=P)
     centre = W_0 if s.centred else torch.zeros_like(W_0)
-    shown, other = (draw_lesson(draw(s.n_examples), centre, generator) for _ in range(2))
+    examples = draw(s.n_examples)
+    W = draw_task(centre, generator)
+    foreign = draw(s.n_examples)
+    foreign = lesson_of(draw_task(centre, generator), foreign)
     queries = draw(s.n_queries)
-    taught = TAUGHT[s.taught](shown, other, generator)
-    return compare(heads, shown, taught, queries, rate=s.rate, lr=s.lr, keys=s.keys)
+    other = lesson_of(W, draw(s.n_examples))
+    return heads, Drawn(lesson_of(W, examples), other, foreign), queries, generator
+
+
+def compared_task(setting: Setting, seed: int) -> Compared:
+    """Draw W_0, a task, its demonstrations and queries, and compare ZSL, ICL and FT.
+
+    Raises: KeyError for an unknown lesson; ValueError unless the heads divide d; DivergenceError at a large rate.
+    """
+    heads, drawn, queries, generator = _draw(setting, seed)
+    shown, taught = (LESSONS[name](drawn, generator) for name in (setting.shown, setting.taught))
+    return compare(heads, shown, taught, queries, rate=setting.rate, lr=setting.lr, keys=setting.keys)
 
 
 @dataclass(frozen=True)
@@ -412,3 +437,40 @@ def positive_control(setting: Setting, seeds: Iterable[int]) -> PositiveControl:
     """
     by_task = [measures(compared_task(setting, seed), seed) for seed in seeds]
     return PositiveControl(setting, len(by_task), Measures(*map(student, zip(*by_task, strict=True))))
+
+
+def both_swaps(setting: Setting, seeds: Iterable[int]) -> dict[str, dict[str, Interval]]:
+    """SimAOU of a context and a training when either has another lesson, beside two trainings and two contexts.
+
+    Means over queries of each task, and Student's interval over tasks, by what is compared and then by the lesson of
+    the side that is swapped, a key of LESSONS. "both" is other examples of the task on both sides, other ones than own.
+
+    Raises: as `compared_task`.
+    """
+    by_task = torch.stack([_similarities(setting, seed) for seed in seeds])
+    of = {pair: student(values.numpy()) for pair, values in zip(_PAIRS, by_task.T, strict=True)}
+    own = ("shown", "own"), ("taught", "own")
+    return {
+        "context and training, training swapped": {name: of[own[0], ("taught", name)] for name in LESSONS}
+        | {"both": of[("shown", "other"), ("taught", "other")]},
+        "context and training, context swapped": {name: of[("shown", name), own[1]] for name in LESSONS},
+        "two trainings": {name: of[own[1], ("taught", name)] for name in LESSONS if name != "own"},
+        "two contexts": {name: of[own[0], ("shown", name)] for name in LESSONS if name != "own"},
+    }
+
+
+_CHANGES = tuple((kind, name) for kind in ("shown", "taught") for name in LESSONS)
+_PAIRS = tuple(combinations(_CHANGES, 2))
+
+
+def _similarities(setting: Setting, seed: int) -> Float[Tensor, " pairs"]:
+    """SimAOU of every two changes of one draw, means over queries."""
+    heads, drawn, queries, generator = _draw(setting, seed)
+    lessons = {name: of(drawn, generator) for name, of in LESSONS.items()}
+    outputs = []
+    for kind, name in _CHANGES:
+        changed = {"shown": drawn.own, "taught": drawn.own} | {kind: lessons[name]}
+        found = compare(heads, *changed.values(), queries, rate=setting.rate, lr=setting.lr, keys=setting.keys)
+        outputs.append(found.icl if kind == "shown" else found.ft)
+    sim_aou = changes.of_outputs(found.zsl, outputs)["sim_aou"].nanmean((2, 3))
+    return torch.stack([sim_aou[_CHANGES.index(a), _CHANGES.index(b)] for a, b in _PAIRS])
