@@ -29,8 +29,8 @@ ROOMS = {
         "positive_pipeline", "recall_runs", "regression_runs", "reversal", "shared_part", "study",
     ),
     "analysis": (
-        "accuracy", "alike", "coverage", "effects", "floors", "papers", "positive", "published", "recalled",
-        "reporting", "scorecard", "similarity", "softmax_forms", "training_runs",
+        "accuracy", "alike", "contrasts", "coverage", "effects", "floors", "papers", "positive", "published",
+        "recalled", "reporting", "scorecard", "similarity", "softmax_forms", "training_runs",
     ),
 }  # fmt: skip
 """The modules that can be imported by their short names, by room."""

@@ -46,6 +46,25 @@ def test_both_swaps_take_the_lesson_of_the_side_that_is_swapped(pairs):
     assert found["two contexts"]["another task"].estimate == 240
 
 
+def test_what_the_examples_cost_and_should_cost():
+    sides = {("own", "own"): 0.4, ("own", "other"): 0.35, ("other", "own"): 0.38, ("other", "other"): 0.41}
+    values = {(("ICL", c), ("FT", f)): value for (c, f), value in sides.items()}
+    values |= {(("ICL", "own"), ("ICL", "other")): 0.9, (("FT", "own"), ("FT", "other")): 0.6}
+    rows = [
+        {"task": task, "seed": seed, "lr": 5e-4, "measure": value + noise, **side("a", *a), **side("b", *b)}
+        for task, seed, noise in (("capitals", 0, 0.01), ("capitals", 1, -0.01), ("past", 0, 0.0), ("past", 1, 0.0))
+        for (a, b), value in values.items()
+    ]
+    found = floors.of_the_examples(pd.DataFrame(rows), "measure")
+    assert found["training swapped"].estimate == pytest.approx(0.05)
+    assert found["context swapped"].estimate == pytest.approx(0.02)
+    assert found["both swapped"].estimate == pytest.approx((0.4 + 0.41 - 0.35 - 0.38) / 2)
+    assert found["yardstick"].estimate == pytest.approx(0.4 * (0.1 * 0.4) ** 0.5, abs=1e-3)
+    assert "both swapped" not in floors.of_the_examples(
+        pd.DataFrame([row for row in rows if (row["a_lesson"], row["b_lesson"]) != ("other", "other")]), "measure"
+    )
+
+
 def test_the_share_of_the_way():
     floor, value, ceiling = (pd.Series(of, index=[0, 1]) for of in ([0.0, 0.2], [0.5, 0.4], [1.0, 1.2]))
     way = floors.way(floor, value, ceiling)

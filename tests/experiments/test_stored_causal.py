@@ -40,5 +40,5 @@ def test_a_case_computed_again_gives_what_is_stored(grid):
     assert np.abs(np.array(again["queries"]["correct"]) - then["correct"].to_numpy()).mean() < 0.02
     np.testing.assert_allclose(again["queries"]["log_prob"], then["log_prob"], atol=0.1)
     layers = stored(grid, "layers", case)
-    for column in ("icl_norm", "cosine", "task_vector_log_prob", "r2_descent_own", "r2_icl_own"):
+    for column in ("icl_norm", "ft_norm", "task_vector_log_prob", "r2_descent_own", "r2_icl_own"):
         np.testing.assert_allclose(again["layers"][column], layers[column], atol=0.05, rtol=0.02, err_msg=column)

@@ -17,11 +17,13 @@ SIMILARITIES = {
     "the same, query by query (residual)": "sim_aou_residual",
     "weights (cos ΔW)": "update_cosine",
 }
-CAUSAL = {
-    "the shared part alone answers": ("along_near", "along_ft", "icl"),
-    "the mean patch answers": ("patch_foreign_mean", "patch_mean", "icl"),
+SHARED = {
+    "the shared part alone answers": ("along_near", "along_ft", "ft"),
+    "fine-tuning needs the shared part": ("ft_across_near", "ft_across_icl", "zsl"),
 }
-"""Interventions whose shares of right answers are floor, measured value and ceiling."""
+"""Interventions of `shared_part` whose shares of right answers are floor, measured value and ceiling."""
+PATCH = {"the mean patch answers": ("patch_foreign_mean", "patch_mean", "icl")}
+"""Interventions of `causal`."""
 EXPLAINED = {
     "steps explain the change (R²)": (
         "r2_icl_foreign",
@@ -95,29 +97,30 @@ def of_the_examples(pairs: pd.DataFrame, measure: str, training: Which = FT) -> 
 
 
 def of_seeds(
-    pairs: pd.DataFrame, answered: pd.DataFrame, cells: pd.DataFrame
+    pairs: pd.DataFrame, shared: pd.DataFrame, answered: pd.DataFrame, cells: pd.DataFrame
 ) -> dict[str, tuple[pd.Series, pd.Series, pd.Series]]:
     """Floor, measured value and ceiling of every row, by seed.
 
-    `pairs` are those of the experiment "agreement", `answered` and `cells` the tables "queries" and "runs" of "causal".
+    `pairs` are those of the experiment "agreement", `shared` the queries of "shared_part", `answered` and `cells` the
+    tables "queries" and "cells" of "causal". Similarities have two floors: made-up words in the training, and in the
+    context.
     """
 
     def similar(first: Which, second: Which, measure: str) -> pd.Series:
         return alike.by_seed(alike.between(pairs, first, second), measure)
 
-    made_up, others = (
-        replace(FT, lesson="nonsense"),
-        replace(FT, lesson="other"),
-    )
+    made_up = {"": (ICL, replace(FT, lesson="nonsense")), ", context swapped": (replace(ICL, lesson="nonsense"), FT)}
     rows = {
-        name: (
-            similar(ICL, made_up, measure),
+        f"{name}{swapped}": (
+            similar(*floor, measure),
             similar(ICL, FT, measure),
-            similar(FT, others, measure),
+            similar(FT, replace(FT, lesson="other"), measure),
         )
         for name, measure in SIMILARITIES.items()
+        for swapped, floor in made_up.items()
     }
-    rows |= {name: tuple(right(answered, of) for of in three) for name, three in CAUSAL.items()}
+    rows |= {name: tuple(right(shared, of) for of in three) for name, three in SHARED.items()}
+    rows |= {name: tuple(right(answered, of) for of in three) for name, three in PATCH.items()}
     return rows | {name: tuple(explained(cells, of) for of in three) for name, three in EXPLAINED.items()}
 
 

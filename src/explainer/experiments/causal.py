@@ -1,9 +1,10 @@
-"""Causal tests: does what in-context learning and fine-tuning have in common also do the work?
+"""Causal tests: does what a context changes give its answers, when it is put in as a patch, a vector, or a step?
 
-A similarity says that two changes agree. It does not say that the part in which they agree gives the answers. Here
-parts of the in-context change are put into the zero-shot pass, or taken out of the in-context pass, and the answers
-are counted again. All changes are those at the last token of a query, between passes at the same positions (see
-`explainer.models.interventions`). An answer is right if its first token is the most probable one of all.
+A similarity says that two changes agree. It does not say what a change does. Here parts of the in-context change are
+put into the zero-shot pass, and the answers are counted again. (What in-context learning and fine-tuning share is put
+in and taken out by `explainer.experiments.shared_part`.) All changes are those at the last token of a query, between
+passes at the same positions (see `explainer.models.interventions`). An answer is right if its first token is the most
+probable one of all.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ from explainer.models import checkpoints, finetuning, interventions, lockstep, s
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned
 from explainer.models.interventions import Pass, States
-from explainer.theory import directions, metrics
+from explainer.theory import directions
 
 MODELS: Mapping[str, controls.Model] = {
     "trained": controls.as_loaded,
@@ -41,17 +42,6 @@ INTERVENTIONS: Mapping[str, str] = {
     "zsl": "no context",
     "icl": "with the context",
     "ft": "no context, fine-tuned keys and values",
-    "along_ft": "ZSL, plus the component of the in-context change along the change of FT",
-    "across_ft": "ICL, less that component",
-    "across_ft_running": "ICL, less that component of the running pass",
-    "along_other_ft": "ZSL, plus the component along the change of FT of another query",
-    "across_other_ft": "ICL, less that component",
-    "along_near": "ZSL, plus the component along a random direction with the cosine that FT has",
-    "across_near": "ICL, less that component",
-    "along_random": "ZSL, plus a random vector as large as the component along FT",
-    "across_random": "ICL, less that vector",
-    "ft_along_icl": "ZSL, plus the component of the change of FT along the in-context change",
-    "ft_across_icl": "FT, less that component",
     "patch_own": "no context, the MLPs changed by the query's own patch",
     "patch_other": "no context, the MLPs changed by the patch of another query",
     "patch_mean": "no context, the MLPs changed by the mean patch of all other queries",
@@ -69,7 +59,7 @@ INTERVENTIONS: Mapping[str, str] = {
 }
 """What is asked of the model; changes are those of the attention outputs of all layers, unless it says otherwise."""
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Number of the arithmetic of a case; raised, with a line in published/PROTOCOLS.md, when it changes a result."""
 
 N_RANDOM = 5
@@ -191,7 +181,7 @@ def run_case(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, case: Cas
     shared = _Case(case, studied, own, foreign, asked, asked.without.at_last(), {"icl": asked.change})
     shared.note("zsl", asked.zsl.logits)
     shared.note("icl", asked.icl.logits)
-    _test_components(shared, progress)
+    _test_finetuning(shared, progress)
     _test_patches(shared)
     _test_task_vectors(shared, selection)
     _test_steps(shared)
@@ -217,11 +207,11 @@ def _outcome(logits: Float[Tensor, "times*n vocab"], asked: _Asked) -> dict[str,
     return {"correct": (best == answers).float(), "agrees": (best == icl).float(), "log_prob": log_prob}
 
 
-# Insert and remove.
+# Fine-tuning.
 
 
-def _test_components(shared: _Case, progress: bool) -> None:
-    """The component of the in-context change along the change of FT, and what it is compared with."""
+def _test_finetuning(shared: _Case, progress: bool) -> None:
+    """The answers and the change of FT, which the steps below are to explain, too."""
     asked, zsl = shared.asked, shared.asked.zsl.attention
     finetuned = _fine_tuned(shared, progress)
     if finetuned.diverged_at is not None:
@@ -230,34 +220,8 @@ def _test_components(shared: _Case, progress: bool) -> None:
     with finetuned.applied():
         tuned = asked.without.run()
     shared.note("ft", tuned.logits)
-    dI, dF = asked.change, tuned.attention - zsl
-    shared.changes["ft"] = dF
-    along = directions.component(dI, dF)
-    _insert_and_remove(shared, "{}_ft", along)
-    edits = interventions.attention_without(asked.after.layers, zsl, dF)
-    shared.note("across_ft_running", asked.after.run(edits).logits)
-    _insert_and_remove(shared, "{}_other_ft", directions.component(dI, dF.roll(1, 0)))
-    near, random = shared.generator(0), shared.generator(1)
-    _insert_and_remove(
-        shared, "{}_near", *(directions.component(dI, directions.as_near(dI, dF, near)) for _ in range(N_RANDOM))
-    )
-    _insert_and_remove(shared, "{}_random", *(directions.random_like(along, random) for _ in range(N_RANDOM)))
-    back = directions.component(dF, dI)
-    shared.note_held("ft_along_icl", zsl + back)
-    shared.note_held("ft_across_icl", tuned.attention - back)
-    known_I, known_F = (metrics.beyond_rounding(d, zsl, metrics.spacing(zsl)) for d in (dI, dF))
-    cosine = torch.nn.functional.cosine_similarity
-    shared.layers.update(
-        icl_norm=dI.norm(dim=-1).mean(0),
-        ft_norm=dF.norm(dim=-1).mean(0),
-        cosine=cosine(known_I, known_F, dim=-1).nanmean(0),
-        cosine_other=cosine(known_I, known_F.roll(1, 0), dim=-1).nanmean(0),
-    )
-
-
-def _insert_and_remove(shared: _Case, name: str, *components: Tensor) -> None:
-    shared.note_held(name.format("along"), *(shared.asked.zsl.attention + part for part in components))
-    shared.note_held(name.format("across"), *(shared.asked.icl.attention - part for part in components))
+    shared.changes["ft"] = tuned.attention - zsl
+    shared.layers.update(icl_norm=asked.change.norm(dim=-1).mean(0), ft_norm=shared.changes["ft"].norm(dim=-1).mean(0))
 
 
 def _fine_tuned(shared: _Case, progress: bool) -> FineTuned:
