@@ -95,6 +95,23 @@ def test_another_task_is_any_other_and_half_is_either(frame):
     assert len(alike.between(halves, Which("ICL"), Which("FT", alike.HALF, 10))) == 2
 
 
+def test_repairs_are_counted_on_the_side_of_the_change_whichever_comes_first():
+    counts = {"zsl_errors": 20, "both_fix": 4}
+    rows = [
+        row("plurals", 0, ICL, ft("own"), 0.0) | counts | {"a_fixes": 10, "b_fixes": 5},
+        row("plurals", 1, ft("own"), ICL, 0.0) | counts | {"a_fixes": 5, "b_fixes": 10},
+    ]
+    found = alike.repairs(pd.DataFrame(rows), Which("FT", epochs=10), Which("ICL"))
+    assert found[["errors", "of", "by", "both", "chance"]].to_numpy().tolist() == [[20, 5, 10, 4, 2.5]] * 2
+
+
+def test_the_recall_of_one_training_by_another_is_in_the_tables():
+    found = alike.repairs(alike.pairs("alike"), Which("FT", epochs=10), Which("FT", "other", 10))
+    sums = found.groupby("task").sum()
+    recall = (sums["both"] / sums["of"]).round(2).to_dict()
+    assert recall == {"antonyms": 0.82, "capitals": 0.62, "past": 0.65, "plurals": 0.52}
+
+
 def test_means_over_tasks_are_of_seeds_that_have_every_task():
     values = {("plurals", 0): 0.1, ("past", 0): 0.3, ("plurals", 1): 0.2, ("past", 1): 0.6, ("plurals", 2): 0.9}
     rows = [row(task, seed, ICL, ft("own"), value) for (task, seed), value in values.items()]

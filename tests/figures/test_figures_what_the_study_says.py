@@ -7,6 +7,7 @@ from explainer.theory.statistics import Interval
 
 MEASURES = ("SimAOU", "cos(t, t)", "residual", "SimAMΔ", "cos ΔW")
 EFFECTS = ("icl", "ft", "across_ft", "across_near", "along_ft", "patch_own", "patch_other", "patch_mean")
+EFFECTS += ("ft_across_icl", "ft_across_near")
 R2 = (
     "own steps",
     "steps on another task",
@@ -31,6 +32,8 @@ def rows():
     values = {
         "recall": {"capitals": 0.83},
         "chance": {"capitals": 0.34},
+        "shuffled": {"capitals": 0.77},
+        "training": {"capitals": 0.62},
         "first": 9,
         "cells": 16,
         "expected": 1.6,
@@ -57,7 +60,10 @@ def test_every_claim_has_every_column(rows):
 
 
 def test_a_similarity_stands_between_its_floor_and_its_ceiling(rows):
-    assert rows[0][1] == "chance capitals 0.34; measured capitals 0.83; at most 1"
+    assert rows[0][1].startswith(
+        "chance capitals 0.34; measured capitals 0.83; with shuffled answers in the context capital"
+    )
+    assert rows[0][1].endswith("capitals 0.77; by a training on other examples capitals 0.62")
     assert rows[1][1] == "0.01 [0.00, 0.02], 0.02 [0.01, 0.03], 0.03 [0.02, 0.04]"
     assert "one epoch of ascent -0.08 [" in rows[1][2] and "another task: 0.04 [" in rows[1][3]
     assert rows[7][1].startswith("0.41 [") and "0.42 [" in rows[7][1] and "0.44 [" in rows[7][3]
@@ -71,6 +77,7 @@ def test_the_lesson_and_the_tokens_have_their_counts(rows):
 
 def test_causal_tests_are_shown_beside_their_floors(rows):
     assert "ICL 0.90; without its component along FT 0.70" in rows[8][1] and "same cosine 0.60" in rows[8][1]
+    assert "FT 0.80; without its component along ICL 0.10; random 0.00" in rows[8][1]
     assert rows[8][3] == "put in alone the component answers 0.50, and FT itself 0.80"
     assert rows[9][1] == "own patch 0.40, another query's 0.30, the mean patch 0.20"
     assert "own steps 0.05, another task's 0.15; mean change of other queries 0.25; ceiling 0.35" in rows[10][1]

@@ -71,6 +71,25 @@ def between(frame: pd.DataFrame, one: Which, other: Which) -> pd.DataFrame:
     return frame[either]
 
 
+def repairs(frame: pd.DataFrame, of: Which, by: Which) -> pd.DataFrame:
+    """How many zero-shot errors a change repairs, how many another one, and how many both, for each task and seed.
+
+    Columns errors, of, by, both, and chance: of by / errors, what both would have in common if either repaired any
+    error. The recall of the one by the other is both / of, and by chance it is chance / of.
+    """
+    found = between(frame, of, by)
+    first = of.of(found, "a") & by.of(found, "b")  # `of` is side a
+    counts = pd.DataFrame(
+        {
+            "task": found["task"], "seed": found["seed"], "errors": found["zsl_errors"],
+            "of": found["a_fixes"].where(first, found["b_fixes"]),
+            "by": found["b_fixes"].where(first, found["a_fixes"]), "both": found["both_fix"],
+        }
+    )  # fmt: skip
+    counts["chance"] = counts["of"] * counts["by"] / counts["errors"]
+    return counts.groupby(["task", "seed"], sort=False).sum()
+
+
 def by_task(frame: pd.DataFrame, measure: str) -> dict[str, Interval]:
     """Mean of a measure over the pairs of each seed, and Student's interval over seeds, for each task."""
     of_seed = frame.groupby(["task", "seed"], sort=False)[measure].mean()

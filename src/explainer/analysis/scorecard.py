@@ -190,9 +190,8 @@ def _recall(pairs: pd.DataFrame) -> Entry:
 
 def _beyond_chance(pairs: pd.DataFrame, by: Which) -> pd.DataFrame:
     """Errors that FT and another change both repair, less what chance would give them in common: seeds by tasks."""
-    found = alike.between(pairs, by, FT)
-    excess = found["both_fix"] - found["a_fixes"] * found["b_fixes"] / found["zsl_errors"]
-    return excess.groupby([found["seed"], found["task"]]).mean().unstack()
+    found = alike.repairs(pairs, FT, by)
+    return (found["both"] - found["chance"]).unstack("task")
 
 
 def _above_both_floors(pairs: pd.DataFrame, measure: str) -> Entry:
