@@ -27,11 +27,24 @@ def checkpoint():
     return checkpoints.load(SETTINGS[0].checkpoint, dtype=torch.float32)
 
 
-def test_there_are_ten_seeds_of_five_pairs_and_none_is_missing():
+def test_there_are_ten_seeds_of_five_pairs_and_two_draws_lack_a_training():
     cells = results("minimal-pairs")
     assert cells.groupby("pair")["seed"].nunique().to_dict() == dict.fromkeys(cells["pair"].unique(), 10)
     assert cells["pair"].nunique() == 5
-    assert (cells["note"] == "").all()
+    assert cells["own"].isna().sum() == (cells["note"] != "").sum() == 2
+
+
+def test_what_the_chapter_says_in_words():
+    """Own, other words, the yardstick and the examples, computed once more from the table of layers."""
+    layers = results("minimal-pairs", "layers")
+    means = layers.groupby("pair")[["own", "other", "contexts", "trainings", "examples"]].mean().mean()
+    own, other, C, F, examples = means
+    assert own == pytest.approx(0.117, abs=2e-3) and examples == pytest.approx(0.009, abs=1e-3)
+    assert own - other == pytest.approx(0.1 * own * ((1 - C) * (1 - F)) ** 0.5, abs=2e-3)
+    assert own / (C * F) ** 0.5 == pytest.approx(0.25, abs=0.01)
+    upper = layers[layers["layer"] >= 20].groupby("pair")[["own", "contexts", "trainings"]].mean().mean()
+    assert upper["own"] == pytest.approx(0.26, abs=0.01)
+    assert upper["own"] / (upper["contexts"] * upper["trainings"]) ** 0.5 == pytest.approx(0.44, abs=0.01)
 
 
 def test_means_of_layers_are_those_of_the_cells_and_the_strengths():

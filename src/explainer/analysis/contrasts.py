@@ -1,10 +1,11 @@
 """What the published minimal pairs of lessons say: similarities of contrasts, and answers when they are put in.
 
-Everything takes tables of `explainer.results("minimal-pairs")`. Pairs of tasks are fixed, seeds are drawn: all values
-are means over the pairs of each seed that has every pair, with Student's interval over seeds.
+Everything takes tables of `explainer.results("minimal-pairs")`. Pairs of tasks are fixed, seeds are drawn. A value is a
+function of means over pairs of the means over their seeds, with Student's interval of the jackknife over seeds, so that
+a seed in which the training of one pair diverged counts for the others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -13,11 +14,29 @@ from explainer.experiments.minimal_pairs import INTERVENTIONS
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
+Means = Mapping[str, float]
+"""Columns as means over pairs of tasks."""
 
-def of_seeds(frame: pd.DataFrame, column: str) -> pd.Series:
-    """Mean over pairs of tasks for each seed that has them all."""
-    by_pair = frame.groupby(["seed", "pair"])[column].mean().unstack()
-    return by_pair.mean(axis="columns", skipna=False).dropna()
+
+def interval(rows: pd.DataFrame, value: Callable[[Means], float]) -> Interval:
+    """A function T of the means of columns; the S values of the jackknife are S T - (S - 1) T_i, without seed i.
+
+    For a single column of complete tables these are the means of the seeds.
+    """
+    numbers = rows.select_dtypes("number").columns.drop("seed")
+    of_cells = rows.groupby(["seed", "pair"])[list(numbers)].mean()
+    seeds = of_cells.index.unique("seed")
+
+    def of(kept: pd.DataFrame) -> float:
+        return value(kept.groupby("pair").mean().mean().to_dict())
+
+    S, whole = len(seeds), of(of_cells)
+    return statistics.student([S * whole - (S - 1) * of(of_cells.drop(index=seed)) for seed in seeds])
+
+
+def mean(rows: pd.DataFrame, column: str) -> Interval:
+    """One column."""
+    return interval(rows[["seed", "pair", column]], lambda means: means[column])
 
 
 def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
@@ -30,16 +49,19 @@ def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
         own / sqrt(C F)         own, corrected for what two lessons of one task do not share
         examples, reordered     of what two sets of words do differently in one task, and its ceiling
 
-    The floor of all is 0. `rows` are those of "strengths", one for each pair and seed, or of "cells".
+    The floor of all is 0. `rows` are those of "strengths", one for each pair and seed, or of "cells". NaN where two
+    trainings do not agree in the mean.
     """
-    means = {name: of_seeds(rows, name) for name in ("own", "other", "contexts", "trainings", "examples", "reordered")}
-    C, F = means["contexts"], means["trainings"].clip(lower=0)
-    found = means | {
-        "own - other": means["own"] - means["other"],
-        "yardstick": means["own"] * np.sqrt((1 - C) * (1 - F)),
-        "own / sqrt(C F)": means["own"] / np.sqrt(C * F.where(F > 0)),
+    names = ("own", "other", "contexts", "trainings", "examples", "reordered")
+    derived: dict[str, Callable[[Means], float]] = {
+        "own - other": lambda m: m["own"] - m["other"],
+        "yardstick": lambda m: m["own"] * np.sqrt((1 - m["contexts"]) * (1 - m["trainings"])),
+        "own / sqrt(C F)": lambda m: (
+            m["own"] / np.sqrt(m["contexts"] * m["trainings"]) if m["trainings"] > 0 else np.nan
+        ),
     }
-    return {name: statistics.student(values.dropna()) for name, values in found.items()}
+    chosen = rows[["seed", "pair", *names]]
+    return {name: mean(rows, name) for name in names} | {name: interval(chosen, of) for name, of in derived.items()}
 
 
 def by_pair(rows: pd.DataFrame, column: str) -> dict[str, Interval]:
@@ -49,14 +71,13 @@ def by_pair(rows: pd.DataFrame, column: str) -> dict[str, Interval]:
 
 def by_layer(layers: pd.DataFrame, column: str) -> Interval:
     """A column of "layers" in each layer, an interval of arrays."""
-    means = pd.DataFrame({n: of_seeds(its, column) for n, its in layers.groupby("layer")})
-    return statistics.student(means.to_numpy())
+    each = [mean(its, column) for _, its in layers.groupby("layer")]
+    return Interval(*(np.array([getattr(of, end) for of in each]) for end in ("estimate", "low", "high")))
 
 
 def answers(interventions: pd.DataFrame, column: str = "right") -> dict[str, Interval]:
     """A column of "interventions" by what is put in, mean over both directions and pairs."""
-    found = {name: of_seeds(interventions[interventions["intervention"] == name], column) for name in INTERVENTIONS}
-    return {name: statistics.student(values) for name, values in found.items()}
+    return {name: mean(interventions[interventions["intervention"] == name], column) for name in INTERVENTIONS}
 
 
 PUT_IN: Mapping[str, str] = {
@@ -70,15 +91,13 @@ PUT_IN: Mapping[str, str] = {
 
 
 def share_of_the_whole(interventions: pd.DataFrame) -> dict[str, Interval]:
-    """How much of what the whole change does each part does: (x - base) / (whole - base) of the log odds of A over B.
+    """What each part does of what the whole change does: (x - base) / (whole - base) of the log odds of A over B."""
+    odds = interventions.pivot_table(index=["seed", "pair"], columns="intervention", values="log_odds").reset_index()
 
-    Both directions and all pairs of a seed are averaged first.
-    """
-    means = {name: of_seeds(interventions[interventions["intervention"] == name], "log_odds") for name in INTERVENTIONS}
-    shares = {
-        name: (means[name] - means[base]) / (means[f"{base}_whole"] - means[base]) for name, base in PUT_IN.items()
-    }
-    return {name: statistics.student(values) for name, values in shares.items()}
+    def share(name: str, base: str) -> Callable[[Means], float]:
+        return lambda m: (m[name] - m[base]) / (m[f"{base}_whole"] - m[base])
+
+    return {name: interval(odds, share(name, base)) for name, base in PUT_IN.items()}
 
 
 def equally_strong(changes: pd.DataFrame) -> dict[str, dict[int, Interval]]:
@@ -86,6 +105,5 @@ def equally_strong(changes: pd.DataFrame) -> dict[str, dict[int, Interval]]:
     own = changes[changes["kind"].isin(("ICL", "FT"))]
     own = own.assign(right=own["right_a"].where(own["lesson"] == "A", own["right_b"]))
     return {
-        kind: {int(n): statistics.student(of_seeds(rows, "right")) for n, rows in its.groupby("strength")}
-        for kind, its in own.groupby("kind")
+        kind: {int(n): mean(rows, "right") for n, rows in its.groupby("strength")} for kind, its in own.groupby("kind")
     }
