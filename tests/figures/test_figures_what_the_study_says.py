@@ -7,7 +7,7 @@ from explainer.theory.statistics import Interval
 
 MEASURES = ("SimAOU", "cos(t, t)", "residual", "SimAMΔ", "cos ΔW")
 EFFECTS = ("icl", "ft", "across_ft", "across_near", "along_ft", "patch_own", "patch_other", "patch_mean")
-EFFECTS += ("ft_across_icl", "ft_across_near")
+EFFECTS += ("ft_across_icl", "ft_across_near", "along_ft_other", "ft_other")
 R2 = (
     "own steps",
     "steps on another task",
@@ -45,6 +45,10 @@ def rows():
         },
         "effect": {name: 0.9 - 0.1 * i for i, name in enumerate(EFFECTS)},
         "r2": {name: 0.05 + 0.1 * i for i, name in enumerate(R2)},
+        "partners": {
+            name: {of: around(value) for of in ("SimAOU", "SimAOU, made-up context", "right answers")}
+            for name, value in (("descent", 0.38), ("layer-causal", 0.13))
+        },
         "made": "Stored: 8 cells.",
     }
     values |= {side: of_measures(0.01 * (i + 1)) for i, side in enumerate(sides)}
