@@ -102,15 +102,25 @@ def of_seeds(
     """Floor, measured value and ceiling of every row, by seed.
 
     `pairs` are those of the experiment "agreement", `shared` the queries of "shared_part", `answered` and `cells` the
-    tables "queries" and "cells" of "causal". Similarities have two floors: made-up words in the training, and in the
-    context.
+    tables "queries" and "cells" of "causal".
+    """
+    rows = of_similarities(pairs)
+    rows |= {name: tuple(right(shared, of) for of in three) for name, three in SHARED.items()}
+    rows |= {name: tuple(right(answered, of) for of in three) for name, three in PATCH.items()}
+    return rows | {name: tuple(explained(cells, of) for of in three) for name, three in EXPLAINED.items()}
+
+
+def of_similarities(pairs: pd.DataFrame) -> dict[str, tuple[pd.Series, pd.Series, pd.Series]]:
+    """Floor, value and ceiling of each similarity, by seed; two floors: made-up words in the training, and in the context.
+
+    The ceiling is two trainings on different examples of the task.
     """
 
     def similar(first: Which, second: Which, measure: str) -> pd.Series:
         return alike.by_seed(alike.between(pairs, first, second), measure)
 
     made_up = {"": (ICL, replace(FT, lesson="nonsense")), ", context swapped": (replace(ICL, lesson="nonsense"), FT)}
-    rows = {
+    return {
         f"{name}{swapped}": (
             similar(*floor, measure),
             similar(ICL, FT, measure),
@@ -119,9 +129,23 @@ def of_seeds(
         for name, measure in SIMILARITIES.items()
         for swapped, floor in made_up.items()
     }
-    rows |= {name: tuple(right(shared, of) for of in three) for name, three in SHARED.items()}
-    rows |= {name: tuple(right(answered, of) for of in three) for name, three in PATCH.items()}
-    return rows | {name: tuple(explained(cells, of) for of in three) for name, three in EXPLAINED.items()}
+
+
+def answers(changes: pd.DataFrame, training: Which = FT) -> dict[str, dict[str, Interval]]:
+    """Right answers to the queries of a task after each lesson, by how it was taught and then by the lesson.
+
+    `changes` are those of the experiment "agreement". Means over tasks, Student's interval over seeds.
+    """
+    told = changes.rename(columns={name: f"a_{name}" for name in alike.DESCRIBED})
+
+    def right_after(which: Which) -> Interval:
+        return alike.over_tasks(told[which.of(told, "a")], "accuracy")
+
+    kinds = {"after the context": ICL, "after the training": training}
+    return {
+        kind: {name: right_after(replace(which, lesson=lesson)) for name, lesson in LESSONS.items()}
+        for kind, which in kinds.items()
+    }
 
 
 def right(answered: pd.DataFrame, intervention: str) -> pd.Series:
