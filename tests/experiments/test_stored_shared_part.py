@@ -41,7 +41,7 @@ def test_answers_of_fine_tuning_are_those_of_the_agreement():
     """There whole answers count, here their first tokens, so that these are at least as many."""
     changes = results("shared", "changes").query("kind == 'FT' and lesson == 'own'").set_index(["task", "seed"])
     first = results("shared", "queries").query("intervention == 'ft'").groupby(["task", "seed"])["correct"].mean()
-    assert (first - changes["accuracy"]).min() > -1e-9
+    assert (first - changes["accuracy"]).min() > -1e-4  # stored with four digits
 
 
 def test_means_of_layers_are_those_of_the_pairs():
