@@ -1,7 +1,7 @@
 """What interventions do to the answers: the published causal tests, with intervals and paired differences.
 
-Everything takes tables of `explainer.results` for a grid of causal tests, with one cell for each task and seed. Every
-interval is Student's over seeds; where answers are counted, it allows for the words that seeds share
+Everything takes tables of `explainer.results` for a grid of causal tests, with one cell for each seed, of one task or
+of several. Every interval is Student's over seeds; where answers are counted, it allows for the words that seeds share
 (`statistics.paired_difference`).
 """
 
@@ -89,7 +89,9 @@ def _rows(queries: pd.DataFrame, intervention: str) -> pd.DataFrame:
 
 def _pairs(queries: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
     """The queries after A, with what they have after B in columns that end in _b."""
-    return _rows(queries, a).merge(_rows(queries, b), on=["cell", "query"], suffixes=("", "_b"), validate="one_to_one")
+    return _rows(queries, a).merge(
+        _rows(queries, b), on=["cell", "task", "query"], suffixes=("", "_b"), validate="one_to_one"
+    )
 
 
 def _each_task(rows: pd.DataFrame, interval: Callable[[pd.DataFrame], Interval]) -> dict[str, Interval]:
@@ -110,8 +112,8 @@ def _difference(rows: pd.DataFrame, column: str) -> Interval:
 
 
 def _sample(rows: pd.DataFrame, values: pd.Series) -> Sample:
-    """A group for each cell, a stratum for each task."""
-    cells = list(rows.assign(value=values).groupby("cell", sort=False))
+    """A group for each cell and task, a stratum for each task."""
+    cells = list(rows.assign(value=values).groupby(["cell", "task"], sort=False))
     groups = [(of_cell["value"].to_numpy(float),) for _, of_cell in cells]
     first = [of_cell.iloc[0] for _, of_cell in cells]
     ids = [of_cell["query_id"].to_numpy() for _, of_cell in cells]
