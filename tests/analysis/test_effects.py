@@ -35,6 +35,14 @@ def table(task="plurals", shared=False, right=RIGHT):
     return pd.DataFrame(rows)
 
 
+def test_a_cell_may_hold_several_tasks():
+    apart = pd.concat([table(), table("past", right=RIGHT | {"icl": [1, 2, 1, 2]})])
+    together = apart.assign(cell=apart["seed"].map("draw-{}".format))
+    for said in (effects.differences, effects.difference):
+        assert said(together, "icl", "patch_mean") == said(apart, "icl", "patch_mean")
+    assert effects.over_tasks(together, "icl") == effects.over_tasks(apart, "icl")
+
+
 def test_intervals_are_students_over_seeds():
     expected = statistics.student(np.array(RIGHT["patch_mean"]) / N)
     found = effects.by_task(table(), "patch_mean")["plurals"]
