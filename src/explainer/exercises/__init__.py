@@ -46,8 +46,6 @@ from explainer.exercises.duality import (
 from explainer.exercises.fast_weights import (
     ascent_errors,
     delta_errors,
-    delta_rule,
-    keys_without_interference,
 )
 from explainer.exercises.linear_transformer import (
     isotropic_gamma,
@@ -90,11 +88,11 @@ from explainer.exercises.wrong_labels import (
 __all__ = [
     "adam_first_step", "ascent_errors", "at_least", "auc", "best_values",
     "bias_attention", "calibration", "causal_attention", "chosen_penalty", "constant_values",
-    "context_update", "copied_gate", "core_hours", "cross_entropy_errors", "delta_errors", "delta_rule",
+    "context_update", "copied_gate", "core_hours", "cross_entropy_errors", "delta_errors",
     "draws_needed", "examples_to_override", "fair_rates",
     "fine_tuning_update", "first_order", "flip_scatter", "flipped_mean", "frozen_factor", "head_off",
     "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma", "joined_pairs",
-    "kendall_tau", "kept_numbers", "keys_without_interference", "landing_point",
+    "kendall_tau", "kept_numbers", "landing_point",
     "linear_attention", "lines_to_reach", "look_back",
     "momentum_average", "momentum_bias", "momentum_dual", "momentum_keys", "nesterov_coefficients",
     "newton_count", "noisy_gamma", "not_excluded", "one_query_update", "order_average",
