@@ -44,13 +44,8 @@ from explainer.exercises.duality import (
     ridge_dual,
 )
 from explainer.exercises.fast_weights import (
-    age_weight,
     ascent_errors,
     delta_errors,
-    delta_rule,
-    error_before_decay,
-    keys_without_interference,
-    written,
 )
 from explainer.exercises.linear_transformer import (
     isotropic_gamma,
@@ -91,13 +86,13 @@ from explainer.exercises.wrong_labels import (
 )
 
 __all__ = [
-    "adam_first_step", "age_weight", "ascent_errors", "at_least", "auc", "best_values",
+    "adam_first_step", "ascent_errors", "at_least", "auc", "best_values",
     "bias_attention", "calibration", "causal_attention", "chosen_penalty", "constant_values",
-    "context_update", "copied_gate", "core_hours", "cross_entropy_errors", "delta_errors", "delta_rule",
-    "draws_needed", "error_before_decay", "examples_to_override", "fair_rates",
+    "context_update", "copied_gate", "core_hours", "cross_entropy_errors", "delta_errors",
+    "draws_needed", "examples_to_override", "fair_rates",
     "fine_tuning_update", "first_order", "flip_scatter", "flipped_mean", "frozen_factor", "head_off",
     "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma", "joined_pairs",
-    "kendall_tau", "kept_numbers", "keys_without_interference", "landing_point",
+    "kendall_tau", "kept_numbers", "landing_point",
     "linear_attention", "lines_to_reach", "look_back",
     "momentum_average", "momentum_bias", "momentum_dual", "momentum_keys", "nesterov_coefficients",
     "newton_count", "noisy_gamma", "not_excluded", "one_query_update", "order_average",
@@ -106,5 +101,5 @@ __all__ = [
     "previous_value", "question_of", "random_update", "rank_of_update", "rec2ftp", "recency_weights",
     "ridge_attention", "ridge_dual", "scaled_prediction", "share_of_the_way",
     "shuffled_share", "slowest_half_life", "softmax", "softmax_attention", "split_terms", "step_factor",
-    "two_layers", "two_sided", "value_matrix", "with_reversals", "written", "wrong_share",
+    "two_layers", "two_sided", "value_matrix", "with_reversals", "wrong_share",
 ]  # fmt: skip
