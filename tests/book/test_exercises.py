@@ -147,76 +147,6 @@ def test_linear_attention_refuses(wrong, hint):
     refuses(exercises.linear_attention, wrong, hint)
 
 
-# ridge_dual
-
-
-def package_ridge_dual(W_0, inputs, targets, *settings):
-    lr, decay, steps = settings
-    batches = duality.full_batches(len(inputs), steps)
-    return duality.train_linear_layer(W_0, inputs, targets, duality.WeightDecay(lr, decay), batches).dual
-
-
-def ridge_dual(shrink_power=lambda T, t: T - 1 - t, factor_power=lambda T: T, frozen=False, sign=-1):
-    """A hand-written dual whose ingredients can be spoiled one by one."""
-
-    def answer(W_0, inputs, targets, *settings):
-        lr, decay, steps = settings
-        shrink, W, values, weights = 1 - lr * decay, W_0, [], []
-        for t in range(steps):
-            errors = sign * lr * (inputs @ (W_0 if frozen else W).T - targets)
-            W = shrink * W + errors.T @ inputs
-            values.append(errors)
-            weights += [shrink ** shrink_power(steps, t)] * len(inputs)
-        weights = torch.tensor(weights, dtype=torch.float64)
-        return torch.cat(values), inputs.repeat(steps, 1), weights, shrink ** factor_power(steps)
-
-    return answer
-
-
-def grouped_ridge_dual(W_0, inputs, targets, *settings):
-    """The same dual with one pair per example, the decay folded into the values."""
-    values, _, weights, factor = ridge_dual()(W_0, inputs, targets, *settings)
-    grouped = (weights[:, None] * values).unflatten(0, (-1, len(inputs))).sum(0)
-    return grouped, inputs, torch.ones(len(inputs), dtype=torch.float64), factor
-
-
-@pytest.mark.parametrize("answer", [package_ridge_dual, ridge_dual(), grouped_ridge_dual])
-def test_ridge_dual_accepts_right_answers(answer, capsys):
-    passes(exercises.ridge_dual, answer, capsys)
-
-
-def trained_weights_as_pairs(*arguments):
-    """A cheat: the change of the weights, column by column, with the unit vectors as keys."""
-    values, keys, weights, factor = ridge_dual()(*arguments)
-    change = (weights[:, None] * values).T @ keys
-    return change.T, torch.eye(3, dtype=torch.float64), torch.ones(3, dtype=torch.float64), factor
-
-
-@pytest.mark.parametrize(
-    ("wrong", "hint"),
-    [
-        (ridge_dual(frozen=True), "without decay and after 3 steps"),
-        (ridge_dual(sign=1), "without decay and after 3 steps"),
-        (ridge_dual(factor_power=lambda T: 0), "factor of W_0"),
-        (ridge_dual(factor_power=lambda T: 1), "factor of W_0"),
-        (ridge_dual(shrink_power=lambda T, t: T - t), "after a single step"),
-        (ridge_dual(shrink_power=lambda T, t: 0), "one step is right, two are not"),
-        (ridge_dual(shrink_power=lambda T, t: t), "one step is right, two are not"),
-        (ridge_dual(shrink_power=lambda T, t: min(T - 1 - t, 1)), "two steps are right, six are not"),
-        (trained_weights_as_pairs, "not one of the inputs"),
-        (lambda *arguments: ridge_dual()(*arguments)[:3], "a number, the factor of W_0"),
-        (lambda *arguments: (torch.zeros(4, 3), *ridge_dual()(*arguments)[1:]), "one row for each pair"),
-    ],
-)
-def test_ridge_dual_refuses(wrong, hint):
-    refuses(exercises.ridge_dual, wrong, hint)
-
-
-def test_ridge_dual_works_where_gradients_are_switched_off(capsys):
-    with torch.no_grad():
-        passes(exercises.ridge_dual, ridge_dual(), capsys)
-
-
 # permutation_invariant and order_dependent
 
 
@@ -635,25 +565,7 @@ def test_momentum_dual_refuses(wrong, hint):
     refuses(exercises.momentum_dual, wrong, hint)
 
 
-# momentum_bias, momentum_keys
-
-
-def test_momentum_bias_accepts_two_right_answers(capsys):
-    passes(exercises.momentum_bias, lambda b, v, eta: eta * b + (1 - eta) * v, capsys)
-    passes(exercises.momentum_bias, lambda b, v, eta: b + (1 - eta) * (v - b), capsys)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "hint"),
-    [
-        (lambda b, v, eta: eta * (b + v), "do not add up to 1"),
-        (lambda b, v, eta: eta * b + v, "do not add up to 1"),
-        (lambda b, v, eta: (1 - eta) * b + eta * v, "keep the share eta"),
-        (lambda b, v, eta: b + v, "keep the share eta"),
-    ],
-)
-def test_momentum_bias_refuses(wrong, hint):
-    refuses(exercises.momentum_bias, wrong, hint)
+# momentum_keys
 
 
 def one_more_entry(keys, queries, eta):
@@ -785,23 +697,8 @@ def ahead(mu, T):
     return (1 - mu ** torch.arange(T + 1, 1, -1, dtype=torch.float64)) / (1 - mu)
 
 
-def test_momentum_coefficients_accept(capsys):
-    passes(exercises.heavy_ball_coefficients, duality.heavy_ball_weights, capsys)
+def test_nesterov_coefficients_accept(capsys):
     passes(exercises.nesterov_coefficients, ahead, capsys)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "hint"),
-    [
-        (lambda mu, T: duality.heavy_ball_weights(mu, T).flip(0), "the oldest push comes first"),
-        (lambda mu, T: mu ** torch.arange(T - 1, -1, -1, dtype=torch.float64), "in the last velocity"),
-        (lambda mu, T: torch.ones(T, dtype=torch.float64) / (1 - mu), "how many velocities each push is in"),
-        (ahead, "how many velocities each push is in"),
-        (lambda mu, T: duality.heavy_ball_weights(mu, T + 1), r"returned shape \(4,\)"),
-    ],
-)
-def test_heavy_ball_coefficients_refuse(wrong, hint):
-    refuses(exercises.heavy_ball_coefficients, wrong, hint)
 
 
 @pytest.mark.parametrize(
@@ -809,51 +706,13 @@ def test_heavy_ball_coefficients_refuse(wrong, hint):
     [
         (duality.heavy_ball_weights, "at what the point ahead adds"),
         (lambda mu, T: ahead(mu, T).flip(0), "the oldest push comes first"),
+        (lambda mu, T: mu ** torch.arange(T - 1, -1, -1, dtype=torch.float64), "in the last velocity"),
+        (lambda mu, T: torch.ones(T, dtype=torch.float64) / (1 - mu), "how many velocities each push is in"),
+        (lambda mu, T: ahead(mu, T + 1), r"returned shape \(4,\)"),
     ],
 )
 def test_nesterov_coefficients_refuse(wrong, hint):
     refuses(exercises.nesterov_coefficients, wrong, hint)
-
-
-# Other optimisers.
-
-
-def test_two_sided_accepts_and_does_not_mind_where_a_factor_is(capsys):
-    passes(exercises.two_sided, lambda e, x, A, B: (e @ B.T, x @ A), capsys)
-    passes(exercises.two_sided, lambda e, x, A, B: (2 * e @ B.T, x @ A / 2), capsys)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "hint"),
-    [
-        (lambda e, x, A, B: (e @ B, x @ A), "A the identity"),
-        (lambda e, x, A, B: (e @ B.T, x @ A.T), "B the identity"),
-        (lambda e, x, A, B: (e @ B.T, x), "B the identity"),
-        (lambda e, x, A, B: (x @ A, e @ B.T), "they should be"),
-        (lambda e, x, A, B: (B @ e.T).T, "values and keys"),
-        (lambda e, x, A, B: (2 * e @ B.T, x @ A), "the plain update"),
-    ],
-)
-def test_two_sided_refuses(wrong, hint):
-    refuses(exercises.two_sided, wrong, hint)
-
-
-def test_adam_first_step_accepts(capsys):
-    passes(exercises.adam_first_step, lambda G, lr, eps: -lr * G / (G.abs() + eps), capsys)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "hint"),
-    [
-        (lambda G, lr, eps: lr * G / (G.abs() + eps), "look at the sign"),
-        (lambda G, lr, eps: -lr * G, "plain gradient descent"),
-        (lambda G, lr, eps: -lr * G.sign(), "limit of a very small eps"),
-        (lambda G, lr, eps: -lr * G / (G**2 + eps).sqrt(), "not under it"),
-        (lambda G, lr, eps: -lr * 0.1 * G / ((0.001 * G**2).sqrt() + eps), "corrections of the running means"),
-    ],
-)
-def test_adam_first_step_refuses(wrong, hint):
-    refuses(exercises.adam_first_step, wrong, hint)
 
 
 # the dual form of attention: split_terms, context_update, fine_tuning_update
@@ -1049,26 +908,6 @@ def test_joined_pairs(capsys):
     refuses(exercises.joined_pairs, lambda row: torch.cat([row[2::2], row[1::2]], dim=1), "the next input")
     refuses(exercises.joined_pairs, lambda row: torch.cat([row[1::2], row[:-1:2]], dim=1), "should be x_i")
     refuses(exercises.joined_pairs, lambda row: torch.cat([row[:-1:2], row[:-1:2]], dim=1), "should be y_i")
-
-
-# previous_value
-
-
-def test_previous_value_accepts_two_right_answers(capsys):
-    passes(exercises.previous_value, momentum.previous_value, capsys)
-    passes(exercises.previous_value, lambda v, weight: weight * torch.nn.functional.pad(v, (0, 0, 1, 0))[:-1], capsys)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "hint"),
-    [
-        (lambda v, weight: weight * v.roll(1, 0), "row 0 is not zero"),
-        (lambda v, weight: weight * torch.cat([v[:1] * 0, v[1:]]), "row t is not weight times row t - 1"),
-        (lambda v, weight: torch.cat([v[:1] * 0, v[:-1]]), "row t is not weight times row t - 1"),
-    ],
-)
-def test_previous_value_refuses(wrong, hint):
-    refuses(exercises.previous_value, wrong, hint)
 
 
 # linear_transformer and order_of_learning
