@@ -1,7 +1,7 @@
 """Checks that readers run on their own answers: `exercises.linear_attention(attend)`."""
 
 from explainer.exercises.attention import causal_attention, softmax, softmax_attention
-from explainer.exercises.behaviour import at_least, lines_to_reach, question_of, random_update, with_reversals
+from explainer.exercises.behaviour import question_of, with_reversals
 from explainer.exercises.circuits import (
     head_off,
     induction_score,
@@ -69,28 +69,20 @@ from explainer.exercises.optimisation import (
     nesterov_coefficients,
     outer_product_update,
 )
-from explainer.exercises.order import fair_rates, order_average, order_gap, order_variance, recency_weights
+from explainer.exercises.order import fair_rates, order_variance
 from explainer.exercises.ways import kept_numbers
-from explainer.exercises.wrong_labels import (
-    examples_to_override,
-    flip_scatter,
-    flipped_mean,
-    shuffled_share,
-    wrong_share,
-)
+from explainer.exercises.wrong_labels import examples_to_override, shuffled_share
 
 __all__ = [
-    "ascent_errors", "at_least", "auc", "best_values", "bias_attention", "calibration", "causal_attention",
+    "ascent_errors", "auc", "best_values", "bias_attention", "calibration", "causal_attention",
     "chosen_penalty", "constant_values", "context_update", "copied_gate", "core_hours",
     "cross_entropy_errors", "delta_errors", "draws_needed", "examples_to_override", "fair_rates",
-    "fine_tuning_update", "first_order", "flip_scatter", "flipped_mean", "frozen_factor", "head_off",
-    "holm", "induction_score", "isotropic_gamma", "joined_pairs", "kendall_tau", "kept_numbers",
-    "landing_point", "linear_attention", "lines_to_reach", "look_back", "momentum_average", "momentum_dual",
-    "momentum_keys", "nesterov_coefficients", "newton_count", "noisy_gamma", "not_excluded",
-    "one_query_update", "order_average", "order_dependent", "order_gap", "order_variance",
+    "fine_tuning_update", "first_order", "frozen_factor", "head_off", "holm", "induction_score",
+    "isotropic_gamma", "joined_pairs", "kendall_tau", "kept_numbers", "landing_point", "linear_attention",
+    "look_back", "momentum_average", "momentum_dual", "momentum_keys", "nesterov_coefficients",
+    "newton_count", "noisy_gamma", "not_excluded", "one_query_update", "order_dependent", "order_variance",
     "outer_product_update", "paying_length", "permutation_invariant", "plain_rates", "pool_posterior",
-    "power", "question_of", "random_update", "rank_of_update", "rec2ftp", "recency_weights",
-    "ridge_attention", "scaled_prediction", "share_of_the_way", "shuffled_share", "slowest_half_life",
-    "softmax", "softmax_attention", "split_terms", "step_factor", "two_layers", "value_matrix",
-    "with_reversals", "wrong_share",
+    "power", "question_of", "rank_of_update", "rec2ftp", "ridge_attention", "scaled_prediction",
+    "share_of_the_way", "shuffled_share", "slowest_half_life", "softmax", "softmax_attention",
+    "split_terms", "step_factor", "two_layers", "value_matrix", "with_reversals",
 ]  # fmt: skip
