@@ -111,9 +111,10 @@ def of_seeds(
 
 
 def of_similarities(pairs: pd.DataFrame) -> dict[str, tuple[pd.Series, pd.Series, pd.Series]]:
-    """Floor, value and ceiling of each similarity, by seed; two floors: made-up words in the training, and in the context.
+    """Floor, value and ceiling of each similarity, by seed.
 
-    The ceiling is two trainings on different examples of the task.
+    There are two floors: made-up words in the training, and in the context. The ceiling is two trainings on different examples
+    of the task.
     """
 
     def similar(first: Which, second: Which, measure: str) -> pd.Series:
