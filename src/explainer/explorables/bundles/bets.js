@@ -260,7 +260,7 @@ var QUESTIONS = {
 var ALL = Object.keys(QUESTIONS);
 var LISTED = ALL.filter((key) => QUESTIONS[key].choices);
 var NUMBERS = ALL.filter((key) => !QUESTIONS[key].choices);
-var FIRST = { comparison: 9, momentum: 13 };
+var FIRST = { comparison: 8, momentum: 12 };
 var asked = ({ about }) => ALL.filter((key) => about === "all" || QUESTIONS[key].about === about);
 var none2 = (bet) => bet == null;
 var opened = ({ about, shown }, key) => about === "all" || shown.includes(key);
@@ -274,7 +274,7 @@ function judged({ results, ...state }, key) {
 }
 function said(state, key) {
   const { where, about, told, choices } = QUESTIONS[key], open = opened(state, key);
-  const mine = none2(state[key]) ? state.about === "all" ? `Your bet: none yet; chapter ${FIRST[about]} asks.` : "No bet yet." : `Your bet: ${named(key, state[key])}${open ? `, ${judged(state, key)}` : ""}.`;
+  const mine = none2(state[key]) ? state.about === "all" ? `Your bet: none yet; the end of chapter ${FIRST[about]} asks.` : "No bet yet." : `Your bet: ${named(key, state[key])}${open ? `, ${judged(state, key)}` : ""}.`;
   const more = open ? `Result: ${choices ? `${result(state, key)}. ` : ""}${told(state.results)}` : `Noted; the answer is in chapter ${where}.`;
   return open || !none2(state[key]) ? [mine, more] : [mine];
 }

@@ -29,7 +29,7 @@ export const QUESTIONS = {
     { grows: "it grows", peaks: "it peaks, then shrinks", stays: "it stays as it is" }),
 };
 const ALL = Object.keys(QUESTIONS), LISTED = ALL.filter((key) => QUESTIONS[key].choices), NUMBERS = ALL.filter((key) => !QUESTIONS[key].choices);
-const FIRST = { comparison: 9, momentum: 13 }; // the chapter that asks
+const FIRST = { comparison: 8, momentum: 12 }; // the chapter that asks at its end
 export const asked = ({ about }) => ALL.filter((key) => about === "all" || QUESTIONS[key].about === about);
 const none = (bet) => bet == null, opened = ({ about, shown }, key) => about === "all" || shown.includes(key);
 const named = (key, value) => (QUESTIONS[key].choices ? `“${QUESTIONS[key].choices[value]}”` : fixed(value));
@@ -49,7 +49,7 @@ export function judged({ results, ...state }, key) {
 // What stands below a question: paragraphs
 export function said(state, key) {
   const { where, about, told, choices } = QUESTIONS[key], open = opened(state, key);
-  const mine = none(state[key]) ? (state.about === "all" ? `Your bet: none yet; chapter ${FIRST[about]} asks.` : "No bet yet.")
+  const mine = none(state[key]) ? (state.about === "all" ? `Your bet: none yet; the end of chapter ${FIRST[about]} asks.` : "No bet yet.")
     : `Your bet: ${named(key, state[key])}${open ? `, ${judged(state, key)}` : ""}.`;
   const more = open ? `Result: ${choices ? `${result(state, key)}. ` : ""}${told(state.results)}` : `Noted; the answer is in chapter ${where}.`;
   return open || !none(state[key]) ? [mine, more] : [mine];
