@@ -25,8 +25,9 @@ ROOMS = {
     ),
     "lab": ("engines", "experiment", "store", "tables"),
     "experiments": (
-        "agreement", "causal", "comparison", "controls", "head_circuits", "language_models", "minimal_pairs",
-        "positive_pipeline", "recall_runs", "regression_runs", "reversal", "shared_part", "study",
+        "agreement", "causal", "comparison", "contradictions", "controls", "few_shots", "head_circuits",
+        "language_models", "minimal_pairs", "positive_pipeline", "recall_runs", "regression_runs", "reversal",
+        "shared_part", "study",
     ),
     "analysis": (
         "accuracy", "alike", "contrasts", "coverage", "effects", "floors", "papers", "positive", "published",

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explainer.analysis import accuracy, papers, reporting
-from explainer.theory import statistics
+from explainer.analysis import accuracy, papers
 
 
 def queries_of(seed, answers, labels, n_labels=2):
@@ -25,10 +24,6 @@ BOTH = pd.concat([queries_of(0, [0, 0, 0, 1], [0, 1, 1, 1]), queries_of(3, [1, 1
 def test_shares_of_answers_and_of_right_answers():
     np.testing.assert_allclose(accuracy.answer_shares(BOTH, "icl"), [[0.75, 0.25], [0, 1]])
     np.testing.assert_allclose(accuracy.answer_shares(BOTH), [[0.25, 0.75], [0.5, 0.5]])
-    rows = accuracy.answer_rows(BOTH)
-    assert list(rows) == ["right", "ZSL", "FT", "ICL 0", "ICL 3"]
-    np.testing.assert_allclose(rows["ZSL"], [0.375, 0.625])
-    np.testing.assert_allclose(rows["ICL 3"], [0, 1])
 
 
 def test_ceiling_is_reached_by_the_best_order_of_the_answers():
@@ -44,16 +39,6 @@ def test_no_accuracy_is_above_its_ceiling(data, n):
     assert right <= cap + 1e-12
     (best,) = accuracy.ceiling(queries_of(0, sorted(answers), sorted(labels), 4), "zsl")
     assert best == pytest.approx(cap)  # the order of the answers does not enter
-
-
-def test_content_free_interval_uses_the_prior_of_each_cell():
-    answers, labels = [0, 0, 0, 0], [1, 1, 1, 0]
-    biased = pd.concat([queries_of(seed, answers, labels) for seed in (0, 1)])
-    cells = pd.DataFrame({"cell": ["c1", "c0"], "icl_content_free": [[0.0, -3.0], [0.0, -1.5]]})
-    assert statistics.accuracy(*reporting.sample(biased, "icl_log_probs", "label").groups[0]) == 0.25
-    assert accuracy.content_free_interval(biased, cells, "icl", n_resamples=20).estimate == 0.75
-    neutral = cells.assign(icl_content_free=[[-7.0, -7.0]] * 2)
-    assert accuracy.content_free_interval(biased, neutral, "icl", n_resamples=20).estimate == 0.25
 
 
 def test_quoted_accuracies_are_whole_numbers_of_queries():

@@ -140,3 +140,20 @@ def test_what_floors_and_ceilings_says_of_capitals():
     assert round(own.groupby("seed")["update_cosine"].mean().mean(), 2) == 0.13 and own["seed"].nunique() == 20
     comparisons = 4 * 5  # word-pair tasks, measures; the smallest p of all is multiplied by their number
     assert round(comparisons * cost["training"].p_value, 3) == 0.003
+
+
+def test_what_the_note_on_update_matrices_says_in_words():
+    """A tenth, about the same with other examples on either side, less with another task; one settled difference."""
+    stored = alike.pairs("alike")
+    training, context, *_ = floors.both_swaps(stored, "update_cosine").values()
+    assert training["the same"].estimate == pytest.approx(0.1, abs=0.01)
+    for swapped in (training, context):
+        other, foreign = (swapped[name].estimate for name in ("other examples of the task", alike.FOREIGN))
+        assert abs(training["the same"].estimate - other) < 0.01 and foreign < 0.8 * other
+    own = alike.between(stored, floors.ICL, floors.FT)
+    settled = {}
+    for which in (Which("FT", "other", 10), Which("ICL", "other")):
+        kept = floors.ICL if which.kind == "FT" else floors.FT
+        less = alike.differences(own, alike.between(stored, kept, which), "update_cosine")
+        settled[which.kind] = [task for task, each in less.items() if each.p_value < 0.05]
+    assert settled == {"FT": ["capitals"], "ICL": []}

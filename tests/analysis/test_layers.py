@@ -33,13 +33,6 @@ def test_trend_is_the_mean_of_rank_correlations():
     assert layers.rank_trend(gap).estimate > 0.9
 
 
-def test_rise_is_top_third_less_bottom_third():
-    rows = np.array([[1, 1, 9, 9, 5, 5], [0, 2, 7, 7, 4, 4]], dtype=float)
-    assert layers.rise(rows).estimate == pytest.approx((4 + 3) / 2)
-    rows[0, 0] = np.nan
-    assert layers.rise(rows).estimate == pytest.approx((4 + 3) / 2)
-
-
 def test_verdict_counts_after_correction():
     up, down, open_ = (Interval(m, 0, 0, p) for m, p in ((0.5, 1e-4), (-0.5, 1e-3), (0.3, 0.02)))
     each = {"a": up, "b": down, "c": open_, "d": open_, "e": open_}
@@ -53,12 +46,6 @@ def test_settled_layers_are_above_zero_after_correction():
     rows[:, 1] += 1
     rows[:, 2] -= 1
     assert layers.settled(rows).tolist() == [False, True, False]
-
-
-def test_mean_over_tasks_uses_common_seeds():
-    a = table("sst2", {seed: [seed, seed] for seed in (0, 1, 2)})
-    b = table("mr", {0: [np.nan, np.nan], 2: [4, 6], 1: [10, 20]})
-    np.testing.assert_allclose(layers.mean_over_tasks({"sst2": a, "mr": b}, "sim_aou"), [[5.5, 10.5], [3, 4]])
 
 
 def test_tasks_of_several_grids_are_told_apart(monkeypatch):

@@ -34,13 +34,6 @@ def test_number_of_rows_with_averages():
     assert len(list(rows_with_averages())) == 22
 
 
-def test_rows_with_their_printed_averages():
-    rows = papers.with_averages(papers.SIM_AM, papers.SIM_AM_AVERAGE, "before")
-    assert rows["2.7B"] == {**papers.SIM_AM["2.7B"]["before"], "average": 0.355} and tuple(rows) == papers.MODELS
-    rows = papers.with_averages(papers.REC2FTP, papers.REC2FTP_AVERAGE)
-    assert rows["1.3B"] == {**papers.REC2FTP["1.3B"], "average": 0.8556}
-
-
 def whole_counts(share, n, digits=3):
     """The counts of n whose share rounds to the given one."""
     counts = np.arange(n + 1)

@@ -40,35 +40,3 @@ def test_the_best_rate_that_never_diverges_is_chosen():
     tried = [(0.01, 0.6, np.nan), (0.1, 0.8, np.nan), (0.2, 0.8, np.nan), (0.3, 1.0, np.nan), (0.3, np.nan, 3)]
     rows = [{"lr": lr, "ft_accuracy": accuracy, "diverged_at": diverged} for lr, accuracy, diverged in tried]
     assert positive.chosen_rate(frame(rows)) == 0.1
-
-
-def test_agreement_is_of_answers_and_missing_where_fine_tuning_diverged():
-    queries = pd.DataFrame(
-        {
-            "label": [1, 0],
-            "least_squares": [0.2, 0.3],
-            "gradient_step": [0.1, -0.1],
-            "icl_log_probs": [[-2.0, -0.1], [-0.1, -2.0]],
-            "ft_log_probs": [None, None],
-        }
-    )
-    found = positive.with_agreement(queries)
-    assert found["icl_as_least_squares"].tolist() == [1.0, 0.0]
-    assert found["icl_as_gradient_step"].tolist() == [1.0, 1.0]
-    assert found["least_squares_correct"].tolist() == [True, False]
-    assert found["ft_as_least_squares"].isna().all()
-
-
-def test_a_share_stays_within_its_bounds():
-    rows = [{"model": m, "right": right} for m, right in enumerate((1.0, 1.0, 0.9))]
-    found = positive.share(frame(rows), "right")
-    assert found.estimate == pytest.approx(2.9 / 3) and 0.8 < found.low < found.high == 1
-
-
-def test_learners_that_err_by_themselves_agree_as_often_as_two_coins_would():
-    generator = np.random.default_rng(0)
-    right = {name: (generator.random(40_000) < share).astype(float) for name, share in (("a", 0.9), ("b", 0.7))}
-    queries = pd.DataFrame(right | {"model": 0})
-    found = positive.agreement_of_independent(queries, "a", "b")
-    assert found == pytest.approx(0.9 * 0.7 + 0.1 * 0.3, abs=0.01)
-    assert found == pytest.approx((queries["a"] == queries["b"]).mean(), abs=0.01)

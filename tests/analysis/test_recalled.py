@@ -32,14 +32,6 @@ def test_the_end_is_the_last_step():
     np.testing.assert_allclose(table["delta-momentum"], 0.6 - 0.15 + 0.01 * np.arange(4))
 
 
-def test_by_keys_has_an_interval_for_each_number_of_keys():
-    found = recalled.by_keys(CURVE, "revised", ["softmax", "delta-momentum"])
-    assert list(found) == ["softmax attention", "delta + momentum"]
-    assert list(found["delta + momentum"]) == [10, 20]
-    expected = statistics.student(0.3 + 0.01 * np.arange(4))
-    assert tuple(found["delta + momentum"][20]) == pytest.approx(tuple(expected))
-
-
 def test_over_keys_has_an_interval_for_each_rule():
     found = recalled.over_keys(CURVE, "kept")
     assert list(found) == [recalled.NAMES[rule] for rule in HIGHER]
@@ -49,7 +41,7 @@ def test_over_keys_has_an_interval_for_each_rule():
 
 def test_no_end_leaves_zero_and_one():
     edge = CURVE.assign(kept=np.where(CURVE["seed"] == 0, 0.9, 1.0))
-    assert recalled.by_keys(edge, "kept", ["delta"])["delta rule"][10].high == 1.0
+    assert recalled.over_keys(edge, "kept")["delta rule"].high == 1.0
 
 
 def test_over_training_is_a_mean_over_numbers_of_keys():

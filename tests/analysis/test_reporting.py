@@ -80,22 +80,11 @@ def test_intervals_over_seeds_and_queries():
         (lambda q: reporting.prediction_interval(q, "icl", "auc"), "has no 'icl_log_probs'"),
         (lambda q: reporting.prediction_interval(q, "icl", "beauty"), "no measure 'beauty'"),
         (lambda q: reporting.similarity_interval(q, "sim_aou"), "has no 'sim_aou'"),
-        (reporting.rec2ftp_interval, "has no 'ft_correct'"),
     ],
 )
 def test_what_a_cell_does_not_have_is_an_error(call, message):
     with pytest.raises(StudyError, match=message):
         call(queries_of(0, ft=None, sim_aou=np.nan))
-
-
-def test_rec2ftp_is_the_ratio_of_all_queries():
-    two = pd.concat(
-        [
-            queries_of(0, zsl=[0, 0, 1, 0], icl=[1, 0, 1, 0], ft=[1, 1, 1, 0]),
-            queries_of(1, zsl=[0, 0, 0, 1], icl=[0, 1, 0, 1], ft=[0, 1, 0, 0]),
-        ]
-    )
-    assert reporting.rec2ftp_interval(two, n_resamples=100).estimate == pytest.approx(2 / 3)
 
 
 def test_intervals_of_words_that_come_back_are_those_of_words():
@@ -115,7 +104,7 @@ def test_shares_of_all_or_none_have_a_width_by_their_words():
     same = pd.concat([queries_of(s, icl=(1, 1), ft=(1, 1), zsl=(0, 0)) for s in range(10)])
     two = statistics.binomial_interval(1, 2)
     right = reporting.prediction_interval(same, "icl"), reporting.similarity_interval(same, "icl_correct")
-    for interval in (*right, reporting.rec2ftp_interval(same)):
+    for interval in right:
         assert tuple(interval) == pytest.approx(tuple(two))
     assert reporting.prediction_interval(same, "zsl").high > 0.5
     assert tuple(reporting.similarity_interval(same.assign(x=1.0), "x")) == (1, 1, 1), "a similarity is no share"

@@ -63,16 +63,6 @@ def test_one_task_given_three_times_is_not_known_better():
     assert narrow.high - narrow.low < 0.7 * (alone.high - alone.low)
 
 
-def test_difference_from_the_floor_is_that_of_the_same_queries():
-    two = pd.concat([over("a"), over("bb", shift=-0.5)])
-    found = similarity.above_floor(two, "x", "floor")
-    assert (found.above, found.tasks) == (2, 2)
-    gap = statistics.student([0.05, 0.06, 0.07])
-    assert tuple(found.interval) == pytest.approx(tuple(gap)), "both tasks say the same of the same three seeds"
-    without = pd.concat([two, over("c").assign(floor=np.nan)])
-    assert similarity.above_floor(without, "x", "floor").tasks == 2
-
-
 def test_repairs_by_hand():
     repairs = similarity.repairs(queries_of())
     assert (repairs.n_errors, repairs.n_repaired, repairs.n_different) == (8, 2, 2)
@@ -116,16 +106,3 @@ def test_ten_tasks_are_published_for_both_models():
         reporting.require_one_setting(each)
         assert set(each["control"]) == {control} and each["ft_correct"].notna().all()
     assert set(untrained["cell"]).isdisjoint(trained["cell"])
-
-
-def test_measures_of_one_cell_are_means_over_its_queries():
-    tables = {"queries": {"x": [0.1, 0.2, 0.6], "y": [0.5, None, 0.7]}}
-    found = similarity.of_cell(tables, "x", "y")
-    assert list(found) == ["x", "y"]
-    assert found["x"].estimate == pytest.approx(0.3) and 0.1 <= found["x"].low < 0.3 < found["x"].high <= 0.6
-    assert found["y"].estimate == pytest.approx(0.6), "a query without the measure is left out"
-
-
-def test_quoted_models_have_their_names():
-    table = {"1.3B": {"ft": {"mr": 0.2}, "random": {"mr": 0.0}}, "2.7B": {"ft": {"mr": 0.3}, "random": {"mr": 0.0}}}
-    assert similarity.quoted(table) == {"quoted, 1.3B": {"mr": 0.2}, "quoted, 2.7B": {"mr": 0.3}}

@@ -9,7 +9,6 @@ import pytest
 from explainer.analysis import papers, training_runs
 from explainer.errors import StudyError
 from explainer.theory import statistics
-from explainer.theory.statistics import Interval
 
 
 def table(columns, average="none", **setting):
@@ -105,10 +104,35 @@ def test_by_seed_has_a_row_for_each_budget():
     assert training_runs.by_seed(budgets, "copied").to_dict("list") == {s: [0.1, 0.2 + s] for s in range(3)}
 
 
-def test_per_cent_is_the_change_of_the_perplexity():
-    assert training_runs.per_cent(math.log(15.02 / 15.14)) == pytest.approx(100 * (15.02 / 15.14 - 1))
-    change = Interval(0.0, math.log(0.9), math.log(1.1)).map(training_runs.per_cent)
-    assert tuple(change) == pytest.approx((0, -10, 10))
+def test_an_arm_is_read_with_its_longer_runs():
+    budgets = training_runs.of_arm("previous", "budgets")
+    assert sorted(budgets["tokens"].unique()) == [327_680, 1_310_720, 5_242_880]
+    assert set(training_runs.of_arm("learned", "budgets")["tokens"]) == {327_680}
+
+
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [("momentum", (-0.06, 0.15, 0.03)), ("previous", (0.11, 0.19, 0.04)), ("learned", (0.34,))],
+)
+def test_the_chapter_says_the_stored_gaps(arm, said):
+    """`idea_it_inspired`: the gap appears, peaks and shrinks; that of the previous value alone is never smaller."""
+    found = training_runs.change_at_budgets("plain", arm)
+    assert [round(each.estimate, 2) for each in found.values()] == list(said)
+    losses = [training_runs.by_seed(training_runs.of_arm(name, "budgets"), "held_out") for name in ("plain", arm)]
+    for tokens, each in found.items():
+        plain, other = (its.loc[tokens] for its in losses)
+        assert (np.sign(plain - other) == np.sign(each.estimate)).all()
+        np.testing.assert_allclose(each.estimate, (plain - other).mean(), atol=1e-3)
+
+
+def test_both_leads_rise_and_then_flatten():
+    """`training_with_momentum` once said that the lead of the previous value stays near 0.3 million tokens."""
+    plain, *variants = (training_runs.of_arm(arm, "curve") for arm in ("plain", "momentum", "previous"))
+    plain, *variants = (rows[rows["steps"] == 640] for rows in (plain, *variants))
+    for variant in variants:
+        lead = training_runs.lead(variant, plain)
+        early, middle, late = (lead.iloc[i].mean() / 1e6 for i in (11, 15, 19))
+        assert early + 0.05 < middle and early < middle < late and late - middle < middle - early
 
 
 REGRESSION = runs({"squared_error_2": lambda seed: [1.0 + seed, 2.0], "squared_target": [2.0, 4.0]})

@@ -14,6 +14,7 @@ import pytest
 import torch
 import traitlets
 from conftest import FRAME_MS
+from test_bets import bets_fixture
 from test_noise_value import noise_value_fixture
 from test_real_head import real_head_fixture
 from test_similarity_explorer import similarity_explorer_fixture
@@ -161,6 +162,7 @@ def javascript(tmp_path_factory) -> Path:
         real_head=real_head_fixture(),
         ladder=[Ladder(rung=rung).state() for rung in range(6)],
         similarity_explorer=similarity_explorer_fixture(),
+        bets=bets_fixture(),
         bundles=as_they_ship(),
     )
     for name, known in fixtures.items():
@@ -169,8 +171,9 @@ def javascript(tmp_path_factory) -> Path:
 
 
 def as_they_ship() -> dict[str, dict]:
-    """The module of every explorable and its default state."""
-    return {e.name: dict(source=e()._esm, state=e().state()) for e in EXPLORABLES}
+    """The module of every explorable and its state, for each of its starts."""
+    widgets = [explorable(**start) for explorable in EXPLORABLES for start in explorable.starts]
+    return {widget.still_name: dict(source=widget._esm, state=widget.state()) for widget in widgets}
 
 
 def run_javascript_tests(file: str, fixtures: Path) -> int:
@@ -234,10 +237,16 @@ def test_colours_have_contrast():
 # Stills
 
 
-def test_still_is_current(explorable):
-    committed = (FOLDER / "stills" / f"{explorable.name}.svg").read_text("utf-8")
-    assert committed == builder.still(explorable()), "run `make explorables`"
-    assert ElementTree.fromstring(committed).get("role") == "img"
+def test_stills_are_current(explorable):
+    for widget in (explorable(**start) for start in explorable.starts):
+        committed = (FOLDER / "stills" / f"{widget.still_name}.svg").read_text("utf-8")
+        assert committed == builder.still(widget), "run `make explorables`"
+        assert ElementTree.fromstring(committed).get("role") == "img"
+
+
+def test_every_start_has_a_still_of_its_own():
+    names = [explorable(**start).still_name for explorable in EXPLORABLES for start in explorable.starts]
+    assert sorted(names) == sorted(file.stem for file in (FOLDER / "stills").iterdir())
 
 
 def test_bundles_and_stills_are_written(tmp_path, monkeypatch):

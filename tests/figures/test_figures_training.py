@@ -1,4 +1,4 @@
-"""The figures of the chapter on training with momentum draw what they are given."""
+"""The figures of the study on training with momentum draw what they are given."""
 
 import numpy as np
 import pandas as pd
@@ -10,15 +10,11 @@ from explainer.theory.statistics import Interval, student
 LOSSES = pd.DataFrame([[5.0, 5.0, 5.0], [4.0, 4.0, 4.0], [3.0, 4.0, 5.0]], [10, 20, 30])
 
 
-def test_learning_curves_draw_seeds_thin_and_their_mean():
-    figure = figures.learning_curves({"plain": LOSSES}, "loss", levels={"level": 2.5})
-    *seeds, mean = figure.data
+def test_gap_curves_draw_seeds_thin_and_their_mean():
+    *seeds, mean = figures.gap_curves({"momentum": LOSSES}).data
     assert [trace.line.width for trace in seeds] == [1, 1, 1] and not any(trace.showlegend for trace in seeds)
     np.testing.assert_allclose(mean.y, [5, 4, 4])
     np.testing.assert_allclose(mean.x, [1e-5, 2e-5, 3e-5])
-    assert figure.layout.shapes[0].y0 == 2.5 and figure.layout.annotations[0].text == "level"
-    alone = figures.learning_curves({"a": LOSSES[[0]]}, "loss")
-    assert [trace.name for trace in alone.data] == ["a"]
 
 
 def test_gap_curves_have_an_interval_only_over_several_seeds():

@@ -189,14 +189,6 @@ def test_hub_id_and_revision_are_passed_on_and_the_commit_is_kept(saved, monkeyp
     assert not any(pattern.endswith((".bin", ".pt", ".py", "*")) for pattern in asked[0][2])
 
 
-def test_fast_dtype_is_one_of_two_and_follows_the_measurement(monkeypatch):
-    assert checkpoints.fast_dtype() in (torch.float32, torch.bfloat16)
-    for ratio, expected in ((1.4, torch.float32), (1.6, torch.bfloat16)):
-        speed = {torch.float32: 1.0, torch.bfloat16: ratio}
-        monkeypatch.setattr(checkpoints, "_products_per_second", lambda dtype, *_, speed=speed: speed[dtype])
-        assert checkpoints.fast_dtype() == expected
-
-
 # --- tokens ----------------------------------------------------------------------------------------------------
 
 

@@ -693,7 +693,6 @@ def test_update_cosines_are_the_loop_of_the_definition(seed):
     assert cosines.shape == (5, 3, 2)
     for i in itertools.product(range(5), range(3), range(2)):
         close(cosines[i], cosine(dW_icl[i].flatten().tolist(), dW_ft[i].flatten().tolist()))
-    close(cosines[2, 1], metrics.compare_updates(dW_icl[2, 1], dW_ft[2, 1], k=1).cosine, 0)
     close(metrics.update_cosines(-2 * dW_icl, 1e-200 * dW_ft), -cosines)
     left = torch.linalg.qr(randn(4, 4, seed=seed)).Q
     close(metrics.update_cosines(left @ dW_icl, left @ dW_ft), cosines)
@@ -711,84 +710,6 @@ def test_update_cosines_of_unrelated_maps():
     cosines = metrics.update_cosines(*randn(2, 50, 8, 6, 10))
     assert within_three_standard_errors(cosines, 0)
     assert cosines.std() == pytest.approx(1 / math.sqrt(60), rel=0.1)
-
-
-def low_rank(*singular_values, columns, rows):
-    return (columns * torch.tensor(singular_values, dtype=torch.float64)) @ rows.T
-
-
-def test_compare_updates_by_hand():
-    """One head: same column space, row spaces that share one direction and are 60 degrees apart in the other."""
-    e, f = torch.eye(3, dtype=torch.float64), torch.eye(5, dtype=torch.float64)
-    tilted = torch.stack([f[0], f[1] / 2 + f[3] * math.sqrt(3) / 2], 1)
-    dW_icl = low_rank(4, 2, columns=e[:, :2], rows=f[:, :2])
-    dW_ft = low_rank(1, 3, columns=e[:, :2], rows=tilted)
-    result = metrics.compare_updates(dW_icl[None], dW_ft[None], k=2)
-    close(result.cosine, [(4 + 2 * 3 / 2) / math.sqrt(20 * 10)])
-    close(result.relative_norm, [math.sqrt(2)])
-    close(result.column_angles, [[0, 0]])
-    close(result.row_angles, [[0, math.pi / 3]])
-    close(result.column_overlap, [1])
-    close(result.row_overlap, [(1 + 1 / 4) / 2])
-    top = metrics.compare_updates(dW_icl[None], dW_ft[None], k=1)  # the largest directions: e0 f0 against e1 tilted1
-    close(top.column_angles, [[math.pi / 2]])
-    close(top.row_overlap, [0])
-
-
-@given(seeds)
-@few
-def test_compare_updates_properties(seed):
-    dW_icl, dW_ft = randn(2, 3, 4, 6, seed=seed)
-    left, right = (torch.linalg.qr(randn(d, d, seed=seed + d)).Q for d in (4, 6))
-    result = metrics.compare_updates(dW_icl, dW_ft, k=2)
-    rotated = metrics.compare_updates(left @ dW_icl @ right, left @ dW_ft @ right, k=2)
-    swapped = metrics.compare_updates(dW_ft, dW_icl, k=2)
-    transposed = metrics.compare_updates(dW_icl.mT, dW_ft.mT, k=2)
-    scaled = metrics.compare_updates(-3 * dW_icl, dW_ft, k=2)
-    for name, value in result._asdict().items():
-        close(getattr(rotated, name), value, 1e-6)
-        close(getattr(swapped, name), 1 / value if name == "relative_norm" else value, 1e-6)
-        mirrored = name.replace("row", "_").replace("column", "row").replace("_", "column", int("row" in name))
-        close(getattr(transposed, mirrored), value, 1e-6)
-        factor = {"cosine": -1, "relative_norm": 3}.get(name, 1)
-        close(getattr(scaled, name), factor * value, 1e-6)
-    assert (result.row_angles.diff() >= 0).all() and (result.row_angles >= 0).all()
-    assert (result.row_angles <= math.pi / 2 + 1e-12).all()
-    close(result.row_overlap, result.row_angles.cos().square().mean(-1))
-    same = metrics.compare_updates(dW_icl, dW_icl, k=4)
-    close(same.row_angles, torch.zeros(3, 4), 1e-12)
-    close(same.cosine, torch.ones(3))
-
-
-def test_small_angles_are_not_lost_in_the_cosine():
-    e, angle = torch.eye(4, dtype=torch.float64), 1e-9
-    turned = math.cos(angle) * e[:, :1] + math.sin(angle) * e[:, 1:2]
-    result = metrics.compare_updates((e[:, :1] @ e[:1])[None], (turned @ e[:1])[None], k=1)
-    torch.testing.assert_close(result.column_angles, torch.tensor([[angle]], dtype=torch.float64), rtol=1e-6, atol=0)
-
-
-def test_unrelated_spaces_overlap_by_k_over_their_dimension():
-    result = metrics.compare_updates(*randn(2, 300, 8, 20), k=3)
-    assert within_three_standard_errors(result.column_overlap, 3 / 8)
-    assert within_three_standard_errors(result.row_overlap, 3 / 20)
-    assert within_three_standard_errors(result.cosine, 0)
-
-
-def test_missing_directions_are_nan_in_their_head_only():
-    rank_one = randn(4, 1) @ randn(1, 6, seed=1)
-    dW_icl = torch.stack([rank_one, torch.zeros(4, 6, dtype=torch.float64), randn(4, 6, seed=2)])
-    result = metrics.compare_updates(dW_icl, randn(3, 4, 6, seed=3), k=2)
-    for value in (result.row_overlap, result.column_overlap, result.row_angles[:, 0], result.column_angles[:, 0]):
-        assert value.isnan().tolist() == [True, True, False]
-    assert result.cosine.isnan().tolist() == result.relative_norm.isnan().tolist() == [False, True, False]
-    swapped = metrics.compare_updates(randn(3, 4, 6, seed=3), dW_icl, k=2)
-    assert swapped.relative_norm.isnan().tolist() == [False, True, False]
-
-
-@pytest.mark.parametrize("k", [0, 5])
-def test_compare_updates_needs_k_directions(k):
-    with pytest.raises(ValueError, match=f"k = {k} "):
-        metrics.compare_updates(randn(2, 4, 6), randn(2, 4, 6), k)
 
 
 # Every part: zeros, precision, gradients, shapes.
@@ -926,7 +847,6 @@ HALF = {
     "by_example": lambda zsl, icl, ft: metrics.by_example(icl, [(0, 3), (3, 7)], mean=True),
     "permuted_tokens": lambda zsl, icl, ft: metrics.permuted_tokens(icl, seed=0),
     "update_cosines": lambda zsl, icl, ft: metrics.update_cosines(icl, ft),
-    "compare_updates": lambda zsl, icl, ft: torch.cat([v.flatten() for v in metrics.compare_updates(icl, ft, k=2)]),
 }
 
 
@@ -967,7 +887,6 @@ WRONG_SHAPES = {
     "kendall_tau_b": lambda: metrics.kendall_tau_b(A, OFF),
     "top_k_recall": lambda: metrics.top_k_recall(A, OFF, k=1),
     "update_cosines": lambda: metrics.update_cosines(A, OFF),
-    "compare_updates": lambda: metrics.compare_updates(A, OFF, k=1),
 }
 
 
@@ -1017,6 +936,5 @@ def test_the_annotated_shapes_are_the_shapes(checked):
     checked.kendall_training_tokens(icl, ft)
     checked.kendall_tau_a(icl[0, 0], ft[0, 0])
     checked.top_k_recall(icl, ft, k=2)
-    checked.compare_updates(icl, ft, k=2)
     with pytest.raises(jaxtyping.TypeCheckError):
         checked.sim_aou(zsl, icl, ft[:-1])

@@ -1,6 +1,5 @@
 """explainer.theory.order: closed forms against the layers themselves, in all orders."""
 
-import itertools
 import math
 
 import pytest
@@ -40,21 +39,6 @@ def test_all_orders_are_listed_once():
     for n in (-1, 9):
         with pytest.raises(ValueError, match=f"n = {n}"):
             order.orders(n)
-
-
-@given(SIZES)
-def test_balanced_orders_are_balanced(n):
-    rows = order.balanced_orders(n)
-    for lines in (rows, rows.T):
-        assert (lines.sort(1).values == torch.arange(n)).all()
-    if n % 2 == 0:
-        neighbours = {(a, b) for row in rows.tolist() for a, b in itertools.pairwise(row)}
-        assert len(neighbours) == n * (n - 1)
-
-
-def test_balanced_orders_refuse_none():
-    with pytest.raises(ValueError, match="at least one"):
-        order.balanced_orders(0)
 
 
 @given(RATES, SIZES, st.integers(0, 99))

@@ -91,11 +91,11 @@ def still(widget: Explorable) -> str:
 
 
 def write() -> None:
-    """Write bundles, and then the stills of the default states, which are drawn with them."""
+    """Write bundles, and then the stills of the starts, which are drawn with them."""
     for name, text in bundles().items():
         _replace(FOLDER / "bundles" / f"{name}.js", text)
-    for explorable in EXPLORABLES:
-        _replace(FOLDER / "stills" / f"{explorable.name}.svg", still(explorable()))
+    for widget in (explorable(**start) for explorable in EXPLORABLES for start in explorable.starts):
+        _replace(FOLDER / "stills" / f"{widget.still_name}.svg", still(widget))
 
 
 def _replace(file: Path, text: str) -> None:

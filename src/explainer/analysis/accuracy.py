@@ -1,12 +1,11 @@
 """What answers say beside how many of them are right: label bias and the cap it puts on accuracy."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from explainer.analysis import papers, reporting
+from explainer.analysis import papers
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
@@ -38,25 +37,9 @@ def answer_shares(queries: pd.DataFrame, state: str | None = None) -> pd.DataFra
     return shares.reindex(columns=labels, fill_value=0.0)
 
 
-def answer_rows(queries: pd.DataFrame) -> dict[str, pd.Series]:
-    """Shares of right answers, of those of ZSL and FT as means over seeds, and of ICL for each seed by itself."""
-    means = {"right": None, "ZSL": "zsl", "FT": "ft"}
-    rows = {name: answer_shares(queries, state).mean() for name, state in means.items()}
-    return rows | {f"ICL {seed}": shares for seed, shares in answer_shares(queries, "icl").iterrows()}
-
-
 def ceiling(queries: pd.DataFrame, state: str) -> pd.Series:
     """The highest accuracy that the given answers allow, in whatever order: sum_c min(p_c, q_c), for each seed.
 
     p are the shares of the model's answers, q those of the right ones. Of label c at most min(p_c, q_c) can be right.
     """
     return np.minimum(answer_shares(queries, state), answer_shares(queries)).sum(axis=1)
-
-
-def content_free_interval(queries: pd.DataFrame, cells: pd.DataFrame, state: str, **options) -> Interval:
-    """Accuracy after the log-probabilities of a query that says nothing are subtracted, as `prediction_interval`."""
-    nothing = cells.set_index("cell")[f"{state}_content_free"]
-    free = [np.array(nothing[cell]) for cell in queries["cell"].unique()]
-    found = reporting.sample(queries, f"{state}_log_probs", "label")
-    shifted = [(s - b, labels) for (s, labels), b in zip(found.groups, free, strict=True)]
-    return statistics.bootstrap_interval(replace(found, groups=shifted), statistics.accuracy, **options)

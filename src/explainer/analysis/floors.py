@@ -73,10 +73,12 @@ def of_the_examples(pairs: pd.DataFrame, measure: str, training: Which = FT) -> 
         context swapped     own - s(c_other, f_own)
         both swapped        [own + s(c_other, f_other) - s(c_own, f_other) - s(c_other, f_own)] / 2
         yardstick           own sqrt((1 - C) (1 - F)),  C = s(c_own, c_other), F = s(f_own, f_other)
+        order aside         own sqrt((C_r - C) (F_r - F)),  C_r and F_r of the own lesson in two orders
 
     Either swap alone also asks what this training, or this context, is like; the third leaves that out. The yardstick
-    is what the fall would be if what is special to the examples agreed as well as the whole does. Means over tasks,
-    Student over seeds (`alike.mean_difference`); "both swapped" only where the pairs have that corner.
+    is what the fall would be if what is special to the examples agreed as well as the whole does. It counts the order
+    of training as special to the examples; "order aside" does not. Means over tasks, Student over seeds
+    (`alike.mean_difference`); "both swapped" and "order aside" only where the pairs have what they take.
     """
     icl_other, ft_other = (replace(side, lesson="other") for side in (ICL, training))
     own, by_training, by_context, by_both = (
@@ -90,10 +92,17 @@ def of_the_examples(pairs: pd.DataFrame, measure: str, training: Which = FT) -> 
     if len(by_both):
         corners = pd.concat([own, by_both]), pd.concat([by_training, by_context])
         found["both swapped"] = alike.mean_difference(*corners, measure)
-    of_two = (alike.by_seed(alike.between(pairs, *two), measure) for two in ((ICL, icl_other), (training, ft_other)))
-    C, F = of_two
-    y = alike.by_seed(own, measure) * ((1 - C) * (1 - F)) ** 0.5
-    return found | {"yardstick": statistics.student(y.dropna())}
+
+    def of_two(lesson: str) -> list[pd.Series]:
+        kinds = (alike.between(pairs, side, replace(side, lesson=lesson)) for side in (ICL, training))
+        return [alike.by_seed(of, measure) for of in kinds if len(of)]
+
+    (C, F), s, reordered = of_two("other"), alike.by_seed(own, measure), of_two("reordered")
+    found["yardstick"] = statistics.student((s * ((1 - C) * (1 - F)) ** 0.5).dropna())
+    if len(reordered) == 2:
+        special = [(same - each).clip(lower=0) for same, each in zip(reordered, (C, F), strict=True)]
+        found["order aside"] = statistics.student((s * (special[0] * special[1]) ** 0.5).dropna())
+    return found
 
 
 def of_seeds(
@@ -102,15 +111,26 @@ def of_seeds(
     """Floor, measured value and ceiling of every row, by seed.
 
     `pairs` are those of the experiment "agreement", `shared` the queries of "shared_part", `answered` and `cells` the
-    tables "queries" and "cells" of "causal". Similarities have two floors: made-up words in the training, and in the
-    context.
+    tables "queries" and "cells" of "causal".
+    """
+    rows = of_similarities(pairs)
+    rows |= {name: tuple(right(shared, of) for of in three) for name, three in SHARED.items()}
+    rows |= {name: tuple(right(answered, of) for of in three) for name, three in PATCH.items()}
+    return rows | {name: tuple(explained(cells, of) for of in three) for name, three in EXPLAINED.items()}
+
+
+def of_similarities(pairs: pd.DataFrame) -> dict[str, tuple[pd.Series, pd.Series, pd.Series]]:
+    """Floor, value and ceiling of each similarity, by seed.
+
+    There are two floors: made-up words in the training, and in the context. The ceiling is two trainings on different
+    examples of the task.
     """
 
     def similar(first: Which, second: Which, measure: str) -> pd.Series:
         return alike.by_seed(alike.between(pairs, first, second), measure)
 
     made_up = {"": (ICL, replace(FT, lesson="nonsense")), ", context swapped": (replace(ICL, lesson="nonsense"), FT)}
-    rows = {
+    return {
         f"{name}{swapped}": (
             similar(*floor, measure),
             similar(ICL, FT, measure),
@@ -119,9 +139,23 @@ def of_seeds(
         for name, measure in SIMILARITIES.items()
         for swapped, floor in made_up.items()
     }
-    rows |= {name: tuple(right(shared, of) for of in three) for name, three in SHARED.items()}
-    rows |= {name: tuple(right(answered, of) for of in three) for name, three in PATCH.items()}
-    return rows | {name: tuple(explained(cells, of) for of in three) for name, three in EXPLAINED.items()}
+
+
+def answers(changes: pd.DataFrame, training: Which = FT) -> dict[str, dict[str, Interval]]:
+    """Right answers to the queries of a task after each lesson, by how it was taught and then by the lesson.
+
+    `changes` are those of the experiment "agreement". Means over tasks, Student's interval over seeds.
+    """
+    told = changes.rename(columns={name: f"a_{name}" for name in alike.DESCRIBED})
+
+    def right_after(which: Which) -> Interval:
+        return alike.over_tasks(told[which.of(told, "a")], "accuracy")
+
+    kinds = {"after the context": ICL, "after the training": training}
+    return {
+        kind: {name: right_after(replace(which, lesson=lesson)) for name, lesson in LESSONS.items()}
+        for kind, which in kinds.items()
+    }
 
 
 def right(answered: pd.DataFrame, intervention: str) -> pd.Series:

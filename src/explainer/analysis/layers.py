@@ -34,13 +34,6 @@ def by_task(control: str, grids: Sequence[str] | None = None, **where: Any) -> d
     return dict(list(tables.groupby("task", sort=False)))
 
 
-def mean_over_tasks(found: Mapping[str, pd.DataFrame], measure: str) -> Rows:
-    """A similarity in each layer, mean over tasks, for the seeds that every task has."""
-    of_task = [each.pivot(index="seed", columns="layer", values=measure).dropna(how="all") for each in found.values()]
-    seeds = sorted(set.intersection(*(set(rows.index) for rows in of_task)))
-    return np.mean([rows.loc[seeds].to_numpy() for rows in of_task], axis=0)
-
-
 def rank_trend(rows: Rows) -> Interval:
     """Does a similarity rise with depth? Spearman's rank correlation of layer and value, seed by seed.
 
@@ -49,12 +42,6 @@ def rank_trend(rows: Rows) -> Interval:
     """
     order = np.arange(rows.shape[1])
     return statistics.student([spearmanr(order, row, nan_policy="omit").statistic for row in rows])
-
-
-def rise(rows: Rows) -> Interval:
-    """By how much? Mean of the last third of the layers minus that of the first third, seed by seed."""
-    third = rows.shape[1] // 3
-    return statistics.student(np.nanmean(rows[:, -third:], 1) - np.nanmean(rows[:, :third], 1))
 
 
 class Signs(NamedTuple):

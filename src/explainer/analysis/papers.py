@@ -5,7 +5,6 @@ language models with 1.3 and 2.7 billion parameters, states "zsl", "ft" and "icl
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 DAI = "Dai et al. (2023), Findings of ACL 2023, 247"
 DAI_CODE = "released code of Dai et al. (2023), microsoft/LMOps, understand_icl"
@@ -18,18 +17,6 @@ MODELS = ("1.3B", "2.7B")
 
 def _row(*numbers: float, tasks: tuple[str, ...] = TASKS) -> Mapping[str, float]:
     return dict(zip(tasks, numbers, strict=True))
-
-
-def with_averages(table: Mapping, averages: Mapping, condition: str | None = None) -> dict[str, dict[str, float]]:
-    """The rows of a table by model, of one of its conditions where it has several, with the average that it prints.
-
-    `with_averages(SIM_AOU, SIM_AOU_AVERAGE, "ft")["1.3B"]["average"]` is 0.186.
-    """
-
-    def chosen(of_model: Any) -> Any:
-        return of_model if condition is None else of_model[condition]
-
-    return {model: {**chosen(row), "average": chosen(averages[model])} for model, row in table.items()}
 
 
 # Dai et al. (2023), Table 1.

@@ -71,15 +71,6 @@ def over_keys(curve: pd.DataFrame, outcome: str) -> dict[str, Interval]:
     return {NAMES[rule]: _share(values) for rule, values in of_seeds(curve, outcome).items()}
 
 
-def by_keys(curve: pd.DataFrame, outcome: str, rules: Sequence[str]) -> dict[str, dict[int, Interval]]:
-    """An outcome of some rules at the end, with each number of keys: mean over seeds, Student's interval."""
-    last, found = at_end(curve), {}
-    for rule in rules:
-        its = last[last["rule"] == rule].groupby("n_keys")[outcome]
-        found[NAMES[rule]] = {int(n): _share(values) for n, values in its}
-    return found
-
-
 def over_training(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> dict[str, dict[int, Interval]]:
     """A column after each number of steps as the mean over the numbers of keys, for some rules: mean over seeds."""
     found = {}

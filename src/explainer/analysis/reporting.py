@@ -165,14 +165,6 @@ def estimates(values: Mapping) -> dict:
     return {name: each.estimate if hasattr(each, "estimate") else estimates(each) for name, each in values.items()}
 
 
-def rec2ftp_interval(queries: pd.DataFrame, **options) -> Interval:
-    """Rec2FTP of all queries of all seeds; options as in `ratio_interval`. Raises StudyError where FT diverged."""
-    found = sample(queries, "zsl_correct", "icl_correct", "ft_correct")
-    counted = [(~zsl & icl & ft, ~zsl & ft) for zsl, icl, ft in found.groups]
-    interval = statistics.ratio_interval(replace(found, groups=counted), **options)
-    return statistics.with_width(interval, n_different(found, [repaired for _, repaired in counted]))
-
-
 def n_different(of: statistics.Sample, chosen: Iterable[np.ndarray]) -> int:
     """Number of different queries among the chosen examples of each group."""
     pairs = zip(of.queries, chosen, strict=True)

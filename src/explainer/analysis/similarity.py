@@ -1,19 +1,14 @@
-"""What the similarities of all tasks say together, and which zero-shot errors FT and ICL repair.
+"""The queries of all ten tasks, and which of the zero-shot errors FT and ICL repair."""
 
-Means over queries have the intervals of `explainer.analysis.reporting`, over seeds and queries.
-"""
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from explainer.analysis import papers, reporting
+from explainer.analysis import reporting
 from explainer.analysis.published import ten_tasks
-from explainer.lab.store import Tables
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
@@ -28,40 +23,6 @@ def queries(control: str = "none") -> pd.DataFrame:
     """The queries of all ten tasks, or those of the untrained model, of the cells whose FT did not diverge."""
     found = ten_tasks("queries", control)
     return found[found["ft_correct"].notna()]
-
-
-def of_cell(tables: Tables, *measures: str) -> dict[str, Interval]:
-    """Means over layers and over the queries of one comparison, as `comparison.run_cell` gives it.
-
-    The intervals are bootstrap intervals over its queries; they say nothing about other seeds.
-    """
-    values = {name: np.asarray(tables["queries"][name], dtype=float) for name in measures}
-    return {
-        name: statistics.bootstrap_interval([(each,)], np.nanmean, n_resamples=RESAMPLES)
-        for name, each in values.items()
-    }
-
-
-def quoted(table: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, Mapping[str, float]]:
-    """What Dai et al. print for FT, by the names that figures give to the quoted models."""
-    return {f"quoted, {model}": table[model]["ft"] for model in papers.MODELS}
-
-
-class Difference(NamedTuple):
-    """A mean difference over tasks with its interval and p-value, and on how many of how many tasks it is above 0."""
-
-    interval: Interval
-    above: int
-    tasks: int
-
-
-def above_floor(queries: pd.DataFrame, measure: str, floor: str) -> Difference:
-    """Measure - floor, query by query: mean over the tasks that have both, Student over seeds (`paired_difference`)."""
-    known = reporting.with_measure(reporting.with_measure(queries, measure), floor)
-    both = reporting.sample(known, measure, floor)
-    sides = (replace(both, groups=[(group[i],) for group in both.groups]) for i in (0, 1))
-    each = known[measure].sub(known[floor]).groupby(known["task"]).mean()
-    return Difference(statistics.paired_difference(*sides, np.nanmean), int((each > 0).sum()), len(each))
 
 
 @dataclass(frozen=True)

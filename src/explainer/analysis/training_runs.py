@@ -9,6 +9,7 @@ from dataclasses import fields
 import numpy as np
 import pandas as pd
 
+from explainer.analysis.published import results
 from explainer.errors import StudyError
 from explainer.experiments.regression_runs import Run
 from explainer.models.in_context_gpt import LOSS_WINDOW
@@ -18,6 +19,9 @@ from explainer.theory.statistics import Interval, Sample
 
 _ITS_OWN = {"average", "eta", "lr", "learning_rate", "steps", "branches"}
 """What two runs of a pair may differ in: each arm has its own rate, and the controls stop at a smaller budget."""
+
+LONGER = ("plain", "momentum", "previous")
+"""Arms of the published language models that were trained again on four times the tokens."""
 
 _OF_A_PAIR = sorted({f.name for setting in (Setting, Run) for f in fields(setting)} - _ITS_OWN)
 
@@ -46,6 +50,15 @@ def _ratios(table: pd.DataFrame, sample: Sample) -> pd.Series:
     return pd.Series([statistics.ratio_of_sums(*group) for group in sample.groups], table["seed"].unique())
 
 
+def of_arm(arm: str, table: str) -> pd.DataFrame:
+    """A table of one arm of the published language models, e.g. "momentum"; the longer runs of the arm are below.
+
+    Raises what `results` raises for an arm or a table that is not published.
+    """
+    longer = results(f"{arm}-longer", table) if arm in LONGER else None
+    return pd.concat([results(arm, table), longer], ignore_index=True)
+
+
 # At each budget, from tables "budgets" and "blocks"
 
 
@@ -63,6 +76,13 @@ def change(variant: pd.DataFrame, other: pd.DataFrame, tokens: int) -> Interval:
     at_budget = (side[side["tokens"] == tokens] for side in (variant, other))
     sides = (documents(side, tokens) for side in matched(*at_budget))
     return statistics.paired_difference(*sides, statistics.ratio_of_sums)
+
+
+def change_at_budgets(arm: str, other: str) -> dict[int, Interval]:
+    """`change` of one published arm against another, arm - other, at each budget in tokens that both have."""
+    variant, partner = of_arm(arm, "blocks"), of_arm(other, "blocks")
+    budgets = sorted(set(variant["tokens"]) & set(partner["tokens"]))
+    return {int(tokens): change(variant, partner, tokens) for tokens in budgets}
 
 
 def documents(blocks: pd.DataFrame, tokens: int) -> Sample:
@@ -107,11 +127,6 @@ def tokens_to_reach(losses: pd.Series, loss: float) -> float:
         return float("nan")
     place = slice(max(0, below[0] - 1), below[0] + 1)
     return float(np.interp(-loss, -losses.iloc[place], losses.index[place]))
-
-
-def per_cent(nats: float) -> float:
-    """A difference of log-perplexities, or several, as a change of the perplexity, 100 (e^nats - 1)."""
-    return 100 * np.expm1(nats)
 
 
 # Regression in context, from tables "prompts"

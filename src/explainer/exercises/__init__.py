@@ -1,7 +1,7 @@
 """Checks that readers run on their own answers: `exercises.linear_attention(attend)`."""
 
 from explainer.exercises.attention import causal_attention, softmax, softmax_attention
-from explainer.exercises.behaviour import at_least, lines_to_reach, question_of, random_update, with_reversals
+from explainer.exercises.behaviour import question_of, with_reversals
 from explainer.exercises.circuits import (
     head_off,
     induction_score,
@@ -41,16 +41,10 @@ from explainer.exercises.duality import (
     order_dependent,
     permutation_invariant,
     rank_of_update,
-    ridge_dual,
 )
 from explainer.exercises.fast_weights import (
-    age_weight,
     ascent_errors,
     delta_errors,
-    delta_rule,
-    error_before_decay,
-    keys_without_interference,
-    written,
 )
 from explainer.exercises.linear_transformer import (
     isotropic_gamma,
@@ -65,46 +59,30 @@ from explainer.exercises.linear_transformer import (
 from explainer.exercises.momentum import (
     joined_pairs,
     momentum_average,
-    momentum_bias,
     momentum_dual,
     momentum_keys,
-    previous_value,
 )
 from explainer.exercises.optimisation import (
-    adam_first_step,
     bias_attention,
     cross_entropy_errors,
     frozen_factor,
-    heavy_ball_coefficients,
     nesterov_coefficients,
     outer_product_update,
-    two_sided,
 )
-from explainer.exercises.order import fair_rates, order_average, order_gap, order_variance, recency_weights
+from explainer.exercises.order import fair_rates, order_variance
 from explainer.exercises.ways import kept_numbers
-from explainer.exercises.wrong_labels import (
-    examples_to_override,
-    flip_scatter,
-    flipped_mean,
-    shuffled_share,
-    wrong_share,
-)
+from explainer.exercises.wrong_labels import examples_to_override, shuffled_share
 
 __all__ = [
-    "adam_first_step", "age_weight", "ascent_errors", "at_least", "auc", "best_values",
-    "bias_attention", "calibration", "causal_attention", "chosen_penalty", "constant_values",
-    "context_update", "copied_gate", "core_hours", "cross_entropy_errors", "delta_errors", "delta_rule",
-    "draws_needed", "error_before_decay", "examples_to_override", "fair_rates",
-    "fine_tuning_update", "first_order", "flip_scatter", "flipped_mean", "frozen_factor", "head_off",
-    "heavy_ball_coefficients", "holm", "induction_score", "isotropic_gamma", "joined_pairs",
-    "kendall_tau", "kept_numbers", "keys_without_interference", "landing_point",
-    "linear_attention", "lines_to_reach", "look_back",
-    "momentum_average", "momentum_bias", "momentum_dual", "momentum_keys", "nesterov_coefficients",
-    "newton_count", "noisy_gamma", "not_excluded", "one_query_update", "order_average",
-    "order_dependent", "order_gap", "order_variance", "outer_product_update", "paying_length",
-    "permutation_invariant", "plain_rates", "pool_posterior", "power",
-    "previous_value", "question_of", "random_update", "rank_of_update", "rec2ftp", "recency_weights",
-    "ridge_attention", "ridge_dual", "scaled_prediction", "share_of_the_way",
-    "shuffled_share", "slowest_half_life", "softmax", "softmax_attention", "split_terms", "step_factor",
-    "two_layers", "two_sided", "value_matrix", "with_reversals", "written", "wrong_share",
+    "ascent_errors", "auc", "best_values", "bias_attention", "calibration", "causal_attention",
+    "chosen_penalty", "constant_values", "context_update", "copied_gate", "core_hours",
+    "cross_entropy_errors", "delta_errors", "draws_needed", "examples_to_override", "fair_rates",
+    "fine_tuning_update", "first_order", "frozen_factor", "head_off", "holm", "induction_score",
+    "isotropic_gamma", "joined_pairs", "kendall_tau", "kept_numbers", "landing_point", "linear_attention",
+    "look_back", "momentum_average", "momentum_dual", "momentum_keys", "nesterov_coefficients",
+    "newton_count", "noisy_gamma", "not_excluded", "one_query_update", "order_dependent", "order_variance",
+    "outer_product_update", "paying_length", "permutation_invariant", "plain_rates", "pool_posterior",
+    "power", "question_of", "rank_of_update", "rec2ftp", "ridge_attention", "scaled_prediction",
+    "share_of_the_way", "shuffled_share", "slowest_half_life", "softmax", "softmax_attention",
+    "split_terms", "step_factor", "two_layers", "value_matrix", "with_reversals",
 ]  # fmt: skip

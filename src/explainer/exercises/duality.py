@@ -54,56 +54,6 @@ def linear_attention(reader_fn: Callable[[Tensor, Tensor, Tensor], Tensor]) -> N
     print("Passed: linear in queries, keys and values, a sum over pairs, without scale or normaliser.")
 
 
-@checks.check("in each step the penalty first multiplies everything that is there by 1 - lr * decay.")
-def ridge_dual(
-    reader_fn: Callable[[Tensor, Tensor, Tensor, float, float, int], tuple[Tensor, Tensor, Tensor, float]],
-) -> None:
-    """Check a function (W_0, inputs, targets, lr, decay, steps) -> (values, keys, weights, W_0 factor).
-
-    The training is full-batch gradient descent on 1/2 sum_i ||W x_i - y_i||^2 + decay/2 ||W||^2; shapes W_0
-    (d_out, d_in), inputs (n, d_in), targets (n, d_out), values (J, d_out), keys (J, d_in), weights (J,). Any order
-    and any grouping of the pairs is accepted as long as every key is one of the inputs and
-    factor W_0 + sum_j weights_j values_j keys_j^T equals the weights that autograd reaches.
-    Raises: AssertionError with a hint.
-    """
-    n, d_in, d_out, lr, decay = 4, 3, 2, 0.05, 0.8
-    draw = checks.random_tensors()
-    W_0, inputs, targets = draw(d_out, d_in), draw(n, d_in), draw(n, d_out)
-
-    def error(inputs: Tensor, decay: float, steps: int) -> float:
-        values, keys, weights, factor = _call_ridge_dual(reader_fn, W_0, inputs, targets, lr, decay, steps)
-        W_T = factor * W_0 + torch.einsum("j,jo,ji->oi", weights, values, keys)
-        return (W_T - _ridge_by_autograd(W_0, inputs, targets, lr=lr, decay=decay, steps=steps)).abs().max().item()
-
-    nothing_to_learn = torch.zeros_like(inputs)
-    checks.require(
-        error(inputs, decay=0.0, steps=3) < checks.TOLERANCE,
-        "without decay and after 3 steps the dual does not give the weights of plain gradient descent; look at which "
-        "weights each step's errors are taken at, and at the sign and size of the errors.",
-    )
-    checks.require(
-        error(nothing_to_learn, decay, steps=1) < checks.TOLERANCE
-        and error(nothing_to_learn, decay, steps=3) < checks.TOLERANCE,
-        "with all inputs zero the penalty alone moves the weights, and the factor of W_0 does not follow; look at what "
-        "one step does to the weights when there is no data, and then at what several do.",
-    )
-    checks.require(
-        error(inputs, decay, steps=1) < checks.TOLERANCE,
-        "after a single step the dual does not give the trained weights; look at what the step does to the pairs that "
-        "enter in it, as opposed to what was there before.",
-    )
-    checks.require(
-        error(inputs, decay, steps=2) < checks.TOLERANCE,
-        "one step is right, two are not; look at what the second step does to the pairs of the first, and at which "
-        "weights the second step's errors are taken.",
-    )
-    checks.require(
-        error(inputs, decay, steps=6) < checks.TOLERANCE,
-        "two steps are right, six are not; look at how often each pair has been through a step by the end.",
-    )
-    print("Passed: the dual gives the weights that autograd reaches on the ridge loss, for 1, 2 and 6 steps.")
-
-
 @checks.check("from W_0 = 0 the error signal of example i is lr * y_i; sum the outer products.")
 def permutation_invariant(update_fn: Callable[[Tensor, Tensor], Tensor]) -> None:
     """Check that an update (inputs (n, d_in), targets (n, d_out)) -> (d_out, d_in) ignores the order of the rows.
@@ -160,37 +110,6 @@ def rank_of_update(reader_fn: Callable[[int, int, int], int]) -> None:
             "and at how many rows and columns the matrix has.",
         )
     print("Passed: your count is the measured rank of dW_ICL in all seven settings.")
-
-
-def _call_ridge_dual(reader_fn: Callable, W_0: Tensor, inputs: Tensor, targets: Tensor, *settings: float) -> tuple:
-    result = checks.run(reader_fn, W_0, inputs, targets, *settings)
-    checks.require(
-        isinstance(result, tuple) and len(result) == 4 and all(isinstance(part, Tensor) for part in result[:3]),
-        "your function should return three tensors, values, keys and weights, and a number, the factor of W_0.",
-    )
-    values, keys, weights, factor = result
-    (d_out, d_in), J = W_0.shape, len(keys)
-    checks.require(
-        tuple(values.shape) == (J, d_out) and tuple(keys.shape) == (J, d_in) and tuple(weights.shape) == (J,),
-        f"values {tuple(values.shape)}, keys {tuple(keys.shape)} and weights {tuple(weights.shape)} should have "
-        f"shapes (J, {d_out}), (J, {d_in}) and (J,), one row for each pair.",
-    )
-    checks.require(
-        bool((keys[:, None] == inputs[None]).all(-1).any(1).all()),
-        "a key is not one of the inputs; look at what the query is compared with in the dual form.",
-    )
-    return values, keys, weights, factor
-
-
-@torch.enable_grad()
-def _ridge_by_autograd(W_0: Tensor, inputs: Tensor, targets: Tensor, *, lr: float, decay: float, steps: int) -> Tensor:
-    """Minimise 1/2 sum_i ||W x_i - y_i||^2 + decay/2 ||W||^2 by gradient descent, gradients by autograd."""
-    W = W_0
-    for _ in range(steps):
-        W = W.detach().requires_grad_()
-        loss = ((inputs @ W.T - targets) ** 2).sum() / 2 + decay / 2 * (W**2).sum()
-        W = W - lr * torch.autograd.grad(loss, W)[0]
-    return W.detach()
 
 
 def _demonstrations() -> tuple[Tensor, Tensor]:

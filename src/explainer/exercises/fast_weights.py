@@ -7,20 +7,15 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from explainer.exercises import checks
-from explainer.theory import duality, fast_weights
+from explainer.theory import fast_weights
 
 T, D, D_V = 6, 4, 3
 
 
-def _rows() -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys of length 1, values."""
-    draw = checks.random_tensors()
-    return draw(T, D), normalize(draw(T, D), dim=-1), draw(T, D_V)
-
-
 def _all_at_once(reader_fn: Callable[[Tensor, Tensor, float], Tensor]) -> tuple[Tensor, Tensor, Tensor]:
     """Keys, values and what a function writes for them at rate 0.3: first rate v, and nothing of a later token."""
-    _, keys, values = _rows()
+    draw = checks.random_tensors()
+    keys, values = normalize(draw(T, D), dim=-1), draw(T, D_V)
     found = checks.call(reader_fn, keys, values, 0.3, shape=(T, D_V))
     checks.require(checks.close(found[0], 0.3 * values[0]), "the first error is not rate * v; S is still 0 there.")
     changed = torch.cat([keys[:4], -keys[4:].flip(0)])
@@ -29,92 +24,6 @@ def _all_at_once(reader_fn: Callable[[Tensor, Tensor, float], Tensor]) -> tuple[
         "an error changes with a later key; only earlier tokens may enter, so take the lower triangle.",
     )
     return keys, values, found
-
-
-@checks.check("S = torch.zeros(d_v, d); at each token e = rate * (v - S @ k), then S = S + torch.outer(e, k).")
-def delta_rule(reader_fn: Callable[[Tensor, Tensor, Tensor, float], Tensor]) -> None:
-    """Check a function (queries (T, d), keys (T, d), values (T, d_v), rate) -> (T, d_v), the delta rule.
-
-    Properties: the query reads after the update; a known value is left as it is; a value that comes again for the same
-    key is revised; random inputs against `fast_weights.recurrent`.
-    Raises: AssertionError with a hint.
-    """
-    queries, keys, values = _rows()
-    one = checks.call(reader_fn, keys[:1], keys[:1], values[:1], 1.0, shape=(1, D_V))
-    checks.require(
-        not checks.close(one, torch.zeros_like(one)),
-        "the first output is zero; the query of a token reads after its own pair is written.",
-    )
-    twice = checks.call(reader_fn, keys[[0, 0]], keys[[0, 0]], values[[0, 1]], 1.0, shape=(2, D_V))
-    checks.require(
-        not checks.close(twice[1], values[0] + values[1]),
-        "a key that comes again gives the sum of both values; subtract what S answers already.",
-    )
-    checks.require(
-        checks.close(twice[1], values[1]),
-        "a unit key that comes again does not give its new value at rate 1; look at the error that is written.",
-    )
-    found = checks.call(reader_fn, queries, keys, values, 0.3, shape=(T, D_V))
-    checks.require(
-        checks.close(found, fast_weights.recurrent(queries, keys, values, 0.3)),
-        "random inputs at rate 0.3 differ from the delta rule; look at the rate and at which vector reads.",
-    )
-    print("Passed: each token writes its error, and its query reads after that.")
-
-
-@checks.check("fast_weights.recurrent needs other values and another rate; compare the two errors.")
-def error_before_decay(reader_fn: Callable[[Tensor, Tensor, Tensor, float, float], Tensor]) -> None:
-    """Check a function (queries, keys, values, rate, retention) -> (T, d_v) whose errors are taken before the decay.
-
-    e = rate (v - S k), S <- retention S + e k^T. Properties: the delta rule at retention 1; random inputs against the
-    loop.
-    Raises: AssertionError with a hint.
-    """
-    queries, keys, values = _rows()
-
-    def answer(retention: float) -> Tensor:
-        return checks.call(reader_fn, queries, keys, values, 0.3, retention, shape=(T, D_V))
-
-    checks.require(
-        checks.close(answer(1.0), fast_weights.recurrent(queries, keys, values, 0.3)),
-        "at retention 1 nothing decays, so it should be the delta rule.",
-    )
-    checks.require(
-        not checks.close(answer(0.8), fast_weights.recurrent(queries, keys, values, 0.3, 0.8)),
-        "this is the error at the decayed state; the exercise asks for the error at S itself.",
-    )
-    S, rows = torch.zeros(D_V, D, dtype=values.dtype), []
-    for q, k, v in zip(queries, keys, values, strict=True):
-        S = 0.8 * S + torch.outer(0.3 * (v - S @ k), k)
-        rows.append(S @ q)
-    checks.require(
-        checks.close(answer(0.8), torch.stack(rows)),
-        "at retention 0.8 it differs from the loop; the first pair must still be written with the given rate.",
-    )
-    print("Passed: the error before the decay is the error after it, with other values and another rate.")
-
-
-@checks.check("sum alpha ** (n - j) * mu ** j over j = 0, ..., n: j steps in the velocity, the others in S.")
-def age_weight(reader_fn: Callable[[float, float, int], float]) -> None:
-    """Check a function (alpha, mu, n) -> the weight of a pair of age n.
-
-    Properties: 1 at age 0; heavy ball at alpha = 1; decay at mu = 0; no failure at alpha = mu.
-    Raises: AssertionError with a hint.
-    """
-
-    def answer(alpha: float, mu: float, n: int) -> float:
-        return float(checks.run(reader_fn, alpha, mu, n))
-
-    def near(alpha: float, mu: float, n: int) -> bool:
-        right = fast_weights.age_weights(alpha, mu, n + 1)[-1].item()
-        return abs(answer(alpha, mu, n) - right) < checks.TOLERANCE
-
-    checks.require(near(0.9, 0.5, 0), "a pair of age 0 has just been written, so it weighs 1.")
-    checks.require(near(1.0, 0.8, 3), "with alpha = 1 it should be 1 + mu + mu^2 + mu^3 at age 3, as for heavy ball.")
-    checks.require(near(0.9, 0.0, 3), "with mu = 0 it should be alpha^3 at age 3.")
-    checks.require(near(0.97, 0.8, 9), "with alpha = 0.97 and mu = 0.8 it differs at age 9.")
-    checks.require(near(0.9, 0.9, 4), "with alpha = mu it should be (n + 1) alpha^n; add up the paths instead.")
-    print("Passed: every path of a pair through the velocity and the state is counted.")
 
 
 @checks.check("L = (rate * keys @ keys.T).tril(-1), then torch.linalg.solve(I + L, ...).")
@@ -130,45 +39,6 @@ def delta_errors(reader_fn: Callable[[Tensor, Tensor, float], Tensor]) -> None:
         "random inputs differ from the recurrence; look at the diagonal, at the sign and at the rate.",
     )
     print("Passed: all errors at once, without a loop over tokens.")
-
-
-@checks.check("which step of linear algebra makes vectors orthogonal and keeps what they span?")
-def keys_without_interference(reader_fn: Callable[[Tensor], Tensor]) -> None:
-    """Check a function keys (T, d) -> keys (T, d), T <= d, for which the delta rule at rate 1 is linear attention.
-
-    Properties: the new keys span what the old ones did; both layers give the same for random values and queries.
-    Raises: AssertionError with a hint.
-    """
-    draw = checks.random_tensors()
-    keys, values, queries = draw(3, 5), draw(3, 2), draw(4, 5)
-    found = checks.call(reader_fn, keys, shape=(3, 5))
-    both = torch.cat([keys, found])
-    ranks = [int(torch.linalg.matrix_rank(rows)) for rows in (found, both)]
-    checks.require(ranks == [3, 3], "the new keys do not span what the old ones did.")
-    last = [fast_weights.recurrent(q.expand(3, 5), found, values, 1.0)[-1] for q in queries]
-    checks.require(
-        checks.close(torch.stack(last), duality.linear_attention(values, found, queries)),
-        "the two layers differ; each key must be orthogonal to all others.",
-    )
-    print("Passed: with these keys no pair disturbs another, and there is no error to correct.")
-
-
-@checks.check("the whole error at its own token, then the share mu ** j of it at the j-th token after it.")
-def written(reader_fn: Callable[[float, int], float]) -> None:
-    """Check a function (mu, n) -> how much of an error is written until n tokens later, sum_{j=0}^n mu^j.
-
-    Properties: 1 without momentum and at the token itself; the sum; 1 / (1 - mu) after many tokens.
-    Raises: AssertionError with a hint.
-    """
-
-    def near(mu: float, n: int, right: float) -> bool:
-        return abs(float(checks.run(reader_fn, mu, n)) - right) < checks.TOLERANCE
-
-    checks.require(near(0.5, 0, 1.0), "at its own token the whole error is written: 1 for n = 0.")
-    checks.require(near(0.0, 5, 1.0), "without momentum nothing is added later: 1 for mu = 0.")
-    checks.require(near(0.5, 2, 1.75), "with mu = 0.5 it should be 1 + 0.5 + 0.25 after two further tokens.")
-    checks.require(near(0.8, 400, 5.0), "after many tokens it should approach 1 / (1 - mu).")
-    print("Passed: an error goes on being written, 1 / (1 - mu) times in all.")
 
 
 @checks.check("as in descent, with the other sign below the diagonal: torch.linalg.solve(I - L, ...).")

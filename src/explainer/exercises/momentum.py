@@ -72,36 +72,6 @@ def momentum_dual(reader_fn: Callable[[Tensor, Tensor, Tensor, float], Tensor]) 
     print("Passed: linear in the query, and the same as heavy ball taken step by step.")
 
 
-@checks.check("b keeps the share eta of itself; which share of v makes the weights of all lags add up to 1?")
-def momentum_bias(reader_fn: Callable[[Tensor, Tensor, float], Tensor]) -> None:
-    """Check a step (b (d,), v (d,), eta) -> (d,) of a bias that forgets and whose weights add up to 1 over all lags.
-
-    From b = 0, the bias before each value is the normalised average, (1 - eta) sum_{i<t} eta^(t-1-i) v_i. Properties:
-    what is there decays by eta; a constant value is reached in the end; random values against the sum written out.
-    Raises: AssertionError with a hint.
-    """
-    values = checks.random_tensors()(7, 3)
-    nothing = torch.zeros_like(values[0])
-    for eta in (0.5, 0.9):
-        checks.require(
-            checks.close(checks.call(reader_fn, values[0], nothing, eta, shape=(3,)), eta * values[0]),
-            "without a new value the bias does not keep the share eta of itself.",
-        )
-        b = nothing
-        for _ in range(400):
-            b = checks.call(reader_fn, b, values[0], eta, shape=(3,))
-        checks.require(
-            checks.close(b, values[0]),
-            "the same value at every position is not what the bias comes to; the weights do not add up to 1.",
-        )
-        b = nothing
-        for t, v in enumerate(values):
-            terms = [(1 - eta) * eta ** (t - 1 - i) * values[i] for i in range(t)]
-            checks.require(checks.close(b, sum(terms, nothing)), "random values do not give the normalised average.")
-            b = checks.call(reader_fn, b, v, eta, shape=(3,))
-    print("Passed: the bias forgets, and its weights add up to 1.")
-
-
 @checks.check("a factor that depends on t and one that depends on i have the product eta^(t-i).")
 def momentum_keys(reader_fn: Callable[[Tensor, Tensor, float], tuple[Tensor, Tensor]]) -> None:
     """Check a function (keys (T, d), queries (T, d), eta) -> keys (T, d + 1), queries (T, d + 1), with one more entry.
@@ -150,18 +120,3 @@ def joined_pairs(reader_fn: Callable[[Tensor], Tensor]) -> None:
         checks.require(checks.close(inputs, tokens[:-1:2]), "the first half of a row should be x_i.")
         checks.require(checks.close(targets, tokens[1::2]), "the second half of a row should be y_i.")
     print("Passed: every target has its own input beside it.")
-
-
-@checks.check("shift the rows down by one, put zeros in row 0, then multiply.")
-def previous_value(reader_fn: Callable[[Tensor, float], Tensor]) -> None:
-    """Check a function (v (T, d), weight) -> (T, d) with weight v_{t-1} in row t and 0 in row 0.
-
-    Properties: nothing at the first position; the value one position back, times the weight, at every other.
-    Raises: AssertionError with a hint.
-    """
-    v = checks.random_tensors()(6, 3)
-    for weight in (0.5, -2.0):
-        shifted = checks.call(reader_fn, v, weight, shape=(6, 3))
-        checks.require(checks.close(shifted[:1], 0 * v[:1]), "row 0 is not zero, but nothing stands before it.")
-        checks.require(checks.close(shifted[1:], weight * v[:-1]), "row t is not weight times row t - 1 of the values.")
-    print("Passed: every position has the value of its left neighbour, and the first has none.")

@@ -163,17 +163,6 @@ def frozen_factor(reader_fn: Callable[[float, int], float]) -> None:
     print("Passed: your factor is the measured one, from T = 1 to T = 50.")
 
 
-@checks.check("each push is in every velocity from its own step on: mu**0 + mu**1 + ... ; how many terms?")
-def heavy_ball_coefficients(reader_fn: Callable[[float, int], Tensor]) -> None:
-    """Check a function (mu, T) -> coefficients (T,) of U_0, ..., U_{T-1} in W_T - W_0 under heavy ball, oldest first.
-
-    The judge lets torch.optim.SGD roll single pushes.
-    Raises: AssertionError with a hint.
-    """
-    _momentum_coefficients(reader_fn, nesterov=False)
-    print("Passed: your coefficients are those with which PyTorch's momentum counts each push.")
-
-
 @checks.check("write W_T + mu V_T as a sum over all pushes; V_T has the factor mu**(T-1-t) before U_t.")
 def nesterov_coefficients(reader_fn: Callable[[float, int], Tensor]) -> None:
     """Check a function (mu, T) -> coefficients (T,) of U_0, ..., U_{T-1} in the point ahead, W_T + mu V_T - W_0.
@@ -181,89 +170,9 @@ def nesterov_coefficients(reader_fn: Callable[[float, int], Tensor]) -> None:
     The judge is torch.optim.SGD(nesterov=True), which stores that point.
     Raises: AssertionError with a hint.
     """
-    _momentum_coefficients(reader_fn, nesterov=True)
-    print("Passed: your coefficients are those that PyTorch stores with nesterov=True.")
-
-
-@checks.check("put the brackets so that B stands beside e_i, and A beside x_i^T.")
-def two_sided(reader_fn: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]) -> None:
-    """Check a function (errors (n, d_out), inputs (n, d_in), A (d_in, d_in), B (d_out, d_out)) -> values, keys.
-
-    Linear attention with these values (n, d_out) and keys (n, d_in) must give B (sum_i e_i x_i^T) A x for every query.
-    Raises: AssertionError with a hint.
-    """
-    n, d_in, d_out = 5, 4, 3
-    draw = checks.random_tensors()
-    errors, inputs, A, B = draw(n, d_out), draw(n, d_in), draw(d_in, d_in), draw(d_out, d_out)
-    I_in, I_out = torch.eye(d_in, dtype=A.dtype), torch.eye(d_out, dtype=B.dtype)
-
-    def update(A: Tensor, B: Tensor) -> Tensor:
-        pairs = checks.run(reader_fn, errors, inputs, A, B)
-        checks.require(isinstance(pairs, tuple) and len(pairs) == 2, "your function should return values and keys.")
-        shapes = tuple(tuple(part.shape) for part in pairs)
-        checks.require(
-            shapes == ((n, d_out), (n, d_in)),
-            f"values and keys have shapes {shapes[0]} and {shapes[1]}; they should be {(n, d_out)} and {(n, d_in)}.",
-        )
-        return duality.gradient_descent_update(*pairs)
-
-    plain = duality.gradient_descent_update(errors, inputs)
-    checks.require(
-        checks.close(update(I_in, I_out), plain),
-        "with A and B the identity it should be the plain update; look at what else changes values or keys.",
-    )
-    checks.require(
-        checks.close(update(I_in, B), B @ plain),
-        "with A the identity, B is not where it should be; row i of the values is (B e_i)^T. Look for a transpose.",
-    )
-    checks.require(
-        checks.close(update(A, I_out), plain @ A),
-        "with B the identity, A is not where it should be; row i of the keys is (A^T x_i)^T. Look for a transpose.",
-    )
-    checks.require(checks.close(update(A, B), B @ plain @ A), "each matrix alone is right, both together are not.")
-    print("Passed: the matrices have moved into values and keys.")
-
-
-@checks.check("after one gradient G both running means, with their corrections, are G and G**2.")
-def adam_first_step(reader_fn: Callable[[Tensor, float, float], Tensor]) -> None:
-    """Check a function (G (d_out, d_in), lr, eps) -> the change of the weights (d_out, d_in) in Adam's first step.
-
-    The judge is torch.optim.Adam.
-    Raises: AssertionError with a hint.
-    """
-    lr, eps = 0.05, 1e-2  # an eps that is seen
-    G = checks.random_tensors()(3, 4)
-    W = torch.zeros_like(G).requires_grad_()
-    W.grad = G.clone()
-    torch.optim.Adam([W], lr=lr, eps=eps).step()
-    right, found = W.detach(), checks.call(reader_fn, G, lr, eps, shape=(3, 4))
-    checks.require(
-        bool((found.sign() == -G.sign()).all()),
-        "some weights do not go against their gradient; look at the sign.",
-    )
-    checks.require(
-        not checks.close(found, -lr * G),
-        "this is the step of plain gradient descent; Adam divides each entry by the root of its mean square.",
-    )
-    checks.require(
-        not checks.close(found, -lr * G.sign()),
-        "this is the limit of a very small eps; here eps is 0.01, and it makes small entries smaller.",
-    )
-    checks.require(
-        not checks.close(found, -lr * G / (G**2 + eps).sqrt()),
-        "Adam adds eps after the root, not under it.",
-    )
-    checks.require(
-        checks.close(found, right),
-        "the step is not the one of PyTorch; look at the root, at eps and at the corrections of the running means.",
-    )
-    print("Passed: the first step of PyTorch's Adam, which is nearly a sign.")
-
-
-def _momentum_coefficients(reader_fn: Callable[[float, int], Tensor], *, nesterov: bool) -> None:
     for mu, T in [(0.5, 3), (0.9, 8), (0.0, 4), (0.9, 1)]:
         found = checks.call(reader_fn, mu, T, shape=(T,))
-        right = _rolled(mu, T, nesterov=nesterov)
+        right = _ahead(mu, T)
         newest_first = right.flip(0)
         checks.require(
             checks.close(found, right) or not checks.close(found, newest_first) or mu == 0,
@@ -277,16 +186,17 @@ def _momentum_coefficients(reader_fn: Callable[[float, int], Tensor], *, nestero
         checks.require(
             checks.close(found, right),
             f"for mu = {mu} and T = {T} the coefficients are {_listed(right)}, you say {_listed(found)}; look at how "
-            "many velocities each push is in" + (", and at what the point ahead adds." if nesterov else "."),
+            "many velocities each push is in, and at what the point ahead adds.",
         )
+    print("Passed: your coefficients are those that PyTorch stores with nesterov=True.")
 
 
-def _rolled(mu: float, T: int, *, nesterov: bool) -> Tensor:
+def _ahead(mu: float, T: int) -> Tensor:
     """What torch.optim.SGD makes of a push of 1 at step t alone, for every t."""
     reached = []
     for pushed in range(T):
         w = torch.zeros((), dtype=torch.float64).requires_grad_()
-        optimiser = torch.optim.SGD([w], lr=1.0, momentum=mu, nesterov=nesterov and mu > 0)
+        optimiser = torch.optim.SGD([w], lr=1.0, momentum=mu, nesterov=mu > 0)
         for t in range(T):
             w.grad = torch.full_like(w, -1.0 if t == pushed else 0.0)
             optimiser.step()

@@ -6,6 +6,7 @@ and agrees with `explainer.theory.duality` to rounding (tests/explorables/test_e
 
 from explainer.explorables.age_weights import AgeWeights
 from explainer.explorables.base import FOLDER, Explorable
+from explainer.explorables.bets import Bets
 from explainer.explorables.explorer import SimilarityExplorer
 from explainer.explorables.ladder import Ladder
 from explainer.explorables.live_experiment import LiveExperiment
@@ -27,9 +28,9 @@ from explainer.explorables.two_neurons import TwoNeurons
 from explainer.explorables.which_box import WhichBox
 
 __all__ = [
-    "EXPLORABLES", "FOLDER", "AgeWeights", "Explorable", "InContextRegression", "Ladder", "LiveExperiment", "LiveGPT",
-    "LivePatch", "LiveSweep", "MemoryOrRidge", "MomentumWindow", "NoiseValue", "OneHead", "OnePlane", "OneStep",
-    "PhasePlane", "RealHead", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons", "WhichBox",
+    "EXPLORABLES", "FOLDER", "AgeWeights", "Bets", "Explorable", "InContextRegression", "Ladder", "LiveExperiment",
+    "LiveGPT", "LivePatch", "LiveSweep", "MemoryOrRidge", "MomentumWindow", "NoiseValue", "OneHead", "OnePlane",
+    "OneStep", "PhasePlane", "RealHead", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons", "WhichBox",
 ]  # fmt: skip
 
 EXPLORABLES: tuple[type[Explorable], ...] = (
@@ -53,4 +54,5 @@ EXPLORABLES: tuple[type[Explorable], ...] = (
     RealHead,
     Ladder,
     WhichBox,
+    Bets,
 )

@@ -69,6 +69,8 @@ class Explorable(anywidget.AnyWidget):
     height: ClassVar[int]  # CSS pixels at the width of a page of the book
     made: ClassVar[str] = "Live: computed by the page as you look."
     """Where its numbers come from: Live, Stored or Quoted, a colon and the details."""
+    starts: ClassVar[tuple[dict[str, Any], ...]] = ({},)
+    """The traits of each start that has a still of its own."""
 
     @property
     def _esm(self) -> str:
@@ -83,9 +85,14 @@ class Explorable(anywidget.AnyWidget):
         """Return the traits that the reader can change, by name."""
         return {name: getattr(self, name) for name in self.trait_names(explorable=True)}
 
+    @property
+    def still_name(self) -> str:
+        """The name of the file with the still of its start."""
+        return self.name
+
     def fallback(self) -> str:
         """Return the figure without JavaScript: the still of the default state, with its question as caption."""
-        still = (FOLDER / "stills" / f"{self.name}.svg").read_text("utf-8")
+        still = (FOLDER / "stills" / f"{self.still_name}.svg").read_text("utf-8")
         note = "With JavaScript, this figure is interactive; the picture shows its starting state."
         caption = f"<figcaption>{html.escape(self.question)} {note}</figcaption>"
         return f'<figure class="explorable">{still}{caption}</figure>'

@@ -1,4 +1,4 @@
-"""The explorable of chapter `momentum_attention`."""
+"""The explorable of chapter `idea_it_inspired`."""
 
 import traitlets
 

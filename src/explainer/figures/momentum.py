@@ -1,4 +1,4 @@
-"""Figures, the cells of the tables and the readout of the chapter `momentum_attention`."""
+"""Figures, cells of tables and the readout of the chapter `idea_it_inspired` and the study `momentum_attention`."""
 
 from collections.abc import Mapping, Sequence
 

@@ -42,10 +42,10 @@ def _filled(text: str, values: Mapping[str, Any]) -> str:
 class Texts:
     """The texts of one chapter, put around what it draws.
 
-    `texts = Texts("similarity")`, then `texts.figure("overview", drawn, n=6, made=made)`: `caption`, `alt` and `made`,
-    where the numbers come from, are those below `[overview]` in `words/similarity.toml`, with {n} filled in; without a
-    `made` there, the given one is used as it is. Raises KeyError for a figure without texts and for a value that a text
-    needs and does not get.
+    `texts = Texts("paper_comparison")`, then `texts.figure("overview", drawn, n=6, made=made)`: `caption`, `alt` and
+    `made`, where the numbers come from, are those below `[overview]` in `words/paper_comparison.toml`, with {n} filled
+    in; without a `made` there, the given one is used as it is. Raises KeyError for a figure without texts and for a
+    value that a text needs and does not get.
     """
 
     def __init__(self, chapter: str):

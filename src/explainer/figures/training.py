@@ -1,4 +1,4 @@
-"""Figures of the chapter `training_with_momentum`: learning curves and gaps of pairs.
+"""Figures of the study `training_with_momentum`: gaps of pairs.
 
 Curves are data frames, tokens seen x seeds.
 """
@@ -14,23 +14,6 @@ from explainer.theory.statistics import Interval, student
 _BAR_EVERY = 4  # points of a curve: bars at all of them would hide it
 _BELOW = {"orientation": "h", "x": 0, "y": -0.22, "yanchor": "top", "traceorder": "normal"}
 _OVER_TOKENS = {"xaxis": {"title": {"text": "tokens seen, millions"}, "rangemode": "tozero"}, "legend": _BELOW}
-
-
-def learning_curves(
-    groups: Mapping[str, pd.DataFrame], y_title: str, *, levels: Mapping[str, float] | None = None
-) -> go.Figure:
-    """Loss against tokens: `groups[variant]` has a curve for each seed, drawn thin, and their mean, drawn with marks.
-
-    `levels` are horizontal lines with their names.
-    """
-    figure = go.Figure()
-    for i, (name, losses) in enumerate(groups.items()):
-        _add_curves(figure, i, name, losses)
-    for name, level in (levels or {}).items():
-        line = {"dash": "dot", "width": 1.5}
-        figure.add_hline(y=level, line=line, annotation_text=name, annotation_position="bottom left")
-        figure.update_yaxes(autorangeoptions={"include": min(levels.values()) - 0.3})
-    return figure.update_layout(height=440, yaxis_title=y_title, **_OVER_TOKENS)
 
 
 def gap_curves(groups: Mapping[str, pd.DataFrame]) -> go.Figure:

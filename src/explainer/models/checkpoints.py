@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -129,7 +128,7 @@ def load(
     """Load a causal language model from a hub id (`id` or `id@revision`), a local directory or a .gguf file.
 
     Without a name, the environment variable EXPLAINER_MODEL decides, else the starter checkpoint. `dtype` defaults
-    to float32 (see `fast_dtype`), `device` to a GPU when there is one. Only safetensors and GGUF are read, and no
+    to float32, `device` to a GPU when there is one. Only safetensors and GGUF are read, and no
     code from a repository is ever run: a pickled checkpoint can execute anything when it is opened.
 
     Raises CheckpointError: unknown name, no network, missing or damaged files, pickled weights, not a causal model.
@@ -181,33 +180,6 @@ def digest(name: str | os.PathLike) -> str:
         with file.open("rb") as stream:
             total.update(f"{file.name}\0".encode() + hashlib.file_digest(stream, "sha256").digest())
     return total.hexdigest()
-
-
-def fast_dtype(device: str | torch.device = "cpu", seconds: float = 0.05) -> torch.dtype:
-    """bfloat16 if a matrix product in it is at least 1.5 times as fast as in float32 on this device, else float32.
-
-    Measured, not looked up: (256 x 576) by (576 x 1536), the shape of a small model's feed-forward layer, for about
-    `seconds` per format. On a processor without bfloat16 instructions it is slower than float32. Changes a logit by
-    about 0.3 on the starter checkpoint, so results that are compared to 1e-4 need float32.
-    """
-    speed = {
-        dtype: _products_per_second(dtype, torch.device(device), seconds) for dtype in (torch.float32, torch.bfloat16)
-    }
-    return torch.bfloat16 if speed[torch.bfloat16] >= 1.5 * speed[torch.float32] else torch.float32
-
-
-def _products_per_second(dtype: torch.dtype, device: torch.device, seconds: float) -> float:
-    x, w = torch.ones(256, 576, dtype=dtype, device=device), torch.ones(576, 1536, dtype=dtype, device=device)
-    synchronize = torch.cuda.synchronize if device.type == "cuda" else lambda: None
-    for _ in range(3):
-        x @ w
-    synchronize()
-    count, start = 0, time.perf_counter()
-    while (elapsed := time.perf_counter() - start) < seconds:
-        x @ w
-        synchronize()
-        count += 1
-    return count / elapsed
 
 
 def _locate(name: str) -> tuple[Path, str | None]:

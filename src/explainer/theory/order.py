@@ -30,20 +30,6 @@ def orders(n: int) -> Int[Tensor, "orders n"]:
     return torch.tensor(list(permutations(range(n))), dtype=torch.long).reshape(math.factorial(n), n)
 
 
-def balanced_orders(n: int) -> Int[Tensor, "n n"]:
-    """n orders in which each demonstration stands once at each position and, for even n, once before each other.
-
-    Row r is (r + 0, r + 1, r - 1, r + 2, r - 2, ...) modulo n.
-    Shapes: (n, n).
-    Raises: ValueError if n < 1.
-    Source: Williams 1949, Experimental designs balanced for the estimation of residual effects of treatments.
-    """
-    if n < 1:
-        raise ValueError(f"n = {n}; give at least one demonstration.")
-    steps = [(i + 1) // 2 * (1 if i % 2 else -1) for i in range(n)]
-    return (torch.arange(n)[:, None] + torch.tensor(steps)) % n
-
-
 def delta_weights(rate: float, keys: Float[Tensor, "n d"], query: Float[Tensor, " d"]) -> Float[Tensor, " n"]:
     """Weigh the demonstrations of one pass of the delta rule: w_i = beta k_i^T prod_{j>i} (I - beta k_j k_j^T) q.
 

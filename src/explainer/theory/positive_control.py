@@ -1,50 +1,30 @@
 """A positive control: attention whose in-context learning *is* one gradient step, compared with its own fine-tuning.
 
-Letters: d the width of inputs x, d_out of targets y, N demonstrations (x_i, y_i), n queries q, T own tokens of an
-example or a query (its input and T - 1 tokens before it that say nothing), H heads with keys of width d_k = d / H and
-values of width d_v = d_out, D = 2 d + d_out the width of tokens, eta the rate. Rows are examples; float64.
+The page `true_by_construction` tells why, with the derivation. Letters: d the width of inputs x, d_out of targets y, N
+demonstrations (x_i, y_i), n queries q, T own tokens of an example or a query (its input and T - 1 tokens before it that
+say nothing), H heads with keys of width d_k = d / H and values of width d_v = d_out, D = 2 d + d_out the width of
+tokens, eta the rate. Rows are examples; float64.
 
 **Construction.** Own tokens are (x, x, 0), silent ones (x_t, 0, 0), demonstrations (x_i, -eta x_i, eta y_i). A head has
-W_Q = [I 0 0], W_K = [P 0 0] and W_V = [0 W_0 I], and attention is linear (no softmax). The values of demonstrations are
-then the error signals eta (y_i - W_0 x_i), and with inputs of length 1 and P = I
+W_Q = [I 0 0], W_K = [P 0 0] and W_V = [0 W_0 I], and attention is linear. With inputs of length 1 and P = I
 
     h_ZSL = W_0 q,    h_ICL = (W_0 + dW_ICL) q,    dW_ICL = eta sum_i (y_i - W_0 x_i) x_i^T = -eta dL/dW at W_0,
 
-one step of gradient descent on L(W) = 1/2 sum_i |y_i - W x_i|^2, exactly and at any rate. Tasks scatter about W_0: they
-are W_0 plus something new. Tasks about 0 would have a lesson in common, to unlearn W_0; it lies along h_ZSL where
-X^T X is near a multiple of I, so that SimAOU hardly sees it and the cosine of the updates does.
+one step of gradient descent on L(W) = 1/2 sum_i |y_i - W x_i|^2, exactly and at any rate.
 
-**Fine-tuning**, as in section 3.2 of the paper, changes W_K and W_V alone: one epoch, one example at a time, in the
-order of the demonstrations, each in its zero-shot form, own tokens without others before them. Let p^h(E) =
-E^T E (W_K^h)^T W_Q^h e_T be what head h reads of the tokens E, so that h = sum_h W_V^h p^h. To first order in the rate
+**Fine-tuning**, as in section 3.2 of the paper, changes W_K and W_V alone, for one epoch, one example at a time, each
+without others before it. With p^h(E) = E^T E (W_K^h)^T W_Q^h e_T, what head h reads of the tokens E, to first order
 
     h_FT - h_ZSL = lr sum_i kappa(i, q) r_i + c_q h_ZSL,    kappa(i, q) = sum_h p^h(E_i) . p^h(E_q),
 
-with r_i = y_i - h_ZSL(x_i). The sum is what the values learn. What the keys learn, c_q, changes the length of h_ZSL
-alone, because a query has one token whose value is not zero. SimAOU divides outputs by their lengths, so that to this
-order it does not see c_q; without normalisation it does. It compares the direction of sum_i kappa(i, q) r_i with
-that of ICL's sum_i (x_i . q) (y_i - W_0 x_i):
+r_i = y_i - h_ZSL(x_i); keys change the length of h_ZSL alone, which SimAOU does not see. For one head, T = 1, P = I and
+inputs of length 1, kappa = 2 x_i . q, the direction of ICL. Several heads, other own tokens, other lengths and another
+P weigh the examples otherwise, and SimAOU stays below 1.
 
-- One head, T = 1, P = I, inputs of length 1: kappa = 2 x_i . q. The directions are the same and SimAOU tends to 1 with
-  the rate; its distance from 1 is of second order, for the angle is of first.
-- H heads: kappa = 2 (x_i . q) sum_h s_i^h s_q^h with s_x^h the share of |x|^2 in the block of head h. Examples weigh
-  unequally, so SimAOU stays below 1, though ICL is still one exact step; little where blocks are wide.
-- T > 1: kappa has terms for each pair of own tokens, all but that of the two inputs noise.
-- Lengths other than 1 reweigh the examples by |x_i|^2, and W_0 errs by (1 - |x_i|^2) W_0 x_i where it was right.
-- P is not I: ICL descends with a preconditioner, sum_i (P x_i . q) r_i, and fine-tuning cannot know it.
-
-**The update matrices** are another matter. Equations 11 and 12 of the paper compare, head by head, the maps that are
-applied to the attention query: dW_ICL = V^T K over demonstrations, dW_FT = V'^T K' - V^T K over the query's own tokens.
-The first is a sum over N demonstrations, of rank up to min(N, d_k, d_v); the second comes from T tokens, and has rank
-2 T at most. With keys held fixed, T = 1, one head and kappa = 2 x_i . q, it is dW_ICL q q^T, so that
-
-    cos(dW_ICL, dW_FT) = |dW_ICL q| / (|dW_ICL|_F |q|),    about 1 / sqrt(d),
-
-while both maps do the same to q. Each own token adds a direction: about sqrt(T / d), see `update_cosine_ceiling`. Heads
-share what values learn, so it stays about sqrt(T / d), below the sqrt(T / d_k) that each head could reach. What keys
-learn comes on top, W_0 q (dW_K q)^T to first order: it adds a little while W_0 is no larger than what tasks add to it,
-and takes away where W_0 is large. So the value is one of the comparison, of d and T, and not of the layer: the weights
-of the values do learn dW_ICL, and with one head and T = 1 cos(dW_V, dW_ICL) over the columns that read x tends to 1.
+**The update matrices** of equations 11 and 12 are, for the same layer and fixed keys, dW_ICL and dW_FT = dW_ICL q q^T:
+their cosine is |dW_ICL q| / (|dW_ICL|_F |q|), about 1 / sqrt(d), and about sqrt(T / d) with T own tokens. What keys
+learn comes on top, W_0 q (dW_K q)^T to first order. The weights of the values do learn dW_ICL: with one head and T = 1,
+cos(dW_V, dW_ICL) over the columns that read x tends to 1 with the rate.
 
 Sources: Dai et al. 2023, section 2.2, Eq. 7-9, and section 3, Eq. 11-12; von Oswald et al. 2023 (arXiv 2212.07677),
 Proposition 1; the kernel and the ceiling are derived here.

@@ -1,4 +1,4 @@
-"""The table of the verdict: its words are in a file, its numbers are those of the results."""
+"""The table of all claims: its words are in a file, its numbers are those of the results."""
 
 import pytest
 
@@ -8,13 +8,7 @@ from explainer.theory.statistics import Interval
 MEASURES = ("SimAOU", "cos(t, t)", "residual", "SimAMΔ", "cos ΔW")
 EFFECTS = ("icl", "ft", "across_ft", "across_near", "along_ft", "patch_own", "patch_other", "patch_mean")
 EFFECTS += ("ft_across_icl", "ft_across_near")
-R2 = (
-    "own steps",
-    "steps on another task",
-    "the mean change of other queries",
-    "descent by its own steps (ceiling)",
-    "descent by steps on another task",
-)
+R2 = ("icl_own", "icl_foreign", "icl_mean", "descent_own", "descent_foreign")
 
 
 def around(value):
@@ -28,7 +22,7 @@ def of_measures(first):
 
 @pytest.fixture
 def rows():
-    sides = ("made_up", "same", "ceiling", "another_task", "contexts", "trainings")
+    sides = ("made_up", "same", "ceiling", "another_task", "contexts", "trainings", "made_up_context")
     values = {
         "recall": {"capitals": 0.83},
         "chance": {"capitals": 0.34},
@@ -52,7 +46,7 @@ def rows():
         "made": "Stored: 8 cells.",
     }
     values |= {side: of_measures(0.01 * (i + 1)) for i, side in enumerate(sides)}
-    table = Texts("what_the_study_says").table("verdict", **values)
+    table = Texts("claims").table("claims", **values)
     assert table.made == "Stored: 8 cells."
     return [
         [cell.replace("\N{NO-BREAK SPACE}", " ").replace("\N{MINUS SIGN}", "-") for cell in row] for row in table.rows
@@ -68,7 +62,7 @@ def test_a_similarity_stands_between_its_floor_and_its_ceiling(rows):
         "chance capitals 0.34; measured capitals 0.83; with shuffled answers in the context capital"
     )
     assert rows[0][1].endswith("capitals 0.77; by a training on other examples capitals 0.62")
-    assert rows[1][1] == "0.01 [0.00, 0.02], 0.02 [0.01, 0.03], 0.03 [0.02, 0.04]"
+    assert rows[1][1] == "0.01 [0.00, 0.02] (context swapped 0.07 [0.06, 0.08]), 0.02 [0.01, 0.03], 0.03 [0.02, 0.04]"
     assert "one epoch of ascent -0.08 [" in rows[1][2] and "another task: 0.04 [" in rows[1][3]
     assert rows[7][1].startswith("0.41 [") and "0.42 [" in rows[7][1] and "0.44 [" in rows[7][3]
 

@@ -1,0 +1,193 @@
+"""Bets: results are those of the published tables, and what the reader bets is kept where a browser keeps anything."""
+
+import json
+
+import pytest
+import traitlets
+
+from explainer import alike, floors, results, training_runs
+from explainer.explorables import Bets, bets
+from explainer.explorables.real_head import rounded
+from explainer.theory import statistics
+
+STARTS = [Bets(**start).state() for start in Bets.starts]
+GIVEN = dict(alike=0.6, floor=0.0, ceiling=1.0, others="floor", lowest="previous", lasting="grows")
+LIGHT = dict(theme="light", paper="#ffffff", ink="#222832")
+
+
+def bets_fixture() -> dict:
+    """What the tests in JavaScript take: starts, and states with some and all bets, shown or not."""
+    some = {"alike": 0.38, "others": "stays", "lowest": "momentum"}
+    changes = [{}, some, GIVEN, GIVEN | {"shown": ["alike", "lowest"]}, GIVEN | {"shown": list(GIVEN)}]
+    states = [start | change for start in STARTS for change in changes]
+    return dict(starts=STARTS, states=states, choices=bets.CHOICES, numbers=bets.NUMBERS)
+
+
+# What is stored
+
+
+def test_results_are_computed_again_from_the_tables():
+    assert bets.stored() == rounded(bets.measured())
+
+
+def test_similarities_are_of_every_seed_and_as_the_floors_have_them():
+    pairs, stored = alike.pairs("alike"), bets.stored()
+    for kept, one, other in (
+        ("alike", floors.ICL, floors.FT),
+        ("floor", floors.ICL, alike.Which("FT", "nonsense", 10)),
+        ("floor_context", alike.Which("ICL", "nonsense"), floors.FT),
+        ("ceiling", floors.FT, alike.Which("FT", "other", 10)),
+    ):
+        of_seed = alike.by_seed(alike.between(pairs, one, other), "sim_aou")
+        assert stored[kept] == pytest.approx([*statistics.student(of_seed)], abs=1e-4)
+
+
+def test_choices_that_hold_are_what_the_tables_say():
+    stored = bets.stored()
+    change, floor = stored["others"]["change"], stored["alike"][0] - stored["floor"][0]
+    assert stored["others"]["is"] == ["stays"] and change[1] < 0 < change[2] and abs(change[0]) < floor / 4
+    blocks = {arm: results(f"{arm}-longer", "blocks") for arm in bets.CHOICES["lowest"]}
+    tokens = stored["lowest"]["tokens"]
+    gaps = {arm: training_runs.change(blocks["plain"], blocks[arm], tokens) for arm in ("momentum", "previous")}
+    assert all(stored["lowest"][arm] == pytest.approx([*gap], abs=1e-4) and gap.low > 0 for arm, gap in gaps.items())
+    assert not training_runs.change(blocks["momentum"], blocks["previous"], tokens).excludes_zero
+    assert stored["lowest"]["is"] == ["momentum", "previous"]
+    (_, early, _, behind), (_, peak, lead, _), (_, late, _, end) = stored["lasting"]["gains"]
+    assert behind < 0 < late < peak and end < lead and early < 0 and stored["lasting"]["is"] == ["peaks"]
+
+
+def test_numbers_that_the_chapters_tell():
+    """Of the bets in words: 0.38 between 0.20 and 0.71; -0.06, 0.15 and 0.03 nats."""
+    stored = bets.stored()
+    assert [round(stored[name][0], 2) for name in bets.NUMBERS] == [0.38, 0.20, 0.71]
+    assert [round(gain[1], 2) for gain in stored["lasting"]["gains"]] == [-0.06, 0.15, 0.03]
+
+
+# Traits
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("about", "causal"), ("alike", 1.1), ("floor", -0.1), ("ceiling", float("nan")), ("others", "rises"),
+     ("lowest", ""), ("lasting", 0), ("shown", ["similarity"])],
+)  # fmt: skip
+def test_traits_refuse(name, value):
+    with pytest.raises(traitlets.TraitError, match=name):
+        Bets(**{name: value})
+
+
+def test_the_page_that_it_is_about_stays():
+    widget = Bets(about="momentum", lowest="plain")
+    assert widget.still_name == "bets_momentum" and widget.height < Bets().height
+    assert widget.fallback() != Bets().fallback()
+    with pytest.raises(traitlets.TraitError, match="make another"):
+        widget.about = "all"
+    widget.lowest = None
+    assert widget.state()["about"] == "momentum"
+
+
+# In a browser that keeps, and in one that does not
+
+
+@pytest.fixture
+def visit(browser):
+    """Open pages of one site, each with the Bets of one start, in one context."""
+    from test_explorables import PAGE  # noqa: PLC0415 - that module imports the fixture above
+
+    context, complaints = browser.new_context(viewport={"width": 360, "height": 800}), []
+
+    def serve(route):
+        about = route.request.url.rpartition("/")[2]
+        widget = Bets(about=about)
+        module = {about: dict(source=widget._esm, state=widget.state())}
+        written = json.dumps(module).replace("<", "\\u003c")
+        route.fulfill(body=PAGE.format(**LIGHT, css=widget._css, modules=written), content_type="text/html")
+
+    context.route("**/*", serve)
+
+    def open_(about, script=""):
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.add_init_script(script)
+        page.goto(f"http://book.test/{about}")
+        page.wait_for_function("window.ready")
+        return page
+
+    yield open_
+    assert complaints == []
+    context.close()
+
+
+def state(page, about):
+    return page.evaluate("(name) => stages[name].model.state", about)
+
+
+def view(page, about):
+    return page.locator(f"#{about}")
+
+
+@pytest.mark.browser
+def test_bets_are_kept_from_page_to_page_and_forgotten(visit):
+    page = visit("comparison")
+    slider = view(page, "comparison").get_by_role("slider", name="change by a context")
+    assert slider.get_attribute("aria-valuetext") == "none yet"
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    view(page, "comparison").get_by_role("combobox").select_option("it stays")
+    svg = "#comparison .explorable-panel svg"
+    shown = page.locator(svg).first.text_content
+    assert "the answer is in chapter 10" in shown() and "Result" not in shown()
+    view(page, "comparison").get_by_role("button", name="Show the results now").press("Enter")
+    assert "Result: 0.38" in shown() and "Result" not in page.locator(svg).nth(1).text_content()
+    view(page, "comparison").get_by_role("button", name="Hide the results").click()
+    assert "Result" not in shown()
+    assert "stay in this browser" in view(page, "comparison").locator(".explorable-hint").text_content()
+
+    momentum = visit("momentum")
+    assert state(momentum, "momentum")["alike"] is None, "it asks of momentum only"
+    momentum.locator("#momentum [data-choice=grows]").click()
+    last = visit("all")
+    found = state(last, "all")
+    assert (found["alike"], found["others"], found["lasting"], found["floor"]) == (0.51, "stays", "grows", None)
+    assert view(last, "all").get_by_role("slider").count() == view(last, "all").get_by_role("combobox").count() == 0
+    view(last, "all").get_by_role("status").filter(has_text="your bet 0.51, result 0.38").wait_for()
+    assert state(visit("comparison"), "comparison")["alike"] == 0.51
+
+    view(last, "all").get_by_role("button", name="Forget my bets").click()
+    assert state(visit("momentum"), "momentum")["lasting"] is None
+    page.wait_for_function("stages.comparison.model.state.alike === null")  # the other tab hears of it
+    assert view(page, "comparison").get_by_role("button", name="results").count() == 0
+
+
+@pytest.mark.browser
+def test_without_storage_it_works_on_its_page(visit):
+    page = visit("momentum", "Object.defineProperty(window, 'localStorage', { get() { throw new Error('denied'); } })")
+    choice = view(page, "momentum").get_by_role("combobox", name="lowest loss")
+    choice.select_option("plain attention")
+    assert state(page, "momentum")["lowest"] == "plain"
+    assert "as long as this page" in view(page, "momentum").locator(".explorable-hint").text_content()
+    page.evaluate("dispatchEvent(new Event('pageshow'))")
+    assert state(page, "momentum")["lowest"] == "plain"
+    view(page, "momentum").get_by_role("button", name="Forget my bets").click()
+    assert state(page, "momentum")["lowest"] is None and choice.input_value() == "no bet yet"
+
+
+@pytest.mark.browser
+def test_what_is_no_bet_is_not_taken_from_the_browser(visit):
+    kept = json.dumps({"lowest": "toString", "lasting": "peaks", "alike": 7})
+    script = f"localStorage.setItem('explainer.bets', {json.dumps(kept)})"
+    found = state(visit("momentum", script), "momentum")
+    assert (found["lowest"], found["lasting"]) == (None, "peaks")
+    assert state(visit("all", "localStorage.setItem('explainer.bets', '{')"), "all") == STARTS[2]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("about", ["comparison", "momentum", "all"])
+def test_all_states_fit_a_phone(visit, about):
+    from test_explorables import OVERFLOWS  # noqa: PLC0415 - as above
+
+    page = visit(about)
+    for name, value in (GIVEN | {"shown": list(GIVEN) if about != "all" else []}).items():
+        page.evaluate("([about, name, value]) => stages[about].model.set(name, value)", [about, name, value])
+    assert page.evaluate(OVERFLOWS) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
