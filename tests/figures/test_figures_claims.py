@@ -28,6 +28,7 @@ def rows():
         "chance": {"capitals": 0.34},
         "shuffled": {"capitals": 0.77},
         "training": {"capitals": 0.62},
+        "beyond": {"capitals": around(1.2)},
         "first": 9,
         "cells": 16,
         "expected": 1.6,
@@ -59,7 +60,7 @@ def test_every_claim_has_every_column(rows):
 
 def test_a_similarity_stands_between_its_floor_and_its_ceiling(rows):
     assert rows[0][1].startswith(
-        "chance capitals 0.34; measured capitals 0.83; with shuffled answers in the context capital"
+        "chance capitals 0.34; measured capitals 0.83; repairs of a draw beyond chance capitals 1.2 ["
     )
     assert rows[0][1].endswith("capitals 0.77; by a training on other examples capitals 0.62")
     assert rows[1][1] == "0.01 [0.00, 0.02] (context swapped 0.07 [0.06, 0.08]), 0.02 [0.01, 0.03], 0.03 [0.02, 0.04]"
@@ -82,4 +83,4 @@ def test_causal_tests_are_shown_beside_their_floors(rows):
     )
     assert rows[9][1] == "own patch 0.40, another query's 0.30, the mean patch 0.20"
     assert "own steps 0.05, another task's 0.15; mean change of other queries 0.25; ceiling 0.35" in rows[11][1]
-    assert "SimAOU with descent 0.38" in rows[10][1] and "as long 0.13" in rows[10][1]
+    assert "SimAOU with descent 0.38" in rows[10][1] and "five draws 0.13" in rows[10][1]
