@@ -6,8 +6,8 @@ the attention outputs at the last token of a query, c in context and f by traini
 - **Both swaps.** Contexts of own, reordered, other, shuffled, another task's and made-up demonstrations stand beside
   trainings on own and on other demonstrations, and so the table has all four corners of own and other. What is special
   to the demonstrations is compared directly: cos(c_own - c_other, f_own - f_other), whose floor is 0, because
-  exchanging own and other in one of the two turns the sign. Its ceiling is the same for contexts and the same contexts
-  in another order.
+  exchanging own and other in one of the two turns the sign. Above it is the same for contexts and the own contexts in
+  another order, an upper bound, because the other demonstrations are the same on both sides.
 - **Both directions.** Parts of c are put into the zero-shot pass, or taken out of the in-context pass; parts of f are
   put into the zero-shot pass, or taken out of the pass after fine-tuning. The part is that along the other change, that
   along the other change by *other* demonstrations, that along a random direction with the same cosine, or a random
