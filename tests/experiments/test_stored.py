@@ -24,7 +24,7 @@ STABLE_RATE = 1e-3
 
 
 OF_SOME = ("prompts", "directions", "interventions", "layers", "pairs")
-"""Tables in which not every setting of an experiment has rows; no pairs and no interventions where a training diverged."""
+"""Tables in which not every setting has rows: none of pairs and interventions where a training diverged."""
 
 EVERY_GRID = [(experiment, name) for experiment in EXPERIMENTS for name in grids(experiment)]
 
