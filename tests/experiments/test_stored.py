@@ -23,8 +23,8 @@ STABLE_RATE = 1e-3
 """Training at a higher rate multiplies the last digits in which processors differ."""
 
 
-OF_SOME = ("prompts", "directions", "layers", "pairs")
-"""Tables in which not every setting of an experiment has rows; no pairs where fine-tuning diverged at once."""
+OF_SOME = ("prompts", "directions", "interventions", "layers", "pairs")
+"""Tables in which not every setting of an experiment has rows; no pairs and no interventions where a training diverged."""
 
 EVERY_GRID = [(experiment, name) for experiment in EXPERIMENTS for name in grids(experiment)]
 
