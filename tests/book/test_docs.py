@@ -64,3 +64,12 @@ def test_own_task_of_the_reproduction_page(tmp_path, monkeypatch, capsys):
     for block in _blocks("book/reference/reproduce.md"):
         exec(block, {})
     assert capsys.readouterr().out == "Message: Could you please send it?\nTone: polite\n"
+
+
+def test_what_to_read_next_quotes_the_verdict():
+    """Each sentence that a newer paper bears on stands in the verdict as it is quoted."""
+    cells = json.loads((ROOT / "book" / "chapters" / "verdict.ipynb").read_text("utf-8"))["cells"]
+    verdict = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    quoted = re.findall("“([^”]+)”", (ROOT / "book" / "reference" / "further.md").read_text("utf-8"))
+    assert len(quoted) > 5
+    assert [sentence for sentence in quoted if sentence not in verdict] == []

@@ -1020,23 +1020,6 @@ def test_plain_rates(capsys):
     refuses(exercises.plain_rates, lambda eta, mu: (eta,), "two rates")
 
 
-def held_out_choice(X, y, penalties, n_fit, *, pick=min, swap=False):
-    def error(penalty):
-        parts = (X[:n_fit], y[:n_fit]), (X[n_fit:], y[n_fit:])
-        (A, b), (C, e) = reversed(parts) if swap else parts
-        w = torch.linalg.solve(A.T @ A + penalty * torch.eye(3).double(), A.T @ b)
-        return ((e - C @ w) ** 2).mean()
-
-    return pick(penalties, key=error)
-
-
-def test_chosen_penalty(capsys):
-    passes(exercises.chosen_penalty, held_out_choice, capsys)
-    refuses(exercises.chosen_penalty, lambda *given: held_out_choice(*given, pick=max), "held-out examples")
-    refuses(exercises.chosen_penalty, lambda X, y, penalties, n_fit: penalties[0], "held-out examples")
-    refuses(exercises.chosen_penalty, lambda *given: 0.5, "none of the penalties")
-
-
 def test_pool_posterior(capsys):
     def weights(X, y, pool, noise, factor=-2):
         return (((y[:, None] - X @ pool.T) ** 2).sum(0) / (factor * noise**2)).softmax(0)

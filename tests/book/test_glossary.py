@@ -7,7 +7,7 @@ from conftest import ROOT
 from docutils import nodes
 from docutils.utils import new_document
 
-from bookbuilder import glossary, pages
+from bookbuilder import glossary, pages, symbols
 
 MAX_BYTES = 6_000
 
@@ -82,7 +82,8 @@ def test_what_a_page_pays_for_its_terms():
     """Its links and the script that shows definitions, which are fetched when one is wanted."""
     script = ROOT / "book" / "_ext" / "bookbuilder" / "static" / "explainer" / "terms.js"
     for path in pages.reading_order(ROOT):
-        found = [term for term, shown in glossary.first_uses("\n\n".join(pages.markdown(path))).items() if shown]
+        text = "\n\n".join(pages.markdown(path))
+        found = [term for term, shown in glossary.first_uses(text, path.stem).items() if shown]
         made = document(*(nodes.paragraph("", term.forms[0]) for term in found))
         before = len(made.astext())
         glossary.mark(made, "glossary.html")
@@ -96,13 +97,63 @@ def test_no_term_is_used_before_it_is_introduced():
 
 def test_the_page_that_introduces_a_term_uses_it():
     texts = {path.stem: "\n\n".join(pages.markdown(path)) for path in pages.reading_order(ROOT)}
-    found = {chapter: set(glossary.first_uses(text)) for chapter, text in texts.items()}
+    found = {chapter: set(glossary.first_uses(text, chapter)) for chapter, text in texts.items()}
     absent = {term.name for term in glossary.terms() if term.forms and term not in found.get(term.chapter, ())}
     assert absent == set()
 
 
 def test_a_bracket_that_opens_no_link_hides_nothing():
     assert [term.name for term in glossary.first_uses("From [0, 1).\n\nA gate.\n\n[A key](x.ipynb)")] == ["gate"]
+
+
+OTHER_MEANINGS = {
+    "floor": r"valley|\*along\*|predictor|functions",
+    "key": r"entry|optional|Tab\b",
+    "gain": r"nats|tokens|demonstrations|where the gain|label bias",
+    "kernel": r"convolution|processor|buttons|models are trained",
+    "bias (of a layer)": r"scatter|over all prompts",
+    "gate": r"read only if|before the decay|its rate",
+    "weight": r"uneven|hump|softmax:|random order|average",
+    "value": r"measured|possible|absolute|correlation|random update|counts as often",
+    "loss": r"agreement",
+}
+"""Words beside a term that show that it has another meaning there than in the glossary."""
+
+
+def test_no_first_use_has_another_meaning():
+    wrong = []
+    for path in pages.reading_order(ROOT):
+        text = glossary._blanked(glossary._NO_SENTENCE, symbols.without_code("\n\n".join(pages.markdown(path))))
+        first = {}
+        for use in glossary.uses(glossary._blanked(glossary._FOLD, text), path.stem):
+            first.setdefault(use.term.name, use)
+        for name, other in OTHER_MEANINGS.items():
+            if use := first.get(name):
+                near = text[max(0, use.start - 45) : use.end + 45].replace("\n", " ")
+                wrong += [(path.stem, near)] if re.search(other, near) else []
+    assert wrong == []
+
+
+def test_a_word_is_a_term_on_some_pages_only():
+    used = {page: [use.term.name for use in glossary.uses("its floor, a gain", page)] for page in (
+        "floor_and_ceiling", "idea_it_inspired", "momentum_attention")}  # fmt: skip
+    assert used == {
+        "floor_and_ceiling": ["floor"],
+        "idea_it_inspired": [],
+        "momentum_attention": ["floor", "gain"],
+    }
+
+
+def test_pages_of_a_meaning_exist():
+    known = {path.stem for path in pages.reading_order(ROOT)}
+    named = {page for term in glossary.terms() for page in (term.chapter, *term.only_on, *term.not_on)}
+    assert named - known == set()
+
+
+def test_marks_no_word_that_means_something_else_on_the_page():
+    made = document(nodes.paragraph("", "Along its floor and a key."))
+    glossary.mark(made, "glossary.html", "idea_it_inspired")
+    assert re.findall('">([^<]+)<', "".join(node.astext() for node in made.findall(nodes.raw))) == ["key"]
 
 
 def page(folder, name, *cells):

@@ -42,6 +42,12 @@ class Term(NamedTuple):
     chapter: str
     forms: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
+    only_on: tuple[str, ...] = ()
+    not_on: tuple[str, ...] = ()
+
+    def meant_on(self, page: str) -> bool:
+        """Say whether the word has this meaning on a page; without a page, that it has it somewhere."""
+        return not page or ((not self.only_on or page in self.only_on) and page not in self.not_on)
 
     @property
     def identity(self) -> str:
@@ -86,22 +92,22 @@ def _either_case(form: str) -> str:
     return f"[{form[0]}{form[0].upper()}]{pattern[1:]}" if form.islower() and form[0].isalpha() else pattern
 
 
-def uses(text: str) -> Iterator[Use]:
-    """Every use of a term in a text, in its order."""
+def uses(text: str, page: str = "") -> Iterator[Use]:
+    """Every use of a term in a text of a page, in its order, where the word has the meaning of the glossary."""
     pattern, meant = _pattern()
     for found in pattern.finditer(text):
-        if term := meant[(found.lastindex or 0) - 1]:
+        if (term := meant[(found.lastindex or 0) - 1]) and term.meant_on(page):
             yield Use(term, found.start(), found.end())
 
 
-def mark(document: nodes.document, address: str) -> None:
-    """Make the first use of each term in a page's prose a link to its definition; folds are passed over."""
+def mark(document: nodes.document, address: str, page: str = "") -> None:
+    """Make the first use of each term in the prose of `page` a link to its definition; folds are passed over."""
     depth, seen = 0, set()
     for node in list(document.findall(lambda n: isinstance(n, nodes.Text | nodes.raw))):
         if isinstance(node, nodes.raw):
             depth += sum(-1 if closing else 1 for closing in _FOLDS.findall(node.astext()))
         elif depth == 0 and not _within(node, NO_PROSE):
-            _mark_text(node, address, seen)
+            _mark_text(node, address, page, seen)
 
 
 def _within(node: nodes.Node, kinds: tuple[type, ...]) -> bool:
@@ -111,9 +117,9 @@ def _within(node: nodes.Node, kinds: tuple[type, ...]) -> bool:
     return False
 
 
-def _mark_text(node: nodes.Text, address: str, seen: set[Term]) -> None:
+def _mark_text(node: nodes.Text, address: str, page: str, seen: set[Term]) -> None:
     text, parts, done = node.astext(), [], 0
-    for use in uses(text):
+    for use in uses(text, page):
         if use.term in seen:
             continue
         seen.add(use.term)
@@ -161,7 +167,7 @@ def table(pages: list[Path]) -> list[Row]:
     order = [path.stem for path in pages]
     first = {}
     for path in pages:
-        for term, marked in first_uses("\n\n".join(markdown(path))).items():
+        for term, marked in first_uses("\n\n".join(markdown(path)), path.stem).items():
             first.setdefault(term, (path.stem, marked))
     rows = []
     for term in terms():
@@ -173,8 +179,8 @@ def table(pages: list[Path]) -> list[Row]:
     return rows
 
 
-def first_uses(text: str) -> dict[Term, bool]:
-    """For each term that a Markdown text uses in sentences: whether its first use can be marked, as it cannot in folds.
+def first_uses(text: str, page: str = "") -> dict[Term, bool]:
+    """For each term that a page's text uses in sentences: whether its first use can be marked, as it cannot in folds.
 
     Headings, the bold words that open a box, links, code and mathematics are names or signs, and no uses.
     """
@@ -183,10 +189,10 @@ def first_uses(text: str) -> dict[Term, bool]:
         text = text[: one.start] + " " * one.length + text[one.start + one.length :]
     shown = _blanked(_NO_SENTENCE, text)
     markable = {}
-    for use in uses(_blanked(_FOLD, shown)):
+    for use in uses(_blanked(_FOLD, shown), page):
         markable.setdefault(use.term, use.start)
     found = {}
-    for use in uses(_blanked(_TAG, shown)):
+    for use in uses(_blanked(_TAG, shown), page):
         found.setdefault(use.term, use.start)
     return {term: markable.get(term) == start for term, start in found.items()}
 

@@ -143,7 +143,8 @@ class Definitions(SphinxPostTransform):
     def run(self, **_: Any) -> None:
         """Mark the page, if the book has a glossary."""
         if glossary.PAGE in self.env.found_docs and self.env.docname != glossary.PAGE:
-            glossary.mark(self.document, self.app.builder.get_relative_uri(self.env.docname, glossary.PAGE))
+            address = self.app.builder.get_relative_uri(self.env.docname, glossary.PAGE)
+            glossary.mark(self.document, address, self.env.docname.rpartition("/")[2])
 
 
 class Colours(SphinxPostTransform):

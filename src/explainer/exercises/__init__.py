@@ -21,7 +21,6 @@ from explainer.exercises.comparison import (
     share_of_the_way,
 )
 from explainer.exercises.deep import (
-    chosen_penalty,
     newton_count,
     plain_rates,
     pool_posterior,
@@ -75,7 +74,7 @@ from explainer.exercises.wrong_labels import examples_to_override, shuffled_shar
 
 __all__ = [
     "ascent_errors", "auc", "best_values", "bias_attention", "calibration", "causal_attention",
-    "chosen_penalty", "constant_values", "context_update", "copied_gate", "core_hours",
+    "constant_values", "context_update", "copied_gate", "core_hours",
     "cross_entropy_errors", "delta_errors", "draws_needed", "examples_to_override", "fair_rates",
     "fine_tuning_update", "first_order", "frozen_factor", "head_off", "holm", "induction_score",
     "isotropic_gamma", "joined_pairs", "kendall_tau", "kept_numbers", "landing_point", "linear_attention",

@@ -76,31 +76,6 @@ def plain_rates(reader_fn: Callable[[float, float], tuple[float, float]]) -> Non
     print("Passed: two plain steps with your rates are two steps with momentum, on every prompt.")
 
 
-@checks.check("fit on the first examples, compare the errors on the others.")
-def chosen_penalty(reader_fn: Callable[[Tensor, Tensor, Sequence[float], int], float]) -> None:
-    """Check a function (X, y, penalties, n_fit) -> the penalty whose fit on n_fit examples errs least on the rest.
-
-    Raises: AssertionError with a hint.
-    """
-    draw, penalties, n_fit = checks.random_tensors(), (1e-3, 1.0, 30.0), 6
-    seen = set()
-    for noise in (0.0, 0.5, 1.0, 2.0, 3.0, 4.0):
-        X, w = draw(12, 3), draw(3)
-        y = X @ w + noise * draw(12)
-        errors = {penalty: _held_out(X, y, penalty, n_fit) for penalty in penalties}
-        best = min(errors, key=errors.get)
-        found = checks.run(lambda *given: float(reader_fn(*given)), X, y, penalties, n_fit)
-        checks.require(found in penalties, f"you returned {found}, which is none of the penalties {penalties}.")
-        checks.require(
-            found == best,
-            f"you chose {found}, whose error on the held-out examples is {errors[found]:.3g}; with {best} it is "
-            f"{errors[best]:.3g}.",
-        )
-        seen.add(best)
-    checks.require(len(seen) > 1, "the same penalty everywhere would pass; please report this.")
-    print("Passed: your choice errs least on the examples that were held out.")
-
-
 @checks.check("Bayes' rule: likelihood times prior, divided by its sum.")
 def pool_posterior(reader_fn: Callable[[Tensor, Tensor, Tensor, float], Tensor]) -> None:
     """Check a function (X (N, d), y (N,), pool (T, d), noise) -> posterior probabilities (T,) of the tasks of the pool.
@@ -127,12 +102,6 @@ def pool_posterior(reader_fn: Callable[[Tensor, Tensor, Tensor, float], Tensor])
             f"with noise = {noise} it is not the posterior; the exponent is the sum of squares over 2 noise^2.",
         )
     print("Passed: your weights are those of Bayes' rule.")
-
-
-def _held_out(X: Tensor, y: Tensor, penalty: float, n_fit: int) -> float:
-    identity = torch.eye(X.shape[1], dtype=X.dtype)
-    w = torch.linalg.solve(X[:n_fit].T @ X[:n_fit] + penalty * identity, X[:n_fit].T @ y[:n_fit])
-    return ((y[n_fit:] - X[n_fit:] @ w) ** 2).mean().item()
 
 
 def _prompts(d: int, n: int) -> regression.Prompts:
