@@ -179,19 +179,14 @@ def _answers(answered: pd.DataFrame, higher: str, lower: str) -> Entry:
 
 
 def _recall(pairs: pd.DataFrame) -> Entry:
-    """Is the recall of FT by a context above chance, and farther than that by the context with shuffled answers?"""
+    """Is the recall of FT by a context above chance? Beside it, that by the context with shuffled answers."""
     own, shuffled = (_beyond_chance(pairs, by) for by in (ICL, replace(ICL, lesson="shuffled")))
-    above, than_shuffled = (
-        settled(reporting.corrected({task: statistics.student(of[task].dropna()) for task in of}))
-        for of in (own, own - shuffled)
-    )
+    above = settled(reporting.corrected({task: statistics.student(own[task].dropna()) for task in own}))
     counts = alike.repairs(pairs, FT, ICL).groupby("task").sum()
     recall, chance = ((counts[name] / counts["of"]).mean() for name in ("both", "chance"))
-    numbers = _entry(above, f"recall {recall:.2f}, by chance {chance:.2f}").because
-    text = (
-        f"; repairs of a draw beyond chance {own.mean().mean():.1f}, with shuffled answers {shuffled.mean().mean():.1f}"
-    )
-    return Entry(judged(above), f"{numbers}{text}, more of them on {than_shuffled.rises}{_opposite(than_shuffled)}")
+    entry = _entry(above, f"recall {recall:.2f}, by chance {chance:.2f}")
+    extra = f"beyond chance {own.mean().mean():.1f} repairs a draw, with shuffled answers {shuffled.mean().mean():.1f}"
+    return Entry(entry.verdict, f"{entry.because}; {extra}")
 
 
 def _beyond_chance(pairs: pd.DataFrame, by: Which) -> pd.DataFrame:
