@@ -205,7 +205,7 @@ def test_results_are_found_by_their_setting_in_the_order_of_the_grid(place):
 
 def test_made_says_where_they_come_from(place):
     text = reporting.made(results("toy", "queries"), results("toy"))
-    assert text.startswith("Stored: 4 cells, seeds 0, 1, 6 queries each, k = 3; ") and "CPU seconds" in text
+    assert text.startswith("Stored: 4 cells, seeds 0, 1; 6 queries each; k = 3; ") and "CPU seconds" in text
 
 
 @pytest.mark.parametrize(

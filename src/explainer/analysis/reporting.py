@@ -33,16 +33,16 @@ def made(*frames: pd.DataFrame, by: type[Experiment] = Study) -> str:
     runs = runs[runs["cell"].isin(cells["cell"])]
     first = runs.iloc[0]
     return (
-        f"Stored: {len(cells)} cells, seeds {_range(cells['seed'])}; {_range(cells['n_queries'])} queries each; "
+        f"Stored: {len(cells)} cells, seeds {_range(cells['seed'], ', ')}; {_range(cells['n_queries'])} queries each; "
         f"k = {_range(cells['k'])}; {cells['checkpoint'].iloc[0]}, float32, {first['device']}, torch {first['torch']}; "
         f"{runs['cpu_seconds'].sum():.0f} CPU seconds; computed by {by.command} (see Reproduce)."
     )
 
 
-def _range(numbers: Iterable[int]) -> str:
+def _range(numbers: Iterable[int], joined: str = " or ") -> str:
     distinct = sorted(set(numbers))
     whole = len(distinct) > 2 and distinct == list(range(distinct[0], distinct[-1] + 1))
-    return f"{distinct[0]} to {distinct[-1]}" if whole else " or ".join(map(str, distinct))
+    return f"{distinct[0]} to {distinct[-1]}" if whole else joined.join(map(str, distinct))
 
 
 def sizes(queries: pd.DataFrame) -> str:

@@ -78,7 +78,7 @@ def table() -> pd.DataFrame:
         return f"{entry.verdict}: {entry.because}"
 
     rows = {row.claim: (row.paper, said(row.protocol), said(row.between)) for row in scorecard()}
-    columns = ["the paper", "here, under its protocol", "here, beside a control"]
+    columns = ["the paper", "here, one epoch and one rate", "here, asked again"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
