@@ -115,4 +115,4 @@ def store() -> None:
     """Write STORED."""
     from explainer.explorables.real_head import rounded  # noqa: PLC0415 - as above
 
-    STORED.write_text(json.dumps(rounded(measured()), separators=(",", ":")) + "\n", "utf-8")
+    STORED.write_text(json.dumps(rounded(measured(), digits=6), separators=(",", ":")) + "\n", "utf-8")

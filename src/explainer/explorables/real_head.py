@@ -195,10 +195,10 @@ def store() -> None:
     STORED.write_text(json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
 
 
-def rounded(found: Any) -> Any:
-    """The same with _DIGITS digits after the point: what is below them depends on the processor."""
+def rounded(found: Any, digits: int = _DIGITS) -> Any:
+    """The same with so many digits after the point: what is below them depends on the processor."""
     if isinstance(found, float):
-        return round(found, _DIGITS)
+        return round(found, digits)
     if isinstance(found, dict):
-        return {name: rounded(each) for name, each in found.items()}
-    return [rounded(each) for each in found] if isinstance(found, list) else found
+        return {name: rounded(each, digits) for name, each in found.items()}
+    return [rounded(each, digits) for each in found] if isinstance(found, list) else found

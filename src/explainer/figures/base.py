@@ -91,6 +91,7 @@ class Table:
             f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
             for first, *cells in self.rows
         )
+        body = body.replace("\N{NO-BREAK SPACE}[", " [")  # an interval may stand below its estimate
         caption = f"{badge(self.made)} {html.escape(self.caption)}"
         table = (
             '<figure class="xp-table"><div class="pst-scrollable-table-container" tabindex="0"><table class="table">'

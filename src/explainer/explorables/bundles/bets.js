@@ -343,7 +343,7 @@ function keep(state) {
   }
   return true;
 }
-var HINT = "◇ your bet. ● the result, with its 95 % interval. ";
+var HINT = "◇ your bet. ● the result; its 95 % interval stands below. ";
 var COSINE = "Cosine: 1 if two changes of the attention outputs have one direction, 0 if they are orthogonal. ";
 var KEPT = "Bets stay in this browser; chapter 15 shows them.";
 var LOST = "This browser keeps nothing here: bets last as long as this page.";

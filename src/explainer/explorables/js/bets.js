@@ -100,7 +100,7 @@ function keep(state) {
   return true;
 }
 
-const HINT = "◇ your bet. ● the result, with its 95 % interval. ", COSINE = "Cosine: 1 if two changes of the attention outputs have one direction, 0 if they are orthogonal. ";
+const HINT = "◇ your bet. ● the result; its 95 % interval stands below. ", COSINE = "Cosine: 1 if two changes of the attention outputs have one direction, 0 if they are orthogonal. ";
 const KEPT = "Bets stay in this browser; chapter 15 shows them.", LOST = "This browser keeps nothing here: bets last as long as this page.";
 
 function extend(root, start, read, change) {
