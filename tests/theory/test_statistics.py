@@ -519,7 +519,8 @@ def test_without_common_queries_it_is_student_over_seeds(rows):
     apart = [np.arange(len(row)) + 100 * g for g, row in enumerate(rows)]
     for sample in (statistics.Sample(groups), statistics.Sample(groups, apart)):
         found = difference_from_zero(sample)
-        assert (*found, found.p_value) == pytest.approx((*expected, expected.p_value), abs=1e-9, nan_ok=True)
+        # seeds that differ by rounding have a standard error of its root
+        assert (*found, found.p_value) == pytest.approx((*expected, expected.p_value), abs=1e-6, nan_ok=True)
 
 
 def test_difference_by_hand():
