@@ -221,7 +221,7 @@ def test_a_case_is_computed_once_and_the_same_by_the_command(directory, tmp_path
     values = {name: getattr(one, name) for name in ("checkpoint", "task", "seed", "k", "n_queries", "n_selection")}
     text = "\n".join(f"{name} = {value!r}" for name, value in (values | {"epochs": 1, "rate": 1e-4}).items())
     grid.write_text(f"[tiny]\n{text}\n")
-    monkeypatch.setattr(causal, "run_case", None)
+    monkeypatch.setattr(causal_runs, "run_case", None)
     assert cli.main(["causal", "--grid", str(grid), "--results", str(store.directory)]) == 0
     assert one.slug in capsys.readouterr().out
     assert tables["interventions"]["intervention"].to_pylist() == list(INTERVENTIONS)

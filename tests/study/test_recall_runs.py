@@ -7,6 +7,7 @@ import torch
 
 from explainer.data import associative_recall
 from explainer.errors import StudyError
+from explainer.results import recall
 from explainer.study import cli, recall_runs
 from explainer.study.fast_weight_model import RULES, FastWeightModel
 from explainer.study.recall_runs import RecallRuns, Run
@@ -84,7 +85,7 @@ def test_a_rule_comes_with_its_chosen_rate():
 
 
 def test_rules_with_momentum_are_compared_with_those_without():
-    assert {*recall_runs.PAIRS, *recall_runs.PAIRS.values()} <= set(RULES)
+    assert {*recall.PAIRS, *recall.PAIRS.values()} <= set(RULES)
 
 
 def test_an_impossible_setting_names_itself():

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from explainer.data import associative_recall
+from explainer.results import recall
 from explainer.results.published import results
 from explainer.study import fast_weight_model, recall_runs
 from explainer.study.experiments import grids
@@ -24,7 +25,7 @@ def published(run, table="curve"):
 
 def test_rates_are_those_that_the_selection_chose():
     tried = pd.concat([results("recall-rates"), results("recall-ascent-rates")])
-    assert associative_recall.chosen_rates(tried) == recall_runs.CHOSEN
+    assert recall.chosen_rates(tried) == recall_runs.CHOSEN
     assert not set(tried["seed"]) & {run.seed for run in RUNS}
 
 
@@ -53,7 +54,7 @@ def test_a_training_comes_out_as_it_did():
     """Another processor trains to other weights, and as good ones."""
     run = next(one for one in RUNS if one.rule == "delta")
     *_, (_, model, _) = fast_weight_model.train(run, recall_runs.N_KEYS, progress=False)
-    stored = associative_recall.at_end(published(run)).set_index("n_keys")
+    stored = recall.at_end(published(run)).set_index("n_keys")
     for n in recall_runs.N_KEYS:
         again = recall_runs.measured(model, recall_runs.test_sequences(n))
         np.testing.assert_allclose([again[name] for name in SHARES], stored.loc[n, SHARES].astype(float), atol=0.05)
@@ -61,12 +62,12 @@ def test_a_training_comes_out_as_it_did():
 
 def test_ascent_takes_tiny_steps_and_is_at_the_floor_of_linear_attention():
     """256 sequences leave some noise, and the learned rate began at one half."""
-    last = associative_recall.at_end(results("recall-ascent", "curve"))
+    last = recall.at_end(results("recall-ascent", "curve"))
     assert last["revised"].max() < associative_recall.ORDER_BLIND + 0.05
     assert last["rate"].max() < 0.05
 
 
 def test_linear_attention_is_at_its_floor():
     """It cannot know which value is newer; 256 sequences leave some noise."""
-    last = associative_recall.at_end(results("recall", "curve", rule="linear"))
+    last = recall.at_end(results("recall", "curve", rule="linear"))
     assert last["revised"].max() < associative_recall.ORDER_BLIND + 0.05

@@ -21,7 +21,7 @@ TINY = Setting(n_examples=4, layers=2, width=16, heads=2, inner=16, steps=4, bat
 def tiny(monkeypatch, tmp_path):
     monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path / "cache"))
     monkeypatch.setitem(trained_control_runs.MODELS, "tiny", TINY)
-    for module in (in_context_llama, positive_pipeline):
+    for module in (in_context_llama, trained_control_runs):
         monkeypatch.setattr(module, "EVERY", 2)
 
 

@@ -393,7 +393,7 @@ def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monk
     assert run["cpu_seconds"] > 0 and run["utilisation"] == pytest.approx(
         run["flops_per_second"] / run["matmul_flops_per_second"], rel=1e-2
     )
-    monkeypatch.setattr(language_models, "train", None)
+    monkeypatch.setattr(language_model_runs, "train", None)
     assert LanguageModels().run(pair, store, progress=False) == tables
     assert not list(language_model_runs.home(stored[0].identity).glob("*.safetensors")), "the state is cleared away"
 
@@ -422,7 +422,7 @@ def test_a_run_that_diverges_does_not_stop_the_others(file, tmp_path, monkeypatc
             raise DivergenceError("seed0 diverged")
         return real(setting, *arguments, **options)
 
-    monkeypatch.setattr(language_models, "train", train)
+    monkeypatch.setattr(language_model_runs, "train", train)
     store = Store(tmp_path / "results")
     pair = [replace(TINY, corpus=file, seed=seed) for seed in (0, 1)]
     with pytest.raises(StudyError, match=r"1 of 2 could not be computed:\n.*seed0 diverged"):
