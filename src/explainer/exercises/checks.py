@@ -87,7 +87,7 @@ class Exercise:
         def check(answer: Callable) -> None:
             self.check(answer)
 
-        check.__name__ = check.__qualname__ = name
+        check.__name__, check.__qualname__, check.__module__ = name, name, __package__
         check.__doc__ = f"Check a function {self.asks}.\n\nRaises: AssertionError with a hint."
         return check
 
@@ -147,7 +147,7 @@ def _read(given: object, right: object, told: str) -> object:
         _require(isinstance(given, Tensor), f"your function returned {kind}, not a tensor.")
         _require(given.dtype == right.dtype, f"your function turned float64 into {given.dtype}; keep the dtype.")
     try:
-        given = given.detach() if isinstance(given, Tensor) else torch.from_numpy(np.asarray(given, dtype=float))
+        given = given.detach().double() if isinstance(given, Tensor) else torch.tensor(np.asarray(given, dtype=float))
     except (TypeError, ValueError) as error:
         raise AssertionError(f"Not yet: your function returned {kind}, not numbers.") from error
     shape = tuple(np.shape(right))

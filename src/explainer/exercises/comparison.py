@@ -97,13 +97,15 @@ EXERCISES = {
         right=lambda zsl, icl, ft: (~zsl & ft & icl).sum() / (~zsl & ft).sum(),
         shapes=((5, 3, 40),),
         cases=lambda z: {
-            "ICL repairs what FT repairs, and it is not 1.": tuple(np.array([[0, 0, 0], [1, 1, 0], [1, 1, 0]]) > 0),
+            "ICL repairs all that FT repairs; it should be 1.": tuple(np.array([[0, 0, 0], [1, 1, 0], [1, 1, 0]]) > 0),
             "count step by step what ZSL, FT and ICL get right.": [*map(tuple, (z > 0).numpy())],
         },
         mistakes={
             "divide by the number of FT's repairs.": lambda zsl, icl, ft: (~zsl & ft & icl).mean(),
-            "queries count that ZSL gets right: nothing to repair.": lambda zsl, icl, ft: (ft & icl).sum() / ft.sum(),
-            "queries that FT gets wrong count.": lambda zsl, icl, ft: (~zsl & ft & icl).sum() / (~zsl & icl).sum(),
+            "queries that ZSL gets right need no repair.": lambda zsl, icl, ft: (ft & icl).sum() / ft.sum(),
+            "queries that FT gets wrong are counted, too.": lambda zsl, icl, ft: (
+                (~zsl & ft & icl).sum() / (~zsl & icl).sum()
+            ),
         },
     ),
     "holm": Exercise(

@@ -18,23 +18,27 @@ def _unmoved(update: Callable, x: Tensor, y: Tensor, others: list[Inputs]) -> bo
 
 
 def _every_row_counts(x: Tensor, y: Tensor) -> Cases:
-    yield "two calls with the same rows give two updates; look for random numbers or a kept state.", (x, y, [(x, y)])
+    cases = {
+        "two calls with the same rows give two updates; look for random numbers or a kept state.": (x, y, [(x, y)])
+    }
     for row in range(5):
         changed = x + (torch.arange(5) == row)[:, None]
         what = f"changing the input of row {row} does not change the update; every row should have a part in it."
-        yield what, (x, y, [(changed, y)])
+        cases[what] = (x, y, [(changed, y)])
+    return cases
 
 
 def _no_order_counts(x: Tensor, y: Tensor) -> Cases:
-    for order in _ORDERS:
-        what = f"the order {order} of the rows changes the update; look for a state or a weight that depends on the "
-        what += "position of a row, and make sure that inputs and targets stay together."
-        yield what, (x, y, [(x[order], y[order])])
+    what = (
+        "the order {} of the rows changes the update; look for a state or a weight that depends on the position of a "
+        "row, and make sure that inputs and targets stay together."
+    )
+    return {what.format(order): (x, y, [(x[order], y[order])]) for order in _ORDERS}
 
 
 def _some_order_counts(x: Tensor, y: Tensor) -> Cases:
     what = "no order of the rows changes the update; look for a sum over all rows, all seen from the same weights."
-    yield what, (x, y, [(x[order], y[order]) for order in _ORDERS])
+    return {what: (x, y, [(x[order], y[order]) for order in _ORDERS])}
 
 
 def _one_by_one(inputs: Tensor, targets: Tensor) -> Tensor:
@@ -60,7 +64,7 @@ EXERCISES = {
         right=lambda inputs, targets: targets.T @ inputs,
         counts=_unmoved,
         shapes=((5, 3), (5, 2)),
-        cases=lambda x, y: dict([*_every_row_counts(x, y), *_no_order_counts(x, y)]),
+        cases=lambda x, y: _every_row_counts(x, y) | _no_order_counts(x, y),
     ),
     "order_dependent": Exercise(
         asks="(inputs (n, d_in), targets (n, d_out)) -> update (d_out, d_in) that depends on the order of the rows",
@@ -69,10 +73,10 @@ EXERCISES = {
         right=_one_by_one,
         counts=_unmoved,
         shapes=((5, 3), (5, 2)),
-        cases=lambda x, y: dict([*_every_row_counts(x, y), *_some_order_counts(x, y)]),
+        cases=lambda x, y: _every_row_counts(x, y) | _some_order_counts(x, y),
     ),
     "rank_of_update": Exercise(
-        asks="(n_demonstrations, d, d_v) -> rank of dW_ICL for demonstrations in general position",
+        asks="(n, d, d_v) -> rank of dW_ICL for n demonstrations in general position",
         hint="how many outer products are added up, and how many rows and columns has their sum?",
         passed="your count is the rank of dW_ICL in all seven settings.",
         right=lambda n, d, d_v: min((n, d, d_v)),
