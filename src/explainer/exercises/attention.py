@@ -34,7 +34,7 @@ EXERCISES = {
         right=lambda scores: scores.softmax(-1),
         shapes=((5,),),
         cases=lambda scores: {
-            "the weights do not sum to 1, or not two of them stand in the ratio exp(l_i - l_j).": (scores,),
+            "the weights do not sum to 1, or two of them are not in the ratio exp(l_i - l_j).": (scores,),
             "3 subtracted from all scores changes the weights; it should cancel.": (scores - 3,),
             "1000 added to all scores changes the weights: exp(1000) is too large for a float; take something away "
             "from all scores first that does not change the result.": (scores + 1000,),
