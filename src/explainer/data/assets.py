@@ -184,7 +184,7 @@ def cache_dir() -> Path:
     if chosen := os.environ.get("EXPLAINER_CACHE"):
         return Path(chosen).expanduser().absolute()
     try:
-        return user_cache_path("explainer", appauthor=False, opinion=False).expanduser()
+        return user_cache_path("explainer", appauthor=False, opinion=False).expanduser().absolute()
     except RuntimeError as error:
         raise CacheError("there is no home directory to keep the assets in; set EXPLAINER_CACHE to one") from error
 
