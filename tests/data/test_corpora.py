@@ -45,7 +45,7 @@ def test_the_default_is_the_documentation_with_every_tenth_document_held_out(mon
 
 def test_manuals_are_the_documentation_of_all_packages(monkeypatch):
     monkeypatch.setattr(assets, "documentation", lambda asset: [Document(f"{i}.txt", asset.name) for i in range(10)])
-    corpus = corpora.load(corpora.MANUALS)
+    corpus = corpora.load("manuals")
     assert [one.name for one in corpus.held_out] == [f"{asset.project}/9.txt" for asset in assets.MANUALS]
     assert len(corpus.train) == 9 * len(assets.MANUALS)
     assert corpus.licence == "BSD-3-Clause, MIT"
@@ -162,27 +162,27 @@ def test_every_document_can_be_read_back_from_the_tokens(file):
 
 
 def test_the_tokenizer_has_the_separator_first_and_can_write_everything():
-    tokenizer = corpora.train_tokenizer(texts(20), 300)
+    tokenizer = corpora._train_tokenizer(texts(20), 300)
     assert tokenizer.token_to_id(corpora.SEPARATOR) == 0
     assert tokenizer.get_vocab_size() == 300
     assert tokenizer.decode(tokenizer.encode("naïve ☃\x00\n\t x").ids) == "naïve ☃\x00\n\t x"
 
 
 def test_the_name_of_the_separator_in_a_text_is_text():
-    tokenizer = corpora.train_tokenizer(texts(20), 300)
+    tokenizer = corpora._train_tokenizer(texts(20), 300)
     (ids,) = corpora._encoded(tokenizer, [Document("0", f"a {corpora.SEPARATOR} b")])
     assert (ids == 0).tolist() == [True] + [False] * (len(ids) - 1)
 
 
 def test_the_tokenizer_is_the_same_each_time_and_sees_the_training_part_only(file):
     made = corpora.tokens(file, 300)
-    again = corpora.train_tokenizer((d.text for d in corpora.load(file).train), 300)
+    again = corpora._train_tokenizer((d.text for d in corpora.load(file).train), 300)
     assert made.tokenizer.to_str() == again.to_str()
 
 
 def test_tokens_are_made_once(file, monkeypatch):
     first = corpora.tokens(file, 300)
-    monkeypatch.setattr(corpora, "train_tokenizer", None)
+    monkeypatch.setattr(corpora, "_train_tokenizer", None)
     second = corpora.tokens(file, 300)
     assert second.digest == first.digest
     assert torch.equal(second.train, first.train) and second.documents == first.documents

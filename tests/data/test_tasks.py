@@ -19,8 +19,7 @@ from explainer.errors import CheckpointError, TaskError
 from explainer.models import checkpoints, scoring
 
 STUDIED_PAIRS = ("capitals", "plurals", "past", "antonyms")
-OTHER_PAIRS = ("comparatives", "participles", "agents", "nationalities", "french", "spanish", "categories", "uppercase")
-PAIR_TASKS = (*STUDIED_PAIRS, *OTHER_PAIRS)
+PAIRS = json.loads(resources.files("explainer").joinpath("data/word_pairs.json").read_text(encoding="utf-8"))
 PAPER_TASKS = ("sst2", "sst5", "mr", "subj", "agnews", "cb")
 CATEGORIES = "Classify the news articles into the categories of World, Sports, Business, and Technology."
 TWO = Task("two", "Text: {text} Label:", ("no", "yes"))
@@ -54,120 +53,74 @@ def starter_assets(monkeypatch):
 
 # --- the table -------------------------------------------------------------------------------------------------
 
+WORLD = ("World", "Sports", "Business", "Technology")
+ENTAILED = ("True", "False", "Neither")
+SIGNS = ("Negative", "Positive")
+FIVE = ("terrible", "bad", "neutral", "good", "great")
 
-def test_table_is_keyed_by_name_and_every_entry_says_where_it_comes_from():
+
+def test_every_task_says_where_it_comes_from_and_what_ends_a_demonstration():
     assert all(task.name == name and task.source and task.licence for name, task in TASKS.items())
-    assert set(TASKS) >= {
-        "reviews",
-        "reviews5",
-        "news",
-        *PAIR_TASKS,
-        *PAPER_TASKS,
-        *(f"{n}-paper" for n in PAPER_TASKS),
-    }
+    papers = {f"{name}-paper" for name in PAPER_TASKS}
+    assert set(TASKS) == {"reviews", "reviews5", "news", *PAIRS, *PAPER_TASKS, *papers}
+    for name, task in TASKS.items():
+        released = name.removesuffix("-paper") in PAPER_TASKS
+        assert task.separator == (tasks.DOCUMENT_SEPARATOR if released else "\n")
+        assert (task.hub is not None) == released, "starter tasks need no hub"
+        assert not released or re.fullmatch(r"[\w-]+/[\w-]+ [0-9a-f]{40}", f"{task.hub.id} {task.hub.revision}")
+    assert tuple(task.name for task in TASKS.values() if task.template == "{word} ->") == tuple(PAIRS)
 
 
 @pytest.mark.parametrize(
     ("name", "fields", "prompt", "labels"),
     [
-        ("sst2", {"sentence": "S"}, "Sentence: S Label:", ("Negative", "Positive")),
-        ("sst5", {"text": "S"}, "Sentence: S Label:", ("terrible", "bad", "neutral", "good", "great")),
-        ("mr", {"text": "S"}, "Review: S Sentiment:", ("Negative", "Positive")),
+        ("sst2", {"sentence": "S"}, "Sentence: S Label:", SIGNS),
+        ("sst5", {"text": "S"}, "Sentence: S Label:", FIVE),
+        ("mr", {"text": "S"}, "Review: S Sentiment:", SIGNS),
         ("subj", {"text": "S"}, "Input: S Type:", ("objective", "subjective")),
-        (
-            "agnews",
-            {"text": "S"},
-            f"{CATEGORIES} Article: S Answer:",
-            ("World", "Sports", "Business", "Technology"),
-        ),
-        (
-            "cb",
-            {"premise": "P", "hypothesis": "H"},
-            "P Question: H. True, False, or Neither? Answer:",
-            ("True", "False", "Neither"),
-        ),
-        ("sst2-paper", {"sentence": "S"}, "Sentence: S\nLabel:", ("Negative", "Positive")),
-        (
-            "agnews-paper",
-            {"text": "S"},
-            f"{CATEGORIES}\nNews: S\nType:",
-            ("World", "Sports", "Business", "Technology"),
-        ),
+        ("agnews", {"text": "S"}, f"{CATEGORIES} Article: S Answer:", WORLD),
+        ("cb", {"premise": "P", "hypothesis": "H"}, "P Question: H. True, False, or Neither? Answer:", ENTAILED),
+        ("sst2-paper", {"sentence": "S"}, "Sentence: S\nLabel:", SIGNS),
+        ("agnews-paper", {"text": "S"}, f"{CATEGORIES}\nNews: S\nType:", WORLD),
         (
             "cb-paper",
             {"premise": "P", "hypothesis": "H"},
             "P\nQuestion: H True, False, or Neither?\nAnswer:",
-            ("True", "False", "Neither"),
+            ENTAILED,
         ),
-        ("reviews", {"text": "S"}, "Review: S\nSentiment:", ("Negative", "Positive")),
+        ("reviews", {"text": "S"}, "Review: S\nSentiment:", SIGNS),
         ("capitals", {"word": "S"}, "S ->", None),
+        ("capitals", {"word": "{text} {0} {"}, "{text} {0} { ->", None),
     ],
 )
 def test_templates_and_label_words(name, fields, prompt, labels):
     task = TASKS[name]
     assert task.prompt(Example(fields, "")) == prompt
-    assert task.labels == labels
-    assert task.fields == tuple(fields)
-
-
-def test_demonstration_is_prompt_space_answer():
-    assert TASKS["past"].demonstration(Example({"word": "go"}, "went")) == "go -> went"
-
-
-def test_fields_with_braces_are_not_formatted_again():
-    assert TWO.prompt(Example({"text": "{text} {0} {"}, "yes")) == "Text: {text} {0} { Label:"
-
-
-def test_released_tasks_end_a_demonstration_with_the_document_separator_and_word_pairs_with_a_newline():
-    assert all(TASKS[name].separator == tasks.DOCUMENT_SEPARATOR for name in PAPER_TASKS)
-    assert all(TASKS[name].separator == "\n" for name in (*PAIR_TASKS, "reviews", "news"))
-
-
-@pytest.mark.parametrize("name", PAPER_TASKS)
-def test_hub_ids_are_namespaced_and_pinned(name):
-    hub = TASKS[name].hub
-    assert re.fullmatch(r"[\w-]+/[\w-]+", hub.id)
-    assert re.fullmatch(r"[0-9a-f]{40}", hub.revision)
-
-
-def test_template_without_field_and_equal_labels_are_refused():
-    with pytest.raises(TaskError, match=r"no \{field\}"):
-        Task("t", "Text:", ("a", "b"))
-    for labels in ((), ("a",), ("a", "a", "b")):
-        with pytest.raises(TaskError, match="two different words"):
-            Task("t", "{text}", labels)
+    assert task.demonstration(Example(fields, "A")) == f"{prompt} A"
+    assert (task.labels, task.fields) == (labels, tuple(fields))
 
 
 @pytest.mark.parametrize(
-    ("template", "message"),
+    ("template", "rest", "message"),
     [
-        ("{text", "is not one .*write {{ for a brace"),
-        ("{text} }", "is not one"),
-        ("{}", "not the plain name of a column"),
-        ("{0}", "not the plain name"),
-        ("{text.__class__}", "not the plain name"),
-        ("{text[0]}", "not the plain name"),
-        ("{text!r}", "not the plain name"),
-        ("{text:>9}", "not the plain name"),
-        ("{text} Label: ", "ends with a space; remove it"),
+        ("Text:", {}, r"no \{field\}"),
+        ("{text", {}, "is not one .*write {{ for a brace"),
+        ("{text} }", {}, "is not one"),
+        *((template, {}, "not the plain name of a column") for template in ("{}", "{0}", "{text.__class__}")),
+        *((template, {}, "not the plain name of a column") for template in ("{text[0]}", "{text!r}", "{text:>9}")),
+        ("{text} Label: ", {}, "ends with a space; remove it"),
+        *(("{text}", {"labels": labels}, "two different words") for labels in ((), ("a",), ("a", "a", "b"))),
+        *(("{t}", {"labels": labels}, "without white space") for labels in (("", "a"), (" a", "b"), ("a\n", "b"))),
+        *(("{t}", {"splits": splits}, "give two, for demonstr") for splits in (("train",), ("a", "b", "c"))),
     ],
 )
-def test_templates_that_cannot_be_filled_are_refused(template, message):
+def test_tasks_that_cannot_be_asked_are_refused(template, rest, message):
     with pytest.raises(TaskError, match=f"task 't': .*{message}"):
-        Task("t", template, None)
+        Task("t", template, **({"labels": None} | rest))
 
 
 def test_doubled_braces_of_a_template_are_braces():
     assert Task("t", "{{{text}}} ->", None).prompt(Example({"text": "x"}, "")) == "{x} ->"
-
-
-def test_labels_with_white_space_and_other_than_two_splits_are_refused():
-    for labels in (("", "a"), (" a", "b"), ("a\n", "b")):
-        with pytest.raises(TaskError, match="without white space around them"):
-            Task("t", "{text}", labels)
-    for splits in (("train",), ("a", "b", "c")):
-        with pytest.raises(TaskError, match="give two, for demonstrations and for queries"):
-            Task("t", "{text}", None, splits=splits)
 
 
 # --- a user's file -----------------------------------------------------------------------------------------------
@@ -254,125 +207,80 @@ def test_a_file_that_cannot_be_read(tmp_path):
 # --- another task ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "other"),
-    [
-        ("capitals", "plurals"),
-        ("plurals", "capitals"),
-        ("past", "plurals"),
-        ("reviews", "news"),
-        ("sst2-paper", "news"),
-        ("cb", "news"),
-        ("news", "reviews"),
-        ("agnews", "reviews"),
-        ("agnews-paper", "reviews"),
-    ],
-)
-def test_foreign_demonstrations_are_about_something_else(name, other):
-    assert tasks.foreign(TASKS[name]) == other
-
-
-def test_every_task_has_a_foreign_starter_task_with_the_same_kind_of_answers():
+def test_foreign_demonstrations_are_about_something_else_with_the_same_kind_of_answers():
     for task in (*TASKS.values(), TWO):
         other = TASKS[tasks.foreign(task)]
         assert other.name != task.name and other.source != task.source
         assert (other.labels is None) == (task.labels is None)
         assert other.hub is None
+    others = {
+        name: tasks.foreign(TASKS[name]) for name in ("capitals", "plurals", "past", "sst2-paper", "agnews-paper")
+    }
+    others = ["plurals", "capitals", "plurals", "news", "reviews"]
+    assert [tasks.foreign(TASKS[name]) for name in names] == others
 
 
 # --- word pairs ------------------------------------------------------------------------------------------------
-
 
 ACCENTS = {"french": "àâçèéêëîïôùûü", "spanish": "áéíñóúü"}
 DAYS = {"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}
 KINDS_WITH_NAMES = {"country", "city", "planet", "month", "day", "language"}
 
 
-def stored_pairs():
-    """Every list as it is in the file; loading takes white space around words away."""
-    return json.loads(resources.files("explainer").joinpath("data/word_pairs.json").read_text(encoding="utf-8"))
-
-
 def repeated(words):
     return [word for word, count in Counter(words).items() if count > 1]
 
 
-def word_pairs(name):
-    return [(example.fields["word"], example.answer) for example in tasks.load(name).train]
+def unlike(pattern, words):
+    return [word for word in words if not re.fullmatch(f"{pattern}( {pattern})*", word)]
 
 
-@pytest.mark.parametrize("name", PAIR_TASKS)
-def test_word_pairs_are_many_and_ask_each_word_once(name):
-    pairs = word_pairs(name)
+@pytest.mark.parametrize("name", PAIRS)
+def test_word_pairs_are_many_ask_each_word_once_and_are_spelled_alike(name):
+    pairs = [(example.fields["word"], example.answer) for example in tasks.load(name).train]
+    assert pairs == [tuple(pair) for pair in PAIRS[name]], "no white space around words"
+    words, answers = zip(*pairs, strict=True)
     assert len(pairs) >= (200 if name in STUDIED_PAIRS else 100)
-    assert repeated(word for word, _ in pairs) == []
-    assert [word for word, answer in pairs if word == answer] == []
-
-
-@pytest.mark.parametrize("name", [name for name in PAIR_TASKS if name != "categories"])
-def test_answers_of_word_pairs_are_distinct(name):
-    assert repeated(answer for _, answer in word_pairs(name)) == []
-
-
-@pytest.mark.parametrize("name", STUDIED_PAIRS)
-def test_no_word_of_the_studied_pairs_is_in_two_pairs_so_that_none_is_there_in_both_directions(name):
-    assert repeated(word for pair in word_pairs(name) for word in pair) == []
-
-
-@pytest.mark.parametrize("name", PAIR_TASKS)
-def test_word_pairs_are_written_in_letters_without_white_space_around_them(name):
-    words, answers = zip(*stored_pairs()[name], strict=True)
+    assert repeated(words) == [] and not any(word == answer for word, answer in pairs)
+    assert name == "categories" or repeated(answers) == []
+    if name in STUDIED_PAIRS:
+        assert repeated(word for pair in pairs for word in pair) == [], "none is there in both directions"
     accents = ACCENTS.get(name, "")
-    assert [word for word in words if not re.fullmatch("[A-Za-z]+( [A-Za-z]+)*", word)] == []
-    assert [word for word in answers if not re.fullmatch(f"[A-Za-z{accents}]+( [A-Za-z]+)*", word)] == []
-    assert (name in ACCENTS) == any(not answer.isascii() for answer in answers)
-
-
-@pytest.mark.parametrize("name", PAIR_TASKS)
-def test_word_pairs_are_in_lower_case_but_for_proper_nouns(name):
-    names = ("capitals", "nationalities")
-    for word, answer in word_pairs(name):
-        named = name in names or word in DAYS or (name == "categories" and answer in KINDS_WITH_NAMES)
+    assert unlike("[A-Za-z]+", words) == unlike(f"[A-Za-z{accents}]+", answers) == []
+    assert bool(accents) == any(not answer.isascii() for answer in answers)
+    names = name in ("capitals", "nationalities")
+    for word, answer in pairs:
+        named = names or word in DAYS or (name == "categories" and answer in KINDS_WITH_NAMES)
         assert word == (word.title() if named else word.lower())
-        assert answer == (
-            answer.title() if name in names else answer.upper() if name == "uppercase" else answer.lower()
+        assert answer == (word.upper() if name == "uppercase" else answer.title() if names else answer.lower()), (
+            "lower case but for proper nouns"
         )
 
 
 def test_categories_are_many_and_none_has_more_than_a_tenth_of_the_words():
-    counts = Counter(answer for _, answer in word_pairs("categories"))
-    assert len(counts) >= 12
-    assert min(counts.values()) >= 3 and max(counts.values()) <= 0.1 * counts.total()
-    assert not set(counts) & {word for word, _ in word_pairs("categories")}
-
-
-def test_uppercase_is_the_word_in_capital_letters():
-    assert [pair for pair in word_pairs("uppercase") if pair[1] != pair[0].upper()] == []
-
-
-def test_every_list_of_word_pairs_belongs_to_a_task():
-    assert tuple(stored_pairs()) == PAIR_TASKS
-    assert tuple(task.name for task in TASKS.values() if task.template == "{word} ->") == PAIR_TASKS
+    words, categories = zip(*PAIRS["categories"], strict=True)
+    counts = Counter(categories)
+    assert len(counts) >= 12 and min(counts.values()) >= 3 and max(counts.values()) <= 0.1 * counts.total()
+    assert not set(counts) & set(words)
 
 
 def test_word_pairs_mix_regular_and_irregular():
-    plurals = [e.answer == e.fields["word"] + "s" for e in tasks.load("plurals").train]
-    past = [e.answer in (e.fields["word"] + "ed", e.fields["word"] + "d") for e in tasks.load("past").train]
-    for regular in (plurals, past):
+    for name, endings in (("plurals", ("s",)), ("past", ("ed", "d"))):
+        regular = [answer in (word + ending for ending in endings) for word, answer in PAIRS[name]]
         assert 15 <= sum(regular) <= len(regular) - 15
 
 
 # --- drawing ---------------------------------------------------------------------------------------------------
 
 
-@given(st.sampled_from(PAIR_TASKS), st.integers(0, 10**9), st.integers(0, 33), st.integers(0, 33))
+@given(st.sampled_from(sorted(PAIRS)), st.integers(0, 10**9), st.integers(0, 33), st.integers(0, 33))
 def test_larger_k_extends_smaller_k(name, seed, k, more):
     data = tasks.load(name)
     small, large = sorted((k, more))
     assert tasks.demonstrations(data, large, seed)[:small] == tasks.demonstrations(data, small, seed)
 
 
-@given(st.sampled_from(PAIR_TASKS), st.integers(0, 10**9))
+@given(st.sampled_from(sorted(PAIRS)), st.integers(0, 10**9))
 def test_demonstrations_and_queries_of_a_pool_never_meet(name, seed):
     data = tasks.load(name)
     third = len(data.train) // 3
@@ -381,7 +289,7 @@ def test_demonstrations_and_queries_of_a_pool_never_meet(name, seed):
     assert Counter(map(repr, (*shown, *asked))) == Counter(map(repr, data.train))
 
 
-@pytest.mark.parametrize("name", PAIR_TASKS)
+@pytest.mark.parametrize("name", PAIRS)
 def test_every_list_of_word_pairs_has_sixteen_demonstrations_twice_and_forty_queries(name):
     data = tasks.load(name)
     shown, asked = tasks.demonstrations(data, 32, 0), tasks.queries(data, 40, 0)  # 16 others for a control
@@ -448,14 +356,10 @@ def test_news_keeps_the_first_paragraph_below_the_title(starter_assets):
 
 @given(st.text(alphabet="ab. \n", max_size=400))
 def test_opening_is_a_run_of_whole_words_of_one_paragraph(article):
-    opening = tasks.opening(article)
-    assert len(opening.split()) <= tasks.NEWS_WORDS
-    assert any(line.split()[: tasks.NEWS_WORDS] == opening.split() for line in article.split("\n"))
-
-
-def test_opening_of_a_title_alone_is_the_title():
-    assert tasks.opening("Only a title") == "Only a title"
-    assert tasks.opening("T\n\n" + "word " * 300) == " ".join(["word"] * 40)
+    opening = tasks._opening(article)
+    assert len(opening.split()) <= tasks._NEWS_WORDS
+    assert any(line.split()[: tasks._NEWS_WORDS] == opening.split() for line in article.split("\n"))
+    assert tasks._opening("Only a title") == "Only a title"
 
 
 def test_unknown_topic_names_the_row(starter_assets, monkeypatch):
@@ -478,25 +382,6 @@ def test_directory_by_argument_and_by_environment(rows, monkeypatch):
     assert tasks.load("sst2-paper").train[0] == expected
 
 
-@pytest.mark.parametrize(
-    ("raw", "clean"),
-    [
-        ("two\nlines\r\n and\ttabs", "two lines and tabs"),
-        ("<b>bold</b> &amp; more", "<b>bold</b> &amp; more"),
-        ("so good 😀", "so good 😀"),
-        ("a\u2028b", "a b"),
-        ("\0 byte", "\0 byte"),
-        ("{text} {0} {", "{text} {0} {"),
-        ("שלום \u200fעולם\u200e !", "שלום \u200fעולם\u200e !"),
-        ("\ufeffmark", "\ufeffmark"),
-        ("word " * 10_000, " ".join(["word"] * 10_000)),
-    ],
-)
-def test_text_is_kept_but_for_white_space(rows, raw, clean):
-    data = tasks.load(TWO, data_dir=rows({"text": raw, "label": 1}))
-    assert data.train[0].fields["text"] == clean
-
-
 def test_an_own_task_with_free_answers(rows):
     task = Task("two", "{question} =", None, answer_column="result")
     data = tasks.load(task, data_dir=rows({"question": "1 + 1", "result": "2"}))
@@ -514,10 +399,7 @@ def test_an_own_task_with_free_answers(rows):
         ({"text": "x", "label": "yes"}, "label 'yes'"),
         ({"text": "x", "label": True}, "label True"),
         ({"text": "x", "label": 1.0}, r"label 1\.0"),
-        (
-            {"text": "x", "label": None},
-            r"train row 1: label None in column 'label' .*mend the row or the task's labels",
-        ),
+        ({"text": "x", "label": None}, r"row 1: label None in column 'label' .*mend the row or the task's labels"),
         ({"text": "x", "label": [1]}, r"label \[1\]"),
         ({"text": "x", "label": {"a": 10**99}}, r"label \{'a': 1000"),
         ('{"text": "x", "label": NaN}', "label nan"),
@@ -654,15 +536,11 @@ def test_free_answers_with_hostile_text_are_scored(rows, checkpoint):
 # --- names and hub ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "near"), [("SST-2", "sst2"), ("review", "reviews"), ("capital", "capitals")])
-def test_unknown_name_suggests_the_nearest(name, near):
-    with pytest.raises(TaskError, match=rf"no task '{name}'. Did you mean '{near}'\? Known tasks: reviews"):
+@pytest.mark.parametrize(("name", "near"), [("SST-2", "sst2"), ("review", "reviews"), ("zzzz", None)])
+def test_unknown_name_suggests_the_nearest_and_lists_all(name, near):
+    hint = rf"Did you mean '{near}'\? " if near else ""
+    with pytest.raises(TaskError, match=rf"no task '{name}'\. {hint}Known tasks: reviews, .*cb-paper"):
         tasks.load(name)
-
-
-def test_unknown_name_far_from_any_lists_them_all():
-    with pytest.raises(TaskError, match=r"no task 'zzzz'\. Known tasks: reviews, .*cb-paper"):
-        tasks.load("zzzz")
 
 
 def test_hub_is_asked_for_the_pinned_revision(monkeypatch):
