@@ -213,11 +213,8 @@ def test_foreign_demonstrations_are_about_something_else_with_the_same_kind_of_a
         assert other.name != task.name and other.source != task.source
         assert (other.labels is None) == (task.labels is None)
         assert other.hub is None
-    others = {
-        name: tasks.foreign(TASKS[name]) for name in ("capitals", "plurals", "past", "sst2-paper", "agnews-paper")
-    }
-    others = ["plurals", "capitals", "plurals", "news", "reviews"]
-    assert [tasks.foreign(TASKS[name]) for name in names] == others
+    others = {"capitals": "plurals", "plurals": "capitals", "sst2-paper": "news", "agnews-paper": "reviews"}
+    assert {name: tasks.foreign(TASKS[name]) for name in others} == others
 
 
 # --- word pairs ------------------------------------------------------------------------------------------------
@@ -273,36 +270,15 @@ def test_word_pairs_mix_regular_and_irregular():
 # --- drawing ---------------------------------------------------------------------------------------------------
 
 
-@given(st.sampled_from(sorted(PAIRS)), st.integers(0, 10**9), st.integers(0, 33), st.integers(0, 33))
-def test_larger_k_extends_smaller_k(name, seed, k, more):
-    data = tasks.load(name)
-    small, large = sorted((k, more))
-    assert tasks.demonstrations(data, large, seed)[:small] == tasks.demonstrations(data, small, seed)
-
-
-@given(st.sampled_from(sorted(PAIRS)), st.integers(0, 10**9))
-def test_demonstrations_and_queries_of_a_pool_never_meet(name, seed):
+@given(st.sampled_from(sorted(PAIRS)), st.integers(0, 10**9), st.integers(0, 33))
+def test_demonstrations_and_queries_of_a_pool_never_meet_and_more_of_them_begin_alike(name, seed, k):
     data = tasks.load(name)
     third = len(data.train) // 3
     assert data.train is data.test
     shown, asked = tasks.demonstrations(data, third, seed), tasks.queries(data, len(data.test) - third, seed)
     assert Counter(map(repr, (*shown, *asked))) == Counter(map(repr, data.train))
-
-
-@pytest.mark.parametrize("name", PAIRS)
-def test_every_list_of_word_pairs_has_sixteen_demonstrations_twice_and_forty_queries(name):
-    data = tasks.load(name)
-    shown, asked = tasks.demonstrations(data, 32, 0), tasks.queries(data, 40, 0)  # 16 others for a control
-    assert len({example.fields["word"] for example in (*shown, *asked)}) == 72
-    assert tasks.queries(data, 60, 0)[:40] == asked
-
-
-def test_seeds_draw_differently_and_alike_when_equal():
-    data = tasks.load("past")
-    first = tasks.demonstrations(data, 8, 0)
-    assert first == tasks.demonstrations(data, 8, 0)
-    assert first != tasks.demonstrations(data, 8, 1)
-    assert tasks.queries(data, 8, 0) != tasks.queries(data, 8, 1)
+    assert (tasks.demonstrations(data, k, seed), tasks.queries(data, k, seed)) == (shown[:k], asked[:k])
+    assert shown != tasks.demonstrations(data, third, seed + 1)
 
 
 def test_test_rows_that_are_also_training_rows_are_not_queries(rows):
@@ -314,13 +290,8 @@ def test_test_rows_that_are_also_training_rows_are_not_queries(rows):
     assert [e.fields["text"] for e in tasks.queries(data, 1, 0)] == ["test only"]
     with pytest.raises(TaskError, match="'two': 2 queries asked for, 1 available"):
         tasks.queries(data, 2, 0)
-
-
-def test_too_many_demonstrations_are_refused():
-    data = tasks.load("capitals")
-    third = len(data.train) // 3
-    with pytest.raises(TaskError, match=rf"'capitals': {third + 1} demonstrations asked for, {third} available"):
-        tasks.demonstrations(data, third + 1, 0)
+    with pytest.raises(TaskError, match="'two': 3 demonstrations asked for, 2 available"):
+        tasks.demonstrations(data, 3, 0)
 
 
 # --- starter text ----------------------------------------------------------------------------------------------
@@ -382,41 +353,24 @@ def test_directory_by_argument_and_by_environment(rows, monkeypatch):
     assert tasks.load("sst2-paper").train[0] == expected
 
 
-def test_an_own_task_with_free_answers(rows):
-    task = Task("two", "{question} =", None, answer_column="result")
-    data = tasks.load(task, data_dir=rows({"question": "1 + 1", "result": "2"}))
-    assert task.demonstration(data.train[0]) == "1 + 1 = 2"
-    assert data.train[0].label is None
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ({"sentence": "x", "label": 0}, r"'two', train row 1: no column 'text', found 'sentence', 'label'; rename"),
         ({"text": "x"}, "train row 1: no column 'label', found 'text'"),
         ({"text": "x", "label": 2}, r"train row 1: label 2 in column 'label' is not one of 0 \(no\), 1 \(yes\)"),
-        ({"text": "x", "label": -1}, "label -1"),
-        ({"text": "x", "label": "yes"}, "label 'yes'"),
-        ({"text": "x", "label": True}, "label True"),
-        ({"text": "x", "label": 1.0}, r"label 1\.0"),
         ({"text": "x", "label": None}, r"row 1: label None in column 'label' .*mend the row or the task's labels"),
-        ({"text": "x", "label": [1]}, r"label \[1\]"),
-        ({"text": "x", "label": {"a": 10**99}}, r"label \{'a': 1000"),
+        *(({"text": "x", "label": label}, f"label {label!r}") for label in (-1, "yes", True, 1.0)),
+        ({"text": "x", "label": {"a": 10**99}}, r"label \{'a': 1000.*\.\.\. in"),
         ('{"text": "x", "label": NaN}', "label nan"),
-        ({"text": ["a", "list"], "label": 0}, r"column 'text' holds \['a', 'list'\], not a text"),
-        ({"text": ["a"] * 999, "label": 0}, r"holds \['a', ('a', )*'a',\.\.\., not a text"),
-        ({"text": "", "label": 0}, "holds '', not a text; mend or remove the row"),
+        *(
+            ({"text": text, "label": 0}, "column 'text' holds .*, not a text; mend")
+            for text in ("", " \n ", None, [""])
+        ),
         ({"text": "\ud83d", "label": 0}, r"train row 1: column 'text' holds half of a surrogate pair in '\\ud83d'"),
-        ({"text": "a \udc00 b", "label": 0}, "half of a surrogate pair.*mend or remove"),
-        ('{"text": "raw \0 byte", "label": 0}', "line 2 is not JSON"),
+        *((line, r"train\.jsonl, line 2 is not JSON") for line in ('{"text": "raw \0 byte"}', "[" * 99999, "{broken")),
         ('{"text": "x", "label": ' + "9" * 5000 + "}", "line 2 is not JSON"),
-        ("[" * 99999, "line 2 is not JSON"),
-        ('"text"', "line 2 is not a JSON object"),
-        ("null", "line 2 is not a JSON object"),
-        ({"text": " \n ", "label": 0}, r"train row 1: column 'text' holds ' \\n ', not a text"),
-        ({"text": None, "label": 0}, "holds None, not a text"),
-        ("{broken", r"train\.jsonl, line 2 is not JSON"),
-        ("[1, 2]", "line 2 is not a JSON object"),
+        *((line, "line 2 is not a JSON object") for line in ('"text"', "null", "[1, 2]")),
     ],
 )
 def test_bad_rows_are_named(rows, line, message):
@@ -430,8 +384,9 @@ def test_empty_split_missing_file_and_wrong_encoding(rows, tmp_path):
     with pytest.raises(TaskError, match=r"'mr': cannot read .*mr/train\.jsonl.*EXPLAINER_DATA"):
         tasks.load("mr", data_dir=tmp_path)
     (tmp_path / "two" / "train.jsonl").write_bytes(b'{"text": "\xff", "label": 0}')
-    with pytest.raises(TaskError, match="cannot read"):
-        tasks.load(TWO, data_dir=tmp_path)
+    for task in (TWO, replace(TWO, folder="a\0b")):  # a folder that no system allows
+        with pytest.raises(TaskError, match="cannot read"):
+            tasks.load(task, data_dir=tmp_path)
 
 
 @pytest.mark.parametrize(("encoding", "newline"), [("utf-8", "\n"), ("utf-8-sig", "\r\n"), ("utf-8-sig", "\n")])
@@ -442,11 +397,6 @@ def test_files_from_windows_read_the_same(tmp_path, encoding, newline):
         (tmp_path / "two" / f"{split}.jsonl").write_text(text, encoding=encoding, newline=newline)
     expected = (Example({"text": "a b"}, "no", 0), Example({"text": "é"}, "yes", 1))
     assert tasks.load(TWO, data_dir=tmp_path).train == expected
-
-
-def test_a_folder_that_no_system_allows(tmp_path):
-    with pytest.raises(TaskError, match="cannot read"):
-        tasks.load(replace(TWO, folder="a\0b"), data_dir=tmp_path)
 
 
 def test_the_same_split_twice_is_one_pool(rows):
@@ -512,17 +462,14 @@ def naive(checkpoint, text, answer):
     return sum(log_probs[i - 1, ids[0, i]].item() for i in range(n, ids.shape[1]))
 
 
-@pytest.mark.parametrize("where", ["demonstration", "query"])
-def test_ten_thousand_words_are_too_long_and_the_message_says_so(rows, checkpoint, where):
+def test_ten_thousand_words_are_too_long_and_the_message_says_so(rows, checkpoint):
     data = tasks.load(TWO, data_dir=rows({"text": "word " * 10_000, "label": 1}))
-    too_long = pytest.raises(CheckpointError, match=r"has 256 positions.*need \d{5} tokens; give .* shorter texts")
-    if where == "demonstration":
-        ids, _ = scoring.context_ids(checkpoint, TWO, data.train)
-        with too_long:
-            scoring.encode(checkpoint, ids)
-    else:
-        with too_long:
-            scoring.answer(checkpoint, TWO, scoring.encode(checkpoint, ""), data.test)
+    ids, _ = scoring.context_ids(checkpoint, TWO, data.train)
+    context, too_long = scoring.encode(checkpoint, ""), r"has 256 positions.*need \d{5} tokens; give .* shorter texts"
+    with pytest.raises(CheckpointError, match=too_long):
+        scoring.encode(checkpoint, ids)
+    with pytest.raises(CheckpointError, match=too_long):
+        scoring.answer(checkpoint, TWO, context, data.test)
 
 
 def test_free_answers_with_hostile_text_are_scored(rows, checkpoint):
@@ -531,6 +478,7 @@ def test_free_answers_with_hostile_text_are_scored(rows, checkpoint):
     ids, _ = scoring.context_ids(checkpoint, task, data.train)
     assert checkpoint.tokenizer.decode(ids[1:]) == "{1} <b> = 😀 {0}\n"
     assert scoring.answer(checkpoint, task, scoring.encode(checkpoint, ids), data.test).correct.shape == (1,)
+    assert data.train[0].label is None
 
 
 # --- names and hub ---------------------------------------------------------------------------------------------
@@ -559,21 +507,15 @@ def test_hub_is_asked_for_the_pinned_revision(monkeypatch):
     assert asked == [("aps/super_glue", "cb", {"revision": revision, "split": s}) for s in ("train", "validation")]
 
 
-def test_no_network_says_what_to_do(monkeypatch, tmp_path):
+def test_no_network_and_no_source_say_what_to_do(monkeypatch, tmp_path):
     import datasets  # noqa: PLC0415
 
     monkeypatch.delenv("EXPLAINER_DATA", raising=False)
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
     monkeypatch.setenv("HF_HOME", str(tmp_path))
-    task = replace(TASKS["mr"], hub=Hub("explainer-test/no-such-data", "0" * 40))
-    with pytest.raises(
-        TaskError, match=r"'explainer-test/no-such-data' .* could not be loaded .*EXPLAINER_DATA.*capitals"
-    ):
+    task = replace(TASKS["mr"], hub=Hub("explainer-test/no-data", "0" * 40))
+    with pytest.raises(TaskError, match=r"'explainer-test/no-data' .* could not be loaded .*EXPLAINER_DATA.*capitals"):
         tasks.load(task)
-
-
-def test_own_task_without_any_source(monkeypatch):
-    monkeypatch.delenv("EXPLAINER_DATA", raising=False)
     with pytest.raises(TaskError, match="'two' has no hub id; give data_dir"):
         tasks.load(TWO)
 
