@@ -6,16 +6,14 @@ from collections import Counter
 from dataclasses import replace
 from importlib import resources
 
-import numpy as np
 import pytest
 import tiny_models
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from explainer.data import assets, tasks
 from explainer.data.tasks import TASKS, Example, Hub, Task
-from explainer.errors import CheckpointError, TaskError
+from explainer.errors import TaskError
 from explainer.models import checkpoints, scoring
 
 STUDIED_PAIRS = ("capitals", "plurals", "past", "antonyms")
@@ -133,8 +131,6 @@ separator = "eos"
 answer_column = "tone"
 folder = "tones"
 splits = ["train", "dev"]
-source = "my mail"
-licence = "mine"
 hub = {id = "me/tone", revision = "abc"}
 
 [sums-1]
@@ -145,19 +141,10 @@ template = '{question} ='
 def test_a_file_describes_tasks(tmp_path):
     path = tmp_path / "tasks.toml"
     path.write_text(FULL, encoding="utf-8-sig", newline="\r\n")
+    tone = {"separator": tasks.DOCUMENT_SEPARATOR, "answer_column": "tone", "folder": "tones"}
+    tone |= {"hub": Hub("me/tone", "abc"), "splits": ("train", "dev")}
     assert tasks.read_file(path) == [
-        Task(
-            name="tone",
-            template="Message: {text}\nTone:",
-            labels=("rude", "polite"),
-            separator=tasks.DOCUMENT_SEPARATOR,
-            source="my mail",
-            licence="mine",
-            answer_column="tone",
-            folder="tones",
-            hub=Hub("me/tone", "abc"),
-            splits=("train", "dev"),
-        ),
+        Task("tone", "Message: {text}\nTone:", ("rude", "polite"), **tone),
         Task("sums-1", "{question} =", None),
     ]
 
@@ -195,10 +182,9 @@ def test_a_bad_file_is_reported_with_table_and_key(tmp_path, text, message):
 
 
 def test_a_file_that_cannot_be_read(tmp_path):
-    with pytest.raises(TaskError, match=r"cannot read the task file .*none\.toml .*give the path"):
-        tasks.read_file(tmp_path / "none.toml")
-    with pytest.raises(TaskError, match="cannot read the task file"):
-        tasks.read_file(tmp_path)
+    for path in (tmp_path / "none.toml", tmp_path):
+        with pytest.raises(TaskError, match=rf"cannot read the task file {path} .*give the path"):
+            tasks.read_file(path)
     (tmp_path / "latin.toml").write_bytes(b"[a]\ntemplate = '\xfc {x}'")
     with pytest.raises(TaskError, match="is not TOML"):
         tasks.read_file(tmp_path / "latin.toml")
@@ -283,9 +269,8 @@ def test_demonstrations_and_queries_of_a_pool_never_meet_and_more_of_them_begin_
 
 def test_test_rows_that_are_also_training_rows_are_not_queries(rows):
     directory = rows({"text": "shared", "label": 0}, {"text": "train only", "label": 1})
-    (directory / "two" / "test.jsonl").write_text(
-        '{"text": "shared", "label": 0}\n{"text": "test only", "label": 1}\n', encoding="utf-8"
-    )
+    test = '{"text": "shared", "label": 0}\n{"text": "test only", "label": 1}\n'
+    (directory / "two" / "test.jsonl").write_text(test, encoding="utf-8")
     data = tasks.load(TWO, data_dir=directory)
     assert [e.fields["text"] for e in tasks.queries(data, 1, 0)] == ["test only"]
     with pytest.raises(TaskError, match="'two': 2 queries asked for, 1 available"):
@@ -353,6 +338,12 @@ def test_directory_by_argument_and_by_environment(rows, monkeypatch):
     assert tasks.load("sst2-paper").train[0] == expected
 
 
+def test_an_own_task_with_free_answers(rows):
+    task = Task("two", "{question} =", None, answer_column="result")
+    data = tasks.load(task, data_dir=rows({"question": "{1} <b>", "result": "😀\n{0}"}))
+    assert task.demonstration(data.train[0]) == "{1} <b> = 😀 {0}" and data.train[0].label is None
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -407,7 +398,7 @@ def test_the_same_split_twice_is_one_pool(rows):
     assert len(drawn) == 9
 
 
-# --- from the row to the score -----------------------------------------------------------------------------------
+# --- from the row to the tokens ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -431,7 +422,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_rows_are_scored_as_the_text_they_are(rows, checkpoint, text):
+def test_hostile_rows_are_tokenized_as_the_text_they_are(rows, checkpoint, text):
     directory = rows({"text": text, "label": 1}, {"text": "plain", "label": 0})
     test = [{"text": f"{text} query", "label": 0}, {"text": text, "label": 0}]  # the second is also a training row
     (directory / "two" / "test.jsonl").write_text("\n".join(map(json.dumps, test)), encoding="utf-8")
@@ -446,39 +437,6 @@ def test_hostile_rows_are_scored_as_the_text_they_are(rows, checkpoint, text):
     assert checkpoint.tokenizer.decode(ids[1:]) == context
     assert clean in context and ends[-1] == len(ids)
     assert not set(ids[1:]) & set(checkpoint.tokenizer.all_special_ids)
-
-    record = scoring.answer(checkpoint, task, scoring.encode(checkpoint, ids), [query])
-    whole = [naive(checkpoint, context + task.prompt(query), f" {word}") for word in task.labels]
-    np.testing.assert_allclose(record.log_probs[0], whole, atol=1e-4)
-    assert record.correct.tolist() == [whole[0] > whole[1]]
-
-
-def naive(checkpoint, text, answer):
-    """log p(answer | text) from one pass of the model over all of it."""
-    n = 1 + len(checkpoint.tokenize(text))
-    ids = torch.tensor([[checkpoint.first_token_id, *checkpoint.tokenize(text + answer)]])
-    with torch.inference_mode():
-        log_probs = checkpoint.model(input_ids=ids).logits[0].log_softmax(-1)
-    return sum(log_probs[i - 1, ids[0, i]].item() for i in range(n, ids.shape[1]))
-
-
-def test_ten_thousand_words_are_too_long_and_the_message_says_so(rows, checkpoint):
-    data = tasks.load(TWO, data_dir=rows({"text": "word " * 10_000, "label": 1}))
-    ids, _ = scoring.context_ids(checkpoint, TWO, data.train)
-    context, too_long = scoring.encode(checkpoint, ""), r"has 256 positions.*need \d{5} tokens; give .* shorter texts"
-    with pytest.raises(CheckpointError, match=too_long):
-        scoring.encode(checkpoint, ids)
-    with pytest.raises(CheckpointError, match=too_long):
-        scoring.answer(checkpoint, TWO, context, data.test)
-
-
-def test_free_answers_with_hostile_text_are_scored(rows, checkpoint):
-    task = Task("two", "{question} =", None, answer_column="result")
-    data = tasks.load(task, data_dir=rows({"question": "{1} <b>", "result": "😀\n{0}"}))
-    ids, _ = scoring.context_ids(checkpoint, task, data.train)
-    assert checkpoint.tokenizer.decode(ids[1:]) == "{1} <b> = 😀 {0}\n"
-    assert scoring.answer(checkpoint, task, scoring.encode(checkpoint, ids), data.test).correct.shape == (1,)
-    assert data.train[0].label is None
 
 
 # --- names and hub ---------------------------------------------------------------------------------------------

@@ -171,7 +171,8 @@ def _receive(session: requests.Session, url: str, part: Path, file: PackageFile,
 def _append(session: requests.Session, url: str, part: Path, file: PackageFile, progress: bool) -> None:
     start = _size(part)
     response = _get(session, url, {"Range": f"bytes={start}-"} if start else {})
-    if start and not response.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
+    resumed = response.status_code == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
+    if start and not resumed:
         start = 0
         if response.status_code != 200:
             response = _get(session, url, {})

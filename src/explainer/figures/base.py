@@ -14,7 +14,7 @@ CAPTION_MIME = "application/vnd.explainer.caption+json"
 STATIC_MIME = "application/vnd.explainer.static+json"
 # Colour never stands alone: each series also has its own marker and dash.
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star")
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 KINDS = ("Live", "Stored", "Quoted")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 GREY = "#808080"
@@ -29,7 +29,7 @@ def below(y: float) -> dict[str, Any]:
 
 def stroke(i: int, **more: Any) -> dict[str, Any]:
     """The line of the i-th series: its colour and its dash."""
-    return {"color": COLOURS[i % 6], "dash": DASHES[i % 6], **more}
+    return {"color": COLOURS[i % 6], "dash": _DASHES[i % 6], **more}
 
 
 def mark(i: int, size: int, **more: Any) -> dict[str, Any]:
