@@ -1,6 +1,7 @@
 """Corpora: where documents come from, their split, the tokenizer, the cache."""
 
 import re
+from unittest.mock import Mock, call
 
 import datasets
 import pytest
@@ -93,16 +94,11 @@ def test_a_data_set_with_splits_is_held_out_as_it_says_and_loses_what_is_in_both
 
 
 def test_a_data_set_of_the_hub_is_asked_for_with_its_configuration(monkeypatch):
-    asked = []
-
-    def load_dataset(*arguments):
-        asked.append(arguments)
-        return datasets.DatasetDict({"train": datasets.Dataset.from_dict({"text": texts(10)})})
-
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    hub = Mock(return_value=datasets.DatasetDict({"train": datasets.Dataset.from_dict({"text": texts(10)})}))
+    monkeypatch.setattr(datasets, "load_dataset", hub)
     assert corpora.load("some/set:raw").source == "huggingface.co/datasets/some/set"
     assert corpora.load("some/set").name == "some/set"
-    assert asked == [("some/set", "raw"), ("some/set", None)]
+    assert hub.call_args_list == [call("some/set", "raw"), call("some/set", None)]
 
 
 def test_the_lines_of_wikitext_become_articles():
@@ -136,11 +132,7 @@ def test_what_is_nowhere(tmp_path, monkeypatch):
     (tmp_path / "bytes.txt").write_bytes(b"\xff\xfe\xff")
     with pytest.raises(CorpusError, match=r"cannot read .*bytes.txt .*UTF-8"):
         corpora.load(str(tmp_path / "bytes.txt"))
-
-    def unreachable(*_):
-        raise ConnectionError("no network")
-
-    monkeypatch.setattr(datasets, "load_dataset", unreachable)
+    monkeypatch.setattr(datasets, "load_dataset", Mock(side_effect=ConnectionError("no network")))
     with pytest.raises(CorpusError, match=r"'documentaton' is no file .*ConnectionError: no network.*documentation"):
         corpora.load("documentaton")
 

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 from importlib import resources
+from unittest.mock import Mock, call
 
 import pytest
 import tiny_models
@@ -268,9 +269,8 @@ def test_demonstrations_and_queries_of_a_pool_never_meet_and_more_of_them_begin_
 
 
 def test_test_rows_that_are_also_training_rows_are_not_queries(rows):
-    directory = rows({"text": "shared", "label": 0}, {"text": "train only", "label": 1})
-    test = '{"text": "shared", "label": 0}\n{"text": "test only", "label": 1}\n'
-    (directory / "two" / "test.jsonl").write_text(test, encoding="utf-8")
+    rows({"text": "shared", "label": 0}, {"text": "train only", "label": 1}, splits=("train",))
+    directory = rows({"text": "shared", "label": 0}, {"text": "test only", "label": 1}, splits=("test",))
     data = tasks.load(TWO, data_dir=directory)
     assert [e.fields["text"] for e in tasks.queries(data, 1, 0)] == ["test only"]
     with pytest.raises(TaskError, match="'two': 2 queries asked for, 1 available"):
@@ -328,9 +328,8 @@ def test_unknown_topic_names_the_row(starter_assets, monkeypatch):
 
 
 def test_directory_by_argument_and_by_environment(rows, monkeypatch):
-    directory = rows(
-        {"sentence": "fine", "label": 1}, {"sentence": "bad", "label": 0}, task="sst2", splits=("train", "validation")
-    )
+    lines = {"sentence": "fine", "label": 1}, {"sentence": "bad", "label": 0}
+    directory = rows(*lines, task="sst2", splits=("train", "validation"))
     expected = Example({"sentence": "fine"}, "Positive", 1)
     data = tasks.load("sst2", data_dir=directory)
     assert data.train[0] == data.test[0] == expected
@@ -354,10 +353,7 @@ def test_an_own_task_with_free_answers(rows):
         *(({"text": "x", "label": label}, f"label {label!r}") for label in (-1, "yes", True, 1.0)),
         ({"text": "x", "label": {"a": 10**99}}, r"label \{'a': 1000.*\.\.\. in"),
         ('{"text": "x", "label": NaN}', "label nan"),
-        *(
-            ({"text": text, "label": 0}, "column 'text' holds .*, not a text; mend")
-            for text in ("", " \n ", None, [""])
-        ),
+        *(({"text": text, "label": 0}, "'text' holds .*, not a text; mend") for text in ("", " \n ", None, [""])),
         ({"text": "\ud83d", "label": 0}, r"train row 1: column 'text' holds half of a surrogate pair in '\\ud83d'"),
         *((line, r"train\.jsonl, line 2 is not JSON") for line in ('{"text": "raw \0 byte"}', "[" * 99999, "{broken")),
         ('{"text": "x", "label": ' + "9" * 5000 + "}", "line 2 is not JSON"),
@@ -406,26 +402,17 @@ def checkpoint(tmp_path_factory):
     return checkpoints.load(tiny_models.save("llama", tmp_path_factory.mktemp("llama")), device="cpu")
 
 
-HOSTILE = {
-    "special tokens": "<s>struck</s> <pad>",
-    "newline": "two\nlines\r\nand\u2028more",
-    "HTML": "<script>alert('&amp;')</script><br/>",
-    "emoji": "good 😀👩‍👩‍👧 🇫🇷",
-    "braces": "{text} {} {0!r} }{ %s",
-    "NUL": "a\0b",
-    "right to left": "سلام \u202eעולם\u202c !",
-    "combining": "e\u0301 ﬀ ½ \u200b",
-    "byte order mark": "\ufeffa",
-    "label word": "no\nLabel: yes",
-    "backslashes": '\\n \\" \\u0041',
-}
+HOSTILE = (
+    *("<s>struck</s> <pad>", "two\nlines\r\nand\u2028more", "<script>alert('&amp;')</script><br/>", "good 😀👩‍👩‍👧 🇫🇷"),
+    *("{text} {} {0!r} }{ %s", "a\0b", "سلام \u202eעולם\u202c !", "e\u0301 ﬀ ½ \u200b", "\ufeffa", "no\nLabel: yes"),
+    '\\n \\" \\u0041',
+)
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_rows_are_tokenized_as_the_text_they_are(rows, checkpoint, text):
-    directory = rows({"text": text, "label": 1}, {"text": "plain", "label": 0})
-    test = [{"text": f"{text} query", "label": 0}, {"text": text, "label": 0}]  # the second is also a training row
-    (directory / "two" / "test.jsonl").write_text("\n".join(map(json.dumps, test)), encoding="utf-8")
+    rows({"text": text, "label": 1}, {"text": "plain", "label": 0}, splits=("train",))
+    directory = rows({"text": f"{text} query", "label": 0}, {"text": text, "label": 0}, splits=("test",))
     task = replace(TWO, template="{text}\nLabel:")
     data = tasks.load(task, data_dir=directory)
     shown, (query,) = tasks.demonstrations(data, 2, 0), tasks.queries(data, 1, 0)
@@ -452,17 +439,12 @@ def test_unknown_name_suggests_the_nearest_and_lists_all(name, near):
 def test_hub_is_asked_for_the_pinned_revision(monkeypatch):
     import datasets  # noqa: PLC0415
 
-    asked = []
-
-    def load_dataset(*args, **options):
-        asked.append((*args, options))
-        return [{"premise": "P", "hypothesis": "H", "label": 2, "idx": 0}]
-
+    hub = Mock(return_value=[{"premise": "P", "hypothesis": "H", "label": 2, "idx": 0}])
     monkeypatch.delenv("EXPLAINER_DATA", raising=False)
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    monkeypatch.setattr(datasets, "load_dataset", hub)
     assert tasks.load("cb").test[0].answer == "Neither"
-    revision = TASKS["cb"].hub.revision
-    assert asked == [("aps/super_glue", "cb", {"revision": revision, "split": s}) for s in ("train", "validation")]
+    cb, revision = ("aps/super_glue", "cb"), TASKS["cb"].hub.revision
+    assert hub.call_args_list == [call(*cb, revision=revision, split=split) for split in ("train", "validation")]
 
 
 def test_no_network_and_no_source_say_what_to_do(monkeypatch, tmp_path):
