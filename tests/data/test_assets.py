@@ -12,6 +12,7 @@ import threading
 import time
 import zipfile
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -320,27 +321,18 @@ def test_any_part_left_behind_ends_in_the_same_asset(index, kept, damaged, how):
     assert recovers(index)
 
 
-def _fetch_in_a_process(table, environment, results):
+def _fetch_in_a_process(table, environment):
     assets.ASSETS = table
     os.environ.update(environment)
-    results.put(len(assets.reviews()))
+    return len(assets.reviews())
 
 
 def test_processes_that_start_together_share_one_download(index):
     index.delay = 0.3
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
     environment = {name: os.environ[name] for name in ("EXPLAINER_CACHE", "EXPLAINER_INDEX_URL")}
-    work = [
-        context.Process(target=_fetch_in_a_process, args=(assets.ASSETS, environment, results), daemon=True)
-        for _ in range(3)
-    ]
-    for process in work:
-        process.start()
-    for process in work:
-        process.join(600)
-    assert [process.exitcode for process in work] == [0, 0, 0]
-    assert [results.get(timeout=60) for _ in work] == [len(SENTENCES)] * 3
+    with ProcessPoolExecutor(3, multiprocessing.get_context("spawn")) as pool:
+        work = [pool.submit(_fetch_in_a_process, assets.ASSETS, environment) for _ in range(3)]
+        assert [each.result(600) for each in work] == [len(SENTENCES)] * 3
     assert len(index.downloads()) == 1
     assert leftovers() == []
 

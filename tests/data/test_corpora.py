@@ -6,8 +6,6 @@ from unittest.mock import Mock, call
 import datasets
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from explainer.data import assets, corpora
 from explainer.data.assets import Document
@@ -61,25 +59,13 @@ def test_the_other_genre_is_every_tenth_article_in_the_tokens_of_the_corpus(monk
     assert (other == 0).sum() == 3
 
 
-@given(st.integers(10, 200))
-def test_no_document_is_in_both_parts_and_none_is_lost(n):
-    documents = [Document(str(i), str(i)) for i in range(n)]
-    train, held_out = corpora._split(documents, "x")
-    assert set(train) | set(held_out) == set(documents)
-    assert not set(train) & set(held_out)
-    assert len(held_out) == n // 10
-
-
-def test_a_text_file_has_documents_between_two_empty_lines(file):
-    corpus = corpora.load(file)
-    assert [d.text for d in corpus.held_out] == [texts(20)[9], texts(20)[19]]
-    assert [d.text for d in corpus.train] == [t for i, t in enumerate(texts(20)) if i not in (9, 19)]
-
-
-def test_a_saved_data_set_is_split_like_a_file(tmp_path):
+def test_a_text_file_and_a_saved_data_set_hold_out_every_tenth_document(file, tmp_path):
+    """In the file two empty lines are between documents; the data set has an empty one and one twice."""
     datasets.Dataset.from_dict({"text": [*texts(20), "", texts(20)[3]]}).save_to_disk(tmp_path / "saved")
-    corpus = corpora.load(str(tmp_path / "saved"))
-    assert (len(corpus.train), len(corpus.held_out)) == (18, 2)
+    for name in (file, str(tmp_path / "saved")):
+        corpus = corpora.load(name)
+        assert [d.text for d in corpus.held_out] == [texts(20)[9], texts(20)[19]]
+        assert [d.text for d in corpus.train] == [t for i, t in enumerate(texts(20)) if i not in (9, 19)]
     assert corpus.name == "saved"
 
 
@@ -103,24 +89,20 @@ def test_a_data_set_of_the_hub_is_asked_for_with_its_configuration(monkeypatch):
 
 def test_the_lines_of_wikitext_become_articles():
     rows = ["", " = One = \n", "", " text of one \n", " = = Part = = \n", " more \n", " = Two = \n", " text of two \n"]
-    documents = corpora._documents(datasets.Dataset.from_dict({"text": rows}), "x")
-    assert [d.text for d in documents] == [
-        " = One = \n text of one \n = = Part = = \n more \n",
-        " = Two = \n text of two \n",
-    ]
+    one, two = corpora._documents(datasets.Dataset.from_dict({"text": rows}), "x")
+    assert (one.text, two.text) == ("".join(rows[1:6]), "".join(rows[6:]))
 
 
 @pytest.mark.parametrize(
-    ("columns", "message"),
+    ("split", "columns", "message"),
     [
-        ({"train": {"words": ["a"]}}, "has the columns words; one named text is needed"),
-        ({"dev": {"text": ["a"]}}, "has the splits dev; one named train is needed"),
-        ({"train": {"text": ["a", "b"]}}, "has 2 documents and at least 10 are needed"),
+        ("train", {"words": ["a"]}, "has the columns words; one named text is needed"),
+        ("dev", {"text": ["a"]}, "has the splits dev; one named train is needed"),
+        ("train", {"text": ["a", "b"]}, "has 2 documents and at least 10 are needed"),
     ],
 )
-def test_data_sets_that_cannot_be_used(tmp_path, columns, message):
-    saved = datasets.DatasetDict({name: datasets.Dataset.from_dict(rows) for name, rows in columns.items()})
-    saved.save_to_disk(tmp_path / "saved")
+def test_data_sets_that_cannot_be_used(tmp_path, split, columns, message):
+    datasets.DatasetDict({split: datasets.Dataset.from_dict(columns)}).save_to_disk(tmp_path / "saved")
     with pytest.raises(CorpusError, match=message):
         corpora.load(str(tmp_path / "saved"))
 

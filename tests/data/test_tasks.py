@@ -118,10 +118,6 @@ def test_tasks_that_cannot_be_asked_are_refused(template, rest, message):
         Task("t", template, **({"labels": None} | rest))
 
 
-def test_doubled_braces_of_a_template_are_braces():
-    assert Task("t", "{{{text}}} ->", None).prompt(Example({"text": "x"}, "")) == "{x} ->"
-
-
 # --- a user's file -----------------------------------------------------------------------------------------------
 
 FULL = """
@@ -334,9 +330,9 @@ def test_directory_by_argument_and_by_environment(rows, monkeypatch):
 
 
 def test_an_own_task_with_free_answers(rows):
-    task = Task("two", "{question} =", None, answer_column="result")
+    task = Task("two", "{{{question}}} =", None, answer_column="result")  # doubled braces are braces
     data = tasks.load(task, data_dir=rows({"question": "{1} <b>", "result": "😀\n{0}"}))
-    assert task.demonstration(data.train[0]) == "{1} <b> = 😀 {0}" and data.train[0].label is None
+    assert task.demonstration(data.train[0]) == "{{1} <b>} = 😀 {0}" and data.train[0].label is None
 
 
 @pytest.mark.parametrize(
