@@ -43,9 +43,8 @@ def starter_assets(monkeypatch):
     """Small stand-ins for the downloaded assets: 3,000 sorted reviews, 600 articles."""
     reviews = [assets.Review(f"review\nnumber {i}", round(-4 + 8 * i / 2999, 3)) for i in range(3000)]
     topics = ("business", "entertainment", "politics", "sports", "tech")
-    news = [
-        assets.NewsItem(f"Title {i}\n\nBody {i} begins. It goes on.\n\nMore.", topics[i // 120]) for i in range(600)
-    ]
+    article = "Title {i}\n\nBody {i} begins. It goes on.\n\nMore."
+    news = [assets.NewsItem(article.format(i=i), topics[i // 120]) for i in range(600)]
     monkeypatch.setattr(assets, "reviews", lambda: [*reviews, reviews[0]])
     monkeypatch.setattr(assets, "news", lambda: news)
 
@@ -233,14 +232,11 @@ def test_word_pairs_are_many_ask_each_word_once_and_are_spelled_alike(name):
         )
 
 
-def test_categories_are_many_and_none_has_more_than_a_tenth_of_the_words():
+def test_categories_are_many_and_plurals_and_pasts_mix_regular_and_irregular():
     words, categories = zip(*PAIRS["categories"], strict=True)
     counts = Counter(categories)
     assert len(counts) >= 12 and min(counts.values()) >= 3 and max(counts.values()) <= 0.1 * counts.total()
     assert not set(counts) & set(words)
-
-
-def test_word_pairs_mix_regular_and_irregular():
     for name, endings in (("plurals", ("s",)), ("past", ("ed", "d"))):
         regular = [answer in (word + ending for ending in endings) for word, answer in PAIRS[name]]
         assert 15 <= sum(regular) <= len(regular) - 15
@@ -277,12 +273,9 @@ def test_test_rows_that_are_also_training_rows_are_not_queries(rows):
 def test_reviews_drop_the_neutral_band_and_split_once(starter_assets):
     data = tasks.load("reviews")
     assert (len(data.train), len(data.test)) == (626, 2000)  # |mean| < 0.5 is an eighth of the range
-    number = [int(e.fields["text"].rsplit(" ", 1)[1]) for e in (*data.train, *data.test)]
-    assert len(set(number)) == len(number)
-    assert all(
-        e.label == (i >= 1500) and e.answer == data.task.labels[e.label]
-        for i, e in zip(number, (*data.train, *data.test), strict=True)
-    )
+    of = {int(e.fields["text"].rsplit(" ", 1)[1]): e for e in (*data.train, *data.test)}
+    assert len(of) == 2626 and {i: e.label for i, e in of.items()} == {i: int(i >= 1500) for i in of}
+    assert all(e.answer == data.task.labels[e.label] for e in of.values())
     assert 0.4 < sum(e.label for e in data.test) / 2000 < 0.6
     assert data == tasks.load("reviews")
 
@@ -295,11 +288,14 @@ def test_five_class_reviews_are_equal_bins(starter_assets):
     assert [by_text[f"review number {i}"] for i in (0, 700, 1500, 2300, 2999)] == list(data.task.labels)
 
 
-def test_news_keeps_the_first_paragraph_below_the_title(starter_assets):
+def test_news_keeps_the_first_paragraph_below_the_title(starter_assets, monkeypatch):
     data = tasks.load("news")
     assert (len(data.train), len(data.test)) == (100, 500)
     example = next(e for e in data.test if e.fields["text"].startswith("Body 599 "))
     assert example == Example({"text": "Body 599 begins. It goes on."}, "Technology", 4)
+    monkeypatch.setattr(assets, "news", lambda: [assets.NewsItem("t\nx", "weather")])
+    with pytest.raises(TaskError, match=r"'news', starter asset row 0: label 'weather'.*0 \(Business\)"):
+        tasks.load("news")
 
 
 @given(st.text(alphabet="ab. \n", max_size=400))
@@ -308,12 +304,6 @@ def test_opening_is_a_run_of_whole_words_of_one_paragraph(article):
     assert len(opening.split()) <= tasks._NEWS_WORDS
     assert any(line.split()[: tasks._NEWS_WORDS] == opening.split() for line in article.split("\n"))
     assert tasks._opening("Only a title") == "Only a title"
-
-
-def test_unknown_topic_names_the_row(starter_assets, monkeypatch):
-    monkeypatch.setattr(assets, "news", lambda: [assets.NewsItem("t\nx", "weather")])
-    with pytest.raises(TaskError, match=r"'news', starter asset row 0: label 'weather'.*0 \(Business\)"):
-        tasks.load("news")
 
 
 # --- directory -------------------------------------------------------------------------------------------------
