@@ -18,7 +18,8 @@ from explainer.experiments import controls
 from explainer.experiments.language_models import LanguageModels
 from explainer.experiments.study import Study
 from explainer.lab import engines
-from explainer.models import training, web_model
+from explainer.models import training
+from explainer.page import web_model
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ FLOORS = (
     {"analysis"},
     {"figures", "findings", "exercises"},
     {"explorables"},
+    {"page"},
     {"cli"},
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -21,7 +21,7 @@ ROOMS = {
         "architectures", "checkpoints", "circuits", "deep_linear", "fast_weight_model", "finetuning", "heads",
         "in_context_gpt", "in_context_llama", "interventions", "lockstep", "momentum_attention", "probes", "recording",
         "scoring",
-        "training", "web_model",
+        "training",
     ),
     "lab": ("engines", "experiment", "store", "tables"),
     "experiments": (

@@ -119,7 +119,7 @@ def test_stored_update_is_what_training_gives(checkpoint, name):
 
 MEASURES = """
 import { readFileSync } from "node:fs";
-import { simAMDelta, simAOU, tensorsOf } from "#explorables/live_gpt_core.js";
+import { simAMDelta, simAOU, tensorsOf } from "#page/live_gpt_core.js";
 const { seen, file } = JSON.parse(readFileSync(0, "utf8"));
 const tensors = tensorsOf(new Uint8Array(readFileSync(file))), sums = {};
 for (const [name, { shape, data }] of Object.entries(tensors))
@@ -158,7 +158,7 @@ def test_measures_and_files_of_the_page_are_those_of_python():
 
 VIEW = """
 import { readFileSync } from "node:fs";
-import view, { isCurrent, storedFor } from "#explorables/live_experiment.js";
+import view, { isCurrent, storedFor } from "#page/live_experiment.js";
 const { state, patches } = JSON.parse(readFileSync(0, "utf8"));
 const told = patches.map((patch) => {
   const now = { ...state, ...patch }, kept = storedFor(now);

@@ -56,7 +56,7 @@ def test_stored_answers_are_the_checkpoints(name, n):
 
 VIEW = """
 import { readFileSync } from "node:fs";
-import view, { isCurrent, storedFor } from "#explorables/live_patch.js";
+import view, { isCurrent, storedFor } from "#page/live_patch.js";
 const { state, patches } = JSON.parse(readFileSync(0, "utf8"));
 const told = patches.map((patch) => {
   const now = { ...state, ...patch }, kept = storedFor(now);

@@ -48,8 +48,8 @@ def test_unknown_tasks_are_refused():
 
 WILSON = """
 import { readFileSync } from "node:fs";
-import sweep from "#explorables/live_sweep.js";
-import { wilson } from "#explorables/live_parts.js";
+import sweep from "#page/live_sweep.js";
+import { wilson } from "#page/live_parts.js";
 const { cases, states } = JSON.parse(readFileSync(0, "utf8"));
 const found = { intervals: cases.map(([x, n]) => wilson(x, n)), told: states.map(sweep.describe) };
 process.stdout.write(JSON.stringify(found));
