@@ -7,7 +7,7 @@ import pytest
 
 from explainer import alike, floors, results
 from explainer.analysis.alike import Which
-from explainer.explorables import ladder
+from explainer.explorables import Ladder
 
 LESSONS = ("own", "reordered", "other", "shuffled", "plurals", "nonsense")
 
@@ -152,7 +152,7 @@ def test_what_the_pages_say_of_single_steps():
 
 
 def test_what_the_story_says_of_the_ladder():
-    rungs = ladder.stored()
+    rungs = Ladder.stored()
     assert all(rung == [0.0, 0.0, 0.0] for rung in rungs["here"][:4])
     assert rungs["here"][4][1] > 0.5
     assert round(rungs["here"][5][1], 2) == 0.83 and rungs["heads"] == 270

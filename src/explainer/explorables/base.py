@@ -95,8 +95,8 @@ class Explorable(anywidget.AnyWidget):
     def __init_subclass__(cls, **options: Any):
         """Tag the traits."""
         super().__init_subclass__(**options)
-        for trait in vars(cls).values():
-            if isinstance(trait, traitlets.TraitType):
+        for name, trait in vars(cls).items():
+            if isinstance(trait, traitlets.TraitType) and not name.startswith("_"):  # anywidget's own, added later
                 trait.tag(sync=True, explorable=True)
 
     @property

@@ -1,4 +1,4 @@
-"""The model in the page: explorables that the checkpoint answers, by a worker in a page, by the kernel in a notebook."""
+"""The model in the page: explorables that the checkpoint answers, by a worker in a page, by a kernel in a notebook."""
 
 from explainer.explorables import Explorable
 from explainer.page.live_experiment import LiveExperiment
