@@ -54,6 +54,24 @@ def computed(name: str, states: Sequence[dict], of_state: str, more: str = "{}",
     return SimpleNamespace(**found)
 
 
+_TELL = """
+import {{ readFileSync }} from "node:fs";
+import view, {{ isCurrent, storedFor }} from "#page/{name}.js";
+const {{ state, patches }} = JSON.parse(readFileSync(0, "utf8"));
+const told = patches.map((patch) => {{
+  const now = {{ ...state, ...patch }}, kept = storedFor(now);
+  return [isCurrent(now), kept ? kept.{key} : null, view.describe(now)];
+}});
+process.stdout.write(JSON.stringify(told));
+"""
+
+
+def told(name: str, key: str, state: dict, patches: Sequence[dict]) -> tuple[list, list[str]]:
+    """Whether the answers are the present choice's, and the `key` of what is stored for it; and what the view says."""
+    found = json.loads(run_module(_TELL.format(name=name, key=key), {"state": state, "patches": list(patches)}))
+    return [one[:2] for one in found], [words for *_, words in found]
+
+
 def require_picture(still: str, words: str, state: dict) -> None:
     """The picture is whole, says its result, and has nothing that two instances on a page would share."""
     for text in (still, words):

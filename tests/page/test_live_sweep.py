@@ -3,24 +3,15 @@
 import json
 
 import pytest
-import torch
-import traitlets
 from scipy.stats import binomtest
 
 from bookbuilder import explorables as builder
-from explainer.explorables import LiveSweep, live_sweep
-from explainer.models import checkpoints
-
-TASKS = ("capitals", "plurals", "past", "antonyms")
-
-
-@pytest.fixture(scope="module")
-def checkpoint():
-    return checkpoints.load(dtype=torch.float32, device="cpu")
+from explainer.page import LiveSweep, live_sweep
+from explainer.page.asking import TASKS, book_checkpoint
 
 
 def test_texts_are_those_of_the_controls():
-    stored = live_sweep.lessons()
+    stored = LiveSweep.stored()
     assert tuple(stored) == TASKS
     for name, its in stored.items():
         assert live_sweep.lesson(name) == {part: its[part] for part in ("pattern", "curves", "queries")}
@@ -33,17 +24,12 @@ def test_texts_are_those_of_the_controls():
 @pytest.mark.parametrize(
     "name", ["plurals", *(pytest.param(n, marks=pytest.mark.weekly) for n in TASKS if n != "plurals")]
 )
-def test_stored_counts_are_the_checkpoints(checkpoint, name):
+def test_stored_counts_are_the_checkpoints(name):
     """One query of thirty may turn on the last digit."""
-    its = live_sweep.lessons()[name]
+    its = LiveSweep.stored()[name]
     for kind, ks in (("right", (0, 3)), ("shuffled", (3,)), ("foreign", (1,))):
-        found = live_sweep.counts(checkpoint, its, kind, ks)
+        found = live_sweep.counts(book_checkpoint(), its, kind, ks)
         assert all(abs(x - its["counts"][kind][k]) <= 1 for x, k in zip(found, ks, strict=True))
-
-
-def test_unknown_tasks_are_refused():
-    with pytest.raises(traitlets.TraitError, match="one of capitals, plurals"):
-        LiveSweep(task="rivers")
 
 
 WILSON = """
@@ -67,6 +53,6 @@ def test_intervals_are_wilsons_and_a_sweep_that_runs_says_how_far_it_is():
         assert interval == pytest.approx([known.low, known.high], abs=1e-6)
     assert result["told"][0] == "The sweep over 30 queries of capitals begins."
     assert "After 0 right demonstrations it writes 1 (95 %" in result["told"][1]
-    last = {kind: its[-1] for kind, its in live_sweep.lessons()["capitals"]["counts"].items()}
+    last = {kind: its[-1] for kind, its in LiveSweep.stored()["capitals"]["counts"].items()}
     assert f"After 16 right demonstrations it writes {last['right']} (" in result["told"][2]
     assert f"shuffled answers {last['shuffled']}, and after 16 of another task {last['foreign']}." in result["told"][2]
