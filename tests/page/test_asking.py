@@ -73,7 +73,7 @@ def test_a_sweep_counts_and_a_stop_is_heard(monkeypatch, tiny):
     steps = [(one["curve"], one["k"]) for one in answers[:-1]]
     assert steps == [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2)]
     its = {"pattern": PATTERN, "queries": queries, "curves": {"right": PAIRS}}
-    assert [sum(one["exact"]) for one in answers if one.get("curve") == 0] == live_sweep.counts(
+    assert [sum(one["exact"]) for one in answers if one.get("curve") == 0] == live_sweep._counts(
         tiny, its, "right", range(3)
     )
     assert answers[-1] == {"sweep": 5, "done": True}

@@ -26,7 +26,7 @@ def test_what_is_stored_belongs_to_the_study():
     for name, its in stored.items():
         assert its["order"] == live_experiment._order(name) != sorted(its["order"])
         assert its["bounds"] == live_experiment._bounds(name)
-        assert tuple(its["found"]) == live_experiment.SECONDS
+        assert tuple(its["found"]) == live_experiment._SECONDS
         for second, found in its["found"].items():
             assert (found["task"], found["second"], found["scale"], found["n"]) == (name, second, 1, 30)
             assert found["query"] == live_experiment.own_query(name)
@@ -54,7 +54,7 @@ def require_close(found, stored):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "second"),
-    [("antonyms", "fine-tuned"), *(pytest.param(n, s, marks=WEEKLY) for n in TASKS for s in live_experiment.SECONDS)],
+    [("antonyms", "fine-tuned"), *(pytest.param(n, s, marks=WEEKLY) for n in TASKS for s in live_experiment._SECONDS)],
 )
 def test_stored_answers_are_the_checkpoints(name, second):
     require_close(

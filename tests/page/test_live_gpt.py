@@ -376,8 +376,8 @@ def require_sweep(page, checkpoint):
     )
     told = part.locator("p.explorable-status").inner_text()
     k = int(re.search(r"After (\d+) right", told)[1])
-    numbers = [live_sweep.counts(checkpoint, its, kind, [k])[0] for kind in live_sweep._CURVES]
-    zero = live_sweep.counts(checkpoint, its, "right", [0])[0]
+    numbers = [live_sweep._counts(checkpoint, its, kind, [k])[0] for kind in live_sweep._CURVES]
+    zero = live_sweep._counts(checkpoint, its, "right", [0])[0]
     found = re.search(
         r"model writes (\d+) answers.* it writes (\d+) .* shuffled answers (\d+), .* another task (\d+)", told
     )

@@ -15,7 +15,7 @@ def test_what_is_stored_belongs_to_the_study_and_to_the_texts():
     for name, its in stored.items():
         assert its["study"] == live_patch._shares(name)
         assert its["study"]["foreign"] < its["study"]["mean"] < its["study"]["icl"]
-        assert [int(n) for n in its["found"]] == list(live_patch.DONORS)
+        assert [int(n) for n in its["found"]] == list(live_patch._DONORS)
         for n, found in its["found"].items():
             assert (found["task"], str(found["n"]), found["of"]) == (name, n, 22)
             assert found["query"] == live_experiment.own_query(name)
@@ -35,7 +35,7 @@ def require_close(found, stored):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n"),
-    [("plurals", 2), *(pytest.param(name, n, marks=WEEKLY) for name in TASKS for n in live_patch.DONORS)],
+    [("plurals", 2), *(pytest.param(name, n, marks=WEEKLY) for name in TASKS for n in live_patch._DONORS)],
 )
 def test_stored_answers_are_the_checkpoints(name, n):
     require_close(live_patch.answers(book_checkpoint(), name, n), LivePatch.stored()[name]["found"][str(n)])
@@ -55,4 +55,4 @@ def test_view_says_to_which_choice_its_answers_belong():
 def test_the_mean_patch_is_never_asked_of_its_donors():
     for its in LiveSweep.stored().values():
         words = [x for x, _ in its["queries"]]
-        assert len(set(words)) == live_sweep.QUERIES > max(live_patch.DONORS)
+        assert len(set(words)) == live_sweep.QUERIES > max(live_patch._DONORS)

@@ -14,7 +14,7 @@ def test_texts_are_those_of_the_controls():
     stored = LiveSweep.stored()
     assert tuple(stored) == TASKS
     for name, its in stored.items():
-        assert live_sweep.lesson(name) == {part: its[part] for part in ("pattern", "curves", "queries")}
+        assert live_sweep._lesson(name) == {part: its[part] for part in ("pattern", "curves", "queries")}
         asked = {x for x, _ in its["queries"]}
         assert len(asked) == 30 and not asked & {x for x, _ in its["curves"]["right"]}
         assert sorted(y for _, y in its["curves"]["shuffled"]) == sorted(y for _, y in its["curves"]["right"])
@@ -28,7 +28,7 @@ def test_stored_counts_are_the_checkpoints(name):
     """One query of thirty may turn on the last digit."""
     its = LiveSweep.stored()[name]
     for kind, ks in (("right", (0, 3)), ("shuffled", (3,)), ("foreign", (1,))):
-        found = live_sweep.counts(book_checkpoint(), its, kind, ks)
+        found = live_sweep._counts(book_checkpoint(), its, kind, ks)
         assert all(abs(x - its["counts"][kind][k]) <= 1 for x, k in zip(found, ks, strict=True))
 
 

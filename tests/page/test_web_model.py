@@ -280,7 +280,7 @@ def tokenizer_folder(folder):
 
 
 def test_folder_is_whole_and_names_its_files(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(web_model, "SHARD_BYTES", 50_000)
+    monkeypatch.setattr(web_model, "_SHARD_BYTES", 50_000)
     home = tmp_path / "model"
     web_model.convert(tiny, tokenizer_folder(tmp_path / "tokenizer"), home)
     manifest = json.loads((home / "manifest.json").read_text("utf-8"))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import anywidget
 import traitlets
 
-FOLDER = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 LIMIT = 2.0  # the planes are drawn from -2 to 2
 _VIEW_MIME = "application/vnd.jupyter.widget-view+json"
 
@@ -83,7 +83,7 @@ class Explorable(anywidget.AnyWidget):
     name: ClassVar[str]
     question: ClassVar[str]
     height: ClassVar[int]  # CSS pixels at the width of a page of the book
-    folder: ClassVar[Path] = FOLDER
+    folder: ClassVar[Path] = _FOLDER
     """Where its bundle, its stills and what is stored of it are."""
     made: ClassVar[str] = "Live: computed by the page as you look."
     """Where its numbers come from: Live, Stored or Quoted, a colon and the details."""
@@ -106,7 +106,7 @@ class Explorable(anywidget.AnyWidget):
 
     @property
     def _css(self) -> str:
-        return (FOLDER / "explorables.css").read_text("utf-8")
+        return (_FOLDER / "explorables.css").read_text("utf-8")
 
     def state(self) -> dict[str, Any]:
         """Return the traits that the reader can change, by name."""

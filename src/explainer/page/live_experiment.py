@@ -29,7 +29,7 @@ from explainer.theory import changes, metrics
 UPDATES = Asking.folder / "updates"
 """For each task the update dW by fine-tuning, in factors of low rank, and `updates.json`, which names the files."""
 _CONTEXTS = {"reordered": controls.reordered, "shuffled": controls.shuffled, "foreign": controls.foreign}
-SECONDS = ("fine-tuned", *_CONTEXTS)
+_SECONDS = ("fine-tuned", *_CONTEXTS)
 """The second lesson: fine-tuning on the demonstrations, or a context in another order, with wrong answers, foreign."""
 _RANK, _EPOCHS, _LR = 4, 10, 5e-4
 
@@ -37,8 +37,8 @@ _RANK, _EPOCHS, _LR = 4, 10, 5e-4
 class LiveExperiment(Asking):
     """The paper's comparison: what the demonstrations change in context, and what a second lesson changes.
 
-    Traits: `task`; `second`, one of SECONDS; `scale`, what the update of fine-tuning is multiplied with; `query`, the
-    reader's own; `found`, the answers, which belong to the task, the second lesson, the scale and the query in it;
+    Traits: `task`; `second`, the second lesson; `scale`, what the update of fine-tuning is multiplied with; `query`,
+    the reader's own; `found`, the answers, which belong to the task, the second lesson, the scale and the query in it;
     `study`, what is stored: for each task an order of the demonstrations, floors and ceilings of the study, and what
     the checkpoint answers; `lessons`, the texts.
     """
@@ -48,7 +48,7 @@ class LiveExperiment(Asking):
     height = 1000
 
     task = traitlets.Enum(TASKS, TASKS[0])
-    second = traitlets.Enum(SECONDS, SECONDS[0])
+    second = traitlets.Enum(_SECONDS, _SECONDS[0])
     scale = Number(1.0, min=0, max=2)
     query = traitlets.Unicode()
     found = traitlets.Dict()
@@ -76,7 +76,7 @@ class LiveExperiment(Asking):
             found = answers(book_checkpoint(), name, second)
             return found | {part: rounded(found[part], 3) for part in ("sim_aou", "sim_am_delta")}
 
-        found = {name: {second: kept(name, second) for second in SECONDS} for name in TASKS}
+        found = {name: {second: kept(name, second) for second in _SECONDS} for name in TASKS}
         return {name: {"order": _order(name), "bounds": _bounds(name), "found": found[name]} for name in TASKS}
 
     def replies(self, checkpoint: Checkpoint, message: dict) -> Iterator[dict]:
@@ -212,7 +212,7 @@ def _bounds(name: str) -> dict[str, dict[str, float]]:
     foreign = mean(ICL, Which("FT", alike.FOREIGN, _EPOCHS))
     trainings = {"floor": foreign, "ceiling": mean(FT, Which("FT", "other", _EPOCHS))}
     contexts = {"floor": mean(ICL, Which("ICL", "nonsense")), "ceiling": mean(ICL, Which("ICL", "reordered"))}
-    return {second: trainings if second == "fine-tuned" else contexts for second in SECONDS}
+    return {second: trainings if second == "fine-tuned" else contexts for second in _SECONDS}
 
 
 def _order(name: str) -> list[int]:

@@ -16,7 +16,7 @@ from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint
 from explainer.page.live_experiment import own_query
 from explainer.page.live_sweep import MOST, QUERIES, SEED, LiveSweep
 
-DONORS = (1, 2, 4, 8)
+_DONORS = (1, 2, 4, 8)
 """Of how many queries the mean patch can be; the first eight of a task are never asked with it."""
 _STUDIED = {"foreign": "patch_foreign_mean", "mean": "patch_mean", "icl": "icl"}
 
@@ -35,7 +35,7 @@ class LivePatch(Asking):
     digits = 6
 
     task = traitlets.Enum(TASKS, "plurals")
-    donors = traitlets.Enum(DONORS, DONORS[-1])
+    donors = traitlets.Enum(_DONORS, _DONORS[-1])
     query = traitlets.Unicode()
     found = traitlets.Dict()
     study = Stored()
@@ -64,7 +64,7 @@ class LivePatch(Asking):
             found = answers(book_checkpoint(), name, n)
             return found | {"error": float(f"{found['error']:.0e}"), "answers": rounded(found["answers"], 4)}
 
-        return {name: {"study": _shares(name), "found": {n: kept(name, n) for n in DONORS}} for name in TASKS}
+        return {name: {"study": _shares(name), "found": {n: kept(name, n) for n in _DONORS}} for name in TASKS}
 
     def replies(self, checkpoint: Checkpoint, message: dict) -> Iterator[dict]:
         """The answers, once."""
@@ -87,7 +87,7 @@ def answers(checkpoint: Checkpoint, name: str, donors: int, query: str | None = 
     shown = tasks.demonstrations(data, MOST, SEED)
     prefix = scoring.encode(checkpoint, scoring.context_ids(checkpoint, data.task, shown)[0])
     queries = tasks.queries(data, QUERIES, SEED)
-    asked, prompt = queries[DONORS[-1] :], data.task.template.replace("{word}", query)
+    asked, prompt = queries[_DONORS[-1] :], data.task.template.replace("{word}", query)
     own = [*map(data.task.prompt, queries[:donors]), prompt]
     others = [prompt, *map(data.task.prompt, asked)]
     passes = interventions.after_context, interventions.without_context

@@ -42,8 +42,8 @@ class LiveSweep(Asking):
     @classmethod
     def measured(cls) -> dict[str, Any]:
         """The texts of each task and the checkpoint's counts of each curve."""
-        checkpoint, lessons = book_checkpoint(), {name: lesson(name) for name in TASKS}
-        kinds = {name: {kind: counts(checkpoint, its, kind) for kind in _CURVES} for name, its in lessons.items()}
+        checkpoint, lessons = book_checkpoint(), {name: _lesson(name) for name in TASKS}
+        kinds = {name: {kind: _counts(checkpoint, its, kind) for kind in _CURVES} for name, its in lessons.items()}
         return {name: its | {"counts": kinds[name]} for name, its in lessons.items()}
 
     def replies(self, checkpoint: Checkpoint, message: dict) -> Iterator[dict]:
@@ -57,7 +57,7 @@ class LiveSweep(Asking):
         yield {"sweep": message["sweep"], "done": True}
 
 
-def lesson(name: str) -> dict[str, Any]:
+def _lesson(name: str) -> dict[str, Any]:
     """The texts of a task of word pairs: the book's controls, and queries that are no demonstrations."""
     data = tasks.load(name)
     pairs = lambda examples: [[one.fields["word"], one.answer] for one in examples]  # noqa: E731
@@ -65,7 +65,7 @@ def lesson(name: str) -> dict[str, Any]:
     return {"pattern": ["", " ->"], "curves": curves, "queries": pairs(tasks.queries(data, QUERIES, SEED))}
 
 
-def counts(checkpoint: Checkpoint, its: dict[str, Any], kind: str, ks: Sequence[int] = range(MOST + 1)) -> list[int]:
+def _counts(checkpoint: Checkpoint, its: dict[str, Any], kind: str, ks: Sequence[int] = range(MOST + 1)) -> list[int]:
     """How many queries greedy decoding answers word for word after the first k demonstrations of a curve."""
     shown = its["curves"][kind]
     return [int(_exact(checkpoint, its["pattern"], shown[:k], its["queries"]).sum()) for k in ks]

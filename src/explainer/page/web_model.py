@@ -28,7 +28,7 @@ from explainer.data.package_index import sha256_of
 from explainer.errors import CacheError, CheckpointError
 
 FORMAT = 3  # of the folder; raised when the same GGUF file gives other files
-SHARD_BYTES = 25_000_000
+_SHARD_BYTES = 25_000_000
 """A shard that did not arrive is fetched again, and no host of pages refuses files of this size."""
 _MANIFEST = "manifest.json"
 _BLOCK = 32
@@ -94,8 +94,8 @@ def convert(quantised: Path, tokenizer: Path, home: Path) -> None:
         fresh = Path(work, "fresh")
         fresh.mkdir()
         graph, shape = onnx_bytes(quantised)
-        for i, start in enumerate(range(0, len(graph), SHARD_BYTES)):
-            (fresh / f"{_GRAPH}.{i}.bin").write_bytes(graph[start : start + SHARD_BYTES])
+        for i, start in enumerate(range(0, len(graph), _SHARD_BYTES)):
+            (fresh / f"{_GRAPH}.{i}.bin").write_bytes(graph[start : start + _SHARD_BYTES])
         _copy_tokenizer(tokenizer, fresh)
         manifest = {
             "format": FORMAT,
