@@ -67,9 +67,9 @@ class Bets(Explorable):
         quarters. Losses are differences in nats per token, paired by set; `lowest` is every model that none is below
         for certain.
         """
-        from explainer.analysis import alike, floors, published, training_runs  # noqa: PLC0415 - they need torch
+        from explainer.results import agreement, floors, published, training_runs  # noqa: PLC0415 - they need torch
 
-        pairs = alike.pairs("alike")
+        pairs = agreement.pairs("alike")
         trained, context, trainings, _ = floors.both_swaps(pairs, "sim_aou").values()
         own, other, made_up = trained["the same"], "other examples of the task", "made-up words"
         falls = floors.of_the_examples(pairs, "sim_aou")["training swapped"]

@@ -11,19 +11,19 @@ import traitlets
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from explainer.analysis import alike
-from explainer.analysis.alike import Which
+from explainer.compare import comparison, controls
+from explainer.compare.comparison import Observed
 from explainer.data import tasks
 from explainer.data.package_index import sha256_of
 from explainer.data.tasks import Example, Task
-from explainer.experiments import comparison, controls
-from explainer.experiments.comparison import Observed
 from explainer.explorables.base import Number, Stored, rounded
 from explainer.models import architectures, finetuning, lockstep, scoring
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned, KeysValues
 from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint
 from explainer.page.live_sweep import MOST, QUERIES, SEED, LiveSweep
+from explainer.results import agreement
+from explainer.results.agreement import Which
 from explainer.theory import changes, metrics
 
 UPDATES = Asking.folder / "updates"
@@ -203,13 +203,13 @@ def _bounds(name: str) -> dict[str, dict[str, float]]:
     Of fine-tuning: with training on another task; and of two trainings, the second on other examples of the task. Of a
     context: with a context of made-up words; and in another order.
     """
-    pairs = alike.pairs("alike", task=name)
+    pairs = agreement.pairs("alike", task=name)
     ICL, FT = Which("ICL"), Which("FT", epochs=_EPOCHS)
 
     def mean(one: Which, other: Which) -> float:
-        return round(alike.by_task(alike.between(pairs, one, other), "sim_aou")[name].estimate, 3)
+        return round(agreement.by_task(agreement.between(pairs, one, other), "sim_aou")[name].estimate, 3)
 
-    foreign = mean(ICL, Which("FT", alike.FOREIGN, _EPOCHS))
+    foreign = mean(ICL, Which("FT", agreement.FOREIGN, _EPOCHS))
     trainings = {"floor": foreign, "ceiling": mean(FT, Which("FT", "other", _EPOCHS))}
     contexts = {"floor": mean(ICL, Which("ICL", "nonsense")), "ceiling": mean(ICL, Which("ICL", "reordered"))}
     return {second: trainings if second == "fine-tuned" else contexts for second in _SECONDS}

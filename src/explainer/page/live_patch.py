@@ -7,7 +7,6 @@ import torch
 import traitlets
 from torch import Tensor
 
-from explainer.analysis.published import results
 from explainer.data import tasks
 from explainer.explorables.base import Stored, rounded
 from explainer.models import interventions, scoring
@@ -15,6 +14,7 @@ from explainer.models.checkpoints import Checkpoint
 from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint
 from explainer.page.live_experiment import own_query
 from explainer.page.live_sweep import MOST, QUERIES, SEED, LiveSweep
+from explainer.results.published import results
 
 _DONORS = (1, 2, 4, 8)
 """Of how many queries the mean patch can be; the first eight of a task are never asked with it."""

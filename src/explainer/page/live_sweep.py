@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import traitlets
 
+from explainer.compare import controls
 from explainer.data import tasks
-from explainer.experiments import controls
 from explainer.explorables.base import Stored
 from explainer.models import scoring
 from explainer.models.checkpoints import Checkpoint
