@@ -266,24 +266,6 @@ def test_bundles_and_stills_are_written(tmp_path, monkeypatch):
     assert [file.name for file in (tmp_path / "stills").iterdir()] == ["one_step.svg"]
 
 
-@pytest.mark.parametrize(
-    "widget",
-    [
-        ThreeTokens(token_keys=np.full((3, 2), 2), query=[2, 2], attention="linear"),
-        OneHead(demonstrations=0, token=0, attention="softmax"),
-        OneStep(points=[[2, 2], [-2, -2]], learning_rate=1.5, query=-2),
-        OneStep(points=[[0, 0]], learning_rate=0, query=0),
-        TwoNeurons(inputs=[[2, -2]], targets=[[-2, 2]], query=[-2, -2], learning_rate=1),
-        SoftmaxBend(spread=4, tokens=4, seed=2**31 - 1),
-    ],
-    ids=lambda widget: widget.name,
-)
-def test_still_is_well_formed(widget):
-    root = ElementTree.fromstring(builder.still(widget))
-    assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    assert len(root.get("aria-label")) > 50
-
-
 def test_node_of_the_environment_comes_before_that_of_the_path(monkeypatch, tmp_path):
     for place in ("scripts", "path"):
         (tmp_path / place).mkdir()
