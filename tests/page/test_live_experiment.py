@@ -11,7 +11,6 @@ from javascript import told
 from safetensors.torch import load_file
 
 from bookbuilder import explorables as builder
-from explainer.data import tasks
 from explainer.models import checkpoints, finetuning
 from explainer.page import LiveExperiment, LiveSweep, live_experiment
 from explainer.page.asking import TASKS, book_checkpoint
@@ -162,10 +161,3 @@ def test_view_says_to_which_choice_its_answers_belong():
     assert f"right are {right[0]} without demonstrations, {right[1]} in context, and {right[2]} when" in words[0]
     assert words[1].startswith("Of an earlier choice: ")
     assert "changes is not defined" in words[5] and "times 0" in words[5]
-
-
-def test_texts_are_those_of_the_tasks():
-    for name in TASKS:
-        data = tasks.load(name)
-        shown = LiveSweep.stored()[name]["curves"]["right"]
-        assert [[one.fields["word"], one.answer] for one in tasks.demonstrations(data, 16, seed=0)] == shown
