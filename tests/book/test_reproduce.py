@@ -13,6 +13,8 @@ import tiny_models
 from conftest import ROOT
 from toy_study import write_mr
 
+from explainer import cli
+
 TEXT = (ROOT / "book" / "reference" / "reproduce.md").read_text("utf-8")
 PAGE = """\
 from explainer import reporting, results
@@ -78,9 +80,20 @@ def test_the_training_runs_can_be_trained_from_their_grids(tmp_path):
     assert "1 published, 0 stored, 0 waiting" in run(f"{train} --list", tmp_path, **where)
 
 
-def test_every_command_of_the_page_names_what_exists():
-    """Files and modules; a command of the package that the page shows is known to it."""
-    for word in re.findall(r"(?<![\w/.])(?:book|src|tests|reports)/[\w./-]+", TEXT):
-        assert Path(ROOT, word.rstrip(".")).exists() or word.startswith("reports/"), word
-    for command in re.findall(r"^explainer (\w+)", TEXT, re.MULTILINE):
-        assert command in ("fetch", "study", "train", "regression")
+def test_files_and_modules_of_the_page_exist():
+    for word in re.findall(r"(?<![\w/.])(?:book|src|tests)/[\w./-]+", TEXT):
+        assert Path(ROOT, word.rstrip(".")).exists(), word
+
+
+SHOWN = re.findall(r"^explainer (\w+)(.*)", TEXT, re.MULTILINE) + re.findall(r"`explainer (\w+)([^`]*)`", TEXT)
+
+
+@pytest.mark.parametrize("command", sorted({command for command, _ in SHOWN}))
+def test_the_parser_knows_every_command_of_the_page_with_its_options(command, capsys):
+    with pytest.raises(SystemExit) as done:
+        cli.main([command, "--help"])
+    assert done.value.code == 0
+    told = set(re.findall(r"--[\w-]+", capsys.readouterr().out))
+    assert {
+        option for name, rest in SHOWN if name == command for option in re.findall(r"(?<!\S)--[\w-]+", rest)
+    } <= told

@@ -13,7 +13,6 @@ What counts as one symbol, its *base*:
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 _FENCE = re.compile(r"^(```+|~~~+).*?^\1\s*$", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
@@ -25,35 +24,16 @@ _LETTER = re.compile(
     r"[A-Za-z]|\\(?:alpha|beta|gamma|delta|epsilon|varepsilon|zeta|eta|theta|vartheta|iota|kappa|lambda|mu|nu|xi|pi|rho"
     r"|sigma|tau|upsilon|phi|varphi|chi|psi|omega|Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Upsilon|Phi|Psi|Omega|ell)"
 )
-ALPHABETS = frozenset({"mathcal", "mathbb", "mathfrak"})
-WORDS = frozenset({"text", "operatorname", "mathrm", "textbf", "textit"})
-LIMITS = frozenset({"sum", "prod", "min", "max", "int", "lim", "arg", "sup", "inf", "oplus", "bigoplus"})
+_ALPHABETS = frozenset({"mathcal", "mathbb", "mathfrak"})
+_WORDS = frozenset({"text", "operatorname", "mathrm", "textbf", "textit"})
+_LIMITS = frozenset({"sum", "prod", "min", "max", "int", "lim", "arg", "sup", "inf", "oplus", "bigoplus"})
 
 
-class Formula(NamedTuple):
-    """What stands between dollar signs, where it begins in its text, and whether it has lines of its own."""
-
-    latex: str
-    start: int
-    displayed: bool
-
-    @property
-    def length(self) -> int:
-        """How many characters it takes in its text, dollar signs included."""
-        return len(self.latex) + (4 if self.displayed else 2)
-
-
-def without_code(text: str) -> str:
-    """A Markdown text with its code blanked out; every other character stays where it is."""
+def formulas(text: str) -> list[str]:
+    """The LaTeX of the formulas of a Markdown text in their order, without those in code."""
     for pattern in (_FENCE, _CODE):
-        text = pattern.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
-    return text
-
-
-def formulas(text: str) -> list[Formula]:
-    """The formulas of a Markdown text in their order, without those in code."""
-    found = _MATH.finditer(without_code(text))
-    return [Formula(m[1] or m[2], m.start(), m[1] is not None) for m in found]
+        text = pattern.sub(" ", text)
+    return [found[1] or found[2] for found in _MATH.finditer(text)]
 
 
 def bases(latex: str) -> list[str]:
@@ -66,9 +46,9 @@ def _symbols(tokens: list[str]) -> Iterator[str]:
     while i < len(tokens):
         token = tokens[i]
         name = token[1:] if token.startswith("\\") else ""
-        if name in WORDS:
+        if name in _WORDS:
             _, i = _argument(tokens, i + 2 if tokens[i + 1 : i + 2] == ["*"] else i + 1)
-        elif name in ALPHABETS:
+        elif name in _ALPHABETS:
             inside, i = _argument(tokens, i + 1)
             yield f"\\{name}{{{''.join(inside).strip()}}}"
         elif token in ("_", "^"):
@@ -82,7 +62,7 @@ def _symbols(tokens: list[str]) -> Iterator[str]:
             if _LETTER.fullmatch(token) and not (token == "e" and tokens[i : i + 1] == ["^"]):
                 yield token
         if not token.isspace():
-            limits = name in LIMITS
+            limits = name in _LIMITS
 
 
 def _untie(tokens: list[str]) -> str:
@@ -97,7 +77,7 @@ def _argument(tokens: list[str], i: int) -> tuple[list[str], int]:
     if i >= len(tokens):
         return [], i
     if tokens[i] != "{":
-        if tokens[i][1:] in WORDS | ALPHABETS | {"mathbf", "hat", "bar", "tilde"}:
+        if tokens[i][1:] in _WORDS | _ALPHABETS | {"mathbf", "hat", "bar", "tilde"}:
             inside, end = _argument(tokens, i + 1)
             return [tokens[i], "{", *inside, "}"], end
         return [tokens[i]], i + 1

@@ -10,6 +10,11 @@ _PRIVATE_GLYPH = re.compile("[\ue000-\uf8ff]")
 _ICON_RULE = re.compile(r"([^{}]*\.fa-[^{}]*)\{[^{}]*?(?:content|--fa):\s*\"\\([0-9a-f]+)\"[^{}]*\}")
 _NOT_OURS = {"plotly.min.js", "searchindex.js", "fontawesome.js"}
 _CLASS = re.compile(r"\bfa-[a-z0-9-]+")
+_MATHJAX = (
+    "startup.js", "core.js", "input/tex-base.js", "input/tex/extensions/ams.js", "input/tex/extensions/newcommand.js",
+    "input/tex/extensions/html.js", "output/chtml.js", "output/chtml/fonts/", "a11y/assistive-mml.js",
+)  # fmt: skip
+"""TeX as input, CommonHTML as output, its fonts."""
 
 
 def copy_if_changed(source: Path, target: Path) -> None:
@@ -22,31 +27,15 @@ def copy_if_changed(source: Path, target: Path) -> None:
     shutil.copy2(source, target)
 
 
-def copy_plotly(static: Path) -> None:
-    """The plotly.js of the installed plotly wheel, so that it always fits the figures."""
+def copy_packages(static: Path) -> None:
+    """The plotly.js of the plotly wheel, so that it always fits the figures, and the parts of MathJax that are used."""
     import plotly  # noqa: PLC0415
 
-    copy_if_changed(
-        Path(plotly.__file__).parent / "package_data" / "plotly.min.js", static / "explainer" / "plotly.min.js"
-    )
-
-
-def copy_mathjax(static: Path) -> None:
-    """MathJax 3 (TeX input, CommonHTML output, its fonts) of the installed sphinx-mathjax-offline wheel."""
-    wanted = (
-        "startup.js",
-        "core.js",
-        "input/tex-base.js",
-        "input/tex/extensions/ams.js",
-        "input/tex/extensions/newcommand.js",
-        "input/tex/extensions/html.js",
-        "output/chtml.js",
-        "output/chtml/fonts/",
-        "a11y/assistive-mml.js",
-    )
+    script = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+    copy_if_changed(script, static / "explainer" / script.name)
     for file in metadata.files("sphinx-mathjax-offline") or []:
         _, marker, name = str(file.as_posix()).partition("/static/mathjax/")
-        if marker and name.startswith(wanted):
+        if marker and name.startswith(_MATHJAX):
             copy_if_changed(Path(str(file.locate())), static / "mathjax" / name)
 
 
