@@ -9,7 +9,7 @@ from small_book import code_cell, notebook_of
 
 import explainer
 from bookbuilder import api
-from explainer import duality
+from explainer.theory import duality
 
 HERE = "book/chapters/page"
 

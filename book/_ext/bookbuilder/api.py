@@ -10,7 +10,7 @@ import os
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -69,65 +69,47 @@ def code_line(notebook: Mapping[str, Any], root: Path, page: str) -> str:
 
 def files_of(code: str) -> set[Path]:
     """The files of the modules that some code imports from the package, or whose functions it uses."""
-    tree = ast.parse(code)
-    known = dict(_imported(tree))
-    taken = [_taken(node, known) for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)]
-    files = {file for each, owner in [*taken, *known.values()] if (file := _file(each, owner))}
+    tree, space, found = ast.parse(code), {}, []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom) and "explainer" in (said := ast.unparse(node)):
+            exec(said, space)  # an import of our own committed text
+            found.append(sys.modules.get(getattr(node, "module", None)))
+
+    def named(node: ast.AST) -> Any:
+        """What a name or an attribute of a module stands for."""
+        if isinstance(node, ast.Attribute) and isinstance(owner := named(node.value), ModuleType):
+            return getattr(owner, node.attr, None)
+        return space.get(node.id) if isinstance(node, ast.Name) else None
+
+    files = {_file(each) for each in [*found, *space.values(), *map(named, ast.walk(tree))]} - {None}
     beside = {file.parent / "js" / f"{file.stem}.js" for file in files}  # the drawing of an explorable
     return files | {file for file in beside if file.exists()}
 
 
-def _imported(tree: ast.Module) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """The names that code gives to parts of the package, what they are, and the module that they come from."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("explainer."):
-            owner = import_module(node.module)
-            for alias in node.names:
-                if not hasattr(owner, alias.name):
-                    import_module(f"{node.module}.{alias.name}")
-                yield alias.asname or alias.name, (getattr(owner, alias.name), owner)
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                if f"{alias.name}.".startswith("explainer."):
-                    module = import_module(alias.name)
-                    yield alias.asname or "explainer", (module if alias.asname else explainer, explainer)
-
-
-def _taken(node: ast.expr, known: Mapping[str, tuple[Any, Any]]) -> tuple[Any, Any]:
-    """What a name or an attribute of a module stands for, and the module that has it."""
-    if isinstance(node, ast.Name):
-        return known.get(node.id, (None, None))
-    owner, _ = _taken(node.value, known) if isinstance(node, ast.Attribute) else (None, None)
-    return (getattr(owner, node.attr, None), owner) if isinstance(owner, ModuleType) else (None, None)
-
-
-def _file(each: Any, owner: Any) -> Path | None:
-    """The file of a module, or of the module that defines a function or class; of a constant, that which has it."""
-    defined = each if isinstance(each, ModuleType) else sys.modules.get(getattr(each, "__module__", None) or "", owner)
-    inside = isinstance(defined, ModuleType) and f"{defined.__name__}.".startswith("explainer.")
-    return None if not inside or hasattr(defined, "__path__") else Path(defined.__file__)
+def _file(each: Any) -> Path | None:
+    """The file of a module of the package, or of the module that defines a function or class."""
+    module = each if isinstance(each, ModuleType) else sys.modules.get(getattr(each, "__module__", None))
+    inside = module is not None and f"{module.__name__}.".startswith("explainer.")
+    return Path(module.__file__) if inside and not hasattr(module, "__path__") else None
 
 
 # The page of the package.
 
 
-class Api(Directive):
-    """`{api}`: every room of the package, its modules, and what they offer to others."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return a section for each room."""
-        environment = self.state.document.settings.env
-        link = partial(address, root=Path(environment.srcdir), page=environment.docname)
-        sections = []
-        for room, modules in rooms().items():
-            for module in modules:
-                environment.note_dependency(module.__file__)
-            title = room.__name__.partition(".")[2] or "explainer"
-            section = nodes.section("", nodes.title("", title), ids=[f"room-{title}"])
-            body = f"<p>{_inline(_first(room))}</p>" + "".join(_module_html(module, link) for module in modules)
-            section += nodes.raw("", body, format="html")
-            sections.append(section)
-        return sections
+def api(here: Directive) -> list[nodes.Node]:
+    """`{api}`: a section for every room of the package, with its modules and what they offer to others."""
+    environment = here.state.document.settings.env
+    link = partial(address, root=Path(environment.srcdir), page=environment.docname)
+    sections = []
+    for room, modules in rooms().items():
+        title = room.__name__.partition(".")[2] or "explainer"
+        body = f"<p>{_inline(_first(room))}</p>" + "".join(_module_html(module, link) for module in modules)
+        section = nodes.section("", nodes.title("", title), ids=[f"room-{title}"])
+        section += nodes.raw("", body, format="html")
+        sections.append(section)
+        for module in modules:
+            environment.note_dependency(module.__file__)
+    return sections
 
 
 def rooms() -> dict[ModuleType, list[ModuleType]]:

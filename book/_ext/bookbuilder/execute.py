@@ -26,7 +26,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 
 import explainer
-from bookbuilder.pages import reading_order
+from bookbuilder.pages import reading_order, write_whole
 
 EXECUTED = Path("_build", "executed")
 CELL_SECONDS = 1800
@@ -87,23 +87,17 @@ def surroundings() -> dict[str, str]:
     """What all chapters depend on."""
     stored = PACKAGE / "published"
     return {
-        "package": _digest(p for p in _files(PACKAGE) if stored not in p.parents),
-        "stored results": _digest(p for p in _files(stored) if p.name != "findings.json"),
+        "package": _digest(path for path in PACKAGE.rglob("*") if stored not in path.parents),
+        "stored results": _digest(path for path in stored.rglob("*") if path.name != "findings.json"),
         "versions": ", ".join(f"{name} {metadata.version(name)}" for name in _VERSIONS),
         "processor": processor(),
         "settings": ", ".join(f"{name}={os.environ[name]}" for name in _SETTINGS if os.environ.get(name)),
     }
 
 
-def _files(folder: Path) -> Iterable[Path]:
-    return sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
-
-
 def _digest(files: Iterable[Path]) -> str:
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(f"{file.parent.name}/{file.name}\0".encode() + file.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+    named = sorted(file for file in files if file.is_file() and "__pycache__" not in file.parts)
+    return _sha256(b"".join(f"{f.parent.name}/{f.name}\0".encode() + f.read_bytes() + b"\0" for f in named))
 
 
 def _sha256(content: bytes) -> str:
@@ -241,17 +235,13 @@ def _line(traceback: str) -> str:
 
 
 def _kept(notebook: NotebookNode, target: Path, execution: Execution) -> Execution:
-    """Write an executed copy, whole or not at all, with what is known of its execution; a full disk is a failure."""
+    """Write an executed copy, with what is known of its execution; a full disk is a failure."""
     notebook.metadata[_KEY] = asdict(execution)
-    fresh = target.with_suffix(".part")
     try:
-        fresh.write_text(nbformat.writes(notebook), "utf-8")
-        os.replace(fresh, target)
+        write_whole(target, nbformat.writes(notebook))
     except OSError as error:
         failure = Failure(None, f"what it computed cannot be kept ({error})", "Free some space and run again")
         return replace(execution, failure=failure)
-    finally:
-        fresh.unlink(missing_ok=True)
     return execution
 
 

@@ -11,6 +11,7 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
+from bookbuilder.pages import write_whole
 from explainer.errors import ExplainerError
 from explainer.explorables import EXPLORABLES, FOLDER, Explorable
 
@@ -93,15 +94,9 @@ def still(widget: Explorable) -> str:
 def write() -> None:
     """Write bundles, and then the stills of the starts, which are drawn with them."""
     for name, text in bundles().items():
-        _replace(FOLDER / "bundles" / f"{name}.js", text)
+        write_whole(FOLDER / "bundles" / f"{name}.js", text)
     for widget in (explorable(**start) for explorable in EXPLORABLES for start in explorable.starts):
-        _replace(FOLDER / "stills" / f"{widget.still_name}.svg", still(widget))
-
-
-def _replace(file: Path, text: str) -> None:
-    part = file.with_suffix(".part")
-    part.write_text(text, "utf-8")
-    os.replace(part, file)
+        write_whole(FOLDER / "stills" / f"{widget.still_name}.svg", still(widget))
 
 
 if __name__ == "__main__":

@@ -111,22 +111,17 @@ def _mark_text(node: nodes.Text, address: str, page: str, seen: set[Term]) -> No
         node.parent.replace(node, [part for part in [*parts, nodes.Text(text[done:])] if part.astext()])
 
 
-class Terms(Directive):
+def terms_of_the_book(here: Directive) -> list[nodes.Node]:
     """`{terms}`: all terms in alphabetical order, each with its definition and the chapter that introduces it."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return a definition list whose terms can be addressed."""
-        environment = self.state.document.settings.env
-        environment.note_dependency(str(SOURCE))
-        root = Path(environment.srcdir)
-        titles = {path.stem: title(path) for path in reading_order(root)}
-        listed = nodes.definition_list(classes=["xp-terms"])
-        for term in sorted(terms(), key=lambda term: re.sub(r"\W", "", term.name.lower())):
-            name = nodes.term("", term.name, ids=[f"term-{term.identity}"])
-            text = nodes.paragraph("", term.definition)
-            if term.chapter in titles:
-                place = f"{address(term.chapter, root, Path(PAGE))}.html"
-                link = nodes.reference("", titles[term.chapter], refuri=place, internal=True)
-                text += [nodes.Text(" ("), link, nodes.Text(")")]
-            listed += nodes.definition_list_item("", name, nodes.definition("", text))
-        return [listed]
+    root = Path(here.state.document.settings.env.srcdir)
+    titles = {path.stem: title(path) for path in reading_order(root)}
+    listed = nodes.definition_list(classes=["xp-terms"])
+    for term in sorted(terms(), key=lambda term: re.sub(r"\W", "", term.name.lower())):
+        name = nodes.term("", term.name, ids=[f"term-{term.identity}"])
+        text = nodes.paragraph("", term.definition)
+        if term.chapter in titles:
+            place = f"{address(term.chapter, root, Path(PAGE))}.html"
+            link = nodes.reference("", titles[term.chapter], refuri=place, internal=True)
+            text += [nodes.Text(" ("), link, nodes.Text(")")]
+        listed += nodes.definition_list_item("", name, nodes.definition("", text))
+    return [listed]

@@ -59,14 +59,11 @@ def missing(chapters: dict[str, list[str]], rows: tuple[Symbol, ...]) -> Iterato
                 yield f"{name} uses {base}, which has no row in notation.toml that holds there"
 
 
-class Notation(Directive):
+def notation(here: Directive) -> list[nodes.Node]:
     """`{notation}`: the symbols by groups, and the other meanings that some have in single chapters."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return headings and tables."""
-        environment = self.state.document.settings.env
-        environment.note_dependency(str(SOURCE))
-        return parsed(self, page(Path(environment.srcdir)))
+    environment = here.state.document.settings.env
+    environment.note_dependency(str(SOURCE))
+    return parsed(here, page(Path(environment.srcdir)))
 
 
 def page(root: Path) -> str:

@@ -1,9 +1,10 @@
 """The pages of the book in the order in which they are read: titles, texts, minutes, and `{contents-of} Caption`."""
 
+import inspect
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -93,28 +94,43 @@ def _to_read(cell: Mapping[str, Any]) -> str:
     return lines + ("" if "remove-cell" in tags else "\n".join(_LOOKED_AT.findall(source)))
 
 
-def parsed(directive: Directive, text: str) -> list[nodes.Node]:
+def write_whole(file: Path, text: str) -> None:
+    """Write a file, whole or not at all."""
+    fresh = file.with_suffix(".part")
+    try:
+        fresh.write_text(text, "utf-8")
+        os.replace(fresh, file)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def directive(run: Callable[..., list[nodes.Node]]) -> type[Directive]:
+    """The directive that a function of itself and of the words behind its name computes."""
+    number = len(inspect.signature(run).parameters) - 1
+    its = {
+        "required_arguments": number,
+        "final_argument_whitespace": True,
+        "run": lambda self: run(self, *self.arguments),
+    }
+    return type(run.__name__, (Directive,), its | {"__doc__": run.__doc__})
+
+
+def parsed(here: Directive, text: str) -> list[nodes.Node]:
     """The nodes that a text of Markdown becomes where a directive stands."""
     inside = nodes.section()
-    inside.document = directive.state.document
-    directive.state.nested_parse(StringList(text.splitlines(), "generated"), directive.content_offset, inside)
+    inside.document = here.state.document
+    here.state.nested_parse(StringList(text.splitlines(), "generated"), here.content_offset, inside)
     return inside.children
 
 
-class ContentsOf(Directive):
-    """A row for each page of the part with this caption: its title, its question, its minutes."""
-
-    required_arguments = 1
-    final_argument_whitespace = True
-
-    def run(self) -> list[nodes.Node]:
-        """Return one table."""
-        environment = self.state.document.settings.env
-        root = Path(environment.srcdir)
-        for path in reading_order(root):
-            environment.note_dependency(str(path))
-        rows = rows_of(root, Path(environment.docname), self.arguments[0])
-        return parsed(self, "\n".join(["| page | question | minutes |", "|---|---|---|", *rows]))
+def contents_of(here: Directive, caption: str) -> list[nodes.Node]:
+    """`{contents-of} Caption`: a row for each page of a part: its title, its question, its minutes."""
+    environment = here.state.document.settings.env
+    root = Path(environment.srcdir)
+    for path in reading_order(root):
+        environment.note_dependency(str(path))
+    rows = rows_of(root, Path(environment.docname), caption)
+    return parsed(here, "\n".join(["| page | question | minutes |", "|---|---|---|", *rows]))
 
 
 def rows_of(root: Path, here: Path, caption: str) -> list[str]:

@@ -5,25 +5,20 @@ hold, and the build orders the chapters by it.
 """
 
 import json
-import os
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bookbuilder import execute
+from bookbuilder import execute, pages
 from explainer import findings
 
 PATH = Path("src", "explainer", "published", findings.RECORD)
 
 
-def read(path: Path = PATH) -> dict[str, Any]:
+def read() -> dict[str, Any]:
     """The record; an empty one where there is none."""
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return {"chapters": {}}
+    return json.loads(PATH.read_text("utf-8")) if PATH.exists() else {"chapters": {}}
 
 
 def expected_seconds() -> dict[str, float]:
@@ -61,18 +56,6 @@ def _numbers(finding: findings.Finding) -> Mapping[str, Any]:
     return asdict(finding) | rounded
 
 
-def main() -> int:
-    """Write the record of what was executed here."""
-    fresh = PATH.with_suffix(".part")
-    text = json.dumps(of_executed(), indent=1, ensure_ascii=False) + "\n"
-    try:
-        fresh.write_text(text, "utf-8")
-        os.replace(fresh, PATH)
-    finally:
-        fresh.unlink(missing_ok=True)
-    print(f"{PATH}: {sum(map(len, executed_findings().values()))} findings")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    pages.write_whole(PATH, json.dumps(of_executed(), indent=1, ensure_ascii=False) + "\n")
+    print(f"{PATH}: {sum(map(len, executed_findings().values()))} findings")

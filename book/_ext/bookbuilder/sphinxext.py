@@ -45,44 +45,59 @@ _SCRIPTS = {  # what a page's HTML has, and what then serves it
 _NAMED = ("torch", "transformers", "datasets", "numpy", "plotly", "anywidget", "jupyter-book", "explainer")
 
 
-class Explorable(Directive):
+def explorable(_here: Directive, name: str) -> list[nodes.Node]:
     """`{explorable} ClassName`: an explorable with its default state, for pages that run no code."""
+    from explainer import explorables  # noqa: PLC0415 - anywidget is slow to import and most pages need none
 
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        """Return the widget's state and view, as a notebook's output would hold them."""
-        from explainer import explorables  # noqa: PLC0415 - anywidget is slow to import and most pages need none
-
-        widget = getattr(explorables, self.arguments[0])()
-        bundle = widget._repr_mimebundle_()
-        view = (bundle[0] if isinstance(bundle, tuple) else bundle)[WIDGET_MIME]
-        state = {k: v for k, v in widget.get_state().items() if not k.endswith("_id") and k != "layout"}
-        model = {"model_name": "AnyModel", "model_module": "anywidget", "model_module_version": "*", "state": state}
-        tag = f'<script type="{STATE_MIME}">{script_json({"state": {view["model_id"]: model}})}</script>'
-        return [nodes.raw(text=tag + widget_html(view), format="html")]
+    widget = getattr(explorables, name)()
+    bundle = widget._repr_mimebundle_()
+    view = (bundle[0] if isinstance(bundle, tuple) else bundle)[WIDGET_MIME]
+    state = {k: v for k, v in widget.get_state().items() if not k.endswith("_id") and k != "layout"}
+    model = {"model_name": "AnyModel", "model_module": "anywidget", "model_module_version": "*", "state": state}
+    tag = f'<script type="{STATE_MIME}">{script_json({"state": {view["model_id"]: model}})}</script>'
+    return _html(tag + widget_html(view))
 
 
-class DrawingDirective(Directive):
-    """`{drawing} name`: one of the diagrams of `explainer.figures.drawings`."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        """Return the diagram as inline SVG with its caption."""
-        drawing = drawings.drawing(self.arguments[0])
-        return [nodes.raw(text=drawing._repr_mimebundle_()["text/html"], format="html")]
+def drawing(_here: Directive, name: str) -> list[nodes.Node]:
+    """`{drawing} name`: one of the diagrams of `explainer.figures.drawings`, as inline SVG with its caption."""
+    return _html(drawings.drawing(name)._repr_mimebundle_()["text/html"])
 
 
-class Environment(Directive):
+def environment(_here: Directive) -> list[nodes.Node]:
     """`{environment}`: versions and machine of this build."""
+    rows = {"Python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    rows |= {"processors": str(os.cpu_count())} | {name: metadata.version(name) for name in _NAMED}
+    body = "".join(f'<tr><th scope="row">{name}</th><td>{value}</td></tr>' for name, value in rows.items())
+    return _html(f'<table class="table"><tbody>{body}</tbody></table>')
 
-    def run(self) -> list[nodes.Node]:
-        """Return a definition table."""
-        rows = {"Python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
-        rows |= {"processors": str(os.cpu_count())} | {name: metadata.version(name) for name in _NAMED}
-        body = "".join(f'<tr><th scope="row">{name}</th><td>{value}</td></tr>' for name, value in rows.items())
-        return [nodes.raw(text=f'<table class="table"><tbody>{body}</tbody></table>', format="html")]
+
+def executions(here: Directive) -> list[nodes.Node]:
+    """`{executions}`: each chapter's execution, what did not hold, and all findings by chapter in folds."""
+    env = here.state.document.settings.env
+    root, page = Path(env.srcdir), Path(env.docname)
+    rows, fails, folds = [], [], []
+    for chapter in execute.chapters(root):
+        path, name = _executed(env, chapter), chapter.stem
+        last = execute.last_execution(path)
+        found = of_notebook(json.loads(path.read_text("utf-8"))) if last else []
+        state = "no" if last is None else f"FAILED, {last.failure}" if last.failure else "yes"
+        hold = f"{sum(one.holds for one in found)} of {len(found)} hold" if found else "none"
+        cells = (html.escape(cell) for cell in (state, f"{last.seconds:.0f}" if last else "", hold))
+        link = f'<a href="{pages.address(name, root, page)}.html">{name}</a>'
+        rows.append(f'<tr><th scope="row">{link}</th><td>{"</td><td>".join(cells)}</td></tr>')
+        fails += [f"{name}: {one.statement}: {one.comparison}" for one in found if not one.holds]
+        said = "".join(f"<li>{html.escape(f'{one.statement}: {one.comparison}.')}</li>" for one in found)
+        summary = f"<summary>{name}: {len(found)} findings</summary>"
+        folds += [f'<details class="xp-findings">{summary}<ul>{said}</ul></details>'] if found else []
+    heads = "".join(f'<th scope="col">{head}</th>' for head in ("chapter", "executed", "seconds", "findings"))
+    head, body = f"<thead><tr>{heads}</tr></thead>", f"<tbody>{''.join(rows)}</tbody>"
+    items = "".join(f'<li class="xp-fails">{html.escape(one)}</li>' for one in fails)
+    below = f"<p>These did not hold on this machine:</p><ul>{items}</ul>" if fails else "<p>All findings hold.</p>"
+    return _html(f'<table class="table xp-executions">{head}{body}</table>{below}{"".join(folds)}')
+
+
+def _html(text: str) -> list[nodes.Node]:
+    return [nodes.raw(text=text, format="html")]
 
 
 class Boxes(SphinxPostTransform):
@@ -133,38 +148,6 @@ class Colours(SphinxPostTransform):
                 latex = formula.astext()
                 formula.clear()
                 formula.append(nodes.Text(colours.coloured(latex)))
-
-
-class Executions(Directive):
-    """`{executions}`: each chapter's execution, and its findings in folds."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return one table, the findings that did not hold or a sentence, and all findings by chapter."""
-        environment = self.state.document.settings.env
-        root, here = Path(environment.srcdir), Path(environment.docname)
-        rows, fails, folds = [], [], []
-        for chapter in execute.chapters(root):
-            path, name = _executed(environment, chapter), chapter.stem
-            last = execute.last_execution(path)
-            found = of_notebook(json.loads(path.read_text("utf-8"))) if last else []
-            rows.append(_execution_row(name, pages.address(name, root, here), last, found))
-            fails += [f"{name}: {one.statement}: {one.comparison}" for one in found if not one.holds]
-            said = "".join(f"<li>{html.escape(f'{one.statement}: {one.comparison}.')}</li>" for one in found)
-            summary = f"<summary>{name}: {len(found)} findings</summary>"
-            folds += [f'<details class="xp-findings">{summary}<ul>{said}</ul></details>'] if found else []
-        heads = "".join(f'<th scope="col">{head}</th>' for head in ("chapter", "executed", "seconds", "findings"))
-        head, body = f"<thead><tr>{heads}</tr></thead>", f"<tbody>{''.join(rows)}</tbody>"
-        items = "".join(f'<li class="xp-fails">{html.escape(one)}</li>' for one in fails)
-        below = f"<p>These did not hold on this machine:</p><ul>{items}</ul>" if fails else "<p>All findings hold.</p>"
-        table = f'<table class="table xp-executions">{head}{body}</table>'
-        return [nodes.raw(text=table + below + "".join(folds), format="html")]
-
-
-def _execution_row(name: str, address: str, last: execute.Execution | None, found: list) -> str:
-    state = "no" if last is None else f"FAILED, {last.failure}" if last.failure else "yes"
-    hold = f"{sum(one.holds for one in found)} of {len(found)} hold" if found else "none"
-    body = "".join(f"<td>{html.escape(cell)}</td>" for cell in (state, f"{last.seconds:.0f}" if last else "", hold))
-    return f'<tr><th scope="row"><a href="{address}.html">{name}</a></th>{body}</tr>'
 
 
 def _executed(environment: Any, chapter: Path) -> Path:
@@ -243,29 +226,24 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
 
 
 _DIRECTIVES = {
-    "explorable": Explorable,
-    "drawing": DrawingDirective,
-    "environment": Environment,
-    "executions": Executions,
-    "api": api.Api,
-    "terms": glossary.Terms,
-    "contents-of": pages.ContentsOf,
-    "notation": notation.Notation,
+    "explorable": explorable,
+    "drawing": drawing,
+    "environment": environment,
+    "executions": executions,
+    "api": api.api,
+    "terms": glossary.terms_of_the_book,
+    "contents-of": pages.contents_of,
+    "notation": notation.notation,
 }
-
-
-def _add_renderers() -> None:
-    """Without an entry point, which would reach into every book on the machine: the list is cached where it is made."""
-    plugins = load_mime_renders()
-    plugins += [ours for ours in PLUGINS if ours not in plugins]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension."""
-    _add_renderers()
+    plugins = load_mime_renders()  # no entry point, which would reach into every book here: the list itself is kept
+    plugins += [ours for ours in PLUGINS if ours not in plugins]
     bibliography.register()
-    for name, directive in _DIRECTIVES.items():
-        app.add_directive(name, directive)
+    for name, run in _DIRECTIVES.items():
+        app.add_directive(name, pages.directive(run))
     for transform in (Boxes, Definitions, Colours):
         app.add_post_transform(transform)
     app.add_css_file("explainer/site.css")
