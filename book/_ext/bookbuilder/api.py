@@ -51,7 +51,9 @@ def write_sources(site: Path) -> None:
         if "bundles" in file.parts or (page.exists() and page.stat().st_mtime >= file.stat().st_mtime):
             continue
         page.parent.mkdir(parents=True, exist_ok=True)
-        formatter = HtmlFormatter(full=True, title=f"explainer/{file.relative_to(PACKAGE)}", linespans="L")
+        formatter = HtmlFormatter(
+            full=True, title=f"explainer/{file.relative_to(PACKAGE)}", linenos="inline", linespans="L"
+        )
         page.write_text(highlight(file.read_text("utf-8"), get_lexer_for_filename(file.name), formatter), "utf-8")
 
 
