@@ -7,7 +7,6 @@ import pytest
 from conftest import ROOT
 from small_book import code_cell, notebook_of
 
-import explainer
 from bookbuilder import api
 from explainer.theory import duality
 
@@ -77,4 +76,3 @@ def test_links_of_the_site_lead_to_their_lines(site):
         assert found or 'class="xp-code"' in page.read_text("utf-8")
         texts = {path: (page.parent / path).read_text("utf-8") for path in {path for path, _ in found}}
         assert all(not line or f'id="{line}"' in texts[path] for path, line in found)
-    assert explainer.__file__

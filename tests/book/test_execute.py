@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 import small_book
+from conftest import ROOT
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from bookbuilder import build, execute, portability, record
@@ -145,6 +146,10 @@ def test_elsewhere_too_only_what_changed_is_executed_again(monkeypatch):
     chapters = [Path(f"{name}.ipynb") for name in ("same", "old", "new")]
     portability.run_chapters(portability.Row("row"), chapters, 1)
     assert [word for word in ran[0] if word.endswith(".ipynb")] == ["old.ipynb", "new.ipynb"]
+
+
+def test_the_numerical_tests_exist():
+    assert [name for name in portability._NUMERICAL if not (ROOT / "tests" / name).exists()] == []
 
 
 def test_the_report_of_other_environments_names_what_does_not_hold(tmp_path, monkeypatch):

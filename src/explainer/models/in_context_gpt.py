@@ -30,8 +30,8 @@ from torch import Generator, Tensor, nn
 from tqdm import tqdm
 from transformers import GPT2Config, GPT2Model
 
+from explainer.data.files import rounded, to_json
 from explainer.errors import CheckpointError, ShapeError
-from explainer.lab.store import rounded, to_json
 from explainer.theory.linear_transformer import exponential_preconditioner, gamma, prediction
 from explainer.theory.optimisation import descend, warmed_up_cosine
 from explainer.theory.regression import (
