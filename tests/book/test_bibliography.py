@@ -15,7 +15,6 @@ from pybtex.richtext import Text
 
 from bookbuilder import bibliography
 
-MAX_NOTE = 330
 FOLDERS = {"book": ("*.ipynb", "*.md"), "src/explainer": ("*.py", "*.toml", "*.md"), "book/_ext": ("*.py", "*.toml")}
 TEXTS = [ROOT / "README.md", *sorted(
     path for folder, kinds in FOLDERS.items() for kind in kinds for path in (ROOT / folder).rglob(kind)
@@ -127,28 +126,21 @@ def text_of(path):
     return "\n\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_citations_agree_with_the_bibliography(path, references):
-    assert not complaints(text_of(path), references)
+def test_citations_agree_with_the_bibliography(references):
+    found = {str(path.relative_to(ROOT)): complaints(text_of(path), references) for path in TEXTS}
+    assert len(found) > 200 and {path: wrong for path, wrong in found.items() if wrong} == {}
 
 
 def test_every_entry_says_what_was_checked(references):
-    for key, entry in references.items():
-        verdict, _, reasons = entry.fields.get("checked", "").partition(": ")
-        assert verdict in bibliography.VERDICTS, f"{key}: `checked` begins with one of {bibliography.VERDICTS}"
-        assert 20 <= len(reasons) <= MAX_NOTE, f"{key}: a note of {len(reasons)} characters"
-        assert reasons.endswith("."), key
+    """An opening word of the three, and reasons."""
+    told = {key: entry.fields.get("checked", "").partition(": ") for key, entry in references.items()}
+    assert [key for key, (verdict, _, why) in told.items() if verdict not in bibliography.VERDICTS or not why] == []
 
 
 def test_one_entry_for_a_paper(references):
     titles = Counter(re.sub(r"\W", "", entry.fields["title"]).lower() for entry in references.values())
     numbers = Counter(filter(None, map(arxiv, references.values())))
     assert [what for what, times in (titles | numbers).items() if times > 1] == []
-
-
-def test_the_key_of_an_entry_has_its_first_author_and_its_year(references):
-    for key, entry in references.items():
-        assert re.fullmatch(rf"[a-z]+{entry.fields['year']}[a-z0-9]+", key), key
 
 
 def test_authors_and_year_name_one_reading_per_chapter(references):

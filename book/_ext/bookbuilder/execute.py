@@ -106,14 +106,11 @@ def _sha256(content: bytes) -> str:
 
 def processor() -> str:
     """The processor, its best vector instructions and what the environment allows of them: it decides last digits."""
-    try:
-        text = Path("/proc/cpuinfo").read_text("utf-8")
-        name = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
-        flags = set(re.search(r"^(?:flags|Features)\s*: (.*)$", text, re.MULTILINE)[1].split())
-        name = f"{name[1] if name else platform.machine()} ({', '.join(f for f in _FLAGS if f in flags)})"
-    except (OSError, TypeError):  # TypeError: no such line
-        name = platform.processor() or platform.machine()
-    return " ".join([name, *(f"{key}={os.environ[key]}" for key in _INSTRUCTIONS if os.environ.get(key))])
+    told = Path("/proc/cpuinfo").read_text("utf-8") if Path("/proc/cpuinfo").exists() else ""
+    name = re.search(r"^model name\s*: (.*)$", told, re.MULTILINE)
+    flags = ", ".join(flag for flag in _FLAGS if re.search(rf"\b{flag}\b", told))
+    allowed = (f"{key}={os.environ[key]}" for key in _INSTRUCTIONS if os.environ.get(key))
+    return " ".join([f"{name[1] if name else platform.machine()} ({flags})", *allowed])
 
 
 def last_execution(path: Path) -> Execution | None:
