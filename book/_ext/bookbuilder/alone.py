@@ -16,7 +16,7 @@ from shutil import copy
 from bookbuilder.execute import chapters
 from bookbuilder.repository import edition
 
-BINDER_MIB = 2048
+_BINDER_MIB = 2048
 """The memory that a public Binder gives a notebook, in MiB."""
 _EXECUTE = """\
 import json, resource, sys, nbclient, nbformat
@@ -45,10 +45,10 @@ def peak_mib(python: str, chapter: Path) -> tuple[float, str]:
 
 def main(pythons: list[str], report: Path = Path("reports", "alone.md")) -> int:
     """Execute every chapter with each Python and write the report; 1 if one failed, or fits in none."""
-    sound, lines = True, [f"# Each chapter alone\n\nEdition {edition()}. A public Binder has {BINDER_MIB} MiB.\n"]
+    sound, lines = True, [f"# Each chapter alone\n\nEdition {edition()}. A public Binder has {_BINDER_MIB} MiB.\n"]
     for chapter in chapters():
         its = [peak_mib(python, chapter) for python in pythons]
-        sound &= min(its)[0] <= BINDER_MIB and max(its)[0] < float("inf")
+        sound &= min(its)[0] <= _BINDER_MIB and max(its)[0] < float("inf")
         lines.append(f"- {chapter.stem}: " + "; ".join(f"{peak:.0f} MiB ({with_what})" for peak, with_what in its))
         print(lines[-1], flush=True)
     report.parent.mkdir(parents=True, exist_ok=True)

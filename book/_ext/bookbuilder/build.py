@@ -13,9 +13,9 @@ from bookbuilder import execute, record
 from bookbuilder.execute import Failure
 from explainer.findings import Finding
 
-BUILD = Path("_build")
-SITE = BUILD / "html"
-_BUILT = BUILD / ".built"
+_BUILD = Path("_build")
+SITE = _BUILD / "html"
+_BUILT = _BUILD / ".built"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("Interrupted; finished chapters are kept: run again to go on.", file=sys.stderr)
         return 130
     except OSError as error:
-        print(f"The book was not built: {error}. Free some space, or make {BUILD} writable.", file=sys.stderr)
+        print(f"The book was not built: {error}. Free some space, or make {_BUILD} writable.", file=sys.stderr)
         return 1
     seconds = time.perf_counter() - started
     print(f"The book is in {SITE.resolve() / 'index.html'} ({seconds:.0f} s). Open it there, or run: make serve")
@@ -80,7 +80,7 @@ def _build_pages() -> int:
 
 def _forget() -> None:
     """Remove doctrees and pages; keep the executed chapters."""
-    for doctrees in (BUILD / ".doctrees", SITE / ".doctrees"):
+    for doctrees in (_BUILD / ".doctrees", SITE / ".doctrees"):
         shutil.rmtree(doctrees, ignore_errors=True)
     for page in SITE.rglob("*.html"):
         page.unlink()

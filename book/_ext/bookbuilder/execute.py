@@ -27,9 +27,10 @@ from nbformat import NotebookNode
 
 import explainer
 from bookbuilder.pages import reading_order, write_whole
+from explainer.findings import Finding, of_notebook
 
 EXECUTED = Path("_build", "executed")
-CELL_SECONDS = 1800
+_CELL_SECONDS = 1800
 """The longest that a cell may take: many times what the slowest needs on an idle machine."""
 
 PACKAGE = Path(explainer.__file__).parent
@@ -123,6 +124,11 @@ def last_execution(path: Path) -> Execution | None:
         return None
 
 
+def findings_of(path: Path) -> list[Finding]:
+    """The findings that an executed copy shows; none where there is no copy."""
+    return of_notebook(json.loads(path.read_text("utf-8"))) if path.exists() else []
+
+
 def reason_to_execute(chapter: Path, now: Mapping[str, str]) -> str | None:
     """Why a chapter that is `made_of` this has to be executed, or None if its executed copy is what would come out."""
     last = last_execution(EXECUTED / chapter.name)
@@ -187,7 +193,7 @@ async def _executed(notebook: NotebookNode, folder: str, log: TextIO) -> Failure
 
     The steps are those of `NotebookClient.async_execute`, which would take over the signals of this process.
     """
-    client = NotebookClient(notebook, timeout=CELL_SECONDS, resources={"metadata": {"path": folder}})
+    client = NotebookClient(notebook, timeout=_CELL_SECONDS, resources={"metadata": {"path": folder}})
     client.create_kernel_manager()
     client.reset_execution_trackers()
     number = None
@@ -218,7 +224,7 @@ def _failure(error: BaseException, cell: int | None) -> Failure:
         remedy = "Free memory, or run fewer chapters side by side: make book WORKERS=1"
         return Failure(cell, "its process was killed, most likely because memory ran out", remedy)
     if isinstance(error, CellTimeoutError):
-        return Failure(cell, f"took longer than {CELL_SECONDS} s", "Run again on a machine that is less busy")
+        return Failure(cell, f"took longer than {_CELL_SECONDS} s", "Run again on a machine that is less busy")
     if cell is None:
         said = f"its kernel did not start, nor when it was tried again ({error})"
         return Failure(None, said, "log.txt beside its copy may say why; make lab starts the same kernel")

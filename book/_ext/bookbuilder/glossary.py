@@ -56,11 +56,6 @@ def terms() -> tuple[Term, ...]:
     return tuple(Term(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}) for row in known)
 
 
-def definitions() -> dict[str, str]:
-    """What each term means, by the identity that addresses it."""
-    return {term.identity: term.definition for term in terms()}
-
-
 @cache
 def _pattern() -> tuple[re.Pattern[str], tuple[Term | None, ...]]:
     """One pattern for all words, long ones first, and what each of its groups stands for: a term, or nothing."""

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from bookbuilder.repository import public_address
 
-MAX_LINES = 20
-MAX_WIDTH = 80
+_MAX_LINES = 20
+_MAX_WIDTH = 80
 # As `ruff format` writes it, with every address: an address has a line of its own.
-SETUP = """\
+_SETUP = """\
 # A hosted notebook (Colab, Binder) starts without this book's package:
 # install it there. Elsewhere, do nothing.
 import importlib.util, os
@@ -35,7 +35,7 @@ _ADDRESS = re.compile(r'public = "([^"]*)"')
 
 def setup_source(address: str) -> str:
     """Source of the first cell for a public address ('' while none is known)."""
-    return SETUP.format(address=address)
+    return _SETUP.format(address=address)
 
 
 def setup_cell(address: str) -> dict:
@@ -52,14 +52,14 @@ def _is_setup(cell: dict) -> bool:
 def problems(notebook: dict) -> list[str]:
     """What is wrong with a notebook (as parsed JSON), in plain words."""
     address = _ADDRESS.search("".join(notebook["cells"][0]["source"]) if notebook["cells"] else "")
-    same = _text(mended(notebook, address[1] if address else "")) == _text(notebook)
+    same = _text(mended(json.loads(_text(notebook)), address[1] if address else "")) == _text(notebook)
     found = [] if same else ["it has outputs, metadata of an editor, or not the generated first cell"]
     for i, cell in enumerate(notebook["cells"][1:], 1):
         lines = [line for line in "".join(cell["source"]).split("\n") if line.strip()]
-        if cell["cell_type"] == "code" and len(lines) > MAX_LINES:
-            found.append(f"cell {i} has {len(lines)} lines, {MAX_LINES} are allowed")
-        if cell["cell_type"] == "code" and (width := max(map(len, lines), default=0)) > MAX_WIDTH:
-            found.append(f"cell {i} has a line of {width} characters, {MAX_WIDTH} are allowed")
+        if cell["cell_type"] == "code" and len(lines) > _MAX_LINES:
+            found.append(f"cell {i} has {len(lines)} lines, {_MAX_LINES} are allowed")
+        if cell["cell_type"] == "code" and (width := max(map(len, lines), default=0)) > _MAX_WIDTH:
+            found.append(f"cell {i} has a line of {width} characters, {_MAX_WIDTH} are allowed")
     return found
 
 
@@ -82,7 +82,7 @@ def mended(notebook: dict, address: str) -> dict:
 
 def _ruff(paths: Sequence[Path], *, check: bool) -> int:
     """Format the cells of notebooks, or tell which are not; the package's own settings leave notebooks alone."""
-    command = [sys.executable, "-m", "ruff", "format", "--isolated", f"--line-length={MAX_WIDTH}"]
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", f"--line-length={_MAX_WIDTH}"]
     return subprocess.run([*command, *(["--check"] if check else ["--quiet"]), *paths], check=False).returncode
 
 

@@ -6,7 +6,6 @@ for other seeds, in all but one of twenty. The report says by how much each find
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -20,7 +19,6 @@ import pandas as pd
 
 from bookbuilder import execute
 from bookbuilder.repository import edition
-from explainer import findings
 
 FOLDER = Path("_build", "portability")
 _AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
@@ -108,7 +106,7 @@ def _is_old(executed: Path, now: Mapping[str, str]) -> bool:
     return last is None or any(last.made_of.get(name) != now[name] for name in _SAME_IN_ALL_ROWS)
 
 
-def run_tests(row: Row, workers: int) -> str:
+def _run_tests(row: Row, workers: int) -> str:
     """Run the numerical tests in the row's environment and return the last line of pytest's report."""
     files = [f"tests/{name}" for name in _NUMERICAL]
     command = [row.python, "-m", "pytest", "-q", "--numprocesses", str(workers), "--dist", "loadfile", *files]
@@ -120,12 +118,19 @@ def run_tests(row: Row, workers: int) -> str:
 
 def table(all_rows: Sequence[Row], chapters: Iterable[Path]) -> pd.DataFrame:
     """A line for each finding of each row's executed chapters: row, shifted, chapter, finding, bound, value, holds."""
-    paths = [(row, row.folder / chapter.name) for row in all_rows for chapter in chapters]
-    books = [(row, path.stem, json.loads(path.read_text("utf-8"))) for row, path in paths if path.exists()]
     lines = [
-        (row.name, bool(row.shift), name, one.statement, f"{one.relation} {one.bound:.4g}", one.value, one.holds)
-        for row, name, book in books
-        for one in findings.of_notebook(book)
+        (
+            row.name,
+            bool(row.shift),
+            chapter.stem,
+            one.statement,
+            f"{one.relation} {one.bound:.4g}",
+            one.value,
+            one.holds,
+        )
+        for row in all_rows
+        for chapter in chapters
+        for one in execute.findings_of(row.folder / chapter.name)
     ]
     return pd.DataFrame(lines, columns=["row", "shifted", *_FINDING, "value", "holds"])
 
@@ -176,7 +181,7 @@ def main() -> int:
         print(f"{row.name}:", flush=True)
         run_chapters(row, chapters, options.workers)
         if not options.no_tests and not row.shift:
-            tests[row.name] = run_tests(row, options.workers)
+            tests[row.name] = _run_tests(row, options.workers)
     text, sound = report(chosen, chapters, tests)
     options.report.parent.mkdir(parents=True, exist_ok=True)
     options.report.write_text(text, "utf-8")

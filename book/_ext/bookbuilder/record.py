@@ -31,7 +31,7 @@ def expected_seconds() -> dict[str, float]:
 def executed_findings() -> dict[str, list[findings.Finding]]:
     """The findings of every executed chapter, by its name, in the order of the book."""
     paths = [execute.EXECUTED / chapter.name for chapter in execute.chapters()]
-    return {path.stem: findings.of_notebook(json.loads(path.read_text("utf-8"))) for path in paths if path.exists()}
+    return {path.stem: execute.findings_of(path) for path in paths if path.exists()}
 
 
 def of_executed() -> dict[str, Any]:

@@ -18,7 +18,6 @@ from bookbuilder import api, bibliography, colours, execute, glossary, notation,
 from bookbuilder.renderers import PLUGINS, STATE_MIME, WIDGET_MIME, script_json, widget_html
 from bookbuilder.repository import branch, public_address
 from explainer.figures import drawings
-from explainer.findings import of_notebook
 
 _STATIC = Path(__file__).parent / "static"
 _STORY = "Is in-context learning gradient descent in disguise? Why it is exact, where it breaks, and what we measured."
@@ -79,7 +78,7 @@ def executions(here: Directive) -> list[nodes.Node]:
     for chapter in execute.chapters(root):
         path, name = _executed(env, chapter), chapter.stem
         last = execute.last_execution(path)
-        found = of_notebook(json.loads(path.read_text("utf-8"))) if last else []
+        found = execute.findings_of(path) if last else []
         state = "no" if last is None else f"FAILED, {last.failure}" if last.failure else "yes"
         hold = f"{sum(one.holds for one in found)} of {len(found)} hold" if found else "none"
         cells = (html.escape(cell) for cell in (state, f"{last.seconds:.0f}" if last else "", hold))
@@ -217,7 +216,9 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
     for file in (_STATIC / "explainer").iterdir():  # Sphinx leaves static files alone when no page changed
         vendored.copy_if_changed(file, static / "explainer" / file.name)
     vendored.copy_if_changed(api.PACKAGE / "explorables" / "explorables.css", static / "explainer" / "explorables.css")
-    (static / "explainer" / "glossary.json").write_text(json.dumps(glossary.definitions(), ensure_ascii=False), "utf-8")
+    (static / "explainer" / "glossary.json").write_text(
+        json.dumps({term.identity: term.definition for term in glossary.terms()}, ensure_ascii=False), "utf-8"
+    )
     vendored.copy_packages(static)
     if not public_address(Path(app.srcdir)):
         api.write_sources(Path(app.outdir))

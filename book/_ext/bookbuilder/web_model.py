@@ -10,7 +10,7 @@ from explainer.explorables import FOLDER, live_experiment, live_gpt
 from explainer.models import web_model
 
 PLACE = Path("_static", "explainer", "model")
-RUNTIME = (
+_RUNTIME = (
     "onnxruntime-web/dist/ort.wasm.min.mjs",
     "onnxruntime-web/dist/ort-wasm-simd-threaded.mjs",
     "onnxruntime-web/dist/ort-wasm-simd-threaded.wasm",
@@ -19,7 +19,7 @@ RUNTIME = (
     "onnxruntime-web/dist/ort-wasm-simd-threaded.jspi.wasm",
     "@huggingface/tokenizers/dist/tokenizers.min.mjs",
 )
-OURS = ("live_gpt_core.js", "live_gpt_worker.js")
+_OURS = ("live_gpt_core.js", "live_gpt_worker.js")
 
 
 def place(site: Path) -> int:
@@ -27,7 +27,7 @@ def place(site: Path) -> int:
 
     Raises: ExplainerError if npm has not installed the runtime, or the checkpoint can be neither found nor converted.
     """
-    sources = [*(ROOT / "node_modules" / name for name in RUNTIME), *(FOLDER / "js" / name for name in OURS)]
+    sources = [*(ROOT / "node_modules" / name for name in _RUNTIME), *(FOLDER / "js" / name for name in _OURS)]
     for source in sources:
         if not source.is_file():
             raise ExplainerError(f"{source.name} is missing: npm could not install what package-lock.json names.")
