@@ -46,15 +46,15 @@ def address(file: Path, root: Path, page: str, line: int = 0) -> str:
 
 def write_sources(site: Path) -> None:
     """Show every file of the package that code can be in, with numbered lines, where that page is not up to date."""
-    for file in (path for kind in ("py", "js") for path in PACKAGE.rglob(f"*.{kind}")):
-        page = site / SOURCES / f"{file.relative_to(PACKAGE)}.html"
-        if "bundles" in file.parts or (page.exists() and page.stat().st_mtime >= file.stat().st_mtime):
-            continue
-        page.parent.mkdir(parents=True, exist_ok=True)
-        formatter = HtmlFormatter(
-            full=True, title=f"explainer/{file.relative_to(PACKAGE)}", linenos="inline", linespans="L"
-        )
-        page.write_text(highlight(file.read_text("utf-8"), get_lexer_for_filename(file.name), formatter), "utf-8")
+    files = [path for kind in ("py", "js") for path in PACKAGE.rglob(f"*.{kind}") if "bundles" not in path.parts]
+    pages = {site / SOURCES / f"{file.relative_to(PACKAGE)}.html": file for file in files}
+    for page, file in pages.items():
+        if not page.exists() or page.stat().st_mtime < file.stat().st_mtime:
+            page.parent.mkdir(parents=True, exist_ok=True)
+            form = HtmlFormatter(full=True, title=f"explainer/{file.name}", linenos="inline", linespans="L")
+            page.write_text(highlight(file.read_text("utf-8"), get_lexer_for_filename(file.name), form), "utf-8")
+    for stale in set((site / SOURCES).rglob("*.html")) - set(pages):
+        stale.unlink()
 
 
 # The code of a chapter.

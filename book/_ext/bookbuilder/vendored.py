@@ -1,5 +1,6 @@
 """Files that come with installed packages and are served from the site itself: plotly.js, MathJax, icon fonts."""
 
+import filecmp
 import re
 import shutil
 from importlib import metadata
@@ -18,13 +19,10 @@ _MATHJAX = (
 
 
 def copy_if_changed(source: Path, target: Path) -> None:
-    """Copy a file unless the target has its size and is not older."""
-    if target.exists():
-        old, new = target.stat(), source.stat()
-        if old.st_size == new.st_size and old.st_mtime >= new.st_mtime:
-            return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(source, target)
+    """Copy a file, with its time, unless the target is the same."""
+    if not target.exists() or not filecmp.cmp(source, target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)
 
 
 def copy_packages(static: Path) -> None:
