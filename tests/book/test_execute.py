@@ -209,7 +209,7 @@ def test_a_kernel_that_does_not_start_is_started_once_more(tmp_path):
     notebook = small_book.notebook_of([small_book.code_cell(SOUND[0])])
     notebook["metadata"]["kernelspec"]["name"] = "shy"
     (tmp_path / "page.ipynb").write_text(json.dumps(notebook))
-    command = [sys.executable, "-m", "bookbuilder.execute", "done", "page.ipynb"]
+    command = [sys.executable, "-m", "bookbuilder.execute", "done", "1", "page.ipynb"]
     environment = os.environ | small_book.BUILDER | {"JUPYTER_PATH": str(tmp_path)}
     run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert "page: its kernel did not start; once more" in run.stderr

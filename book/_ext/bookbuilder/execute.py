@@ -4,7 +4,6 @@ nbclient runs them. Each executed copy is kept in `_build/executed` as soon as i
 the site shows the outputs of these copies. A chapter that fails keeps the outputs that it has and stops no other.
 """
 
-import argparse
 import asyncio
 import hashlib
 import json
@@ -264,18 +263,12 @@ def with_outputs(source: Mapping[str, Any], executed: Mapping[str, Any]) -> dict
     return {**source, "cells": cells, "metadata": {**source["metadata"], **widgets}}
 
 
-def main() -> int:
-    """Execute chapters into a folder, whether they need it or not: `... execute FOLDER book/a.ipynb book/b.ipynb`."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="where the executed copies go")
-    parser.add_argument("chapters", nargs="*", type=Path, help="default: all")
-    parser.add_argument("--workers", type=int, default=2, metavar="N", help="chapters side by side (default: 2)")
-    options = parser.parse_args()
+if __name__ == "__main__":  # `python -m bookbuilder.execute FOLDER WORKERS book/a.ipynb ...`, in whatever environment
+    into, side_by_side, *named = sys.argv[1:]
     shared = surroundings()
-    waiting = {chapter: made_of(chapter, shared) for chapter in options.chapters or chapters()}
-    done = run(waiting, workers=options.workers, expected={}, into=options.folder)
-    return int(any(execution.failure for execution in done.values()))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    run(
+        {Path(name): made_of(Path(name), shared) for name in named},
+        workers=int(side_by_side),
+        expected={},
+        into=Path(into),
+    )

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from bookbuilder import execute
@@ -97,7 +96,7 @@ def run_chapters(row: Row, chapters: Sequence[Path], workers: int) -> None:
             startup.mkdir(parents=True)
             (startup / "00-seeds.py").write_text(_SEED_SHIFT.format(shift=row.shift), "utf-8")
             sets["IPYTHONDIR"] = profile
-        command = [row.python, "-m", "bookbuilder.execute", row.folder, *waiting, "--workers", str(workers)]
+        command = [row.python, "-m", "bookbuilder.execute", row.folder, workers, *waiting]
         subprocess.run([str(word) for word in command], env=os.environ | sets, check=False)
 
 
@@ -137,30 +136,26 @@ def table(all_rows: Sequence[Row], chapters: Iterable[Path]) -> pd.DataFrame:
 
 def report(all_rows: Sequence[Row], chapters: Sequence[Path], tests: Mapping[str, str]) -> tuple[str, bool]:
     """The report as Markdown, and whether everything holds; for other seeds, all but one of twenty are enough."""
-    last = {(r.name, c.stem): execute.last_execution(r.folder / c.name) for r in all_rows for c in chapters}
-    failed = [f"{' '.join(key)}: {one.failure if one else 'not executed'}" for key, one in last.items() if _bad(one)]
-    failed += [f"{name}: {said}" for name, said in tests.items() if "failed" in said or "error" in said]
     found = table(all_rows, chapters)
-    share = found.groupby([*_FINDING, "shifted"], sort=False).holds.mean()
-    doubtful = share[share < np.where(share.index.get_level_values("shifted"), 0.95, 1)]
-    failed += [
-        f"does not hold: {chapter}: {finding} ({share:.0%})" for (chapter, finding, *_), share in doubtful.items()
-    ]
+    wrong = [f"{name}: {said}" for name, said in tests.items() if "failed" in said or "error" in said]
+    for row in all_rows:
+        for chapter in chapters:
+            last = execute.last_execution(row.folder / chapter.name)
+            if last is None or last.failure:
+                wrong.append(f"{row.name} {chapter.stem}: {last.failure if last else 'not executed'}")
+    for (*key, shifted), share in found.groupby([*_FINDING, "shifted"], sort=False).holds.mean().items():
+        if share < (0.95 if shifted else 1):
+            wrong.append(f"does not hold: {': '.join(key[:2])} ({share:.0%})")
     moves = found.pivot_table("value", list(_FINDING), "row", sort=False)
     moves["largest move"] = moves.max(axis=1) - moves.min(axis=1)
-    ran = [
-        f"{row.name}: {(found.row == row.name).sum()} findings; {tests.get(row.name, 'no tests')}" for row in all_rows
+    lines = [
+        f"# Portability\n\nEdition {edition()}, {len(chapters)} chapters. Processor: {execute.processor()}.\n",
+        *(f"- {r.name}: {(found.row == r.name).sum()} findings; {tests.get(r.name, 'no tests')}" for r in all_rows),
+        "\n## What does not hold\n",
+        *(f"- {line}" for line in wrong or ["nothing: everything holds"]),
+        f"\n## Findings\n\n```text\n{moves.to_csv(sep='|', float_format='%.4g')}```\n",
     ]
-    head = (
-        f"# Portability\n\nEdition {edition()}, {len(chapters)} chapters and studies. Processor: {execute.processor()}."
-    )
-    lists = ["\n".join(f"- {line}" for line in lines or ["everything holds"]) for lines in (ran, failed)]
-    numbers = f"```text\n{moves.to_csv(sep='|', float_format='%.4g')}```"
-    return "\n\n".join([head, *lists, "## Findings", numbers]) + "\n", not failed
-
-
-def _bad(last: execute.Execution | None) -> bool:
-    return last is None or last.failure is not None
+    return "\n".join(lines), not wrong
 
 
 def main() -> int:
