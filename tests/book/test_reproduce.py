@@ -101,3 +101,9 @@ def test_the_parser_knows_every_command_of_the_page_with_its_options(command, ca
     assert {
         option for name, rest in SHOWN if name == command for option in re.findall(r"(?<!\S)--[\w-]+", rest)
     } <= told
+
+
+def test_every_variable_of_the_environment_is_explained():
+    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "book" / "_ext").rglob("*.py")]
+    read = {name for file in files for name in re.findall(r"EXPLAINER_[A-Z_]*[A-Z]", file.read_text("utf-8"))}
+    assert len(read) > 7 and {name for name in read if name not in TEXT} == set()
