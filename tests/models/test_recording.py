@@ -566,10 +566,10 @@ def test_a_window_that_is_not_known_is_refused(tiny, family, layers, monkeypatch
 def test_a_wrong_head_in_one_layer_is_refused(llama, part, monkeypatch):
     finish = recording._Recorder._finish
 
-    def corrupt(self, model, args, inputs, output):
+    def corrupt(self, inputs, output):
         changed = inputs[architectures.CACHE].layers[1]
         (changed.keys if part == "key" else changed.values)[0, 1].neg_()
-        return finish(self, model, args, inputs, output)
+        return finish(self, inputs, output)
 
     monkeypatch.setattr(recording._Recorder, "_finish", corrupt)
     with pytest.raises(CheckpointError, match=r"attention in layers \[1\] is not"):

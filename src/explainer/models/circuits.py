@@ -9,19 +9,19 @@ Layers, heads and tokens count from 0. The first token of a text, on which many 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 from transformers.cache_utils import DynamicCache
 
 from explainer.data.tasks import Example, Task
 from explainer.errors import CheckpointError, ShapeError
-from explainer.models import architectures, scoring
+from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import CACHE
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.scoring import Prefix
@@ -140,18 +140,14 @@ def heads_off(
                 f"heads 0 to {found.n_heads - 1} each."
             )
         by_layer.setdefault(layer, []).append(head)
-    with ExitStack() as hooks:
-        for layer, off in by_layer.items():
-            value = 0.0 if outputs is None else outputs[layer, off]
-            replaced = partial(_replaced, found.n_heads, off, value)
-            hooks.callback(found.layers[layer].output.register_forward_pre_hook(replaced).remove)
+
+    def replaced(layer: int, x: Tensor) -> Tensor:
+        x, off = x.unflatten(-1, (found.n_heads, -1)).clone(), by_layer[layer]
+        x[..., off, :] = 0.0 if outputs is None else outputs[layer, off].to(x)
+        return x.flatten(-2)
+
+    with hooks.inputs((found.layers[layer].output, partial(replaced, layer)) for layer in by_layer):
         yield
-
-
-def _replaced(n_heads: int, off: list[int], value: Tensor | float, _module: nn.Module, args: tuple) -> tuple:
-    x = args[0].unflatten(-1, (n_heads, -1)).clone()
-    x[..., off, :] = value.to(x) if isinstance(value, Tensor) else value
-    return (x.flatten(-2), *args[1:])
 
 
 @torch.no_grad()
@@ -160,13 +156,11 @@ def mean_outputs(checkpoint: Checkpoint, sequences: Iterable[Sequence[int]]) -> 
     found = architectures.architecture(checkpoint.model)
     sums, tokens = [0.0] * found.n_layers, 0
 
-    def add(layer: int, _module: nn.Module, args: tuple) -> None:
-        x = args[0].view(len(ids), -1)[1:]
+    def add(layer: int, x: Tensor) -> None:
+        x = x.view(len(ids), -1)[1:]
         sums[layer] = sums[layer] + x.unflatten(-1, (found.n_heads, -1)).sum(0)
 
-    with ExitStack() as hooks:
-        for i, layer in enumerate(found.layers):
-            hooks.callback(layer.output.register_forward_pre_hook(partial(add, i)).remove)
+    with hooks.inputs((layer.output, partial(add, i)) for i, layer in enumerate(found.layers)):
         for ids in sequences:
             checkpoint.hidden(input_ids=torch.tensor([list(ids)], device=checkpoint.device), use_cache=False)
             tokens += len(ids) - 1

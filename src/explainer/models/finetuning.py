@@ -13,9 +13,9 @@ pass, and could not keep the update in place afterwards.) Another thread must no
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from explainer.data.tasks import Example, Task
 from explainer.errors import CheckpointError, DivergenceError, TaskError
-from explainer.models import architectures, products, scoring
+from explainer.models import architectures, hooks, products, scoring
 from explainer.models.architectures import Architecture, Layer
 from explainer.models.checkpoints import Checkpoint
 
@@ -321,14 +321,11 @@ def _cut_outputs(architecture: Architecture, ids: Tensor) -> list[Tensor]:
     """Output of every block, (tokens, d); each block's input carries no gradient to the blocks below it."""
     outputs = []
 
-    def cut(_module: nn.Module, _args: Any, output: Tensor | tuple) -> Tensor | tuple:
-        hidden, *rest = output if isinstance(output, tuple) else (output,)
+    def cut(_x: Tensor, hidden: Tensor) -> Tensor:
         outputs.append(hidden[0])
-        return (hidden.detach(), *rest) if isinstance(output, tuple) else hidden.detach()
+        return hidden.detach()
 
-    with ExitStack() as hooks:
-        for layer in architecture.layers:
-            hooks.callback(layer.block.register_forward_hook(cut).remove)
+    with hooks.outputs((layer.block, cut) for layer in architecture.layers):
         architecture.model.base_model(input_ids=ids, use_cache=False)
     return outputs
 
@@ -340,10 +337,7 @@ def _queries(layers: Sequence[Layer], on_queries: OnQueries | None, t: int) -> I
         yield
         return
     outputs = []
-    with ExitStack() as hooks:
-        for layer in layers:
-            hook = layer.query_module.register_forward_hook(lambda _module, _args, output: outputs.append(output))
-            hooks.callback(hook.remove)
+    with hooks.outputs((layer.query_module, lambda _x, output: outputs.append(output)) for layer in layers):
         yield
     with torch.no_grad():
         on_queries(t, torch.cat([layer.queries(output) for layer, output in zip(layers, outputs, strict=True)]))

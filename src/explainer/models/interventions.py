@@ -10,10 +10,9 @@ which a causal model does not see from there; `Place` says which queries they ar
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -21,7 +20,7 @@ from torch import Tensor, nn
 from transformers.cache_utils import DynamicCache
 
 from explainer.errors import CheckpointError, TaskError
-from explainer.models import architectures, scoring
+from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import CACHE, MLP, Layer
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.scoring import Prefix
@@ -327,7 +326,7 @@ def _ordered(made: Sequence[tuple[Tensor, LowRank]]) -> LowRank:
 def _recorded(checkpoint: Checkpoint, group: _Group, sites: Sequence[Site], edits: Sequence[Edit]) -> list[Tensor]:
     kept: dict[int, Tensor] = {}
     probes = [Edit(site.module, partial(_probe, kept, i, site.side)) for i, site in enumerate(sites)]
-    with _attached([*edits, *probes], group.place):
+    with hooks.outputs((edit.module, partial(_edited, edit.change, group.place)) for edit in (*edits, *probes)):
         hidden = _hidden(checkpoint, group, _cache(group))
     logits = checkpoint.model.get_output_embeddings()(group.place.of(hidden))
     return [logits, *(kept[i] for i in range(len(sites)))]
@@ -378,18 +377,7 @@ def _hidden(checkpoint: Checkpoint, group: _Group, cache: DynamicCache) -> Tenso
     )
 
 
-@contextmanager
-def _attached(edits: Sequence[Edit], place: Place) -> Iterator[None]:
-    """Let the edits act inside a `with` block, those of one module in their order."""
-    with ExitStack() as hooks:
-        for edit in edits:
-            hooks.callback(edit.module.register_forward_hook(partial(_edited, edit.change, place)).remove)
-        yield
-
-
-def _edited(change: Change, place: Place, _module: nn.Module, args: tuple, output: Any) -> Any:
-    hidden, *rest = output if isinstance(output, tuple) else (output,)
+def _edited(change: Change, place: Place, *read_and_returned: Tensor) -> Tensor:
     # OPT's MLP reads the tokens of all sequences in one row.
-    by_query = (x.view(len(place.rows), -1, x.shape[-1]) for x in (args[0], hidden))
-    changed = change(place, *by_query).view(hidden.shape)
-    return (changed, *rest) if isinstance(output, tuple) else changed
+    by_query = (x.view(len(place.rows), -1, x.shape[-1]) for x in read_and_returned)
+    return change(place, *by_query).view(read_and_returned[1].shape)

@@ -10,7 +10,6 @@ errors e_t are asked of the backward pass, and the sums are added to dW where it
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
-from explainer.models import architectures, finetuning, products
+from explainer.models import architectures, finetuning, hooks, products
 from explainer.models.architectures import Architecture, Projection
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned, KeysValues
@@ -81,7 +80,7 @@ def fine_tune(
         finetuning.require_trainable(checkpoint, run.sequences)
     batch = _Batch(checkpoint, runs)
     kept: list[dict[int, FineTuned]] = [{} for _ in runs]
-    with products.fast(), batch.hooked():
+    with products.fast(), hooks.outputs(batch.hooks):
         for t in tqdm(range(n_steps), desc="fine-tuning", unit="step", disable=not progress):
             batch.step(t)
             if t + 1 in after:
@@ -111,12 +110,13 @@ class _Trained:
         self.bias = None if bias is None else torch.zeros(n_runs, weight.shape[:2].numel(), **wide)
         self._x = self._probe = None
 
-    def hook(self) -> torch.utils.hooks.RemovableHandle:
-        """Let the projection add dW_b x, and db_b, to its part of the output of its module."""
-        return self._projection.module.register_forward_hook(self._add)
+    @property
+    def hook(self) -> tuple[nn.Module, hooks.Output]:
+        """The projection adds dW_b x, and db_b, to its part of the output of its module."""
+        return self._projection.module, self._added
 
-    def _add(self, _module: nn.Module, args: tuple[Tensor], output: Tensor) -> Tensor:
-        x = args[0].to(self.weight.dtype)
+    def _added(self, x: Tensor, output: Tensor) -> Tensor:
+        x = x.to(self.weight.dtype)
         change = torch.bmm(x, self.weight.mT)
         if self.bias is not None:
             change = change + self.bias[:, None]
@@ -165,13 +165,10 @@ class _Batch:
         self._norms: list[list[float]] = [[] for _ in runs]
         self._diverged: list[int | None] = [None] * len(runs)
 
-    @contextmanager
-    def hooked(self) -> Iterator[None]:
-        """Let the projections of keys and values have their updates inside a `with` block."""
-        with ExitStack() as hooks:
-            for trained in (*self._keys, *self._values):
-                hooks.callback(trained.hook().remove)
-            yield
+    @property
+    def hooks(self) -> list[tuple[nn.Module, hooks.Output]]:
+        """With these, the projections of keys and values have their updates."""
+        return [trained.hook for trained in (*self._keys, *self._values)]
 
     def step(self, t: int) -> None:
         """One step of every run that has not diverged."""

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from explainer.errors import CheckpointError, TaskError
-from explainer.models import architectures, scoring
+from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import Layer
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.scoring import Prefix
@@ -193,18 +193,16 @@ class _Recorder:
     @contextmanager
     def attached(self) -> Iterator[None]:
         """Let the hooks stand inside a `with` block; on exit, also by an exception, they are gone."""
-        with ExitStack() as hooks:
-            hooks.callback(self._model.register_forward_pre_hook(self._begin, with_kwargs=True).remove)
-            hooks.callback(self._model.register_forward_hook(self._finish, with_kwargs=True).remove)
+        parts = [(layer.query_module, partial(self._keep_query, layer)) for layer in self._layers]
+        parts += [(layer.output, self._keep_output) for layer in self._layers]
+        with ExitStack() as stack:
+            stack.enter_context(hooks.calls(self._model, self._begin, self._finish))
             if self._architecture.rotary is not None:
-                hooks.callback(self._architecture.rotary.register_forward_hook(self._keep_rotation).remove)
-            for layer in self._layers:
-                keep_query = partial(self._keep_query, layer)
-                hooks.callback(layer.query_module.register_forward_hook(keep_query).remove)
-                hooks.callback(layer.output.register_forward_hook(self._keep_output).remove)
+                stack.enter_context(hooks.calls(self._architecture.rotary, dict, self._keep_rotation))
+            stack.enter_context(hooks.outputs(parts))
             yield
 
-    def _begin(self, _model: nn.Module, _args: Any, inputs: dict[str, Any]) -> None:
+    def _begin(self, inputs: dict[str, Any]) -> None:
         """Find the sequences of the pass: each starts where the prefix ends."""
         places = inputs["position_ids"][0]
         starts = (places == self._start).nonzero()[:, 0].tolist()
@@ -212,17 +210,17 @@ class _Recorder:
         self._last = torch.tensor([end - 1 for _, end in self._spans], device=places.device)
         self._queries, self._heads, self._outputs, self._rotation = [], [], [], None
 
-    def _keep_rotation(self, _module: nn.Module, _args: Any, rotation: tuple[Tensor, Tensor]) -> None:
+    def _keep_rotation(self, _inputs: dict[str, Any], rotation: tuple[Tensor, Tensor]) -> None:
         self._rotation = tuple(part[:, self._last].to(self._dtype) for part in rotation)
 
-    def _keep_query(self, layer: Layer, _module: nn.Module, _args: Any, output: Tensor) -> None:
+    def _keep_query(self, layer: Layer, _x: Tensor, output: Tensor) -> None:
         self._queries.append(layer.queries(output[0, self._last].to(self._dtype)))
 
-    def _keep_output(self, _module: nn.Module, args: tuple[Tensor], output: Tensor) -> None:
-        self._heads.append(args[0][0, self._last].to(self._dtype))
+    def _keep_output(self, heads: Tensor, output: Tensor) -> None:
+        self._heads.append(heads[0, self._last].to(self._dtype))
         self._outputs.append(output[0, self._last].to(self._dtype))
 
-    def _finish(self, _model: nn.Module, _args: Any, inputs: dict[str, Any], _output: Any) -> None:
+    def _finish(self, inputs: dict[str, Any], _output: Any) -> None:
         if not len(self._queries) == len(self._outputs) == len(self._layers):
             raise CheckpointError(
                 f"{self._name}: the query projection was called in {len(self._queries)} and the output projection in "
