@@ -83,8 +83,8 @@ def test_logits_of_hidden_states_are_the_models(saved, family):
 @pytest.mark.parametrize("family", tiny_models.CONFIGS)
 def test_products_without_gradients_are_those_of_products(saved, family, monkeypatch):
     checkpoint, ids = checkpoints.load(saved[family]), torch.tensor([[3, 5, 7, 9]])
-    calls, product = [], products.product
-    monkeypatch.setattr(products, "product", lambda *args: calls.append(1) or product(*args))
+    calls, product = [], products._product
+    monkeypatch.setattr(products, "_product", lambda *args: calls.append(1) or product(*args))
     with torch.no_grad():
         checkpoint.model(input_ids=ids)
         assert not calls

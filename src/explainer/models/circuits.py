@@ -50,7 +50,7 @@ def attention_maps(checkpoint: Checkpoint, ids: Sequence[int]) -> Float[Tensor, 
     return torch.cat([layer.float().cpu() for layer in maps])
 
 
-def mean_attention(
+def _mean_attention(
     maps: Float[Tensor, "layers heads T T"], pairs: Iterable[tuple[int, int]]
 ) -> Float[Tensor, "layers heads"]:
     """Mean attention weight over pairs (t, s) of tokens, from token t to token s: mean A[t, s]."""
@@ -63,7 +63,7 @@ def previous_token_score(maps: Float[Tensor, "layers heads T T"]) -> Float[Tenso
 
     1 for a head that does nothing else. The pair (1, 0) is left out: see the module.
     """
-    return mean_attention(maps, [(t, t - 1) for t in range(2, maps.shape[-1])])
+    return _mean_attention(maps, [(t, t - 1) for t in range(2, maps.shape[-1])])
 
 
 def induction_score(maps: Float[Tensor, "layers heads T T"]) -> Float[Tensor, "layers heads"]:
@@ -75,7 +75,7 @@ def induction_score(maps: Float[Tensor, "layers heads T T"]) -> Float[Tensor, "l
     n, odd = divmod(maps.shape[-1], 2)
     if not odd:
         raise ShapeError(f"{2 * n} tokens; a first token and n tokens said twice are an odd number (see repeated).")
-    return mean_attention(maps, [(n + i, i + 1) for i in range(1, n + 1)])
+    return _mean_attention(maps, [(n + i, i + 1) for i in range(1, n + 1)])
 
 
 def label_score(maps: Float[Tensor, "layers heads T T"], answers: Sequence[int]) -> Float[Tensor, "layers heads"]:
@@ -93,11 +93,6 @@ def strongest(scores: Float[Tensor, "layers heads"], m: int) -> list[Head]:
     """The m heads with the highest scores, highest first."""
     best = scores.flatten().argsort(descending=True)[:m].tolist()
     return [divmod(i, scores.shape[1]) for i in best]
-
-
-def name(head: Head) -> str:
-    """A head in words, counted from 1 as in the figures: "layer 18, head 6"."""
-    return f"layer {head[0] + 1}, head {head[1] + 1}"
 
 
 def others(heads: Sequence[Head], n_heads: int, seed: int) -> list[Head]:
@@ -255,12 +250,9 @@ class Answers:
 def answers(checkpoint: Checkpoint, task: Task, prefix: Prefix, queries: Sequence[Example]) -> Answers:
     """Exact match, as in `scoring.exact_match`, and log-probability of the right answer, from the same pass."""
     prompts = [task.prompt(query) for query in queries]
-    prompt_ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
-    targets = scoring.continuation_ids(checkpoint, prompts, [f" {query.answer}{task.separator}" for query in queries])
-    rows = [(prompt, target[:-1]) for prompt, target in zip(prompt_ids, targets, strict=True)]
+    targets = [f" {query.answer}{task.separator}" for query in queries]
     correct, log_probs = np.empty(len(queries), dtype=bool), np.empty(len(queries))
-    for i, logits in scoring.row_logits(checkpoint, prefix, rows):
-        correct[i] = logits.argmax(-1).tolist() == targets[i]
-        each = logits.log_softmax(-1)[range(len(targets[i])), targets[i]]
-        log_probs[i] = each[:-1].sum().item()
+    for i, logits, ids in scoring.teacher_forced(checkpoint, prefix, prompts, targets):
+        correct[i] = logits.argmax(-1).tolist() == ids
+        log_probs[i] = logits.log_softmax(-1)[range(len(ids)), ids][:-1].sum().item()
     return Answers(correct, log_probs)

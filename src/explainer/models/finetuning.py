@@ -28,16 +28,14 @@ from explainer.models import architectures, hooks, products, scoring
 from explainer.models.architectures import Architecture, Layer
 from explainer.models.checkpoints import Checkpoint
 
-DIVERGED = 1.5
-"""Training has diverged when the loss of a sequence is more than so many times what it was before any training."""
-
 OUTGROWN = 10.0
 """Training has diverged when the norm of an update is more than so many times that of the weights."""
 
+_DIVERGED = 1.5  # or when the loss of a sequence is more than so many times what it was before any training
 _READOUT_TOKENS = 256  # enough for fast matrix products, few enough to keep a vocabulary of logits small
 
-OnQueries = Callable[[int, Tensor], None]
-Objective = Callable[[Architecture, Tensor], tuple[float, Tensor]]
+_OnQueries = Callable[[int, Tensor], None]
+_Objective = Callable[[Architecture, Tensor], tuple[float, Tensor]]
 """From token ids, shape (1, tokens), to a loss and a scalar that has the loss's gradient in keys and values."""
 
 
@@ -65,8 +63,8 @@ class FineTuned:
     before step t; `loss_after` is the loss of the first sequence after the last step.
 
     `diverged_at` is None, or the first step t before which training had diverged, with t = n for after the last one:
-    a loss or gradient is not finite; or the loss of a sequence is the largest so far and more than DIVERGED times its
-    loss (at least 1 nat) with the checkpoint's own weights; or the dW of a weight is more than OUTGROWN times as large
+    a loss or gradient is not finite; or the loss of a sequence is the largest so far and more than 1.5 times its
+    loss (at least 1 nat) with the checkpoint's own weights; or the dW of a weight is more than 10 times as large
     as the weight, which a loss bounded by the model's normalisations may not show. Training stops there, and `update`
     is that of the steps before t. On the starter checkpoint, runs that stay stable keep below 1.1 times the loss
     before training (gradient ascent: 1.4 times) and runs that end with a ruined model pass 1.8 times.
@@ -128,7 +126,7 @@ def fine_tune(
     sequences: Sequence[Sequence[int]],
     lr: float,
     *,
-    on_queries: OnQueries | None = None,
+    on_queries: _OnQueries | None = None,
     progress: bool = False,
 ) -> FineTuned:
     """W_(t+1) = W_t - lr dL_t/dW_t for the keys' and values' W, one step for each sequence in the given order.
@@ -151,7 +149,7 @@ def fine_tune_layer_causal(
     sequences: Sequence[Sequence[int]],
     lr: float,
     *,
-    on_queries: OnQueries | None = None,
+    on_queries: _OnQueries | None = None,
     progress: bool = False,
 ) -> FineTuned:
     """Layer-causal gradient descent: each layer's keys and values learn from what its own output predicts.
@@ -215,9 +213,9 @@ def _descend(
     checkpoint: Checkpoint,
     sequences: Sequence[Sequence[int]],
     lr: float,
-    objective: Objective,
+    objective: _Objective,
     *,
-    on_queries: OnQueries | None,
+    on_queries: _OnQueries | None,
     progress: bool,
 ) -> FineTuned:
     require_trainable(checkpoint, sequences)
@@ -261,12 +259,12 @@ def _descend(
 
 
 def exceeds(loss: float, untrained_loss: float) -> bool:
-    """Whether a loss is more than DIVERGED times what it was before any training; not a number is."""
-    return not loss <= DIVERGED * max(untrained_loss, 1.0)
+    """Whether a loss is more than 1.5 times what it was before any training; not a number is."""
+    return not loss <= _DIVERGED * max(untrained_loss, 1.0)
 
 
 def outgrown(start: Sequence[KeysValues], update: Sequence[KeysValues]) -> bool:
-    """Whether the update of any weight is more than OUTGROWN times as long as the weight."""
+    """Whether the update of any weight is more than 10 times as long as the weight."""
     pairs = [(dW[i], W[i]) for W, dW in zip(start, update, strict=True) for i in (0, 2)]  # the weights, not the biases
     return not torch.stack([dW.norm() <= OUTGROWN * W.norm(dtype=dW.dtype) for dW, W in pairs]).all()
 
@@ -331,7 +329,7 @@ def _cut_outputs(architecture: Architecture, ids: Tensor) -> list[Tensor]:
 
 
 @contextmanager
-def _queries(layers: Sequence[Layer], on_queries: OnQueries | None, t: int) -> Iterator[None]:
+def _queries(layers: Sequence[Layer], on_queries: _OnQueries | None, t: int) -> Iterator[None]:
     """Hand the queries of the forward pass inside the `with` block to `on_queries`, if there is one."""
     if on_queries is None:
         yield

@@ -6,7 +6,7 @@ At the last token both start from the same embedding, so what a context does the
 outputs; a pass in which those of all layers are held at given values is determined by them.
 
 An `Edit` changes what a module returns. The queries are passed together, shorter ones with tokens behind their last,
-which a causal model does not see from there; `Place` says which queries they are and where each has its last token.
+which a causal model does not see from there; `_Place` says which queries they are and where each has its last token.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ from explainer.theory import directions
 from explainer.theory.patches import LowRank, Patch, rank_one
 
 
-class Place(NamedTuple):
+class _Place(NamedTuple):
     """Of the sequences of a pass the numbers of their queries, (B,), and where the last token of each is, (B,)."""
 
     rows: Tensor
@@ -45,7 +45,7 @@ class Place(NamedTuple):
         return changed
 
 
-Change = Callable[[Place, Tensor, Tensor], Tensor]
+_Change = Callable[[_Place, Tensor, Tensor], Tensor]
 """(place, what the module reads (B, T, d), what it returns) -> what it returns instead."""
 
 
@@ -53,10 +53,10 @@ class Edit(NamedTuple):
     """A change of what a module returns."""
 
     module: nn.Module
-    change: Change
+    change: _Change
 
 
-class Site(NamedTuple):
+class _Site(NamedTuple):
     """What a module reads (side 0) or returns (side 1)."""
 
     module: nn.Module
@@ -84,7 +84,7 @@ class _Group:
     (B, heads, N, d).
     """
 
-    place: Place
+    place: _Place
     ids: Tensor
     positions: Tensor
     mask: Tensor
@@ -98,7 +98,7 @@ class _Group:
             return x.repeat(times, *[1] * (x.ndim - 1))
 
         first = n * torch.arange(times).repeat_interleave(len(self.ids))
-        place = Place(tiled(self.place.rows) + first, tiled(self.place.last))
+        place = _Place(tiled(self.place.rows) + first, tiled(self.place.last))
         rest = map(tiled, (self.ids, self.positions, self.mask))
         return _Group(place, *rest, tuple(map(tiled, self.keys)), tuple(map(tiled, self.values)))
 
@@ -122,11 +122,11 @@ class Pass:
     def run(self, edits: Sequence[Edit] = ()) -> States:
         """Run the pass with the weights that the checkpoint has now."""
         layers = self.layers
-        sites = [Site(layer.output, 1) for layer in layers] + [Site(layer.block, 1) for layer in layers]
+        sites = [_Site(layer.output, 1) for layer in layers] + [_Site(layer.block, 1) for layer in layers]
         logits, *recorded = self.record(sites, edits)
         return States(torch.stack(recorded[: len(layers)], 1), torch.stack(recorded[len(layers) :], 1), logits)
 
-    def record(self, sites: Sequence[Site], edits: Sequence[Edit] = ()) -> list[Tensor]:
+    def record(self, sites: Sequence[_Site], edits: Sequence[Edit] = ()) -> list[Tensor]:
         """Logits of the next token, (n, vocab), then what is at each site at the last token, (n, d)."""
         order = torch.cat([group.place.rows for group in self.groups]).argsort()
         by_group = [_recorded(self.checkpoint, group, sites, edits) for group in self.groups]
@@ -150,7 +150,7 @@ def after_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]
     Raises TaskError for no prompt or an empty one, CheckpointError for too many tokens.
     """
 
-    def group(place: Place, ids: Tensor) -> _Group:
+    def group(place: _Place, ids: Tensor) -> _Group:
         keys, values = ([x.expand(len(ids), -1, -1, -1) for x in layers] for layers in (prefix.keys, prefix.values))
         positions = len(prefix) + torch.arange(ids.shape[1])
         return _Group(
@@ -166,7 +166,7 @@ def without_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[st
     The first token is passed with every query, so that changes of weights reach it. Raises as `after_context`.
     """
 
-    def group(place: Place, ids: Tensor) -> _Group:
+    def group(place: _Place, ids: Tensor) -> _Group:
         ids = torch.cat([torch.full_like(ids[:, :1], prefix.ids[0]), ids], dim=1)
         positions = torch.arange(len(prefix) - 1, len(prefix) - 1 + ids.shape[1])
         positions[0] = 0
@@ -175,7 +175,7 @@ def without_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[st
     return Pass(checkpoint, tuple(group(*one) for one in _padded(checkpoint, prefix, prompts)))
 
 
-def _padded(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> Iterator[tuple[Place, Tensor]]:
+def _padded(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> Iterator[tuple[_Place, Tensor]]:
     """Token ids of the prompts with the first token behind the shorter ones; by length where attention has windows.
 
     A window is counted in places of the row, and would be cut at the wrong place when the last token is passed alone.
@@ -193,7 +193,7 @@ def _padded(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> I
     for rows in [(lengths == n).nonzero()[:, 0] for n in lengths.unique()] if windows else [torch.arange(len(ids))]:
         behind = [checkpoint.first_token_id] * int(lengths[rows].max())
         padded = [(*ids[i], *behind)[: len(behind)] for i in rows]
-        yield Place(rows, lengths[rows] - 1), torch.tensor(padded, device=checkpoint.device)
+        yield _Place(rows, lengths[rows] - 1), torch.tensor(padded, device=checkpoint.device)
 
 
 # Edits at the last token.
@@ -258,7 +258,7 @@ def patched(layers: Sequence[Layer], patches: Sequence[Patch], weights: Float[Te
     One row of weights [1, 0, 0, ...] is the first patch, one of [1/m, ...] their mean, of rank m.
     """
 
-    def change(update: LowRank, place: Place, x: Tensor, output: Tensor) -> Tensor:
+    def change(update: LowRank, place: _Place, x: Tensor, output: Tensor) -> Tensor:
         return output + update.times(x, weights[place.rows, None])
 
     edits = []
@@ -268,16 +268,16 @@ def patched(layers: Sequence[Layer], patches: Sequence[Patch], weights: Float[Te
     return edits
 
 
-def _sites(layer: Layer) -> list[Site]:
+def _sites(layer: Layer) -> list[_Site]:
     """Where r and the z_i of the MLP are; in a parallel block the attention output, which differs as r does."""
-    stream = Site(layer.output, 1) if layer.mlp.stream is None else Site(layer.mlp.stream, 0)
-    return [stream, *(Site(module, 1) for module in layer.mlp.inputs)]
+    stream = _Site(layer.output, 1) if layer.mlp.stream is None else _Site(layer.mlp.stream, 0)
+    return [stream, *(_Site(module, 1) for module in layer.mlp.inputs)]
 
 
 class _Maker:
     """Makes the changes of one MLP in the pass without context, and lets every token of that pass read them."""
 
-    def __init__(self, mlp: MLP, sites: Sequence[Site], context: Sequence[Tensor]):
+    def __init__(self, mlp: MLP, sites: Sequence[_Site], context: Sequence[Tensor]):
         self._mlp, self._stream, (self._r, *self._z) = mlp, sites[0], context
         self._made: list[list[tuple[Tensor, LowRank]]] = [[] for _ in (*mlp.inputs, mlp.output)]
 
@@ -295,18 +295,18 @@ class _Maker:
         *inputs, output = map(_ordered, self._made)
         return Patch(tuple(inputs), output)
 
-    def _keep(self, place: Place, *read_and_returned: Tensor) -> Tensor:
+    def _keep(self, place: _Place, *read_and_returned: Tensor) -> Tensor:
         self._r_without = place.of(read_and_returned[self._stream.side])
         return read_and_returned[1]
 
-    def _input(self, z: Tensor, made: list, place: Place, x: Tensor, output: Tensor) -> Tensor:
+    def _input(self, z: Tensor, made: list, place: _Place, x: Tensor, output: Tensor) -> Tensor:
         return _changed(made, place, x, output, z[place.rows] - place.of(output))
 
-    def _output(self, place: Place, x: Tensor, output: Tensor) -> Tensor:
+    def _output(self, place: _Place, x: Tensor, output: Tensor) -> Tensor:
         return _changed(self._made[-1], place, x, output, self._r[place.rows] - self._r_without)
 
 
-def _changed(made: list, place: Place, x: Tensor, output: Tensor, change: Tensor) -> Tensor:
+def _changed(made: list, place: _Place, x: Tensor, output: Tensor, change: Tensor) -> Tensor:
     """What the changed matrix returns to every token; the last token's output changes as given."""
     update = rank_one(place.of(x), change)
     made.append((place.rows, update))
@@ -323,7 +323,7 @@ def _ordered(made: Sequence[tuple[Tensor, LowRank]]) -> LowRank:
 
 
 @torch.no_grad()
-def _recorded(checkpoint: Checkpoint, group: _Group, sites: Sequence[Site], edits: Sequence[Edit]) -> list[Tensor]:
+def _recorded(checkpoint: Checkpoint, group: _Group, sites: Sequence[_Site], edits: Sequence[Edit]) -> list[Tensor]:
     kept: dict[int, Tensor] = {}
     probes = [Edit(site.module, partial(_probe, kept, i, site.side)) for i, site in enumerate(sites)]
     with hooks.outputs((edit.module, partial(_edited, edit.change, group.place)) for edit in (*edits, *probes)):
@@ -332,7 +332,7 @@ def _recorded(checkpoint: Checkpoint, group: _Group, sites: Sequence[Site], edit
     return [logits, *(kept[i] for i in range(len(sites)))]
 
 
-def _probe(kept: dict, number: int, side: int, place: Place, *read_and_returned: Tensor) -> Tensor:
+def _probe(kept: dict, number: int, side: int, place: _Place, *read_and_returned: Tensor) -> Tensor:
     kept[number] = place.of(read_and_returned[side])
     return read_and_returned[1]
 
@@ -377,7 +377,7 @@ def _hidden(checkpoint: Checkpoint, group: _Group, cache: DynamicCache) -> Tenso
     )
 
 
-def _edited(change: Change, place: Place, *read_and_returned: Tensor) -> Tensor:
+def _edited(change: _Change, place: _Place, *read_and_returned: Tensor) -> Tensor:
     # OPT's MLP reads the tokens of all sequences in one row.
     by_query = (x.view(len(place.rows), -1, x.shape[-1]) for x in read_and_returned)
     return change(place, *by_query).view(read_and_returned[1].shape)

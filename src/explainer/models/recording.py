@@ -9,9 +9,9 @@ every query, layer and head.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -101,7 +101,17 @@ def record(
     """
     if not prompts:
         raise TaskError("there is no prompt to record; give at least one.")
-    return _stacked(stream(checkpoint, prefix, prompts, candidates, suffix=suffix), context)
+    kept: dict[str, list] = {field.name: [] for field in fields(QueryRecord)}
+    for one in stream(checkpoint, prefix, prompts, candidates, suffix=suffix):
+        for name, values in kept.items():
+            values.append(getattr(one, name) if context or name != "context_scores" else None)
+    return Records(
+        outputs=torch.stack(kept["outputs"]),
+        own_scores=kept["own_scores"],
+        context_scores=torch.stack(kept["context_scores"]) if context else None,
+        queries=torch.stack(kept["queries"]),
+        log_probs=np.stack(kept["log_probs"]) if len(candidates) else None,
+    )
 
 
 def stream(
@@ -125,24 +135,6 @@ def stream(
             for c, ids in rows[keys[row]]:
                 log_probs[c] = logits.log_softmax(-1)[range(len(ids)), ids].sum().item()
         yield QueryRecord(*own, log_probs if len(candidates) else None)
-
-
-def _stacked(records: Iterable[QueryRecord], context: bool) -> Records:
-    outputs, own_scores, context_scores, queries, log_probs = [], [], [], [], []
-    for record in records:
-        outputs.append(record.outputs)
-        own_scores.append(record.own_scores)
-        queries.append(record.queries)
-        log_probs.append(record.log_probs)
-        if context:
-            context_scores.append(record.context_scores)
-    return Records(
-        outputs=torch.stack(outputs),
-        own_scores=own_scores,
-        context_scores=torch.stack(context_scores) if context else None,
-        queries=torch.stack(queries),
-        log_probs=None if log_probs[0] is None else np.stack(log_probs),
-    )
 
 
 def linear_maps(

@@ -188,13 +188,21 @@ def exact_match(
     for every j: by induction, as long as it has written t_<j it stands where the teacher-forced pass stands. So all
     m predictions are read from one pass over prompt + t_<m, without generating.
     """
-    prompt_ids = prompt_token_ids(checkpoint, prefix, prompts)
-    targets = continuation_ids(checkpoint, prompts, [f" {answer}{end}" for answer in answers])
     correct = np.empty(len(prompts), dtype=bool)
-    rows = [(prompt, target[:-1]) for prompt, target in zip(prompt_ids, targets, strict=True)]
-    for i, logits in row_logits(checkpoint, prefix, rows):
-        correct[i] = logits.argmax(-1).tolist() == targets[i]
+    for i, logits, target in teacher_forced(checkpoint, prefix, prompts, [f" {answer}{end}" for answer in answers]):
+        correct[i] = logits.argmax(-1).tolist() == target
     return correct
+
+
+def teacher_forced(
+    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], targets: Sequence[str]
+) -> Iterator[tuple[int, Tensor, list[int]]]:
+    """For each prompt its number, the logits (m, vocab) that predict the m tokens of its target, and their ids."""
+    prompt_ids = prompt_token_ids(checkpoint, prefix, prompts)
+    target_ids = continuation_ids(checkpoint, prompts, targets)
+    rows = [(prompt, target[:-1]) for prompt, target in zip(prompt_ids, target_ids, strict=True)]
+    for i, logits in row_logits(checkpoint, prefix, rows):
+        yield i, logits, target_ids[i]
 
 
 def next_token_log_probs(checkpoint: Checkpoint, prefix: Prefix, prompt: str) -> np.ndarray:
