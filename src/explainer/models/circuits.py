@@ -123,8 +123,7 @@ def heads_off(
     """Switch heads off inside a `with` block: each gives the output projection the same vector at every token.
 
     That is zero, or the head's row of `outputs`, for example of `mean_outputs`: mean ablation, which leaves the layers
-    above what they are used to. Nothing of the model is changed; afterwards, also after an error, all is as before.
-    Raises CheckpointError for a head that the model does not have.
+    above what they are used to. Raises CheckpointError for a head that the model does not have.
     """
     found = architectures.architecture(checkpoint.model)
     by_layer: dict[int, list[int]] = {}

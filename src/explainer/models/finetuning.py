@@ -7,8 +7,7 @@ that can be applied to the checkpoint, taken off again, scaled and compared.
 
 While an update is trained or applied, the modules that compute keys and values hold copies of their parameters; on
 exit they get back the very same parameter objects. So the caller's tensors are never written to, and removal is exact
-to the bit, where (W + dW) - dW would not be. (`torch.func.functional_call` makes the same swap, once per forward
-pass, and could not keep the update in place afterwards.) Another thread must not use the model meanwhile.
+to the bit, where (W + dW) - dW would not be. Another thread must not use the model meanwhile.
 """
 
 import math
@@ -65,9 +64,8 @@ class FineTuned:
     `diverged_at` is None, or the first step t before which training had diverged, with t = n for after the last one:
     a loss or gradient is not finite; or the loss of a sequence is the largest so far and more than 1.5 times its
     loss (at least 1 nat) with the checkpoint's own weights; or the dW of a weight is more than 10 times as large
-    as the weight, which a loss bounded by the model's normalisations may not show. Training stops there, and `update`
-    is that of the steps before t. On the starter checkpoint, runs that stay stable keep below 1.1 times the loss
-    before training (gradient ascent: 1.4 times) and runs that end with a ruined model pass 1.8 times.
+    as the weight. Training stops there, and `update` is that of the steps before t. On the starter checkpoint, stable
+    runs keep below 1.1 times the loss before training (ascent: 1.4 times) and ruined models pass 1.8 times.
     """
 
     checkpoint: Checkpoint = field(repr=False)

@@ -2,8 +2,6 @@
 
 Every query is passed twice: after a context, and without it. Without it, the first token stays, and the query keeps
 the positions that it has after the context, so that the two passes differ in what attention reads and in nothing else.
-At the last token both start from the same embedding, so what a context does there is what it adds to the attention
-outputs; a pass in which those of all layers are held at given values is determined by them.
 
 An `Edit` changes what a module returns. The queries are passed together, shorter ones with tokens behind their last,
 which a causal model does not see from there; `_Place` says which queries they are and where each has its last token.

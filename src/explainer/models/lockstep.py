@@ -1,8 +1,8 @@
 """Several fine-tunings of one checkpoint side by side: the arithmetic of `finetuning.fine_tune`, at less cost a step.
 
 Run b has an update dW_b of its own, and every projection gives W_0 x + dW_b x for the tokens x of run b. So one pass
-through the frozen weights, which are most of the model and are read from memory once a pass, serves all runs. They do
-not meet anywhere: shorter sequences end in tokens that no earlier one sees and that have no loss.
+through the frozen weights serves all runs. They do not meet anywhere: shorter sequences end in tokens that no earlier
+one sees and that have no loss.
 
 The gradient of a linear layer is a sum of outer products, dL/dW = sum_t e_t x_t^T with e_t = dL/d(W x_t), so only the
 errors e_t are asked of the backward pass, and the sums are added to dW where it stands.

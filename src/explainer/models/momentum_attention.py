@@ -5,9 +5,7 @@ implementations beside `sdpa`: they call the same kernel and read `momentum_eta`
 model's configuration.
 
 Saved by the model's own `save_pretrained`, such a model can be read by `load` alone. Its configuration asks for an
-attention implementation that does not exist and whose name says what to do, so that every other loader stops there:
-transformers keeps no other setting on which it would refuse. Who passes `attn_implementation=` to another loader
-overrides that and gets plain attention.
+attention implementation that does not exist and whose name says what to do, so that every other loader stops there.
 """
 
 import math

@@ -1,11 +1,10 @@
 """Recording: what attention computes at the last token of each query, in the same pass that scores the candidates.
 
-Nothing in the model is replaced. Hooks read the recorded tokens at the query projection and on both sides of the output
-projection of every layer; the keys and values stand in the cache after the pass. One product of the recorded queries
-and the keys then gives the scores, one row for each query, whichever attention function the model uses: GPT-Neo and
-XGLM, which ask no registered one, go the same way as the rest. Because a score that is formed in another way than the
-model forms it would look like any other number, softmax(scores) V must be what entered the output projection, for
-every query, layer and head.
+Hooks read the recorded tokens at the query projection and on both sides of the output projection of every layer; the
+keys and values stand in the cache after the pass. One product of the recorded queries and the keys then gives the
+scores, whichever attention function the model uses. Because a score that is formed in another way than the model forms
+it would look like any other number, softmax(scores) V must be what entered the output projection, for every query,
+layer and head.
 """
 
 from collections import deque
@@ -91,10 +90,9 @@ def record(
 ) -> Records:
     """Score the candidates and record attention at the last token of every prompt, with a suffix if one is given.
 
-    Without a suffix that is the token whose prediction is scored. The released code of Dai et al. (2023) records at
-    the first label instead, appended to every query: `suffix=" Negative"`. The candidates are scored at the end of
-    the prompt in both cases. `context` keeps the scores to the prefix, 4 layers heads P bytes for each query (1 MB
-    for the starter checkpoint and P = 1000); where a sum of them is enough, use `stream`.
+    The released code of Dai et al. (2023) records at the first label, appended to every query: `suffix=" Negative"`.
+    The candidates are scored at the end of the prompt in both cases. `context` keeps the scores to the prefix, 4 layers
+    heads P bytes for each query; where a sum of them is enough, use `stream`.
 
     Raises TaskError (no prompt, an empty one, a token across a seam, two equal candidates) and CheckpointError (too
     many tokens; a family without an entry in `explainer.architectures`; attention that is no softmax of these scores).

@@ -58,9 +58,8 @@ class Prefix:
     def blind(self, keep: int = 0) -> "Prefix":
         """The same prefix with all but the first `keep` tokens hidden from attention, positions unchanged.
 
-        Leaving a key and its value out is the same as masking it: a masked score of -inf has weight exactly zero.
-        With `keep=0` a model with rotary positions gives exactly its zero-shot answer without a first token, because
-        it sees only differences of positions; other models see the prompt at a later absolute position.
+        With `keep=0` a model with rotary positions gives exactly its zero-shot answer without a first token; other
+        models see the prompt at a later absolute position.
         """
         keys, values = (tuple(x[:, :, :keep] for x in layers) for layers in (self.keys, self.values))
         return replace(self, keys=keys, values=values)
@@ -185,8 +184,7 @@ def exact_match(
     """Whether greedy decoding writes each answer followed by `end`, shape (n,), from one forward pass per batch.
 
     Greedy decoding after the prompt writes the target tokens t_1 ... t_m exactly if arg max p(. | prompt, t_<j) = t_j
-    for every j: by induction, as long as it has written t_<j it stands where the teacher-forced pass stands. So all
-    m predictions are read from one pass over prompt + t_<m, without generating.
+    for every j: as long as it has written t_<j it stands where the teacher-forced pass stands.
     """
     correct = np.empty(len(prompts), dtype=bool)
     for i, logits, target in teacher_forced(checkpoint, prefix, prompts, [f" {answer}{end}" for answer in answers]):
