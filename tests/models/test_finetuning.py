@@ -13,7 +13,7 @@ from transformers import GPTNeoXForCausalLM
 
 from explainer.data import tasks
 from explainer.errors import CheckpointError, DivergenceError, TaskError
-from explainer.models import architectures, checkpoints, finetuning
+from explainer.models import architectures, finetuning
 from explainer.models.finetuning import fine_tune, fine_tune_layer_causal, random_direction, scaled, truncated
 
 FAMILIES = tuple(tiny_models.CONFIGS)
@@ -25,52 +25,17 @@ SEQUENCES = [
 ]
 
 
-def in_float64(family):
-    """XGLM's mask overflows beyond float32."""
-    return torch.float32 if family == "xglm" else torch.float64
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    """The tiny checkpoint of each family."""
-    root = tmp_path_factory.mktemp("tiny")
-    return {
-        family: checkpoints.load(tiny_models.save(family, root / family), dtype=in_float64(family))
-        for family in FAMILIES
-    }
-
-
 @pytest.fixture(params=FAMILIES)
-def checkpoint(request, tiny):
-    """The tiny checkpoint of one family; whatever a test does with it, its tensors and flags must stay as they were."""
-    checkpoint = tiny[request.param]
-    before = state(checkpoint.model)
-    yield checkpoint
-    assert_unchanged(checkpoint.model, before)
+def checkpoint(request, wide):
+    """The tiny checkpoint of one family; whatever a test does with it, it must stay as it was."""
+    with tiny_models.unchanged(wide[request.param].model):
+        yield wide[request.param]
 
 
 @pytest.fixture
-def llama(tiny):
-    before = state(tiny["llama"].model)
-    yield tiny["llama"]
-    assert_unchanged(tiny["llama"].model, before)
-
-
-def state(model):
-    """Names, objects, values and flags of the parameters, mode and hooks of the modules."""
-    parameters = [(name, p, p.detach().clone(), p.requires_grad, p.grad) for name, p in model.named_parameters()]
-    return parameters, [(m.training, len(m._forward_hooks), len(m._forward_pre_hooks)) for m in model.modules()]
-
-
-def assert_unchanged(model, before):
-    (parameters, modules), (old_parameters, old_modules) = state(model), before
-    assert modules == old_modules
-    for (name, p, value, *flags), (old_name, old_p, old_value, *old_flags) in zip(
-        parameters, old_parameters, strict=True
-    ):
-        assert (name, flags) == (old_name, old_flags)
-        assert p is old_p
-        assert torch.equal(value, old_value)
+def llama(wide):
+    with tiny_models.unchanged(wide["llama"].model):
+        yield wide["llama"]
 
 
 def trainable(model):
@@ -158,9 +123,9 @@ def test_gradient_norms_are_those_of_all_keys_and_values(checkpoint):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_one_example_is_a_sum_of_outer_products(tiny, family):
+def test_one_example_is_a_sum_of_outer_products(wide, family):
     """dW = -lr sum_t e_t x_t^T and db = -lr sum_t e_t, with e_t = dL/d(W x_t + b): Dai et al. (2023), Eq. 7-8."""
-    checkpoint = tiny[family]
+    checkpoint = wide[family]
     model = copy.deepcopy(checkpoint.model)
     seen = {}
 
@@ -185,10 +150,10 @@ def test_one_example_is_a_sum_of_outer_products(tiny, family):
 
 
 @pytest.mark.parametrize("family", FUSED)
-def test_the_query_part_of_a_fused_projection_stays_bit_identical(tiny, family):
-    layers = architectures.architecture(tiny[family].model).layers
+def test_the_query_part_of_a_fused_projection_stays_bit_identical(wide, family):
+    layers = architectures.architecture(wide[family].model).layers
     before = [(layer.query.weight().clone(), layer.query.bias().clone()) for layer in layers]
-    with fine_tune(tiny[family], SEQUENCES, 0.02).applied():
+    with fine_tune(wide[family], SEQUENCES, 0.02).applied():
         for (weight, bias), layer in zip(before, layers, strict=True):
             assert torch.equal(layer.query.weight(), weight)
             assert torch.equal(layer.query.bias(), bias)
@@ -232,11 +197,9 @@ def test_works_where_gradients_are_switched_off(llama):
 def test_a_checkpoint_that_is_being_trained_keeps_its_gradients_and_mode(llama):
     model = copy.deepcopy(llama.model).train().requires_grad_()
     loss_of(model, SEQUENCES[1]).backward()
-    before = state(model)
     gradients = [p.grad.clone() for p in model.parameters()]
-    with fine_tune(replace(llama, model=model), SEQUENCES, LR).applied():
+    with tiny_models.unchanged(model), fine_tune(replace(llama, model=model), SEQUENCES, LR).applied():
         assert model.training
-    assert_unchanged(model, before)
     assert all(torch.equal(p.grad, g) for p, g in zip(model.parameters(), gradients, strict=True))
 
 
@@ -273,23 +236,18 @@ def test_an_update_is_applied_and_removed_to_the_bit(checkpoint):
 
 
 def test_an_update_is_removed_after_an_exception(checkpoint):
-    before = state(checkpoint.model)
     with pytest.raises(KeyboardInterrupt), fine_tune(checkpoint, SEQUENCES, LR).applied():
         raise KeyboardInterrupt
-    assert_unchanged(checkpoint.model, before)
 
 
 @pytest.mark.parametrize("train", [fine_tune, fine_tune_layer_causal])
 def test_an_exception_in_training_leaves_the_checkpoint_as_it_was(llama, train):
-    before = state(llama.model)
-
     def stop(t, _queries):
         if t == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         train(llama, SEQUENCES, LR, on_queries=stop)
-    assert_unchanged(llama.model, before)
 
 
 def test_updates_add_up_when_nested(llama):
@@ -311,8 +269,8 @@ def test_scaled_updates(llama):
 
 
 @pytest.mark.parametrize("rank", [1, 3])
-def test_truncated_updates_are_the_nearest_of_their_rank(tiny, rank):
-    finetuned = fine_tune(tiny["opt"], SEQUENCES, LR)
+def test_truncated_updates_are_the_nearest_of_their_rank(wide, rank):
+    finetuned = fine_tune(wide["opt"], SEQUENCES, LR)
     for ours, whole in zip(truncated(finetuned, rank).update, finetuned.update, strict=True):
         for near, dW in ((ours.key_weight, whole.key_weight), (ours.value_weight, whole.value_weight)):
             sigma = torch.linalg.svdvals(dW.flatten(0, 1))
@@ -325,8 +283,8 @@ def test_truncated_updates_are_the_nearest_of_their_rank(tiny, rank):
         truncated(finetuned, 0)
 
 
-def test_a_random_direction_has_the_norm_of_every_matrix_and_nothing_else(tiny):
-    finetuned = fine_tune(tiny["opt"], SEQUENCES, LR)
+def test_a_random_direction_has_the_norm_of_every_matrix_and_nothing_else(wide):
+    finetuned = fine_tune(wide["opt"], SEQUENCES, LR)
     control = random_direction(finetuned, seed=1)
     ours, trained = tensors(control.update), tensors(finetuned.update)
     for a, b in zip(ours, trained, strict=True):
@@ -351,12 +309,10 @@ def test_divergence_is_reported_and_cannot_be_used(llama, train, lr):
     assert finetuned.diverged_at == 1
     assert len(finetuned.losses) == len(finetuned.gradient_norms) == 2
     assert math.isnan(finetuned.loss_after)
-    before = state(llama.model)
     expected = re.escape(f"learning rate {lr:g} diverged at step 1; use a smaller one")
     for unusable in (finetuned, scaled(finetuned, 0.5), random_direction(finetuned, 0)):
         with pytest.raises(DivergenceError, match=expected), unusable.applied():
             pass
-    assert_unchanged(llama.model, before)
 
 
 @pytest.mark.parametrize(("train", "lr"), [(fine_tune, -0.1), (fine_tune_layer_causal, 1.0)])
@@ -493,20 +449,20 @@ def test_layer_causal_descent_is_sgd_on_each_layers_own_loss(checkpoint):
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("l", [0, 1])
-def test_a_layers_update_does_not_depend_on_the_layers_above(tiny, family, l):  # noqa: E741
-    perturbed = copy.deepcopy(tiny[family].model)
+def test_a_layers_update_does_not_depend_on_the_layers_above(wide, family, l):  # noqa: E741
+    perturbed = copy.deepcopy(wide[family].model)
     generator = torch.Generator().manual_seed(0)
     for layer in architectures.architecture(perturbed).layers[l + 1 :]:
         for parameter in layer.block.parameters():
             parameter.add_(torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype), alpha=0.1)
 
     def update(train, model):
-        return train(replace(tiny[family], model=model), SEQUENCES, LR).update
+        return train(replace(wide[family], model=model), SEQUENCES, LR).update
 
-    ours, theirs = (update(fine_tune_layer_causal, model) for model in (tiny[family].model, perturbed))
+    ours, theirs = (update(fine_tune_layer_causal, model) for model in (wide[family].model, perturbed))
     same = [all(map(torch.equal, tensors([a]), tensors([b]))) for a, b in zip(ours, theirs, strict=True)]
     assert same == [i <= l for i in range(len(same))]
-    ours, theirs = (update(fine_tune, model) for model in (tiny[family].model, perturbed))
+    ours, theirs = (update(fine_tune, model) for model in (wide[family].model, perturbed))
     assert not any(map(torch.equal, tensors(ours), tensors(theirs)))
 
 
@@ -531,10 +487,3 @@ def test_training_ids_are_the_first_token_and_the_demonstration_without_separato
         assert rows == [[llama.first_token_id, *llama.tokenize(text)] for text in texts]
         assert not any(llama.document_separator_id in row for row in rows)
     assert finetuning.training_ids(llama, data.task, []) == []
-
-
-def test_progress_goes_to_standard_error_only_when_asked(llama, capsys):
-    fine_tune(llama, SEQUENCES, LR)
-    assert capsys.readouterr() == ("", "")
-    fine_tune(llama, SEQUENCES, LR, progress=True)
-    assert "4/4" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
-from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 from explainer.data import assets, tasks
 from explainer.data.tasks import Example, Task, TaskData
@@ -22,13 +22,6 @@ CANDIDATES = ("Paris", "Rome", "Positive", "Ouagadougou", "Rome Italy")
 PROMPTS = ("Spain ->", "the little old town ->", "x", "Review: a dull film, and too long by an hour\nSentiment:")
 CONTEXT = "France -> Paris\nItaly -> Rome\nJapan -> Tokyo\n"
 CAPITALS = tasks.load("capitals")
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    """The tiny checkpoint of each family."""
-    root = tmp_path_factory.mktemp("tiny")
-    return {family: checkpoints.load(tiny_models.save(family, root / family)) for family in FAMILIES}
 
 
 @pytest.fixture(scope="module")
@@ -87,12 +80,7 @@ def test_candidate_log_probs_equal_the_whole_prompts(tiny, family, context):
 
 
 def test_a_sliding_window_is_respected(tiny):
-    torch.manual_seed(0)
-    config = MistralConfig(
-        vocab_size=400, hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=256, sliding_window=8, initializer_range=0.3,
-    )  # fmt: skip
-    checkpoint = replace(tiny["llama"], model=MistralForCausalLM(config).eval().requires_grad_(False))
+    checkpoint = replace(tiny["llama"], model=tiny_models.random_checkpoint(tiny_models.MISTRAL).model)
     ours = scoring.candidate_log_probs(checkpoint, scoring.encode(checkpoint, CONTEXT), PROMPTS, CANDIDATES)
     np.testing.assert_allclose(ours, naive_candidates(checkpoint, CONTEXT, PROMPTS, CANDIDATES), atol=1e-4, rtol=0)
 
@@ -157,13 +145,6 @@ def test_first_tokens_of_a_prefix_are_the_prefix_of_the_first_tokens(tiny, famil
         assert len(short) == n
         log_probs = [scoring.candidate_log_probs(checkpoint, p, PROMPTS, CANDIDATES) for p in (short, fresh)]
         np.testing.assert_allclose(*log_probs, atol=1e-4, rtol=0)
-
-
-def test_slices_share_the_memory_of_the_prefix(tiny):
-    prefix = scoring.encode(tiny["llama"], CONTEXT)
-    for part in (prefix.first(5), prefix.blind(5)):
-        assert part.keys[0].data_ptr() == prefix.keys[0].data_ptr()
-        assert part.keys[0].shape[2] == part.values[2].shape[2] == 5
 
 
 def test_a_slice_outside_the_prefix_is_refused(tiny):
