@@ -17,8 +17,8 @@ def gradients(model: torch.nn.Module, ids: torch.Tensor) -> tuple[torch.Tensor, 
 
 @pytest.mark.parametrize("family", tiny_models.CONFIGS)
 @pytest.mark.parametrize("frozen", [False, True])
-def test_losses_and_gradients_are_pytorchs(family, frozen, tmp_path, monkeypatch):
-    model = checkpoints.load(tiny_models.save(family, tmp_path)).model.requires_grad_(True)
+def test_losses_and_gradients_are_pytorchs(family, frozen, saved, monkeypatch):
+    model = checkpoints.load(saved[family]).model.requires_grad_(True)
     ids = torch.randint(tiny_models.VOCAB, (3, 12), generator=torch.Generator().manual_seed(0))
     if frozen:  # all but the embedding, so that a gradient passes through weights that have none
         model.requires_grad_(False)
