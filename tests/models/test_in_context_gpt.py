@@ -19,7 +19,7 @@ from explainer.models import in_context_gpt as gpt
 from explainer.models import weights as files
 from explainer.models.in_context_gpt import InContextGPT, Setting
 from explainer.theory.optimisation import warmed_up_cosine
-from explainer.theory.regression import Prompts, ordinary_least_squares, ridge
+from explainer.theory.regression import Prompts, ridge
 
 SMALL = Setting(dimension=3, n_examples=4, layers=2, width=8, heads=2, inner=12, steps=40, batch=16)
 WEIGHTS = ROOT / "src" / "explainer" / "published" / "weights"
@@ -106,15 +106,6 @@ def test_no_prediction_sees_its_own_target_or_what_follows(k, factor):
     assert torch.equal(changed[:, : k + 1], before[:, : k + 1])
 
 
-def test_every_example_is_seen():
-    model, prompts = wide_awake(SMALL), SMALL.prompts(2, seeded())
-    before = gpt.query_prediction(model, prompts)
-    for i in range(SMALL.n_examples):
-        targets = prompts.targets.clone()
-        targets[:, i] += 1
-        assert (gpt.query_prediction(model, replace(prompts, targets=targets)) - before).abs().min() > 1e-6
-
-
 def test_predictions_refuse_prompts_of_another_size():
     model = InContextGPT(SMALL)
     with pytest.raises(ShapeError, match=r"5 examples of 3 inputs; this model reads at most 4 of 3"):
@@ -154,14 +145,9 @@ def test_training_is_repeated_to_the_bit_and_leaves_the_global_generator(trained
     state = torch.get_rng_state()
     again = gpt.train(SMALL, progress=False)
     assert torch.equal(torch.get_rng_state(), state)
-    assert again.losses == trained.losses
+    assert again.losses == trained.losses != gpt.train(replace(SMALL, seed=1), progress=False).losses
     for name, weights in trained.model.state_dict().items():
         assert torch.equal(again.model.state_dict()[name], weights), name
-
-
-def test_seed_decides(trained):
-    other = gpt.train(replace(SMALL, seed=1), progress=False)
-    assert other.losses != trained.losses
 
 
 def test_short_run_begins_the_same_run(trained):
@@ -208,11 +194,6 @@ def test_divergence_is_named():
         gpt.train(replace(SMALL, learning_rate=1e30), progress=False)
 
 
-def test_progress_is_shown(capsys):
-    gpt.train(SMALL, steps=10)
-    assert "loss=" in capsys.readouterr().err
-
-
 # Errors
 
 
@@ -230,28 +211,14 @@ def test_relative_errors_are_ratios_of_sums():
         assert error.low < error.estimate < error.high
 
 
-def test_relative_errors_have_a_scale():
-    prompts = SMALL.prompts(100, seeded())
-    zero = gpt.relative_errors(lambda p: torch.zeros_like(p.y_q), prompts, (1,))
-    assert tuple(zero[1]) == (1, 1, 1)
-    assert gpt.relative_errors(ordinary_least_squares, prompts, (4,))[4].estimate < 1e-6
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        Setting("isotropic", dimension=3, n_examples=6),
-        Setting("random covariance", dimension=3, n_examples=6),
-        Setting("line", dimension=2, n_examples=6),
-    ],
-    ids=lambda setting: setting.distribution,
-)
-def test_linear_preconditioner_is_the_least_squares_fit(setting):
+@pytest.mark.parametrize(("distribution", "d"), [("isotropic", 3), ("random covariance", 3), ("line", 2)])
+def test_linear_preconditioner_is_the_least_squares_fit(distribution, d):
     """yhat = <A, x_q h^T> is linear in A: regression on many prompts finds the same A."""
+    setting = Setting(distribution, dimension=d, n_examples=6)
     prompts = setting.prompts(200_000, seeded())
     h = (prompts.y[..., None] * prompts.X).mean(1).double()
     features = (prompts.x_q.double()[:, :, None] * h[:, None]).flatten(1)
-    fit = torch.linalg.lstsq(features, prompts.y_q.double()[:, None]).solution.reshape(2 * [setting.dimension])
+    fit = torch.linalg.lstsq(features, prompts.y_q.double()[:, None]).solution.reshape(d, d)
     torch.testing.assert_close(gpt.linear_preconditioner(setting).double(), fit, atol=0.02, rtol=0)
 
 
@@ -298,15 +265,6 @@ def edit(path, part, key, value):
     description = json.loads(path.read_text("utf-8"))
     description[part][key] = value
     path.write_text(json.dumps(description), "utf-8")
-
-
-def test_what_is_no_tensor_file_is_refused(trained, tmp_path):
-    """A digest that fits does not make a file readable."""
-    gpt.save(trained, tmp_path / "model")
-    (tmp_path / "model.safetensors").write_bytes(b"short")
-    edit(tmp_path / "model", "provenance", "sha256", gpt.hashlib.sha256(b"short").hexdigest())
-    with pytest.raises(CheckpointError, match=r"cannot be loaded"):
-        gpt.load(tmp_path / "model")
 
 
 def test_disk_that_refuses_is_named(trained, tmp_path):

@@ -235,12 +235,13 @@ def test_streams_can_be_read_side_by_side_while_the_model_is_used(llama):
             assert (one.log_probs == whole.log_probs[i]).all()
 
 
-def test_an_abandoned_stream_leaves_nothing_behind(llama):
-    records = stream(llama, scoring.encode(llama, ""), PROMPTS)
+@pytest.mark.parametrize("of", [stream, recording.linear_maps])
+def test_an_abandoned_stream_leaves_nothing_behind(llama, of):
+    records = of(llama, scoring.encode(llama, ""), PROMPTS)
     with tiny_models.unchanged(llama.model):
         next(records)
     records.close()
-    assert list(stream(llama, scoring.encode(llama, ""), [])) == []
+    assert list(of(llama, scoring.encode(llama, ""), [])) == []
 
 
 def test_records_own_their_memory_and_may_enter_autograd(llama):
@@ -252,20 +253,6 @@ def test_records_own_their_memory_and_may_enter_autograd(llama):
     scale = torch.ones((), requires_grad=True)
     (scale * one.outputs).square().sum().backward()
     assert scale.grad > 0
-
-
-def test_metrics_take_the_records(llama):
-    zsl, icl = (record(llama, scoring.encode(llama, context), PROMPTS) for context in ("", CONTEXT))
-    tuned = finetuning.fine_tune(llama, [[0, *llama.tokenize(CONTEXT)]], 1e-4)
-    with tuned.applied() as checkpoint:
-        ft = record(checkpoint, scoring.encode(checkpoint, ""), PROMPTS)
-    assert metrics.sim_aou(zsl.outputs, icl.outputs, ft.outputs).abs().max() <= 1
-    similarity = metrics.sim_am(icl.own_scores, zsl.own_scores)
-    assert similarity.shape == (4, 3, 6)
-    # The first layer sees only tokens, and rotations only differences of positions.
-    torch.testing.assert_close(similarity[:, 0], torch.ones(4, 6, dtype=torch.float64), rtol=0, atol=1e-8)
-    assert similarity[3, 1:].max() < 1 - 1e-4
-    assert not torch.equal(ft.own_scores[3][0], zsl.own_scores[3][0])
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2", "gpt_neox", "opt"])
@@ -359,20 +346,6 @@ def test_demonstrations_do_not_change_the_zero_shot_map_where_tokens_do_not_see_
         assert icl.context[0].abs().max() > first.abs().max()
 
 
-def test_linear_maps_give_the_attention_scores_of_the_record(llama):
-    """With the recorded query, sum_j s_j v_j: maps and scores come from the same hooks, by different products."""
-    prefix, ids = scoring.encode(llama, CONTEXT), llama.tokenize(PROMPTS[3])
-    (one,) = stream(llama, prefix, PROMPTS[3:])
-    (maps,) = recording.linear_maps(llama, prefix, PROMPTS[3:])
-    values = torch.stack([V for _, V in keys_and_values(llama, [*prefix.ids, *ids])]).float()
-    scores = torch.cat([one.context_scores, one.own_scores], -1).unflatten(1, (2, 3))
-    queries = one.queries.unflatten(1, (2, 3, 8))
-    near(
-        torch.einsum("lkvd,lkgd->lkgv", maps.own + maps.context, queries),
-        torch.einsum("lkgt,lktv->lkgv", scores, values),
-    )
-
-
 def test_linear_maps_are_of_the_weights_that_are_applied(llama):
     """dW_FT = W_ZSL(FT) - W_ZSL is zero without an update, and enters the comparison with dW_ICL."""
     zero_shot = scoring.encode(llama, "")
@@ -386,23 +359,6 @@ def test_linear_maps_are_of_the_weights_that_are_applied(llama):
         cosines = metrics.update_cosines(icl.context, dW_ft)
         assert cosines.shape == (3, 2)
         assert cosines.isnan().all() != changed
-
-
-def test_linear_maps_of_one_prompt_at_a_time(llama, monkeypatch):
-    """All prompts go through the model together, yet a map exists only when it is asked for, and owns its memory."""
-    formed, attached = [], recording._MapRecorder.take
-    monkeypatch.setattr(recording._MapRecorder, "take", lambda self: formed.append(1) or attached(self))
-    maps = recording.linear_maps(llama, scoring.encode(llama, CONTEXT), PROMPTS)
-    for n in (1, 2):
-        one = next(maps)
-        assert len(formed) == n
-        assert not any(module._forward_hooks for module in llama.model.modules())
-        for W in (one.own, one.context):
-            assert (W.shape, W.dtype) == ((3, 2, 8, 8), torch.float32)
-            assert W.untyped_storage().nbytes() == W.numel() * 4
-            assert not W.is_inference()
-    maps.close()
-    assert list(recording.linear_maps(llama, scoring.encode(llama, ""), [])) == []
 
 
 # --- refusals --------------------------------------------------------------------------------------------------

@@ -319,32 +319,9 @@ def test_a_grid_pairs_the_variants_of_each_seed_and_has_plain_attention_once():
     assert LanguageModels.grid() == [Setting()]
 
 
-@pytest.mark.parametrize(
-    ("axes", "message"),
-    [
-        ({"etas": [0.5]}, "there is no key 'etas'; known keys: corpus, vocabulary"),
-        ({"seed": ["0"]}, r"seed = \['0'\] must be of type int, or a list of such"),
-        ({"steps": True}, "steps = True must be of type int"),
-        ({"lr": []}, r"lr = \[\] must be of type float"),
-        ({"eta": 0.5}, "eta = 0.5 needs an average; known: momentum"),
-    ],
-)
-def test_grids_that_cannot_be_used(tmp_path, axes, message):
-    with pytest.raises(StudyError, match=message):
-        LanguageModels.grid(**axes)
-    path = tmp_path / "grids.toml"
-    path.write_text("[mine]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in axes.items()))
-    with pytest.raises(StudyError, match=rf"grids.toml, \[mine\]: {message}"):
-        LanguageModels.read_grids(path)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"), [("[a", "cannot read"), ("seed = 0", "must hold tables only"), ("", "must hold tables only")]
-)
-def test_grid_files_that_are_none(tmp_path, text, message):
-    (tmp_path / "grids.toml").write_text(text)
-    with pytest.raises(StudyError, match=message):
-        LanguageModels.read_grids(tmp_path / "grids.toml")
+def test_an_eta_needs_an_average():
+    with pytest.raises(StudyError, match=r"eta = 0.5 needs an average; known: momentum"):
+        LanguageModels.grid(eta=0.5)
 
 
 # --- stored runs -----------------------------------------------------------------------------------------------
@@ -397,19 +374,3 @@ def test_the_trained_model_is_kept_with_its_tokenizer(file, tmp_path):
     assert model.config.momentum_eta == 0.5
     tokenizer = AutoTokenizer.from_pretrained(place)
     assert tokenizer("the model")["input_ids"] == corpora.tokens(file, 300).tokenizer.encode("the model").ids
-
-
-def test_a_run_that_diverges_does_not_stop_the_others(file, tmp_path, monkeypatch):
-    real = training.train
-
-    def train(setting, *arguments, **options):
-        if setting.seed == 0:
-            raise DivergenceError("seed0 diverged")
-        return real(setting, *arguments, **options)
-
-    monkeypatch.setattr(language_models, "train", train)
-    store = Store(tmp_path / "results")
-    pair = [replace(TINY, corpus=file, seed=seed) for seed in (0, 1)]
-    with pytest.raises(StudyError, match=r"1 of 2 could not be computed:\n.*seed0 diverged"):
-        LanguageModels().run(pair, store, progress=False)
-    assert [one.identity.parts["cell"]["seed"] for one in store.all()] == [1]
