@@ -68,7 +68,7 @@ def test_softmax_rules_attend_with_a_bias_and_differ_by_the_average(tokens):
     weights = scores.masked_fill(lag < 0, -torch.inf).softmax(-1)
     plain, moved = RULES["softmax"](tokens, bias), RULES["momentum-attention"](tokens, bias)
     torch.testing.assert_close(plain, weights @ tokens.values, rtol=0, atol=1e-12)
-    torch.testing.assert_close(moved - plain, momentum.ema(tokens.values, fwm.ETA), rtol=0, atol=1e-12)
+    torch.testing.assert_close(moved - plain, momentum.ema(tokens.values, fwm._ETA), rtol=0, atol=1e-12)
 
 
 def sequences(n_keys=4, seed=0):

@@ -17,7 +17,7 @@ V = 300
 @pytest.fixture(scope="module")
 def model():
     """A model with large weights, so that its predictions are far from uniform."""
-    made = training.initial_model(Setting(vocabulary=V, layers=1, width=8, heads=2, length=32))
+    made = training._initial_model(Setting(vocabulary=V, layers=1, width=8, heads=2, length=32))
     generator = torch.Generator().manual_seed(0)
     for p in made.parameters():
         p.data += 0.3 * torch.randn(p.shape, generator=generator)

@@ -61,29 +61,29 @@ def trained(setting, tokens, **options):
 
 def test_variants_start_from_the_same_bits_and_other_seeds_do_not():
     variants = [replace(TINY, average=name, eta=0.9) for name in (*momentum.AVERAGES, "recency_bias")]
-    digests = {training.weights_digest(training.initial_model(one)) for one in (TINY, *variants)}
+    digests = {training.weights_digest(training._initial_model(one)) for one in (TINY, *variants)}
     assert len(digests) == 1
-    plain, learned = (training.initial_model(one) for one in (TINY, LEARNED))
+    plain, learned = (training._initial_model(one) for one in (TINY, LEARNED))
     kernels = {name for name, _ in learned.named_parameters()} - {name for name, _ in plain.named_parameters()}
     assert kernels == {"model.layers.0.self_attn.value_kernel"}
     ids = torch.arange(16)[None]
     assert torch.equal(learned(ids).logits, plain(ids).logits), "its kernel starts at 0"
-    assert training.weights_digest(training.initial_model(replace(TINY, seed=1))) not in digests
+    assert training.weights_digest(training._initial_model(replace(TINY, seed=1))) not in digests
 
 
 def test_variants_have_the_attention_that_they_name():
     ids = torch.arange(32).reshape(2, 16)
     logits = {}
     for one in (TINY, MOMENTUM, replace(MOMENTUM, average="previous"), replace(MOMENTUM, average="recency_bias")):
-        logits[one.variant] = training.initial_model(one)(ids).logits
-    plain = training.initial_model(TINY)
+        logits[one.variant] = training._initial_model(one)(ids).logits
+    plain = training._initial_model(TINY)
     assert torch.equal(momentum_attention.with_momentum(plain, 0.5, "previous")(ids).logits, logits["previous-eta0.5"])
     assert len({tuple(x.flatten().tolist()) for x in logits.values()}) == 4
 
 
 def test_initial_weights_leave_the_global_generator_alone():
     state = torch.get_rng_state()
-    training.initial_model(TINY)
+    training._initial_model(TINY)
     assert torch.equal(torch.get_rng_state(), state)
 
 
@@ -123,7 +123,7 @@ def test_a_branch_leaves_the_trunk_as_it_was(tokens):
 def test_training_is_adamw_on_clipped_gradients_with_decay_of_matrices(tokens):
     """Five steps, against the equations written out (Loshchilov & Hutter 2019, algorithm 2)."""
     one = replace(TINY, steps=5, branches=1, warmup=0, lr=1e-2)
-    model = training.initial_model(one).double()
+    model = training._initial_model(one).double()
     moments = {}
     for step in range(5):
         windows = training._batch(tokens.train, one, step)
@@ -242,14 +242,14 @@ def test_checkpoints_that_cannot_be_used(tokens, tmp_path):
 
 
 def test_divergence_is_named(tokens, monkeypatch):
-    real = training.initial_model
+    real = training._initial_model
 
     def ruined(setting):
         model = real(setting)
         model.get_input_embeddings().weight.data[0] = math.nan
         return model
 
-    monkeypatch.setattr(training, "initial_model", ruined)
+    monkeypatch.setattr(training, "_initial_model", ruined)
     with pytest.raises(DivergenceError, match=r"the loss at step 0 is nan; lower the learning rate"):
         trained(TINY, tokens)
 
@@ -275,7 +275,7 @@ def test_a_corpus_that_is_too_short(tokens, part, message):
 def test_flops_count_every_product():
     """Forward products of one sequence counted by hand: 2 m k n for an (m, k) by (k, n) product."""
     one = Setting(vocabulary=300, layers=2, width=8, heads=2, length=16)
-    model, T, d, V, inner = training.initial_model(one), 16, 8, 300, 21
+    model, T, d, V, inner = training._initial_model(one), 16, 8, 300, 21
     layer = 2 * T * (4 * d * d + 3 * d * inner)
     forward = 2 * layer + 2 * T * d * V + 2 * (2 * T * T * d)  # half of the scores and half of the sums are used
     vectors = 5 * d
@@ -352,9 +352,7 @@ def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monk
         assert [row["first_position"] for row in at] == [1]
         assert at[0]["nll"] == pytest.approx(budgets[n]["held_out"], rel=1e-3)
     run = stored[0].run
-    assert run["cpu_seconds"] > 0 and run["utilisation"] == pytest.approx(
-        run["flops_per_second"] / run["matmul_flops_per_second"], rel=1e-2
-    )
+    assert run["cpu_seconds"] > 0 and run["seconds"] > 0
     monkeypatch.setattr(language_models, "train", None)
     assert LanguageModels().run(pair, store, progress=False) == tables
     assert not list(language_models.home(stored[0].identity).glob("*.safetensors")), "the state is cleared away"

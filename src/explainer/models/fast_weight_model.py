@@ -29,7 +29,7 @@ from explainer.theory import fast_weights
 from explainer.theory.momentum import momentum_attention
 from explainer.theory.optimisation import descend, warmed_up_cosine
 
-ETA = 0.5
+_ETA = 0.5
 """Decay of the average in `momentum-attention`, and the momentum of `delta-half`, which no training can switch off."""
 
 _BETAS = (0.9, 0.98)  # of AdamW
@@ -95,23 +95,19 @@ RULES: Mapping[str, _Rule] = {
     "linear": _linear_attention,
     "delta": _delta_rule,
     "delta-momentum": partial(_delta_rule, momentum=None),
-    "delta-half": partial(_delta_rule, momentum=ETA),
+    "delta-half": partial(_delta_rule, momentum=_ETA),
     "gated": partial(_delta_rule, retention=None),
     "gated-momentum": partial(_delta_rule, retention=None, momentum=None),
     "ascent": _ascent,
     "softmax": partial(_softmax_attention, eta=0.0),
-    "momentum-attention": partial(_softmax_attention, eta=ETA),
+    "momentum-attention": partial(_softmax_attention, eta=_ETA),
 }
 """How a memory is written and read, by the names of the settings."""
 
-GATES: Mapping[str, tuple[str, ...]] = {
-    "linear": ("rate",),
-    "delta": ("rate",),
+GATES: Mapping[str, tuple[str, ...]] = dict.fromkeys(RULES, ("rate",)) | {
     "delta-momentum": ("rate", "momentum"),
-    "delta-half": ("rate",),
     "gated": ("rate", "retention"),
     "gated-momentum": ("rate", "retention", "momentum"),
-    "ascent": ("rate",),
     "softmax": (),
     "momentum-attention": (),
 }

@@ -166,7 +166,7 @@ class Setting:
 # The parts of a run
 
 
-def initial_model(setting: Setting) -> LlamaForCausalLM:
+def _initial_model(setting: Setting) -> LlamaForCausalLM:
     """A Llama with weights that depend on the seed and the sizes, not on eta, average or device."""
     config = LlamaConfig(
         vocab_size=setting.vocabulary,
@@ -216,26 +216,6 @@ def _model_flops(setting: Setting, n_parameters: int, n_tokens: int) -> float:
     return 6.0 * (n_parameters + attention) * n_tokens
 
 
-def _matmul_rate(device: str) -> float:
-    """Floating-point operations per second of one large matrix product, the best of five, by the device's clock."""
-    size = 1024 if device == "cpu" else 8192
-    a = torch.randn(size, size, device=device)
-    seconds = []
-    for _ in range(6):
-        start = _clock(device)
-        a @ a
-        seconds.append(_clock(device) - start)
-    return 2 * size**3 / min(seconds[1:])
-
-
-def _clock(device: str) -> float:
-    """Seconds of work: of all the processor's threads, or of the GPU."""
-    if device == "cpu":
-        return time.process_time()
-    torch.cuda.synchronize()
-    return time.perf_counter()
-
-
 # One run
 
 
@@ -282,7 +262,7 @@ def train(
             f"the training part of {tokens.corpus!r} has {len(tokens.train)} tokens, a window takes "
             f"{setting.length + 1}; take a longer corpus or a shorter length."
         )
-    model = initial_model(setting)
+    model = _initial_model(setting)
     optimiser = _optimiser(model, setting)
     state = _resumed(checkpoint, setting, model, optimiser)
     descent = _Descent(setting, tokens.train, state, evaluate)
@@ -295,7 +275,8 @@ def train(
                     _save_state(checkpoint, setting, model, optimiser, state)
             branch = descent.branch(model, optimiser, budget, bar)
             state.budgets.append({"steps": budget, **evaluate(branch)})
-    return Trained(branch, _result(branch, setting, state), _run_of(branch, setting, state))
+    seconds = {"seconds": state.seconds, "cpu_seconds": state.cpu_seconds}
+    return Trained(branch, _result(branch, setting, state), seconds)
 
 
 @dataclass(frozen=True)
@@ -414,22 +395,6 @@ def weights_digest(model: nn.Module) -> str:
         digest.update(name.encode())
         digest.update(parameter.detach().float().cpu().numpy().tobytes())
     return digest.hexdigest()
-
-
-def _run_of(model: nn.Module, setting: Setting, state: _State) -> dict[str, Any]:
-    """What differs between two runs: the time of the updates, and their share of the machine's speed."""
-    tokens = setting.work * setting.tokens_per_step
-    rate = _matmul_rate(setting.device)
-    seconds = state.cpu_seconds if setting.device == "cpu" else state.seconds
-    achieved = _model_flops(setting, model.num_parameters(), tokens) / seconds
-    return {
-        "seconds": state.seconds,
-        "cpu_seconds": state.cpu_seconds,
-        "tokens_per_second": tokens / seconds,
-        "flops_per_second": achieved,
-        "matmul_flops_per_second": rate,
-        "utilisation": achieved / rate,
-    }
 
 
 # Checkpoints: weights, moments and, in the header, the step, the setting and the curve, in one file
