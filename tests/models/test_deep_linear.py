@@ -179,14 +179,14 @@ def test_training_goes_on_where_it_was_stopped(runs, tmp_path, monkeypatch):
 
 def test_kill_between_the_two_files_loses_one_run_only(runs, tmp_path, monkeypatch):
     deep._save(runs[:1], tmp_path, TINY)
-    replaced = files._replace
+    replaced = files.replace_file
 
     def until_json(path, content):
         if path.suffix == ".json":
             raise KeyboardInterrupt
         replaced(path, content)
 
-    monkeypatch.setattr(files, "_replace", until_json)
+    monkeypatch.setattr(files, "replace_file", until_json)
     with pytest.raises(KeyboardInterrupt):
         deep._save(runs, tmp_path, TINY)
     (left,) = deep._load(tmp_path, TINY)

@@ -25,8 +25,8 @@ from torch import Generator, Tensor
 from torch.func import jacrev, vmap
 from tqdm import tqdm
 
+from explainer.data.files import rounded, to_json
 from explainer.errors import CheckpointError
-from explainer.lab.store import rounded, to_json
 from explainer.models import weights as files
 from explainer.models.in_context_gpt import TEST_SEED
 from explainer.theory.linear_transformer import FAMILIES, LinearAttention, embedding, train_layers

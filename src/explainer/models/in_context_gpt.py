@@ -26,8 +26,8 @@ from torch import Generator, Tensor, nn
 from tqdm import tqdm
 from transformers import GPT2Config, GPT2Model
 
+from explainer.data.files import rounded
 from explainer.errors import CheckpointError, ShapeError
-from explainer.lab.store import rounded
 from explainer.models import weights as files
 from explainer.theory.linear_transformer import exponential_preconditioner, gamma
 from explainer.theory.optimisation import descend, warmed_up_cosine
