@@ -14,6 +14,7 @@ from pathlib import Path
 import huggingface_hub
 import torch
 from huggingface_hub import errors as hub_errors
+from jaxtyping import Int
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
@@ -101,6 +102,12 @@ class Checkpoint:
         """Token ids of each text as in `tokenize`, in one call of the tokenizer."""
         as_text = {"add_special_tokens": False, "split_special_tokens": True}
         return self.tokenizer(list(texts), **as_text)["input_ids"] if texts else []
+
+    def row(self, ids: Sequence[int]) -> Int[Tensor, "1 T"]:
+        """Token ids as a batch of one; CheckpointError for no token or too many."""
+        if not 0 < len(ids) <= self.context_length:
+            raise CheckpointError(f"{len(ids)} tokens; {self.name} can attend to 1 to {self.context_length}.")
+        return torch.tensor([list(ids)], device=self.device)
 
     def hidden(self, **inputs) -> Tensor:
         """Last hidden states, shape (batch, length, d), before the output embedding."""
