@@ -231,12 +231,9 @@ def _at_last(module: nn.Module, change: Callable[[Tensor, Tensor], Tensor]) -> _
 def context_patches(after: Pass, without: Pass) -> list[Patch]:
     """For each block, the changes of its MLP's matrices that stand for the context; row i are those of query i.
 
-        dW_i = (z_i^C - z_i) n^T / (n . n),    dW_out = (r^C - r) a^C^T / (a^C . a^C),
-
-    with the letters of `patches`, ^C for the pass with context. With its own changes in all blocks, a query without its
-    context has the logits that it has with it; every token of the query reads them. They are found from the lowest
-    block to the highest, in one pass in which those of the blocks below are made.
-    Source: Dherin et al. 2025 (arXiv 2507.16003); Goldwaser et al. 2025 (arXiv 2511.17864).
+    With its own changes in all blocks, a query without its context has the logits that it has with it. The changes
+    are of weights: every token of the query reads them, the first one too. They are found from the lowest block to the
+    highest, in one pass in which those of the blocks below are made: see `theory.patches`.
     """
     sites = [_sites(layer) for layer in without.layers]
     _, *recorded = after.record([site for of_layer in sites for site in of_layer])
