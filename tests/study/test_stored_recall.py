@@ -8,8 +8,8 @@ import pytest
 
 from explainer.results import recall
 from explainer.results.published import results
-from explainer.study.experiments import grids
 from explainer.study import fast_weight_model, recall_runs
+from explainer.study.experiments import grids
 from explainer.study.fast_weight_model import RULES
 from explainer.study.recall_runs import RecallRuns
 
