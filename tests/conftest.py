@@ -117,3 +117,34 @@ def browser():
         browser = playwright.chromium.launch(executable_path=path, args=arguments)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory):
+    """Directory of a tiny checkpoint of each family."""
+    import tiny_models  # noqa: PLC0415 - it imports torch
+
+    root = tmp_path_factory.mktemp("tiny")
+    return {family: tiny_models.save(family, root / family) for family in tiny_models.CONFIGS}
+
+
+@pytest.fixture(scope="session")
+def tiny(saved):
+    """The tiny checkpoint of each family, and of variants of them, in float32."""
+    import tiny_models  # noqa: PLC0415
+
+    from explainer.models import checkpoints  # noqa: PLC0415
+
+    more = tiny_models.MORE | {"qwen2, window": tiny_models.WINDOW}
+    of_disk = {family: checkpoints.load(directory) for family, directory in saved.items()}
+    return of_disk | {name: tiny_models.random_checkpoint(config) for name, config in more.items()}
+
+
+@pytest.fixture(scope="session")
+def wide(saved):
+    """The tiny checkpoint of each family, in float64 where the family computes in it."""
+    import tiny_models  # noqa: PLC0415
+
+    from explainer.models import checkpoints  # noqa: PLC0415
+
+    return {family: checkpoints.load(path, dtype=tiny_models.widest(family)) for family, path in saved.items()}

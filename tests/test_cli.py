@@ -295,7 +295,7 @@ def corpus(tmp_path, monkeypatch):
     monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "own.txt"
     path.write_text("\n\n\n".join(f"{i} " + "the model reads the text again " * 8 for i in range(20)))
-    return ["--corpus", str(path), "--vocabulary", "260", "--dtype", "float32", "--length", "16", "--steps", "5"]
+    return ["--corpus", str(path), "--vocabulary", "260", "--length", "16", "--steps", "5"]
 
 
 SMALL = ["--layers", "1", "--width", "8", "--heads", "2", "--batch", "2", "--warmup", "1", "--seeds", "3"]

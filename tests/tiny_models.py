@@ -1,5 +1,7 @@
 """Tiny random checkpoints of every supported family, with a tiny byte-level tokenizer, saved to disk."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 
@@ -11,10 +13,19 @@ from transformers import (
     GPTNeoConfig,
     GPTNeoXConfig,
     LlamaConfig,
+    MistralConfig,
     OPTConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
     PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen3Config,
     XGLMConfig,
 )
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from explainer.models.checkpoints import Checkpoint
 
 VOCAB = 400
 LENGTH = 256
@@ -63,6 +74,23 @@ CONFIGS = {
     ),
 }
 
+_SIZES = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "num_hidden_layers": 3}
+_QWEN = _SIZES | {"hidden_size": 48, "num_attention_heads": 6, "num_key_value_heads": 2, "intermediate_size": 64}
+_NARROW = _SIZES | {"hidden_size": 32, "num_attention_heads": 4}
+WINDOW = Qwen2Config(**_QWEN, use_sliding_window=True, sliding_window=8, max_window_layers=1)
+MISTRAL = MistralConfig(**_QWEN | {"hidden_size": 24}, sliding_window=8)
+
+MORE = {
+    "qwen2": Qwen2Config(**_QWEN),
+    "qwen3": Qwen3Config(**_QWEN, head_dim=16),
+    "opt, norm after": OPTConfig(**_NARROW, ffn_dim=64, word_embed_proj_dim=16, do_layer_norm_before=False),
+    "gpt2, scaled by layer": GPT2Config(
+        n_positions=LENGTH, n_embd=32, n_layer=3, n_head=4, scale_attn_by_inverse_layer_idx=True, **_COMMON
+    ),
+    "gpt_neox, one after the other": GPTNeoXConfig(**_NARROW, intermediate_size=64, use_parallel_residual=False),
+}
+"""Variants of the families, in memory only."""
+
 ROTARY = ("gpt_neox", "llama")
 
 _CORPUS = [
@@ -87,16 +115,50 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", pad_token="<pad>")
 
 
-def save(family: str, directory: Path, seed: int = 0) -> Path:
-    """Write a random checkpoint of a family and return its directory; weights are large, so that logits differ."""
+def random_model(config: PreTrainedConfig, dtype: torch.dtype = torch.float32, seed: int = 0) -> PreTrainedModel:
+    """A model with weights so large that attention is far from uniform, and all biases and norms changed."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = AutoModelForCausalLM.from_config(deepcopy(CONFIGS[family]), dtype=torch.float32)
+        # a copy, because the dtype is written into it
+        model = AutoModelForCausalLM.from_config(deepcopy(config), dtype=dtype)
         for parameter in model.parameters():
             if parameter.ndim == 2:
                 torch.nn.init.normal_(parameter, std=0.3)
             else:
                 parameter.data += 0.1 * torch.randn_like(parameter)
-    model.save_pretrained(directory)
+    return model
+
+
+def random_checkpoint(config: PreTrainedConfig, dtype: torch.dtype = torch.float32) -> Checkpoint:
+    """A random model in memory."""
+    model = random_model(config, dtype).eval().requires_grad_(False)
+    return Checkpoint(model, tokenizer(), config.model_type, None, (Path("none"),))
+
+
+def widest(family: str) -> torch.dtype:
+    """Float64, where a family computes in it: the mask of XGLM overflows beyond float32."""
+    return torch.float32 if family == "xglm" else torch.float64
+
+
+def save(family: str, directory: Path, seed: int = 0) -> Path:
+    """Write a random checkpoint of a family and return its directory."""
+    random_model(CONFIGS[family], seed=seed).save_pretrained(directory)
     tokenizer().save_pretrained(directory)
     return directory
+
+
+@contextmanager
+def unchanged(model: PreTrainedModel) -> Iterator[None]:
+    """After the block the model has the parameters, flags, hooks and attention that it had before."""
+    (parameters, rest), values = _state(model), [parameter.detach().clone() for parameter in model.parameters()]
+    yield
+    now, rest_now = _state(model)
+    assert (now, rest_now) == (parameters, rest)
+    assert all(map(torch.equal, model.parameters(), values))
+
+
+def _state(model: PreTrainedModel) -> tuple[list, tuple]:
+    parameters = [(name, id(p), p.requires_grad, id(p.grad), p._version) for name, p in model.named_parameters()]
+    modules = [(m.training, len(m._forward_hooks), len(m._forward_pre_hooks)) for m in model.modules()]
+    known = [sorted(registry.valid_keys()) for registry in (ALL_ATTENTION_FUNCTIONS, ALL_MASK_ATTENTION_FUNCTIONS)]
+    return parameters, (modules, model.config._attn_implementation, known)

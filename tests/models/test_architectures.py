@@ -7,41 +7,13 @@ import sys
 import pytest
 import tiny_models
 import torch
-from transformers import (
-    AutoModelForCausalLM,
-    BloomConfig,
-    BloomForCausalLM,
-    GPT2Config,
-    OPTConfig,
-    Qwen2Config,
-    Qwen3Config,
-)
+from transformers import AutoModelForCausalLM, BloomConfig, BloomForCausalLM
 
 from explainer.errors import CheckpointError
-from explainer.models import architectures
+from explainer.models import architectures, hooks
 
-_QWEN = {
-    "vocab_size": 100,
-    "hidden_size": 48,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "intermediate_size": 64,
-}
-_OPT = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 64, "word_embed_proj_dim": 16}
 CONFIGS = tiny_models.CONFIGS | {
-    "qwen2": Qwen2Config(**_QWEN),
-    "qwen3": Qwen3Config(**_QWEN, head_dim=16),
-    "opt, norm after": OPTConfig(vocab_size=100, do_layer_norm_before=False, **_OPT),
-    "gpt2, scaled by layer": GPT2Config(
-        vocab_size=100,
-        n_embd=32,
-        n_layer=3,
-        n_head=4,
-        scale_attn_by_inverse_layer_idx=True,
-        bos_token_id=0,
-        eos_token_id=0,
-    ),
+    name: config for name, config in tiny_models.MORE.items() if config.model_type != "gpt_neox"
 }
 IDS = torch.tensor([[5, 80, 17, 3, 80, 42, 9]])
 L = 1
@@ -51,11 +23,11 @@ L = 1
 @pytest.fixture(scope="module", params=CONFIGS)
 def original(request):
     """A random model with eager attention, large weights and non-zero biases; in float64, where the family can."""
-    dtype = torch.float32 if request.param == "xglm" else torch.float64  # XGLM's mask overflows beyond float32
     with torch.random.fork_rng():
         torch.manual_seed(0)
         config = copy.deepcopy(CONFIGS[request.param])  # which keeps the attention that it is given
-        model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").to(dtype).eval()
+        model = AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+        model = model.to(tiny_models.widest(request.param)).eval()
         for parameter in model.parameters():
             parameter.data += 0.2 * torch.randn_like(parameter)
     return model.requires_grad_(False)
@@ -82,10 +54,9 @@ def computed(model):
 def output_of(model, module):
     """What a module of the model returns in a forward pass; the first item of a tuple."""
     seen = []
-    with_hook = module.register_forward_hook(lambda _m, _a, output: seen.append(output))
-    model(input_ids=IDS, use_cache=False)
-    with_hook.remove()
-    return seen[0][0] if isinstance(seen[0], tuple) else seen[0]
+    with hooks.outputs([(module, lambda _, output: seen.append(output))]):
+        model(input_ids=IDS, use_cache=False)
+    return seen[0]
 
 
 def zero(projection, head=slice(None)):
@@ -118,36 +89,21 @@ def test_sizes_are_those_of_the_configuration(model, parts):
             assert bias is None or bias.shape == (heads, head_size)
 
 
-def test_zero_keys_change_the_keys_and_nothing_else_in_the_layer(model, parts):
-    before = computed(model)
-    zero(parts.layers[L].key)
+@pytest.mark.parametrize("part", ["key", "value", "query"])
+def test_zeros_in_a_projection_change_what_it_gives_and_nothing_else_in_the_layer(model, parts, part):
+    before, layer = computed(model), parts.layers[L]
+    zero(getattr(layer, part))
     after = computed(model)
     assert all(all(equal(before[i], after[i])) for i in range(L))
-    assert not after[L][0].any() and before[L][0].all()
-    assert torch.equal(before[L][1], after[L][1])
+    same = {"key": [False, True, False], "value": [True, False, True], "query": [True, True, False]}[part]
+    assert equal(before[L], after[L]) == same
+    if part == "value":
+        assert not after[L][1].any()
+        output, bias = output_of(model, layer.output), layer.output.bias
+        torch.testing.assert_close(output, (torch.zeros(()) if bias is None else bias).expand_as(output).to(output))
+        return
+    assert not after[L][0].any() if part == "key" else not layer.queries(output_of(model, layer.query_module)).any()
     torch.testing.assert_close(after[L][2], uniform(after[L][2]), rtol=1e-6, atol=1e-7)
-
-
-def test_zero_values_change_the_values_and_nothing_else_in_the_layer(model, parts):
-    before = computed(model)
-    zero(parts.layers[L].value)
-    after = computed(model)
-    assert all(all(equal(before[i], after[i])) for i in range(L))
-    assert equal(before[L], after[L]) == [True, False, True]
-    assert not after[L][1].any()
-    output = output_of(model, parts.layers[L].output)
-    bias = parts.layers[L].output.bias
-    torch.testing.assert_close(output, (torch.zeros(()) if bias is None else bias).expand_as(output).to(output))
-
-
-def test_zero_queries_change_the_queries_and_nothing_else_in_the_layer(model, parts):
-    before = computed(model)
-    zero(parts.layers[L].query)
-    after = computed(model)
-    assert all(all(equal(before[i], after[i])) for i in range(L))
-    assert equal(before[L], after[L]) == [True, True, False]
-    torch.testing.assert_close(after[L][2], uniform(after[L][2]), rtol=1e-6, atol=1e-7)
-    assert not parts.layers[L].queries(output_of(model, parts.layers[L].query_module)).any()
 
 
 @pytest.mark.parametrize("head", [0, -1])
@@ -215,9 +171,8 @@ def test_windows_are_those_of_each_layer(parts, model):
 
 
 def test_windows_of_sliding_attention():
-    config = Qwen2Config(**_QWEN, use_sliding_window=True, sliding_window=8, max_window_layers=1)
-    layers = architectures.architecture(AutoModelForCausalLM.from_config(config)).layers
-    assert [layer.window for layer in layers] == [None, 8, 8]
+    model = AutoModelForCausalLM.from_config(tiny_models.WINDOW)
+    assert [layer.window for layer in architectures.architecture(model).layers] == [None, 8, 8]
 
 
 def test_output_is_what_the_attention_returns_before_the_residual(model, parts):
@@ -253,14 +208,12 @@ def test_the_mlp_is_added_to_the_stream_that_it_says(model, parts):
     layer, seen = parts.layers[L], {}
     modules = {"block": layer.block, "attention": layer.output, "out": layer.mlp.output, "stream": layer.mlp.stream}
 
-    def keep(name, _module, args, output):
-        seen[name] = args[0].view(IDS.shape[1], -1), (output[0] if isinstance(output, tuple) else output)
+    def keep(name, *read_and_returned):
+        seen[name] = [x.view(IDS.shape[1], -1) for x in read_and_returned]
 
-    hooks = [m.register_forward_hook(functools.partial(keep, name)) for name, m in modules.items() if m is not None]
-    model(input_ids=IDS, use_cache=False)
-    for hook in hooks:
-        hook.remove()
-    returned = {name: output.view(IDS.shape[1], -1) for name, (_, output) in seen.items()}
+    with hooks.outputs((m, functools.partial(keep, name)) for name, m in modules.items() if m is not None):
+        model(input_ids=IDS, use_cache=False)
+    returned = {name: output for name, (_, output) in seen.items()}
     parallel = model.config.model_type == "gpt_neox"
     assert (layer.mlp.stream is None) == parallel
     r = seen["block"][0] + returned["attention"] if parallel else seen["stream"][0]
@@ -274,10 +227,8 @@ def test_the_inputs_of_the_mlp_read_one_vector_and_decide_its_output(model, part
     mlp = parts.layers[L].mlp
     assert len(mlp.inputs) == (2 if model.config.model_type in ("llama", "qwen2", "qwen3") else 1)
     read = []
-    hooks = [m.register_forward_hook(lambda _m, args, _o: read.append(args[0])) for m in mlp.inputs]
-    before = output_of(model, mlp.output)
-    for hook in hooks:
-        hook.remove()
+    with hooks.inputs((m, read.append) for m in mlp.inputs):
+        before = output_of(model, mlp.output)
     assert all(torch.equal(x, read[0]) for x in read)
     for module in mlp.inputs:
         module.weight.zero_()

@@ -22,14 +22,7 @@ from transformers import (
 
 from explainer.data import assets
 from explainer.errors import CheckpointError
-from explainer.models import checkpoints, products
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    """Directory of each tiny checkpoint, by family."""
-    root = tmp_path_factory.mktemp("tiny")
-    return {family: tiny_models.save(family, root / family) for family in tiny_models.CONFIGS}
+from explainer.models import checkpoints
 
 
 @pytest.fixture
@@ -78,23 +71,6 @@ def test_logits_of_hidden_states_are_the_models(saved, family):
     ids = torch.randint(tiny_models.VOCAB, (2, 30), generator=torch.Generator().manual_seed(0))
     expected = checkpoint.model(input_ids=ids).logits
     torch.testing.assert_close(checkpoint.logits(checkpoint.hidden(input_ids=ids)), expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("family", tiny_models.CONFIGS)
-def test_products_without_gradients_are_those_of_products(saved, family, monkeypatch):
-    checkpoint, ids = checkpoints.load(saved[family]), torch.tensor([[3, 5, 7, 9]])
-    calls, product = [], products.product
-    monkeypatch.setattr(products, "product", lambda *args: calls.append(1) or product(*args))
-    with torch.no_grad():
-        checkpoint.model(input_ids=ids)
-        assert not calls
-        checkpoint.logits(checkpoint.hidden(input_ids=ids))
-    assert len(calls) > 2 * checkpoint.model.config.num_hidden_layers
-    calls.clear()
-    embedding = checkpoint.model.get_input_embeddings().weight.requires_grad_()
-    checkpoint.logits(checkpoint.hidden(input_ids=ids)).sum().backward()
-    assert embedding.grad.abs().sum() > 0
-    assert not calls
 
 
 def test_digest_is_that_of_everything_that_is_read(saved, tmp_path):
@@ -227,10 +203,10 @@ def test_an_end_of_text_token_without_an_embedding_is_not_used(saved):
     assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (0, 2)
 
 
-@pytest.mark.parametrize(("family", "first"), [("opt", 0), ("xglm", 0)])
-def test_fairseq_models_follow_their_configuration(saved, family, first):
+@pytest.mark.parametrize("family", ["opt", "xglm"])
+def test_fairseq_models_follow_their_configuration(saved, family):
     checkpoint = with_tokens(saved, family, bos_token="<|endoftext|>", eos_token="<|endoftext|>")
-    assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (first, 2)
+    assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (0, 2)
 
 
 def test_the_tokenizers_own_first_token_comes_first(saved):
@@ -294,18 +270,6 @@ def test_missing_path(name):
         checkpoints.load(name)
 
 
-def test_directory_without_config(copy):
-    (copy / "config.json").unlink()
-    with pytest.raises(CheckpointError, match=r"has no config\.json"):
-        checkpoints.load(copy)
-
-
-def test_broken_config(copy):
-    (copy / "config.json").write_text("{")
-    with pytest.raises(CheckpointError, match=r"config\.json cannot be read"):
-        checkpoints.load(copy)
-
-
 def test_pickled_weights_are_refused_without_being_opened(copy):
     class Bomb:
         def __reduce__(self):
@@ -320,34 +284,30 @@ def test_pickled_weights_are_refused_without_being_opened(copy):
         checkpoints.load(copy)
 
 
-@pytest.mark.parametrize("keep", [0, 6, 1000, -1])
-def test_truncated_weights(copy, keep):
-    path = copy / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(CheckpointError, match=r"model\.safetensors is damaged or cut short"):
-        checkpoints.load(copy)
+def cut(keep):
+    return lambda directory: (path := directory / "model.safetensors").write_bytes(path.read_bytes()[:keep])
 
 
-def test_weights_that_do_not_fit_the_configuration(copy):
-    edit_config(copy, num_hidden_layers=4)
-    with pytest.raises(CheckpointError, match=r"lacks weights that the model needs \(model\.layers\.3"):
-        checkpoints.load(copy)
-    edit_config(copy, num_hidden_layers=3, intermediate_size=65)
-    with pytest.raises(CheckpointError, match="could not be loaded as a causal language model"):
-        checkpoints.load(copy)
+def evil(directory):
+    (directory / "evil.py").write_text("import pytest; pytest.fail('ran')")
+    edit_config(directory, model_type="evil", auto_map={"AutoConfig": "evil.C", "AutoModelForCausalLM": "evil.M"})
 
 
-def test_code_from_a_repository_is_never_run(copy):
-    (copy / "evil.py").write_text("import pytest; pytest.fail('ran')")
-    edit_config(copy, model_type="evil", auto_map={"AutoConfig": "evil.C", "AutoModelForCausalLM": "evil.M"})
-    with pytest.raises(CheckpointError, match="could not be loaded"):
-        checkpoints.load(copy)
-
-
-def test_missing_tokenizer(copy):
-    for path in copy.glob("tokenizer*"):
-        path.unlink()
-    with pytest.raises(CheckpointError, match="no tokenizer that can be read"):
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda copy: (copy / "config.json").unlink(), r"has no config\.json"),
+        (lambda copy: (copy / "config.json").write_text("{"), r"config\.json cannot be read"),
+        *((cut(keep), r"model\.safetensors is damaged or cut short") for keep in (0, 6, 1000, -1)),
+        (lambda copy: edit_config(copy, num_hidden_layers=4), r"lacks weights that the model needs \(model\.layers\.3"),
+        (lambda copy: edit_config(copy, intermediate_size=65), "could not be loaded as a causal language model"),
+        (evil, "could not be loaded"),
+        (lambda copy: [path.unlink() for path in copy.glob("tokenizer*")], "no tokenizer that can be read"),
+    ],
+)
+def test_what_is_damaged_or_would_run_code_is_refused(copy, damage, message):
+    damage(copy)
+    with pytest.raises(CheckpointError, match=message):
         checkpoints.load(copy)
 
 
@@ -357,13 +317,7 @@ def save_other(model, directory):
     return directory
 
 
-SMALL_BERT = {
-    "vocab_size": 400,
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-}
+SMALL_BERT = dict(vocab_size=400, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
 
 
 def test_encoder_only_and_encoder_decoder_models_are_refused(tmp_path):
@@ -400,17 +354,11 @@ def test_weights_that_are_not_finite_are_refused(saved, tmp_path):
         checkpoints.load(save_other(checkpoint.model, tmp_path / "nan"))
 
 
-@pytest.mark.parametrize("kept", [0, 3, 40, 0.1, 0.9])
-def test_a_gguf_file_that_was_cut_short_is_named(saved, tmp_path, kept):
+def test_what_is_no_whole_gguf_file_is_named(saved, tmp_path):
     write_gguf(checkpoints.load(saved["llama"]), tmp_path / "model.gguf")
     content = (tmp_path / "model.gguf").read_bytes()
-    cut = tmp_path / "cut.gguf"
-    cut.write_bytes(content[: kept if isinstance(kept, int) else int(kept * len(content))])
-    with pytest.raises(CheckpointError, match=r"cut\.gguf is damaged or cut short .* fetch it again"):
-        checkpoints.load(cut)
-
-
-def test_a_file_that_only_calls_itself_gguf(tmp_path):
-    (tmp_path / "model.gguf").write_bytes(b"GGUF" + b"\0" * 20)
-    with pytest.raises(CheckpointError, match=r"model\.gguf is damaged or cut short"):
-        checkpoints.load(tmp_path / "model.gguf")
+    cuts = [content[: int(share * len(content))] for share in (0.1, 0.9)]
+    for damaged in (b"", content[:3], content[:40], *cuts, b"GGUF" + b"\0" * 20):
+        (tmp_path / "cut.gguf").write_bytes(damaged)
+        with pytest.raises(CheckpointError, match=r"cut\.gguf is damaged or cut short .* fetch it again"):
+            checkpoints.load(tmp_path / "cut.gguf")

@@ -11,25 +11,26 @@ from torch import Generator
 
 from explainer.errors import CheckpointError
 from explainer.models import deep_linear as deep
-from explainer.models.deep_linear import Schedule, Start
+from explainer.models import weights as files
+from explainer.models.deep_linear import _Schedule, _Start
 from explainer.theory.linear_transformer import FAMILIES, LinearAttention, deep_prediction
 from explainer.theory.regression import Prompts, query_shift
 
 WEIGHTS = ROOT / "src" / "explainer" / "published" / "weights"
 MAX_BYTES = 1_000_000
-TINY = Schedule(
+TINY = _Schedule(
     dimension=2,
     n_examples=6,
-    steps=deep.LOSS_WINDOW,
+    steps=deep._LOSS_WINDOW,
     batch=8,
     samples=(64, 128),
     iterations=(4, 2),
     test_prompts=100,
 )
-TWO = (Start("transformer", 2, 0), Start("GD++", 2, 1))
+TWO = (_Start("transformer", 2, 0), _Start("GD++", 2, 1))
 
 
-def prompts(n: int = 5, schedule: Schedule = TINY) -> Prompts:
+def prompts(n: int = 5, schedule: _Schedule = TINY) -> Prompts:
     return schedule.draw(Generator().manual_seed(1), n, torch.float64)
 
 
@@ -39,8 +40,8 @@ def layers(family: str = "transformer", n_layers: int = 3, d: int = TINY.dimensi
 
 
 @pytest.fixture(scope="module")
-def runs() -> list[deep.Run]:
-    return [deep.train(start, TINY) for start in TWO]
+def runs() -> list[deep._Run]:
+    return [deep._train(start, TINY) for start in TWO]
 
 
 # Errors
@@ -59,7 +60,7 @@ def test_relative_error_is_the_mean_over_all_queries():
     identity = torch.eye(TINY.dimension, dtype=torch.float64)
     unit = [query_shift(some, one) for one in identity]
     total = sum(((deep_prediction(stack, of) - of.y_q) ** 2).mean() for of in unit)
-    error = deep.relative_error(stack, deep.moments(some))
+    error = deep._relative_error(stack, deep.moments(some))
     torch.testing.assert_close(error, total / TINY.dimension, atol=1e-12, rtol=1e-12)
 
 
@@ -78,23 +79,23 @@ def test_sample_is_drawn_in_parts():
 def test_balance_changes_no_prediction():
     stack = layers()
     lopsided = LinearAttention(7 * stack.W_PV, stack.W_KQ / 7)
-    even = deep.balanced(lopsided)
+    even = deep._balanced(lopsided)
     norms = [torch.linalg.matrix_norm(matrix) for matrix in even]
     torch.testing.assert_close(*norms)
     torch.testing.assert_close(deep_prediction(even, prompts()), deep_prediction(stack, prompts()))
     nothing = LinearAttention(0 * stack.W_PV, stack.W_KQ)
-    assert all(torch.equal(a, b) for a, b in zip(deep.balanced(nothing), nothing, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(deep._balanced(nothing), nothing, strict=True))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_parameters_are_read_off_the_layers(family):
     stack = layers(family)
-    again = FAMILIES[family].layers(deep._parameters(family, deep.balanced(stack)), TINY.dimension)
+    again = FAMILIES[family].layers(deep._parameters(family, deep._balanced(stack)), TINY.dimension)
     torch.testing.assert_close(deep_prediction(again, prompts()), deep_prediction(stack, prompts()))
 
 
-def fit(family: str, sample: deep.Moments) -> deep.Fit:
-    return deep.Fit(lambda parameters: FAMILIES[family].layers(parameters, TINY.dimension), sample)
+def fit(family: str, sample: deep._Moments) -> deep._Fit:
+    return deep._Fit(lambda parameters: FAMILIES[family].layers(parameters, TINY.dimension), sample)
 
 
 def test_normal_equations_are_those_of_the_error(monkeypatch):
@@ -102,7 +103,7 @@ def test_normal_equations_are_those_of_the_error(monkeypatch):
     of, parameters = fit("transformer", deep.moments(prompts())), torch.stack(layers(), 1)
     gradient, curvature = of.normal_equations(parameters)
     free = parameters.clone().requires_grad_()
-    (whole,) = torch.autograd.grad(deep.relative_error(of.layers_of(free), of.sample), free)
+    (whole,) = torch.autograd.grad(deep._relative_error(of.layers_of(free), of.sample), free)
     torch.testing.assert_close(2 * gradient, whole.flatten())
     torch.testing.assert_close(of.gradient(parameters), whole)
 
@@ -119,15 +120,15 @@ def test_gauss_newton_solves_what_is_linear():
     h = sample.G[:, :-1, -1]
     best = (h * sample.tasks).sum() / (h * h).sum()
     start = torch.tensor([[5.0]], dtype=torch.float64)
-    rate, errors = deep.gauss_newton(fit("gradient descent", sample), start, 50, 1e-12)
+    rate, errors = deep._gauss_newton(fit("gradient descent", sample), start, 50, 1e-12)
     torch.testing.assert_close(rate.squeeze(), best)
     assert all(after < before for before, after in pairwise(errors))
 
 
 def test_gauss_newton_ends_where_nothing_is_lower():
-    solved = deep.Moments(torch.zeros(3, 3, 3, dtype=torch.float64), torch.zeros(3, 2, dtype=torch.float64))
+    solved = deep._Moments(torch.zeros(3, 3, 3, dtype=torch.float64), torch.zeros(3, 2, dtype=torch.float64))
     start = torch.ones(2, 1, dtype=torch.float64)
-    rates, errors = deep.gauss_newton(fit("gradient descent", solved), start, 5, 1e-8)
+    rates, errors = deep._gauss_newton(fit("gradient descent", solved), start, 5, 1e-8)
     assert torch.equal(rates, start) and errors == [0.0]
 
 
@@ -137,21 +138,21 @@ def test_training_lowers_the_error_and_repeats(runs):
         assert first[-1] <= first[0] and second[-1] <= second[0]
         assert len(run.record["adam"]) == 1 and len(run.record["gradients"]) == len(run.record["test"]) == 2
         assert run.layers.W_PV.dtype == torch.float64 and run.layers.W_PV.shape == (2, 3, 3)
-        again = deep.train(start, TINY)
+        again = deep._train(start, TINY)
         torch.testing.assert_close(again.layers, run.layers, atol=1e-9, rtol=1e-9)
 
 
 # Files
 
 
-def same(a: deep.Run, b: deep.Run) -> bool:
+def same(a: deep._Run, b: deep._Run) -> bool:
     matrices = zip([*a.adam, *a.layers], [*b.adam, *b.layers], strict=True)
     return a.start == b.start and a.record == b.record and all(torch.equal(x, y) for x, y in matrices)
 
 
 def test_files_return_the_same_runs(runs, tmp_path):
-    deep.save(runs, tmp_path / "new", TINY)
-    assert all(map(same, deep.load(tmp_path / "new", TINY), runs))
+    deep._save(runs, tmp_path / "new", TINY)
+    assert all(map(same, deep._load(tmp_path / "new", TINY), runs))
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["deep_linear.json", "deep_linear.safetensors"]
 
 
@@ -165,30 +166,30 @@ def test_training_goes_on_where_it_was_stopped(runs, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return by_start[start]
 
-    monkeypatch.setattr(deep, "train", train)
+    monkeypatch.setattr(deep, "_train", train)
     with pytest.raises(KeyboardInterrupt):
-        deep.train_missing(tmp_path, TWO, TINY, progress=False)
-    assert [run.start for run in deep.load(tmp_path)] == [TWO[0]]
-    finished = deep.train_missing(tmp_path, TWO, TINY, progress=False)
+        deep._train_missing(tmp_path, TWO, TINY, progress=False)
+    assert [run.start for run in deep._load(tmp_path)] == [TWO[0]]
+    finished = deep._train_missing(tmp_path, TWO, TINY, progress=False)
     assert trained == [TWO[0], TWO[1], TWO[1]] and all(map(same, finished, runs))
-    deep.save(runs, tmp_path / "whole", TINY)
+    deep._save(runs, tmp_path / "whole", TINY)
     for name in ("deep_linear.json", "deep_linear.safetensors"):
         assert (tmp_path / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 def test_kill_between_the_two_files_loses_one_run_only(runs, tmp_path, monkeypatch):
-    deep.save(runs[:1], tmp_path, TINY)
-    replaced = deep.gpt._replace
+    deep._save(runs[:1], tmp_path, TINY)
+    replaced = files.replace_file
 
     def until_json(path, content):
         if path.suffix == ".json":
             raise KeyboardInterrupt
         replaced(path, content)
 
-    monkeypatch.setattr(deep.gpt, "_replace", until_json)
+    monkeypatch.setattr(files, "replace_file", until_json)
     with pytest.raises(KeyboardInterrupt):
-        deep.save(runs, tmp_path, TINY)
-    (left,) = deep.load(tmp_path, TINY)
+        deep._save(runs, tmp_path, TINY)
+    (left,) = deep._load(tmp_path, TINY)
     assert same(left, runs[0])
 
 
@@ -226,33 +227,33 @@ def edit(path, change):
     ],
 )
 def test_damaged_files_are_refused(runs, tmp_path, damage, message):
-    deep.save(runs, tmp_path, TINY)
+    deep._save(runs, tmp_path, TINY)
     damage(tmp_path / "deep_linear.safetensors", tmp_path / "deep_linear.json")
     with pytest.raises(CheckpointError, match=f"(?s){message}"):
-        deep.load(tmp_path)
+        deep._load(tmp_path)
 
 
 def test_another_schedule_is_refused(runs, tmp_path):
-    deep.save(runs, tmp_path, TINY)
+    deep._save(runs, tmp_path, TINY)
     with pytest.raises(CheckpointError, match="another schedule"):
-        deep.train_missing(tmp_path, TWO, replace(TINY, steps=7), progress=False)
+        deep._train_missing(tmp_path, TWO, replace(TINY, steps=7), progress=False)
 
 
 def test_disk_that_refuses_is_named(runs, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match="cannot be written"):
-        deep.save(runs, tmp_path / "file", TINY)
+        deep._save(runs, tmp_path / "file", TINY)
 
 
 def test_command_trains_the_book(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr(deep, "STARTS", TWO)
-    monkeypatch.setattr(deep, "train", lambda start, schedule: dict(zip(TWO, runs, strict=True))[start])
-    deep.main(["--directory", str(tmp_path)])
+    monkeypatch.setattr(deep, "_STARTS", TWO)
+    monkeypatch.setattr(deep, "_train", lambda start, schedule: dict(zip(TWO, runs, strict=True))[start])
+    deep._main(["--directory", str(tmp_path)])
     monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path))
     assert [run.start for run in deep.stored("GD++", 2)] == [TWO[1]]
     with pytest.raises(CheckpointError, match="no 'GD' with 2 layers"):
         deep.stored("GD", 2)
-    monkeypatch.setattr(deep, "STARTS", (*TWO, Start("GD++", 2, 5)))
+    monkeypatch.setattr(deep, "_STARTS", (*TWO, _Start("GD++", 2, 5)))
     with pytest.raises(CheckpointError, match=r"lacks GD\+\+, 2 layers, start 5"):
         deep.stored("GD++", 2)
 
@@ -262,14 +263,14 @@ def test_command_trains_the_book(runs, tmp_path, monkeypatch):
 
 def test_book_has_every_start_of_this_schedule():
     assert (WEIGHTS / "deep_linear.safetensors").stat().st_size < MAX_BYTES
-    stored = deep.load(WEIGHTS, Schedule())
-    assert [run.start for run in stored] == list(deep.STARTS)
+    stored = deep._load(WEIGHTS, _Schedule())
+    assert [run.start for run in stored] == list(deep._STARTS)
 
 
 def test_what_is_at_rest_has_stopped_and_holds_for_new_prompts():
     """The error has stopped falling, the gradient is small beside that after Adam, and new prompts give the error."""
-    resting = [run for run in deep.load(WEIGHTS) if run.at_rest]
-    assert {run.start for run in deep.load(WEIGHTS) if run.start.n_layers == 2} <= {run.start for run in resting}
+    resting = [run for run in deep._load(WEIGHTS) if run.at_rest]
+    assert {run.start for run in deep._load(WEIGHTS) if run.start.n_layers == 2} <= {run.start for run in resting}
     assert sum(run.start.family == "transformer" and run.start.n_layers == 3 for run in resting) >= 5
     for run in resting:
         after_adam, at_the_end = run.record["gradients"]
@@ -280,9 +281,9 @@ def test_what_is_at_rest_has_stopped_and_holds_for_new_prompts():
 
 
 def test_stored_errors_are_measured_again():
-    schedule = replace(Schedule(), test_prompts=20_000)
+    schedule = replace(_Schedule(), test_prompts=20_000)
     test = schedule.moments(schedule.test_prompts, schedule.test_seed)
-    for run in filter(lambda run: run.at_rest, deep.load(WEIGHTS)):  # the others err so rarely that few prompts decide
+    for run in filter(lambda run: run.at_rest, deep._load(WEIGHTS)):  # the others err so rarely that few prompts decide
         error = deep._mean_error(run.layers, test)
         assert error == pytest.approx(run.record["test"][1], rel=0.3), run.start.name
 
@@ -290,8 +291,8 @@ def test_stored_errors_are_measured_again():
 @pytest.mark.slow
 @pytest.mark.parametrize("n_layers", [2, pytest.param(3, marks=pytest.mark.weekly)])
 def test_most_starts_of_a_short_training_end_where_those_of_the_book_are_at_rest(n_layers):
-    short = Schedule(steps=600, batch=128, samples=(2**10, 2**12), iterations=(40, 6), test_prompts=20_000)
+    short = _Schedule(steps=600, batch=128, samples=(2**10, 2**12), iterations=(40, 6), test_prompts=20_000)
     resting = [run.record["test"][1] for run in deep.stored("transformer", n_layers) if run.at_rest]
-    errors = [deep.train(Start("transformer", n_layers, seed), short).record["test"][1] for seed in range(3)]
+    errors = [deep._train(_Start("transformer", n_layers, seed), short).record["test"][1] for seed in range(3)]
     assert min(errors) > 0.75 * min(resting)
     assert sorted(errors)[1] < 1.5 * max(resting), errors

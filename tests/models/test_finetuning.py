@@ -9,11 +9,10 @@ import pytest
 import tiny_models
 import torch
 from torch.nn.functional import cross_entropy
-from transformers import GPTNeoXForCausalLM
 
 from explainer.data import tasks
 from explainer.errors import CheckpointError, DivergenceError, TaskError
-from explainer.models import architectures, checkpoints, finetuning
+from explainer.models import architectures, finetuning, hooks
 from explainer.models.finetuning import fine_tune, fine_tune_layer_causal, random_direction, scaled, truncated
 
 FAMILIES = tuple(tiny_models.CONFIGS)
@@ -25,52 +24,17 @@ SEQUENCES = [
 ]
 
 
-def in_float64(family):
-    """XGLM's mask overflows beyond float32."""
-    return torch.float32 if family == "xglm" else torch.float64
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    """The tiny checkpoint of each family."""
-    root = tmp_path_factory.mktemp("tiny")
-    return {
-        family: checkpoints.load(tiny_models.save(family, root / family), dtype=in_float64(family))
-        for family in FAMILIES
-    }
-
-
 @pytest.fixture(params=FAMILIES)
-def checkpoint(request, tiny):
-    """The tiny checkpoint of one family; whatever a test does with it, its tensors and flags must stay as they were."""
-    checkpoint = tiny[request.param]
-    before = state(checkpoint.model)
-    yield checkpoint
-    assert_unchanged(checkpoint.model, before)
+def checkpoint(request, wide):
+    """The tiny checkpoint of one family; whatever a test does with it, it must stay as it was."""
+    with tiny_models.unchanged(wide[request.param].model):
+        yield wide[request.param]
 
 
 @pytest.fixture
-def llama(tiny):
-    before = state(tiny["llama"].model)
-    yield tiny["llama"]
-    assert_unchanged(tiny["llama"].model, before)
-
-
-def state(model):
-    """Names, objects, values and flags of the parameters, mode and hooks of the modules."""
-    parameters = [(name, p, p.detach().clone(), p.requires_grad, p.grad) for name, p in model.named_parameters()]
-    return parameters, [(m.training, len(m._forward_hooks), len(m._forward_pre_hooks)) for m in model.modules()]
-
-
-def assert_unchanged(model, before):
-    (parameters, modules), (old_parameters, old_modules) = state(model), before
-    assert modules == old_modules
-    for (name, p, value, *flags), (old_name, old_p, old_value, *old_flags) in zip(
-        parameters, old_parameters, strict=True
-    ):
-        assert (name, flags) == (old_name, old_flags)
-        assert p is old_p
-        assert torch.equal(value, old_value)
+def llama(wide):
+    with tiny_models.unchanged(wide["llama"].model):
+        yield wide["llama"]
 
 
 def trainable(model):
@@ -96,21 +60,22 @@ def loss_of(model, sequence):
 
 
 def sgd(checkpoint, sequences, lr):
-    """A copy of the model after torch.optim.SGD on the keys and values only, and the losses on the way."""
+    """A copy of the model after torch.optim.SGD on the keys and values only, losses and gradients' norms."""
     model = copy.deepcopy(checkpoint.model)
     masks = trainable(model)
     parameters = {name: p.requires_grad_() for name, p in model.named_parameters() if name in masks}
     optimiser = torch.optim.SGD(parameters.values(), lr=abs(lr), maximize=lr < 0)
-    losses = []
+    losses, norms = [], []
     for sequence in sequences:
         optimiser.zero_grad()
         loss = loss_of(model, sequence)
         loss.backward()
         for name, parameter in parameters.items():
             parameter.grad *= masks[name]
+        norms.append(math.sqrt(sum(parameter.grad.square().sum().item() for parameter in parameters.values())))
         optimiser.step()
         losses.append(loss.item())
-    return model.requires_grad_(False), losses
+    return model.requires_grad_(False), losses, norms
 
 
 def close(a, b, checkpoint):
@@ -132,10 +97,11 @@ def equal(a, b):
 @pytest.mark.parametrize("lr", [LR, -LR])
 def test_equals_sgd_on_a_copy_restricted_to_keys_and_values(checkpoint, lr):
     original = {name: p.clone() for name, p in checkpoint.model.named_parameters()}
-    reference, losses = sgd(checkpoint, SEQUENCES, lr)
+    reference, losses, norms = sgd(checkpoint, SEQUENCES, lr)
     finetuned = fine_tune(checkpoint, SEQUENCES, lr)
     assert finetuned.diverged_at is None
     close(finetuned.losses, tuple(losses), checkpoint)
+    close(finetuned.gradient_norms, tuple(norms), checkpoint)
     close(finetuned.loss_after, loss_of(reference, SEQUENCES[0]).item(), checkpoint)
     masks = trainable(reference)
     with finetuned.applied() as applied:
@@ -148,19 +114,10 @@ def test_equals_sgd_on_a_copy_restricted_to_keys_and_values(checkpoint, lr):
                 assert changed.sum() > 0.5 * masks[name].sum()
 
 
-def test_gradient_norms_are_those_of_all_keys_and_values(checkpoint):
-    model = copy.deepcopy(checkpoint.model)
-    masks = trainable(model)
-    parameters = {name: p.requires_grad_() for name, p in model.named_parameters() if name in masks}
-    loss_of(model, SEQUENCES[0]).backward()
-    squares = [(p.grad * masks[name]).square().sum().item() for name, p in parameters.items()]
-    close(fine_tune(checkpoint, SEQUENCES[:1], LR).gradient_norms, (math.sqrt(sum(squares)),), checkpoint)
-
-
 @pytest.mark.parametrize("family", FAMILIES)
-def test_one_example_is_a_sum_of_outer_products(tiny, family):
+def test_one_example_is_a_sum_of_outer_products(wide, family):
     """dW = -lr sum_t e_t x_t^T and db = -lr sum_t e_t, with e_t = dL/d(W x_t + b): Dai et al. (2023), Eq. 7-8."""
-    checkpoint = tiny[family]
+    checkpoint = wide[family]
     model = copy.deepcopy(checkpoint.model)
     seen = {}
 
@@ -185,10 +142,10 @@ def test_one_example_is_a_sum_of_outer_products(tiny, family):
 
 
 @pytest.mark.parametrize("family", FUSED)
-def test_the_query_part_of_a_fused_projection_stays_bit_identical(tiny, family):
-    layers = architectures.architecture(tiny[family].model).layers
+def test_the_query_part_of_a_fused_projection_stays_bit_identical(wide, family):
+    layers = architectures.architecture(wide[family].model).layers
     before = [(layer.query.weight().clone(), layer.query.bias().clone()) for layer in layers]
-    with fine_tune(tiny[family], SEQUENCES, 0.02).applied():
+    with fine_tune(wide[family], SEQUENCES, 0.02).applied():
         for (weight, bias), layer in zip(before, layers, strict=True):
             assert torch.equal(layer.query.weight(), weight)
             assert torch.equal(layer.query.bias(), bias)
@@ -232,11 +189,9 @@ def test_works_where_gradients_are_switched_off(llama):
 def test_a_checkpoint_that_is_being_trained_keeps_its_gradients_and_mode(llama):
     model = copy.deepcopy(llama.model).train().requires_grad_()
     loss_of(model, SEQUENCES[1]).backward()
-    before = state(model)
     gradients = [p.grad.clone() for p in model.parameters()]
-    with fine_tune(replace(llama, model=model), SEQUENCES, LR).applied():
+    with tiny_models.unchanged(model), fine_tune(replace(llama, model=model), SEQUENCES, LR).applied():
         assert model.training
-    assert_unchanged(model, before)
     assert all(torch.equal(p.grad, g) for p, g in zip(model.parameters(), gradients, strict=True))
 
 
@@ -273,23 +228,18 @@ def test_an_update_is_applied_and_removed_to_the_bit(checkpoint):
 
 
 def test_an_update_is_removed_after_an_exception(checkpoint):
-    before = state(checkpoint.model)
     with pytest.raises(KeyboardInterrupt), fine_tune(checkpoint, SEQUENCES, LR).applied():
         raise KeyboardInterrupt
-    assert_unchanged(checkpoint.model, before)
 
 
 @pytest.mark.parametrize("train", [fine_tune, fine_tune_layer_causal])
 def test_an_exception_in_training_leaves_the_checkpoint_as_it_was(llama, train):
-    before = state(llama.model)
-
     def stop(t, _queries):
         if t == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         train(llama, SEQUENCES, LR, on_queries=stop)
-    assert_unchanged(llama.model, before)
 
 
 def test_updates_add_up_when_nested(llama):
@@ -311,8 +261,8 @@ def test_scaled_updates(llama):
 
 
 @pytest.mark.parametrize("rank", [1, 3])
-def test_truncated_updates_are_the_nearest_of_their_rank(tiny, rank):
-    finetuned = fine_tune(tiny["opt"], SEQUENCES, LR)
+def test_truncated_updates_are_the_nearest_of_their_rank(wide, rank):
+    finetuned = fine_tune(wide["opt"], SEQUENCES, LR)
     for ours, whole in zip(truncated(finetuned, rank).update, finetuned.update, strict=True):
         for near, dW in ((ours.key_weight, whole.key_weight), (ours.value_weight, whole.value_weight)):
             sigma = torch.linalg.svdvals(dW.flatten(0, 1))
@@ -325,8 +275,8 @@ def test_truncated_updates_are_the_nearest_of_their_rank(tiny, rank):
         truncated(finetuned, 0)
 
 
-def test_a_random_direction_has_the_norm_of_every_matrix_and_nothing_else(tiny):
-    finetuned = fine_tune(tiny["opt"], SEQUENCES, LR)
+def test_a_random_direction_has_the_norm_of_every_matrix_and_nothing_else(wide):
+    finetuned = fine_tune(wide["opt"], SEQUENCES, LR)
     control = random_direction(finetuned, seed=1)
     ours, trained = tensors(control.update), tensors(finetuned.update)
     for a, b in zip(ours, trained, strict=True):
@@ -351,12 +301,10 @@ def test_divergence_is_reported_and_cannot_be_used(llama, train, lr):
     assert finetuned.diverged_at == 1
     assert len(finetuned.losses) == len(finetuned.gradient_norms) == 2
     assert math.isnan(finetuned.loss_after)
-    before = state(llama.model)
     expected = re.escape(f"learning rate {lr:g} diverged at step 1; use a smaller one")
     for unusable in (finetuned, scaled(finetuned, 0.5), random_direction(finetuned, 0)):
         with pytest.raises(DivergenceError, match=expected), unusable.applied():
             pass
-    assert_unchanged(llama.model, before)
 
 
 @pytest.mark.parametrize(("train", "lr"), [(fine_tune, -0.1), (fine_tune_layer_causal, 1.0)])
@@ -366,7 +314,7 @@ def test_a_loss_that_rises_over_its_own_start_is_divergence(llama, train, lr):
     t = finetuned.diverged_at
     assert 1 < t < len(sequences)
     rise = [loss / start for loss, start in zip(finetuned.losses, untrained.losses, strict=False)]
-    assert rise[t] > finetuning.DIVERGED
+    assert rise[t] > finetuning._DIVERGED
     assert finetuned.losses[t] == max(finetuned.losses) < math.inf
     assert equal(finetuned, train(llama, sequences[:t], lr))  # the update of the steps before t
     assert train(llama, sequences, lr / 100).diverged_at is None
@@ -379,7 +327,7 @@ def test_divergence_by_the_last_step_is_seen(llama, train):
     t = risen.diverged_at
     last = train(llama, SEQUENCES[:1] * t, -0.1)
     assert (last.diverged_at, last.loss_after) == (t, risen.losses[t])
-    assert last.loss_after > finetuning.DIVERGED * last.losses[0]
+    assert last.loss_after > finetuning._DIVERGED * last.losses[0]
 
 
 def test_a_hard_sequence_is_no_divergence(llama):
@@ -387,10 +335,10 @@ def test_a_hard_sequence_is_no_divergence(llama):
     losses = [loss_of(llama.model, sequence).item() for sequence in SEQUENCES]
     hard = [[a, b] for a in range(3, 60) for b in (5, 80)]
     hardest = max(hard, key=lambda sequence: loss_of(llama.model, sequence).item())
-    assert loss_of(llama.model, hardest).item() > finetuning.DIVERGED * max(losses)
+    assert loss_of(llama.model, hardest).item() > finetuning._DIVERGED * max(losses)
     finetuned = fine_tune(llama, [*SEQUENCES, hardest], 1e-6)
     assert finetuned.diverged_at is None
-    assert finetuned.losses[-1] > finetuning.DIVERGED * max(finetuned.losses[:-1])
+    assert finetuned.losses[-1] > finetuning._DIVERGED * max(finetuned.losses[:-1])
 
 
 @pytest.mark.parametrize("i", [0, 2])
@@ -431,22 +379,11 @@ def test_recorded_queries_are_those_before_each_step(checkpoint, train):
 
 
 def plain_queries(model, sequence):
-    """Scaled queries before any rotation, (layers, tokens, heads * head size), by hooks on the family's own names."""
-    config, outputs = model.config, []
-    names = {"gpt2": "c_attn", "gpt_neox": "query_key_value"}
-    for name, module in model.named_modules():
-        if name.endswith(names.get(config.model_type, "q_proj")):
-            module.register_forward_hook(lambda _m, _a, output: outputs.append(output[0]))
-    model(input_ids=torch.tensor([sequence]), use_cache=False)
-    queries = torch.stack(outputs)
-    d = config.hidden_size
-    if config.model_type == "gpt2":
-        queries = queries[..., :d]
-    if isinstance(model, GPTNeoXForCausalLM):
-        size = d // config.num_attention_heads
-        queries = torch.cat([queries[..., 3 * h * size :][..., :size] for h in range(config.num_attention_heads)], -1)
-    scale = 1 if config.model_type == "gpt_neo" else math.sqrt(d / config.num_attention_heads)
-    return queries / scale
+    """Scaled queries before any rotation, (layers, tokens, heads * head size); those of transformers, see recording."""
+    layers, outputs = architectures.architecture(model).layers, []
+    with hooks.outputs((layer.query_module, lambda _, output: outputs.append(output[0])) for layer in layers):
+        model(input_ids=torch.tensor([sequence]), use_cache=False)
+    return torch.stack([layer.queries(output) for layer, output in zip(layers, outputs, strict=True)])
 
 
 # --- layer-causal ----------------------------------------------------------------------------------------------
@@ -454,15 +391,9 @@ def plain_queries(model, sequence):
 
 def layer_losses(model, sequence):
     """Cross-entropy of the next tokens read off after every block, all in one graph without any cut."""
-    outputs = []
-    architecture = architectures.architecture(model)
-    hooks = [
-        layer.block.register_forward_hook(lambda _m, _a, out: outputs.append(out)) for layer in architecture.layers
-    ]
-    model(input_ids=torch.tensor([sequence]), use_cache=False)
-    for hook in hooks:
-        hook.remove()
-    hidden = [out[0] if isinstance(out, tuple) else out for out in outputs]
+    architecture, hidden = architectures.architecture(model), []
+    with hooks.outputs((layer.block, lambda _, output: hidden.append(output)) for layer in architecture.layers):
+        model(input_ids=torch.tensor([sequence]), use_cache=False)
     return [cross_entropy(architecture.readout(h[0, :-1]), torch.tensor(sequence[1:])) for h in hidden]
 
 
@@ -493,20 +424,20 @@ def test_layer_causal_descent_is_sgd_on_each_layers_own_loss(checkpoint):
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("l", [0, 1])
-def test_a_layers_update_does_not_depend_on_the_layers_above(tiny, family, l):  # noqa: E741
-    perturbed = copy.deepcopy(tiny[family].model)
+def test_a_layers_update_does_not_depend_on_the_layers_above(wide, family, l):  # noqa: E741
+    perturbed = copy.deepcopy(wide[family].model)
     generator = torch.Generator().manual_seed(0)
     for layer in architectures.architecture(perturbed).layers[l + 1 :]:
         for parameter in layer.block.parameters():
             parameter.add_(torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype), alpha=0.1)
 
     def update(train, model):
-        return train(replace(tiny[family], model=model), SEQUENCES, LR).update
+        return train(replace(wide[family], model=model), SEQUENCES, LR).update
 
-    ours, theirs = (update(fine_tune_layer_causal, model) for model in (tiny[family].model, perturbed))
+    ours, theirs = (update(fine_tune_layer_causal, model) for model in (wide[family].model, perturbed))
     same = [all(map(torch.equal, tensors([a]), tensors([b]))) for a, b in zip(ours, theirs, strict=True)]
     assert same == [i <= l for i in range(len(same))]
-    ours, theirs = (update(fine_tune, model) for model in (tiny[family].model, perturbed))
+    ours, theirs = (update(fine_tune, model) for model in (wide[family].model, perturbed))
     assert not any(map(torch.equal, tensors(ours), tensors(theirs)))
 
 
@@ -531,10 +462,3 @@ def test_training_ids_are_the_first_token_and_the_demonstration_without_separato
         assert rows == [[llama.first_token_id, *llama.tokenize(text)] for text in texts]
         assert not any(llama.document_separator_id in row for row in rows)
     assert finetuning.training_ids(llama, data.task, []) == []
-
-
-def test_progress_goes_to_standard_error_only_when_asked(llama, capsys):
-    fine_tune(llama, SEQUENCES, LR)
-    assert capsys.readouterr() == ("", "")
-    fine_tune(llama, SEQUENCES, LR, progress=True)
-    assert "4/4" in capsys.readouterr().err

@@ -1,68 +1,30 @@
 """models.interventions: passes of every family, edits at the last token, and the context as a change of weights."""
 
 import copy
-from copy import deepcopy
-from pathlib import Path
 
 import pytest
 import tiny_models
 import torch
-from transformers import AutoModelForCausalLM, GPTNeoXConfig, OPTConfig, Qwen2Config, Qwen3Config
 from transformers.pytorch_utils import Conv1D
 
 from explainer.errors import CheckpointError, TaskError
 from explainer.models import architectures, interventions, scoring
-from explainer.models.checkpoints import Checkpoint
 from explainer.models.interventions import States
 from explainer.theory.patches import LowRank, Patch
 
-_COMMON = {"vocab_size": tiny_models.VOCAB, "max_position_embeddings": tiny_models.LENGTH, "num_hidden_layers": 3}
-_QWEN = _COMMON | {"hidden_size": 48, "num_attention_heads": 6, "num_key_value_heads": 2, "intermediate_size": 64}
 FAMILIES = tiny_models.CONFIGS | {
-    "qwen2": Qwen2Config(**_QWEN),
-    "qwen3": Qwen3Config(**_QWEN, head_dim=16),
-    "opt, norm after": OPTConfig(
-        **_COMMON,
-        hidden_size=32,
-        num_attention_heads=4,
-        ffn_dim=64,
-        word_embed_proj_dim=16,
-        do_layer_norm_before=False,
-    ),
-    "gpt_neox, one after the other": GPTNeoXConfig(
-        **_COMMON, hidden_size=32, num_attention_heads=4, intermediate_size=64, use_parallel_residual=False
-    ),
+    name: config for name, config in tiny_models.MORE.items() if name != "gpt2, scaled by layer"
 }
 CONTEXT = "France -> Paris\nItaly -> Rome\nJapan -> Tokyo\ncat -> cats\n"
 PROMPTS = ("Spain ->", "the little old town ->", "x", "Peru ->")
-
-
-def random_checkpoint(config, dtype=torch.float64):
-    """A random model with weights so large that attention is far from uniform, and all biases and norms changed."""
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        # a copy, because the dtype is written into it
-        model = AutoModelForCausalLM.from_config(deepcopy(config), dtype=dtype).eval()
-        for parameter in model.parameters():
-            if parameter.ndim == 2:
-                torch.nn.init.normal_(parameter, std=0.3)
-            else:
-                parameter.data += 0.1 * torch.randn_like(parameter)
-    return Checkpoint(model.requires_grad_(False), tiny_models.tokenizer(), config.model_type, None, (Path("none"),))
-
-
-def traces(model):
-    """What an edit could leave behind: hooks and changed parameters."""
-    return [len(m._forward_hooks) for m in model.modules()], [(id(p), p._version) for p in model.parameters()]
 
 
 class Tiny:
     """A tiny checkpoint, its passes and their states; `close` compares as well as its number format allows."""
 
     def __init__(self, family):
-        dtype = torch.float32 if family == "xglm" else torch.float64  # XGLM's mask overflows beyond float32
         self.tolerance = 1e-4 if family in ("xglm", "gpt_neo") else 1e-10  # GPT-Neo attends in float32
-        self.checkpoint = random_checkpoint(FAMILIES[family], dtype)
+        self.checkpoint = tiny_models.random_checkpoint(FAMILIES[family], tiny_models.widest(family))
         self.model = self.checkpoint.model
         self.layers = architectures.architecture(self.model).layers
         self.prefix = scoring.encode(self.checkpoint, CONTEXT)
@@ -91,9 +53,8 @@ def made(request):
 @pytest.fixture
 def tiny(made):
     """Whatever a test does with it, the model must stay as it was."""
-    before = traces(made.model)
-    yield made
-    assert traces(made.model) == before
+    with tiny_models.unchanged(made.model):
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -208,16 +169,14 @@ def test_edits_of_one_module_act_in_their_order(llama):
 
 
 def test_hooks_are_gone_after_an_error(llama):
-    before = traces(llama.model)
     wrong = [Patch(tuple(LowRank(torch.ones(1, 3), torch.ones(1, 3)) for _ in "gu"), LowRank(*torch.ones(2, 1, 3)))]
-    with pytest.raises(RuntimeError):
+    with tiny_models.unchanged(llama.model), pytest.raises(RuntimeError):
         llama.without.run(interventions.patched(llama.layers[:1], wrong, torch.ones(len(PROMPTS), 1)))
-    assert traces(llama.model) == before
 
 
 def test_what_cannot_be_asked_is_refused(llama):
     for prompts in ((), ("",)):
         with pytest.raises(TaskError, match="a prompt is empty, or there is none"):
             interventions.without_context(llama.checkpoint, llama.prefix, prompts)
-    with pytest.raises(CheckpointError, match="256 positions, the context and the longest query need"):
+    with pytest.raises(CheckpointError, match="256 positions, the demonstrations and the longest query need"):
         interventions.after_context(llama.checkpoint, llama.prefix, ["town " * 300])

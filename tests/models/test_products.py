@@ -17,15 +17,15 @@ def gradients(model: torch.nn.Module, ids: torch.Tensor) -> tuple[torch.Tensor, 
 
 @pytest.mark.parametrize("family", tiny_models.CONFIGS)
 @pytest.mark.parametrize("frozen", [False, True])
-def test_losses_and_gradients_are_pytorchs(family, frozen, tmp_path, monkeypatch):
-    model = checkpoints.load(tiny_models.save(family, tmp_path)).model.requires_grad_(True)
+def test_losses_and_gradients_are_pytorchs(family, frozen, saved, monkeypatch):
+    model = checkpoints.load(saved[family]).model.requires_grad_(True)
     ids = torch.randint(tiny_models.VOCAB, (3, 12), generator=torch.Generator().manual_seed(0))
     if frozen:  # all but the embedding, so that a gradient passes through weights that have none
         model.requires_grad_(False)
         model.get_input_embeddings().weight.requires_grad_()
     expected, theirs = gradients(model, ids)
-    calls, product = [], products.product
-    monkeypatch.setattr(products, "product", lambda *args: calls.append(1) or product(*args))
+    calls, product = [], products._product
+    monkeypatch.setattr(products, "_product", lambda *args: calls.append(1) or product(*args))
     with products.fast():
         loss, ours = gradients(model, ids)
     assert len(calls) > 4 * model.config.num_hidden_layers
@@ -45,14 +45,14 @@ def test_weights_are_read_at_each_call():
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_other_formats_are_left_to_pytorch(dtype, monkeypatch):
-    monkeypatch.setattr(products, "product", None)
+    monkeypatch.setattr(products, "_product", None)
     x, weight, bias = torch.randn(4, 8, dtype=dtype), torch.randn(6, 8, dtype=dtype), torch.randn(6, dtype=dtype)
     with products.fast():
         assert torch.equal(linear(x, weight, bias), linear(x, weight, bias))
 
 
 def test_autocast_still_rounds(monkeypatch):
-    monkeypatch.setattr(products, "product", None)
+    monkeypatch.setattr(products, "_product", None)
     x, weight = torch.randn(4, 8), torch.randn(6, 8)
     with torch.autocast("cpu", torch.bfloat16), products.fast():
         assert linear(x, weight).dtype == torch.bfloat16

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
-from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 from explainer.data import assets, tasks
 from explainer.data.tasks import Example, Task, TaskData
@@ -22,13 +22,6 @@ CANDIDATES = ("Paris", "Rome", "Positive", "Ouagadougou", "Rome Italy")
 PROMPTS = ("Spain ->", "the little old town ->", "x", "Review: a dull film, and too long by an hour\nSentiment:")
 CONTEXT = "France -> Paris\nItaly -> Rome\nJapan -> Tokyo\n"
 CAPITALS = tasks.load("capitals")
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    """The tiny checkpoint of each family."""
-    root = tmp_path_factory.mktemp("tiny")
-    return {family: checkpoints.load(tiny_models.save(family, root / family)) for family in FAMILIES}
 
 
 @pytest.fixture(scope="module")
@@ -50,28 +43,18 @@ def trained(tiny):
     return replace(checkpoint, model=model.eval().requires_grad_(False))
 
 
-def naive_log_prob(checkpoint, ids, target):
-    """log p(target | ids) from one forward pass over everything, without a cache."""
-    logits = checkpoint.model(input_ids=torch.tensor([[*ids, *target]]), use_cache=False).logits[0].log_softmax(-1)
-    return sum(logits[len(ids) - 1 + j, t].item() for j, t in enumerate(target))
+def naive_log_prob(checkpoint, left, right):
+    """log p(right | left), strings tokenized as a whole, from one forward pass over everything, without a cache."""
+    ids, start = checkpoint.tokenize(left + right), len(checkpoint.tokenize(left))
+    whole = torch.tensor([[checkpoint.first_token_id, *ids]])
+    log_probs = checkpoint.model(input_ids=whole, use_cache=False).logits[0].log_softmax(-1)
+    return sum(log_probs[start + j, token].item() for j, token in enumerate(ids[start:]))
 
 
 def naive_candidates(checkpoint, context, prompts, candidates):
-    """The same table as candidate_log_probs, cell by cell, from strings tokenized as a whole."""
-    first = [checkpoint.first_token_id]
-    return np.array(
-        [
-            [
-                naive_log_prob(
-                    checkpoint,
-                    first + checkpoint.tokenize(context + prompt),
-                    checkpoint.tokenize(f"{context}{prompt} {word}")[len(checkpoint.tokenize(context + prompt)) :],
-                )
-                for word in candidates
-            ]
-            for prompt in prompts
-        ]
-    )
+    """The same table as candidate_log_probs, cell by cell."""
+    table = [[naive_log_prob(checkpoint, context + one, f" {word}") for word in candidates] for one in prompts]
+    return np.array(table)
 
 
 # --- equal to the plain forward pass ---------------------------------------------------------------------------
@@ -87,12 +70,7 @@ def test_candidate_log_probs_equal_the_whole_prompts(tiny, family, context):
 
 
 def test_a_sliding_window_is_respected(tiny):
-    torch.manual_seed(0)
-    config = MistralConfig(
-        vocab_size=400, hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=256, sliding_window=8, initializer_range=0.3,
-    )  # fmt: skip
-    checkpoint = replace(tiny["llama"], model=MistralForCausalLM(config).eval().requires_grad_(False))
+    checkpoint = replace(tiny["llama"], model=tiny_models.random_checkpoint(tiny_models.MISTRAL).model)
     ours = scoring.candidate_log_probs(checkpoint, scoring.encode(checkpoint, CONTEXT), PROMPTS, CANDIDATES)
     np.testing.assert_allclose(ours, naive_candidates(checkpoint, CONTEXT, PROMPTS, CANDIDATES), atol=1e-4, rtol=0)
 
@@ -157,13 +135,6 @@ def test_first_tokens_of_a_prefix_are_the_prefix_of_the_first_tokens(tiny, famil
         assert len(short) == n
         log_probs = [scoring.candidate_log_probs(checkpoint, p, PROMPTS, CANDIDATES) for p in (short, fresh)]
         np.testing.assert_allclose(*log_probs, atol=1e-4, rtol=0)
-
-
-def test_slices_share_the_memory_of_the_prefix(tiny):
-    prefix = scoring.encode(tiny["llama"], CONTEXT)
-    for part in (prefix.first(5), prefix.blind(5)):
-        assert part.keys[0].data_ptr() == prefix.keys[0].data_ptr()
-        assert part.keys[0].shape[2] == part.values[2].shape[2] == 5
 
 
 def test_a_slice_outside_the_prefix_is_refused(tiny):
@@ -287,10 +258,7 @@ def test_document_separator_is_one_id_after_each_demonstration(tiny):
     one, two = (checkpoint.tokenize(task.demonstration(e)) for e in examples)
     assert ids == [0, *one, 2, *two, 2]
     assert ends == [1, len(one) + 2, len(ids)]
-
-
-def test_no_demonstrations_leave_the_first_token(tiny):
-    assert scoring.context_ids(tiny["opt"], CAPITALS.task, []) == ([tiny["opt"].first_token_id], [1])
+    assert scoring.context_ids(checkpoint, task, []) == ([checkpoint.first_token_id], [1])
 
 
 def test_a_token_across_the_seam_is_refused(tiny):
@@ -354,12 +322,9 @@ def test_too_long_a_context_or_query_is_refused(tiny):
         scoring.candidate_log_probs(checkpoint, prefix, [prompt], ["Paris"])
 
 
-def test_an_empty_prompt_is_refused(tiny):
+def test_an_empty_prompt_and_candidates_with_the_same_tokens_are_refused(tiny):
     with pytest.raises(TaskError, match="a prompt is empty"):
         scoring.next_token_log_probs(tiny["gpt2"], scoring.encode(tiny["gpt2"], CONTEXT), "")
-
-
-def test_candidates_with_the_same_tokens_are_refused(tiny):
     with pytest.raises(TaskError, match=r"two of \('Rome', 'Rome'\) have the same tokens"):
         scoring.candidate_log_probs(tiny["gpt2"], scoring.encode(tiny["gpt2"], ""), ["x"], ["Rome", "Rome"])
 
@@ -390,19 +355,14 @@ def test_sweep_of_a_closed_task_equals_plain_forward_passes(tiny):
         assert (record.correct == (expected.argmax(1) == record.labels)).all()
 
 
-def test_sweep_of_free_answers_and_its_progress_bar(trained, capsys):
-    (zero, one) = scoring.sweep(trained, CAPITALS, (0, 1), (0,), 30)
+def test_sweep_of_free_answers(trained):
+    (zero, one) = scoring.sweep(trained, CAPITALS, (0, 1), (0,), 30, progress=False)
     assert zero.log_probs is zero.labels is None
     queries = tasks.queries(CAPITALS, 30, 0)
-    prefix = scoring.encode(trained, "")
     prompts, answers = [CAPITALS.task.prompt(q) for q in queries], [q.answer for q in queries]
-    expected = scoring.exact_match(trained, prefix, prompts, answers)
+    expected = scoring.exact_match(trained, scoring.encode(trained, ""), prompts, answers)
     assert zero.correct.tolist() == expected.tolist()
-    assert zero.correct.any()
-    assert one.correct.shape == (30,)
-    assert "capitals: 100%" in capsys.readouterr().err
-    scoring.sweep(trained, CAPITALS, (0,), (0,), 1, progress=False)
-    assert capsys.readouterr().err == ""
+    assert zero.correct.any() and one.correct.shape == (30,)
 
 
 # --- the starter checkpoint ------------------------------------------------------------------------------------

@@ -175,7 +175,7 @@ class TestInProcesses:
     def test_processes_end_with_the_one_that_waits_for_them(self, tmp_path, workers_find_this_module):
         mark = tmp_path / "worker"
         call = f"list(engines.in_processes([(({str(mark)!r}, 0),)], test_engines.endless, workers=1))"
-        script = f"import test_engines\nfrom explainer.lab import engines\nif __name__ == '__main__': {call}"
+        script = f"import test_engines\nfrom explainer.study import engines\nif __name__ == '__main__': {call}"
         (tmp_path / "waits.py").write_text(script)
         with subprocess.Popen([sys.executable, tmp_path / "waits.py"]) as waiting:
             assert eventually(lambda: mark.exists() and mark.read_text())

@@ -8,11 +8,11 @@ import torch
 from explainer.data import associative_recall
 from explainer.errors import StudyError
 from explainer.study import fast_weight_model as fwm
-from explainer.study.fast_weight_model import RULES, Bias, FastWeightModel, Setting, Tokens
+from explainer.study.fast_weight_model import RULES, FastWeightModel, Setting
 from explainer.theory import fast_weights, momentum
 
 TINY = Setting(rule="delta", width=8, heads=2, head_width=4, inner=8, steps=20, batch=4, learning_rate=1e-2)
-BIAS = Bias(torch.tensor([2.0, 3.0]), torch.tensor([0.1, 0.2]))
+BIAS = fwm._Bias(torch.tensor([2.0, 3.0]), torch.tensor([0.1, 0.2]))
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def tokens():
     generator = torch.Generator().manual_seed(0)
     vectors = [torch.randn(3, 2, 7, 4, generator=generator, dtype=torch.float64) for _ in range(3)]
     gates = [torch.rand(3, 2, 7, generator=generator, dtype=torch.float64) for _ in range(3)]
-    return Tokens(*(torch.nn.functional.normalize(each, dim=-1) for each in vectors[:2]), vectors[2], *gates)
+    return fwm._Tokens(*(torch.nn.functional.normalize(each, dim=-1) for each in vectors[:2]), vectors[2], *gates)
 
 
 def test_linear_attention_adds_values_token_by_token(tokens):
@@ -62,13 +62,13 @@ def test_ascent_climbs_the_squared_error_of_minus_the_value(tokens):
 
 
 def test_softmax_rules_attend_with_a_bias_and_differ_by_the_average(tokens):
-    bias = Bias(*(each.double() for each in BIAS))
+    bias = fwm._Bias(*(each.double() for each in BIAS))
     lag = torch.arange(7)[:, None] - torch.arange(7)
     scores = bias.sharpness[:, None, None] * (tokens.queries @ tokens.keys.mT) - bias.slope[:, None, None] * lag
     weights = scores.masked_fill(lag < 0, -torch.inf).softmax(-1)
     plain, moved = RULES["softmax"](tokens, bias), RULES["momentum-attention"](tokens, bias)
     torch.testing.assert_close(plain, weights @ tokens.values, rtol=0, atol=1e-12)
-    torch.testing.assert_close(moved - plain, momentum.ema(tokens.values, fwm.ETA), rtol=0, atol=1e-12)
+    torch.testing.assert_close(moved - plain, momentum.ema(tokens.values, fwm._ETA), rtol=0, atol=1e-12)
 
 
 def sequences(n_keys=4, seed=0):

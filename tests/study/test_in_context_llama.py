@@ -8,7 +8,6 @@ import torch
 from explainer.data import regression_words
 from explainer.data.regression_words import TASK
 from explainer.data.tasks import Example
-from explainer.errors import StudyError
 from explainer.models import checkpoints, scoring
 from explainer.study import in_context_llama
 from explainer.study.in_context_llama import Setting
@@ -73,10 +72,3 @@ def test_a_step_lowers_the_loss_on_its_texts(often):
     setting = replace(TINY, steps=20, batch=16, learning_rate=1e-2)
     losses = [in_context_llama._loss(model, ids).item() for _, model in in_context_llama.train(setting, progress=False)]
     assert losses[-1] < losses[0]
-
-
-@pytest.mark.parametrize("wrong", [{"layers": 0}, {"steps": 0}, {"width": 20, "heads": 3}])
-def test_what_cannot_be_trained_is_refused(wrong):
-    (name, value), *_ = wrong.items()
-    with pytest.raises(StudyError, match=f"{name} = {value}"):
-        Setting(**wrong)

@@ -17,7 +17,7 @@ V = 300
 @pytest.fixture(scope="module")
 def model():
     """A model with large weights, so that its predictions are far from uniform."""
-    made = training.initial_model(Setting(vocabulary=V, layers=1, width=8, heads=2, length=32))
+    made = training._initial_model(Setting(vocabulary=V, layers=1, width=8, heads=2, length=32))
     generator = torch.Generator().manual_seed(0)
     for p in made.parameters():
         p.data += 0.3 * torch.randn(p.shape, generator=generator)
@@ -102,7 +102,7 @@ def test_a_copier_copies_and_a_random_model_is_at_chance(model):
 
 
 def test_few_shot_prompts_show_every_input_once_and_both_labels_equally_often():
-    for ids, labels, answer in probes.few_shot_prompts(V, 8, 50):
+    for ids, labels, answer in probes._few_shot_prompts(V, 8, 50):
         rows = ids[:-2].reshape(8, 4)
         assert len(set(rows[:, 0])) == 8 and set(rows[:, 2]) == set(labels)
         assert (rows[:, 2] == labels[0]).sum() == 4

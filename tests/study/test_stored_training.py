@@ -34,7 +34,7 @@ def test_a_run_begins_again_as_it_did(grid):
     setting, experiment = GRIDS[grid][0], LanguageModels()
     assert Published(published_directory() / experiment.name).has(experiment.identity(setting))
     tokens = corpora.tokens(setting.corpus, setting.vocabulary)
-    model = training.initial_model(setting)
+    model = training._initial_model(setting)
     optimiser = training._optimiser(model, setting)
     first = results(grid, "curve", **{f.name: getattr(setting, f.name) for f in fields(setting)}).iloc[0]
     evaluate = training._Evaluation(setting, tokens, tokens.held_out)

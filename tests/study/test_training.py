@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -62,29 +61,29 @@ def trained(setting, tokens, **options):
 
 def test_variants_start_from_the_same_bits_and_other_seeds_do_not():
     variants = [replace(TINY, average=name, eta=0.9) for name in (*momentum.AVERAGES, "recency_bias")]
-    digests = {training.weights_digest(training.initial_model(one)) for one in (TINY, *variants)}
+    digests = {training.weights_digest(training._initial_model(one)) for one in (TINY, *variants)}
     assert len(digests) == 1
-    plain, learned = (training.initial_model(one) for one in (TINY, LEARNED))
+    plain, learned = (training._initial_model(one) for one in (TINY, LEARNED))
     kernels = {name for name, _ in learned.named_parameters()} - {name for name, _ in plain.named_parameters()}
     assert kernels == {"model.layers.0.self_attn.value_kernel"}
     ids = torch.arange(16)[None]
     assert torch.equal(learned(ids).logits, plain(ids).logits), "its kernel starts at 0"
-    assert training.weights_digest(training.initial_model(replace(TINY, seed=1))) not in digests
+    assert training.weights_digest(training._initial_model(replace(TINY, seed=1))) not in digests
 
 
 def test_variants_have_the_attention_that_they_name():
     ids = torch.arange(32).reshape(2, 16)
     logits = {}
     for one in (TINY, MOMENTUM, replace(MOMENTUM, average="previous"), replace(MOMENTUM, average="recency_bias")):
-        logits[one.variant] = training.initial_model(one)(ids).logits
-    plain = training.initial_model(TINY)
+        logits[one.variant] = training._initial_model(one)(ids).logits
+    plain = training._initial_model(TINY)
     assert torch.equal(momentum_attention.with_momentum(plain, 0.5, "previous")(ids).logits, logits["previous-eta0.5"])
     assert len({tuple(x.flatten().tolist()) for x in logits.values()}) == 4
 
 
 def test_initial_weights_leave_the_global_generator_alone():
     state = torch.get_rng_state()
-    training.initial_model(TINY)
+    training._initial_model(TINY)
     assert torch.equal(torch.get_rng_state(), state)
 
 
@@ -92,25 +91,25 @@ def test_initial_weights_leave_the_global_generator_alone():
 def test_a_batch_depends_on_seed_and_step_alone(seed, step):
     stream = torch.arange(500)
     one, other = replace(TINY, seed=seed), replace(MOMENTUM, seed=seed, lr=1.0)
-    windows = training.batch(stream, one, step)
-    assert torch.equal(windows, training.batch(stream, other, step))
+    windows = training._batch(stream, one, step)
+    assert torch.equal(windows, training._batch(stream, other, step))
     assert torch.equal(windows - windows[:, :1], torch.arange(17).expand(2, 17))
 
 
 def test_every_window_can_be_drawn():
     stream = torch.arange(20)
-    starts = {int(w[0]) for step in range(200) for w in training.batch(stream, TINY, step)}
+    starts = {int(w[0]) for step in range(200) for w in training._batch(stream, TINY, step)}
     assert starts == {0, 1, 2, 3}
 
 
 def test_rate_rises_stays_and_falls_to_zero_in_the_last_fifth_of_each_budget():
     one = replace(TINY, steps=400, branches=2, warmup=10, lr=2.0)
     assert one.budgets == (100, 400) and one.work == 320 + 20 + 80
-    rates = [training.learning_rate(one, step, 100) for step in range(100)]
+    rates = [training._learning_rate(one, step, 100) for step in range(100)]
     np.testing.assert_allclose(rates[:10], np.arange(1, 11) / 5)
     assert set(rates[10:81]) == {2.0}
     np.testing.assert_allclose(rates[80:], np.arange(20, 0, -1) / 10)
-    assert {training.learning_rate(one, step, 400) for step in range(10, 321)} == {2.0}
+    assert {training._learning_rate(one, step, 400) for step in range(10, 321)} == {2.0}
 
 
 def test_a_branch_leaves_the_trunk_as_it_was(tokens):
@@ -124,10 +123,10 @@ def test_a_branch_leaves_the_trunk_as_it_was(tokens):
 def test_training_is_adamw_on_clipped_gradients_with_decay_of_matrices(tokens):
     """Five steps, against the equations written out (Loshchilov & Hutter 2019, algorithm 2)."""
     one = replace(TINY, steps=5, branches=1, warmup=0, lr=1e-2)
-    model = training.initial_model(one).double()
+    model = training._initial_model(one).double()
     moments = {}
     for step in range(5):
-        windows = training.batch(tokens.train, one, step)
+        windows = training._batch(tokens.train, one, step)
         cross_entropy(model(windows[:, :-1]).logits.flatten(0, 1), windows[:, 1:].flatten()).backward()
         norm = math.sqrt(sum(float((p.grad**2).sum()) for p in model.parameters()))
         for name, p in model.named_parameters():
@@ -135,8 +134,8 @@ def test_training_is_adamw_on_clipped_gradients_with_decay_of_matrices(tokens):
             m, v = moments.get(name, (0.0, 0.0))
             m, v = 0.9 * m + 0.1 * g, 0.98 * v + 0.02 * g**2
             moments[name] = m, v
-            rate = training.learning_rate(one, step, 5)
-            decay = one.weight_decay if p.ndim == 2 else 0.0
+            rate = training._learning_rate(one, step, 5)
+            decay = training.WEIGHT_DECAY if p.ndim == 2 else 0.0
             corrected = (m / (1 - 0.9 ** (step + 1))) / ((v / (1 - 0.98 ** (step + 1))).sqrt() + 1e-8)
             p.data = p.data - rate * decay * p.data - rate * corrected
             p.grad = None
@@ -155,24 +154,16 @@ def test_a_model_learns(tokens):
 
 
 STOPS = 1, 3, 4, 9, 16, 18
-HALF = replace(TINY, dtype="bfloat16")
 
 
 def end(done):
     return done.result, {name: p.tolist() for name, p in done.model.named_parameters()}
 
 
-@pytest.mark.parametrize(
-    ("one", "stop"),
-    [
-        *product((MOMENTUM, LEARNED), STOPS),
-        (HALF, 9),
-        *(pytest.param(HALF, stop, marks=pytest.mark.weekly) for stop in STOPS if stop != 9),
-    ],
-    ids=lambda of: of if isinstance(of, int) else f"{of.variant}-{of.dtype}",
-)
+@pytest.mark.parametrize("stop", STOPS)
+@pytest.mark.parametrize("one", [MOMENTUM, LEARNED], ids=lambda of: of.variant)
 def test_an_interrupted_run_ends_with_the_same_bits(tokens, tmp_path, monkeypatch, one, stop):
-    """On the trunk, and on the branch of either budget; most stops in bfloat16, emulated by old processors, weekly."""
+    """On the trunk, and on the branch of either budget."""
     path, update, n = tmp_path / "state", training._Descent.update, iter(range(99))
 
     def interrupted(*arguments):
@@ -198,7 +189,7 @@ def read_header(path):
 KILLED = """
 import os, signal
 from explainer.study.language_model_runs import LanguageModels
-from explainer.models import training
+from explainer.study import training
 from explainer.study.store import Store
 replace, n = os.replace, 0
 
@@ -251,14 +242,14 @@ def test_checkpoints_that_cannot_be_used(tokens, tmp_path):
 
 
 def test_divergence_is_named(tokens, monkeypatch):
-    real = training.initial_model
+    real = training._initial_model
 
     def ruined(setting):
         model = real(setting)
         model.get_input_embeddings().weight.data[0] = math.nan
         return model
 
-    monkeypatch.setattr(training, "initial_model", ruined)
+    monkeypatch.setattr(training, "_initial_model", ruined)
     with pytest.raises(DivergenceError, match=r"the loss at step 0 is nan; lower the learning rate"):
         trained(TINY, tokens)
 
@@ -284,16 +275,12 @@ def test_a_corpus_that_is_too_short(tokens, part, message):
 def test_flops_count_every_product():
     """Forward products of one sequence counted by hand: 2 m k n for an (m, k) by (k, n) product."""
     one = Setting(vocabulary=300, layers=2, width=8, heads=2, length=16)
-    model, T, d, V, inner = training.initial_model(one), 16, 8, 300, 21
+    model, T, d, V, inner = training._initial_model(one), 16, 8, 300, 21
     layer = 2 * T * (4 * d * d + 3 * d * inner)
     forward = 2 * layer + 2 * T * d * V + 2 * (2 * T * T * d)  # half of the scores and half of the sums are used
     vectors = 5 * d
-    n = training.parameters(model) - vectors
-    assert training.model_flops(one, n, T) == 3 * forward
-
-
-def test_rate_of_products_is_a_plausible_speed():
-    assert 1e8 < training.matmul_rate("cpu", torch.float32) < 1e14
+    n = model.num_parameters() - vectors
+    assert training._model_flops(one, n, T) == 3 * forward
 
 
 # --- settings and grids ----------------------------------------------------------------------------------------
@@ -310,8 +297,6 @@ def test_rate_of_products_is_a_plausible_speed():
         ({"seed": -1}, "seed = -1 must not be negative"),
         ({"warmup": 5}, r"warmup = 5 must lie in 0 ... 4"),
         ({"lr": 0.0}, "lr = 0.0 must be positive"),
-        ({"weight_decay": -0.1}, "weight_decay = -0.1 must not be negative"),
-        ({"dtype": "bf16"}, "dtype = 'bf16' must be one of bfloat16, float32"),
         ({"average": "mean"}, "average = 'mean' must be one of none, learned_convolution, momentum, .*recency_bias"),
         ({"eta": 1.0, "average": "momentum"}, r"eta = 1.0 must lie in \[0, 1\)"),
         ({"eta": 0.5}, "eta = 0.5 does not go with average = 'none'"),
@@ -334,32 +319,9 @@ def test_a_grid_pairs_the_variants_of_each_seed_and_has_plain_attention_once():
     assert LanguageModels.grid() == [Setting()]
 
 
-@pytest.mark.parametrize(
-    ("axes", "message"),
-    [
-        ({"etas": [0.5]}, "there is no key 'etas'; known keys: corpus, vocabulary"),
-        ({"seed": ["0"]}, r"seed = \['0'\] must be of type int, or a list of such"),
-        ({"steps": True}, "steps = True must be of type int"),
-        ({"lr": []}, r"lr = \[\] must be of type float"),
-        ({"eta": 0.5}, "eta = 0.5 needs an average; known: momentum"),
-    ],
-)
-def test_grids_that_cannot_be_used(tmp_path, axes, message):
-    with pytest.raises(StudyError, match=message):
-        LanguageModels.grid(**axes)
-    path = tmp_path / "grids.toml"
-    path.write_text("[mine]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in axes.items()))
-    with pytest.raises(StudyError, match=rf"grids.toml, \[mine\]: {message}"):
-        LanguageModels.read_grids(path)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"), [("[a", "cannot read"), ("seed = 0", "must hold tables only"), ("", "must hold tables only")]
-)
-def test_grid_files_that_are_none(tmp_path, text, message):
-    (tmp_path / "grids.toml").write_text(text)
-    with pytest.raises(StudyError, match=message):
-        LanguageModels.read_grids(tmp_path / "grids.toml")
+def test_an_eta_needs_an_average():
+    with pytest.raises(StudyError, match=r"eta = 0.5 needs an average; known: momentum"):
+        LanguageModels.grid(eta=0.5)
 
 
 # --- stored runs -----------------------------------------------------------------------------------------------
@@ -390,9 +352,7 @@ def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monk
         assert [row["first_position"] for row in at] == [1]
         assert at[0]["nll"] == pytest.approx(budgets[n]["held_out"], rel=1e-3)
     run = stored[0].run
-    assert run["cpu_seconds"] > 0 and run["utilisation"] == pytest.approx(
-        run["flops_per_second"] / run["matmul_flops_per_second"], rel=1e-2
-    )
+    assert run["cpu_seconds"] > 0 and run["seconds"] > 0
     monkeypatch.setattr(language_model_runs, "train", None)
     assert LanguageModels().run(pair, store, progress=False) == tables
     assert not list(language_model_runs.home(stored[0].identity).glob("*.safetensors")), "the state is cleared away"
@@ -412,19 +372,3 @@ def test_the_trained_model_is_kept_with_its_tokenizer(file, tmp_path):
     assert model.config.momentum_eta == 0.5
     tokenizer = AutoTokenizer.from_pretrained(place)
     assert tokenizer("the model")["input_ids"] == corpora.tokens(file, 300).tokenizer.encode("the model").ids
-
-
-def test_a_run_that_diverges_does_not_stop_the_others(file, tmp_path, monkeypatch):
-    real = training.train
-
-    def train(setting, *arguments, **options):
-        if setting.seed == 0:
-            raise DivergenceError("seed0 diverged")
-        return real(setting, *arguments, **options)
-
-    monkeypatch.setattr(language_model_runs, "train", train)
-    store = Store(tmp_path / "results")
-    pair = [replace(TINY, corpus=file, seed=seed) for seed in (0, 1)]
-    with pytest.raises(StudyError, match=r"1 of 2 could not be computed:\n.*seed0 diverged"):
-        LanguageModels().run(pair, store, progress=False)
-    assert [one.identity.parts["cell"]["seed"] for one in store.all()] == [1]

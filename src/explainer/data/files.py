@@ -60,14 +60,14 @@ def _lines(value: Any, indent: str) -> str:
     return f"{opening}\n{inner}" + f",\n{inner}".join(rows) + f"\n{indent}{closing}"
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Write the text to a temporary file of the same directory, then rename it."""
+def replace_file(path: Path, content: str | bytes) -> None:
+    """Write text or bytes to a temporary file of the same directory, then rename it."""
     file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - it is renamed, and closed below
-        "w", encoding="utf-8", newline="\n", dir=path.parent, prefix=f".{path.name}.", suffix=".tmp", delete=False
+        dir=path.parent, prefix=f".{path.name}.", suffix=".tmp", delete=False
     )
     try:
         with file:
-            file.write(text)
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(file.name, 0o644)  # temporary files are private

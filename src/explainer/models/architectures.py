@@ -1,17 +1,9 @@
 """Model families: the only place that knows where a model keeps its queries, keys, values, MLP and readout.
 
-It knows, too, how a family turns queries and keys by their positions, and how far each layer looks back.
-
-The families differ in where the three projections of an attention layer are stored:
-
-- separate linear layers (GPT-Neo, OPT, XGLM, Llama, Qwen), with fewer key heads than query heads in grouped-query
-  attention;
-- one fused layer with its output features in the order [q | k | v], stored transposed (GPT-2);
-- one fused layer with its output features in the order (head, [q, k, v], head size) (GPT-NeoX): here no contiguous
-  third of the weight is the query.
-
-Every projection is shown in one form, weight (heads, head size, d) and bias (heads, head size), as a view: to write
-into it is to write into the model.
+The three projections of attention are separate linear layers (GPT-Neo, OPT, XGLM, Llama, Qwen), or one layer with its
+output features in the order [q | k | v], stored transposed (GPT-2), or in the order (head, [q, k, v], head size)
+(GPT-NeoX). Every projection is shown in one form, weight (heads, head size, d) and bias (heads, head size), as a view:
+to write into it is to write into the model.
 """
 
 import sys
@@ -62,10 +54,9 @@ class Projection:
 class MLP:
     """The MLP of a block: its linear maps, and where the residual stream is that its output is added to.
 
-    Each of `inputs` reads the same vector: one of them in a plain MLP, gate and up in a gated one. `output` reads the
-    hidden units. `stream` reads the residual stream after attention was added to it: the norm before the MLP, or the
-    first input map where no norm stands between. It is None where attention and MLP are parallel, both read the block's
-    input, and the MLP never sees the attention of its own block.
+    Each of `inputs` reads the same vector (gate and up in a gated MLP); `output` reads the hidden units. `stream` reads
+    the residual stream after attention was added to it. It is None where attention and MLP are parallel, and the MLP
+    never sees the attention of its own block.
     """
 
     inputs: tuple[nn.Module, ...]
@@ -95,8 +86,7 @@ class Layer:
     def queries(self, output: Tensor) -> Tensor:
         """Attention queries q * scaling, (..., heads * head size), from the output of `query_module`.
 
-        Before any rotation by the position, with the heads concatenated and scaled, as the code released by Dai et
-        al. records them (fairseq, whose models have no rotation).
+        They are those before any rotation by the position, as the code released by Dai et al. records them.
         """
         heads = self.query.part(output, -1) if self.query_module is self.query.module else output
         return heads.flatten(-2) * self.scaling

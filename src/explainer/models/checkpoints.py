@@ -14,6 +14,7 @@ from pathlib import Path
 import huggingface_hub
 import torch
 from huggingface_hub import errors as hub_errors
+from jaxtyping import Int
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
@@ -38,16 +39,7 @@ _END_OF_TEXT = "<|endoftext|>"
 class Checkpoint:
     """A model in evaluation mode without gradients, its tokenizer, and where both came from.
 
-    `revision` is the hub's commit, None for local files. The two special tokens:
-
-    `first_token_id` stands at position 0 of every sequence, because the first position of a causal model is an
-    outlier and must look like the one in pretraining: what the tokenizer itself puts there (`</s>` for OPT and XGLM,
-    `<s>` for Llama); else `<|endoftext|>` (GPT-2, GPT-Neo, Pythia, SmolLM2, whose own bos token belongs to the chat
-    format); else the beginning-of-sequence token of the tokenizer or the configuration (`<s>`, id 0, for the fairseq
-    models on the hub).
-
-    `document_separator_id` stands between documents in pretraining: `<|endoftext|>` where there is one, else the
-    end-of-sequence token (`</s>` for fairseq, OPT and XGLM).
+    `revision` is the hub's commit, None for local files.
     """
 
     model: PreTrainedModel
@@ -73,7 +65,12 @@ class Checkpoint:
 
     @cached_property
     def first_token_id(self) -> int:
-        """Id of the token at position 0 of every sequence."""
+        """Id of the token at position 0 of every sequence, which must look like the one in pretraining.
+
+        It is what the tokenizer itself puts there (`</s>` for OPT and XGLM, `<s>` for Llama); else `<|endoftext|>`
+        (GPT-2, GPT-Neo, Pythia, SmolLM2, whose own bos token belongs to the chat format); else the bos token of the
+        tokenizer or the configuration (fairseq).
+        """
         own = self.tokenizer("a")["input_ids"]
         if len(own) > 1 and own[0] in self.tokenizer.all_special_ids:
             return own[0]
@@ -81,7 +78,7 @@ class Checkpoint:
 
     @cached_property
     def document_separator_id(self) -> int:
-        """Id of the token between two documents."""
+        """Id of the token between two documents: `<|endoftext|>` where there is one, else the eos token."""
         return self._special_id("eos_token_id")
 
     def _special_id(self, kind: str) -> int:
@@ -106,6 +103,12 @@ class Checkpoint:
         as_text = {"add_special_tokens": False, "split_special_tokens": True}
         return self.tokenizer(list(texts), **as_text)["input_ids"] if texts else []
 
+    def row(self, ids: Sequence[int]) -> Int[Tensor, "1 T"]:
+        """Token ids as a batch of one; CheckpointError for no token or too many."""
+        if not 0 < len(ids) <= self.context_length:
+            raise CheckpointError(f"{len(ids)} tokens; {self.name} can attend to 1 to {self.context_length}.")
+        return torch.tensor([list(ids)], device=self.device)
+
     def hidden(self, **inputs) -> Tensor:
         """Last hidden states, shape (batch, length, d), before the output embedding."""
         with self._products():
@@ -128,8 +131,8 @@ def load(
     """Load a causal language model from a hub id (`id` or `id@revision`), a local directory or a .gguf file.
 
     Without a name, the environment variable EXPLAINER_MODEL decides, else the starter checkpoint. `dtype` defaults
-    to float32, `device` to a GPU when there is one. Only safetensors and GGUF are read, and no
-    code from a repository is ever run: a pickled checkpoint can execute anything when it is opened.
+    to float32, `device` to a GPU when there is one. Only safetensors and GGUF are read, and no code from a repository
+    is ever run.
 
     Raises CheckpointError: unknown name, no network, missing or damaged files, pickled weights, not a causal model.
     """
@@ -138,10 +141,11 @@ def load(
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     path, revision = _locate(name)
     if path.suffix == ".gguf":
-        model, tokenizer, files = *_from_gguf(path, dtype), (path,)
+        _check_gguf(path)
+        files, directory, of_model, of_both = (path,), path.parent, {}, {"gguf_file": path.name}
     else:
-        files = _weight_files(path)
-        model, tokenizer = _from_directory(path, dtype)
+        files, directory, of_model, of_both = _weight_files(path), path, {"use_safetensors": True}, {}
+    model, tokenizer = _model(path, directory, dtype, **of_model, **of_both), _tokenizer(path, directory, **of_both)
     model = model.eval().requires_grad_(False).to(device)
     checkpoint = Checkpoint(model, tokenizer, name.partition("@")[0] if revision else name, revision, files)
     _check(checkpoint)
@@ -231,27 +235,17 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
                 pass
         except (SafetensorError, OSError) as error:
             raise CheckpointError(f"{path} is damaged or cut short ({error}); delete it and fetch it again.") from error
-    _check_shards(directory)
-    _check_architecture(config)
-    return files
-
-
-def _check_shards(directory: Path) -> None:
     index = directory / "model.safetensors.index.json"
-    if index.is_file():
-        shards = set(_read_json(index).get("weight_map", {}).values())
-        missing = sorted(shard for shard in shards if not (directory / shard).is_file())
-        if missing:
-            raise CheckpointError(f"{directory} lacks {', '.join(missing)}, listed in {index.name}; fetch them again.")
-
-
-def _check_architecture(config: Path) -> None:
+    shards = _read_json(index).get("weight_map", {}).values() if index.is_file() else ()
+    if missing := sorted({shard for shard in shards if not (directory / shard).is_file()}):
+        raise CheckpointError(f"{directory} lacks {', '.join(missing)}, listed in {index.name}; fetch them again.")
     architectures = _read_json(config).get("architectures") or []
     if architectures and not any(a.endswith(("ForCausalLM", "LMHeadModel")) for a in architectures):
         raise CheckpointError(
-            f"{config.parent} holds a {architectures[0]}, which does not predict the next token; "
+            f"{directory} holds a {architectures[0]}, which does not predict the next token; "
             f"give a decoder-only language model, like {_EXAMPLES}."
         )
+    return files
 
 
 def _read_json(path: Path) -> dict:
@@ -259,16 +253,6 @@ def _read_json(path: Path) -> dict:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} cannot be read ({error}); fetch it again.") from error
-
-
-def _from_directory(path: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    return _model(path, path, dtype, use_safetensors=True), _tokenizer(path, path)
-
-
-def _from_gguf(path: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    _check_gguf(path)
-    file = {"gguf_file": path.name}
-    return _model(path, path.parent, dtype, **file), _tokenizer(path, path.parent, **file)
 
 
 def _check_gguf(path: Path) -> None:

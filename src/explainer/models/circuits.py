@@ -9,19 +9,19 @@ Layers, heads and tokens count from 0. The first token of a text, on which many 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 from transformers.cache_utils import DynamicCache
 
 from explainer.data.tasks import Example, Task
 from explainer.errors import CheckpointError, ShapeError
-from explainer.models import architectures, scoring
+from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import CACHE
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.scoring import Prefix
@@ -38,9 +38,7 @@ def attention_maps(checkpoint: Checkpoint, ids: Sequence[int]) -> Float[Tensor, 
 
     Rows sum to one. Float32, on the CPU. Raises CheckpointError: no token or too many.
     """
-    if not 0 < len(ids) <= checkpoint.context_length:
-        raise CheckpointError(f"{len(ids)} tokens; {checkpoint.name} can attend to 1 to {checkpoint.context_length}.")
-    model, inputs = checkpoint.model, torch.tensor([list(ids)], device=checkpoint.device)
+    model, inputs = checkpoint.model, checkpoint.row(ids)
     own = model.config._attn_implementation
     try:
         model.set_attn_implementation("eager")  # the only one that keeps the weights
@@ -50,7 +48,7 @@ def attention_maps(checkpoint: Checkpoint, ids: Sequence[int]) -> Float[Tensor, 
     return torch.cat([layer.float().cpu() for layer in maps])
 
 
-def mean_attention(
+def _mean_attention(
     maps: Float[Tensor, "layers heads T T"], pairs: Iterable[tuple[int, int]]
 ) -> Float[Tensor, "layers heads"]:
     """Mean attention weight over pairs (t, s) of tokens, from token t to token s: mean A[t, s]."""
@@ -63,7 +61,7 @@ def previous_token_score(maps: Float[Tensor, "layers heads T T"]) -> Float[Tenso
 
     1 for a head that does nothing else. The pair (1, 0) is left out: see the module.
     """
-    return mean_attention(maps, [(t, t - 1) for t in range(2, maps.shape[-1])])
+    return _mean_attention(maps, [(t, t - 1) for t in range(2, maps.shape[-1])])
 
 
 def induction_score(maps: Float[Tensor, "layers heads T T"]) -> Float[Tensor, "layers heads"]:
@@ -75,7 +73,7 @@ def induction_score(maps: Float[Tensor, "layers heads T T"]) -> Float[Tensor, "l
     n, odd = divmod(maps.shape[-1], 2)
     if not odd:
         raise ShapeError(f"{2 * n} tokens; a first token and n tokens said twice are an odd number (see repeated).")
-    return mean_attention(maps, [(n + i, i + 1) for i in range(1, n + 1)])
+    return _mean_attention(maps, [(n + i, i + 1) for i in range(1, n + 1)])
 
 
 def label_score(maps: Float[Tensor, "layers heads T T"], answers: Sequence[int]) -> Float[Tensor, "layers heads"]:
@@ -93,11 +91,6 @@ def strongest(scores: Float[Tensor, "layers heads"], m: int) -> list[Head]:
     """The m heads with the highest scores, highest first."""
     best = scores.flatten().argsort(descending=True)[:m].tolist()
     return [divmod(i, scores.shape[1]) for i in best]
-
-
-def name(head: Head) -> str:
-    """A head in words, counted from 1 as in the figures: "layer 18, head 6"."""
-    return f"layer {head[0] + 1}, head {head[1] + 1}"
 
 
 def others(heads: Sequence[Head], n_heads: int, seed: int) -> list[Head]:
@@ -128,8 +121,7 @@ def heads_off(
     """Switch heads off inside a `with` block: each gives the output projection the same vector at every token.
 
     That is zero, or the head's row of `outputs`, for example of `mean_outputs`: mean ablation, which leaves the layers
-    above what they are used to. Nothing of the model is changed; afterwards, also after an error, all is as before.
-    Raises CheckpointError for a head that the model does not have.
+    above what they are used to. Raises CheckpointError for a head that the model does not have.
     """
     found = architectures.architecture(checkpoint.model)
     by_layer: dict[int, list[int]] = {}
@@ -140,18 +132,14 @@ def heads_off(
                 f"heads 0 to {found.n_heads - 1} each."
             )
         by_layer.setdefault(layer, []).append(head)
-    with ExitStack() as hooks:
-        for layer, off in by_layer.items():
-            value = 0.0 if outputs is None else outputs[layer, off]
-            replaced = partial(_replaced, found.n_heads, off, value)
-            hooks.callback(found.layers[layer].output.register_forward_pre_hook(replaced).remove)
+
+    def replaced(layer: int, x: Tensor) -> Tensor:
+        x, off = x.unflatten(-1, (found.n_heads, -1)).clone(), by_layer[layer]
+        x[..., off, :] = 0.0 if outputs is None else outputs[layer, off].to(x)
+        return x.flatten(-2)
+
+    with hooks.inputs((found.layers[layer].output, partial(replaced, layer)) for layer in by_layer):
         yield
-
-
-def _replaced(n_heads: int, off: list[int], value: Tensor | float, _module: nn.Module, args: tuple) -> tuple:
-    x = args[0].unflatten(-1, (n_heads, -1)).clone()
-    x[..., off, :] = value.to(x) if isinstance(value, Tensor) else value
-    return (x.flatten(-2), *args[1:])
 
 
 @torch.no_grad()
@@ -160,15 +148,13 @@ def mean_outputs(checkpoint: Checkpoint, sequences: Iterable[Sequence[int]]) -> 
     found = architectures.architecture(checkpoint.model)
     sums, tokens = [0.0] * found.n_layers, 0
 
-    def add(layer: int, _module: nn.Module, args: tuple) -> None:
-        x = args[0].view(len(ids), -1)[1:]
+    def add(layer: int, x: Tensor) -> None:
+        x = x.view(len(ids), -1)[1:]
         sums[layer] = sums[layer] + x.unflatten(-1, (found.n_heads, -1)).sum(0)
 
-    with ExitStack() as hooks:
-        for i, layer in enumerate(found.layers):
-            hooks.callback(layer.output.register_forward_pre_hook(partial(add, i)).remove)
+    with hooks.inputs((layer.output, partial(add, i)) for i, layer in enumerate(found.layers)):
         for ids in sequences:
-            checkpoint.hidden(input_ids=torch.tensor([list(ids)], device=checkpoint.device), use_cache=False)
+            checkpoint.hidden(input_ids=checkpoint.row(ids), use_cache=False)
             tokens += len(ids) - 1
     return torch.stack(sums) / tokens
 
@@ -188,14 +174,13 @@ def encode_cut(checkpoint: Checkpoint, ids: Sequence[int], cut: Iterable[tuple[i
         mask[t, s] = forbidden
     cache = DynamicCache()
     checkpoint.hidden(
-        input_ids=torch.tensor([list(ids)], device=checkpoint.device),
+        input_ids=checkpoint.row(ids),
         attention_mask=mask[None, None].to(checkpoint.device),
         position_ids=torch.arange(T, device=checkpoint.device)[None],  # OPT would count them from a mask of two axes
         use_cache=True,
         **{CACHE: cache},
     )
-    keys, values = zip(*((layer.keys, layer.values) for layer in cache.layers), strict=True)
-    return Prefix(tuple(ids), keys, values)
+    return Prefix.of(ids, cache)
 
 
 # Few-shot prompts.
@@ -261,12 +246,9 @@ class Answers:
 def answers(checkpoint: Checkpoint, task: Task, prefix: Prefix, queries: Sequence[Example]) -> Answers:
     """Exact match, as in `scoring.exact_match`, and log-probability of the right answer, from the same pass."""
     prompts = [task.prompt(query) for query in queries]
-    prompt_ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
-    targets = scoring.continuation_ids(checkpoint, prompts, [f" {query.answer}{task.separator}" for query in queries])
-    rows = [(prompt, target[:-1]) for prompt, target in zip(prompt_ids, targets, strict=True)]
+    targets = [f" {query.answer}{task.separator}" for query in queries]
     correct, log_probs = np.empty(len(queries), dtype=bool), np.empty(len(queries))
-    for i, logits in scoring.row_logits(checkpoint, prefix, rows):
-        correct[i] = logits.argmax(-1).tolist() == targets[i]
-        each = logits.log_softmax(-1)[range(len(targets[i])), targets[i]]
-        log_probs[i] = each[:-1].sum().item()
+    for i, logits, ids in scoring.teacher_forced(checkpoint, prefix, prompts, targets):
+        correct[i] = logits.argmax(-1).tolist() == ids
+        log_probs[i] = logits.log_softmax(-1)[range(len(ids)), ids][:-1].sum().item()
     return Answers(correct, log_probs)

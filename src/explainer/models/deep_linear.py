@@ -20,28 +20,21 @@ from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
-from safetensors import SafetensorError
-from safetensors.torch import load as tensors_of
-from safetensors.torch import save as bytes_of
+from safetensors import torch as safetensors
 from torch import Generator, Tensor
 from torch.func import jacrev, vmap
 from tqdm import tqdm
 
 from explainer.data.files import rounded, to_json
 from explainer.errors import CheckpointError
-from explainer.models import in_context_gpt as gpt
+from explainer.models import weights as files
+from explainer.models.in_context_gpt import TEST_SEED
 from explainer.theory.linear_transformer import FAMILIES, LinearAttention, embedding, train_layers
 from explainer.theory.regression import Prompts, draw_prompts
 
-NAME = "deep_linear"
-"""Of the two files."""
-
-LOSS_WINDOW = 100
-"""A stored loss of Adam is the mean over so many steps."""
-
-REST = 1e-5
-"""A training is at rest where the norm of the gradient, with matrices of equal norm, is smaller."""
-
+_NAME = "deep_linear"  # of the two files
+_LOSS_WINDOW = 100  # a stored loss of Adam is the mean over so many steps
+_REST = 1e-5  # a training is at rest where the norm of the gradient, with matrices of equal norm, is smaller
 _CHUNK = 1024  # prompts whose Jacobian is held at once
 _SMALLEST_DAMPING, _LARGEST_DAMPING = 1e-10, 1e10
 _SOFTER, _HARDER = 5.0, 4.0
@@ -50,17 +43,17 @@ _SOFTER, _HARDER = 5.0, 4.0
 # Errors without sampling the query
 
 
-class Moments(NamedTuple):
+class _Moments(NamedTuple):
     """All that a masked stack of layers sees of the examples of B prompts, G (B, d+1, d+1), and their tasks (B, d)."""
 
     G: Float[Tensor, "B D D"]
     tasks: Float[Tensor, "B d"]
 
 
-def moments(prompts: Prompts) -> Moments:
+def moments(prompts: Prompts) -> _Moments:
     """Second moments of the examples' tokens, G = sum_i e_i e_i^T / N, and the tasks."""
     tokens = embedding(prompts)[..., :-1]
-    return Moments(tokens @ tokens.mT / prompts.n_examples, prompts.tasks)
+    return _Moments(tokens @ tokens.mT / prompts.n_examples, prompts.tasks)
 
 
 def learned_tasks(layers: LinearAttention, G: Float[Tensor, "*B D D"]) -> Float[Tensor, "*B d"]:
@@ -68,7 +61,6 @@ def learned_tasks(layers: LinearAttention, G: Float[Tensor, "*B D D"]) -> Float[
 
     With T_l = I + W_PV G_l W_KQ and G_{l+1} = T_l G_l T_l^T it is minus the last row of T_L ... T_1, without its last
     entry.
-    Shapes: layers (L, d+1, d+1); G (..., d+1, d+1) -> (..., d).
     """
     pairs = list(zip(*layers, strict=True))
     identity = torch.eye(G.shape[-1], dtype=G.dtype)
@@ -84,7 +76,7 @@ def learned_tasks(layers: LinearAttention, G: Float[Tensor, "*B D D"]) -> Float[
     return -row[..., 0, :-1]
 
 
-def relative_error(layers: LinearAttention, sample: Moments) -> Tensor:
+def _relative_error(layers: LinearAttention, sample: _Moments) -> Tensor:
     """Error of the prediction over that of predicting 0, E|v - w|^2 / d: the mean over x_q ~ N(0, I) is exact."""
     return ((learned_tasks(layers, sample.G) - sample.tasks) ** 2).mean()
 
@@ -93,7 +85,7 @@ def relative_error(layers: LinearAttention, sample: Moments) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class _Schedule:
     """Everything that determines a training, besides its start: prompts, x ~ N(0, I), and the two stages.
 
     `samples` are the sizes of the fixed samples of the second stage, one after another, `iterations` its largest
@@ -110,22 +102,22 @@ class Schedule:
     tolerance: float = 1e-8
     test_prompts: int = 200_000
     sample_seed: int = 1_000_001
-    test_seed: int = gpt.TEST_SEED
+    test_seed: int = TEST_SEED
 
     def draw(self, generator: Generator, n: int | None = None, dtype: torch.dtype = torch.float32) -> Prompts:
         """A batch of prompts, or n of them."""
         covariance = torch.eye(self.dimension)
         return draw_prompts(n or self.batch, self.n_examples, covariance, generator=generator, dtype=dtype)
 
-    def moments(self, n: int, seed: int) -> Moments:
+    def moments(self, n: int, seed: int) -> _Moments:
         """`moments` of n prompts in float64."""
         generator = Generator().manual_seed(seed)
         parts = [moments(self.draw(generator, min(20_000, n - first), torch.float64)) for first in range(0, n, 20_000)]
-        return Moments(*map(torch.cat, zip(*parts, strict=True)))
+        return _Moments(*map(torch.cat, zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True)
-class Start:
+class _Start:
     """Which family of `linear_transformer.FAMILIES` is trained, with how many layers, from which seed."""
 
     family: str
@@ -134,69 +126,69 @@ class Start:
 
     @property
     def name(self) -> str:
-        """In the files."""
+        """The start's name in the files."""
         return f"{self.family}, {self.n_layers} layers, start {self.seed}"
 
 
-STARTS: tuple[Start, ...] = (
-    *(Start("gradient descent", L, 0) for L in (2, 3)),
-    *(Start("GD++", L, seed) for L in (2, 3) for seed in range(3)),
-    *(Start("transformer", L, seed) for L in (2, 3) for seed in range(10)),
+_STARTS: tuple[_Start, ...] = (
+    *(_Start("gradient descent", L, 0) for L in (2, 3)),
+    *(_Start("GD++", L, seed) for L in (2, 3) for seed in range(3)),
+    *(_Start("transformer", L, seed) for L in (2, 3) for seed in range(10)),
 )
-"""What the book stores."""
+"""The starts that the book stores."""
 
 
-class Run(NamedTuple):
+class _Run(NamedTuple):
     """A finished training: the layers after Adam, those at the end, and the numbers of the way.
 
-    `record` holds the losses of Adam (means over LOSS_WINDOW steps), the errors after every step on each fixed
+    `record` holds the losses of Adam (means over 100 steps), the errors after every step on each fixed
     sample, the norms of the gradient of the error on the last sample after Adam and at the end, the errors on test
     prompts at the same two moments, and the CPU seconds.
     """
 
-    start: Start
+    start: _Start
     adam: LinearAttention
     layers: LinearAttention
     record: Mapping[str, Any]
 
     @property
     def at_rest(self) -> bool:
-        """Whether the training has come to an end: the gradient is below REST. Some starts take longer than we ran."""
-        return self.record["gradients"][-1] < REST
+        """Whether the training has come to an end: its gradient is below 1e-5. Some starts take longer than we ran."""
+        return self.record["gradients"][-1] < _REST
 
 
-def train(start: Start, schedule: Schedule | None = None) -> Run:
+def _train(start: _Start, schedule: _Schedule | None = None) -> _Run:
     """Train from one start: Adam on fresh prompts, then Gauss-Newton steps on fixed samples, each larger.
 
     Raises DivergenceError as `linear_transformer.train_layers`.
     """
-    began, schedule, family = time.process_time(), schedule or Schedule(), FAMILIES[start.family]
+    began, schedule, family = time.process_time(), schedule or _Schedule(), FAMILIES[start.family]
     first = train_layers(
         family, start.n_layers, schedule.draw, steps=schedule.steps, seed=start.seed, rate=schedule.rate
     )
-    adam, errors = balanced(first.layers), []
+    adam, errors = _balanced(first.layers), []
     parameters = _parameters(start.family, adam)
     last = schedule.moments(schedule.samples[-1], schedule.sample_seed)
-    on_last = Fit(lambda parameters: family.layers(parameters, schedule.dimension), last)
+    on_last = _Fit(lambda parameters: family.layers(parameters, schedule.dimension), last)
     gradients = [on_last.gradient(parameters).norm().item()]
     for n, iterations in zip(schedule.samples, schedule.iterations, strict=True):
-        fit = on_last._replace(sample=Moments(*(tensor[:n] for tensor in last)))
-        parameters, fallen = gauss_newton(fit, parameters, iterations, schedule.tolerance)
+        fit = on_last._replace(sample=_Moments(*(tensor[:n] for tensor in last)))
+        parameters, fallen = _gauss_newton(fit, parameters, iterations, schedule.tolerance)
         errors.append(fallen)
-    layers = balanced(on_last.layers_of(parameters))
+    layers = _balanced(on_last.layers_of(parameters))
     gradients.append(on_last.gradient(_parameters(start.family, layers)).norm().item())
     test = schedule.moments(schedule.test_prompts, schedule.test_seed)
     record = {
-        "adam": first.losses[: schedule.steps].reshape(-1, LOSS_WINDOW).mean(1).tolist(),
+        "adam": first.losses[: schedule.steps].reshape(-1, _LOSS_WINDOW).mean(1).tolist(),
         "samples": errors,
         "gradients": gradients,
         "test": [_mean_error(one, test) for one in (adam, layers)],
         "cpu_seconds": round(time.process_time() - began, 1),
     }
-    return Run(start, adam, layers, rounded(record))
+    return _Run(start, adam, layers, rounded(record))
 
 
-def balanced(layers: LinearAttention) -> LinearAttention:
+def _balanced(layers: LinearAttention) -> LinearAttention:
     """The same predictions from W_PV and W_KQ of equal norm in each layer: (c W_PV, W_KQ / c) is the same for every c.
 
     Without it the gradient's norm would depend on c. Layers in which one of the two is zero stay as they are.
@@ -206,7 +198,7 @@ def balanced(layers: LinearAttention) -> LinearAttention:
     return LinearAttention(layers.W_PV * c[:, None, None], layers.W_KQ / c[:, None, None])
 
 
-def gauss_newton(fit: "Fit", parameters: Tensor, iterations: int, tolerance: float) -> tuple[Tensor, list[float]]:
+def _gauss_newton(fit: "Fit", parameters: Tensor, iterations: int, tolerance: float) -> tuple[Tensor, list[float]]:
     """Lower the error of a fit by damped Gauss-Newton steps; return the parameters and the error after every step.
 
     A step s solves (J^T J + mu diag(J^T J)) s = -J^T r for the residuals r = (v - w)/sqrt(B d) and their Jacobian J. It
@@ -239,21 +231,21 @@ def _lower(fit: "Fit", parameters: Tensor, error: float, mu: float) -> tuple[Ten
     return None
 
 
-class Fit(NamedTuple):
-    """`relative_error` on a fixed sample as a function of parameters, of which `layers_of` makes layers."""
+class _Fit(NamedTuple):
+    """`_relative_error` on a fixed sample as a function of parameters, of which `layers_of` makes layers."""
 
     layers_of: Callable[[Tensor], LinearAttention]
-    sample: Moments
+    sample: _Moments
 
     def error(self, parameters: Tensor) -> float:
-        """The relative error."""
+        """The relative error of these parameters."""
         return _mean_error(self.layers_of(parameters), self.sample)
 
     def gradient(self, parameters: Tensor) -> Tensor:
-        """Its gradient, in the shape of the parameters."""
+        """The gradient of the relative error, in the shape of the parameters."""
         free = parameters.clone().requires_grad_()
         for chunk in _chunks(self.sample):
-            (relative_error(self.layers_of(free), chunk) * len(chunk.G) / len(self.sample.G)).backward()
+            (_relative_error(self.layers_of(free), chunk) * len(chunk.G) / len(self.sample.G)).backward()
         return free.grad
 
     def normal_equations(self, parameters: Tensor) -> tuple[Float[Tensor, " p"], Float[Tensor, "p p"]]:
@@ -272,13 +264,13 @@ class Fit(NamedTuple):
         return gradient, curvature
 
 
-def _mean_error(layers: LinearAttention, sample: Moments) -> float:
-    """`relative_error`, chunk by chunk."""
-    return sum(relative_error(layers, chunk).item() * len(chunk.G) for chunk in _chunks(sample)) / len(sample.G)
+def _mean_error(layers: LinearAttention, sample: _Moments) -> float:
+    """`_relative_error`, chunk by chunk."""
+    return sum(_relative_error(layers, chunk).item() * len(chunk.G) for chunk in _chunks(sample)) / len(sample.G)
 
 
-def _chunks(sample: Moments) -> Iterable[Moments]:
-    return (Moments(*pair) for pair in zip(*(tensor.split(_CHUNK) for tensor in sample), strict=True))
+def _chunks(sample: _Moments) -> Iterable[_Moments]:
+    return (_Moments(*pair) for pair in zip(*(tensor.split(_CHUNK) for tensor in sample), strict=True))
 
 
 def _parameters(family: str, layers: LinearAttention) -> Tensor:
@@ -293,37 +285,36 @@ def _parameters(family: str, layers: LinearAttention) -> Tensor:
 # Trained layers on disk: deep_linear.safetensors and deep_linear.json
 
 
-def train_missing(
+def _train_missing(
     folder: str | os.PathLike,
-    starts: Sequence[Start],
-    schedule: Schedule | None = None,
+    starts: Sequence[_Start],
+    schedule: _Schedule | None = None,
     *,
     progress: bool = True,
-) -> list[Run]:
+) -> list[_Run]:
     """Train the starts that the folder does not hold, write each as soon as it is finished, and return all.
 
     Raises CheckpointError: files that are damaged or of another schedule, a folder that refuses.
     """
-    folder, schedule = Path(folder), schedule or Schedule()
-    finished = {run.start: run for run in (load(folder, schedule) if (folder / f"{NAME}.json").exists() else [])}
+    folder, schedule = Path(folder), schedule or _Schedule()
+    finished = {run.start: run for run in (_load(folder, schedule) if (folder / f"{_NAME}.json").exists() else [])}
     for start in (bar := tqdm(starts, unit="start", disable=not progress)):
         bar.set_postfix_str(start.name)
         if start not in finished:
-            finished[start] = train(start, schedule)
-            save(list(finished.values()), folder, schedule)
+            finished[start] = _train(start, schedule)
+            _save(list(finished.values()), folder, schedule)
     return [finished[start] for start in starts]
 
 
-def save(runs: Iterable[Run], folder: str | os.PathLike, schedule: Schedule) -> None:
-    """Write the runs to the two files of a folder, the JSON file last; each file is there whole or not at all.
+def _save(runs: Iterable[_Run], folder: str | os.PathLike, schedule: _Schedule) -> None:
+    """Write the runs to the two files of a folder; raises as `weights.write`.
 
     The JSON file has the schedule and, for each run, its record and a digest of it and of its weights: a file of
     weights that is newer by one run, as after a kill between the two writes, is still good for the others.
-    Raises CheckpointError where the disk refuses.
     """
-    folder, runs = Path(folder), list(runs)
+    runs = list(runs)
     description = {
-        "command": f"python -m explainer.models.{NAME}",
+        "command": f"python -m explainer.models.{_NAME}",
         "schedule": asdict(schedule),
         "runs": [asdict(run.start) | run.record | {"sha256": _digest(run, schedule)} for run in runs],
         "provenance": {
@@ -334,89 +325,80 @@ def save(runs: Iterable[Run], folder: str | os.PathLike, schedule: Schedule) -> 
         },
     }
     weights = {name: matrix for run in runs for name, matrix in _tensors(run).items()}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        gpt._replace(folder / f"{NAME}.safetensors", bytes_of(weights))
-        gpt._replace(folder / f"{NAME}.json", to_json(description).encode())
-    except OSError as error:
-        raise CheckpointError(f"{folder} cannot be written ({error}); choose one that you can write.") from error
+    files.write(Path(folder) / _NAME, safetensors.save(weights), description)
 
 
-def load(folder: str | os.PathLike, schedule: Schedule | None = None) -> list[Run]:
-    """Read the runs that `save` wrote.
+def _load(folder: str | os.PathLike, schedule: _Schedule | None = None) -> list[_Run]:
+    """Read the runs that `_save` wrote.
 
     Raises CheckpointError: a missing, damaged or edited file, or another schedule than the one given.
     """
-    path = Path(folder) / NAME
-    description = gpt.describe(path)
-    try:
+    path = Path(folder) / _NAME
+    description = files.describe(path)
+    with files.reading(path):
         stored_with = _schedule(description["schedule"])
-        weights = tensors_of(path.with_suffix(".safetensors").read_bytes())
+        weights = safetensors.load(path.with_suffix(".safetensors").read_bytes())
         runs = [_run(entry, weights, stored_with) for entry in description["runs"]]
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"{path} cannot be loaded ({error}); fetch both files again, or train them.") from error
     if schedule not in (None, stored_with):
         raise CheckpointError(f"{path}.json has another schedule, {stored_with}; delete both files and train again.")
     return runs
 
 
-def stored(family: str, n_layers: int) -> list[Run]:
+def stored(family: str, n_layers: int) -> list[_Run]:
     """The book's runs of a family and a depth, in the order of their seeds.
 
-    Raises CheckpointError as `load`, and for what the book does not have or the files lack.
+    Raises CheckpointError as `_load`, and for what the book does not have or the files lack.
     """
-    wanted = [start for start in STARTS if (start.family, start.n_layers) == (family, n_layers)]
+    wanted = [start for start in _STARTS if (start.family, start.n_layers) == (family, n_layers)]
     if not wanted:
         raise CheckpointError(f"the book has no {family!r} with {n_layers} layers; see deep_linear.STARTS.")
-    folder = gpt.directory()
-    finished = {run.start: run for run in load(folder)}
+    folder = files.directory()
+    finished = {run.start: run for run in _load(folder)}
     if missing := [start.name for start in wanted if start not in finished]:
         raise CheckpointError(
-            f"{folder} lacks {'; '.join(missing)}: train them with python -m explainer.models.{NAME}."
+            f"{folder} lacks {'; '.join(missing)}: train them with python -m explainer.models.{_NAME}."
         )
     return [finished[start] for start in wanted]
 
 
-def _schedule(settings: Mapping[str, Any]) -> Schedule:
-    return Schedule(**{key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()})
+def _schedule(settings: Mapping[str, Any]) -> _Schedule:
+    return _Schedule(**{key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()})
 
 
-def _run(entry: Mapping[str, Any], weights: Mapping[str, Tensor], schedule: Schedule) -> Run:
+def _run(entry: Mapping[str, Any], weights: Mapping[str, Tensor], schedule: _Schedule) -> _Run:
     """A run from its entry in the JSON file; CheckpointError unless it is what was written."""
-    keys = Start.__dataclass_fields__
-    start = Start(**{key: entry[key] for key in keys})
+    keys = _Start.__dataclass_fields__
+    start = _Start(**{key: entry[key] for key in keys})
     stages = [LinearAttention(*(weights[_tensor_name(start, stage, i)] for i in range(2))) for stage in range(2)]
-    run = Run(start, *stages, {key: value for key, value in entry.items() if key not in {*keys, "sha256"}})
+    run = _Run(start, *stages, {key: value for key, value in entry.items() if key not in {*keys, "sha256"}})
     if entry["sha256"] != _digest(run, schedule):
         raise CheckpointError(f"{start.name} is not what was stored; fetch both files again, or train them.")
     return run
 
 
-def _tensors(run: Run) -> dict[str, Tensor]:
+def _tensors(run: _Run) -> dict[str, Tensor]:
     """The matrices of a run by their names in the file."""
     stages = (run.adam, run.layers)
     return {_tensor_name(run.start, s, i): stages[s][i].contiguous() for s in range(2) for i in range(2)}
 
 
-def _tensor_name(start: Start, stage: int, matrix: int) -> str:
+def _tensor_name(start: _Start, stage: int, matrix: int) -> str:
     return f"{start.name}: {LinearAttention._fields[matrix]} {('after Adam', 'at the end')[stage]}"
 
 
-def _digest(run: Run, schedule: Schedule) -> str:
+def _digest(run: _Run, schedule: _Schedule) -> str:
     """SHA-256 of all that is stored of a run, and of its schedule."""
     numbers = to_json(rounded([asdict(schedule), asdict(run.start), run.record])).encode()
     matrices = (matrix.numpy().tobytes() for _, matrix in sorted(_tensors(run).items()))
     return hashlib.sha256(b"".join([numbers, *matrices])).hexdigest()
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def _main(arguments: Sequence[str] | None = None) -> None:
     """Train the starts of the book that are not stored: python -m explainer.models.deep_linear."""
-    parser = argparse.ArgumentParser(prog=f"python -m explainer.models.{NAME}", description=__doc__.split("\n")[0])
-    parser.add_argument(
-        "--directory", default="src/explainer/published/weights", help="where to write (default: %(default)s)"
-    )
-    train_missing(parser.parse_args(arguments).directory, STARTS)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--directory", default=files.directory(), help="where to write (default: %(default)s)")
+    _train_missing(parser.parse_args(arguments).directory, _STARTS)
 
 
 if __name__ == "__main__":
-    main()
+    _main()

@@ -7,15 +7,14 @@ that can be applied to the checkpoint, taken off again, scaled and compared.
 
 While an update is trained or applied, the modules that compute keys and values hold copies of their parameters; on
 exit they get back the very same parameter objects. So the caller's tensors are never written to, and removal is exact
-to the bit, where (W + dW) - dW would not be. (`torch.func.functional_call` makes the same swap, once per forward
-pass, and could not keep the update in place afterwards.) Another thread must not use the model meanwhile.
+to the bit, where (W + dW) - dW would not be. Another thread must not use the model meanwhile.
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,20 +23,18 @@ from tqdm import tqdm
 
 from explainer.data.tasks import Example, Task
 from explainer.errors import CheckpointError, DivergenceError, TaskError
-from explainer.models import architectures, products, scoring
+from explainer.models import architectures, hooks, products, scoring
 from explainer.models.architectures import Architecture, Layer
 from explainer.models.checkpoints import Checkpoint
-
-DIVERGED = 1.5
-"""Training has diverged when the loss of a sequence is more than so many times what it was before any training."""
 
 OUTGROWN = 10.0
 """Training has diverged when the norm of an update is more than so many times that of the weights."""
 
+_DIVERGED = 1.5  # or when the loss of a sequence is more than so many times what it was before any training
 _READOUT_TOKENS = 256  # enough for fast matrix products, few enough to keep a vocabulary of logits small
 
-OnQueries = Callable[[int, Tensor], None]
-Objective = Callable[[Architecture, Tensor], tuple[float, Tensor]]
+_OnQueries = Callable[[int, Tensor], None]
+_Objective = Callable[[Architecture, Tensor], tuple[float, Tensor]]
 """From token ids, shape (1, tokens), to a loss and a scalar that has the loss's gradient in keys and values."""
 
 
@@ -65,11 +62,10 @@ class FineTuned:
     before step t; `loss_after` is the loss of the first sequence after the last step.
 
     `diverged_at` is None, or the first step t before which training had diverged, with t = n for after the last one:
-    a loss or gradient is not finite; or the loss of a sequence is the largest so far and more than DIVERGED times its
-    loss (at least 1 nat) with the checkpoint's own weights; or the dW of a weight is more than OUTGROWN times as large
-    as the weight, which a loss bounded by the model's normalisations may not show. Training stops there, and `update`
-    is that of the steps before t. On the starter checkpoint, runs that stay stable keep below 1.1 times the loss
-    before training (gradient ascent: 1.4 times) and runs that end with a ruined model pass 1.8 times.
+    a loss or gradient is not finite; or the loss of a sequence is the largest so far and more than 1.5 times its
+    loss (at least 1 nat) with the checkpoint's own weights; or the dW of a weight is more than 10 times as large
+    as the weight. Training stops there, and `update` is that of the steps before t. On the starter checkpoint, stable
+    runs keep below 1.1 times the loss before training (ascent: 1.4 times) and ruined models pass 1.8 times.
     """
 
     checkpoint: Checkpoint = field(repr=False)
@@ -128,7 +124,7 @@ def fine_tune(
     sequences: Sequence[Sequence[int]],
     lr: float,
     *,
-    on_queries: OnQueries | None = None,
+    on_queries: _OnQueries | None = None,
     progress: bool = False,
 ) -> FineTuned:
     """W_(t+1) = W_t - lr dL_t/dW_t for the keys' and values' W, one step for each sequence in the given order.
@@ -151,7 +147,7 @@ def fine_tune_layer_causal(
     sequences: Sequence[Sequence[int]],
     lr: float,
     *,
-    on_queries: OnQueries | None = None,
+    on_queries: _OnQueries | None = None,
     progress: bool = False,
 ) -> FineTuned:
     """Layer-causal gradient descent: each layer's keys and values learn from what its own output predicts.
@@ -215,9 +211,9 @@ def _descend(
     checkpoint: Checkpoint,
     sequences: Sequence[Sequence[int]],
     lr: float,
-    objective: Objective,
+    objective: _Objective,
     *,
-    on_queries: OnQueries | None,
+    on_queries: _OnQueries | None,
     progress: bool,
 ) -> FineTuned:
     require_trainable(checkpoint, sequences)
@@ -261,12 +257,12 @@ def _descend(
 
 
 def exceeds(loss: float, untrained_loss: float) -> bool:
-    """Whether a loss is more than DIVERGED times what it was before any training; not a number is."""
-    return not loss <= DIVERGED * max(untrained_loss, 1.0)
+    """Whether a loss is more than 1.5 times what it was before any training; not a number is."""
+    return not loss <= _DIVERGED * max(untrained_loss, 1.0)
 
 
 def outgrown(start: Sequence[KeysValues], update: Sequence[KeysValues]) -> bool:
-    """Whether the update of any weight is more than OUTGROWN times as long as the weight."""
+    """Whether the update of any weight is more than 10 times as long as the weight."""
     pairs = [(dW[i], W[i]) for W, dW in zip(start, update, strict=True) for i in (0, 2)]  # the weights, not the biases
     return not torch.stack([dW.norm() <= OUTGROWN * W.norm(dtype=dW.dtype) for dW, W in pairs]).all()
 
@@ -321,29 +317,23 @@ def _cut_outputs(architecture: Architecture, ids: Tensor) -> list[Tensor]:
     """Output of every block, (tokens, d); each block's input carries no gradient to the blocks below it."""
     outputs = []
 
-    def cut(_module: nn.Module, _args: Any, output: Tensor | tuple) -> Tensor | tuple:
-        hidden, *rest = output if isinstance(output, tuple) else (output,)
+    def cut(_x: Tensor, hidden: Tensor) -> Tensor:
         outputs.append(hidden[0])
-        return (hidden.detach(), *rest) if isinstance(output, tuple) else hidden.detach()
+        return hidden.detach()
 
-    with ExitStack() as hooks:
-        for layer in architecture.layers:
-            hooks.callback(layer.block.register_forward_hook(cut).remove)
+    with hooks.outputs((layer.block, cut) for layer in architecture.layers):
         architecture.model.base_model(input_ids=ids, use_cache=False)
     return outputs
 
 
 @contextmanager
-def _queries(layers: Sequence[Layer], on_queries: OnQueries | None, t: int) -> Iterator[None]:
+def _queries(layers: Sequence[Layer], on_queries: _OnQueries | None, t: int) -> Iterator[None]:
     """Hand the queries of the forward pass inside the `with` block to `on_queries`, if there is one."""
     if on_queries is None:
         yield
         return
     outputs = []
-    with ExitStack() as hooks:
-        for layer in layers:
-            hook = layer.query_module.register_forward_hook(lambda _module, _args, output: outputs.append(output))
-            hooks.callback(hook.remove)
+    with hooks.outputs((layer.query_module, lambda _x, output: outputs.append(output)) for layer in layers):
         yield
     with torch.no_grad():
         on_queries(t, torch.cat([layer.queries(output) for layer, output in zip(layers, outputs, strict=True)]))

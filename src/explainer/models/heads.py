@@ -27,9 +27,9 @@ _EXAMPLES = "'gpt2', 'EleutherAI/pythia-160m', 'facebook/opt-125m' or the starte
 class Head:
     """One head at the last position of a prompt of T tokens; its output is V^T softmax(K q / sqrt(d)).
 
-    Shapes: query (d,), keys (T, d), values (T, d_v), float64, one row per token of the prompt. They are what the
-    head multiplies, so after rotary positions; heads that share keys and values (grouped-query attention) each have
-    them. Where a family scales its logits by another number than 1/sqrt(d), the query carries the difference.
+    Float64, one row per token of the prompt. Queries and keys are those after rotary positions; heads that share keys
+    and values (grouped-query attention) each have them. Where a family scales its logits by another number than
+    1/sqrt(d), the query carries the difference.
     """
 
     query: Float[Tensor, " d"]
@@ -46,13 +46,10 @@ class Head:
 def read_heads(checkpoint: Checkpoint, ids: Sequence[int]) -> list[list[Head]]:
     """Read every head for the query at the last of the token ids, in one forward pass: `result[layer][head]`.
 
-    The model runs on its own attention functions; ours only stands in front of them, through the attention interface
-    of transformers, and is gone afterwards. Each head is checked to return what its layer went on with.
-    Raises CheckpointError: no token or too many; layers that do not ask the interface (GPT-Neo, XGLM); attention
-    that is not a softmax over all tokens (a local window, a soft cap, a sink).
+    Each head is checked to return what its layer went on with. Raises CheckpointError: no token or too many; layers
+    that do not ask the interface (GPT-Neo, XGLM); attention that is not a softmax over all tokens (a local window, a
+    soft cap, a sink).
     """
-    if not 0 < len(ids) <= checkpoint.context_length:
-        raise CheckpointError(f"{len(ids)} tokens; {checkpoint.name} can attend to 1 to {checkpoint.context_length}.")
     layers: dict[Any, list[Head]] = {}
 
     def keep(module: Any, heads: list[Head], output: Tensor) -> None:
@@ -60,7 +57,7 @@ def read_heads(checkpoint: Checkpoint, ids: Sequence[int]) -> list[list[Head]]:
         layers[module] = heads
 
     with _listening(checkpoint.model, keep):
-        checkpoint.hidden(input_ids=torch.tensor([list(ids)], device=checkpoint.device), use_cache=False)
+        checkpoint.hidden(input_ids=checkpoint.row(ids), use_cache=False)
     n_layers = checkpoint.model.config.num_hidden_layers
     if len(layers) != n_layers:
         raise CheckpointError(

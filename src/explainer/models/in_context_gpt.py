@@ -8,10 +8,8 @@ all numbers of examples from 0 to N at once. Each prompt has its own task w, so 
 import argparse
 import base64
 import hashlib
-import json
 import os
 import platform
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -23,26 +21,17 @@ import numpy as np
 import torch
 import transformers
 from jaxtyping import Float
-from safetensors import SafetensorError
-from safetensors.torch import load as tensors_of
-from safetensors.torch import save as bytes_of
+from safetensors import torch as safetensors
 from torch import Generator, Tensor, nn
 from tqdm import tqdm
 from transformers import GPT2Config, GPT2Model
 
-from explainer.data.files import rounded, to_json
+from explainer.data.files import rounded
 from explainer.errors import CheckpointError, ShapeError
-from explainer.theory.linear_transformer import exponential_preconditioner, gamma, prediction
+from explainer.models import weights as files
+from explainer.theory.linear_transformer import exponential_preconditioner, gamma
 from explainer.theory.optimisation import descend, warmed_up_cosine
-from explainer.theory.regression import (
-    Prompts,
-    covariate_shift,
-    draw_prompts,
-    ordinary_least_squares,
-    random_covariances,
-    squared_errors,
-    task_shift,
-)
+from explainer.theory.regression import Prompts, draw_prompts, random_covariances, squared_errors
 from explainer.theory.statistics import Interval, ratio_interval
 from explainer.theory.task_diversity import draw_pool, pool_prompts
 
@@ -50,7 +39,7 @@ LINE_NOISE = 0.3
 """Standard deviation of the noise on the targets of `line_prompts`."""
 
 TASK_NOISE = 0.5
-"""Standard deviation of the noise on the targets of `noisy_prompts` and `finite_pool_prompts`, as in Raventós et al."""
+"""Standard deviation of the noise on the targets of `noisy_prompts`, with a pool of tasks too, as in Raventós et al."""
 
 POOL_SIZES = (4, 16, 64)
 """Numbers T of tasks in the finite pools that models are trained on."""
@@ -66,19 +55,19 @@ _TRANSPOSED = ("read_in.weight", "read_out.weight")  # nn.Linear computes x W^T,
 Preparation = Callable[[GPT2Model], GPT2Model]
 """Changes the transformer after its weights are drawn and before it is trained, as momentum attention does."""
 
-Estimator = Callable[[Prompts], Float[Tensor, " B"]]
+_Estimator = Callable[[Prompts], Float[Tensor, " B"]]
 """Predicts the query's target of every prompt: `query_prediction` of a model, or one of `regression_prompts`."""
 
 
 # Prompts
 
 
-def isotropic_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
+def _isotropic(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
     """x ~ N(0, I), w ~ N(0, I), y = <w, x>."""
     return draw_prompts(n_prompts, n_examples, torch.eye(d), generator=generator, dtype=torch.float32)
 
 
-def random_covariance_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
+def _random_covariance(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
     """x ~ N(0, Lambda) with a new diagonal Lambda for every prompt, its entries Exp(1); w ~ N(0, I), y = <w, x>."""
     covariances = random_covariances(n_prompts, d, generator)
     return draw_prompts(n_prompts, n_examples, covariances, generator=generator, dtype=torch.float32)
@@ -104,24 +93,24 @@ def noisy_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator)
     return draw_prompts(n_prompts, n_examples, identity, generator=generator, noise=TASK_NOISE, dtype=torch.float32)
 
 
-def finite_pool_prompts(n_tasks: int, n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
+def _finite_pool(n_tasks: int, n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
     """`noisy_prompts` whose tasks come from `draw_pool(n_tasks, d)`: always the same few, whatever the generator."""
     pool = draw_pool(n_tasks, d, dtype=torch.float32)
     return pool_prompts(pool, n_prompts, n_examples, TASK_NOISE, generator)
 
 
-def half_length_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
-    """`isotropic_prompts` of half as many examples as the model has positions for: longer ones are new to it."""
-    return isotropic_prompts(n_prompts, n_examples // 2, d, generator)
+def _half_length(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
+    """`_isotropic` prompts of half as many examples as the model has positions for: longer ones are new to it."""
+    return _isotropic(n_prompts, n_examples // 2, d, generator)
 
 
-DISTRIBUTIONS: Mapping[str, Callable[[int, int, int, Generator], Prompts]] = {
-    "isotropic": isotropic_prompts,
-    "random covariance": random_covariance_prompts,
+_DISTRIBUTIONS: Mapping[str, Callable[[int, int, int, Generator], Prompts]] = {
+    "isotropic": _isotropic,
+    "random covariance": _random_covariance,
     "line": line_prompts,
-    "half length": half_length_prompts,
+    "half length": _half_length,
     "noisy": noisy_prompts,
-    **{f"pool of {T}": partial(finite_pool_prompts, T) for T in POOL_SIZES},
+    **{f"pool of {T}": partial(_finite_pool, T) for T in POOL_SIZES},
 }
 """What a model can be trained on: (number of prompts, examples in each, d, generator) -> prompts."""
 
@@ -133,8 +122,8 @@ DISTRIBUTIONS: Mapping[str, Callable[[int, int, int, Generator], Prompts]] = {
 class Setting:
     """Everything that determines a trained model: the prompts, the transformer and the training.
 
-    `distribution` is a key of `DISTRIBUTIONS`, `inner` the width of the feed-forward layers. Raises ValueError for an
-    unknown distribution, a width that the heads cannot share, or a number below 1.
+    `distribution` names the prompts, `inner` is the width of the feed-forward layers. Raises ValueError for an unknown
+    distribution, a width that the heads cannot share, or a number below 1.
     """
 
     distribution: str = "isotropic"
@@ -151,8 +140,8 @@ class Setting:
 
     def __post_init__(self):
         """Refuse a setting that cannot be trained."""
-        if self.distribution not in DISTRIBUTIONS:
-            raise ValueError(f"distribution = {self.distribution!r}; known are {', '.join(DISTRIBUTIONS)}.")
+        if self.distribution not in _DISTRIBUTIONS:
+            raise ValueError(f"distribution = {self.distribution!r}; known are {', '.join(_DISTRIBUTIONS)}.")
         for name in ("dimension", "n_examples", "layers", "width", "heads", "inner", "steps", "batch"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} = {getattr(self, name)}; it must be at least 1.")
@@ -163,7 +152,7 @@ class Setting:
 
     def prompts(self, n_prompts: int, generator: Generator) -> Prompts:
         """Prompts of the kind that the model is trained on."""
-        return DISTRIBUTIONS[self.distribution](n_prompts, self.n_examples, self.dimension, generator)
+        return _DISTRIBUTIONS[self.distribution](n_prompts, self.n_examples, self.dimension, generator)
 
 
 class InContextGPT(nn.Module):
@@ -186,12 +175,12 @@ class InContextGPT(nn.Module):
 
     def forward(self, inputs: Float[Tensor, "B n d"], targets: Float[Tensor, "B n"]) -> Float[Tensor, "B n"]:
         """Prediction of every target from the inputs up to its own and the targets before it; the last is not read."""
-        embedded = self.read_in(tokens(inputs, targets))
+        embedded = self.read_in(_tokens(inputs, targets))
         hidden = self.gpt(inputs_embeds=embedded).last_hidden_state
         return self.read_out(hidden[:, ::2]).squeeze(-1)
 
 
-def tokens(inputs: Float[Tensor, "B n d"], targets: Float[Tensor, "B n"]) -> Float[Tensor, "B T d"]:
+def _tokens(inputs: Float[Tensor, "B n d"], targets: Float[Tensor, "B n"]) -> Float[Tensor, "B T d"]:
     """x_1, (y_1, 0, ..., 0), x_2, ..., x_n: the T = 2 n - 1 tokens of a prompt, without the last target.
 
     Source: Garg et al. 2022, What can transformers learn in-context?, section 2.
@@ -221,7 +210,7 @@ def _configuration(setting: Setting) -> GPT2Config:
 # Training
 
 
-class Trained(NamedTuple):
+class _Trained(NamedTuple):
     """A trained model in evaluation mode, its losses (means over LOSS_WINDOW steps) and the CPU seconds it took."""
 
     model: InContextGPT
@@ -231,7 +220,7 @@ class Trained(NamedTuple):
 
 def train(
     setting: Setting, *, prepare: Preparation | None = None, steps: int | None = None, progress: bool = True
-) -> Trained:
+) -> _Trained:
     """Train on fresh prompts: AdamW on the mean over prompts and k = 0 ... N of (yhat_k - y_k)^2.
 
     The learning rate rises linearly in the first 5 % of the steps and falls to 0 along half a cosine. `steps` ends
@@ -251,7 +240,7 @@ def train(
         losses.append(descend(model.parameters(), optimizer, loss, lr, step))
         if len(losses) % LOSS_WINDOW == 0:
             bar.set_postfix(loss=f"{_means(losses)[-1]:.3f}")
-    return Trained(model.eval(), _means(losses), time.process_time() - start)
+    return _Trained(model.eval(), _means(losses), time.process_time() - start)
 
 
 def _means(losses: Sequence[float]) -> list[float]:
@@ -267,7 +256,7 @@ def _means(losses: Sequence[float]) -> list[float]:
 def predictions(model: InContextGPT, prompts: Prompts) -> Float[Tensor, "B n"]:
     """yhat_k for every input x_k of the prompts, from the k - 1 examples before it; column i has seen i examples.
 
-    Shapes: inputs (B, n, d), targets (B, n), n at most N + 1 of the setting. Raises ShapeError.
+    Raises ShapeError for prompts of more examples, or of other inputs, than the model's setting.
     """
     setting, (_, n, d) = model.setting, prompts.inputs.shape
     if d != setting.dimension or n > setting.n_examples + 1:
@@ -285,7 +274,7 @@ def query_prediction(model: InContextGPT, prompts: Prompts) -> Float[Tensor, " B
 
 
 def relative_errors(
-    estimator: Estimator, prompts: Prompts, ks: Sequence[int] = (5, 10, 20), *, seed: int = 0
+    estimator: _Estimator, prompts: Prompts, ks: Sequence[int] = (5, 10, 20), *, seed: int = 0
 ) -> dict[int, Interval]:
     """Error after each number k of examples, sum (yhat - y_q)^2 / sum y_q^2 over the prompts, with a 95 % interval.
 
@@ -295,23 +284,6 @@ def relative_errors(
     y_q = prompts.y_q.double().numpy()
     errors = {k: squared_errors(estimator(prompts.shortened(k)).double(), prompts).numpy() for k in ks}
     return {k: ratio_interval([(error, y_q**2)], seed=seed) for k, error in errors.items()}
-
-
-def shifted_prompts(setting: Setting, n_prompts: int = 4000, *, seed: int = TEST_SEED) -> dict[str, Prompts]:
-    """Prompts that a model can meet after training, by what they are, with the setting's d and N.
-
-    The last four are the first with their inputs or their tasks scaled, so that they are compared prompt by prompt.
-    """
-    generator = Generator().manual_seed(seed)
-    N, d = setting.n_examples, setting.dimension
-    isotropic = isotropic_prompts(n_prompts, N, d, generator)
-    scaled = {f"inputs x {c:g}": covariate_shift(isotropic, c * isotropic.inputs) for c in (2, 3, 0.5)}
-    return {
-        "isotropic": isotropic,
-        "random covariance": random_covariance_prompts(n_prompts, N, d, generator),
-        **scaled,
-        "task x 3": task_shift(isotropic, 3 * isotropic.tasks),
-    }
 
 
 def linear_preconditioner(setting: Setting) -> Float[Tensor, "d d"]:
@@ -331,26 +303,7 @@ def linear_preconditioner(setting: Setting) -> Float[Tensor, "d d"]:
     return torch.linalg.inv(gamma(identity, N))
 
 
-def shifted_errors(
-    model: InContextGPT, ks: Sequence[int] = (5, 10, 20), n_prompts: int = 2000
-) -> dict[str, dict[str, dict[int, Interval]]]:
-    """`relative_errors` on all `shifted_prompts`, by the prompts' name, then the estimator's, then k.
-
-    Estimators: the model, the one layer of linear attention that is best where the model was trained, and OLS, which
-    saw no training at all.
-    """
-    estimators: dict[str, Estimator] = {
-        "GPT": partial(query_prediction, model),
-        "linear transformer": partial(prediction, linear_preconditioner(model.setting)),
-        "OLS": ordinary_least_squares,
-    }
-    return {
-        name: {label: relative_errors(estimator, prompts, ks) for label, estimator in estimators.items()}
-        for name, prompts in shifted_prompts(model.setting, n_prompts).items()
-    }
-
-
-# Trained models on disk: <name>.safetensors, and <name>.json with what it is and where it comes from
+# _Trained models on disk
 
 
 _SMALL_POOL = Setting("noisy", dimension=3, n_examples=8, layers=3, width=32, inner=64, steps=8000, learning_rate=2e-3)
@@ -367,14 +320,14 @@ STORED: Mapping[str, Setting] = {
 """The models of the book, by the name of their files."""
 
 
-def save(trained: Trained, path: str | os.PathLike, errors: Mapping[str, Any] | None = None) -> None:
-    """Write `<path>.safetensors` and `<path>.json`; each is there whole or not at all, the JSON file last.
+def _save(trained: _Trained, path: str | os.PathLike, errors: Mapping[str, Any] | None = None) -> None:
+    """Write a model to `<path>.safetensors` and `<path>.json`; raises as `weights.write`.
 
     The JSON file holds the setting, the losses, the errors that are given, and the provenance: versions, CPU seconds
-    and the digest of the weights. Raises CheckpointError where the disk refuses.
+    and the digest of the weights.
     """
-    path, model = Path(path), trained.model
-    weights = bytes_of({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
+    model = trained.model
+    weights = safetensors.save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
     versions = {
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -391,92 +344,41 @@ def save(trained: Trained, path: str | os.PathLike, errors: Mapping[str, Any] | 
             "sha256": hashlib.sha256(weights).hexdigest(),
         },
     }
-    text = to_json(description)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path.with_suffix(".safetensors"), weights)
-        _replace(path.with_suffix(".json"), text.encode())
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be written ({error}); choose a directory that you can write.") from error
+    files.write(Path(path), weights, description)
 
 
-def load(path: str | os.PathLike, *, prepare: Preparation | None = None) -> Trained:
-    """Read a model that `save` wrote, in evaluation mode.
+def _load(path: str | os.PathLike, *, prepare: Preparation | None = None) -> _Trained:
+    """Read a model that `_save` wrote, in evaluation mode.
 
     The files do not say how it was prepared: `prepare` must be what it was trained with, or its predictions are wrong.
     Raises CheckpointError: a missing, damaged or edited file, weights of another shape than the setting's.
     """
     path = Path(path)
-    description = describe(path)
-    try:
+    description = files.describe(path)
+    with files.reading(path):
         weights = path.with_suffix(".safetensors").read_bytes()
         if hashlib.sha256(weights).hexdigest() != description["provenance"]["sha256"]:
             raise CheckpointError(f"{path}.safetensors is not the file that {path}.json describes; fetch both again.")
         model = InContextGPT(Setting(**description["setting"]), prepare)
-        model.load_state_dict(tensors_of(weights))
-        return Trained(model.eval(), description["losses"], description["provenance"]["cpu_seconds"])
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise CheckpointError(f"{path} cannot be loaded ({error}); fetch both files again, or train it.") from error
+        model.load_state_dict(safetensors.load(weights))
+        return _Trained(model.eval(), description["losses"], description["provenance"]["cpu_seconds"])
 
 
-def describe(path: str | os.PathLike) -> dict[str, Any]:
-    """What `<path>.json` says about a model; CheckpointError if it cannot be read."""
-    path = Path(path).with_suffix(".json")
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path} cannot be read ({error}); fetch it again, or train the model.") from error
+def stored(name: str, *, prepare: Preparation | None = None) -> _Trained:
+    """A trained model of the book, by its key in `STORED`, prepared as by `_load`.
 
-
-def _replace(path: Path, content: bytes) -> None:
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
-            file.write(content)
-            file.flush()
-            os.chmod(file.name, 0o644)  # temporary files are private
-            os.replace(file.name, path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
-
-
-def directory() -> Path:
-    """Where the trained models of the book are: $EXPLAINER_WEIGHTS, else the package's.
-
-    Raises CheckpointError if the given directory does not exist.
+    Raises CheckpointError as `_load` and `weights.directory`, and for a name that the book does not have.
     """
-    given = os.environ.get("EXPLAINER_WEIGHTS")
-    if given and not Path(given).is_dir():
-        raise CheckpointError(
-            f"EXPLAINER_WEIGHTS = {given!r} is no directory; give one with trained models, or unset it."
-        )
-    return Path(given) if given else Path(__file__).parents[1] / "published" / "weights"
-
-
-def stored(name: str, *, prepare: Preparation | None = None) -> Trained:
-    """A trained model of the book, by its key in `STORED`, prepared as by `load`; raises as `load` and `directory`."""
-    return load(directory() / _known(name), prepare=prepare)
-
-
-def train_stored(name: str, folder: str | os.PathLike, *, progress: bool = True) -> Trained:
-    """Train a model of `STORED` as the book's was, measure it and write it to the folder."""
-    trained = train(STORED[_known(name)], progress=progress)
-    errors = {k: (*error, error.undefined) for k, error in final_errors(trained.model).items()}
-    save(trained, Path(folder) / name, errors)
-    return trained
-
-
-def final_errors(model: InContextGPT, n_prompts: int = 4000) -> dict[int, Interval]:
-    """Relative error after a quarter, half and all of the examples, on new prompts of the training's kind."""
-    prompts = model.setting.prompts(n_prompts, Generator().manual_seed(TEST_SEED))
-    N = prompts.n_examples
-    return relative_errors(partial(query_prediction, model), prompts, (N // 4, N // 2, N))
-
-
-def _known(name: str) -> str:
     if name not in STORED:
         raise CheckpointError(f"there is no model {name!r}; the book has {', '.join(STORED)}.")
-    return name
+    return _load(files.directory() / name, prepare=prepare)
+
+
+def _final_errors(model: InContextGPT) -> dict[int, Interval]:
+    """Relative error after a quarter, half and all of the examples, on 4,000 new prompts of the training's kind."""
+    prompts = model.setting.prompts(4000, Generator().manual_seed(TEST_SEED))
+    N = prompts.n_examples
+    return relative_errors(partial(query_prediction, model), prompts, (N // 4, N // 2, N))
 
 
 # The page: weights as text, for explorables/js/gpt.js
@@ -486,9 +388,8 @@ def page_weights(model: InContextGPT) -> dict[str, Any]:
     """What explorables/js/gpt.js reads: the weights in float16, base64, and where each one stands.
 
     `index` gives [offset, rows, columns] by name, counted in numbers, of matrices that are multiplied from the left;
-    `config` the depth, heads and largest number of
-    examples. Rounding to float16 changes weights by up to 2^-11 of their size. Raises CheckpointError for a weight
-    beyond float16.
+    `config` the depth, heads and largest number of examples. Rounding to float16 changes weights by up to 2^-11 of
+    their size. Raises CheckpointError for a weight beyond float16.
     """
     index, parts, offset = {}, [], 0
     for name, tensor in model.state_dict().items():
@@ -510,18 +411,16 @@ def page_weights(model: InContextGPT) -> dict[str, Any]:
     return {"config": config, "index": index, "data": base64.b64encode(b"".join(parts)).decode()}
 
 
-def main() -> None:
-    """Train one of the book's models: python -m explainer.models.in_context_gpt NAME."""
-    parser = argparse.ArgumentParser(
-        prog="python -m explainer.models.in_context_gpt", description=__doc__.split("\n")[0]
-    )
+def _main() -> None:
+    """Train one of the book's models, measure and write it: python -m explainer.models.in_context_gpt NAME."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("name", choices=STORED)
-    parser.add_argument(
-        "--directory", default="src/explainer/published/weights", help="where to write (default: %(default)s)"
-    )
+    parser.add_argument("--directory", default=files.directory(), help="where to write (default: %(default)s)")
     arguments = parser.parse_args()
-    train_stored(arguments.name, arguments.directory)
+    trained = train(STORED[arguments.name])
+    errors = {k: (*error, error.undefined) for k, error in _final_errors(trained.model).items()}
+    _save(trained, Path(arguments.directory) / arguments.name, errors)
 
 
 if __name__ == "__main__":
-    main()
+    _main()

@@ -2,26 +2,23 @@
 
 Every query is passed twice: after a context, and without it. Without it, the first token stays, and the query keeps
 the positions that it has after the context, so that the two passes differ in what attention reads and in nothing else.
-At the last token both start from the same embedding, so what a context does there is what it adds to the attention
-outputs; a pass in which those of all layers are held at given values is determined by them.
 
-An `Edit` changes what a module returns. The queries are passed together, shorter ones with tokens behind their last,
-which a causal model does not see from there; `Place` says which queries they are and where each has its last token.
+An edit changes what a module returns. The queries are passed together, shorter ones with tokens behind their last,
+which a causal model does not see from there; `_Place` says which queries they are and where each has its last token.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from transformers.cache_utils import DynamicCache
 
-from explainer.errors import CheckpointError, TaskError
-from explainer.models import architectures, scoring
+from explainer.errors import TaskError
+from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import CACHE, MLP, Layer
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.scoring import Prefix
@@ -29,7 +26,7 @@ from explainer.theory import directions
 from explainer.theory.patches import LowRank, Patch, rank_one
 
 
-class Place(NamedTuple):
+class _Place(NamedTuple):
     """Of the sequences of a pass the numbers of their queries, (B,), and where the last token of each is, (B,)."""
 
     rows: Tensor
@@ -46,18 +43,18 @@ class Place(NamedTuple):
         return changed
 
 
-Change = Callable[[Place, Tensor, Tensor], Tensor]
+_Change = Callable[[_Place, Tensor, Tensor], Tensor]
 """(place, what the module reads (B, T, d), what it returns) -> what it returns instead."""
 
 
-class Edit(NamedTuple):
+class _Edit(NamedTuple):
     """A change of what a module returns."""
 
     module: nn.Module
-    change: Change
+    change: _Change
 
 
-class Site(NamedTuple):
+class _Site(NamedTuple):
     """What a module reads (side 0) or returns (side 1)."""
 
     module: nn.Module
@@ -85,7 +82,7 @@ class _Group:
     (B, heads, N, d).
     """
 
-    place: Place
+    place: _Place
     ids: Tensor
     positions: Tensor
     mask: Tensor
@@ -99,7 +96,7 @@ class _Group:
             return x.repeat(times, *[1] * (x.ndim - 1))
 
         first = n * torch.arange(times).repeat_interleave(len(self.ids))
-        place = Place(tiled(self.place.rows) + first, tiled(self.place.last))
+        place = _Place(tiled(self.place.rows) + first, tiled(self.place.last))
         rest = map(tiled, (self.ids, self.positions, self.mask))
         return _Group(place, *rest, tuple(map(tiled, self.keys)), tuple(map(tiled, self.values)))
 
@@ -120,14 +117,14 @@ class Pass:
         """Number of queries n."""
         return sum(len(group.ids) for group in self.groups)
 
-    def run(self, edits: Sequence[Edit] = ()) -> States:
+    def run(self, edits: Sequence[_Edit] = ()) -> States:
         """Run the pass with the weights that the checkpoint has now."""
         layers = self.layers
-        sites = [Site(layer.output, 1) for layer in layers] + [Site(layer.block, 1) for layer in layers]
+        sites = [_Site(layer.output, 1) for layer in layers] + [_Site(layer.block, 1) for layer in layers]
         logits, *recorded = self.record(sites, edits)
         return States(torch.stack(recorded[: len(layers)], 1), torch.stack(recorded[len(layers) :], 1), logits)
 
-    def record(self, sites: Sequence[Site], edits: Sequence[Edit] = ()) -> list[Tensor]:
+    def record(self, sites: Sequence[_Site], edits: Sequence[_Edit] = ()) -> list[Tensor]:
         """Logits of the next token, (n, vocab), then what is at each site at the last token, (n, d)."""
         order = torch.cat([group.place.rows for group in self.groups]).argsort()
         by_group = [_recorded(self.checkpoint, group, sites, edits) for group in self.groups]
@@ -151,7 +148,7 @@ def after_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]
     Raises TaskError for no prompt or an empty one, CheckpointError for too many tokens.
     """
 
-    def group(place: Place, ids: Tensor) -> _Group:
+    def group(place: _Place, ids: Tensor) -> _Group:
         keys, values = ([x.expand(len(ids), -1, -1, -1) for x in layers] for layers in (prefix.keys, prefix.values))
         positions = len(prefix) + torch.arange(ids.shape[1])
         return _Group(
@@ -167,7 +164,7 @@ def without_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[st
     The first token is passed with every query, so that changes of weights reach it. Raises as `after_context`.
     """
 
-    def group(place: Place, ids: Tensor) -> _Group:
+    def group(place: _Place, ids: Tensor) -> _Group:
         ids = torch.cat([torch.full_like(ids[:, :1], prefix.ids[0]), ids], dim=1)
         positions = torch.arange(len(prefix) - 1, len(prefix) - 1 + ids.shape[1])
         positions[0] = 0
@@ -176,7 +173,7 @@ def without_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[st
     return Pass(checkpoint, tuple(group(*one) for one in _padded(checkpoint, prefix, prompts)))
 
 
-def _padded(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> Iterator[tuple[Place, Tensor]]:
+def _padded(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> Iterator[tuple[_Place, Tensor]]:
     """Token ids of the prompts with the first token behind the shorter ones; by length where attention has windows.
 
     A window is counted in places of the row, and would be cut at the wrong place when the last token is passed alone.
@@ -185,29 +182,25 @@ def _padded(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> I
     if not ids or not all(ids):
         raise TaskError("a prompt is empty, or there is none: give at least one, of at least one token.")
     lengths = torch.tensor([*map(len, ids)])
-    if (needed := len(prefix) + int(lengths.max())) > checkpoint.context_length:
-        raise CheckpointError(
-            f"{checkpoint.name} has {checkpoint.context_length} positions, the context and the longest query need "
-            f"{needed} tokens; give fewer demonstrations."
-        )
+    scoring.require_room(checkpoint, len(prefix) + int(lengths.max()))
     windows = any(layer.window for layer in architectures.architecture(checkpoint.model).layers)
     for rows in [(lengths == n).nonzero()[:, 0] for n in lengths.unique()] if windows else [torch.arange(len(ids))]:
         behind = [checkpoint.first_token_id] * int(lengths[rows].max())
         padded = [(*ids[i], *behind)[: len(behind)] for i in rows]
-        yield Place(rows, lengths[rows] - 1), torch.tensor(padded, device=checkpoint.device)
+        yield _Place(rows, lengths[rows] - 1), torch.tensor(padded, device=checkpoint.device)
 
 
 # Edits at the last token.
 
 
-def attention_held(layers: Sequence[Layer], values: Float[Tensor, "n layers d"]) -> list[Edit]:
+def attention_held(layers: Sequence[Layer], values: Float[Tensor, "n layers d"]) -> list[_Edit]:
     """Attention at the last token returns these values in every layer, whatever it reads."""
     return [_at_last(layer.output, lambda rows, _, v=v: v[rows]) for layer, v in _by_layer(layers, values)]
 
 
 def attention_without(
     layers: Sequence[Layer], zsl: Float[Tensor, "n layers d"], direction: Float[Tensor, "n layers d"]
-) -> list[Edit]:
+) -> list[_Edit]:
     """The change of attention from `zsl` at the last token loses its component along the direction, in every layer.
 
     The component is that of the running pass, so that no layer can put back what one below it lost.
@@ -219,7 +212,7 @@ def attention_without(
     return [_at_last(layer.output, partial(change, z, u)) for layer, z, u in _by_layer(layers, zsl, direction)]
 
 
-def stream_plus(layer: Layer, vectors: Float[Tensor, "n d"]) -> list[Edit]:
+def stream_plus(layer: Layer, vectors: Float[Tensor, "n d"]) -> list[_Edit]:
     """The residual stream after one block has a vector added at the last token."""
     return [_at_last(layer.block, lambda rows, output: output + vectors[rows])]
 
@@ -228,8 +221,8 @@ def _by_layer(layers: Sequence[Layer], *tensors: Tensor) -> Iterator[tuple]:
     return zip(layers, *(tensor.unbind(1) for tensor in tensors), strict=True)
 
 
-def _at_last(module: nn.Module, change: Callable[[Tensor, Tensor], Tensor]) -> Edit:
-    return Edit(module, lambda place, _, output: place.put(output, change(place.rows, place.of(output))))
+def _at_last(module: nn.Module, change: Callable[[Tensor, Tensor], Tensor]) -> _Edit:
+    return _Edit(module, lambda place, _, output: place.put(output, change(place.rows, place.of(output))))
 
 
 # The context as a change of weights.
@@ -240,7 +233,7 @@ def context_patches(after: Pass, without: Pass) -> list[Patch]:
 
     With its own changes in all blocks, a query without its context has the logits that it has with it. The changes
     are of weights: every token of the query reads them, the first one too. They are found from the lowest block to the
-    highest, in one pass in which those of the blocks below are made: see `patches.context_as_patch`.
+    highest, in one pass in which those of the blocks below are made: see `theory.patches`.
     """
     sites = [_sites(layer) for layer in without.layers]
     _, *recorded = after.record([site for of_layer in sites for site in of_layer])
@@ -253,42 +246,42 @@ def context_patches(after: Pass, without: Pass) -> list[Patch]:
     return [maker.patch() for maker in makers]
 
 
-def patched(layers: Sequence[Layer], patches: Sequence[Patch], weights: Float[Tensor, "n m"]) -> list[Edit]:
+def patched(layers: Sequence[Layer], patches: Sequence[Patch], weights: Float[Tensor, "n m"]) -> list[_Edit]:
     """In the pass of query i every MLP has the matrices W + sum_j weights_ij dW_j, with the m patches of its block.
 
     One row of weights [1, 0, 0, ...] is the first patch, one of [1/m, ...] their mean, of rank m.
     """
 
-    def change(update: LowRank, place: Place, x: Tensor, output: Tensor) -> Tensor:
+    def change(update: LowRank, place: _Place, x: Tensor, output: Tensor) -> Tensor:
         return output + update.times(x, weights[place.rows, None])
 
     edits = []
     for layer, patch in zip(layers, patches, strict=True):
         updates = zip((*layer.mlp.inputs, layer.mlp.output), (*patch.inputs, patch.output), strict=True)
-        edits += [Edit(module, partial(change, update)) for module, update in updates]
+        edits += [_Edit(module, partial(change, update)) for module, update in updates]
     return edits
 
 
-def _sites(layer: Layer) -> list[Site]:
+def _sites(layer: Layer) -> list[_Site]:
     """Where r and the z_i of the MLP are; in a parallel block the attention output, which differs as r does."""
-    stream = Site(layer.output, 1) if layer.mlp.stream is None else Site(layer.mlp.stream, 0)
-    return [stream, *(Site(module, 1) for module in layer.mlp.inputs)]
+    stream = _Site(layer.output, 1) if layer.mlp.stream is None else _Site(layer.mlp.stream, 0)
+    return [stream, *(_Site(module, 1) for module in layer.mlp.inputs)]
 
 
 class _Maker:
     """Makes the changes of one MLP in the pass without context, and lets every token of that pass read them."""
 
-    def __init__(self, mlp: MLP, sites: Sequence[Site], context: Sequence[Tensor]):
+    def __init__(self, mlp: MLP, sites: Sequence[_Site], context: Sequence[Tensor]):
         self._mlp, self._stream, (self._r, *self._z) = mlp, sites[0], context
         self._made: list[list[tuple[Tensor, LowRank]]] = [[] for _ in (*mlp.inputs, mlp.output)]
 
-    def edits(self) -> list[Edit]:
+    def edits(self) -> list[_Edit]:
         """Those of the input matrices bring about their outputs with context, that of the output matrix adds r."""
         inputs = zip(self._mlp.inputs, self._z, self._made, strict=False)  # the last of those made is of the output
         return [
-            Edit(self._stream.module, self._keep),
-            *(Edit(module, partial(self._input, z, made)) for module, z, made in inputs),
-            Edit(self._mlp.output, self._output),
+            _Edit(self._stream.module, self._keep),
+            *(_Edit(module, partial(self._input, z, made)) for module, z, made in inputs),
+            _Edit(self._mlp.output, self._output),
         ]
 
     def patch(self) -> Patch:
@@ -296,18 +289,18 @@ class _Maker:
         *inputs, output = map(_ordered, self._made)
         return Patch(tuple(inputs), output)
 
-    def _keep(self, place: Place, *read_and_returned: Tensor) -> Tensor:
+    def _keep(self, place: _Place, *read_and_returned: Tensor) -> Tensor:
         self._r_without = place.of(read_and_returned[self._stream.side])
         return read_and_returned[1]
 
-    def _input(self, z: Tensor, made: list, place: Place, x: Tensor, output: Tensor) -> Tensor:
+    def _input(self, z: Tensor, made: list, place: _Place, x: Tensor, output: Tensor) -> Tensor:
         return _changed(made, place, x, output, z[place.rows] - place.of(output))
 
-    def _output(self, place: Place, x: Tensor, output: Tensor) -> Tensor:
+    def _output(self, place: _Place, x: Tensor, output: Tensor) -> Tensor:
         return _changed(self._made[-1], place, x, output, self._r[place.rows] - self._r_without)
 
 
-def _changed(made: list, place: Place, x: Tensor, output: Tensor, change: Tensor) -> Tensor:
+def _changed(made: list, place: _Place, x: Tensor, output: Tensor, change: Tensor) -> Tensor:
     """What the changed matrix returns to every token; the last token's output changes as given."""
     update = rank_one(place.of(x), change)
     made.append((place.rows, update))
@@ -324,16 +317,16 @@ def _ordered(made: Sequence[tuple[Tensor, LowRank]]) -> LowRank:
 
 
 @torch.no_grad()
-def _recorded(checkpoint: Checkpoint, group: _Group, sites: Sequence[Site], edits: Sequence[Edit]) -> list[Tensor]:
+def _recorded(checkpoint: Checkpoint, group: _Group, sites: Sequence[_Site], edits: Sequence[_Edit]) -> list[Tensor]:
     kept: dict[int, Tensor] = {}
-    probes = [Edit(site.module, partial(_probe, kept, i, site.side)) for i, site in enumerate(sites)]
-    with _attached([*edits, *probes], group.place):
-        hidden = _hidden(checkpoint, group, _cache(group))
+    probes = [_Edit(site.module, partial(_probe, kept, i, site.side)) for i, site in enumerate(sites)]
+    with hooks.outputs((edit.module, partial(_edited, edit.change, group.place)) for edit in (*edits, *probes)):
+        hidden = _hidden(checkpoint, group, scoring.cache_of(group.keys, group.values))
     logits = checkpoint.model.get_output_embeddings()(group.place.of(hidden))
     return [logits, *(kept[i] for i in range(len(sites)))]
 
 
-def _probe(kept: dict, number: int, side: int, place: Place, *read_and_returned: Tensor) -> Tensor:
+def _probe(kept: dict, number: int, side: int, place: _Place, *read_and_returned: Tensor) -> Tensor:
     kept[number] = place.of(read_and_returned[side])
     return read_and_returned[1]
 
@@ -344,7 +337,7 @@ def _opened(checkpoint: Checkpoint, group: _Group) -> _Group:
 
     So in a group of equal lengths a window, which is counted in places of the row, is cut where it should be.
     """
-    cache, last = _cache(group), group.place.last[:, None]
+    cache, last = scoring.cache_of(group.keys, group.values), group.place.last[:, None]
     n = int(last.max())
     if n:
         _hidden(checkpoint, replace(group, ids=group.ids[:, :n], positions=group.positions[:, :n]), cache)
@@ -359,13 +352,6 @@ def _opened(checkpoint: Checkpoint, group: _Group) -> _Group:
     )
 
 
-def _cache(group: _Group) -> DynamicCache:
-    cache = DynamicCache()
-    for layer, keys_values in enumerate(zip(group.keys, group.values, strict=True)):
-        cache.update(*keys_values, layer)
-    return cache
-
-
 def _hidden(checkpoint: Checkpoint, group: _Group, cache: DynamicCache) -> Tensor:
     """With a mask: without one, a gap between positions would be taken for the start of another text."""
     device = group.ids.device
@@ -378,18 +364,7 @@ def _hidden(checkpoint: Checkpoint, group: _Group, cache: DynamicCache) -> Tenso
     )
 
 
-@contextmanager
-def _attached(edits: Sequence[Edit], place: Place) -> Iterator[None]:
-    """Let the edits act inside a `with` block, those of one module in their order."""
-    with ExitStack() as hooks:
-        for edit in edits:
-            hooks.callback(edit.module.register_forward_hook(partial(_edited, edit.change, place)).remove)
-        yield
-
-
-def _edited(change: Change, place: Place, _module: nn.Module, args: tuple, output: Any) -> Any:
-    hidden, *rest = output if isinstance(output, tuple) else (output,)
+def _edited(change: _Change, place: _Place, *read_and_returned: Tensor) -> Tensor:
     # OPT's MLP reads the tokens of all sequences in one row.
-    by_query = (x.view(len(place.rows), -1, x.shape[-1]) for x in (args[0], hidden))
-    changed = change(place, *by_query).view(hidden.shape)
-    return (changed, *rest) if isinstance(output, tuple) else changed
+    by_query = (x.view(len(place.rows), -1, x.shape[-1]) for x in read_and_returned)
+    return change(place, *by_query).view(read_and_returned[1].shape)

@@ -1,17 +1,17 @@
 """Several fine-tunings of one checkpoint side by side: the arithmetic of `finetuning.fine_tune`, at less cost a step.
 
 Run b has an update dW_b of its own, and every projection gives W_0 x + dW_b x for the tokens x of run b. So one pass
-through the frozen weights, which are most of the model and are read from memory once a pass, serves all runs. They do
-not meet anywhere: shorter sequences end in tokens that no earlier one sees and that have no loss.
+through the frozen weights serves all runs. They do not meet anywhere: shorter sequences end in tokens that no earlier
+one sees and that have no loss.
 
 The gradient of a linear layer is a sum of outer products, dL/dW = sum_t e_t x_t^T with e_t = dL/d(W x_t), so only the
 errors e_t are asked of the backward pass, and the sums are added to dW where it stands.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
-from explainer.models import architectures, finetuning, products
+from explainer.models import architectures, finetuning, hooks, products
 from explainer.models.architectures import Architecture, Projection
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned, KeysValues
@@ -37,16 +37,10 @@ class Run:
     lr: float
     answers: Mapping[tuple[int, ...], int] | None = field(default=None, repr=False)
 
-    def asked(self, t: int) -> "_Asked":
-        """The sequence of step t, and where the tokens begin that have a loss."""
-        return self._asked(tuple(self.sequences[t]))
-
-    def every_asked(self) -> Iterator["_Asked"]:
-        """Each different sequence once."""
-        return map(self._asked, dict.fromkeys(map(tuple, self.sequences)))
-
-    def _asked(self, ids: tuple[int, ...]) -> "_Asked":
-        return _Asked(ids, 1 if self.answers is None else len(ids) - self.answers[ids])
+    def asked(self) -> list["_Asked"]:
+        """The sequence of every step, and where the tokens begin that have a loss."""
+        every = map(tuple, self.sequences)
+        return [_Asked(ids, 1 if self.answers is None else len(ids) - self.answers[ids]) for ids in every]
 
 
 class _Asked(NamedTuple):
@@ -81,7 +75,7 @@ def fine_tune(
         finetuning.require_trainable(checkpoint, run.sequences)
     batch = _Batch(checkpoint, runs)
     kept: list[dict[int, FineTuned]] = [{} for _ in runs]
-    with products.fast(), batch.hooked():
+    with products.fast(), hooks.outputs(batch.hooks):
         for t in tqdm(range(n_steps), desc="fine-tuning", unit="step", disable=not progress):
             batch.step(t)
             if t + 1 in after:
@@ -111,12 +105,13 @@ class _Trained:
         self.bias = None if bias is None else torch.zeros(n_runs, weight.shape[:2].numel(), **wide)
         self._x = self._probe = None
 
-    def hook(self) -> torch.utils.hooks.RemovableHandle:
-        """Let the projection add dW_b x, and db_b, to its part of the output of its module."""
-        return self._projection.module.register_forward_hook(self._add)
+    @property
+    def hook(self) -> tuple[nn.Module, hooks.Output]:
+        """The projection adds dW_b x, and db_b, to its part of the output of its module."""
+        return self._projection.module, self._added
 
-    def _add(self, _module: nn.Module, args: tuple[Tensor], output: Tensor) -> Tensor:
-        x = args[0].to(self.weight.dtype)
+    def _added(self, x: Tensor, output: Tensor) -> Tensor:
+        x = x.to(self.weight.dtype)
         change = torch.bmm(x, self.weight.mT)
         if self.bias is not None:
             change = change + self.bias[:, None]
@@ -155,7 +150,7 @@ class _Batch:
     """The updates of all runs, and what has become of every run."""
 
     def __init__(self, checkpoint: Checkpoint, runs: Sequence[Run]):
-        self._checkpoint, self._runs = checkpoint, runs
+        self._checkpoint, self._runs, self._asked = checkpoint, runs, [run.asked() for run in runs]
         self._architecture = architectures.architecture(checkpoint.model)
         self._keys = [_Trained(layer.key, len(runs)) for layer in self._architecture.layers]
         self._values = [_Trained(layer.value, len(runs)) for layer in self._architecture.layers]
@@ -165,17 +160,14 @@ class _Batch:
         self._norms: list[list[float]] = [[] for _ in runs]
         self._diverged: list[int | None] = [None] * len(runs)
 
-    @contextmanager
-    def hooked(self) -> Iterator[None]:
-        """Let the projections of keys and values have their updates inside a `with` block."""
-        with ExitStack() as hooks:
-            for trained in (*self._keys, *self._values):
-                hooks.callback(trained.hook().remove)
-            yield
+    @property
+    def hooks(self) -> list[tuple[nn.Module, hooks.Output]]:
+        """With these, the projections of keys and values have their updates."""
+        return [trained.hook for trained in (*self._keys, *self._values)]
 
     def step(self, t: int) -> None:
         """One step of every run that has not diverged."""
-        losses = _losses(self._architecture, [run.asked(t) for run in self._runs])
+        losses = _losses(self._architecture, [asked[t] for asked in self._asked])
         trained = (*self._keys, *self._values)
         errors = torch.autograd.grad(losses.sum(), [one.probe for one in trained])
         squares = [one.squared_norms(e) for one, e in zip(trained, errors, strict=True)]
@@ -187,7 +179,7 @@ class _Batch:
     @torch.no_grad()
     def states(self, n: int) -> list[FineTuned]:
         """Every run after n steps."""
-        after = _losses(self._architecture, [run.asked(0) for run in self._runs]).tolist()
+        after = _losses(self._architecture, [asked[0] for asked in self._asked]).tolist()
         outgrown = self._outgrown()
         return [self._state(b, n, after[b], outgrown[b]) for b in range(len(self._runs))]
 
@@ -209,7 +201,7 @@ class _Batch:
             if self._diverged[b] is not None:
                 continue
             rising = t > 0 and loss > max(self._losses[b])
-            exceeds = rising and finetuning.exceeds(loss, self._untrained[self._runs[b].asked(t)])
+            exceeds = rising and finetuning.exceeds(loss, self._untrained[self._asked[b][t]])
             self._losses[b].append(loss)
             self._norms[b].append(norm)
             if exceeds or outgrown[b] or not math.isfinite(loss + norm):
@@ -218,7 +210,7 @@ class _Batch:
     @torch.no_grad()
     def _untrained_losses(self) -> dict[_Asked, float]:
         """The loss of every sequence with the checkpoint's own weights."""
-        sequences = list(dict.fromkeys(asked for run in self._runs for asked in run.every_asked()))
+        sequences = list(dict.fromkeys(chain.from_iterable(self._asked)))
         parts = [sequences[i : i + len(self._runs)] for i in range(0, len(sequences), len(self._runs))]
         losses = [loss for part in parts for loss in _losses(self._architecture, part).tolist()]
         return dict(zip(sequences, losses, strict=True))

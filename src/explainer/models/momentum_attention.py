@@ -5,9 +5,7 @@ implementations beside `sdpa`: they call the same kernel and read `momentum_eta`
 model's configuration.
 
 Saved by the model's own `save_pretrained`, such a model can be read by `load` alone. Its configuration asks for an
-attention implementation that does not exist and whose name says what to do, so that every other loader stops there:
-transformers keeps no other setting on which it would refuse. Who passes `attn_implementation=` to another loader
-overrides that and gets plain attention.
+attention implementation that does not exist and whose name says what to do, so that every other loader stops there.
 """
 
 import math
@@ -23,22 +21,17 @@ from transformers.masking_utils import AttentionMaskInterface, causal_mask_funct
 from explainer.errors import CheckpointError
 from explainer.theory import momentum
 
-SUPPORTED = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
-"""Model types whose attention this module knows."""
-
 RECENCY_BIAS = "recency_bias"
 """Name of the recency bias among the averages of a configuration."""
 
 LEARNED_CONVOLUTION = "learned_convolution"
 """Name of the convolution whose weights are learned."""
 
-REFUSAL = "momentum (load with explainer.models.momentum_attention.load)"
-"""Attention implementation that a saved configuration asks for: there is none of this name."""
-
+_SUPPORTED = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
+_REFUSAL = "momentum (load with explainer.models.momentum_attention.load)"
 _MOMENTUM = "explainer_momentum"
 _RECENCY = "explainer_recency_bias"
 _CONVOLUTION = "explainer_learned_convolution"
-_SETTINGS = ("momentum_eta", "momentum_average", "attn_implementation")
 
 
 def with_momentum(model: PreTrainedModel, eta: float, average: str = "momentum") -> PreTrainedModel:
@@ -89,22 +82,13 @@ def with_learned_convolution(model: PreTrainedModel) -> PreTrainedModel:
     return model
 
 
-def without_momentum(model: PreTrainedModel) -> PreTrainedModel:
-    """Give a model plain attention again, in place, and take the settings out of its configuration."""
-    model.set_attn_implementation("sdpa")
-    for setting in _SETTINGS:
-        if hasattr(model.config, setting):
-            delattr(model.config, setting)
-    return model
-
-
 def load(directory: str | os.PathLike, **options) -> PreTrainedModel:
     """Load a model that was saved with momentum or a recency bias; `options` are those of `from_pretrained`.
 
     Raises: CheckpointError if the directory holds no such model.
     """
     config = AutoConfig.from_pretrained(directory)
-    eta, average = (getattr(config, setting, None) for setting in _SETTINGS[:2])
+    eta, average = getattr(config, "momentum_eta", None), getattr(config, "momentum_average", None)
     if eta is None or average is None:
         raise CheckpointError(
             f"{directory}: its config.json has no momentum_eta and momentum_average; it was saved without momentum. "
@@ -122,17 +106,17 @@ def _switched(model: PreTrainedModel, eta: float, average: str) -> PreTrainedMod
     for name in (_MOMENTUM, _RECENCY):
         AttentionMaskInterface.register(name, _padding_mask)
     model.set_attn_implementation(_RECENCY if average == RECENCY_BIAS else _MOMENTUM)
-    for setting, content in zip(_SETTINGS, (float(eta), average, REFUSAL), strict=True):
-        setattr(model.config, setting, content)
+    model.config.momentum_eta, model.config.momentum_average = float(eta), average
+    model.config.attn_implementation = _REFUSAL
     return model
 
 
 def _check_supported(model: PreTrainedModel) -> None:
     config = model.config
-    if config.model_type not in SUPPORTED or getattr(config, "add_cross_attention", False):
+    if config.model_type not in _SUPPORTED or getattr(config, "add_cross_attention", False):
         raise CheckpointError(
             f"momentum is not tested for {type(model).__name__} (model type {config.model_type!r}); "
-            f"use a causal language model of a type among {', '.join(SUPPORTED)}, without cross-attention."
+            f"use a causal language model of a type among {', '.join(_SUPPORTED)}, without cross-attention."
         )
     if "sliding_attention" in (getattr(config, "layer_types", None) or ()) or (
         config.model_type == "mistral" and config.sliding_window is not None

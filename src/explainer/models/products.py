@@ -44,7 +44,7 @@ class _OneDNN(TorchFunctionMode):
             return function(*args)
         if torch.is_grad_enabled() and any(t.requires_grad for t in (x, weight, bias) if t is not None):
             return _Linear.apply(x, weight, bias)
-        return product(x, weight, bias)
+        return _product(x, weight, bias)
 
 
 class _Linear(torch.autograd.Function):
@@ -53,7 +53,7 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x if weight.requires_grad else None, weight if x.requires_grad else None)
-        return product(x, weight, bias)
+        return _product(x, weight, bias)
 
     @staticmethod
     @once_differentiable
@@ -62,13 +62,13 @@ class _Linear(torch.autograd.Function):
         of_x, of_weight, of_bias = ctx.needs_input_grad
         rows = e.flatten(0, -2)
         return (
-            product(e, weight.T) if of_x else None,
-            product(rows.T, x.flatten(0, -2).T) if of_weight else None,
+            _product(e, weight.T) if of_x else None,
+            _product(rows.T, x.flatten(0, -2).T) if of_weight else None,
             rows.sum(0) if of_bias else None,
         )
 
 
-def product(
+def _product(
     x: Float[Tensor, "*batch d"], weight: Float[Tensor, "d_out d"], bias: Float[Tensor, " d_out"] | None = None
 ) -> Float[Tensor, "*batch d_out"]:
     """x W^T + b of oneDNN."""

@@ -1,17 +1,16 @@
 """Recording: what attention computes at the last token of each query, in the same pass that scores the candidates.
 
-Nothing in the model is replaced. Hooks read the recorded tokens at the query projection and on both sides of the output
-projection of every layer; the keys and values stand in the cache after the pass. One product of the recorded queries
-and the keys then gives the scores, one row for each query, whichever attention function the model uses: GPT-Neo and
-XGLM, which ask no registered one, go the same way as the rest. Because a score that is formed in another way than the
-model forms it would look like any other number, softmax(scores) V must be what entered the output projection, for
-every query, layer and head.
+Hooks read the recorded tokens at the query projection and on both sides of the output projection of every layer; the
+keys and values stand in the cache after the pass. One product of the recorded queries and the keys then gives the
+scores, whichever attention function the model uses. Because a score that is formed in another way than the model forms
+it would look like any other number, softmax(scores) V must be what entered the output projection, for every query,
+layer and head.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -19,10 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from explainer.errors import CheckpointError, TaskError
-from explainer.models import architectures, scoring
+from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import Layer
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.scoring import Prefix
@@ -91,17 +90,26 @@ def record(
 ) -> Records:
     """Score the candidates and record attention at the last token of every prompt, with a suffix if one is given.
 
-    Without a suffix that is the token whose prediction is scored. The released code of Dai et al. (2023) records at
-    the first label instead, appended to every query: `suffix=" Negative"`. The candidates are scored at the end of
-    the prompt in both cases. `context` keeps the scores to the prefix, 4 layers heads P bytes for each query (1 MB
-    for the starter checkpoint and P = 1000); where a sum of them is enough, use `stream`.
+    The released code of Dai et al. (2023) records at the first label, appended to every query: `suffix=" Negative"`.
+    The candidates are scored at the end of the prompt in both cases. `context` keeps the scores to the prefix, 4 layers
+    heads P bytes for each query; where a sum of them is enough, use `stream`.
 
     Raises TaskError (no prompt, an empty one, a token across a seam, two equal candidates) and CheckpointError (too
     many tokens; a family without an entry in `models.architectures`; attention that is no softmax of these scores).
     """
     if not prompts:
         raise TaskError("there is no prompt to record; give at least one.")
-    return _stacked(stream(checkpoint, prefix, prompts, candidates, suffix=suffix), context)
+    kept: dict[str, list] = {field.name: [] for field in fields(QueryRecord)}
+    for one in stream(checkpoint, prefix, prompts, candidates, suffix=suffix):
+        for name, values in kept.items():
+            values.append(getattr(one, name) if context or name != "context_scores" else None)
+    return Records(
+        outputs=torch.stack(kept["outputs"]),
+        own_scores=kept["own_scores"],
+        context_scores=torch.stack(kept["context_scores"]) if context else None,
+        queries=torch.stack(kept["queries"]),
+        log_probs=np.stack(kept["log_probs"]) if len(candidates) else None,
+    )
 
 
 def stream(
@@ -125,24 +133,6 @@ def stream(
             for c, ids in rows[keys[row]]:
                 log_probs[c] = logits.log_softmax(-1)[range(len(ids)), ids].sum().item()
         yield QueryRecord(*own, log_probs if len(candidates) else None)
-
-
-def _stacked(records: Iterable[QueryRecord], context: bool) -> Records:
-    outputs, own_scores, context_scores, queries, log_probs = [], [], [], [], []
-    for record in records:
-        outputs.append(record.outputs)
-        own_scores.append(record.own_scores)
-        queries.append(record.queries)
-        log_probs.append(record.log_probs)
-        if context:
-            context_scores.append(record.context_scores)
-    return Records(
-        outputs=torch.stack(outputs),
-        own_scores=own_scores,
-        context_scores=torch.stack(context_scores) if context else None,
-        queries=torch.stack(queries),
-        log_probs=None if log_probs[0] is None else np.stack(log_probs),
-    )
 
 
 def linear_maps(
@@ -193,18 +183,16 @@ class _Recorder:
     @contextmanager
     def attached(self) -> Iterator[None]:
         """Let the hooks stand inside a `with` block; on exit, also by an exception, they are gone."""
-        with ExitStack() as hooks:
-            hooks.callback(self._model.register_forward_pre_hook(self._begin, with_kwargs=True).remove)
-            hooks.callback(self._model.register_forward_hook(self._finish, with_kwargs=True).remove)
+        parts = [(layer.query_module, partial(self._keep_query, layer)) for layer in self._layers]
+        parts += [(layer.output, self._keep_output) for layer in self._layers]
+        with ExitStack() as stack:
+            stack.enter_context(hooks.calls(self._model, self._begin, self._finish))
             if self._architecture.rotary is not None:
-                hooks.callback(self._architecture.rotary.register_forward_hook(self._keep_rotation).remove)
-            for layer in self._layers:
-                keep_query = partial(self._keep_query, layer)
-                hooks.callback(layer.query_module.register_forward_hook(keep_query).remove)
-                hooks.callback(layer.output.register_forward_hook(self._keep_output).remove)
+                stack.enter_context(hooks.calls(self._architecture.rotary, dict, self._keep_rotation))
+            stack.enter_context(hooks.outputs(parts))
             yield
 
-    def _begin(self, _model: nn.Module, _args: Any, inputs: dict[str, Any]) -> None:
+    def _begin(self, inputs: dict[str, Any]) -> None:
         """Find the sequences of the pass: each starts where the prefix ends."""
         places = inputs["position_ids"][0]
         starts = (places == self._start).nonzero()[:, 0].tolist()
@@ -212,17 +200,17 @@ class _Recorder:
         self._last = torch.tensor([end - 1 for _, end in self._spans], device=places.device)
         self._queries, self._heads, self._outputs, self._rotation = [], [], [], None
 
-    def _keep_rotation(self, _module: nn.Module, _args: Any, rotation: tuple[Tensor, Tensor]) -> None:
+    def _keep_rotation(self, _inputs: dict[str, Any], rotation: tuple[Tensor, Tensor]) -> None:
         self._rotation = tuple(part[:, self._last].to(self._dtype) for part in rotation)
 
-    def _keep_query(self, layer: Layer, _module: nn.Module, _args: Any, output: Tensor) -> None:
+    def _keep_query(self, layer: Layer, _x: Tensor, output: Tensor) -> None:
         self._queries.append(layer.queries(output[0, self._last].to(self._dtype)))
 
-    def _keep_output(self, _module: nn.Module, args: tuple[Tensor], output: Tensor) -> None:
-        self._heads.append(args[0][0, self._last].to(self._dtype))
+    def _keep_output(self, heads: Tensor, output: Tensor) -> None:
+        self._heads.append(heads[0, self._last].to(self._dtype))
         self._outputs.append(output[0, self._last].to(self._dtype))
 
-    def _finish(self, _model: nn.Module, _args: Any, inputs: dict[str, Any], _output: Any) -> None:
+    def _finish(self, inputs: dict[str, Any], _output: Any) -> None:
         if not len(self._queries) == len(self._outputs) == len(self._layers):
             raise CheckpointError(
                 f"{self._name}: the query projection was called in {len(self._queries)} and the output projection in "

@@ -44,6 +44,12 @@ class Prefix:
     keys: tuple[Tensor, ...]
     values: tuple[Tensor, ...]
 
+    @classmethod
+    def of(cls, ids: Sequence[int], cache: DynamicCache) -> "Prefix":
+        """The prefix of the tokens that a cache holds."""
+        keys, values = zip(*((layer.keys, layer.values) for layer in cache.layers), strict=True)
+        return cls(tuple(ids), keys, values)
+
     def __len__(self) -> int:
         """P, the number of tokens."""
         return len(self.ids)
@@ -58,9 +64,8 @@ class Prefix:
     def blind(self, keep: int = 0) -> "Prefix":
         """The same prefix with all but the first `keep` tokens hidden from attention, positions unchanged.
 
-        Leaving a key and its value out is the same as masking it: a masked score of -inf has weight exactly zero.
-        With `keep=0` a model with rotary positions gives exactly its zero-shot answer without a first token, because
-        it sees only differences of positions; other models see the prompt at a later absolute position.
+        With `keep=0` a model with rotary positions gives exactly its zero-shot answer without a first token; other
+        models see the prompt at a later absolute position.
         """
         keys, values = (tuple(x[:, :, :keep] for x in layers) for layers in (self.keys, self.values))
         return replace(self, keys=keys, values=values)
@@ -91,11 +96,10 @@ def encode(checkpoint: Checkpoint, text_or_ids: str | Sequence[int]) -> Prefix:
         ids = [checkpoint.first_token_id, *checkpoint.tokenize(ids)]
     if len(ids) == 0:
         return Prefix((), (), ())
-    _check_length(checkpoint, len(ids))
+    require_room(checkpoint, len(ids))
     cache = DynamicCache()
-    checkpoint.hidden(input_ids=torch.tensor([ids], device=checkpoint.device), use_cache=True, **{CACHE: cache})
-    keys, values = zip(*((layer.keys, layer.values) for layer in cache.layers), strict=True)
-    return Prefix(tuple(ids), keys, values)
+    checkpoint.hidden(input_ids=checkpoint.row(ids), use_cache=True, **{CACHE: cache})
+    return Prefix.of(ids, cache)
 
 
 def context_ids(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> tuple[list[int], list[int]]:
@@ -185,16 +189,23 @@ def exact_match(
     """Whether greedy decoding writes each answer followed by `end`, shape (n,), from one forward pass per batch.
 
     Greedy decoding after the prompt writes the target tokens t_1 ... t_m exactly if arg max p(. | prompt, t_<j) = t_j
-    for every j: by induction, as long as it has written t_<j it stands where the teacher-forced pass stands. So all
-    m predictions are read from one pass over prompt + t_<m, without generating.
+    for every j: as long as it has written t_<j it stands where the teacher-forced pass stands.
     """
-    prompt_ids = prompt_token_ids(checkpoint, prefix, prompts)
-    targets = continuation_ids(checkpoint, prompts, [f" {answer}{end}" for answer in answers])
     correct = np.empty(len(prompts), dtype=bool)
-    rows = [(prompt, target[:-1]) for prompt, target in zip(prompt_ids, targets, strict=True)]
-    for i, logits in row_logits(checkpoint, prefix, rows):
-        correct[i] = logits.argmax(-1).tolist() == targets[i]
+    for i, logits, target in teacher_forced(checkpoint, prefix, prompts, [f" {answer}{end}" for answer in answers]):
+        correct[i] = logits.argmax(-1).tolist() == target
     return correct
+
+
+def teacher_forced(
+    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], targets: Sequence[str]
+) -> Iterator[tuple[int, Tensor, list[int]]]:
+    """For each prompt its number, the logits (m, vocab) that predict the m tokens of its target, and their ids."""
+    prompt_ids = prompt_token_ids(checkpoint, prefix, prompts)
+    target_ids = continuation_ids(checkpoint, prompts, targets)
+    rows = [(prompt, target[:-1]) for prompt, target in zip(prompt_ids, target_ids, strict=True)]
+    for i, logits in row_logits(checkpoint, prefix, rows):
+        yield i, logits, target_ids[i]
 
 
 def next_token_log_probs(checkpoint: Checkpoint, prefix: Prefix, prompt: str) -> np.ndarray:
@@ -278,7 +289,7 @@ def row_logits(
     if not all(prompt for prompt, _ in rows):
         raise TaskError("a prompt is empty: there is no position to predict from; put at least one token there.")
     sequences = [[*prompt, *stem] for prompt, stem in rows]
-    _check_length(checkpoint, len(prefix) + max(map(len, sequences), default=0))
+    require_room(checkpoint, len(prefix) + max(map(len, sequences), default=0))
     for pack in _packs([len(ids) for ids in sequences], 0 if _attends_by_index(checkpoint) else PACK_TOKENS):
         hidden = _hidden(checkpoint, prefix, [sequences[i] for i in pack])
         needed = [h[len(rows[i][0]) - 1 :] for i, h in zip(pack, hidden, strict=True)]
@@ -309,9 +320,7 @@ def _hidden(checkpoint: Checkpoint, prefix: Prefix, pack: list[list[int]]) -> tu
     """Last hidden states, shape (length, d), of sequences that each follow the prefix."""
     lengths = [len(ids) for ids in pack]
     place = torch.cat([torch.arange(n) for n in lengths])
-    cache = DynamicCache()
-    for layer, (keys, values) in enumerate(zip(prefix.keys, prefix.values, strict=True)):
-        cache.update(keys, values, layer)
+    cache = cache_of(prefix.keys, prefix.values)
     mask = _mask(checkpoint, cache.get_seq_length(), lengths) if len(pack) > 1 else None
     with _SharedPrefix(mask, lengths):
         hidden = checkpoint.hidden(
@@ -322,6 +331,14 @@ def _hidden(checkpoint: Checkpoint, prefix: Prefix, pack: list[list[int]]) -> tu
             **{CACHE: cache},
         )
     return hidden[0].split(lengths)
+
+
+def cache_of(keys: Sequence[Tensor], values: Sequence[Tensor]) -> DynamicCache:
+    """A cache of these keys and values, one tensor for each layer; what is passed with it comes behind them."""
+    cache = DynamicCache()
+    for layer, keys_values in enumerate(zip(keys, values, strict=True)):
+        cache.update(*keys_values, layer)
+    return cache
 
 
 class _SharedPrefix(TorchFunctionMode):
@@ -364,7 +381,8 @@ def _mask(checkpoint: Checkpoint, n_prefix: int, lengths: list[int]) -> Tensor:
     return torch.zeros_like(seen, dtype=checkpoint.dtype).masked_fill(seen == 0, hidden)[None, None]
 
 
-def _check_length(checkpoint: Checkpoint, length: int) -> None:
+def require_room(checkpoint: Checkpoint, length: int) -> None:
+    """CheckpointError if a context and a query of so many tokens together are more than the model has positions for."""
     if length > checkpoint.context_length:
         raise CheckpointError(
             f"{checkpoint.name} has {checkpoint.context_length} positions, the demonstrations and the longest query "

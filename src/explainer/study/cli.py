@@ -339,8 +339,6 @@ def _add_train(commands: argparse._SubParsersAction) -> None:
     train.add_argument("--average", nargs="+", metavar="NAME", help="none, momentum, normalised ... (default: none)")
     for name, meaning in _OF_ONE_SETTING.items():
         train.add_argument(f"--{name}", type=_positive, metavar="N", help=meaning)
-    train.add_argument("--weight-decay", type=float, metavar="X", help="default: 0.1")
-    train.add_argument("--dtype", choices=["bfloat16", "float32"], help="of products (default: float32)")
     train.add_argument("--device", help="such as cpu or cuda (default: cpu)")
     train.add_argument(
         "--every", type=_positive, default=100, metavar="N", help="steps between checkpoints (default: 100)"

@@ -178,7 +178,8 @@ class Experiment(ABC, Generic[Setting]):
         """Fold what the store has of these grids into the tables; ResultsError if they cannot be written."""
         settings = dict.fromkeys(one for its in grids.values() for one in its)
         found = [stored for one in settings if (stored := store.load(self.identity(one)))]
-        rows = {n: [{"cell": self.key(one).cell, **asdict(one)} for one in its] for n, its in grids.items()}
+        keys = {name: map(self.key, its) for name, its in grids.items()}
+        rows = {name: [{"cell": key.cell, **key.parts["cell"]} for key in its] for name, its in keys.items()}
         published.add(found, rows)
 
     def _compute(

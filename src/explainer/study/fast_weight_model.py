@@ -29,15 +29,11 @@ from explainer.theory import fast_weights
 from explainer.theory.momentum import momentum_attention
 from explainer.theory.optimisation import descend, warmed_up_cosine
 
-ETA = 0.5
+_ETA = 0.5
 """Decay of the average in `momentum-attention`, and the momentum of `delta-half`, which no training can switch off."""
 
-BETAS = (0.9, 0.98)
-"""Of AdamW."""
-
-SNAPSHOTS = 10
-"""How often a model is looked at during its training, after it was drawn."""
-
+_BETAS = (0.9, 0.98)  # of AdamW
+_SNAPSHOTS = 10  # how often a model is looked at during its training
 _CHUNK = 32  # tokens; of 16, 32 and 80 the fastest
 _FIRST = {"rate": 0.5, "retention": 0.98, "momentum": 0.5}  # of the gates, where the token says nothing
 _SHARPNESS, _SLOPE = 8.0, 0.1  # at first: of the softmax, and per token of distance
@@ -46,11 +42,8 @@ _SHARPNESS, _SLOPE = 8.0, 0.1  # at first: of the softmax, and per token of dist
 # The rules
 
 
-class Tokens(NamedTuple):
-    """What a memory has of every token: queries and keys of length 1, values, and three gates in (0, 1).
-
-    Shapes: queries, keys and values (B, H, T, d), gates (B, H, T).
-    """
+class _Tokens(NamedTuple):
+    """What a memory has of every token: queries and keys of length 1, values, and three gates in (0, 1)."""
 
     queries: Float[Tensor, "B H T d"]
     keys: Float[Tensor, "B H T d"]
@@ -60,23 +53,23 @@ class Tokens(NamedTuple):
     momentum: Float[Tensor, "B H T"]
 
 
-class Bias(NamedTuple):
+class _Bias(NamedTuple):
     """What the softmax rules have of every head: the factor c of the scores, and the slope m of their bias."""
 
     sharpness: Float[Tensor, " H"]
     slope: Float[Tensor, " H"]
 
 
-Rule = Callable[[Tokens, Bias], Float[Tensor, "B H T d"]]
+_Rule = Callable[[_Tokens, _Bias], Float[Tensor, "B H T d"]]
 
 
-def linear_attention(its: Tokens, _: Bias) -> Float[Tensor, "B H T d"]:
+def _linear_attention(its: _Tokens, _: _Bias) -> Float[Tensor, "B H T d"]:
     """Write values, not errors: S <- S + beta v k^T, and read S q."""
     return (its.queries @ its.keys.mT).tril() @ (its.rate[..., None] * its.values)
 
 
-def delta_rule(
-    its: Tokens, _: Bias, *, retention: float | None = 1.0, momentum: float | None = 0.0
+def _delta_rule(
+    its: _Tokens, _: _Bias, *, retention: float | None = 1.0, momentum: float | None = 0.0
 ) -> Float[Tensor, "B H T d"]:
     """Write errors, e = beta (v - alpha S k), by the rule of `fast_weights`; None leaves a gate to the tokens."""
     alpha = its.retention if retention is None else retention
@@ -84,12 +77,12 @@ def delta_rule(
     return fast_weights.chunked(*its[:3], its.rate, alpha, mu, chunk=_CHUNK)
 
 
-def ascent(its: Tokens, _: Bias) -> Float[Tensor, "B H T d"]:
+def _ascent(its: _Tokens, _: _Bias) -> Float[Tensor, "B H T d"]:
     """Climb the squared error for the value -v: S <- S - beta (-v - S k) k^T. The writes of v are those of descent."""
     return fast_weights.chunked(its.queries, its.keys, -its.values, -its.rate, 1.0, 0.0, chunk=_CHUNK)
 
 
-def softmax_attention(its: Tokens, bias: Bias, *, eta: float) -> Float[Tensor, "B H T d"]:
+def _softmax_attention(its: _Tokens, bias: _Bias, *, eta: float) -> Float[Tensor, "B H T d"]:
     """Attend to all tokens up to one's own, softmax_i (c k_i . q_t - m (t - i)), and add an average of past values."""
     positions = torch.arange(its.keys.shape[-2])
     distance = positions[:, None] - positions
@@ -98,27 +91,23 @@ def softmax_attention(its: Tokens, bias: Bias, *, eta: float) -> Float[Tensor, "
     return momentum_attention(queries, its.keys, its.values, eta, attn_mask=mask, scale=1.0)
 
 
-RULES: Mapping[str, Rule] = {
-    "linear": linear_attention,
-    "delta": delta_rule,
-    "delta-momentum": partial(delta_rule, momentum=None),
-    "delta-half": partial(delta_rule, momentum=ETA),
-    "gated": partial(delta_rule, retention=None),
-    "gated-momentum": partial(delta_rule, retention=None, momentum=None),
-    "ascent": ascent,
-    "softmax": partial(softmax_attention, eta=0.0),
-    "momentum-attention": partial(softmax_attention, eta=ETA),
+RULES: Mapping[str, _Rule] = {
+    "linear": _linear_attention,
+    "delta": _delta_rule,
+    "delta-momentum": partial(_delta_rule, momentum=None),
+    "delta-half": partial(_delta_rule, momentum=_ETA),
+    "gated": partial(_delta_rule, retention=None),
+    "gated-momentum": partial(_delta_rule, retention=None, momentum=None),
+    "ascent": _ascent,
+    "softmax": partial(_softmax_attention, eta=0.0),
+    "momentum-attention": partial(_softmax_attention, eta=_ETA),
 }
 """How a memory is written and read, by the names of the settings."""
 
-GATES: Mapping[str, tuple[str, ...]] = {
-    "linear": ("rate",),
-    "delta": ("rate",),
+GATES: Mapping[str, tuple[str, ...]] = dict.fromkeys(RULES, ("rate",)) | {
     "delta-momentum": ("rate", "momentum"),
-    "delta-half": ("rate",),
     "gated": ("rate", "retention"),
     "gated-momentum": ("rate", "retention", "momentum"),
-    "ascent": ("rate",),
     "softmax": (),
     "momentum-attention": (),
 }
@@ -159,7 +148,7 @@ class Setting:
             raise StudyError(f"learning_rate = {self.learning_rate}; it must be above 0.")
 
 
-class Memory(nn.Module):
+class _Memory(nn.Module):
     """A memory of several heads between projections: norm, (q, k, v and gates), rule, norm of each head, projection.
 
     The gates are sigmoids of linear maps of the token: beta, alpha and mu, one of each for every token and head.
@@ -181,17 +170,17 @@ class Memory(nn.Module):
         with torch.no_grad():
             self.gates.bias.copy_(first.logit())
 
-    def tokens(self, x: Float[Tensor, "B T width"]) -> Tokens:
+    def tokens(self, x: Float[Tensor, "B T width"]) -> _Tokens:
         """Project the tokens."""
         x = self.before(x)
         heads = (of(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for of in (self.queries, self.keys, self.values))
         queries, keys, values = heads
         gates = self.gates(x).sigmoid().unflatten(-1, (-1, self.heads)).permute(2, 0, 3, 1)
-        return Tokens(normalize(queries, dim=-1), normalize(keys, dim=-1), values, *gates)
+        return _Tokens(normalize(queries, dim=-1), normalize(keys, dim=-1), values, *gates)
 
     def forward(self, x: Float[Tensor, "B T width"]) -> Float[Tensor, "B T width"]:
         """Write and read at every token."""
-        read = self.rule(self.tokens(x), Bias(self.log_sharpness.exp(), self.log_slope.exp()))
+        read = self.rule(self.tokens(x), _Bias(self.log_sharpness.exp(), self.log_slope.exp()))
         return self.output(self.of_head(read).transpose(1, 2).flatten(2))
 
 
@@ -209,7 +198,7 @@ class FastWeightModel(nn.Module):
             torch.manual_seed(setting.seed)
             self.key = nn.Embedding(associative_recall.KEYS, setting.width // 2)
             self.value = nn.Embedding(associative_recall.VALUES + 1, setting.width // 2)
-            self.memory = Memory(setting)
+            self.memory = _Memory(setting)
             self.feed_forward = nn.Sequential(
                 nn.LayerNorm(setting.width),
                 nn.Linear(setting.width, setting.inner),
@@ -234,7 +223,7 @@ class FastWeightModel(nn.Module):
 # Training
 
 
-class Snapshot(NamedTuple):
+class _Snapshot(NamedTuple):
     """A model after so many steps, and the losses of the steps since the last snapshot."""
 
     step: int
@@ -242,25 +231,25 @@ class Snapshot(NamedTuple):
     losses: list[float]
 
 
-def train(setting: Setting, n_keys: Sequence[int], *, progress: bool = True) -> Iterator[Snapshot]:
+def train(setting: Setting, n_keys: Sequence[int], *, progress: bool = True) -> Iterator[_Snapshot]:
     """Train on fresh sequences, of n_keys[0] keys in the first step, n_keys[1] in the second, and so on in turns.
 
     AdamW on the mean over queries of -log p(answer). The learning rate rises linearly in the first 5 % of the steps and
-    falls to 0 along half a cosine. Yields before the first step and SNAPSHOTS times after it; it is one model, which
+    falls to 0 along half a cosine. Yields before the first step and ten times after it; it is one model, which
     changes when the next is asked for. The seed determines weights and sequences. Repeated on the same machine with as
     many threads, the weights are the same to the bit. Raises DivergenceError when the loss is no longer finite.
     """
     model = FastWeightModel(setting)
-    optimiser = torch.optim.AdamW(model.parameters(), setting.learning_rate, betas=BETAS)
+    optimiser = torch.optim.AdamW(model.parameters(), setting.learning_rate, betas=_BETAS)
     generator = Generator().manual_seed(setting.seed)
-    yield Snapshot(0, model, [])
+    yield _Snapshot(0, model, [])
     losses: list[float] = []
-    looked_at = {round(setting.steps * i / SNAPSHOTS) for i in range(1, SNAPSHOTS + 1)}
+    looked_at = {round(setting.steps * i / _SNAPSHOTS) for i in range(1, _SNAPSHOTS + 1)}
     for step in tqdm(range(setting.steps), desc=setting.rule, unit="step", leave=False, disable=not progress):
         sequences = associative_recall.draw(setting.batch, n_keys[step % len(n_keys)], generator)
         loss = cross_entropy(model(sequences).flatten(0, 1), sequences.answers.flatten())
         lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
         losses.append(descend(model.parameters(), optimiser, loss, lr, step))
         if step + 1 in looked_at:
-            yield Snapshot(step + 1, model, losses)
+            yield _Snapshot(step + 1, model, losses)
             losses = []

@@ -21,7 +21,6 @@ from tqdm import tqdm
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from explainer.data import regression_words
-from explainer.errors import StudyError
 from explainer.models import checkpoints
 from explainer.study.training import BETAS
 from explainer.theory.optimisation import descend, warmed_up_cosine
@@ -32,10 +31,7 @@ EVERY = 100
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything that determines a trained model; `inner` is the width of the feed-forward layers.
-
-    Raises StudyError for a width that the heads cannot share, and for a number below 1.
-    """
+    """Everything that determines a trained model; `inner` is the width of the feed-forward layers."""
 
     n_examples: int = 16
     layers: int = 2
@@ -46,14 +42,6 @@ class Setting:
     batch: int = 32
     learning_rate: float = 3e-3
     seed: int = 0
-
-    def __post_init__(self):
-        """Refuse a setting that cannot be trained."""
-        for name in ("n_examples", "layers", "width", "heads", "inner", "steps", "batch"):
-            if getattr(self, name) < 1:
-                raise StudyError(f"{name} = {getattr(self, name)}; it must be at least 1.")
-        if self.width % (2 * self.heads):
-            raise StudyError(f"width = {self.width} cannot be shared by {self.heads} heads of even size.")
 
 
 def initial_model(setting: Setting) -> LlamaForCausalLM:

@@ -18,11 +18,20 @@ from explainer.models.momentum_attention import LEARNED_CONVOLUTION
 from explainer.study.experiment import Computed, Experiment
 from explainer.study.probes import held_out_blocks
 from explainer.study.store import Identity
-from explainer.study.training import FINAL_BLOCKS, POSITIONS, PROTOCOL, WITHOUT_ETA, Setting, Trained, train
+from explainer.study.training import (
+    FINAL_BLOCKS,
+    POSITIONS,
+    PROTOCOL,
+    WEIGHT_DECAY,
+    WITHOUT_ETA,
+    Setting,
+    Trained,
+    train,
+)
 from explainer.theory import counting, momentum
 
 _SIZES = ("corpus", "vocabulary", "layers", "width", "heads", "length", "batch", "steps", "branches")
-_SLOWEST_FIRST = ("seed", *_SIZES, "lr", "warmup", "weight_decay", "dtype", "device", "eta", "average")
+_SLOWEST_FIRST = ("seed", *_SIZES, "lr", "warmup", "device", "eta", "average")
 
 
 class LanguageModels(Experiment[Setting]):
@@ -64,6 +73,12 @@ class LanguageModels(Experiment[Setting]):
     def of(cls, **values: Any) -> Setting:
         """Without a decay in the average, eta is 0."""
         return super().of(**values | ({"eta": 0.0} if values.get("average") in WITHOUT_ETA else {}))
+
+    def key(self, setting: Setting) -> Identity:
+        """As for every experiment, with the values that a setting no longer has."""
+        its = super().key(setting)
+        cell = {**its.parts["cell"], "dtype": "float32", "weight_decay": WEIGHT_DECAY}
+        return Identity(its.slug, {**its.parts, "cell": cell})
 
     def parts(self, setting: Setting) -> dict[str, Any]:
         """The tokens."""

@@ -1,7 +1,6 @@
 """What a language model has learned: losses on held-out text, by position, and what it copies from its context."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +13,6 @@ from explainer.data.corpora import Tokens
 from explainer.errors import CorpusError
 
 _TOKENS_AT_ONCE = 8192  # in one forward pass
-
-
-def autocast(device: str, dtype: str) -> AbstractContextManager:
-    """Round products to bfloat16 if `dtype` says so."""
-    return torch.autocast(torch.device(device).type, torch.bfloat16, enabled=dtype == "bfloat16")
 
 
 # Losses
@@ -55,28 +49,21 @@ def held_out_blocks(tokens: Tokens, length: int, n: int) -> tuple[Int[Tensor, "n
 
 
 @torch.no_grad()
-def token_nll(
-    model: nn.Module, blocks: Int[Tensor, "n length+1"], *, dtype: str = "float32"
-) -> Float[Tensor, "n length"]:
+def token_nll(model: nn.Module, blocks: Int[Tensor, "n length+1"]) -> Float[Tensor, "n length"]:
     """Negative log-likelihood of each token after the first given those before it, -log p(x_{t+1} | x_1 .. x_t).
 
-    In nats, float64. Shapes: blocks (n, T + 1) -> (n, T).
+    In nats, float64.
     """
-    device = next(model.parameters()).device
-    rows = max(1, _TOKENS_AT_ONCE // (blocks.shape[1] - 1))
-    return torch.cat([_nll(model, part.to(device), dtype) for part in blocks.split(rows)])
-
-
-def _nll(model: nn.Module, block: Tensor, dtype: str) -> Tensor:
-    with autocast(block.device.type, dtype):
-        logits = model(block[:, :-1]).logits
-    return cross_entropy(logits.float().mT, block[:, 1:], reduction="none").double().cpu()
+    device, rows = next(model.parameters()).device, max(1, _TOKENS_AT_ONCE // (blocks.shape[1] - 1))
+    parts = (part.to(device) for part in blocks.split(rows))
+    nll = (cross_entropy(model(part[:, :-1]).logits.mT, part[:, 1:], reduction="none") for part in parts)
+    return torch.cat([part.double().cpu() for part in nll])
 
 
 # Copying
 
 
-class Copied(NamedTuple):
+class _Copied(NamedTuple):
     """How often the most likely token is right: `accuracy`, of `n` predictions; `chance` for who cannot copy."""
 
     accuracy: float
@@ -85,15 +72,11 @@ class Copied(NamedTuple):
 
 
 @torch.no_grad()
-def _guesses(model: nn.Module, ids: Tensor, dtype: str) -> Tensor:
-    device = next(model.parameters()).device
-    with autocast(device.type, dtype):
-        return model(ids.to(device)).logits.argmax(-1).cpu()
+def _guesses(model: nn.Module, ids: Tensor) -> Tensor:
+    return model(ids.to(next(model.parameters()).device)).logits.argmax(-1).cpu()
 
 
-def repeated_sequences(
-    model: nn.Module, vocabulary: int, *, half: int = 64, sequences: int = 32, dtype: str = "float32"
-) -> Copied:
+def repeated_sequences(model: nn.Module, vocabulary: int, *, half: int = 64, sequences: int = 32) -> _Copied:
     """How often the next token is right where a sequence of random tokens comes a second time.
 
     The tokens are uniform over the vocabulary without the separator. In the second half every token but the first
@@ -101,39 +84,37 @@ def repeated_sequences(
     Source: Olsson et al. 2022, section 3.
     """
     random = torch.from_numpy(np.random.default_rng(0).integers(1, vocabulary, (sequences, half)))
-    guesses = _guesses(model, random.repeat(1, 2), dtype)
+    guesses = _guesses(model, random.repeat(1, 2))
     right = guesses[:, half : 2 * half - 1] == random[:, 1:]
-    return Copied(float(right.double().mean()), 1 / (vocabulary - 1), right.numel())
+    return _Copied(float(right.double().mean()), 1 / (vocabulary - 1), right.numel())
 
 
-class FewShot(NamedTuple):
+class _FewShot(NamedTuple):
     """Of few-shot prompts: how often the answer is one of the two labels, and how often the right one."""
 
-    is_a_label: Copied
-    is_right: Copied
+    is_a_label: _Copied
+    is_right: _Copied
 
 
-def labels_in_context(
-    model: nn.Module, vocabulary: int, *, shots: int = 8, prompts: int = 256, dtype: str = "float32"
-) -> FewShot:
+def labels_in_context(model: nn.Module, vocabulary: int, *, shots: int = 8, prompts: int = 256) -> _FewShot:
     """Ask for the label of an example that the prompt shows: x_1 : y_1 ; ... x_k : y_k ; x_j : with j among 1 .. k.
 
     Inputs, the two labels and the two separators are random tokens, new in each prompt, so that nothing but the
     prompt tells which tokens are labels and which belongs to which input. Who knows the two labels and not the rule
     is right half of the time.
     """
-    drawn = list(few_shot_prompts(vocabulary, shots, prompts))
+    drawn = list(_few_shot_prompts(vocabulary, shots, prompts))
     ids, labels, answers = (torch.tensor(np.array(part)) for part in zip(*drawn, strict=True))
-    guesses = _guesses(model, ids, dtype)[:, -1]
+    guesses = _guesses(model, ids)[:, -1]
     is_a_label, right = (guesses[:, None] == labels).any(1), guesses == answers
     chance = 1 / (vocabulary - 1)
-    return FewShot(
-        Copied(float(is_a_label.double().mean()), 2 * chance, prompts),
-        Copied(float(right.double().mean()), chance, prompts),
+    return _FewShot(
+        _Copied(float(is_a_label.double().mean()), 2 * chance, prompts),
+        _Copied(float(right.double().mean()), chance, prompts),
     )
 
 
-def few_shot_prompts(vocabulary: int, shots: int, prompts: int) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+def _few_shot_prompts(vocabulary: int, shots: int, prompts: int) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
     """Yield the prompts of `labels_in_context`: (4 shots + 2,) tokens, the two labels, and the right one."""
     generator = np.random.default_rng(0)
     for _ in range(prompts):

@@ -42,7 +42,6 @@ from explainer.errors import CheckpointError, CorpusError, StudyError
 from explainer.models import momentum_attention, products
 from explainer.models.momentum_attention import LEARNED_CONVOLUTION, RECENCY_BIAS
 from explainer.study import probes
-from explainer.study.probes import autocast
 from explainer.theory import momentum
 from explainer.theory.optimisation import descend
 
@@ -56,20 +55,21 @@ WITHOUT_ETA = (NO_AVERAGE, LEARNED_CONVOLUTION)
 BETAS = (0.9, 0.98)
 """Of AdamW; Dai et al. (2023), table 10."""
 
-BUDGET_RATIO = 4
-"""Of one budget to the next."""
+WEIGHT_DECAY = 0.1
+"""Of matrices; vectors have none."""
 
-DECAYING = 5
-"""The last step in so many of a budget is in its branch, where the rate falls."""
-
-CURVE_POINTS = 40
 CURVE_BLOCKS = 16
+"""Held-out blocks whose mean loss is a point of the curve."""
+
 FINAL_BLOCKS = 200
-OTHER_BLOCKS = 60
+"""Held-out blocks on which a model is evaluated at the end of a budget."""
+
 POSITIONS = 16
 """Positions whose losses are stored as one mean."""
 
-DTYPES = ("bfloat16", "float32")
+_BUDGET_RATIO = 4  # of one budget to the next
+_DECAYING = 5  # the last step in so many of a budget is in its branch, where the rate falls
+_CURVE_POINTS, _OTHER_BLOCKS = 40, 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +79,7 @@ class Setting:
     The largest budget is `steps` updates, each of the `branches` - 1 others a quarter of the next. `average` is a
     name of `explainer.theory.momentum.AVERAGES` or `recency_bias`, with its `eta`, `learned_convolution`, or `none`
     for plain attention. The learning rate rises linearly to `lr` over `warmup` steps and stays; in the last fifth of
-    each budget it falls linearly to 0. With bfloat16, products are rounded (autocast); weights and moments stay in
-    float32. Raises StudyError for values that cannot be used.
+    each budget it falls linearly to 0. Raises StudyError for values that cannot be used.
     """
 
     corpus: str = corpora.DEFAULT
@@ -94,50 +93,42 @@ class Setting:
     branches: int = 1
     lr: float = 3e-3
     warmup: int = 50
-    weight_decay: float = 0.1
     seed: int = 0
     eta: float = 0.0
     average: str = NO_AVERAGE
-    dtype: str = "float32"
     device: str = "cpu"
 
     def __post_init__(self):
         """Check every value."""
+        share = _DECAYING * _BUDGET_RATIO ** (self.branches - 1)
         for name in ("layers", "width", "heads", "batch", "steps", "branches"):
-            self._require(getattr(self, name) >= 1, f"{name} = {getattr(self, name)} must be at least 1.")
+            self._require(name, getattr(self, name) >= 1, "must be at least 1.")
+        least = corpora.SMALLEST_VOCABULARY
+        self._require("vocabulary", self.vocabulary >= least, f"is too small; the least is {least}.")
+        self._require("length", self.length >= 2, "must be at least 2.")
+        turned = 2 * self.heads
         self._require(
-            self.vocabulary >= corpora.SMALLEST_VOCABULARY,
-            f"vocabulary = {self.vocabulary} is too small; the least is {corpora.SMALLEST_VOCABULARY}.",
+            "width", self.width % turned == 0, f"must be a multiple of 2 heads = {turned}, since positions turn pairs."
         )
-        self._require(self.length >= 2, f"length = {self.length} must be at least 2.")
-        self._require(
-            self.width % (2 * self.heads) == 0,
-            f"width = {self.width} must be a multiple of 2 heads = {2 * self.heads}, since positions turn pairs.",
-        )
-        self._require(self.seed >= 0, f"seed = {self.seed} must not be negative.")
-        share = DECAYING * BUDGET_RATIO ** (self.branches - 1)
-        self._require(
-            self.steps % share == 0,
-            f"steps = {self.steps} must be a multiple of {share}, so that each of {self.branches} budgets has a fifth.",
-        )
+        self._require("seed", self.seed >= 0, "must not be negative.")
+        a_fifth = f"must be a multiple of {share}, so that each of {self.branches} budgets has a fifth."
+        self._require("steps", self.steps % share == 0, a_fifth)
         first = self.decay_begins(self.budgets[0])
-        self._require(0 <= self.warmup <= first, f"warmup = {self.warmup} must lie in 0 ... {first}.")
-        self._require(0 < self.lr < math.inf, f"lr = {self.lr} must be positive.")
-        self._require(0 <= self.weight_decay < math.inf, f"weight_decay = {self.weight_decay} must not be negative.")
-        self._require(self.dtype in DTYPES, f"dtype = {self.dtype!r} must be one of {', '.join(DTYPES)}.")
+        self._require("warmup", 0 <= self.warmup <= first, f"must lie in 0 ... {first}.")
+        self._require("lr", 0 < self.lr < math.inf, "must be positive.")
         names = (*WITHOUT_ETA, *momentum.AVERAGES, RECENCY_BIAS)
-        self._require(self.average in names, f"average = {self.average!r} must be one of {', '.join(names)}.")
-        self._require(0 <= self.eta < 1, f"eta = {self.eta} must lie in [0, 1).")
+        self._require("average", self.average in names, f"must be one of {', '.join(names)}.")
+        self._require("eta", 0 <= self.eta < 1, "must lie in [0, 1).")
         self._require(
+            "eta",
             (self.average in WITHOUT_ETA) == (self.eta == 0),
-            f"eta = {self.eta} does not go with average = {self.average!r}: {' and '.join(WITHOUT_ETA)} have eta = 0, "
-            "every other average needs an eta > 0.",
+            f"does not go with average = {self.average!r}: {' and '.join(WITHOUT_ETA)} have eta = 0, every other "
+            "average needs an eta > 0.",
         )
 
-    @staticmethod
-    def _require(condition: bool, message: str) -> None:
+    def _require(self, name: str, condition: bool, message: str) -> None:
         if not condition:
-            raise StudyError(message)
+            raise StudyError(f"{name} = {getattr(self, name)!r} {message}")
 
     @property
     def variant(self) -> str:
@@ -155,17 +146,17 @@ class Setting:
     @property
     def budgets(self) -> tuple[int, ...]:
         """The budgets in steps, the smallest first."""
-        return tuple(self.steps // BUDGET_RATIO**i for i in reversed(range(self.branches)))
+        return tuple(self.steps // _BUDGET_RATIO**i for i in reversed(range(self.branches)))
 
     @staticmethod
     def decay_begins(budget: int) -> int:
         """The step at which the branch of a budget leaves the trunk."""
-        return budget - budget // DECAYING
+        return budget - budget // _DECAYING
 
     @property
     def work(self) -> int:
         """Steps of trunk and branches together."""
-        return self.decay_begins(self.steps) + sum(budget // DECAYING for budget in self.budgets)
+        return self.decay_begins(self.steps) + sum(budget // _DECAYING for budget in self.budgets)
 
     @property
     def tokens_per_step(self) -> int:
@@ -176,7 +167,7 @@ class Setting:
 # The parts of a run
 
 
-def initial_model(setting: Setting) -> LlamaForCausalLM:
+def _initial_model(setting: Setting) -> LlamaForCausalLM:
     """A Llama with weights that depend on the seed and the sizes, not on eta, average or device."""
     config = LlamaConfig(
         vocab_size=setting.vocabulary,
@@ -204,52 +195,26 @@ def initial_model(setting: Setting) -> LlamaForCausalLM:
     return model.to(setting.device)
 
 
-def batch(stream: Tensor, setting: Setting, step: int) -> Tensor:
+def _batch(stream: Tensor, setting: Setting, step: int) -> Tensor:
     """The windows of a step, shape (batch, length + 1), at random places that depend on seed and step alone."""
     generator = np.random.default_rng([setting.seed, step])
     starts = torch.from_numpy(generator.integers(0, len(stream) - setting.length, setting.batch))
     return stream[starts[:, None] + torch.arange(setting.length + 1)]
 
 
-def learning_rate(setting: Setting, step: int, budget: int) -> float:
+def _learning_rate(setting: Setting, step: int, budget: int) -> float:
     """The rate of a step (from 0): lr min(1, (step + 1) / warmup, (budget - step) / (budget / 5))."""
     rise = (step + 1) / setting.warmup if setting.warmup else 1.0
-    return setting.lr * min(1.0, rise, (budget - step) / (budget // DECAYING))
+    return setting.lr * min(1.0, rise, (budget - step) / (budget // _DECAYING))
 
 
-def parameters(model: nn.Module) -> int:
-    """The number N of parameters; all take part in products, the embedding as the last layer."""
-    return sum(p.numel() for p in model.parameters())
-
-
-def model_flops(setting: Setting, n_parameters: int, n_tokens: int) -> float:
+def _model_flops(setting: Setting, n_parameters: int, n_tokens: int) -> float:
     """Floating-point operations of training on D tokens: 6 N D, and 6 L T d D for causal attention.
 
-    A product with N weights takes 2 N operations per token, its gradients twice that (Kaplan et al. 2020, section
-    2.1). Scores and weighted sums of T / 2 values on average, in L layers of width d: 2 L T d, and twice that.
+    All N parameters take part in products, the embedding as the last layer. Source: Kaplan et al. 2020, section 2.1.
     """
     attention = setting.layers * setting.length * setting.width
     return 6.0 * (n_parameters + attention) * n_tokens
-
-
-def matmul_rate(device: str, dtype: torch.dtype) -> float:
-    """Floating-point operations per second of one large matrix product, the best of five, by the device's clock."""
-    size = 1024 if device == "cpu" else 8192
-    a = torch.randn(size, size, device=device).to(dtype)
-    seconds = []
-    for _ in range(6):
-        start = _clock(device)
-        a @ a
-        seconds.append(_clock(device) - start)
-    return 2 * size**3 / min(seconds[1:])
-
-
-def _clock(device: str) -> float:
-    """Seconds of work: of all the processor's threads, or of the GPU."""
-    if device == "cpu":
-        return time.process_time()
-    torch.cuda.synchronize()
-    return time.perf_counter()
 
 
 # One run
@@ -298,11 +263,11 @@ def train(
             f"the training part of {tokens.corpus!r} has {len(tokens.train)} tokens, a window takes "
             f"{setting.length + 1}; take a longer corpus or a shorter length."
         )
-    model = initial_model(setting)
+    model = _initial_model(setting)
     optimiser = _optimiser(model, setting)
     state = _resumed(checkpoint, setting, model, optimiser)
     descent = _Descent(setting, tokens.train, state, evaluate)
-    done = state.step + sum(one["steps"] // DECAYING for one in state.budgets)
+    done = state.step + sum(one["steps"] // _DECAYING for one in state.budgets)
     with tqdm(total=setting.work, initial=done, desc=setting.slug, unit="step", disable=not progress) as bar:
         for budget in setting.budgets[len(state.budgets) :]:
             while state.step < setting.decay_begins(budget):
@@ -311,7 +276,8 @@ def train(
                     _save_state(checkpoint, setting, model, optimiser, state)
             branch = descent.branch(model, optimiser, budget, bar)
             state.budgets.append({"steps": budget, **evaluate(branch)})
-    return Trained(branch, _result(branch, setting, state), _run_of(branch, setting, state))
+    seconds = {"seconds": state.seconds, "cpu_seconds": state.cpu_seconds}
+    return Trained(branch, _result(branch, setting, state), seconds)
 
 
 @dataclass(frozen=True)
@@ -326,11 +292,11 @@ class _Descent:
     def update(self, model: nn.Module, optimiser: Optimizer, step: int, budget: int) -> float:
         """Descend once, at the rate that a budget has at this step; returns the loss before it."""
         setting = self.setting
-        windows = batch(self.stream, setting, step).to(setting.device)
-        with autocast(setting.device, setting.dtype), products.fast():
+        windows = _batch(self.stream, setting, step).to(setting.device)
+        with products.fast():
             logits = model(windows[:, :-1]).logits
-        loss = cross_entropy(logits.float().flatten(0, 1), windows[:, 1:].flatten())
-        return descend(model.parameters(), optimiser, loss, learning_rate(setting, step, budget), step)
+        loss = cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
+        return descend(model.parameters(), optimiser, loss, _learning_rate(setting, step, budget), step)
 
     def step(self, model: nn.Module, optimiser: Optimizer, bar: tqdm) -> None:
         """One step of the trunk, whose rate does not fall before the end of the largest budget."""
@@ -339,8 +305,11 @@ class _Descent:
             loss = self.update(model, optimiser, state.step, self.setting.steps)
         state.step += 1
         state.losses.append(loss)
-        if state.step % max(1, self.setting.steps // CURVE_POINTS) == 0:
-            _add_point(state, self.evaluate.on_curve(model))
+        if state.step % max(1, self.setting.steps // _CURVE_POINTS) == 0:
+            state.curve["step"].append(state.step)
+            state.curve["train"].append(math.fsum(state.losses) / len(state.losses))
+            state.curve["held_out"].append(self.evaluate.on_curve(model))
+            state.losses.clear()
         bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
         bar.update()
 
@@ -372,20 +341,20 @@ class _Evaluation:
     def on_curve(self, model: nn.Module) -> float:
         """Mean loss on a few held-out blocks."""
         blocks, _ = probes.held_out_blocks(self.tokens, self.setting.length, CURVE_BLOCKS)
-        return float(probes.token_nll(model, blocks, dtype=self.setting.dtype).mean())
+        return float(probes.token_nll(model, blocks).mean())
 
     def __call__(self, model: nn.Module) -> dict[str, Any]:
         """Losses by block, by position and on the other genre; what is copied."""
-        setting, kind = self.setting, {"dtype": self.setting.dtype}
+        setting = self.setting
         blocks, documents = probes.held_out_blocks(self.tokens, setting.length, FINAL_BLOCKS)
-        nll = probes.token_nll(model, blocks, **kind)
-        elsewhere = probes.spaced_blocks(self.other_genre, setting.length, OTHER_BLOCKS)
-        repeated = probes.repeated_sequences(model, setting.vocabulary, half=min(64, setting.length // 2), **kind)
+        nll = probes.token_nll(model, blocks)
+        elsewhere = probes.spaced_blocks(self.other_genre, setting.length, _OTHER_BLOCKS)
+        repeated = probes.repeated_sequences(model, setting.vocabulary, half=min(64, setting.length // 2))
         shots = min(8, (setting.length - 2) // 4)
-        few_shot = probes.labels_in_context(model, setting.vocabulary, shots=shots, **kind)
+        few_shot = probes.labels_in_context(model, setting.vocabulary, shots=shots)
         return {
             "held_out": float(nll.mean()),
-            "other_genre": float(probes.token_nll(model, elsewhere, **kind).mean()),
+            "other_genre": float(probes.token_nll(model, elsewhere).mean()),
             "copied": repeated.accuracy,
             "is_a_label": few_shot.is_a_label.accuracy,
             "is_right": few_shot.is_right.accuracy,
@@ -399,7 +368,7 @@ class _Evaluation:
 def _optimiser(model: nn.Module, setting: Setting) -> torch.optim.AdamW:
     matrices = [p for p in model.parameters() if p.ndim >= 2]
     vectors = [p for p in model.parameters() if p.ndim < 2]
-    groups = [{"params": matrices, "weight_decay": setting.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    groups = [{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": vectors, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=setting.lr, betas=BETAS)
 
 
@@ -413,18 +382,11 @@ def _timed(state: _State, device: str) -> Iterator[None]:
     state.cpu_seconds += time.process_time() - cpu
 
 
-def _add_point(state: _State, held_out: float) -> None:
-    state.curve["step"].append(state.step)
-    state.curve["train"].append(math.fsum(state.losses) / len(state.losses))
-    state.curve["held_out"].append(held_out)
-    state.losses.clear()
-
-
 def _result(model: nn.Module, setting: Setting, state: _State) -> dict[str, Any]:
-    n, tokens = parameters(model), setting.work * setting.tokens_per_step
+    n, tokens = model.num_parameters(), setting.work * setting.tokens_per_step
     curve = state.curve | {"tokens": [step * setting.tokens_per_step for step in state.curve["step"]]}
     budgets = [{"tokens": one["steps"] * setting.tokens_per_step, **one} for one in state.budgets]
-    return {"parameters": n, "flops": model_flops(setting, n, tokens), "curve": curve, "budgets": budgets}
+    return {"parameters": n, "flops": _model_flops(setting, n, tokens), "curve": curve, "budgets": budgets}
 
 
 def weights_digest(model: nn.Module) -> str:
@@ -434,22 +396,6 @@ def weights_digest(model: nn.Module) -> str:
         digest.update(name.encode())
         digest.update(parameter.detach().float().cpu().numpy().tobytes())
     return digest.hexdigest()
-
-
-def _run_of(model: nn.Module, setting: Setting, state: _State) -> dict[str, Any]:
-    """What differs between two runs: the time of the updates, and their share of the machine's speed."""
-    tokens = setting.work * setting.tokens_per_step
-    rate = matmul_rate(setting.device, getattr(torch, setting.dtype))
-    seconds = state.cpu_seconds if setting.device == "cpu" else state.seconds
-    achieved = model_flops(setting, parameters(model), tokens) / seconds
-    return {
-        "seconds": state.seconds,
-        "cpu_seconds": state.cpu_seconds,
-        "tokens_per_second": tokens / seconds,
-        "flops_per_second": achieved,
-        "matmul_flops_per_second": rate,
-        "utilisation": achieved / rate,
-    }
 
 
 # Checkpoints: weights, moments and, in the header, the step, the setting and the curve, in one file
