@@ -22,8 +22,7 @@ def of_outputs(zsl: Outputs, outputs: Sequence[Outputs]) -> dict[str, Float[Tens
         sim_aou_tangent_uncentred   cos(t_a, t_b)
         sim_aou_residual            cos(P u_a', P u_b')
 
-    Shapes: zsl (n, layers, hidden) and C such outputs -> (C, C, n, layers), symmetric. NaN as in `metrics`.
-    Raises: ShapeError.
+    Symmetric in the changes. NaN as in `metrics`.
     Source: `metrics.sim_aou` and the functions beside it.
     """
     if not outputs or any(h.shape != zsl.shape for h in outputs):
@@ -53,7 +52,7 @@ def of_scores(
     """Compare the scores of the own tokens under C changes: `sim_am` and `sim_am_delta`, means over heads.
 
     `context_tokens` are the tokens before the query under each change; 0 for all unless given.
-    Shapes: one tensor for each of n queries, and C such lists -> (C, C, n, layers). NaN as in `metrics`.
+    NaN as in `metrics`.
     Raises: ShapeError where a query has another number of tokens than without the change.
     Source: `metrics.sim_am`, `metrics.sim_am_delta`.
     """
@@ -75,7 +74,7 @@ def of_scores(
 def of_maps(dW: Sequence[Float[Tensor, "n layers heads d_v d"]]) -> Float[Tensor, "C C n layers"]:
     """Compare the linear maps that C changes add: `metrics.update_cosines`, means over heads.
 
-    Shapes: C tensors (n, layers, heads, d_v, d) -> (C, C, n, layers). NaN as in `metrics`.
+    NaN as in `metrics`.
     """
     return _cosines(torch.stack(list(dW)).flatten(-2).double()).nanmean(-1)
 

@@ -34,8 +34,7 @@ def recurrent(  # noqa: PLR0917
     """Learn token by token: e = beta (v - alpha S k), V <- mu V + e k^T, S <- alpha S + V; the output is S q.
 
     The error is taken at the decayed state alpha S, and the query reads after the update.
-    Shapes: queries and keys (..., T, d), values (..., T, d_v), each gate a number or (..., T) -> (..., T, d_v). Leading
-    axes are broadcast.
+    Leading axes are broadcast.
     Raises: ShapeError, ValueError if a gate is not finite.
     Source: Schlag et al. 2021 (arXiv 2102.11174), section 4.2 (delta rule); Yang et al. 2025 (arXiv 2412.06464),
     section 3.1 (gated); Huang et al. 2026 (arXiv 2605.05838) (with momentum). Titans (arXiv 2501.00663) take the error
@@ -65,7 +64,7 @@ def solved(  # noqa: PLR0917
     """Compute what `recurrent` computes without a loop: o_t = sum_{i<=t} C[t, i] e_i (k_i . q_t).
 
     C are the `pair_weights` and e the `errors`. O(T^2) memory; `chunked` needs less.
-    Shapes and errors: as `recurrent`.
+    Errors: as `recurrent`.
     Source: the dual form of Irie et al. 2022 with the errors of Yang et al. 2024 (arXiv 2406.06484), section 3;
     retention and momentum by unrolling the recursions of S and V.
     """
@@ -84,7 +83,6 @@ def errors(
     """Solve for all errors at once: (I + L) E = beta V, with L[t, i] = beta_t alpha_t C[t-1, i] (k_i . k_t) for i < t.
 
     With retention 1 and momentum 0 this is E = (I + tril(beta K K^T, -1))^-1 beta V.
-    Shapes: keys (..., T, d), values (..., T, d_v), each gate a number or (..., T) -> (..., T, d_v).
     Raises: ShapeError, ValueError if a gate is not finite.
     Source: Yang et al. 2024 (arXiv 2406.06484), section 3 (delta rule); otherwise ours, by unrolling.
     """
@@ -107,7 +105,7 @@ def chunked(  # noqa: PLR0917
     """Compute what `recurrent` computes in chunks of tokens: solve within a chunk, carry S and V to the next one.
 
     Exact and differentiable, with O(T chunk) memory; this is the form to train with.
-    Shapes and errors: as `recurrent`; ValueError also if chunk < 1.
+    Errors: as `recurrent`; ValueError also if chunk < 1.
     Source: Yang et al. 2024 (arXiv 2406.06484), section 3.2, with retention and momentum.
     """
     if chunk < 1:
@@ -154,7 +152,6 @@ def pair_weights(
 
     A pair enters the velocity at i, rolls there until j, moves into S and decays there until t; C sums these paths. As
     matrices, C = A M, with the products of alpha in A and those of mu in M: no division, so alpha = mu is no exception.
-    Shapes: (..., T) twice -> (..., T, T), lower triangular.
     Raises: ShapeError if the numbers of tokens differ.
     Source: unrolling V_t = mu_t V_{t-1} + U_t and S_t = alpha_t S_{t-1} + V_t.
     """
@@ -178,7 +175,7 @@ def age_weights(retention: float, momentum: float, n: int) -> Float[Tensor, " n"
     It is sum_{j=0}^{s} alpha^(s-j) mu^j and computed so; where alpha = mu it is (s + 1) alpha^s. The newest pair has
     age 0 and weighs 1. With alpha = 1 old pairs weigh most, with mu = 0 the newest; with both, and alpha + mu > 1,
     the weights have a hump.
-    Shapes: (n,), float64, newest first.
+    Newest first, in float64.
     Raises: ValueError if a gate is not finite or n is negative.
     Source: `pair_weights` with fixed gates.
     """

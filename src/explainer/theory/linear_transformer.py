@@ -39,7 +39,6 @@ class LinearAttention(NamedTuple):
 def embedding(prompts: Prompts) -> Float[Tensor, "B D columns"]:
     """Write prompts as E = [[x_1 ... x_N x_q], [y_1 ... y_N 0]]: one column per token, the query's target left out.
 
-    Shapes: (B, d+1, N+1).
     Source: Zhang, Frei and Bartlett 2024 (arXiv 2306.09927), Eq. 3.3.
     """
     y = torch.cat([prompts.y, torch.zeros_like(prompts.y_q)[:, None]], dim=1)
@@ -53,7 +52,6 @@ def linear_self_attention(
 
     With mask_query the last column is neither key nor value (the first E^T and the E before it lose it), which deep
     transformers need: from the second layer on the query's last entry is a prediction, not a target.
-    Shapes: E (B, d+1, N+1) -> (B, d+1, N+1).
     Source: Zhang, Frei and Bartlett 2024, Eq. 3.2; the mask, Ahn et al. 2023 (arXiv 2306.00297).
     """
     n = E.shape[-1] - 1
@@ -73,7 +71,6 @@ def prediction(A: Float[Tensor, "d d"], prompts: Prompts) -> Float[Tensor, " B"]
 
     It is the layer's prediction with A = u U^T, where u is the last entry of W_PV and U the (d, d) block of W_KQ, as
     long as the other entries of the last row of W_PV and of the first d columns of W_KQ are zero.
-    Shapes: A (d, d) -> (B,).
     Source: Zhang, Frei and Bartlett 2024, section 4.1, for A = Gamma^-1.
     """
     h = (prompts.y[..., None] * prompts.X).mean(1)
@@ -83,7 +80,7 @@ def prediction(A: Float[Tensor, "d d"], prompts: Prompts) -> Float[Tensor, " B"]
 def gamma(covariance: Float[Tensor, "*n d d"], n: float) -> Float[Tensor, "*n d d"]:
     """Gamma = (1 + 1/N) Lambda + tr(Lambda)/N I, whose inverse is the preconditioner learned at N examples.
 
-    Shapes: covariance (..., d, d); n may be math.inf.
+    n may be math.inf.
     Source: Zhang, Frei and Bartlett 2024, Theorem 4.1.
     """
     return (1 + 1 / n) * covariance + _trace(covariance)[..., None, None] / n * _eye(covariance)
@@ -106,7 +103,7 @@ def population_risk(A: Float[Tensor, "*n d d"], covariance: Float[Tensor, "*n d 
 
     S = E h h^T = Lambda Gamma_M, with Gamma at the test length M. The covariance is that of the test prompts, so that
     an A learned on another gives the risk under a shift.
-    Shapes: A and covariance (..., d, d); m may be math.inf -> (...).
+    m may be math.inf.
     Source: the second moments of Gaussian prompts; with A = Gamma^-1 it is Zhang, Frei and Bartlett 2024, Theorem 4.2,
     averaged over tasks.
     """
@@ -134,7 +131,7 @@ def error_parts(
     Cov h = (1/m) [(w^T Lambda w) Lambda + Lambda w w^T Lambda]. Without `task` both are means over w ~ N(0, I), and
     their sum is `population_risk`. The covariance is that of the test prompts; A may come from another one.
     With A = Gamma^-1 and s_i = l_i / g_i the means are sum_i l_i (1 - s_i)^2 and (1/m) sum_i s_i^2 (l_i + tr Lambda).
-    Shapes: A and covariance (d, d), task (d,); m may be math.inf -> two numbers.
+    m may be math.inf.
     Source: own, from the fourth moments of Gaussian inputs; their sum is Zhang, Frei and Bartlett 2024, Theorem 4.2.
     """
     identity = _eye(covariance)
@@ -148,7 +145,6 @@ def optimal_preconditioner(covariances: Float[Tensor, "n d d"], n: float) -> Flo
     """Find the one A of least mean risk over covariances at N examples: mean(Lambda A Lambda Gamma) = mean(Lambda^2).
 
     One covariance gives Gamma^-1. Random diagonal ones give A_ii = E[lambda_i^2] / E[gamma_i lambda_i^2].
-    Shapes: (n, d, d) -> (d, d).
     Source: Zhang, Frei and Bartlett 2024, Theorem 4.5 for diagonal covariances.
     """
     d = covariances.shape[-1]
@@ -209,7 +205,6 @@ def label_moments(
 
     x is Lambda w z / s^2 and an independent rest, with z = <w, x> ~ N(0, s^2). So E[x y] = Lambda w E[z f] / s^2, and
     three moments of z, E f^2, E[z f] and E[z^2 f^2], taken by the trapezoidal rule, are all it takes.
-    Shapes: task w (d,), covariance (d, d).
     Raises: ValueError if w is zero.
     """
     b = covariance @ task
@@ -365,8 +360,8 @@ def _least(risk: Callable[[int], float], epsilon: float) -> int:
 class Trajectory:
     """A training run: T times, the matrices at each, and the risks E(yhat - y)^2 (twice the paper's loss).
 
-    Shapes: times (T,), steps of an optimiser or time of a flow; W_PV and W_KQ (T, d+1, d+1); risks (T,), exact for a
-    flow, those of the batch at hand for an optimiser.
+    Times are steps of an optimiser or time of a flow; risks are exact for a flow, those of the batch at hand for an
+    optimiser.
     """
 
     times: Float[Tensor, " T"]
@@ -463,7 +458,7 @@ def gradient_descent(
 
     u <- u + rate <U, F>,   U <- U + rate u F,   F = Lambda^2 - u S U Lambda,   S = Lambda Gamma.
     `train_layer` descends on twice this loss: half of this rate is its rate. Times are rate times steps.
-    Shapes: covariance (d, d); a state for the start and after each step.
+    There is a state for the start and after each step.
     Raises: DivergenceError if the rate is too long.
     Source: the steps of Euler's method along the flow of Zhang, Frei and Bartlett 2024, section 5.
     """
@@ -485,7 +480,7 @@ def descend_as_sgd(
 
     (u, U) <- (u, U) - rate_t min(1, 1/|g|) g,   g = -2 (<U, F>, u F),   F as in `gradient_descent`.
     In the mean over prompts the other entries of the two matrices have no gradient, so g has the length that clips.
-    Shapes: covariance (d, d); a state for the start and after each step; times are steps.
+    There is a state for the start and after each step; times are steps.
     Source: the control for `train_layer`; its gradient for batches without end.
     """
     S, Lambda_2 = covariance @ gamma(covariance, n), covariance @ covariance
@@ -505,7 +500,6 @@ def stable_rate(layer: LinearAttention, covariance: Float[Tensor, "d d"], n: flo
 
     The curvature is that of 1/2 E(yhat - y_q)^2 in (u, U), an eigenvalue of its second derivative. Of the minima with
     one product u U^T, those with a large |u| have the larger curvature where |u| > ||U||.
-    Shapes: the layer's W_PV and W_KQ (d + 1, d + 1), covariance (d, d).
     Source: gradient descent on a quadratic with curvature kappa shrinks it if and only if rate < 2 / kappa.
     """
     d = len(covariance)
@@ -525,7 +519,7 @@ def final_rates(covariance: Float[Tensor, "d d"], n: float) -> Float[Tensor, " d
     eigenvalues of the symmetric u^2 diag(a) + (sqrt(a) U)(sqrt(a) U)^T, which is similar to that matrix. They are also
     curvatures of the loss at the optimum; the largest is that of `stable_rate`. After a while every direction decays at
     the smallest. (What is off the diagonal decays on its own, entry (k, l) at u^2 gamma_k lambda_k lambda_l.)
-    Shapes: covariance (d, d) -> (d,), ascending.
+    Ascending.
     Source: linearised from Zhang, Frei and Bartlett 2024, section 5.
     """
     values = torch.linalg.eigvalsh(covariance)
@@ -574,7 +568,7 @@ def learning_times(
     """Time at which each eigen-direction v of the covariance is learned: v^T A v reaches level / (v^T Gamma v).
 
     Linear between the recorded times; infinite if the run does not get there.
-    Shapes: (d,), in ascending order of the eigenvalues, as torch.linalg.eigh gives them.
+    In ascending order of the eigenvalues.
     """
     _, V = torch.linalg.eigh(covariance)
     learned = torch.einsum("ik,tij,jk->tk", V, trajectory.preconditioners, V) * (V.mT @ gamma(covariance, n) @ V).diag()
@@ -681,7 +675,6 @@ def gradient_layer(d: int, rate: float, damping: float = 0.0) -> LinearAttention
 
     W_KQ = [[I, 0], [0, 0]] and W_PV = -[[damping I, 0], [0, rate]]: the last entries of the tokens are residuals, and
     x_j <- x_j - damping S x_j, r_j <- r_j - rate sum_i r_i <x_i, x_j> / N. See `deep_prediction` for the reading.
-    Shapes: two matrices (d+1, d+1), float64.
     Source: von Oswald et al. 2023 (arXiv 2212.07677), Proposition 1 with W_0 = 0, and GD++.
     """
     ones = torch.ones(d, dtype=torch.float64)
@@ -699,7 +692,6 @@ def layerwise_prediction(layers: LinearAttention, prompts: Prompts, *, mask_quer
 
     The tokens carry residuals, and the query's starts at zero: after the layers it is 0 - <w, x_q>. Without the mask,
     the query takes part as if it were an example with that residual; one layer hides it, for the entry is still zero.
-    Shapes: layers (L, d+1, d+1) -> (B,).
     Source: von Oswald et al. 2023, section 3.
     """
     E = embedding(prompts)
@@ -713,7 +705,6 @@ def deep_prediction(layers: LinearAttention, prompts: Prompts) -> Float[Tensor, 
 
     A masked layer multiplies every token by T = I + W_PV G W_KQ, and so G becomes T G T^T. The examples enter only
     through G (d+1, d+1), however many they are, whatever the number of layers.
-    Shapes: layers (L, d+1, d+1) -> (B,).
     """
     E = embedding(prompts)
     tokens, query = E[..., :-1], E[..., -1:]

@@ -81,7 +81,6 @@ def beyond_rounding(
     it was computed, and `shift` the number of tokens by which the positions of the two states differ. Where two states
     are equal but for rounding, the direction of their difference is an accident of the processor, and its cosine with
     anything is no number. The last `axes` axes are one change: 1 for vectors, 2 for matrices.
-    Shapes: (..., d) twice -> (..., d), with the same values.
     """
     last = tuple(range(-axes, 0))
     scale = beside.abs().amax(last, keepdim=True)  # squares can neither overflow nor vanish
@@ -121,8 +120,6 @@ def rec2ftp_counts(
 ) -> Rec2FTPCounts:
     """Count the errors of ZSL and those that FT, ICL and both repair; a ratio of single digits is no measurement.
 
-    Shapes: (n,), true where the prediction is right.
-    Raises: ShapeError.
     Source: Dai et al. 2023, Rec2FTP (Table 2).
     """
     _require_shapes("n", zsl_correct=zsl_correct, icl_correct=icl_correct, ft_correct=ft_correct)
@@ -134,9 +131,7 @@ def rec2ftp_counts(
 def rec2ftp(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft_correct: Bool[Tensor, " n"]) -> float:
     """Recall of fine-tuning's repairs by ICL: N[ZSL wrong, FT right, ICL right] / N[ZSL wrong, FT right].
 
-    Shapes: (n,), true where the prediction is right. NaN, with a RuntimeWarning, when FT repairs nothing. Read it
-    beside `rec2ftp_chance`.
-    Raises: ShapeError.
+    NaN, with a RuntimeWarning, when FT repairs nothing. Read it beside `rec2ftp_chance`.
     Source: Dai et al. 2023, Table 2.
     """
     counts = rec2ftp_counts(zsl_correct, icl_correct, ft_correct)
@@ -155,8 +150,7 @@ def rec2ftp_chance(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " 
     expectation of a ratio with a fixed denominator is the mean of its terms. ICL's accuracy over all queries is no
     such value, because it counts queries that cannot enter Rec2FTP. Some errors are easier than others for any
     method, so a value above chance shows association, not a common mechanism.
-    Shapes: (n,), true where the prediction is right. NaN when ZSL makes no error.
-    Raises: ShapeError.
+    NaN when ZSL makes no error.
     """
     counts = rec2ftp_counts(zsl_correct, icl_correct, icl_correct)
     return counts.icl_fixes / counts.zsl_errors if counts.zsl_errors else float("nan")
@@ -171,9 +165,7 @@ def sim_aou(zsl: Outputs, icl: Outputs, ft: Outputs, normalize: bool = True) -> 
     `normalize=True`, as in the released code, divides each h by its length before the subtraction. Unrelated changes
     then score `normalised_noise_value`, not 0, and changes of length alone are lost. `normalize=False` is the
     corrected variant.
-    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN where an output (normalised) is zero and where an
-    update is zero or no more than rounding (`beyond_rounding`).
-    Raises: ShapeError.
+    NaN where an output (normalised) is zero and where an update is zero or no more than rounding (`beyond_rounding`).
     Source: Dai et al. 2023, Table 3; the correction: Deutch et al. 2024 (SimAOU against SimAOU_norm).
     """
     _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
@@ -193,8 +185,6 @@ def normalised_noise_value(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Ten
     h_ZSL that is isotropic around h_ZSL and independent of ICL's. The expected SimAOU is then this value, in any
     dimension. If in addition both updates are orthogonal to h_ZSL and rho times as long (isotropic noise in many
     dimensions), it is (1 - 1 / sqrt(1 + rho^2)) / 2: 1/4 at rho^2 = 3, and 1/2 in the limit of long updates.
-    Shapes: (n, layers, hidden) -> (n, layers), in [0, 1].
-    Raises: ShapeError.
     Source: the case rho^2 = 3 is in Deutch et al. 2024; the general identity is derived here.
     """
     _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
@@ -207,8 +197,7 @@ def sim_aou_tangent_uncentred(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[
 
     It is the factor cos(t_I, t_F) in the identity of `normalised_noise_value`: 0 is its value for unrelated changes,
     and it is the same whether or not the outputs are divided by their lengths.
-    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN where an output is zero or a t is no more than rounding.
-    Raises: ShapeError.
+    NaN where an output is zero or a t is no more than rounding.
     """
     eps = spacing(zsl, icl, ft)
     return _cosine(*(beyond_rounding(t, u, eps) for t, u in _tangents(zsl, icl, ft)))
@@ -224,9 +213,7 @@ def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n
       depend less on the query (demonstrations dilute attention to it), two otherwise unrelated changes score up to
       1; if one makes it depend more, down to -1. `isotropic_floor` and `permuted_pairing` do not reproduce this;
       `sim_aou_residual` removes it.
-    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN for n = 1, in a whole layer if one output is zero, and
-    where what is left is no more than rounding.
-    Raises: ShapeError.
+    NaN for n = 1, in a whole layer if one output is zero, and where what is left is no more than rounding.
     """
     eps = spacing(zsl, icl, ft)
     return _cosine(*(beyond_rounding(t - t.mean(0), u, eps) for t, u in _tangents(zsl, icl, ft)))
@@ -239,9 +226,8 @@ def sim_aou_residual(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "
     of the query and its difference from the others lie. The updates u - z give the same value, because P removes z
     and its mean. Two unrelated changes score 0 also when they make the output depend less on the query, where
     `sim_aou_tangent` does not.
-    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN for n = 1, in a whole layer if one output is zero, and
-    where the z of all queries are equal or what is left is no more than rounding.
-    Raises: ShapeError.
+    NaN for n = 1, in a whole layer if one output is zero, and where the z of all queries are equal or what is left is
+    no more than rounding.
     """
     _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
     eps = spacing(zsl, icl, ft)
@@ -267,8 +253,7 @@ def isotropic_floor(zsl: Outputs | Scores, ft: Outputs | Scores, seed: int) -> O
     Give it to a measure in the place of `ft`: `sim_aou(zsl, icl, isotropic_floor(zsl, ft, seed=0))`. The expectation
     is 0 for differences that are not normalised, and `normalised_noise_value` of the stand-in for the normalised
     SimAOU, because it shares h_ZSL with ICL as FT does.
-    Shapes: attention outputs or scores (also one tensor per query), directions along the last axis -> the same.
-    Raises: ShapeError.
+    Directions are along the last axis.
     """
     generator = _generator(seed)
     if isinstance(zsl, Tensor):
@@ -295,7 +280,6 @@ def permuted_pairing(zsl: Float[Tensor, "n *m"], ft: Float[Tensor, "n *m"], seed
 
     Give it to a measure in the place of `ft`. What remains is common to all queries. The queries form one random
     cycle, so that every j != i is equally likely.
-    Shapes: attention outputs, or scores of equal length -> the same.
     Raises: ShapeError; ValueError for n = 1, which has no other query.
     """
     _require_shapes(" ".join(["n", *(f"axis{i}" for i in range(1, zsl.ndim))]), zsl=zsl, ft=ft)
@@ -314,8 +298,7 @@ def uniform_floor(zsl: Outputs, icl: Outputs, seed: int) -> Float[Tensor, "n lay
     Kept for comparison with Table 3 of Dai et al. U = 1/2 + noise has a mean, so the expectation is not 0 but, for
     many dimensions, sqrt(3)/2 cos(u_I - z, 1) = 0.866 cos(u_I - z, 1) (|U|^2 is about hidden / 3): it tells how far
     ICL's update leans towards the all-ones vector. Nor does U share z as FT's update does. Use `isotropic_floor`.
-    Shapes: (n, layers, hidden) -> (n, layers); NaN where an output is zero or the update no more than rounding.
-    Raises: ShapeError.
+    NaN where an output is zero or the update no more than rounding.
     Source: microsoft/LMOps, understand_icl/icl_ft/compute_sim.py ("Random SimAOU", there without a seed).
     """
     _require_shapes("n layers hidden", zsl=zsl, icl=icl)
@@ -332,9 +315,8 @@ def sim_am(icl_scores: Scores, ft_scores: Scores) -> Float[Tensor, "n layers hea
 
     m are the scores of the predicting token to the query's own tokens, without the demonstrations. With ZSL in the
     place of FT this is "SimAM before fine-tuning", which is high already; see `sim_am_delta`.
-    Shapes: (n, layers, heads, len), padded with zeros if at all, or n tensors (layers, heads, len_i)
-    -> (n, layers, heads), in [-1, 1]; NaN where all scores of a head are zero.
-    Raises: ShapeError.
+    Queries that differ in length are n tensors (layers, heads, len_i), or padded with zeros. NaN where all scores of a
+    head are zero.
     Source: Dai et al. 2023, Table 4.
     """
     return _per_query(_cosine, icl_scores=icl_scores, ft_scores=ft_scores)
@@ -348,8 +330,7 @@ def sim_am_delta(
     In the first layer it does not exist: there the query's own tokens have the same inputs with and without a context,
     and their scores depend on the distance of two tokens only, so that m_ICL - m_ZSL is rounding. The more so, the
     more `context_tokens` stand before the query.
-    Shapes: as in `sim_am`; NaN where a head's scores change by no more than rounding (`beyond_rounding`).
-    Raises: ShapeError.
+    NaN where a head's scores change by no more than rounding (`beyond_rounding`).
     Source: Deutch et al. 2024 (SimAM_delta).
     """
     eps = spacing(*zsl_scores, *icl_scores, *ft_scores)
@@ -394,8 +375,7 @@ def kendall_training_tokens(
     unless small ones underflow to ties); the formula in the paper is tau-a, `kendall_tau_a`. That m_FT weighs what each
     training token adds to the key matrix is exact for one step of one layer whose positions are added. Where positions
     rotate, a key at distance p meets the query R_p q', and no single score stands for a training token.
-    Shapes: (n, layers, T) -> (n, layers), in [-1, 1]; NaN for T = 1, constant scores, and scores with NaN.
-    Raises: ShapeError.
+    NaN for T = 1, constant scores, and scores with NaN.
     Source: Dai et al. 2023 (ACL version), Table 5; compute_training_example_attn.py of the release.
     """
     _require_shapes("n layers T", icl=icl, ft=ft)
@@ -406,9 +386,8 @@ def kendall_tau_b(x: Float[Tensor, "*m T"], y: Float[Tensor, "*m T"]) -> Float[T
     """Kendall's rank correlation with ties taken out: tau_b = (P_c - P_d) / sqrt((N - N_x) (N - N_y)).
 
     P_c and P_d count concordant and discordant pairs, N = T (T-1) / 2 all pairs, N_x and N_y those tied in x and y.
-    Shapes: (..., T) -> (...), in [-1, 1]; NaN for T = 1, for constant x or y, and where x or y has a NaN.
+    NaN for T = 1, for constant x or y, and where x or y has a NaN.
     Time O(T log^2 T), memory O(T) for each row.
-    Raises: ShapeError.
     Source: Kendall 1945; `scipy.stats.kendalltau`.
     """
     counts = _pair_counts(x, y)
@@ -420,8 +399,6 @@ def kendall_tau_a(x: Float[Tensor, "*m T"], y: Float[Tensor, "*m T"]) -> Float[T
 
     Tied pairs stay in the denominator, so ties pull it towards 0. Otherwise as `kendall_tau_b`, which see; constant
     scores are NaN here too.
-    Shapes: (..., T) -> (...), in [-1, 1].
-    Raises: ShapeError.
     Source: Kendall 1938; Dai et al. 2023 (ACL version), Table 5.
     """
     counts = _pair_counts(x, y)
@@ -482,7 +459,7 @@ def top_k_recall(icl: Float[Tensor, "*m T"], ft: Float[Tensor, "*m T"], k: int) 
 
     Unrelated scores give k / T. Scores tied at the k-th place share the places left, which is the expectation over
     random tie-breaking; constant scores therefore give exactly k / T.
-    Shapes: (..., T) -> (...), in [0, 1]; NaN where scores have a NaN.
+    NaN where scores have a NaN.
     Raises: ShapeError; ValueError if k is not in 1, ..., T.
     Source: compute_training_example_attn.py of the release (k = 100 tokens, k = 5 examples); not in the paper.
     """
@@ -514,7 +491,7 @@ def by_example(
     log mean_{t in e} p_t, which leaves little of it (0.01; 0.10 at standard deviation 10, where the largest token
     decides and a long demonstration has more chances of one). The value of the lengths alone is that of
     `permuted_tokens`.
-    Shapes: (..., T) -> (..., k); NaN for a demonstration with a NaN.
+    NaN for a demonstration with a NaN.
     Raises: ShapeError; ValueError for no span, and for one that is empty, outside the T tokens or overlaps another.
     Source: compute_training_example_attn.py of the release, example level; the mean and its floor are ours.
     """
@@ -541,8 +518,6 @@ def permuted_tokens(scores: Float[Tensor, "*m T"], seed: int) -> Float[Tensor, "
 
     Give it to a measure in the place of `ft`. What remains, through `by_example`, is that ICL and FT have
     demonstrations of the same lengths.
-    Shapes: (..., T) -> the same.
-    Raises: ShapeError.
     """
     _require_shapes(_axes(scores, "T"), scores=scores)
     (m,) = _exact(scores)
@@ -560,8 +535,7 @@ def update_cosines(
 
     The maps are those of the same query, from `explainer.recording.linear_maps`. For directions without relation the
     mean is 0 and the standard deviation 1 / sqrt(d_v d) in the isotropic case, more for maps of low rank.
-    Shapes: (..., heads, d_v, d) -> (..., heads), in [-1, 1]; NaN where an update is zero.
-    Raises: ShapeError.
+    NaN where an update is zero.
     Source: asked for in microsoft/LMOps issue 22; the two updates: Dai et al. 2023, eq. 11 and 12.
     """
     _require_shapes(_axes(dW_icl, "heads d_v d"), dW_icl=dW_icl, dW_ft=dW_ft)
@@ -572,8 +546,7 @@ def participation_ratio(dW: Float[Tensor, "*m d_v d"]) -> Float[Tensor, "*m"]:
     """Effective rank: (sum_i s_i^2)^2 / sum_i s_i^4 = |dW|_F^4 / |dW^T dW|_F^2 of the singular values s_i.
 
     r for a matrix with r equal singular values and no others; between 1 and the rank.
-    Shapes: (..., d_v, d) -> (...); NaN for a zero matrix.
-    Raises: ShapeError.
+    NaN for a zero matrix.
     """
     _require_shapes(_axes(dW, "d_v d"), dW=dW)
     (dW,) = _exact(dW)

@@ -38,7 +38,7 @@ def check_eta(eta: float) -> None:
 def weights(eta: float, n: int) -> Float[Tensor, " n"]:
     """Weigh the values of the last n positions: w_s = eta^s at lag s = 1, ..., n.
 
-    Shapes: (n,), float64, lag 1 (the newest value) first.
+    Lag 1 (the newest value) first, in float64.
     Raises: ValueError if eta is outside [0, 1).
     Source: Dai et al. 2023, the section on momentum-based attention, formula of MoAttn.
     """
@@ -100,7 +100,7 @@ def ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch
 
     Matrix products over chunks of positions, then the same over the sums of the chunks: O(T) memory, any T, no power
     of 1/eta that could overflow, exact gradients. float16 and bfloat16 are summed in float32.
-    Shapes: value (..., T, d) -> (..., T, d); position 0 receives 0.
+    Position 0 receives 0.
     Raises: ShapeError, ValueError if eta is outside [0, 1).
     Source: Dai et al. 2023, the section on momentum-based attention, formula of MoAttn.
     """
@@ -112,7 +112,7 @@ def decaying_bias(values: Float[Tensor, "*batch T d"], eta: float) -> Float[Tens
 
     Row t is the bias before v_t enters, sum_{i<t} eta^(t-i) v_i, and so equals `ema`: what momentum attention adds is
     the dual form of this bias, whose key is 1 for every pair. Step by step, in the precision of the values.
-    Shapes: values (..., T, d) -> (..., T, d); position 0 receives 0.
+    Position 0 receives 0.
     Raises: ShapeError, ValueError if eta is outside [0, 1).
     Source: ours, by unrolling the recursion.
     """
@@ -146,8 +146,6 @@ def nesterov_ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor
 def previous_value(value: Float[Tensor, "*batch T d"], weight: float) -> Float[Tensor, "*batch T d"]:
     """Take the value one position back alone: weight v_{t-1}, and 0 at position 0.
 
-    Shapes: value (..., T, d) -> (..., T, d).
-    Raises: ShapeError.
     Source: the token shift of RWKV (Peng et al. 2023, arXiv 2305.13048), on values.
     """
     return causal_convolution(value, previous_weights(weight, 1))
@@ -157,7 +155,7 @@ def permuted_ema(value: Float[Tensor, "*batch T d"], eta: float, seed: int = 0) 
     """Average past values with the weights of `ema` in a random order, drawn for each position: a control for recency.
 
     Position t gives the lag s the weight `permuted_weights(eta, t, seed)[s - 1]`. O(T^2) memory.
-    Shapes and errors as for `ema`.
+    Errors as for `ema`.
     """
     _check(value, eta)
     wide = _widened(value)
@@ -167,7 +165,7 @@ def permuted_ema(value: Float[Tensor, "*batch T d"], eta: float, seed: int = 0) 
 def short_convolution(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
     """Average the last SHORT values with the weights of `ema`: sum_{s=1}^{SHORT} eta^s v_{t-s}.
 
-    Shapes and errors as for `ema`.
+    Errors as for `ema`.
     """
     return causal_convolution(value, weights(eta, SHORT))
 
@@ -177,8 +175,7 @@ def causal_convolution(
 ) -> Float[Tensor, "*batch T d"]:
     """Average past values with any weights over a few lags: sum_{s=1}^{lags} kernel_{s-1} v_{t-s}.
 
-    Shapes: value (..., T, d), kernel (lags,), or (lags, d) with weights for each channel, lag 1 first -> (..., T, d).
-    Raises: ShapeError.
+    The kernel has lag 1 first, and may have weights for each channel.
     """
     _check(value, 0.0)
     if kernel.ndim != 1 and kernel.shape[1:] != value.shape[-1:]:
@@ -216,7 +213,6 @@ def decode(value: Float[Tensor, "*batch T d"], eta: float, average: str = "momen
 
     Equals the last row of AVERAGES[average](value, eta) in O(T d) and keeps no state, so that a cache may be cut or
     reordered.
-    Shapes: value (..., T, d) -> (..., 1, d).
     Raises: ShapeError, ValueError if eta is outside [0, 1).
     """
     _check(value, eta)
@@ -295,8 +291,7 @@ def momentum_attention(
     The softmax term is one call of `scaled_dot_product_attention`, with its fused kernels; at eta = 0 it is all there
     is, bit for bit. The T_q queries are the last of the T positions, as with a cache. `is_causal` regards the softmax
     term, the average looks back in any case. A mask takes its place and may hide padding, whose values weigh nothing.
-    Shapes: query (..., H, T_q, d), key (..., H_k, T, d), value (..., H_k, T, d_v) -> (..., H, T_q, d_v); H_k = H
-    unless `enable_gqa`; attn_mask (..., T_q, T), True (or finite) where attention is allowed.
+    H_k = H unless `enable_gqa`; the mask (..., T_q, T) is True (or finite) where attention is allowed.
     Raises: ShapeError, ValueError if eta is outside [0, 1) or the mask is not that of causal attention with padding.
     Source: Dai et al. 2023, the section on momentum-based attention, formula of MoAttn.
     """
@@ -319,7 +314,7 @@ def without_padding(
 ) -> Float[Tensor, "*batch T d"]:
     """Set the values that an attention mask hides from every query to 0, so that no average contains them.
 
-    Shapes: value (..., T, d), attn_mask (..., T_q, T) for the last T_q positions -> (..., T, d).
+    The mask is (..., T_q, T), for the last T_q positions.
     Raises: ValueError if the mask is not that of causal attention with padding (`key visible and i <= t`): an average
     of all past values would then show a position what its mask hides, as in packed sequences or windows.
     """

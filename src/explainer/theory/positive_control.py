@@ -60,10 +60,7 @@ class Heads(NamedTuple):
 
 
 def readings(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n H D"]:
-    """What each head reads at the last token, before its values: p^h = E^T E (W_K^h)^T W_Q^h e_T.
-
-    Shapes: tokens E, one set for each of n queries (n, tokens, D) -> (n, H, D).
-    """
+    """What each head reads at the last token, before its values: p^h = E^T E (W_K^h)^T W_Q^h e_T."""
     queries = torch.einsum("hkD,nD->nhk", heads.W_Q, E[:, -1])
     sought = torch.einsum("hkD,nhk->nhD", heads.W_K, queries)
     return sought @ E.mT @ E
@@ -72,7 +69,6 @@ def readings(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n H
 def attention_output(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n d_v"]:
     """Attend linearly from the last token to all tokens, itself included: h = sum_h W_V^h p^h, see `readings`.
 
-    Shapes: tokens E (n, tokens, D) -> (n, d_v).
     Source: Dai et al. 2023, section 3.1, Eq. 11.
     """
     return torch.einsum("hvD,nhD->nv", heads.W_V, readings(heads, E))
@@ -81,7 +77,7 @@ def attention_output(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tens
 def linear_maps(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n H d_v d_k"]:
     """The map that each head applies to its attention query: V^T K = W_V^h E^T E (W_K^h)^T.
 
-    Shapes: tokens E (n, tokens, D) -> (n, H, d_v, d_k). Over demonstrations it is dW_ICL, over own tokens W_ZSL.
+    Over demonstrations it is dW_ICL, over own tokens W_ZSL.
     Source: Dai et al. 2023, section 3.1, Eq. 11.
     """
     return (E[:, None] @ heads.W_V.mT).mT @ (E[:, None] @ heads.W_K.mT)
@@ -103,7 +99,6 @@ def gradient_step_heads(
     """Build attention whose ICL is one gradient step from W_0: W_Q = [I 0 0], W_K = [P 0 0], W_V = [0 W_0 I].
 
     Head h has block h of the rows of I and P. P is I unless given; then dW_ICL = eta sum_i r_i x_i^T P^T.
-    Shapes: W_0 (d_out, d), P (d, d).
     Raises: ValueError unless n_heads divides d.
     Source: von Oswald et al. 2023, Proposition 1; a third slot keeps own values apart from demonstrated ones.
     """
@@ -120,17 +115,14 @@ def gradient_step_heads(
 def zero_shot_form(X: Float[Tensor, "n T d"], d_out: int) -> Float[Tensor, "n T D"]:
     """Write own tokens: (x_t, 0, 0) for the T - 1 silent ones and (x, x, 0) for the input.
 
-    Shapes: X (n, T, d), the input last -> (n, T, 2 d + d_out).
+    The input is the last of the T.
     """
     said = torch.cat([torch.zeros_like(X[:, :-1]), X[:, -1:]], 1)
     return torch.cat([X, said, X.new_zeros(*X.shape[:2], d_out)], 2)
 
 
 def demonstrations(lesson: Lesson, rate: float) -> Float[Tensor, "N D"]:
-    """Write demonstrations (x_i, -eta x_i, eta y_i): W_V makes values eta (y_i - W_0 x_i), the error signals of Eq. 7.
-
-    Shapes: (N, 2 d + d_out).
-    """
+    """Write demonstrations (x_i, -eta x_i, eta y_i): W_V makes values eta (y_i - W_0 x_i), the error signals of Eq. 7."""
     x, y = lesson.examples[:, -1], lesson.targets
     return torch.cat([x, -rate * x, rate * y], 1)
 
@@ -151,7 +143,7 @@ def fine_tune(
     With g = h(E_i) - y_i: dL_i/dW_V^h = g p^h(E_i)^T and dL_i/dW_K^h = (W_Q^h e_T) (E_i^T E_i (W_V^h)^T g)^T, both at
     the weights before the step. A negative rate is ascent. With `keys=False` only W_V is trained, which is
     gradient descent on a linear layer with inputs p(E_i) and so has the dual of `duality.train_linear_layer`.
-    Shapes: zero-shot forms E (N, T, D), targets (N, d_out).
+    E are zero-shot forms.
     Raises: ShapeError; DivergenceError when the loss is no longer finite.
     Source: Dai et al. 2023, section 3.2 (keys and values alone, order and number of examples as in ICL).
     """
@@ -171,8 +163,6 @@ def fine_tune(
 def tangent_kernel(heads: Heads, E: Float[Tensor, "N T D"], E_q: Float[Tensor, "n T_q D"]) -> Float[Tensor, "N n"]:
     """How much example i moves query q when values learn: kappa(i, q) = sum_h p^h(E_i) . p^h(E_q).
 
-    Shapes: zero-shot forms E (N, T, D) and E_q (n, T_q, D) -> (N, n). It is 2 x_i . q for one head, T = 1, P = I and
-    inputs of length 1, and linear attention then has the keys that gradient descent has.
     Source: the gradient of `fine_tune`; for T = 1, Dai et al. 2023, Eq. 9.
     """
     return torch.einsum("ihD,qhD->iq", readings(heads, E), readings(heads, E_q))
@@ -209,7 +199,7 @@ def compare(
 ) -> Compared:
     """Give the queries zero-shot, with the demonstrations `shown` in context, and after fine-tuning on `taught`.
 
-    Shapes: queries (n, T, d), the input last; `shown` and `taught` are one lesson, except in a control.
+    The input of a query is the last of its tokens; `shown` and `taught` are one lesson, except in a control.
     Source: Dai et al. 2023, section 3.2.
     """
     d_out = shown.targets.shape[1]
@@ -233,8 +223,7 @@ def update_cosine_ceiling(
     Pi projects on the span of the keys k_t of the query's own tokens. With keys held fixed, dW_FT = sum_t (dv_t) k_t^T
     has its rows in that span, and dv_t = dW_ICL (K^+)_t attains the bound. For T = 1 and the own key k it is
     |dW_ICL k| / (|dW_ICL|_F |k|). Over own keys of random directions its mean square is T / d_k, whatever dW_ICL.
-    Shapes: dW_icl (..., d_v, d_k), own_keys (..., T, d_k) -> (...), in [0, 1]; NaN where dW_ICL is zero.
-    Raises: ShapeError.
+    NaN where dW_ICL is zero.
     Source: derived here; the update matrices: Dai et al. 2023, Eq. 11-12.
     """
     if dW_icl.shape[:-2] != own_keys.shape[:-2] or dW_icl.shape[-1] != own_keys.shape[-1]:

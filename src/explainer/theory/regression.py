@@ -33,10 +33,7 @@ NONLINEARITIES: MappingProxyType[str, Label] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Prompts:
-    """B regression prompts: inputs (B, N+1, d), targets (B, N+1), tasks w (B, d); the last row is the query.
-
-    Raises: ShapeError.
-    """
+    """B regression prompts: inputs (B, N+1, d), targets (B, N+1), tasks w (B, d); the last row is the query."""
 
     inputs: Float[Tensor, "B rows d"]
     targets: Float[Tensor, "B rows"]
@@ -87,7 +84,7 @@ class Prompts:
 def turned_covariance(eigenvalues: Sequence[float], *, seed: int) -> Float[Tensor, "d d"]:
     """Return a covariance Q diag(eigenvalues) Q^T whose eigenvectors, the columns of Q, are drawn at random.
 
-    Shapes: d eigenvalues -> (d, d), symmetric to the last digit.
+    Symmetric to the last digit.
     """
     values, generator = torch.tensor(eigenvalues, dtype=torch.float64), torch.Generator().manual_seed(seed)
     Q = torch.linalg.qr(torch.randn(len(values), len(values), generator=generator, dtype=torch.float64)).Q
@@ -109,7 +106,7 @@ def draw_prompts(
     """Draw prompts with x_i, x_q ~ N(0, covariance), w ~ N(0, I) and y = f(<w, x>) + noise * N(0, 1).
 
     Without a label function, f(z) = z. The noise is a standard deviation; the query's target carries it too.
-    Shapes: covariance (d, d), or (B, d, d) for one covariance per prompt; tasks (d,) or (B, d) replace the drawn w.
+    A covariance (B, d, d) is one for each prompt; tasks replace the drawn w.
     Raises: ValueError if a covariance is not positive definite.
     Source: Zhang, Frei and Bartlett 2024 (arXiv 2306.09927), Definition 3.1 and section 4.
     """
@@ -137,7 +134,6 @@ def random_covariances(
 ) -> Float[Tensor, "n d d"]:
     """Draw n diagonal covariances with independent eigenvalues lambda_i ~ Exp(1).
 
-    Shapes: (n, d, d).
     Source: Zhang, Frei and Bartlett 2024, section 4.3.
     """
     return torch.empty(n, d, dtype=dtype).exponential_(generator=generator).diag_embed()
@@ -162,7 +158,7 @@ def _inner(w: Tensor, inputs: Tensor) -> Tensor:
 def task_shift(prompts: Prompts, tasks: Float[Tensor, "*B d"]) -> Prompts:
     """Replace the tasks and keep inputs and noise: y + <w' - w, x>.
 
-    Shapes: tasks w' (d,) or (B, d). The tasks of the prompts must be linear.
+    The tasks of the prompts must be linear.
     Source: Zhang, Frei and Bartlett 2024, section 4.2.
     """
     w = tasks.expand_as(prompts.tasks)
@@ -172,8 +168,7 @@ def task_shift(prompts: Prompts, tasks: Float[Tensor, "*B d"]) -> Prompts:
 def covariate_shift(prompts: Prompts, inputs: Float[Tensor, "B rows d"]) -> Prompts:
     """Replace all inputs, those of the query included, and keep tasks and noise: y + <w, x' - x>.
 
-    Shapes: inputs x' (B, N+1, d). The tasks of the prompts must be linear.
-    Raises: ShapeError.
+    The tasks of the prompts must be linear.
     Source: Zhang, Frei and Bartlett 2024, section 4.2.
     """
     if inputs.shape != prompts.inputs.shape:
@@ -184,7 +179,7 @@ def covariate_shift(prompts: Prompts, inputs: Float[Tensor, "B rows d"]) -> Prom
 def query_shift(prompts: Prompts, queries: Float[Tensor, "*B d"]) -> Prompts:
     """Replace the inputs of the queries alone and keep tasks and noise: y_q + <w, x_q' - x_q>.
 
-    Shapes: queries x_q' (d,) or (B, d). The tasks of the prompts must be linear.
+    The tasks of the prompts must be linear.
     Source: Zhang, Frei and Bartlett 2024, section 4.2.
     """
     return covariate_shift(prompts, torch.cat([prompts.X, queries.expand_as(prompts.x_q)[:, None]], dim=1))
@@ -203,7 +198,6 @@ def weight_vectors(estimator: Estimator, prompts: Prompts) -> Float[Tensor, "B d
 
     With it the mean over queries needs no draw: E (<v, x_q> - y_q)^2 = (v - w)^T Lambda (v - w) for x_q ~ N(0, Lambda)
     and targets y_q = <w, x_q>. That the estimator is linear is not checked.
-    Shapes: -> (B, d).
     """
     units = torch.eye(prompts.x_q.shape[-1]).to(prompts.x_q)
     return torch.stack([estimator(query_shift(prompts, e)) for e in units], dim=1)
@@ -241,7 +235,6 @@ def heavy_ball_steps(prompts: Prompts, rate: float, momentum: float, steps: int)
     """Predict after gradient descent with momentum, from w_0 = w_{-1} = 0 on the same loss as `gradient_steps`.
 
     w_{t+1} = w_t - rate X^T (X w_t - y) / N + momentum (w_t - w_{t-1}).
-    Shapes: -> (B,).
     Source: Polyak 1964, Some methods of speeding up the convergence of iteration methods.
     """
     w = before = torch.zeros_like(prompts.x_q)

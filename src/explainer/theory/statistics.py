@@ -303,7 +303,7 @@ def ratio_interval(
     Resamples with sum b = 0 have no value. They are left out, so the interval holds on condition that there is
     something to divide by, and counted: with `undefined` above a few per cent, or b in single digits, it is no
     measurement. Without any b all ends are NaN and `undefined` is 1.
-    Shapes: per group two arrays (n,), counts or booleans >= 0. Raises ShapeError as `Sample`.
+    Each group has two arrays, counts or booleans >= 0. Raises ShapeError as `Sample`.
     """
     sample = _as_sample(sample)
     sides = [replace(sample, groups=[(group[i],) for group in sample.groups]) for i in (0, 1)]
@@ -422,7 +422,7 @@ def variance_components(sample: Sample) -> Components:
     Expectations of three sums of squares of N values are solved for s_A^2, s_B^2 and s_E^2: within the R seeds
     (N - R)(s_B^2 + s_E^2), within the C queries (N - C)(s_A^2 + s_E^2), and N times that around the mean,
     (N^2 - sum_i N_i^2) s_A^2 + (N^2 - sum_j N_j^2) s_B^2 + (N^2 - N) s_E^2. An estimate near zero can be negative.
-    Shapes: one array (n,) per group. Raises ShapeError for several strata, and where no two groups share a query.
+    Each group has one array. Raises ShapeError for several strata, and where no two groups share a query.
     Source: Gao and Owen 2017, Efficient moment calculations for variance components, section 3.
     """
     if sample.stratum.any():

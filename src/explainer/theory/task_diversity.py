@@ -17,7 +17,6 @@ from explainer.theory.regression import Prompts, draw_prompts
 def draw_pool(n_tasks: int, d: int, *, seed: int = 0, dtype: torch.dtype = torch.float64) -> Float[Tensor, "T d"]:
     """Draw w_1, ..., w_T ~ N(0, I); with the same seed, a smaller pool is the beginning of a larger one.
 
-    Shapes: (T, d).
     Raises: ValueError unless T is at least 1.
     Source: Raventós et al. 2023 (arXiv 2306.15063), section 2.
     """
@@ -33,7 +32,7 @@ def pool_prompts(
 ) -> Prompts:
     """Draw prompts with x ~ N(0, I) whose tasks come from the pool, each with probability 1/T; y = <w, x> + s e.
 
-    Shapes: pool (T, d); the prompts have the pool's dtype.
+    The prompts have the pool's dtype.
     Source: Raventós et al. 2023, section 2.
     """
     d = pool.shape[-1]
@@ -48,7 +47,6 @@ def posterior(prompts: Prompts, pool: Float[Tensor, "T d"], noise: float) -> Flo
     """Weigh the tasks of the pool by how well they fit the examples: p_j ~ exp(-sum_i (y_i - <w_j, x_i>)^2 / (2 s^2)).
 
     It is Bayes' rule with the prior 1/T.
-    Shapes: pool (T, d) -> (B, T), rows of sum 1.
     Raises: ShapeError if pool and prompts have another d; ValueError unless the noise is positive.
     Source: Raventós et al. 2023, section 2.
     """
@@ -65,7 +63,7 @@ def memory(prompts: Prompts, pool: Float[Tensor, "T d"], noise: float) -> Float[
     """Predict with the posterior mean over the pool, yhat = <sum_j p_j w_j, x_q>: dMMSE, the discrete optimum.
 
     It has the least expected squared error of all estimators where the tasks come from the pool.
-    Shapes and errors: as `posterior`; -> (B,).
+    Errors: as `posterior`.
     Source: Raventós et al. 2023, section 2, the estimator dMMSE.
     """
     return (prompts.x_q * (posterior(prompts, pool, noise) @ pool.to(prompts.X))).sum(-1)

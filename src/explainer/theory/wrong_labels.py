@@ -44,7 +44,6 @@ def prior_strength(w: Float[Tensor, " d"], w_0: Float[Tensor, " d"], noise: floa
     """What a prior is worth where its distance from the task is known: sigma^2 / tau^2 with tau^2 = ||w - w_0||^2 / d.
 
     `effective_rate` with it is the best rate for this task: it minimises `risk` at p = 0.
-    Shapes: (d,), (d,).
     Raises: ZeroDivisionError for a prior that is exact.
     """
     return noise**2 * len(w) / ((w - w_0) @ (w - w_0)).item()
@@ -53,7 +52,6 @@ def prior_strength(w: Float[Tensor, " d"], w_0: Float[Tensor, " d"], noise: floa
 def flipped(targets: Float[Tensor, "*batch N"], p: float, generator: torch.Generator) -> Float[Tensor, "*batch N"]:
     """Turn each target to its negative with probability p, independently.
 
-    Shapes: (..., N) -> (..., N).
     Raises: ValueError if p is not a probability.
     """
     wrong = torch.rand(targets.shape, generator=generator, dtype=targets.dtype) < _probability(p)
@@ -66,8 +64,6 @@ def learned_weights(
     """One gradient step at the prior: w_hat = w_0 + (eta / N) sum_i x_i (y_i - w_0 . x_i).
 
     With w_0 = 0 it is a trained layer of linear attention, w_hat = A h with A = eta I.
-    Shapes: inputs (..., N, d), targets (..., N), w_0 (d,) -> (..., d).
-    Raises: ShapeError.
     Source: Zhang, Frei & Bartlett 2024, Theorem 4.1, with the errors at w_0 in the place of the targets.
     """
     if inputs.shape[:-1] != targets.shape or inputs.shape[-1:] != w_0.shape:
@@ -83,7 +79,6 @@ def expected_weights(w: Float[Tensor, " d"], w_0: Float[Tensor, " d"], p: float,
     """Expect, over inputs, flips and noise, E w_hat = (1 - eta) w_0 + eta (1 - 2 p) w.
 
     A prior that is right, w_0 = w, gives w (1 - 2 p eta); no prior, w_0 = 0, gives eta (1 - 2 p) w.
-    Shapes: (d,), (d,) -> (d,).
     Raises: ValueError if p is not a probability.
     Source: ours, from E x x^T = I and E s = 1 - 2 p for a sign s that is -1 with probability p.
     """
@@ -109,7 +104,6 @@ def risk(  # noqa: PLR0917
 
     E ||s w - w_0||^2 = ||w||^2 + ||w_0||^2 - 2 (1 - 2 p) w . w_0 is the mean over right and wrong labels, and
     m = (1 - 2 p) w - w_0.
-    Shapes: (d,), (d,).
     Raises: ValueError if p is not a probability or there is no example.
     Source: ours, from E ||x||^2 x x^T = (d + 2) I for x ~ N(0, I). At p = 0 and w_0 = 0 it is the risk of the trained
     layer of Zhang, Frei & Bartlett 2024.
@@ -136,7 +130,6 @@ def overriding_share(rate: float) -> float:
 def agreement(learned: Float[Tensor, "*batch d"], w: Float[Tensor, " d"]) -> Float[Tensor, "*batch"]:
     """Share of new inputs x ~ N(0, I) on which both give the same sign: 1 - angle(w_hat, w) / pi.
 
-    Shapes: (..., d), (d,) -> (...).
     Source: the signs differ where x falls between the two hyperplanes, which is an angle out of pi.
     """
     cosine = torch.nn.functional.cosine_similarity(learned, w, dim=-1)
