@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from explainer.errors import ShapeError
-from explainer.theory.metrics import Outputs, beyond_rounding, spacing
+from explainer.theory.metrics import Outputs, beyond_rounding, spacing, unit, without
 
 
 def of_outputs(zsl: Outputs, outputs: Sequence[Outputs]) -> dict[str, Float[Tensor, "C C n layers"]]:
@@ -31,15 +31,15 @@ def of_outputs(zsl: Outputs, outputs: Sequence[Outputs]) -> dict[str, Float[Tens
             f"the outputs of changes should have the shape of zsl, {tuple(zsl.shape)}; they have {shapes}."
         )
     eps = spacing(zsl, *outputs)
-    z, u = _unit(zsl.double()), _unit(torch.stack(list(outputs)).double())
+    z, u = unit(zsl.double()), unit(torch.stack(list(outputs)).double())
     d = u - z
     length = torch.linalg.vector_norm(d, dim=-1)
-    across = _unit(beyond_rounding(_without(z - z.mean(0), z), z, eps))
-    rest = _without(_without(u - u.mean(1, keepdim=True), z), across)
+    across = unit(beyond_rounding(without(z - z.mean(0), z), z, eps))
+    rest = without(without(u - u.mean(1, keepdim=True), z), across)
     return {
         "sim_aou": _cosines(beyond_rounding(d, u, eps)),
         "sim_aou_noise": length[:, None] * length / 4,
-        "sim_aou_tangent_uncentred": _cosines(beyond_rounding(_without(u, z), u, eps)),
+        "sim_aou_tangent_uncentred": _cosines(beyond_rounding(without(u, z), u, eps)),
         "sim_aou_residual": _cosines(beyond_rounding(rest, u, eps)),
     }
 
@@ -81,14 +81,5 @@ def of_maps(dW: Sequence[Float[Tensor, "n layers heads d_v d"]]) -> Float[Tensor
 
 def _cosines(directions: Float[Tensor, "C *m d"]) -> Float[Tensor, "C C *m"]:
     """Of each with each, axis by axis."""
-    unit = _unit(directions).movedim(0, -2)
-    return (unit @ unit.mT).movedim((-2, -1), (0, 1)).clamp(-1, 1)
-
-
-def _unit(h: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
-    h = h / h.abs().amax(-1, keepdim=True)  # squares can neither overflow nor vanish; a zero vector becomes NaN
-    return h / torch.linalg.vector_norm(h, dim=-1, keepdim=True)
-
-
-def _without(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
-    return h - direction * (direction * h).sum(-1, keepdim=True)
+    u = unit(directions).movedim(0, -2)
+    return (u @ u.mT).movedim((-2, -1), (0, 1)).clamp(-1, 1)

@@ -7,11 +7,12 @@ difference from ZSL. z, u_I, u_F are h_ZSL, h_ICL, h_FT divided by their length 
 Inputs of any floating dtype are converted to float64 first and results are float64, without gradients. A value that
 does not exist (the cosine of a zero vector, the tau of constant scores) is NaN, never 0: the released code adds 1e-20
 to its denominators and so counts it as "no similarity". The cosine of a difference that is rounding does not exist
-either: see `beyond_rounding`. Means are therefore over what is a number (`nanmean`).
+either: see `beyond_rounding`. Means are therefore over what is a number (`nanmean`). Tensors whose shapes are not those
+of their annotations raise ShapeError.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -19,19 +20,20 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from explainer.errors import ShapeError
+from explainer.theory.shapes import shaped
 
 Outputs = Float[Tensor, "n layers hidden"]
-Scores = Float[Tensor, "n layers heads len"] | Sequence[Float[Tensor, "layers heads _"]]
+_Scores = Float[Tensor, "n layers heads len"] | Sequence[Float[Tensor, "layers heads _"]]
 """Attention scores before the softmax: one tensor, or one per query when the queries differ in length."""
 
 
-ROUNDING = 32
-"""Relative changes up to ROUNDING eps are rounding, eps that of the dtype in which the two states were computed.
+_ROUNDING = 32
+"""Relative changes up to so many eps are rounding, eps that of the dtype in which the two states were computed.
 
 Sums of some hundred products, added in two orders, differ by a few eps of their size.
 """
 
-ROUNDING_PER_TOKEN = 2
+_ROUNDING_PER_TOKEN = 2
 """And for each token by which the positions of two states differ, so many eps more.
 
 A rotation by the angle p theta of position p is off by up to p eps / 2, because the angle is rounded before its cosine
@@ -42,40 +44,28 @@ less than 17000 eps.
 """
 
 
-def _require_shapes(axes: str, **tensors: Tensor) -> None:
-    """Raise ShapeError unless all tensors have the given axes, equal shapes and a last axis that is not empty."""
-    like, first = next(iter(tensors.items()))
-    for name, tensor in tensors.items():
-        shape = tuple(tensor.shape)
-        if len(shape) != len(axes.split()) or tensor.shape != first.shape or shape[-1] == 0:
-            wanted = f"({', '.join(axes.split())}), none of them empty, and equal that of {like} {tuple(first.shape)}"
-            raise ShapeError(f"{name} has shape {shape}; it should be {wanted}.")
-
-
-def _axes(tensor: Tensor, last: str) -> str:
-    """Names of the axes of a tensor of which only the last ones have names."""
-    return " ".join([*(f"axis{i}" for i in range(tensor.ndim - len(last.split()))), last])
-
-
 def _exact(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(tensor.detach().to(torch.float64) for tensor in tensors)
 
 
-def _unit(h: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
-    h = h / h.abs().amax(-1, keepdim=True)  # squares can neither overflow nor vanish; a zero vector becomes NaN
+def unit(h: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
+    """Divide vectors by their lengths; a zero vector becomes NaN."""
+    h = h / h.abs().amax(-1, keepdim=True)  # squares can neither overflow nor vanish
     return h / torch.linalg.vector_norm(h, dim=-1, keepdim=True)
 
 
+@shaped
 def _cosine(a: Float[Tensor, "*m d"], b: Float[Tensor, "*m d"]) -> Float[Tensor, "*m"]:
-    return (_unit(a) * _unit(b)).sum(-1).clamp(-1, 1)
+    return (unit(a) * unit(b)).sum(-1).clamp(-1, 1)
 
 
+@shaped
 def beyond_rounding(
     change: Float[Tensor, "*m d"], beside: Float[Tensor, "*m d"], eps: float, *, shift: int = 0, axes: int = 1
 ) -> Float[Tensor, "*m d"]:
     """The changes that are more than rounding of what they were subtracted from; the others are NaN as a whole.
 
-        |change| > (ROUNDING + ROUNDING_PER_TOKEN shift) eps |beside|
+        |change| > (32 + 2 shift) eps |beside|
 
     `beside` is a state that the change is a difference from, `eps` the `torch.finfo(dtype).eps` of the dtype in which
     it was computed, and `shift` the number of tokens by which the positions of the two states differ. Where two states
@@ -85,7 +75,7 @@ def beyond_rounding(
     last = tuple(range(-axes, 0))
     scale = beside.abs().amax(last, keepdim=True)  # squares can neither overflow nor vanish
     length, of_state = (torch.linalg.vector_norm(v / scale, dim=last, keepdim=True) for v in (change, beside))
-    rounding = (ROUNDING + ROUNDING_PER_TOKEN * shift) * eps
+    rounding = (_ROUNDING + _ROUNDING_PER_TOKEN * shift) * eps
     return change.masked_fill(length <= rounding * of_state, float("nan"))
 
 
@@ -98,7 +88,7 @@ def spacing(*states: Tensor) -> float:
     return max(torch.finfo(torch.promote_types(state.dtype, torch.float32)).eps for state in states)
 
 
-def _without(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
+def without(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
     """Project out a unit direction: h - z (z . h)."""
     return h - direction * (direction * h).sum(-1, keepdim=True)
 
@@ -106,7 +96,7 @@ def _without(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> Floa
 # Part 1. Predictions.
 
 
-class Rec2FTPCounts(NamedTuple):
+class _Rec2FTPCounts(NamedTuple):
     """Queries that ZSL gets wrong, and how many of them FT, ICL and both get right."""
 
     zsl_errors: int
@@ -115,17 +105,17 @@ class Rec2FTPCounts(NamedTuple):
     both_fix: int
 
 
+@shaped
 def rec2ftp_counts(
     zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft_correct: Bool[Tensor, " n"]
-) -> Rec2FTPCounts:
+) -> _Rec2FTPCounts:
     """Count the errors of ZSL and those that FT, ICL and both repair; a ratio of single digits is no measurement.
 
     Source: Dai et al. 2023, Rec2FTP (Table 2).
     """
-    _require_shapes("n", zsl_correct=zsl_correct, icl_correct=icl_correct, ft_correct=ft_correct)
     wrong = ~zsl_correct
     sets = wrong, wrong & ft_correct, wrong & icl_correct, wrong & ft_correct & icl_correct
-    return Rec2FTPCounts(*(int(chosen.sum()) for chosen in sets))
+    return _Rec2FTPCounts(*(int(chosen.sum()) for chosen in sets))
 
 
 def rec2ftp(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft_correct: Bool[Tensor, " n"]) -> float:
@@ -159,6 +149,7 @@ def rec2ftp_chance(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " 
 # Part 2. Attention outputs.
 
 
+@shaped
 def sim_aou(zsl: Outputs, icl: Outputs, ft: Outputs, normalize: bool = True) -> Float[Tensor, "n layers"]:
     """Similarity of attention output updates, SimAOU: cos(h_ICL - h_ZSL, h_FT - h_ZSL).
 
@@ -168,11 +159,11 @@ def sim_aou(zsl: Outputs, icl: Outputs, ft: Outputs, normalize: bool = True) -> 
     NaN where an output (normalised) is zero and where an update is zero or no more than rounding (`beyond_rounding`).
     Source: Dai et al. 2023, Table 3; the correction: Deutch et al. 2024 (SimAOU against SimAOU_norm).
     """
-    _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
-    h_zsl, h_icl, h_ft = map(_unit, _exact(zsl, icl, ft)) if normalize else _exact(zsl, icl, ft)
+    h_zsl, h_icl, h_ft = map(unit, _exact(zsl, icl, ft)) if normalize else _exact(zsl, icl, ft)
     return _cosine(*(beyond_rounding(h - h_zsl, h, spacing(zsl, icl, ft)) for h in (h_icl, h_ft)))
 
 
+@shaped
 def normalised_noise_value(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
     """Value of the normalised SimAOU for unrelated changes: |d_I| |d_F| / 4 with d_I = u_I - z and d_F = u_F - z.
 
@@ -187,8 +178,7 @@ def normalised_noise_value(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Ten
     dimensions), it is (1 - 1 / sqrt(1 + rho^2)) / 2: 1/4 at rho^2 = 3, and 1/2 in the limit of long updates.
     Source: the case rho^2 = 3 is in Deutch et al. 2024; the general identity is derived here.
     """
-    _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
-    z, u_icl, u_ft = map(_unit, _exact(zsl, icl, ft))
+    z, u_icl, u_ft = map(unit, _exact(zsl, icl, ft))
     return torch.linalg.vector_norm(u_icl - z, dim=-1) * torch.linalg.vector_norm(u_ft - z, dim=-1) / 4
 
 
@@ -219,6 +209,7 @@ def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n
     return _cosine(*(beyond_rounding(t - t.mean(0), u, eps) for t, u in _tangents(zsl, icl, ft)))
 
 
+@shaped
 def sim_aou_residual(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
     """Similarity of what is specific to a query and not in its zero-shot output: cos(P u_I', P u_F').
 
@@ -229,25 +220,24 @@ def sim_aou_residual(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "
     NaN for n = 1, in a whole layer if one output is zero, and where the z of all queries are equal or what is left is
     no more than rounding.
     """
-    _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
     eps = spacing(zsl, icl, ft)
-    z, u_icl, u_ft = map(_unit, _exact(zsl, icl, ft))
-    across = _unit(beyond_rounding(_without(z - z.mean(0), z), z, eps))
-    rests = ((_without(_without(u - u.mean(0), z), across), u) for u in (u_icl, u_ft))
+    z, u_icl, u_ft = map(unit, _exact(zsl, icl, ft))
+    across = unit(beyond_rounding(without(z - z.mean(0), z), z, eps))
+    rests = ((without(without(u - u.mean(0), z), across), u) for u in (u_icl, u_ft))
     return _cosine(*(beyond_rounding(rest, u, eps) for rest, u in rests))
 
 
-def _tangents(zsl: Tensor, icl: Tensor, ft: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+@shaped
+def _tangents(zsl: Outputs, icl: Outputs, ft: Outputs) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """t and u of ICL and of FT."""
-    _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
-    z, u_icl, u_ft = map(_unit, _exact(zsl, icl, ft))
-    return (_without(u_icl, z), u_icl), (_without(u_ft, z), u_ft)
+    z, u_icl, u_ft = map(unit, _exact(zsl, icl, ft))
+    return (without(u_icl, z), u_icl), (without(u_ft, z), u_ft)
 
 
 # Part 3. Floors: what the same measure gives for something that is no fine-tuning.
 
 
-def isotropic_floor(zsl: Outputs | Scores, ft: Outputs | Scores, seed: int) -> Outputs | Scores:
+def isotropic_floor(zsl: Outputs | _Scores, ft: Outputs | _Scores, seed: int) -> Outputs | _Scores:
     """Stand-in for FT whose updates are random directions of FT's lengths: h_ZSL + |h_FT - h_ZSL| g / |g|, g ~ N(0, I).
 
     Give it to a measure in the place of `ft`: `sim_aou(zsl, icl, isotropic_floor(zsl, ft, seed=0))`. The expectation
@@ -267,22 +257,24 @@ def _generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed ^ 0x5EED)
 
 
-def _isotropic(zsl: Tensor, ft: Tensor, generator: torch.Generator) -> Tensor:
-    _require_shapes(" ".join(f"axis{i}" for i in range(zsl.ndim)), zsl=zsl, ft=ft)
+@shaped
+def _isotropic(
+    zsl: Float[Tensor, "*m d"], ft: Float[Tensor, "*m d"], generator: torch.Generator
+) -> Float[Tensor, "*m d"]:
     h_zsl, h_ft = _exact(zsl, ft)
     # Drawn on the CPU, so that every device gives the same numbers.
-    direction = _unit(torch.randn(h_zsl.shape, generator=generator, dtype=torch.float64)).to(h_zsl.device)
+    direction = unit(torch.randn(h_zsl.shape, generator=generator, dtype=torch.float64)).to(h_zsl.device)
     return h_zsl + torch.linalg.vector_norm(h_ft - h_zsl, dim=-1, keepdim=True) * direction
 
 
+@shaped
 def permuted_pairing(zsl: Float[Tensor, "n *m"], ft: Float[Tensor, "n *m"], seed: int) -> Float[Tensor, "n *m"]:
     """Stand-in for FT in which each query gets another query's update: h_ZSL,i + h_FT,j - h_ZSL,j with j != i.
 
     Give it to a measure in the place of `ft`. What remains is common to all queries. The queries form one random
     cycle, so that every j != i is equally likely.
-    Raises: ShapeError; ValueError for n = 1, which has no other query.
+    Raises: ValueError for n = 1, which has no other query.
     """
-    _require_shapes(" ".join(["n", *(f"axis{i}" for i in range(1, zsl.ndim))]), zsl=zsl, ft=ft)
     if len(zsl) < 2:
         raise ValueError(f"n = {len(zsl)} query has no other one to take the update from; give at least 2.")
     cycle = torch.randperm(len(zsl), generator=_generator(seed))
@@ -292,6 +284,7 @@ def permuted_pairing(zsl: Float[Tensor, "n *m"], ft: Float[Tensor, "n *m"], seed
     return h_zsl + (h_ft - h_zsl)[other.to(h_zsl.device)]
 
 
+@shaped
 def uniform_floor(zsl: Outputs, icl: Outputs, seed: int) -> Float[Tensor, "n layers"]:
     """Random baseline of the released code, **biased**: cos(u_I - z, U) with all entries of U ~ Uniform[0, 1).
 
@@ -301,8 +294,7 @@ def uniform_floor(zsl: Outputs, icl: Outputs, seed: int) -> Float[Tensor, "n lay
     NaN where an output is zero or the update no more than rounding.
     Source: microsoft/LMOps, understand_icl/icl_ft/compute_sim.py ("Random SimAOU", there without a seed).
     """
-    _require_shapes("n layers hidden", zsl=zsl, icl=icl)
-    z, u_icl = map(_unit, _exact(zsl, icl))
+    z, u_icl = map(unit, _exact(zsl, icl))
     draw = torch.rand(z.shape, generator=_generator(seed), dtype=torch.float64)
     return _cosine(beyond_rounding(u_icl - z, u_icl, spacing(zsl, icl)), draw.to(z.device))
 
@@ -310,7 +302,8 @@ def uniform_floor(zsl: Outputs, icl: Outputs, seed: int) -> Float[Tensor, "n lay
 # Part 4. Attention scores.
 
 
-def sim_am(icl_scores: Scores, ft_scores: Scores) -> Float[Tensor, "n layers heads"]:
+@shaped
+def sim_am(icl_scores: _Scores, ft_scores: _Scores) -> Float[Tensor, "n layers heads"]:
     """Similarity of attention maps, SimAM: cos(m_ICL, m_FT) of the scores before the softmax.
 
     m are the scores of the predicting token to the query's own tokens, without the demonstrations. With ZSL in the
@@ -322,8 +315,9 @@ def sim_am(icl_scores: Scores, ft_scores: Scores) -> Float[Tensor, "n layers hea
     return _per_query(_cosine, icl_scores=icl_scores, ft_scores=ft_scores)
 
 
+@shaped
 def sim_am_delta(
-    zsl_scores: Scores, icl_scores: Scores, ft_scores: Scores, context_tokens: int = 0
+    zsl_scores: _Scores, icl_scores: _Scores, ft_scores: _Scores, context_tokens: int = 0
 ) -> Float[Tensor, "n layers heads"]:
     """Similarity of the updates of the attention scores: cos(m_ICL - m_ZSL, m_FT - m_ZSL).
 
@@ -335,35 +329,29 @@ def sim_am_delta(
     """
     eps = spacing(*zsl_scores, *icl_scores, *ft_scores)
 
-    def measure(zsl: Tensor, icl: Tensor, ft: Tensor) -> Tensor:
+    @shaped
+    def measure(zsl: Float[Tensor, "*m d"], icl: Float[Tensor, "*m d"], ft: Float[Tensor, "*m d"]) -> Tensor:
         d_icl = beyond_rounding(icl - zsl, icl, eps, shift=context_tokens)
         return _cosine(d_icl, beyond_rounding(ft - zsl, ft, eps))
 
     return _per_query(measure, zsl_scores=zsl_scores, icl_scores=icl_scores, ft_scores=ft_scores)
 
 
-def _per_query(measure, **scores: Scores) -> Float[Tensor, "n layers heads"]:
+def _per_query(measure: Callable[..., Tensor], **scores: _Scores) -> Float[Tensor, "n layers heads"]:
     """Apply a measure to whole tensors, or query by query to tensors of different lengths."""
     if all(isinstance(m, Tensor) for m in scores.values()):
-        _require_shapes("n layers heads len", **scores)
         return measure(*_exact(*scores.values()))
     _require_pairs(**scores)
-    values = []
-    for i, row in enumerate(zip(*scores.values(), strict=True)):
-        _require_shapes("layers heads len", **{f"{name}[{i}]": m for name, m in zip(scores, row, strict=True)})
-        values.append(measure(*_exact(*row)))
-    if len({value.shape for value in values}) > 1:
-        shapes = sorted({tuple(value.shape) for value in values})
-        raise ShapeError(f"all queries should have the same (layers, heads), got {shapes}.")
-    return torch.stack(values)
+    return torch.stack([measure(*_exact(*row)) for row in zip(*scores.values(), strict=True)])
 
 
-def _require_pairs(**scores: Scores) -> None:
+def _require_pairs(**scores: _Scores) -> None:
     sizes = {name: len(m) for name, m in scores.items()}
     if len(set(sizes.values())) > 1 or 0 in sizes.values():
         raise ShapeError(f"scores should be given for the same queries, at least one; got {sizes} of them.")
 
 
+@shaped
 def kendall_training_tokens(
     icl: Float[Tensor, "n layers T"], ft: Float[Tensor, "n layers T"]
 ) -> Float[Tensor, "n layers"]:
@@ -378,10 +366,10 @@ def kendall_training_tokens(
     NaN for T = 1, constant scores, and scores with NaN.
     Source: Dai et al. 2023 (ACL version), Table 5; compute_training_example_attn.py of the release.
     """
-    _require_shapes("n layers T", icl=icl, ft=ft)
     return kendall_tau_b(icl, ft)
 
 
+@shaped
 def kendall_tau_b(x: Float[Tensor, "*m T"], y: Float[Tensor, "*m T"]) -> Float[Tensor, "*m"]:
     """Kendall's rank correlation with ties taken out: tau_b = (P_c - P_d) / sqrt((N - N_x) (N - N_y)).
 
@@ -394,6 +382,7 @@ def kendall_tau_b(x: Float[Tensor, "*m T"], y: Float[Tensor, "*m T"]) -> Float[T
     return counts.excess / ((counts.pairs - counts.tied_x) * (counts.pairs - counts.tied_y)).sqrt()
 
 
+@shaped
 def kendall_tau_a(x: Float[Tensor, "*m T"], y: Float[Tensor, "*m T"]) -> Float[Tensor, "*m"]:
     """Kendall's rank correlation as the paper states it: tau_a = (P_c - P_d) / (T (T-1) / 2).
 
@@ -416,7 +405,6 @@ class _PairCounts(NamedTuple):
 
 def _pair_counts(x: Tensor, y: Tensor) -> _PairCounts:
     """Count pairs by Knight's method: sort by x, ties by y; the inversions left in y are the discordant pairs."""
-    _require_shapes(_axes(x, "T"), x=x, y=y)
     T, shape = x.shape[-1], x.shape[:-1]
     x, y = (v.detach().reshape(-1, T) for v in (x, y))
     sorted_pairs = (_dense_ranks(x) * T + _dense_ranks(y)).sort(-1).values
@@ -454,16 +442,16 @@ def _inversions(ranks: Int[Tensor, "m T"]) -> Int[Tensor, " m"]:
     return inversions
 
 
+@shaped
 def top_k_recall(icl: Float[Tensor, "*m T"], ft: Float[Tensor, "*m T"], k: int) -> Float[Tensor, "*m"]:
     """Share of FT's k largest scores that are among ICL's k largest: |top_k(m_ICL) & top_k(m_FT)| / k.
 
-    Unrelated scores give k / T. Scores tied at the k-th place share the places left, which is the expectation over
+    Unrelated scores give k / T. _Scores tied at the k-th place share the places left, which is the expectation over
     random tie-breaking; constant scores therefore give exactly k / T.
     NaN where scores have a NaN.
-    Raises: ShapeError; ValueError if k is not in 1, ..., T.
+    Raises: ValueError if k is not in 1, ..., T.
     Source: compute_training_example_attn.py of the release (k = 100 tokens, k = 5 examples); not in the paper.
     """
-    _require_shapes(_axes(icl, "T"), icl=icl, ft=ft)
     if not 1 <= k <= icl.shape[-1]:
         raise ValueError(f"k = {k} is outside 1, ..., T = {icl.shape[-1]}; there are only T training tokens.")
     recall = (_top_k_weights(icl, k) * _top_k_weights(ft, k)).sum(-1) / k
@@ -477,6 +465,7 @@ def _top_k_weights(scores: Float[Tensor, "*m T"], k: int) -> Float[Tensor, "*m T
     return above + tied * (k - above.sum(-1, keepdim=True)) / tied.sum(-1, keepdim=True)
 
 
+@shaped
 def by_example(
     scores: Float[Tensor, "*m T"], spans: Sequence[tuple[int, int]], *, mean: bool = False
 ) -> Float[Tensor, "*m k"]:
@@ -492,10 +481,9 @@ def by_example(
     decides and a long demonstration has more chances of one). The value of the lengths alone is that of
     `permuted_tokens`.
     NaN for a demonstration with a NaN.
-    Raises: ShapeError; ValueError for no span, and for one that is empty, outside the T tokens or overlaps another.
+    Raises: ValueError for no span, and for one that is empty, outside the T tokens or overlaps another.
     Source: compute_training_example_attn.py of the release, example level; the mean and its floor are ours.
     """
-    _require_shapes(_axes(scores, "T"), scores=scores)
     T, places = scores.shape[-1], sorted(spans)
     ends = [0, *(stop for _, stop in places)]
     if not places or any(not end <= start < stop <= T for end, (start, stop) in zip(ends, places, strict=False)):
@@ -513,13 +501,13 @@ def _log_mean_exp(m: Float[Tensor, "*m len"]) -> Float[Tensor, "*m"]:
     return ((m - largest).exp().mean(-1, keepdim=True).log() + largest)[..., 0]
 
 
+@shaped
 def permuted_tokens(scores: Float[Tensor, "*m T"], seed: int) -> Float[Tensor, "*m T"]:
     """Stand-in for scores to training tokens: the same scores at places drawn at random, each row by itself.
 
     Give it to a measure in the place of `ft`. What remains, through `by_example`, is that ICL and FT have
     demonstrations of the same lengths.
     """
-    _require_shapes(_axes(scores, "T"), scores=scores)
     (m,) = _exact(scores)
     places = torch.rand(m.shape, generator=_generator(seed), dtype=torch.float64).argsort(-1)
     return m.gather(-1, places.to(m.device))
@@ -528,6 +516,7 @@ def permuted_tokens(scores: Float[Tensor, "*m T"], seed: int) -> Float[Tensor, "
 # Part 5. The weight updates themselves.
 
 
+@shaped
 def update_cosines(
     dW_icl: Float[Tensor, "*m heads d_v d"], dW_ft: Float[Tensor, "*m heads d_v d"]
 ) -> Float[Tensor, "*m heads"]:
@@ -538,17 +527,16 @@ def update_cosines(
     NaN where an update is zero.
     Source: asked for in microsoft/LMOps issue 22; the two updates: Dai et al. 2023, eq. 11 and 12.
     """
-    _require_shapes(_axes(dW_icl, "heads d_v d"), dW_icl=dW_icl, dW_ft=dW_ft)
     return _cosine(*(dW.flatten(-2) for dW in _exact(dW_icl, dW_ft)))
 
 
+@shaped
 def participation_ratio(dW: Float[Tensor, "*m d_v d"]) -> Float[Tensor, "*m"]:
     """Effective rank: (sum_i s_i^2)^2 / sum_i s_i^4 = |dW|_F^4 / |dW^T dW|_F^2 of the singular values s_i.
 
     r for a matrix with r equal singular values and no others; between 1 and the rank.
     NaN for a zero matrix.
     """
-    _require_shapes(_axes(dW, "d_v d"), dW=dW)
     (dW,) = _exact(dW)
     dW = dW / torch.linalg.matrix_norm(dW, keepdim=True)
     return 1 / torch.linalg.matrix_norm(dW @ dW.mT).square()

@@ -3,7 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, get_args
 
 from jaxtyping import AbstractArray, Shaped, jaxtyped
 from torch import Tensor
@@ -21,11 +21,7 @@ def shaped(function: Callable[_P, _R]) -> Callable[_P, _R]:
     Raises: ShapeError, when the function is called.
     """
     signature = inspect.signature(function)
-    axes = {
-        name: parameter.annotation.dim_str
-        for name, parameter in signature.parameters.items()
-        if inspect.isclass(parameter.annotation) and issubclass(parameter.annotation, AbstractArray)
-    }
+    axes = {name: dims for name, parameter in signature.parameters.items() if (dims := _axes(parameter.annotation))}
 
     @functools.wraps(function)
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -40,3 +36,10 @@ def shaped(function: Callable[_P, _R]) -> Callable[_P, _R]:
         return function(*args, **kwargs)
 
     return checked
+
+
+def _axes(annotation: object) -> str | None:
+    """The axes of an annotation, or of the one kind of tensor among its alternatives."""
+    alternatives = get_args(annotation) or (annotation,)
+    arrays = [each for each in alternatives if inspect.isclass(each) and issubclass(each, AbstractArray)]
+    return arrays[0].dim_str if len(arrays) == 1 else None
