@@ -20,10 +20,10 @@ from explainer.errors import DivergenceError
 from explainer.theory.optimisation import LARGEST_GRADIENT, descend, require_finite
 from explainer.theory.regression import Label, Prompts, draw_prompts, squared_errors
 
-Draw = Callable[[torch.Generator], Prompts]
-Optimiser = Callable[[Iterable[Tensor]], torch.optim.Optimizer]
+_Draw = Callable[[torch.Generator], Prompts]
 
 _WARM_UP = 0.1
+_RECORD_EVERY = 10
 
 
 # Part 1. One layer and its optimum.
@@ -111,7 +111,7 @@ def population_risk(A: Float[Tensor, "*n d d"], covariance: Float[Tensor, "*n d 
     return _trace(A @ S @ A.mT @ covariance) - 2 * _trace(A @ covariance @ covariance) + _trace(covariance)
 
 
-class ErrorParts(NamedTuple):
+class _ErrorParts(NamedTuple):
     """The mean squared error of the implied weights in two parts: that of their mean, and that of their spread."""
 
     bias: Float[Tensor, ""]
@@ -125,7 +125,7 @@ class ErrorParts(NamedTuple):
 
 def error_parts(
     A: Float[Tensor, "d d"], covariance: Float[Tensor, "d d"], m: float, *, task: Float[Tensor, " d"] | None = None
-) -> ErrorParts:
+) -> _ErrorParts:
     """Split E (x_q^T (w_hat - w))^2, w_hat = A h: bias |(A Lambda - I) w|^2_Lambda and scatter tr(Lambda Cov w_hat).
 
     Cov h = (1/m) [(w^T Lambda w) Lambda + Lambda w w^T Lambda]. Without `task` both are means over w ~ N(0, I), and
@@ -138,7 +138,7 @@ def error_parts(
     W = identity if task is None else torch.outer(task, task)
     off = A @ covariance - identity
     of_h = (_trace(covariance @ W) * covariance + covariance @ W @ covariance) / m
-    return ErrorParts(_trace(off @ W @ off.mT @ covariance), _trace(covariance @ A @ of_h @ A.mT))
+    return _ErrorParts(_trace(off @ W @ off.mT @ covariance), _trace(covariance @ A @ of_h @ A.mT))
 
 
 def optimal_preconditioner(covariances: Float[Tensor, "n d d"], n: float) -> Float[Tensor, "d d"]:
@@ -173,7 +173,7 @@ def exponential_relative_risk(a: float, d: int, m: float) -> float:
 # Part 2. Theorem 4.2: the risk on one task, linear or not.
 
 
-class LabelMoments(NamedTuple):
+class _LabelMoments(NamedTuple):
     """What Theorem 4.2 needs to know of a task: a = Lambda^-1 E[x y], Sigma = Cov(x y), and min_v E(<v, x> - y)^2."""
 
     a: Float[Tensor, " d"]
@@ -181,7 +181,7 @@ class LabelMoments(NamedTuple):
     best_linear: float
 
 
-class RiskTerms(NamedTuple):
+class _RiskTerms(NamedTuple):
     """The risk on one task in three parts: the best linear predictor's, that of the test length, of the training."""
 
     best_linear: float
@@ -200,7 +200,7 @@ def label_moments(
     *,
     label: Label | None = None,
     noise: float = 0.0,
-) -> LabelMoments:
+) -> _LabelMoments:
     """Compute the moments of y = f(<w, x>) + noise * N(0, 1) for x ~ N(0, covariance).
 
     x is Lambda w z / s^2 and an independent rest, with z = <w, x> ~ N(0, s^2). So E[x y] = Lambda w E[z f] / s^2, and
@@ -219,14 +219,14 @@ def label_moments(
     ff, zf, zzff = ((density * moment).sum().item() for moment in (f * f, z * f, z * z * f * f))
     direction = torch.outer(b, b) / variance
     second_moment = zzff / variance * direction + ff * (covariance - direction) + noise**2 * covariance
-    return LabelMoments(
+    return _LabelMoments(
         a=task * zf / variance,
         Sigma=second_moment - direction * zf**2 / variance,
         best_linear=ff - zf**2 / variance + noise**2,
     )
 
 
-def risk_terms(moments: LabelMoments, covariance: Float[Tensor, "d d"], n: float, m: float) -> RiskTerms:
+def risk_terms(moments: _LabelMoments, covariance: Float[Tensor, "d d"], n: float, m: float) -> _RiskTerms:
     """Split the risk on one task of the transformer trained at N and tested at M examples, as Theorem 4.2 does.
 
     min_v E(<v, x> - y)^2 + (1/M) tr[Sigma Gamma^-2 Lambda]
@@ -237,7 +237,7 @@ def risk_terms(moments: LabelMoments, covariance: Float[Tensor, "d d"], n: float
     inverse = torch.linalg.inv(gamma(covariance, n))
     Gamma_2, tr, a = inverse @ inverse, _trace(covariance), moments.a
     norms = [a @ Gamma_2 @ torch.linalg.matrix_power(covariance, power) @ a for power in (3, 2, 1)]
-    return RiskTerms(
+    return _RiskTerms(
         best_linear=moments.best_linear,
         test_length=(_trace(moments.Sigma @ Gamma_2 @ covariance) / m).item(),
         training_length=((norms[0] + 2 * tr * norms[1] + tr**2 * norms[2]) / n**2).item(),
@@ -259,17 +259,6 @@ def excess_risk(covariance: Float[Tensor, "d d"], n: float, m: float) -> float:
     return test_length / m + training_length
 
 
-def excess_risk_bound(covariance: Float[Tensor, "d d"], n: float, m: float) -> float:
-    """Bound `excess_risk` by (d + 1) t / M + (1 + 2d + d^2 kappa) t / N^2, t = tr(Lambda).
-
-    kappa is the largest eigenvalue over the smallest. With M = math.inf it is the paper's eta, the error that no test
-    length removes. For Lambda = I both numerators are those that the exact terms tend to.
-    Source: Zhang, Frei and Bartlett 2024, Corollary 4.3.
-    """
-    falls, stays = _bound_terms(covariance)
-    return falls / m + stays / n**2
-
-
 def sufficient_test_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
     """Count examples of a test prompt that are enough for an error of eta + epsilon: M >= (d + 1) tr(Lambda) / epsilon.
 
@@ -286,16 +275,6 @@ def sufficient_training_length(covariance: Float[Tensor, "d d"], epsilon: float)
     Source: Zhang, Frei and Bartlett 2024, Corollary 4.3, solved for N.
     """
     return _whole(math.sqrt(_bound_terms(covariance)[1] / _positive(epsilon)))
-
-
-def smallest_test_length(covariance: Float[Tensor, "d d"], epsilon: float, n: float = math.inf) -> float:
-    """Find the least M with R(N, M) <= epsilon for a transformer trained at N; math.inf if no M is enough.
-
-    Raises: ValueError unless epsilon is positive.
-    """
-    falls, stays = _excess_terms(covariance, n)
-    left = _positive(epsilon) - stays
-    return _whole(falls / left) if left > 0 else math.inf
 
 
 def smallest_training_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
@@ -357,7 +336,7 @@ def _least(risk: Callable[[int], float], epsilon: float) -> int:
 
 
 @dataclass(frozen=True)
-class Trajectory:
+class _Trajectory:
     """A training run: T times, the matrices at each, and the risks E(yhat - y)^2 (twice the paper's loss).
 
     Times are steps of an optimiser or time of a flow; risks are exact for a flow, those of the batch at hand for an
@@ -426,7 +405,7 @@ def gradient_flow(
     duration: float,
     dt: float = 0.025,
     record_every: int = 1,
-) -> Trajectory:
+) -> _Trajectory:
     """Follow gradient flow on the population loss 1/2 E(yhat - y_q)^2 by the classical Runge-Kutta method.
 
     du/dt = tr(U Lambda^2) - u tr(U^T S U Lambda),   dU/dt = u Lambda^2 - u^2 S U Lambda,   S = Lambda Gamma.
@@ -434,13 +413,12 @@ def gradient_flow(
     Raises: DivergenceError if dt is too long for the flow.
     Source: Zhang, Frei and Bartlett 2024, section 5; here with infinitely many prompts and without samples.
     """
-    S, Lambda_2 = covariance @ gamma(covariance, n), covariance @ covariance
+    force, (u, U) = _force(covariance, n), _read(initial)
 
     def slope(u: Tensor, U: Tensor) -> tuple[Tensor, Tensor]:
-        force = Lambda_2 - u * S @ U @ covariance
-        return (U * force).sum(), u * force
+        F = force(u, U)
+        return (U * F).sum(), u * F
 
-    u, U = initial.W_PV[-1, -1], initial.W_KQ[:-1, :-1]
     steps, states = round(duration / dt), [(u, U)]
     for step in range(1, steps + 1):
         u, U = _runge_kutta_step(slope, u, U, dt)
@@ -453,20 +431,19 @@ def gradient_flow(
 
 def gradient_descent(
     covariance: Float[Tensor, "d d"], n: float, initial: LinearAttention, *, rate: float, steps: int
-) -> Trajectory:
+) -> _Trajectory:
     """Descend on the population loss 1/2 E(yhat - y_q)^2 with steps of finite length, without samples or clipping.
 
     u <- u + rate <U, F>,   U <- U + rate u F,   F = Lambda^2 - u S U Lambda,   S = Lambda Gamma.
-    `train_layer` descends on twice this loss: half of this rate is its rate. Times are rate times steps.
+    `train_on_tasks` descends on twice this loss: half of this rate is its rate. Times are rate times steps.
     There is a state for the start and after each step.
     Raises: DivergenceError if the rate is too long.
     Source: the steps of Euler's method along the flow of Zhang, Frei and Bartlett 2024, section 5.
     """
-    S, Lambda_2 = covariance @ gamma(covariance, n), covariance @ covariance
-    states = [(initial.W_PV[-1, -1], initial.W_KQ[:-1, :-1])]
+    force, states = _force(covariance, n), [_read(initial)]
     for _ in range(steps):
         u, U = states[-1]
-        F = Lambda_2 - u * S @ U @ covariance
+        F = force(u, U)
         states.append((u + rate * (U * F).sum(), U + rate * u * F))
     if not states[-1][1].isfinite().all():
         raise DivergenceError(f"gradient descent became infinite with rate = {rate}; choose a smaller rate.")
@@ -475,19 +452,18 @@ def gradient_descent(
 
 def descend_as_sgd(
     covariance: Float[Tensor, "d d"], n: float, initial: LinearAttention, *, rate: float, steps: int
-) -> Trajectory:
-    """Descend on the exact risk as `train_layer` does with plain SGD: its schedule, its clipping, but no noise.
+) -> _Trajectory:
+    """Descend on the exact risk as `train_on_tasks` does with plain SGD: its schedule, its clipping, but no noise.
 
     (u, U) <- (u, U) - rate_t min(1, 1/|g|) g,   g = -2 (<U, F>, u F),   F as in `gradient_descent`.
     In the mean over prompts the other entries of the two matrices have no gradient, so g has the length that clips.
     There is a state for the start and after each step; times are steps.
-    Source: the control for `train_layer`; its gradient for batches without end.
+    Source: the control for `train_on_tasks`; its gradient for batches without end.
     """
-    S, Lambda_2 = covariance @ gamma(covariance, n), covariance @ covariance
-    states = [(initial.W_PV[-1, -1], initial.W_KQ[:-1, :-1])]
+    force, states = _force(covariance, n), [_read(initial)]
     for step in range(steps):
         u, U = states[-1]
-        F = Lambda_2 - u * S @ U @ covariance
+        F = force(u, U)
         g_u, g_U = -2 * (U * F).sum(), -2 * u * F
         length = torch.sqrt(g_u**2 + (g_U**2).sum())
         scale = rate * _rate_share(step / steps) * min(1.0, LARGEST_GRADIENT / length.item())
@@ -529,29 +505,21 @@ def final_rates(covariance: Float[Tensor, "d d"], n: float) -> Float[Tensor, " d
     return torch.linalg.eigvalsh(torch.diag(u_squared * gammas * values**2) + torch.outer(coupling, coupling))
 
 
-def lower_bound_on_u(covariance: Float[Tensor, "d d"], n: float, initial: LinearAttention) -> float:
-    """Return the number below which |u| never falls along the flow from a balanced start, u = ||U||_F.
-
-    The loss l(u, U) = (risk - tr Lambda) / 2 falls along the flow, and <U, Lambda^2> u <= u^2 ||Lambda^2||_F bounds how
-    much can have been won at u, so that u^2 >= -l(start) / ||Lambda^2||_F. It is positive if l(start) < 0, which
-    sigma^2 ||Gamma||_op sqrt(d) < 2 guarantees.
-    Raises: ValueError if the start is out of balance or not below the loss of predicting 0.
-    Source: the idea of the lemma behind Zhang, Frei and Bartlett 2024 (arXiv 2306.09927), Lemma 5.4; own constant.
-    """
-    u, U = initial.W_PV[-1, -1], initial.W_KQ[:-1, :-1]
-    k = (u**2 - (U**2).sum()).item()
-    if abs(k) > 1e-9 * max(1.0, u.item() ** 2):
-        raise ValueError(f"the imbalance u^2 - ||U||^2 is {k:.3g}; the bound holds for 0, choose a balanced start.")
-    won = (_trace(covariance) - population_risk(u * U.mT, covariance, n)) / 2
-    if not won > 0:
-        raise ValueError(f"the start's risk is {-2 * won.item():.3g} above that of predicting 0; choose it below.")
-    return math.sqrt(won.item() / torch.linalg.matrix_norm(covariance @ covariance).item())
+def _read(layer: LinearAttention) -> tuple[Tensor, Tensor]:
+    """The entries u and U, which are all that the flow moves."""
+    return layer.W_PV[-1, -1], layer.W_KQ[:-1, :-1]
 
 
-def _trajectory(states: list[tuple[Tensor, Tensor]], times: Tensor, covariance: Tensor, n: float) -> Trajectory:
+def _force(covariance: Tensor, n: float) -> Callable[[Tensor, Tensor], Tensor]:
+    """F(u, U) = Lambda^2 - u S U Lambda, S = Lambda Gamma: the loss falls along (<U, F>, u F)."""
+    S, Lambda_2 = covariance @ gamma(covariance, n), covariance @ covariance
+    return lambda u, U: Lambda_2 - u * S @ U @ covariance
+
+
+def _trajectory(states: list[tuple[Tensor, Tensor]], times: Tensor, covariance: Tensor, n: float) -> _Trajectory:
     layers = [_layer(u, U) for u, U in states]
     risks = population_risk(torch.stack([u * U.mT for u, U in states]), covariance, n)
-    return Trajectory(times, *map(torch.stack, zip(*layers, strict=True)), risks)
+    return _Trajectory(times, *map(torch.stack, zip(*layers, strict=True)), risks)
 
 
 def _runge_kutta_step(slope: Callable, u: Tensor, U: Tensor, dt: float) -> tuple[Tensor, Tensor]:
@@ -563,7 +531,7 @@ def _runge_kutta_step(slope: Callable, u: Tensor, U: Tensor, dt: float) -> tuple
 
 
 def learning_times(
-    trajectory: Trajectory, covariance: Float[Tensor, "d d"], n: float, *, level: float = 0.9
+    trajectory: _Trajectory, covariance: Float[Tensor, "d d"], n: float, *, level: float = 0.9
 ) -> Float[Tensor, " d"]:
     """Time at which each eigen-direction v of the covariance is learned: v^T A v reaches level / (v^T Gamma v).
 
@@ -583,36 +551,6 @@ def learning_times(
     return times
 
 
-def train_layer(
-    initial: LinearAttention,
-    draw: Draw,
-    optimiser: Optimiser,
-    *,
-    steps: int,
-    seed: int,
-    record_every: int = 10,
-    progress: bool = False,
-) -> Trajectory:
-    """Train all entries of one layer on fresh prompts, `draw(generator)`, at every step.
-
-    The loss is the mean of (yhat - y_q)^2 over the prompts. The optimiser comes from a function such as
-    `lambda parameters: torch.optim.Adam(parameters, lr=0.01)`; its rate rises over the first tenth of the steps and
-    then falls to zero along half a cosine, and gradients longer than 1 are shortened to 1.
-    Raises: DivergenceError when the loss is no longer finite.
-    """
-    parameters = [matrix.clone().requires_grad_() for matrix in initial]
-    layer, states, risks = LinearAttention(*parameters), [], []
-    losses = _descend(
-        parameters, lambda prompts: layer_prediction(layer, prompts), draw, optimiser, steps=steps, seed=seed
-    )
-    for step, loss in enumerate(tqdm(losses, total=steps, desc="training", unit="step", disable=not progress)):
-        if step % record_every == 0:
-            risks.append(loss)
-            states.append([matrix.detach().clone() for matrix in parameters])
-    times = record_every * torch.arange(len(states), dtype=torch.float64)
-    return Trajectory(times, *map(torch.stack, zip(*states, strict=True)), torch.tensor(risks, dtype=torch.float64))
-
-
 def train_on_tasks(
     covariance: Float[Tensor, "d d"],
     n: int,
@@ -623,33 +561,37 @@ def train_on_tasks(
     seed: int,
     sigma: float = 0.3,
     batch: int = 512,
-) -> Trajectory:
-    """Train one layer from `initialisation` on fresh linear tasks with an optimiser of PyTorch, by `train_layer`.
+) -> _Trajectory:
+    """Train all entries of one layer from `initialisation` on fresh prompts of linear tasks at every step, in float32.
 
-    `train_on_tasks(Lambda, 20, torch.optim.Adam, rate=0.02, steps=1000, seed=0)`; float32, which is faster and enough.
+    `train_on_tasks(Lambda, 20, torch.optim.Adam, rate=0.02, steps=1000, seed=0)`. The loss is the mean of
+    (yhat - y_q)^2 over the prompts; the rate rises over the first tenth of the steps and then falls to zero along half
+    a cosine, and gradients longer than 1 are shortened to 1. Every tenth state is recorded.
     Raises: DivergenceError when the loss is no longer finite.
     """
-    start = LinearAttention(*(matrix.float() for matrix in initialisation(covariance, n, sigma=sigma)))
+    parameters = [matrix.float().requires_grad_() for matrix in initialisation(covariance, n, sigma=sigma)]
+    layer, states, risks = LinearAttention(*parameters), [], []
 
     def draw(generator: torch.Generator) -> Prompts:
         return draw_prompts(batch, n, covariance, generator=generator, dtype=torch.float32)
 
-    return train_layer(start, draw, lambda parameters: optimiser(parameters, lr=rate), steps=steps, seed=seed)
+    losses = _descend(
+        optimiser(parameters, lr=rate), lambda prompts: layer_prediction(layer, prompts), draw, steps=steps, seed=seed
+    )
+    for step, loss in enumerate(losses):
+        if step % _RECORD_EVERY == 0:
+            risks.append(loss)
+            states.append([matrix.detach().clone() for matrix in parameters])
+    times = _RECORD_EVERY * torch.arange(len(states), dtype=torch.float64)
+    return _Trajectory(times, *map(torch.stack, zip(*states, strict=True)), torch.tensor(risks, dtype=torch.float64))
 
 
 def _descend(
-    parameters: list[Tensor],
-    predict: Callable[[Prompts], Tensor],
-    draw: Draw,
-    optimiser: Optimiser,
-    *,
-    steps: int,
-    seed: int,
+    optimiser: torch.optim.Optimizer, predict: Callable[[Prompts], Tensor], draw: _Draw, *, steps: int, seed: int
 ) -> Iterator[float]:
     """Descend on the squared error of fresh prompts; yield each step's loss before the step is taken, and the last."""
-    generator = torch.Generator().manual_seed(seed)
-    optimizer = optimiser(parameters)
-    largest_rate = optimizer.defaults["lr"]
+    generator, largest_rate = torch.Generator().manual_seed(seed), optimiser.defaults["lr"]
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     for step in range(steps + 1):
         prompts = draw(generator)
         loss = squared_errors(predict(prompts), prompts).mean()
@@ -657,7 +599,7 @@ def _descend(
         yield loss.item()
         if step < steps:
             # A polynomial of high degree in Gaussians: single batches have enormous gradients, which are clipped.
-            descend(parameters, optimizer, loss, largest_rate * _rate_share(step / steps), step)
+            descend(parameters, optimiser, loss, largest_rate * _rate_share(step / steps), step)
 
 
 def _rate_share(progress: float) -> float:
@@ -674,12 +616,10 @@ def gradient_layer(d: int, rate: float, damping: float = 0.0) -> LinearAttention
     """Construct a layer that takes one step of gradient descent, or of GD++ if there is damping.
 
     W_KQ = [[I, 0], [0, 0]] and W_PV = -[[damping I, 0], [0, rate]]: the last entries of the tokens are residuals, and
-    x_j <- x_j - damping S x_j, r_j <- r_j - rate sum_i r_i <x_i, x_j> / N. See `deep_prediction` for the reading.
+    x_j <- x_j - damping S x_j, r_j <- r_j - rate sum_i r_i <x_i, x_j> / N. See `layerwise_prediction` for the reading.
     Source: von Oswald et al. 2023 (arXiv 2212.07677), Proposition 1 with W_0 = 0, and GD++.
     """
-    ones = torch.ones(d, dtype=torch.float64)
-    rates = torch.tensor([rate], dtype=torch.float64)
-    return LinearAttention(W_PV=-torch.cat([damping * ones, rates]).diag(), W_KQ=torch.cat([ones, 0 * rates]).diag())
+    return LinearAttention(*(matrix[0] for matrix in _gradient_layers(torch.tensor([[rate, damping]], dtype=torch.float64), d)))
 
 
 def stacked(layers: Iterable[LinearAttention]) -> LinearAttention:
@@ -700,7 +640,7 @@ def layerwise_prediction(layers: LinearAttention, prompts: Prompts, *, mask_quer
     return -E[:, -1, -1]
 
 
-def deep_prediction(layers: LinearAttention, prompts: Prompts) -> Float[Tensor, " B"]:
+def _deep_prediction(layers: LinearAttention, prompts: Prompts) -> Float[Tensor, " B"]:
     """Predict as `layerwise_prediction` does, through the examples' second moments alone: G = sum_i e_i e_i^T / N.
 
     A masked layer multiplies every token by T = I + W_PV G W_KQ, and so G becomes T G T^T. The examples enter only
@@ -715,7 +655,7 @@ def deep_prediction(layers: LinearAttention, prompts: Prompts) -> Float[Tensor, 
     return -query[:, -1, 0]
 
 
-class Family(NamedTuple):
+class _Family(NamedTuple):
     """Transformers of L layers that share a form, given by parameters (L, ...).
 
     initial: (L, d, generator) -> parameters to start from; layers: (parameters, d) -> two tensors (L, d+1, d+1).
@@ -747,11 +687,11 @@ def _without_damping(rates: Tensor) -> Tensor:
     return torch.cat([rates, torch.zeros_like(rates)], dim=1)
 
 
-FAMILIES: MappingProxyType[str, Family] = MappingProxyType(
+FAMILIES: MappingProxyType[str, _Family] = MappingProxyType(
     {
-        "gradient descent": Family(_unequal_rates, lambda rates, d: _gradient_layers(_without_damping(rates), d)),
-        "GD++": Family(_rates_and_dampings, _gradient_layers),
-        "transformer": Family(
+        "gradient descent": _Family(_unequal_rates, lambda rates, d: _gradient_layers(_without_damping(rates), d)),
+        "GD++": _Family(_rates_and_dampings, _gradient_layers),
+        "transformer": _Family(
             lambda n_layers, d, generator: (
                 0.1 * torch.randn(n_layers, 2, d + 1, d + 1, generator=generator, dtype=torch.float64)
             ),
@@ -762,7 +702,7 @@ FAMILIES: MappingProxyType[str, Family] = MappingProxyType(
 """What `train_layers` can fit: one rate per step; a rate and a damping per step; every entry of every layer."""
 
 
-class DeepRun(NamedTuple):
+class _DeepRun(NamedTuple):
     """A trained deep transformer: its layers (L, d+1, d+1) in float64 and the loss of the batch at every step."""
 
     layers: LinearAttention
@@ -770,16 +710,16 @@ class DeepRun(NamedTuple):
 
 
 def train_layers(
-    family: Family,
+    family: _Family,
     n_layers: int,
-    draw: Draw,
+    draw: _Draw,
     *,
     steps: int,
     seed: int,
     rate: float = 0.03,
     progress: bool = False,
-) -> DeepRun:
-    """Fit L layers of a family to fresh prompts, `draw(generator)`, with Adam; see `train_layer` for the schedule.
+) -> _DeepRun:
+    """Fit L layers of a family to fresh prompts, `draw(generator)`, with Adam; with the schedule of `train_on_tasks`.
 
     Parameters take the dtype of the prompts; float32 is faster and enough.
     Raises: DivergenceError when the loss is no longer finite.
@@ -789,16 +729,15 @@ def train_layers(
     d = example.shape[-1]
     parameters = family.initial(n_layers, d, generator).to(example).requires_grad_()
     losses = _descend(
-        [parameters],
-        lambda prompts: deep_prediction(family.layers(parameters, d), prompts),
+        torch.optim.Adam([parameters], lr=rate),
+        lambda prompts: _deep_prediction(family.layers(parameters, d), prompts),
         draw,
-        lambda parameters: torch.optim.Adam(parameters, lr=rate),
         steps=steps,
         seed=seed,
     )
     bar = tqdm(losses, total=steps, desc=f"training {n_layers} layers", unit="step", disable=not progress)
     record = torch.tensor(list(bar), dtype=torch.float64)
-    return DeepRun(family.layers(parameters.detach().double(), d), record)
+    return _DeepRun(family.layers(parameters.detach().double(), d), record)
 
 
 def _layer(u: Tensor, U: Tensor) -> LinearAttention:
