@@ -619,7 +619,9 @@ def gradient_layer(d: int, rate: float, damping: float = 0.0) -> LinearAttention
     x_j <- x_j - damping S x_j, r_j <- r_j - rate sum_i r_i <x_i, x_j> / N. See `layerwise_prediction` for the reading.
     Source: von Oswald et al. 2023 (arXiv 2212.07677), Proposition 1 with W_0 = 0, and GD++.
     """
-    return LinearAttention(*(matrix[0] for matrix in _gradient_layers(torch.tensor([[rate, damping]], dtype=torch.float64), d)))
+    return LinearAttention(
+        *(matrix[0] for matrix in _gradient_layers(torch.tensor([[rate, damping]], dtype=torch.float64), d))
+    )
 
 
 def stacked(layers: Iterable[LinearAttention]) -> LinearAttention:
