@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch.nn.functional import layer_norm, silu
 
 from explainer.theory import patches
-from explainer.theory.patches import Activations, LowRank
+from explainer.theory.patches import LowRank
 
 D, HIDDEN, M = 6, 10, 3
 
@@ -37,7 +37,7 @@ class Block:
     def activations(self, r):
         n = self.norm(r)
         z = tuple(n @ W.T + b for W, b in zip(self.W, self.b, strict=True))
-        return Activations(n, z, self.phi(*z), r)
+        return n, z, self.phi(*z), r
 
     def __call__(self, r, changes=None):
         """With `changes`, full matrices that are added to W_1, ..., W_out."""
@@ -47,15 +47,22 @@ class Block:
         return r + self.phi(*z) @ (self.W_out + dW_out).T + self.b_out
 
 
+def changes_of_weights(without, with_context):
+    """The patch of the module's docstring, for each of the queries the changes of W_1, ..., W_out."""
+    (n, z, _, r), (_, z_context, a_context, r_context) = without, with_context
+    updates = [patches.rank_one(n, after - before) for before, after in zip(z, z_context, strict=True)]
+    updates.append(patches.rank_one(a_context, r_context - r))
+    return [[torch.outer(update.left[i], update.right[i]) for update in updates] for i in range(M)]
+
+
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("kind", ACTIVATIONS)
 @given(seed=st.integers(0, 1000), size=st.sampled_from([1e-3, 1.0, 30.0]))
 def test_with_its_patch_the_block_does_without_context_what_it_does_with_context(norm, kind, seed, size):
     block, r = Block(norm, kind, 7 * seed), random(M, D, seed=seed)
     r_context = r + size * random(M, D, seed=seed + 5)
-    patch = patches.context_as_patch(block.activations(r), block.activations(r_context))
-    for i in range(M):
-        changes = [torch.outer(update.left[i], update.right[i]) for update in (*patch.inputs, patch.output)]
+    of_queries = changes_of_weights(block.activations(r), block.activations(r_context))
+    for i, changes in enumerate(of_queries):
         scale = 1 + max(W.norm() * r_context.norm() for W in (*block.W, block.W_out))
         torch.testing.assert_close(
             block(r[i], changes), block(r_context[i]), rtol=1e-10, atol=1e-13 * float(scale) ** 2
@@ -64,8 +71,7 @@ def test_with_its_patch_the_block_does_without_context_what_it_does_with_context
 
 def test_the_patch_of_one_query_is_not_that_of_another():
     block, r, r_context = Block("RMSNorm", "gated", 1), random(M, D, seed=2), random(M, D, seed=3)
-    patch = patches.context_as_patch(block.activations(r), block.activations(r_context))
-    changes = [torch.outer(update.left[0], update.right[0]) for update in (*patch.inputs, patch.output)]
+    changes = changes_of_weights(block.activations(r), block.activations(r_context))[0]
     assert (block(r[1], changes) - block(r_context[1])).norm() > 0.1 * block(r_context[1]).norm()
 
 

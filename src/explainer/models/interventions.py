@@ -240,7 +240,7 @@ def context_patches(after: Pass, without: Pass) -> list[Patch]:
 
     With its own changes in all blocks, a query without its context has the logits that it has with it. The changes
     are of weights: every token of the query reads them, the first one too. They are found from the lowest block to the
-    highest, in one pass in which those of the blocks below are made: see `patches.context_as_patch`.
+    highest, in one pass in which those of the blocks below are made: see `theory.patches`.
     """
     sites = [_sites(layer) for layer in without.layers]
     _, *recorded = after.record([site for of_layer in sites for site in of_layer])

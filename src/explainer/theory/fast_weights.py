@@ -19,7 +19,7 @@ from torch.nn.functional import pad
 
 from explainer.errors import ShapeError
 
-Gate = float | Float[Tensor, "*batch T"]
+_Gate = float | Float[Tensor, "*batch T"]
 """The rate, the retention or the momentum: one number, or one for each token."""
 
 
@@ -27,9 +27,9 @@ def recurrent(  # noqa: PLR0917
     queries: Float[Tensor, "*batch T d"],
     keys: Float[Tensor, "*batch T d"],
     values: Float[Tensor, "*batch T d_v"],
-    rate: Gate,
-    retention: Gate = 1.0,
-    momentum: Gate = 0.0,
+    rate: _Gate,
+    retention: _Gate = 1.0,
+    momentum: _Gate = 0.0,
 ) -> Float[Tensor, "*batch T d_v"]:
     """Learn token by token: e = beta (v - alpha S k), V <- mu V + e k^T, S <- alpha S + V; the output is S q.
 
@@ -57,9 +57,9 @@ def solved(  # noqa: PLR0917
     queries: Float[Tensor, "*batch T d"],
     keys: Float[Tensor, "*batch T d"],
     values: Float[Tensor, "*batch T d_v"],
-    rate: Gate,
-    retention: Gate = 1.0,
-    momentum: Gate = 0.0,
+    rate: _Gate,
+    retention: _Gate = 1.0,
+    momentum: _Gate = 0.0,
 ) -> Float[Tensor, "*batch T d_v"]:
     """Compute what `recurrent` computes without a loop: o_t = sum_{i<=t} C[t, i] e_i (k_i . q_t).
 
@@ -76,9 +76,9 @@ def solved(  # noqa: PLR0917
 def errors(
     keys: Float[Tensor, "*batch T d"],
     values: Float[Tensor, "*batch T d_v"],
-    rate: Gate,
-    retention: Gate = 1.0,
-    momentum: Gate = 0.0,
+    rate: _Gate,
+    retention: _Gate = 1.0,
+    momentum: _Gate = 0.0,
 ) -> Float[Tensor, "*batch T d_v"]:
     """Solve for all errors at once: (I + L) E = beta V, with L[t, i] = beta_t alpha_t C[t-1, i] (k_i . k_t) for i < t.
 
@@ -96,9 +96,9 @@ def chunked(  # noqa: PLR0917
     queries: Float[Tensor, "*batch T d"],
     keys: Float[Tensor, "*batch T d"],
     values: Float[Tensor, "*batch T d_v"],
-    rate: Gate,
-    retention: Gate = 1.0,
-    momentum: Gate = 0.0,
+    rate: _Gate,
+    retention: _Gate = 1.0,
+    momentum: _Gate = 0.0,
     *,
     chunk: int = 64,
 ) -> Float[Tensor, "*batch T d_v"]:
@@ -205,14 +205,14 @@ def _checked(queries, keys, values, gates):
         raise ShapeError(f"leading axes {[tuple(axes) for axes in leading]} do not fit together.") from None
 
 
-def _gate(name: str, gate: Gate, keys: Tensor) -> Float[Tensor, "*batch T"]:
+def _gate(name: str, gate: _Gate, keys: Tensor) -> Float[Tensor, "*batch T"]:
     T, gate = keys.shape[-2], torch.as_tensor(gate, dtype=keys.dtype, device=keys.device)
     if gate.ndim and gate.shape[-1] not in (1, T):
         raise ShapeError(f"{name} has shape {tuple(gate.shape)}; it should be a number or (..., T) with T = {T}.")
     return gate.expand(*gate.shape[:-1], T)
 
 
-def _require_finite(**gates: Gate) -> None:
+def _require_finite(**gates: _Gate) -> None:
     for name, gate in gates.items():
         finite = torch.isfinite(gate).all() if isinstance(gate, Tensor) else math.isfinite(gate)
         if not finite:

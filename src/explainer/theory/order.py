@@ -14,6 +14,7 @@ from torch import Tensor
 
 from explainer.errors import ShapeError
 from explainer.theory.momentum import check_eta
+from explainer.theory.shapes import shaped
 
 MOST = 8
 """Most demonstrations whose orders are listed: there are 40,320 of them."""
@@ -30,6 +31,7 @@ def orders(n: int) -> Int[Tensor, "orders n"]:
     return torch.tensor(list(permutations(range(n))), dtype=torch.long).reshape(math.factorial(n), n)
 
 
+@shaped
 def delta_weights(rate: float, keys: Float[Tensor, "n d"], query: Float[Tensor, " d"]) -> Float[Tensor, " n"]:
     """Weigh the demonstrations of one pass of the delta rule: w_i = beta k_i^T prod_{j>i} (I - beta k_j k_j^T) q.
 
@@ -37,8 +39,6 @@ def delta_weights(rate: float, keys: Float[Tensor, "n d"], query: Float[Tensor, 
     w_i = beta (1 - beta)^(n-i), orthogonal ones w_i = beta (k_i . q) in every order.
     Source: unrolling S_i = S_{i-1} (I - beta k_i k_i^T) + beta v_i k_i^T from S_0 = 0.
     """
-    if keys.ndim != 2 or query.shape != keys.shape[1:]:
-        raise ShapeError(f"keys {tuple(keys.shape)} and query {tuple(query.shape)}; they should be (n, d) and (d,).")
     weights, seen = keys.new_empty(len(keys)), query
     for i in reversed(range(len(keys))):
         weights[i] = rate * (keys[i] @ seen)
@@ -98,15 +98,12 @@ def order_variance(weights: Float[Tensor, " n"], values: Float[Tensor, " n"]) ->
     return (spreads[0] * spreads[1] / (len(weights) - 1)).item()
 
 
+@shaped
 def order_gap(rate: float, keys: Float[Tensor, "2 d"], values: Float[Tensor, "2 d_v"]) -> Float[Tensor, "d_v d"]:
     """What the delta rule learns from two pairs in one order less what it learns in the other.
 
     S_12 - S_21 = beta^2 (k_1 . k_2) (v_2 k_1^T - v_1 k_2^T): of second order in the rate, and zero for orthogonal keys.
     Source: ours, by multiplying out both orders of S_i = S_{i-1} (I - beta k_i k_i^T) + beta v_i k_i^T.
     """
-    if keys.ndim != 2 or values.ndim != 2 or not len(keys) == len(values) == 2:
-        raise ShapeError(
-            f"keys {tuple(keys.shape)} and values {tuple(values.shape)}; they should be (2, d) and (2, d_v)."
-        )
     swapped = values.flip(0) * values.new_tensor([[1.0], [-1.0]])
     return rate**2 * (keys[0] @ keys[1]) * (swapped.T @ keys)
