@@ -55,10 +55,6 @@ def test_label_bias_halves_accuracy_and_calibration_restores_it():
     assert statistics.macro_auc(BIASED, BIASED_LABELS) == 1.0
 
 
-def test_batch_prior_is_the_mean_over_queries():
-    np.testing.assert_allclose(statistics.batch_prior(BIASED), [-1, -2.175], rtol=1e-12)
-
-
 @settings(deadline=None)
 @given(two_class(3), st.lists(st.integers(-20, 20), min_size=3, max_size=3))
 def test_calibration_ignores_any_label_bias(data, bias):

@@ -59,10 +59,7 @@ def squared_error_gradient(
 def cross_entropy_gradient(
     outputs: Float[Tensor, "n d_out"], targets: Float[Tensor, "n d_out"]
 ) -> Float[Tensor, "n d_out"]:
-    """Differentiate L = -sum_i y_i . log softmax(o_i) by the outputs (logits): dL/do_i = softmax(o_i) - y_i.
-
-    Each row of targets is one-hot or a distribution.
-    """
+    """Differentiate L = -sum_i y_i . log softmax(o_i) by the outputs (logits): dL/do_i = softmax(o_i) - y_i."""
     return outputs.softmax(-1) - targets
 
 
@@ -80,9 +77,8 @@ def mini_batches(n: int, batch_size: int, epochs: int, seed: int) -> list[Int[Te
 def heavy_ball_weights(mu: float, steps: int) -> Float[Tensor, " steps"]:
     """Weigh the pairs of step t = 0, ..., T-1 in W_T - W_0 under momentum mu: (1 - mu^(T-t)) / (1 - mu).
 
-    Old pairs weigh *more* (up to 1/(1-mu)), the pairs of the last step weigh 1. The recency weights mu^(T-1-t)
-    belong to the last update W_T - W_{T-1} alone.
-    Oldest step first, in float64.
+    Old pairs weigh *more*; the recency weights mu^(T-1-t) belong to the last update W_T - W_{T-1} alone. Oldest step
+    first.
     Raises: ValueError if mu is outside [0, 1).
     Source: unrolling V_{t+1} = mu V_t + U_t, W_{t+1} = W_t + V_{t+1} (Polyak 1964).
     """
@@ -195,8 +191,8 @@ class DecayThenStep(GradientDescent):
 class _Dual(NamedTuple):
     """The dual form of trained weights: W_T = W_0_factor W_0 + sum_j weights_j values_j keys_j^T.
 
-    Values are the errors as they were when taken, keys the inputs seen, in the order of training; J is the number of
-    examples shown over all steps. W_0_factor is 1 without weight decay.
+    Values are the errors as they were when taken, keys the inputs seen, J in number over all steps, in the order of
+    training.
     """
 
     values: Float[Tensor, "J d_out"]
@@ -249,9 +245,8 @@ def train_linear_layer(
 ) -> _TrainedLayer:
     """Train x -> W x, one step per batch, and return W_T with its dual W_T = c_T W_0 + sum_j a_j e_j x_j^T.
 
-    The loss of a batch is the *sum* over its examples (divide lr by the batch size for the mean). The dual is exact,
-    but each error e_j is taken at the weights of its own step: it is known only once training has got there.
-    Batches are index tensors, see `full_batches` and `mini_batches`.
+    The loss of a batch is the *sum* over its examples. The dual is exact, but each error e_j is taken at the weights of
+    its own step: it is known only once training has got there.
     Source: Irie et al. 2022 (gradient descent); the other optimisers by unrolling their recursions.
     """
     W, values, keys = _train(W_0, inputs, targets, optimiser, batches, output_gradient=output_gradient)
@@ -285,8 +280,7 @@ def train_with_torch(
 def largest_stable_rate(inputs: Float[Tensor, "n d_in"]) -> float:
     """Return the learning rate beyond which gradient descent on the squared error diverges: 2 / sigma_max(X)^2.
 
-    sigma_max is the largest singular value of the inputs; the loss is the sum over examples.
-    Source: gradient descent on a quadratic loss is stable below 2 over its largest curvature.
+    The loss is the sum over examples.
     """
     return 2 / torch.linalg.matrix_norm(inputs, ord=2).item() ** 2
 
@@ -317,10 +311,7 @@ def frozen_errors_update(
     steps: int,
     output_gradient: _OutputGradient = squared_error_gradient,
 ) -> Float[Tensor, "d_out d_in"]:
-    """Repeat the first update T times, T sum_i e_i x_i^T with all e_i taken at W_0: *not* T steps of descent.
-
-    It is what one attention pass with errors known in advance could apply; equal to gradient descent for T = 1 only.
-    """
+    """Repeat the first update T times, T sum_i e_i x_i^T with all e_i taken at W_0: *not* T steps of descent."""
     return steps * gradient_descent_update(-lr * output_gradient(inputs @ W_0.T, targets), inputs)
 
 
@@ -337,10 +328,7 @@ def relative_error(approximation: Float[Tensor, "*shape"], exact: Float[Tensor, 
 
 @shaped
 def same(a: Float[Tensor, "*shape"], b: Float[Tensor, "*shape"]) -> bool:
-    """Tell whether two float64 results of one computation differ by rounding only: |a - b| <= 1e-10 (1 + |b|).
-
-    float64 has 16 digits; some hundred roundings, and a sum whose terms cancel, cost a few of them.
-    """
+    """Tell whether two float64 results of one computation differ by rounding only: |a - b| <= 1e-10 (1 + |b|)."""
     return torch.allclose(a, b, rtol=1e-10, atol=1e-10)
 
 
@@ -391,10 +379,7 @@ def train_linear_layer_adam(
     *,
     output_gradient: _OutputGradient = squared_error_gradient,
 ) -> _Trained:
-    """Train x -> W x with Adam, one step per batch; return W_T and the errors -lr dL/d(W_t x_j) and inputs seen.
-
-    Arguments as for `train_linear_layer`. Measure with `fit_outer_products` what the pairs explain of W_T - W_0.
-    """
+    """Train as `train_linear_layer` does, with Adam; return W_T and the errors -lr dL/d(W_t x_j) and inputs seen."""
     return _train(W_0, inputs, targets, optimiser, batches, output_gradient=output_gradient)
 
 
@@ -413,11 +398,9 @@ def fit_outer_products(
 ) -> _OuterProductFit:
     """Find the weights a that minimise ||dW - sum_j a_j v_j k_j^T|| and measure what they leave unexplained.
 
-    Fields: the least-squares weights (J,) of smallest norm, the residual divided by ||dW||, and the numerical ranks
-    of dW and of the plain gradient update sum_j v_j k_j^T.
-    A weighted sum has its rows in the span of the keys, so measure with fewer distinct inputs than d_in: with d_in
-    independent inputs and J >= d_out d_in pairs *every* matrix can be reached, and the residual is zero for any
-    optimiser.
+    Fields: the least-squares weights of smallest norm, the residual divided by ||dW||, the ranks of dW and of sum_j v_j
+    k_j^T. Measure with fewer distinct inputs than d_in: with d_in independent inputs and J >= d_out d_in pairs every
+    matrix can be reached.
     Raises: ValueError if the update is zero.
     """
     outer_products = torch.einsum("jo,ji->oij", values, keys)
@@ -451,15 +434,13 @@ def split_attention(
 ) -> _SplitAttention:
     """Split softmax attention at the first n rows: attention = (1 - g) zero_shot + g demonstrations, exactly.
 
-    With l_i = k_i . q / sqrt(d), each part is softmax attention over its own rows and
-    g = sum_{i<=n} exp l_i / sum_i exp l_i = sigmoid(logsumexp(l_demonstrations) - logsumexp(l_rest)) is the
-    attention mass on the demonstrations. The relaxed form drops softmax and scale:
-    V^T K q = (W_zsl + delta_W_icl) q, with W_zsl = V_rest^T K_rest and delta_W_icl = sum_{i<=n} v_i k_i^T.
-    With n = 0 the part `demonstrations` is zero and g = 0; with n = T `zero_shot` is zero and g = 1 (an empty part has
-    no attention of its own, and weighs nothing). Large logits do not overflow.
+    With l_i = k_i . q / sqrt(d), each part is softmax attention over its own rows and the gate g = sum_{i<=n} exp l_i /
+    sum_i exp l_i is the attention mass on the demonstrations. The relaxed form drops softmax and scale: V^T K q =
+    (W_zsl + delta_W_icl) q, delta_W_icl = sum_{i<=n} v_i k_i^T. An empty part is zero and weighs nothing. Large logits
+    do not overflow.
     Raises: ValueError if n is outside 0..T or there is no token.
     Source: Dai et al. 2023, section 3.1, Eq. 11-12 (relaxed form); He et al. 2022 (arXiv 2110.04366), section 3.1
-    (the exact gate, for prefixes).
+    (gate).
     """
     n, T = n_demonstrations, len(keys)
     if T == 0 or not 0 <= n <= T:
@@ -513,8 +494,8 @@ def softmax_kernel_dual(
 ) -> Float[Tensor, "*m d_v"]:
     """Write softmax attention as a kernel average, exactly: sum_i v_i k(k_i, q) / sum_i k(k_i, q).
 
-    The kernel is k(k_i, q) = exp(scale k_i . q). The number is that of `softmax_attention`, but from the kernel
-    itself: it overflows once a logit passes about 700 (float64) or 88 (float32).
+    The kernel is k(k_i, q) = exp(scale k_i . q), which overflows once a logit passes about 700 (float64) or 88
+    (float32).
     Source: Tsai et al. 2019 (arXiv 1908.11775).
     """
     kernel = scaled_logits(queries, keys, scale).exp()
@@ -540,7 +521,7 @@ def centred_linear_attention(
 ) -> Float[Tensor, "*m d_v"]:
     """Expand softmax attention to first order in the logits: mean(V) + (scale/T) sum_i v_i (k_i - mean(K)) . q.
 
-    The error is of second order in the logits. `relaxed_attention` lacks the mean value and the centring of the keys.
+    `relaxed_attention` lacks the mean value and the centring of the keys.
     Source: Taylor expansion, softmax(l)_i = (1 + l_i - mean(l))/T + O(l^2).
     """
     linear = relaxed_attention(queries, keys - keys.mean(0), values)
@@ -549,11 +530,7 @@ def centred_linear_attention(
 
 @shaped
 def taylor_features(x: Float[Tensor, "n d"], degree: int) -> Float[Tensor, "n features"]:
-    """Map to all monomials up to a degree, so that phi(x) . phi(y) = sum_{p<=degree} (x . y)^p / p!.
-
-    The limit of infinite degree is the feature map of the softmax kernel exp(x . y).
-    There are 1 + d + ... + d^degree of them.
-    """
+    """Map to all monomials up to a degree, so that phi(x) . phi(y) = sum_{p<=degree} (x . y)^p / p!."""
     powers = [torch.ones_like(x[:, :1])]
     for p in range(1, degree + 1):
         powers.append(torch.einsum("nf,nd->nfd", powers[-1], x).flatten(1) / math.sqrt(p))
@@ -570,11 +547,9 @@ def random_feature_attention(
 ) -> Float[Tensor, "m d_v"]:
     """Approximate softmax attention by normalised linear attention on positive random features of K and Q.
 
-    Keys and queries are multiplied by sqrt(scale) first. The kernel is unbiased, its ratio (the attention) only
-    consistent: the error falls as 1/sqrt(features) and grows fast with the norms of keys and queries.
-
         phi(x)_r = exp(w_r . x - |x|^2 / 2),  E phi(k) . phi(q) / features = exp(k . q) over projections w_r ~ N(0, I)
 
+    of x = sqrt(scale) times keys and queries. The error falls as 1/sqrt(features) and grows fast with the norms.
     Source: Choromanski et al. 2021 (arXiv 2009.14794), section 2 and Lemma 1; the ratio: Katharopoulos et al. 2020.
     """
     root = math.sqrt(_scale(queries, scale))

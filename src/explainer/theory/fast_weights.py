@@ -33,8 +33,7 @@ def recurrent(  # noqa: PLR0917
 ) -> Float[Tensor, "*batch T d_v"]:
     """Learn token by token: e = beta (v - alpha S k), V <- mu V + e k^T, S <- alpha S + V; the output is S q.
 
-    The error is taken at the decayed state alpha S, and the query reads after the update.
-    Leading axes are broadcast.
+    The error is taken at the decayed state alpha S, and the query reads after the update. Leading axes are broadcast.
     Raises: ShapeError, ValueError if a gate is not finite.
     Source: Schlag et al. 2021 (arXiv 2102.11174), section 4.2 (delta rule); Yang et al. 2025 (arXiv 2412.06464),
     section 3.1 (gated); Huang et al. 2026 (arXiv 2605.05838) (with momentum). Titans (arXiv 2501.00663) take the error
@@ -63,10 +62,8 @@ def solved(  # noqa: PLR0917
 ) -> Float[Tensor, "*batch T d_v"]:
     """Compute what `recurrent` computes without a loop: o_t = sum_{i<=t} C[t, i] e_i (k_i . q_t).
 
-    C are the `pair_weights` and e the `errors`. O(T^2) memory; `chunked` needs less.
-    Errors: as `recurrent`.
-    Source: the dual form of Irie et al. 2022 with the errors of Yang et al. 2024 (arXiv 2406.06484), section 3;
-    retention and momentum by unrolling the recursions of S and V.
+    C are the `pair_weights` and e the `errors`. O(T^2) memory; `chunked` needs less. Errors: as `recurrent`.
+    Source: the dual form of Irie et al. 2022 with the errors of Yang et al. 2024 (arXiv 2406.06484), section 3.
     """
     _, (beta, alpha, mu) = _checked(queries, keys, values, (rate, retention, momentum))
     E = errors(keys, values, beta, alpha, mu)
@@ -104,8 +101,7 @@ def chunked(  # noqa: PLR0917
 ) -> Float[Tensor, "*batch T d_v"]:
     """Compute what `recurrent` computes in chunks of tokens: solve within a chunk, carry S and V to the next one.
 
-    Exact and differentiable, with O(T chunk) memory; this is the form to train with.
-    Errors: as `recurrent`; ValueError also if chunk < 1.
+    Exact and differentiable, with O(T chunk) memory. Errors: as `recurrent`; ValueError also if chunk < 1.
     Source: Yang et al. 2024 (arXiv 2406.06484), section 3.2, with retention and momentum.
     """
     if chunk < 1:
@@ -150,10 +146,9 @@ def pair_weights(
 ) -> Float[Tensor, "*batch T T"]:
     """Weigh the pair of token i in S_t: C[t, i] = sum_{j=i}^{t} (prod_{l=j+1}^{t} alpha_l) (prod_{l=i+1}^{j} mu_l).
 
-    A pair enters the velocity at i, rolls there until j, moves into S and decays there until t; C sums these paths. As
-    matrices, C = A M, with the products of alpha in A and those of mu in M: no division, so alpha = mu is no exception.
+    A pair rolls in the velocity until j, moves into S and decays there until t. As matrices, C = A M, with the products
+    of alpha in A and those of mu in M: no division, so alpha = mu is no exception.
     Raises: ShapeError if the numbers of tokens differ.
-    Source: unrolling V_t = mu_t V_{t-1} + U_t and S_t = alpha_t S_{t-1} + V_t.
     """
     if retention.shape[-1:] != momentum.shape[-1:]:
         raise ShapeError(
@@ -172,12 +167,9 @@ def _products(gate: Float[Tensor, "*batch T"]) -> Float[Tensor, "*batch T T"]:
 def age_weights(retention: float, momentum: float, n: int) -> Float[Tensor, " n"]:
     """Weigh a pair by its age under fixed gates: (alpha^(s+1) - mu^(s+1)) / (alpha - mu) at age s = 0, ..., n-1.
 
-    It is sum_{j=0}^{s} alpha^(s-j) mu^j and computed so; where alpha = mu it is (s + 1) alpha^s. The newest pair has
-    age 0 and weighs 1. With alpha = 1 old pairs weigh most, with mu = 0 the newest; with both, and alpha + mu > 1,
-    the weights have a hump.
-    Newest first, in float64.
+    It is sum_{j=0}^{s} alpha^(s-j) mu^j and computed so. With alpha = 1 old pairs weigh most, with mu = 0 the newest;
+    with both, and alpha + mu > 1, the weights have a hump. Newest first, in float64.
     Raises: ValueError if a gate is not finite or n is negative.
-    Source: `pair_weights` with fixed gates.
     """
     if n < 0:
         raise ValueError(f"n = {n}; it counts ages, so it must be 0 or more.")

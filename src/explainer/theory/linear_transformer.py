@@ -37,10 +37,7 @@ class LinearAttention(NamedTuple):
 
 
 def embedding(prompts: Prompts) -> Float[Tensor, "B D columns"]:
-    """Write prompts as E = [[x_1 ... x_N x_q], [y_1 ... y_N 0]]: one column per token, the query's target left out.
-
-    Source: Zhang, Frei and Bartlett 2024 (arXiv 2306.09927), Eq. 3.3.
-    """
+    """Write prompts as E = [[x_1 ... x_N x_q], [y_1 ... y_N 0]]: one column per token, the query's target left out."""
     y = torch.cat([prompts.y, torch.zeros_like(prompts.y_q)[:, None]], dim=1)
     return torch.cat([prompts.inputs, y[..., None]], dim=2).mT
 
@@ -50,8 +47,8 @@ def linear_self_attention(
 ) -> Float[Tensor, "B D columns"]:
     """Apply one layer without softmax: f(E) = E + W_PV E (E^T W_KQ E) / N.
 
-    With mask_query the last column is neither key nor value (the first E^T and the E before it lose it), which deep
-    transformers need: from the second layer on the query's last entry is a prediction, not a target.
+    With mask_query the last column is neither key nor value, which deep transformers need: from the second layer on the
+    query's last entry is a prediction, not a target.
     Source: Zhang, Frei and Bartlett 2024, Eq. 3.2; the mask, Ahn et al. 2023 (arXiv 2306.00297).
     """
     n = E.shape[-1] - 1
@@ -69,8 +66,8 @@ def layer_prediction(layer: LinearAttention, prompts: Prompts) -> Float[Tensor, 
 def prediction(A: Float[Tensor, "d d"], prompts: Prompts) -> Float[Tensor, " B"]:
     """Predict with one preconditioned gradient step: yhat = x_q^T A h, h = (1/M) sum_i y_i x_i.
 
-    It is the layer's prediction with A = u U^T, where u is the last entry of W_PV and U the (d, d) block of W_KQ, as
-    long as the other entries of the last row of W_PV and of the first d columns of W_KQ are zero.
+    It is the layer's prediction with A = u U^T, u the last entry of W_PV and U the (d, d) block of W_KQ, where the rest
+    of the last row of W_PV and of the first d columns of W_KQ is zero.
     Source: Zhang, Frei and Bartlett 2024, section 4.1, for A = Gamma^-1.
     """
     h = (prompts.y[..., None] * prompts.X).mean(1)
@@ -89,9 +86,8 @@ def gamma(covariance: Float[Tensor, "*n d d"], n: float) -> Float[Tensor, "*n d 
 def closed_form(covariance: Float[Tensor, "d d"], n: float, *, imbalance: float = 0.0) -> LinearAttention:
     """Return the limit of gradient flow: W_KQ = c^-1 [[Gamma^-1, 0], [0, 0]], W_PV = c [[0, 0], [0, 1]].
 
-    c = tr(Gamma^-2)^(1/4) from the theorem's balanced start. Any c > 0 predicts alike. The flow keeps the imbalance
-    k = u^2 - ||U||_F^2 of its start, so that c^2 = (k + sqrt(k^2 + 4 tr(Gamma^-2))) / 2 for starts with u > 0.
-    Source: Zhang, Frei and Bartlett 2024, Theorem 4.1; k other than 0, own.
+    The flow keeps the imbalance k = u^2 - ||U||_F^2 of its start, so that c^2 = (k + sqrt(k^2 + 4 tr(Gamma^-2))) / 2.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.1 for k = 0; other k, own.
     """
     inverse = torch.linalg.inv(gamma(covariance, n))
     c = ((imbalance + (imbalance**2 + 4 * _trace(inverse @ inverse)) ** 0.5) / 2) ** 0.5
@@ -101,11 +97,10 @@ def closed_form(covariance: Float[Tensor, "d d"], n: float, *, imbalance: float 
 def population_risk(A: Float[Tensor, "*n d d"], covariance: Float[Tensor, "*n d d"], m: float) -> Float[Tensor, "*n"]:
     """E (x_q^T A h - y_q)^2 over tasks w ~ N(0, I), for any A: tr(A S A^T Lambda) - 2 tr(A Lambda^2) + tr(Lambda).
 
-    S = E h h^T = Lambda Gamma_M, with Gamma at the test length M. The covariance is that of the test prompts, so that
-    an A learned on another gives the risk under a shift.
-    m may be math.inf.
-    Source: the second moments of Gaussian prompts; with A = Gamma^-1 it is Zhang, Frei and Bartlett 2024, Theorem 4.2,
-    averaged over tasks.
+    S = E h h^T = Lambda Gamma_M. The covariance is that of the test prompts; A may come from another. m may be
+    math.inf.
+    Source: moments of Gaussian prompts; with A = Gamma^-1 Zhang, Frei and Bartlett 2024, Theorem 4.2, averaged over
+    tasks.
     """
     S = covariance @ gamma(covariance, m)
     return _trace(A @ S @ A.mT @ covariance) - 2 * _trace(A @ covariance @ covariance) + _trace(covariance)
@@ -129,10 +124,8 @@ def error_parts(
     """Split E (x_q^T (w_hat - w))^2, w_hat = A h: bias |(A Lambda - I) w|^2_Lambda and scatter tr(Lambda Cov w_hat).
 
     Cov h = (1/m) [(w^T Lambda w) Lambda + Lambda w w^T Lambda]. Without `task` both are means over w ~ N(0, I), and
-    their sum is `population_risk`. The covariance is that of the test prompts; A may come from another one.
-    With A = Gamma^-1 and s_i = l_i / g_i the means are sum_i l_i (1 - s_i)^2 and (1/m) sum_i s_i^2 (l_i + tr Lambda).
-    m may be math.inf.
-    Source: own, from the fourth moments of Gaussian inputs; their sum is Zhang, Frei and Bartlett 2024, Theorem 4.2.
+    their sum is `population_risk`. m may be math.inf.
+    Source: own, from the fourth moments of Gaussian inputs.
     """
     identity = _eye(covariance)
     W = identity if task is None else torch.outer(task, task)
@@ -144,8 +137,8 @@ def error_parts(
 def optimal_preconditioner(covariances: Float[Tensor, "n d d"], n: float) -> Float[Tensor, "d d"]:
     """Find the one A of least mean risk over covariances at N examples: mean(Lambda A Lambda Gamma) = mean(Lambda^2).
 
-    One covariance gives Gamma^-1. Random diagonal ones give A_ii = E[lambda_i^2] / E[gamma_i lambda_i^2].
-    Source: Zhang, Frei and Bartlett 2024, Theorem 4.5 for diagonal covariances.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.5, for diagonal covariances A_ii = E[lambda_i^2] / E[gamma_i
+    lambda_i^2].
     """
     d = covariances.shape[-1]
     S = covariances @ gamma(covariances, n)
@@ -156,17 +149,13 @@ def optimal_preconditioner(covariances: Float[Tensor, "n d d"], n: float) -> Flo
 def exponential_preconditioner(d: int, n: float) -> float:
     """Return a of the best single A = a I when lambda_i ~ Exp(1) anew in every prompt: a = 1 / (3 + (d + 5)/N).
 
-    It tends to 1/3, not to the inverse of any prompt's covariance.
     Source: Zhang, Frei and Bartlett 2024, Theorem 4.5 and below, with E lambda^2 = 2 and E lambda^3 = 6.
     """
     return 1 / (3 + (d + 5) / n)
 
 
 def exponential_relative_risk(a: float, d: int, m: float) -> float:
-    """Risk of A = a I over that of predicting 0 when lambda_i ~ Exp(1): a^2 (6 + (2d + 10)/M) - 4a + 1.
-
-    At a = 1/3 and M = infinity it is 1/3: the floor of one layer under random covariances.
-    """
+    """Risk of A = a I over that of predicting 0 when lambda_i ~ Exp(1): a^2 (6 + (2d + 10)/M) - 4a + 1."""
     return a**2 * (6 + (2 * d + 10) / m) - 4 * a + 1
 
 
@@ -203,8 +192,7 @@ def label_moments(
 ) -> _LabelMoments:
     """Compute the moments of y = f(<w, x>) + noise * N(0, 1) for x ~ N(0, covariance).
 
-    x is Lambda w z / s^2 and an independent rest, with z = <w, x> ~ N(0, s^2). So E[x y] = Lambda w E[z f] / s^2, and
-    three moments of z, E f^2, E[z f] and E[z^2 f^2], taken by the trapezoidal rule, are all it takes.
+    x is Lambda w z / s^2 and an independent rest, with z = <w, x> ~ N(0, s^2): three moments of z are all it takes.
     Raises: ValueError if w is zero.
     """
     b = covariance @ task
@@ -229,9 +217,9 @@ def label_moments(
 def risk_terms(moments: _LabelMoments, covariance: Float[Tensor, "d d"], n: float, m: float) -> _RiskTerms:
     """Split the risk on one task of the transformer trained at N and tested at M examples, as Theorem 4.2 does.
 
-    min_v E(<v, x> - y)^2 + (1/M) tr[Sigma Gamma^-2 Lambda]
-    + (1/N^2) [|a|^2_{Gamma^-2 Lambda^3} + 2 t |a|^2_{Gamma^-2 Lambda^2} + t^2 |a|^2_{Gamma^-2 Lambda}]
-    where |a|^2_B = a^T B a and t = tr(Lambda). The label may be any function and noisy; training is on linear tasks.
+    min_v E(<v, x> - y)^2 + (1/M) tr[Sigma Gamma^-2 Lambda] + (1/N^2) [|a|^2_{Gamma^-2 Lambda^3} + 2 t |a|^2_{Gamma^-2
+    Lambda^2} + t^2 |a|^2_{Gamma^-2 Lambda}], |a|^2_B = a^T B a, t = tr(Lambda). The label may be any function and
+    noisy.
     Source: Zhang, Frei and Bartlett 2024, Theorem 4.2.
     """
     inverse = torch.linalg.inv(gamma(covariance, n))
@@ -250,10 +238,9 @@ def risk_terms(moments: _LabelMoments, covariance: Float[Tensor, "d d"], n: floa
 def excess_risk(covariance: Float[Tensor, "d d"], n: float, m: float) -> float:
     """Risk above that of the best linear predictor of the transformer trained at N and tested at M, mean over w.
 
-    R(N, M) = (1/M) sum_i l_i^2 (l_i + t) / g_i^2 + (1/N^2) sum_i l_i (l_i + t)^2 / g_i^2
-    with the eigenvalues l_i of the covariance, t their sum and g_i = (1 + 1/N) l_i + t/N. Both lengths may be math.inf.
-    It is `population_risk` at Gamma^-1 as a sum of positive terms, which keeps its digits where the risk is tiny.
-    Source: Zhang, Frei and Bartlett 2024 (JMLR 25:49), Theorem 4.2, with E a a^T = E w w^T = I.
+    R(N, M) = (1/M) sum_i l_i^2 (l_i + t) / g_i^2 + (1/N^2) sum_i l_i (l_i + t)^2 / g_i^2 with the eigenvalues l_i of
+    the covariance, t their sum and g_i = (1 + 1/N) l_i + t/N. Both lengths may be math.inf.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.2, with E a a^T = E w w^T = I.
     """
     test_length, training_length = _excess_terms(covariance, n)
     return test_length / m + training_length
@@ -288,7 +275,7 @@ def smallest_training_length(covariance: Float[Tensor, "d d"], epsilon: float) -
 def smallest_common_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
     """Find the least N with R(N, N) <= epsilon: test prompts as long as those of the training.
 
-    It is at most `sufficient_test_length`, because R(N, N) is the least risk at N and so R(N, N) <= R(infinity, N).
+    It is at most `sufficient_test_length`, because R(N, N) <= R(infinity, N).
     Raises: ValueError unless epsilon is positive.
     """
     return _least(lambda n: excess_risk(covariance, n, n), _positive(epsilon))
@@ -379,8 +366,8 @@ def initialisation(
 ) -> LinearAttention:
     """Return a start from which the theorem holds: u = sigma and U = sigma Theta Theta^T / ||Theta Theta^T||_F.
 
-    All other entries are zero. Without theta, Theta = I.
-    Raises: ValueError unless sigma > 0, sigma^2 ||Gamma||_op sqrt(d) < 2 and Theta^T Lambda is not zero.
+    All other entries are zero; Theta = I unless given.
+    Raises: ValueError unless 0 < sigma, sigma^2 ||Gamma||_op sqrt(d) < 2 and Theta^T Lambda is not zero.
     Source: Zhang, Frei and Bartlett 2024, Assumption 3.3 and Theorem 4.1.
     """
     root_d = math.sqrt(len(covariance))
@@ -408,10 +395,10 @@ def gradient_flow(
 ) -> _Trajectory:
     """Follow gradient flow on the population loss 1/2 E(yhat - y_q)^2 by the classical Runge-Kutta method.
 
-    du/dt = tr(U Lambda^2) - u tr(U^T S U Lambda),   dU/dt = u Lambda^2 - u^2 S U Lambda,   S = Lambda Gamma.
-    From `initialisation` the other entries have no gradient (each would be odd in w), so u and U are all there is.
+    du/dt = <U, F>,   dU/dt = u F,   F = Lambda^2 - u S U Lambda,   S = Lambda Gamma. From `initialisation` the other
+    entries have no gradient (each would be odd in w), so u and U are all there is.
     Raises: DivergenceError if dt is too long for the flow.
-    Source: Zhang, Frei and Bartlett 2024, section 5; here with infinitely many prompts and without samples.
+    Source: Zhang, Frei and Bartlett 2024, section 5.
     """
     force, (u, U) = _force(covariance, n), _read(initial)
 
@@ -434,11 +421,9 @@ def gradient_descent(
 ) -> _Trajectory:
     """Descend on the population loss 1/2 E(yhat - y_q)^2 with steps of finite length, without samples or clipping.
 
-    u <- u + rate <U, F>,   U <- U + rate u F,   F = Lambda^2 - u S U Lambda,   S = Lambda Gamma.
-    `train_on_tasks` descends on twice this loss: half of this rate is its rate. Times are rate times steps.
-    There is a state for the start and after each step.
+    u <- u + rate <U, F>,   U <- U + rate u F,   F = Lambda^2 - u S U Lambda,   S = Lambda Gamma. There is a state for
+    the start and after each step; times are rate times steps. `train_on_tasks` descends on twice this loss.
     Raises: DivergenceError if the rate is too long.
-    Source: the steps of Euler's method along the flow of Zhang, Frei and Bartlett 2024, section 5.
     """
     force, states = _force(covariance, n), [_read(initial)]
     for _ in range(steps):
@@ -455,10 +440,8 @@ def descend_as_sgd(
 ) -> _Trajectory:
     """Descend on the exact risk as `train_on_tasks` does with plain SGD: its schedule, its clipping, but no noise.
 
-    (u, U) <- (u, U) - rate_t min(1, 1/|g|) g,   g = -2 (<U, F>, u F),   F as in `gradient_descent`.
-    In the mean over prompts the other entries of the two matrices have no gradient, so g has the length that clips.
-    There is a state for the start and after each step; times are steps.
-    Source: the control for `train_on_tasks`; its gradient for batches without end.
+    (u, U) <- (u, U) - rate_t min(1, 1/|g|) g,   g = -2 (<U, F>, u F),   F as in `gradient_descent`. In the mean over
+    prompts the other entries have no gradient, so g has the length that clips. Times are steps.
     """
     force, states = _force(covariance, n), [_read(initial)]
     for step in range(steps):
@@ -474,9 +457,7 @@ def descend_as_sgd(
 def stable_rate(layer: LinearAttention, covariance: Float[Tensor, "d d"], n: float) -> float:
     """Return the largest rate with which `gradient_descent` can stay at a minimum: 2 over the largest curvature.
 
-    The curvature is that of 1/2 E(yhat - y_q)^2 in (u, U), an eigenvalue of its second derivative. Of the minima with
-    one product u U^T, those with a large |u| have the larger curvature where |u| > ||U||.
-    Source: gradient descent on a quadratic with curvature kappa shrinks it if and only if rate < 2 / kappa.
+    Of the minima with one product u U^T, those with a large |u| have the larger curvature where |u| > ||U||.
     """
     d = len(covariance)
     point = torch.cat([layer.W_PV[-1, -1:], layer.W_KQ[:-1, :-1].flatten()])
@@ -491,11 +472,9 @@ def final_rates(covariance: Float[Tensor, "d d"], n: float) -> Float[Tensor, " d
     """Rates at which what is missing of the product decays at the end of a balanced flow: each as exp(-rate t).
 
     Along the eigenvectors of Lambda, D_k = 1/gamma_k - u U_k obeys to first order dD/dt = -(u^2 diag(a) + U (a U)^T) D
-    with a_k = gamma_k lambda_k^2 and U_k = 1/(gamma_k u): u moves too, and it couples the directions. The rates are the
-    eigenvalues of the symmetric u^2 diag(a) + (sqrt(a) U)(sqrt(a) U)^T, which is similar to that matrix. They are also
-    curvatures of the loss at the optimum; the largest is that of `stable_rate`. After a while every direction decays at
-    the smallest. (What is off the diagonal decays on its own, entry (k, l) at u^2 gamma_k lambda_k lambda_l.)
-    Ascending.
+    with a_k = gamma_k lambda_k^2: u moves too, and couples the directions. The rates, ascending, are the eigenvalues of
+    the symmetric matrix similar to it, u^2 diag(a) + (sqrt(a) U)(sqrt(a) U)^T; the largest curvature is that of
+    `stable_rate`.
     Source: linearised from Zhang, Frei and Bartlett 2024, section 5.
     """
     values = torch.linalg.eigvalsh(covariance)
@@ -535,8 +514,7 @@ def learning_times(
 ) -> Float[Tensor, " d"]:
     """Time at which each eigen-direction v of the covariance is learned: v^T A v reaches level / (v^T Gamma v).
 
-    Linear between the recorded times; infinite if the run does not get there.
-    In ascending order of the eigenvalues.
+    In ascending order of eigenvalues, linear between the recorded times; infinite if the run does not get there.
     """
     _, V = torch.linalg.eigh(covariance)
     learned = torch.einsum("ik,tij,jk->tk", V, trajectory.preconditioners, V) * (V.mT @ gamma(covariance, n) @ V).diag()
@@ -613,10 +591,10 @@ def _rate_share(progress: float) -> float:
 
 
 def gradient_layer(d: int, rate: float, damping: float = 0.0) -> LinearAttention:
-    """Construct a layer that takes one step of gradient descent, or of GD++ if there is damping.
+    """Construct a layer that takes one step of gradient descent, or of GD++ if there is damping, in float64.
 
-    W_KQ = [[I, 0], [0, 0]] and W_PV = -[[damping I, 0], [0, rate]]: the last entries of the tokens are residuals, and
-    x_j <- x_j - damping S x_j, r_j <- r_j - rate sum_i r_i <x_i, x_j> / N. See `layerwise_prediction` for the reading.
+    W_KQ = [[I, 0], [0, 0]], W_PV = -[[damping I, 0], [0, rate]]: the last entries of the tokens are residuals, and x_j
+    <- x_j - damping S x_j, r_j <- r_j - rate sum_i r_i <x_i, x_j> / N. `layerwise_prediction` reads it.
     Source: von Oswald et al. 2023 (arXiv 2212.07677), Proposition 1 with W_0 = 0, and GD++.
     """
     return LinearAttention(
@@ -632,8 +610,7 @@ def stacked(layers: Iterable[LinearAttention]) -> LinearAttention:
 def layerwise_prediction(layers: LinearAttention, prompts: Prompts, *, mask_query: bool = True) -> Float[Tensor, " B"]:
     """Apply L layers to the embedding, one after another, and predict *minus* the bottom right entry.
 
-    The tokens carry residuals, and the query's starts at zero: after the layers it is 0 - <w, x_q>. Without the mask,
-    the query takes part as if it were an example with that residual; one layer hides it, for the entry is still zero.
+    The tokens carry residuals, and the query's starts at zero: after the layers it is 0 - <w, x_q>.
     Source: von Oswald et al. 2023, section 3.
     """
     E = embedding(prompts)
@@ -645,8 +622,7 @@ def layerwise_prediction(layers: LinearAttention, prompts: Prompts, *, mask_quer
 def _deep_prediction(layers: LinearAttention, prompts: Prompts) -> Float[Tensor, " B"]:
     """Predict as `layerwise_prediction` does, through the examples' second moments alone: G = sum_i e_i e_i^T / N.
 
-    A masked layer multiplies every token by T = I + W_PV G W_KQ, and so G becomes T G T^T. The examples enter only
-    through G (d+1, d+1), however many they are, whatever the number of layers.
+    A masked layer multiplies every token by T = I + W_PV G W_KQ, and so G becomes T G T^T.
     """
     E = embedding(prompts)
     tokens, query = E[..., :-1], E[..., -1:]
@@ -658,10 +634,7 @@ def _deep_prediction(layers: LinearAttention, prompts: Prompts) -> Float[Tensor,
 
 
 class _Family(NamedTuple):
-    """Transformers of L layers that share a form, given by parameters (L, ...).
-
-    initial: (L, d, generator) -> parameters to start from; layers: (parameters, d) -> two tensors (L, d+1, d+1).
-    """
+    """Transformers of L layers that share a form: parameters (L, ...) to start from, and the layers that they make."""
 
     initial: Callable[[int, int, torch.Generator], Tensor]
     layers: Callable[[Tensor, int], LinearAttention]

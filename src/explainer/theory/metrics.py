@@ -67,10 +67,9 @@ def beyond_rounding(
 
         |change| > (32 + 2 shift) eps |beside|
 
-    `beside` is a state that the change is a difference from, `eps` the `torch.finfo(dtype).eps` of the dtype in which
-    it was computed, and `shift` the number of tokens by which the positions of the two states differ. Where two states
-    are equal but for rounding, the direction of their difference is an accident of the processor, and its cosine with
-    anything is no number. The last `axes` axes are one change: 1 for vectors, 2 for matrices.
+    `beside` is a state that the change is a difference from, `eps` that of the dtype in which it was computed, `shift`
+    the number of tokens by which the positions of the two states differ. The direction of a difference that is rounding
+    is an accident of the processor. The last `axes` axes are one change: 1 for vectors, 2 for matrices.
     """
     last = tuple(range(-axes, 0))
     scale = beside.abs().amax(last, keepdim=True)  # squares can neither overflow nor vanish
@@ -82,8 +81,7 @@ def beyond_rounding(
 def spacing(*states: Tensor) -> float:
     """Largest eps of the dtypes of some states, for `beyond_rounding`; for half precision that of float32.
 
-    In half precision sums and angles are formed in float32, but what is stored is rounded again, by up to a hundredth
-    in bfloat16. Whether a change is more than that cannot be told here: compare states that were computed in float32.
+    Half precision sums in float32 but stores what is rounded again: compare states that were computed in float32.
     """
     return max(torch.finfo(torch.promote_types(state.dtype, torch.float32)).eps for state in states)
 
@@ -109,10 +107,7 @@ class _Rec2FTPCounts(NamedTuple):
 def rec2ftp_counts(
     zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft_correct: Bool[Tensor, " n"]
 ) -> _Rec2FTPCounts:
-    """Count the errors of ZSL and those that FT, ICL and both repair; a ratio of single digits is no measurement.
-
-    Source: Dai et al. 2023, Rec2FTP (Table 2).
-    """
+    """Count the errors of ZSL and those that FT, ICL and both repair; a ratio of single digits is no measurement."""
     wrong = ~zsl_correct
     sets = wrong, wrong & ft_correct, wrong & icl_correct, wrong & ft_correct & icl_correct
     return _Rec2FTPCounts(*(int(chosen.sum()) for chosen in sets))
@@ -136,11 +131,8 @@ def rec2ftp_chance(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " 
     """Chance value of Rec2FTP: N[ZSL wrong, ICL right] / N[ZSL wrong], ICL's accuracy on ZSL's errors.
 
     It is the expected Rec2FTP of a predictor that repairs as many of ZSL's errors as ICL does but draws which ones
-    without regard to FT: each error, hence each error that FT repairs, is then drawn with this probability, and the
-    expectation of a ratio with a fixed denominator is the mean of its terms. ICL's accuracy over all queries is no
-    such value, because it counts queries that cannot enter Rec2FTP. Some errors are easier than others for any
-    method, so a value above chance shows association, not a common mechanism.
-    NaN when ZSL makes no error.
+    without regard to FT. Some errors are easier than others for any method, so a value above chance shows association,
+    not a common mechanism. NaN when ZSL makes no error.
     """
     counts = rec2ftp_counts(zsl_correct, icl_correct, icl_correct)
     return counts.icl_fixes / counts.zsl_errors if counts.zsl_errors else float("nan")
@@ -153,11 +145,9 @@ def rec2ftp_chance(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " 
 def sim_aou(zsl: Outputs, icl: Outputs, ft: Outputs, normalize: bool = True) -> Float[Tensor, "n layers"]:
     """Similarity of attention output updates, SimAOU: cos(h_ICL - h_ZSL, h_FT - h_ZSL).
 
-    `normalize=True`, as in the released code, divides each h by its length before the subtraction. Unrelated changes
-    then score `normalised_noise_value`, not 0, and changes of length alone are lost. `normalize=False` is the
-    corrected variant.
-    NaN where an output (normalised) is zero and where an update is zero or no more than rounding (`beyond_rounding`).
-    Source: Dai et al. 2023, Table 3; the correction: Deutch et al. 2024 (SimAOU against SimAOU_norm).
+    `normalize=True`, as in the released code, divides each h by its length first; unrelated changes then score
+    `normalised_noise_value`, not 0. NaN where an output (normalised) or an update is zero, or an update only rounding.
+    Source: Dai et al. 2023, Table 3; without normalisation, Deutch et al. 2024.
     """
     h_zsl, h_icl, h_ft = map(unit, _exact(zsl, icl, ft)) if normalize else _exact(zsl, icl, ft)
     return _cosine(*(beyond_rounding(h - h_zsl, h, spacing(zsl, icl, ft)) for h in (h_icl, h_ft)))
@@ -167,27 +157,22 @@ def sim_aou(zsl: Outputs, icl: Outputs, ft: Outputs, normalize: bool = True) -> 
 def normalised_noise_value(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
     """Value of the normalised SimAOU for unrelated changes: |d_I| |d_F| / 4 with d_I = u_I - z and d_F = u_F - z.
 
-    Because u_I and z both have length 1, d_I . z = -|d_I|^2 / 2: every change of a unit vector leads back inside the
-    sphere, and two changes share that part. With t_I, t_F the parts of d_I, d_F orthogonal to z this gives exactly
+    u_I and z both have length 1, so that d_I . z = -|d_I|^2 / 2 is shared. With t_I, t_F the parts orthogonal to z,
+    exactly
 
-        SimAOU = |d_I| |d_F| / 4 + cos(t_I, t_F) sqrt((1 - |d_I|^2 / 4) (1 - |d_F|^2 / 4)).
+        SimAOU = |d_I| |d_F| / 4 + cos(t_I, t_F) sqrt((1 - |d_I|^2 / 4) (1 - |d_F|^2 / 4)),
 
-    Assumption: given z, t_I and both lengths, the direction of t_F averages to zero; it holds for every update of
-    h_ZSL that is isotropic around h_ZSL and independent of ICL's. The expected SimAOU is then this value, in any
-    dimension. If in addition both updates are orthogonal to h_ZSL and rho times as long (isotropic noise in many
-    dimensions), it is (1 - 1 / sqrt(1 + rho^2)) / 2: 1/4 at rho^2 = 3, and 1/2 in the limit of long updates.
-    Source: the case rho^2 = 3 is in Deutch et al. 2024; the general identity is derived here.
+    and cos(t_I, t_F) averages to zero where FT's update is isotropic around h_ZSL and independent of ICL's.
+    Source: Deutch et al. 2024 for updates that are sqrt(3) times as long as h_ZSL (1/4); the identity is derived here.
     """
     z, u_icl, u_ft = map(unit, _exact(zsl, icl, ft))
     return torch.linalg.vector_norm(u_icl - z, dim=-1) * torch.linalg.vector_norm(u_ft - z, dim=-1) / 4
 
 
 def sim_aou_tangent_uncentred(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
-    """SimAOU without the zero-shot direction: cos(t_I, t_F) with t = u - z (z . u).
+    """SimAOU without the zero-shot direction: cos(t_I, t_F) with t = u - z (z . u), as in `normalised_noise_value`.
 
-    It is the factor cos(t_I, t_F) in the identity of `normalised_noise_value`: 0 is its value for unrelated changes,
-    and it is the same whether or not the outputs are divided by their lengths.
-    NaN where an output is zero or a t is no more than rounding.
+    0 is its value for unrelated changes. NaN where an output is zero or a t is no more than rounding.
     """
     eps = spacing(zsl, icl, ft)
     return _cosine(*(beyond_rounding(t, u, eps) for t, u in _tangents(zsl, icl, ft)))
@@ -196,14 +181,11 @@ def sim_aou_tangent_uncentred(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[
 def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
     """SimAOU without the zero-shot direction and the common update: cos(t_I - mean t_I, t_F - mean t_F).
 
-    t = u - z (z . u) for each query and the means run over the n queries, layer by layer; an update that is the same
-    for every query is thus no evidence. Two properties of centring:
-    - centred vectors sum to zero, so pairs of different queries average about -c / (n - 1) where own pairs give c;
-    - t contains -z (z . u), which differs between queries as z does, for ICL and FT alike. If both make the output
-      depend less on the query (demonstrations dilute attention to it), two otherwise unrelated changes score up to
-      1; if one makes it depend more, down to -1. `isotropic_floor` and `permuted_pairing` do not reproduce this;
-      `sim_aou_residual` removes it.
-    NaN for n = 1, in a whole layer if one output is zero, and where what is left is no more than rounding.
+    t = u - z (z . u), and the means run over the n queries, layer by layer; an update that is the same for every query
+    is thus no evidence. t contains -z (z . u), which differs between queries as z does: where both changes make the
+    output depend less on the query, they score up to 1 though unrelated. `sim_aou_residual` removes this; no floor
+    reproduces it. NaN for n = 1, in a whole layer if one output is zero, and where what is left is no more than
+    rounding.
     """
     eps = spacing(zsl, icl, ft)
     return _cosine(*(beyond_rounding(t - t.mean(0), u, eps) for t, u in _tangents(zsl, icl, ft)))
@@ -213,12 +195,10 @@ def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n
 def sim_aou_residual(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
     """Similarity of what is specific to a query and not in its zero-shot output: cos(P u_I', P u_F').
 
-    u' = u - mean u over the n queries, and P projects out the plane of z and mean z, in which the zero-shot output
-    of the query and its difference from the others lie. The updates u - z give the same value, because P removes z
-    and its mean. Two unrelated changes score 0 also when they make the output depend less on the query, where
-    `sim_aou_tangent` does not.
-    NaN for n = 1, in a whole layer if one output is zero, and where the z of all queries are equal or what is left is
-    no more than rounding.
+    u' = u - mean u over the n queries, and P projects out the plane of z and mean z; the updates u - z give the same
+    value. Two unrelated changes score 0 also when they make the output depend less on the query. NaN for n = 1, in a
+    whole layer if one output is zero, and where the z of all queries are equal or what is left is no more than
+    rounding.
     """
     eps = spacing(zsl, icl, ft)
     z, u_icl, u_ft = map(unit, _exact(zsl, icl, ft))
@@ -240,10 +220,8 @@ def _tangents(zsl: Outputs, icl: Outputs, ft: Outputs) -> tuple[tuple[Tensor, Te
 def isotropic_floor(zsl: Outputs | _Scores, ft: Outputs | _Scores, seed: int) -> Outputs | _Scores:
     """Stand-in for FT whose updates are random directions of FT's lengths: h_ZSL + |h_FT - h_ZSL| g / |g|, g ~ N(0, I).
 
-    Give it to a measure in the place of `ft`: `sim_aou(zsl, icl, isotropic_floor(zsl, ft, seed=0))`. The expectation
-    is 0 for differences that are not normalised, and `normalised_noise_value` of the stand-in for the normalised
-    SimAOU, because it shares h_ZSL with ICL as FT does.
-    Directions are along the last axis.
+    Give it to a measure in the place of `ft`. The expectation is 0 for differences that are not normalised, and
+    `normalised_noise_value` of the stand-in for the normalised SimAOU. Directions are along the last axis.
     """
     generator = _generator(seed)
     if isinstance(zsl, Tensor):
@@ -271,8 +249,7 @@ def _isotropic(
 def permuted_pairing(zsl: Float[Tensor, "n *m"], ft: Float[Tensor, "n *m"], seed: int) -> Float[Tensor, "n *m"]:
     """Stand-in for FT in which each query gets another query's update: h_ZSL,i + h_FT,j - h_ZSL,j with j != i.
 
-    Give it to a measure in the place of `ft`. What remains is common to all queries. The queries form one random
-    cycle, so that every j != i is equally likely.
+    What remains is common to all queries. They form one random cycle, so that every j != i is equally likely.
     Raises: ValueError for n = 1, which has no other query.
     """
     if len(zsl) < 2:
@@ -288,10 +265,9 @@ def permuted_pairing(zsl: Float[Tensor, "n *m"], ft: Float[Tensor, "n *m"], seed
 def uniform_floor(zsl: Outputs, icl: Outputs, seed: int) -> Float[Tensor, "n layers"]:
     """Random baseline of the released code, **biased**: cos(u_I - z, U) with all entries of U ~ Uniform[0, 1).
 
-    Kept for comparison with Table 3 of Dai et al. U = 1/2 + noise has a mean, so the expectation is not 0 but, for
-    many dimensions, sqrt(3)/2 cos(u_I - z, 1) = 0.866 cos(u_I - z, 1) (|U|^2 is about hidden / 3): it tells how far
-    ICL's update leans towards the all-ones vector. Nor does U share z as FT's update does. Use `isotropic_floor`.
-    NaN where an output is zero or the update no more than rounding.
+    Kept for comparison with Table 3 of Dai et al. The expectation is not 0 but, for many dimensions, 0.866 cos(u_I - z,
+    1): how far ICL's update leans towards the all-ones vector. Use `isotropic_floor`. NaN where an output is zero or
+    the update no more than rounding.
     Source: microsoft/LMOps, understand_icl/icl_ft/compute_sim.py ("Random SimAOU", there without a seed).
     """
     z, u_icl = map(unit, _exact(zsl, icl))
@@ -306,10 +282,9 @@ def uniform_floor(zsl: Outputs, icl: Outputs, seed: int) -> Float[Tensor, "n lay
 def sim_am(icl_scores: _Scores, ft_scores: _Scores) -> Float[Tensor, "n layers heads"]:
     """Similarity of attention maps, SimAM: cos(m_ICL, m_FT) of the scores before the softmax.
 
-    m are the scores of the predicting token to the query's own tokens, without the demonstrations. With ZSL in the
-    place of FT this is "SimAM before fine-tuning", which is high already; see `sim_am_delta`.
-    Queries that differ in length are n tensors (layers, heads, len_i), or padded with zeros. NaN where all scores of a
-    head are zero.
+    m are the scores of the predicting token to the query's own tokens. With ZSL in the place of FT this is "SimAM
+    before fine-tuning", which is high already; see `sim_am_delta`. Queries that differ in length are n tensors (layers,
+    heads, len_i), or padded with zeros. NaN where all scores of a head are zero.
     Source: Dai et al. 2023, Table 4.
     """
     return _per_query(_cosine, icl_scores=icl_scores, ft_scores=ft_scores)
@@ -321,10 +296,8 @@ def sim_am_delta(
 ) -> Float[Tensor, "n layers heads"]:
     """Similarity of the updates of the attention scores: cos(m_ICL - m_ZSL, m_FT - m_ZSL).
 
-    In the first layer it does not exist: there the query's own tokens have the same inputs with and without a context,
-    and their scores depend on the distance of two tokens only, so that m_ICL - m_ZSL is rounding. The more so, the
-    more `context_tokens` stand before the query.
-    NaN where a head's scores change by no more than rounding (`beyond_rounding`).
+    NaN where a head's scores change by no more than rounding (`beyond_rounding`), as everywhere in the first layer:
+    there the query's own tokens have the same inputs with and without the `context_tokens` before them.
     Source: Deutch et al. 2024 (SimAM_delta).
     """
     eps = spacing(*zsl_scores, *icl_scores, *ft_scores)
@@ -357,14 +330,12 @@ def kendall_training_tokens(
 ) -> Float[Tensor, "n layers"]:
     """Agreement of ICL and FT about the training tokens: tau_b(m_ICL, m_FT) over the T demonstration tokens.
 
-    m_ICL is the score of the predicting token to each demonstration token, summed over heads; m_FT the inner product
-    of the attention query of each training token, while fine-tuning, with that of the predicting token afterwards,
-    summed over heads. The released code takes tau-b, of scores that went through a softmax first (the same ranks,
-    unless small ones underflow to ties); the formula in the paper is tau-a, `kendall_tau_a`. That m_FT weighs what each
-    training token adds to the key matrix is exact for one step of one layer whose positions are added. Where positions
-    rotate, a key at distance p meets the query R_p q', and no single score stands for a training token.
-    NaN for T = 1, constant scores, and scores with NaN.
-    Source: Dai et al. 2023 (ACL version), Table 5; compute_training_example_attn.py of the release.
+    m_ICL is the score of the predicting token to each demonstration token, summed over heads; m_FT the inner product of
+    the attention query of each training token, while fine-tuning, with that of the predicting token afterwards, summed
+    over heads. That m_FT weighs what each training token adds to the key matrix is exact for one step of one layer
+    whose positions are added; where positions rotate, no single score stands for a training token. NaN for T = 1,
+    constant scores, and scores with NaN.
+    Source: Dai et al. 2023 (ACL version), Table 5, which states tau_a; compute_training_example_attn.py of the release.
     """
     return kendall_tau_b(icl, ft)
 
@@ -386,8 +357,7 @@ def kendall_tau_b(x: Float[Tensor, "*m T"], y: Float[Tensor, "*m T"]) -> Float[T
 def kendall_tau_a(x: Float[Tensor, "*m T"], y: Float[Tensor, "*m T"]) -> Float[Tensor, "*m"]:
     """Kendall's rank correlation as the paper states it: tau_a = (P_c - P_d) / (T (T-1) / 2).
 
-    Tied pairs stay in the denominator, so ties pull it towards 0. Otherwise as `kendall_tau_b`, which see; constant
-    scores are NaN here too.
+    Tied pairs stay in the denominator. Otherwise as `kendall_tau_b`; constant scores are NaN here too.
     Source: Kendall 1938; Dai et al. 2023 (ACL version), Table 5.
     """
     counts = _pair_counts(x, y)
@@ -446,9 +416,8 @@ def _inversions(ranks: Int[Tensor, "m T"]) -> Int[Tensor, " m"]:
 def top_k_recall(icl: Float[Tensor, "*m T"], ft: Float[Tensor, "*m T"], k: int) -> Float[Tensor, "*m"]:
     """Share of FT's k largest scores that are among ICL's k largest: |top_k(m_ICL) & top_k(m_FT)| / k.
 
-    Unrelated scores give k / T. _Scores tied at the k-th place share the places left, which is the expectation over
-    random tie-breaking; constant scores therefore give exactly k / T.
-    NaN where scores have a NaN.
+    Unrelated scores give k / T, and constant ones exactly so: scores tied at the k-th place share the places left. NaN
+    where scores have a NaN.
     Raises: ValueError if k is not in 1, ..., T.
     Source: compute_training_example_attn.py of the release (k = 100 tokens, k = 5 examples); not in the paper.
     """
@@ -471,16 +440,11 @@ def by_example(
 ) -> Float[Tensor, "*m k"]:
     """Attention to each of k demonstrations, as a logarithm: a_e = log sum_{t in e} p_t, p = softmax(m).
 
-    The softmax runs over the tokens of all demonstrations together, of scores summed over heads; `spans` gives the
-    (start, stop) of each demonstration among the T tokens. The logarithm keeps the ranks, which `kendall_tau_b` and
-    `top_k_recall` compare, where p itself would underflow to ties; exp a_e is the quantity of the released code.
-
-    A sum grows with the number of tokens. ICL and FT share the lengths, so that scores without any relation agree
-    (independent normal scores of standard deviation 1 and lengths from 8 to 59: tau_b = 0.67). `mean=True` takes
-    log mean_{t in e} p_t, which leaves little of it (0.01; 0.10 at standard deviation 10, where the largest token
-    decides and a long demonstration has more chances of one). The value of the lengths alone is that of
-    `permuted_tokens`.
-    NaN for a demonstration with a NaN.
+    The softmax runs over the tokens of all demonstrations together; `spans` gives the (start, stop) of each among the T
+    tokens. The logarithm keeps ranks where p itself would underflow to ties. A sum grows with the number of tokens, so
+    that scores without any relation agree (tau_b = 0.67 for lengths from 8 to 59); `mean=True` takes log mean_{t in e}
+    p_t, which leaves little of it. The value of the lengths alone is that of `permuted_tokens`. NaN for a demonstration
+    with a NaN.
     Raises: ValueError for no span, and for one that is empty, outside the T tokens or overlaps another.
     Source: compute_training_example_attn.py of the release, example level; the mean and its floor are ours.
     """
@@ -503,11 +467,7 @@ def _log_mean_exp(m: Float[Tensor, "*m len"]) -> Float[Tensor, "*m"]:
 
 @shaped
 def permuted_tokens(scores: Float[Tensor, "*m T"], seed: int) -> Float[Tensor, "*m T"]:
-    """Stand-in for scores to training tokens: the same scores at places drawn at random, each row by itself.
-
-    Give it to a measure in the place of `ft`. What remains, through `by_example`, is that ICL and FT have
-    demonstrations of the same lengths.
-    """
+    """Stand-in for scores to training tokens: the same scores at places drawn at random, each row by itself."""
     (m,) = _exact(scores)
     places = torch.rand(m.shape, generator=_generator(seed), dtype=torch.float64).argsort(-1)
     return m.gather(-1, places.to(m.device))
@@ -522,10 +482,8 @@ def update_cosines(
 ) -> Float[Tensor, "*m heads"]:
     """Direction of dW_ICL and dW_FT head by head: <dW_ICL, dW_FT>_F / (|dW_ICL|_F |dW_FT|_F).
 
-    The maps are those of the same query, from `explainer.recording.linear_maps`. For directions without relation the
-    mean is 0 and the standard deviation 1 / sqrt(d_v d) in the isotropic case, more for maps of low rank.
-    NaN where an update is zero.
-    Source: asked for in microsoft/LMOps issue 22; the two updates: Dai et al. 2023, eq. 11 and 12.
+    For directions without relation the mean is 0 and the standard deviation at least 1 / sqrt(d_v d). NaN where an
+    update is zero. Source: asked for in microsoft/LMOps issue 22; the two updates: Dai et al. 2023, eq. 11 and 12.
     """
     return _cosine(*(dW.flatten(-2) for dW in _exact(dW_icl, dW_ft)))
 
@@ -534,8 +492,7 @@ def update_cosines(
 def participation_ratio(dW: Float[Tensor, "*m d_v d"]) -> Float[Tensor, "*m"]:
     """Effective rank: (sum_i s_i^2)^2 / sum_i s_i^4 = |dW|_F^4 / |dW^T dW|_F^2 of the singular values s_i.
 
-    r for a matrix with r equal singular values and no others; between 1 and the rank.
-    NaN for a zero matrix.
+    r for a matrix with r equal singular values and no others. NaN for a zero matrix.
     """
     (dW,) = _exact(dW)
     dW = dW / torch.linalg.matrix_norm(dW, keepdim=True)

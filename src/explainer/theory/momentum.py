@@ -37,21 +37,16 @@ def check_eta(eta: float) -> None:
 
 
 def weights(eta: float, n: int) -> Float[Tensor, " n"]:
-    """Weigh the values of the last n positions: w_s = eta^s at lag s = 1, ..., n.
+    """Weigh the values of the last n positions: w_s = eta^s at lag s = 1, ..., n, lag 1 first, in float64.
 
-    Lag 1 (the newest value) first, in float64.
     Raises: ValueError if eta is outside [0, 1).
-    Source: Dai et al. 2023, the section on momentum-based attention, formula of MoAttn.
     """
     check_eta(eta)
     return eta ** torch.arange(1, n + 1, dtype=torch.float64)
 
 
 def gain(eta: float) -> float:
-    """Sum the weights over all lags, sum_{s>=1} eta^s = eta / (1 - eta); those of softmax sum to 1.
-
-    Raises: ValueError if eta is outside [0, 1).
-    """
+    """Sum the weights over all lags, sum_{s>=1} eta^s = eta / (1 - eta); those of softmax sum to 1."""
     check_eta(eta)
     return eta / (1 - eta)
 
@@ -59,8 +54,6 @@ def gain(eta: float) -> float:
 def effective_window(eta: float) -> float:
     """Count the positions that the average is spread over, (sum_s w_s)^2 / sum_s w_s^2 = (1 + eta) / (1 - eta).
 
-    It is n for n equal weights, and 1 (the limit) for eta = 0. The mean lag is 1 / (1 - eta).
-    Raises: ValueError if eta is outside [0, 1).
     Source: Kish 1965, the effective sample size, at w_s = eta^s.
     """
     check_eta(eta)
@@ -72,11 +65,10 @@ def effective_window(eta: float) -> float:
 
 @shaped
 def ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
-    """_Average past values with exponential decay: sum_{i<t} eta^(t-i) v_i, the second term of MoAttn.
+    """Average past values with exponential decay: sum_{i<t} eta^(t-i) v_i, the second term of MoAttn.
 
-    Matrix products over chunks of positions, then the same over the sums of the chunks: O(T) memory, any T, no power
-    of 1/eta that could overflow, exact gradients. float16 and bfloat16 are summed in float32.
-    Position 0 receives 0.
+    Matrix products over chunks of positions, then the same over the sums of the chunks: O(T) memory, no power of 1/eta
+    that could overflow, exact gradients. float16 and bfloat16 are summed in float32.
     Raises: ValueError if eta is outside [0, 1).
     Source: Dai et al. 2023, the section on momentum-based attention, formula of MoAttn.
     """
@@ -88,10 +80,8 @@ def decaying_bias(values: Float[Tensor, "*batch T d"], eta: float) -> Float[Tens
     """Train a bias that decays, one value at each position: b_0 = 0 and b_{t+1} = eta (b_t + v_t); return every b_t.
 
     Row t is the bias before v_t enters, sum_{i<t} eta^(t-i) v_i, and so equals `ema`: what momentum attention adds is
-    the dual form of this bias, whose key is 1 for every pair. Step by step, in the precision of the values.
-    Position 0 receives 0.
+    the dual form of this bias, whose key is 1 for every pair.
     Raises: ValueError if eta is outside [0, 1).
-    Source: ours, by unrolling the recursion.
     """
     check_eta(eta)
     biases, b = [values[..., :0, :]], torch.zeros_like(values[..., :1, :])
@@ -131,10 +121,9 @@ def normalised_ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tens
 def _nesterov_ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
     """Average extrapolated values, sum_{i<t} eta^(t-i) v'_i with v'_i = v_i + eta (v_i - v_{i-1}) and v_{-1} = 0.
 
-    The sum telescopes to eta (ema_t + v_{t-1}): lag 1 weighs eta + eta^2, lag s > 1 weighs eta^(s+1), and the gain
-    is that of `ema`. Errors as for `ema`.
-    Source: ours, in no paper. The extrapolation is that of the gradients in Adan's Nesterov momentum estimation
-    (Xie et al. 2022, arXiv 2208.06677), carried over to values with eta = 1 - beta.
+    The sum telescopes to eta (ema_t + v_{t-1}).
+    Source: ours; the extrapolation is that of the gradients in Adan (Xie et al. 2022, arXiv 2208.06677), eta = 1 -
+    beta.
     """
     return eta * (ema(value, eta) + previous_value(value, 1.0))
 
@@ -191,10 +180,9 @@ LAG_WEIGHTS: Mapping[str, _LagWeights] = {
 
 @shaped
 def decode(value: Float[Tensor, "*batch T d"], eta: float, average: str = "momentum") -> Float[Tensor, "*batch 1 d"]:
-    """_Average for the last position alone, from all values up to it, as decoding with a cache of values needs it.
+    """Average for the last position alone, from all values up to it, as decoding with a cache of values needs it.
 
-    Equals the last row of AVERAGES[average](value, eta) in O(T d) and keeps no state, so that a cache may be cut or
-    reordered.
+    Equals the last row of AVERAGES[average](value, eta) in O(T d).
     Raises: ValueError if eta is outside [0, 1).
     """
     check_eta(eta)
@@ -264,10 +252,9 @@ def momentum_attention(
 ) -> Float[Tensor, "*batch H T_q d_v"]:
     """Attend with momentum: MoAttn(V, K, q_t) = V softmax(K^T q_t / sqrt d) + sum_{i<t} eta^(t-i) v_i.
 
-    The softmax term is one call of `scaled_dot_product_attention`, with its fused kernels; at eta = 0 it is all there
-    is, bit for bit. The T_q queries are the last of the T positions, as with a cache. `is_causal` regards the softmax
-    term, the average looks back in any case. A mask takes its place and may hide padding, whose values weigh nothing.
-    H_k = H unless `enable_gqa`; the mask (..., T_q, T) is True (or finite) where attention is allowed.
+    The softmax term is one call of `scaled_dot_product_attention`; at eta = 0 it is all there is, bit for bit. The T_q
+    queries are the last of the T positions. `is_causal` regards the softmax term, the average looks back in any case. A
+    mask (..., T_q, T) takes its place and may hide padding. H_k = H unless `enable_gqa`.
     Raises: ValueError if eta is outside [0, 1) or the mask is not that of causal attention with padding.
     Source: Dai et al. 2023, the section on momentum-based attention, formula of MoAttn.
     """
@@ -291,8 +278,7 @@ def without_padding(
     """Set the values that an attention mask hides from every query to 0, so that no average contains them.
 
     The mask is (..., T_q, T), for the last T_q positions.
-    Raises: ValueError if the mask is not that of causal attention with padding (`key visible and i <= t`): an average
-    of all past values would then show a position what its mask hides, as in packed sequences or windows.
+    Raises: ValueError if the mask is not that of causal attention with padding (`key visible and i <= t`).
     """
     if attn_mask is None:
         return value

@@ -45,10 +45,7 @@ def _readings(heads: _Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n
 
 
 def attention_output(heads: _Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n d_v"]:
-    """Attend linearly from the last token to all tokens, itself included: h = sum_h W_V^h p^h, see `readings`.
-
-    Source: Dai et al. 2023, section 3.1, Eq. 11.
-    """
+    """Attend linearly from the last token to all tokens, itself included: h = sum_h W_V^h p^h (Dai et al., Eq. 11)."""
     return torch.einsum("hvD,nhD->nv", heads.W_V, _readings(heads, E))
 
 
@@ -56,7 +53,6 @@ def linear_maps(heads: _Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, 
     """The map that each head applies to its attention query: V^T K = W_V^h E^T E (W_K^h)^T.
 
     Over demonstrations it is dW_ICL, over own tokens W_ZSL.
-    Source: Dai et al. 2023, section 3.1, Eq. 11.
     """
     return (E[:, None] @ heads.W_V.mT).mT @ (E[:, None] @ heads.W_K.mT)
 
@@ -78,7 +74,6 @@ def gradient_step_heads(
 
     Head h has block h of the rows of I and P. P is I unless given; then dW_ICL = eta sum_i r_i x_i^T P^T.
     Raises: ValueError unless n_heads divides d.
-    Source: von Oswald et al. 2023, Proposition 1; a third slot keeps own values apart from demonstrated ones.
     """
     d_out, d = W_0.shape
     if n_heads < 1 or d % n_heads:
@@ -119,12 +114,9 @@ def fine_tune(
 ) -> _Heads:
     """Train W_K and W_V for one epoch, one example at a time: W <- W - lr dL_i/dW, L_i = 1/2 |h(E_i) - y_i|^2.
 
-    With g = h(E_i) - y_i: dL_i/dW_V^h = g p^h(E_i)^T and dL_i/dW_K^h = (W_Q^h e_T) (E_i^T E_i (W_V^h)^T g)^T, both at
-    the weights before the step. A negative rate is ascent. With `keys=False` only W_V is trained, which is
-    gradient descent on a linear layer with inputs p(E_i) and so has the dual of `duality.train_linear_layer`: to first
-    order example i moves query q by kappa(i, q) = sum_h p^h(E_i) . p^h(E_q) along y_i - h(E_i), with kappa = 2 x_i . q
-    for one head, T = 1, P = I and inputs of length 1. What keys learn changes the length of h alone.
-    E are zero-shot forms.
+    With g = h(E_i) - y_i: dL_i/dW_V^h = g p^h(E_i)^T and dL_i/dW_K^h = (W_Q^h e_T) (E_i^T E_i (W_V^h)^T g)^T. With
+    `keys=False` only W_V is trained: to first order example i then moves query q by sum_h p^h(E_i) . p^h(E_q) along -g.
+    What keys learn changes the length of h alone.
     Raises: DivergenceError when the loss is no longer finite.
     Source: Dai et al. 2023, section 3.2 (keys and values alone, order and number of examples as in ICL).
     """
@@ -163,11 +155,7 @@ def _compare(
     lr: float,
     keys: bool = True,
 ) -> _Compared:
-    """Give the queries zero-shot, with the demonstrations `shown` in context, and after fine-tuning on `taught`.
-
-    The input of a query is the last of its tokens; `shown` and `taught` are one lesson, except in a control.
-    Source: Dai et al. 2023, section 3.2.
-    """
+    """Give the queries zero-shot, with the demonstrations `shown` in context, and after fine-tuning on `taught`."""
     d_out = shown.targets.shape[1]
     D, E = demonstrations(shown, rate), zero_shot_form(queries, d_out)
     tuned = fine_tune(heads, zero_shot_form(taught.examples, d_out), taught.targets, lr, keys=keys)
@@ -187,10 +175,8 @@ def update_cosine_ceiling(
 ) -> Float[Tensor, "*m"]:
     """Largest cos(dW_ICL, dW_FT) that any update of the values can reach: |dW_ICL Pi|_F / |dW_ICL|_F.
 
-    Pi projects on the span of the keys k_t of the query's own tokens. With keys held fixed, dW_FT = sum_t (dv_t) k_t^T
-    has its rows in that span, and dv_t = dW_ICL (K^+)_t attains the bound. For T = 1 and the own key k it is
-    |dW_ICL k| / (|dW_ICL|_F |k|). Over own keys of random directions its mean square is T / d_k, whatever dW_ICL.
-    NaN where dW_ICL is zero.
+    Pi projects on the span of the keys k_t of the query's own tokens, in which dW_FT = sum_t (dv_t) k_t^T has its rows.
+    Over own keys of random directions its mean square is T / d_k, whatever dW_ICL. NaN where dW_ICL is zero.
     Source: derived here; the update matrices: Dai et al. 2023, Eq. 11-12.
     """
     span = torch.linalg.pinv(own_keys) @ own_keys
@@ -200,8 +186,7 @@ def update_cosine_ceiling(
 class _Measures(NamedTuple):
     """What one task (numbers) or many (intervals over tasks) say; every entry is a mean over queries and heads.
 
-    Names as in `published/README.md`. `update_cosine_ceiling` is the function of this name; `value_cosine` compares
-    the change of the value projections, in the columns that read x, with dW_ICL of all heads side by side.
+    Names as in `published/README.md`. `value_cosine` compares the change of the value projections with dW_ICL.
     """
 
     sim_aou: float | Interval
@@ -273,9 +258,7 @@ class Setting:
     """What a positive control is made of; rows of W_0 are N(0, scale^2 I / d), those of tasks N(0, I / d) about them.
 
     `shown` and `taught` name what stands in the context and what is fine-tuned on, keys of `_LESSONS`. `centred` tasks
-    scatter about W_0, others about 0. The preconditioner P is diagonal, from 1 - spread to 1 + spread in equal steps.
-    `direction` -1 is gradient ascent. With scale 0 all h_ZSL are zero, and of the similarities only `sim_aou_raw`
-    exists.
+    scatter about W_0, others about 0. P is diagonal, from 1 - spread to 1 + spread. `direction` -1 is gradient ascent.
     """
 
     d: int = 20
@@ -353,7 +336,6 @@ def _compared_task(setting: Setting, seed: int) -> _Compared:
 def positive_control(setting: Setting, seeds: Iterable[int]) -> _Measures:
     """Measure ZSL, ICL and FT on one task for each seed; intervals are Student's over tasks, not over queries.
 
-    Queries of one task share its demonstrations and its update, so that tasks are the unit that is drawn.
     Raises: KeyError for an unknown lesson; ValueError unless the heads divide d; DivergenceError at a large rate.
     """
     by_task = [_measures(_compared_task(setting, seed), seed) for seed in seeds]
@@ -363,10 +345,8 @@ def positive_control(setting: Setting, seeds: Iterable[int]) -> _Measures:
 def both_swaps(setting: Setting, seeds: Iterable[int]) -> dict[str, dict[str, Interval]]:
     """SimAOU of a context and a training when either has another lesson, beside two trainings and two contexts.
 
-    Means over queries of each task, and Student's interval over tasks, by what is compared and then by the lesson of
-    the side that is swapped. "both" is other examples of the task on both sides, other ones than own.
-
-    Raises: KeyError for an unknown lesson; ValueError unless the heads divide d; DivergenceError at a large rate.
+    Student's interval over tasks, by what is compared and then by the lesson of the side that is swapped. "both" is
+    other examples of the task on both sides.
     """
     by_task = torch.stack([_similarities(setting, seed) for seed in seeds])
     of = {pair: student(values.numpy()) for pair, values in zip(_PAIRS, by_task.T, strict=True)}

@@ -105,8 +105,7 @@ def draw_prompts(
 ) -> Prompts:
     """Draw prompts with x_i, x_q ~ N(0, covariance), w ~ N(0, I) and y = f(<w, x>) + noise * N(0, 1).
 
-    Without a label function, f(z) = z. The noise is a standard deviation; the query's target carries it too.
-    A covariance (B, d, d) is one for each prompt; tasks replace the drawn w.
+    Without a label function, f(z) = z. A covariance (B, d, d) is one for each prompt; tasks replace the drawn w.
     Raises: ValueError if a covariance is not positive definite.
     Source: Zhang, Frei and Bartlett 2024 (arXiv 2306.09927), Definition 3.1 and section 4.
     """
@@ -196,8 +195,7 @@ def squared_errors(predictions: Float[Tensor, " B"], prompts: Prompts) -> Float[
 def weight_vectors(estimator: Estimator, prompts: Prompts) -> Float[Tensor, "B d"]:
     """The v of an estimator that is linear in the query, yhat = <v, x_q>: its answers to the d unit vectors.
 
-    With it the mean over queries needs no draw: E (<v, x_q> - y_q)^2 = (v - w)^T Lambda (v - w) for x_q ~ N(0, Lambda)
-    and targets y_q = <w, x_q>. That the estimator is linear is not checked.
+    With it the mean over queries needs no draw: E (<v, x_q> - y_q)^2 = (v - w)^T Lambda (v - w).
     """
     units = torch.eye(prompts.x_q.shape[-1]).to(prompts.x_q)
     return torch.stack([estimator(query_shift(prompts, e)) for e in units], dim=1)
@@ -247,11 +245,10 @@ def heavy_ball_steps(prompts: Prompts, rate: float, momentum: float, steps: int)
 def rates_of_momentum(rate: float, momentum: float, steps: int) -> list[float]:
     """The rates with which plain gradient descent from 0 ends where as many steps with momentum do, on every prompt.
 
-    Both end at w = q(S) h with residual I - q(S) S = p(S), where p_{t+1}(s) = (1 + momentum - rate s) p_t(s) -
-    momentum p_{t-1}(s), p_0 = 1 and p_1 = 1 - rate s. The rates are the inverses of the roots of p, which are real and
-    positive: the polynomials p_t are orthogonal. Shortest rate first.
+    Both leave a residual p(S) with p_{t+1}(s) = (1 + momentum - rate s) p_t(s) - momentum p_{t-1}(s), p_0 = 1 and p_1 =
+    1 - rate s: the rates are the inverses of its roots, which are real and positive. Shortest rate first.
     Raises: ValueError unless the rate is positive and 0 <= momentum < 1.
-    Source: derived here from the recursion of heavy ball; any q of degree L - 1 with real roots of p is L plain steps.
+    Source: derived here from the recursion of heavy ball.
     """
     if not (rate > 0 and 0 <= momentum < 1):
         raise ValueError(f"rate = {rate} should be above zero, momentum = {momentum} in [0, 1).")
@@ -267,8 +264,8 @@ def rates_of_momentum(rate: float, momentum: float, steps: int) -> list[float]:
 def gradient_plus_plus(prompts: Prompts, rates: Sequence[float], dampings: Sequence[float]) -> Float[Tensor, " B"]:
     """Predict with GD++: gradient descent whose inputs, the query's included, are flattened at every step.
 
-    From w = 0, residuals r_j = y_j and r_q = 0, each step takes r_j <- r_j - rate X^T r X_j / N for all rows and at
-    once x_j <- (I - damping X^T X / N) x_j. The prediction is -r_q. Without damping it is gradient descent.
+    From r_j = y_j and r_q = 0, each step takes r_j <- r_j - rate X^T r X_j / N and at once x_j <- (I - damping X^T X /
+    N) x_j; the prediction is -r_q.
     Raises: ValueError unless there are as many dampings as rates.
     Source: von Oswald et al. 2023 (arXiv 2212.07677), GD++.
     """
@@ -288,9 +285,9 @@ def newton_iterations(
 ) -> Float[Tensor, " B"]:
     """Predict with w_k = M_k X^T y / N, where M_k approaches the inverse of S = X^T X / N by Newton's iteration.
 
-    M_{k+1} = 2 M_k - M_k S M_k, so that the error I - M_k S squares at every iteration. With ||S|| the spectral norm,
-    `start` "fu" is M_0 = S / ||S||^2, which squares the condition number; "identity" is M_0 = I / ||S||, from which k
-    iterations are 2^k gradient steps at the rate 1 / ||S||. Source: Fu et al. 2024 (arXiv 2310.17086).
+    M_{k+1} = 2 M_k - M_k S M_k. `start` "fu" is M_0 = S / ||S||^2; "identity" is M_0 = I / ||S||, from which k
+    iterations are 2^k gradient steps at the rate 1 / ||S||.
+    Source: Fu et al. 2024 (arXiv 2310.17086).
     """
     S = prompts.X.mT @ prompts.X / prompts.n_examples
     norm = torch.linalg.matrix_norm(S, ord=2)[:, None, None]

@@ -71,9 +71,8 @@ class Interval:
 def student(values: Float[Array, "n ..."]) -> Interval:
     """Mean over the first axis with Student's interval, mean +- t sd / sqrt(n), and the p-value of a mean of zero.
 
-    p = P(|T| >= |mean| sqrt(n) / sd) with n - 1 degrees of freedom. It keeps its level where the n numbers are normal,
-    however few they are, which the bootstrap does not. Numbers that are all zero have p = 1. The ends of a single
-    number are NaN.
+    It keeps its level where the n numbers are normal, however few they are, which the bootstrap does not. Numbers that
+    are all zero have p = 1; the ends of a single number are NaN.
     """
     values = np.asarray(values, dtype=float)
     n, mean = len(values), values.mean(0)
@@ -92,9 +91,8 @@ def _student_interval(mean: float | Array, error: float | Array, df: float) -> I
 def sign_test(differences: Float[Array, " n"]) -> float:
     """Two-sided p-value of the signs of paired differences, if either were as likely: 2 P(K >= k), at most 1.
 
-    k is the larger of the numbers of positive and of negative differences, K ~ Binomial(their sum, 1/2); differences of
-    zero are left out. It assumes nothing of the sizes; of n pairs it is at least 2^(1 - n). Without a difference p = 1.
-    Raises ShapeError unless the differences are one row of finite numbers.
+    k is the larger of the numbers of positive and of negative differences, K ~ Binomial(their sum, 1/2).
+    Raises: ShapeError unless the differences are one row of finite numbers.
     Source: Dixon and Mood 1946, The statistical sign test.
     """
     differences = np.asarray(differences, dtype=float)
@@ -139,29 +137,22 @@ def accuracy(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float:
     return float((log_probs.argmax(1) == labels).mean())
 
 
-def batch_prior(log_probs: Float[Array, "n c"]) -> Float[Array, " c"]:
-    """The model's preference for each label whatever the query, estimated on the queries: mean_i s_ic."""
-    return log_probs.mean(0)
-
-
 def calibrated_accuracy(
     log_probs: Float[Array, "n c"], labels: Int[Array, " n"], prior: Float[Array, " c"] | None = None
 ) -> float:
     """Accuracy after the label bias is taken off: mean_i [arg max_c (s_ic - b_c) = y_i].
 
-    The prior b is `batch_prior` of the same (unlabelled) queries, or given: the log-probabilities of a content-free
-    query such as "N/A" (Zhao et al. 2021, contextual calibration, with the affine map reduced to its bias).
+    The prior b is the mean over the same (unlabelled) queries, or given: the log-probabilities of a content-free query
+    (Zhao et al. 2021, contextual calibration, with the affine map reduced to its bias).
     """
-    return accuracy(log_probs - (batch_prior(log_probs) if prior is None else prior), labels)
+    return accuracy(log_probs - (log_probs.mean(0) if prior is None else prior), labels)
 
 
 def macro_auc(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float:
     """Probability that a query of a class gets a larger score for that class than a query of another class.
 
-    AUC_c = P(m_ic > m_jc) + P(m_ic = m_jc) / 2 over pairs with y_i = c, y_j != c, where the score is the log-odds
-    m_ic = s_ic - log sum_{c' != c} exp s_ic'. Two classes give one number, the same for either; more give the mean
-    over classes that have both kinds of query (one against the rest). No label bias can change it for two classes.
-    NaN when no class has both kinds of query.
+    AUC_c = P(m_ic > m_jc) + P(m_ic = m_jc) / 2 over pairs with y_i = c, y_j != c, of the log-odds m_ic = s_ic - log
+    sum_{c' != c} exp s_ic'; of several classes the mean over those that have both kinds of query, NaN if none has.
     """
     one_vs_rest = [_rank_auc(_log_odds(log_probs, c), labels == c) for c in range(log_probs.shape[1])]
     defined = [value for value in one_vs_rest if not np.isnan(value)]
@@ -189,13 +180,10 @@ Groups = Sequence[tuple[Shaped[Array, "_ ..."], ...]]  # n differs between group
 class Sample:
     """What was measured: a tuple of arrays over the same n examples for each group; a group is a seed of a task.
 
-    `ids[g]` says of which query each example of group g is. A query has the same id in all groups; without ids all
-    examples are of different queries. `strata[g]` is the task of group g; without strata there is one. Tasks are
-    fixed: another study would have other seeds and other queries, but these tasks. So a mean is that over tasks of
-    the mean over groups, sum_g w_g T_g with w_g = 1 / (number of tasks x number of groups of the task). `seeds[g]` is
-    the seed of group g. Tasks may share what a seed draws (a random direction, sentences of a common corpus), so that
-    the same seed is drawn for all of them at once; without seeds all groups are of different ones.
-    Raises ShapeError without examples in some group, and where ids, strata or seeds do not belong to the groups.
+    `ids[g]` says of which query each example of group g is; without ids all are of different queries. `strata[g]` is
+    the task of group g. Tasks are fixed: a mean is that over tasks of the mean over groups, sum_g w_g T_g. `seeds[g]`
+    is the seed of group g, drawn at once for all groups that share it; without seeds all are different.
+    Raises: ShapeError without examples in some group, and where ids, strata or seeds do not belong to the groups.
     """
 
     groups: Groups
@@ -265,20 +253,16 @@ def bootstrap_interval(
 ) -> Interval:
     """Mean of a statistic over groups, with the percentile interval of the crossed bootstrap.
 
-    The estimate is `sample.mean(statistic)`. Each resample draws as many seeds and as many queries as there are, both
-    with replacement. An example counts m w times, m how often its seed was drawn and w how often its query was, in
-    whatever group it stands. So the interval covers the choice of demonstrations and that of queries; one group gives
-    the ordinary bootstrap over its examples. The variance is somewhat too large: noise that belongs neither to a seed
-    nor to a query counts up to three times (Owen 2007, The pigeonhole bootstrap; McCullagh 2000, Resampling and
-    exchangeable arrays: no resampling is exact here).
-
-    With few groups the interval is too narrow all the same: of s groups the bootstrap sees (s - 1) / s of their
-    variance (`explainer.analysis.coverage` measures by how much). Resamples without a value (an AUC when one class was
-    not drawn) are left out, and `undefined` is their share; the estimate is NaN if one group has none. For a ratio
-    whose denominator may be zero use `ratio_interval`. Raises ShapeError as `Sample`.
+    Each resample draws as many seeds and as many queries as there are, both with replacement; an example counts as
+    often as its seed was drawn times as often as its query was. So the interval covers the choice of both. The variance
+    is somewhat too large (noise that belongs to neither counts up to three times), but with few groups the interval is
+    too narrow all the same: of s groups it sees (s - 1) / s of their variance. Resamples without a value are left out,
+    and `undefined` is their share; the estimate is NaN if one group has none.
 
     `np.mean`, `np.nanmean` and the statistics of this module are computed for all resamples at once; any other one is
     called for each drawn group, which takes ten to a hundred times as long.
+    Raises: ShapeError as `Sample`.
+    Source: Owen 2007, The pigeonhole bootstrap; McCullagh 2000, Resampling and exchangeable arrays.
     """
     sample = _as_sample(sample)
     totals, times = _totals(sample, statistic, seed, n_resamples)
@@ -296,14 +280,10 @@ def ratio_interval(
 ) -> Interval:
     """Ratio of two sums over all groups, sum_gi a_gi / sum_gi b_gi, with an interval as in `bootstrap_interval`.
 
-    For Rec2FTP: a, true where ZSL is wrong and FT and ICL are right, b, true where ZSL is wrong and FT is right. The
-    sums are pooled because the mean of the ratios of the groups would not exist as soon as one group has no b, and
-    would give one with a single b the weight of one with fifty.
-
-    Resamples with sum b = 0 have no value. They are left out, so the interval holds on condition that there is
-    something to divide by, and counted: with `undefined` above a few per cent, or b in single digits, it is no
-    measurement. Without any b all ends are NaN and `undefined` is 1.
-    Each group has two arrays, counts or booleans >= 0. Raises ShapeError as `Sample`.
+    Each group has two arrays of counts or booleans, for Rec2FTP what both repair and what FT repairs. Sums are pooled,
+    because the ratio of a group without b does not exist. Resamples with sum b = 0 are left out and counted in
+    `undefined`: above a few per cent it is no measurement.
+    Raises: ShapeError as `Sample`.
     """
     sample = _as_sample(sample)
     sides = [replace(sample, groups=[(group[i],) for group in sample.groups]) for i in (0, 1)]
@@ -331,18 +311,13 @@ def paired_difference(
 
         mean_g D_g +- t_{S-1} sqrt(s^2 / S + c),    c = max(0, mean_{g != h} c_gh).
 
-    c is the covariance of two groups that share queries. Without it, words that all seeds draw from one small pool
-    would pass for new ones. It is estimated from what each example i contributes, d_gi = D_g - D_g without i (the
-    jackknife; (x_i - mean x) / (n - 1) for a mean): c_gh = sum over i of g and j of h, the same query, of d_gi d_hj.
-    Groups without common queries have c = 0, which is Student's interval over seeds. Two-way clustering with the same
-    aim: Cameron, Gelbach and Miller 2011, Robust inference with multiway clustering; Miller 2024, Adding error bars to
-    evals.
-
-    Over T strata, D_g - mean D of its stratum is summed over the groups of each seed, so that seeds stay the unit, and
-    S is the fewest seeds of a stratum. The p-value is two-sided, of no difference. One group alone gives Student's
-    interval over its examples, which says nothing about other seeds; where a stratum of several has one group only,
-    the ends are NaN.
-    Raises ShapeError as `Sample`, and where A and B differ in sizes, queries, strata or seeds.
+    c is the covariance of two groups that share queries, without which words that all seeds draw from one small pool
+    would pass for new ones: c_gh = sum over i of g and j of h, the same query, of d_gi d_hj with the jackknife's d_gi =
+    D_g - D_g without i. Over strata, D_g - mean D of its stratum is summed over the groups of each seed, and S is the
+    fewest seeds of a stratum. One group alone gives Student's interval over its examples, which says nothing about
+    other seeds; where a stratum of several has one group only, the ends are NaN.
+    Raises: ShapeError as `Sample`, and where A and B differ in sizes, queries, strata or seeds.
+    Source: own; two-way clustering with the same aim: Cameron, Gelbach and Miller 2011; Miller 2024.
     """
     a, b = _as_sample(sample_a), _as_sample(sample_b)
     _require_pairs(a, b)
@@ -419,10 +394,9 @@ class Components(NamedTuple):
 def variance_components(sample: Sample) -> Components:
     """Variances in y = mean + seed effect + query effect + rest, from what each query scored with each seed.
 
-    Expectations of three sums of squares of N values are solved for s_A^2, s_B^2 and s_E^2: within the R seeds
-    (N - R)(s_B^2 + s_E^2), within the C queries (N - C)(s_A^2 + s_E^2), and N times that around the mean,
-    (N^2 - sum_i N_i^2) s_A^2 + (N^2 - sum_j N_j^2) s_B^2 + (N^2 - N) s_E^2. An estimate near zero can be negative.
-    Each group has one array. Raises ShapeError for several strata, and where no two groups share a query.
+    Expectations of three sums of squares are solved: within seeds, within queries, and around the mean. Each group has
+    one array. An estimate near zero can be negative.
+    Raises: ShapeError for several strata, and where no two groups share a query.
     Source: Gao and Owen 2017, Efficient moment calculations for variance components, section 3.
     """
     if sample.stratum.any():
@@ -444,9 +418,8 @@ def variance_components(sample: Sample) -> Components:
 def holm(p_values: Float[Array, " m"]) -> Float[Array, " m"]:
     """p-values corrected for their number: p~_(i) = max_{j <= i} min(1, (m - j + 1) p_(j)), p_(1) <= ... <= p_(m).
 
-    Rejecting where p~ <= alpha makes one false rejection or more with probability at most alpha, whatever the
-    dependence between the comparisons. A NaN, a comparison that could not be made, stays NaN and is not counted in m.
-    Raises ValueError for a p-value outside [0, 1].
+    A NaN, a comparison that could not be made, stays NaN and is not counted in m.
+    Raises: ValueError for a p-value outside [0, 1].
     Source: Holm 1979, A simple sequentially rejective multiple test procedure.
     """
     if ((p_values < 0) | (p_values > 1)).any():

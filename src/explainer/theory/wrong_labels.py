@@ -15,10 +15,9 @@ from torch import Tensor
 def effective_rate(n_examples: int, d: int, prior_strength: float = 0.0) -> float:
     """The best rate of the step, eta = N / (N + m), with m = d + 1 + sigma^2 / tau^2.
 
-    It minimises the risk over tasks of the prior with right labels: the scatter of the mean of N examples counts as
-    (d + 1) / N of the signal, their noise as sigma^2 / (tau^2 N). `prior_strength` = sigma^2 / tau^2 is what the prior
-    is worth in examples; d + 1 is the price of a single step, which is due without noise and with a prior that says
-    nothing, where least squares would leave no error at all.
+    It minimises the risk over tasks of the prior with right labels. `prior_strength` = sigma^2 / tau^2 is what the
+    prior is worth in examples; d + 1 is the price of a single step, due even without noise and with a prior that says
+    nothing.
     Raises: ValueError if the number of examples or the strength is negative.
     Source: Zhang, Frei & Bartlett 2024, Gamma^-1 for Lambda = I; with noise and w_0 by the same square.
     """
