@@ -262,7 +262,7 @@ def test_the_mean_square_of_the_ceiling_is_the_share_of_directions_that_own_toke
 )
 def test_what_the_construction_cannot_do_is_refused(changed, error):
     with pytest.raises(
-        error, match="n_heads = 3 should divide the width of the inputs, d = 20|lower the learning rate"
+        error, match=r"n_heads = 3 should divide the width of the inputs, d = 20|lower the learning rate"
     ):
         pc.positive_control(replace(NARROW, **changed), [0])
 

@@ -23,7 +23,7 @@ def learned(X, y, w_0, rate):
     return w_0 + rate * (X * (y - X @ w_0)[..., None]).mean(-2)
 
 
-def risk(w, w_0, p, rate, n, noise=0.0):
+def risk(w, w_0, p, rate, n, noise=0.0):  # noqa: PLR0917
     """E |w_hat - w|^2 = |E w_hat - w|^2 + (eta^2 / N) [(d+2) E |s w - w_0|^2 + d sigma^2 - |m|^2].
 
     The sign s is -1 with probability p, m = E s w - w_0, and E |x|^2 x x^T = (d + 2) I for x ~ N(0, I).
