@@ -321,16 +321,10 @@ def test_the_split_of_attention_is_exact(problem):
 
 def test_a_split_with_an_empty_part():
     query, keys, values = randn(4), randn(7, 4, seed=1), randn(7, 3, seed=2)
-    nothing = torch.zeros(3, dtype=torch.float64)
-    no_demonstrations = duality.split_attention(query, keys, values, 0)
-    assert no_demonstrations.gate == 0
-    close(no_demonstrations.zero_shot, no_demonstrations.attention)
-    close(no_demonstrations.demonstrations, nothing)
-    close(no_demonstrations.delta_W_icl, torch.zeros(3, 4, dtype=torch.float64))
-    only_demonstrations = duality.split_attention(query, keys, values, 7)
-    assert only_demonstrations.gate == 1
-    close(only_demonstrations.demonstrations, only_demonstrations.attention)
-    close(only_demonstrations.zero_shot, nothing)
+    for n, gate, whole, empty in ((0, 0, "zero_shot", "demonstrations"), (7, 1, "demonstrations", "zero_shot")):
+        split = duality.split_attention(query, keys, values, n)
+        assert split.gate == gate and not getattr(split, empty).any()
+        close(getattr(split, whole), split.attention)
 
 
 @pytest.mark.parametrize(("T", "n"), [(7, 8), (7, -1), (0, 0)])

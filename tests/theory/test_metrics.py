@@ -1,11 +1,8 @@
 """explainer.metrics against plain loops, hand-computed cases, closed forms, simulation and invariances, in float64."""
 
-import importlib
 import itertools
 import math
-import sys
 
-import jaxtyping
 import pytest
 import torch
 from hypothesis import example, given, settings
@@ -151,14 +148,6 @@ def test_normalised_measures_ignore_the_length_of_every_output(name):
         OUTPUT_MEASURES[name](*(h * r for h, r in zip((zsl, icl, ft), lengths, strict=True))),
         OUTPUT_MEASURES[name](zsl, icl, ft),
     )
-
-
-def test_corrected_sim_aou_ignores_the_length_of_every_update_only():
-    zsl, icl, ft = outputs()
-    value = metrics.sim_aou(zsl, icl, ft, normalize=False)
-    close(metrics.sim_aou(zsl, zsl + 5 * (icl - zsl), zsl + (ft - zsl) / 3, normalize=False), value)
-    close(metrics.sim_aou(zsl, zsl - (icl - zsl), ft, normalize=False), -value)
-    assert (metrics.sim_aou(zsl, 2 * icl, ft, normalize=False) - value).abs().min() > 1e-3
 
 
 @given(seeds)
@@ -345,24 +334,8 @@ def test_sim_am_is_the_loop_of_the_definition():
         updates = ([x - y for x, y in zip(m, z, strict=True)] for m in (a, b))
         close(delta[i, layer, head], cosine(*updates))
     close(metrics.sim_am(icl, ft)[0].abs(), torch.ones(2, 3))  # one token: only the sign is left
-
-
-@given(seed=seeds, scale=st.floats(1e-3, 1e3))
-@few
-def test_sim_am_properties(seed, scale):
-    zsl, icl, ft = randn(3, 4, 2, 3, 5, seed=seed)
-    tokens = torch.randperm(5, generator=source(seed))
-    value, delta = metrics.sim_am(icl, ft), metrics.sim_am_delta(zsl, icl, ft)
-    assert max(value.abs().max(), delta.abs().max()) <= 1
-    close(metrics.sim_am(ft, icl), value)
-    close(metrics.sim_am(icl, icl), torch.ones(4, 2, 3))
-    assert metrics.sim_am(icl, icl).max() <= 1, "rounding does not leave the range"
-    close(metrics.sim_am(scale * icl, ft), value)
-    close(metrics.sim_am(-icl, ft), -value)
-    close(metrics.sim_am(icl[..., tokens], ft[..., tokens]), value)
-    close(metrics.sim_am_delta(zsl + 3, icl + 3, ft + 3), delta, 1e-9)
-    close(metrics.sim_am_delta(zsl, zsl + scale * (icl - zsl), ft), delta, 1e-8)
-    close(metrics.sim_am_delta(torch.zeros_like(zsl), icl, ft), value)
+    scores = randn(1000, 2, 3, 5)
+    assert metrics.sim_am(scores, scores).max() == 1, "rounding does not leave the range"
 
 
 def plain_tau(x, y, kind):
@@ -399,21 +372,6 @@ def test_tau_of_continuous_scores_is_the_loop_over_pairs(kind, T):
     assert actual.shape == (2, 2)
     for i, j in itertools.product(range(2), range(2)):
         close(actual[i, j], plain_tau(x[i, j].tolist(), y[i, j].tolist(), kind))
-
-
-@each_tau
-@given(seed=seeds, T=st.integers(2, 40))
-@few
-def test_tau_properties(tau, seed, T):
-    x, y = randn(2, T, seed=seed)
-    tokens = torch.randperm(T, generator=source(seed))
-    value = tau(x, y)
-    assert -1 <= value <= 1
-    close(tau(y, x), value)
-    close(tau(x, x), 1)
-    close(tau(x, -y), -value)
-    close(tau(x.exp(), y), value)
-    close(tau(x[tokens], y[tokens]), value)
 
 
 def rotation(angle):
@@ -593,16 +551,9 @@ def test_update_cosines_are_the_loop_of_the_definition(seed):
     for i in itertools.product(range(5), range(3), range(2)):
         close(cosines[i], cosine(dW_icl[i].flatten().tolist(), dW_ft[i].flatten().tolist()))
     close(metrics.update_cosines(-2 * dW_icl, 1e-200 * dW_ft), -cosines)
+    assert metrics.update_cosines(0 * dW_icl, dW_ft).isnan().all()
     left = torch.linalg.qr(randn(4, 4, seed=seed)).Q
     close(metrics.update_cosines(left @ dW_icl, left @ dW_ft), cosines)
-
-
-def test_update_cosines_by_hand():
-    e = torch.eye(2, 3, dtype=torch.float64)
-    other = torch.tensor([[1.0, 0, 0], [0, 0, 5]])
-    close(metrics.update_cosines(e[None], other[None].double()), [1 / math.sqrt(2 * 26)])
-    values = metrics.update_cosines(torch.stack([e, 0 * e]), torch.stack([e, e]))
-    close(values, [1, float("nan")])
 
 
 # Every part: zeros, precision, gradients, shapes.
@@ -773,36 +724,3 @@ REFUSED = {
 def test_what_cannot_be_measured_is_named(message):
     with pytest.raises(ValueError, match=message):
         REFUSED[message]()
-
-
-@pytest.fixture
-def checked():
-    """A second copy of the module whose annotations are checked at every call."""
-    original = sys.modules.pop("explainer.theory.metrics")
-    with jaxtyping.install_import_hook("explainer.theory.metrics", "beartype.beartype"):
-        module = importlib.import_module("explainer.theory.metrics")
-    yield module
-    sys.modules["explainer.theory.metrics"] = original
-    sys.modules["explainer"].metrics = original
-
-
-def test_the_annotated_shapes_are_the_shapes(checked):
-    zsl, icl, ft = outputs()
-    right = torch.tensor([True, False])
-    checked.rec2ftp_counts(right, right, ~right)
-    checked.rec2ftp(right, right, ~right)
-    checked.rec2ftp_chance(right, right)
-    for name in OUTPUT_MEASURES:
-        getattr(checked, name.replace("_corrected", ""))(zsl, icl, ft)
-    for floor in (checked.isotropic_floor, checked.permuted_pairing, checked.uniform_floor):
-        floor(zsl, ft, seed=0)
-    for scores in (ragged(), [padded(scores) for scores in ragged()]):
-        checked.sim_am(*scores[1:])
-        checked.sim_am_delta(*scores)
-        checked.isotropic_floor(*scores[1:], seed=0)
-    checked.permuted_pairing(*(padded(scores) for scores in ragged()[1:]), seed=0)
-    checked.kendall_training_tokens(icl, ft)
-    checked.kendall_tau_a(icl[0, 0], ft[0, 0])
-    checked.top_k_recall(icl, ft, k=2)
-    with pytest.raises(jaxtyping.TypeCheckError):
-        checked.sim_aou(zsl, icl, ft.long())

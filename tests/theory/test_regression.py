@@ -1,6 +1,5 @@
 """explainer.theory.regression: the drawn moments, the shifts, and each estimator against a second way."""
 
-
 import pytest
 import torch
 from hypothesis import given, settings

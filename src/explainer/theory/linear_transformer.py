@@ -97,10 +97,8 @@ def closed_form(covariance: Float[Tensor, "d d"], n: float, *, imbalance: float 
 def population_risk(A: Float[Tensor, "*n d d"], covariance: Float[Tensor, "*n d d"], m: float) -> Float[Tensor, "*n"]:
     """E (x_q^T A h - y_q)^2 over tasks w ~ N(0, I), for any A: tr(A S A^T Lambda) - 2 tr(A Lambda^2) + tr(Lambda).
 
-    S = E h h^T = Lambda Gamma_M. The covariance is that of the test prompts; A may come from another. m may be
-    math.inf.
-    Source: moments of Gaussian prompts; with A = Gamma^-1 Zhang, Frei and Bartlett 2024, Theorem 4.2, averaged over
-    tasks.
+    S = E h h^T = Lambda Gamma_M; the covariance is that of the test prompts. m may be math.inf.
+    Source: moments of Gaussian prompts; with A = Gamma^-1, Zhang, Frei and Bartlett 2024, Theorem 4.2.
     """
     S = covariance @ gamma(covariance, m)
     return _trace(A @ S @ A.mT @ covariance) - 2 * _trace(A @ covariance @ covariance) + _trace(covariance)
@@ -217,9 +215,9 @@ def label_moments(
 def risk_terms(moments: _LabelMoments, covariance: Float[Tensor, "d d"], n: float, m: float) -> _RiskTerms:
     """Split the risk on one task of the transformer trained at N and tested at M examples, as Theorem 4.2 does.
 
-    min_v E(<v, x> - y)^2 + (1/M) tr[Sigma Gamma^-2 Lambda] + (1/N^2) [|a|^2_{Gamma^-2 Lambda^3} + 2 t |a|^2_{Gamma^-2
-    Lambda^2} + t^2 |a|^2_{Gamma^-2 Lambda}], |a|^2_B = a^T B a, t = tr(Lambda). The label may be any function and
-    noisy.
+        min_v E(<v, x> - y)^2 + (1/M) tr[Sigma Gamma^-2 Lambda]
+        + (1/N^2) [|a|^2_{Gamma^-2 Lambda^3} + 2 t |a|^2_{Gamma^-2 Lambda^2} + t^2 |a|^2_{Gamma^-2 Lambda}]
+    with |a|^2_B = a^T B a, t = tr(Lambda). The label may be any function and noisy.
     Source: Zhang, Frei and Bartlett 2024, Theorem 4.2.
     """
     inverse = torch.linalg.inv(gamma(covariance, n))
@@ -238,47 +236,44 @@ def risk_terms(moments: _LabelMoments, covariance: Float[Tensor, "d d"], n: floa
 def excess_risk(covariance: Float[Tensor, "d d"], n: float, m: float) -> float:
     """Risk above that of the best linear predictor of the transformer trained at N and tested at M, mean over w.
 
-    R(N, M) = (1/M) sum_i l_i^2 (l_i + t) / g_i^2 + (1/N^2) sum_i l_i (l_i + t)^2 / g_i^2 with the eigenvalues l_i of
-    the covariance, t their sum and g_i = (1 + 1/N) l_i + t/N. Both lengths may be math.inf.
+        R(N, M) = (1/M) sum_i l_i^2 (l_i + t) / g_i^2 + (1/N^2) sum_i l_i (l_i + t)^2 / g_i^2
+    with the eigenvalues l_i of the covariance, t their sum and g_i = (1 + 1/N) l_i + t/N. Both lengths may be math.inf.
     Source: Zhang, Frei and Bartlett 2024, Theorem 4.2, with E a a^T = E w w^T = I.
     """
     test_length, training_length = _excess_terms(covariance, n)
     return test_length / m + training_length
 
 
-def sufficient_test_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
-    """Count examples of a test prompt that are enough for an error of eta + epsilon: M >= (d + 1) tr(Lambda) / epsilon.
+class _Lengths(NamedTuple):
+    """Numbers of examples, by a bound or exactly, of test prompts, of training prompts, or of both alike."""
 
+    test_by_bound: int
+    both: int
+    training_by_bound: int
+    training: int
+
+
+def lengths_needed(covariance: Float[Tensor, "d d"], epsilon: float) -> _Lengths:
+    """Count the examples that bring R(N, M) down to epsilon, by Corollary 4.3 and exactly.
+
+    `test_by_bound` M >= (d + 1) t / epsilon is enough where N is endless, and `training_by_bound` N^2 >=
+    (1 + 2d + d^2 kappa) t / epsilon where M is; t = tr(Lambda), kappa the largest eigenvalue over the smallest.
+    `both` and `training` are the least N with R(N, N) <= epsilon and R(N, infinity) <= epsilon.
     Raises: ValueError unless epsilon is positive.
     Source: Zhang, Frei and Bartlett 2024, Corollary 4.3.
     """
-    return _whole(_bound_terms(covariance)[0] / _positive(epsilon))
-
-
-def sufficient_training_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
-    """Count examples of a training prompt that are enough for eta <= epsilon: N^2 >= (1 + 2d + d^2 kappa) t / epsilon.
-
-    Raises: ValueError unless epsilon is positive.
-    Source: Zhang, Frei and Bartlett 2024, Corollary 4.3, solved for N.
-    """
-    return _whole(math.sqrt(_bound_terms(covariance)[1] / _positive(epsilon)))
-
-
-def smallest_training_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
-    """Find the least N with R(N, infinity) <= epsilon: endless test prompts, so that only the training is short.
-
-    Raises: ValueError unless epsilon is positive.
-    """
-    return _least(lambda n: excess_risk(covariance, n, math.inf), _positive(epsilon))
-
-
-def smallest_common_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
-    """Find the least N with R(N, N) <= epsilon: test prompts as long as those of the training.
-
-    It is at most `sufficient_test_length`, because R(N, N) <= R(infinity, N).
-    Raises: ValueError unless epsilon is positive.
-    """
-    return _least(lambda n: excess_risk(covariance, n, n), _positive(epsilon))
+    if not epsilon > 0:
+        raise ValueError(f"epsilon = {epsilon} should be above zero: no finite length has no error.")
+    values = torch.linalg.eigvalsh(covariance)
+    d, t, kappa = len(values), values.sum().item(), (values[-1] / values[0]).item()
+    bounds = (d + 1) * t / epsilon, math.sqrt((1 + 2 * d + d**2 * kappa) * t / epsilon)
+    test, training = (math.ceil(bound * (1 - 1e-12)) for bound in bounds)  # a whole number but for rounding is whole
+    return _Lengths(
+        test,
+        _least(lambda n: excess_risk(covariance, n, n), epsilon),
+        training,
+        _least(lambda n: excess_risk(covariance, n, math.inf), epsilon),
+    )
 
 
 def _excess_terms(covariance: Tensor, n: float) -> tuple[float, float]:
@@ -287,24 +282,6 @@ def _excess_terms(covariance: Tensor, n: float) -> tuple[float, float]:
     t = values.sum()
     share = values / ((1 + 1 / n) * values + t / n) ** 2
     return (share * values * (values + t)).sum().item(), (share * (values + t) ** 2).sum().item() / n**2
-
-
-def _bound_terms(covariance: Tensor) -> tuple[float, float]:
-    """What M divides in the bound, and what N^2 does."""
-    values = torch.linalg.eigvalsh(covariance)
-    d, t, kappa = len(values), values.sum().item(), (values[-1] / values[0]).item()
-    return (d + 1) * t, (1 + 2 * d + d**2 * kappa) * t
-
-
-def _positive(epsilon: float) -> float:
-    if not epsilon > 0:
-        raise ValueError(f"epsilon = {epsilon} should be above zero: no finite length has no error.")
-    return epsilon
-
-
-def _whole(length: float) -> int:
-    """The least whole number that is not below a length, but for rounding."""
-    return math.ceil(length * (1 - 1e-12))
 
 
 def _least(risk: Callable[[int], float], epsilon: float) -> int:
@@ -395,8 +372,8 @@ def gradient_flow(
 ) -> _Trajectory:
     """Follow gradient flow on the population loss 1/2 E(yhat - y_q)^2 by the classical Runge-Kutta method.
 
-    du/dt = <U, F>,   dU/dt = u F,   F = Lambda^2 - u S U Lambda,   S = Lambda Gamma. From `initialisation` the other
-    entries have no gradient (each would be odd in w), so u and U are all there is.
+        du/dt = <U, F>,   dU/dt = u F,   F = Lambda^2 - u S U Lambda,   S = Lambda Gamma.
+    From `initialisation` the other entries have no gradient (each would be odd in w), so u and U are all there is.
     Raises: DivergenceError if dt is too long for the flow.
     Source: Zhang, Frei and Bartlett 2024, section 5.
     """
@@ -421,8 +398,8 @@ def gradient_descent(
 ) -> _Trajectory:
     """Descend on the population loss 1/2 E(yhat - y_q)^2 with steps of finite length, without samples or clipping.
 
-    u <- u + rate <U, F>,   U <- U + rate u F,   F = Lambda^2 - u S U Lambda,   S = Lambda Gamma. There is a state for
-    the start and after each step; times are rate times steps. `train_on_tasks` descends on twice this loss.
+        u <- u + rate <U, F>,   U <- U + rate u F,   F as in `gradient_flow`
+    There is a state for the start and after each step; times are rate times steps.
     Raises: DivergenceError if the rate is too long.
     """
     force, states = _force(covariance, n), [_read(initial)]
@@ -440,8 +417,8 @@ def descend_as_sgd(
 ) -> _Trajectory:
     """Descend on the exact risk as `train_on_tasks` does with plain SGD: its schedule, its clipping, but no noise.
 
-    (u, U) <- (u, U) - rate_t min(1, 1/|g|) g,   g = -2 (<U, F>, u F),   F as in `gradient_descent`. In the mean over
-    prompts the other entries have no gradient, so g has the length that clips. Times are steps.
+        (u, U) <- (u, U) - rate_t min(1, 1/|g|) g,   g = -2 (<U, F>, u F),   F as in `gradient_flow`
+    In the mean over prompts the other entries have no gradient, so g has the length that clips. Times are steps.
     """
     force, states = _force(covariance, n), [_read(initial)]
     for step in range(steps):

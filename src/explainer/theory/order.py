@@ -16,7 +16,7 @@ from explainer.errors import ShapeError
 from explainer.theory.momentum import check_eta
 from explainer.theory.shapes import shaped
 
-MOST = 8
+_MOST = 8
 """Most demonstrations whose orders are listed: there are 40,320 of them."""
 
 
@@ -24,10 +24,10 @@ def orders(n: int) -> Int[Tensor, "orders n"]:
     """List all n! orders of n demonstrations; row r says which demonstration stands at each position.
 
     In lexicographic order.
-    Raises: ValueError if n is negative or above MOST.
+    Raises: ValueError if n is negative or above _MOST.
     """
-    if not 0 <= n <= MOST:
-        raise ValueError(f"n = {n}; all orders are listed for 0 to {MOST} demonstrations only, sample some instead.")
+    if not 0 <= n <= _MOST:
+        raise ValueError(f"n = {n}; all orders are listed for 0 to {_MOST} demonstrations only, sample some instead.")
     return torch.tensor(list(permutations(range(n))), dtype=torch.long).reshape(math.factorial(n), n)
 
 

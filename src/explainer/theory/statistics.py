@@ -17,7 +17,7 @@ from scipy.stats import t as student_t
 
 from explainer.errors import ShapeError
 
-Array = np.ndarray
+_Array = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Interval:
         return replace(self, estimate=function(self.estimate), low=function(self.low), high=function(self.high))
 
 
-def student(values: Float[Array, "n ..."]) -> Interval:
+def student(values: Float[_Array, "n ..."]) -> Interval:
     """Mean over the first axis with Student's interval, mean +- t sd / sqrt(n), and the p-value of a mean of zero.
 
     It keeps its level where the n numbers are normal, however few they are, which the bootstrap does not. Numbers that
@@ -81,14 +81,14 @@ def student(values: Float[Array, "n ..."]) -> Interval:
     return _student_interval(mean, values.std(0, ddof=1) / np.sqrt(n), n - 1.0)
 
 
-def _student_interval(mean: float | Array, error: float | Array, df: float) -> Interval:
+def _student_interval(mean: float | _Array, error: float | _Array, df: float) -> Interval:
     half = student_t.ppf(0.975, df) * error
     with np.errstate(divide="ignore", invalid="ignore"):
         p_value = np.where((mean == 0) & (error == 0), 1.0, 2 * student_t.sf(abs(mean) / error, df))[()]
     return Interval(mean, mean - half, mean + half, p_value)
 
 
-def sign_test(differences: Float[Array, " n"]) -> float:
+def sign_test(differences: Float[_Array, " n"]) -> float:
     """Two-sided p-value of the signs of paired differences, if either were as likely: 2 P(K >= k), at most 1.
 
     k is the larger of the numbers of positive and of negative differences, K ~ Binomial(their sum, 1/2).
@@ -132,13 +132,13 @@ def independent_difference(a: Interval, b: Interval) -> Interval:
     return Interval(d, d - below, d + above)
 
 
-def accuracy(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float:
+def accuracy(log_probs: Float[_Array, "n c"], labels: Int[_Array, " n"]) -> float:
     """Share of queries whose label has the largest log-probability: mean_i [arg max_c s_ic = y_i]."""
     return float((log_probs.argmax(1) == labels).mean())
 
 
 def calibrated_accuracy(
-    log_probs: Float[Array, "n c"], labels: Int[Array, " n"], prior: Float[Array, " c"] | None = None
+    log_probs: Float[_Array, "n c"], labels: Int[_Array, " n"], prior: Float[_Array, " c"] | None = None
 ) -> float:
     """Accuracy after the label bias is taken off: mean_i [arg max_c (s_ic - b_c) = y_i].
 
@@ -148,7 +148,7 @@ def calibrated_accuracy(
     return accuracy(log_probs - (log_probs.mean(0) if prior is None else prior), labels)
 
 
-def macro_auc(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float:
+def macro_auc(log_probs: Float[_Array, "n c"], labels: Int[_Array, " n"]) -> float:
     """Probability that a query of a class gets a larger score for that class than a query of another class.
 
     AUC_c = P(m_ic > m_jc) + P(m_ic = m_jc) / 2 over pairs with y_i = c, y_j != c, of the log-odds m_ic = s_ic - log
@@ -159,7 +159,7 @@ def macro_auc(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float
     return float(np.mean(defined)) if defined else float("nan")
 
 
-def macro_f1(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float:
+def macro_f1(log_probs: Float[_Array, "n c"], labels: Int[_Array, " n"]) -> float:
     """Mean over classes of F_1 = 2 TP / (2 TP + FP + FN), over the classes that are predicted or present."""
     predictions = log_probs.argmax(1)
     classes = np.union1d(predictions, labels)
@@ -168,12 +168,12 @@ def macro_f1(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float:
     return float(np.mean(2 * np.array(shared) / np.array(either)))
 
 
-def ratio_of_sums(a: Shaped[Array, " n"], b: Shaped[Array, " n"]) -> float:
+def ratio_of_sums(a: Shaped[_Array, " n"], b: Shaped[_Array, " n"]) -> float:
     """sum_i a_i / sum_i b_i; NaN where the lower sum is zero."""
     return float(_ratio(np.asarray(a.sum()), np.asarray(b.sum())))
 
 
-Groups = Sequence[tuple[Shaped[Array, "_ ..."], ...]]  # n differs between groups
+_Groups = Sequence[tuple[Shaped[_Array, "_ ..."], ...]]  # n differs between groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,8 +186,8 @@ class Sample:
     Raises: ShapeError without examples in some group, and where ids, strata or seeds do not belong to the groups.
     """
 
-    groups: Groups
-    ids: Sequence[Shaped[Array, " _"]] | None = None
+    groups: _Groups
+    ids: Sequence[Shaped[_Array, " _"]] | None = None
     strata: Sequence[Hashable] | None = None
     seeds: Sequence[Hashable] | None = None
 
@@ -207,7 +207,7 @@ class Sample:
         return tuple(len(group[0]) for group in self.groups)
 
     @cached_property
-    def queries(self) -> list[Int[Array, " _"]]:
+    def queries(self) -> list[Int[_Array, " _"]]:
         """For each group, the number of each example's query among all queries."""
         total = sum(self.sizes)
         numbers = np.arange(total) if self.ids is None else np.unique(np.concatenate(self.ids), return_inverse=True)[1]
@@ -219,17 +219,17 @@ class Sample:
         return 1 + max(int(numbers.max()) for numbers in self.queries)
 
     @cached_property
-    def stratum(self) -> Int[Array, " groups"]:
+    def stratum(self) -> Int[_Array, " groups"]:
         """For each group, the number of its stratum."""
         return _numbers(self.strata or [None] * len(self.groups))
 
     @cached_property
-    def seed(self) -> Int[Array, " groups"]:
+    def seed(self) -> Int[_Array, " groups"]:
         """For each group, the number of its seed."""
         return _numbers(self.seeds or range(len(self.groups)))
 
     @cached_property
-    def weights(self) -> Float[Array, " groups"]:
+    def weights(self) -> Float[_Array, " groups"]:
         """The weight of each group in a mean: all strata count alike, and so do all groups of a stratum."""
         counts = np.bincount(self.stratum)
         return 1 / (len(counts) * counts[self.stratum])
@@ -238,13 +238,13 @@ class Sample:
         """Mean over strata of the mean over groups of a statistic of the group's arrays, sum_g w_g T_g."""
         return self.mean_of(np.array([statistic(*group) for group in self.groups], dtype=float))
 
-    def mean_of(self, values: Float[Array, " groups"]) -> float:
+    def mean_of(self, values: Float[_Array, " groups"]) -> float:
         """Mean over strata of the mean over groups, sum_g w_g T_g, without rounding where all T_g are equal."""
         return float(np.mean([values[self.stratum == t].mean() for t in range(1 + self.stratum.max())]))
 
 
 def bootstrap_interval(
-    sample: Sample | Groups,
+    sample: Sample | _Groups,
     statistic: Callable[..., float] = np.mean,
     *,
     seed: int = 0,
@@ -272,7 +272,7 @@ def bootstrap_interval(
 
 
 def ratio_interval(
-    sample: Sample | Groups,
+    sample: Sample | _Groups,
     *,
     seed: int = 0,
     n_resamples: int = 2000,
@@ -295,14 +295,14 @@ def ratio_interval(
 
 def crossed_draws(
     sample: Sample, *, seed: int = 0, n_resamples: int = 2000
-) -> tuple[Int[Array, "n_resamples groups"], Int[Array, "n_resamples n_queries"]]:
+) -> tuple[Int[_Array, "n_resamples groups"], Int[_Array, "n_resamples n_queries"]]:
     """How often each group and each query is drawn in each resample of `bootstrap_interval`: m and w."""
     times, drawn = _draws(1 + int(sample.seed.max()), sample.n_queries, n_resamples, seed)
     return times[:, sample.seed], drawn
 
 
 def paired_difference(
-    sample_a: Sample | Groups, sample_b: Sample | Groups, statistic: Callable[..., float] = np.mean
+    sample_a: Sample | _Groups, sample_b: Sample | _Groups, statistic: Callable[..., float] = np.mean
 ) -> Interval:
     """Difference of a statistic between two conditions that saw the same seeds and queries: Student over seeds.
 
@@ -337,7 +337,7 @@ def paired_difference(
     return _student_interval(mean, np.sqrt(variance), sizes.min() - 1.0)
 
 
-def _over_examples(mean: float, contributions: Float[Array, " n"]) -> Interval:
+def _over_examples(mean: float, contributions: Float[_Array, " n"]) -> Interval:
     """Student's interval of one group over its examples; with one example the ends are NaN."""
     n = len(contributions)
     if n == 1:
@@ -361,14 +361,14 @@ def _require_pairs(a: Sample, b: Sample) -> None:
                 )
 
 
-def _contributions(statistic: Callable, a: tuple, b: tuple) -> Float[Array, " n"]:
+def _contributions(statistic: Callable, a: tuple, b: tuple) -> Float[_Array, " n"]:
     """D - D without example i, for each example; 0 where the statistic does not exist without it."""
     without = 1 - np.eye(len(a[0]))
     of_a, of_b = (statistic(*group) - _of_counts(statistic, group, without) for group in (a, b))
     return np.nan_to_num(of_a - of_b, posinf=0.0, neginf=0.0)
 
 
-def _covariance(sample: Sample, contributions: Sequence[Array]) -> float:
+def _covariance(sample: Sample, contributions: Sequence[_Array]) -> float:
     """Sum of d_gi d_hj over examples i and j of the same query, in groups g and h of different seeds."""
     by_query = np.zeros((len(sample.groups), sample.n_queries))
     for row, numbers, each in zip(by_query, sample.queries, contributions, strict=True):
@@ -415,7 +415,7 @@ def variance_components(sample: Sample) -> Components:
     return Components(*np.linalg.solve(expected, [*within, n * ((y - y.mean()) ** 2).sum()]).tolist())
 
 
-def holm(p_values: Float[Array, " m"]) -> Float[Array, " m"]:
+def holm(p_values: Float[_Array, " m"]) -> Float[_Array, " m"]:
     """p-values corrected for their number: p~_(i) = max_{j <= i} min(1, (m - j + 1) p_(j)), p_(1) <= ... <= p_(m).
 
     A NaN, a comparison that could not be made, stays NaN and is not counted in m.
@@ -430,11 +430,11 @@ def holm(p_values: Float[Array, " m"]) -> Float[Array, " m"]:
     return adjusted
 
 
-def _as_sample(sample: Sample | Groups) -> Sample:
+def _as_sample(sample: Sample | _Groups) -> Sample:
     return sample if isinstance(sample, Sample) else Sample(sample)
 
 
-def _numbers(names: Sequence[Hashable]) -> Int[Array, " n"]:
+def _numbers(names: Sequence[Hashable]) -> Int[_Array, " n"]:
     """Equal names as equal numbers, from 0 in the order in which they come."""
     known = {name: i for i, name in enumerate(dict.fromkeys(names))}
     return np.array([known[name] for name in names])
@@ -442,7 +442,7 @@ def _numbers(names: Sequence[Hashable]) -> Int[Array, " n"]:
 
 def _totals(
     sample: Sample, statistic: Callable, seed: int, n_resamples: int
-) -> tuple[Float[Array, "n_resamples groups"], Int[Array, "n_resamples groups"]]:
+) -> tuple[Float[_Array, "n_resamples groups"], Int[_Array, "n_resamples groups"]]:
     """Times that each group is drawn, and times these its statistic in each resample, NaN without a value."""
     times, drawn = crossed_draws(sample, seed=seed, n_resamples=n_resamples)
     totals = np.zeros(times.shape)
@@ -453,7 +453,7 @@ def _totals(
 
 
 @lru_cache(maxsize=8)  # conditions that saw the same seeds and queries share their draws, hundreds of times in a figure
-def _draws(n_seeds: int, n_queries: int, n_resamples: int, seed: int) -> tuple[Array, Array]:
+def _draws(n_seeds: int, n_queries: int, n_resamples: int, seed: int) -> tuple[_Array, _Array]:
     """Times that each seed and each query is drawn, (n_resamples, n_seeds) and (n_resamples, n_queries)."""
     generator = np.random.default_rng(seed)
     counts = []
@@ -464,7 +464,7 @@ def _draws(n_seeds: int, n_queries: int, n_resamples: int, seed: int) -> tuple[A
     return tuple(counts)
 
 
-def _of_counts(statistic: Callable, group: tuple, counts: Float[Array, "resamples n"]) -> Float[Array, " resamples"]:
+def _of_counts(statistic: Callable, group: tuple, counts: Float[_Array, "resamples n"]) -> Float[_Array, " resamples"]:
     """A statistic of a group in which example i stands counts[r, i] times: at once where possible, else by calls."""
     if weighted := _WEIGHTED.get(statistic):
         return weighted(counts, *group)
@@ -472,7 +472,7 @@ def _of_counts(statistic: Callable, group: tuple, counts: Float[Array, "resample
     return np.array([statistic(*(array[d] for array in group)) if len(d) else np.nan for d in drawn], dtype=float)
 
 
-def _ratio(a: Shaped[Array, "..."], b: Shaped[Array, "..."]) -> Float[Array, "..."]:
+def _ratio(a: Shaped[_Array, "..."], b: Shaped[_Array, "..."]) -> Float[_Array, "..."]:
     """a / b, NaN where b is zero."""
     return np.divide(a, b, out=np.full(b.shape, np.nan), where=b != 0)
 
@@ -480,34 +480,34 @@ def _ratio(a: Shaped[Array, "..."], b: Shaped[Array, "..."]) -> Float[Array, "..
 # Statistics of resamples in which example i occurs counts[r, i] times; counts (resamples, n), results (resamples,).
 
 
-def _weighted_mean(counts: Array, values: Array) -> Array:
+def _weighted_mean(counts: _Array, values: _Array) -> _Array:
     return _ratio(counts @ values.reshape(len(values), -1).mean(1), counts.sum(1))
 
 
-def _weighted_nanmean(counts: Array, values: Array) -> Array:
+def _weighted_nanmean(counts: _Array, values: _Array) -> _Array:
     rows = values.reshape(len(values), -1)
     return _ratio(counts @ np.nansum(rows, 1), counts @ (~np.isnan(rows)).sum(1))
 
 
-def _weighted_accuracy(counts: Array, log_probs: Array, labels: Array) -> Array:
+def _weighted_accuracy(counts: _Array, log_probs: _Array, labels: _Array) -> _Array:
     return _weighted_mean(counts, log_probs.argmax(1) == labels)
 
 
-def _weighted_calibrated_accuracy(counts: Array, log_probs: Array, labels: Array) -> Array:
+def _weighted_calibrated_accuracy(counts: _Array, log_probs: _Array, labels: _Array) -> _Array:
     totals = counts.sum(1)
     priors = _ratio(counts @ log_probs, np.broadcast_to(totals[:, None], (len(counts), log_probs.shape[1])))
     correct = (log_probs - priors[:, None]).argmax(2) == labels
     return _ratio((counts * correct).sum(1), totals)
 
 
-def _weighted_macro_f1(counts: Array, log_probs: Array, labels: Array) -> Array:
+def _weighted_macro_f1(counts: _Array, log_probs: _Array, labels: _Array) -> _Array:
     classes = np.arange(log_probs.shape[1])
     predicted, present = log_probs.argmax(1)[:, None] == classes, labels[:, None] == classes
     each = _ratio(2 * counts @ (predicted & present), counts @ (predicted.astype(float) + present))
     return _ratio(np.nansum(each, 1), (~np.isnan(each)).sum(1))
 
 
-def _weighted_macro_auc(counts: Array, log_probs: Array, labels: Array) -> Array:
+def _weighted_macro_auc(counts: _Array, log_probs: _Array, labels: _Array) -> _Array:
     one_vs_rest = []
     for c in range(log_probs.shape[1]):
         scores, positive = _log_odds(log_probs, c), labels == c
@@ -529,7 +529,7 @@ _WEIGHTED: Mapping[Callable, Callable] = {
 }
 
 
-def _ends(resampled: Float[Array, " n"], level: float) -> tuple[float, float]:
+def _ends(resampled: Float[_Array, " n"], level: float) -> tuple[float, float]:
     """Quantiles of the resamples that have a value; NaN without any."""
     defined = resampled[~np.isnan(resampled)]
     if not len(defined):
@@ -539,11 +539,11 @@ def _ends(resampled: Float[Array, " n"], level: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _log_odds(log_probs: Float[Array, "n c"], c: int) -> Float[Array, " n"]:
+def _log_odds(log_probs: Float[_Array, "n c"], c: int) -> Float[_Array, " n"]:
     return log_probs[:, c] - np.logaddexp.reduce(np.delete(log_probs, c, axis=1), axis=1)
 
 
-def _rank_auc(scores: Float[Array, " n"], positive: Shaped[Array, " n"]) -> float:
+def _rank_auc(scores: Float[_Array, " n"], positive: Shaped[_Array, " n"]) -> float:
     """Mann-Whitney U / (n_1 n_0), with the mean rank for ties."""
     n1 = int(positive.sum())
     n0 = len(positive) - n1
