@@ -18,15 +18,17 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from explainer.errors import ShapeError
+from explainer.theory.shapes import shaped
 
-_Gate = float | Float[Tensor, "*batch T"]
+_Gate = float | Float[Tensor, "..."]
 """The rate, the retention or the momentum: one number, or one for each token."""
 
 
+@shaped
 def recurrent(  # noqa: PLR0917
-    queries: Float[Tensor, "*batch T d"],
-    keys: Float[Tensor, "*batch T d"],
-    values: Float[Tensor, "*batch T d_v"],
+    queries: Float[Tensor, "*q T d"],
+    keys: Float[Tensor, "*k T d"],
+    values: Float[Tensor, "*v T d_v"],
     rate: _Gate,
     retention: _Gate = 1.0,
     momentum: _Gate = 0.0,
@@ -52,10 +54,11 @@ def recurrent(  # noqa: PLR0917
     return torch.stack(outputs, -2) if outputs else values
 
 
+@shaped
 def solved(  # noqa: PLR0917
-    queries: Float[Tensor, "*batch T d"],
-    keys: Float[Tensor, "*batch T d"],
-    values: Float[Tensor, "*batch T d_v"],
+    queries: Float[Tensor, "*q T d"],
+    keys: Float[Tensor, "*k T d"],
+    values: Float[Tensor, "*v T d_v"],
     rate: _Gate,
     retention: _Gate = 1.0,
     momentum: _Gate = 0.0,
@@ -70,9 +73,10 @@ def solved(  # noqa: PLR0917
     return (pair_weights(alpha, mu) * (queries @ keys.mT)) @ E
 
 
+@shaped
 def errors(
-    keys: Float[Tensor, "*batch T d"],
-    values: Float[Tensor, "*batch T d_v"],
+    keys: Float[Tensor, "*k T d"],
+    values: Float[Tensor, "*v T d_v"],
     rate: _Gate,
     retention: _Gate = 1.0,
     momentum: _Gate = 0.0,
@@ -89,10 +93,11 @@ def errors(
     return _solve(L, beta[..., None] * values)
 
 
+@shaped
 def chunked(  # noqa: PLR0917
-    queries: Float[Tensor, "*batch T d"],
-    keys: Float[Tensor, "*batch T d"],
-    values: Float[Tensor, "*batch T d_v"],
+    queries: Float[Tensor, "*q T d"],
+    keys: Float[Tensor, "*k T d"],
+    values: Float[Tensor, "*v T d_v"],
     rate: _Gate,
     retention: _Gate = 1.0,
     momentum: _Gate = 0.0,
@@ -180,13 +185,6 @@ def age_weights(retention: float, momentum: float, n: int) -> Float[Tensor, " n"
 
 def _checked(queries, keys, values, gates):
     """Return the leading axes and the three gates as tensors (..., T), or raise ShapeError or ValueError."""
-    for name, rows in (("queries", queries), ("keys", keys), ("values", values)):
-        if rows.ndim < 2:
-            raise ShapeError(f"{name} has shape {tuple(rows.shape)}; it should be (..., T, width).")
-        if rows.shape[-2] != keys.shape[-2]:
-            raise ShapeError(f"{name} has {rows.shape[-2]} tokens, keys {keys.shape[-2]}; they should be the same.")
-    if queries.shape[-1] != keys.shape[-1]:
-        raise ShapeError(f"queries has width {queries.shape[-1]}, keys {keys.shape[-1]}; both should have width d.")
     named = dict(zip(("rate", "retention", "momentum"), gates, strict=True))
     _require_finite(**named)
     gates = [_gate(name, gate, keys) for name, gate in named.items()]
