@@ -8,6 +8,7 @@ import sys
 import jaxtyping
 import pytest
 import torch
+from draws import close, randn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy, scaled_dot_product_attention
@@ -16,14 +17,6 @@ from explainer.theory import duality
 from explainer.theory.duality import Adam, GradientDescent, HeavyBall, Nesterov, WeightDecay
 
 N, D_IN, D_OUT, LR, MU, DECAY = 5, 4, 3, 0.05, 0.8, 0.6
-
-
-def randn(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def close(actual, expected, tolerance=1e-12):
-    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
 
 
 W_0, INPUTS, QUERIES = randn(D_OUT, D_IN), randn(N, D_IN, seed=1), randn(7, D_IN, seed=2)

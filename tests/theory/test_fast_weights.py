@@ -5,6 +5,7 @@ from inspect import unwrap
 
 import pytest
 import torch
+from draws import close, randn
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import normalize
@@ -17,16 +18,8 @@ FORMS = (fast_weights.recurrent, fast_weights.solved, fast_weights.chunked)
 each_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
 
 
-def randn(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
 def rand(*shape, seed=0):
     return torch.rand(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def close(actual, expected, tolerance=1e-12):
-    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
 
 
 def rows(*batch, T, d, d_v, seed=0):

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from draws import randn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,10 +12,6 @@ from explainer.theory import learning_head
 from explainer.theory.duality import same
 
 EVEN, UNEVEN = (1.0, 1.0, 1.0, 1.0), (2.0, 1.0, 1.0, 0.5)
-
-
-def draw(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def torch_step(W, inputs, labels, eta):
@@ -26,7 +23,7 @@ def torch_step(W, inputs, labels, eta):
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 7), st.integers(1, 5), st.integers(1, 3), st.integers(0, 99))
 def test_each_layer_is_a_step_and_carries_its_errors(n, d, d_y, seed):
-    inputs, labels, queries = draw(d, n, seed=seed), draw(d_y, n, seed=seed + 100), draw(d, 3, seed=seed + 200)
+    inputs, labels, queries = randn(d, n, seed=seed), randn(d_y, n, seed=seed + 100), randn(d, 3, seed=seed + 200)
     errors, answers, W = labels, torch.zeros(d_y, 3, dtype=torch.float64), torch.zeros(d_y, d, dtype=torch.float64)
     for _ in range(3):
         errors, answers = learning_head.layer(errors, answers, inputs, queries, 0.3)
@@ -82,7 +79,7 @@ def test_the_step_is_chosen_on_one_sample_and_judged_on_another():
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 3), st.integers(0, 99))
 def test_two_layers_take_one_step_on_a_row_of_tokens(n, d, d_y, seed):
-    X, Y, x = draw(n, d, seed=seed), draw(n, d_y, seed=seed + 100), draw(d, seed=seed + 200)
+    X, Y, x = randn(n, d, seed=seed), randn(n, d_y, seed=seed + 100), randn(d, seed=seed + 200)
     H = learning_head.look_back(learning_head.in_a_row(X, Y, x), d, d_y)
     copied = H[:, -d:]
     assert torch.equal(copied[1::2], X) and not copied[::2].any()
@@ -93,10 +90,10 @@ def test_two_layers_take_one_step_on_a_row_of_tokens(n, d, d_y, seed):
 def test_one_layer_cannot_learn_from_a_row_of_tokens():
     """With any matrices, inputs and labels act one by one: the effects of both together add up."""
     n, d, d_y = 4, 3, 2
-    X, Y, x = draw(n, d), draw(n, d_y, seed=1), draw(d, seed=2)
+    X, Y, x = randn(n, d), randn(n, d_y, seed=1), randn(d, seed=2)
     rows = {(a, b): learning_head.in_a_row(a * X, b * Y, x) for a in (1, 2) for b in (1, 2)}
     assert not learning_head.learn(rows[1, 1], d, d_y, 0.5).any()
-    matrices = draw(3, 4, rows[1, 1].shape[1], seed=3)
+    matrices = randn(3, 4, rows[1, 1].shape[1], seed=3)
     out = {at: learning_head._causal_head(H, *matrices)[-1] for at, H in rows.items()}
     assert same(out[2, 2] - out[1, 1], (out[2, 1] - out[1, 1]) + (out[1, 2] - out[1, 1]))
     step = {(a, b): torch_step(torch.zeros(d_y, d, dtype=torch.float64), a * X.mT, b * Y.mT, 0.5) @ x for a, b in rows}

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from draws import close, randn, seeded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,18 +28,6 @@ from explainer.theory.regression import (
 
 D, N = 5, 20
 I = torch.eye(D, dtype=torch.float64)  # noqa: E741 - the identity
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def randn(*shape, seed=0):
-    return torch.randn(*shape, generator=seeded(seed), dtype=torch.float64)
-
-
-def close(actual, expected, tolerance=1e-12):
-    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
 
 
 def relative_distance(actual, expected):

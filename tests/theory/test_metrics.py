@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from draws import randn, seeded
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -24,14 +25,6 @@ each_output_measure = pytest.mark.parametrize("measure", OUTPUT_MEASURES.values(
 each_tau = pytest.mark.parametrize("tau", TAUS.values(), ids=TAUS)
 seeds = st.integers(0, 2**31)
 few = settings(max_examples=40, deadline=None)
-
-
-def source(seed):
-    return torch.Generator().manual_seed(seed)
-
-
-def randn(*shape, seed=0):
-    return torch.randn(*shape, generator=source(seed), dtype=torch.float64)
 
 
 def vectors(*rows):
@@ -128,7 +121,7 @@ def test_the_opposite_update_scores_the_opposite(seed):
 def test_measures_of_outputs_ignore_scale_rotation_and_roles(measure, seed, scale):
     zsl, icl, ft = outputs(seed)
     rotation = torch.linalg.qr(randn(7, 7, seed=seed + 1)).Q
-    units = torch.randperm(7, generator=source(seed))
+    units = torch.randperm(7, generator=seeded(seed))
     value = measure(zsl, icl, ft)
     assert value.shape == (5, 3) and value.dtype == torch.float64
     assert value.abs().max() <= 1
@@ -136,7 +129,7 @@ def test_measures_of_outputs_ignore_scale_rotation_and_roles(measure, seed, scal
     close(measure(*(scale * h for h in (zsl, icl, ft))), value, 1e-8)
     close(measure(*(h @ rotation for h in (zsl, icl, ft))), value, 1e-8)
     close(measure(*(h[..., units] for h in (zsl, icl, ft))), value, 1e-8)
-    queries, layers = torch.randperm(5, generator=source(seed)), torch.randperm(3, generator=source(seed))
+    queries, layers = torch.randperm(5, generator=seeded(seed)), torch.randperm(3, generator=seeded(seed))
     close(measure(*(h[queries][:, layers] for h in (zsl, icl, ft))), value[queries][:, layers], 1e-9)
 
 
@@ -432,7 +425,7 @@ def test_top_k_recall_by_hand():
 def test_top_k_recall_is_the_share_of_a_set(seed, T, data):
     k = data.draw(st.integers(1, T))
     icl, ft = randn(2, 3, T, seed=seed)
-    tokens = torch.randperm(T, generator=source(seed))
+    tokens = torch.randperm(T, generator=seeded(seed))
     recall = metrics.top_k_recall(icl, ft, k)
     for i in range(3):
         best = [set(sorted(range(T), key=row[i].tolist().__getitem__)[-k:]) for row in (icl, ft)]
@@ -503,7 +496,7 @@ def test_by_example_ranks_what_a_softmax_would_round_to_zero():
 
 def test_lengths_make_unrelated_scores_agree_and_the_mean_and_the_floor_show_it():
     """The numbers in the docstring; the chance value k / T of unrelated ranks does not hold for sums."""
-    lengths = torch.randint(8, 60, (32,), generator=source(0)).tolist()
+    lengths = torch.randint(8, 60, (32,), generator=seeded(0)).tolist()
     ends = [0, *torch.tensor(lengths).cumsum(0).tolist()]
     spans = list(itertools.pairwise(ends))
     tau = {}
@@ -622,7 +615,7 @@ def test_a_difference_that_is_rounding_has_no_cosine_and_others_are_unchanged(me
     """Layer 0 has the same state but for noise of up to 30 eps; in the others it changes by `size` of its length."""
     zsl, icl, ft = outputs(seed, n=4, layers=3, hidden=11)
     icl, ft = zsl + size * icl, zsl + size * ft
-    noise = 2 * torch.rand(zsl[:, 0].shape, generator=source(seed + 1), dtype=torch.float64) - 1
+    noise = 2 * torch.rand(zsl[:, 0].shape, generator=seeded(seed + 1), dtype=torch.float64) - 1
     icl[:, 0] = zsl[:, 0] * (1 + 30 * torch.finfo(dtype).eps * noise)
     states = [(h * 2.0**exponent).to(dtype) for h in (zsl, icl, ft)]
     value = measure(*states)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from draws import close, randn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import scaled_dot_product_attention
@@ -12,14 +13,6 @@ from explainer.theory import duality, momentum
 LENGTHS = (1, 2, 31, 32, 33, 200, 64 * 64 + 65)  # below, at and over the ends of one, two and three levels of chunks
 ETAS = (0.0, 0.5, 0.9, 0.99, 0.999)
 each_average = pytest.mark.parametrize("name", momentum.AVERAGES)
-
-
-def randn(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def close(actual, expected, tolerance=1e-12):
-    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
 
 
 def quadratic(value, eta):

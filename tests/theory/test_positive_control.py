@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 import torch
+from draws import randn, seeded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,14 +25,6 @@ seeds = st.integers(0, 2**31)
 sizes = st.integers(1, 6)
 rates = st.floats(1e-3, 1.0)
 each_shape = pytest.mark.parametrize("setting", SHAPES.values(), ids=SHAPES)
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def randn(*shape, seed=0):
-    return torch.randn(*shape, generator=seeded(seed), dtype=torch.float64)
 
 
 def unit(x):

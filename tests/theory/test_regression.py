@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from draws import close, randn, seeded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,18 +27,6 @@ from explainer.theory.regression import (
 )
 
 D, N = 4, 9
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def randn(*shape, seed=0):
-    return torch.randn(*shape, generator=seeded(seed), dtype=torch.float64)
-
-
-def close(actual, expected, tolerance=1e-12):
-    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
 
 
 ROOT_COVARIANCE = randn(D, D)

@@ -2,16 +2,13 @@
 
 import pytest
 import torch
+from draws import seeded
 
 from explainer.errors import ShapeError
 from explainer.theory.regression import Prompts, draw_prompts, ridge, squared_errors
 from explainer.theory.task_diversity import draw_pool, memory, pool_prompts, posterior
 
 NOISE = 0.5
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def new_prompts(n, d=2, n_examples=6):

@@ -4,18 +4,11 @@ import math
 
 import pytest
 import torch
+from draws import randn, seeded
 from hypothesis import given
 from hypothesis import strategies as st
 
 from explainer.theory import linear_transformer, wrong_labels
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def draw(*shape, seed=0):
-    return torch.randn(*shape, generator=seeded(seed), dtype=torch.float64)
 
 
 def learned(X, y, w_0, rate):
@@ -40,9 +33,9 @@ def risk(w, w_0, p, rate, n, noise=0.0):  # noqa: PLR0917
 )
 def test_mean_and_risk_of_a_step_are_within_three_standard_errors(p, rate, prior, noise):
     """The mean is (1 - eta) w_0 + eta (1 - 2 p) w, and the risk is that from which the best rates below follow."""
-    w, runs, n = draw(3, seed=9), 40_000, 6
-    w_0, X = prior * w + 0.1, draw(runs, n, 3, seed=1)
-    y = wrong_labels.flipped(X @ w + noise * draw(runs, n, seed=2), p, seeded(3))
+    w, runs, n = randn(3, seed=9), 40_000, 6
+    w_0, X = prior * w + 0.1, randn(runs, n, 3, seed=1)
+    y = wrong_labels.flipped(X @ w + noise * randn(runs, n, seed=2), p, seeded(3))
     found = learned(X, y, w_0, rate)
     assert ((found.mean(0) - (1 - rate) * w_0 - rate * (1 - 2 * p) * w).abs() < 3 * found.std(0) / runs**0.5).all()
     squares = ((found - w) ** 2).sum(-1)
@@ -51,7 +44,7 @@ def test_mean_and_risk_of_a_step_are_within_three_standard_errors(p, rate, prior
 
 @given(st.integers(1, 50), st.integers(1, 6))
 def test_without_noise_the_rate_and_the_risk_are_those_of_the_trained_layer(n, d):
-    identity, w, rate = torch.eye(d, dtype=torch.float64), draw(d), wrong_labels.effective_rate(n, d)
+    identity, w, rate = torch.eye(d, dtype=torch.float64), randn(d), wrong_labels.effective_rate(n, d)
     torch.testing.assert_close(torch.linalg.inv(linear_transformer.gamma(identity, n)), rate * identity)
     of_layer = linear_transformer.population_risk(rate * identity, identity, n) / d * (w @ w)
     torch.testing.assert_close(risk(w, torch.zeros_like(w), 0.0, rate, n), of_layer)
@@ -75,7 +68,7 @@ def test_the_rate_is_the_best_for_its_prior_and_leaves_the_rest_of_one(strength)
 
 @given(st.integers(1, 300), st.floats(0, 3), st.integers(0, 99))
 def test_the_rate_for_a_known_prior_is_the_best_for_the_noise_that_is_drawn(n, noise, seed):
-    w, w_0 = draw(4, seed=seed), 0.5 * draw(4, seed=seed + 100)
+    w, w_0 = randn(4, seed=seed), 0.5 * randn(4, seed=seed + 100)
     best = wrong_labels.effective_rate(n, 4, wrong_labels.prior_strength(w, w_0, noise))
     risks = [risk(w, w_0, 0.0, best + step, n, noise).item() for step in (0, 0.01, -0.01)]
     assert risks[0] < min(risks[1:])
@@ -98,7 +91,7 @@ def test_flipped_labels_win_when_examples_outnumber_the_prior():
 
 
 def test_agreement_is_the_share_of_equal_signs():
-    w, v, X = draw(3), draw(3, seed=1), draw(200_000, 3, seed=2)
+    w, v, X = randn(3), randn(3, seed=1), randn(200_000, 3, seed=2)
     same = (torch.sign(X @ w) == torch.sign(X @ v)).double().mean()
     assert wrong_labels.agreement(v, w).item() == pytest.approx(same.item(), abs=0.005)
     assert wrong_labels.agreement(3 * w, w).item() == pytest.approx(1, abs=1e-6)
@@ -107,6 +100,6 @@ def test_agreement_is_the_share_of_equal_signs():
 
 def test_refusals():
     with pytest.raises(ValueError, match=r"p = 1\.5"):
-        wrong_labels.flipped(draw(3), 1.5, seeded())
+        wrong_labels.flipped(randn(3), 1.5, seeded())
     with pytest.raises(ValueError, match="n_examples = -1"):
         wrong_labels.effective_rate(-1, 3)
