@@ -8,11 +8,9 @@ rate. Rows are examples; float64.
 Source: Dai et al. 2023, sections 2.2 and 3; von Oswald et al. 2023 (arXiv 2212.07677), Proposition 1.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
-from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
@@ -286,31 +284,13 @@ class Setting:
         return self.direction * self.rate * self.n_heads / 2
 
 
-class _Drawn(NamedTuple):
-    """The lessons of a draw: a task's demonstrations, as many others of the task, and some of another task."""
-
-    own: Lesson
-    other: Lesson
-    foreign: Lesson
-
-
-_LESSONS: Mapping[str, Callable[[_Drawn, torch.Generator], Lesson]] = MappingProxyType(
-    {
-        "own": lambda drawn, generator: drawn.own,
-        "other": lambda drawn, generator: drawn.other,
-        "shuffled": lambda drawn, generator: _shuffled(drawn.own, generator),
-        "foreign": lambda drawn, generator: drawn.foreign,
-    }
-)
+_LESSONS = "own", "other", "shuffled", "foreign"
 """What a context shows or a training teaches: the own lesson, other examples of the task, the own inputs with each
 other's targets, other inputs and another task."""
 
 
-def _draw(setting: Setting, seed: int) -> tuple[_Heads, _Drawn, Float[Tensor, "n T d"], torch.Generator]:
-    """A layer, the lessons of a task, queries, and the generator for what is still to be drawn.
-
-    Raises: ValueError unless the heads divide d.
-    """
+def _draw(setting: Setting, seed: int) -> tuple[_Heads, dict[str, Lesson], Float[Tensor, "n T d"]]:
+    """A layer, the lessons of a task by name, and queries."""
     generator = torch.Generator().manual_seed(seed)
     s, draw = setting, partial(_draw_inputs, T=setting.own_tokens, d=setting.d, generator=generator, unit=setting.unit)
     W_0 = s.scale * _matrix(s.d_out, s.d, generator)
@@ -322,14 +302,15 @@ def _draw(setting: Setting, seed: int) -> tuple[_Heads, _Drawn, Float[Tensor, "n
     foreign = draw(s.n_examples)
     foreign = _lesson_of(_draw_task(centre, generator), foreign)
     queries = draw(s.n_queries)
-    other = _lesson_of(W, draw(s.n_examples))
-    return heads, _Drawn(_lesson_of(W, examples), other, foreign), queries, generator
+    own, other = _lesson_of(W, examples), _lesson_of(W, draw(s.n_examples))
+    lessons = own, other, _shuffled(own, generator), foreign
+    return heads, dict(zip(_LESSONS, lessons, strict=True)), queries
 
 
 def _compared_task(setting: Setting, seed: int) -> _Compared:
     """Draw W_0, a task, its demonstrations and queries, and compare ZSL, ICL and FT."""
-    heads, drawn, queries, generator = _draw(setting, seed)
-    shown, taught = (_LESSONS[name](drawn, generator) for name in (setting.shown, setting.taught))
+    heads, lessons, queries = _draw(setting, seed)
+    shown, taught = lessons[setting.shown], lessons[setting.taught]
     return _compare(heads, shown, taught, queries, rate=setting.rate, lr=setting.lr, keys=setting.keys)
 
 
@@ -349,29 +330,29 @@ def both_swaps(setting: Setting, seeds: Iterable[int]) -> dict[str, dict[str, In
     other examples of the task on both sides.
     """
     by_task = torch.stack([_similarities(setting, seed) for seed in seeds])
-    of = {pair: student(values.numpy()) for pair, values in zip(_PAIRS, by_task.T, strict=True)}
+
+    def of(a: tuple[str, str], b: tuple[str, str]) -> Interval:
+        return student(by_task[:, _CHANGES.index(a), _CHANGES.index(b)].numpy())
+
     own = ("shown", "own"), ("taught", "own")
     return {
-        "context and training, training swapped": {name: of[own[0], ("taught", name)] for name in _LESSONS}
-        | {"both": of[("shown", "other"), ("taught", "other")]},
-        "context and training, context swapped": {name: of[("shown", name), own[1]] for name in _LESSONS},
-        "two trainings": {name: of[own[1], ("taught", name)] for name in _LESSONS if name != "own"},
-        "two contexts": {name: of[own[0], ("shown", name)] for name in _LESSONS if name != "own"},
+        "context and training, training swapped": {name: of(own[0], ("taught", name)) for name in _LESSONS}
+        | {"both": of(("shown", "other"), ("taught", "other"))},
+        "context and training, context swapped": {name: of(("shown", name), own[1]) for name in _LESSONS},
+        "two trainings": {name: of(own[1], ("taught", name)) for name in _LESSONS if name != "own"},
+        "two contexts": {name: of(own[0], ("shown", name)) for name in _LESSONS if name != "own"},
     }
 
 
 _CHANGES = tuple((kind, name) for kind in ("shown", "taught") for name in _LESSONS)
-_PAIRS = tuple(combinations(_CHANGES, 2))
 
 
-def _similarities(setting: Setting, seed: int) -> Float[Tensor, " pairs"]:
+def _similarities(setting: Setting, seed: int) -> Float[Tensor, "changes changes"]:
     """SimAOU of every two changes of one draw, means over queries."""
-    heads, drawn, queries, generator = _draw(setting, seed)
-    lessons = {name: of(drawn, generator) for name, of in _LESSONS.items()}
+    heads, lessons, queries = _draw(setting, seed)
     outputs = []
     for kind, name in _CHANGES:
-        changed = {"shown": drawn.own, "taught": drawn.own} | {kind: lessons[name]}
+        changed = {"shown": lessons["own"], "taught": lessons["own"]} | {kind: lessons[name]}
         found = _compare(heads, *changed.values(), queries, rate=setting.rate, lr=setting.lr, keys=setting.keys)
         outputs.append(found.icl if kind == "shown" else found.ft)
-    sim_aou = changes.of_outputs(found.zsl, outputs)["sim_aou"].nanmean((2, 3))
-    return torch.stack([sim_aou[_CHANGES.index(a), _CHANGES.index(b)] for a, b in _PAIRS])
+    return changes.of_outputs(found.zsl, outputs)["sim_aou"].nanmean((2, 3))

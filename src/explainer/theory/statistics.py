@@ -154,18 +154,12 @@ def macro_auc(log_probs: Float[_Array, "n c"], labels: Int[_Array, " n"]) -> flo
     AUC_c = P(m_ic > m_jc) + P(m_ic = m_jc) / 2 over pairs with y_i = c, y_j != c, of the log-odds m_ic = s_ic - log
     sum_{c' != c} exp s_ic'; of several classes the mean over those that have both kinds of query, NaN if none has.
     """
-    one_vs_rest = [_rank_auc(_log_odds(log_probs, c), labels == c) for c in range(log_probs.shape[1])]
-    defined = [value for value in one_vs_rest if not np.isnan(value)]
-    return float(np.mean(defined)) if defined else float("nan")
+    return float(_weighted_macro_auc(np.ones((1, len(labels))), log_probs, labels)[0])
 
 
 def macro_f1(log_probs: Float[_Array, "n c"], labels: Int[_Array, " n"]) -> float:
     """Mean over classes of F_1 = 2 TP / (2 TP + FP + FN), over the classes that are predicted or present."""
-    predictions = log_probs.argmax(1)
-    classes = np.union1d(predictions, labels)
-    shared = [((predictions == c) & (labels == c)).sum() for c in classes]
-    either = [(predictions == c).sum() + (labels == c).sum() for c in classes]
-    return float(np.mean(2 * np.array(shared) / np.array(either)))
+    return float(_weighted_macro_f1(np.ones((1, len(labels))), log_probs, labels)[0])
 
 
 def ratio_of_sums(a: Shaped[_Array, " n"], b: Shaped[_Array, " n"]) -> float:
@@ -541,14 +535,3 @@ def _ends(resampled: Float[_Array, " n"], level: float) -> tuple[float, float]:
 
 def _log_odds(log_probs: Float[_Array, "n c"], c: int) -> Float[_Array, " n"]:
     return log_probs[:, c] - np.logaddexp.reduce(np.delete(log_probs, c, axis=1), axis=1)
-
-
-def _rank_auc(scores: Float[_Array, " n"], positive: Shaped[_Array, " n"]) -> float:
-    """Mann-Whitney U / (n_1 n_0), with the mean rank for ties."""
-    n1 = int(positive.sum())
-    n0 = len(positive) - n1
-    if n1 == 0 or n0 == 0:
-        return float("nan")
-    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
-    return float((ranks[positive].sum() - n1 * (n1 + 1) / 2) / (n1 * n0))
