@@ -53,7 +53,7 @@ def expected_weights(average: str, eta: float, n: int) -> torch.Tensor:
     """Oldest first."""
     if average == "heavy_ball":
         return duality.heavy_ball_weights(eta, n)
-    return momentum._LAG_WEIGHTS[average](eta, n).flip(0)
+    return momentum.LAG_WEIGHTS[average](eta, n).flip(0)
 
 
 def close(found, expected):

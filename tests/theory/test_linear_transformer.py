@@ -645,7 +645,7 @@ def gradient_layers(rates, dampings=None):
 def test_layers_are_gradient_steps(n_layers):
     prompts, rates = draw(), torch.linspace(0.1, 0.3, n_layers).tolist()
     close(lt.layerwise_prediction(gradient_layers(rates), prompts), gradient_steps(prompts, rates))
-    close(lt._deep_prediction(gradient_layers(rates), prompts), gradient_steps(prompts, rates))
+    close(lt.deep_prediction(gradient_layers(rates), prompts), gradient_steps(prompts, rates))
 
 
 @given(st.lists(st.tuples(st.floats(-0.3, 0.3), st.floats(-0.3, 0.3)), min_size=1, max_size=4))
@@ -671,7 +671,7 @@ def test_a_query_that_is_not_masked_shows_from_the_second_layer_on():
 @pytest.mark.parametrize("n_layers", [1, 2, 4])
 def test_second_moments_are_all_a_deep_transformer_sees(n_layers):
     layers, prompts = random_layers(n_layers), draw()
-    close(lt._deep_prediction(layers, prompts), lt.layerwise_prediction(layers, prompts), tolerance=1e-9)
+    close(lt.deep_prediction(layers, prompts), lt.layerwise_prediction(layers, prompts), tolerance=1e-9)
 
 
 def test_families_hold_the_constructions():

@@ -88,14 +88,14 @@ def test_lag_weights_and_decoding_are_the_last_row_of_the_average(name, T):
     value = randn(2, 3, T, 4)
     last = momentum.AVERAGES[name](value, 0.9)[..., -1:, :]
     close(momentum.decode(value, 0.9, name), last)
-    weights = momentum._LAG_WEIGHTS[name](0.9, T - 1)
+    weights = momentum.LAG_WEIGHTS[name](0.9, T - 1)
     assert weights.shape == (T - 1,) and weights.dtype == torch.float64
-    assert set(momentum._LAG_WEIGHTS) == set(momentum.AVERAGES)
+    assert set(momentum.LAG_WEIGHTS) == set(momentum.AVERAGES)
     close(last[..., 0, :], torch.einsum("s,bhsd->bhd", weights, value[..., :-1, :].flip(-2)))
 
 
 def test_permuted_weights_are_those_of_the_average_in_an_order_of_their_own_at_each_position():
-    orders = [momentum._LAG_WEIGHTS["permuted"](0.9, n) for n in (40, 41)]
+    orders = [momentum.LAG_WEIGHTS["permuted"](0.9, n) for n in (40, 41)]
     for n, order in zip((40, 41), orders, strict=True):
         assert torch.equal(order.sort(descending=True).values, momentum.weights(0.9, n))
     assert not torch.equal(*(order.argsort()[:20] for order in orders))
@@ -129,8 +129,8 @@ def test_gain_and_window_are_those_of_the_weights(eta):
     weights = momentum.weights(eta, 5000)
     assert weights.sum() == pytest.approx(momentum.gain(eta), rel=1e-12)
     assert weights.sum() ** 2 / (weights**2).sum() == pytest.approx(momentum.effective_window(eta), rel=1e-12)
-    assert momentum._LAG_WEIGHTS["normalised"](eta, 5000).sum() == pytest.approx(1, rel=1e-12)
-    assert momentum._LAG_WEIGHTS["nesterov"](eta, 5000).sum() == pytest.approx(momentum.gain(eta), rel=1e-12)
+    assert momentum.LAG_WEIGHTS["normalised"](eta, 5000).sum() == pytest.approx(1, rel=1e-12)
+    assert momentum.LAG_WEIGHTS["nesterov"](eta, 5000).sum() == pytest.approx(momentum.gain(eta), rel=1e-12)
     lags = torch.arange(1, 5001, dtype=torch.float64)
     assert (weights * lags).sum() / weights.sum() == pytest.approx(1 / (1 - eta), rel=1e-12)
 

@@ -596,7 +596,7 @@ def layerwise_prediction(layers: LinearAttention, prompts: Prompts, *, mask_quer
     return -E[:, -1, -1]
 
 
-def _deep_prediction(layers: LinearAttention, prompts: Prompts) -> Float[Tensor, " B"]:
+def deep_prediction(layers: LinearAttention, prompts: Prompts) -> Float[Tensor, " B"]:
     """Predict as `layerwise_prediction` does, through the examples' second moments alone: G = sum_i e_i e_i^T / N.
 
     A masked layer multiplies every token by T = I + W_PV G W_KQ, and so G becomes T G T^T.
@@ -682,7 +682,7 @@ def train_layers(
     parameters = family.initial(n_layers, d, generator).to(example).requires_grad_()
     losses = _descend(
         torch.optim.Adam([parameters], lr=rate),
-        lambda prompts: _deep_prediction(family.layers(parameters, d), prompts),
+        lambda prompts: deep_prediction(family.layers(parameters, d), prompts),
         draw,
         steps=steps,
         seed=seed,

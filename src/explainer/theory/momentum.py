@@ -167,7 +167,7 @@ AVERAGES: Mapping[str, _Average] = {
 }
 """The averages by name."""
 
-_LAG_WEIGHTS: Mapping[str, _LagWeights] = {
+LAG_WEIGHTS: Mapping[str, _LagWeights] = {
     "momentum": weights,
     "normalised": lambda eta, n: (1 - eta) * eta ** torch.arange(n, dtype=torch.float64),
     "nesterov": lambda eta, n: eta * (weights(eta, n) + _newest(n)),
@@ -187,7 +187,7 @@ def decode(value: Float[Tensor, "*batch T d"], eta: float, average: str = "momen
     """
     check_eta(eta)
     past = _widened(value[..., :-1, :])
-    newest_last = _LAG_WEIGHTS[average](eta, past.shape[-2]).flip(0)
+    newest_last = LAG_WEIGHTS[average](eta, past.shape[-2]).flip(0)
     return _in_full_precision(lambda: newest_last.to(past)[None] @ past, value)
 
 
