@@ -435,16 +435,6 @@ def test_top_k_recall_is_the_share_of_a_set(seed, T, data):
     close(metrics.top_k_recall(torch.ones(T), ft[0], k), k / T)
 
 
-def test_by_example_by_hand():
-    """Softmax weights 1/8, 2/8, 1/8 | 4/8, with a token between that belongs to no demonstration."""
-    m = torch.tensor([0, math.log(2), 0, 50.0, math.log(4)], dtype=torch.float64)
-    spans = [(0, 3), (4, 5)]
-    close(metrics.by_example(m, spans).exp(), [1 / 2, 1 / 2])
-    close(metrics.by_example(m, spans, mean=True).exp(), [1 / 6, 1 / 2])
-    close(metrics.by_example(m, spans[::-1], mean=True).exp(), [1 / 2, 1 / 6])
-    close(metrics.by_example(m[None, None].expand(2, 3, 5), spans), torch.full((2, 3, 2), 0.5).double().log())
-
-
 @st.composite
 def demonstrations(draw):
     """Spans that lie apart, and the number of tokens."""
