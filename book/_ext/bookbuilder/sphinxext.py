@@ -41,7 +41,7 @@ _SCRIPTS = {  # what a page's HTML has, and what then serves it
     'class="xp-plotly"': "plotly-host.js",
     'class="xp-widget"': "afm-host.js",
 }
-_NAMED = ("torch", "transformers", "datasets", "numpy", "plotly", "anywidget", "jupyter-book", "explainer")
+_NAMED = ("torch", "transformers", "datasets", "numpy", "plotly", "anywidget", "jupyter-book", "icl-explainer")
 
 
 def explorable(_here: Directive, name: str) -> list[nodes.Node]:
