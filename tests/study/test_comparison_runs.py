@@ -103,7 +103,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(cells, uninterrupted, tmp_
 KILLED = """
 import os, signal, sys
 from explainer.study import cli
-from explainer.study.experiments import comparison
+from explainer.compare import comparison
 
 function, calls = {target}, []
 
