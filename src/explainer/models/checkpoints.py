@@ -21,7 +21,7 @@ from transformers.utils import logging as transformers_logging
 
 from explainer.data import assets
 from explainer.errors import CheckpointError
-from explainer.models import products
+from explainer.models import architectures, products
 
 STARTER = "SmolLM2-135M-Instruct"
 """Name of the checkpoint that comes through the package index."""
@@ -110,7 +110,7 @@ class Checkpoint:
     def logits(self, hidden: Tensor) -> Tensor:
         """float32 logits, shape (..., vocab), of last hidden states, shape (..., d)."""
         with self._products():
-            return self.model.get_output_embeddings()(hidden).float()
+            return architectures.logits(self.model, hidden).float()
 
     def _products(self) -> AbstractContextManager:
         """oneDNN for the matrix products of a pass that needs no gradient, in float32 on a processor it supports."""

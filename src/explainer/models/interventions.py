@@ -326,7 +326,7 @@ def _recorded(checkpoint: Checkpoint, group: _Group, sites: Sequence[_Site], edi
     probes = [Edit(site.module, partial(_probe, kept, i, site.side)) for i, site in enumerate(sites)]
     with hooks.outputs((edit.module, partial(_edited, edit.change, group.place)) for edit in (*edits, *probes)):
         hidden = _hidden(checkpoint, group, _cache(group))
-    logits = checkpoint.model.get_output_embeddings()(group.place.of(hidden))
+    logits = architectures.logits(checkpoint.model, group.place.of(hidden))
     return [logits, *(kept[i] for i in range(len(sites)))]
 
 

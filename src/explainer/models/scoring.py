@@ -306,9 +306,10 @@ def _packs(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 def _attends_by_index(checkpoint: Checkpoint) -> bool:
-    """Whether attention has a window counted in places of the row, which packing would cut at the wrong place."""
+    """Whether attention has a window or a bias counted in places of the row, which packing would get wrong."""
     config = checkpoint.model.config
-    return config.model_type == "gpt_neo" or getattr(config, "sliding_window", None) is not None
+    alibi = config.model_type == "bloom" or getattr(config, "alibi", False)
+    return config.model_type == "gpt_neo" or alibi or getattr(config, "sliding_window", None) is not None
 
 
 def _hidden(checkpoint: Checkpoint, prefix: Prefix, pack: list[list[int]]) -> tuple[Tensor, ...]:
@@ -345,9 +346,9 @@ class _SharedPrefix(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if function is not scaled_dot_product_attention or self._mask is None or kwargs["attn_mask"] is not self._mask:
+        if function is not scaled_dot_product_attention or self._mask is None or kwargs.get("attn_mask") is not self._mask:
             return function(*args, **kwargs)
-        return self._attention(*args, kwargs["scale"])
+        return self._attention(*args, kwargs.get("scale"))
 
     def _attention(
         self, q: Float[Tensor, "1 H T d"], k: Float[Tensor, "1 H N d"], v: Float[Tensor, "1 H N d"], scale: float | None
