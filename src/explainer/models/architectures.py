@@ -293,7 +293,9 @@ def _window(config: PreTrainedConfig, i: int) -> int | None:
 def _layer(family: Family, block: nn.Module, config: PreTrainedConfig, i: int) -> Layer:
     attention = attrgetter(family.attention)(block)
     n_heads = config.num_attention_heads
-    n_key_heads = 1 if getattr(config, "multi_query", False) else getattr(config, "num_key_value_heads", None) or n_heads
+    n_key_heads = (
+        1 if getattr(config, "multi_query", False) else getattr(config, "num_key_value_heads", None) or n_heads
+    )
     q, k, v = _projections(family, attention, (n_heads, n_key_heads, n_key_heads))
     return Layer(
         block=block,
@@ -311,7 +313,9 @@ def _layer(family: Family, block: nn.Module, config: PreTrainedConfig, i: int) -
 
 def _mlp(family: Family, block: nn.Module, config: PreTrainedConfig) -> MLP:
     inputs = tuple(attrgetter(path)(block) for path in family.mlp_inputs)
-    parallel = family.mlp_norm is None or getattr(config, "use_parallel_residual", getattr(config, "parallel_attn", False))
+    parallel = family.mlp_norm is None or getattr(
+        config, "use_parallel_residual", getattr(config, "parallel_attn", False)
+    )
     if parallel:
         stream = None
     elif not getattr(config, "do_layer_norm_before", True):  # OPT-350m: that norm comes after the MLP

@@ -59,8 +59,20 @@ class Checkpoint:
 
     @property
     def context_length(self) -> int:
-        """Largest number of tokens the model has positions for."""
-        return self.model.config.max_position_embeddings
+        """Largest number of tokens that the model has positions for.
+
+        Angles that change with the length of a text (LongRoPE, dynamic NTK) would turn a prefix, computed once, by
+        others than the whole prompt: such a model has the length up to which they stay. BLOOM has no positions; its
+        length is that of its training.
+        """
+        config = self.model.config
+        longest = getattr(config, "max_position_embeddings", None) or getattr(config, "seq_length", 2048)
+        rope = getattr(config, "rope_parameters", None) or {}
+        if rope.get("rope_type") in ("longrope", "dynamic"):
+            longest = rope.get("original_max_position_embeddings") or getattr(
+                config, "original_max_position_embeddings", longest
+            )
+        return longest
 
     @cached_property
     def first_token_id(self) -> int:

@@ -187,6 +187,7 @@ def _padded(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> I
             f"{checkpoint.name} has {checkpoint.context_length} positions, the context and the longest query need "
             f"{needed} tokens; give fewer demonstrations."
         )
+    architectures.require(checkpoint.model, architectures.INTERVENTIONS)
     windows = any(layer.window for layer in architectures.architecture(checkpoint.model).layers)
     for rows in [(lengths == n).nonzero()[:, 0] for n in lengths.unique()] if windows else [torch.arange(len(ids))]:
         behind = [checkpoint.first_token_id] * int(lengths[rows].max())
@@ -239,6 +240,7 @@ def context_patches(after: Pass, without: Pass) -> list[Patch]:
     are of weights: every token of the query reads them, the first one too. They are found from the lowest block to the
     highest, in one pass in which those of the blocks below are made: see `patches.context_as_patch`.
     """
+    architectures.require(without.checkpoint.model, architectures.PATCHES)
     sites = [_sites(layer) for layer in without.layers]
     _, *recorded = after.record([site for of_layer in sites for site in of_layer])
     context = iter(recorded)

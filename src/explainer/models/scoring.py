@@ -346,7 +346,11 @@ class _SharedPrefix(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if function is not scaled_dot_product_attention or self._mask is None or kwargs.get("attn_mask") is not self._mask:
+        if (
+            function is not scaled_dot_product_attention
+            or self._mask is None
+            or kwargs.get("attn_mask") is not self._mask
+        ):
             return function(*args, **kwargs)
         return self._attention(*args, kwargs.get("scale"))
 
