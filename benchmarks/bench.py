@@ -25,10 +25,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from explainer.compare import comparison
+from explainer.compare.comparison import Cell
 from explainer.data import tasks
 from explainer.data.tasks import Example, Task
-from explainer.experiments import comparison
-from explainer.experiments.comparison import Cell
 from explainer.models import checkpoints, recording, scoring
 from explainer.models.checkpoints import Checkpoint
 from explainer.theory import momentum

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from explainer.analysis.published import grids
+from explainer.compare import comparison
+from explainer.compare.comparison import Cell
 from explainer.data import tasks
 from explainer.data.tasks import Example, TaskData
-from explainer.experiments import comparison
-from explainer.experiments.comparison import Cell
+from explainer.study.comparison_runs import Study
+from explainer.study.experiments import grids
 
 SEED = 0
 N_QUERIES = 6
@@ -49,7 +50,7 @@ def _row(task: tasks.Task, example: Example) -> dict:
 
 def make(data_dir: str) -> None:
     """Write a sample for each data set of the stored studies."""
-    cells = [c for of in grids().values() for c in of]
+    cells = [c for of in grids(Study).values() for c in of]
     for name in dict.fromkeys(folder(c) for c in cells if tasks.TASKS[c.task].hub is not None):
         of_folder = [c for c in cells if c.task == name]
         data = tasks.load(name, data_dir=data_dir)

@@ -11,14 +11,14 @@ import tiny_models
 import torch
 from conftest import ROOT
 
-from explainer import __version__, cli
+from explainer import __version__
+from explainer.compare import controls
 from explainer.data import assets, tasks
 from explainer.errors import DownloadError
-from explainer.experiments import controls
-from explainer.experiments.language_models import LanguageModels
-from explainer.experiments.study import Study
-from explainer.lab import engines
-from explainer.models import training, web_model
+from explainer.models import web_model
+from explainer.study import cli, engines, training
+from explainer.study.comparison_runs import Study
+from explainer.study.language_model_runs import LanguageModels
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_version(capsys):
 
 def test_help_loads_nothing_heavy():
     script = (
-        "import sys, explainer.cli as c\ntry: c.main(['--help'])\n"
+        "import sys, explainer.study.cli as c\ntry: c.main(['--help'])\n"
         "except SystemExit: print({'requests', 'torch', 'tqdm'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -8,18 +8,16 @@ import sys
 import pytest
 from conftest import ROOT
 
-import explainer
-
 PACKAGE = ROOT / "src" / "explainer"
 FLOORS = (
     {"errors"},
-    {"theory", "data", "lab"},
+    {"theory", "data"},
     {"models"},
-    {"experiments"},
-    {"analysis"},
+    {"compare"},
+    {"results"},
     {"figures", "findings", "exercises"},
     {"explorables"},
-    {"cli"},
+    {"study"},
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 OUTSIDE = {"transformers", "datasets", "requests", "pathlib", "os", "plotly", "IPython"}
@@ -51,9 +49,7 @@ def imported(source: str) -> set[str]:
 def of_the_package(names: set[str]) -> set[str]:
     """The modules of rooms among dotted names: the longest part of each that is one."""
     below = [name.removeprefix("explainer.") for name in names if name.startswith("explainer.")]
-    short = {module: f"{room}.{module}" for room, its in explainer.ROOMS.items() for module in its}
-    full = [short.get(name, name) for name in below]
-    return {module for name in full if (module := name if name in SOURCES else name.rpartition(".")[0]) in SOURCES}
+    return {module for name in below if (module := name if name in SOURCES else name.rpartition(".")[0]) in SOURCES}
 
 
 def test_every_room_has_one_floor():
@@ -62,17 +58,18 @@ def test_every_room_has_one_floor():
 
 
 def test_imports_are_found():
-    source = (
-        "import explainer.lab.store\ndef f():\n    from explainer import metrics\n    from explainer.cli import main\n"
-    )
-    assert of_the_package(imported(source)) == {"lab.store", "theory.metrics", "cli"}
+    source = "import explainer.study.store\ndef f():\n    from explainer.theory.metrics import sim_aou\n"
+    assert of_the_package(imported(source)) == {"study.store", "theory.metrics"}
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_a_module_imports_only_from_its_room_or_from_below(name):
-    room = name.partition(".")[0]
-    rooms = {other.partition(".")[0] for other in of_the_package(imported(SOURCES[name]))}
-    assert {other for other in rooms if other != room and FLOOR[other] >= FLOOR[room]} == set()
+def test_a_module_imports_only_from_its_room_or_from_below():
+    above = {
+        (name, other)
+        for name, source in SOURCES.items()
+        for other in of_the_package(imported(source))
+        if (room := other.partition(".")[0]) != (own := name.partition(".")[0]) and FLOOR[room] >= FLOOR[own]
+    }
+    assert above == set()
 
 
 def test_there_are_no_circles():
@@ -85,15 +82,10 @@ def test_theory_reads_no_files_and_no_models(name):
     assert {n for n in imported(SOURCES[name]) if n.partition(".")[0] in OUTSIDE} == set()
 
 
-def test_short_names_are_those_of_the_rooms():
-    """Each once, and `from explainer import name` gives it."""
-    short = [module for its in explainer.ROOMS.values() for module in its]
-    assert len(set(short)) == len(short)
-    assert {f"{room}.{module}" for room, its in explainer.ROOMS.items() for module in its} <= SOURCES.keys()
-    assert set(short) <= set(dir(explainer))
-    assert explainer.metrics.__name__ == "explainer.theory.metrics"
-    with pytest.raises(ImportError, match="no_such_module"):
-        from explainer import no_such_module  # noqa: F401, PLC0415
+def test_a_module_has_one_name_in_all_rooms_that_readers_import_from():
+    rooms = ("theory", "data", "models", "compare", "results", "study")
+    names = [name.partition(".")[2] for name in SOURCES if name.partition(".")[0] in rooms and "." in name]
+    assert sorted(names) == sorted(set(names))
 
 
 def test_importing_the_package_imports_no_room():

@@ -2,10 +2,10 @@
 
 import json
 
+from explainer.compare.comparison import Cell, prepare, run_cell
+from explainer.data.files import rounded
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.experiments.comparison import Cell, prepare, run_cell
-from explainer.experiments.study import Study
-from explainer.lab.store import rounded
+from explainer.study.comparison_runs import Study
 
 ADJECTIVES = ("a fine", "a dull", "a loud", "an odd", "a long", "a sad")
 NOUNS = ("film", "book", "play", "song", "tale", "dance", "show", "joke", "plot", "cast")

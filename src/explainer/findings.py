@@ -15,8 +15,8 @@ from typing import Any
 
 from IPython.display import display
 
+from explainer.data.files import published_directory
 from explainer.errors import ExplainerError, FindingError
-from explainer.lab.store import published_directory
 
 MIME = "application/vnd.explainer.finding+json"
 RECORD = "findings.json"

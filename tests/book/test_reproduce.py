@@ -15,7 +15,8 @@ from toy_study import write_mr
 
 TEXT = (ROOT / "book" / "reference" / "reproduce.md").read_text("utf-8")
 PAGE = """\
-from explainer import reporting, results
+from explainer.results import reporting
+from explainer.results.published import results
 from explainer.figures import Table
 queries = results("pairs", "queries")
 found = reporting.prediction_interval(queries, "icl")

@@ -10,7 +10,8 @@ from conftest import ROOT
 
 SCRIPT = """
 import explainer
-from explainer import deep_linear, in_context_gpt, results
+from explainer.models import deep_linear, in_context_gpt
+from explainer.results.published import results
 from explainer.explorables import LiveGPT, NoiseValue, OneStep
 from explainer.figures import Texts, drawings
 from explainer.findings import published

@@ -820,9 +820,8 @@ def test_checkpoint_is_bit_equal_to_the_gguf_file(tmp_path):
 @pytest.mark.slow
 def test_no_op_fetch_is_quick_and_loads_no_torch():
     assets.fetch()
-    script = (
-        "import sys\nfrom explainer import assets\nassets.fetch()\nprint({'torch', 'transformers'} & {*sys.modules})"
-    )
+    loaded = "print({'torch', 'transformers'} & {*sys.modules})"
+    script = f"import sys\nfrom explainer.data import assets\nassets.fetch()\n{loaded}"
     before = sum(os.times()[2:4])
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -5,9 +5,10 @@ import json
 import pytest
 import traitlets
 
-from explainer import alike, floors, results, training_runs
 from explainer.explorables import Bets, bets
 from explainer.explorables.real_head import rounded
+from explainer.results import agreement, floors, training_runs
+from explainer.results.published import results
 from explainer.theory import statistics
 
 STARTS = [Bets(**start).state() for start in Bets.starts]
@@ -31,14 +32,14 @@ def test_results_are_computed_again_from_the_tables():
 
 
 def test_similarities_are_of_every_seed_and_as_the_floors_have_them():
-    pairs, stored = alike.pairs("alike"), bets.stored()
+    pairs, stored = agreement.pairs("alike"), bets.stored()
     for kept, one, other in (
         ("alike", floors.ICL, floors.FT),
-        ("floor", floors.ICL, alike.Which("FT", "nonsense", 10)),
-        ("floor_context", alike.Which("ICL", "nonsense"), floors.FT),
-        ("ceiling", floors.FT, alike.Which("FT", "other", 10)),
+        ("floor", floors.ICL, agreement.Which("FT", "nonsense", 10)),
+        ("floor_context", agreement.Which("ICL", "nonsense"), floors.FT),
+        ("ceiling", floors.FT, agreement.Which("FT", "other", 10)),
     ):
-        of_seed = alike.by_seed(alike.between(pairs, one, other), "sim_aou")
+        of_seed = agreement.by_seed(agreement.between(pairs, one, other), "sim_aou")
         assert stored[kept] == pytest.approx([*statistics.student(of_seed)], abs=1e-4)
 
 

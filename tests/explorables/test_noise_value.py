@@ -36,7 +36,7 @@ def draw(dimension: int, seed: int) -> torch.Tensor:
 
 
 def case(ratio: float, dimension: int, seed: int) -> dict:
-    """The three measures of `explainer.metrics` on whole vectors, of which JavaScript keeps three inner products."""
+    """The three measures of `theory.metrics` on whole vectors, of which JavaScript keeps three inner products."""
     z = torch.zeros(PAIRS, 1, dimension, dtype=torch.float64)
     z[..., 0] = 1
     icl, ft = (z + ratio * each[:, None] for each in draw(dimension, seed).unbind(1))

@@ -12,11 +12,10 @@ from scipy import stats
 
 from bookbuilder.explorables import still
 from bookbuilder.renderers import script_json
-from explainer.analysis import published, reporting
+from explainer.compare.controls import CONTROLS
 from explainer.errors import ResultsError, StudyError
-from explainer.experiments.comparison import Cell
-from explainer.experiments.controls import CONTROLS
 from explainer.explorables import SimilarityExplorer, explorer
+from explainer.results import published, reporting
 from explainer.theory.statistics import Interval
 
 LAYERS = 30
@@ -48,10 +47,11 @@ def studies(monkeypatch, tmp_path) -> Callable:
     """Make `explorer.data` read given grids, in which some cells are stored."""
 
     def make(grids: dict[str, dict[str, list[str]]], missing: set = frozenset()) -> dict:
-        cells = {
-            grid: [Cell("m", t, s, 32, 1e-3, 150, c) for t, controls in each.items() for c in controls for s in SEEDS]
-            for grid, each in grids.items()
-        }
+        def settings_of(grid):
+            if grid not in grids:
+                raise StudyError("no such grid")
+            rows = [(t, c, s) for t, controls in grids[grid].items() for c in controls for s in SEEDS]
+            return "comparison", pd.DataFrame(rows, columns=["task", "control", "seed"])
 
         def read(grid, name, *, task, control):
             assert name == "layers"
@@ -60,7 +60,7 @@ def studies(monkeypatch, tmp_path) -> Callable:
             return table(task, control)
 
         monkeypatch.setattr(explorer, "published_directory", lambda: tmp_path)
-        monkeypatch.setattr(published, "grids", lambda: cells)
+        monkeypatch.setattr(published, "settings_of", settings_of)
         monkeypatch.setattr(published, "results", read)
         monkeypatch.setattr(reporting, "made", lambda *used: f"Stored: {pd.concat(used)['cell'].nunique()} cells.")
         explorer._data.cache_clear()

@@ -1,4 +1,4 @@
-"""explainer.architectures: every part is found by changing it and looking at what the model itself then computes."""
+"""models.architectures: every part is found by changing it and looking at what the model itself then computes."""
 
 import copy
 import functools

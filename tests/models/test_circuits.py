@@ -1,4 +1,4 @@
-"""explainer.circuits: attention maps and their scores, heads switched off by hand and by hook, tokens kept apart."""
+"""models.circuits: attention maps and their scores, heads switched off by hand and by hook, tokens kept apart."""
 
 import copy
 

@@ -12,13 +12,13 @@ from torch import Generator
 from explainer.errors import CheckpointError
 from explainer.models import deep_linear as deep
 from explainer.models import weights as files
-from explainer.models.deep_linear import Schedule, Start
+from explainer.models.deep_linear import _Schedule, _Start
 from explainer.theory.linear_transformer import FAMILIES, LinearAttention, deep_prediction
 from explainer.theory.regression import Prompts, query_shift
 
 WEIGHTS = ROOT / "src" / "explainer" / "published" / "weights"
 MAX_BYTES = 1_000_000
-TINY = Schedule(
+TINY = _Schedule(
     dimension=2,
     n_examples=6,
     steps=deep._LOSS_WINDOW,
@@ -27,10 +27,10 @@ TINY = Schedule(
     iterations=(4, 2),
     test_prompts=100,
 )
-TWO = (Start("transformer", 2, 0), Start("GD++", 2, 1))
+TWO = (_Start("transformer", 2, 0), _Start("GD++", 2, 1))
 
 
-def prompts(n: int = 5, schedule: Schedule = TINY) -> Prompts:
+def prompts(n: int = 5, schedule: _Schedule = TINY) -> Prompts:
     return schedule.draw(Generator().manual_seed(1), n, torch.float64)
 
 
@@ -40,7 +40,7 @@ def layers(family: str = "transformer", n_layers: int = 3, d: int = TINY.dimensi
 
 
 @pytest.fixture(scope="module")
-def runs() -> list[deep.Run]:
+def runs() -> list[deep._Run]:
     return [deep._train(start, TINY) for start in TWO]
 
 
@@ -94,7 +94,7 @@ def test_parameters_are_read_off_the_layers(family):
     torch.testing.assert_close(deep_prediction(again, prompts()), deep_prediction(stack, prompts()))
 
 
-def fit(family: str, sample: deep.Moments) -> deep._Fit:
+def fit(family: str, sample: deep._Moments) -> deep._Fit:
     return deep._Fit(lambda parameters: FAMILIES[family].layers(parameters, TINY.dimension), sample)
 
 
@@ -126,7 +126,7 @@ def test_gauss_newton_solves_what_is_linear():
 
 
 def test_gauss_newton_ends_where_nothing_is_lower():
-    solved = deep.Moments(torch.zeros(3, 3, 3, dtype=torch.float64), torch.zeros(3, 2, dtype=torch.float64))
+    solved = deep._Moments(torch.zeros(3, 3, 3, dtype=torch.float64), torch.zeros(3, 2, dtype=torch.float64))
     start = torch.ones(2, 1, dtype=torch.float64)
     rates, errors = deep._gauss_newton(fit("gradient descent", solved), start, 5, 1e-8)
     assert torch.equal(rates, start) and errors == [0.0]
@@ -145,7 +145,7 @@ def test_training_lowers_the_error_and_repeats(runs):
 # Files
 
 
-def same(a: deep.Run, b: deep.Run) -> bool:
+def same(a: deep._Run, b: deep._Run) -> bool:
     matrices = zip([*a.adam, *a.layers], [*b.adam, *b.layers], strict=True)
     return a.start == b.start and a.record == b.record and all(torch.equal(x, y) for x, y in matrices)
 
@@ -179,14 +179,14 @@ def test_training_goes_on_where_it_was_stopped(runs, tmp_path, monkeypatch):
 
 def test_kill_between_the_two_files_loses_one_run_only(runs, tmp_path, monkeypatch):
     deep._save(runs[:1], tmp_path, TINY)
-    replaced = files._replace
+    replaced = files.replace_file
 
     def until_json(path, content):
         if path.suffix == ".json":
             raise KeyboardInterrupt
         replaced(path, content)
 
-    monkeypatch.setattr(files, "_replace", until_json)
+    monkeypatch.setattr(files, "replace_file", until_json)
     with pytest.raises(KeyboardInterrupt):
         deep._save(runs, tmp_path, TINY)
     (left,) = deep._load(tmp_path, TINY)
@@ -248,12 +248,12 @@ def test_disk_that_refuses_is_named(runs, tmp_path):
 def test_command_trains_the_book(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(deep, "_STARTS", TWO)
     monkeypatch.setattr(deep, "_train", lambda start, schedule: dict(zip(TWO, runs, strict=True))[start])
-    deep.main(["--directory", str(tmp_path)])
+    deep._main(["--directory", str(tmp_path)])
     monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path))
     assert [run.start for run in deep.stored("GD++", 2)] == [TWO[1]]
     with pytest.raises(CheckpointError, match="no 'GD' with 2 layers"):
         deep.stored("GD", 2)
-    monkeypatch.setattr(deep, "_STARTS", (*TWO, Start("GD++", 2, 5)))
+    monkeypatch.setattr(deep, "_STARTS", (*TWO, _Start("GD++", 2, 5)))
     with pytest.raises(CheckpointError, match=r"lacks GD\+\+, 2 layers, start 5"):
         deep.stored("GD++", 2)
 
@@ -263,7 +263,7 @@ def test_command_trains_the_book(runs, tmp_path, monkeypatch):
 
 def test_book_has_every_start_of_this_schedule():
     assert (WEIGHTS / "deep_linear.safetensors").stat().st_size < MAX_BYTES
-    stored = deep._load(WEIGHTS, Schedule())
+    stored = deep._load(WEIGHTS, _Schedule())
     assert [run.start for run in stored] == list(deep._STARTS)
 
 
@@ -281,7 +281,7 @@ def test_what_is_at_rest_has_stopped_and_holds_for_new_prompts():
 
 
 def test_stored_errors_are_measured_again():
-    schedule = replace(Schedule(), test_prompts=20_000)
+    schedule = replace(_Schedule(), test_prompts=20_000)
     test = schedule.moments(schedule.test_prompts, schedule.test_seed)
     for run in filter(lambda run: run.at_rest, deep._load(WEIGHTS)):  # the others err so rarely that few prompts decide
         error = deep._mean_error(run.layers, test)
@@ -291,8 +291,8 @@ def test_stored_errors_are_measured_again():
 @pytest.mark.slow
 @pytest.mark.parametrize("n_layers", [2, pytest.param(3, marks=pytest.mark.weekly)])
 def test_most_starts_of_a_short_training_end_where_those_of_the_book_are_at_rest(n_layers):
-    short = Schedule(steps=600, batch=128, samples=(2**10, 2**12), iterations=(40, 6), test_prompts=20_000)
+    short = _Schedule(steps=600, batch=128, samples=(2**10, 2**12), iterations=(40, 6), test_prompts=20_000)
     resting = [run.record["test"][1] for run in deep.stored("transformer", n_layers) if run.at_rest]
-    errors = [deep._train(Start("transformer", n_layers, seed), short).record["test"][1] for seed in range(3)]
+    errors = [deep._train(_Start("transformer", n_layers, seed), short).record["test"][1] for seed in range(3)]
     assert min(errors) > 0.75 * min(resting)
     assert sorted(errors)[1] < 1.5 * max(resting), errors

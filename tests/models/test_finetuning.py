@@ -1,4 +1,4 @@
-"""explainer.finetuning against torch.optim.SGD on a copy of the model, and against updates written out by hand."""
+"""models.finetuning against torch.optim.SGD on a copy of the model, and against updates written out by hand."""
 
 import copy
 import math

@@ -41,7 +41,7 @@ def wide_awake(setting: Setting) -> InContextGPT:
 
 
 @pytest.fixture(scope="module")
-def trained() -> gpt.Trained:
+def trained() -> gpt._Trained:
     return gpt.train(SMALL, progress=False)
 
 
@@ -226,8 +226,8 @@ def test_linear_preconditioner_is_the_least_squares_fit(distribution, d):
 
 
 def test_files_return_the_same_model(trained, tmp_path):
-    gpt.save(trained, tmp_path / "new" / "model", {4: (0.5, 0.4, 0.6)})
-    again = gpt.load(tmp_path / "new" / "model")
+    gpt._save(trained, tmp_path / "new" / "model", {4: (0.5, 0.4, 0.6)})
+    again = gpt._load(tmp_path / "new" / "model")
     assert again.model.setting == SMALL
     assert not again.model.training
     for name, weights in trained.model.state_dict().items():
@@ -254,10 +254,10 @@ def test_files_return_the_same_model(trained, tmp_path):
     ],
 )
 def test_damaged_files_are_refused(trained, tmp_path, damage, message):
-    gpt.save(trained, tmp_path / "model")
+    gpt._save(trained, tmp_path / "model")
     damage(tmp_path / "model")
     with pytest.raises(CheckpointError, match=f"(?s){message}"):
-        gpt.load(tmp_path / "model")
+        gpt._load(tmp_path / "model")
 
 
 def edit(path, part, key, value):
@@ -270,15 +270,15 @@ def edit(path, part, key, value):
 def test_disk_that_refuses_is_named(trained, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match=r"cannot be written"):
-        gpt.save(trained, tmp_path / "file" / "model")
+        gpt._save(trained, tmp_path / "file" / "model")
 
 
 def test_failed_write_leaves_the_old_file(trained, tmp_path, monkeypatch):
-    gpt.save(trained, tmp_path / "model")
+    gpt._save(trained, tmp_path / "model")
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     monkeypatch.setattr(files.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(CheckpointError, match="disk full"):
-        gpt.save(trained, tmp_path / "model")
+        gpt._save(trained, tmp_path / "model")
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
@@ -294,7 +294,7 @@ def test_directory_can_be_given_and_its_absence_is_named(tmp_path, monkeypatch):
 def test_command_trains_measures_and_writes(tmp_path, monkeypatch):
     monkeypatch.setattr(gpt, "STORED", {"tiny": SMALL})
     monkeypatch.setattr("sys.argv", ["in_context_gpt", "tiny", "--directory", str(tmp_path)])
-    gpt.main()
+    gpt._main()
     assert files.describe(tmp_path / "tiny")["errors"].keys() == {"1", "2", "4"}
     monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path))
     assert gpt.stored("tiny").model.setting == SMALL
@@ -319,7 +319,7 @@ def test_stored_model_is_small_and_of_its_setting(name):
 @pytest.mark.parametrize("name", gpt.STORED)
 def test_stored_errors_are_measured_again(name):
     errors = files.describe(WEIGHTS / name)["errors"]
-    for k, error in gpt.final_errors(gpt.stored(name).model).items():
+    for k, error in gpt._final_errors(gpt.stored(name).model).items():
         assert errors[str(k)] == pytest.approx([*error, error.undefined], rel=2e-3)
 
 

@@ -1,4 +1,4 @@
-"""explainer.interventions: passes of every family, edits at the last token, and the context as a change of weights."""
+"""models.interventions: passes of every family, edits at the last token, and the context as a change of weights."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""explainer.lockstep: every run must be what `finetuning.fine_tune` gives for it alone."""
+"""explainer.models.lockstep: every run must be what `finetuning.fine_tune` gives for it alone."""
 
 import re
 

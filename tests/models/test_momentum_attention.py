@@ -1,4 +1,4 @@
-"""explainer.momentum_attention on tiny random GPT-2 and Llama models: exact however a row is cut, padded or cached."""
+"""models.momentum_attention on tiny random GPT-2 and Llama models: exact however a row is cut, padded or cached."""
 
 import subprocess
 import sys

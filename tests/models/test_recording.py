@@ -1,4 +1,4 @@
-"""explainer.recording against transformers itself: eager attention over the whole prompt, one query at a time."""
+"""models.recording against transformers itself: eager attention over the whole prompt, one query at a time."""
 
 import copy
 import sys

@@ -1,4 +1,4 @@
-"""explainer.directions: components, directions to compare with, and the nearest combination."""
+"""explainer.theory.directions: components, directions to compare with, and the nearest combination."""
 
 import pytest
 import torch

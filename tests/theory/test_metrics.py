@@ -1,4 +1,4 @@
-"""explainer.metrics against plain loops, hand-computed cases, closed forms, simulation and invariances, in float64."""
+"""theory.metrics against plain loops, hand-computed cases, closed forms, simulation and invariances, in float64."""
 
 import importlib
 import itertools

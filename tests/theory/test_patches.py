@@ -1,4 +1,4 @@
-"""explainer.patches: the context as changes of an MLP's matrices, exact for every norm, gate and bias."""
+"""explainer.theory.patches: the context as changes of an MLP's matrices, exact for every norm, gate and bias."""
 
 import pytest
 import torch

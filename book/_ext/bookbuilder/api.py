@@ -2,17 +2,21 @@
 
 import html
 import inspect
+import pkgutil
 import re
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-import explainer
-
 
 def room_html(room: str) -> str:
     """The modules of a room with their public functions and classes, as HTML."""
-    return "".join(_module_html(import_module(f"explainer.{room}.{name}")) for name in sorted(explainer.ROOMS[room]))
+    return "".join(_module_html(import_module(f"explainer.{room}.{name}")) for name in modules(room))
+
+
+def modules(room: str) -> list[str]:
+    """The names of the modules of a room."""
+    return sorted(found.name for found in pkgutil.iter_modules(import_module(f"explainer.{room}").__path__))
 
 
 def public(module: ModuleType) -> dict[str, Any]:

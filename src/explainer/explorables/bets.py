@@ -81,9 +81,9 @@ def measured() -> dict[str, Any]:
     if other examples cost less than a quarter of what made-up words cost, and falls `half` way below three quarters.
     Losses are differences in nats per token, paired by set; `lowest` is every model that none is below for certain.
     """
-    from explainer.analysis import alike, floors, published, training_runs  # noqa: PLC0415 - they need torch
+    from explainer.results import agreement, floors, published, training_runs  # noqa: PLC0415 - they need torch
 
-    pairs = alike.pairs("alike")
+    pairs = agreement.pairs("alike")
     trained, context, trainings, _ = floors.both_swaps(pairs, "sim_aou").values()
     own, other, made_up = trained["the same"], "other examples of the task", "made-up words"
     falls = floors.of_the_examples(pairs, "sim_aou")["training swapped"]

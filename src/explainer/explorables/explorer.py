@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
+from explainer.data.files import published_directory
 from explainer.errors import StudyError
 from explainer.explorables.base import Explorable
-from explainer.lab.store import published_directory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,12 +62,16 @@ def data() -> dict[str, Any]:
 
 @cache
 def _data(_place: Path) -> dict[str, Any]:
-    from explainer.analysis import reporting  # noqa: PLC0415 - torch is slow to import and not every explorable needs it
-    from explainer.analysis.published import grids, results  # noqa: PLC0415
+    from explainer.results import reporting  # noqa: PLC0415 - torch is slow to import and not every explorable needs it
+    from explainer.results.published import results, settings_of  # noqa: PLC0415
 
-    tasks, used, known = {}, [], grids()
+    tasks, used = {}, []
     for grid in SOURCES:
-        for task, control in dict.fromkeys((cell.task, cell.control) for cell in known.get(grid, ())):
+        try:
+            _, settings = settings_of(grid)
+        except StudyError:
+            continue
+        for task, control in settings[["task", "control"]].drop_duplicates().itertuples(index=False):
             conditions = tasks.setdefault(task, {})
             if isinstance(conditions.get(control), dict):
                 continue
@@ -147,7 +151,7 @@ class SimilarityExplorer(Explorable):
     """Stored similarities of ICL and FT in each layer, beside their floors.
 
     Traits: `task`; `measure`, and whether SimAOU is `normalised`; the condition `control` and the one it is compared
-    with, `against` ("" for none), names in `explainer.experiments.controls.CONTROLS`; `seed`, -1 for all; `data` as the
+    with, `against` ("" for none), names in `explainer.compare.controls.CONTROLS`; `seed`, -1 for all; `data` as the
     function of this name gives it, the published results of the book unless given.
     """
 

@@ -13,7 +13,7 @@ from explainer.explorables.base import FOLDER, Number
 from explainer.explorables.kernel import Asking
 
 if TYPE_CHECKING:
-    from explainer.experiments.comparison import Observed
+    from explainer.compare.comparison import Observed
     from explainer.models.checkpoints import Checkpoint
     from explainer.models.finetuning import FineTuned
 
@@ -98,8 +98,8 @@ def measured(checkpoint: "Checkpoint", name: str, second: str, scale: float = 1,
     `sim_am_delta` is SimAM of the changes of attention maps, mean over queries, layers and heads; `answers` are the
     most probable next tokens after the reader's own query. What is not defined, because nothing changes, is None.
     """
+    from explainer.compare import controls  # noqa: PLC0415
     from explainer.data import tasks  # noqa: PLC0415 - a page that shows stored answers needs no data
-    from explainer.experiments import controls  # noqa: PLC0415
     from explainer.models import scoring  # noqa: PLC0415
     from explainer.theory import changes, metrics  # noqa: PLC0415
 
@@ -149,7 +149,7 @@ def _contexts(controls: Any) -> dict:
 
 def _observed(model: "Checkpoint", context: Any, *, task: Any, asked: list, query: str) -> tuple["Observed", list]:
     """What is seen at thirty queries after a context, and the next tokens after the reader's own."""
-    from explainer.experiments import comparison  # noqa: PLC0415 - as above
+    from explainer.compare import comparison  # noqa: PLC0415 - as above
     from explainer.models import scoring  # noqa: PLC0415
 
     prefix = scoring.encode(model, context)
@@ -226,16 +226,16 @@ def bounds(name: str) -> dict[str, dict[str, float]]:
     Of fine-tuning: with training on another task; and of two trainings, the second on other examples of the task. Of a
     context: with a context of made-up words; and in another order.
     """
-    from explainer.analysis import alike  # noqa: PLC0415 - as above
-    from explainer.analysis.alike import Which  # noqa: PLC0415
+    from explainer.results import agreement  # noqa: PLC0415 - as above
+    from explainer.results.agreement import Which  # noqa: PLC0415
 
-    pairs = alike.pairs("alike", task=name)
+    pairs = agreement.pairs("alike", task=name)
     ICL, FT = Which("ICL"), Which("FT", epochs=EPOCHS)
 
     def mean(one: Which, other: Which) -> float:
-        return round(alike.by_task(alike.between(pairs, one, other), "sim_aou")[name].estimate, 3)
+        return round(agreement.by_task(agreement.between(pairs, one, other), "sim_aou")[name].estimate, 3)
 
-    foreign = mean(ICL, Which("FT", alike.FOREIGN, EPOCHS))
+    foreign = mean(ICL, Which("FT", agreement.FOREIGN, EPOCHS))
     trainings = {"floor": foreign, "ceiling": mean(FT, Which("FT", "other", EPOCHS))}
     contexts = {
         "floor": mean(ICL, Which("ICL", "nonsense")),
@@ -246,8 +246,8 @@ def bounds(name: str) -> dict[str, dict[str, float]]:
 
 def order(name: str) -> list[int]:
     """The order of the demonstrations in the second lesson `reordered`."""
+    from explainer.compare import controls  # noqa: PLC0415
     from explainer.data import tasks  # noqa: PLC0415 - as above
-    from explainer.experiments import controls  # noqa: PLC0415
 
     data, draw = tasks.load(name), (live_sweep.MOST, SEED)
     (_, own), (_, again) = controls.own(data, *draw), controls.reordered(data, *draw)

@@ -136,7 +136,7 @@ def _top(checkpoint: "Checkpoint", logits: Any) -> list[list]:
 
 def shares(name: str) -> dict[str, float]:
     """From the published causal study of a task, the shares of right first tokens that the figure compares with."""
-    from explainer.analysis.published import results  # noqa: PLC0415 - as above
+    from explainer.results.published import results  # noqa: PLC0415 - as above
 
     answered = results("causal", "queries", task=name).groupby("intervention")["correct"].mean()
     return {short: round(float(answered[intervention]), 3) for short, intervention in _STUDIED.items()}

@@ -66,8 +66,8 @@ class LiveSweep(Asking):
 
 def lesson(name: str) -> dict[str, Any]:
     """The texts of a task of word pairs: the book's controls, and queries that are no demonstrations."""
+    from explainer.compare import controls  # noqa: PLC0415
     from explainer.data import tasks  # noqa: PLC0415 - a page that shows stored counts needs no data
-    from explainer.experiments import controls  # noqa: PLC0415
 
     data = tasks.load(name)
     drawn = {kind: draw(data, MOST, SEED)[1] for kind, draw in zip(KINDS, _draws(controls), strict=True)}

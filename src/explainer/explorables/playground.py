@@ -72,7 +72,7 @@ class InContextRegression(Explorable):
 
     Ridge with the penalty of the Bayes optimum in training, the small GPT of the book, the linear transformer that is
     best on the GPT's training prompts, least squares, and gradient steps with a rate that is stable in the whole
-    plane: the numbers of `explainer.in_context_gpt.query_prediction`, `explainer.linear_transformer.prediction` and
+    plane: the numbers of `models.in_context_gpt.query_prediction`, `theory.linear_transformer.prediction` and
     `explainer.theory.regression`.
 
     Traits: `points`, which the GPT reads in their order; `query`, the z of the predictions in numbers; `steps` of

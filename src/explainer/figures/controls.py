@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from explainer.analysis.controls import NAMES
+from explainer.results.against_controls import NAMES
 from explainer.theory.statistics import Interval
 
 

@@ -25,8 +25,8 @@ from torch import Generator, Tensor
 from torch.func import jacrev, vmap
 from tqdm import tqdm
 
+from explainer.data.files import rounded, to_json
 from explainer.errors import CheckpointError
-from explainer.lab.store import rounded, to_json
 from explainer.models import weights as files
 from explainer.models.in_context_gpt import TEST_SEED
 from explainer.theory.linear_transformer import FAMILIES, LinearAttention, embedding, train_layers
@@ -43,17 +43,17 @@ _SOFTER, _HARDER = 5.0, 4.0
 # Errors without sampling the query
 
 
-class Moments(NamedTuple):
+class _Moments(NamedTuple):
     """All that a masked stack of layers sees of the examples of B prompts, G (B, d+1, d+1), and their tasks (B, d)."""
 
     G: Float[Tensor, "B D D"]
     tasks: Float[Tensor, "B d"]
 
 
-def moments(prompts: Prompts) -> Moments:
+def moments(prompts: Prompts) -> _Moments:
     """Second moments of the examples' tokens, G = sum_i e_i e_i^T / N, and the tasks."""
     tokens = embedding(prompts)[..., :-1]
-    return Moments(tokens @ tokens.mT / prompts.n_examples, prompts.tasks)
+    return _Moments(tokens @ tokens.mT / prompts.n_examples, prompts.tasks)
 
 
 def learned_tasks(layers: LinearAttention, G: Float[Tensor, "*B D D"]) -> Float[Tensor, "*B d"]:
@@ -76,7 +76,7 @@ def learned_tasks(layers: LinearAttention, G: Float[Tensor, "*B D D"]) -> Float[
     return -row[..., 0, :-1]
 
 
-def _relative_error(layers: LinearAttention, sample: Moments) -> Tensor:
+def _relative_error(layers: LinearAttention, sample: _Moments) -> Tensor:
     """Error of the prediction over that of predicting 0, E|v - w|^2 / d: the mean over x_q ~ N(0, I) is exact."""
     return ((learned_tasks(layers, sample.G) - sample.tasks) ** 2).mean()
 
@@ -85,7 +85,7 @@ def _relative_error(layers: LinearAttention, sample: Moments) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class _Schedule:
     """Everything that determines a training, besides its start: prompts, x ~ N(0, I), and the two stages.
 
     `samples` are the sizes of the fixed samples of the second stage, one after another, `iterations` its largest
@@ -109,15 +109,15 @@ class Schedule:
         covariance = torch.eye(self.dimension)
         return draw_prompts(n or self.batch, self.n_examples, covariance, generator=generator, dtype=dtype)
 
-    def moments(self, n: int, seed: int) -> Moments:
+    def moments(self, n: int, seed: int) -> _Moments:
         """`moments` of n prompts in float64."""
         generator = Generator().manual_seed(seed)
         parts = [moments(self.draw(generator, min(20_000, n - first), torch.float64)) for first in range(0, n, 20_000)]
-        return Moments(*map(torch.cat, zip(*parts, strict=True)))
+        return _Moments(*map(torch.cat, zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True)
-class Start:
+class _Start:
     """Which family of `linear_transformer.FAMILIES` is trained, with how many layers, from which seed."""
 
     family: str
@@ -130,15 +130,15 @@ class Start:
         return f"{self.family}, {self.n_layers} layers, start {self.seed}"
 
 
-_STARTS: tuple[Start, ...] = (
-    *(Start("gradient descent", L, 0) for L in (2, 3)),
-    *(Start("GD++", L, seed) for L in (2, 3) for seed in range(3)),
-    *(Start("transformer", L, seed) for L in (2, 3) for seed in range(10)),
+_STARTS: tuple[_Start, ...] = (
+    *(_Start("gradient descent", L, 0) for L in (2, 3)),
+    *(_Start("GD++", L, seed) for L in (2, 3) for seed in range(3)),
+    *(_Start("transformer", L, seed) for L in (2, 3) for seed in range(10)),
 )
 """The starts that the book stores."""
 
 
-class Run(NamedTuple):
+class _Run(NamedTuple):
     """A finished training: the layers after Adam, those at the end, and the numbers of the way.
 
     `record` holds the losses of Adam (means over 100 steps), the errors after every step on each fixed
@@ -146,7 +146,7 @@ class Run(NamedTuple):
     prompts at the same two moments, and the CPU seconds.
     """
 
-    start: Start
+    start: _Start
     adam: LinearAttention
     layers: LinearAttention
     record: Mapping[str, Any]
@@ -157,12 +157,12 @@ class Run(NamedTuple):
         return self.record["gradients"][-1] < _REST
 
 
-def _train(start: Start, schedule: Schedule | None = None) -> Run:
+def _train(start: _Start, schedule: _Schedule | None = None) -> _Run:
     """Train from one start: Adam on fresh prompts, then Gauss-Newton steps on fixed samples, each larger.
 
     Raises DivergenceError as `linear_transformer.train_layers`.
     """
-    began, schedule, family = time.process_time(), schedule or Schedule(), FAMILIES[start.family]
+    began, schedule, family = time.process_time(), schedule or _Schedule(), FAMILIES[start.family]
     first = train_layers(
         family, start.n_layers, schedule.draw, steps=schedule.steps, seed=start.seed, rate=schedule.rate
     )
@@ -172,7 +172,7 @@ def _train(start: Start, schedule: Schedule | None = None) -> Run:
     on_last = _Fit(lambda parameters: family.layers(parameters, schedule.dimension), last)
     gradients = [on_last.gradient(parameters).norm().item()]
     for n, iterations in zip(schedule.samples, schedule.iterations, strict=True):
-        fit = on_last._replace(sample=Moments(*(tensor[:n] for tensor in last)))
+        fit = on_last._replace(sample=_Moments(*(tensor[:n] for tensor in last)))
         parameters, fallen = _gauss_newton(fit, parameters, iterations, schedule.tolerance)
         errors.append(fallen)
     layers = _balanced(on_last.layers_of(parameters))
@@ -185,7 +185,7 @@ def _train(start: Start, schedule: Schedule | None = None) -> Run:
         "test": [_mean_error(one, test) for one in (adam, layers)],
         "cpu_seconds": round(time.process_time() - began, 1),
     }
-    return Run(start, adam, layers, rounded(record))
+    return _Run(start, adam, layers, rounded(record))
 
 
 def _balanced(layers: LinearAttention) -> LinearAttention:
@@ -235,7 +235,7 @@ class _Fit(NamedTuple):
     """`_relative_error` on a fixed sample as a function of parameters, of which `layers_of` makes layers."""
 
     layers_of: Callable[[Tensor], LinearAttention]
-    sample: Moments
+    sample: _Moments
 
     def error(self, parameters: Tensor) -> float:
         """The relative error of these parameters."""
@@ -264,13 +264,13 @@ class _Fit(NamedTuple):
         return gradient, curvature
 
 
-def _mean_error(layers: LinearAttention, sample: Moments) -> float:
+def _mean_error(layers: LinearAttention, sample: _Moments) -> float:
     """`_relative_error`, chunk by chunk."""
     return sum(_relative_error(layers, chunk).item() * len(chunk.G) for chunk in _chunks(sample)) / len(sample.G)
 
 
-def _chunks(sample: Moments) -> Iterable[Moments]:
-    return (Moments(*pair) for pair in zip(*(tensor.split(_CHUNK) for tensor in sample), strict=True))
+def _chunks(sample: _Moments) -> Iterable[_Moments]:
+    return (_Moments(*pair) for pair in zip(*(tensor.split(_CHUNK) for tensor in sample), strict=True))
 
 
 def _parameters(family: str, layers: LinearAttention) -> Tensor:
@@ -287,16 +287,16 @@ def _parameters(family: str, layers: LinearAttention) -> Tensor:
 
 def _train_missing(
     folder: str | os.PathLike,
-    starts: Sequence[Start],
-    schedule: Schedule | None = None,
+    starts: Sequence[_Start],
+    schedule: _Schedule | None = None,
     *,
     progress: bool = True,
-) -> list[Run]:
+) -> list[_Run]:
     """Train the starts that the folder does not hold, write each as soon as it is finished, and return all.
 
     Raises CheckpointError: files that are damaged or of another schedule, a folder that refuses.
     """
-    folder, schedule = Path(folder), schedule or Schedule()
+    folder, schedule = Path(folder), schedule or _Schedule()
     finished = {run.start: run for run in (_load(folder, schedule) if (folder / f"{_NAME}.json").exists() else [])}
     for start in (bar := tqdm(starts, unit="start", disable=not progress)):
         bar.set_postfix_str(start.name)
@@ -306,7 +306,7 @@ def _train_missing(
     return [finished[start] for start in starts]
 
 
-def _save(runs: Iterable[Run], folder: str | os.PathLike, schedule: Schedule) -> None:
+def _save(runs: Iterable[_Run], folder: str | os.PathLike, schedule: _Schedule) -> None:
     """Write the runs to the two files of a folder; raises as `weights.write`.
 
     The JSON file has the schedule and, for each run, its record and a digest of it and of its weights: a file of
@@ -328,7 +328,7 @@ def _save(runs: Iterable[Run], folder: str | os.PathLike, schedule: Schedule) ->
     files.write(Path(folder) / _NAME, safetensors.save(weights), description)
 
 
-def _load(folder: str | os.PathLike, schedule: Schedule | None = None) -> list[Run]:
+def _load(folder: str | os.PathLike, schedule: _Schedule | None = None) -> list[_Run]:
     """Read the runs that `_save` wrote.
 
     Raises CheckpointError: a missing, damaged or edited file, or another schedule than the one given.
@@ -344,7 +344,7 @@ def _load(folder: str | os.PathLike, schedule: Schedule | None = None) -> list[R
     return runs
 
 
-def stored(family: str, n_layers: int) -> list[Run]:
+def stored(family: str, n_layers: int) -> list[_Run]:
     """The book's runs of a family and a depth, in the order of their seeds.
 
     Raises CheckpointError as `_load`, and for what the book does not have or the files lack.
@@ -361,39 +361,39 @@ def stored(family: str, n_layers: int) -> list[Run]:
     return [finished[start] for start in wanted]
 
 
-def _schedule(settings: Mapping[str, Any]) -> Schedule:
-    return Schedule(**{key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()})
+def _schedule(settings: Mapping[str, Any]) -> _Schedule:
+    return _Schedule(**{key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()})
 
 
-def _run(entry: Mapping[str, Any], weights: Mapping[str, Tensor], schedule: Schedule) -> Run:
+def _run(entry: Mapping[str, Any], weights: Mapping[str, Tensor], schedule: _Schedule) -> _Run:
     """A run from its entry in the JSON file; CheckpointError unless it is what was written."""
-    keys = Start.__dataclass_fields__
-    start = Start(**{key: entry[key] for key in keys})
+    keys = _Start.__dataclass_fields__
+    start = _Start(**{key: entry[key] for key in keys})
     stages = [LinearAttention(*(weights[_tensor_name(start, stage, i)] for i in range(2))) for stage in range(2)]
-    run = Run(start, *stages, {key: value for key, value in entry.items() if key not in {*keys, "sha256"}})
+    run = _Run(start, *stages, {key: value for key, value in entry.items() if key not in {*keys, "sha256"}})
     if entry["sha256"] != _digest(run, schedule):
         raise CheckpointError(f"{start.name} is not what was stored; fetch both files again, or train them.")
     return run
 
 
-def _tensors(run: Run) -> dict[str, Tensor]:
+def _tensors(run: _Run) -> dict[str, Tensor]:
     """The matrices of a run by their names in the file."""
     stages = (run.adam, run.layers)
     return {_tensor_name(run.start, s, i): stages[s][i].contiguous() for s in range(2) for i in range(2)}
 
 
-def _tensor_name(start: Start, stage: int, matrix: int) -> str:
+def _tensor_name(start: _Start, stage: int, matrix: int) -> str:
     return f"{start.name}: {LinearAttention._fields[matrix]} {('after Adam', 'at the end')[stage]}"
 
 
-def _digest(run: Run, schedule: Schedule) -> str:
+def _digest(run: _Run, schedule: _Schedule) -> str:
     """SHA-256 of all that is stored of a run, and of its schedule."""
     numbers = to_json(rounded([asdict(schedule), asdict(run.start), run.record])).encode()
     matrices = (matrix.numpy().tobytes() for _, matrix in sorted(_tensors(run).items()))
     return hashlib.sha256(b"".join([numbers, *matrices])).hexdigest()
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def _main(arguments: Sequence[str] | None = None) -> None:
     """Train the starts of the book that are not stored: python -m explainer.models.deep_linear."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--directory", default=files.directory(), help="where to write (default: %(default)s)")
@@ -401,4 +401,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    _main()

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-Input = Callable[[Tensor], Tensor | None]
+_Input = Callable[[Tensor], Tensor | None]
 """x -> what the module reads in its place; None changes nothing."""
 
 Output = Callable[[Tensor, Tensor], Tensor | None]
@@ -16,7 +16,7 @@ Output = Callable[[Tensor, Tensor], Tensor | None]
 
 
 @contextmanager
-def inputs(hooks: Iterable[tuple[nn.Module, Input]]) -> Iterator[None]:
+def inputs(hooks: Iterable[tuple[nn.Module, _Input]]) -> Iterator[None]:
     """Call a function with the first input of its module; those of one module act in their order."""
     with _attached(module.register_forward_pre_hook(partial(_input, function)) for module, function in hooks):
         yield
@@ -52,7 +52,7 @@ def _attached(handles: Iterable[RemovableHandle]) -> Iterator[None]:
         yield
 
 
-def _input(function: Input, _module: nn.Module, args: tuple) -> tuple | None:
+def _input(function: _Input, _module: nn.Module, args: tuple) -> tuple | None:
     x = function(args[0])
     return None if x is None else (x, *args[1:])
 

@@ -26,8 +26,8 @@ from torch import Generator, Tensor, nn
 from tqdm import tqdm
 from transformers import GPT2Config, GPT2Model
 
+from explainer.data.files import rounded
 from explainer.errors import CheckpointError, ShapeError
-from explainer.lab.store import rounded
 from explainer.models import weights as files
 from explainer.theory.linear_transformer import exponential_preconditioner, gamma
 from explainer.theory.optimisation import descend, warmed_up_cosine
@@ -210,7 +210,7 @@ def _configuration(setting: Setting) -> GPT2Config:
 # Training
 
 
-class Trained(NamedTuple):
+class _Trained(NamedTuple):
     """A trained model in evaluation mode, its losses (means over LOSS_WINDOW steps) and the CPU seconds it took."""
 
     model: InContextGPT
@@ -220,7 +220,7 @@ class Trained(NamedTuple):
 
 def train(
     setting: Setting, *, prepare: Preparation | None = None, steps: int | None = None, progress: bool = True
-) -> Trained:
+) -> _Trained:
     """Train on fresh prompts: AdamW on the mean over prompts and k = 0 ... N of (yhat_k - y_k)^2.
 
     The learning rate rises linearly in the first 5 % of the steps and falls to 0 along half a cosine. `steps` ends
@@ -240,7 +240,7 @@ def train(
         losses.append(descend(model.parameters(), optimizer, loss, lr, step))
         if len(losses) % LOSS_WINDOW == 0:
             bar.set_postfix(loss=f"{_means(losses)[-1]:.3f}")
-    return Trained(model.eval(), _means(losses), time.process_time() - start)
+    return _Trained(model.eval(), _means(losses), time.process_time() - start)
 
 
 def _means(losses: Sequence[float]) -> list[float]:
@@ -303,7 +303,7 @@ def linear_preconditioner(setting: Setting) -> Float[Tensor, "d d"]:
     return torch.linalg.inv(gamma(identity, N))
 
 
-# Trained models on disk
+# _Trained models on disk
 
 
 _SMALL_POOL = Setting("noisy", dimension=3, n_examples=8, layers=3, width=32, inner=64, steps=8000, learning_rate=2e-3)
@@ -320,7 +320,7 @@ STORED: Mapping[str, Setting] = {
 """The models of the book, by the name of their files."""
 
 
-def save(trained: Trained, path: str | os.PathLike, errors: Mapping[str, Any] | None = None) -> None:
+def _save(trained: _Trained, path: str | os.PathLike, errors: Mapping[str, Any] | None = None) -> None:
     """Write a model to `<path>.safetensors` and `<path>.json`; raises as `weights.write`.
 
     The JSON file holds the setting, the losses, the errors that are given, and the provenance: versions, CPU seconds
@@ -347,8 +347,8 @@ def save(trained: Trained, path: str | os.PathLike, errors: Mapping[str, Any] | 
     files.write(Path(path), weights, description)
 
 
-def load(path: str | os.PathLike, *, prepare: Preparation | None = None) -> Trained:
-    """Read a model that `save` wrote, in evaluation mode.
+def _load(path: str | os.PathLike, *, prepare: Preparation | None = None) -> _Trained:
+    """Read a model that `_save` wrote, in evaluation mode.
 
     The files do not say how it was prepared: `prepare` must be what it was trained with, or its predictions are wrong.
     Raises CheckpointError: a missing, damaged or edited file, weights of another shape than the setting's.
@@ -361,20 +361,20 @@ def load(path: str | os.PathLike, *, prepare: Preparation | None = None) -> Trai
             raise CheckpointError(f"{path}.safetensors is not the file that {path}.json describes; fetch both again.")
         model = InContextGPT(Setting(**description["setting"]), prepare)
         model.load_state_dict(safetensors.load(weights))
-        return Trained(model.eval(), description["losses"], description["provenance"]["cpu_seconds"])
+        return _Trained(model.eval(), description["losses"], description["provenance"]["cpu_seconds"])
 
 
-def stored(name: str, *, prepare: Preparation | None = None) -> Trained:
-    """A trained model of the book, by its key in `STORED`, prepared as by `load`.
+def stored(name: str, *, prepare: Preparation | None = None) -> _Trained:
+    """A trained model of the book, by its key in `STORED`, prepared as by `_load`.
 
-    Raises CheckpointError as `load` and `weights.directory`, and for a name that the book does not have.
+    Raises CheckpointError as `_load` and `weights.directory`, and for a name that the book does not have.
     """
     if name not in STORED:
         raise CheckpointError(f"there is no model {name!r}; the book has {', '.join(STORED)}.")
-    return load(files.directory() / name, prepare=prepare)
+    return _load(files.directory() / name, prepare=prepare)
 
 
-def final_errors(model: InContextGPT) -> dict[int, Interval]:
+def _final_errors(model: InContextGPT) -> dict[int, Interval]:
     """Relative error after a quarter, half and all of the examples, on 4,000 new prompts of the training's kind."""
     prompts = model.setting.prompts(4000, Generator().manual_seed(TEST_SEED))
     N = prompts.n_examples
@@ -411,16 +411,16 @@ def page_weights(model: InContextGPT) -> dict[str, Any]:
     return {"config": config, "index": index, "data": base64.b64encode(b"".join(parts)).decode()}
 
 
-def main() -> None:
+def _main() -> None:
     """Train one of the book's models, measure and write it: python -m explainer.models.in_context_gpt NAME."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("name", choices=STORED)
     parser.add_argument("--directory", default=files.directory(), help="where to write (default: %(default)s)")
     arguments = parser.parse_args()
     trained = train(STORED[arguments.name])
-    errors = {k: (*error, error.undefined) for k, error in final_errors(trained.model).items()}
-    save(trained, Path(arguments.directory) / arguments.name, errors)
+    errors = {k: (*error, error.undefined) for k, error in _final_errors(trained.model).items()}
+    _save(trained, Path(arguments.directory) / arguments.name, errors)
 
 
 if __name__ == "__main__":
-    main()
+    _main()

@@ -1,6 +1,6 @@
 """Momentum attention in models of `transformers`: switch it on, decode with it, save it, load it.
 
-`with_momentum(model, eta)` is all it takes. The averages of `explainer.momentum` and the recency bias are attention
+`with_momentum(model, eta)` is all it takes. The averages of `theory.momentum` and the recency bias are attention
 implementations beside `sdpa`: they call the same kernel and read `momentum_eta` and `momentum_average` from the
 model's configuration.
 

@@ -95,7 +95,7 @@ def record(
     heads P bytes for each query; where a sum of them is enough, use `stream`.
 
     Raises TaskError (no prompt, an empty one, a token across a seam, two equal candidates) and CheckpointError (too
-    many tokens; a family without an entry in `explainer.architectures`; attention that is no softmax of these scores).
+    many tokens; a family without an entry in `models.architectures`; attention that is no softmax of these scores).
     """
     if not prompts:
         raise TaskError("there is no prompt to record; give at least one.")

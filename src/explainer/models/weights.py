@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Any
 
 from safetensors import SafetensorError
 
+from explainer.data.files import replace_file, to_json
 from explainer.errors import CheckpointError
-from explainer.lab.store import to_json
 
 _UNREADABLE = (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError, RuntimeError)
 
@@ -36,8 +35,8 @@ def write(path: Path, content: bytes, description: Mapping[str, Any]) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path.with_suffix(".safetensors"), content)
-        _replace(path.with_suffix(".json"), to_json(description).encode())
+        replace_file(path.with_suffix(".safetensors"), content)
+        replace_file(path.with_suffix(".json"), to_json(description))
     except OSError as error:
         raise CheckpointError(f"{path} cannot be written ({error}); choose a directory that you can write.") from error
 
@@ -58,15 +57,3 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except _UNREADABLE as error:
         raise CheckpointError(f"{path} cannot be loaded ({error}); fetch both files again, or train anew.") from error
-
-
-def _replace(path: Path, content: bytes) -> None:
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
-            file.write(content)
-            file.flush()
-            os.chmod(file.name, 0o644)  # temporary files are private
-            os.replace(file.name, path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise

@@ -558,7 +558,7 @@ def update_cosines(
 ) -> Float[Tensor, "*m heads"]:
     """Direction of dW_ICL and dW_FT head by head: <dW_ICL, dW_FT>_F / (|dW_ICL|_F |dW_FT|_F).
 
-    The maps are those of the same query, from `explainer.recording.linear_maps`. For directions without relation the
+    The maps are those of the same query, from `models.recording.linear_maps`. For directions without relation the
     mean is 0 and the standard deviation 1 / sqrt(d_v d) in the isotropic case, more for maps of low rank.
     Shapes: (..., heads, d_v, d) -> (..., heads), in [-1, 1]; NaN where an update is zero.
     Raises: ShapeError.

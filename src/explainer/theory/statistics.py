@@ -273,7 +273,7 @@ def bootstrap_interval(
     exchangeable arrays: no resampling is exact here).
 
     With few groups the interval is too narrow all the same: of s groups the bootstrap sees (s - 1) / s of their
-    variance (`explainer.analysis.coverage` measures by how much). Resamples without a value (an AUC when one class was
+    variance (`explainer.results.coverage` measures by how much). Resamples without a value (an AUC when one class was
     not drawn) are left out, and `undefined` is their share; the estimate is NaN if one group has none. For a ratio
     whose denominator may be zero use `ratio_interval`. Raises ShapeError as `Sample`.
 

@@ -1,0 +1,90 @@
+"""One made-up word with four answers that contradict each other, in all 24 orders: which answer counts?
+
+An update rule that takes all lines at once gives each answer the same weight, wherever it stands. One that takes them
+one after the other at a constant rate, as the delta rule does, gives the last line the most. A pilot with eight words
+came out both ways: with answers of one kind (four colours, say) the first one led, with unrelated nouns the last. So
+the same 128 answers are grouped twice: four of one kind, or four of different kinds. These predictions stood here
+before the run of all 32 words:
+
+- all lines at once: every share is 1/4 in both groupings;
+- one after the other: the shares rise with the position in both;
+- a list is continued: with answers of one kind the shares do not rise, with mixed ones they do.
+
+Over all orders each answer stands equally often at each position, so that what a model thinks of a word cancels.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from explainer.compare.controls import made_up_word
+from explainer.data.files import published_directory
+from explainer.models import scoring
+from explainer.models.checkpoints import Checkpoint
+from explainer.theory import order
+
+LISTS = (
+    "red blue green black", "cat dog horse sheep", "bread milk rice meat", "one two three four",
+    "north south east west", "gold iron silver copper", "Paris London Rome Berlin", "run walk sit sleep",
+    "apple pear lemon cherry", "Monday Friday Sunday Tuesday", "March June August October", "Mars Venus Saturn Jupiter",
+    "piano violin flute drum", "France Spain Egypt China", "tennis football golf hockey", "arm leg head foot",
+    "shirt hat coat shoe", "chair table bed desk", "car bus train ship", "oak pine palm maple",
+    "rose lily tulip daisy", "winter summer spring autumn", "mother father sister brother", "rain snow wind storm",
+    "hammer knife saw drill", "tea coffee beer wine", "kitchen bedroom garage bathroom", "English German Latin Greek",
+    "circle square line triangle", "ant bee fly spider", "eagle owl duck hawk", "doctor farmer teacher lawyer",
+)  # fmt: skip
+"""Four answers of one kind for each set."""
+LINES = 4
+GROUPINGS = ("of one kind", "mixed")
+FILE = "contradictions.json"
+
+
+def answers(grouping: str, number: int) -> list[str]:
+    """The four answers of a set: those of one list, or one of each of four lists; all answers are in both groupings."""
+    if grouping == "of one kind":
+        return LISTS[number].split()
+    n = len(LISTS)
+    return [LISTS[(number + j * n // LINES) % n].split()[j] for j in range(LINES)]
+
+
+def word(number: int) -> str:
+    """The made-up word of a set, the same in both groupings."""
+    return made_up_word(np.random.default_rng([number, 5]))
+
+
+def prompt(word: str, answers: Sequence[str]) -> str:
+    """A line for each answer, in this order, and the word again."""
+    return "".join(f"{word} -> {answer}\n" for answer in answers) + f"{word} ->"
+
+
+def measured(checkpoint: Checkpoint, grouping: str, number: int) -> np.ndarray:
+    """log p of the answer at each position in each order of `explainer.theory.order.orders`: (24, 4)."""
+    told, orders = answers(grouping, number), order.orders(LINES).numpy()
+    prompts = [prompt(word(number), [told[i] for i in row]) for row in orders]
+    log_probs = scoring.candidate_log_probs(checkpoint, scoring.encode(checkpoint, ""), prompts, told)
+    return np.take_along_axis(log_probs.astype(float), orders, axis=1)
+
+
+def shares(log_probs: np.ndarray) -> np.ndarray:
+    """Share of the probability of the four answers at each position, mean over orders: (..., 24, 4) -> (..., 4)."""
+    p = np.exp(log_probs)
+    return (p / p.sum(-1, keepdims=True)).mean(-2)
+
+
+def store() -> None:
+    """Write what `stored` reads: all sets on the starter checkpoint, in float32 on the CPU, in two minutes."""
+    import torch  # noqa: PLC0415 - reading needs no model
+
+    from explainer.models import checkpoints  # noqa: PLC0415
+
+    checkpoint, numbers = checkpoints.load(device="cpu", dtype=torch.float32), range(len(LISTS))
+    found = {name: [measured(checkpoint, name, i).round(4).tolist() for i in numbers] for name in GROUPINGS}
+    text = json.dumps(found, separators=(",", ":")).replace("]],", "]],\n") + "\n"
+    (published_directory() / FILE).write_text(text, "utf-8")
+
+
+def stored() -> Mapping[str, np.ndarray]:
+    """The stored log-probabilities of the answer at each position, by grouping: (32 sets, 24 orders, 4 positions)."""
+    found = json.loads((published_directory() / FILE).read_text("utf-8"))
+    return {name: np.array(each) for name, each in found.items()}

@@ -1,0 +1,89 @@
+"""Where published results are, how their numbers are written, and how a file gets there whole or not at all."""
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from explainer.errors import ResultsError
+
+_SIGNIFICANT_DIGITS = 4
+"""Floats in results are rounded to so many significant decimal digits; NaN and infinity become null."""
+
+Tables = Mapping[str, Mapping[str, Any]]
+"""A result: `cells` is one row, a value for each column; every other table has a list for each of its columns."""
+
+
+def published_directory() -> Path:
+    """Where the published results are, a folder for each experiment: $EXPLAINER_RESULTS, else those of the package.
+
+    Raises ResultsError if the given directory does not exist.
+    """
+    given = os.environ.get("EXPLAINER_RESULTS")
+    if given and not Path(given).is_dir():
+        raise ResultsError(f"EXPLAINER_RESULTS = {given!r} is no directory; give one, or unset it.")
+    return Path(given) if given else Path(__file__).parents[1] / "published"
+
+
+def rounded(value: Any) -> Any:
+    """Plain JSON values of mappings, sequences, numbers, arrays and tensors, with floats as in the stored files."""
+    if isinstance(value, Mapping):
+        return {str(key): rounded(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return rounded(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [rounded(item) for item in value]
+    if isinstance(value, float):
+        value = float(f"{value:.{_SIGNIFICANT_DIGITS}g}")
+        return value if math.isfinite(value) else None  # rounding can pass the largest float
+    return value
+
+
+def to_json(value: Any) -> str:
+    """JSON with sorted keys, the same bytes for the same values; a list of numbers stands on one line."""
+    return _lines(value, "") + "\n"
+
+
+def _lines(value: Any, indent: str) -> str:
+    inner = indent + " "
+    if isinstance(value, Mapping) and value:
+        rows = [f"{json.dumps(key, ensure_ascii=False)}: {_lines(value[key], inner)}" for key in sorted(value)]
+    elif isinstance(value, (list, tuple)) and any(isinstance(item, (Mapping, list, tuple)) for item in value):
+        rows = [_lines(item, inner) for item in value]
+    else:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    opening, closing = "{}" if isinstance(value, Mapping) else "[]"
+    return f"{opening}\n{inner}" + f",\n{inner}".join(rows) + f"\n{indent}{closing}"
+
+
+def replace_file(path: Path, content: str | bytes) -> None:
+    """Write text or bytes to a temporary file of the same directory, then rename it."""
+    file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - it is renamed, and closed below
+        dir=path.parent, prefix=f".{path.name}.", suffix=".tmp", delete=False
+    )
+    try:
+        with file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(file.name, 0o644)  # temporary files are private
+        os.replace(file.name, path)
+    except BaseException:
+        Path(file.name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def disk_errors(directory: Path) -> Iterator[None]:
+    """Turn what the disk refuses into an error that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise ResultsError(
+            f"results cannot be written to {directory} ({error}); make it a directory that you can write, free some "
+            "space, or choose another one."
+        ) from error

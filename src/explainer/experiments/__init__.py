@@ -1,1 +1,0 @@
-"""Each experiment: its settings, its arithmetic, its grids."""

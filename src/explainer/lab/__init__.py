@@ -1,1 +1,0 @@
-"""What every experiment needs: where results are stored, where they are computed."""

@@ -1,0 +1,1 @@
+"""The published results as tables, and what they say together."""

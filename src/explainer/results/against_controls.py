@@ -1,0 +1,132 @@
+"""Each control beside the real comparison: means over queries and seeds, and differences over the same queries.
+
+Everything is computed from the table "queries" of `results`. A measure is one of its columns: a similarity,
+or whether the answer is right, "icl_correct". Means have the intervals of `reporting.similarity_interval` over the
+cells that have the measure (one whose FT diverged has no similarity), differences those of `reporting.comparisons`.
+Over several tasks both are means over these tasks.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from explainer.compare.comparison import Cell
+from explainer.compare.controls import CONTROLS
+from explainer.errors import StudyError
+from explainer.results import reporting
+from explainer.results.published import results
+from explainer.theory.statistics import Interval, Sample
+
+MEASURES: Mapping[str, str] = {
+    "sim_aou": "SimAOU",
+    "sim_aou_raw": "not normalised",
+    "sim_aou_tangent": "tangent",
+    "sim_aou_residual": "residual",
+    "sim_am_delta": "SimAMΔ",
+    "update_cosine": "cos(ΔW, ΔW)",
+}
+"""The measures that controls are judged by, with their names in figures."""
+
+NAMES: Mapping[str, str] = {name: control.short for name, control in CONTROLS.items()}
+"""The controls, with their names in figures."""
+
+Nested = dict[Any, "Interval | Nested"]
+
+RESAMPLES = 1000  # ends of intervals known to a twentieth of their width, and hundreds of intervals take seconds
+
+
+def queries(*grids: str) -> pd.DataFrame:
+    """The queries of some grids, a cell of two of them once, with the short name of the control in a column `name`."""
+    frame = pd.concat([results(grid, "queries") for grid in grids]).drop_duplicates(["cell", "query"])
+    return frame.assign(name=frame["control"].map(NAMES))
+
+
+def of_controls(frame: pd.DataFrame, controls: Iterable[str]) -> pd.DataFrame:
+    """The rows of these controls, in their order."""
+    return pd.concat([frame[frame["control"] == control] for control in controls])
+
+
+def interval(frame: pd.DataFrame, measure: str) -> Interval:
+    """Mean over tasks of the mean over their cells of the mean over queries."""
+    has = frame[measure].notna().groupby(frame["cell"]).transform("any")
+    return reporting.similarity_interval(frame[has], measure, n_resamples=RESAMPLES)
+
+
+def intervals(frame: pd.DataFrame, measure: str, *columns: str) -> Nested:
+    """`interval` for each value of the columns, `intervals(...)[first][second]`, in their order, where there is one."""
+    if not columns:
+        return interval(frame, measure)
+    groups = frame.dropna(subset=[measure]).groupby(columns[0], sort=False)
+    return {value: intervals(each, measure, *columns[1:]) for value, each in groups}
+
+
+def matched(a: pd.DataFrame, b: pd.DataFrame, measure: str, over: str = "control") -> tuple[Sample, Sample] | None:
+    """The values of A and B for the same queries, of cells that differ in `over` only; those without a partner go.
+
+    None where no cell has a partner. Raises StudyError where a query of A has several partners, and where the cells
+    of A that have one differ in more than their seeds.
+    """
+    same = [*(field.name for field in fields(Cell) if field.name != over), "query"]
+    both = a.merge(b[[*same, measure]], on=same, suffixes=("", "_b")).dropna(subset=[measure, f"{measure}_b"])
+    if both.empty:
+        return None
+    if both.duplicated(["cell", "query"]).any():
+        raise StudyError(f"B has several cells for one of A, with {b[over].unique().tolist()} as {over}; choose one.")
+    return reporting.sample(both, measure), reporting.sample(both, f"{measure}_b")
+
+
+def mean_differences(pairs: Mapping[Any, tuple[Sample, Sample] | None]) -> dict[Any, Interval]:
+    """`explainer.results.reporting.comparisons` of means, without the pairs that are None."""
+    return reporting.comparisons({name: both for name, both in pairs.items() if both})
+
+
+def learned(frame: pd.DataFrame, state: str) -> list[str]:
+    """Tasks of which a state, "ft" or "icl", answers more than ZSL does, settled over seeds (p < 0.05 after Holm).
+
+    On the other tasks the state has learned no answer. There, a control that changes what is to be learned has no
+    power: it gives the same number whether or not the claim is true.
+    """
+    real = frame[(frame["control"] == "none") & frame[f"{state}_correct"].notna()]
+    pairs = {
+        task: tuple(reporting.sample(its, f"{each}_correct") for each in (state, "zsl"))
+        for task, its in real.groupby("task", sort=False)
+    }
+    gains = reporting.comparisons(pairs, np.mean)
+    return [task for task, gain in gains.items() if gain.estimate > 0 and gain.p_value < 0.05]
+
+
+def as_table(compared: Mapping[Any, Interval], spec: str = "+.3f") -> pd.DataFrame:
+    """A row for each difference, with its interval and its p-value, and the names of controls as in figures."""
+    rows = {name: {"difference": format(d, spec), "p (Holm)": f"{d.p_value:.3f}"} for name, d in compared.items()}
+    return pd.DataFrame(rows).T.rename(index=NAMES)
+
+
+def changes(
+    frames: Mapping[str, pd.DataFrame],
+    controls: Iterable[str] | None = None,
+    measures: Iterable[str] = MEASURES,
+    *,
+    than: str = "none",
+) -> dict[tuple[str, str, str], Interval]:
+    """What controls change in each frame, for each (frame, control, measure) that there is, all corrected together.
+
+    Each control of the frame, unless some are given, minus the real comparison, or another one, of the same frame.
+    """
+    pairs = {}
+    for name, frame in frames.items():
+        of = dict(list(frame.groupby("control", sort=False)))
+        for control in (control for control in controls or of if control in of and control != than):
+            for measure in measures:
+                pairs[name, control, measure] = matched(of[control], of[than], measure)
+    return mean_differences(pairs)
+
+
+def over_tasks(frame: pd.DataFrame, measures: Iterable[str]) -> dict[str, dict[str, Interval]]:
+    """`interval` of each measure under each control, `[control][measure]`, where there is one."""
+    return {
+        control: {measure: interval(its, measure) for measure in measures if its[measure].notna().any()}
+        for control, its in frame.groupby("control", sort=False)
+    }

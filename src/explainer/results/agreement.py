@@ -1,0 +1,144 @@
+"""What contexts and trainings do to one model, each beside each: between which floor and ceiling a similarity stands.
+
+Everything is computed from the tables "changes" and "pairs" of the experiment "agreement". The seed is the unit: each
+interval is Student's over seeds, of means over queries and layers.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from explainer.data.tasks import TASKS
+from explainer.results import reporting
+from explainer.results.published import results
+from explainer.theory import statistics
+from explainer.theory.statistics import Interval
+
+DESCRIBED = ("kind", "lesson", "epochs", "rate")
+"""What a change is told by."""
+
+FOREIGN = "another task"
+"""The lesson of any task but the own one, which the tables tell by the name of that task."""
+
+HALF = "half of them"
+"""The lesson of either half of the own demonstrations."""
+
+_SEVERAL = {FOREIGN: (*TASKS, "foreign"), HALF: ("first half", "second half")}
+
+
+@dataclass(frozen=True)
+class Which:
+    """Changes by their kind (ICL or FT), lesson, and, for trainings, number of epochs and rate; None for any.
+
+    FOREIGN and HALF are several lessons of the tables. The rate is told relative to that of the cell: 1, or 0.1 for the
+    training at a tenth of it.
+    """
+
+    kind: str
+    lesson: str | None = "own"
+    epochs: int | None = None
+    rate: float | None = 1.0
+
+    def of(self, frame: pd.DataFrame, side: str) -> pd.Series:
+        """Whether the change of a side, a or b, is such a one, for each row."""
+        chosen = frame[f"{side}_kind"] == self.kind
+        if self.lesson is not None:
+            chosen &= frame[f"{side}_lesson"].isin(_SEVERAL.get(self.lesson, (self.lesson,)))
+        if self.kind == "FT":
+            if self.epochs is not None:
+                chosen &= frame[f"{side}_epochs"] == self.epochs
+            if self.rate is not None:
+                chosen &= np.isclose(frame[f"{side}_rate"] / frame["lr"], self.rate)
+        return chosen
+
+
+def pairs(grid: str, **where: Any) -> pd.DataFrame:
+    """The pairs of a grid with what both changes are: columns a_kind, a_lesson, a_epochs, a_rate, and so for b."""
+    found, changes = results(grid, "pairs", **where), results(grid, "changes", **where)
+    for side in "ab":
+        names = {"change": side} | {name: f"{side}_{name}" for name in DESCRIBED}
+        told = changes[["cell", *names]].rename(columns=names)
+        found = found.merge(told, on=["cell", side], how="left", validate="many_to_one")
+    return found
+
+
+def between(frame: pd.DataFrame, one: Which, other: Which) -> pd.DataFrame:
+    """The pairs of one such change with one other such, whichever of them is a."""
+    either = (one.of(frame, "a") & other.of(frame, "b")) | (one.of(frame, "b") & other.of(frame, "a"))
+    return frame[either]
+
+
+def repairs(frame: pd.DataFrame, of: Which, by: Which) -> pd.DataFrame:
+    """How many zero-shot errors a change repairs, how many another one, and how many both, for each task and seed.
+
+    Columns errors, of, by, both, and chance: of by / errors, what both would have in common if either repaired any
+    error. The recall of the one by the other is both / of, and by chance it is chance / of.
+    """
+    found = between(frame, of, by)
+    first = of.of(found, "a") & by.of(found, "b")  # `of` is side a
+    counts = pd.DataFrame(
+        {
+            "task": found["task"], "seed": found["seed"], "errors": found["zsl_errors"],
+            "of": found["a_fixes"].where(first, found["b_fixes"]),
+            "by": found["b_fixes"].where(first, found["a_fixes"]), "both": found["both_fix"],
+        }
+    )  # fmt: skip
+    counts["chance"] = counts["of"] * counts["by"] / counts["errors"]
+    return counts.groupby(["task", "seed"], sort=False).sum()
+
+
+def by_task(frame: pd.DataFrame, measure: str) -> dict[str, Interval]:
+    """Mean of a measure over the pairs of each seed, and Student's interval over seeds, for each task."""
+    of_seed = frame.groupby(["task", "seed"], sort=False)[measure].mean()
+    return {task: statistics.student(values.to_numpy()) for task, values in of_seed.groupby("task", sort=False)}
+
+
+def by_seed(frame: pd.DataFrame, measure: str) -> pd.Series:
+    """Mean over tasks for each seed that has every task."""
+    of_seed = frame.groupby(["seed", "task"], sort=False)[measure].mean().unstack()
+    return of_seed.mean(axis="columns", skipna=False).dropna()
+
+
+def over_tasks(frame: pd.DataFrame, measure: str) -> Interval:
+    """Student's interval over seeds of the means over tasks."""
+    return statistics.student(by_seed(frame, measure).to_numpy())
+
+
+def differences(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> dict[str, Interval]:
+    """A minus B, seed by seed, for each task; p-values are corrected by Holm's procedure for the number of tasks."""
+    sides = [each.groupby(["task", "seed"], sort=False)[measure].mean() for each in (a, b)]
+    of_seed = (sides[0] - sides[1]).dropna()
+    found = {task: statistics.student(values.to_numpy()) for task, values in of_seed.groupby("task", sort=False)}
+    return reporting.corrected(found)
+
+
+def mean_difference(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> Interval:
+    """A minus B in the mean over tasks, paired by seed; a seed that lacks one side counts for the other tasks only.
+
+    Student's interval of the jackknife: its S values are S x - (S - 1) x_i, where x is the mean over tasks of each
+    task's mean over its seeds, and x_i the same without seed i. Where no seed lacks a task, they are the seeds' means.
+    `a` and `b` are tables with the columns task, seed and `measure`.
+    """
+    sides = [each.groupby(["seed", "task"], sort=False)[measure].mean() for each in (a, b)]
+    of_seed = (sides[0] - sides[1]).dropna().unstack()
+    S, mean = len(of_seed), of_seed.mean().mean()
+    left_out = np.array([of_seed.drop(index=seed).mean().mean() for seed in of_seed.index])
+    return statistics.student(S * mean - (S - 1) * left_out)
+
+
+def ranks(frame: pd.DataFrame, context: Which, epochs: int, measure: str) -> pd.DataFrame:
+    """How many trainings on other tasks are more similar to a context than the training on its own task.
+
+    A row for each task and seed: `above`, and `n`, the number of other tasks. If a context were no more similar to
+    its own task's training than to any other, all values from 0 to n would be equally likely.
+    """
+    trained = between(frame, context, Which("FT", None, epochs))
+    trained = trained.assign(lesson=trained["b_lesson"].where(trained["b_kind"] == "FT", trained["a_lesson"]))
+    rows = []
+    for (task, seed), each in trained.groupby(["task", "seed"], sort=False):
+        of_lesson = each.set_index("lesson")[measure]
+        foreign = of_lesson[of_lesson.index.isin(TASKS)]
+        rows.append({"task": task, "seed": seed, "above": int((foreign > of_lesson["own"]).sum()), "n": len(foreign)})
+    return pd.DataFrame(rows)

@@ -1,0 +1,120 @@
+"""What interventions do to the answers: the published causal tests, with intervals and paired differences.
+
+Everything takes tables of `results` for a grid of causal tests, with one cell for each seed, of one task or
+of several. Every interval is Student's over seeds; where answers are counted, it allows for the words that seeds share
+(`statistics.paired_difference`).
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pandas as pd
+
+from explainer.errors import StudyError
+from explainer.results import agreement, reporting
+from explainer.theory import statistics
+from explainer.theory.statistics import Interval, Sample
+
+_SHARES = ("correct", "agrees")
+
+
+def by_task(queries: pd.DataFrame, intervention: str, column: str = "correct") -> dict[str, Interval]:
+    """Mean over queries and seeds after an intervention, for each task.
+
+    `column` is "correct" or "agrees", of which no interval leaves [0, 1], or "log_prob". Tasks without the intervention
+    are left out. Raises StudyError for an intervention that is nowhere, and for two cells of one task and seed.
+    """
+    return _each_task(_rows(queries, intervention), lambda rows: _mean(rows, column))
+
+
+def rows(queries: pd.DataFrame, names: Mapping[str, str], column: str = "correct") -> dict[str, dict[str, Interval]]:
+    """`by_task` of several interventions, `rows(...)[task][name]`, with the names that are given to them."""
+    found = {name: by_task(queries, intervention, column) for intervention, name in names.items()}
+    tasks = queries["task"].unique()
+    return {task: {name: each[task] for name, each in found.items() if task in each} for task in tasks}
+
+
+def over_tasks(queries: pd.DataFrame, intervention: str, column: str = "correct") -> Interval:
+    """The mean over these tasks of `by_task`; raises as it."""
+    return _mean(_rows(queries, intervention), column)
+
+
+def differences(queries: pd.DataFrame, a: str, b: str, column: str = "correct") -> dict[str, Interval]:
+    """A minus B of two interventions for each task, query by query, with p-values corrected by Holm for the tasks.
+
+    Raises as `by_task`.
+    """
+    return reporting.corrected(_each_task(_pairs(queries, a, b), lambda rows: _difference(rows, column)))
+
+
+def difference(queries: pd.DataFrame, a: str, b: str, column: str = "correct") -> Interval:
+    """A minus B of two interventions, mean over these tasks; raises as `by_task`."""
+    return _difference(_pairs(queries, a, b), column)
+
+
+def columns(cells: pd.DataFrame, names: Mapping[str, str]) -> dict[str, Interval]:
+    """Columns of the cells, means over these tasks, by the names given to them; Student's intervals over seeds.
+
+    Seeds that lack a column on some task are left out of it.
+    """
+    means = {
+        name: cells.pivot(index="seed", columns="task", values=column).dropna().mean(axis=1)
+        for column, name in names.items()
+    }
+    return {name: statistics.student(of_seed.to_numpy()) for name, of_seed in means.items()}
+
+
+def accuracy_by_layer(layers: pd.DataFrame, column: str) -> dict[str, Interval]:
+    """Mean over seeds of a share in each layer, an interval of arrays for each task; no end leaves [0, 1]."""
+    of_task = layers.groupby("task", sort=False)
+    means = {t: statistics.student(its.pivot(index="seed", columns="layer", values=column)) for t, its in of_task}
+    return {task: Interval(x.estimate, np.clip(x.low, 0, 1), np.clip(x.high, 0, 1)) for task, x in means.items()}
+
+
+def gaps(cells: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
+    """Column A minus column B of the cells for each task, with p-values corrected by Holm for the tasks."""
+    return reporting.corrected(agreement.by_task(cells.assign(gap=cells[a] - cells[b]), "gap"))
+
+
+def _rows(queries: pd.DataFrame, intervention: str) -> pd.DataFrame:
+    rows = queries[queries["intervention"] == intervention]
+    if rows.empty:
+        known = ", ".join(queries["intervention"].unique())
+        raise StudyError(f"there is no intervention {intervention!r} in this table; it has {known}.")
+    if (twice := rows[rows.duplicated(["task", "seed", "query"])]).size:
+        first = twice.iloc[0]
+        raise StudyError(f"seed {first['seed']} of {first['task']} is there twice; give the cells of one setting.")
+    return rows
+
+
+def _pairs(queries: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
+    """The queries after A, with what they have after B in columns that end in _b."""
+    return _rows(queries, a).merge(
+        _rows(queries, b), on=["cell", "task", "query"], suffixes=("", "_b"), validate="one_to_one"
+    )
+
+
+def _each_task(rows: pd.DataFrame, interval: Callable[[pd.DataFrame], Interval]) -> dict[str, Interval]:
+    return {task: interval(of_task) for task, of_task in rows.groupby("task", sort=False)}
+
+
+def _mean(rows: pd.DataFrame, column: str) -> Interval:
+    found = _sample(rows, rows[column])
+    interval = statistics.paired_difference(found, _sample(rows, 0 * rows[column]))
+    if column not in _SHARES:
+        return interval
+    low, high = np.clip((interval.low, interval.high), 0, 1)
+    return statistics.with_width(Interval(interval.estimate, float(low), float(high)), found.n_queries)
+
+
+def _difference(rows: pd.DataFrame, column: str) -> Interval:
+    return statistics.paired_difference(_sample(rows, rows[column]), _sample(rows, rows[f"{column}_b"]))
+
+
+def _sample(rows: pd.DataFrame, values: pd.Series) -> Sample:
+    """A group for each cell and task, a stratum for each task."""
+    cells = list(rows.assign(value=values).groupby(["cell", "task"], sort=False))
+    groups = [(of_cell["value"].to_numpy(float),) for _, of_cell in cells]
+    first = [of_cell.iloc[0] for _, of_cell in cells]
+    ids = [of_cell["query_id"].to_numpy() for _, of_cell in cells]
+    return Sample(groups, ids, [one["task"] for one in first], [one["seed"] for one in first])

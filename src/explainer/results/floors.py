@@ -1,0 +1,176 @@
+"""How far from floor to ceiling: each similarity and each causal test of a context and a training, on one scale.
+
+The floor is the value where the lesson plays no part, the ceiling the value where the claim is as true as it can be.
+"""
+
+from dataclasses import replace
+
+import pandas as pd
+
+from explainer.results import agreement
+from explainer.results.agreement import Which
+from explainer.theory import statistics
+from explainer.theory.statistics import Interval
+
+SIMILARITIES = {
+    "attention outputs (SimAOU)": "sim_aou",
+    "the same, query by query (residual)": "sim_aou_residual",
+    "weights (cos ΔW)": "update_cosine",
+}
+SHARED = {
+    "the shared part alone answers": ("along_near", "along_ft", "ft"),
+    "fine-tuning needs the shared part": ("ft_across_near", "ft_across_icl", "zsl"),
+}
+"""Interventions of `shared_part` whose shares of right answers are floor, measured value and ceiling."""
+PATCH = {"the mean patch answers": ("patch_foreign_mean", "patch_mean", "icl")}
+"""Interventions of `causal`."""
+EXPLAINED = {
+    "steps explain the change (R²)": (
+        "r2_icl_foreign",
+        "r2_icl_own",
+        "r2_descent_own",
+    )
+}
+LESSONS = {
+    "the same": "own",
+    "the same, in another order": "reordered",
+    "other examples of the task": "other",
+    "shuffled answers": "shuffled",
+    "another task": agreement.FOREIGN,
+    "made-up words": "nonsense",
+}
+ICL, FT = Which("ICL"), Which("FT", epochs=10)
+
+
+def both_swaps(pairs: pd.DataFrame, measure: str, training: Which = FT) -> dict[str, dict[str, Interval]]:
+    """A measure of a context and a training when either learns another lesson, beside two trainings and two contexts.
+
+    Means over tasks with Student's interval over seeds, by who is compared and then by the lesson of the swapped side,
+    as far as the pairs have it.
+    """
+    kinds = {
+        "context and training, training swapped": (ICL, training),
+        "context and training, context swapped": (training, ICL),
+        "two trainings": (training, training),
+        "two contexts": (ICL, ICL),
+    }
+    return {kind: _swapped(pairs, measure, *two) for kind, two in kinds.items()}
+
+
+def _swapped(pairs: pd.DataFrame, measure: str, kept: Which, swapped: Which) -> dict[str, Interval]:
+    found = {}
+    for name, lesson in LESSONS.items():
+        chosen = agreement.between(pairs, kept, replace(swapped, lesson=lesson))
+        if len(chosen) and not (kept == swapped and lesson == "own"):
+            found[name] = agreement.over_tasks(chosen, measure)
+    return found
+
+
+def of_the_examples(pairs: pd.DataFrame, measure: str, training: Which = FT) -> dict[str, Interval]:
+    """What a measure loses when one side has other examples of the task, and what it would if examples counted.
+
+        training swapped    own - s(c_own, f_other)
+        context swapped     own - s(c_other, f_own)
+        both swapped        [own + s(c_other, f_other) - s(c_own, f_other) - s(c_other, f_own)] / 2
+        yardstick           own sqrt((1 - C) (1 - F)),  C = s(c_own, c_other), F = s(f_own, f_other)
+        order aside         own sqrt((C_r - C) (F_r - F)),  C_r and F_r of the own lesson in two orders
+
+    Either swap alone also asks what this training, or this context, is like; the third leaves that out. The yardstick
+    is what the fall would be if what is special to the examples agreed as well as the whole does. It counts the order
+    of training as special to the examples; "order aside" does not. Means over tasks, Student over seeds
+    (`agreement.mean_difference`); "both swapped" and "order aside" only where the pairs have what they take.
+    """
+    icl_other, ft_other = (replace(side, lesson="other") for side in (ICL, training))
+    own, by_training, by_context, by_both = (
+        agreement.between(pairs, *two)
+        for two in ((ICL, training), (ICL, ft_other), (icl_other, training), (icl_other, ft_other))
+    )
+    found = {
+        "training swapped": agreement.mean_difference(own, by_training, measure),
+        "context swapped": agreement.mean_difference(own, by_context, measure),
+    }
+    if len(by_both):
+        corners = pd.concat([own, by_both]), pd.concat([by_training, by_context])
+        found["both swapped"] = agreement.mean_difference(*corners, measure)
+
+    def of_two(lesson: str) -> list[pd.Series]:
+        kinds = (agreement.between(pairs, side, replace(side, lesson=lesson)) for side in (ICL, training))
+        return [agreement.by_seed(of, measure) for of in kinds if len(of)]
+
+    (C, F), s, reordered = of_two("other"), agreement.by_seed(own, measure), of_two("reordered")
+    found["yardstick"] = statistics.student((s * ((1 - C) * (1 - F)) ** 0.5).dropna())
+    if len(reordered) == 2:
+        special = [(same - each).clip(lower=0) for same, each in zip(reordered, (C, F), strict=True)]
+        found["order aside"] = statistics.student((s * (special[0] * special[1]) ** 0.5).dropna())
+    return found
+
+
+def of_seeds(
+    pairs: pd.DataFrame, shared: pd.DataFrame, answered: pd.DataFrame, cells: pd.DataFrame
+) -> dict[str, tuple[pd.Series, pd.Series, pd.Series]]:
+    """Floor, measured value and ceiling of every row, by seed.
+
+    `pairs` are those of the experiment "agreement", `shared` the queries of "shared_part", `answered` and `cells` the
+    tables "queries" and "cells" of "causal".
+    """
+    rows = of_similarities(pairs)
+    rows |= {name: tuple(right(shared, of) for of in three) for name, three in SHARED.items()}
+    rows |= {name: tuple(right(answered, of) for of in three) for name, three in PATCH.items()}
+    return rows | {name: tuple(explained(cells, of) for of in three) for name, three in EXPLAINED.items()}
+
+
+def of_similarities(pairs: pd.DataFrame) -> dict[str, tuple[pd.Series, pd.Series, pd.Series]]:
+    """Floor, value and ceiling of each similarity, by seed.
+
+    There are two floors: made-up words in the training, and in the context. The ceiling is two trainings on different
+    examples of the task.
+    """
+
+    def similar(first: Which, second: Which, measure: str) -> pd.Series:
+        return agreement.by_seed(agreement.between(pairs, first, second), measure)
+
+    made_up = {"": (ICL, replace(FT, lesson="nonsense")), ", context swapped": (replace(ICL, lesson="nonsense"), FT)}
+    return {
+        f"{name}{swapped}": (
+            similar(*floor, measure),
+            similar(ICL, FT, measure),
+            similar(FT, replace(FT, lesson="other"), measure),
+        )
+        for name, measure in SIMILARITIES.items()
+        for swapped, floor in made_up.items()
+    }
+
+
+def answers(changes: pd.DataFrame, training: Which = FT) -> dict[str, dict[str, Interval]]:
+    """Right answers to the queries of a task after each lesson, by how it was taught and then by the lesson.
+
+    `changes` are those of the experiment "agreement". Means over tasks, Student's interval over seeds.
+    """
+    told = changes.rename(columns={name: f"a_{name}" for name in agreement.DESCRIBED})
+
+    def right_after(which: Which) -> Interval:
+        return agreement.over_tasks(told[which.of(told, "a")], "accuracy")
+
+    kinds = {"after the context": ICL, "after the training": training}
+    return {
+        kind: {name: right_after(replace(which, lesson=lesson)) for name, lesson in LESSONS.items()}
+        for kind, which in kinds.items()
+    }
+
+
+def right(answered: pd.DataFrame, intervention: str) -> pd.Series:
+    """The share of right answers under an intervention, by seed, mean over tasks."""
+    chosen = answered[answered["intervention"] == intervention]
+    return chosen.groupby(["seed", "task"])["correct"].mean().groupby("seed").mean()
+
+
+def explained(cells: pd.DataFrame, column: str) -> pd.Series:
+    """The share of a change that steps explain, by seed, mean over tasks."""
+    return cells.groupby("seed")[column].mean()
+
+
+def way(floor: pd.Series, value: pd.Series, ceiling: pd.Series) -> dict[str, Interval]:
+    """Floor, value, ceiling and (value - floor) / (ceiling - floor), each with Student's interval over seeds."""
+    each = {"floor": floor, "measured": value, "ceiling": ceiling}
+    each["share of the way"] = (value - floor) / (ceiling - floor)
+    return {name: statistics.student(of.dropna()) for name, of in each.items()}

@@ -1,0 +1,131 @@
+"""The published results as data frames, by the name of their grid: Parquet tables and a filter.
+
+The folder of an experiment has one file for each of its tables. `cells` has a row for each setting, `runs` what
+determined its result and how long that took, `grids` which settings a grid has, and in which order; an experiment may
+have further tables (`queries`, `layers`). All have the column `cell`, the key of a setting.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from explainer.data.files import published_directory
+from explainer.errors import ResultsError, StudyError
+
+PUBLICATION = b"explainer.publication"
+"""Key of the digest that the files of one publication have in common."""
+
+COMMANDS: Mapping[str, str] = {
+    "comparison": "explainer study",
+    "agreement": "explainer agreement",
+    "causal": "explainer causal",
+    "language_models": "explainer train",
+    "minimal_pairs": "explainer pairs",
+    "positive": "explainer positive",
+    "recall": "explainer recall",
+    "regression": "explainer regression",
+    "reversal": "explainer reversal",
+    "shared_part": "explainer shared",
+}
+"""What computes the tables, by the name of their folder."""
+
+TEN_TASKS: Mapping[str, tuple[str, ...]] = {
+    "none": ("classification", "agnews", "cb", "pairs"),
+    "untrained": ("classification", "agnews", "cb", "pairs-controls"),
+}
+"""Grids with the comparison on the paper's six tasks and on word pairs, and those with the untrained model instead."""
+
+
+def results(grid: str, table: str = "cells", **where: Any) -> pd.DataFrame:
+    """The published rows of a grid whose settings have the given values, in the order of the grid.
+
+    `results("pairs")` has a row for each cell, `results("pairs", "queries", task="capitals")` one for each query of the
+    cells of one task; both have the columns of the setting. Which tables and columns there are is said in the README
+    beside the tables. Raises StudyError for an unknown grid or table, for values that no setting of the grid has and
+    for a setting that is not published, and ResultsError for a damaged file.
+    """
+    name, settings = settings_of(grid)
+    for column, value in where.items():
+        settings = settings[settings[column] == value] if column in settings else settings[:0]
+    if settings.empty:
+        raise StudyError(f"no setting of the grid {grid!r} has {where}.")
+    tables = read(published_directory() / name)
+    if table not in tables:
+        raise StudyError(f"there is no table {table!r} of {name}; it has {', '.join(tables)}.")
+    if missing := set(settings["cell"]) - set(tables["cells"]["cell"].to_pylist()):
+        place = published_directory() / name
+        raise StudyError(
+            f"{len(missing)} of the {len(settings)} settings asked for are not published in {place}; compute them: "
+            f"{COMMANDS[name]} --grid {place / 'grids.toml'} --publish {place}"
+        )
+    return _with_settings(settings.drop(columns="grid"), tables[table], own_first=table != "cells")
+
+
+def settings_of(grid: str) -> tuple[str, pd.DataFrame]:
+    """The folder that has a grid, and its settings, published or not; StudyError if none has it."""
+    known = []
+    for path in sorted(published_directory().glob("*/grids.parquet")):
+        grids = read(path.parent)["grids"].to_pandas()
+        known += grids["grid"].unique().tolist()
+        if grid in known:
+            return path.parent.name, grids[grids["grid"] == grid]
+    raise StudyError(f"there is no grid {grid!r}; known: {', '.join(known)}.")
+
+
+def _with_settings(settings: pd.DataFrame, table: pa.Table, *, own_first: bool) -> pd.DataFrame:
+    """The rows of these settings, their columns first; `own_first` keeps the table's where both have one.
+
+    `runs`, for one, says in `device` what the device of the setting was.
+    """
+    rows = table.filter(pc.is_in(table["cell"], pa.array(settings["cell"]))).to_pandas()
+    twice = [name for name in rows if name in settings and name != "cell"]
+    return (settings.drop(columns=twice) if own_first else settings).merge(
+        rows if own_first else rows.drop(columns=twice), on="cell"
+    )
+
+
+def runs(cells: Iterable[str]) -> tuple[str, pd.DataFrame]:
+    """The folder that has these cells, and its rows of `runs`; StudyError if none has."""
+    for path in sorted(published_directory().glob("*/runs.parquet")):
+        found = read(path.parent)["runs"].to_pandas()
+        if (chosen := found["cell"].isin(set(cells))).any():
+            return path.parent.name, found[chosen]
+    raise StudyError(f"no published table in {published_directory()} has the given cells; publish them.")
+
+
+def ten_tasks(table: str = "cells", control: str = "none") -> pd.DataFrame:
+    """The rows of the comparison of all ten tasks, or of the untrained model, whose word pairs have fewer seeds."""
+    return pd.concat([results(grid, table, control=control) for grid in TEN_TASKS[control]])
+
+
+def read(directory: Path) -> dict[str, pa.Table]:
+    """The tables of a folder, `<name>.parquet` each.
+
+    Raises ResultsError if there are none, or if a file is damaged or of another publication than the others.
+    """
+    runs = directory / "runs.parquet"
+    if not runs.is_file():
+        raise ResultsError(f"there are no tables of results in {directory}; publish some, or fetch them.")
+    return dict(_read(directory, runs.stat().st_mtime_ns))
+
+
+@lru_cache(maxsize=16)
+def _read(directory: Path, _modified: int) -> dict[str, pa.Table]:
+    tables, publications = {}, set()
+    for path in sorted(directory.glob("*.parquet")):
+        try:
+            tables[path.stem] = pq.read_table(path)
+            publications.add((pq.read_metadata(path).metadata or {}).get(PUBLICATION))
+        except (OSError, pa.ArrowException) as error:
+            raise ResultsError(
+                f"{path} cannot be read ({error}); get it again, or publish the results again."
+            ) from error
+    if len(publications) > 1:
+        raise ResultsError(f"the tables in {directory} are of different publications; publish the results again.")
+    return tables

@@ -1,0 +1,210 @@
+"""What many finished comparisons say together: intervals and a fair selection, from the tables of `results`.
+
+ZSL, ICL and FT are the states "zsl", "icl" and "ft". Cells of one task that are given together should differ in their
+seeds only: each is a group of the bootstrap, over seeds and queries. Tasks are no replicates (SST-2 and SST-5 share
+their very sentences), so that they are never resampled: over several tasks everything is a mean over these tasks.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
+
+import numpy as np
+import pandas as pd
+
+from explainer.compare.comparison import Cell
+from explainer.errors import StudyError
+from explainer.results import published
+from explainer.theory import statistics
+from explainer.theory.statistics import Interval
+
+_MAY_DIFFER = ("task", "seed")
+
+
+def made(*frames: pd.DataFrame) -> str:
+    """Where published results of one experiment come from: seeds, queries, checkpoint, versions, seconds, command."""
+    cells = pd.concat(frames).drop_duplicates("cell")
+    name, runs = published.runs(cells["cell"])
+    first = runs.iloc[0]
+    return (
+        f"Stored: {len(cells)} cells, seeds {_range(cells['seed'], ', ')}; {_range(cells['n_queries'])} queries each; "
+        f"k = {_range(cells['k'])}; {cells['checkpoint'].iloc[0]}, float32, {first['device']}, torch {first['torch']}; "
+        f"{runs['cpu_seconds'].sum():.0f} CPU seconds; computed by {published.COMMANDS[name]} (see Reproduce)."
+    )
+
+
+def _range(numbers: Iterable[int], joined: str = " or ") -> str:
+    distinct = sorted(set(numbers))
+    whole = len(distinct) > 2 and distinct == list(range(distinct[0], distinct[-1] + 1))
+    return f"{distinct[0]} to {distinct[-1]}" if whole else joined.join(map(str, distinct))
+
+
+def sizes(queries: pd.DataFrame) -> str:
+    """Seeds times queries of every task: `5 × 150 (sst2)`."""
+    each = queries.groupby("task", sort=False)[["seed", "n_queries"]].agg({"seed": "nunique", "n_queries": "first"})
+    return ", ".join(f"{seeds} × {n} ({task})" for task, seeds, n in each.itertuples())
+
+
+def diverged(queries: pd.DataFrame) -> str:
+    """Where FT diverged, in words: "sst2 at 0.01: 3 of 5 seeds"; "nowhere" if it did not."""
+    lost = queries.drop_duplicates("cell").set_index(["task", "lr"])["ft_correct"].isna()
+    counts = lost.groupby(["task", "lr"]).agg(["sum", "size"])
+    places = [
+        f"{task} at {lr:g}: {n_lost} of {n} seeds"
+        for task in queries["task"].unique()
+        for lr, n_lost, n in counts.loc[task].itertuples()
+        if n_lost
+    ]
+    return "; ".join(places) or "nowhere"
+
+
+def require_one_setting(table: pd.DataFrame, *, but: str = "") -> None:
+    """StudyError where cells of one task differ in anything but the seed, and the setting `but`.
+
+    Groups of one interval have to be draws of the same thing. Two token positions, two rates or two templates in one
+    table would pass for twice as many seeds.
+    """
+    setting = [f.name for f in fields(Cell) if f.name in table and f.name not in (*_MAY_DIFFER, but)]
+    cells = table.drop_duplicates("cell")
+    for task, of_task in cells.groupby("task", sort=False):
+        for name in setting:
+            if len(values := of_task[name].unique()) > 1:
+                listed = ", ".join(map(str, values))
+                raise StudyError(f"cells of {task} differ in {name}: {listed}; choose one, only seeds may differ.")
+        if (twice := of_task["seed"][of_task["seed"].duplicated()]).size:
+            raise StudyError(f"seed {twice.iloc[0]} of {task} is there twice; each cell should be given once.")
+
+
+def sample(queries: pd.DataFrame, *columns: str) -> statistics.Sample:
+    """Columns of the queries as `explainer.theory.statistics` takes them: a group for each cell, a stratum for a task.
+
+    Queries without a value (of maps, which only the first ones have) are left out. Raises StudyError, with the note of
+    the study, where a cell has none of a column, and as `require_one_setting`.
+    """
+    require_one_setting(queries)
+    found = [_arrays(of_cell, ("query_id", *columns)) for _, of_cell in queries.groupby("cell", sort=False)]
+    cells = queries.drop_duplicates("cell")
+    groups, ids = [tuple(arrays) for _, *arrays in found], [ids for ids, *_ in found]
+    return statistics.Sample(groups, ids, cells["task"].tolist(), cells["seed"].tolist())
+
+
+def _arrays(of_cell: pd.DataFrame, columns: Iterable[str]) -> list[np.ndarray]:
+    for name in columns:
+        if name not in of_cell or (of_cell[name].isna().all() and not _without_order(name, of_cell)):
+            first = of_cell.iloc[0]
+            raise StudyError(
+                f"{first['task']}, seed {first['seed']}, control {first['control']} has no {name!r}; see its note."
+            )
+    known = of_cell[of_cell[list(columns)].notna().all(axis=1)]
+    return [np.array((known if len(known) else of_cell)[name].tolist()) for name in columns]
+
+
+def _without_order(name: str, of_cell: pd.DataFrame) -> bool:
+    """A rank correlation of a single demonstration is NaN, which is its value."""
+    return name.startswith("example_") and of_cell["k"].iloc[0] == 1
+
+
+_STATISTICS: Mapping[str, Callable[..., float]] = {
+    "accuracy": np.mean,
+    "calibrated_accuracy": statistics.calibrated_accuracy,
+    "macro_f1": statistics.macro_f1,
+    "auc": statistics.macro_auc,
+}
+
+
+def prediction_interval(queries: pd.DataFrame, state: str, measure: str = "accuracy", **options) -> Interval:
+    """A measure of the predictions in a state: accuracy, calibrated_accuracy, macro_f1 or auc.
+
+    Options as in `explainer.theory.statistics.bootstrap_interval`. Raises StudyError as `sample`.
+    """
+    if measure not in _STATISTICS:
+        raise StudyError(f"there is no measure {measure!r}; known: {', '.join(_STATISTICS)}.")
+    columns = (f"{state}_correct",) if measure == "accuracy" else (f"{state}_log_probs", "label")
+    found = sample(queries, *columns)
+    interval = statistics.bootstrap_interval(found, _STATISTICS[measure], **options)
+    return statistics.with_width(interval, found.n_queries) if measure == "accuracy" else interval
+
+
+def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Interval:
+    """A similarity, mean over layers, queries, seeds and tasks, with its interval over seeds and queries; or a share.
+
+    Measures that are centred over queries (tangent, residual) keep their centre when queries are resampled, which
+    ignores that it moves. Raises StudyError as `sample`.
+    """
+    found = sample(queries, measure)
+    interval = statistics.bootstrap_interval(found, np.nanmean, **options)
+    of_answers = all(values.dtype == bool for (values,) in found.groups)
+    return statistics.with_width(interval, found.n_queries) if of_answers else interval
+
+
+def by_task(queries: pd.DataFrame, measure: str, **options) -> dict[str, Interval]:
+    """`similarity_interval` for each task; tasks with a cell that lacks the measure are left out."""
+    known = with_measure(queries, measure)
+    return {t: similarity_interval(its, measure, **options) for t, its in known.groupby("task", sort=False)}
+
+
+def over_tasks(queries: pd.DataFrame, measure: str, **options) -> Interval:
+    """`similarity_interval` of the tasks together, without those with a cell that lacks the measure."""
+    return similarity_interval(with_measure(queries, measure), measure, **options)
+
+
+def with_measure(queries: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """The tasks all of whose cells have the measure."""
+    has = queries[measure].notna().groupby(queries["cell"]).transform("any")
+    return queries[has.groupby(queries["task"]).transform("all")]
+
+
+def estimates(values: Mapping) -> dict:
+    """The estimates of intervals, in mappings of any depth."""
+    return {name: each.estimate if hasattr(each, "estimate") else estimates(each) for name, each in values.items()}
+
+
+def n_different(of: statistics.Sample, chosen: Iterable[np.ndarray]) -> int:
+    """Number of different queries among the chosen examples of each group."""
+    pairs = zip(of.queries, chosen, strict=True)
+    return len(np.unique(np.concatenate([numbers[some] for numbers, some in pairs])))
+
+
+def layer_rows(layers: pd.DataFrame, measure: str) -> np.ndarray:
+    """A similarity in each layer, mean over queries: (cells, layers); cells whose FT diverged are left out.
+
+    Raises StudyError as `require_one_setting`.
+    """
+    require_one_setting(layers)
+    rows = layers.pivot(index="cell", columns="layer", values=measure).reindex(layers["cell"].unique())
+    return rows.dropna(how="all").to_numpy()
+
+
+def comparisons(
+    pairs: Mapping[str, tuple[statistics.Sample, statistics.Sample]], statistic: Callable[..., float] = np.nanmean
+) -> dict[str, Interval]:
+    """Paired differences of conditions A and B that saw the same seeds and queries, with p-values corrected by Holm.
+
+    `pairs[name]` are the `sample` of A and of B; Student over seeds (`explainer.theory.statistics.paired_difference`).
+    """
+    return corrected({name: statistics.paired_difference(a, b, statistic) for name, (a, b) in pairs.items()})
+
+
+def corrected(tested: Mapping[str, Interval]) -> dict[str, Interval]:
+    """The same intervals with p-values corrected for their number by Holm's procedure."""
+    p_values = statistics.holm(np.array([one.p_value for one in tested.values()], dtype=float))
+    return {name: replace(one, p_value=float(p)) for (name, one), p in zip(tested.items(), p_values, strict=True)}
+
+
+def selected(cells: pd.DataFrame, split: str = "selection") -> pd.Series:
+    """The cell of the split "report" with the seed and learning rate that are best on `split`.
+
+    The seed by the accuracy of ICL, then the learning rate by that of FT with this seed; the smaller one of equals,
+    and none that diverged. With `split="report"` it is the selection of Dai et al. (2023), who report on the queries
+    they select on. The cells should differ in seed, learning rate and split only, as a grid with the splits
+    "selection" and "report" gives them. Raises StudyError if there is nothing to select from.
+    """
+    candidates = cells[(cells["split"] == split) & cells["ft_accuracy"].notna()].sort_values(["seed", "lr"])
+    if candidates.empty:
+        raise StudyError(f"none of the cells of the split {split!r} has an FT that did not diverge.")
+    seed = candidates.loc[candidates["icl_accuracy"].idxmax(), "seed"]
+    of_seed = candidates[candidates["seed"] == seed]
+    lr = of_seed.loc[of_seed["ft_accuracy"].idxmax(), "lr"]
+    report = cells[(cells["split"] == "report") & (cells["seed"] == seed) & (cells["lr"] == lr)]
+    if report.empty:
+        raise StudyError(f"seed {seed} and learning rate {lr:g} are selected but not among the reported cells.")
+    return report.iloc[0]

@@ -1,0 +1,38 @@
+"""The positive control of the whole comparison, from the tables of `results("positive")` and its other grids.
+
+Models are the unit that is drawn: the mean over the tasks of each model, then Student's interval over models.
+"""
+
+import pandas as pd
+
+from explainer.theory.statistics import Interval, student
+
+_SAME = ("checkpoint", "model", "step", "seed", "k", "n_queries", "split", "lr")
+
+
+def interval(frame: pd.DataFrame, measure: str) -> Interval:
+    """Mean over models of the mean over their rows; rows without a value are left out."""
+    return student(frame.dropna(subset=[measure]).groupby("model")[measure].mean().to_numpy(float))
+
+
+def over_training(frame: pd.DataFrame, measure: str) -> dict[int, Interval]:
+    """`interval` after each number of steps that has a value."""
+    known = frame.dropna(subset=[measure])
+    return {int(step): interval(its, measure) for step, its in known.groupby("step")}
+
+
+def own_minus(frame: pd.DataFrame, control: str, measure: str) -> pd.DataFrame:
+    """The measure with the own context minus that under a control, a row for each pair that differs in nothing else."""
+    own, changed = (frame.loc[frame["control"] == name, [*_SAME, measure]] for name in ("none", control))
+    both = own.merge(changed, on=list(_SAME), suffixes=("", "_changed"))
+    return both.assign(**{measure: both[measure] - both[f"{measure}_changed"]})[[*_SAME, measure]]
+
+
+def chosen_rate(frame: pd.DataFrame) -> float:
+    """The rate at which FT answers most queries right and no training diverged; the smallest of several as good.
+
+    Of a frame of the split "selection".
+    """
+    of_rate = frame.groupby("lr")
+    stable = of_rate["diverged_at"].apply(lambda steps: steps.isna().all())
+    return float(of_rate["ft_accuracy"].mean()[stable].idxmax())

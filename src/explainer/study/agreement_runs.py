@@ -1,0 +1,471 @@
+"""How alike are the changes of one model: what contexts do to it, what trainings do to it, and each with each.
+
+A *change* is what a lesson, some demonstrations, does to the zero-shot model: as a context (ICL) or as a training (FT).
+The paper compares one pair of changes, ICL with FT on the same demonstrations. Whether a similarity is small or large
+is seen beside others of the same kind only: two trainings, two contexts, two lessons of one task, a lesson of another.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from tqdm import tqdm
+
+from explainer.compare import comparison, controls
+from explainer.compare.comparison import Cell, Observed, require
+from explainer.data import tasks
+from explainer.data.files import Tables
+from explainer.data.tasks import Example, Task, TaskData
+from explainer.models import checkpoints, finetuning, lockstep, recording, scoring
+from explainer.models.checkpoints import Checkpoint
+from explainer.models.finetuning import FineTuned
+from explainer.models.scoring import Prefix
+from explainer.study.comparison_runs import Study, data_digest
+from explainer.study.experiment import Computed
+from explainer.theory import changes, metrics
+
+WORD_TASKS = ("capitals", "plurals", "past", "antonyms", "comparatives", "participles", "agents", "nationalities")
+WORD_TASKS += ("categories", "uppercase")
+LABEL_TASKS = ("sst2", "sst5", "mr", "subj", "agnews", "cb", "reviews", "reviews5", "news")
+"""The tasks that are foreign to each other; a task is compared with those of its own kind of answers."""
+
+_N_MAPS = 4
+"""Queries whose linear maps are compared: one map of a query is as large as a layer's keys and values."""
+
+_N_FOREIGN_CONTEXTS = 3
+
+_SLOW = 0.1
+"""The factor of the training at a smaller rate."""
+
+_BY_LAYER = ("sim_aou", "sim_aou_tangent_uncentred", "sim_aou_residual")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What the k demonstrations of a seed do as context and as training, beside what other demonstrations do.
+
+    `lr` and `epochs` are those of FT; `n_directions` random updates stand beside them. `lessons` says which others:
+    "all"; "few", one floor and one ceiling of each kind; "own", none, enough to choose a rate. The `loss` of FT is that
+    of the "text" of a demonstration, as in the paper, or that of its "answers" only. Raises StudyError where a value is
+    none.
+    """
+
+    checkpoint: str
+    task: str
+    seed: int
+    k: int
+    lr: float
+    epochs: int
+    n_queries: int
+    lessons: str = "all"
+    n_directions: int = 0
+    split: str = "all"
+    loss: str = "text"
+
+    def __post_init__(self):
+        """Refuse what cannot be computed before anything is."""
+        object.__setattr__(self, "lr", self.cell.lr)
+        require(self.epochs >= 1, f"epochs = {self.epochs}: fine-tuning needs at least 1.")
+        require(self.k >= 2, f"k = {self.k}: two halves need at least 2 demonstrations.")
+        known = ", ".join(LESSONS)
+        require(self.lessons in LESSONS, f"there are no lessons {self.lessons!r}; known: {known}.")
+        require(self.loss in ("text", "answers"), f"there is no loss {self.loss!r}; known: text, answers.")
+        require(self.n_directions >= 0, f"n_directions = {self.n_directions} is negative; use 0 for none.")
+
+    @property
+    def cell(self) -> Cell:
+        """The comparison of ZSL, ICL and FT with the same demonstrations and queries."""
+        shared = ("checkpoint", "task", "seed", "k", "lr", "n_queries", "split")
+        return Cell(**{name: getattr(self, name) for name in shared})
+
+    @property
+    def slug(self) -> str:
+        """A readable name, not quite unique."""
+        directions = [f"{self.n_directions}directions"] * (self.n_directions > 0)
+        loss = ["answers"] * (self.loss == "answers")
+        return "-".join([self.cell.slug, f"{self.epochs}epochs", self.lessons, *directions, *loss])
+
+    @property
+    def stages(self) -> list[int]:
+        """The numbers of epochs after which a training is compared: 1, 2, 5, 10, as far as it goes, and its last."""
+        return [n for n in (1, 2, 5, 10) if n < self.epochs] + [self.epochs]
+
+    @property
+    def kin(self) -> tuple[str, ...]:
+        """The tasks whose own demonstrations are lessons: with all lessons, every one with the same kind of answers."""
+        task = tasks.find(self.task)
+        if self.lessons == "own":
+            return (self.task,)
+        if self.lessons == "few":
+            return self.task, tasks.foreign(task)
+        known = LABEL_TASKS if task.labels else WORD_TASKS
+        return known if self.task in known else (self.task, *known)
+
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """Those of them that are not the own task."""
+        return tuple(name for name in self.kin if name != self.task)
+
+
+# Lessons.
+
+
+class Lesson(NamedTuple):
+    """Demonstrations, and the task in whose template they are written."""
+
+    task: Task
+    examples: list[Example]
+
+
+def first_half(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+    """The first half of the own demonstrations."""
+    task, examples = controls.own(data, k, seed)
+    return task, examples[: k // 2]
+
+
+def second_half(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+    """The second half of the own demonstrations."""
+    task, examples = controls.own(data, k, seed)
+    return task, examples[k // 2 :]
+
+
+OF_A_TASK: Mapping[str, controls.Demonstrations] = {
+    "own": controls.own,
+    "reordered": controls.reordered,
+    "other": controls.other,
+    "first half": first_half,
+    "second half": second_half,
+    "shuffled": controls.shuffled,
+    "nonsense": controls.nonsense,
+}
+"""Lessons that a task gives: its demonstrations, others that teach the same, and some that teach less."""
+
+LESSONS: Mapping[str, tuple[str, ...]] = {
+    "all": tuple(OF_A_TASK),
+    "few": ("own", "other", "shuffled"),
+    "own": ("own",),
+}
+"""Which of a task's lessons a bench has."""
+
+STAGED = ("own", "shuffled", "nonsense")
+"""Lessons whose trainings are compared after several numbers of epochs, and not after the last one only."""
+
+
+def lessons(bench: Bench, load: Callable[[str], TaskData]) -> dict[str, Lesson]:
+    """The lessons of a bench by name; a foreign task gives its own demonstrations under its name."""
+    drawn = load(bench.task), bench.k, bench.seed
+    of_the_task = {name: Lesson(*OF_A_TASK[name](*drawn)) for name in LESSONS[bench.lessons]}
+    return of_the_task | {name: Lesson(*controls.own(load(name), *drawn[1:])) for name in bench.foreign}
+
+
+# Changes.
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What a lesson does to the model, by context (`kind` ICL) or training (FT) for some epochs at a rate.
+
+    `observed` is what the changed model does with the queries. `maps` are the changes of the linear maps of the first
+    queries. `context_tokens` stand before them, and `training` are the numbers that only FT has.
+    """
+
+    kind: str
+    lesson: str
+    observed: Observed
+    maps: Float[Tensor, "n layers key_heads d_v d"]
+    epochs: int | None = None
+    lr: float | None = None
+    training: Mapping[str, float] | None = None
+    context_tokens: int = 0
+
+    @property
+    def name(self) -> str:
+        """Unique among the changes of a bench."""
+        return f"ICL {self.lesson}" if self.kind == "ICL" else f"FT {self.lesson} {self.epochs} {self.lr:g}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Queries:
+    """The queries of a bench, and what is done with them after any prefix and under any weights."""
+
+    task: Task
+    examples: list[Example]
+
+    def observed(self, checkpoint: Checkpoint, prefix: Prefix) -> Observed:
+        return comparison.observe(checkpoint, prefix, self.task, self.examples)
+
+    def maps(self, checkpoint: Checkpoint, prefix: Prefix) -> list[recording.LinearMaps]:
+        prompts = [self.task.prompt(example) for example in self.examples[:_N_MAPS]]
+        return list(recording.linear_maps(checkpoint, prefix, prompts))
+
+
+def every_change(
+    checkpoint: Checkpoint,
+    bench: Bench,
+    queries: _Queries,
+    given: Mapping[str, Lesson],
+    trained: Mapping[tuple[str, float], Mapping[int, FineTuned]],
+) -> Iterator[Change]:
+    """Every context and every training of a bench, one after the other; trainings that diverged are left out."""
+    contexts = [name for name in given if name not in bench.foreign[_N_FOREIGN_CONTEXTS:]]
+    for name in contexts:
+        ids, _ = scoring.context_ids(checkpoint, given[name].task, given[name].examples)
+        prefix = scoring.encode(checkpoint, ids)
+        maps = torch.stack([maps.context for maps in queries.maps(checkpoint, prefix)])
+        yield Change("ICL", name, queries.observed(checkpoint, prefix), maps, context_tokens=len(ids))
+    empty = torch.stack([maps.own for maps in queries.maps(checkpoint, scoring.encode(checkpoint, ""))])
+    for (name, lr), states in trained.items():
+        for n in bench.stages if name in STAGED else (bench.epochs,):
+            if states[n].diverged_at is None:
+                observed, maps = _tuned(queries, states[n])
+                changed = metrics.beyond_rounding(maps - empty, empty, metrics.spacing(empty), axes=2)
+                yield Change("FT", name, observed, changed, n, lr, _numbers(states[n]))
+
+
+def _tuned(queries: _Queries, state: FineTuned) -> tuple[Observed, Tensor]:
+    with state.applied() as tuned:
+        prefix = scoring.encode(tuned, "")
+        return queries.observed(tuned, prefix), torch.stack([maps.own for maps in queries.maps(tuned, prefix)])
+
+
+def _numbers(state: FineTuned) -> dict[str, float]:
+    matrices = torch.stack([W.flatten(0, 1) for layer in state.update for W in (layer.key_weight, layer.value_weight)])
+    rank = metrics.participation_ratio(matrices).nanmean().item()
+    return {"loss_after": state.loss_after, "update_norm": state.norm, "update_rank": rank}
+
+
+def random_changes(
+    checkpoint: Checkpoint, bench: Bench, queries: _Queries, state: FineTuned
+) -> Iterator[tuple[int, int, Observed]]:
+    """Random updates as long as that of `state`, weight by weight, each and its opposite: (number, sign, observed)."""
+    for i in range(bench.n_directions):
+        drawn = finetuning.random_direction(state, 1000 * bench.seed + i)
+        for sign in (1, -1):
+            with finetuning.scaled(drawn, sign).applied() as moved:
+                yield i, sign, queries.observed(moved, scoring.encode(moved, ""))
+
+
+# Agreement.
+
+
+def compared(zsl: Observed, found: Sequence[Change]) -> dict[str, Float[Tensor, "C C n layers"]]:
+    """Similarities of all changes, each with each."""
+    observed = [change.observed for change in found]
+    measures = changes.of_outputs(zsl.outputs, [one.outputs for one in observed])
+    tokens = [change.context_tokens for change in found]
+    measures |= changes.of_scores(zsl.own_scores, [one.own_scores for one in observed], tokens)
+    return measures | {"update_cosine": changes.of_maps([change.maps for change in found])}
+
+
+def _are_compared(a: Change, b: Change) -> bool:
+    """Whether one of two changes is by the own demonstrations, or they are by the two halves of them."""
+    halves = {a.lesson, b.lesson} == {"first half", "second half"} and a.kind == b.kind
+    return halves or "own" in (a.lesson, b.lesson)
+
+
+def _shown_by_layer(change: Change, bench: Bench) -> bool:
+    """Whether layers are kept: of contexts and whole trainings on the own, other, and first foreign demonstrations."""
+    return change.lesson in ("own", "other", *bench.foreign[:1]) and change.epochs in (None, bench.epochs)
+
+
+def measured(bench: Bench, zsl: Observed, found: Sequence[Change], labels: list[int] | None) -> Tables:
+    """`changes`, `pairs` and `layers` of a bench; columns as in the README beside the published tables."""
+    measures = compared(zsl, found)
+    pairs, layers = [], []
+    for (i, a), (j, b) in combinations(enumerate(found), 2):
+        if not _are_compared(a, b):
+            continue
+        names = {"a": a.name, "b": b.name}
+        means = {name: values[i, j].nanmean().item() for name, values in measures.items()}
+        pairs.append(names | means | _repairs(zsl, a.observed, b.observed))
+        if _shown_by_layer(a, bench) and _shown_by_layer(b, bench):
+            by_layer = torch.stack([measures[name][i, j].nanmean(0) for name in _BY_LAYER], 1).tolist()
+            layers += [names | {"layer": n} | dict(zip(_BY_LAYER, row, strict=True)) for n, row in enumerate(by_layer)]
+    rows = [_row(zsl, change, labels) for change in found]
+    return {"changes": _columns(rows), "pairs": _columns(pairs), "layers": _columns(layers)}
+
+
+def _row(zsl: Observed, change: Change, labels: list[int] | None) -> dict[str, Any]:
+    z, u = (torch.nn.functional.normalize(h.double(), dim=-1) for h in (zsl.outputs, change.observed.outputs))
+    return {
+        "change": change.name,
+        "kind": change.kind,
+        "lesson": change.lesson,
+        "epochs": change.epochs,
+        "rate": change.lr,
+        **{name: value for name, value in comparison.scores(change.observed, labels).items() if name != "content_free"},
+        "change_norm": torch.linalg.vector_norm(u - z, dim=-1).mean().item(),
+        "map_rank": metrics.participation_ratio(change.maps).nanmean().item(),
+        **(change.training or dict.fromkeys(("loss_after", "update_norm", "update_rank"))),
+    }
+
+
+def _repairs(zsl: Observed, a: Observed, b: Observed) -> dict[str, int]:
+    counts = metrics.rec2ftp_counts(*(torch.from_numpy(np.asarray(one.correct)) for one in (zsl, a, b)))
+    return dict(zip(("zsl_errors", "b_fixes", "a_fixes", "both_fix"), counts, strict=True))
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+
+# The experiment.
+
+
+class Agreement(Study):
+    """Computes benches; what is trained on a task's own demonstrations serves all benches of a seed."""
+
+    name = "agreement"
+    setting = Bench
+    protocol = 2
+    slowest_first = (
+        "checkpoint",
+        "split",
+        "loss",
+        "lessons",
+        "n_directions",
+        "n_queries",
+        "k",
+        "epochs",
+        "seed",
+        "lr",
+        "task",
+    )
+    shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "note")
+
+    def __init__(self, **options: Any):
+        """Options as of a study; nothing is loaded before it is asked for."""
+        super().__init__(**options)
+        self._shared: tuple | None = None
+        self._trainings: dict[tuple[str, float], dict[int, FineTuned]] = {}
+
+    @classmethod
+    def of(cls, **values: Any) -> Bench:
+        """Without a checkpoint the starter checkpoint, with 16 demonstrations and 24 queries."""
+        return super(Study, cls).of(**{"checkpoint": checkpoints.STARTER, "k": 16, "n_queries": 24} | values)
+
+    def parts(self, bench: Bench) -> dict[str, Any]:
+        """Weights and data, those of the foreign tasks with them."""
+        parts = super().parts(bench.cell)
+        if not bench.foreign or parts["data"] is None:
+            return parts
+        foreign = {name: data_digest(self._load_data(name)) for name in bench.foreign}
+        return parts | {"data": parts["data"] | {"foreign": foreign}}
+
+    def prepare(self, benches: Sequence[Bench]) -> None:
+        """Load the data of every task; TaskError if that is not possible."""
+        for bench in benches:
+            lessons(bench, self._load_data)
+
+    def groups(self, benches: Sequence[Bench]) -> list[tuple[Bench, ...]]:
+        """Those that share trainings, one after the other."""
+        return [tuple(group) for _, group in groupby(benches, _shares)]
+
+    def compute(self, bench: Bench, *, progress: bool) -> Computed:
+        """All changes of a bench, and how alike they are; trainings that diverged are missing, and noted."""
+        checkpoint, data = self._load(bench.checkpoint), self._load_data(bench.task)
+        scoring.require_distinct(checkpoint, data.task)
+        queries = _Queries(data.task, comparison.draw_queries(data, bench.cell))
+        given = lessons(bench, self._load_data)
+        trained = self._train(checkpoint, bench, given, progress)
+        zsl = queries.observed(checkpoint, scoring.encode(checkpoint, ""))
+        stream = every_change(checkpoint, bench, queries, given, trained)
+        found = list(tqdm(stream, desc="changes", unit="change", leave=False, disable=not progress))
+        labels = None if data.task.labels is None else [example.label for example in queries.examples]
+        tables = measured(bench, zsl, found, labels)
+        if bench.n_directions:
+            drawn = random_changes(checkpoint, bench, queries, trained["own", bench.lr][bench.epochs])
+            tables["directions"] = _directions(zsl, found, drawn)
+        cells = {"zsl_accuracy": zsl.correct.mean(), **_main(tables, bench), "note": _note(trained)}
+        provenance = {"revision": checkpoint.revision, "source": data.task.source, "licence": data.task.licence}
+        return Computed({"cells": cells} | tables, provenance)
+
+    def _train(
+        self, checkpoint: Checkpoint, bench: Bench, given: Mapping[str, Lesson], progress: bool
+    ) -> dict[tuple[str, float], dict[int, FineTuned]]:
+        """Every training of a bench by lesson and rate, and after each number of epochs that is compared.
+
+        Those that benches share are trained in one batch and the others in another: which runs stand side by side,
+        and so the last digits, depend on the bench alone, and not on what was computed before it.
+        """
+        if self._shared != _shares(bench):
+            of_tasks = {name: Lesson(*controls.own(self._load_data(name), bench.k, bench.seed)) for name in bench.kin}
+            self._shared, self._trainings = _shares(bench), {}
+            self._trainings = _train_together(
+                checkpoint, bench, of_tasks, [(name, bench.lr) for name in of_tasks], progress
+            )
+        source = {"own": bench.task} | {name: name for name in bench.foreign}
+        shared = {(name, bench.lr): self._trainings[source[name], bench.lr] for name in given if name in source}
+        others = [(name, bench.lr) for name in given if name not in source]
+        slow = [("own", _SLOW * bench.lr)] if bench.lessons == "all" else []
+        return shared | _train_together(checkpoint, bench, given, others + slow, progress)
+
+
+def _shares(bench: Bench) -> tuple:
+    """What trainings on the tasks' own demonstrations depend on."""
+    return bench.checkpoint, bench.seed, bench.k, bench.lr, bench.epochs, bench.loss, bench.kin
+
+
+def _train_together(
+    checkpoint: Checkpoint,
+    bench: Bench,
+    given: Mapping[str, Lesson],
+    wanted: Sequence[tuple[str, float]],
+    progress: bool,
+) -> dict[tuple[str, float], dict[int, FineTuned]]:
+    """Train on lessons at rates, those of one length side by side."""
+    trained = {}
+    by_length = sorted(wanted, key=lambda key: len(given[key[0]].examples))
+    for k, group in groupby(by_length, lambda key: len(given[key[0]].examples)):
+        keys = list(group)
+        runs = [_run(checkpoint, bench, given[name], lr) for name, lr in keys]
+        states = lockstep.fine_tune(checkpoint, runs, [k * n for n in bench.stages], progress=progress)
+        of_epochs = ({n: each[k * n] for n in bench.stages} for each in states)
+        trained |= dict(zip(keys, of_epochs, strict=True))
+    return {key: trained[key] for key in wanted}
+
+
+def _run(checkpoint: Checkpoint, bench: Bench, lesson: Lesson, lr: float) -> lockstep.Run:
+    once = finetuning.training_ids(checkpoint, lesson.task, lesson.examples)
+    answers = finetuning.answer_lengths(checkpoint, lesson.task, lesson.examples) if bench.loss == "answers" else None
+    return lockstep.Run(lockstep.epochs(once, bench.epochs, bench.seed), lr, answers)
+
+
+def _directions(zsl: Observed, found: Sequence[Change], drawn: Iterator[tuple[int, int, Observed]]) -> dict[str, list]:
+    """How alike random updates are to the own context and to the own training."""
+    own = [change for change in found if change.lesson == "own"]
+    context, training = own[0], max(own[1:], key=lambda change: (change.lr, change.epochs))
+    rows = []
+    for i, sign, moved in drawn:
+        for change in (context, training):
+            outputs = zsl.outputs, change.observed.outputs, moved.outputs
+            similarities = {name: getattr(metrics, name)(*outputs).nanmean().item() for name in _BY_LAYER}
+            rows.append({"direction": i, "sign": sign, "a": change.name} | similarities)
+    return _columns(rows)
+
+
+def _main(tables: Tables, bench: Bench) -> dict[str, Any]:
+    """Accuracies of ICL and FT and their similarity, as far as FT did not diverge."""
+    context, training = "ICL own", f"FT own {bench.epochs} {bench.lr:g}"
+    accuracy = dict(zip(tables["changes"]["change"], tables["changes"]["accuracy"], strict=True))
+    pairs = tables["pairs"] or {name: [] for name in ("a", "b", "sim_aou")}  # none where FT diverged at once
+    sim_aou = dict(zip(zip(pairs["a"], pairs["b"], strict=True), pairs["sim_aou"], strict=True))
+    return {
+        "icl_accuracy": accuracy[context],
+        "ft_accuracy": accuracy.get(training),
+        "sim_aou": sim_aou.get((context, training)),
+    }
+
+
+def _note(trained: Mapping[tuple[str, float], Mapping[int, FineTuned]]) -> str:
+    """Which trainings diverged, and when."""
+    ends = {key: max(states.items())[1] for key, states in trained.items()}
+    lost = [
+        f"{name} at {lr:g}: step {end.diverged_at}" for (name, lr), end in ends.items() if end.diverged_at is not None
+    ]
+    return f"fine-tuning diverged: {'; '.join(lost)}" if lost else ""

@@ -1,0 +1,479 @@
+"""Causal tests: does what a context changes give its answers, when it is put in as a patch, a vector, or a step?
+
+A similarity says that two changes agree. It does not say what a change does. Here parts of the in-context change are
+put into the zero-shot pass, and the answers are counted again. (What in-context learning and fine-tuning share is put
+in and taken out by `explainer.study.shared_part_runs`.) All changes are those at the last token of a query, between
+passes at the same positions (see `explainer.models.interventions`). An answer is right if its first token is the most
+probable one of all.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Generator, Tensor
+
+from explainer.compare import controls
+from explainer.compare.comparison import query_id, require
+from explainer.data import tasks
+from explainer.data.files import Tables
+from explainer.data.tasks import Example, Task, TaskData
+from explainer.errors import TaskError
+from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring
+from explainer.models.checkpoints import Checkpoint
+from explainer.models.finetuning import FineTuned
+from explainer.models.interventions import Pass, States
+from explainer.study.comparison_runs import data_digest
+from explainer.study.experiment import Computed, Experiment
+from explainer.theory import directions
+
+MODELS: Mapping[str, controls.Model] = {
+    "trained": controls.as_loaded,
+    "untrained": controls.untrained,
+    "untrained-layers": controls.untrained_layers,
+}
+"""The model that is studied: the checkpoint, or one of the untrained models of `controls`."""
+
+INTERVENTIONS: Mapping[str, str] = {
+    "zsl": "no context",
+    "icl": "with the context",
+    "ft": "no context, fine-tuned keys and values",
+    "patch_own": "no context, the MLPs changed by the query's own patch",
+    "patch_other": "no context, the MLPs changed by the patch of another query",
+    "patch_mean": "no context, the MLPs changed by the mean patch of all other queries",
+    "patch_foreign": "no context, the MLPs changed by the patch of another query and of another task's context",
+    "patch_foreign_mean": "no context, the MLPs changed by the mean of such patches",
+    "task_vector": "ZSL, plus the mean in-context change of the residual stream after one block",
+    "task_vector_foreign": "ZSL, plus that of another task",
+    "task_vector_random": "ZSL, plus a random vector as large as the task vector",
+    "step_own": "ZSL, plus the best-matched step on the demonstrations",
+    "step_other": "ZSL, plus the best-matched step on other demonstrations of the task",
+    "step_foreign": "ZSL, plus the best-matched step on demonstrations of another task",
+    "step_random": "ZSL, plus the best-matched step in random directions of the weights",
+    "step_equal": "ZSL, plus the best-matched step on the demonstrations at one rate for all",
+    "step_mean": "ZSL, plus the mean in-context change of the other half of the queries, which is no step",
+}
+"""What is asked of the model; changes are those of the attention outputs of all layers, unless it says otherwise."""
+
+PROTOCOL = 2
+"""Number of the arithmetic of a case; raised, with a line in published/PROTOCOLS.md, when it changes a result."""
+
+N_RANDOM = 5
+"""Random directions; what is stored of them is the mean."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One checkpoint, task and seed. The seed draws demonstrations, queries, and whatever else is random.
+
+    `k` demonstrations; FT takes `epochs` passes over them at the rate `lr`, each after the first in another order.
+    `n_queries` are reported; `n_selection` others make the task vector and choose its layer. `rate` is that of the
+    single steps of gradient descent whose effects are taken for linear. `model` is a name in MODELS. Raises StudyError
+    where a value is impossible.
+    """
+
+    checkpoint: str
+    task: str
+    seed: int
+    k: int
+    n_queries: int
+    n_selection: int
+    lr: float
+    epochs: int
+    rate: float
+    model: str = "trained"
+
+    def __post_init__(self):
+        """Refuse what cannot be computed before anything is."""
+        for name in ("lr", "rate"):
+            value = float(getattr(self, name))  # 1 and 1.0 are one case, not two
+            object.__setattr__(self, name, value)
+            require(0 < value < float("inf"), f"{name} = {value:g} is not a positive number.")
+        require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
+        for name, least in (("k", 1), ("epochs", 1), ("n_queries", 4), ("n_selection", 2)):
+            require(getattr(self, name) >= least, f"{name} = {getattr(self, name)} is too small; use at least {least}.")
+        require(self.model in MODELS, f"there is no model {self.model!r}; known: {', '.join(MODELS)}.")
+
+    @property
+    def slug(self) -> str:
+        """A readable name."""
+        name = Path(self.checkpoint.partition("@")[0]).name
+        unusual = [] if self.model == "trained" else [self.model]
+        numbers = f"k{self.k}-n{self.n_queries}-lr{self.lr:g}-e{self.epochs}-seed{self.seed}"
+        return "-".join(["causal", name, self.task, numbers, *unusual])
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """Queries of a task with a context: both passes, what each computes, and the first token of each right answer."""
+
+    queries: list[Example]
+    after: Pass
+    without: Pass
+    icl: States
+    zsl: States
+    answers: Tensor
+    context_tokens: int
+
+    @property
+    def change(self) -> Float[Tensor, "n layers d"]:
+        """What the context adds to the attention outputs."""
+        return self.icl.attention - self.zsl.attention
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """What all tests of a case share, and what they have found.
+
+    `last` is the pass of the last tokens without context; `changes` are those of the attention outputs, (n, layers, d),
+    in context ("icl") and, once they are known, by fine-tuning ("ft") and by one small step on all demonstrations.
+    """
+
+    case: Case
+    checkpoint: Checkpoint
+    own: TaskData
+    foreign: TaskData
+    asked: _Asked
+    last: Pass
+    changes: dict[str, Tensor]
+    outcomes: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+    cells: dict[str, Any] = field(default_factory=dict)
+    layers: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, intervention: str, logits: Float[Tensor, "times*n vocab"]) -> None:
+        """Keep what came out, as a mean over the times where the queries were passed several times."""
+        found = _outcome(logits, self.asked).items()
+        n = len(self.asked.queries)
+        self.outcomes[intervention] = {name: values.unflatten(0, (-1, n)).mean(0) for name, values in found}
+
+    def note_held(self, intervention: str, *attention: Float[Tensor, "n layers d"]) -> None:
+        """What comes out when the attention outputs at the last token are held at these values."""
+        last = self.last.repeated(len(attention))
+        self.note(intervention, last.run(interventions.attention_held(last.layers, torch.cat(attention))).logits)
+
+    def generator(self, number: int) -> Generator:
+        """Random numbers of one test; no two tests, tasks or seeds share them."""
+        seed = np.random.default_rng([self.case.seed, number, *self.case.task.encode()]).integers(2**62)
+        return Generator().manual_seed(int(seed))
+
+
+def run_case(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, case: Case, *, progress: bool = False) -> Tables:
+    """The tables of one case, as the laboratory stores them; `foreign` are the data of another task.
+
+    - "cells": sizes, accuracies of ZSL, ICL and FT, the training, the largest error of a query's own patch in a logit,
+      the layer of the task vector, R^2 of each best-matched step as a mean over layers, and why something is missing;
+    - "interventions": for each its accuracy, how often its answer is that of ICL, and the log-probability of the right
+      one, as means over `n` queries;
+    - "queries": the same for each query, whose id is that of `comparison.query_id`;
+    - "layers": sizes of the changes and their cosine, R^2 by layer, and the task vector's accuracy on the selection.
+
+    Raises TaskError, CheckpointError or StudyError.
+    """
+    studied = MODELS[case.model](checkpoint, case.seed)
+    drawn = tasks.queries(own, case.n_queries + case.n_selection, case.seed)
+    reported, selection = drawn[: case.n_queries], drawn[case.n_queries :]
+    asked = _ask(studied, own, own, reported, case)
+    shared = _Case(case, studied, own, foreign, asked, asked.without.at_last(), {"icl": asked.change})
+    shared.note("zsl", asked.zsl.logits)
+    shared.note("icl", asked.icl.logits)
+    _test_finetuning(shared, progress)
+    _test_patches(shared)
+    _test_task_vectors(shared, selection)
+    _test_steps(shared)
+    return _tables(shared)
+
+
+def _ask(checkpoint: Checkpoint, context: TaskData, task: TaskData, queries: list[Example], case: Case) -> _Asked:
+    """Queries of a task after the case's demonstrations of another, or of the same."""
+    context_ids, _ = scoring.context_ids(checkpoint, context.task, tasks.demonstrations(context, case.k, case.seed))
+    prompts = [task.task.prompt(query) for query in queries]
+    asked = checkpoint, scoring.encode(checkpoint, context_ids), prompts
+    after, without = interventions.after_context(*asked), interventions.without_context(*asked)
+    answers = scoring.continuation_ids(checkpoint, prompts, [f" {query.answer}" for query in queries])
+    first = torch.tensor([ids[0] for ids in answers], device=checkpoint.device)
+    return _Asked(queries, after, without, after.run(), without.run(), first, len(context_ids))
+
+
+def _outcome(logits: Float[Tensor, "times*n vocab"], asked: _Asked) -> dict[str, Float[Tensor, "times*n"]]:
+    times = len(logits) // len(asked.answers)
+    answers, icl = asked.answers.repeat(times), asked.icl.logits.argmax(-1).repeat(times)
+    best = logits.argmax(-1)
+    log_prob = logits.float().log_softmax(-1).gather(1, answers[:, None])[:, 0]
+    return {"correct": (best == answers).float(), "agrees": (best == icl).float(), "log_prob": log_prob}
+
+
+# Fine-tuning.
+
+
+def _test_finetuning(shared: _Case, progress: bool) -> None:
+    """The answers and the change of FT, which the steps below are to explain, too."""
+    asked, zsl = shared.asked, shared.asked.zsl.attention
+    finetuned = _fine_tuned(shared, progress)
+    if finetuned.diverged_at is not None:
+        shared.notes.append(f"fine-tuning diverged at step {finetuned.diverged_at}")
+        return
+    with finetuned.applied():
+        tuned = asked.without.run()
+    shared.note("ft", tuned.logits)
+    shared.changes["ft"] = tuned.attention - zsl
+    shared.layers.update(icl_norm=asked.change.norm(dim=-1).mean(0), ft_norm=shared.changes["ft"].norm(dim=-1).mean(0))
+
+
+def _fine_tuned(shared: _Case, progress: bool) -> FineTuned:
+    case = shared.case
+    sequences = finetuning.training_ids(
+        shared.checkpoint, shared.own.task, tasks.demonstrations(shared.own, case.k, case.seed)
+    )
+    in_order = lockstep.epochs(sequences, case.epochs, case.seed)
+    finetuned = finetuning.fine_tune(shared.checkpoint, in_order, case.lr, progress=progress)
+    shared.cells.update(losses=finetuned.losses, loss_after=finetuned.loss_after, diverged_at=finetuned.diverged_at)
+    return finetuned
+
+
+# The context as a change of weights.
+
+
+def _test_patches(shared: _Case) -> None:
+    """Patches of the queries' own context, and of another task's, each for the query itself and for others."""
+    asked, case = shared.asked, shared.case
+    own = interventions.context_patches(asked.after, asked.without)
+    away = _ask(shared.checkpoint, shared.foreign, shared.own, asked.queries, case)
+    foreign = interventions.context_patches(away.after, away.without)
+    n = len(asked.queries)
+    itself = torch.eye(n, dtype=asked.icl.logits.dtype, device=asked.icl.logits.device)
+    another, mean = itself.roll(1, 1), (1 - itself) / (n - 1)
+
+    def logits(patches: list, weights: Tensor) -> Tensor:
+        return asked.without.run(interventions.patched(asked.without.layers, patches, weights)).logits
+
+    exact, moved = logits(own, itself), logits(own, another)
+    shared.note("patch_own", exact)
+    shared.note("patch_other", moved)
+    shared.note("patch_mean", logits(own, mean))
+    shared.note("patch_foreign", logits(foreign, another))
+    shared.note("patch_foreign_mean", logits(foreign, mean))
+    shared.cells.update(
+        patch_error=(exact - asked.icl.logits).abs().max(),
+        patch_other_copied=(moved.argmax(-1) == asked.answers.roll(-1)).float().mean(),
+    )
+
+
+# Task vectors.
+
+
+def _test_task_vectors(shared: _Case, selection: list[Example]) -> None:
+    """The mean change of the residual stream over the selection, at the layer that is best there."""
+    case = shared.case
+    own = _ask(shared.checkpoint, shared.own, shared.own, selection, case)
+    queries = tasks.queries(shared.foreign, case.n_selection, case.seed)
+    foreign = _ask(shared.checkpoint, shared.foreign, shared.foreign, queries, case)
+    accuracy, log_prob = _by_layer(own)
+    best = max(range(len(accuracy)), key=lambda layer: (accuracy[layer], log_prob[layer]))
+    vectors = {"": _stream(own).mean(0)[best], "_foreign": _stream(foreign).mean(0)[best]}
+    generator = shared.generator(2)
+    random = [directions.random_like(vectors[""], generator) for _ in range(N_RANDOM)]
+    for name, each in {**vectors, "_random": torch.stack(random)}.items():
+        added = each.view(-1, 1, each.shape[-1]).expand(-1, case.n_queries, -1)
+        last = shared.last.repeated(len(added))
+        edits = interventions.stream_plus(last.layers[best], added.flatten(0, 1))
+        shared.note(f"task_vector{name}", last.run(edits).logits)
+    shared.cells["task_vector_layer"] = best
+    shared.layers.update(task_vector_accuracy=accuracy, task_vector_log_prob=log_prob)
+
+
+def _stream(asked: _Asked) -> Float[Tensor, "n layers d"]:
+    return asked.icl.stream - asked.zsl.stream
+
+
+def _by_layer(asked: _Asked) -> tuple[list[float], list[float]]:
+    """Accuracy and mean log-probability of the right answer when the mean of the other queries is added at a layer."""
+    change = _stream(asked)
+    n, n_layers, _ = change.shape
+    others = (change.sum(0) - change) / (n - 1)
+    last = asked.without.at_last().repeated(n_layers)
+    edits = []
+    for number, layer in enumerate(last.layers):
+        vectors = torch.zeros_like(others).transpose(0, 1)
+        vectors[number] = others[:, number]
+        edits += interventions.stream_plus(layer, vectors.flatten(0, 1))
+    found = _outcome(last.run(edits).logits, asked)
+    return tuple(found[name].unflatten(0, (n_layers, n)).mean(1).tolist() for name in ("correct", "log_prob"))
+
+
+# The best-matched step.
+
+
+def _test_steps(shared: _Case) -> None:
+    """Each change as a combination of the effects of single steps, one for each demonstration.
+
+    The rates are found on one half of the queries and used on the other, and the other way round.
+    """
+    demonstrations = _demonstrations(shared)
+    effects = _effects(shared, demonstrations)
+    shared.changes["descent"] = _effect(shared, _descended(shared, *demonstrations["own"])) * shared.case.rate
+    for of, change in shared.changes.items():
+        fits = {kind: _held_out(change, effect) for kind, effect in effects.items()} | {"mean": _mean_of_others(change)}
+        for kind, fitted in fits.items():
+            shared.layers[f"r2_{of}_{kind}"] = directions.squares(change, fitted).explained
+            if of == "icl":
+                shared.note_held(f"step_{kind}", shared.asked.zsl.attention + fitted)
+    shared.layers["rate"] = directions.best_rates(effects["equal"], shared.changes["icl"])[:, 0]
+    shared.cells.update({name: v.mean() for name, v in shared.layers.items() if name.startswith("r2_")})
+
+
+def _effects(
+    shared: _Case, demonstrations: Mapping[str, tuple[Task, list[Example]]]
+) -> dict[str, Float[Tensor, "n k layers d"]]:
+    """What single steps do, one for each demonstration; "random": steps of the own sizes; "equal": the sum of own."""
+    effects = {kind: [] for kind in (*demonstrations, "random")}
+    seeds = torch.randint(2**31, (shared.case.k,), generator=shared.generator(3)).tolist()
+    for kind, (task, examples) in demonstrations.items():
+        for step, seed in zip(_single_steps(shared, task, examples), seeds, strict=True):
+            effects[kind].append(_effect(shared, step))
+            if kind == "own":
+                effects["random"].append(_effect(shared, finetuning.random_direction(step, seed)))
+    stacked = {kind: torch.stack(each, 1) for kind, each in effects.items()}
+    return stacked | {"equal": stacked["own"].sum(1, keepdim=True)}
+
+
+def _demonstrations(shared: _Case) -> dict[str, tuple[Task, list[Example]]]:
+    """k of the context, k others of the task if there are as many, and k of another task."""
+    case = shared.case
+    kinds = {"own": (shared.own.task, tasks.demonstrations(shared.own, case.k, case.seed))}
+    try:
+        kinds["other"] = controls.other(shared.own, case.k, case.seed)
+    except TaskError as error:
+        shared.notes.append(f"no other demonstrations: {error}")
+    return kinds | {"foreign": controls.own(shared.foreign, case.k, case.seed)}
+
+
+def _descended(shared: _Case, task: Task, examples: Sequence[Example]) -> FineTuned:
+    """Gradient descent at the small rate, one step for each example."""
+    sequences = finetuning.training_ids(shared.checkpoint, task, examples)
+    return finetuning.fine_tune(shared.checkpoint, sequences, shared.case.rate)
+
+
+def _single_steps(shared: _Case, task: Task, examples: Sequence[Example]) -> list[FineTuned]:
+    """One step at the small rate on each example by itself."""
+    sequences = finetuning.training_ids(shared.checkpoint, task, examples)
+    runs = [lockstep.Run([sequence], shared.case.rate) for sequence in sequences]
+    return [after[1] for after in lockstep.fine_tune(shared.checkpoint, runs, after=[1])]
+
+
+def _effect(shared: _Case, step: FineTuned) -> Float[Tensor, "n layers d"]:
+    """What a step does to the attention outputs, for a rate of 1: (a(W + dW) - a(W)) / rate."""
+    with step.applied():
+        return (shared.asked.without.run().attention - shared.asked.zsl.attention) / step.lr
+
+
+def _halves(n: int) -> list[tuple[slice, slice]]:
+    """Which queries to fit on, and which to look at."""
+    even, odd = slice(0, n, 2), slice(1, n, 2)
+    return [(even, odd), (odd, even)]
+
+
+def _held_out(change: Float[Tensor, "n layers d"], effects: Float[Tensor, "n k layers d"]) -> Tensor:
+    """The combination of effects with the rates of the other half of the queries."""
+    fitted = torch.empty_like(change)
+    for fit, look in _halves(len(change)):
+        fitted[look] = directions.combined(effects[look], directions.best_rates(effects[fit], change[fit]))
+    return fitted
+
+
+def _mean_of_others(change: Float[Tensor, "n layers d"]) -> Tensor:
+    fitted = torch.empty_like(change)
+    for fit, look in _halves(len(change)):
+        fitted[look] = change[fit].mean(0)
+    return fitted
+
+
+# Tables.
+
+
+def _tables(shared: _Case) -> Tables:
+    asked, outcomes = shared.asked, {name: shared.outcomes[name] for name in INTERVENTIONS if name in shared.outcomes}
+    n = len(asked.queries)
+    means = [{name: values.mean() for name, values in one.items()} for one in outcomes.values()]
+    cells = {
+        "n_layers": len(asked.after.layers),
+        "context_tokens": asked.context_tokens,
+        **{f"{name}_accuracy": outcomes[name]["correct"].mean() for name in ("zsl", "icl", "ft") if name in outcomes},
+        **shared.cells,
+        "note": "; ".join(shared.notes),
+    }
+    return {
+        "cells": cells,
+        "interventions": {
+            "intervention": list(outcomes),
+            "n": [n] * len(outcomes),
+            "accuracy": [mean["correct"] for mean in means],
+            "agreement": [mean["agrees"] for mean in means],
+            "log_prob": [mean["log_prob"] for mean in means],
+        },
+        "queries": {
+            "intervention": [name for name in outcomes for _ in range(n)],
+            "query": list(range(n)) * len(outcomes),
+            "query_id": [query_id(query) for query in asked.queries] * len(outcomes),
+            **{name: torch.cat([one[name] for one in outcomes.values()]) for name in means[0]},
+        },
+        "layers": {"layer": list(range(len(asked.after.layers))), **shared.layers},
+    }
+
+
+class CausalTests(Experiment[Case]):
+    """Computes cases; checkpoints come from `checkpoints.load`, data from `data` by name, else from `tasks.load`."""
+
+    name = "causal"
+    setting = Case
+    protocol = PROTOCOL
+    slowest_first = (
+        "checkpoint", "model", "task", "k", "n_queries", "n_selection", "lr", "epochs", "rate", "seed",
+    )  # fmt: skip
+    shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "patch_error", "task_vector_layer", "r2_icl_own", "note")
+
+    def __init__(self, *, data: Mapping[str, TaskData] | None = None):
+        """Nothing is loaded before it is asked for."""
+        self._given = dict(data or {})
+        self._data, self._checkpoint = dict(self._given), None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process loads for itself."""
+        return self._given
+
+    def __setstate__(self, given: dict[str, Any]) -> None:
+        """See `__getstate__`."""
+        self.__init__(data=given)
+
+    @classmethod
+    def of(cls, **values: Any) -> Case:
+        """Without a checkpoint the starter checkpoint; FT of 10 epochs at 3e-4, single steps at 1e-6."""
+        usual = {"checkpoint": checkpoints.STARTER, "k": 8, "n_queries": 24, "n_selection": 16}
+        return super().of(**usual | {"lr": 3e-4, "epochs": 10, "rate": 1e-6} | values)
+
+    def parts(self, case: Case) -> dict[str, Any]:
+        """Weights and data."""
+        own, foreign = self._load_data(case.task)
+        return {
+            "weights": checkpoints.digest(case.checkpoint),
+            "data": {"own": data_digest(own), "foreign": data_digest(foreign)},
+        }
+
+    def compute(self, case: Case, *, progress: bool) -> Computed:
+        """One case."""
+        if self._checkpoint is None or self._checkpoint[0] != case.checkpoint:
+            self._checkpoint = None  # frees the memory of the last one before the next one needs it
+            self._checkpoint = case.checkpoint, checkpoints.load(case.checkpoint, dtype=torch.float32)
+        checkpoint, (own, foreign) = self._checkpoint[1], self._load_data(case.task)
+        provenance = {"revision": checkpoint.revision, "source": own.task.source, "licence": own.task.licence}
+        return Computed(run_case(checkpoint, own, foreign, case, progress=progress), provenance)
+
+    def _load_data(self, name: str) -> tuple[TaskData, TaskData]:
+        """The task and the one that stands for another."""
+        own = self._data.setdefault(name, self._data.get(name) or tasks.load(name))
+        foreign = tasks.foreign(own.task)
+        return own, self._data.setdefault(foreign, self._data.get(foreign) or tasks.load(foreign))

@@ -1,0 +1,435 @@
+"""The command `explainer`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from explainer import __version__
+from explainer.errors import ExplainerError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 done, 1 an error of the user's to mend, 130 interrupted."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except ExplainerError as error:
+        print(f"explainer: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("explainer: interrupted; run again to resume", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="explainer", description="Why can GPT learn in-context?")
+    parser.add_argument("--version", action="version", version=f"explainer {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_fetch(commands)
+    _add_web_model(commands)
+    _add_study(commands)
+    _add_train(commands)
+    _add_of_grids(commands)
+    return parser
+
+
+def _add_fetch(commands: argparse._SubParsersAction) -> None:
+    fetch = commands.add_parser(
+        "fetch",
+        help="download the starter checkpoint and texts into the cache",
+        description="Download the starter assets that are missing and show the state of each.",
+    )
+    fetch.add_argument("names", nargs="*", metavar="NAME", help="assets to fetch (default: all that the book needs)")
+    fetch.add_argument("--offline", action="store_true", help="do not use the network; say what is missing")
+    fetch.add_argument("--cache", metavar="DIR", help="keep the assets in DIR (default: $EXPLAINER_CACHE)")
+    fetch.add_argument("--verify", action="store_true", help="also read every unpacked file and check its digest")
+    fetch.set_defaults(run=_fetch)
+
+
+def _fetch(options: argparse.Namespace) -> int:
+    # Imported here so that `explainer --help` answers at once.
+    from explainer.data import assets  # noqa: PLC0415
+
+    if options.cache:
+        os.environ["EXPLAINER_CACHE"] = options.cache
+    names = options.names or None
+    shown = [*assets.ASSETS, *(asset for asset in assets.ON_REQUEST if asset.name in options.names)]
+    states = dict.fromkeys((asset.name for asset in shown), "ready")
+    try:
+        assets.fetch(names, offline=options.offline)
+        if options.verify:
+            assets.require_intact(names)
+    finally:
+        states |= dict.fromkeys((asset.name for asset in assets.missing(states)), "missing")
+        _print_assets(shown, states)
+    return 0
+
+
+def _print_assets(table: Sequence, states: dict[str, str]) -> None:
+    rows = [("name", "what", "download", "licence", "state")]
+    rows += [(a.name, a.note, f"{a.size / 1e6:.1f} MB", a.licence, states[a.name]) for a in table]
+    _print_table(rows)
+
+
+def _add_web_model(commands: argparse._SubParsersAction) -> None:
+    command = commands.add_parser(
+        "web-model",
+        help="convert the starter checkpoint for a page and say where it is",
+        description="Write the starter checkpoint into the cache as shards of an ONNX graph, and show its files.",
+    )
+    command.set_defaults(run=_web_model)
+
+
+def _web_model(options: argparse.Namespace) -> int:
+    from explainer.models import web_model  # noqa: PLC0415
+
+    home = web_model.build()
+    files = [(path.name, f"{path.stat().st_size / 1e6:.1f} MB") for path in sorted(home.iterdir())]
+    _print_table([("file", "size"), *files])
+    print(home)
+    return 0
+
+
+class _StudyHelp(argparse.Action):
+    """Shows the help with every name that a study knows; takes them from where they are defined, which loads torch."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from explainer.compare import comparison, controls  # noqa: PLC0415
+        from explainer.data import tasks  # noqa: PLC0415
+
+        tables = {
+            "tasks": {task.name: task.source for task in tasks.TASKS.values()},
+            "controls": {name: control.note for name, control in controls.CONTROLS.items()},
+            "positions": comparison.POSITIONS,
+            "splits": comparison.SPLITS,
+        }
+        parser.epilog = "\n\n".join(_names(title, table) for title, table in tables.items())
+        parser.print_help()
+        parser.exit()
+
+
+def _names(title: str, table: Mapping[str, str]) -> str:
+    return "\n".join([f"{title}:", *(f"  {name:<22}{meaning}" for name, meaning in table.items())])
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number.")
+    return int(text)
+
+
+def _add_study(commands: argparse._SubParsersAction) -> None:
+    study = commands.add_parser(
+        "study",
+        help="compare in-context learning with fine-tuning on a checkpoint",
+        description=(
+            "Compute every combination of the given values that is not stored yet: zero-shot, in-context and\n"
+            "fine-tuned predictions, and how similar attention is in them. Each is stored as soon as it is finished;\n"
+            "interrupt at any time and run the same command again to go on."
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+    )
+    study.add_argument("-h", "--help", action=_StudyHelp, nargs=0, help="show this message, with all names, and exit")
+    _add_laboratory(study)
+    study.add_argument("--model", nargs="+", metavar="NAME", help="hub ids, directories or .gguf files")
+    study.add_argument("--tasks", nargs="+", metavar="TASK", help="such as reviews, capitals, sst2")
+    study.add_argument("--task-file", metavar="FILE", help="TOML file that describes tasks of your own")
+    study.add_argument("--seeds", nargs="+", type=int, default=[0], metavar="N", help="default: 0")
+    study.add_argument("--k", nargs="+", type=int, default=[32], metavar="N", help="demonstrations (default: 32)")
+    study.add_argument("--lr", nargs="+", type=float, default=[1e-3], metavar="LR", help="default: 0.001")
+    study.add_argument("--queries", type=int, default=150, metavar="N", help="for each combination (default: 150)")
+    study.add_argument("--controls", nargs="+", default=["none"], metavar="NAME", help="see below (default: none)")
+    study.add_argument("--positions", nargs="+", default=["prompt"], metavar="NAME", help="see below (default: prompt)")
+    study.add_argument("--splits", nargs="+", default=["all"], metavar="NAME", help="see below (default: all)")
+    study.add_argument(
+        "--data-dir", metavar="DIR", help="holds <task>/<split>.jsonl (default: $EXPLAINER_DATA, the hub)"
+    )
+    study.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], default="float32")
+    study.add_argument("--device", help="such as cpu or cuda (default: a GPU if there is one)")
+    study.set_defaults(run=_study)
+
+
+def _study(options: argparse.Namespace) -> int:
+    engine = _engine(options)
+    # Imported here so that `explainer --help` answers at once.
+    import torch  # noqa: PLC0415
+
+    from explainer.study.comparison_runs import Study  # noqa: PLC0415
+
+    grids = _cells(options)
+    experiment = Study(
+        data=_own_data(options, dict.fromkeys(cell.task for its in grids.values() for cell in its)),
+        data_dir=options.data_dir,
+        dtype=getattr(torch, options.dtype),
+        device=options.device or (None if options.engine == "local" else "cpu"),
+    )
+    return _run(experiment, grids, options, engine)
+
+
+# What the commands of all experiments have in common.
+
+
+def _add_laboratory(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--results", metavar="DIR", help="where unfinished studies are stored (default: in the cache)")
+    command.add_argument("--grid", metavar="FILE", help="TOML file that describes grids, in place of the values below")
+    command.add_argument("--only", nargs="+", metavar="NAME", help="grids of the file (default: all)")
+    command.add_argument("--list", "--dry-run", action="store_true", help="only show what is stored and what is not")
+    command.add_argument(
+        "--publish",
+        nargs="?",
+        const="",
+        metavar="DIR",
+        help="what the tables in DIR (default: the package's) have is finished; fold the rest into them",
+    )
+    command.add_argument(
+        "--threads", type=_positive, metavar="N", help="of the processor; the last digits of a result depend on it"
+    )
+    command.add_argument("--workers", type=_positive, metavar="N", help="processes of this machine (default: this one)")
+    command.add_argument("--engine", choices=["local", "ray"], default="local", help="what computes (default: local)")
+    command.add_argument("--ray-address", metavar="HOST:PORT", help="of a Ray cluster (default: one on this machine)")
+    command.add_argument("--gpus", type=float, metavar="N", help="for each task on Ray (default: 0)")
+    command.add_argument("--cpus", type=_positive, metavar="N", help="for each task on Ray, as threads (default: 1)")
+
+
+def _run(
+    experiment: Any, grids: Mapping[str, Sequence], options: argparse.Namespace, engine: Callable[..., Iterator]
+) -> int:
+    """List or compute the settings of grids, show what came out, and publish it if that is asked for."""
+    import torch  # noqa: PLC0415
+
+    from explainer.data import assets  # noqa: PLC0415
+    from explainer.data.files import published_directory  # noqa: PLC0415
+    from explainer.study.store import Store  # noqa: PLC0415
+    from explainer.study.tables import Published  # noqa: PLC0415
+
+    settings = [one for its in grids.values() for one in its]
+    store = Store(options.results or assets.cache_dir() / "results" / experiment.name)
+    published = None
+    if options.publish is not None:
+        published = Published(options.publish or published_directory() / experiment.name)
+    if options.list:
+        _print_planned(experiment.plan(settings, store, published), store)
+        return 0
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    tables = experiment.run(settings, store, published, engine=engine)
+    _print_table(_summary(tables, experiment.shown))
+    if published is not None:
+        experiment.publish(grids, store, published)
+    return 0
+
+
+def _summary(tables: Mapping[str, Any], shown: Sequence[str]) -> list[tuple[str, ...]]:
+    names = [name for name in shown if name in tables["cells"].column_names]
+    columns = [tables["runs"]["slug"].to_pylist(), *(tables["cells"][name].to_pylist() for name in names)]
+    return [("setting", *names), *(tuple(map(_text, row)) for row in zip(*columns, strict=True))]
+
+
+def _text(value: Any) -> str:
+    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _print_planned(planned: Sequence[tuple], store: Any) -> None:
+    """The state of every planned setting, and what killed runs have left."""
+    _print_table([("state", "file"), *((state, identity.filename) for _, identity, state in planned)])
+    states = [state for *_, state in planned]
+    print(", ".join(f"{states.count(state)} {state}" for state in ("published", "stored", "waiting")))
+    seen = [identity for _, identity, state in planned if state != "waiting"]
+    if unseen := dict.fromkeys(i.parts["cell"]["task"] for i in seen if i.parts.get("data", "") is None):
+        print(f"not compared with the data, which are not here: {', '.join(unseen)} (--data-dir)")
+    for path in store.remains():
+        print(f"left by a run that was killed while writing, may be deleted: {path}")
+
+
+def _cells(options: argparse.Namespace) -> dict[str, list]:
+    from explainer.models import checkpoints  # noqa: PLC0415
+    from explainer.study.comparison_runs import Study  # noqa: PLC0415
+
+    if options.grid:
+        if options.tasks:
+            raise ExplainerError("--grid and --tasks both say what to compute; give one of them.")
+        return _chosen(Study.read_grids(options.grid), options)
+    if not options.tasks or options.only:
+        raise ExplainerError("say what to compute: --tasks with names, or --grid with a file and perhaps --only.")
+    cells = Study.grid(
+        checkpoint=options.model or [os.environ.get("EXPLAINER_MODEL") or checkpoints.STARTER],
+        task=options.tasks,
+        seed=options.seeds,
+        k=options.k,
+        lr=options.lr,
+        n_queries=options.queries,
+        control=options.controls,
+        position=options.positions,
+        split=options.splits,
+    )
+    return {Study.name: cells}
+
+
+def _chosen(grids: Mapping[str, list], options: argparse.Namespace) -> dict[str, list]:
+    """The grids that were asked for."""
+    for name in options.only or ():
+        if name not in grids:
+            raise ExplainerError(f"{options.grid} has no grid {name!r}; it has {', '.join(grids)}.")
+    return {name: grids[name] for name in options.only or grids}
+
+
+def _engine(options: argparse.Namespace) -> Callable[..., Iterator]:
+    """What computes the cells; an option that the engine would ignore is an error."""
+    of_ray = {"address": options.ray_address, "gpus": options.gpus, "cpus": options.cpus}
+    given = {name: value for name, value in of_ray.items() if value is not None}
+    if options.engine == "local" and given:
+        raise ExplainerError("--ray-address, --gpus and --cpus are for a Ray cluster; add --engine ray.")
+    if options.engine == "ray" and (options.threads or options.workers):
+        raise ExplainerError("--threads and --workers do not reach the tasks on Ray; give --cpus.")
+    from explainer.study import engines  # noqa: PLC0415
+
+    if options.engine == "ray":
+        return partial(engines.on_ray, **given)
+    if options.workers:
+        return partial(engines.in_processes, workers=options.workers, threads=options.threads or 1)
+    return engines.local
+
+
+def _own_data(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Data of the tasks of these names that the user's file describes."""
+    from explainer.data import tasks  # noqa: PLC0415
+
+    own = {task.name: task for task in (tasks.read_file(options.task_file) if options.task_file else ())}
+    asked = [tasks.find(name, {**tasks.TASKS, **own}) for name in names]
+    return {task.name: tasks.load(task, data_dir=options.data_dir) for task in asked if task.name in own}
+
+
+_OF_ONE_SETTING = {
+    "vocabulary": "tokens (default: 512)",
+    "layers": "default: 2",
+    "width": "default: 96",
+    "heads": "default: 4",
+    "length": "tokens in a window (default: 512)",
+    "batch": "windows in a step (default: 4)",
+    "steps": "of the largest budget (default: 1280)",
+    "branches": "budgets, each four times the one before (default: 1)",
+    "warmup": "steps (default: 50)",
+}
+
+
+def _add_train(commands: argparse._SubParsersAction) -> None:
+    train = commands.add_parser(
+        "train",
+        help="train language models from scratch, with and without momentum attention",
+        description=(
+            "Train every combination of the given values that is not stored yet. Runs that differ in --eta and\n"
+            "--average alone start from the same weights and see the same text. Interrupt at any time and run the\n"
+            "same command again to go on from the last checkpoint, with the same bits."
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_laboratory(train)
+    train.add_argument(
+        "--corpus",
+        help="manuals, a text file, a saved or a hub data set, as name:configuration (default: documentation)",
+    )
+    train.add_argument("--seeds", dest="seed", nargs="+", type=int, metavar="N", help="default: 0")
+    train.add_argument("--lr", nargs="+", type=float, metavar="LR", help="default: 0.003")
+    train.add_argument("--eta", nargs="+", type=float, metavar="ETA", help="decay of the averages, in (0, 1)")
+    train.add_argument("--average", nargs="+", metavar="NAME", help="none, momentum, normalised ... (default: none)")
+    for name, meaning in _OF_ONE_SETTING.items():
+        train.add_argument(f"--{name}", type=_positive, metavar="N", help=meaning)
+    train.add_argument("--device", help="such as cpu or cuda (default: cpu)")
+    train.add_argument(
+        "--every", type=_positive, default=100, metavar="N", help="steps between checkpoints (default: 100)"
+    )
+    train.set_defaults(run=_train)
+
+
+def _train(options: argparse.Namespace) -> int:
+    # Imported here so that `explainer --help` answers at once.
+    from explainer.study.language_model_runs import LanguageModels  # noqa: PLC0415
+
+    return _run(LanguageModels(every=options.every), _settings(options), options, _engine(options))
+
+
+def _settings(options: argparse.Namespace) -> dict[str, list]:
+    from dataclasses import fields  # noqa: PLC0415
+
+    from explainer.study.language_model_runs import LanguageModels  # noqa: PLC0415
+
+    names = (field.name for field in fields(LanguageModels.setting))
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    if not options.grid:
+        if options.only:
+            raise ExplainerError("--only chooses grids of a file; give it with --grid.")
+        return {LanguageModels.name: LanguageModels.grid(**given)}
+    if given:
+        raise ExplainerError(f"--grid and --{min(given)} both say what to train; give one of them.")
+    return _chosen(LanguageModels.read_grids(options.grid), options)
+
+
+_OF_GRIDS = {
+    "agreement": ("agreement_runs", "Agreement", "compare contexts and trainings of one model, each with each"),
+    "causal": (
+        "causal_runs",
+        "CausalTests",
+        "insert and remove what in-context learning and fine-tuning have in common, and count the answers",
+    ),
+    "pairs": (
+        "minimal_pair_runs",
+        "MinimalPairs",
+        "compare contexts and trainings of two lessons that differ in nothing but their answers",
+    ),
+    "positive": (
+        "trained_control_runs",
+        "PositivePipeline",
+        "compare in-context learning with fine-tuning on small models that only learn in context",
+    ),
+    "recall": (
+        "recall_runs",
+        "RecallRuns",
+        "train small models to recall what was written last, with memories that learn by different rules",
+    ),
+    "reversal": (
+        "reversal_runs",
+        "Reversal",
+        "learn pairs in one direction, in the context or by fine-tuning, and ask in the other",
+    ),
+    "shared": (
+        "shared_part_runs",
+        "SharedPart",
+        "swap the lesson of the context and that of the training, and put in or take out what both changes share",
+    ),
+    "regression": (
+        "regression_runs",
+        "RegressionRuns",
+        "train small GPTs to do linear regression in context, with and without momentum attention",
+    ),
+}
+"""Experiments whose settings come from a file of grids alone: module, class, and what they do."""
+
+
+def _add_of_grids(commands: argparse._SubParsersAction) -> None:
+    for name, (_, _, what) in _OF_GRIDS.items():
+        command = commands.add_parser(
+            name, help=what, description="Compute every setting of a file of grids that is not stored yet."
+        )
+        _add_laboratory(command)
+        command.set_defaults(run=partial(_run_grids, name))
+
+
+def _run_grids(name: str, options: argparse.Namespace) -> int:
+    """Run the settings of a file of grids, which is that of the published results if none is given."""
+    from explainer.data.files import published_directory  # noqa: PLC0415
+
+    module, experiment_class, _ = _OF_GRIDS[name]
+    experiment = getattr(import_module(f"explainer.study.{module}"), experiment_class)()
+    options.grid = options.grid or published_directory() / experiment.name / "grids.toml"
+    return _run(experiment, _chosen(experiment.read_grids(options.grid), options), options, _engine(options))
+
+
+def _print_table(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,0 +1,104 @@
+"""A small Llama that was trained on nothing but linear classification in context, and is a checkpoint like any other.
+
+Its texts are those of `explainer.data.regression_words`: each has a new direction w, so that what a model knows of w it
+has from the demonstrations before the query. It is trained as language models are, on the next token of everywhere, by
+AdamW, and then loaded, scored, fine-tuned and recorded by the code that loads SmolLM2, which is a Llama as well.
+
+The embedding of a word starts as a linear map of its point, as large as other embeddings. So the meaning of the words
+is given, as it is where inputs are vectors (Garg et al. 2022), and what is learned is regression in context.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jaxtyping import Int
+from torch import Generator, Tensor
+from torch.nn.functional import cross_entropy
+from tqdm import tqdm
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from explainer.data import regression_words
+from explainer.models import checkpoints
+from explainer.study.training import BETAS
+from explainer.theory.optimisation import descend, warmed_up_cosine
+
+EVERY = 100
+"""Steps from one snapshot of a training to the next."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything that determines a trained model; `inner` is the width of the feed-forward layers."""
+
+    n_examples: int = 16
+    layers: int = 2
+    width: int = 64
+    heads: int = 4
+    inner: int = 128
+    steps: int = 800
+    batch: int = 32
+    learning_rate: float = 3e-3
+    seed: int = 0
+
+
+def initial_model(setting: Setting) -> LlamaForCausalLM:
+    """A Llama whose weights have the variance 1 / width and whose words start as linear maps of their points."""
+    config = LlamaConfig(
+        vocab_size=regression_words.vocabulary(),
+        hidden_size=setting.width,
+        intermediate_size=setting.inner,
+        num_hidden_layers=setting.layers,
+        num_attention_heads=setting.heads,
+        num_key_value_heads=setting.heads,
+        max_position_embeddings=len(regression_words.sequences(1, setting.n_examples + 1, Generator())[0]),
+        initializer_range=setting.width**-0.5,
+        tie_word_embeddings=True,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(setting.seed)
+        model = LlamaForCausalLM(config)
+        read_in = torch.randn(regression_words.DIMENSION, setting.width) * config.initializer_range
+    with torch.no_grad():
+        model.get_input_embeddings().weight[regression_words.word_ids()] = regression_words.points() @ read_in
+    return model
+
+
+def train(setting: Setting, *, progress: bool = True) -> Iterator[tuple[int, LlamaForCausalLM]]:
+    """Train on fresh texts, and yield (step, model) before the first step and after every EVERY steps.
+
+    The loss is the mean over all tokens after the first of -log p(token | tokens before it). The rate rises linearly
+    in the first 5 % of the steps and falls to 0 along half a cosine. It is one model, which changes when the next is
+    asked for. The seed determines weights and texts, and repeated on the same machine the weights are the same to the
+    bit. Raises DivergenceError when the loss is no longer finite.
+    """
+    model = initial_model(setting)
+    optimizer = torch.optim.AdamW(model.parameters(), setting.learning_rate, betas=BETAS)
+    generator = Generator().manual_seed(setting.seed)
+    yield 0, model
+    for step in tqdm(range(setting.steps), desc="training", unit="step", leave=False, disable=not progress):
+        ids = regression_words.sequences(setting.batch, setting.n_examples + 1, generator)
+        lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
+        descend(model.parameters(), optimizer, _loss(model, ids), lr, step)
+        if (step + 1) % EVERY == 0:
+            yield step + 1, model
+
+
+def _loss(model: LlamaForCausalLM, ids: Int[Tensor, "n T"]) -> Tensor:
+    logits = model(ids[:, :-1], use_cache=False).logits
+    return cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+
+
+def save(model: LlamaForCausalLM, directory: str | os.PathLike) -> None:
+    """Write model and tokenizer for `checkpoints.load`; whole or not at all. Raises CheckpointError."""
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=regression_words.tokenizer(),
+        bos_token=regression_words.SEPARATOR,
+        eos_token=regression_words.SEPARATOR,
+        unk_token=regression_words.UNKNOWN,
+    )
+    checkpoints.save(model, tokenizer, Path(directory))

@@ -1,0 +1,465 @@
+"""What in-context learning and fine-tuning share: on which lessons it depends, and what it does to the answers.
+
+Contexts and trainings are those that `explainer.study.agreement_runs` compares. A *change* is what a lesson does to
+the attention outputs at the last token of a query, c in context and f by training, both against one zero-shot pass.
+
+- **Both swaps.** Contexts of own, reordered, other, shuffled, another task's and made-up demonstrations stand beside
+  trainings on own and on other demonstrations, and so the table has all four corners of own and other. What is special
+  to the demonstrations is compared directly: cos(c_own - c_other, f_own - f_other), whose floor is 0, because
+  exchanging own and other in one of the two turns the sign. Above it is the same for contexts and the own contexts in
+  another order, an upper bound, because the other demonstrations are the same on both sides.
+- **Both directions.** Parts of c are put into the zero-shot pass, or taken out of the in-context pass; parts of f are
+  put into the zero-shot pass, or taken out of the pass after fine-tuning. The part is that along the other change, that
+  along the other change by *other* demonstrations, that along a random direction with the same cosine, or a random
+  vector as large. The ceiling of what is put in is FT itself.
+- **Layer-causal descent** (Deutch et al. 2024) in the place of fine-tuning, as long and over as many epochs.
+
+What is predicted of ten epochs, as it was fixed before the runs (the runs of `explainer.study.causal_runs` over twenty
+epochs had been seen: put in, the part along FT gives .04 of the answers and a random one .01; FT gives .09, and without
+its part along ICL .01):
+
+- *A context trains on these examples*: put in, the part of c along f gives at least half of what FT gives; f without
+  its part along c gives less than half of what it gives without a random part of the same cosine; along the change of a
+  training on other examples both are weaker; own - other is above half of sim_aou sqrt((1 - C) (1 - F)), with C and F
+  the similarities of two contexts and of two trainings.
+- *Only the task*: the same, and other examples do as well, within a tenth of the answers; own - other is below that
+  half; cos(c_own - c_other, f_own - f_other) is below .05.
+- *Form only*: what is put in or taken out does what random parts do, within .05 of the answers.
+- *Layer-causal*, because a context can only be computed from below: SimAOU is higher than with descent, by own - other
+  as well.
+
+Sources: Dai et al. (2023), section 3; Deutch et al. (2024), section 4.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Generator, Tensor
+
+from explainer.compare import comparison, controls
+from explainer.compare.comparison import Cell, Observed, query_id, require
+from explainer.data import tasks
+from explainer.data.files import Tables
+from explainer.data.tasks import Example, Task, TaskData
+from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring
+from explainer.models.checkpoints import Checkpoint
+from explainer.models.finetuning import FineTuned
+from explainer.study.comparison_runs import data_digest
+from explainer.study.experiment import Computed, Experiment
+from explainer.study.minimal_pair_runs import agreement, contrast
+from explainer.theory import changes, directions
+
+PROTOCOL = 1
+"""Number of the arithmetic of a draw; raised, with a line in published/PROTOCOLS.md, when it changes a result."""
+
+N_RANDOM = 5
+"""Random directions; what is stored of them is the mean."""
+
+CONTEXTS: Mapping[str, controls.Demonstrations] = {
+    "own": controls.own,
+    "reordered": controls.reordered,
+    "other": controls.other,
+    "shuffled": controls.shuffled,
+    "nonsense": controls.nonsense,
+}
+"""Lessons that a task gives for its contexts; "foreign" are the demonstrations of `tasks.foreign`."""
+
+TRAININGS = ("own", "other")
+"""Lessons of trainings."""
+
+INTERVENTIONS: Mapping[str, str] = {
+    "zsl": "no context",
+    "icl": "with the context",
+    "ft": "no context, fine-tuned keys and values",
+    "ft_other": "the same, fine-tuned on other demonstrations",
+    "along_ft": "ZSL, plus the component of the in-context change along the change of FT",
+    "across_ft": "ICL, less that component",
+    "across_ft_running": "ICL, less that component of the running pass",
+    "along_ft_other": "ZSL, plus the component along the change of FT on other demonstrations",
+    "across_ft_other": "ICL, less that component",
+    "along_ft_of_next": "ZSL, plus the component along the change of FT of another query",
+    "across_ft_of_next": "ICL, less that component",
+    "along_near": "ZSL, plus the component along a random direction with the cosine that FT has",
+    "across_near": "ICL, less that component",
+    "along_random": "ZSL, plus a random vector as large as the component along FT",
+    "across_random": "ICL, less that vector",
+    "ft_along_icl": "ZSL, plus the component of the change of FT along the in-context change",
+    "ft_across_icl": "FT, less that component",
+    "ft_along_icl_other": "ZSL, plus the component along the in-context change by other demonstrations",
+    "ft_across_icl_other": "FT, less that component",
+    "ft_along_near": "ZSL, plus the component along a random direction with the cosine that ICL has",
+    "ft_across_near": "FT, less that component",
+    "ft_along_random": "ZSL, plus a random vector as large as the component along ICL",
+    "ft_across_random": "FT, less that vector",
+}
+"""What is asked of the model; changes are those of the attention outputs of all layers, unless it says otherwise."""
+
+Load = Callable[[str], TaskData]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """The demonstrations and queries that a seed draws for each of some tasks, given as "capitals/plurals".
+
+    FT takes `epochs` passes over k demonstrations at the rate `lr`, each after the first in another order. With
+    `layer_causal_lr` above 0 it is layer-causal descent at that rate, on own demonstrations only, and its update is
+    brought to the length of that of FT. Raises StudyError where a value is impossible.
+    """
+
+    checkpoint: str
+    tasks: str
+    seed: int
+    k: int
+    n_queries: int
+    lr: float
+    epochs: int
+    layer_causal_lr: float = 0.0
+
+    def __post_init__(self):
+        """Refuse what cannot be computed before anything is."""
+        for name in ("lr", "layer_causal_lr"):
+            object.__setattr__(self, name, float(getattr(self, name)))  # 1 and 1.0 are one setting, not two
+        require(0 < self.lr < float("inf"), f"lr = {self.lr:g} is not a positive number.")
+        rate = self.layer_causal_lr
+        require(0 <= rate < float("inf"), f"layer_causal_lr = {rate:g}: use a positive number, or 0 for descent.")
+        require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
+        for name, least in (("k", 1), ("epochs", 1), ("n_queries", 2)):
+            require(getattr(self, name) >= least, f"{name} = {getattr(self, name)} is too small; use at least {least}.")
+        require(len(set(self.names)) == len(self.names), f"tasks = {self.tasks!r} names a task twice.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tasks."""
+        return tuple(self.tasks.split("/"))
+
+    @property
+    def trainings(self) -> tuple[str, ...]:
+        """The lessons that are trained on."""
+        return TRAININGS[:1] if self.layer_causal_lr else TRAININGS
+
+    @property
+    def slug(self) -> str:
+        """A readable name."""
+        name = Path(self.checkpoint.partition("@")[0]).name
+        descent = [f"layer-causal{self.layer_causal_lr:g}"] if self.layer_causal_lr else []
+        numbers = f"k{self.k}-n{self.n_queries}-lr{self.lr:g}-e{self.epochs}-seed{self.seed}"
+        return "-".join(["shared", name, *self.names, numbers, *descent])
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """One task of a draw: its data, its queries, and the zero-shot pass of these."""
+
+    draw: Draw
+    checkpoint: Checkpoint
+    data: TaskData
+    foreign: TaskData
+    queries: list[Example]
+
+    def lesson(self, name: str) -> tuple[Task, list[Example]]:
+        if name == "foreign":
+            return controls.own(self.foreign, self.draw.k, self.draw.seed)
+        return CONTEXTS[name](self.data, self.draw.k, self.draw.seed)
+
+    def context(self, name: str) -> scoring.Prefix:
+        return scoring.encode(self.checkpoint, scoring.context_ids(self.checkpoint, *self.lesson(name))[0])
+
+    def observed(self, checkpoint: Checkpoint, prefix: scoring.Prefix) -> Observed:
+        return comparison.observe(checkpoint, prefix, self.data.task, self.queries)
+
+    def prompts(self) -> list[str]:
+        return [self.data.task.prompt(query) for query in self.queries]
+
+    def first_tokens(self) -> Tensor:
+        answers = [f" {query.answer}" for query in self.queries]
+        ids = scoring.continuation_ids(self.checkpoint, self.prompts(), answers)
+        return torch.tensor([of[0] for of in ids], device=self.checkpoint.device)
+
+
+def run_draw(checkpoint: Checkpoint, load: Load, draw: Draw, *, progress: bool = False) -> Tables:
+    """The tables of one draw, as the laboratory stores them.
+
+    - "cells": means over tasks of the shares of right answers and of SimAOU of ICL and FT, and what is missing;
+    - "changes": each context and training of each task, with its share of right answers;
+    - "pairs": the similarities of contexts and trainings, and of two of a kind, as means over queries and layers;
+    - "layers": SimAOU of the corners of own and other, and of what is special to the demonstrations, by layer;
+    - "queries": what each intervention gives for each query, whose id is that of `comparison.query_id`.
+
+    Raises TaskError, CheckpointError or StudyError.
+    """
+    of_tasks = [_task(checkpoint, load, draw, name) for name in draw.names]
+    trained = _train(checkpoint, of_tasks, draw, progress)
+    tables: dict[str, list[dict[str, Any]]] = {"changes": [], "pairs": [], "layers": [], "queries": []}
+    for task, states in zip(of_tasks, trained, strict=True):
+        for table, rows in _of_task(task, states).items():
+            tables[table] += [{"task": task.data.task.name} | row for row in rows]
+    columns = {name: {key: [row[key] for row in rows] for key in rows[0]} for name, rows in tables.items() if rows}
+    return {"cells": _cells(tables, trained, draw)} | columns
+
+
+def _task(checkpoint: Checkpoint, load: Load, draw: Draw, name: str) -> _Task:
+    data = load(name)
+    cell = Cell(checkpoint=draw.checkpoint, task=name, seed=draw.seed, k=draw.k, lr=draw.lr,
+                n_queries=draw.n_queries, split="report")  # fmt: skip
+    return _Task(draw, checkpoint, data, load(tasks.foreign(data.task)), comparison.draw_queries(data, cell))
+
+
+def _train(checkpoint: Checkpoint, of_tasks: Sequence[_Task], draw: Draw, progress: bool) -> list[dict[str, FineTuned]]:
+    """For each task its trainings that did not diverge, by lesson; descent on all tasks side by side."""
+    sequences = [[_sequences(task, name) for name in draw.trainings] for task in of_tasks]
+    runs = [lockstep.Run(each, draw.lr) for of in sequences for each in of]
+    last = len(runs[0].sequences)
+    ends = [states[last] for states in lockstep.fine_tune(checkpoint, runs, [last], progress=progress)]
+    if draw.layer_causal_lr:
+        own = (each for (each,) in sequences)
+        ends = [_layer_causal(checkpoint, each, draw, end, progress) for each, end in zip(own, ends, strict=True)]
+    per_task = len(draw.trainings)
+    of_each = [ends[i : i + per_task] for i in range(0, len(ends), per_task)]
+    return [
+        {name: end for name, end in zip(draw.trainings, ends, strict=True) if end.diverged_at is None}
+        for ends in of_each
+    ]
+
+
+def _sequences(task: _Task, lesson: str) -> list[Sequence[int]]:
+    once = finetuning.training_ids(task.checkpoint, *task.lesson(lesson))
+    return lockstep.epochs(once, task.draw.epochs, task.draw.seed)
+
+
+def _layer_causal(
+    checkpoint: Checkpoint, sequences: Sequence[Sequence[int]], draw: Draw, descent: FineTuned, progress: bool
+) -> FineTuned:
+    """Layer-causal descent whose update is as long as that of descent."""
+    found = finetuning.fine_tune_layer_causal(checkpoint, sequences, draw.layer_causal_lr, progress=progress)
+    if descent.diverged_at is not None or found.diverged_at is not None:
+        return descent if found.diverged_at is None else found
+    return finetuning.scaled(found, descent.norm / found.norm)
+
+
+def _of_task(task: _Task, trained: Mapping[str, FineTuned]) -> dict[str, list[dict[str, Any]]]:
+    zsl = task.observed(task.checkpoint, scoring.encode(task.checkpoint, ""))
+    contexts = {name: task.observed(task.checkpoint, task.context(name)) for name in (*CONTEXTS, "foreign")}
+    trainings = {}
+    for name, state in trained.items():
+        with state.applied() as tuned:
+            trainings[name] = task.observed(tuned, scoring.encode(tuned, ""))
+    found = {("ICL", name): seen for name, seen in contexts.items()}
+    found |= {("FT", name): seen for name, seen in trainings.items()}
+    accuracies = {("ZSL", "none"): zsl} | found
+    return {
+        "changes": [
+            {"kind": kind, "lesson": name, "accuracy": seen.correct.mean()} for (kind, name), seen in accuracies.items()
+        ],
+        "pairs": list(_pairs(zsl, found)),
+        "layers": list(_layers(zsl, found)),
+        "queries": list(_answers(task, trained)),
+    }
+
+
+# Both swaps.
+
+
+def _are_compared(a: tuple[str, str], b: tuple[str, str]) -> bool:
+    """Every context with every training, the own one with every other of its kind."""
+    return a[0] != b[0] or "own" in (a[1], b[1])
+
+
+def _pairs(zsl: Observed, found: Mapping[tuple[str, str], Observed]) -> Iterator[dict[str, Any]]:
+    measures = changes.of_outputs(zsl.outputs, [seen.outputs for seen in found.values()])
+    names = list(found)
+    for i, a in enumerate(names):
+        for j, b in enumerate(names[i + 1 :], i + 1):
+            if _are_compared(a, b):
+                told = {"a_kind": a[0], "a_lesson": a[1], "b_kind": b[0], "b_lesson": b[1]}
+                yield told | {name: values[i, j].nanmean().item() for name, values in measures.items()}
+
+
+CORNERS = {
+    "own": (("ICL", "own"), ("FT", "own")),
+    "training_other": (("ICL", "own"), ("FT", "other")),
+    "context_other": (("ICL", "other"), ("FT", "own")),
+    "both_other": (("ICL", "other"), ("FT", "other")),
+    "contexts": (("ICL", "own"), ("ICL", "other")),
+    "trainings": (("FT", "own"), ("FT", "other")),
+}
+"""SimAOU of which two changes a column of "layers" holds."""
+
+
+def _layers(zsl: Observed, found: Mapping[tuple[str, str], Observed]) -> Iterator[dict[str, Any]]:
+    names = list(found)
+    sim_aou = changes.of_outputs(zsl.outputs, [seen.outputs for seen in found.values()])["sim_aou"].nanmean(2)
+    unknown = torch.full(sim_aou.shape[-1:], torch.nan)
+    columns = {
+        name: sim_aou[names.index(a), names.index(b)] if a in names and b in names else unknown
+        for name, (a, b) in CORNERS.items()
+    }
+    special = {kind: _special(found, kind, ("own", "other")) for kind in ("ICL", "FT")}
+    columns["examples"] = unknown if special["FT"] is None else agreement(special["ICL"], special["FT"])[0]
+    again = contrast(found["ICL", "reordered"].outputs, found["ICL", "other"].outputs)
+    columns["reordered"] = agreement(special["ICL"], again)[0]
+    for layer in range(len(unknown)):
+        yield {"layer": layer} | {name: of[layer].item() for name, of in columns.items()}
+
+
+def _special(found: Mapping[tuple[str, str], Observed], kind: str, lessons: tuple[str, str]) -> Tensor | None:
+    """What two lessons of one task do differently."""
+    of = [found[kind, name].outputs for name in lessons if (kind, name) in found]
+    return contrast(*of) if len(of) == 2 else None
+
+
+# Both directions.
+
+
+class _Asked:
+    """Answers of a task when the attention outputs at the last token of its queries are held at given values."""
+
+    def __init__(self, task: _Task):
+        prompts = task.prompts()
+        self.after = interventions.after_context(task.checkpoint, task.context("own"), prompts)
+        self.without = interventions.without_context(task.checkpoint, scoring.encode(task.checkpoint, ""), prompts)
+        self.icl, self.zsl = self.after.run(), self.without.run()
+        self.last, self.tokens = self.without.at_last(), task.first_tokens()
+        self.ids = [query_id(query) for query in task.queries]
+
+    def rows(self, intervention: str, logits: Float[Tensor, "times*n vocab"]) -> Iterator[dict[str, Any]]:
+        """One row for each query, the mean over the times where the queries were passed several times."""
+        n = len(self.tokens)
+        times = len(logits) // n
+        best, log_p = logits.argmax(-1), logits.float().log_softmax(-1)
+        found = {
+            "correct": best == self.tokens.repeat(times),
+            "agrees": best == self.icl.logits.argmax(-1).repeat(times),
+            "log_prob": log_p.gather(1, self.tokens.repeat(times)[:, None])[:, 0],
+        }
+        means = {name: values.float().unflatten(0, (times, n)).mean(0) for name, values in found.items()}
+        for i, name in enumerate(self.ids):
+            told = {"intervention": intervention, "query": i, "query_id": name}
+            yield told | {column: values[i].item() for column, values in means.items()}
+
+    def held(self, intervention: str, base: Tensor, *parts: Tensor) -> Iterator[dict[str, Any]]:
+        last = self.last.repeated(len(parts))
+        values = torch.cat([base + part for part in parts])
+        yield from self.rows(intervention, last.run(interventions.attention_held(last.layers, values)).logits)
+
+
+def _answers(task: _Task, trained: Mapping[str, FineTuned]) -> Iterator[dict[str, Any]]:
+    asked = _Asked(task)
+    zsl, icl = asked.zsl.attention, asked.icl.attention
+    yield from asked.rows("zsl", asked.zsl.logits)
+    yield from asked.rows("icl", asked.icl.logits)
+    f, tuned = {}, {}
+    for name, state in trained.items():
+        with state.applied():
+            tuned[name] = asked.without.run()
+        f[name] = tuned[name].attention - zsl
+        yield from asked.rows("ft" if name == "own" else "ft_other", tuned[name].logits)
+    if "own" not in f:
+        return
+    other = interventions.after_context(task.checkpoint, task.context("other"), task.prompts()).run().attention - zsl
+    generator = _generator(task)
+    c = {"own": icl - zsl, "other": other}
+    for prefix, base, change, towards in (("", icl, c["own"], f), ("ft_", tuned["own"].attention, f["own"], c)):
+        for name, parts in _parts(change, towards, generator, "icl" if prefix else "ft"):
+            yield from asked.held(f"{prefix}along_{name}", zsl, *parts)
+            yield from asked.held(f"{prefix}across_{name}", base, *(-part for part in parts))
+    edits = interventions.attention_without(asked.after.layers, zsl, f["own"])
+    yield from asked.rows("across_ft_running", asked.after.run(edits).logits)
+
+
+def _generator(task: _Task) -> Generator:
+    """Random numbers of one task and seed; no two share them."""
+    seed = np.random.default_rng([task.draw.seed, 5, *task.data.task.name.encode()]).integers(2**62)
+    return Generator().manual_seed(int(seed))
+
+
+def _parts(
+    change: Tensor, towards: Mapping[str, Tensor], generator: Generator, of: str
+) -> Iterator[tuple[str, list[Tensor]]]:
+    """Components of a change along the other change, and what they are compared with, by the names they have."""
+    along = directions.component(change, towards["own"])
+    yield of, [along]
+    if "other" in towards:
+        yield f"{of}_other", [directions.component(change, towards["other"])]
+    if of == "ft":
+        yield "ft_of_next", [directions.component(change, towards["own"].roll(1, 0))]
+    near = (directions.as_near(change, towards["own"], generator) for _ in range(N_RANDOM))
+    yield "near", [directions.component(change, direction) for direction in near]
+    yield "random", [directions.random_like(along, generator) for _ in range(N_RANDOM)]
+
+
+def _cells(
+    tables: Mapping[str, list[dict[str, Any]]], trained: Sequence[Mapping[str, FineTuned]], draw: Draw
+) -> Tables:
+    def accuracy(kind: str, lesson: str) -> float:
+        of = [row["accuracy"] for row in tables["changes"] if (row["kind"], row["lesson"]) == (kind, lesson)]
+        return float(np.mean(of)) if of else float("nan")
+
+    own = [row["sim_aou"] for row in tables["pairs"] if (row["a_lesson"], row["b_lesson"]) == ("own", "own")]
+    lost = [
+        f"{name} on {lesson}"
+        for name, states in zip(draw.names, trained, strict=True)
+        for lesson in draw.trainings
+        if lesson not in states
+    ]
+    return {
+        "zsl_accuracy": accuracy("ZSL", "none"),
+        "icl_accuracy": accuracy("ICL", "own"),
+        "ft_accuracy": accuracy("FT", "own"),
+        "sim_aou": float(np.mean(own)) if own else float("nan"),
+        "note": f"fine-tuning diverged: {', '.join(lost)}" if lost else "",
+    }
+
+
+# The experiment.
+
+
+class SharedPart(Experiment[Draw]):
+    """Computes draws; checkpoints come from `checkpoints.load`, data from `data` by name, else from `tasks.load`."""
+
+    name = "shared_part"
+    setting = Draw
+    protocol = PROTOCOL
+    slowest_first = ("checkpoint", "layer_causal_lr", "tasks", "epochs", "k", "n_queries", "lr", "seed")
+    shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "note")
+
+    def __init__(self, *, data: Mapping[str, TaskData] | None = None):
+        """Nothing is loaded before it is asked for."""
+        self._given = dict(data or {})
+        self._data: dict[str, TaskData] = dict(self._given)
+        self._checkpoint: tuple[str, Checkpoint] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process loads for itself."""
+        return self._given
+
+    def __setstate__(self, given: dict[str, Any]) -> None:
+        """See `__getstate__`."""
+        self.__init__(data=given)
+
+    @classmethod
+    def of(cls, **values: Any) -> Draw:
+        """Without a checkpoint the starter checkpoint; 16 demonstrations, 24 queries, FT of 10 epochs at 5e-4."""
+        usual = {"checkpoint": checkpoints.STARTER, "k": 16, "n_queries": 24, "lr": 5e-4, "epochs": 10}
+        return super().of(**usual | values)
+
+    def parts(self, draw: Draw) -> dict[str, Any]:
+        """Weights and data."""
+        names = {*draw.names, *(tasks.foreign(self._load(name).task) for name in draw.names)}
+        data = {name: data_digest(self._load(name)) for name in sorted(names)}
+        return {"weights": checkpoints.digest(draw.checkpoint), "data": data}
+
+    def compute(self, draw: Draw, *, progress: bool) -> Computed:
+        """One draw."""
+        if self._checkpoint is None or self._checkpoint[0] != draw.checkpoint:
+            self._checkpoint = None  # frees the memory of the last one before the next one needs it
+            self._checkpoint = draw.checkpoint, checkpoints.load(draw.checkpoint, dtype=torch.float32)
+        checkpoint = self._checkpoint[1]
+        return Computed(run_draw(checkpoint, self._load, draw, progress=progress), {"revision": checkpoint.revision})
+
+    def _load(self, name: str) -> TaskData:
+        return self._data.setdefault(name, self._data.get(name) or tasks.load(name))

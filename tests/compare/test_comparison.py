@@ -1,0 +1,427 @@
+"""compare.comparison, compare.controls: the numbers of a cell are right, and controls change one thing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+from toy_study import DATA, LABELS, TOY, N, cell, compute
+
+from explainer.compare import comparison, controls
+from explainer.compare.comparison import draw_queries, prepare, run_cell
+from explainer.compare.controls import CONTROLS
+from explainer.data import tasks
+from explainer.data.files import rounded
+from explainer.errors import StudyError, TaskError
+from explainer.models import checkpoints, finetuning, recording, scoring
+from explainer.theory import metrics
+
+
+@pytest.fixture(scope="session")
+def directory(tmp_path_factory):
+    return str(tiny_models.save("llama", tmp_path_factory.mktemp("tiny")))
+
+
+@pytest.fixture(scope="session")
+def checkpoint(directory):
+    return checkpoints.load(directory)
+
+
+# --- one cell --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def result(directory, checkpoint):
+    return compute(checkpoint, cell(directory))
+
+
+@pytest.fixture(scope="module")
+def by_hand(directory, checkpoint):
+    """ZSL, ICL and FT records of the first cell, from the modules below."""
+    demonstrations, queries = tasks.demonstrations(DATA, 3, 0), tasks.queries(DATA, N, 0)
+    ids, _ = scoring.context_ids(checkpoint, TOY, demonstrations)
+    prompts = [TOY.prompt(query) for query in queries]
+    training = []
+    finetuned = finetuning.fine_tune(
+        checkpoint,
+        finetuning.training_ids(checkpoint, TOY, demonstrations),
+        1e-3,
+        on_queries=lambda _, q: training.append(q.clone()),
+    )
+    first = [checkpoint.first_token_id]
+
+    def record(prefix_ids):
+        return recording.record(checkpoint, scoring.encode(checkpoint, prefix_ids), prompts, LABELS, context=True)
+
+    zsl, icl = record(first), record(ids)
+    with finetuned.applied():
+        ft = record(first)
+    return zsl, icl, ft, training, ids, np.array([query.label for query in queries])
+
+
+def predictions(result, *states):
+    """What a result says of the predictions in some states, all by default."""
+    starts = tuple(f"{state}_" for state in states or ("zsl", "icl", "ft"))
+    return {name: result["queries"][name] for name in result["queries"] if name.startswith(starts)}
+
+
+def test_predictions_are_those_of_scoring(result, by_hand):
+    labels = by_hand[-1]
+    queries, cells = result["queries"], result["cells"]
+    assert queries["label"] == labels.tolist() and queries["query"] == list(range(N))
+    assert queries["query_id"] == [comparison.query_id(query) for query in tasks.queries(DATA, N, 0)]
+    for state, records in zip(("zsl", "icl", "ft"), by_hand, strict=False):
+        np.testing.assert_allclose(queries[f"{state}_log_probs"], records.log_probs, rtol=1e-3)
+        assert queries[f"{state}_correct"] == (records.log_probs.argmax(1) == labels).tolist()
+        assert cells[f"{state}_accuracy"] == pytest.approx(np.mean(queries[f"{state}_correct"]), abs=1e-4)
+        others = ("calibrated_accuracy", "content_free_accuracy", "macro_f1", "auc")
+        assert {f"{state}_{name}" for name in others} <= cells.keys()
+
+
+def test_a_query_has_the_same_id_whichever_seed_draws_it(directory):
+    ids = [
+        {comparison.query_id(query) for query in comparison.draw_queries(DATA, one)}
+        for one in (cell(directory, seed=seed, n_queries=len(DATA.test)) for seed in (0, 1))
+    ]
+    assert ids[0] == ids[1] and len(ids[0]) == len(DATA.test)
+
+
+def test_content_free_query_is_the_template_of_not_available(result, checkpoint):
+    empty = scoring.encode(checkpoint, "")
+    expected = scoring.candidate_log_probs(checkpoint, empty, ["N/A\nIs:"], LABELS)[0]
+    np.testing.assert_allclose(result["cells"]["zsl_content_free"], expected, rtol=1e-3)
+
+
+def test_accuracies_are_raw_and_calibrated_by_the_batch_and_by_a_content_free_query():
+    log_probs = np.array([[-1.0, -2.0], [-1.0, -1.2], [-1.0, -1.4], [-1.0, -1.9]])  # differences 1, .2, .4, .9
+    observed = comparison.Observed(np.array([True, False, False, True]), log_probs, np.array([0.0, -0.3]), *[None] * 4)
+    row = comparison.scores(observed, [0, 1, 1, 0])
+    assert row["accuracy"] == 0.5
+    assert row["calibrated_accuracy"] == 1  # less the mean, 0.625
+    assert row["content_free_accuracy"] == 0.75  # less 0.3
+    assert row["auc"] == 1
+    assert row["macro_f1"] == pytest.approx((4 / 6 + 0) / 2)
+
+
+def numbers(values):
+    """NaN where a value does not exist."""
+    return np.array([np.nan if value is None else value for value in values])
+
+
+def test_similarities_are_those_of_the_metrics(result, by_hand):
+    zsl, icl, ft, training, ids, _ = by_hand
+    z, i, f = zsl.outputs, icl.outputs, ft.outputs
+    expected = {
+        "sim_aou": metrics.sim_aou(z, i, f),
+        "sim_aou_raw": metrics.sim_aou(z, i, f, normalize=False),
+        "sim_aou_noise": metrics.normalised_noise_value(z, i, f),
+        "sim_aou_isotropic": metrics.sim_aou(z, i, metrics.isotropic_floor(z, f, 0)),
+        "sim_aou_permuted": metrics.sim_aou(z, i, metrics.permuted_pairing(z, f, 0)),
+        "sim_aou_uniform": metrics.uniform_floor(z, i, 0),
+        "sim_aou_tangent": metrics.sim_aou_tangent(z, i, f),
+        "sim_aou_tangent_uncentred": metrics.sim_aou_tangent_uncentred(z, i, f),
+        "sim_aou_residual": metrics.sim_aou_residual(z, i, f),
+        "sim_aou_residual_permuted": metrics.sim_aou_residual(z, i, metrics.permuted_pairing(z, f, 0)),
+        "sim_am": metrics.sim_am(icl.own_scores, ft.own_scores).mean(-1),
+        "sim_am_zsl": metrics.sim_am(icl.own_scores, zsl.own_scores).mean(-1),
+        "sim_am_delta": metrics.sim_am_delta(zsl.own_scores, icl.own_scores, ft.own_scores, len(ids)).nanmean(-1),
+    }
+    for name, values in expected.items():
+        layers, there = numbers(result["layers"][name]), values.isfinite().any(0)
+        assert there.tolist() == [name != "sim_am_delta", *[True] * (len(layers) - 1)], "noise in the first layer"
+        np.testing.assert_allclose(layers, values.nanmean(0), atol=1e-4, err_msg=name)
+        sd = numbers(result["layers"][f"{name}_sd"])
+        np.testing.assert_allclose(sd[there], values[:, there].std(0), atol=1e-3, err_msg=name)
+        np.testing.assert_allclose(result["queries"][name], values.nanmean(1), atol=1e-4, err_msg=name)
+        assert result["cells"][name] == pytest.approx(values.nanmean().item(), abs=1e-4)
+    sequences = [s[1:] for s in _training_ids(by_hand)]
+    m_icl, m_ft, at = [], [], 1
+    for t, tokens in enumerate(sequences):
+        assert ids[at : at + len(tokens)] == tokens
+        m_icl.append(icl.context_scores[..., at : at + len(tokens)].sum(2))
+        m_ft.append(torch.stack([(training[t][:, 1:] * q[:, None]).sum(-1) for q in ft.queries]))
+        at += len(tokens) + 1  # the separator
+    assert at == len(ids)
+    m_icl, m_ft = torch.cat(m_icl, -1), torch.cat(m_ft, -1)
+    tau = metrics.kendall_training_tokens(m_icl, m_ft)
+    np.testing.assert_allclose(result["layers"]["kendall_tau_b"], tau.mean(0), atol=2e-3)
+    assert result["cells"]["top_k_recall_chance"] == 1  # fewer than 100 tokens
+    assert abs(tau.mean()) > 0.01, "an agreement of zero would not tell one pairing of tokens from another"
+
+
+def _training_ids(by_hand):
+    ids = by_hand[4]
+    newline = [i for i in range(1, len(ids)) if ids[i] == ids[-1]]
+    # Every demonstration has two lines and ends with the separator.
+    ends = newline[1::2]
+    return [[None, *ids[a:b]] for a, b in zip([1, *(e + 1 for e in ends)], ends, strict=False)]
+
+
+def test_fine_tuning_is_told(result, checkpoint):
+    demonstrations = tasks.demonstrations(DATA, 3, 0)
+    finetuned = finetuning.fine_tune(checkpoint, finetuning.training_ids(checkpoint, TOY, demonstrations), 1e-3)
+    told = result["cells"] | result["layers"]
+    np.testing.assert_allclose(told["losses"], finetuned.losses, rtol=1e-3)
+    np.testing.assert_allclose(
+        told["update_norm_values"], [d.value_weight.norm().item() for d in finetuned.update], rtol=1e-3
+    )
+    assert told["diverged_at"] is None
+    assert told["note"] == "" or told["note"].startswith("FT repairs none")
+
+
+def test_the_checkpoint_is_left_as_it_was(directory, checkpoint):
+    before = {name: p.clone() for name, p in checkpoint.model.named_parameters()}
+    for control in CONTROLS:
+        if not CONTROLS[control].needs_foreign:  # which the tiny model has no room for
+            compute(checkpoint, cell(directory, control=control, lr=1e-2))
+    assert all(torch.equal(p, before[name]) for name, p in checkpoint.model.named_parameters())
+
+
+def test_rec2ftp_has_its_counts_and_its_chance():
+    def observed(*correct):
+        return comparison.Observed(np.array(correct, dtype=bool), *[None] * 6)
+
+    notes = []
+    states = {"zsl": observed(0, 0, 0, 0, 1), "icl": observed(1, 0, 1, 0, 1), "ft": observed(1, 1, 1, 0, 0)}
+    row = comparison._rec2ftp(states, notes)
+    counts = {"zsl_errors": 4, "ft_fixes": 3, "icl_fixes": 2, "both_fix": 2}
+    assert row == counts | {"rec2ftp": 2 / 3, "rec2ftp_chance": 0.5} and notes == []
+    row = comparison._rec2ftp(states | {"ft": states["zsl"]}, notes)
+    assert row["rec2ftp"] is None and notes == ["FT repairs none of the 4 errors of ZSL"]
+
+
+def test_summaries_leave_out_what_does_not_exist_and_fill_up_what_was_not_measured():
+    values = torch.tensor([[1.0, 2.0, torch.nan], [3.0, torch.nan, torch.nan]], dtype=torch.float64)
+    layers, queries = comparison._summaries({"measure": values}, 3)
+    assert rounded(layers) == {"measure": [2.0, 2.0, None], "measure_sd": [1.414, None, None]}
+    assert rounded(queries) == {"measure": [1.5, 3.0, None]}
+
+
+def test_training_that_diverges_is_told_not_averaged(directory, checkpoint):
+    result = compute(checkpoint, cell(directory, lr=1e4))
+    assert not result["cells"].keys() & {"ft_accuracy", "rec2ftp", "sim_aou"}
+    assert "ft_correct" not in result["queries"] and "sim_aou" not in result["layers"]
+    assert result["cells"]["icl_accuracy"] is not None
+    assert result["cells"]["diverged_at"] is not None
+    assert "learning rate 10000 diverged at step" in result["cells"]["note"]
+
+
+def test_free_answers_are_matched_exactly(directory, checkpoint):
+    data = tasks.load("capitals")
+    result = compute(checkpoint, cell(directory, task="capitals"), data)
+    icl = {name for name in result["cells"] if name.startswith("icl_")}
+    assert icl == {"icl_accuracy", "icl_fixes"}
+    assert not result["queries"].keys() & {"label", "icl_log_probs"}
+    assert len(result["queries"]["sim_aou"]) == N
+    with pytest.raises(StudyError, match=r"capitals.*no labels"):
+        compute(checkpoint, cell(directory, task="capitals", position="first-label"), data)
+
+
+@pytest.mark.parametrize("family", tiny_models.CONFIGS)
+def test_every_family(family, tmp_path):
+    checkpoint = checkpoints.load(tiny_models.save(family, tmp_path))
+    result = compute(checkpoint, cell(str(tmp_path)))
+    assert result["cells"]["note"] == "" or result["cells"]["note"].startswith("FT repairs none")
+    measures = [name for name in result["layers"] if f"{name}_sd" in result["layers"]]
+    assert len(measures) > 30 and all(result["cells"][name] is not None for name in measures)
+
+
+def test_position_of_the_released_code(directory, checkpoint, result):
+    released = compute(checkpoint, cell(directory, position="first-label"))
+    assert predictions(released) == predictions(result)
+    queries = tasks.queries(DATA, N, 0)
+    prompts = [f"{TOY.prompt(q)} Negative" for q in queries]
+    demonstrations = tasks.demonstrations(DATA, 3, 0)
+    ids, _ = scoring.context_ids(checkpoint, TOY, demonstrations)
+    z, i = (recording.record(checkpoint, scoring.encode(checkpoint, p), prompts) for p in ("", ids))
+    expected = metrics.sim_am(i.own_scores, z.own_scores).mean(-1)
+    np.testing.assert_allclose(released["layers"]["sim_am_zsl"], expected.mean(0), atol=1e-4)
+
+
+# --- controls and splits ---------------------------------------------------------------------------------------
+
+
+def test_ascent_and_random_direction_change_fine_tuning_only(directory, checkpoint, result):
+    ascent, random = (compute(checkpoint, cell(directory, control=c)) for c in ("ascent", "random-direction"))
+    for other in (ascent, random):
+        assert predictions(other, "icl") == predictions(result, "icl")
+        assert predictions(other, "ft") != predictions(result, "ft")
+    assert ascent["cells"]["loss_after"] > ascent["cells"]["losses"][0]
+    np.testing.assert_allclose(random["layers"]["update_norm_keys"], result["layers"]["update_norm_keys"], rtol=1e-3)
+    assert random["cells"]["losses"] == result["cells"]["losses"]
+
+
+def test_layer_causal_sums_the_losses_of_all_layers(directory, checkpoint, result):
+    layer_causal = compute(checkpoint, cell(directory, control="layer-causal"))
+    assert layer_causal["cells"]["losses"][0] > 2 * result["cells"]["losses"][0]
+
+
+def test_controls_of_the_context_leave_fine_tuning_alone(directory, checkpoint):
+    plain = compute(checkpoint, cell(directory, k=6))
+    for control in ("shuffled-context", "flipped-context"):
+        one = cell(directory, k=6, control=control)
+        baseline = prepare(checkpoint, DATA, one)
+        assert not torch.equal(baseline.zsl.outputs, baseline.icl.outputs)
+        result = rounded(run_cell(baseline, one))
+        assert result["cells"]["losses"] == plain["cells"]["losses"]
+        assert predictions(result, "zsl", "ft") == predictions(plain, "zsl", "ft")
+        assert predictions(result, "icl") != predictions(plain, "icl")
+        assert result["cells"]["training_labels"] == plain["cells"]["training_labels"]
+        assert result["cells"]["context_labels"] != plain["cells"]["context_labels"]
+
+
+def test_controls_of_fine_tuning_leave_the_context_alone(directory, checkpoint):
+    plain = compute(checkpoint, cell(directory, k=6))
+    for control in ("shuffled-training", "flipped-training", "reordered-training", "other-training"):
+        result = compute(checkpoint, cell(directory, k=6, control=control))
+        assert predictions(result, "icl") == predictions(plain, "icl")
+        assert result["cells"]["losses"] != plain["cells"]["losses"]
+        assert result["cells"]["context_labels"] == plain["cells"]["context_labels"]
+
+
+def test_what_the_controls_show_and_train_on():
+    _, examples = controls.own(DATA, 6, 0)
+    labels = [e.label for e in examples]
+    _, shuffled = controls.shuffled(DATA, 6, 0)
+    assert [e.fields for e in shuffled] == [e.fields for e in examples]
+    assert sorted(e.label for e in shuffled) == sorted(labels) and [e.label for e in shuffled] != labels
+    _, flipped = controls.flipped(DATA, 6, 0)
+    assert [e.fields for e in flipped] == [e.fields for e in examples]
+    assert [e.label for e in flipped] == [1 - y for y in labels]
+    assert all(e.answer == LABELS[e.label] for e in (*flipped, *shuffled))
+    _, reordered = controls.reordered(DATA, 6, 0)
+    assert reordered != examples and sorted(map(repr, reordered)) == sorted(map(repr, examples))
+    _, other = controls.other(DATA, 6, 0)
+    assert len(other) == 6 and not {repr(e) for e in other} & {repr(e) for e in examples}
+    task, foreign = controls.foreign(DATA, 6, 0)
+    assert task.name == "news" and foreign == tasks.demonstrations(tasks.load("news"), 6, 0)
+    with pytest.raises(TaskError, match="no labels to flip"):
+        controls.flipped(tasks.load("capitals"), 6, 0)
+
+
+def test_foreign_demonstrations_keep_their_template_and_the_queries_theirs(directory, checkpoint):
+    short = {"k": 1, "task": "capitals"}
+    data = tasks.load("capitals")
+    plain, foreign = (
+        prepare(checkpoint, data, cell(directory, control=c, **short)) for c in ("none", "foreign-context")
+    )
+    (pair,) = tasks.demonstrations(tasks.load("plurals"), 1, 0)
+    shown = checkpoint.tokenizer.decode(foreign.context[0][1:])
+    assert shown == f"{pair.fields['word']} -> {pair.answer}\n"
+    assert torch.equal(plain.zsl.outputs, foreign.zsl.outputs)
+    result = compute(checkpoint, cell(directory, control="foreign-training", **short), data)
+    assert "other tokens" in result["cells"]["note"]
+    assert result["cells"]["sim_aou"] is not None
+
+
+def test_attention_to_training_tokens_is_compared_where_the_tokens_are_the_same(directory, checkpoint):
+    shuffled = cell(directory, k=6, control="shuffled-context")
+    own = replace(shuffled, control="none")
+    plain, baseline = (prepare(checkpoint, DATA, c) for c in (own, shuffled))
+    demonstrations, shown = (source(DATA, 6, 0)[1] for source in (controls.own, controls.shuffled))
+    answers = [checkpoint.tokenize(f" {d.answer}") for d in demonstrations]
+    lengths = [n for _, n in comparison.common_tokens(plain, own)]
+    fewer = [n for _, n in comparison.common_tokens(baseline, shuffled)]
+    for full, common, ids, d, s in zip(lengths, fewer, answers, demonstrations, shown, strict=True):
+        assert full - len(ids) <= common <= full
+        assert (common == full) == (d.answer == s.answer)
+    assert 0 < sum(fewer) < sum(lengths)
+    result = compute(checkpoint, shuffled)
+    assert result["cells"]["kendall_tau_b"] is not None
+    (ids, ends) = baseline.context
+    misread = replace(baseline, context=([*ids[:2], 399, *ids[3:]], ends))
+    assert comparison.common_tokens(misread, shuffled) is None
+    assert comparison.common_tokens(plain, replace(own, control="other-training")) is None
+
+
+def test_updates_are_compared_query_by_query(directory, checkpoint, result, by_hand):
+    """By a pass of its own for each query, and the definition of the maps."""
+    prompts = [TOY.prompt(query) for query in tasks.queries(DATA, N, 0)]
+    empty, context = scoring.encode(checkpoint, ""), scoring.encode(checkpoint, by_hand[4])
+    demonstrations = tasks.demonstrations(DATA, 3, 0)
+    finetuned = finetuning.fine_tune(checkpoint, finetuning.training_ids(checkpoint, TOY, demonstrations), 1e-3)
+    dW_icl = [maps.context for maps in recording.linear_maps(checkpoint, context, prompts)]
+    W_zsl = [maps.own for maps in recording.linear_maps(checkpoint, empty, prompts)]
+    with finetuned.applied():
+        W_ft = [maps.own for maps in recording.linear_maps(checkpoint, scoring.encode(checkpoint, ""), prompts)]
+    cosines = torch.stack(
+        [metrics.update_cosines(icl, ft - zsl).mean(-1) for icl, ft, zsl in zip(dW_icl, W_ft, W_zsl, strict=True)]
+    )
+    np.testing.assert_allclose(result["queries"]["update_cosine"], cosines.mean(1), atol=2e-3)
+    assert result["layers"]["update_cosine"] != result["layers"]["update_cosine_permuted"]
+
+
+def test_half_trained_and_permuted_models_keep_what_they_say(checkpoint):
+    own = checkpoint.model.state_dict()
+    matrix, norm = "model.layers.1.mlp.up_proj.weight", "model.layers.1.input_layernorm.weight"
+    half = controls.untrained_layers(checkpoint, 0).model.state_dict()
+    permuted = controls.permuted_weights(checkpoint, 0).model.state_dict()
+    for state in (half, permuted):
+        assert torch.equal(state[norm], own[norm])
+        assert torch.equal(state["model.embed_tokens.weight"], own["model.embed_tokens.weight"])
+        assert not torch.equal(state[matrix], own[matrix])
+    assert half[matrix].std() == pytest.approx(0.02, rel=0.2)
+    assert torch.equal(permuted[matrix].flatten().sort()[0], own[matrix].flatten().sort()[0])
+
+
+def test_untrained_is_another_model_of_the_same_shape_the_same_for_a_seed(checkpoint):
+    state = torch.get_rng_state()
+    a, b, c = (controls.untrained(checkpoint, seed).model.state_dict() for seed in (0, 0, 1))
+    assert torch.equal(torch.get_rng_state(), state)
+    name = "model.layers.0.self_attn.k_proj.weight"
+    assert torch.equal(a[name], b[name])
+    assert not torch.equal(a[name], c[name])
+    assert a[name].std() == pytest.approx(0.02, rel=0.2)  # the initializer of the configuration, not our 0.3
+    assert checkpoint.model.state_dict()[name].std() > 0.2
+
+
+def test_split_halves_are_disjoint_for_all_seeds_and_selection_reports_nothing(directory, checkpoint):
+    halves = {
+        split: {
+            q.fields["text"]
+            for seed in range(5)
+            for q in draw_queries(DATA, cell(directory, n_queries=10, seed=seed, split=split))
+        }
+        for split in ("selection", "report")
+    }
+    assert not halves["selection"] & halves["report"]
+    all_queries = draw_queries(DATA, cell(directory, n_queries=36))
+    assert all_queries == tasks.queries(DATA, 36, 0)
+    assert 10 <= sum(comparison._half(q) == "report" for q in all_queries) <= 26
+    with pytest.raises(TaskError, match="36 queries asked for, 18 available"):
+        draw_queries(DATA, cell(directory, n_queries=36, split="report"))
+    result = compute(checkpoint, cell(directory, split="selection"))
+    assert "sim_aou" not in result["cells"] and "selection" in result["cells"]["note"]
+    assert result["cells"]["ft_accuracy"] is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": -1}, "seed -1"),
+        ({"k": 0}, "at least 1"),
+        ({"n_queries": 1}, "at least 2"),
+        ({"lr": 0.0}, "positive"),
+        ({"lr": -1e-3}, "positive"),
+        ({"lr": float("nan")}, "positive"),
+        ({"control": "magic"}, "no control 'magic'; known: none"),
+        ({"position": "middle"}, "no position"),
+        ({"split": "test"}, "no split"),
+    ],
+)
+def test_impossible_cells_are_refused_at_once(changes, message):
+    with pytest.raises(StudyError, match=message):
+        cell("model", **changes)
+
+
+def test_a_baseline_serves_its_own_cells_only(directory, checkpoint):
+    baseline = prepare(checkpoint, DATA, cell(directory))
+    for changes in ({"lr": 0.5}, {"control": "ascent"}, {"control": "random-direction"}, {"control": "layer-causal"}):
+        assert baseline.serves(checkpoint, cell(directory, **changes))
+    others = ({"seed": 1}, {"k": 4}, {"n_queries": 7}, {"control": "untrained"}, {"control": "shuffled-context"})
+    for changes in (*others, {"split": "report"}, {"position": "first-label"}, {"task": "mr"}):
+        assert not baseline.serves(checkpoint, cell(directory, **changes))
+        with pytest.raises(StudyError, match="prepare another"):
+            run_cell(baseline, cell(directory, **changes))
+    assert not baseline.serves(checkpoints.load(directory), cell(directory))

@@ -1,0 +1,58 @@
+"""explainer.compare.contradictions: the two groupings of the same answers, the shares of places, and what is stored."""
+
+import numpy as np
+import pytest
+import torch
+
+from explainer.compare import contradictions
+from explainer.models import checkpoints
+from explainer.theory import order, statistics
+
+SETS = range(len(contradictions.LISTS))
+
+
+def test_both_groupings_have_the_same_answers_and_only_one_keeps_kinds_together():
+    every = {g: [answer for i in SETS for answer in contradictions.answers(g, i)] for g in contradictions.GROUPINGS}
+    together, mixed = every.values()
+    assert sorted(together) == sorted(mixed) and len(set(together)) == 4 * len(SETS)
+    kind = {answer: i for i, answers in enumerate(contradictions.LISTS) for answer in answers.split()}
+    for i in SETS:
+        assert len({kind[answer] for answer in contradictions.answers("mixed", i)}) == 4
+        assert {kind[answer] for answer in contradictions.answers("of one kind", i)} == {i}
+
+
+def test_every_set_has_a_made_up_word_of_its_own():
+    assert len({contradictions.word(i) for i in SETS}) == len(SETS)
+
+
+def test_the_prompt_asks_for_the_word_again():
+    assert contradictions.prompt("dax", ["red", "blue"]) == "dax -> red\ndax -> blue\ndax ->"
+
+
+def test_a_preference_for_a_word_is_no_preference_for_a_place():
+    """A model that likes one answer best, wherever it stands, and one that always takes the last."""
+    orders = order.orders(4).numpy()
+    p = np.array([0.7, 0.1, 0.1, 0.1])[orders]  # of the answer at each position
+    np.testing.assert_allclose(contradictions.shares(np.log(p)), 0.25)
+    last = np.tile([0.1, 0.1, 0.1, 0.7], (24, 1))
+    np.testing.assert_allclose(contradictions.shares(np.log(last)), last[0])
+
+
+def test_what_is_stored_rises_where_answers_are_unrelated_and_not_where_they_are_of_one_kind():
+    """An earlier edition asked eight words with answers of one kind, and called it a preference for the first."""
+    stored = contradictions.stored()
+    assert {name: x.shape for name, x in stored.items()} == dict.fromkeys(
+        contradictions.GROUPINGS, (len(SETS), 24, contradictions.LINES)
+    )
+    together, mixed = (contradictions.shares(stored[name]) for name in contradictions.GROUPINGS)
+    for place in range(3):
+        assert statistics.student(mixed[:, place + 1] - mixed[:, place]).low > 0
+    assert statistics.student(together[:, 0] - together[:, 1]).low > 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("grouping", "number"), [("mixed", 3), ("of one kind", 0)])
+def test_a_sample_is_computed_again(grouping, number):
+    starter = checkpoints.load(device="cpu", dtype=torch.float32)
+    found = contradictions.measured(starter, grouping, number)
+    np.testing.assert_allclose(found, contradictions.stored()[grouping][number], atol=2e-2)

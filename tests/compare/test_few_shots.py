@@ -1,0 +1,38 @@
+"""explainer.compare.few_shots: what is stored, and that the model still gives it."""
+
+import numpy as np
+import pytest
+import torch
+
+from explainer.compare import few_shots
+from explainer.data import tasks
+from explainer.models import checkpoints
+
+
+@pytest.mark.parametrize("task", few_shots.SWEEPS)
+def test_every_k_of_every_seed_is_stored_with_its_queries(task):
+    sweep, records, data = few_shots.SWEEPS[task], few_shots.stored(task), tasks.load(task)
+    assert [(one.seed, one.k) for one in records] == [(seed, k) for seed in sweep.seeds for k in sweep.ks]
+    for one in records:
+        queries = tasks.queries(data, sweep.queries, one.seed)
+        assert one.task == task and one.prompts == [data.task.prompt(query) for query in queries]
+        assert one.correct.shape == (sweep.queries,) and one.correct.dtype == bool
+        if data.task.labels:
+            assert one.log_probs.shape == (sweep.queries, len(data.task.labels)) and one.log_probs.max() <= 0
+            assert one.labels.tolist() == [query.label for query in queries]
+            assert (one.correct == (one.log_probs.argmax(1) == one.labels)).all()
+        else:
+            assert one.log_probs is None and one.labels is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("task", "most"), [("plurals", 4), ("reviews", 2)])
+def test_a_sample_is_computed_again(task, most):
+    """Logits move in the last digits from processor to processor, so that an answer on the edge may change."""
+    starter = checkpoints.load(device="cpu", dtype=torch.float32)
+    stored = {(one.seed, one.k): one for one in few_shots.stored(task)}
+    for one in few_shots.measured(starter, task, seeds=[1], most=most):
+        before = stored[one.seed, one.k]
+        assert (one.correct != before.correct).sum() <= 1
+        if one.log_probs is not None:
+            np.testing.assert_allclose(one.log_probs, before.log_probs, atol=2e-2)

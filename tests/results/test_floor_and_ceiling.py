@@ -1,0 +1,190 @@
+"""From floor to ceiling: shares of the way by hand, and both swaps from a table whose entries are known."""
+
+import itertools
+
+import pandas as pd
+import pytest
+
+from explainer.explorables import ladder
+from explainer.results import agreement, floors
+from explainer.results.agreement import Which
+from explainer.results.published import results
+
+LESSONS = ("own", "reordered", "other", "shuffled", "plurals", "nonsense")
+
+
+def side(name, kind, lesson):
+    return {f"{name}_kind": kind, f"{name}_lesson": lesson, f"{name}_epochs": 10.0, f"{name}_rate": 5e-4}
+
+
+def known(a, b):
+    """A measure that tells both lessons and both kinds."""
+    (kind, lesson), (other_kind, other_lesson) = a, b
+    place = LESSONS.index(lesson) + 10 * LESSONS.index(other_lesson)
+    return place + (100 if kind == other_kind == "FT" else 200 if kind == other_kind else 0)
+
+
+@pytest.fixture
+def pairs():
+    changes = list(itertools.product(("ICL", "FT"), LESSONS))
+    rows = [
+        {"task": "capitals", "seed": seed, "lr": 5e-4, "measure": known(a, b) + noise, **side("a", *a), **side("b", *b)}
+        for seed, noise in ((0, -0.5), (1, 0.5))
+        for a, b in itertools.combinations(changes, 2)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_both_swaps_take_the_lesson_of_the_side_that_is_swapped(pairs):
+    found = floors.both_swaps(pairs, "measure")
+    training, context = (found[f"context and training, {side} swapped"] for side in ("training", "context"))
+    assert training["the same"].estimate == context["the same"].estimate == 0
+    for i, name in enumerate(floors.LESSONS):
+        assert training[name].estimate == 10 * i
+        assert context[name].estimate == i
+    assert "the same" not in found["two trainings"]
+    assert found["two trainings"]["made-up words"].estimate == 150
+    assert found["two contexts"]["another task"].estimate == 240
+
+
+def test_what_the_examples_cost_and_should_cost():
+    sides = {("own", "own"): 0.4, ("own", "other"): 0.35, ("other", "own"): 0.38, ("other", "other"): 0.41}
+    values = {(("ICL", c), ("FT", f)): value for (c, f), value in sides.items()}
+    values |= {(("ICL", "own"), ("ICL", "other")): 0.9, (("FT", "own"), ("FT", "other")): 0.6}
+    rows = [
+        {"task": task, "seed": seed, "lr": 5e-4, "measure": value + noise, **side("a", *a), **side("b", *b)}
+        for task, seed, noise in (("capitals", 0, 0.01), ("capitals", 1, -0.01), ("past", 0, 0.0), ("past", 1, 0.0))
+        for (a, b), value in values.items()
+    ]
+    found = floors.of_the_examples(pd.DataFrame(rows), "measure")
+    assert found["training swapped"].estimate == pytest.approx(0.05)
+    assert found["context swapped"].estimate == pytest.approx(0.02)
+    assert found["both swapped"].estimate == pytest.approx((0.4 + 0.41 - 0.35 - 0.38) / 2)
+    assert found["yardstick"].estimate == pytest.approx(0.4 * (0.1 * 0.4) ** 0.5, abs=1e-3)
+    assert "both swapped" not in floors.of_the_examples(
+        pd.DataFrame([row for row in rows if (row["a_lesson"], row["b_lesson"]) != ("other", "other")]), "measure"
+    )
+
+
+def test_the_share_of_the_way():
+    floor, value, ceiling = (pd.Series(of, index=[0, 1]) for of in ([0.0, 0.2], [0.5, 0.4], [1.0, 1.2]))
+    way = floors.way(floor, value, ceiling)
+    assert way["share of the way"].estimate == pytest.approx((0.5 + 0.2) / 2)
+    assert way["floor"].estimate == pytest.approx(0.1)
+
+
+def test_right_answers_are_means_over_tasks_of_each_seed():
+    rows = [("icl", 0, "a", 1), ("icl", 0, "a", 0), ("icl", 0, "b", 1), ("ft", 0, "a", 0), ("icl", 1, "a", 0)]
+    answered = pd.DataFrame(rows, columns=["intervention", "seed", "task", "correct"])
+    assert floors.right(answered, "icl").to_dict() == {0: 0.75, 1: 0.0}
+
+
+def test_what_the_story_says_of_the_stored_pairs():
+    """Its numbers stand in sentences: similarity, floors, ceilings, and what other examples cost and should cost."""
+    stored = agreement.pairs("alike")
+    found = {kind: {row: one.estimate for row, one in of.items()} for kind, of in
+             floors.both_swaps(stored, "sim_aou").items()}  # fmt: skip
+    training, context, trainings, contexts = found.values()
+    said = {
+        "same": (training["the same"], 0.38), "made-up training": (training["made-up words"], 0.20),
+        "made-up context": (context["made-up words"], 0.28),
+        "shuffled training": (training["shuffled answers"], 0.22),
+        "shuffled context": (context["shuffled answers"], 0.33),
+        "two trainings": (trainings["the same, in another order"], 0.89),
+        "other examples": (trainings["other examples of the task"], 0.71),
+        "two contexts": (contexts["the same, in another order"], 0.98),
+        "other contexts": (contexts["other examples of the task"], 0.94),
+        "other task, training": (training["another task"], 0.29),
+        "other task, context": (context["another task"], 0.31),
+    }  # fmt: skip
+    assert {name: round(value, 2) for name, (value, _) in said.items()} == {n: t for n, (_, t) in said.items()}
+    other = "other examples of the task"
+    should = training["the same"] * ((1 - contexts[other]) * (1 - trainings[other])) ** 0.5
+    assert round(should, 2) == 0.05
+    for swapped in (Which("FT", "other", 10), Which("ICL", "other")):
+        kept = floors.ICL if swapped.kind == "FT" else floors.FT
+        own = agreement.between(stored, floors.ICL, floors.FT)
+        cost = agreement.mean_difference(own, agreement.between(stored, kept, swapped), "sim_aou")
+        assert -0.02 < cost.low < 0 < cost.high < 0.02
+
+
+def test_what_the_story_says_of_the_causal_tests():
+    shared = results("shared", "queries")
+    said = {
+        "icl": 0.67,
+        "ft": 0.32,
+        "along_ft": 0.21,
+        "along_near": 0.08,
+        "along_ft_other": 0.22,
+        "ft_across_icl": 0.12,
+    }
+    assert {name: round(floors.right(shared, name).mean(), 2) for name in said} == said
+    assert round(floors.explained(results("causal"), "r2_icl_own").mean(), 2) == 0.05
+
+
+def test_what_between_floor_and_ceiling_says_of_noise():
+    own = agreement.between(agreement.pairs("alike"), floors.ICL, floors.FT)
+    said = {"sim_aou_noise": 0.14, "sim_aou_tangent_uncentred": 0.29}
+    assert {name: round(agreement.over_tasks(own, name).estimate, 2) for name in said} == said
+
+
+def test_what_the_chapter_says_of_the_shared_part():
+    """Task by task, beside another query of the task, and out of the context; counted from the table of queries."""
+    shared = results("shared", "queries")
+    right = shared.groupby(["intervention", "task"])["correct"].mean().unstack()
+    assert [round(right["antonyms"][name], 2) for name in ("along_ft", "icl")] == [0.45, 0.48]
+    assert round(right["past"]["along_ft"] / right["past"]["ft"], 2) == 0.49
+    others = ["capitals", "plurals", "past"]
+    of_context = right.loc["along_ft", others] / right.loc["icl", others]
+    assert of_context.min() > 1 / 8 and of_context.max() <= 0.25
+    assert round(floors.right(shared, "along_ft_of_next").mean(), 2) == 0.06
+    costs_more = floors.right(shared, "across_ft") - floors.right(shared, "across_ft_other")
+    assert round(costs_more.mean(), 2) == 0.03
+
+
+def test_what_the_pages_say_of_single_steps():
+    """A third of what steps explain is in the first layer; fine-tuning stands at 0.04 and answers 9 in a hundred."""
+    layers = results("causal", "layers").groupby("layer")["r2_icl_own"].mean()
+    assert 0.3 < layers[0] / layers.sum() < 0.4
+    columns = ("r2_ft_foreign", "r2_ft_own", "r2_descent_own")
+    itself = floors.way(*(floors.explained(results("causal"), of) for of in columns))
+    assert round(itself["share of the way"].estimate, 2) == 0.04
+    assert round(floors.right(results("causal", "queries"), "ft").mean(), 2) == 0.09
+
+
+def test_what_the_story_says_of_the_ladder():
+    rungs = ladder.stored()
+    assert all(rung == [0.0, 0.0, 0.0] for rung in rungs["here"][:4])
+    assert rungs["here"][4][1] > 0.5
+    assert round(rungs["here"][5][1], 2) == 0.83 and rungs["heads"] == 270
+
+
+def test_what_floors_and_ceilings_says_of_capitals():
+    """The weights tell the very examples from others when the training is swapped, and not when the context is."""
+    stored = agreement.pairs("alike").query("task == 'capitals'")
+    own = agreement.between(stored, floors.ICL, floors.FT)
+    swaps = {"training": (floors.ICL, Which("FT", "other", 10)), "context": (floors.FT, Which("ICL", "other"))}
+    cost = {name: agreement.mean_difference(own, agreement.between(stored, *pair), "update_cosine")
+            for name, pair in swaps.items()}  # fmt: skip
+    said = {name: (round(one.estimate, 3), round(one.low, 3), round(one.high, 3)) for name, one in cost.items()}
+    assert said == {"training": (0.014, 0.008, 0.020), "context": (0.003, -0.005, 0.010)}
+    assert round(own.groupby("seed")["update_cosine"].mean().mean(), 2) == 0.13 and own["seed"].nunique() == 20
+    comparisons = 4 * 5  # word-pair tasks, measures; the smallest p of all is multiplied by their number
+    assert round(comparisons * cost["training"].p_value, 3) == 0.003
+
+
+def test_what_the_note_on_update_matrices_says_in_words():
+    """A tenth, about the same with other examples on either side, less with another task; one settled difference."""
+    stored = agreement.pairs("alike")
+    training, context, *_ = floors.both_swaps(stored, "update_cosine").values()
+    assert training["the same"].estimate == pytest.approx(0.1, abs=0.01)
+    for swapped in (training, context):
+        other, foreign = (swapped[name].estimate for name in ("other examples of the task", agreement.FOREIGN))
+        assert abs(training["the same"].estimate - other) < 0.01 and foreign < 0.8 * other
+    own = agreement.between(stored, floors.ICL, floors.FT)
+    settled = {}
+    for which in (Which("FT", "other", 10), Which("ICL", "other")):
+        kept = floors.ICL if which.kind == "FT" else floors.FT
+        less = agreement.differences(own, agreement.between(stored, kept, which), "update_cosine")
+        settled[which.kind] = [task for task, each in less.items() if each.p_value < 0.05]
+    assert settled == {"FT": ["capitals"], "ICL": []}

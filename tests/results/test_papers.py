@@ -1,0 +1,92 @@
+"""explainer.results.papers: the copied tables agree with what the papers derive from them, and with each other."""
+
+import numpy as np
+import pytest
+
+from explainer.results import papers
+
+STATES = {(model, state): row for model, states in papers.ACCURACY.items() for state, row in states.items()}
+
+
+def rows_with_averages():
+    """Name, numbers and printed average of every row whose source prints an average."""
+    for name in ("SIM_AOU", "SIM_AM", "KENDALL", "DEUTCH_SIM_AOU", "DEUTCH_SIM_AM"):
+        table, averages = getattr(papers, name), getattr(papers, f"{name}_AVERAGE")
+        digits = 2 if name.startswith("DEUTCH") else 3
+        for first, rows in table.items():
+            for second, row in rows.items():
+                yield f"{name}-{first}-{second}", row, averages[first][second], digits, 3
+    for model, row in papers.REC2FTP.items():
+        yield f"REC2FTP-{model}", row, papers.REC2FTP_AVERAGE[model], 4, 4
+
+
+@pytest.mark.parametrize(
+    ("row", "average", "digits", "average_digits"),
+    [pytest.param(*values, id=name) for name, *values in rows_with_averages()],
+)
+def test_average_of_a_row_is_the_printed_one(row, average, digits, average_digits):
+    """Both the entries and the average are rounded, each by at most half a unit of its last digit."""
+    rounding = (10.0**-digits + 10.0**-average_digits) / 2
+    assert np.mean(list(row.values())) == pytest.approx(average, abs=rounding + 1e-12)
+
+
+def test_number_of_rows_with_averages():
+    assert len(list(rows_with_averages())) == 22
+
+
+def whole_counts(share, n, digits=3):
+    """The counts of n whose share rounds to the given one."""
+    counts = np.arange(n + 1)
+    return counts[np.abs(counts / n - share) <= 10.0**-digits / 2 + 1e-12].tolist()
+
+
+@pytest.mark.parametrize("task", ["sst2", "cb"])
+@pytest.mark.parametrize("condition", STATES, ids="-".join)
+def test_accuracies_are_whole_numbers_of_examples(condition, task):
+    """A tenth of a per cent is less than one example of SST-2 (872) or CB (56), so a misprint would show."""
+    assert len(whole_counts(STATES[condition][task], papers.N_VALIDATION[task])) == 1
+
+
+def test_cb_in_examples():
+    counts = {key: whole_counts(row["cb"], 56) for key, row in STATES.items()}
+    assert counts["1.3B", "zsl"] == [21] and counts["2.7B", "zsl"] == [24]
+    assert counts["1.3B", "ft"] == counts["2.7B", "icl"] == [31]
+    assert counts["1.3B", "icl"] == counts["2.7B", "ft"] == [32]
+
+
+@pytest.mark.parametrize("model", papers.MODELS)
+@pytest.mark.parametrize("task", ["sst2", "cb"])
+def test_rec2ftp_is_a_ratio_of_whole_numbers(model, task):
+    """Some number of repaired examples, at least the net gain of FT and at most the errors of ZSL, gives the ratio."""
+    n = papers.N_VALIDATION[task]
+    zsl, ft = (whole_counts(papers.ACCURACY[model][state][task], n)[0] for state in ("zsl", "ft"))
+    denominators = range(ft - zsl, n - zsl + 1)
+    assert any(whole_counts(papers.REC2FTP[model][task], d, digits=4) for d in denominators)
+
+
+def test_every_table_has_every_model_and_task():
+    for table in (papers.ACCURACY, papers.SIM_AOU, papers.SIM_AM, papers.KENDALL):
+        assert tuple(table) == papers.MODELS
+        assert all(tuple(row) == papers.TASKS for rows in table.values() for row in rows.values())
+    for table in (papers.REC2FTP, papers.SEED, papers.LEARNING_RATE):
+        assert tuple(table) == papers.MODELS and all(tuple(row) == papers.TASKS for row in table.values())
+
+
+def test_selected_values_are_among_the_searched_ones():
+    rates = [i * step for i in range(1, 10) for step in (0.1, 0.01, 0.001, 0.0001)]
+    assert len(rates) == papers.N_RATES_SEARCHED
+    off_grid = {
+        (model, task)
+        for model, row in papers.LEARNING_RATE.items()
+        for task, rate in row.items()
+        if not np.isclose(rate, rates).any()
+    }
+    assert off_grid == {("1.3B", "sst5")}
+    assert all(1 <= seed <= papers.N_SEEDS_SEARCHED for row in papers.SEED.values() for seed in row.values())
+
+
+def test_trained_models_of_both_papers_agree_where_both_fine_tune_on_the_same_demonstrations():
+    """Deutch et al. passed 32 demonstrations for AGNews and CB, which do not fit; seeds move the others by .02."""
+    same = [task for task, k in papers.DEMONSTRATIONS.items() if k == 32]
+    dai, deutch = papers.SIM_AOU["1.3B"]["ft"], papers.DEUTCH_SIM_AOU["normalised"]["gd"]
+    assert len(same) == 4 and all(abs(dai[task] - deutch[task]) <= 0.02 for task in same)

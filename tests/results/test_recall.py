@@ -1,0 +1,111 @@
+"""What the runs of associative recall say, on small made-up tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from explainer.errors import StudyError
+from explainer.results import recall
+from explainer.theory import statistics
+
+HIGHER = {"delta": 0.0, "delta-momentum": 0.1, "softmax": 0.3}
+SEEDS = range(4)
+
+
+def row(rule, seed, step, n):
+    kept = 0.5 + HIGHER[rule] + 0.01 * seed * (rule == "delta-momentum") - n / 100
+    shares = {"kept": kept, "revised": kept - 0.1, "stale": 0.1}
+    return {"rule": rule, "seed": seed, "steps": 20, "step": step, "n_keys": n, **shares, "rate": 0.3}
+
+
+CURVE = pd.DataFrame(
+    row(rule, seed, step, n) for seed in SEEDS for rule in HIGHER for step in (0, 20) for n in (10, 20)
+)
+CURVE.loc[CURVE["step"] == 0, ["kept", "revised", "stale"]] = 0.0
+
+
+def test_the_end_is_the_last_step():
+    assert set(recall.at_end(CURVE)["step"]) == {20}
+    table = recall.of_seeds(CURVE, "kept")
+    assert list(table.columns) == list(HIGHER) and list(table.index) == list(SEEDS)
+    np.testing.assert_allclose(table["delta"], 0.5 - 0.15)
+    np.testing.assert_allclose(table["delta-momentum"], 0.6 - 0.15 + 0.01 * np.arange(4))
+
+
+def test_over_keys_has_an_interval_for_each_rule():
+    found = recall.over_keys(CURVE, "kept")
+    assert list(found) == [recall.NAMES[rule] for rule in HIGHER]
+    expected = statistics.student(0.6 - 0.15 + 0.01 * np.arange(4))
+    assert tuple(found["delta + momentum"]) == pytest.approx(tuple(expected))
+
+
+def test_no_end_leaves_zero_and_one():
+    edge = CURVE.assign(kept=np.where(CURVE["seed"] == 0, 0.9, 1.0))
+    assert recall.over_keys(edge, "kept")["delta rule"].high == 1.0
+
+
+def test_over_training_is_a_mean_over_numbers_of_keys():
+    found = recall.over_training(CURVE, "kept", ["delta", "delta-momentum"])
+    assert list(found) == ["delta rule", "delta + momentum"] and list(found["delta rule"]) == [0, 20]
+    assert found["delta rule"][0].estimate == 0
+    assert found["delta + momentum"][20].estimate == pytest.approx(0.45 + 0.015)
+
+
+def test_rules_are_compared_seed_by_seed():
+    found = recall.compared(CURVE, "delta-momentum", "delta", "revised")
+    assert found.by_seed.to_dict() == pytest.approx({0: 0.1, 1: 0.11, 2: 0.12, 3: 0.13})
+    assert tuple(found.mean) == pytest.approx(tuple(statistics.student(found.by_seed.to_numpy())))
+    assert found.ahead == 4 and found.sign_p == pytest.approx(2 / 16)
+    opposite = recall.compared(CURVE, "delta", "delta-momentum", "revised")
+    assert opposite.ahead == 0 and opposite.mean.estimate == pytest.approx(-found.mean.estimate)
+
+
+def test_a_seed_without_its_match_is_refused():
+    lonely = CURVE[(CURVE["rule"] != "delta") | (CURVE["seed"] != 2)]
+    with pytest.raises(StudyError, match=r"seeds \[2\] are not there for both delta-momentum and delta"):
+        recall.compared(lonely, "delta-momentum", "delta", "kept")
+
+
+def test_effects_of_momentum_are_corrected_for_their_number():
+    rules = {"delta": 0.0, "delta-momentum": 0.02, "softmax": 0.1, "momentum-attention": 0.09}
+    noise = np.random.default_rng(0).normal(scale=0.01, size=(len(rules), 8))
+    rows = [
+        {"rule": rule, "seed": seed, "steps": 1, "step": 1, "n_keys": 8, "kept": 0.5 + more + noise[i, seed]}
+        for i, (rule, more) in enumerate(rules.items())
+        for seed in range(8)
+    ]
+    curve = pd.DataFrame(rows).assign(revised=lambda table: table["kept"] ** 2)
+    effects = recall.momentum_effects(curve)
+    assert {outcome: list(of) for outcome, of in effects.items()} == {
+        outcome: ["delta-momentum", "momentum-attention"] for outcome in ("kept", "revised")
+    }
+    raw = recall.compared(curve, "delta-momentum", "delta", "kept")
+    corrected = effects["kept"]["delta-momentum"]
+    assert corrected.mean.estimate == raw.mean.estimate and corrected.by_seed.equals(raw.by_seed)
+    assert raw.mean.p_value < corrected.mean.p_value <= 4 * raw.mean.p_value
+    assert raw.sign_p <= corrected.sign_p <= min(1, 4 * raw.sign_p)
+
+
+def test_effects_as_a_table():
+    table = recall.as_table(recall.momentum_effects(CURVE, ["revised"]))
+    assert table.index.tolist() == [("revised keys, right", "delta + momentum − delta rule")]
+    shown = table.iloc[0].to_dict()
+    assert shown.pop("difference").startswith("+0.115\N{NO-BREAK SPACE}[+0.09")  # the next digit is rounding
+    assert shown == {
+        "p (Student)": "0.000",
+        "seeds ahead": "4 of 4",
+        "p (signs)": "0.125",
+    }
+
+
+def test_the_rate_with_most_right_answers_is_chosen_and_the_smallest_of_several():
+    rows = [
+        {"rule": rule, "learning_rate": rate, "seed": seed, "accuracy": accuracy + 0.2 * seed}
+        for rule, by_rate in {
+            "delta": {0.1: 0.5, 0.01: 0.6, 0.001: 0.6},
+            "softmax": {0.1: 0.9, 0.01: 0.1, 0.001: 0.2},
+        }.items()
+        for rate, accuracy in by_rate.items()
+        for seed in (0, 1)
+    ]
+    assert recall.chosen_rates(pd.DataFrame(rows)) == {"delta": 0.001, "softmax": 0.1}

@@ -1,0 +1,235 @@
+"""explainer.results.reporting and results: what many cells say together, and where they are found."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import tiny_models
+
+from explainer.errors import StudyError
+from explainer.results import reporting
+from explainer.results.published import results
+from explainer.study.comparison_runs import Study
+from explainer.study.store import Store
+from explainer.study.tables import Published
+from explainer.theory import statistics
+
+STATES = ("zsl", "icl", "ft")
+
+
+def queries_of(seed, *, zsl=(0, 0), icl=(0, 1), ft=(1, 0), **columns):
+    """Queries of one cell; None is an FT that diverged."""
+    correct = {"zsl": zsl, "icl": icl, "ft": [None] * len(zsl) if ft is None else ft}
+    states = {f"{s}_correct": [x if x is None else bool(x) for x in row] for s, row in correct.items()}
+    setting = {"cell": f"c{seed}", "task": "toy", "seed": seed, "control": "none", "k": 3, "lr": 1e-3}
+    names = {"n_queries": len(zsl), "query": range(len(zsl)), "query_id": [f"q{i}" for i in range(len(zsl))]}
+    return pd.DataFrame(setting | names | states | columns)
+
+
+# --- intervals --------------------------------------------------------------------------------------------------
+
+
+def test_groups_are_the_cells_in_their_order():
+    both = pd.concat([queries_of(7, x=[1.0, 2.0]), queries_of(3, x=[3.0, np.nan])])
+    sample = reporting.sample(both, "x", "icl_correct")
+    assert [group[0].tolist() for group in sample.groups] == [[1, 2], [3]]  # what has no value is left out
+    assert [group[1].tolist() for group in sample.groups] == [[False, True], [False]]
+    assert [ids.tolist() for ids in sample.ids] == [["q0", "q1"], ["q0"]]
+    assert sample.strata == ["toy", "toy"] and sample.seeds == [7, 3]
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"position": "first-label"}, "cells of toy differ in position: prompt, first-label; choose one"),
+        ({"lr": 1e-2}, r"differ in lr: 0\.001, 0\.01"),
+        ({"k": 8}, "differ in k: 3, 8"),
+        ({"control": "ascent"}, "differ in control: none, ascent"),
+        ({}, "seed 0 of toy is there twice"),
+    ],
+)
+def test_settings_that_differ_in_more_than_the_seed_are_refused(other, message):
+    """Two positions were once read as ten seeds of one: a trend of -.18, where each position had none that is settled.
+
+    What a whole grid holds has to be asked for setting by setting.
+    """
+    one = queries_of(0, x=1.0, position="prompt")
+    mixed = pd.concat([one, one.assign(cell="other", **other)])
+    for read in (reporting.sample, reporting.similarity_interval, reporting.by_task):
+        with pytest.raises(StudyError, match=message):
+            read(mixed, "x")
+    with pytest.raises(StudyError, match=message):
+        reporting.prediction_interval(mixed, "icl")
+    with pytest.raises(StudyError, match=message):
+        reporting.layer_rows(mixed.assign(layer=0), "x")
+    two_tasks = pd.concat([one, one.assign(cell="b", task="other", k=22)])
+    assert reporting.similarity_interval(two_tasks, "x").estimate == 1, "tasks may have their own setting"
+
+
+def test_intervals_over_seeds_and_queries():
+    right = [[1] * 9 + [0], [1] * 5 + [0] * 5]
+    two = pd.concat([queries_of(s, zsl=[0] * 10, icl=[0] * 10, ft=right[s], sim_aou=0.2) for s in (0, 1)])
+    estimate, low, high = reporting.prediction_interval(two, "ft", n_resamples=200)
+    assert estimate == 0.7 and 0.2 <= low < 0.6 and 0.8 < high <= 1
+    assert tuple(reporting.similarity_interval(two, "sim_aou", n_resamples=50)) == pytest.approx((0.2, 0.2, 0.2))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda q: reporting.prediction_interval(q, "ft"), "seed 0.* has no 'ft_correct'"),
+        (lambda q: reporting.prediction_interval(q, "icl", "auc"), "has no 'icl_log_probs'"),
+        (lambda q: reporting.prediction_interval(q, "icl", "beauty"), "no measure 'beauty'"),
+        (lambda q: reporting.similarity_interval(q, "sim_aou"), "has no 'sim_aou'"),
+    ],
+)
+def test_what_a_cell_does_not_have_is_an_error(call, message):
+    with pytest.raises(StudyError, match=message):
+        call(queries_of(0, ft=None, sim_aou=np.nan))
+
+
+def test_intervals_of_words_that_come_back_are_those_of_words():
+    """Forty words in each of ten seeds are forty words; as 400 the interval was a third as wide."""
+    rng = np.random.default_rng(0)
+    right = (rng.random(40) < 0.5).astype(int)
+    same = pd.concat([queries_of(s, zsl=[0] * 40, icl=right, ft=[0] * 40) for s in range(10)])
+    interval = reporting.prediction_interval(same, "icl")
+    assert interval.high - interval.low == pytest.approx(2 * 1.96 * right.std() / 40**0.5, rel=0.15)
+    new = same.assign(query_id=same["cell"] + same["query_id"])
+    interval = reporting.prediction_interval(new, "icl")
+    assert interval.high - interval.low < 0.6 * 2 * 1.96 * right.std() / 40**0.5
+
+
+def test_shares_of_all_or_none_have_a_width_by_their_words():
+    """Ten seeds that ask the same two words have seen two words."""
+    same = pd.concat([queries_of(s, icl=(1, 1), ft=(1, 1), zsl=(0, 0)) for s in range(10)])
+    two = statistics.binomial_interval(1, 2)
+    right = reporting.prediction_interval(same, "icl"), reporting.similarity_interval(same, "icl_correct")
+    for interval in right:
+        assert tuple(interval) == pytest.approx(tuple(two))
+    assert reporting.prediction_interval(same, "zsl").high > 0.5
+    assert tuple(reporting.similarity_interval(same.assign(x=1.0), "x")) == (1, 1, 1), "a similarity is no share"
+
+
+def test_comparisons_are_students_over_seeds_and_corrected():
+    rng = np.random.default_rng(0)
+
+    def sample(values):
+        return statistics.Sample([(each,) for each in values])
+
+    values = {name: [rng.normal(size=(5, 20)) + shift for shift in (0, 1)] for name in "ab"}
+    compared = reporting.comparisons({name: tuple(map(sample, pair)) for name, pair in values.items()})
+    raw = [statistics.student(a.mean(1) - b.mean(1)) for a, b in values.values()]
+    assert [one.p_value for one in compared.values()] == pytest.approx(
+        statistics.holm(np.array([one.p_value for one in raw])).tolist()
+    )
+    assert tuple(compared["a"]) == pytest.approx(tuple(raw[0]))
+    same = reporting.comparisons({"same": (sample(values["a"][0]),) * 2})["same"]
+    assert same.estimate == 0 and same.p_value == 1
+
+
+# --- words and selection ----------------------------------------------------------------------------------------
+
+
+def test_sizes_and_where_ft_diverged_in_words():
+    fast = queries_of(0, ft=None).assign(cell="x", lr=1e-2)
+    slow = pd.concat([queries_of(0), queries_of(1).assign(lr=1e-2)])
+    both = pd.concat([slow, fast, fast.assign(cell="y", task="other", lr=0.1)])
+    assert reporting.sizes(both) == "2 × 2 (toy), 1 × 2 (other)"
+    assert reporting.diverged(both) == "toy at 0.01: 1 of 2 seeds; other at 0.1: 1 of 1 seeds"
+    assert reporting.diverged(slow) == "nowhere"
+
+
+def test_selection_on_other_queries_and_on_the_same():
+    columns = ["split", "seed", "lr", "icl_accuracy", "ft_accuracy"]
+    rows = [
+        ("selection", 0, 1e-3, 0.5, 0.9),
+        ("selection", 1, 3e-3, 0.8, 0.6),
+        ("selection", 1, 2e-3, 0.8, 0.6),
+        ("selection", 1, 1e-3, 0.8, 0.4),
+        ("selection", 1, 9e-3, 0.8, None),
+        ("report", 0, 1e-3, 0.9, 0.7),
+        ("report", 1, 1e-3, 0.6, 0.9),
+        ("report", 1, 2e-3, 0.6, 0.5),
+        ("report", 1, 3e-3, 0.6, 0.7),
+    ]
+    cells = pd.DataFrame(rows, columns=columns)
+    assert reporting.selected(cells).name == 7
+    assert reporting.selected(cells, "report").name == 5
+    with pytest.raises(StudyError, match="not among the reported"):
+        reporting.selected(cells[:5])
+    with pytest.raises(StudyError, match="none of the cells"):
+        reporting.selected(cells[4:], "selection")
+
+
+# --- the published tables of the book ---------------------------------------------------------------------------
+
+GRID = """
+[toy]
+checkpoint = "{directory}"
+task = "capitals"
+k = 3
+lr = 1e-3
+n_queries = 6
+seed = [1, 0]
+control = ["none", "ascent"]
+"""
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    directory, place = (tmp_path_factory.mktemp(name) for name in ("tiny", "published"))
+    grids = place / Study.name / "grids.toml"
+    grids.parent.mkdir()
+    grids.write_text(GRID.format(directory=tiny_models.save("llama", directory)))
+    study, store = Study(), Store(tmp_path_factory.mktemp("store"))
+    cells = Study.read_grids(grids)["toy"]
+    study.run(cells, store, progress=False)
+    study.publish({"toy": cells}, store, Published(grids.parent))
+    return place
+
+
+@pytest.fixture
+def place(published, monkeypatch):
+    monkeypatch.setenv("EXPLAINER_RESULTS", str(published))
+    return published
+
+
+def test_results_are_found_by_their_setting_in_the_order_of_the_grid(place):
+    cells = results("toy", control="ascent")
+    assert cells["seed"].tolist() == [1, 0] and set(cells["control"]) == {"ascent"}
+    queries = results("toy", "queries", control="ascent")
+    assert queries["cell"].unique().tolist() == cells["cell"].tolist()
+    assert queries["query"].tolist() == [*range(6), *range(6)]
+    assert len(results("toy")) == 4
+
+
+def test_made_says_where_they_come_from(place):
+    text = reporting.made(results("toy", "queries"), results("toy"))
+    assert text.startswith("Stored: 4 cells, seeds 0, 1; 6 queries each; k = 3; ") and "CPU seconds" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where", "message"),
+    [
+        (("no",), {}, "no grid 'no'; known: toy"),
+        (("toy",), {"seed": 7}, "no setting of the grid 'toy' has .*7"),
+        (("toy", "beauty"), {}, "no table 'beauty'.* it has cells"),
+    ],
+)
+def test_what_is_not_there_is_refused(place, arguments, where, message):
+    with pytest.raises(StudyError, match=message):
+        results(*arguments, **where)
+
+
+def test_rows_of_layers_are_means_over_queries(place):
+    rows = reporting.layer_rows(results("toy", "layers", control="none"), "sim_aou")
+    queries = results("toy", "queries", control="none")
+    assert rows.shape[0] == 2
+    np.testing.assert_allclose(rows.mean(1), queries.groupby("cell", sort=False)["sim_aou"].mean(), atol=2e-4)
+
+
+def test_intervals_of_label_tasks_agree_with_the_cells():
+    cells, queries = (results("cb", table, control="none") for table in ("cells", "queries"))
+    for measure in ("accuracy", "calibrated_accuracy", "macro_f1", "auc"):
+        interval = reporting.prediction_interval(queries, "icl", measure, n_resamples=20)
+        assert interval.estimate == pytest.approx(cells[f"icl_{measure}"].mean(), abs=1e-2)

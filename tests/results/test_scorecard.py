@@ -1,0 +1,133 @@
+"""The scorecard: the rule of its verdicts, and its entries computed once more from the tables with other code."""
+
+import re
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from explainer.results import papers, scorecard
+from explainer.results.layers import Signs
+from explainer.results.published import results
+from explainer.results.scorecard import CANNOT_BE_ASKED, NOT_REPRODUCED, REPRODUCED
+from explainer.theory.statistics import Interval
+
+
+@cache
+def card():
+    return {row.claim: row for row in scorecard.scorecard()}
+
+
+@cache
+def of_paper():
+    return pd.concat(results(grid, "queries", control="none") for grid in scorecard.PAPER)
+
+
+def numbers(text):
+    return [float(n) for n in re.findall(r"-?\d+\.\d+", text.replace("−", "-"))]
+
+
+@pytest.mark.parametrize(
+    ("signs", "verdict"),
+    [
+        ([Signs(4, 0, 2)], REPRODUCED),
+        ([Signs(3, 0, 3)], NOT_REPRODUCED),
+        ([Signs(5, 1, 0)], NOT_REPRODUCED),
+        ([Signs(4, 0, 0), Signs(1, 0, 3)], NOT_REPRODUCED),
+        ([Signs(4, 0, 0), Signs(3, 0, 1)], REPRODUCED),
+    ],
+)
+def test_most_tasks_and_the_opposite_on_none(signs, verdict):
+    assert scorecard.judged(*signs) == verdict
+
+
+def test_what_is_settled_has_a_sign_and_a_small_p():
+    found = {"a": Interval(0.1, 0, 1, p_value=0.01), "b": Interval(-0.1, 0, 1, p_value=0.04)}
+    assert scorecard.settled(found | {"c": Interval(0.3, 0, 1, p_value=0.06)}) == Signs(1, 1, 1)
+
+
+def test_the_verdicts_are_those_that_the_chapter_puts_in_words():
+    protocol = {row.claim: row.protocol.verdict for row in card().values()}
+    reproduced = {"SimAOU is above that of a random update", "Momentum lowers the perplexity"}
+    assert {claim for claim, verdict in protocol.items() if verdict == REPRODUCED} == reproduced
+    between = {row.claim for row in card().values() if row.between.verdict == REPRODUCED}
+    assert between == reproduced | {
+        "FT answers more than ZSL", "ICL answers more than FT", "ICL repairs what FT repairs: Rec2FTP",
+    }  # fmt: skip
+    assert card()["Momentum raises the accuracy of ICL"].protocol.verdict == CANNOT_BE_ASKED
+
+
+def test_the_table_has_a_line_for_each_claim():
+    table = scorecard.table()
+    assert list(table.index) == list(card())
+    for row in card().values():
+        assert list(table.loc[row.claim]) == [row.paper, ": ".join(row.protocol), ": ".join(row.between)]
+
+
+@pytest.mark.parametrize(
+    ("claim", "columns"),
+    [
+        ("FT answers more than ZSL", ("ft_correct", "zsl_correct")),
+        ("ICL answers more than FT", ("icl_correct", "ft_correct")),
+        ("SimAOU is above that of a random update", ("sim_aou", "sim_aou_noise")),
+        ("SimAM is higher after FT than before", ("sim_am", "sim_am_zsl")),
+    ],
+)
+def test_means_over_tasks(claim, columns):
+    means = [np.mean([of[column].mean() for _, of in of_paper().groupby("task")]) for column in columns]
+    assert numbers(card()[claim].protocol.because)[:2] == pytest.approx(means, abs=6e-4)
+
+
+def test_rec2ftp_is_counted_again():
+    recalls = []
+    for _, of in of_paper().groupby("task"):
+        repaired = of[~of["zsl_correct"].astype(bool) & of["ft_correct"].astype(bool)]
+        recalls.append(repaired["icl_correct"].astype(bool).mean())
+    assert numbers(card()["ICL repairs what FT repairs: Rec2FTP"].protocol.because)[0] == pytest.approx(
+        np.mean(recalls), abs=6e-3
+    )
+
+
+def test_depth_is_a_rank_correlation():
+    layers = pd.concat(results(grid, "layers", control="none") for grid in scorecard.PAPER)
+    for claim, column in (("SimAOU rises with depth", "sim_aou"), ("SimAM rises with depth", "sim_am")):
+        of_seeds = layers.groupby(["task", "seed"]).apply(
+            lambda of, column=column: of["layer"].rank().corr(of[column].rank()), include_groups=False
+        )
+        assert numbers(card()[claim].protocol.because)[0] == pytest.approx(
+            of_seeds.groupby("task").mean().mean(), abs=6e-3
+        )
+
+
+def test_repairs_beyond_chance_are_counted_again():
+    """Mean over tasks and seeds of both - a b / errors, for the own context and for one of shuffled answers."""
+    found = results("alike", "pairs").query("lr == 0.0005")
+    wanted = []
+    for context in ("ICL own", "ICL shuffled"):
+        of = found[(found["a"] == context) & (found["b"] == "FT own 10 0.0005")]
+        wanted.append((of["both_fix"] - of["a_fixes"] * of["b_fixes"] / of["zsl_errors"]).groupby(of["task"]).mean())
+    said = numbers(card()["ICL repairs what FT repairs: Rec2FTP"].between.because)
+    assert said[2:4] == pytest.approx([each.mean() for each in wanted], abs=0.06)
+    of = (
+        found[(found["a"] == "ICL own") & (found["b"] == "FT own 10 0.0005")]
+        .groupby("task")[["both_fix", "b_fixes"]]
+        .sum()
+    )
+    assert said[0] == pytest.approx((of["both_fix"] / of["b_fixes"]).mean(), abs=6e-3)
+
+
+def test_the_gap_of_momentum_is_that_of_the_stored_blocks():
+    ends = {}
+    for name in ("momentum", "plain", "previous"):
+        blocks = results(f"{name}-longer", "blocks")
+        ends[name] = blocks[blocks["tokens"] == blocks["tokens"].max()].groupby("seed")["nll"].mean()
+    said = numbers(card()["Momentum lowers the perplexity"].between.because)
+    for partner, gap in (("plain", said[0]), ("previous", said[4])):
+        assert gap == pytest.approx((ends[partner] - ends["momentum"]).mean(), abs=2e-3)
+
+
+def test_quoted_numbers_are_those_of_the_papers():
+    assert "12 of 12" in card()["FT answers more than ZSL"].paper
+    assert "11 of 12" in card()["ICL answers more than FT"].paper
+    assert f"{papers.SIM_AOU_AVERAGE['1.3B']['ft']:.3f}" in card()["SimAOU is above that of a random update"].paper

@@ -1,0 +1,178 @@
+"""explainer.study.experiment: a run of any experiment resumes, refuses what is not its own, and says what failed."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+import torch
+
+from explainer.errors import EngineError, ResultsError, StudyError, TaskError
+from explainer.study import engines
+from explainer.study.experiment import Computed, Experiment
+from explainer.study.store import Store
+from explainer.study.tables import Published
+
+
+@dataclass(frozen=True)
+class Power:
+    base: int
+    exponent: float = 2.0
+    kind: str = "plain"
+
+    def __post_init__(self):
+        if self.base < 0:
+            raise StudyError(f"base {self.base} is negative.")
+
+    @property
+    def slug(self):
+        return f"{self.base}-to-{self.exponent:g}-{self.kind}"
+
+
+class Powers(Experiment[Power]):
+    name = "powers"
+    setting = Power
+    protocol = 1
+    slowest_first = ("kind", "base", "exponent")
+    packages = ("numpy",)
+
+    def __init__(self, weights="w"):
+        self.weights, self.computed, self.cleared = weights, [], []
+
+    def __getstate__(self):
+        return {"weights": self.weights}
+
+    def __setstate__(self, given):
+        self.__init__(**given)
+
+    def parts(self, _):
+        return {"weights": self.weights}
+
+    def finished(self, identity):
+        self.cleared.append(identity.slug)
+
+    def compute(self, one, *, progress):
+        self.computed.append(one)
+        if one.base == 13:
+            raise TaskError("13 has no power here; use another number.")
+        table = {"i": list(range(one.base)), "power": [i**one.exponent / 3 for i in range(one.base)]}
+        return Computed({"cells": {"value": one.base**one.exponent / 3}, "steps": table}, {"source": "pencil"})
+
+
+def contents(store):
+    return {path.name: path.read_bytes() for path in store.directory.glob("*.json")}
+
+
+SETTINGS = Powers.grid(base=[2, 3, 4], exponent=[1, 2.5])
+
+
+def test_grid_is_every_combination_in_its_order():
+    assert [(one.base, one.exponent) for one in SETTINGS] == [(b, e) for b in (2, 3, 4) for e in (1.0, 2.5)]
+    assert [one.kind for one in Powers.grid(base=1, kind=["b", "a", "b"])] == ["b", "a"]
+
+
+def test_a_run_gives_the_tables_of_all_and_computes_none_twice(tmp_path):
+    experiment, store = Powers(), Store(tmp_path)
+    tables = experiment.run([*SETTINGS, SETTINGS[0]], store, progress=False)
+    assert [row["value"] for row in tables["cells"].to_pylist()] == [0.6667, 1.886, 1.0, 5.196, 1.333, 10.67]
+    assert len(tables["steps"]) == 2 * (2 + 3 + 4)
+    assert experiment.computed == SETTINGS and len(experiment.cleared) == 6
+    again = Powers()
+    assert again.run(SETTINGS[::-1], store, progress=False)["cells"]["base"].to_pylist() == [4, 4, 3, 3, 2, 2]
+    assert again.computed == []
+    (row, *_) = tables["runs"].to_pylist()
+    assert row["source"] == "pencil" and row["numpy"] and row["seconds"] >= 0 and "explainer" in row
+
+
+def test_an_interrupted_run_goes_on_with_the_same_bytes(tmp_path):
+    whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
+    Powers().run(SETTINGS, whole, progress=False)
+
+    def interrupted(groups, work):
+        for i, outcome in enumerate(engines.local(groups, work)):
+            if i == 3:
+                raise KeyboardInterrupt
+            yield outcome
+
+    with pytest.raises(KeyboardInterrupt):
+        Powers().run(SETTINGS, parts, engine=interrupted, progress=False)
+    assert len(contents(parts)) == 3
+    Powers().run(SETTINGS, parts, progress=False)
+    assert contents(parts) == contents(whole)
+
+
+def test_processes_store_what_this_process_stores(tmp_path):
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    Powers().run(SETTINGS, here, progress=False)
+    engine = partial(engines.in_processes, workers=2, threads=torch.get_num_threads())
+    Powers().run(SETTINGS, there, engine=engine, progress=False)
+    assert contents(there) == contents(here)
+
+
+def test_published_results_are_finished_and_new_ones_are_folded_in(tmp_path):
+    published, first, second = Published(tmp_path / "tables"), Store(tmp_path / "a"), Store(tmp_path / "b")
+    Powers().run(SETTINGS[:4], first, published, progress=False)
+    Powers().publish({"first": SETTINGS[:4]}, first, published)
+    experiment = Powers()
+    states = [state for *_, state in experiment.plan(SETTINGS, second, published)]
+    assert states == ["published"] * 4 + ["waiting"] * 2
+    tables = experiment.run(SETTINGS, second, published, progress=False)
+    assert experiment.computed == SETTINGS[4:]
+    assert tables["cells"]["base"].to_pylist() == [2, 2, 3, 3, 4, 4]
+    experiment.publish({"all": SETTINGS}, second, published)
+    assert [state for *_, state in experiment.plan(SETTINGS, Store(tmp_path / "c"), published)] == ["published"] * 6
+    with pytest.raises(ResultsError, match="other weights"):
+        Powers("others").plan(SETTINGS, second, published)
+
+
+def test_what_fails_is_named_and_the_others_are_stored(tmp_path):
+    store = Store(tmp_path)
+    with pytest.raises(StudyError, match=r"1 of 3 could not be computed:\n13-to-2-plain: 13 has no power"):
+        Powers().run(Powers.grid(base=[2, 13, 4]), store, progress=False)
+    assert len(contents(store)) == 2
+
+
+def test_a_lost_engine_is_its_own_error_or_one_of_several(tmp_path):
+    def lost(groups, work):
+        yield from work(groups[0])
+        raise EngineError("the machine is gone")
+
+    with pytest.raises(EngineError, match="the machine is gone"):
+        Powers().run(Powers.grid(base=[2, 3]), Store(tmp_path / "a"), engine=lost, progress=False)
+    with pytest.raises(StudyError, match=r"13 has no power(.|\n)*the machine is gone"):
+        Powers().run(Powers.grid(base=[13, 3]), Store(tmp_path / "b"), engine=lost, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ({"bases": 2}, "no key 'bases'; known keys: base, exponent, kind"),
+        ({"base": "2"}, "base = '2' must be of type int, or a list of such"),
+        ({"base": True}, "base = True must be of type int"),
+        ({"base": []}, r"base = \[\] must be of type int"),
+        ({"base": [1], "exponent": [1, "x"]}, "exponent = .* must be of type float"),
+        ({"exponent": 2}, "missing 1 required positional argument: 'base'; add it"),
+        ({"base": -1}, "base -1 is negative"),
+    ],
+)
+def test_impossible_grids_are_refused(axes, message):
+    with pytest.raises(StudyError, match=message):
+        Powers.grid(**axes)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[a", "cannot read"),
+        ("", "must hold tables only"),
+        ("a = 1", "tables only"),
+        ("[a]\nbase = -1", r"\[a\]: base -1"),
+    ],
+)
+def test_mistakes_in_a_file_name_file_and_table(tmp_path, text, message):
+    path = tmp_path / "grids.toml"
+    path.write_text(text)
+    with pytest.raises(StudyError, match=message) as caught:
+        Powers.read_grids(path)
+    assert str(path) in str(caught.value)
+    with pytest.raises(StudyError, match="cannot read"):
+        Powers.read_grids(tmp_path / "none.toml")

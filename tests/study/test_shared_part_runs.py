@@ -1,0 +1,236 @@
+"""What contexts and trainings share: both swaps have every corner, and what is put in or taken out is what it says."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+
+from explainer.compare import comparison, controls
+from explainer.data import tasks
+from explainer.errors import StudyError
+from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring
+from explainer.study import shared_part_runs
+from explainer.study.shared_part_runs import CONTEXTS, INTERVENTIONS, SharedPart, run_draw
+from explainer.study.store import Store
+from explainer.theory import metrics
+
+N, K = 5, 3
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    return str(tiny_models.save("llama", tmp_path_factory.mktemp("tiny")))
+
+
+@pytest.fixture(scope="module")
+def checkpoint(directory):
+    return checkpoints.load(directory, dtype=torch.float32)
+
+
+def draw(directory, **changes):
+    usual = {"checkpoint": directory, "tasks": "capitals/plurals", "seed": 0, "k": K, "n_queries": N, "lr": 0.05}
+    return SharedPart.of(**usual | {"epochs": 2} | changes)
+
+
+@pytest.fixture(scope="module")
+def tables(directory, checkpoint):
+    return run_draw(checkpoint, tasks.load, draw(directory))
+
+
+@pytest.fixture(scope="module")
+def task(directory, checkpoint):
+    return shared_part_runs._task(checkpoint, tasks.load, draw(directory), "plurals")
+
+
+@pytest.fixture(scope="module")
+def trained(checkpoint, task):
+    """Both trainings, one after the other by the plain code."""
+    found = {}
+    for name in shared_part_runs.TRAININGS:
+        once = finetuning.training_ids(checkpoint, *task.lesson(name))
+        found[name] = finetuning.fine_tune(checkpoint, lockstep.epochs(once, 2, 0), 0.05)
+    return found
+
+
+def rows(table, **where):
+    every = (dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True))
+    return [row for row in every if where.items() <= row.items()]
+
+
+def outputs(task, model, prefix):
+    return task.observed(model, prefix).outputs
+
+
+def test_every_context_meets_every_training_once(tables):
+    for name in ("capitals", "plurals"):
+        found = rows(tables["pairs"], task=name)
+        keys = [(r["a_kind"], r["a_lesson"], r["b_kind"], r["b_lesson"]) for r in found]
+        contexts = [*CONTEXTS, "foreign"]
+        crossed = {("ICL", one, "FT", two) for one in contexts for two in ("own", "other")}
+        of_a_kind = {("ICL", "own", "ICL", one) for one in contexts[1:]} | {("FT", "own", "FT", "other")}
+        assert set(keys) == crossed | of_a_kind and len(keys) == len(set(keys))
+
+
+def test_pairs_are_those_of_the_measures(tables, task, checkpoint, trained):
+    zsl = outputs(task, checkpoint, scoring.encode(checkpoint, ""))
+    icl = outputs(task, checkpoint, task.context("shuffled"))
+    with trained["other"].applied() as tuned:
+        ft = outputs(task, tuned, scoring.encode(tuned, ""))
+    (row,) = rows(tables["pairs"], task="plurals", a_kind="ICL", a_lesson="shuffled", b_kind="FT", b_lesson="other")
+    for name in ("sim_aou", "sim_aou_tangent_uncentred", "sim_aou_residual"):
+        assert row[name] == pytest.approx(getattr(metrics, name)(zsl, icl, ft).nanmean().item(), abs=2e-3), name
+
+
+def test_contexts_are_those_of_the_controls(task, directory):
+    its = draw(directory)
+    assert task.lesson("foreign") == controls.own(tasks.load(tasks.foreign(task.data.task)), K, its.seed)
+    own, other = (task.lesson(name)[1] for name in ("own", "other"))
+    assert own == tasks.demonstrations(task.data, K, its.seed)
+    assert not {e.fields["word"] for e in own} & {e.fields["word"] for e in other}
+
+
+def test_queries_are_those_that_are_reported_elsewhere(task, directory):
+    cell = comparison.Cell(checkpoint=directory, task="plurals", seed=0, k=K, lr=0.05, n_queries=N, split="report")
+    assert task.queries == comparison.draw_queries(task.data, cell)
+
+
+def test_layers_have_the_corners_and_what_is_special(tables, task, checkpoint, trained):
+    """The direct estimate, computed once more with other code."""
+
+    def unit(h):
+        h = h.double().numpy()
+        return h / np.linalg.norm(h, axis=-1, keepdims=True)
+
+    c = [unit(outputs(task, checkpoint, task.context(name))) for name in ("own", "other")]
+    f = []
+    for name in ("own", "other"):
+        with trained[name].applied() as tuned:
+            f.append(unit(outputs(task, tuned, scoring.encode(tuned, ""))))
+    c, f = c[0] - c[1], f[0] - f[1]
+    cosine = (c * f).sum(-1) / np.linalg.norm(c, axis=-1) / np.linalg.norm(f, axis=-1)
+    found = rows(tables["layers"], task="plurals")
+    assert [row["examples"] for row in found][1:] == pytest.approx(cosine.mean(0)[1:], abs=2e-3)
+    for column, (one, two) in (("training_other", ("own", "other")), ("both_other", ("other", "other"))):
+        (pair,) = rows(tables["pairs"], task="plurals", a_kind="ICL", a_lesson=one, b_kind="FT", b_lesson=two)
+        assert np.nanmean([row[column] for row in found]) == pytest.approx(pair["sim_aou"])
+
+
+def of(tables, intervention, column="log_prob"):
+    return np.array([row[column] for row in rows(tables["queries"], task="plurals", intervention=intervention)])
+
+
+def test_every_query_has_every_intervention(tables):
+    for name in ("capitals", "plurals"):
+        found = rows(tables["queries"], task=name)
+        assert {row["intervention"] for row in found} == set(INTERVENTIONS)
+        assert len(found) == N * len(INTERVENTIONS)
+
+
+@pytest.fixture(scope="module")
+def passes(task, checkpoint):
+    prompts = task.prompts()
+    after = interventions.after_context(checkpoint, task.context("own"), prompts)
+    return after, interventions.without_context(checkpoint, scoring.encode(checkpoint, ""), prompts)
+
+
+def log_probs(task, logits):
+    return logits.float().log_softmax(-1)[range(N), task.first_tokens()].numpy()
+
+
+def test_parts_are_put_in_and_taken_out_in_both_directions(tables, task, passes, trained):
+    after, without = passes
+    icl, zsl, ft = after.run(), without.run(), {}
+    for name, state in trained.items():
+        with state.applied():
+            ft[name] = without.run()
+    other = interventions.after_context(task.checkpoint, task.context("other"), task.prompts()).run()
+    c, f = icl.attention - zsl.attention, ft["own"].attention - zsl.attention
+
+    def along(x, y):
+        return (x * y).sum(-1, keepdim=True) / (y * y).sum(-1, keepdim=True) * y
+
+    held = {
+        "along_ft": zsl.attention + along(c, f),
+        "across_ft": icl.attention - along(c, f),
+        "along_ft_other": zsl.attention + along(c, ft["other"].attention - zsl.attention),
+        "across_ft_of_next": icl.attention - along(c, f.roll(1, 0)),
+        "ft_along_icl": zsl.attention + along(f, c),
+        "ft_across_icl": ft["own"].attention - along(f, c),
+        "ft_across_icl_other": ft["own"].attention - along(f, other.attention - zsl.attention),
+    }
+    for name, values in held.items():
+        logits = without.run(interventions.attention_held(without.layers, values)).logits
+        np.testing.assert_allclose(of(tables, name), log_probs(task, logits), atol=3e-3, err_msg=name)
+    for name, state in (("icl", icl), ("zsl", zsl), ("ft", ft["own"]), ("ft_other", ft["other"])):
+        np.testing.assert_allclose(of(tables, name), log_probs(task, state.logits), atol=3e-3, err_msg=name)
+
+
+def test_the_passes_are_those_whose_outputs_are_compared(task, checkpoint, passes):
+    for one, prefix in zip(passes, (task.context("own"), scoring.encode(checkpoint, "")), strict=True):
+        torch.testing.assert_close(one.run().attention, outputs(task, checkpoint, prefix), atol=1e-4, rtol=1e-4)
+
+
+def test_random_parts_have_the_cosine_and_the_size(task):
+    generator = torch.Generator().manual_seed(0)
+    c, f = torch.randn(2, N, 3, 16, generator=generator, dtype=torch.float64)
+    parts = dict(shared_part_runs._parts(c, {"own": f}, generator, "ft"))
+    wanted = torch.nn.functional.cosine_similarity(c, f, dim=-1).abs()
+    for part in parts["near"]:
+        torch.testing.assert_close(torch.nn.functional.cosine_similarity(c, part, dim=-1).abs(), wanted)
+    for part in parts["random"]:
+        torch.testing.assert_close(part.norm(dim=-1), parts["ft"][0].norm(dim=-1))
+
+
+def test_layer_causal_descent_is_as_long_as_descent(directory, checkpoint):
+    its = draw(directory, tasks="plurals", layer_causal_lr=1e-3)
+    of_tasks = [shared_part_runs._task(checkpoint, tasks.load, its, "plurals")]
+    ((state,),) = (list(one.values()) for one in shared_part_runs._train(checkpoint, of_tasks, its, progress=False))
+    sequences = shared_part_runs._sequences(of_tasks[0], "own")
+    descent = finetuning.fine_tune(checkpoint, sequences, its.lr)
+    alone = finetuning.fine_tune_layer_causal(checkpoint, sequences, 1e-3)
+    assert state.norm == pytest.approx(descent.norm, rel=1e-4)
+    factor = descent.norm / alone.norm
+    torch.testing.assert_close(
+        state.update[0].value_weight, factor * alone.update[0].value_weight, atol=1e-6, rtol=1e-3
+    )
+    tables = run_draw(checkpoint, tasks.load, its)
+    assert {row["b_lesson"] for row in rows(tables["pairs"], b_kind="FT")} == {"own"}
+    assert {"along_ft", "ft_across_near"} <= set(tables["queries"]["intervention"])
+    assert "ft_other" not in tables["queries"]["intervention"]
+
+
+def test_a_diverged_training_is_missing_and_noted(directory, checkpoint):
+    tables = run_draw(checkpoint, tasks.load, draw(directory, tasks="plurals", lr=1e6))
+    assert tables["cells"]["note"] == "fine-tuning diverged: plurals on own, plurals on other"
+    assert math.isnan(tables["cells"]["sim_aou"])
+    assert (
+        {row["a_kind"] for row in rows(tables["pairs"])} == {row["b_kind"] for row in rows(tables["pairs"])} == {"ICL"}
+    )
+    assert set(tables["queries"]["intervention"]) == {"zsl", "icl"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tasks": "plurals/plurals"}, "names a task twice"),
+        ({"k": 0}, "k = 0 is too small"),
+        ({"lr": -1}, "lr = -1 is not a positive number"),
+        ({"layer_causal_lr": -1}, "layer_causal_lr = -1: use a positive number, or 0"),
+        ({"seed": -1}, "seed -1 is negative"),
+    ],
+)
+def test_what_is_impossible_is_refused(directory, changes, message):
+    with pytest.raises(StudyError, match=message):
+        draw(directory, **changes)
+
+
+def test_results_are_stored_and_the_same_again(directory, tmp_path):
+    settings, store = [draw(directory, tasks="plurals", seed=seed, epochs=1) for seed in (0, 1)], Store(tmp_path)
+    found = SharedPart().run(settings, store, progress=False)
+    again = pickle.loads(pickle.dumps(SharedPart())).run(settings, Store(tmp_path / "again"), progress=False)
+    for name, table in found.items():
+        if name != "runs":
+            assert again[name].to_pandas().equals(table.to_pandas()), name

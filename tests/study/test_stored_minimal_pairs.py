@@ -1,0 +1,105 @@
+"""The published minimal pairs: what the code of today computes, and numbers that other code finds in the tables."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from explainer.data import tasks
+from explainer.models import checkpoints
+from explainer.results.published import results
+from explainer.study import minimal_pair_runs
+from explainer.study.experiments import grids
+from explainer.study.minimal_pair_runs import LESSONS, MinimalPairs
+
+SETTINGS = grids(MinimalPairs)["minimal-pairs"]
+
+
+def stored(table, setting, **where):
+    rows = results("minimal-pairs", table, pair=setting.pair, seed=setting.seed)
+    for name, value in where.items():
+        rows = rows[rows[name] == value]
+    return rows
+
+
+@pytest.fixture(scope="module")
+def checkpoint():
+    return checkpoints.load(SETTINGS[0].checkpoint, dtype=torch.float32)
+
+
+def test_there_are_ten_seeds_of_five_pairs_and_two_draws_lack_a_training():
+    cells = results("minimal-pairs")
+    assert cells.groupby("pair")["seed"].nunique().to_dict() == dict.fromkeys(cells["pair"].unique(), 10)
+    assert cells["pair"].nunique() == 5
+    assert cells["own"].isna().sum() == (cells["note"] != "").sum() == 2
+
+
+def test_what_the_chapter_says_in_words():
+    """Own, other words, the yardstick and the examples, computed once more from the table of layers."""
+    layers = results("minimal-pairs", "layers")
+    means = layers.groupby("pair")[["own", "other", "contexts", "trainings", "examples"]].mean().mean()
+    own, other, C, F, examples = means
+    assert own == pytest.approx(0.117, abs=2e-3) and examples == pytest.approx(0.009, abs=1e-3)
+    assert own - other == pytest.approx(0.1 * own * ((1 - C) * (1 - F)) ** 0.5, abs=2e-3)
+    assert own / (C * F) ** 0.5 == pytest.approx(0.25, abs=0.01)
+    upper = layers[layers["layer"] >= 20].groupby("pair")[["own", "contexts", "trainings"]].mean().mean()
+    assert upper["own"] == pytest.approx(0.26, abs=0.01)
+    assert upper["own"] / (upper["contexts"] * upper["trainings"]) ** 0.5 == pytest.approx(0.44, abs=0.01)
+
+
+def test_means_of_layers_are_those_of_the_cells_and_the_strengths():
+    """Up to the four digits that are stored."""
+    keys = ["pair", "seed"]
+    layers, cells = results("minimal-pairs", "layers"), results("minimal-pairs").set_index(keys)
+    strengths = results("minimal-pairs", "strengths").query("shots == k")
+    last = strengths[(strengths["epochs"] == SETTINGS[0].epochs)].set_index(keys)
+    thirds = layers[layers["layer"] >= 20].groupby(keys)
+    for name in minimal_pair_runs.SIMILARITIES:
+        by_layer = layers.groupby(keys)[name].mean()
+        np.testing.assert_allclose(by_layer.loc[cells.index], cells[name], atol=1e-3)
+        np.testing.assert_allclose(last[last["layers"] == "all"][name].loc[cells.index], cells[name], atol=1e-4)
+        np.testing.assert_allclose(
+            last[last["layers"] == "upper third"][name].loc[cells.index],
+            thirds[name].mean().loc[cells.index],
+            atol=1e-3,
+        )
+
+
+@pytest.mark.slow
+def test_a_pair_computed_again_gives_what_is_stored(checkpoint):
+    """Contexts, and trainings after their first epoch: ten take minutes. To the rounding of another processor."""
+    whole = SETTINGS[0]
+    setting = replace(whole, epochs=1)
+    data = {name: tasks.load(name) for name in setting.tasks}
+    pair = minimal_pair_runs._Pair(setting, checkpoint, data, minimal_pair_runs.draw_words(checkpoint, data, setting))
+    outputs, rows = minimal_pair_runs._every_change(pair, minimal_pair_runs._train(pair, progress=False))
+    found = minimal_pair_runs.similarities(outputs, setting.k, 1)
+    then = stored("strengths", whole, shots=setting.k, epochs=1, layers="all").iloc[0]
+    for name in ("own", "other", "contexts", "trainings", "examples", "reordered"):
+        assert found[name].nanmean().item() == pytest.approx(then[name], abs=0.01), name
+    answers = stored("changes", whole)
+    for row in rows:
+        (of,) = [
+            one
+            for one in answers.to_dict("records")
+            if (one["kind"], one["strength"]) == (row["kind"], row["strength"])
+            and (row["lesson"] is None or (one["lesson"], one["words"]) == (row["lesson"], row["words"]))
+        ]
+        for name in ("right_a", "right_b"):
+            assert abs(row[name] - of[name]) < 0.07, row  # one answer of sixteen may flip
+    assert {(row["lesson"], row["words"]) for row in rows if row["kind"] == "FT"} == set(LESSONS)
+
+
+@pytest.mark.slow
+@pytest.mark.weekly
+def test_a_whole_pair_computed_again_gives_what_is_stored():
+    """Weekly only: it takes minutes. Ten epochs amplify the rounding of another processor."""
+    whole = SETTINGS[0]
+    tables = MinimalPairs().compute(whole, progress=False).tables
+    cells = stored("cells", whole).iloc[0]
+    for name in ("own", "other", "contexts", "trainings", "examples"):
+        assert tables["cells"][name] == pytest.approx(cells[name], abs=0.03), name
+    then = stored("interventions", whole)
+    assert tables["interventions"]["intervention"] == then["intervention"].to_list()
+    np.testing.assert_allclose(tables["interventions"]["log_odds"], then["log_odds"], atol=0.5)

@@ -1,0 +1,73 @@
+"""The published runs of associative recall: what the code of today computes, and what a training must reach."""
+
+from dataclasses import fields
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from explainer.data import associative_recall
+from explainer.results import recall
+from explainer.results.published import results
+from explainer.study import fast_weight_model, recall_runs
+from explainer.study.experiments import grids
+from explainer.study.fast_weight_model import RULES
+from explainer.study.recall_runs import RecallRuns
+
+GRID = {run: name for name in ("recall", "recall-ascent") for run in grids(RecallRuns)[name]}
+RUNS = [*GRID]
+SHARES = ["kept", "revised", "stale"]
+
+
+def published(run, table="curve"):
+    return results(GRID[run], table, **{f.name: getattr(run, f.name) for f in fields(run)})
+
+
+def test_rates_are_those_that_the_selection_chose():
+    tried = pd.concat([results("recall-rates"), results("recall-ascent-rates")])
+    assert recall.chosen_rates(tried) == recall_runs.CHOSEN
+    assert not set(tried["seed"]) & {run.seed for run in RUNS}
+
+
+def test_shares_are_shares_and_right_answers_are_not_stale():
+    curve = pd.concat(results(name, "curve") for name in ("recall", "recall-ascent"))
+    assert curve[SHARES].to_numpy().min() >= 0 and (curve["revised"] + curve["stale"]).max() < 1.001  # rounded
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_run_begins_again_as_it_did(rule):
+    """Before the training to the digits that are kept, and in its first steps within the rounding of a processor."""
+    run = next(one for one in RUNS if one.rule == rule)
+    first = published(run).query("step == 0")
+    snapshots = fast_weight_model.train(run, recall_runs.N_KEYS, progress=False)
+    model = next(snapshots).model
+    for (_, row), n in zip(first.iterrows(), recall_runs.N_KEYS, strict=True):
+        again = recall_runs.measured(model, recall_runs.test_sequences(n))
+        np.testing.assert_allclose([again[name] for name in SHARES], row[SHARES].astype(float), atol=5e-3)
+    losses = next(snapshots).losses
+    assert np.mean(losses) == pytest.approx(published(run, "cells")["losses"].item()[0], abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.weekly
+def test_a_training_comes_out_as_it_did():
+    """Another processor trains to other weights, and as good ones."""
+    run = next(one for one in RUNS if one.rule == "delta")
+    *_, (_, model, _) = fast_weight_model.train(run, recall_runs.N_KEYS, progress=False)
+    stored = recall.at_end(published(run)).set_index("n_keys")
+    for n in recall_runs.N_KEYS:
+        again = recall_runs.measured(model, recall_runs.test_sequences(n))
+        np.testing.assert_allclose([again[name] for name in SHARES], stored.loc[n, SHARES].astype(float), atol=0.05)
+
+
+def test_ascent_takes_tiny_steps_and_is_at_the_floor_of_linear_attention():
+    """256 sequences leave some noise, and the learned rate began at one half."""
+    last = recall.at_end(results("recall-ascent", "curve"))
+    assert last["revised"].max() < associative_recall.ORDER_BLIND + 0.05
+    assert last["rate"].max() < 0.05
+
+
+def test_linear_attention_is_at_its_floor():
+    """It cannot know which value is newer; 256 sequences leave some noise."""
+    last = recall.at_end(results("recall", "curve", rule="linear"))
+    assert last["revised"].max() < associative_recall.ORDER_BLIND + 0.05
