@@ -71,7 +71,7 @@ def test_records_are_the_attention_of_transformers_or_are_refused_by_name(family
     for i, ids in enumerate(scoring.prompt_token_ids(checkpoint, prefix, PROMPTS)):
         model, seen = copy.deepcopy(checkpoint.model), []
         for layer in architectures.architecture(model).layers:
-            layer.output.register_forward_hook(lambda _m, _x, output: seen.append(output[0, -1]))
+            layer.output.register_forward_hook(lambda _m, _x, output, seen=seen: seen.append(output[0, -1]))
         attentions = model(
             input_ids=torch.tensor([[*prefix.ids, *ids]]), use_cache=False, output_attentions=True
         ).attentions
@@ -108,7 +108,7 @@ def test_one_step_of_fine_tuning_is_that_of_sgd(checkpoint):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name in masks:
-                parameter -= LR * parameter.grad * masks[name]
+                parameter.sub_(LR * parameter.grad * masks[name])
     with finetuning.fine_tune(checkpoint, [ids], LR).applied():
         for (name, ours), theirs in zip(checkpoint.model.named_parameters(), model.parameters(), strict=True):
             torch.testing.assert_close(ours.detach(), theirs.detach(), msg=lambda m, name=name: f"{name}: {m}")

@@ -2,8 +2,8 @@
 
 The three projections of attention are separate linear layers (Llama and most others), or one layer with its output
 features in the order [q | k | v] (Phi-3, Falcon; stored transposed: GPT-2), or in the order (head, [q, k, v], head
-size) (GPT-NeoX, BLOOM). Every projection is shown in one form, weight (heads, head size, d) and bias (heads, head size),
-as a view: to write into it is to write into the model.
+size) (GPT-NeoX, BLOOM). Every projection is shown in one form, weight (heads, head size, d) and bias (heads, head
+size), as a view: to write into it is to write into the model.
 
 A family is a row of `FAMILIES`. What cannot be done for one is refused for that one measure, by name.
 """
