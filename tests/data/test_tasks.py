@@ -5,22 +5,20 @@ import re
 from collections import Counter
 from dataclasses import replace
 from importlib import resources
+from unittest.mock import Mock, call
 
-import numpy as np
 import pytest
 import tiny_models
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from explainer.data import assets, tasks
 from explainer.data.tasks import TASKS, Example, Hub, Task
-from explainer.errors import CheckpointError, TaskError
+from explainer.errors import TaskError
 from explainer.models import checkpoints, scoring
 
 STUDIED_PAIRS = ("capitals", "plurals", "past", "antonyms")
-OTHER_PAIRS = ("comparatives", "participles", "agents", "nationalities", "french", "spanish", "categories", "uppercase")
-PAIR_TASKS = (*STUDIED_PAIRS, *OTHER_PAIRS)
+PAIRS = json.loads(resources.files("explainer").joinpath("data/word_pairs.json").read_text(encoding="utf-8"))
 PAPER_TASKS = ("sst2", "sst5", "mr", "subj", "agnews", "cb")
 CATEGORIES = "Classify the news articles into the categories of World, Sports, Business, and Technology."
 TWO = Task("two", "Text: {text} Label:", ("no", "yes"))
@@ -45,129 +43,78 @@ def starter_assets(monkeypatch):
     """Small stand-ins for the downloaded assets: 3,000 sorted reviews, 600 articles."""
     reviews = [assets.Review(f"review\nnumber {i}", round(-4 + 8 * i / 2999, 3)) for i in range(3000)]
     topics = ("business", "entertainment", "politics", "sports", "tech")
-    news = [
-        assets.NewsItem(f"Title {i}\n\nBody {i} begins. It goes on.\n\nMore.", topics[i // 120]) for i in range(600)
-    ]
+    article = "Title {i}\n\nBody {i} begins. It goes on.\n\nMore."
+    news = [assets.NewsItem(article.format(i=i), topics[i // 120]) for i in range(600)]
     monkeypatch.setattr(assets, "reviews", lambda: [*reviews, reviews[0]])
     monkeypatch.setattr(assets, "news", lambda: news)
 
 
 # --- the table -------------------------------------------------------------------------------------------------
 
+WORLD = ("World", "Sports", "Business", "Technology")
+ENTAILED = ("True", "False", "Neither")
+SIGNS = ("Negative", "Positive")
+FIVE = ("terrible", "bad", "neutral", "good", "great")
 
-def test_table_is_keyed_by_name_and_every_entry_says_where_it_comes_from():
+
+def test_every_task_says_where_it_comes_from_and_what_ends_a_demonstration():
     assert all(task.name == name and task.source and task.licence for name, task in TASKS.items())
-    assert set(TASKS) >= {
-        "reviews",
-        "reviews5",
-        "news",
-        *PAIR_TASKS,
-        *PAPER_TASKS,
-        *(f"{n}-paper" for n in PAPER_TASKS),
-    }
+    papers = {f"{name}-paper" for name in PAPER_TASKS}
+    assert set(TASKS) == {"reviews", "reviews5", "news", *PAIRS, *PAPER_TASKS, *papers}
+    for name, task in TASKS.items():
+        released = name.removesuffix("-paper") in PAPER_TASKS
+        assert task.separator == (tasks.DOCUMENT_SEPARATOR if released else "\n")
+        assert (task.hub is not None) == released, "starter tasks need no hub"
+        assert not released or re.fullmatch(r"[\w-]+/[\w-]+ [0-9a-f]{40}", f"{task.hub.id} {task.hub.revision}")
+    assert tuple(task.name for task in TASKS.values() if task.template == "{word} ->") == tuple(PAIRS)
 
 
 @pytest.mark.parametrize(
     ("name", "fields", "prompt", "labels"),
     [
-        ("sst2", {"sentence": "S"}, "Sentence: S Label:", ("Negative", "Positive")),
-        ("sst5", {"text": "S"}, "Sentence: S Label:", ("terrible", "bad", "neutral", "good", "great")),
-        ("mr", {"text": "S"}, "Review: S Sentiment:", ("Negative", "Positive")),
+        ("sst2", {"sentence": "S"}, "Sentence: S Label:", SIGNS),
+        ("sst5", {"text": "S"}, "Sentence: S Label:", FIVE),
+        ("mr", {"text": "S"}, "Review: S Sentiment:", SIGNS),
         ("subj", {"text": "S"}, "Input: S Type:", ("objective", "subjective")),
-        (
-            "agnews",
-            {"text": "S"},
-            f"{CATEGORIES} Article: S Answer:",
-            ("World", "Sports", "Business", "Technology"),
-        ),
-        (
-            "cb",
-            {"premise": "P", "hypothesis": "H"},
-            "P Question: H. True, False, or Neither? Answer:",
-            ("True", "False", "Neither"),
-        ),
-        ("sst2-paper", {"sentence": "S"}, "Sentence: S\nLabel:", ("Negative", "Positive")),
-        (
-            "agnews-paper",
-            {"text": "S"},
-            f"{CATEGORIES}\nNews: S\nType:",
-            ("World", "Sports", "Business", "Technology"),
-        ),
+        ("agnews", {"text": "S"}, f"{CATEGORIES} Article: S Answer:", WORLD),
+        ("cb", {"premise": "P", "hypothesis": "H"}, "P Question: H. True, False, or Neither? Answer:", ENTAILED),
+        ("sst2-paper", {"sentence": "S"}, "Sentence: S\nLabel:", SIGNS),
+        ("agnews-paper", {"text": "S"}, f"{CATEGORIES}\nNews: S\nType:", WORLD),
         (
             "cb-paper",
             {"premise": "P", "hypothesis": "H"},
             "P\nQuestion: H True, False, or Neither?\nAnswer:",
-            ("True", "False", "Neither"),
+            ENTAILED,
         ),
-        ("reviews", {"text": "S"}, "Review: S\nSentiment:", ("Negative", "Positive")),
+        ("reviews", {"text": "S"}, "Review: S\nSentiment:", SIGNS),
         ("capitals", {"word": "S"}, "S ->", None),
+        ("capitals", {"word": "{text} {0} {"}, "{text} {0} { ->", None),
     ],
 )
 def test_templates_and_label_words(name, fields, prompt, labels):
     task = TASKS[name]
     assert task.prompt(Example(fields, "")) == prompt
-    assert task.labels == labels
-    assert task.fields == tuple(fields)
-
-
-def test_demonstration_is_prompt_space_answer():
-    assert TASKS["past"].demonstration(Example({"word": "go"}, "went")) == "go -> went"
-
-
-def test_fields_with_braces_are_not_formatted_again():
-    assert TWO.prompt(Example({"text": "{text} {0} {"}, "yes")) == "Text: {text} {0} { Label:"
-
-
-def test_released_tasks_end_a_demonstration_with_the_document_separator_and_word_pairs_with_a_newline():
-    assert all(TASKS[name].separator == tasks.DOCUMENT_SEPARATOR for name in PAPER_TASKS)
-    assert all(TASKS[name].separator == "\n" for name in (*PAIR_TASKS, "reviews", "news"))
-
-
-@pytest.mark.parametrize("name", PAPER_TASKS)
-def test_hub_ids_are_namespaced_and_pinned(name):
-    hub = TASKS[name].hub
-    assert re.fullmatch(r"[\w-]+/[\w-]+", hub.id)
-    assert re.fullmatch(r"[0-9a-f]{40}", hub.revision)
-
-
-def test_template_without_field_and_equal_labels_are_refused():
-    with pytest.raises(TaskError, match=r"no \{field\}"):
-        Task("t", "Text:", ("a", "b"))
-    for labels in ((), ("a",), ("a", "a", "b")):
-        with pytest.raises(TaskError, match="two different words"):
-            Task("t", "{text}", labels)
+    assert task.demonstration(Example(fields, "A")) == f"{prompt} A"
+    assert (task.labels, task.fields) == (labels, tuple(fields))
 
 
 @pytest.mark.parametrize(
-    ("template", "message"),
+    ("template", "rest", "message"),
     [
-        ("{text", "is not one .*write {{ for a brace"),
-        ("{text} }", "is not one"),
-        ("{}", "not the plain name of a column"),
-        ("{0}", "not the plain name"),
-        ("{text.__class__}", "not the plain name"),
-        ("{text[0]}", "not the plain name"),
-        ("{text!r}", "not the plain name"),
-        ("{text:>9}", "not the plain name"),
-        ("{text} Label: ", "ends with a space; remove it"),
+        ("Text:", {}, r"no \{field\}"),
+        ("{text", {}, "is not one .*write {{ for a brace"),
+        ("{text} }", {}, "is not one"),
+        *((template, {}, "not the plain name of a column") for template in ("{}", "{0}", "{text.__class__}")),
+        *((template, {}, "not the plain name of a column") for template in ("{text[0]}", "{text!r}", "{text:>9}")),
+        ("{text} Label: ", {}, "ends with a space; remove it"),
+        *(("{text}", {"labels": labels}, "two different words") for labels in ((), ("a",), ("a", "a", "b"))),
+        *(("{t}", {"labels": labels}, "without white space") for labels in (("", "a"), (" a", "b"), ("a\n", "b"))),
+        *(("{t}", {"splits": splits}, "give two, for demonstr") for splits in (("train",), ("a", "b", "c"))),
     ],
 )
-def test_templates_that_cannot_be_filled_are_refused(template, message):
+def test_tasks_that_cannot_be_asked_are_refused(template, rest, message):
     with pytest.raises(TaskError, match=f"task 't': .*{message}"):
-        Task("t", template, None)
-
-
-def test_doubled_braces_of_a_template_are_braces():
-    assert Task("t", "{{{text}}} ->", None).prompt(Example({"text": "x"}, "")) == "{x} ->"
-
-
-def test_labels_with_white_space_and_other_than_two_splits_are_refused():
-    for labels in (("", "a"), (" a", "b"), ("a\n", "b")):
-        with pytest.raises(TaskError, match="without white space around them"):
-            Task("t", "{text}", labels)
-    for splits in (("train",), ("a", "b", "c")):
-        with pytest.raises(TaskError, match="give two, for demonstrations and for queries"):
-            Task("t", "{text}", None, splits=splits)
+        Task("t", template, **({"labels": None} | rest))
 
 
 # --- a user's file -----------------------------------------------------------------------------------------------
@@ -180,8 +127,6 @@ separator = "eos"
 answer_column = "tone"
 folder = "tones"
 splits = ["train", "dev"]
-source = "my mail"
-licence = "mine"
 hub = {id = "me/tone", revision = "abc"}
 
 [sums-1]
@@ -192,19 +137,10 @@ template = '{question} ='
 def test_a_file_describes_tasks(tmp_path):
     path = tmp_path / "tasks.toml"
     path.write_text(FULL, encoding="utf-8-sig", newline="\r\n")
+    tone = {"separator": tasks.DOCUMENT_SEPARATOR, "answer_column": "tone", "folder": "tones"}
+    tone |= {"hub": Hub("me/tone", "abc"), "splits": ("train", "dev")}
     assert tasks.read_file(path) == [
-        Task(
-            name="tone",
-            template="Message: {text}\nTone:",
-            labels=("rude", "polite"),
-            separator=tasks.DOCUMENT_SEPARATOR,
-            source="my mail",
-            licence="mine",
-            answer_column="tone",
-            folder="tones",
-            hub=Hub("me/tone", "abc"),
-            splits=("train", "dev"),
-        ),
+        Task("tone", "Message: {text}\nTone:", ("rude", "polite"), **tone),
         Task("sums-1", "{question} =", None),
     ]
 
@@ -216,7 +152,6 @@ def test_a_file_describes_tasks(tmp_path):
         ("a = " + "[" * 9999, "is not TOML"),
         ("", r"describes no task; add a table, like \[tone\]"),
         ("template = '{text}'", "'template' is not a table; put it below"),
-        ("[[tone]]\ntemplate = '{text}'", "'tone' is not a table"),
         ("['a/b']\ntemplate = '{text}'", r"\[a/b\]: use letters without accents, digits, - and _"),
         ("[reviews]\ntemplate = '{text}'", r"\[reviews\]: there is a task 'reviews' already; choose another name"),
         ("[a]\nlabels = ['x', 'y']", r"\[a\]: template is missing; add it"),
@@ -224,10 +159,7 @@ def test_a_file_describes_tasks(tmp_path):
         ("[a]\ntemplate = '{x}'\nlabels = 'x y'", r"\[a\]: labels = 'x y' must be a list of texts"),
         ("[a]\ntemplate = '{x}'\nlabels = ['x', 1]", "must be a list of texts"),
         ("[a]\ntemplate = '{x}'\nlabels = ['x', 'x']", "tasks.toml, task 'a': .*two different words"),
-        ("[a]\ntemplate = '{x}'\nsplits = ['train']", "tasks.toml, task 'a': splits .*give two"),
-        ("[a]\ntemplate = 'x'", r"task 'a': the template 'x' has no \{field\}"),
         ("[a]\ntemplate = '{x}'\nlabel = ['x', 'y']", r"\[a\]: there is no key 'label'; known keys: template, labels"),
-        ("[a.b]\ntemplate = '{x}'", r"\[a\]: there is no key 'b'"),
         ("[a]\ntemplate = '{x}'\nhub = 'me/x'", r"hub = 'me/x' must be a table"),
         ("[a]\ntemplate = '{x}'\nhub = {id = 'me/x'}", r"\[a.hub\]: revision is missing"),
         ("[a]\ntemplate = '{x}'\nhub = {name = 'me/x'}", r"\[a.hub\]: there is no key 'name'; known keys: id, rev"),
@@ -242,10 +174,9 @@ def test_a_bad_file_is_reported_with_table_and_key(tmp_path, text, message):
 
 
 def test_a_file_that_cannot_be_read(tmp_path):
-    with pytest.raises(TaskError, match=r"cannot read the task file .*none\.toml .*give the path"):
-        tasks.read_file(tmp_path / "none.toml")
-    with pytest.raises(TaskError, match="cannot read the task file"):
-        tasks.read_file(tmp_path)
+    for path in (tmp_path / "none.toml", tmp_path):
+        with pytest.raises(TaskError, match=rf"cannot read the task file {path} .*give the path"):
+            tasks.read_file(path)
     (tmp_path / "latin.toml").write_bytes(b"[a]\ntemplate = '\xfc {x}'")
     with pytest.raises(TaskError, match="is not TOML"):
         tasks.read_file(tmp_path / "latin.toml")
@@ -254,165 +185,86 @@ def test_a_file_that_cannot_be_read(tmp_path):
 # --- another task ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "other"),
-    [
-        ("capitals", "plurals"),
-        ("plurals", "capitals"),
-        ("past", "plurals"),
-        ("reviews", "news"),
-        ("sst2-paper", "news"),
-        ("cb", "news"),
-        ("news", "reviews"),
-        ("agnews", "reviews"),
-        ("agnews-paper", "reviews"),
-    ],
-)
-def test_foreign_demonstrations_are_about_something_else(name, other):
-    assert tasks.foreign(TASKS[name]) == other
-
-
-def test_every_task_has_a_foreign_starter_task_with_the_same_kind_of_answers():
+def test_foreign_demonstrations_are_about_something_else_with_the_same_kind_of_answers():
     for task in (*TASKS.values(), TWO):
         other = TASKS[tasks.foreign(task)]
         assert other.name != task.name and other.source != task.source
         assert (other.labels is None) == (task.labels is None)
         assert other.hub is None
+    others = {"capitals": "plurals", "plurals": "capitals", "sst2-paper": "news", "agnews-paper": "reviews"}
+    assert {name: tasks.foreign(TASKS[name]) for name in others} == others
 
 
 # --- word pairs ------------------------------------------------------------------------------------------------
-
 
 ACCENTS = {"french": "àâçèéêëîïôùûü", "spanish": "áéíñóúü"}
 DAYS = {"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}
 KINDS_WITH_NAMES = {"country", "city", "planet", "month", "day", "language"}
 
 
-def stored_pairs():
-    """Every list as it is in the file; loading takes white space around words away."""
-    return json.loads(resources.files("explainer").joinpath("data/word_pairs.json").read_text(encoding="utf-8"))
-
-
 def repeated(words):
     return [word for word, count in Counter(words).items() if count > 1]
 
 
-def word_pairs(name):
-    return [(example.fields["word"], example.answer) for example in tasks.load(name).train]
+def unlike(pattern, words):
+    return [word for word in words if not re.fullmatch(f"{pattern}( {pattern})*", word)]
 
 
-@pytest.mark.parametrize("name", PAIR_TASKS)
-def test_word_pairs_are_many_and_ask_each_word_once(name):
-    pairs = word_pairs(name)
+@pytest.mark.parametrize("name", PAIRS)
+def test_word_pairs_are_many_ask_each_word_once_and_are_spelled_alike(name):
+    pairs = [(example.fields["word"], example.answer) for example in tasks.load(name).train]
+    assert pairs == [tuple(pair) for pair in PAIRS[name]], "no white space around words"
+    words, answers = zip(*pairs, strict=True)
     assert len(pairs) >= (200 if name in STUDIED_PAIRS else 100)
-    assert repeated(word for word, _ in pairs) == []
-    assert [word for word, answer in pairs if word == answer] == []
-
-
-@pytest.mark.parametrize("name", [name for name in PAIR_TASKS if name != "categories"])
-def test_answers_of_word_pairs_are_distinct(name):
-    assert repeated(answer for _, answer in word_pairs(name)) == []
-
-
-@pytest.mark.parametrize("name", STUDIED_PAIRS)
-def test_no_word_of_the_studied_pairs_is_in_two_pairs_so_that_none_is_there_in_both_directions(name):
-    assert repeated(word for pair in word_pairs(name) for word in pair) == []
-
-
-@pytest.mark.parametrize("name", PAIR_TASKS)
-def test_word_pairs_are_written_in_letters_without_white_space_around_them(name):
-    words, answers = zip(*stored_pairs()[name], strict=True)
+    assert repeated(words) == [] and not any(word == answer for word, answer in pairs)
+    assert name == "categories" or repeated(answers) == []
+    if name in STUDIED_PAIRS:
+        assert repeated(word for pair in pairs for word in pair) == [], "none is there in both directions"
     accents = ACCENTS.get(name, "")
-    assert [word for word in words if not re.fullmatch("[A-Za-z]+( [A-Za-z]+)*", word)] == []
-    assert [word for word in answers if not re.fullmatch(f"[A-Za-z{accents}]+( [A-Za-z]+)*", word)] == []
-    assert (name in ACCENTS) == any(not answer.isascii() for answer in answers)
-
-
-@pytest.mark.parametrize("name", PAIR_TASKS)
-def test_word_pairs_are_in_lower_case_but_for_proper_nouns(name):
-    names = ("capitals", "nationalities")
-    for word, answer in word_pairs(name):
-        named = name in names or word in DAYS or (name == "categories" and answer in KINDS_WITH_NAMES)
+    assert unlike("[A-Za-z]+", words) == unlike(f"[A-Za-z{accents}]+", answers) == []
+    assert bool(accents) == any(not answer.isascii() for answer in answers)
+    names = name in ("capitals", "nationalities")
+    for word, answer in pairs:
+        named = names or word in DAYS or (name == "categories" and answer in KINDS_WITH_NAMES)
         assert word == (word.title() if named else word.lower())
-        assert answer == (
-            answer.title() if name in names else answer.upper() if name == "uppercase" else answer.lower()
+        assert answer == (word.upper() if name == "uppercase" else answer.title() if names else answer.lower()), (
+            "lower case but for proper nouns"
         )
 
 
-def test_categories_are_many_and_none_has_more_than_a_tenth_of_the_words():
-    counts = Counter(answer for _, answer in word_pairs("categories"))
-    assert len(counts) >= 12
-    assert min(counts.values()) >= 3 and max(counts.values()) <= 0.1 * counts.total()
-    assert not set(counts) & {word for word, _ in word_pairs("categories")}
-
-
-def test_uppercase_is_the_word_in_capital_letters():
-    assert [pair for pair in word_pairs("uppercase") if pair[1] != pair[0].upper()] == []
-
-
-def test_every_list_of_word_pairs_belongs_to_a_task():
-    assert tuple(stored_pairs()) == PAIR_TASKS
-    assert tuple(task.name for task in TASKS.values() if task.template == "{word} ->") == PAIR_TASKS
-
-
-def test_word_pairs_mix_regular_and_irregular():
-    plurals = [e.answer == e.fields["word"] + "s" for e in tasks.load("plurals").train]
-    past = [e.answer in (e.fields["word"] + "ed", e.fields["word"] + "d") for e in tasks.load("past").train]
-    for regular in (plurals, past):
+def test_categories_are_many_and_plurals_and_pasts_mix_regular_and_irregular():
+    words, categories = zip(*PAIRS["categories"], strict=True)
+    counts = Counter(categories)
+    assert len(counts) >= 12 and min(counts.values()) >= 3 and max(counts.values()) <= 0.1 * counts.total()
+    assert not set(counts) & set(words)
+    for name, endings in (("plurals", ("s",)), ("past", ("ed", "d"))):
+        regular = [answer in (word + ending for ending in endings) for word, answer in PAIRS[name]]
         assert 15 <= sum(regular) <= len(regular) - 15
 
 
 # --- drawing ---------------------------------------------------------------------------------------------------
 
 
-@given(st.sampled_from(PAIR_TASKS), st.integers(0, 10**9), st.integers(0, 33), st.integers(0, 33))
-def test_larger_k_extends_smaller_k(name, seed, k, more):
-    data = tasks.load(name)
-    small, large = sorted((k, more))
-    assert tasks.demonstrations(data, large, seed)[:small] == tasks.demonstrations(data, small, seed)
-
-
-@given(st.sampled_from(PAIR_TASKS), st.integers(0, 10**9))
-def test_demonstrations_and_queries_of_a_pool_never_meet(name, seed):
+@given(st.sampled_from(sorted(PAIRS)), st.integers(0, 10**9), st.integers(0, 33))
+def test_demonstrations_and_queries_of_a_pool_never_meet_and_more_of_them_begin_alike(name, seed, k):
     data = tasks.load(name)
     third = len(data.train) // 3
     assert data.train is data.test
     shown, asked = tasks.demonstrations(data, third, seed), tasks.queries(data, len(data.test) - third, seed)
     assert Counter(map(repr, (*shown, *asked))) == Counter(map(repr, data.train))
-
-
-@pytest.mark.parametrize("name", PAIR_TASKS)
-def test_every_list_of_word_pairs_has_sixteen_demonstrations_twice_and_forty_queries(name):
-    data = tasks.load(name)
-    shown, asked = tasks.demonstrations(data, 32, 0), tasks.queries(data, 40, 0)  # 16 others for a control
-    assert len({example.fields["word"] for example in (*shown, *asked)}) == 72
-    assert tasks.queries(data, 60, 0)[:40] == asked
-
-
-def test_seeds_draw_differently_and_alike_when_equal():
-    data = tasks.load("past")
-    first = tasks.demonstrations(data, 8, 0)
-    assert first == tasks.demonstrations(data, 8, 0)
-    assert first != tasks.demonstrations(data, 8, 1)
-    assert tasks.queries(data, 8, 0) != tasks.queries(data, 8, 1)
+    assert (tasks.demonstrations(data, k, seed), tasks.queries(data, k, seed)) == (shown[:k], asked[:k])
+    assert shown != tasks.demonstrations(data, third, seed + 1)
 
 
 def test_test_rows_that_are_also_training_rows_are_not_queries(rows):
-    directory = rows({"text": "shared", "label": 0}, {"text": "train only", "label": 1})
-    (directory / "two" / "test.jsonl").write_text(
-        '{"text": "shared", "label": 0}\n{"text": "test only", "label": 1}\n', encoding="utf-8"
-    )
+    rows({"text": "shared", "label": 0}, {"text": "train only", "label": 1}, splits=("train",))
+    directory = rows({"text": "shared", "label": 0}, {"text": "test only", "label": 1}, splits=("test",))
     data = tasks.load(TWO, data_dir=directory)
     assert [e.fields["text"] for e in tasks.queries(data, 1, 0)] == ["test only"]
     with pytest.raises(TaskError, match="'two': 2 queries asked for, 1 available"):
         tasks.queries(data, 2, 0)
-
-
-def test_too_many_demonstrations_are_refused():
-    data = tasks.load("capitals")
-    third = len(data.train) // 3
-    with pytest.raises(TaskError, match=rf"'capitals': {third + 1} demonstrations asked for, {third} available"):
-        tasks.demonstrations(data, third + 1, 0)
+    with pytest.raises(TaskError, match="'two': 3 demonstrations asked for, 2 available"):
+        tasks.demonstrations(data, 3, 0)
 
 
 # --- starter text ----------------------------------------------------------------------------------------------
@@ -421,12 +273,9 @@ def test_too_many_demonstrations_are_refused():
 def test_reviews_drop_the_neutral_band_and_split_once(starter_assets):
     data = tasks.load("reviews")
     assert (len(data.train), len(data.test)) == (626, 2000)  # |mean| < 0.5 is an eighth of the range
-    number = [int(e.fields["text"].rsplit(" ", 1)[1]) for e in (*data.train, *data.test)]
-    assert len(set(number)) == len(number)
-    assert all(
-        e.label == (i >= 1500) and e.answer == data.task.labels[e.label]
-        for i, e in zip(number, (*data.train, *data.test), strict=True)
-    )
+    of = {int(e.fields["text"].rsplit(" ", 1)[1]): e for e in (*data.train, *data.test)}
+    assert len(of) == 2626 and {i: e.label for i, e in of.items()} == {i: int(i >= 1500) for i in of}
+    assert all(e.answer == data.task.labels[e.label] for e in of.values())
     assert 0.4 < sum(e.label for e in data.test) / 2000 < 0.6
     assert data == tasks.load("reviews")
 
@@ -439,38 +288,30 @@ def test_five_class_reviews_are_equal_bins(starter_assets):
     assert [by_text[f"review number {i}"] for i in (0, 700, 1500, 2300, 2999)] == list(data.task.labels)
 
 
-def test_news_keeps_the_first_paragraph_below_the_title(starter_assets):
+def test_news_keeps_the_first_paragraph_below_the_title(starter_assets, monkeypatch):
     data = tasks.load("news")
     assert (len(data.train), len(data.test)) == (100, 500)
     example = next(e for e in data.test if e.fields["text"].startswith("Body 599 "))
     assert example == Example({"text": "Body 599 begins. It goes on."}, "Technology", 4)
+    monkeypatch.setattr(assets, "news", lambda: [assets.NewsItem("t\nx", "weather")])
+    with pytest.raises(TaskError, match=r"'news', starter asset row 0: label 'weather'.*0 \(Business\)"):
+        tasks.load("news")
 
 
 @given(st.text(alphabet="ab. \n", max_size=400))
 def test_opening_is_a_run_of_whole_words_of_one_paragraph(article):
-    opening = tasks.opening(article)
-    assert len(opening.split()) <= tasks.NEWS_WORDS
-    assert any(line.split()[: tasks.NEWS_WORDS] == opening.split() for line in article.split("\n"))
-
-
-def test_opening_of_a_title_alone_is_the_title():
-    assert tasks.opening("Only a title") == "Only a title"
-    assert tasks.opening("T\n\n" + "word " * 300) == " ".join(["word"] * 40)
-
-
-def test_unknown_topic_names_the_row(starter_assets, monkeypatch):
-    monkeypatch.setattr(assets, "news", lambda: [assets.NewsItem("t\nx", "weather")])
-    with pytest.raises(TaskError, match=r"'news', starter asset row 0: label 'weather'.*0 \(Business\)"):
-        tasks.load("news")
+    opening = tasks._opening(article)
+    assert len(opening.split()) <= tasks._NEWS_WORDS
+    assert any(line.split()[: tasks._NEWS_WORDS] == opening.split() for line in article.split("\n"))
+    assert tasks._opening("Only a title") == "Only a title"
 
 
 # --- directory -------------------------------------------------------------------------------------------------
 
 
 def test_directory_by_argument_and_by_environment(rows, monkeypatch):
-    directory = rows(
-        {"sentence": "fine", "label": 1}, {"sentence": "bad", "label": 0}, task="sst2", splits=("train", "validation")
-    )
+    lines = {"sentence": "fine", "label": 1}, {"sentence": "bad", "label": 0}
+    directory = rows(*lines, task="sst2", splits=("train", "validation"))
     expected = Example({"sentence": "fine"}, "Positive", 1)
     data = tasks.load("sst2", data_dir=directory)
     assert data.train[0] == data.test[0] == expected
@@ -478,30 +319,10 @@ def test_directory_by_argument_and_by_environment(rows, monkeypatch):
     assert tasks.load("sst2-paper").train[0] == expected
 
 
-@pytest.mark.parametrize(
-    ("raw", "clean"),
-    [
-        ("two\nlines\r\n and\ttabs", "two lines and tabs"),
-        ("<b>bold</b> &amp; more", "<b>bold</b> &amp; more"),
-        ("so good 😀", "so good 😀"),
-        ("a\u2028b", "a b"),
-        ("\0 byte", "\0 byte"),
-        ("{text} {0} {", "{text} {0} {"),
-        ("שלום \u200fעולם\u200e !", "שלום \u200fעולם\u200e !"),
-        ("\ufeffmark", "\ufeffmark"),
-        ("word " * 10_000, " ".join(["word"] * 10_000)),
-    ],
-)
-def test_text_is_kept_but_for_white_space(rows, raw, clean):
-    data = tasks.load(TWO, data_dir=rows({"text": raw, "label": 1}))
-    assert data.train[0].fields["text"] == clean
-
-
 def test_an_own_task_with_free_answers(rows):
-    task = Task("two", "{question} =", None, answer_column="result")
-    data = tasks.load(task, data_dir=rows({"question": "1 + 1", "result": "2"}))
-    assert task.demonstration(data.train[0]) == "1 + 1 = 2"
-    assert data.train[0].label is None
+    task = Task("two", "{{{question}}} =", None, answer_column="result")  # doubled braces are braces
+    data = tasks.load(task, data_dir=rows({"question": "{1} <b>", "result": "😀\n{0}"}))
+    assert task.demonstration(data.train[0]) == "{{1} <b>} = 😀 {0}" and data.train[0].label is None
 
 
 @pytest.mark.parametrize(
@@ -510,31 +331,15 @@ def test_an_own_task_with_free_answers(rows):
         ({"sentence": "x", "label": 0}, r"'two', train row 1: no column 'text', found 'sentence', 'label'; rename"),
         ({"text": "x"}, "train row 1: no column 'label', found 'text'"),
         ({"text": "x", "label": 2}, r"train row 1: label 2 in column 'label' is not one of 0 \(no\), 1 \(yes\)"),
-        ({"text": "x", "label": -1}, "label -1"),
-        ({"text": "x", "label": "yes"}, "label 'yes'"),
-        ({"text": "x", "label": True}, "label True"),
-        ({"text": "x", "label": 1.0}, r"label 1\.0"),
-        (
-            {"text": "x", "label": None},
-            r"train row 1: label None in column 'label' .*mend the row or the task's labels",
-        ),
-        ({"text": "x", "label": [1]}, r"label \[1\]"),
-        ({"text": "x", "label": {"a": 10**99}}, r"label \{'a': 1000"),
+        ({"text": "x", "label": None}, r"row 1: label None in column 'label' .*mend the row or the task's labels"),
+        *(({"text": "x", "label": label}, f"label {label!r}") for label in (-1, "yes", True, 1.0)),
+        ({"text": "x", "label": {"a": 10**99}}, r"label \{'a': 1000.*\.\.\. in"),
         ('{"text": "x", "label": NaN}', "label nan"),
-        ({"text": ["a", "list"], "label": 0}, r"column 'text' holds \['a', 'list'\], not a text"),
-        ({"text": ["a"] * 999, "label": 0}, r"holds \['a', ('a', )*'a',\.\.\., not a text"),
-        ({"text": "", "label": 0}, "holds '', not a text; mend or remove the row"),
+        *(({"text": text, "label": 0}, "'text' holds .*, not a text; mend") for text in ("", " \n ", None, [""])),
         ({"text": "\ud83d", "label": 0}, r"train row 1: column 'text' holds half of a surrogate pair in '\\ud83d'"),
-        ({"text": "a \udc00 b", "label": 0}, "half of a surrogate pair.*mend or remove"),
-        ('{"text": "raw \0 byte", "label": 0}', "line 2 is not JSON"),
+        *((line, r"train\.jsonl, line 2 is not JSON") for line in ('{"text": "raw \0 byte"}', "[" * 99999, "{broken")),
         ('{"text": "x", "label": ' + "9" * 5000 + "}", "line 2 is not JSON"),
-        ("[" * 99999, "line 2 is not JSON"),
-        ('"text"', "line 2 is not a JSON object"),
-        ("null", "line 2 is not a JSON object"),
-        ({"text": " \n ", "label": 0}, r"train row 1: column 'text' holds ' \\n ', not a text"),
-        ({"text": None, "label": 0}, "holds None, not a text"),
-        ("{broken", r"train\.jsonl, line 2 is not JSON"),
-        ("[1, 2]", "line 2 is not a JSON object"),
+        *((line, "line 2 is not a JSON object") for line in ('"text"', "null", "[1, 2]")),
     ],
 )
 def test_bad_rows_are_named(rows, line, message):
@@ -548,8 +353,9 @@ def test_empty_split_missing_file_and_wrong_encoding(rows, tmp_path):
     with pytest.raises(TaskError, match=r"'mr': cannot read .*mr/train\.jsonl.*EXPLAINER_DATA"):
         tasks.load("mr", data_dir=tmp_path)
     (tmp_path / "two" / "train.jsonl").write_bytes(b'{"text": "\xff", "label": 0}')
-    with pytest.raises(TaskError, match="cannot read"):
-        tasks.load(TWO, data_dir=tmp_path)
+    for task in (TWO, replace(TWO, folder="a\0b")):  # a folder that no system allows
+        with pytest.raises(TaskError, match="cannot read"):
+            tasks.load(task, data_dir=tmp_path)
 
 
 @pytest.mark.parametrize(("encoding", "newline"), [("utf-8", "\n"), ("utf-8-sig", "\r\n"), ("utf-8-sig", "\n")])
@@ -562,11 +368,6 @@ def test_files_from_windows_read_the_same(tmp_path, encoding, newline):
     assert tasks.load(TWO, data_dir=tmp_path).train == expected
 
 
-def test_a_folder_that_no_system_allows(tmp_path):
-    with pytest.raises(TaskError, match="cannot read"):
-        tasks.load(replace(TWO, folder="a\0b"), data_dir=tmp_path)
-
-
 def test_the_same_split_twice_is_one_pool(rows):
     directory = rows(*({"text": str(i), "label": i % 2} for i in range(9)), splits=("all",))
     data = tasks.load(replace(TWO, splits=("all", "all")), data_dir=directory)
@@ -575,7 +376,7 @@ def test_the_same_split_twice_is_one_pool(rows):
     assert len(drawn) == 9
 
 
-# --- from the row to the score -----------------------------------------------------------------------------------
+# --- from the row to the tokens ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -583,26 +384,17 @@ def checkpoint(tmp_path_factory):
     return checkpoints.load(tiny_models.save("llama", tmp_path_factory.mktemp("llama")), device="cpu")
 
 
-HOSTILE = {
-    "special tokens": "<s>struck</s> <pad>",
-    "newline": "two\nlines\r\nand\u2028more",
-    "HTML": "<script>alert('&amp;')</script><br/>",
-    "emoji": "good 😀👩‍👩‍👧 🇫🇷",
-    "braces": "{text} {} {0!r} }{ %s",
-    "NUL": "a\0b",
-    "right to left": "سلام \u202eעולם\u202c !",
-    "combining": "e\u0301 ﬀ ½ \u200b",
-    "byte order mark": "\ufeffa",
-    "label word": "no\nLabel: yes",
-    "backslashes": '\\n \\" \\u0041',
-}
+HOSTILE = (
+    *("<s>struck</s> <pad>", "two\nlines\r\nand\u2028more", "<script>alert('&amp;')</script><br/>", "good 😀👩‍👩‍👧 🇫🇷"),
+    *("{text} {} {0!r} }{ %s", "a\0b", "سلام \u202eעולם\u202c !", "e\u0301 ﬀ ½ \u200b", "\ufeffa", "no\nLabel: yes"),
+    '\\n \\" \\u0041',
+)
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_rows_are_scored_as_the_text_they_are(rows, checkpoint, text):
-    directory = rows({"text": text, "label": 1}, {"text": "plain", "label": 0})
-    test = [{"text": f"{text} query", "label": 0}, {"text": text, "label": 0}]  # the second is also a training row
-    (directory / "two" / "test.jsonl").write_text("\n".join(map(json.dumps, test)), encoding="utf-8")
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_rows_are_tokenized_as_the_text_they_are(rows, checkpoint, text):
+    rows({"text": text, "label": 1}, {"text": "plain", "label": 0}, splits=("train",))
+    directory = rows({"text": f"{text} query", "label": 0}, {"text": text, "label": 0}, splits=("test",))
     task = replace(TWO, template="{text}\nLabel:")
     data = tasks.load(task, data_dir=directory)
     shown, (query,) = tasks.demonstrations(data, 2, 0), tasks.queries(data, 1, 0)
@@ -615,87 +407,37 @@ def test_hostile_rows_are_scored_as_the_text_they_are(rows, checkpoint, text):
     assert clean in context and ends[-1] == len(ids)
     assert not set(ids[1:]) & set(checkpoint.tokenizer.all_special_ids)
 
-    record = scoring.answer(checkpoint, task, scoring.encode(checkpoint, ids), [query])
-    whole = [naive(checkpoint, context + task.prompt(query), f" {word}") for word in task.labels]
-    np.testing.assert_allclose(record.log_probs[0], whole, atol=1e-4)
-    assert record.correct.tolist() == [whole[0] > whole[1]]
-
-
-def naive(checkpoint, text, answer):
-    """log p(answer | text) from one pass of the model over all of it."""
-    n = 1 + len(checkpoint.tokenize(text))
-    ids = torch.tensor([[checkpoint.first_token_id, *checkpoint.tokenize(text + answer)]])
-    with torch.inference_mode():
-        log_probs = checkpoint.model(input_ids=ids).logits[0].log_softmax(-1)
-    return sum(log_probs[i - 1, ids[0, i]].item() for i in range(n, ids.shape[1]))
-
-
-@pytest.mark.parametrize("where", ["demonstration", "query"])
-def test_ten_thousand_words_are_too_long_and_the_message_says_so(rows, checkpoint, where):
-    data = tasks.load(TWO, data_dir=rows({"text": "word " * 10_000, "label": 1}))
-    too_long = pytest.raises(CheckpointError, match=r"has 256 positions.*need \d{5} tokens; give .* shorter texts")
-    if where == "demonstration":
-        ids, _ = scoring.context_ids(checkpoint, TWO, data.train)
-        with too_long:
-            scoring.encode(checkpoint, ids)
-    else:
-        with too_long:
-            scoring.answer(checkpoint, TWO, scoring.encode(checkpoint, ""), data.test)
-
-
-def test_free_answers_with_hostile_text_are_scored(rows, checkpoint):
-    task = Task("two", "{question} =", None, answer_column="result")
-    data = tasks.load(task, data_dir=rows({"question": "{1} <b>", "result": "😀\n{0}"}))
-    ids, _ = scoring.context_ids(checkpoint, task, data.train)
-    assert checkpoint.tokenizer.decode(ids[1:]) == "{1} <b> = 😀 {0}\n"
-    assert scoring.answer(checkpoint, task, scoring.encode(checkpoint, ids), data.test).correct.shape == (1,)
-
 
 # --- names and hub ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "near"), [("SST-2", "sst2"), ("review", "reviews"), ("capital", "capitals")])
-def test_unknown_name_suggests_the_nearest(name, near):
-    with pytest.raises(TaskError, match=rf"no task '{name}'. Did you mean '{near}'\? Known tasks: reviews"):
+@pytest.mark.parametrize(("name", "near"), [("SST-2", "sst2"), ("review", "reviews"), ("zzzz", None)])
+def test_unknown_name_suggests_the_nearest_and_lists_all(name, near):
+    hint = rf"Did you mean '{near}'\? " if near else ""
+    with pytest.raises(TaskError, match=rf"no task '{name}'\. {hint}Known tasks: reviews, .*cb-paper"):
         tasks.load(name)
-
-
-def test_unknown_name_far_from_any_lists_them_all():
-    with pytest.raises(TaskError, match=r"no task 'zzzz'\. Known tasks: reviews, .*cb-paper"):
-        tasks.load("zzzz")
 
 
 def test_hub_is_asked_for_the_pinned_revision(monkeypatch):
     import datasets  # noqa: PLC0415
 
-    asked = []
-
-    def load_dataset(*args, **options):
-        asked.append((*args, options))
-        return [{"premise": "P", "hypothesis": "H", "label": 2, "idx": 0}]
-
+    hub = Mock(return_value=[{"premise": "P", "hypothesis": "H", "label": 2, "idx": 0}])
     monkeypatch.delenv("EXPLAINER_DATA", raising=False)
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    monkeypatch.setattr(datasets, "load_dataset", hub)
     assert tasks.load("cb").test[0].answer == "Neither"
-    revision = TASKS["cb"].hub.revision
-    assert asked == [("aps/super_glue", "cb", {"revision": revision, "split": s}) for s in ("train", "validation")]
+    cb, revision = ("aps/super_glue", "cb"), TASKS["cb"].hub.revision
+    assert hub.call_args_list == [call(*cb, revision=revision, split=split) for split in ("train", "validation")]
 
 
-def test_no_network_says_what_to_do(monkeypatch, tmp_path):
+def test_no_network_and_no_source_say_what_to_do(monkeypatch, tmp_path):
     import datasets  # noqa: PLC0415
 
     monkeypatch.delenv("EXPLAINER_DATA", raising=False)
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
     monkeypatch.setenv("HF_HOME", str(tmp_path))
-    task = replace(TASKS["mr"], hub=Hub("explainer-test/no-such-data", "0" * 40))
-    with pytest.raises(
-        TaskError, match=r"'explainer-test/no-such-data' .* could not be loaded .*EXPLAINER_DATA.*capitals"
-    ):
+    task = replace(TASKS["mr"], hub=Hub("explainer-test/no-data", "0" * 40))
+    with pytest.raises(TaskError, match=r"'explainer-test/no-data' .* could not be loaded .*EXPLAINER_DATA.*capitals"):
         tasks.load(task)
-
-
-def test_own_task_without_any_source(monkeypatch):
-    monkeypatch.delenv("EXPLAINER_DATA", raising=False)
     with pytest.raises(TaskError, match="'two' has no hub id; give data_dir"):
         tasks.load(TWO)
 

@@ -12,4 +12,4 @@ def test_table_has_a_row_for_each_control_and_says_where_a_measure_is_missing():
     assert rows[0][2] == (
         "\N{MINUS SIGN}0.300<br><small>[\N{MINUS SIGN}0.400,\N{NO-BREAK SPACE}+0.100]<br>p&nbsp;=&nbsp;0.020</small>"
     )
-    assert "p&nbsp;&lt;&nbsp;0.001" in controls.difference_text(Interval(1, 1, 1, 0.0001))
+    assert "p&nbsp;&lt;&nbsp;0.001" in controls._difference_text(Interval(1, 1, 1, 0.0001))

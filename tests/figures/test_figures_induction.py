@@ -1,9 +1,8 @@
 """explainer.figures.induction: what is drawn is what was measured, in the places where it belongs."""
 
 import numpy as np
-import pytest
 
-from explainer.figures import drawings, induction
+from explainer.figures import induction
 
 
 def test_scores_stand_in_their_layer_and_head_and_the_marked_are_ringed():
@@ -20,8 +19,3 @@ def test_effects_show_the_control_beside_each():
     own, beside = induction.effects(measured, control).data
     assert list(own.x) == [-2, -1] and list(beside.x) == [-0.5, -0.75] and list(own.y) == list(beside.y)
     assert len(induction.effects(measured).data) == 1
-
-
-@pytest.mark.parametrize("name", ["example_or_token", "two_steps"])
-def test_the_drawings_have_words(name):
-    assert drawings.drawing(name).alt and drawings.drawing(name).caption

@@ -8,7 +8,7 @@ from explainer.figures import linear_transformer as figures
 TIMES = 0.1 * np.arange(2001)
 EIGENVALUES = (2.0, 1.0, 0.3)
 SHARES = 1 - np.exp(-TIMES[:, None] * np.array(EIGENVALUES))
-REACHED = -np.log(1 - figures.LEVEL) / np.array(EIGENVALUES)
+REACHED = -np.log(1 - figures._LEVEL) / np.array(EIGENVALUES)
 
 
 def test_agreement_sets_every_layer_against_the_step():
@@ -26,20 +26,12 @@ def test_valley_marks_the_flattest_point():
     assert [(mark.x, mark.y) for mark in marks] == [((0,), (2,)), ((-1,), (8,))]
 
 
-def test_matrices_share_one_scale_around_zero():
-    figure = figures.matrices({"a": np.diag([1.0, -3.0]), "b": np.eye(2)})
-    assert [trace.name for trace in figure.data] == ["a", "b"]
-    assert [trace.coloraxis for trace in figure.data] == ["coloraxis", "coloraxis"]
-    assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (-3, 3)
-    np.testing.assert_array_equal(figure.data[0].z, [[1, 0], [0, -3]])
-
-
 def test_curves_pass_through_their_marks():
     figure = figures.learning_curves(TIMES, SHARES, REACHED, EIGENVALUES)
     for k in range(3):
         curve, mark = figure.data[2 * k : 2 * k + 2]
-        assert mark.x[0] == pytest.approx(REACHED[k]) and mark.y[0] == figures.LEVEL
-        assert np.interp(mark.x[0], curve.x, curve.y) == pytest.approx(figures.LEVEL, abs=0.02)
+        assert mark.x[0] == pytest.approx(REACHED[k]) and mark.y[0] == figures._LEVEL
+        assert np.interp(mark.x[0], curve.x, curve.y) == pytest.approx(figures._LEVEL, abs=0.02)
         assert curve.line.color == mark.marker.color and mark.showlegend is False
     assert len({figure.data[2 * k].line.dash for k in range(3)}) == 3
     assert sum(len(trace.x) for trace in figure.data) < 400, "the page's table of numbers holds them"

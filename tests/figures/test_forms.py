@@ -39,7 +39,7 @@ def test_dots_show_ends_of_intervals_where_there_are_any():
 def test_dots_tell_measured_quoted_and_floors_apart_without_colour():
     symbols = [t.marker.symbol for t in drawn(quoted={"paper": {"a": 0.5}}, floors={"floor": {"a": 0.1}}).data]
     assert [symbol.endswith("-open") for symbol in symbols] == [False, False, True, False]
-    assert len(set(symbols)) == 4 and symbols[3] in forms.GREY_MARKERS
+    assert len(set(symbols)) == 4 and symbols[3] in forms._GREY_MARKERS
 
 
 def test_floors_and_quoted_values_of_a_series_stand_in_its_lane():
@@ -110,3 +110,11 @@ def test_curves_take_means_and_ends_or_intervals_of_arrays():
     ends = np.array([0.5, 0.9]), np.array([0.4, 0.8]), np.array([0.7, 1.0])
     plain, interval = forms.curves([1, 2], {"a": ends, "b": Interval(*ends)}, "x", "y", log2=True).data
     assert plain.y == interval.y == (0.5, 0.9) and plain.error_y.array == interval.error_y.array
+
+
+def test_matrices_share_one_scale_around_zero():
+    figure = forms.matrices({"a": np.diag([1.0, -3.0]), "b": np.eye(2)})
+    assert [trace.name for trace in figure.data] == ["a", "b"]
+    assert [trace.coloraxis for trace in figure.data] == ["coloraxis", "coloraxis"]
+    assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (-3, 3)
+    np.testing.assert_array_equal(figure.data[0].z, [[1, 0], [0, -3]])

@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM, OlmoConfig, OlmoForCausalLM
 
 from explainer.errors import CheckpointError
-from explainer.models import architectures
+from explainer.models import architectures, hooks
 
 CONFIGS = tiny_models.CONFIGS | {
     name: config for name, config in tiny_models.MORE.items() if config.model_type != "gpt_neox"
@@ -54,10 +54,9 @@ def computed(model):
 def output_of(model, module):
     """What a module of the model returns in a forward pass; the first item of a tuple."""
     seen = []
-    with_hook = module.register_forward_hook(lambda _m, _a, output: seen.append(output))
-    model(input_ids=IDS, use_cache=False)
-    with_hook.remove()
-    return seen[0][0] if isinstance(seen[0], tuple) else seen[0]
+    with hooks.outputs([(module, lambda _, output: seen.append(output))]):
+        model(input_ids=IDS, use_cache=False)
+    return seen[0]
 
 
 def zero(projection, head=slice(None)):
@@ -211,14 +210,12 @@ def test_the_mlp_is_added_to_the_stream_that_it_says(model, parts):
     layer, seen = parts.layers[L], {}
     modules = {"block": layer.block, "attention": layer.output, "out": layer.mlp.output, "stream": layer.mlp.stream}
 
-    def keep(name, _module, args, output):
-        seen[name] = args[0].view(IDS.shape[1], -1), (output[0] if isinstance(output, tuple) else output)
+    def keep(name, *read_and_returned):
+        seen[name] = [x.view(IDS.shape[1], -1) for x in read_and_returned]
 
-    hooks = [m.register_forward_hook(functools.partial(keep, name)) for name, m in modules.items() if m is not None]
-    model(input_ids=IDS, use_cache=False)
-    for hook in hooks:
-        hook.remove()
-    returned = {name: output.view(IDS.shape[1], -1) for name, (_, output) in seen.items()}
+    with hooks.outputs((m, functools.partial(keep, name)) for name, m in modules.items() if m is not None):
+        model(input_ids=IDS, use_cache=False)
+    returned = {name: output for name, (_, output) in seen.items()}
     parallel = model.config.model_type == "gpt_neox"
     assert (layer.mlp.stream is None) == parallel
     r = seen["block"][0] + returned["attention"] if parallel else seen["stream"][0]
@@ -232,10 +229,8 @@ def test_the_inputs_of_the_mlp_read_one_vector_and_decide_its_output(model, part
     mlp = parts.layers[L].mlp
     assert len(mlp.inputs) == (2 if model.config.model_type in ("llama", "qwen2", "qwen3") else 1)
     read = []
-    hooks = [m.register_forward_hook(lambda _m, args, _o: read.append(args[0])) for m in mlp.inputs]
-    before = output_of(model, mlp.output)
-    for hook in hooks:
-        hook.remove()
+    with hooks.inputs((m, read.append) for m in mlp.inputs):
+        before = output_of(model, mlp.output)
     assert all(torch.equal(x, read[0]) for x in read)
     for module in mlp.inputs:
         module.weight.zero_()

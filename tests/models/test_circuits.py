@@ -9,7 +9,7 @@ import torch
 from explainer.data import tasks
 from explainer.data.tasks import Example
 from explainer.errors import CheckpointError, ShapeError
-from explainer.models import architectures, checkpoints, circuits, scoring
+from explainer.models import architectures, checkpoints, circuits, hooks, scoring
 from explainer.models.heads import read_heads
 
 CAPITALS = tasks.TASKS["capitals"]
@@ -146,23 +146,20 @@ def test_zero_output_is_a_projection_without_the_columns_of_the_head(any_family)
 def test_mean_output_is_the_mean_by_hand(checkpoint):
     found = architectures.architecture(checkpoint.model)
     texts, read = [IDS, IDS[:3]], []
-    hook = found.layers[1].output.register_forward_pre_hook(lambda _, args: read.append(args[0][0, 1:]))
-    for ids in texts:
-        logits(checkpoint.model, ids)
+    with hooks.inputs([(found.layers[1].output, lambda x: read.append(x[0, 1:]))]):
+        for ids in texts:
+            logits(checkpoint.model, ids)
     with tiny_models.unchanged(checkpoint.model):
         means = circuits.mean_outputs(checkpoint, texts)
-    hook.remove()
     by_hand = torch.cat(read[:2]).mean(0)
     torch.testing.assert_close(means[1].flatten(), by_hand)
     assert means.shape == (found.n_layers, found.n_heads, found.head_size)
 
-    with circuits.heads_off(checkpoint, [(1, 2)], means):
-        seen = []
-        hook = found.layers[1].output.register_forward_hook(lambda _, args, output: seen.append((args[0], output)))
+    listening = hooks.inputs([(found.layers[1].output, lambda x: read.append(x[0, 1:]))])
+    with circuits.heads_off(checkpoint, [(1, 2)], means), listening:
         logits(checkpoint.model)
-        hook.remove()
     d = found.head_size
-    own, x = read[0], seen[0][0][0, 1:]
+    own, x = read[0], read[2]
     assert x[:, 2 * d : 3 * d].equal(means[1, 2].expand(len(x), d))
     torch.testing.assert_close(x[:, : 2 * d], own[:, : 2 * d])
     torch.testing.assert_close(x[:, 3 * d :], own[:, 3 * d :])

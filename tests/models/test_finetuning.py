@@ -9,11 +9,10 @@ import pytest
 import tiny_models
 import torch
 from torch.nn.functional import cross_entropy
-from transformers import GPTNeoXForCausalLM
 
 from explainer.data import tasks
 from explainer.errors import CheckpointError, DivergenceError, TaskError
-from explainer.models import architectures, finetuning
+from explainer.models import architectures, finetuning, hooks
 from explainer.models.finetuning import fine_tune, fine_tune_layer_causal, random_direction, scaled, truncated
 
 FAMILIES = tuple(tiny_models.CONFIGS)
@@ -61,21 +60,22 @@ def loss_of(model, sequence):
 
 
 def sgd(checkpoint, sequences, lr):
-    """A copy of the model after torch.optim.SGD on the keys and values only, and the losses on the way."""
+    """A copy of the model after torch.optim.SGD on the keys and values only, losses and gradients' norms."""
     model = copy.deepcopy(checkpoint.model)
     masks = trainable(model)
     parameters = {name: p.requires_grad_() for name, p in model.named_parameters() if name in masks}
     optimiser = torch.optim.SGD(parameters.values(), lr=abs(lr), maximize=lr < 0)
-    losses = []
+    losses, norms = [], []
     for sequence in sequences:
         optimiser.zero_grad()
         loss = loss_of(model, sequence)
         loss.backward()
         for name, parameter in parameters.items():
             parameter.grad *= masks[name]
+        norms.append(math.sqrt(sum(parameter.grad.square().sum().item() for parameter in parameters.values())))
         optimiser.step()
         losses.append(loss.item())
-    return model.requires_grad_(False), losses
+    return model.requires_grad_(False), losses, norms
 
 
 def close(a, b, checkpoint):
@@ -97,10 +97,11 @@ def equal(a, b):
 @pytest.mark.parametrize("lr", [LR, -LR])
 def test_equals_sgd_on_a_copy_restricted_to_keys_and_values(checkpoint, lr):
     original = {name: p.clone() for name, p in checkpoint.model.named_parameters()}
-    reference, losses = sgd(checkpoint, SEQUENCES, lr)
+    reference, losses, norms = sgd(checkpoint, SEQUENCES, lr)
     finetuned = fine_tune(checkpoint, SEQUENCES, lr)
     assert finetuned.diverged_at is None
     close(finetuned.losses, tuple(losses), checkpoint)
+    close(finetuned.gradient_norms, tuple(norms), checkpoint)
     close(finetuned.loss_after, loss_of(reference, SEQUENCES[0]).item(), checkpoint)
     masks = trainable(reference)
     with finetuned.applied() as applied:
@@ -111,15 +112,6 @@ def test_equals_sgd_on_a_copy_restricted_to_keys_and_values(checkpoint, lr):
             assert not changed.any() if name not in masks else changed.mul(1 - masks[name]).sum() == 0
             if name.endswith("weight") and name in masks:
                 assert changed.sum() > 0.5 * masks[name].sum()
-
-
-def test_gradient_norms_are_those_of_all_keys_and_values(checkpoint):
-    model = copy.deepcopy(checkpoint.model)
-    masks = trainable(model)
-    parameters = {name: p.requires_grad_() for name, p in model.named_parameters() if name in masks}
-    loss_of(model, SEQUENCES[0]).backward()
-    squares = [(p.grad * masks[name]).square().sum().item() for name, p in parameters.items()]
-    close(fine_tune(checkpoint, SEQUENCES[:1], LR).gradient_norms, (math.sqrt(sum(squares)),), checkpoint)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -387,22 +379,11 @@ def test_recorded_queries_are_those_before_each_step(checkpoint, train):
 
 
 def plain_queries(model, sequence):
-    """Scaled queries before any rotation, (layers, tokens, heads * head size), by hooks on the family's own names."""
-    config, outputs = model.config, []
-    names = {"gpt2": "c_attn", "gpt_neox": "query_key_value"}
-    for name, module in model.named_modules():
-        if name.endswith(names.get(config.model_type, "q_proj")):
-            module.register_forward_hook(lambda _m, _a, output: outputs.append(output[0]))
-    model(input_ids=torch.tensor([sequence]), use_cache=False)
-    queries = torch.stack(outputs)
-    d = config.hidden_size
-    if config.model_type == "gpt2":
-        queries = queries[..., :d]
-    if isinstance(model, GPTNeoXForCausalLM):
-        size = d // config.num_attention_heads
-        queries = torch.cat([queries[..., 3 * h * size :][..., :size] for h in range(config.num_attention_heads)], -1)
-    scale = 1 if config.model_type == "gpt_neo" else math.sqrt(d / config.num_attention_heads)
-    return queries / scale
+    """Scaled queries before any rotation, (layers, tokens, heads * head size); those of transformers, see recording."""
+    layers, outputs = architectures.architecture(model).layers, []
+    with hooks.outputs((layer.query_module, lambda _, output: outputs.append(output[0])) for layer in layers):
+        model(input_ids=torch.tensor([sequence]), use_cache=False)
+    return torch.stack([layer.queries(output) for layer, output in zip(layers, outputs, strict=True)])
 
 
 # --- layer-causal ----------------------------------------------------------------------------------------------
@@ -410,15 +391,9 @@ def plain_queries(model, sequence):
 
 def layer_losses(model, sequence):
     """Cross-entropy of the next tokens read off after every block, all in one graph without any cut."""
-    outputs = []
-    architecture = architectures.architecture(model)
-    hooks = [
-        layer.block.register_forward_hook(lambda _m, _a, out: outputs.append(out)) for layer in architecture.layers
-    ]
-    model(input_ids=torch.tensor([sequence]), use_cache=False)
-    for hook in hooks:
-        hook.remove()
-    hidden = [out[0] if isinstance(out, tuple) else out for out in outputs]
+    architecture, hidden = architectures.architecture(model), []
+    with hooks.outputs((layer.block, lambda _, output: hidden.append(output)) for layer in architecture.layers):
+        model(input_ids=torch.tensor([sequence]), use_cache=False)
     return [cross_entropy(architecture.readout(h[0, :-1]), torch.tensor(sequence[1:])) for h in hidden]
 
 

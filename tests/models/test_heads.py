@@ -1,5 +1,6 @@
 """explainer.models.heads on tiny random models: a head as read is the head that transformers computes with."""
 
+import copy
 from contextlib import nullcontext
 from itertools import chain
 
@@ -19,17 +20,12 @@ IDS = [0, *range(5, 40)]
 
 def reference(checkpoint, ids, output_projection):
     """Eager attention weights (heads, T) and outputs (heads * d_v) of each layer's last position, from transformers."""
-    own, outputs = checkpoint.model.config._attn_implementation, []
-    names = [name for name, _ in checkpoint.model.named_modules() if name.endswith(output_projection)]
-    hooks = [
-        checkpoint.model.get_submodule(name).register_forward_pre_hook(lambda _, inputs: outputs.append(inputs[0]))
-        for name in names
-    ]
-    checkpoint.model.set_attn_implementation("eager")
-    result = checkpoint.model(input_ids=torch.tensor([ids]), output_attentions=True)
-    checkpoint.model.set_attn_implementation(own)
-    for hook in hooks:
-        hook.remove()
+    model, outputs = copy.deepcopy(checkpoint.model), []  # transformers leaves hooks of its own behind
+    for name, module in model.named_modules():
+        if name.endswith(output_projection):
+            module.register_forward_pre_hook(lambda _, inputs: outputs.append(inputs[0]))
+    model.set_attn_implementation("eager")
+    result = model(input_ids=torch.tensor([ids]), output_attentions=True)
     return [weights[0, :, -1] for weights in result.attentions], [output[0, -1] for output in outputs]
 
 

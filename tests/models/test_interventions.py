@@ -178,5 +178,5 @@ def test_what_cannot_be_asked_is_refused(llama):
     for prompts in ((), ("",)):
         with pytest.raises(TaskError, match="a prompt is empty, or there is none"):
             interventions.without_context(llama.checkpoint, llama.prefix, prompts)
-    with pytest.raises(CheckpointError, match="256 positions, the context and the longest query need"):
+    with pytest.raises(CheckpointError, match="256 positions, the demonstrations and the longest query need"):
         interventions.after_context(llama.checkpoint, llama.prefix, ["town " * 300])

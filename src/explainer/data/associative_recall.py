@@ -29,9 +29,8 @@ NO_STALE = -1
 
 
 class Sequences(NamedTuple):
-    """B sequences of T pairs, the newest values of the n keys that their last n positions ask for, and the stale ones.
-
-    Shapes: keys and values (B, T), answers and stale (B, n), T = 2 n + n // 2; `stale` is NO_STALE for kept keys.
+    """B sequences of T = 2 n + n // 2 pairs, the newest values of the n keys that their last n positions ask for, and
+    the stale ones, NO_STALE for kept keys.
     """
 
     keys: Int[Tensor, "B T"]
@@ -40,14 +39,14 @@ class Sequences(NamedTuple):
     stale: Int[Tensor, "B n"]
 
 
-def n_revised(n_keys: int) -> int:
+def _n_revised(n_keys: int) -> int:
     """Number r of the n keys of a sequence that are written twice."""
     return n_keys // 2
 
 
 def n_writes(n_keys: int) -> int:
     """Number of writes before the queries, n + r."""
-    return n_keys + n_revised(n_keys)
+    return n_keys + _n_revised(n_keys)
 
 
 def draw(n_sequences: int, n_keys: int, generator: Generator) -> Sequences:
@@ -60,7 +59,7 @@ def draw(n_sequences: int, n_keys: int, generator: Generator) -> Sequences:
             f"n_keys = {n_keys} needs {n_writes(n_keys)} values; there are {KEYS} keys and {VALUES} values, and a "
             "sequence needs at least 2 keys for one to be revised."
         )
-    r, w = n_revised(n_keys), n_writes(n_keys)
+    r, w = _n_revised(n_keys), n_writes(n_keys)
 
     def orders(n: int) -> Int[Tensor, "B n"]:
         return torch.rand(n_sequences, n, generator=generator).argsort(-1)
@@ -88,7 +87,3 @@ def chance(n_keys: int) -> float:
     one may have been revised since.
     """
     return 1 / n_keys
-
-
-ORDER_BLIND = 0.5
-"""Accuracy on revised keys of a reader that knows all pairs and not their order, and its share of stale answers."""

@@ -25,14 +25,13 @@ from explainer.data.assets import Document
 from explainer.errors import CorpusError
 
 DEFAULT = assets.DOCUMENTATION.name
-MANUALS = "manuals"
-"""The documentation of several packages."""
+_MANUALS = "manuals"  # the documentation of several packages
 
 SEPARATOR = "<|endoftext|>"
 """Stands before every document; token 0."""
 
 SMALLEST_VOCABULARY = 257  # the bytes and the separator
-HELD_OUT_EVERY = 10
+_HELD_OUT_EVERY = 10
 _LAYOUT = 1  # of the cached tokens; raised when they are made in another way
 _TITLE = re.compile(r" = [^=].* = \n")  # WikiText has a line per row; an article starts at its title
 
@@ -88,7 +87,7 @@ def load(name: str = DEFAULT) -> Corpus:
     if name == DEFAULT:
         asset = assets.DOCUMENTATION
         return Corpus(name, asset.source, asset.licence, *_split(assets.documentation(), name))
-    if name == MANUALS:
+    if name == _MANUALS:
         documents = [document for asset in assets.MANUALS for document in _prefixed(asset)]
         sources, licences = ([getattr(asset, key) for asset in assets.MANUALS] for key in ("source", "licence"))
         return Corpus(name, "; ".join(sources), ", ".join(dict.fromkeys(licences)), *_split(documents, name))
@@ -119,11 +118,11 @@ def other_genre(tokens: Tokens) -> Tensor:
 
     Every tenth article, each after a separator.
     """
-    articles = [Document(str(i), item.text) for i, item in enumerate(assets.news())][::HELD_OUT_EVERY]
+    articles = [Document(str(i), item.text) for i, item in enumerate(assets.news())][::_HELD_OUT_EVERY]
     return torch.cat(_encoded(tokens.tokenizer, articles))
 
 
-def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Tokenizer:
+def _train_tokenizer(texts: Iterable[str], vocabulary: int) -> Tokenizer:
     """Byte-level byte-pair encoding (Sennrich et al. 2016; Radford et al. 2019) with SEPARATOR as token 0."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -147,14 +146,14 @@ def _prefixed(asset: assets.Asset) -> list[Document]:
 
 def _split(documents: Sequence[Document], name: str) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
     """Every tenth document is held out."""
-    if len(documents) < HELD_OUT_EVERY:
+    if len(documents) < _HELD_OUT_EVERY:
         raise CorpusError(
-            f"{name!r} has {len(documents)} documents and at least {HELD_OUT_EVERY} are needed, since every tenth is "
+            f"{name!r} has {len(documents)} documents and at least {_HELD_OUT_EVERY} are needed, since every tenth is "
             "held out; in a text file, two empty lines end a document."
         )
-    last = HELD_OUT_EVERY - 1
-    kept = (document for i, document in enumerate(documents) if i % HELD_OUT_EVERY != last)
-    return tuple(kept), tuple(documents[last::HELD_OUT_EVERY])
+    last = _HELD_OUT_EVERY - 1
+    kept = (document for i, document in enumerate(documents) if i % _HELD_OUT_EVERY != last)
+    return tuple(kept), tuple(documents[last::_HELD_OUT_EVERY])
 
 
 def _documents_of_file(path: Path) -> list[Document]:
@@ -222,7 +221,7 @@ def _named(texts: Iterable[str]) -> list[Document]:
 
 
 def _write(corpus: Corpus, vocabulary: int, home: Path) -> None:
-    tokenizer = train_tokenizer((document.text for document in corpus.train), vocabulary)
+    tokenizer = _train_tokenizer((document.text for document in corpus.train), vocabulary)
     held_out = _encoded(tokenizer, corpus.held_out)
     starts = torch.tensor([0, *(len(ids) for ids in held_out)]).cumsum(0)[:-1]
     streams = {"train": torch.cat(_encoded(tokenizer, corpus.train)), "held_out": torch.cat(held_out), "starts": starts}

@@ -1,34 +1,29 @@
 """Files of a Python package index taken as plain files: found, downloaded, resumed and checked, never installed."""
 
 import hashlib
-import json
 import os
 import re
+import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 from urllib.request import url2pathname
 
 import requests
 import urllib3
+from requests.adapters import HTTPAdapter
 from tqdm import tqdm
 
 from explainer.errors import DownloadError
 
-PYPI = "https://pypi.org/simple"
-ACCEPTED_PAGES = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
-TIMEOUT_SECONDS = (10, 60)  # to connect, between two bytes
-ATTEMPTS = 4
-BACKOFF_SECONDS = 0.5
-BUSY_STATUSES = (429, 500, 502, 503, 504)
-CHUNK_BYTES = 1 << 16
-
-T = TypeVar("T")
+_PYPI = "https://pypi.org/simple"
+_TIMEOUT_SECONDS = (10, 60)  # to connect, between two bytes
+_ATTEMPTS = 4
+_BACKOFF_SECONDS = 0.5
+_BUSY_STATUSES = (429, 500, 502, 503, 504)
+_CHUNK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +31,6 @@ class PackageFile:
     """One file of a release on the package index, pinned by our own digest; `size` in bytes."""
 
     project: str
-    version: str
     filename: str
     url_path: str
     sha256: str
@@ -48,46 +42,40 @@ class PackageFile:
         return f"https://files.pythonhosted.org/packages/{self.url_path}/{self.filename}"
 
 
-class _TransientError(Exception):
-    """A failure that may pass when the step is tried again."""
-
-
-def index_url() -> str:
-    """The simple index in use: EXPLAINER_INDEX_URL, else PIP_INDEX_URL, else PyPI; a local directory becomes file://."""
-    index = os.environ.get("EXPLAINER_INDEX_URL") or os.environ.get("PIP_INDEX_URL") or PYPI
-    try:
-        scheme = urlsplit(index).scheme
-    except ValueError as error:
-        shown = index.rpartition("@")[2]
-        raise DownloadError(f"EXPLAINER_INDEX_URL (or PIP_INDEX_URL) is no address: {shown!r} ({error})") from error
-    if scheme in ("http", "https", "file"):
-        return index.rstrip("/")
-    return Path(index).expanduser().resolve().as_uri()
+class _BrokenOffError(DownloadError):
+    """Fewer bytes came than the file has."""
 
 
 def download(file: PackageFile, directory: Path, *, progress: bool = True) -> Path:
     """The path of `file` in `directory`, downloaded unless a copy with the right digest lies there already.
 
-    An interrupted download leaves `<filename>.part`, which the next call resumes by an HTTP range request.
-    One process at a time may work in `directory`.
+    The index is EXPLAINER_INDEX_URL, else PIP_INDEX_URL, else PyPI; a directory of files will do. An interrupted
+    download leaves `<filename>.part`, which the next call resumes by an HTTP range request. One process at a time may
+    work in `directory`.
 
     Raises DownloadError when the index cannot be reached, lacks the file or serves other bytes, and OSError
     when `directory` cannot be written.
     """
-    archive = directory / file.filename
-    if archive.exists():
-        _require_digest(file, archive, source=str(archive))
-        return archive
-    part = directory / f"{file.filename}.part"
-    resumed = part.exists()
-    with _session() as session:
-        url = _persist(lambda: _find(session, file), file, directory)
-        _receive(session, url, part, file, progress)
-        if resumed and sha256_of(part) != file.sha256:
-            # The bytes an earlier run left may be the damaged ones: one download from the start tells.
-            part.unlink()
+    archive, part = directory / file.filename, directory / f"{file.filename}.part"
+    try:
+        if archive.exists():
+            _require_digest(file, archive)
+            return archive
+        with _session() as session:
+            url = _find(session, file)
+            resumed = part.exists()
             _receive(session, url, part, file, progress)
-    _require_digest(file, part, source=url)
+            if resumed and sha256_of(part) != file.sha256:
+                # The bytes an earlier run left may be the damaged ones: one download from the start tells.
+                part.unlink()
+                _receive(session, url, part, file, progress)
+        _require_digest(file, part)
+    except DownloadError as error:
+        kept = f" ({_size(part):,} of {file.size:,} bytes are kept and will be resumed)" if _size(part) else ""
+        raise DownloadError(
+            f"{file.filename}: {error}. Check the network and run `explainer fetch` again{kept}; choose another index "
+            f"with EXPLAINER_INDEX_URL, for example {_PYPI}; without network put {file.url} into {directory} yourself"
+        ) from error
     os.replace(part, archive)
     return archive
 
@@ -98,75 +86,40 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _require_digest(file: PackageFile, path: Path, source: str) -> None:
-    digest = sha256_of(path)
-    if digest != file.sha256:
+def _require_digest(file: PackageFile, path: Path) -> None:
+    if (digest := sha256_of(path)) != file.sha256:
         path.unlink()
-        raise DownloadError(
-            f"{file.filename} from {_shown(source)} has SHA-256 {digest} instead of {file.sha256}; it was removed. "
-            f"Run `explainer fetch` again. If the digest stays wrong the index serves another file: "
-            f"choose one with EXPLAINER_INDEX_URL, for example {PYPI}"
-        )
+        raise DownloadError(f"{path} has SHA-256 {digest} instead of {file.sha256}; it was removed")
 
 
-def _persist(step: Callable[[], T], file: PackageFile, directory: Path, reached: Callable[[], int] = lambda: 0) -> T:
-    """The result of `step`, repeated with growing pauses until ATTEMPTS times in a row `reached` has not grown."""
-    failures, furthest = 0, reached()
-    while True:
-        try:
-            return step()
-        except _TransientError as error:
-            failures, furthest = (0, reached()) if reached() > furthest else (failures + 1, furthest)
-            if failures == ATTEMPTS:
-                kept = f" ({reached():,} of {file.size:,} bytes are kept and will be resumed)" if reached() else ""
-                raise DownloadError(
-                    f"{file.filename}: {error}. Check the network and run `explainer fetch` again{kept}; "
-                    f"for a mirror set EXPLAINER_INDEX_URL; without network put {file.url} into {directory} yourself"
-                ) from error
-            time.sleep(BACKOFF_SECONDS * 2**failures)
+# The index page (PEP 503)
 
 
-# The index page
-
-
-def _session() -> requests.Session:
-    session = requests.Session()
-    # Behind a company's proxy pip knows the certificates; requests has its own variable for them, which wins.
-    session.verify = os.environ.get("PIP_CERT") or True
-    return session
+def _index_url() -> str:
+    index = os.environ.get("EXPLAINER_INDEX_URL") or os.environ.get("PIP_INDEX_URL") or _PYPI
+    try:
+        scheme = urlsplit(index).scheme
+    except ValueError as error:
+        raise DownloadError(f"{index.rpartition('@')[2]!r} is no address of an index ({error})") from error
+    return index.rstrip("/") if scheme in ("http", "https", "file") else Path(index).expanduser().resolve().as_uri()
 
 
 def _find(session: requests.Session, file: PackageFile) -> str:
-    """The address of `file` on the project's page of the simple index (PEP 503 in HTML, PEP 691 in JSON)."""
-    page = f"{index_url()}/{re.sub('[-_.]+', '-', file.project).lower()}/"
-    links = _local_links(page, file) if page.startswith("file:") else _remote_links(session, page)
+    """The address of `file`: a link of the project's page, or where it lies in a directory of files."""
+    page = f"{_index_url()}/{re.sub('[-_.]+', '-', file.project).lower()}/"
+    if page.startswith("file:"):
+        folder = _local_path(page)
+        listed = folder / "index.html"
+        links = _links(listed.read_text("utf-8"), page) if listed.exists() else []
+        links += [(place / file.filename).as_uri() for place in (folder, folder.parent)]
+        links = [link for link in links if not link.startswith("file:") or _local_path(link).exists()]
+    else:
+        response = _get(session, page, {"Accept": "text/html"}, stream=False)
+        links = _links(response.content.decode("utf-8", "replace"), response.url)
     for link in links:
         if unquote(urlsplit(link).path).rpartition("/")[2] == file.filename:
             return link
-    raise DownloadError(
-        f"{_shown(page)} does not list {file.filename}. Choose an index that has it with EXPLAINER_INDEX_URL, for "
-        f"example {PYPI}, or take the file from {file.url} and put it into the downloads folder of the cache"
-    )
-
-
-def _local_links(page: str, file: PackageFile) -> list[str]:
-    """The links of a local index; a plain directory of files, as `pip download` fills it, will do."""
-    folder = _local_path(page)
-    if (folder / "index.html").exists():
-        return _html_links((folder / "index.html").read_text("utf-8"), page)
-    return [(place / file.filename).as_uri() for place in (folder, folder.parent) if (place / file.filename).exists()]
-
-
-def _remote_links(session: requests.Session, page: str) -> list[str]:
-    with _response(session, page, {"Accept": ACCEPTED_PAGES}) as response:
-        if "json" not in response.headers.get("Content-Type", ""):
-            return _html_links(_body(response).decode("utf-8", "replace"), response.url)
-        try:
-            return [urljoin(response.url, entry["url"]) for entry in json.loads(_body(response))["files"]]
-        except (ValueError, KeyError, TypeError) as error:
-            raise DownloadError(
-                f"{_shown(page)} is not a page of a simple index ({error!r}); check EXPLAINER_INDEX_URL"
-            ) from error
+    raise DownloadError(f"{_shown(page)} does not list it")
 
 
 class _Anchors(HTMLParser):
@@ -184,7 +137,7 @@ class _Anchors(HTMLParser):
             self.links.append(urljoin(self.base, href))
 
 
-def _html_links(html: str, address: str) -> list[str]:
+def _links(html: str, address: str) -> list[str]:
     anchors = _Anchors(address)
     anchors.feed(html)
     return anchors.links
@@ -194,104 +147,74 @@ def _html_links(html: str, address: str) -> list[str]:
 
 
 def _receive(session: requests.Session, url: str, part: Path, file: PackageFile, progress: bool) -> None:
-    """Fill `part` with the bytes at `url`, going on from what it holds, until it has the size of `file`."""
-    with tqdm(total=file.size, unit="B", unit_scale=True, desc=file.filename, disable=not progress) as bar:
-        _persist(lambda: _append(session, url, part, file, bar), file, part.parent, reached=lambda: _size(part))
-
-
-def _append(session: requests.Session, url: str, part: Path, file: PackageFile, bar: tqdm) -> None:
-    if _size(part) > file.size:
-        bar.write(f"{part} is longer than {file.filename} and was removed; starting again")
-        part.unlink()
-    if _size(part) == file.size:
-        return
-    with _stream(session, url, _size(part)) as (start, chunks), part.open("ab") as out:
-        out.truncate(start)
-        bar.n = bar.initial = start
-        bar.refresh()
-        for chunk in chunks:
-            out.write(chunk)
-            bar.update(len(chunk))
-            if out.tell() > file.size:
-                break
-        out.flush()
-        os.fsync(out.fileno())
-    if _size(part) > file.size:
-        part.unlink()
-        raise DownloadError(
-            f"{_shown(url)} is longer than the {file.size:,} bytes of {file.filename}; what arrived was removed. "
-            f"Choose another index with EXPLAINER_INDEX_URL, for example {PYPI}"
-        )
-    if _size(part) < file.size:
-        raise _TransientError(f"{_shown(url)} ended after {_size(part):,} of {file.size:,} bytes")
-
-
-@contextmanager
-def _stream(session: requests.Session, url: str, offset: int) -> Iterator[tuple[int, Iterator[bytes]]]:
-    """Where the bytes start that the server sends (0 when it ignores the range), and the bytes."""
+    """Fill `part` with the bytes at `url`, going on from what it holds, until _ATTEMPTS times in a row none are new."""
     if url.startswith("file:"):
-        try:
-            local = _local_path(url).open("rb")
-        except OSError as error:
-            raise DownloadError(
-                f"the index lists {url}, which cannot be read ({error}); check EXPLAINER_INDEX_URL"
-            ) from error
-        with local:
-            local.seek(offset)
-            yield offset, iter(lambda: local.read(CHUNK_BYTES), b"")
+        shutil.copyfile(_local_path(url), part)
         return
-    with _response(session, url, {"Range": f"bytes={offset}-"} if offset else {}) as response:
-        begin = response.headers.get("Content-Range", "")
-        if response.status_code == 200:
-            yield 0, _chunks(response)
-        elif response.status_code == 206 and begin.startswith(f"bytes {offset}-"):
-            yield offset, _chunks(response)
-        elif offset:
-            with _stream(session, url, 0) as whole:
-                yield whole
-        else:
-            raise DownloadError(f"{_shown(url)} answers HTTP {response.status_code} to a request without a range")
+    if _size(part) > file.size:
+        part.unlink()
+    failures, furthest = 0, _size(part)
+    while _size(part) < file.size:
+        try:
+            _append(session, url, part, file, progress)
+        except _BrokenOffError:
+            failures = 0 if _size(part) > furthest else failures + 1
+            furthest = max(furthest, _size(part))
+            if failures == _ATTEMPTS:
+                raise
+            time.sleep(_BACKOFF_SECONDS * 2**failures)
+    if _size(part) > file.size:
+        part.unlink()
+        raise DownloadError(f"{_shown(url)} is longer than {file.size:,} bytes; what arrived was removed")
 
 
-@contextmanager
-def _response(session: requests.Session, url: str, headers: dict[str, str]) -> Iterator[requests.Response]:
+def _append(session: requests.Session, url: str, part: Path, file: PackageFile, progress: bool) -> None:
+    start = _size(part)
+    response = _get(session, url, {"Range": f"bytes={start}-"} if start else {})
+    resumed = response.status_code == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
+    if start and not resumed:
+        start = 0
+        if response.status_code != 200:
+            response = _get(session, url, {})
+    bar = {"total": file.size, "initial": start, "desc": file.filename, "disable": not progress}
+    with response, part.open("ab") as out, tqdm.wrapattr(out, "write", **bar) as counted:
+        out.truncate(start)
+        try:
+            # Of the stream as it is stored: some servers call a .tar.gz `Content-Encoding: gzip`.
+            while out.tell() <= file.size and (chunk := response.raw.read(_CHUNK_BYTES)):
+                counted.write(chunk)
+        except urllib3.exceptions.HTTPError as error:
+            raise _BrokenOffError(f"the connection to {_shown(url)} broke ({error})") from error
+    if _size(part) < file.size:
+        raise _BrokenOffError(f"{_shown(url)} ended after {_size(part):,} of {file.size:,} bytes")
+
+
+def _session() -> requests.Session:
+    retry = urllib3.Retry(
+        _ATTEMPTS,
+        backoff_factor=_BACKOFF_SECONDS,
+        status_forcelist=_BUSY_STATUSES,
+        raise_on_status=False,
+        respect_retry_after_header=False,
+    )
+    session = requests.Session()
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, HTTPAdapter(max_retries=retry))
+    # Behind a company's proxy pip knows the certificates; requests has its own variable for them, which wins.
+    session.verify = os.environ.get("PIP_CERT") or True
+    return session
+
+
+def _get(session: requests.Session, url: str, headers: dict[str, str], stream: bool = True) -> requests.Response:
+    headers = {"Accept-Encoding": "identity"} | headers
     try:
-        response = session.get(
-            url, headers={"Accept-Encoding": "identity"} | headers, timeout=TIMEOUT_SECONDS, stream=True
-        )
-    except (requests.ConnectionError, requests.Timeout) as error:
-        raise _TransientError(f"cannot reach {_shown(url)} ({_cause(error)})") from error
+        response = session.get(url, headers=headers, timeout=_TIMEOUT_SECONDS, stream=stream)
     except (requests.RequestException, ValueError) as error:
-        raise DownloadError(
-            f"cannot ask {_shown(url)} ({error}); check EXPLAINER_INDEX_URL and PIP_INDEX_URL"
-        ) from error
-    with response:
-        if response.status_code in BUSY_STATUSES:
-            raise _TransientError(f"{_shown(url)} answers HTTP {response.status_code}")
-        if response.status_code not in (200, 206, 416):
-            raise DownloadError(
-                f"{_shown(url)} answers HTTP {response.status_code} {response.reason}; "
-                f"choose another index with EXPLAINER_INDEX_URL, for example {PYPI}"
-            )
-        yield response
-
-
-def _chunks(response: requests.Response) -> Iterator[bytes]:
-    """The body as it is stored: some servers call a .tar.gz `Content-Encoding: gzip`, and requests would unpack it."""
-    try:
-        yield from response.raw.stream(CHUNK_BYTES, decode_content=False)
-    except urllib3.exceptions.HTTPError as error:
-        raise _TransientError(f"the connection to {_shown(response.url)} broke ({error})") from error
-
-
-def _body(response: requests.Response) -> bytes:
-    try:
-        return response.content
-    except requests.RequestException as error:
-        raise _TransientError(f"the connection to {_shown(response.url)} broke ({error})") from error
-
-
-# Small helpers
+        reason = getattr(error.args[0], "reason", error) if error.args else error
+        raise DownloadError(f"cannot reach {_shown(url)} ({reason})") from error
+    if response.status_code not in (200, 206, 416):
+        raise DownloadError(f"{_shown(url)} answers HTTP {response.status_code} {response.reason}")
+    return response
 
 
 def _size(path: Path) -> int:
@@ -306,11 +229,3 @@ def _shown(url: str) -> str:
     """The address without the user name and password that a private index may carry in it."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
-
-
-def _cause(error: BaseException) -> BaseException:
-    """The innermost reason that requests and urllib3 wrapped."""
-    for inner in (getattr(error, "reason", None), *getattr(error, "args", ())):
-        if isinstance(inner, BaseException):
-            return _cause(inner)
-    return error

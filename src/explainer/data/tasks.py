@@ -8,7 +8,8 @@ import string
 import tomllib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,10 @@ from explainer.errors import TaskError
 DOCUMENT_SEPARATOR = "eos"
 """Value of `Task.separator` that stands for the model's own end-of-document token instead of a string."""
 
-NEUTRAL_BAND = 0.5
+_NEUTRAL_BAND = 0.5
 """Reviews whose mean rating lies within this distance of zero (5 % of them) have no clear sign and are dropped."""
 
-NEWS_WORDS = 40
+_NEWS_WORDS = 40
 """At most so many words of a news article's first paragraph are kept; whole articles have about four hundred."""
 
 _SHOWN = 80  # characters of a bad value in a message
@@ -151,6 +152,8 @@ _MR = "movie-review sentences of Pang and Lee (2005)"
 _SST = "Stanford Sentiment Treebank, Socher et al. (2013)"
 _CATEGORIES = "Classify the news articles into the categories of World, Sports, Business, and Technology."
 
+_ON_THE_HUB = {"separator": DOCUMENT_SEPARATOR, "licence": "see the data set's card on the hub"}
+
 # Templates of the released code (understand_icl/icl_ft, fewshot_task.py, index 0), one line, `</s>` after each
 # demonstration. Splits: the ones that code evaluates on. Label order: that of the data.
 _RELEASED = (
@@ -161,6 +164,7 @@ _RELEASED = (
         source=_SST,
         hub=Hub("nyu-mll/glue", "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c", "sst2"),
         splits=("train", "validation"),
+        **_ON_THE_HUB,
     ),
     Task(
         name="sst5",
@@ -169,6 +173,7 @@ _RELEASED = (
         source=_SST,
         hub=Hub("SetFit/sst5", "e51bdcd8cd3a30da231967c1a249ba59361279a3"),
         splits=("train", "validation"),
+        **_ON_THE_HUB,
     ),
     Task(
         name="mr",
@@ -177,6 +182,7 @@ _RELEASED = (
         source=_MR,
         hub=Hub("cornell-movie-review-data/rotten_tomatoes", "aa13bc287fa6fcab6daf52f0dfb9994269ffea28"),
         splits=("train", "validation"),
+        **_ON_THE_HUB,
     ),
     Task(
         name="subj",
@@ -184,6 +190,7 @@ _RELEASED = (
         labels=("objective", "subjective"),
         source="subjectivity data of Pang and Lee (2004)",
         hub=Hub("SetFit/subj", "f3c1162e678417f664d76b21864fdb87b0615fcf"),
+        **_ON_THE_HUB,
     ),
     Task(
         name="agnews",
@@ -191,6 +198,7 @@ _RELEASED = (
         labels=("World", "Sports", "Business", "Technology"),
         source="AG's news corpus, Zhang et al. (2015)",
         hub=Hub("fancyzhx/ag_news", "eb185aade064a813bc0b7f42de02595523103ca4"),
+        **_ON_THE_HUB,
     ),
     Task(
         name="cb",
@@ -199,6 +207,7 @@ _RELEASED = (
         source="CommitmentBank, de Marneffe et al. (2019), as in SuperGLUE",
         hub=Hub("aps/super_glue", "3de24cf8022e94f4ee4b9d55a6f539891524d646", "cb"),
         splits=("train", "validation"),
+        **_ON_THE_HUB,
     ),
 )
 
@@ -238,31 +247,17 @@ _STARTER = (
 )
 
 
-def _table() -> dict[str, Task]:
-    released = [
-        replace(task, separator=DOCUMENT_SEPARATOR, folder=task.name, licence="see the data set's card on the hub")
-        for task in _RELEASED
-    ]
-    paper = [replace(task, name=f"{task.name}-paper", template=_PAPER_TEMPLATES[task.name]) for task in released]
-    return {task.name: task for task in (*_STARTER, *released, *paper)}
-
-
-TASKS: Mapping[str, Task] = _table()
+_PAPER = (
+    replace(task, name=f"{task.name}-paper", folder=task.name, template=_PAPER_TEMPLATES[task.name])
+    for task in _RELEASED
+)
+TASKS: Mapping[str, Task] = {task.name: task for task in (*_STARTER, *_RELEASED, *_PAPER)}
 """Every task known by name; a name ending in `-paper` has the template that the paper prints."""
 
 _KINDS = {str: "a text", list: "a list of texts", dict: "a table"}
-_HUB_KEYS = {"id": str, "revision": str, "config": str}
-_TASK_KEYS = {
-    "template": str,
-    "labels": list,
-    "separator": str,
-    "source": str,
-    "licence": str,
-    "answer_column": str,
-    "folder": str,
-    "hub": dict,
-    "splits": list,
-}
+_HUB_KEYS = dict.fromkeys((field.name for field in fields(Hub)), str)
+_TASK_KEYS = dict.fromkeys((field.name for field in fields(Task) if field.name != "name"), str)
+_TASK_KEYS |= {"labels": list, "splits": list, "hub": dict}
 
 
 def read_file(path: str | os.PathLike) -> list[Task]:
@@ -281,25 +276,24 @@ def read_file(path: str | os.PathLike) -> list[Task]:
         raise TaskError(f"the task file {path} is not TOML ({error}); mend it there.") from error
     if not tables:
         raise TaskError(f"the task file {path} describes no task; add a table, like [tone], with a template.")
-    return [_own_task(name, table, path) for name, table in tables.items()]
-
-
-def _own_task(name: str, table: Any, path: Path) -> Task:
-    where = f"{path}, [{name}]"
-    if not isinstance(table, dict):
-        raise TaskError(f"{path}: {name!r} is not a table; put it below a line with the task's name, like [tone].")
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-        raise TaskError(f"{where}: use letters without accents, digits, - and _ only in the name of a task.")
-    if name in TASKS:
-        raise TaskError(f"{where}: there is a task {name!r} already; choose another name.")
-    values = _checked(table, _TASK_KEYS, ("template",), where)
-    if "hub" in values:
-        values["hub"] = Hub(**_checked(values["hub"], _HUB_KEYS, ("id", "revision"), f"{path}, [{name}.hub]"))
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
     try:
-        return Task(name, **({"labels": None} | values))
+        return [_own_task(name, table) for name, table in tables.items()]
     except TaskError as error:
         raise TaskError(f"{path}, {error}") from error
+
+
+def _own_task(name: str, table: Any) -> Task:
+    if not isinstance(table, dict):
+        raise TaskError(f"{name!r} is not a table; put it below a line with the task's name, like [tone].")
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        raise TaskError(f"[{name}]: use letters without accents, digits, - and _ only in the name of a task.")
+    if name in TASKS:
+        raise TaskError(f"[{name}]: there is a task {name!r} already; choose another name.")
+    values = _checked(table, _TASK_KEYS, ("template",), f"[{name}]")
+    if "hub" in values:
+        values["hub"] = Hub(**_checked(values["hub"], _HUB_KEYS, ("id", "revision"), f"[{name}.hub]"))
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    return Task(name, **({"labels": None} | values))
 
 
 def _checked(table: Mapping[str, Any], known: Mapping[str, type], required: Iterable[str], where: str) -> dict:
@@ -349,8 +343,8 @@ def load(task: str | Task, *, data_dir: str | os.PathLike | None = None) -> Task
     if task.name in _STARTER_ROWS:
         return _STARTER_ROWS[task.name](task)
     directory = data_dir or os.environ.get("EXPLAINER_DATA")
-    read = _directory_rows if directory else _hub_rows
-    splits = {split: _examples(task, read(task, split, directory), split) for split in dict.fromkeys(task.splits)}
+    read = partial(_directory_rows, directory=directory) if directory else _hub_rows
+    splits = {split: _examples(task, read(task, split), split) for split in dict.fromkeys(task.splits)}
     return TaskData(task, *(splits[split] for split in task.splits))
 
 
@@ -386,16 +380,12 @@ def _split(data: TaskData, seed: int) -> tuple[list[Example], list[Example]]:
     if data.train is data.test:
         third = len(train) // 3
         return train[:third], train[third:]
-    seen = {_key(example) for example in data.train}
-    return train, [example for example in test if _key(example) not in seen]
+    seen = {tuple(example.fields.values()) for example in data.train}
+    return train, [example for example in test if tuple(example.fields.values()) not in seen]
 
 
 def _shuffled(examples: Sequence[Example], generator: np.random.Generator) -> list[Example]:
     return [examples[i] for i in generator.permutation(len(examples))]
-
-
-def _key(example: Example) -> tuple[str, ...]:
-    return tuple(example.fields.values())
 
 
 def _take(data: TaskData, examples: list[Example], n: int, what: str) -> list[Example]:
@@ -404,59 +394,55 @@ def _take(data: TaskData, examples: list[Example], n: int, what: str) -> list[Ex
     return examples[:n]
 
 
-def _clean(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _examples(task: Task, rows: Iterable[Mapping[str, Any]], split: str) -> tuple[Example, ...]:
-    examples = tuple(_example(task, row, f"{split} row {number}") for number, row in enumerate(rows))
+    examples = []
+    for number, row in enumerate(rows):
+        try:
+            examples.append(_example(task, row))
+        except TaskError as error:
+            raise TaskError(f"task {task.name!r}, {split} row {number}: {error}") from error
     if not examples:
         raise TaskError(f"task {task.name!r}: the split {split!r} is empty; check the file or the split's name.")
-    return examples
+    return tuple(examples)
 
 
-def _example(task: Task, row: Mapping[str, Any], where: str) -> Example:
-    fields = {field: _text(task, row, field, where) for field in task.fields}
+def _example(task: Task, row: Mapping[str, Any]) -> Example:
+    texts = {field: _text(row, field) for field in task.fields}
     if task.labels is None:
-        return Example(fields, _text(task, row, task.answer_column, where))
-    label = _value(task, row, task.answer_column, where)
+        return Example(texts, _text(row, task.answer_column))
+    label = _value(row, task.answer_column)
     if type(label) is not int or not 0 <= label < len(task.labels):
         words = ", ".join(f"{i} ({word})" for i, word in enumerate(task.labels))
         raise TaskError(
-            f"task {task.name!r}, {where}: label {_shown(label)} in column {task.answer_column!r} is not one of "
-            f"{words}; mend the row or the task's labels."
+            f"label {_shown(label)} in column {task.answer_column!r} is not one of {words}; mend the row or the "
+            "task's labels."
         )
-    return Example(fields, task.labels[label], label)
+    return Example(texts, task.labels[label], label)
 
 
-def _text(task: Task, row: Mapping[str, Any], column: str, where: str) -> str:
-    value = _value(task, row, column, where)
+def _text(row: Mapping[str, Any], column: str) -> str:
+    value = _value(row, column)
     if not isinstance(value, str) or not value.strip():
-        raise TaskError(
-            f"task {task.name!r}, {where}: column {column!r} holds {_shown(value)}, not a text; mend or remove the row."
-        )
+        raise TaskError(f"column {column!r} holds {_shown(value)}, not a text; mend or remove the row.")
     if re.search("[\ud800-\udfff]", value):  # JSON can write it, UTF-8 and so every tokenizer cannot
         raise TaskError(
-            f"task {task.name!r}, {where}: column {column!r} holds half of a surrogate pair in {_shown(value)}, "
-            "which is no character; mend or remove the row."
+            f"column {column!r} holds half of a surrogate pair in {_shown(value)}, which is no character; mend or "
+            "remove the row."
         )
-    return _clean(value)
+    return " ".join(value.split())
+
+
+def _value(row: Mapping[str, Any], column: str) -> Any:
+    if column not in row:
+        found = ", ".join(map(repr, row)) or "nothing"
+        raise TaskError(f"no column {column!r}, found {found}; rename the column or change the task's template.")
+    return row[column]
 
 
 def _shown(value: Any) -> str:
     """The value on one line of a message, whatever it is and however long."""
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def _value(task: Task, row: Mapping[str, Any], column: str, where: str) -> Any:
-    if column not in row:
-        found = ", ".join(map(repr, row)) or "nothing"
-        raise TaskError(
-            f"task {task.name!r}, {where}: no column {column!r}, found {found}; "
-            "rename the column or change the task's template."
-        )
-    return row[column]
 
 
 def _directory_rows(task: Task, split: str, directory: str | os.PathLike) -> list[dict]:
@@ -481,7 +467,7 @@ def _row(task: Task, line: str, where: str) -> dict:
     return row
 
 
-def _hub_rows(task: Task, split: str, _directory: None) -> Iterable[dict]:
+def _hub_rows(task: Task, split: str) -> Iterable[dict]:
     if task.hub is None:
         raise TaskError(f"task {task.name!r} has no hub id; give data_dir (or set EXPLAINER_DATA).")
     import datasets  # here because it takes a second to import and only this function needs it  # noqa: PLC0415
@@ -504,11 +490,8 @@ def _word_pairs(task: Task) -> TaskData:
 
 
 def _reviews(task: Task) -> TaskData:
-    rows = [
-        {"text": review.text, "label": int(review.sentiment > 0)}
-        for review in assets.reviews()
-        if abs(review.sentiment) >= NEUTRAL_BAND
-    ]
+    clear = [review for review in assets.reviews() if abs(review.sentiment) >= _NEUTRAL_BAND]
+    rows = [{"text": review.text, "label": int(review.sentiment > 0)} for review in clear]
     return _fixed_split(task, rows, n_test=2000)
 
 
@@ -520,15 +503,15 @@ def _reviews5(task: Task) -> TaskData:
 
 def _news(task: Task) -> TaskData:
     label = {topic: i for i, topic in enumerate(("business", "entertainment", "politics", "sports", "tech"))}
-    rows = [{"text": opening(item.text), "label": label.get(item.topic, item.topic)} for item in assets.news()]
+    rows = [{"text": _opening(item.text), "label": label.get(item.topic, item.topic)} for item in assets.news()]
     return _fixed_split(task, rows, n_test=500)
 
 
-def opening(article: str) -> str:
-    """The first paragraph below an article's title, cut after NEWS_WORDS words."""
+def _opening(article: str) -> str:
+    """The first paragraph below an article's title, cut after _NEWS_WORDS words."""
     paragraphs = [line for line in article.split("\n") if line.strip()]
     lead = " ".join(paragraphs[1:2] or paragraphs)
-    return " ".join(lead.split()[:NEWS_WORDS])
+    return " ".join(lead.split()[:_NEWS_WORDS])
 
 
 def _fixed_split(task: Task, rows: list[dict], n_test: int) -> TaskData:

@@ -1,6 +1,6 @@
-"""Checks for the measures of the comparison."""
+"""Exercises on the measures of the comparison: scores, ranks, intervals and what a study can find."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -8,262 +8,200 @@ from scipy.stats import nct
 from scipy.stats import t as student_t
 from torch import Tensor
 
-from explainer.exercises import checks
-from explainer.theory import metrics, positive_control, statistics
+from explainer.exercises.checks import Cases, Exercise
+from explainer.theory import statistics
+
+_SCORES, _LABELS = np.array([-0.5, 0.2, 0.1, 0.1, 2.0]), np.array([0, 1, 0, 1, 1])
 
 
-@checks.check("first find the queries that zero-shot gets wrong and fine-tuning gets right.")
-def rec2ftp(reader_fn: Callable[[np.ndarray, np.ndarray, np.ndarray], float]) -> None:
-    """Check a function (zsl, icl, ft), each (n,) and true where an answer is right, -> Rec2FTP, a share.
-
-    Properties: 1 where ICL repairs all that FT repairs and 0 where it repairs nothing of it; queries that ZSL gets
-    right or FT gets wrong do not count; a hand-counted case; random cases.
-    Raises: AssertionError with a hint.
-    """
-
-    def answer(zsl: Sequence[int], icl: Sequence[int], ft: Sequence[int]) -> float:
-        return float(checks.call_array(reader_fn, *(np.array(right, dtype=bool) for right in (zsl, icl, ft)), shape=()))
-
-    checks.require(
-        np.isclose(answer([0, 0, 0], [1, 1, 0], [1, 1, 0]), 1),
-        "ICL repairs both queries that FT repairs, and the share is not 1; divide by the number of FT's repairs.",
-    )
-    checks.require(
-        np.isclose(answer([0, 0, 0], [0, 0, 1], [1, 1, 0]), 0),
-        "ICL repairs none of FT's repairs, and the share is not 0; count queries that both get right.",
-    )
-    checks.require(
-        np.isclose(answer([0, 0, 0], [1, 1, 1], [1, 0, 0]), 1),
-        "queries that FT gets wrong count; Rec2FTP asks only about what FT repairs.",
-    )
-    checks.require(
-        np.isclose(answer([1, 1, 0, 0], [1, 1, 0, 1], [1, 1, 1, 1]), 1 / 2),
-        "queries that ZSL gets right count; nothing can be repaired there.",
-    )
-    for zsl, icl, ft in np.random.default_rng(0).random((5, 3, 40)) < 0.5:
-        expected = metrics.rec2ftp(*map(torch.from_numpy, (zsl, icl, ft)))
-        checks.require(
-            np.isclose(answer(zsl, icl, ft), expected),
-            f"for random answers the result is not {expected:.3f}; count step by step what ZSL, FT and ICL get right.",
-        )
-    print("Passed: a share of what FT repairs, and nothing else counts.")
+def _auc(scores: np.ndarray, labels: np.ndarray, *, tie: float = 0.5) -> float:
+    difference = scores[labels == 1][:, None] - scores[labels == 0]
+    return (difference > 0).mean() + tie * (difference == 0).mean()
 
 
-@checks.check("sort the p-values; the smallest is multiplied by m, the next by m - 1, and so on.")
-def holm(reader_fn: Callable[[np.ndarray], np.ndarray]) -> None:
-    """Check a function p_values (m,) -> p-values (m,) corrected for their number by Holm's procedure.
-
-    Properties: one p-value stays; the smallest is multiplied by m; none exceeds 1 or overtakes a larger one; the order
-    of the p-values does not matter; a hand-counted case; random cases.
-    Raises: AssertionError with a hint.
-    """
-
-    def answer(*p_values: float) -> np.ndarray:
-        return checks.call_array(reader_fn, np.array(p_values), shape=(len(p_values),))
-
-    checks.require(np.allclose(answer(0.03), 0.03), "a single p-value should stay as it is; look at the factor.")
-    checks.require(
-        np.isclose(answer(0.001, 0.5, 0.6)[0], 0.003),
-        "the smallest of three p-values is not multiplied by three; look at the factor of the first.",
-    )
-    checks.require(
-        np.isclose(answer(0.001, 0.01, 0.6)[1], 0.02),
-        "the second of three is not multiplied by two; Holm's factors fall from m to 1.",
-    )
-    checks.require((answer(0.9, 0.8, 0.7) <= 1).all(), "a corrected p-value is larger than 1; cut it there.")
-    checks.require(
-        np.isclose(answer(0.04, 0.045)[1], 0.08),
-        "a larger p-value ends below a smaller one; each takes the largest of the corrected ones up to its place.",
-    )
-    checks.require(
-        np.allclose(answer(0.6, 0.01, 0.001), answer(0.001, 0.01, 0.6)[::-1]),
-        "the order in which the p-values come changes the result; sort them, correct, and put them back.",
-    )
-    for p_values in np.random.default_rng(0).random((5, 6)) ** 3:
-        checks.require(
-            np.allclose(answer(*p_values), statistics.holm(p_values)),
-            f"for {p_values.round(3).tolist()} the result differs from Holm's; compare it step by step on paper.",
-        )
-    print("Passed: factors from m to 1, never above 1, never out of order.")
+def _tau(x: np.ndarray, y: np.ndarray) -> float:
+    return (np.sign(x[:, None] - x) * np.sign(y[:, None] - y)).sum() / (len(x) * (len(x) - 1))
 
 
-@checks.check("count the pairs of tokens that both sides put in the same order, and those in opposite orders.")
-def kendall_tau(reader_fn: Callable[[np.ndarray, np.ndarray], float]) -> None:
-    """Check a function (x (T,), y (T,)) of scores without ties -> (P_c - P_d) / (T (T - 1) / 2).
-
-    Properties: 1 for a ranking and itself, -1 for the reversed one; unchanged by increasing transforms; a hand-counted
-    case; random cases of several lengths.
-    Raises: AssertionError with a hint.
-    """
-
-    def answer(x: np.ndarray, y: np.ndarray) -> float:
-        return float(checks.call_array(reader_fn, x, y, shape=()))
-
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(2, 6))
-    checks.require(
-        np.isclose(answer(x, x), 1),
-        "a ranking compared with itself does not give 1; there are T (T - 1) / 2 pairs, each counted once.",
-    )
-    checks.require(
-        np.isclose(answer(x, -x), -1), "a reversed ranking does not give -1; discordant pairs count against the others."
-    )
-    checks.require(
-        np.isclose(answer(np.exp(2 * x), y), answer(x, y)),
-        "an increasing transform of the scores changes the result; only the order within each pair may matter.",
-    )
-    checks.require(
-        np.isclose(answer(np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 3.0, 2.0, 4.0])), 4 / 6),
-        "five concordant pairs and one discordant of six do not give 4/6; look at which pairs are compared.",
-    )
-    for T in (2, 5, 9):
-        x, y = rng.normal(size=(2, T))
-        pairs = [(i, j) for i in range(T) for j in range(i)]
-        expected = np.mean([np.sign((x[i] - x[j]) * (y[i] - y[j])) for i, j in pairs])
-        checks.require(
-            np.isclose(answer(x, y), expected),
-            f"two random rankings of {T} places do not give P_c - P_d over all pairs.",
-        )
-    print("Passed: concordant minus discordant pairs over all pairs, whatever the scores' scale.")
+def _tau_cases(z: Tensor) -> Cases:
+    x, y = z.numpy()
+    return {
+        "a ranking and itself do not give 1; there are T (T - 1) / 2 pairs, each counted once.": (x, x),
+        "a reversed ranking does not give -1; discordant pairs count against the others.": (x, -x),
+        "five concordant pairs and one discordant of six do not give 4/6.": (np.arange(4.0), np.array([0, 2, 1, 3.0])),
+        "two random rankings do not give P_c - P_d over all pairs.": [(x[:T], y[:T]) for T in (2, 5, 9)],
+    }
 
 
-@checks.check("the nearest matrix with rows in the span of the keys is dW K^+ K; which factor holds the values?")
-def best_values(reader_fn: Callable[[Tensor, Tensor], Tensor]) -> None:
-    """Check a function (dW (d_v, d), keys (T, d)) -> values (T, d_v) for which sum_t v_t k_t^T is nearest to dW.
-
-    Nearest by the cosine, so any positive multiple is right. Properties: one key by hand; for several keys the cosine
-    is the highest there is.
-    Raises: AssertionError with a hint.
-    """
-    randn = checks.random_tensors()
-    dW, key = randn(3, 4), randn(1, 4)
-    values = checks.call(reader_fn, dW, key, shape=(1, 3))
-    checks.require(
-        _cosine(values, key @ dW.T) > 1 - checks.TOLERANCE,
-        "with a single key k, the value should point along dW k; look at the sign and at which side dW is multiplied.",
-    )
-    for T, d_v, d in [(2, 3, 5), (3, 4, 4), (4, 2, 7)]:
-        dW, keys = randn(d_v, d), randn(T, d)
-        values = checks.call(reader_fn, dW, keys, shape=(T, d_v))
-        highest = positive_control.update_cosine_ceiling(dW, keys).item()
-        found = _cosine(values.T @ keys, dW)
-        checks.require(
-            np.isclose(found, highest),
-            f"with {T} keys the cosine is {found:.3f}, and {highest:.3f} can be reached; keys that are not at right "
-            "angles share directions, so project on all of them together.",
-        )
-    print("Passed: no other values of these tokens come nearer to the update.")
+def _cosine(values: Callable, dW: Tensor, keys: Tensor) -> Tensor:
+    update = values(dW, keys).T @ keys
+    return (update * dW).sum() / (update.norm() * dW.norm())
 
 
-def _cosine(A: Tensor, B: Tensor) -> float:
-    return ((A * B).sum() / (A.norm() * B.norm())).item()
+def _quantile(draws: int) -> float:
+    return student_t.ppf(0.975, draws - 1)
 
 
-@checks.check("the half width with S draws is t(.975, S - 1) times the spread over the root of S.")
-def draws_needed(reader_fn: Callable[[float, float], int]) -> None:
-    """Check a function (spread, difference) -> the fewest draws, at least 2, whose 95 % interval is narrower.
-
-    The half width of Student's interval of S draws with this standard deviation has to be below the difference.
-    Raises: AssertionError with a hint.
-    """
-    for spread, difference in [(1.0, 0.5), (1.0, 0.1), (0.05, 0.05), (0.02, 0.5)]:
-        found = int(checks.run(lambda *given: int(reader_fn(*given)), spread, difference))
-        checks.require(found >= 2, f"{found} draws have no spread; start with two.")
-        checks.require(
-            _half_width(spread, found) < difference,
-            f"with {found} draws of spread {spread:g} the interval still reaches {difference:g} from its middle; take "
-            "Student's t with S - 1 degrees of freedom, and not the normal distribution.",
-        )
-        checks.require(
-            found == 2 or _half_width(spread, found - 1) >= difference,
-            f"{found - 1} draws of spread {spread:g} would do for {difference:g}; look for the fewest.",
-        )
-    print("Passed: so many draws settle a difference of this size, if the spread is right.")
+def _fewest(spread: float, difference: float, *, quantile: Callable = _quantile) -> int:
+    return next(S for S in range(2, 10_000) if quantile(S) * spread / S**0.5 < difference)
 
 
-def _half_width(spread: float, draws: int) -> float:
-    return float(student_t.ppf(0.975, draws - 1) * spread / np.sqrt(draws))
+def _reach(differences: list[float]) -> tuple[float, float]:
+    """Mean and half width."""
+    S = len(differences)
+    return np.mean(differences), _quantile(S) * np.std(differences, ddof=1) / S**0.5
 
 
-@checks.check("take the end of Student's interval that is farther from zero.")
-def not_excluded(reader_fn: Callable[[Sequence[float]], float]) -> None:
-    """Check a function (differences (S,)) -> the largest absolute value in the 95 % Student interval of their mean.
-
-    Raises: AssertionError with a hint.
-    """
-    for differences in ([0.02, -0.01, 0.03], [-0.04, -0.05, 0.01, -0.02], [0.1, -0.1, 0.2, -0.1, 0.1, -0.1]):
-        S, mean, spread = len(differences), np.mean(differences), np.std(differences, ddof=1)
-        found, half = checks.run(lambda given: float(reader_fn(given)), differences), _half_width(spread, S)
-        checks.require(
-            not np.isclose(found, half), f"of {differences} this is the half width alone; the middle is not at zero."
-        )
-        checks.require(
-            not np.isclose(found, abs(mean + half)) or mean >= 0,
-            "where the mean is negative, the lower end is farther from zero.",
-        )
-        checks.require(
-            np.isclose(found, abs(mean) + half),
-            f"the interval of {differences} reaches {abs(mean) + half:.4g} from zero, and you say {found:.4g}; the "
-            "spread of S draws has S - 1 in its denominator, and so has Student's t.",
-        )
-    print("Passed: what is farther from zero than this is excluded.")
+def _power(spread: float, difference: float, S: int) -> float:
+    critical, shift = _quantile(S), difference / spread * S**0.5
+    return nct.sf(critical, S - 1, shift) + nct.cdf(-critical, S - 1, shift)
 
 
-@checks.check("the mean of S draws, in units of its standard error, has a noncentral Student distribution.")
-def power(reader_fn: Callable[[float, float, int], float]) -> None:
-    """Check a function (spread, difference, S) -> the probability that S draws settle a true difference.
-
-    It is settled where the 95 % Student interval of the mean excludes zero.
-    Raises: AssertionError with a hint.
-    """
-    for spread, difference, S in [(1.0, 1.0, 5), (0.05, 0.02, 20), (1.0, -0.5, 10), (1.0, 0.0, 6)]:
-        found = checks.run(lambda *given: float(reader_fn(*given)), spread, difference, S)
-        critical, shift = student_t.ppf(0.975, S - 1), difference / spread * np.sqrt(S)
-        expected = nct.sf(critical, S - 1, shift) + nct.cdf(-critical, S - 1, shift)
-        checks.require(
-            difference != 0 or np.isclose(found, 0.05, atol=0.01),
-            f"without any difference the interval excludes zero in one of twenty studies, and you say {found:.3g}.",
-        )
-        checks.require(
-            np.isclose(found, expected, atol=0.02),
-            f"{S} draws of spread {spread:g} settle a difference of {difference:g} with probability {expected:.3f}, "
-            f"and you say {found:.3f}.",
-        )
-    print("Passed: so often a study of this size finds what is there.")
-
-
-@checks.check("the time grows with the draws and with the weights.")
-def core_hours(reader_fn: Callable[[float, int, int, float], float]) -> None:
-    """Check a function (hours, draws, wanted, c) -> hours of one core for the wanted draws on c times the weights.
-
-    Raises: AssertionError with a hint.
-    """
-    for hours, draws, wanted, c in [(10.0, 5, 20, 1.0), (10.0, 5, 5, 20.0), (6.5, 4, 10, 3.0)]:
-        found = checks.run(lambda *given: float(reader_fn(*given)), hours, draws, wanted, c)
-        expected = hours * wanted / draws * c
-        checks.require(
-            np.isclose(found, expected),
-            f"{draws} draws took {hours:g} hours; {wanted} draws on {c:g} times the weights take {expected:g}, and you "
-            f"say {found:g}.",
-        )
-    print("Passed: so many hours does it take, if nothing else grows.")
-
-
-@checks.check("measure everything from the floor: value minus floor, over ceiling minus floor.")
-def share_of_the_way(reader_fn: Callable[[float, float, float], float]) -> None:
-    """Check a function (floor, value, ceiling) -> where the value stands between them.
-
-    Properties: 0 at the floor and 1 at the ceiling; the same in other units and with another zero.
-    Raises: AssertionError with a hint.
-    """
-
-    def answer(*given: float) -> float:
-        return checks.run(lambda *numbers: float(reader_fn(*numbers)), *given)
-
-    checks.require(np.isclose(answer(0.2, 0.2, 0.7), 0), "a value at the floor should be at 0 of the way.")
-    checks.require(np.isclose(answer(0.2, 0.7, 0.7), 1), "a value at the ceiling should be at 1 of the way.")
-    checks.require(np.isclose(answer(0.2, 0.1, 0.7), -0.2), "below the floor the share is negative; do not clip it.")
-    for floor, value, ceiling in np.random.default_rng(0).random((5, 3)):
-        same = answer(3 * floor - 1, 3 * value - 1, 3 * ceiling - 1)
-        checks.require(np.isclose(answer(floor, value, ceiling), same), "another unit or zero changes the share.")
-    print("Passed: 0 is the floor, 1 the ceiling, and no unit is left.")
+EXERCISES = {
+    "calibration": Exercise(
+        asks="log_probs (n, m) -> scores (n, m) that prefer no candidate on average",
+        hint="for each candidate, subtract its mean log-probability over the queries.",
+        passed="no candidate is preferred on average, and the queries still differ as before.",
+        right=lambda log_probs: log_probs - log_probs.mean(axis=0),
+        counts=lambda scores, log_probs: scores(log_probs) - scores(log_probs).mean(),
+        shapes=((7, 3),),
+        cases=lambda z: {
+            "a candidate still scores higher on average, or two queries differ otherwise.": (z.numpy(),),
+            "a constant bias towards one candidate still changes the scores.": ((z + torch.arange(3)).numpy(),),
+        },
+        mistakes={
+            "look at the axis of the mean: it runs over queries.": lambda p: p - p.mean(axis=1, keepdims=True),
+            "each candidate has a mean of its own.": lambda p: p - p.mean(),
+            "the difference between two queries' scores has changed.": lambda p: (p - p.mean(axis=0)) / p.std(axis=0),
+        },
+    ),
+    "auc": Exercise(
+        asks="(scores (n,), labels (n,) of 0 and 1) -> area under the ROC curve",
+        hint="compare every positive query with every negative one; a tie counts half.",
+        passed="order alone decides, ties count one half, swapping the classes mirrors the result.",
+        right=_auc,
+        cases={
+            "perfectly ordered scores do not give 1; look at the comparison.": (_LABELS * 1.0, _LABELS),
+            "scores in reversed order do not give 0; look at its direction.": (-_LABELS * 1.0, _LABELS),
+            "equal scores do not give one half; how do ties count?": (np.zeros(5), _LABELS),
+            "five wins and a tie of six pairs do not give 5.5/6.": (_SCORES, _LABELS),
+            "an increasing transform of the scores changes the result; only order may matter.": (_SCORES**3, _LABELS),
+            "swapping the classes does not give one minus the result.": (_SCORES, 1 - _LABELS),
+        },
+        mistakes={"ties count one half.": lambda scores, labels: _auc(scores, labels, tie=0)},
+    ),
+    "rec2ftp": Exercise(
+        asks="(zsl, icl, ft), each (n,) and true where an answer is right -> Rec2FTP, a share",
+        hint="first find the queries that zero-shot gets wrong and fine-tuning gets right.",
+        passed="a share of what FT repairs, and nothing else counts.",
+        right=lambda zsl, icl, ft: (~zsl & ft & icl).sum() / (~zsl & ft).sum(),
+        shapes=((5, 3, 40),),
+        cases=lambda z: {
+            "ICL repairs all that FT repairs; it should be 1.": tuple(np.array([[0, 0, 0], [1, 1, 0], [1, 1, 0]]) > 0),
+            "count step by step what ZSL, FT and ICL get right.": [*map(tuple, (z > 0).numpy())],
+        },
+        mistakes={
+            "divide by the number of FT's repairs.": lambda zsl, icl, ft: (~zsl & ft & icl).mean(),
+            "queries that ZSL gets right need no repair.": lambda zsl, icl, ft: (ft & icl).sum() / ft.sum(),
+            "queries that FT gets wrong are counted, too.": lambda zsl, icl, ft: (
+                (~zsl & ft & icl).sum() / (~zsl & icl).sum()
+            ),
+        },
+    ),
+    "holm": Exercise(
+        asks="p (m,) -> p-values (m,) corrected for their number by Holm's procedure",
+        hint="sort the p-values; the smallest is multiplied by m, the next by m - 1, and so on.",
+        passed="factors from m to 1, never above 1, never out of order.",
+        right=statistics.holm,
+        shapes=((5, 6),),
+        cases=lambda z: {
+            "a single p-value should stay as it is; look at the factor.": (np.array([0.03]),),
+            "the factors of three p-values should be 3, 2 and 1.": (np.array([0.001, 0.01, 0.6]),),
+            "a corrected p-value is larger than 1; cut it there.": (np.array([0.7, 0.8, 0.9]),),
+            "a larger p-value ends below a smaller one; each takes the largest so far.": (np.array([0.04, 0.045]),),
+            "the order of the p-values matters; sort, correct, put them back.": (np.array([0.6, 0.01, 0.001]),),
+            "compare it step by step on paper.": [(p,) for p in (z.sigmoid() ** 3).numpy()],
+        },
+        mistakes={"these are Bonferroni's; Holm's factors fall from m to 1.": lambda p: np.minimum(1, len(p) * p)},
+    ),
+    "kendall_tau": Exercise(
+        asks="(x (T,), y (T,)) of scores without ties -> (P_c - P_d) / (T (T - 1) / 2)",
+        hint="count the pairs of tokens that both sides put in the same order, and those in opposite orders.",
+        passed="concordant minus discordant pairs over all pairs, whatever the scores' scale.",
+        right=_tau,
+        shapes=((2, 9),),
+        cases=_tau_cases,
+        mistakes={
+            "an increasing transform changes it; only order may matter.": lambda x, y: np.corrcoef(x, y)[0, 1],
+            "each pair counts once, not twice.": lambda x, y: 2 * _tau(x, y),
+        },
+    ),
+    "best_values": Exercise(
+        asks="(dW (d_v, d), keys (T, d)) -> values (T, d_v), of any scale, with sum_t v_t k_t^T nearest to dW",
+        hint="the nearest matrix with rows in the span of the keys is dW K^+ K; which factor holds the values?",
+        passed="no other values of these tokens come nearer to the update.",
+        right=lambda dW, keys: (dW @ torch.linalg.pinv(keys)).T,
+        counts=_cosine,
+        shapes=((3, 4), (3, 4), (2, 7), (4, 7)),
+        cases=lambda dW, keys, wide, many: {
+            "with a single key k, the value should point along dW k; look at the sign and the side.": (dW, keys[:1]),
+            "the cosine is not the highest that can be reached.": [(dW, keys), (wide, many)],
+        },
+        mistakes={"keys share directions, so project on all of them together.": lambda dW, keys: keys @ dW.T},
+    ),
+    "draws_needed": Exercise(
+        asks="(spread, difference) -> the fewest draws, at least 2, whose 95 % interval has a smaller half width",
+        hint="the half width with S draws is t(.975, S - 1) times the spread over the root of S.",
+        passed="so many draws settle a difference of this size, if the spread is right.",
+        right=_fewest,
+        cases=[(1.0, 0.5), (1.0, 0.1), (0.05, 0.05), (0.02, 0.5)],
+        mistakes={
+            "take Student's t, not the normal distribution.": lambda s, d: _fewest(s, d, quantile=lambda S: 1.96),
+            "look for the fewest: one draw less would do.": lambda s, d: _fewest(s, d) + 1,
+        },
+    ),
+    "not_excluded": Exercise(
+        asks="differences (S,) -> the largest absolute value in the 95 % Student interval of their mean",
+        hint="take the end of Student's interval that is farther from zero.",
+        passed="what is farther from zero than this is excluded.",
+        right=lambda differences: abs(_reach(differences)[0]) + _reach(differences)[1],
+        cases={"the spread has S - 1 in its denominator, and so has t.": [([2, -1, 3],), ([-4, -5, 1, -2],)]},
+        mistakes={
+            "this is the half width alone; the middle is not at zero.": lambda d: _reach(d)[1],
+            "where the mean is negative, the lower end is farther from zero.": lambda d: abs(sum(_reach(d))),
+        },
+    ),
+    "power": Exercise(
+        asks="(spread, difference, S) -> probability that the 95 % Student interval of S draws excludes zero",
+        hint="the mean of S draws, in units of its standard error, has a noncentral Student distribution.",
+        passed="so often a study of this size finds what is there.",
+        right=_power,
+        tolerance=0.02,
+        cases={
+            "without any difference the interval excludes zero in one of twenty studies.": (1.0, 0.0, 6),
+            "look at the critical value and at the shift.": [(1.0, 1.0, 5), (0.05, 0.02, 20), (1.0, -0.5, 10)],
+        },
+        mistakes={"the mean of S draws varies less than one draw.": lambda s, d, S: _power(s, d / S**0.5, S)},
+    ),
+    "core_hours": Exercise(
+        asks="(hours, draws, wanted, c) -> hours of one core for the wanted draws on c times the weights",
+        hint="the time grows with the draws and with the weights.",
+        passed="so many hours does it take, if nothing else grows.",
+        right=lambda hours, draws, wanted, c: hours * wanted / draws * c,
+        cases=[(10.0, 5, 20, 1.0), (10.0, 5, 5, 20.0), (6.5, 4, 10, 3.0)],
+        mistakes={"these draws took the hours together, not each.": lambda hours, draws, wanted, c: hours * wanted * c},
+    ),
+    "share_of_the_way": Exercise(
+        asks="(floor, value, ceiling) -> where the value stands between them",
+        hint="measure everything from the floor: value minus floor, over ceiling minus floor.",
+        passed="0 is the floor, 1 the ceiling, and no unit is left.",
+        right=lambda floor, value, ceiling: (value - floor) / (ceiling - floor),
+        cases={
+            "a value at the floor should be at 0 of the way.": (0.2, 0.2, 0.7),
+            "a value at the ceiling should be at 1 of the way.": (0.2, 0.7, 0.7),
+            "below the floor the share is negative; do not clip it.": (0.2, 0.1, 0.7),
+            "another unit or zero changes the share.": [(-1.0, 2.0, 3.0), (20.0, 50.0, 70.0)],
+        },
+        mistakes={"measure both from the floor.": lambda floor, value, ceiling: value / ceiling},
+    ),
+}

@@ -1,147 +1,161 @@
-"""Checks for the chapters on gradient descent and attention."""
+"""Exercises on one training step as attention, on several steps, and on what an optimiser makes of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
-from explainer.exercises import checks
+from explainer.exercises.checks import Cases, Exercise, Inputs
 from explainer.theory import duality
 
+_ORDERS = ([4, 3, 2, 1, 0], [1, 0, 2, 3, 4], [2, 0, 4, 1, 3], [3, 4, 0, 2, 1])
 
-@checks.check("compare every query with every key first: queries @ keys.T has a row for each query.")
-def linear_attention(reader_fn: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
-    """Check a function (values (n, d_out), keys (n, d_in), queries (m, d_in)) -> (m, d_out).
 
-    Properties: linear in queries, in keys and in values; additive over pairs; blind to directions orthogonal to the
-    keys; a single pair of unit key returns its value to a query equal to the key. They leave one function.
-    Raises: AssertionError with a hint.
-    """
-    n, m, d_in, d_out = 5, 4, 3, 2
-    draw = checks.random_tensors()
-    values, keys, queries, other = draw(n, d_out), draw(n, d_in), draw(m, d_in), draw(m, d_in)
+def _unmoved(update: Callable, x: Tensor, y: Tensor, others: list[Inputs]) -> bool:
+    """Whether none of the other rows has another update."""
+    return all(torch.allclose(update(*other), update(x, y), rtol=1e-6, atol=1e-6) for other in others)
 
-    def answer(*arguments: Tensor) -> Tensor:
-        return checks.call(reader_fn, *arguments, shape=(len(arguments[2]), d_out))
 
-    output = answer(values, keys, queries)
-    checks.require(
-        checks.close(answer(values, keys, queries + other), output + answer(values, keys, other)),
-        "the output is not linear in the query; look for a softmax, a norm or another non-linear function of it.",
+def _every_row_counts(x: Tensor, y: Tensor) -> Cases:
+    cases = {
+        "two calls with the same rows give two updates; look for random numbers or a kept state.": (x, y, [(x, y)])
+    }
+    for row in range(5):
+        changed = x + (torch.arange(5) == row)[:, None]
+        what = f"changing the input of row {row} does not change the update; every row should have a part in it."
+        cases[what] = (x, y, [(changed, y)])
+    return cases
+
+
+def _no_order_counts(x: Tensor, y: Tensor) -> Cases:
+    what = (
+        "the order {} of the rows changes the update; look for a state or a weight that depends on the position of a "
+        "row, and make sure that inputs and targets stay together."
     )
-    checks.require(
-        checks.close(answer(values, -2 * keys, queries), -2 * output),
-        "multiplying all keys by -2 does not multiply the output by -2; look for a normaliser.",
-    )
-    checks.require(
-        checks.close(answer(-2 * values, keys, queries), -2 * output),
-        "multiplying all values by -2 does not multiply the output by -2; look at how the values enter.",
-    )
-    checks.require(
-        checks.close(output, sum(answer(values[i : i + 1], keys[i : i + 1], queries) for i in range(n))),
-        "the output for all pairs is not the sum of the outputs for each pair; look for a mean or a normaliser.",
-    )
-    unit_key = keys[:1] / keys[:1].norm()
-    orthogonal = queries - (queries @ unit_key.T) * unit_key
-    checks.require(
-        checks.close(answer(values[:1], unit_key, orthogonal), torch.zeros(m, d_out, dtype=values.dtype)),
-        "a query orthogonal to the only key still gets an output; look at how query and key are compared.",
-    )
-    checks.require(
-        checks.close(answer(values[:1], unit_key, unit_key), values[:1]),
-        "a query equal to the only key, of length one, does not get that key's value back; look for a leftover factor.",
-    )
-    print("Passed: linear in queries, keys and values, a sum over pairs, without scale or normaliser.")
+    return {what.format(order): (x, y, [(x[order], y[order])]) for order in _ORDERS}
 
 
-@checks.check("from W_0 = 0 the error signal of example i is lr * y_i; sum the outer products.")
-def permutation_invariant(update_fn: Callable[[Tensor, Tensor], Tensor]) -> None:
-    """Check that an update (inputs (n, d_in), targets (n, d_out)) -> (d_out, d_in) ignores the order of the rows.
-
-    Every row must count, so that the update is not invariant for want of looking.
-    Raises: AssertionError with a hint.
-    """
-    inputs, targets = _demonstrations()
-    update = _usable_update(update_fn, inputs, targets)
-    for order in _orders(len(inputs)):
-        checks.require(
-            checks.close(_call_update(update_fn, inputs[order], targets[order]), update),
-            f"the order {order.tolist()} of the rows changes the update; look for a state or a weight that depends on "
-            "the position of a row, and make sure that inputs and targets stay together.",
-        )
-    print("Passed: the update uses every demonstration and does not depend on their order.")
+def _some_order_counts(x: Tensor, y: Tensor) -> Cases:
+    what = "no order of the rows changes the update; look for a sum over all rows, all seen from the same weights."
+    return {what: (x, y, [(x[order], y[order]) for order in _ORDERS])}
 
 
-@checks.check("let the second example meet the layer that the first has changed.")
-def order_dependent(update_fn: Callable[[Tensor, Tensor], Tensor]) -> None:
-    """Check that an update (inputs (n, d_in), targets (n, d_out)) -> (d_out, d_in) depends on the order of the rows.
-
-    Every row must count, and the same rows in the same order must give the same update.
-    Raises: AssertionError with a hint.
-    """
-    inputs, targets = _demonstrations()
-    update = _usable_update(update_fn, inputs, targets)
-    checks.require(
-        any(
-            not checks.close(_call_update(update_fn, inputs[order], targets[order]), update, tolerance=1e-6)
-            for order in _orders(len(inputs))
-        ),
-        "no order of the rows changes the update; look for a sum over all rows, all seen from the same weights.",
-    )
-    print("Passed: the update uses every demonstration and depends on their order.")
+def _one_by_one(inputs: Tensor, targets: Tensor) -> Tensor:
+    W = torch.zeros(targets.shape[1], inputs.shape[1], dtype=inputs.dtype)
+    for x, y in zip(inputs, targets, strict=True):
+        W = W - 0.1 * torch.outer(W @ x - y, x)
+    return W
 
 
-@checks.check("how many outer products are added up, and how many rows and columns has their sum?")
-def rank_of_update(reader_fn: Callable[[int, int, int], int]) -> None:
-    """Check a function (n_demonstrations, d, d_v) -> rank of dW_ICL for demonstrations in general position.
-
-    The ranks to compare with are measured on random keys (T, d) and values (T, d_v).
-    Raises: AssertionError with a hint.
-    """
-    draw = checks.random_tensors()
-    for n, d, d_v in [(0, 4, 3), (1, 4, 3), (2, 4, 3), (3, 5, 5), (9, 3, 6), (9, 6, 3), (4, 4, 4)]:
-        update = duality.split_attention(draw(d), draw(n + 2, d), draw(n + 2, d_v), n).delta_W_icl
-        measured = int(torch.linalg.matrix_rank(update))
-        counted = checks.run(lambda *sizes: int(reader_fn(*sizes)), n, d, d_v)
-        checks.require(
-            counted == measured,
-            f"with {n} demonstrations, d = {d} and d_v = {d_v} you count {counted}, the measured rank is "
-            f"{'smaller' if measured < counted else 'larger'}; look at what one demonstration adds to the matrix, "
-            "and at how many rows and columns the matrix has.",
-        )
-    print("Passed: your count is the measured rank of dW_ICL in all seven settings.")
+def _signals(outputs: Tensor, answers: Tensor, lr: float, *, axis: int = 1) -> Tensor:
+    return lr * (one_hot(answers, outputs.shape[1]) - outputs.softmax(axis))
 
 
-def _demonstrations() -> tuple[Tensor, Tensor]:
-    draw = checks.random_tensors()
-    return draw(5, 3), draw(5, 2)
+def _ahead(mu: float, T: int) -> Tensor:
+    return (1 - mu ** torch.arange(T + 1, 1, -1, dtype=torch.float64)) / (1 - mu)
 
 
-def _call_update(update_fn: Callable, inputs: Tensor, targets: Tensor) -> Tensor:
-    return checks.call(update_fn, inputs, targets, shape=(targets.shape[1], inputs.shape[1]))
-
-
-def _usable_update(update_fn: Callable, inputs: Tensor, targets: Tensor) -> Tensor:
-    """Return the update after requiring that it is repeatable and that every demonstration has a part in it."""
-    update = _call_update(update_fn, inputs, targets)
-    checks.require(
-        checks.close(_call_update(update_fn, inputs, targets), update),
-        "two calls with the same rows give two updates; look for random numbers or a state kept between calls.",
-    )
-    for row in range(len(inputs)):
-        changed = inputs.clone()
-        changed[row] += 1
-        checks.require(
-            not checks.close(_call_update(update_fn, changed, targets), update),
-            f"changing the input of row {row} does not change the update; every row should have a part in it.",
-        )
-    return update
-
-
-def _orders(n: int) -> Iterator[Tensor]:
-    """Yield the reversed order, a swap of the first two and a few shuffles of n rows."""
-    yield torch.arange(n).flip(0)
-    yield torch.tensor([1, 0, *range(2, n)])
-    generator = torch.Generator().manual_seed(0)
-    for _ in range(4):
-        yield torch.randperm(n, generator=generator)
+EXERCISES = {
+    "permutation_invariant": Exercise(
+        asks="(inputs (n, d_in), targets (n, d_out)) -> update (d_out, d_in) that ignores the order of the rows",
+        hint="from W_0 = 0 the error signal of example i is lr * y_i; sum the outer products.",
+        passed="the update uses every demonstration and does not depend on their order.",
+        right=lambda inputs, targets: targets.T @ inputs,
+        counts=_unmoved,
+        shapes=((5, 3), (5, 2)),
+        cases=lambda x, y: _every_row_counts(x, y) | _no_order_counts(x, y),
+    ),
+    "order_dependent": Exercise(
+        asks="(inputs (n, d_in), targets (n, d_out)) -> update (d_out, d_in) that depends on the order of the rows",
+        hint="let the second example meet the layer that the first has changed.",
+        passed="the update uses every demonstration and depends on their order.",
+        right=_one_by_one,
+        counts=_unmoved,
+        shapes=((5, 3), (5, 2)),
+        cases=lambda x, y: _every_row_counts(x, y) | _some_order_counts(x, y),
+    ),
+    "rank_of_update": Exercise(
+        asks="(n, d, d_v) -> rank of dW_ICL for n demonstrations in general position",
+        hint="how many outer products are added up, and how many rows and columns has their sum?",
+        passed="your count is the rank of dW_ICL in all seven settings.",
+        right=lambda n, d, d_v: min((n, d, d_v)),
+        cases=[(0, 4, 3), (1, 4, 3), (2, 4, 3), (3, 5, 5), (9, 3, 6), (9, 6, 3), (4, 4, 4)],
+        mistakes={
+            "a matrix has no higher rank than it has rows or columns.": lambda n, d, d_v: n,
+            "few demonstrations do not reach that: each adds a rank of one.": lambda n, d, d_v: min(d, d_v),
+        },
+    ),
+    "outer_product_update": Exercise(
+        asks="(W_0 (d_out, d_in), x (d_in,), y (d_out,), lr) -> dW (d_out, d_in), one step on 1/2 ||W x - y||^2",
+        hint="first the error signal e = -lr * (W_0 @ x - y), then torch.outer(e, x).",
+        passed="the update is the outer product of the error signal and the input.",
+        right=lambda W_0, x, y, lr: torch.outer(lr * (y - W_0 @ x), x),
+        shapes=((3, 4), (4,), (3,)),
+        cases=lambda W, x, y: {
+            "the output already equals the target, and the weights still change.": (W, x, W @ x, 0.1),
+            "it is not the error signal times the input; look for a leftover factor.": (W, x, y, 0.1),
+            "twice the learning rate does not give twice the update.": (W, x, y, 0.2),
+        },
+        mistakes={
+            "these are the new weights, not their change.": lambda W, x, y, lr: W + torch.outer(lr * (y - W @ x), x),
+            "the update goes away from the target.": lambda W, x, y, lr: torch.outer(lr * (W @ x - y), x),
+            "look for the learning rate.": lambda W, x, y, lr: torch.outer(y - W @ x, x),
+        },
+    ),
+    "cross_entropy_errors": Exercise(
+        asks="(outputs (n, V), answers (n,), lr) -> error signals (n, V) of the sum of -log softmax(o_i)[answers_i]",
+        hint="e = -lr * (p - y): p is the softmax of each row, y has a one at the right answer.",
+        passed="the error signals are those that autograd finds for the cross-entropy.",
+        right=_signals,
+        shapes=((5, 4),),
+        cases=lambda outputs: [(outputs, torch.tensor([0, 3, 1, 1, 2]), 0.1)],
+        mistakes={
+            "no row adds up to zero; look for the one that is taken off.": lambda o, a, lr: -lr * o.softmax(1),
+            "the rows do not add up to zero; look at the axis of softmax.": lambda *given: _signals(*given, axis=0),
+            "these are not probabilities; look for softmax.": lambda o, a, lr: lr * (one_hot(a, o.shape[1]) - o),
+            "the right answer is pushed down; look at the sign.": lambda *given: -_signals(*given),
+            "this belongs to the mean over the examples, not to their sum.": lambda *given: _signals(*given) / 5,
+        },
+    ),
+    "bias_attention": Exercise(
+        asks="(errors (n, d_out), inputs (n, d_in), queries (m, d_in)) -> change (m, d_out) of W x + b after one step",
+        hint="append a 1 to every input and to every query; then it is a layer without bias.",
+        passed="every attention weight is x_i . x + 1.",
+        right=lambda errors, inputs, queries: (queries @ inputs.T + 1) @ errors,
+        shapes=((5, 2), (5, 3), (4, 3)),
+        cases=lambda e, x, q: {
+            "at the query 0 only the bias counts, and it moves by the sum of the error signals.": (e, x, 0 * q),
+            "it is right at the query 0 only; look at how queries and inputs are compared.": (e, x, q),
+        },
+        mistakes={
+            "this is the change without bias; ask what the step does to b.": lambda e, x, q: q @ x.T @ e,
+            "the bias moves by the sum, not by the mean.": lambda e, x, q: q @ x.T @ e + e.mean(0),
+        },
+    ),
+    "frozen_factor": Exercise(
+        asks="(c, T) -> size of the update with frozen errors over that of T steps, with c = lr ||x||^2",
+        hint="T steps go 1 - (1 - c)**T of the way to the target; how far do T copies of the first step go?",
+        passed="your factor is right from T = 1 to T = 50.",
+        right=lambda c, T: T * c / (1 - (1 - c) ** T),
+        cases={
+            "one step is the same with frozen error signals and without.": (0.3, 1),
+            "in the text the updates were 2 and 5/4 of the first step; look at their ratio.": (0.75, 2),
+            "look at how much of the error is left after each step.": [(0.75, 5), (0.1, 20), (0.001, 50), (1.5, 4)],
+        },
+        mistakes={"that is how much is too much; asked is the ratio.": lambda c, T: T * c / (1 - (1 - c) ** T) - 1},
+    ),
+    "nesterov_coefficients": Exercise(
+        asks="(mu, T) -> coefficients (T,) of U_0, ..., U_{T-1} in the point ahead, W_T + mu V_T - W_0",
+        hint="write W_T + mu V_T as a sum over all pushes; V_T has the factor mu**(T-1-t) before U_t.",
+        passed="your coefficients are those that PyTorch stores with nesterov=True.",
+        right=_ahead,
+        cases=[(0.5, 3), (0.9, 8), (0.0, 4), (0.9, 1)],
+        mistakes={
+            "the order is not right; the oldest push comes first.": lambda mu, T: _ahead(mu, T).flip(0),
+            "these are the coefficients of W_T; look at what the point ahead adds.": duality.heavy_ball_weights,
+            "these are the factors in the last velocity; the weights of the layer are the sum of all "
+            "velocities.": lambda mu, T: mu ** torch.arange(T - 1, -1, -1, dtype=torch.float64),
+        },
+    ),
+}

@@ -1,122 +1,133 @@
-"""Checks for momentum attention."""
+"""Exercises on momentum attention, and on layers that train a matrix while they read."""
 
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
-from explainer.exercises import checks
-from explainer.theory import duality
+from explainer.exercises.checks import Cases, Exercise
+from explainer.theory import duality, fast_weights, momentum
 
-
-@checks.check("row t is eta times the sum of row t - 1 of the average and row t - 1 of the values.")
-def momentum_average(reader_fn: Callable[[Tensor, float], Tensor]) -> None:
-    """Check a function (value (T, d), eta) -> (T, d) with the sum over i < t of eta^(t-i) v_i in row t.
-
-    Properties: nothing at the first position; nothing of the present or the future; a single value decays by eta at
-    every step; random values against the sum written out.
-    Raises: AssertionError with a hint.
-    """
-    value = checks.random_tensors()(7, 3)
-    first = torch.zeros_like(value)
-    first[0] = value[0]
-    for eta in (0.5, 0.9):
-        average = checks.call(reader_fn, value, eta, shape=(7, 3))
-        checks.require(checks.close(average[:1], 0 * average[:1]), "row 0 is not zero, but it has no past.")
-        later = torch.cat([value[:4], 2 * value[4:]])
-        checks.require(
-            checks.close(checks.call(reader_fn, later, eta, shape=(7, 3))[:5], average[:5]),
-            "row t changes with v_t or with a later value; only i < t may enter.",
-        )
-        decays = eta ** torch.arange(1, 7, dtype=value.dtype)
-        checks.require(
-            checks.close(checks.call(reader_fn, first, eta, shape=(7, 3))[1:], decays[:, None] * value[0]),
-            "v_0 alone does not come back as eta v_0, eta^2 v_0, ...; look at the exponent t - i.",
-        )
-        sums = torch.stack([sum((eta ** (t - i) * value[i] for i in range(t)), 0 * value[0]) for t in range(7)])
-        checks.require(checks.close(average, sums), "random values do not give the sum over all i < t.")
-    print("Passed: causal, zero at the start, and a decay of eta with every position.")
+_FIRST = torch.tensor([1, 0, 0, 0, 0, 0, 0])[:, None]
 
 
-@checks.check("start with T = 1 and T = 2 on paper: how often does each push appear?")
-def momentum_dual(reader_fn: Callable[[Tensor, Tensor, Tensor, float], Tensor]) -> None:
-    """Check a function (values (T, d_v), keys (T, d), queries (m, d), mu) -> (m, d_v), the dual of heavy ball.
-
-    One pair is seen at each step, and the output is (W_T - W_0) q. Properties: linear in the queries; plain linear
-    attention at mu = 0; the steps of heavy ball taken one by one.
-    Raises: AssertionError with a hint.
-    """
-    draw = checks.random_tensors()
-    values, keys, queries = draw(5, 2), draw(5, 3), draw(4, 3)
-
-    def answer(queries: Tensor, mu: float) -> Tensor:
-        return checks.call(reader_fn, values, keys, queries, mu, shape=(len(queries), 2))
-
-    checks.require(
-        checks.close(answer(2 * queries, 0.5), 2 * answer(queries, 0.5)),
-        "twice the query does not give twice the output; the comparison k_i . q belongs into the sum.",
-    )
-    checks.require(
-        checks.close(answer(queries, 0.0), duality.linear_attention(values, keys, queries)),
-        "without momentum it is not linear attention; every weight is 1 at mu = 0.",
-    )
-    for mu in (0.5, 0.9):
-        W = V = torch.zeros(2, 3, dtype=values.dtype)
-        for v, k in zip(values, keys, strict=True):
-            V = mu * V + torch.outer(v, k)
-            W = W + V
-        checks.require(
-            checks.close(answer(queries, mu), queries @ W.T),
-            f"at mu = {mu} it differs from heavy ball taken step by step; the oldest pair weighs most.",
-        )
-    print("Passed: linear in the query, and the same as heavy ball taken step by step.")
+def _longer(keys: Tensor, queries: Tensor, eta: float) -> tuple[Tensor, Tensor]:
+    t = torch.arange(len(keys), dtype=keys.dtype)[:, None]
+    return torch.cat([keys, eta**-t], 1), torch.cat([queries, eta**t], 1)
 
 
-@checks.check("a factor that depends on t and one that depends on i have the product eta^(t-i).")
-def momentum_keys(reader_fn: Callable[[Tensor, Tensor, float], tuple[Tensor, Tensor]]) -> None:
-    """Check a function (keys (T, d), queries (T, d), eta) -> keys (T, d + 1), queries (T, d + 1), with one more entry.
-
-    Linear attention to the pairs i < t with them is linear attention with the given ones plus the average. Properties:
-    the given entries are unchanged; the product of the new ones is eta^(t-i) for i < t.
-    Raises: AssertionError with a hint.
-    """
-    draw = checks.random_tensors()
-    keys, queries = draw(6, 3), draw(6, 3)
-    for eta in (0.5, 0.9):
-        pairs = checks.run(reader_fn, keys, queries, eta)
-        checks.require(
-            isinstance(pairs, tuple) and len(pairs) == 2,
-            "your function should return the keys and then the queries, each with one more entry.",
-        )
-        longer_keys, longer_queries = (checks.call(lambda each=each: each, shape=(6, 4)) for each in pairs)
-        checks.require(
-            checks.close(longer_keys[:, :3], keys) and checks.close(longer_queries[:, :3], queries),
-            "the first entries are not the given ones; append the new entry at the end.",
-        )
-        lag = torch.arange(6)[:, None] - torch.arange(6)
-        product = torch.outer(longer_queries[:, 3], longer_keys[:, 3])
-        checks.require(
-            checks.close(product[lag > 0], eta ** lag[lag > 0].to(keys.dtype)),
-            "the new entries of query t and key i do not have the product eta^(t-i) for i < t.",
-        )
-    print("Passed: linear attention with one more entry in keys and queries is momentum attention without softmax.")
+def _given_and_product(longer: Callable, keys: Tensor, queries: Tensor, eta: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The given entries, and the products of the new entries of query t and key i < t."""
+    keys, queries = longer(keys, queries, eta)
+    return keys[:, :-1], queries[:, :-1], torch.outer(queries[:, -1], keys[:, -1]).tril(-1)
 
 
-@checks.check("inputs stand at the even places, targets at the odd ones; the query at the end has no target.")
-def joined_pairs(reader_fn: Callable[[Tensor], Tensor]) -> None:
-    """Check a function (tokens x_1, y_1, ..., x_N, y_N, x_q, (2N + 1, d)) -> (N, 2d), each x_i beside its y_i.
+def _dual(values: Tensor, keys: Tensor, queries: Tensor, mu: float) -> Tensor:
+    return (queries @ keys.T * duality.heavy_ball_weights(mu, len(keys))) @ values
 
-    Properties: the shape; each input before its own target; the query is in no row.
-    Raises: AssertionError with a hint.
-    """
-    for n, d in ((3, 2), (1, 4)):
-        tokens = checks.random_tensors()(2 * n + 1, d)
-        found = checks.call(reader_fn, tokens, shape=(n, 2 * d))
-        inputs, targets = found.split(d, dim=1)
-        checks.require(
-            not checks.close(inputs, tokens[2::2]),
-            "each target stands beside the next input, not its own.",
-        )
-        checks.require(checks.close(inputs, tokens[:-1:2]), "the first half of a row should be x_i.")
-        checks.require(checks.close(targets, tokens[1::2]), "the second half of a row should be y_i.")
-    print("Passed: every target has its own input beside it.")
+
+def _newest(values: Tensor, keys: Tensor, queries: Tensor, mu: float) -> Tensor:
+    return (queries @ keys.T * mu ** torch.arange(len(keys) - 1, -1, -1)) @ values
+
+
+def _solve(keys: Tensor, values: Tensor, rate: float, *, sign: int = 1, lower: bool = True) -> Tensor:
+    overlap = rate * keys @ keys.T - rate * torch.eye(len(keys), dtype=keys.dtype)
+    L = overlap.tril(-1) if lower else overlap
+    return torch.linalg.solve(torch.eye(len(keys), dtype=keys.dtype) + sign * L, rate * values)
+
+
+def _one_token_then_all(keys: Tensor, values: Tensor) -> Cases:
+    keys = normalize(keys, dim=-1)
+    return {
+        "the first error is not rate * v; S is still 0 there.": (keys[:1], values[:1], 0.3),
+        "random inputs differ from the recurrence; look at the triangle, the sign and the rate.": (keys, values, 0.3),
+    }
+
+
+EXERCISES = {
+    "momentum_average": Exercise(
+        asks="(value (T, d), eta) -> (T, d) with the sum over i < t of eta^(t-i) v_i in row t",
+        hint="row t is eta times the sum of row t - 1 of the average and row t - 1 of the values.",
+        passed="causal, zero at the start, and a decay of eta with every position.",
+        right=momentum.ema,
+        shapes=((7, 3),),
+        cases=lambda v: {
+            "v_0 alone does not come back as eta v_0, eta^2 v_0, ...; look at the exponent t - i.": (v * _FIRST, 0.5),
+            "random values do not give the sum over all i < t.": [(v, 0.5), (v, 0.9)],
+        },
+        mistakes={
+            "row t contains v_t, and row 0 has no past; only i < t may enter.": lambda v, eta: momentum.ema(v, eta) + v,
+            "the sum is not divided by the sum of the weights.": momentum.normalised_ema,
+        },
+    ),
+    "momentum_dual": Exercise(
+        asks="(values (T, d_v), keys (T, d), queries (m, d), mu) -> (W_T - W_0) q (m, d_v) of heavy ball",
+        hint="start with T = 1 and T = 2 on paper: how often does each push appear?",
+        passed="linear in the query, and the same as heavy ball taken step by step.",
+        right=_dual,
+        shapes=((5, 2), (5, 3), (4, 3)),
+        cases=lambda v, k, q: {
+            "without momentum it is not linear attention; every weight is 1 at mu = 0.": (v, k, q, 0.0),
+            "it differs from heavy ball; the oldest pair weighs most.": [(v, k, q, 0.5), (v, k, q, 0.9)],
+        },
+        mistakes={
+            "these are the weights of the last velocity; the oldest push is in all of them.": _newest,
+            "the comparison k_i . q belongs into the sum.": lambda v, k, q, mu: _dual(v, 1 + 0 * k, 1 + 0 * q, mu),
+        },
+    ),
+    "momentum_keys": Exercise(
+        asks="(keys (T, d), queries (T, d), eta) -> keys and queries (T, d + 1) whose last entries add the average",
+        hint="a factor that depends on t and one that depends on i have the product eta^(t-i).",
+        passed="linear attention with one more entry in keys and queries is momentum attention without softmax.",
+        right=_longer,
+        counts=_given_and_product,
+        shapes=((6, 3), (6, 3)),
+        cases=lambda k, q: {
+            "the first entries should be the given ones, and the new entries of query t and key i should have the "
+            "product eta^(t-i) for i < t.": [(k, q, 0.5), (k, q, 0.9)]
+        },
+        mistakes={
+            "return the keys first, and then the queries.": lambda k, q, eta: _longer(k, q, eta)[::-1],
+            "the product is eta^(i-t); exchange the factors.": lambda k, q, eta: _longer(k, q, 1 / eta),
+        },
+    ),
+    "joined_pairs": Exercise(
+        asks="row (2N + 1, d) of tokens x_1, y_1, ..., x_N, y_N, x_q -> (N, 2d), each x_i beside its y_i",
+        hint="inputs stand at the even places, targets at the odd ones; the query at the end has no target.",
+        passed="every target has its own input beside it.",
+        right=lambda row: torch.cat([row[:-1:2], row[1::2]], 1),
+        shapes=((7, 2), (3, 4)),
+        cases=lambda *rows: {"the first half of a row should be x_i, the second y_i.": [(row,) for row in rows]},
+        mistakes={
+            "each target stands beside the next input.": lambda row: torch.cat([row[2::2], row[1::2]], 1),
+            "the first half of a row should be x_i.": lambda row: torch.cat([row[1::2], row[:-1:2]], 1),
+            "the second half of a row should be y_i.": lambda row: torch.cat([row[:-1:2], row[:-1:2]], 1),
+        },
+    ),
+    "delta_errors": Exercise(
+        asks="(keys (T, d), values (T, d_v), rate) -> errors (T, d_v) of the delta rule, from one solve",
+        hint="L = (rate * keys @ keys.T).tril(-1), then torch.linalg.solve(I + L, ...).",
+        passed="all errors at once, without a loop over tokens.",
+        right=fast_weights.errors,
+        shapes=((6, 4), (6, 3)),
+        cases=_one_token_then_all,
+        mistakes={
+            "an error changes with a later key; take the lower triangle.": lambda *given: _solve(*given, lower=False),
+            "look at the sign below the diagonal.": lambda *given: _solve(*given, sign=-1),
+            "these are the values; take off what S answers already.": lambda k, v, rate: rate * v,
+        },
+    ),
+    "ascent_errors": Exercise(
+        asks="(keys (T, d), values (T, d_v), rate) -> (T, d_v), e_t = rate (v_t + S_{t-1} k_t) at once",
+        hint="as in descent, with the other sign below the diagonal: torch.linalg.solve(I - L, ...).",
+        passed="ascent with turned values, without a loop over tokens.",
+        right=lambda keys, values, rate: fast_weights.errors(keys, -values, -rate),
+        shapes=((6, 4), (6, 3)),
+        cases=_one_token_then_all,
+        mistakes={
+            "these are the errors of descent; ascent adds what S answers already.": fast_weights.errors,
+            "these are the values; add what S answers already.": lambda k, v, rate: rate * v,
+        },
+    ),
+}

@@ -9,7 +9,7 @@ from explainer.figures.base import (
     Table,
     live,
 )
-from explainer.figures.forms import curve_panels, curves, dot_panels, dots
+from explainer.figures.forms import curve_panels, curves, dot_panels, dots, matrices
 from explainer.figures.predict import predict
 from explainer.figures.texts import Texts
 
@@ -26,5 +26,6 @@ __all__ = [
     "dot_panels",
     "dots",
     "live",
+    "matrices",
     "predict",
 ]

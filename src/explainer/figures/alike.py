@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explainer.figures.base import COLOURS
-from explainer.figures.forms import GREY
+from explainer.figures.base import ABOVE, COLOURS, GREY, short
 
 
 def scattered(
@@ -19,7 +18,7 @@ def scattered(
         heights = i + 0.25 * np.sin(np.arange(len(values[row])) * 2.4)  # spread without chance: a page never changes
         cloud = {"color": GREY, "size": 4, "opacity": 0.7}
         figure.add_scatter(
-            x=[float(f"{each:.4g}") for each in values[row]],
+            x=short(values[row]),
             y=heights.round(3).tolist(),
             mode="markers",
             marker=cloud,
@@ -29,9 +28,8 @@ def scattered(
         )
     for i, (name, of_row) in enumerate(marked.items()):
         marker = {"symbol": ("diamond", "circle")[i % 2], "size": 12, "color": COLOURS[i % 6]}
-        x = [float(f"{of_row[row]:.4g}") for row in rows]
+        x = short(of_row[row] for row in rows)
         figure.add_scatter(x=x, y=list(range(len(rows))), mode="markers", marker=marker, name=name)
     figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=rows, range=[len(rows) - 0.5, -0.5], showgrid=False)
     figure.add_vline(x=0, line={"width": 1, "dash": "dot"})
-    legend = {"orientation": "h", "x": 0, "y": 1.05, "yanchor": "bottom"}
-    return figure.update_layout(height=190 + 60 * len(rows), xaxis_title=x_title, legend=legend)
+    return figure.update_layout(height=190 + 60 * len(rows), xaxis_title=x_title, legend=ABOVE | {"y": 1.05})

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from torch import Tensor
 
-from explainer.figures.base import COLOURS
+from explainer.figures.base import COLOURS, below
 
 
 def over_tokens(tokens: Sequence[str], weights: Float[Tensor, " T"], marked: Collection[int], name: str) -> go.Figure:
@@ -22,6 +22,5 @@ def over_tokens(tokens: Sequence[str], weights: Float[Tensor, " T"], marked: Col
         figure.add_bar(x=x, y=y, hovertext=text, orientation="h", name=label, marker=marker)
     labels = [repr(token)[1:-1] for token in tokens]
     figure.update_yaxes(tickvals=list(rows), ticktext=labels, autorange="reversed", tickfont={"family": "monospace"})
-    below = {"orientation": "h", "x": 0, "y": -0.13, "yanchor": "top"}
     figure.update_xaxes(title_text="attention weight", rangemode="tozero")
-    return figure.update_layout(height=22 * len(tokens) + 150, legend=below, bargap=0.25)
+    return figure.update_layout(height=22 * len(tokens) + 150, legend=below(-0.13), bargap=0.25)

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,32 @@ CAPTION_MIME = "application/vnd.explainer.caption+json"
 STATIC_MIME = "application/vnd.explainer.static+json"
 # Colour never stands alone: each series also has its own marker and dash.
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star")
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 KINDS = ("Live", "Stored", "Quoted")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+GREY = "#808080"
+ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
+"""A legend above the figure, where it may have several lines on a phone."""
+
+
+def below(y: float) -> dict[str, Any]:
+    """A legend below the figure, at a height that leaves room for the title of the axis."""
+    return {"orientation": "h", "x": 0, "y": y, "yanchor": "top"}
+
+
+def stroke(i: int, **more: Any) -> dict[str, Any]:
+    """The line of the i-th series: its colour and its dash."""
+    return {"color": COLOURS[i % 6], "dash": _DASHES[i % 6], **more}
+
+
+def mark(i: int, size: int, **more: Any) -> dict[str, Any]:
+    """The marker of the i-th series: its colour and its shape."""
+    return {"color": COLOURS[i % 6], "symbol": MARKERS[i % 6], "size": size, **more}
+
+
+def short(values: Iterable[float], digits: int = 4) -> list[float]:
+    """Numbers with so many significant digits, which is what a page has to carry."""
+    return [float(f"{value:.{digits}g}") for value in values]
 
 
 def live(seconds: float | None = None, **details: Any) -> str:

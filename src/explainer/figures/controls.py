@@ -11,12 +11,12 @@ def table_rows(compared: Mapping[tuple[str, str, str], Interval]) -> list[list[s
     measures = dict.fromkeys(measure for _, _, measure in compared)
     rows = dict.fromkeys((family, control) for family, control, _ in compared)
     return [
-        [NAMES[control], family, *(difference_text(compared.get((family, control, m))) for m in measures)]
+        [NAMES[control], family, *(_difference_text(compared.get((family, control, m))) for m in measures)]
         for family, control in rows
     ]
 
 
-def difference_text(difference: Interval | None) -> str:
+def _difference_text(difference: Interval | None) -> str:
     """A difference, its interval and its corrected p-value, on three short lines of HTML; a dash for none."""
     if difference is None:
         return "-"

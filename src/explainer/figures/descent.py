@@ -6,18 +6,19 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import COLOURS, DASHES, MARKERS
+from explainer.figures.base import MARKERS, stroke
+from explainer.figures.forms import Ends
 from explainer.theory import statistics
 
-Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
-RESAMPLES = 500  # the interval's ends are known to about a hundredth of the estimate
+_RESAMPLES = 500  # the interval's ends are known to about a hundredth of the estimate
 EXACT = 1e-10  # float64 rounding over a few dozen steps stays far below
 
 
-def curve(samples: np.ndarray, statistic: Callable[..., float] = np.mean) -> Curve:
+def curve(samples: np.ndarray, statistic: Callable[..., float] = np.mean) -> Ends:
     """(estimate, low, high) at every point, from samples of shape (draws, points); 95 % bootstrap over draws."""
     intervals = [
-        statistics.bootstrap_interval([(column,)], statistic, n_resamples=RESAMPLES) for column in np.asarray(samples).T
+        statistics.bootstrap_interval([(column,)], statistic, n_resamples=_RESAMPLES)
+        for column in np.asarray(samples).T
     ]
     estimate, low, high = np.array(intervals).T
     return estimate, low, high
@@ -35,7 +36,7 @@ def recalled(weights: np.ndarray, recency: np.ndarray, plain: np.ndarray, heavy:
 
 
 def stacked(
-    x: Sequence[float], panels: Mapping[str, Mapping[str, Curve]], x_title: str, y_titles: Sequence[str]
+    x: Sequence[float], panels: Mapping[str, Mapping[str, Ends]], x_title: str, y_titles: Sequence[str]
 ) -> go.Figure:
     """Panels of curves below each other over the same x; a series looks the same in every panel."""
     names = list(dict.fromkeys(name for panel in panels.values() for name in panel))
@@ -47,27 +48,12 @@ def stacked(
             error = {"array": (high - estimate).tolist(), "arrayminus": (estimate - low).tolist(), "thickness": 1}
             figure.add_scatter(
                 x=list(x), y=estimate.tolist(), name=name, mode="lines+markers", legendgroup=name,
-                showlegend=row == first[name], line={"dash": DASHES[i % 6], "color": COLOURS[i % 6]},
-                marker={"symbol": MARKERS[i % 6], "size": 7},
+                showlegend=row == first[name], line=stroke(i), marker={"symbol": MARKERS[i % 6], "size": 7},
                 error_y=error if np.any(high > low) else None, row=row, col=1,
             )  # fmt: skip
         figure.update_yaxes(title_text=y_titles[row - 1], rangemode="tozero", row=row, col=1)
     figure.update_xaxes(title_text=x_title, row=len(panels), col=1)
     return figure.update_layout(height=300 * len(panels), legend={"orientation": "h", "y": -0.12})
-
-
-def matrices(panels: Mapping[str, np.ndarray]) -> go.Figure:
-    """Matrices (neurons, inputs) below each other on one colour scale, white at zero, with their entries written in."""
-    figure = make_subplots(len(panels), 1, shared_xaxes=True, subplot_titles=list(panels), vertical_spacing=0.09)
-    bound = float(max(np.abs(matrix).max() for matrix in panels.values()))
-    for row, (name, matrix) in enumerate(panels.items(), 1):
-        neurons, inputs = (list(range(1, size + 1)) for size in matrix.shape)
-        entries = {"z": np.asarray(matrix).tolist(), "x": inputs, "y": neurons, "texttemplate": "%{z:.2f}"}
-        figure.add_heatmap(**entries, name=name, coloraxis="coloraxis", xgap=2, ygap=2, row=row, col=1)
-    figure.update_yaxes(autorange="reversed", dtick=1, title_text="neuron", showgrid=False)
-    figure.update_xaxes(dtick=1, showgrid=False).update_xaxes(title_text="input", row=len(panels), col=1)
-    scale = {"colorscale": [[0, "#d55e00"], [0.5, "#ffffff"], [1, "#56b4e9"]], "cmin": -bound, "cmax": bound}
-    return figure.update_layout(height=210 * len(panels), coloraxis=scale | {"showscale": False})
 
 
 def exactness(errors: Mapping[str, Sequence[float]]) -> dict[str, str]:

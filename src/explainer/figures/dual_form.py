@@ -7,15 +7,15 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import COLOURS, DASHES, MARKERS
+from explainer.figures.base import MARKERS, below, mark, short, stroke
 from explainer.theory.statistics import student
 
-Array = np.ndarray
-Losses = Mapping[int, tuple[Float[Array, "tasks lengths"], Float[Array, "tasks lengths"]]]
+_Array = np.ndarray
+_Losses = Mapping[int, tuple[Float[_Array, "tasks lengths"], Float[_Array, "tasks lengths"]]]
 """For each number of layers what the heads leave, and what gradient descent does."""
 
 
-def falling_loss(lengths: Sequence[int], panels: Mapping[str, Losses]) -> go.Figure:
+def falling_loss(lengths: Sequence[int], panels: Mapping[str, _Losses]) -> go.Figure:
     """Mean held-out loss against the number of examples, a panel for each kind of input: lines the heads, open markers
     descent, both with as many layers or steps.
 
@@ -32,20 +32,19 @@ def falling_loss(lengths: Sequence[int], panels: Mapping[str, Losses]) -> go.Fig
     ticks = {"tickvals": [1, 0.1, 0.01, 0.001], "ticktext": ["100 %", "10 %", "1 %", "0.1 %"]}
     figure.update_yaxes(type="log", range=[-3.4, 0.05], **ticks)
     figure.update_yaxes(title_text="loss left on new inputs", col=1)
-    return figure.update_layout(height=390, legend={"orientation": "h", "x": 0, "y": -0.26, "yanchor": "top"})
+    return figure.update_layout(height=390, legend=below(-0.26))
 
 
-def _pair(i: int, name: str, x: Sequence[int], head: Float[Array, "n x"], descent: Float[Array, "n x"]) -> list:
+def _pair(i: int, name: str, x: Sequence[int], head: Float[_Array, "n x"], descent: Float[_Array, "n x"]) -> list:
     """The line of the heads, with intervals, and the markers of descent, in the look of series i."""
     mean, low, high = student(head)
     low = np.maximum(low, mean / 10)
     bars = {"array": (high - mean).tolist(), "arrayminus": (mean - low).tolist(), "thickness": 1}
-    line = {"color": COLOURS[i], "dash": DASHES[i]}
-    marker = {"color": COLOURS[i], "symbol": f"{MARKERS[i]}-open", "size": 9}
+    marker = mark(i, 9, symbol=f"{MARKERS[i]}-open")
     return [
-        go.Scatter(x=list(x), y=[float(f"{each:.3g}") for each in y], name=f"{by}{name}", **looks)
+        go.Scatter(x=list(x), y=short(y, 3), name=f"{by}{name}", **looks)
         for y, by, looks in (
-            (mean, "", {"mode": "lines", "line": line, "error_y": bars}),
+            (mean, "", {"mode": "lines", "line": stroke(i), "error_y": bars}),
             (descent.mean(0), "descent, ", {"mode": "markers", "marker": marker, "showlegend": False}),
         )
     ]

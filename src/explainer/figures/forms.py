@@ -7,17 +7,18 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import COLOURS, DASHES, MARKERS
+from explainer.figures.base import COLOURS, GREY, MARKERS, short, stroke
 from explainer.theory.statistics import Interval
 
-GREY = "#808080"
-GREY_MARKERS = ("line-ns", "x-thin", "cross-thin", "asterisk")
+_GREY_MARKERS = ("line-ns", "x-thin", "cross-thin", "asterisk")
 
 Values = Mapping[str, Interval | float]
 """A value for each row of a figure, with its interval where there is one."""
 
-Curve = Mapping[float, Interval]
-"""An interval for each x."""
+Ends = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Estimates, lower and upper ends of a curve."""
+
+_Curve = Mapping[float, Interval]
 
 
 def dots(
@@ -56,7 +57,7 @@ def dot_panels(
     for i, name in enumerate(names):
         lane = {row: j + 0.72 * ((i + 0.5) / len(names) - 0.5) for j, row in enumerate(rows)}
         colour, symbol = COLOURS[i % 6], MARKERS[i % 6]
-        tick = "line-ns" if name in series else GREY_MARKERS[(i - len(series)) % 4]
+        tick = "line-ns" if name in series else _GREY_MARKERS[(i - len(series)) % 4]
         looks = ((panels, symbol, colour), (quoted, f"{symbol}-open", colour), (floors, tick, GREY))
         first = True
         for title, place in places.items():
@@ -82,7 +83,7 @@ def dot_panels(
 
 def curves(
     x: Sequence[float],
-    series: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray] | Interval],
+    series: Mapping[str, Ends | Interval],
     x_title: str,
     y_title: str,
     *,
@@ -107,10 +108,10 @@ def curves(
 
 
 def curve_panels(
-    panels: Mapping[str, Mapping[str, Curve]],
+    panels: Mapping[str, Mapping[str, _Curve]],
     x_title: str,
     *,
-    floors: Mapping[str, Mapping[str, Curve]] | None = None,
+    floors: Mapping[str, Mapping[str, _Curve]] | None = None,
     columns: int = 1,
     by_rank: bool = False,
 ) -> go.Figure:
@@ -141,6 +142,25 @@ def curve_panels(
     return figure.update_xaxes(title_text=x_title, row=-(-len(panels) // columns))
 
 
+def matrices(panels: Mapping[str, np.ndarray], axes: tuple[str, str] | None = None) -> go.Figure:
+    """Matrices below each other on one colour scale, white at zero, with their entries written in.
+
+    `axes` names their rows and their columns.
+    """
+    height, spacing = (210, 0.09) if axes else (190, 0.14)
+    figure = make_subplots(len(panels), 1, shared_xaxes=True, subplot_titles=list(panels), vertical_spacing=spacing)
+    bound = float(max(np.abs(matrix).max() for matrix in panels.values()))
+    for place, (name, matrix) in enumerate(panels.items(), 1):
+        rows, columns = (list(range(1, size + 1)) for size in matrix.shape)
+        entries = {"z": np.asarray(matrix).tolist(), "x": columns, "y": rows, "texttemplate": "%{z:.2f}"}
+        figure.add_heatmap(**entries, name=name, coloraxis="coloraxis", xgap=2, ygap=2, row=place, col=1)
+    figure.update_yaxes(autorange="reversed", dtick=1, showgrid=False).update_xaxes(dtick=1, showgrid=False)
+    if axes:
+        figure.update_yaxes(title_text=axes[0]).update_xaxes(title_text=axes[1], row=len(panels), col=1)
+    scale = {"colorscale": [[0, "#d55e00"], [0.5, "#ffffff"], [1, "#56b4e9"]], "cmin": -bound, "cmax": bound}
+    return figure.update_layout(height=height * len(panels), coloraxis=scale | {"showscale": False})
+
+
 def _panels(titles: Sequence[str], columns: int, inner: float, **shared: bool) -> tuple[go.Figure, dict[str, dict]]:
     """Panels of this height, and the place of each; the legend stands above.
 
@@ -160,7 +180,7 @@ def _panels(titles: Sequence[str], columns: int, inner: float, **shared: bool) -
 
 def _points(name: str, values: Values, y: Sequence[float], symbol: str, colour: str) -> go.Scatter:
     x, low, high = ends = _ends(values)
-    edge = {"line": {"width": 2, "color": colour}} if symbol in GREY_MARKERS else {}
+    edge = {"line": {"width": 2, "color": colour}} if symbol in _GREY_MARKERS else {}
     return go.Scatter(
         x=x.tolist(),
         y=list(y),
@@ -181,7 +201,7 @@ def _line(name: str, x: Sequence[float], ends: tuple | Interval, i: int) -> go.S
         y=mean.tolist(),
         name=name,
         mode="lines+markers",
-        line={"dash": DASHES[i % 6], "color": COLOURS[i % 6]},
+        line=stroke(i),
         marker={"symbol": MARKERS[i % 6], "size": 8},
         error_y=_bars(mean, low, high),
     )
@@ -196,7 +216,7 @@ def _bars(mean: np.ndarray, low: np.ndarray, high: np.ndarray) -> dict[str, Any]
 def _ends(values: Mapping[Any, Interval | float]) -> np.ndarray:
     """Estimates, low and high ends, with four significant digits: (3, values)."""
     ends = [(value,) * 3 if np.isscalar(value) else tuple(value) for value in values.values()]
-    return np.array([[float(f"{number:.4g}") for number in each] for each in ends]).T
+    return np.array([short(each) for each in ends]).T
 
 
 def _names(*of: Mapping[str, Mapping[str, Mapping]]) -> list[str]:

@@ -5,41 +5,40 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explainer.figures.forms import curves
+from explainer.figures.forms import Ends, curves
 from explainer.models.scoring import Record
 from explainer.theory import statistics
 
-Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
-RESAMPLES = 500  # the interval's ends are known to about a hundredth, the width of a marker
+_RESAMPLES = 500  # the interval's ends are known to about a hundredth, the width of a marker
 
 
-def against_k(ks: Sequence[int], series: Mapping[str, Curve], y_title: str, y_range: tuple[float, float]) -> go.Figure:
+def against_k(ks: Sequence[int], series: Mapping[str, Ends], y_title: str, y_range: tuple[float, float]) -> go.Figure:
     """Curves with intervals against the number of demonstrations, evenly spaced by rank."""
     return curves(ks, series, "demonstrations k", y_title, y_range=y_range, log2=True)
 
 
-def label_share(ks: Sequence[int], series: Mapping[str, Curve], truth: float) -> go.Figure:
+def label_share(ks: Sequence[int], series: Mapping[str, Ends], truth: float) -> go.Figure:
     """How often a label is predicted, against k, with a dotted line where that would be right."""
     return against_k(ks, series, "share of queries", (0, 1)).add_hline(y=truth, line_dash="dot")
 
 
-def _curve(records: Sequence[Record], groups: Callable[[Record], tuple], statistic: Callable[..., float]) -> Curve:
+def _curve(records: Sequence[Record], groups: Callable[[Record], tuple], statistic: Callable[..., float]) -> Ends:
     """(mean, low, high) for every k in increasing order; the bootstrap draws seeds and queries."""
     intervals = []
     for k in sorted({record.k for record in records}):
         of_k = [record for record in records if record.k == k]
         sample = statistics.Sample(list(map(groups, of_k)), [np.array(record.prompts) for record in of_k])
-        intervals.append(statistics.bootstrap_interval(sample, statistic, n_resamples=RESAMPLES))
+        intervals.append(statistics.bootstrap_interval(sample, statistic, n_resamples=_RESAMPLES))
     mean, low, high = np.array(intervals).T
     return mean, low, high
 
 
-def exact_match(records: Sequence[Record]) -> Curve:
+def exact_match(records: Sequence[Record]) -> Ends:
     """Share of queries answered exactly, against k."""
     return _curve(records, lambda record: (record.correct,), np.mean)
 
 
-def classification(records: Sequence[Record]) -> dict[str, Curve]:
+def classification(records: Sequence[Record]) -> dict[str, Ends]:
     """Raw accuracy, calibrated accuracy and AUC, against k."""
     measures = {
         "accuracy": statistics.accuracy,
@@ -52,6 +51,6 @@ def classification(records: Sequence[Record]) -> dict[str, Curve]:
     }
 
 
-def predicted_share(records: Sequence[Record], label: int) -> Curve:
+def predicted_share(records: Sequence[Record], label: int) -> Ends:
     """Share of queries for which the model chooses one label, against k."""
     return _curve(records, lambda record: (record.log_probs.argmax(1) == label,), np.mean)

@@ -9,7 +9,7 @@ from plotly.subplots import make_subplots
 from explainer.figures.forms import Values, dots
 
 # From nothing to the blue of keys, so that the page's own background is the zero, light or dark.
-SHADES = ((0, "rgba(0, 114, 178, 0)"), (1, "rgba(0, 114, 178, 1)"))
+_SHADES = ((0, "rgba(0, 114, 178, 0)"), (1, "rgba(0, 114, 178, 1)"))
 _MARGIN = {"l": 60, "r": 15, "t": 90, "b": 50}  # above, the scale
 _OPEN, _MARK = {"xgap": 1, "ygap": 1}, {"symbol": "circle-open", "size": 11, "color": "#d55e00", "line": {"width": 2}}
 
@@ -35,7 +35,7 @@ def _shaded(name: str, z: np.ndarray, x: np.ndarray, y: np.ndarray, *, showscale
     hover = "%{y} to %{x}: %{z:.2f}<extra></extra>"
     numbers = np.round(np.asarray(z, dtype=float), 3)  # what a reader can tell apart, in a page that has to be small
     return go.Heatmap(
-        name=name, z=numbers, x=x, y=y, zmin=0, zmax=1, colorscale=SHADES, colorbar=bar, showscale=showscale,
+        name=name, z=numbers, x=x, y=y, zmin=0, zmax=1, colorscale=_SHADES, colorbar=bar, showscale=showscale,
         hovertemplate=hover, **_OPEN,
     )  # fmt: skip
 

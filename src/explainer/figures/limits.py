@@ -3,25 +3,19 @@
 import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import plotly.graph_objects as go
 
-from explainer.figures.base import COLOURS, DASHES, MARKERS
+from explainer.figures.base import COLOURS, below, mark, short, stroke
+from explainer.theory.statistics import Interval
 
-Curve = tuple[Sequence[float], Sequence[float]]
-
-
-class Measured(Protocol):
-    """An estimate between the ends of its interval."""
-
-    estimate: float
-    low: float
-    high: float
+_Curve = tuple[Sequence[float], Sequence[float]]
+_BELOW = below(-0.25) | {"traceorder": "normal"}
 
 
 def dots(
-    values: Mapping[str, Mapping[str, Measured]],
+    values: Mapping[str, Mapping[str, Interval]],
     y_title: str,
     *,
     smallest: float,
@@ -47,8 +41,8 @@ def dots(
 
 
 def points_on_curves(
-    curves: Mapping[str, Curve],
-    points: Mapping[str, Mapping[float, Measured]],
+    curves: Mapping[str, _Curve],
+    points: Mapping[str, Mapping[float, Interval]],
     x_title: str,
     y_title: str,
     *,
@@ -66,9 +60,9 @@ def points_on_curves(
     for i, name in enumerate(names):
         both = name in curves and name in points
         if name in curves:
-            x, y = ([float(f"{number:.4g}") for number in side] for side in curves[name])
-            line = {"dash": DASHES[i % 6], "color": COLOURS[i % 6]}
-            figure.add_scatter(x=x, y=y, name=name, legendgroup=name, showlegend=not both, mode="lines", line=line)
+            x, y = map(short, curves[name])
+            look = {"mode": "lines", "line": stroke(i)}
+            figure.add_scatter(x=x, y=y, name=name, legendgroup=name, showlegend=not both, **look)
         if name in points:
             style = _marks(i, points[name].values(), smallest)
             figure.add_scatter(x=list(points[name]), name=name, legendgroup=name, mode="markers", **style)
@@ -79,13 +73,13 @@ def points_on_curves(
     for name, level in (levels or {}).items():
         figure.add_hline(y=level, line={"dash": "dot", "width": 1.5})
         figure.add_annotation(text=name, xref="paper", x=1, y=_on_axis(level, "y" in log), xanchor="right", **text)
-    for name, mark in (marks or {}).items():
-        figure.add_vline(x=mark, line={"dash": "dot", "width": 1.5})
-        figure.add_annotation(text=name, yref="paper", x=_on_axis(mark, "x" in log), y=1, **text)
+    for name, place in (marks or {}).items():
+        figure.add_vline(x=place, line={"dash": "dot", "width": 1.5})
+        figure.add_annotation(text=name, yref="paper", x=_on_axis(place, "x" in log), y=1, **text)
     return figure.update_layout(height=370, margin={"t": 40}, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
 
 
-class Extent(NamedTuple):
+class _Extent(NamedTuple):
     """How many numbers there are, the smallest and the largest."""
 
     n: int
@@ -93,13 +87,13 @@ class Extent(NamedTuple):
     high: float
 
 
-def extent(values: Iterable[Measured | float]) -> Extent:
+def extent(values: Iterable[Interval | float]) -> _Extent:
     """What a text says of many numbers; of measurements, the estimates."""
     ordered = sorted(getattr(value, "estimate", value) for value in values)
-    return Extent(len(ordered), ordered[0], ordered[-1])
+    return _Extent(len(ordered), ordered[0], ordered[-1])
 
 
-def _marks(i: int, values: Sequence[Measured], smallest: float) -> dict:
+def _marks(i: int, values: Sequence[Interval], smallest: float) -> dict:
     """Heights, intervals and look of the i-th series."""
     estimates, lows, highs = (
         [max(smallest, getattr(value, end)) for value in values] for end in ("estimate", "low", "high")
@@ -110,8 +104,7 @@ def _marks(i: int, values: Sequence[Measured], smallest: float) -> dict:
         "thickness": 1.5,
         "width": 4,
     }
-    marker = {"symbol": MARKERS[i % 6], "color": COLOURS[i % 6], "size": 9}
-    return {"y": [float(f"{middle:.4g}") for middle in estimates], "error_y": error, "marker": marker}
+    return {"y": short(estimates), "error_y": error, "marker": mark(i, 9)}
 
 
 def _on_axis(value: float, log: bool) -> float:
@@ -122,6 +115,3 @@ def _on_axis(value: float, log: bool) -> float:
 def _broken(name: str) -> str:
     """A category's name in lines of one word each, so that five fit on a phone."""
     return "<br>".join(html.escape(name).split())
-
-
-_BELOW = {"orientation": "h", "x": 0, "y": -0.25, "yanchor": "top", "traceorder": "normal"}

@@ -7,13 +7,10 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from explainer.errors import ShapeError
-from explainer.figures.base import COLOURS, MARKERS
-from explainer.figures.forms import GREY, curves
+from explainer.figures.base import COLOURS, GREY, MARKERS, below
+from explainer.figures.forms import Ends, curves
 
-Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-RIDGE = 1e-6
-"""Penalty of the readout for each position that it is fitted on: it only keeps the fit defined."""
+_RIDGE = 1e-6  # of the readout, for each position that it is fitted on: it only keeps the fit defined
 
 
 def read_back(outputs: np.ndarray, tokens: np.ndarray, lags: Sequence[int], first: int) -> list[float]:
@@ -32,7 +29,7 @@ def read_back(outputs: np.ndarray, tokens: np.ndarray, lags: Sequence[int], firs
     (B, T), indicator = tokens.shape, np.eye(tokens.max() + 1)
     features = np.concatenate([outputs, np.ones((B, T, 1))], -1)[:, first:]
     fitted, tested = (half.reshape(-1, half.shape[-1]) for half in (features[: B // 2], features[B // 2 :]))
-    penalty = RIDGE * len(fitted) * np.eye(fitted.shape[1])
+    penalty = _RIDGE * len(fitted) * np.eye(fitted.shape[1])
     solve = np.linalg.solve(fitted.T @ fitted + penalty, fitted.T)
     explained = []
     for lag in lags:
@@ -73,12 +70,10 @@ def quoted(table: Mapping[str, Mapping[str, float]], digits: int, scale: float =
     ]  # fmt: skip
 
 
-def lines(
-    x: Sequence[float], series: Mapping[str, Curve], titles: tuple[str, str], *, log_y: bool = False
-) -> go.Figure:
+def lines(x: Sequence[float], series: Mapping[str, Ends], titles: tuple[str, str], *, log_y: bool = False) -> go.Figure:
     """Curves with intervals, (estimate, low, high) by name, and a legend below that fits a phone."""
     figure = curves(x, series, *titles)
-    figure.update_layout(height=460, legend={"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top"})
+    figure.update_layout(height=460, legend=below(-0.2))
     return figure.update_yaxes(type="log" if log_y else "linear")
 
 

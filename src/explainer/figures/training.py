@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
-from explainer.figures.base import COLOURS, DASHES, MARKERS
+from explainer.figures.base import COLOURS, MARKERS, below, short, stroke
 from explainer.theory.statistics import Interval, student
 
 _BAR_EVERY = 4  # points of a curve: bars at all of them would hide it
-_BELOW = {"orientation": "h", "x": 0, "y": -0.22, "yanchor": "top", "traceorder": "normal"}
+_BELOW = below(-0.22) | {"traceorder": "normal"}
 _OVER_TOKENS = {"xaxis": {"title": {"text": "tokens seen, millions"}, "rangemode": "tozero"}, "legend": _BELOW}
 
 
@@ -21,7 +21,7 @@ def gap_curves(groups: Mapping[str, pd.DataFrame]) -> go.Figure:
     figure = go.Figure()
     for i, (name, gaps) in enumerate(groups.items()):
         mean, _, high = student(gaps.T)
-        shown = [None if (j + 1) % _BAR_EVERY else half for j, half in enumerate(_short(high - mean))]
+        shown = [None if (j + 1) % _BAR_EVERY else half for j, half in enumerate(short(high - mean))]
         bars = {"error_y": {"array": shown, "thickness": 1, "width": 3}} if gaps.shape[1] > 1 else {}
         _add_curves(figure, i, name, gaps, **bars)
     figure.add_hline(y=0, line={"dash": "dot", "width": 1.5})
@@ -32,13 +32,13 @@ def effects(rows: Mapping[str, tuple[Sequence[float], Interval]], title: str) ->
     """Differences of pairs: `rows[name]` are those of the seeds, and their mean with its interval."""
     figure = go.Figure()
     for i, (values, mean) in enumerate(rows.values()):
-        seeds = {"x": _short(values, 3), "y": [i + 0.22] * len(values), "name": "a seed"}
+        seeds = {"x": short(values, 3), "y": [i + 0.22] * len(values), "name": "a seed"}
         tick = {"symbol": "line-ns", "size": 12, "line": {"width": 1.5, "color": COLOURS[5]}}
         figure.add_scatter(**seeds, marker=tick, mode="markers", showlegend=i == 0)
         array, arrayminus = [mean.high - mean.estimate], [mean.estimate - mean.low]
         bars = {"error_x": {"array": array, "arrayminus": arrayminus, "thickness": 1.5}} if len(values) > 1 else {}
         point = {"symbol": MARKERS[0], "size": 10, "color": COLOURS[0]}
-        middle = {"x": _short([mean.estimate], 3), "y": [i], "name": "mean"}
+        middle = {"x": short([mean.estimate], 3), "y": [i], "name": "mean"}
         figure.add_scatter(**middle, marker=point, mode="markers", showlegend=i == 0, **bars)
     figure.add_vline(x=0, line={"dash": "dot", "width": 1.5})
     names = [name.replace(", ", ",<br>", 1) for name in rows]
@@ -48,20 +48,9 @@ def effects(rows: Mapping[str, tuple[Sequence[float], Interval]], title: str) ->
 
 
 def _add_curves(figure: go.Figure, i: int, name: str, curves: pd.DataFrame, **bars: Mapping) -> None:
-    x = _short(curves.index / 1e6)
+    x = short(curves.index / 1e6)
     for pair, (_, curve) in enumerate(curves.items() if curves.shape[1] > 1 else (), 1):
-        line = {"color": COLOURS[i % 6], "dash": DASHES[i % 6], "width": 1}
-        label = f"{name}, pair {pair}"
-        figure.add_scatter(x=x, y=_short(curve), mode="lines", line=line, opacity=0.45, name=label, showlegend=False)
-    figure.add_scatter(x=x, y=_short(curves.mean(axis=1)), name=name, mode="lines+markers", **_look(i), **bars)
-
-
-def _look(i: int) -> dict:
-    return {
-        "line": {"color": COLOURS[i % 6], "dash": DASHES[i % 6], "width": 2.5},
-        "marker": {"symbol": MARKERS[i % 6], "size": 7},
-    }
-
-
-def _short(values: Sequence[float], digits: int = 4) -> list[float]:
-    return [float(f"{value:.{digits}g}") for value in values]
+        look = {"mode": "lines", "line": stroke(i, width=1), "opacity": 0.45, "showlegend": False}
+        figure.add_scatter(x=x, y=short(curve), name=f"{name}, pair {pair}", **look)
+    look = {"mode": "lines+markers", "line": stroke(i, width=2.5), "marker": {"symbol": MARKERS[i % 6], "size": 7}}
+    figure.add_scatter(x=x, y=short(curves.mean(axis=1)), name=name, **look, **bars)

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -109,6 +110,12 @@ class Checkpoint:
         """Token ids of each text as in `tokenize`, in one call of the tokenizer."""
         as_text = {"add_special_tokens": False, "split_special_tokens": True}
         return self.tokenizer(list(texts), **as_text)["input_ids"] if texts else []
+
+    def row(self, ids: Sequence[int]) -> Int[Tensor, "1 T"]:
+        """Token ids as a batch of one; CheckpointError for no token or too many."""
+        if not 0 < len(ids) <= self.context_length:
+            raise CheckpointError(f"{len(ids)} tokens; {self.name} can attend to 1 to {self.context_length}.")
+        return torch.tensor([list(ids)], device=self.device)
 
     def hidden(self, **inputs) -> Tensor:
         """Last hidden states, shape (batch, length, d), before the output embedding."""

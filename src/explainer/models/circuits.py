@@ -38,9 +38,7 @@ def attention_maps(checkpoint: Checkpoint, ids: Sequence[int]) -> Float[Tensor, 
 
     Rows sum to one. Float32, on the CPU. Raises CheckpointError: no token or too many.
     """
-    if not 0 < len(ids) <= checkpoint.context_length:
-        raise CheckpointError(f"{len(ids)} tokens; {checkpoint.name} can attend to 1 to {checkpoint.context_length}.")
-    model, inputs = checkpoint.model, torch.tensor([list(ids)], device=checkpoint.device)
+    model, inputs = checkpoint.model, checkpoint.row(ids)
     own = model.config._attn_implementation
     try:
         model.set_attn_implementation("eager")  # the only one that keeps the weights
@@ -156,7 +154,7 @@ def mean_outputs(checkpoint: Checkpoint, sequences: Iterable[Sequence[int]]) -> 
 
     with hooks.inputs((layer.output, partial(add, i)) for i, layer in enumerate(found.layers)):
         for ids in sequences:
-            checkpoint.hidden(input_ids=torch.tensor([list(ids)], device=checkpoint.device), use_cache=False)
+            checkpoint.hidden(input_ids=checkpoint.row(ids), use_cache=False)
             tokens += len(ids) - 1
     return torch.stack(sums) / tokens
 
@@ -176,14 +174,13 @@ def encode_cut(checkpoint: Checkpoint, ids: Sequence[int], cut: Iterable[tuple[i
         mask[t, s] = forbidden
     cache = DynamicCache()
     checkpoint.hidden(
-        input_ids=torch.tensor([list(ids)], device=checkpoint.device),
+        input_ids=checkpoint.row(ids),
         attention_mask=mask[None, None].to(checkpoint.device),
         position_ids=torch.arange(T, device=checkpoint.device)[None],  # OPT would count them from a mask of two axes
         use_cache=True,
         **{CACHE: cache},
     )
-    keys, values = zip(*((layer.keys, layer.values) for layer in cache.layers), strict=True)
-    return Prefix(tuple(ids), keys, values)
+    return Prefix.of(ids, cache)
 
 
 # Few-shot prompts.

@@ -50,8 +50,6 @@ def read_heads(checkpoint: Checkpoint, ids: Sequence[int]) -> list[list[Head]]:
     that do not ask the interface (GPT-Neo, XGLM); attention that is not a softmax over all tokens (a local window, a
     soft cap, a sink).
     """
-    if not 0 < len(ids) <= checkpoint.context_length:
-        raise CheckpointError(f"{len(ids)} tokens; {checkpoint.name} can attend to 1 to {checkpoint.context_length}.")
     layers: dict[Any, list[Head]] = {}
 
     def keep(module: Any, heads: list[Head], output: Tensor) -> None:
@@ -59,7 +57,7 @@ def read_heads(checkpoint: Checkpoint, ids: Sequence[int]) -> list[list[Head]]:
         layers[module] = heads
 
     with _listening(checkpoint.model, keep):
-        checkpoint.hidden(input_ids=torch.tensor([list(ids)], device=checkpoint.device), use_cache=False)
+        checkpoint.hidden(input_ids=checkpoint.row(ids), use_cache=False)
     n_layers = checkpoint.model.config.num_hidden_layers
     if len(layers) != n_layers:
         raise CheckpointError(

@@ -25,7 +25,7 @@ def inputs(hooks: Iterable[tuple[nn.Module, _Input]]) -> Iterator[None]:
 @contextmanager
 def outputs(hooks: Iterable[tuple[nn.Module, Output]]) -> Iterator[None]:
     """Call a function with the first input and the output, of a tuple the first item, of its module."""
-    with _attached(module.register_forward_hook(partial(_output, function)) for module, function in hooks):
+    with _attached(m.register_forward_hook(partial(_output, change), with_kwargs=True) for m, change in hooks):
         yield
 
 
@@ -57,9 +57,9 @@ def _input(function: _Input, _module: nn.Module, args: tuple) -> tuple | None:
     return None if x is None else (x, *args[1:])
 
 
-def _output(function: Output, _module: nn.Module, args: tuple, output: Any) -> Any:
+def _output(function: Output, _module: nn.Module, args: tuple, options: dict, output: Any) -> Any:
     y, *rest = output if isinstance(output, tuple) else (output,)
-    y = function(args[0], y)
+    y = function(next(iter((*args, *options.values()))), y)
     if y is None:
         return None
     return (y, *rest) if isinstance(output, tuple) else y

@@ -122,8 +122,8 @@ _DISTRIBUTIONS: Mapping[str, Callable[[int, int, int, Generator], Prompts]] = {
 class Setting:
     """Everything that determines a trained model: the prompts, the transformer and the training.
 
-    `distribution` is a key of `_DISTRIBUTIONS`, `inner` the width of the feed-forward layers. Raises ValueError for an
-    unknown distribution, a width that the heads cannot share, or a number below 1.
+    `distribution` names the prompts, `inner` is the width of the feed-forward layers. Raises ValueError for an unknown
+    distribution, a width that the heads cannot share, or a number below 1.
     """
 
     distribution: str = "isotropic"

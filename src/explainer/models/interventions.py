@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers.cache_utils import DynamicCache
 
-from explainer.errors import CheckpointError, TaskError
+from explainer.errors import TaskError
 from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import CACHE, MLP, Layer
 from explainer.models.checkpoints import Checkpoint
@@ -182,12 +182,8 @@ def _padded(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> I
     if not ids or not all(ids):
         raise TaskError("a prompt is empty, or there is none: give at least one, of at least one token.")
     lengths = torch.tensor([*map(len, ids)])
-    if (needed := len(prefix) + int(lengths.max())) > checkpoint.context_length:
-        raise CheckpointError(
-            f"{checkpoint.name} has {checkpoint.context_length} positions, the context and the longest query need "
-            f"{needed} tokens; give fewer demonstrations."
-        )
     architectures.require(checkpoint.model, architectures.INTERVENTIONS)
+    scoring.require_room(checkpoint, len(prefix) + int(lengths.max()))
     windows = any(layer.window for layer in architectures.architecture(checkpoint.model).layers)
     for rows in [(lengths == n).nonzero()[:, 0] for n in lengths.unique()] if windows else [torch.arange(len(ids))]:
         behind = [checkpoint.first_token_id] * int(lengths[rows].max())
@@ -238,7 +234,7 @@ def context_patches(after: Pass, without: Pass) -> list[Patch]:
 
     With its own changes in all blocks, a query without its context has the logits that it has with it. The changes
     are of weights: every token of the query reads them, the first one too. They are found from the lowest block to the
-    highest, in one pass in which those of the blocks below are made: see `patches.context_as_patch`.
+    highest, in one pass in which those of the blocks below are made: see `theory.patches`.
     """
     architectures.require(without.checkpoint.model, architectures.PATCHES)
     sites = [_sites(layer) for layer in without.layers]
@@ -327,7 +323,7 @@ def _recorded(checkpoint: Checkpoint, group: _Group, sites: Sequence[_Site], edi
     kept: dict[int, Tensor] = {}
     probes = [_Edit(site.module, partial(_probe, kept, i, site.side)) for i, site in enumerate(sites)]
     with hooks.outputs((edit.module, partial(_edited, edit.change, group.place)) for edit in (*edits, *probes)):
-        hidden = _hidden(checkpoint, group, _cache(group))
+        hidden = _hidden(checkpoint, group, scoring.cache_of(group.keys, group.values))
     logits = architectures.logits(checkpoint.model, group.place.of(hidden))
     return [logits, *(kept[i] for i in range(len(sites)))]
 
@@ -343,7 +339,7 @@ def _opened(checkpoint: Checkpoint, group: _Group) -> _Group:
 
     So in a group of equal lengths a window, which is counted in places of the row, is cut where it should be.
     """
-    cache, last = _cache(group), group.place.last[:, None]
+    cache, last = scoring.cache_of(group.keys, group.values), group.place.last[:, None]
     n = int(last.max())
     if n:
         _hidden(checkpoint, replace(group, ids=group.ids[:, :n], positions=group.positions[:, :n]), cache)
@@ -356,13 +352,6 @@ def _opened(checkpoint: Checkpoint, group: _Group) -> _Group:
         tuple(layer.keys for layer in cache.layers),
         tuple(layer.values for layer in cache.layers),
     )
-
-
-def _cache(group: _Group) -> DynamicCache:
-    cache = DynamicCache()
-    for layer, keys_values in enumerate(zip(group.keys, group.values, strict=True)):
-        cache.update(*keys_values, layer)
-    return cache
 
 
 def _hidden(checkpoint: Checkpoint, group: _Group, cache: DynamicCache) -> Tensor:

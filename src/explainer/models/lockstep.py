@@ -9,8 +9,9 @@ errors e_t are asked of the backward pass, and the sums are added to dW where it
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -36,16 +37,10 @@ class Run:
     lr: float
     answers: Mapping[tuple[int, ...], int] | None = field(default=None, repr=False)
 
-    def asked(self, t: int) -> "_Asked":
-        """The sequence of step t, and where the tokens begin that have a loss."""
-        return self._asked(tuple(self.sequences[t]))
-
-    def every_asked(self) -> Iterator["_Asked"]:
-        """Each different sequence once."""
-        return map(self._asked, dict.fromkeys(map(tuple, self.sequences)))
-
-    def _asked(self, ids: tuple[int, ...]) -> "_Asked":
-        return _Asked(ids, 1 if self.answers is None else len(ids) - self.answers[ids])
+    def asked(self) -> list["_Asked"]:
+        """The sequence of every step, and where the tokens begin that have a loss."""
+        every = map(tuple, self.sequences)
+        return [_Asked(ids, 1 if self.answers is None else len(ids) - self.answers[ids]) for ids in every]
 
 
 class _Asked(NamedTuple):
@@ -155,7 +150,7 @@ class _Batch:
     """The updates of all runs, and what has become of every run."""
 
     def __init__(self, checkpoint: Checkpoint, runs: Sequence[Run]):
-        self._checkpoint, self._runs = checkpoint, runs
+        self._checkpoint, self._runs, self._asked = checkpoint, runs, [run.asked() for run in runs]
         self._architecture = architectures.architecture(checkpoint.model)
         self._keys = [_Trained(layer.key, len(runs)) for layer in self._architecture.layers]
         self._values = [_Trained(layer.value, len(runs)) for layer in self._architecture.layers]
@@ -172,7 +167,7 @@ class _Batch:
 
     def step(self, t: int) -> None:
         """One step of every run that has not diverged."""
-        losses = _losses(self._architecture, [run.asked(t) for run in self._runs])
+        losses = _losses(self._architecture, [asked[t] for asked in self._asked])
         trained = (*self._keys, *self._values)
         errors = torch.autograd.grad(losses.sum(), [one.probe for one in trained])
         squares = [one.squared_norms(e) for one, e in zip(trained, errors, strict=True)]
@@ -184,7 +179,7 @@ class _Batch:
     @torch.no_grad()
     def states(self, n: int) -> list[FineTuned]:
         """Every run after n steps."""
-        after = _losses(self._architecture, [run.asked(0) for run in self._runs]).tolist()
+        after = _losses(self._architecture, [asked[0] for asked in self._asked]).tolist()
         outgrown = self._outgrown()
         return [self._state(b, n, after[b], outgrown[b]) for b in range(len(self._runs))]
 
@@ -206,7 +201,7 @@ class _Batch:
             if self._diverged[b] is not None:
                 continue
             rising = t > 0 and loss > max(self._losses[b])
-            exceeds = rising and finetuning.exceeds(loss, self._untrained[self._runs[b].asked(t)])
+            exceeds = rising and finetuning.exceeds(loss, self._untrained[self._asked[b][t]])
             self._losses[b].append(loss)
             self._norms[b].append(norm)
             if exceeds or outgrown[b] or not math.isfinite(loss + norm):
@@ -215,7 +210,7 @@ class _Batch:
     @torch.no_grad()
     def _untrained_losses(self) -> dict[_Asked, float]:
         """The loss of every sequence with the checkpoint's own weights."""
-        sequences = list(dict.fromkeys(asked for run in self._runs for asked in run.every_asked()))
+        sequences = list(dict.fromkeys(chain.from_iterable(self._asked)))
         parts = [sequences[i : i + len(self._runs)] for i in range(0, len(sequences), len(self._runs))]
         losses = [loss for part in parts for loss in _losses(self._architecture, part).tolist()]
         return dict(zip(sequences, losses, strict=True))

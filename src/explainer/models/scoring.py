@@ -45,6 +45,12 @@ class Prefix:
     keys: tuple[Tensor, ...]
     values: tuple[Tensor, ...]
 
+    @classmethod
+    def of(cls, ids: Sequence[int], cache: DynamicCache) -> "Prefix":
+        """The prefix of the tokens that a cache holds."""
+        keys, values = zip(*((layer.keys, layer.values) for layer in cache.layers), strict=True)
+        return cls(tuple(ids), keys, values)
+
     def __len__(self) -> int:
         """P, the number of tokens."""
         return len(self.ids)
@@ -91,11 +97,10 @@ def encode(checkpoint: Checkpoint, text_or_ids: str | Sequence[int]) -> Prefix:
         ids = [checkpoint.first_token_id, *checkpoint.tokenize(ids)]
     if len(ids) == 0:
         return Prefix((), (), ())
-    _check_length(checkpoint, len(ids))
+    require_room(checkpoint, len(ids))
     cache = DynamicCache()
-    checkpoint.hidden(input_ids=torch.tensor([ids], device=checkpoint.device), use_cache=True, **{CACHE: cache})
-    keys, values = zip(*((layer.keys, layer.values) for layer in cache.layers), strict=True)
-    return Prefix(tuple(ids), keys, values)
+    checkpoint.hidden(input_ids=checkpoint.row(ids), use_cache=True, **{CACHE: cache})
+    return Prefix.of(ids, cache)
 
 
 def context_ids(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> tuple[list[int], list[int]]:
@@ -292,7 +297,7 @@ def row_logits(
     if not all(prompt for prompt, _ in rows):
         raise TaskError("a prompt is empty: there is no position to predict from; put at least one token there.")
     sequences = [[*prompt, *stem] for prompt, stem in rows]
-    _check_length(checkpoint, len(prefix) + max(map(len, sequences), default=0))
+    require_room(checkpoint, len(prefix) + max(map(len, sequences), default=0))
     for pack in _packs([len(ids) for ids in sequences], 0 if _attends_by_index(checkpoint) else PACK_TOKENS):
         hidden = _hidden(checkpoint, prefix, [sequences[i] for i in pack])
         needed = [h[len(rows[i][0]) - 1 :] for i, h in zip(pack, hidden, strict=True)]
@@ -324,9 +329,7 @@ def _hidden(checkpoint: Checkpoint, prefix: Prefix, pack: list[list[int]]) -> tu
     """Last hidden states, shape (length, d), of sequences that each follow the prefix."""
     lengths = [len(ids) for ids in pack]
     place = torch.cat([torch.arange(n) for n in lengths])
-    cache = DynamicCache()
-    for layer, (keys, values) in enumerate(zip(prefix.keys, prefix.values, strict=True)):
-        cache.update(keys, values, layer)
+    cache = cache_of(prefix.keys, prefix.values)
     mask = _mask(checkpoint, cache.get_seq_length(), lengths) if len(pack) > 1 else None
     with _SharedPrefix(mask, lengths):
         hidden = checkpoint.hidden(
@@ -337,6 +340,14 @@ def _hidden(checkpoint: Checkpoint, prefix: Prefix, pack: list[list[int]]) -> tu
             **{CACHE: cache},
         )
     return hidden[0].split(lengths)
+
+
+def cache_of(keys: Sequence[Tensor], values: Sequence[Tensor]) -> DynamicCache:
+    """A cache of these keys and values, one tensor for each layer; what is passed with it comes behind them."""
+    cache = DynamicCache()
+    for layer, keys_values in enumerate(zip(keys, values, strict=True)):
+        cache.update(*keys_values, layer)
+    return cache
 
 
 class _SharedPrefix(TorchFunctionMode):
@@ -383,7 +394,8 @@ def _mask(checkpoint: Checkpoint, n_prefix: int, lengths: list[int]) -> Tensor:
     return torch.zeros_like(seen, dtype=checkpoint.dtype).masked_fill(seen == 0, hidden)[None, None]
 
 
-def _check_length(checkpoint: Checkpoint, length: int) -> None:
+def require_room(checkpoint: Checkpoint, length: int) -> None:
+    """CheckpointError if a context and a query of so many tokens together are more than the model has positions for."""
     if length > checkpoint.context_length:
         raise CheckpointError(
             f"{checkpoint.name} has {checkpoint.context_length} positions, the demonstrations and the longest query "
