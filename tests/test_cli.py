@@ -15,7 +15,7 @@ from explainer import __version__
 from explainer.compare import controls
 from explainer.data import assets, tasks
 from explainer.errors import DownloadError
-from explainer.models import web_model
+from explainer.page import web_model
 from explainer.study import cli, engines, training
 from explainer.study.comparison_runs import Study
 from explainer.study.language_model_runs import LanguageModels

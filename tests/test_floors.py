@@ -17,6 +17,7 @@ FLOORS = (
     {"results"},
     {"figures", "findings", "exercises"},
     {"explorables"},
+    {"page"},
     {"study"},
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

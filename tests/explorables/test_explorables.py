@@ -2,10 +2,7 @@
 
 import json
 import math
-import os
 import re
-import subprocess
-from itertools import count, islice
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,6 +11,7 @@ import pytest
 import torch
 import traitlets
 from conftest import FRAME_MS
+from javascript import DARK, LIGHT, OVERFLOWS, normals, run_tests, show, stop_leaves_nothing, uniforms
 from test_bets import bets_fixture
 from test_noise_value import noise_value_fixture
 from test_real_head import real_head_fixture
@@ -21,15 +19,36 @@ from test_similarity_explorer import similarity_explorer_fixture
 
 from bookbuilder import explorables as builder
 from explainer import explorables
+from explainer import page as page_room
 from explainer.errors import ExplainerError
-from explainer.explorables import EXPLORABLES, FOLDER, Ladder, OneHead, OneStep, SoftmaxBend, ThreeTokens, TwoNeurons
+from explainer.explorables import (
+    AgeWeights,
+    Bets,
+    Explorable,
+    InContextRegression,
+    Ladder,
+    MemoryOrRidge,
+    MomentumWindow,
+    NoiseValue,
+    OneHead,
+    OnePlane,
+    OneStep,
+    PhasePlane,
+    RealHead,
+    SimilarityExplorer,
+    SoftmaxBend,
+    ThreeTokens,
+    TwoNeurons,
+    WhichBox,
+)  # fmt: skip
+from explainer.page import LiveExperiment, LiveGPT, LivePatch, LiveSweep
 from explainer.theory import duality
 
 JS_TESTS = Path(__file__).parent / "js"
 MAX_BYTES = 30_000
 MODEL_ROW_BYTES = 5_000
 LEAST_CONTRAST = 4.5
-LIGHT, DARK = "#ffffff", "#14181e"  # the theme's backgrounds
+FOLDERS = {explorable.folder for explorable in builder.ALL}
 
 
 def tensor(rows) -> torch.Tensor:
@@ -71,25 +90,8 @@ def two_neurons_case(rng: np.random.Generator) -> dict:
     )
 
 
-def uniforms(seed: int):
-    """The generator mulberry32, on Python's integers."""
-
-    def product(a: int, b: int) -> int:
-        return a * b & 0xFFFFFFFF
-
-    for step in count(1):
-        state = (seed + step * 0x6D2B79F5) & 0xFFFFFFFF
-        bits = product(state ^ state >> 15, state | 1)
-        bits ^= (bits + product(bits ^ bits >> 7, bits | 61)) & 0xFFFFFFFF
-        yield (bits ^ bits >> 14) / 2**32
-
-
 def softmax_bend_case(spread: float, tokens: int, seed: int) -> dict:
-    stream, d = uniforms(seed), 8
-    draw = lambda: math.sqrt(-2 * math.log(1 - next(stream))) * math.cos(2 * math.pi * next(stream))  # noqa: E731
-    projections, queries, keys, values = (
-        tensor([[draw() for _ in range(d)] for _ in range(n)]) for n in (64, 8, 128, 128)
-    )
+    projections, queries, keys, values = tensor(normals(seed, 64 + 8 + 2 * 128, 8)).split([64, 8, 128, 128])
     keys, values = keys[:tokens], values[:tokens]
     queries = queries * math.sqrt(spread) / duality.logit_spread(queries, keys)[:, None]
     keys = math.sqrt(spread) * keys
@@ -155,7 +157,7 @@ def javascript(tmp_path_factory) -> Path:
         two_neurons=[two_neurons_case(rng) for _ in range(20)],
         softmax_bend=dict(
             cases=[softmax_bend_case(*case) for case in ((0.5, 64, seed), (0.125, 4, 0), (4.0, 128, 2**31 - 1))],
-            uniform_numbers=list(islice(uniforms(seed), 100)),
+            uniform_numbers=uniforms(seed, 100).tolist(),
             default_seed=seed,
         ),
         noise_value=noise_value_fixture(),
@@ -163,54 +165,58 @@ def javascript(tmp_path_factory) -> Path:
         ladder=[Ladder(rung=rung).state() for rung in range(6)],
         similarity_explorer=similarity_explorer_fixture(),
         bets=bets_fixture(),
-        bundles=as_they_ship(),
     )
     for name, known in fixtures.items():
         (folder / f"{name}.json").write_text(json.dumps(known), "utf-8")
     return folder
 
 
-def as_they_ship() -> dict[str, dict]:
-    """The module of every explorable and its state, for each of its starts."""
-    widgets = [explorable(**start) for explorable in EXPLORABLES for start in explorable.starts]
-    return {widget.still_name: dict(source=widget._esm, state=widget.state()) for widget in widgets}
-
-
-def run_javascript_tests(file: str, fixtures: Path) -> int:
-    """The number of tests in a file of JS_TESTS, which all pass."""
-    command = [builder.node_executable(), "--test", str(JS_TESTS / file)]
-    places = os.environ | {"EXPLORABLES_FIXTURES": str(fixtures)}
-    done = subprocess.run(command, env=places, capture_output=True, encoding="utf-8", check=False, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return int(re.search(r"pass (\d+)", done.stdout)[1])
+def starts() -> dict[str, Explorable]:
+    """Every explorable in each of its starts, by the name of its still."""
+    widgets = [explorable(**start) for explorable in builder.ALL for start in explorable.starts]
+    return {widget.still_name: widget for widget in widgets}
 
 
 @pytest.mark.parametrize("file", sorted(path.name for path in JS_TESTS.glob("*.test.mjs")))
 def test_javascript(javascript, file):
     """The module's own tests, parity with Python included."""
-    assert run_javascript_tests(file, javascript) > 0
+    assert run_tests(JS_TESTS / file, javascript) > 0
 
 
 # Sources and bundles
 
 
-@pytest.fixture(params=EXPLORABLES, ids=lambda explorable: explorable.name)
+@pytest.fixture(params=builder.ALL, ids=lambda explorable: explorable.name)
 def explorable(request):
     return request.param
 
 
 def test_bundles_are_current():
-    committed = {file.stem: file.read_bytes().decode() for file in (FOLDER / "bundles").iterdir()}
+    committed = {file.stem: file.read_bytes().decode() for folder in FOLDERS for file in (folder / "bundles").iterdir()}
     assert committed == builder.bundles(), "run `make explorables`"
 
 
-def test_module_is_small_and_self_contained(explorable):
-    widget = explorable()
-    most = MAX_BYTES + MODEL_ROW_BYTES * ("// live_model.js" in widget._esm)
-    assert len(widget._esm.encode()) + len(widget._css.encode()) <= most
-    assert not re.search(r"^\s*import\b|\bimport\(|\bfetch\(|XMLHttp|requestAnimationFrame", widget._esm, re.MULTILINE)
-    assert re.findall(r"https?://[^\"]+", widget._esm) == ["http://www.w3.org/2000/svg"]
-    assert explorable.question in widget._esm
+SHIPS = """
+import { readFileSync } from "node:fs";
+import { checkPicture } from "./tests/explorables/js/support.mjs";
+const { source, state } = JSON.parse(readFileSync(0, "utf8")), before = Reflect.ownKeys(globalThis);
+const module = await import(`data:text/javascript,${encodeURIComponent(source)}`); // no address: it can import nothing
+checkPicture(module.default, state);
+const left = Reflect.ownKeys(globalThis).filter((name) => !before.includes(name));
+process.stdout.write(JSON.stringify([Object.keys(module), Object.keys(module.default).sort(), left]));
+"""
+
+
+def test_module_is_small_and_self_contained_and_leaves_nothing_behind(explorable):
+    for widget in (explorable(**start) for start in explorable.starts):
+        source, state = widget._esm, widget.state()
+        found = json.loads(builder.run_module(SHIPS, {"source": source, "state": state}))
+        assert found == [["default"], ["describe", "render", "still"], []]
+        most = MAX_BYTES + MODEL_ROW_BYTES * ("// live_model.js" in source)
+        assert len(source.encode()) + len(widget._css.encode()) <= most
+        assert not re.search(r"^\s*import\b|\bimport\(|\bfetch\(|XMLHttp|requestAnimationFrame", source, re.MULTILINE)
+        assert re.findall(r"https?://[^\"]+", source) == ["http://www.w3.org/2000/svg"]
+        assert explorable.question in source
 
 
 def test_nothing_moves_by_itself():
@@ -226,7 +232,7 @@ def luminance(colour: str) -> float:
 def test_colours_have_contrast():
     """Every colour is also a text colour; print keeps those of the light page."""
     light, dark = OneStep()._css.split('html[data-theme="dark"]')
-    for css, background in ((light, LIGHT), (dark, DARK)):
+    for css, background in ((light, LIGHT[0]), (dark, DARK[0])):
         colours = re.findall(r"--(key|value|query|sum): (#\w{6})", css)
         assert len(colours) == 4
         for role, colour in colours:
@@ -239,43 +245,25 @@ def test_colours_have_contrast():
 
 def test_stills_are_current(explorable):
     for widget in (explorable(**start) for start in explorable.starts):
-        committed = (FOLDER / "stills" / f"{widget.still_name}.svg").read_text("utf-8")
+        committed = (widget.folder / "stills" / f"{widget.still_name}.svg").read_text("utf-8")
         assert committed == builder.still(widget), "run `make explorables`"
         assert ElementTree.fromstring(committed).get("role") == "img"
 
 
 def test_every_start_has_a_still_of_its_own():
-    names = [explorable(**start).still_name for explorable in EXPLORABLES for start in explorable.starts]
-    assert sorted(names) == sorted(file.stem for file in (FOLDER / "stills").iterdir())
+    assert sorted(starts()) == sorted(file.stem for folder in FOLDERS for file in (folder / "stills").iterdir())
 
 
 def test_bundles_and_stills_are_written(tmp_path, monkeypatch):
     for folder in ("bundles", "stills"):
         (tmp_path / folder).mkdir()
-    monkeypatch.setattr(builder, "FOLDER", tmp_path)
-    monkeypatch.setattr(builder, "EXPLORABLES", [OneStep])
-    monkeypatch.setattr(builder, "bundles", lambda: {"one_step": "a bundle"})
+    monkeypatch.setattr(builder, "ALL", [OneStep])
+    source = OneStep()._esm
+    monkeypatch.setattr(builder, "bundles", lambda: {"one_step": source})
+    monkeypatch.setattr(OneStep, "folder", tmp_path)
     builder.write()
-    assert (tmp_path / "bundles" / "one_step.js").read_text("utf-8") == "a bundle"
+    assert (tmp_path / "bundles" / "one_step.js").read_text("utf-8").startswith("// Made of js/one_step.js")
     assert [file.name for file in (tmp_path / "stills").iterdir()] == ["one_step.svg"]
-
-
-@pytest.mark.parametrize(
-    "widget",
-    [
-        ThreeTokens(token_keys=np.full((3, 2), 2), query=[2, 2], attention="linear"),
-        OneHead(demonstrations=0, token=0, attention="softmax"),
-        OneStep(points=[[2, 2], [-2, -2]], learning_rate=1.5, query=-2),
-        OneStep(points=[[0, 0]], learning_rate=0, query=0),
-        TwoNeurons(inputs=[[2, -2]], targets=[[-2, 2]], query=[-2, -2], learning_rate=1),
-        SoftmaxBend(spread=4, tokens=4, seed=2**31 - 1),
-    ],
-    ids=lambda widget: widget.name,
-)
-def test_still_is_well_formed(widget):
-    root = ElementTree.fromstring(builder.still(widget))
-    assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    assert len(root.get("aria-label")) > 50
 
 
 def test_node_of_the_environment_comes_before_that_of_the_path(monkeypatch, tmp_path):
@@ -315,32 +303,104 @@ def test_traits_take_arrays_and_copy_defaults():
     assert OneStep().points[0][0] != 0.0
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: OneStep(points=[[1, 3]]), r"points = \[\[1, 3\]\].*from -2 to 2"),
-        (lambda: OneStep(points=[[1, 1, 1]]), r"two numbers"),
-        (lambda: OneStep(points=7), r"points = 7"),
-        (lambda: OneStep(points=[]), r"0 rows; it must have 1 to 8"),
-        (lambda: OneStep(query=math.nan), r"query = nan"),
-        (lambda: OneStep(learning_rate=2), r"learning_rate.*1\.5"),
-        (lambda: TwoNeurons(query=[math.nan, 0]), r"query = \[nan, 0\]"),
-        (lambda: TwoNeurons(inputs=[[1, 1]]), r"1 inputs and 3 targets"),
-        (lambda: TwoNeurons(initial_weights=[[1, 1]]), r"must have 2 to 2"),
-        (lambda: SoftmaxBend(spread=0), r"spread.*0\.125"),
-        (lambda: SoftmaxBend(tokens=2.5), r"tokens"),
-        (lambda: ThreeTokens(token_keys=[[1, 1]]), r"token_keys has 1 rows; it must have 3 to 3"),
-        (lambda: ThreeTokens(attention="hard"), r"attention.*'hard'"),
-        (lambda: ThreeTokens(query=[3, 0]), r"query = \[3, 0\].*from -2 to 2"),
-        (lambda: OneHead(token_values=[[1, 1]] * 4), r"token_values has 4 rows; it must have 5 to 5"),
-        (lambda: OneHead(demonstrations=5), r"demonstrations"),
-        (lambda: OneHead(token=1.5), r"token"),
-        (lambda: OneHead(attention=""), r"attention.*''"),
-    ],
-)
-def test_traits_refuse(make, message):
+GPT = {"index": {"read_in.weight": [0, 2, 4]}, "config": {"examples": 12}, "data": ""}
+REFUSED = [
+    (AgeWeights, {"retention": 1.1}, "retention"),
+    (AgeWeights, {"momentum": 1.0}, r"momentum.*0\.95"),
+    (AgeWeights, {"momentum": math.nan}, "momentum = nan"),
+    (Bets, {"about": "causal"}, "about"),
+    (Bets, {"alike": 1.1}, "alike"),
+    (Bets, {"floor": -0.1}, "floor"),
+    (Bets, {"ceiling": math.nan}, "ceiling"),
+    (Bets, {"others": "rises"}, "others"),
+    (Bets, {"lowest": ""}, "lowest"),
+    (Bets, {"lasting": 0}, "lasting"),
+    (Bets, {"shown": ["similarity"]}, "shown"),
+    (InContextRegression, {"points": [[0, 0]]}, r"it has 1 rows; it must have 2 to 12"),
+    (InContextRegression, {"points": [[0, 0]] * 13}, r"13 rows"),
+    (
+        InContextRegression,
+        {"points": [[0, 0], [4.1, 0]]},
+        r"\[4\.1, 0\.0\].*from -4 to 4 and from -12 to 12",
+    ),
+    (InContextRegression, {"points": [[0, 0], [0, math.nan]]}, r"\[0\.0, nan\]"),
+    (InContextRegression, {"points": [[0, 0], [1, 1, 1]]}, r"\[1\.0, 1\.0, 1\.0\]"),
+    (InContextRegression, {"points": 3}, r"points = 3"),
+    (InContextRegression, {"query": 5}, r"query"),
+    (InContextRegression, {"steps": 0}, r"steps"),
+    (InContextRegression, {"steps": 2.5}, r"steps"),
+    (InContextRegression, {"reach": 13}, r"reach"),
+    (InContextRegression, {"learners": ["lasso"]}, r"lasso"),
+    (InContextRegression, {"learners": ["ridge", "ridge"]}, r"learners = \['ridge', 'ridge'\]; at most 4"),
+    (InContextRegression, {"learners": ["ridge", "gpt", "linear", "ols", "descent"]}, r"at most 4 lines"),
+    (InContextRegression, {"gpt": {"data": ""}}, r"gpt lacks 'index'.*page_weights"),
+    (InContextRegression, {"gpt": GPT | {"index": {"read_in.weight": [0, 5, 4]}}}, r"of 5 inputs"),
+    (InContextRegression, {"gpt": GPT | {"config": {"examples": 3}}}, r"reads 3 examples"),
+    *((Ladder, {"rung": rung}, "rung") for rung in (-1, 6, 0.5)),
+    (LiveExperiment, {"task": "rivers"}, "'capitals', 'plurals'"),
+    (LiveExperiment, {"second": "flipped"}, "second"),
+    (LiveExperiment, {"scale": 2.5}, "scale"),
+    (LiveGPT, {"demonstrations": [["a", "b"]] * 17}, "at most 16 pairs"),
+    (LiveGPT, {"demonstrations": [["a"]]}, "pairs of texts"),
+    (LivePatch, {"task": "rivers"}, "'capitals', 'plurals'"),
+    (LivePatch, {"donors": 3}, "donors"),
+    (LiveSweep, {"task": "rivers"}, "'capitals', 'plurals'"),
+    (MemoryOrRidge, {"doublings": 11}, "doublings"),
+    (MemoryOrRidge, {"noise": 0.0}, "noise"),
+    (MemoryOrRidge, {"query": math.nan}, "query = nan"),
+    (MemoryOrRidge, {"points": [[0.0, 3.0]]}, "from -2 to 2"),
+    (MomentumWindow, {"eta": 1.0}, r"eta.*0\.95"),
+    (MomentumWindow, {"eta": math.nan}, "eta = nan"),
+    (MomentumWindow, {"average": "permuted"}, "average"),
+    (MomentumWindow, {"query": [3, 0]}, "from -2 to 2"),
+    (NoiseValue, {"ratio": 0.05}, "ratio"),
+    (NoiseValue, {"ratio": math.nan}, "ratio"),
+    (NoiseValue, {"dimension": 1}, "dimension"),
+    (NoiseValue, {"dimension": 2048}, "dimension"),
+    (OneHead, {"token_values": [[1, 1]] * 4}, r"token_values.*it has 4 rows; it must have 5 to 5"),
+    (OneHead, {"demonstrations": 5}, r"demonstrations"),
+    (OneHead, {"token": 1.5}, r"token"),
+    (OneHead, {"attention": ""}, r"attention.*''"),
+    (OnePlane, {"w": [3, 0]}, "w"),
+    (OnePlane, {"train": [0.1, 0.1]}, r"train = \[0\.1, 0\.1\] is 0\.14 long; it must be 0\.5 to 1\.5 long"),
+    (OnePlane, {"train": [2, 2]}, "train"),
+    (OnePlane, {"turn": 91}, "turn"),
+    (OnePlane, {"turn": math.nan}, "turn = nan"),
+    (OnePlane, {"training_length": 0}, "training_length"),
+    (OnePlane, {"prompt_length": 1.5}, "prompt_length"),
+    (OnePlane, {"time": 0.0}, "time"),
+    (OneStep, {"points": [[1, 3]]}, r"points = \[\[1, 3\]\].*from -2 to 2"),
+    (OneStep, {"points": [[1, 1, 1]]}, r"two numbers"),
+    (OneStep, {"points": 7}, r"points = 7"),
+    (OneStep, {"points": []}, r"0 rows; it must have 1 to 8"),
+    (OneStep, {"query": math.nan}, r"query = nan"),
+    (OneStep, {"learning_rate": 2}, r"learning_rate.*1\.5"),
+    (PhasePlane, {"start": [3, 0]}, "start"),
+    (PhasePlane, {"step": 0.0}, "step"),
+    (PhasePlane, {"step": math.nan}, "step = nan"),
+    *((RealHead, {"shift": shift}, "shift") for shift in (-4.1, 2.1, math.nan)),
+    (SimilarityExplorer, {"measure": "beauty"}, "measure"),
+    (SimilarityExplorer, {"seed": -2}, "seed"),
+    (SimilarityExplorer, {"task": 7}, "task"),
+    (SimilarityExplorer, {"normalised": "yes"}, "normalised"),
+    (SoftmaxBend, {"spread": 0}, r"spread.*0\.125"),
+    (SoftmaxBend, {"tokens": 2.5}, r"tokens"),
+    (ThreeTokens, {"token_keys": [[1, 1]]}, r"token_keys.*it has 1 rows; it must have 3 to 3"),
+    (ThreeTokens, {"attention": "hard"}, r"attention.*'hard'"),
+    (ThreeTokens, {"query": [3, 0]}, r"query = \[3, 0\].*from -2 to 2"),
+    (TwoNeurons, {"query": [math.nan, 0]}, r"query = \[nan, 0\]"),
+    (TwoNeurons, {"inputs": [[1, 1]]}, r"1 inputs and 3 targets"),
+    (TwoNeurons, {"initial_weights": [[1, 1]]}, r"must have 2 to 2"),
+    (WhichBox, {"probe": 5}, "probe"),
+    (WhichBox, {"seed": -1}, "seed"),
+    (WhichBox, {"a": "ridge"}, "a"),
+]
+
+
+@pytest.mark.parametrize(("of", "traits", "message"), REFUSED)
+def test_traits_refuse(of, traits, message):
     with pytest.raises(traitlets.TraitError, match=message):
-        make()
+        of(**traits)
 
 
 def test_count_of_demonstrations_can_change():
@@ -362,38 +422,6 @@ def test_view_carries_fallback(explorable):
 # In a browser: a page with nothing but two instances of each explorable
 
 
-PAGE = """<!doctype html><html lang="en" data-theme="{theme}"><head><title>Explorables</title>
-<meta name="viewport" content="width=device-width"><style>
-html {{ --pst-color-text-base: {ink}; --pst-color-background: {paper}; font-family: sans-serif; }}
-body {{ margin: 16px; background: {paper}; color: {ink}; }} {css}</style></head>
-<body><main><h1>Explorables</h1></main><script type="module">
-class Model {{
-  constructor(state) {{ this.state = state; this.listeners = new Map(); this.saved = 0; }}
-  get(name) {{ return this.state[name]; }}
-  set(name, value) {{ this.state[name] = value; for (const f of this.listeners.get("change:" + name) ?? []) f(); }}
-  on(event, f) {{ this.listeners.set(event, (this.listeners.get(event) ?? new Set()).add(f)); }}
-  off(event, f) {{ this.listeners.get(event).delete(f); }}
-  save_changes() {{ this.saved += 1; }}
-}}
-window.stages = {{}};
-window.keys = [];
-window.leaked = [];
-const globals = new Set(Reflect.ownKeys(window));
-document.addEventListener("keydown", (event) => keys.push(event.key));
-for (const [name, {{ source, state }}] of Object.entries({modules})) {{
-  const module = await import(URL.createObjectURL(new Blob([source], {{ type: "text/javascript" }})));
-  for (const copy of ["", "_2"]) {{
-    const el = document.querySelector("main").appendChild(document.createElement("div"));
-    el.id = name + copy;
-    const model = new Model(structuredClone(state));
-    stages[el.id] = {{ model, el, stop: module.default.render({{ model, el }}) }};
-  }}
-}}
-leaked.push(...Reflect.ownKeys(window).filter((name) => !globals.has(name)).map(String));
-window.ready = true;
-</script></body></html>"""
-
-
 @pytest.fixture
 def open_page(browser):
     contexts = []
@@ -401,13 +429,7 @@ def open_page(browser):
     def open_(theme="light", width=800):
         contexts.append(browser.new_context(viewport={"width": width, "height": 700}, has_touch=width < 400))
         page = contexts[-1].new_page()
-        page.complaints = []
-        page.on("console", lambda message: page.complaints.append(message.text))
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        paper, ink = (LIGHT, "#222832") if theme == "light" else (DARK, "#ced6dd")
-        data = json.dumps(as_they_ship()).replace("<", "\\u003c")
-        page.set_content(PAGE.format(theme=theme, paper=paper, ink=ink, css=OneStep()._css, modules=data))
-        page.wait_for_function("window.ready")
+        page.complaints = show(page, starts(), theme)
         return page
 
     yield open_
@@ -529,24 +551,7 @@ def test_three_tokens_are_dragged(open_page):
 
 @pytest.mark.browser
 def test_stopping_leaves_nothing(open_page):
-    page = open_page()
-    assert page.evaluate("leaked") == []
-    page.evaluate("Object.values(stages).forEach((stage) => stage.stop())")
-    assert page.locator(".explorable").count() == 0
-    assert page.evaluate(
-        "Object.values(stages).every(({ model }) => [...model.listeners.values()].every((s) => s.size === 0))"
-    )
-
-
-OVERFLOWS = """() => [...document.querySelectorAll("svg[viewBox]")].flatMap((svg) => {
-  if (svg.parentElement.closest("svg")) return [];
-  const page = svg.getBoundingClientRect();
-  return [...svg.querySelectorAll("text")].filter((text) => {
-    const box = text.getBoundingClientRect();
-    const beside = box.left < page.left - 1 || box.right > page.right + 1;
-    return beside || box.top < page.top - 1 || box.bottom > page.bottom + 1;
-  }).map((text) => text.textContent + " in " + (svg.getAttribute("aria-label") ?? ""));
-})"""
+    stop_leaves_nothing(open_page())
 
 
 @pytest.mark.browser
@@ -600,6 +605,7 @@ def test_update_takes_one_frame(open_page):
 
 
 def test_every_explorable_is_listed():
-    sources = {file.stem: file.read_text("utf-8") for file in (FOLDER / "js").glob("*.js")}
-    assert {n for n, text in sources.items() if "export default explorable(" in text} == {e.name for e in EXPLORABLES}
-    assert all(getattr(explorables, explorable.__name__) is explorable for explorable in EXPLORABLES)
+    sources = {file.stem: file.read_text("utf-8") for folder in FOLDERS for file in (folder / "js").glob("*.js")}
+    assert {n for n, text in sources.items() if "export default explorable(" in text} == {e.name for e in builder.ALL}
+    for room in (explorables, page_room):
+        assert {name for name in room.__all__ if name[0] != "E"} == {one.__name__ for one in room.EXPLORABLES}

@@ -5,7 +5,8 @@ import json
 
 import numpy as np
 import torch
-from test_explorables import run_javascript_tests
+from conftest import ROOT
+from javascript import run_tests
 
 from explainer.models import in_context_gpt as gpt
 from explainer.models.in_context_gpt import InContextGPT, Setting
@@ -64,7 +65,7 @@ def parity(model: InContextGPT) -> dict:
 def test_javascript_agrees_with_pytorch(tmp_path):
     models = {"random": parity(random_model()), "gpt_line": parity(rounded(gpt.stored("gpt_line").model))}
     (tmp_path / "gpt.json").write_text(json.dumps({"models": models, "halves": every_half()}), "utf-8")
-    assert run_javascript_tests("gpt.parity.mjs", tmp_path) == 4
+    assert run_tests(ROOT / "tests" / "explorables" / "js" / "gpt.parity.mjs", tmp_path) == 4
 
 
 def test_rounding_to_float16_hardly_changes_a_prediction():

@@ -4,10 +4,8 @@ import math
 
 import pytest
 import torch
-import traitlets
 
 from explainer.explorables import Ladder, ladder, real_head
-from explainer.explorables.ladder import RUNGS, stored
 from explainer.models import checkpoints
 from explainer.theory import duality
 
@@ -15,32 +13,26 @@ EXACT = range(4)  # rungs
 
 
 def some_draws(n: int, seed: int = 1):
-    generator, kept = torch.Generator().manual_seed(seed), stored()
-    return [ladder.draw(generator, kept["spread"], kept["shared"]) for _ in range(n)]
-
-
-@pytest.mark.parametrize("rung", [-1, RUNGS, 0.5])
-def test_trait_refuses(rung):
-    with pytest.raises(traitlets.TraitError, match="rung"):
-        Ladder(rung=rung)
+    generator, kept = torch.Generator().manual_seed(seed), Ladder.stored()
+    return [ladder._draw(generator, kept["spread"], kept["shared"]) for _ in range(n)]
 
 
 def test_missed_is_the_sine_of_the_angle():
     generator = torch.Generator().manual_seed(0)
     attention, step = (torch.randn(6, generator=generator, dtype=torch.float64) for _ in range(2))
     cosine = torch.cosine_similarity(attention, step, dim=0).item()
-    assert ladder.missed(attention, step) == pytest.approx(math.sqrt(1 - cosine**2))
-    assert ladder.missed(attention, -3 * attention) < 1e-15
-    assert ladder.missed(attention, 0 * step) == 1
+    assert ladder._missed(attention, step) == pytest.approx(math.sqrt(1 - cosine**2))
+    assert ladder._missed(attention, -3 * attention) < 1e-15
+    assert ladder._missed(attention, 0 * step) == 1
     scales = torch.linspace(-3, 3, 601, dtype=torch.float64)
     by_search = min(duality.relative_error(s * step, attention) for s in scales)
-    assert ladder.missed(attention, step) == pytest.approx(by_search, abs=1e-4)
+    assert ladder._missed(attention, step) == pytest.approx(by_search, abs=1e-4)
 
 
 def test_a_step_misses_nothing_below_softmax_and_much_where_its_condition_fails():
     for one in some_draws(50):
-        rungs = ladder.on_draw(one)
-        assert len(rungs) == RUNGS - 1
+        rungs = ladder._on_draw(one)
+        assert len(rungs) == 5
         assert max(rungs[rung].here for rung in EXACT) < 1e-12
         assert min(rungs[rung].other for rung in EXACT[1:]) > 1e-6
         assert rungs[4].here > 1e-2
@@ -56,7 +48,7 @@ def test_softmax_of_the_draws_does_not_see_what_keys_share():
 
 
 def test_draws_have_the_stored_spread():
-    kept, draws = stored(), some_draws(400)
+    kept, draws = Ladder.stored(), some_draws(400)
     logits = torch.stack([one.inputs @ one.query for one in draws])
     assert logits.std().item() == pytest.approx(kept["spread"], rel=0.1)
     shared = torch.stack([one.shared @ one.query for one in draws])
@@ -66,20 +58,17 @@ def test_draws_have_the_stored_spread():
 
 def test_stored_shares_of_draws_are_computed_again():
     """The same draws give the stored quartiles; other draws give nearly the same."""
-    kept = stored()
-    for seed, tolerance in ((ladder.SEED, 1e-3), (5, 0.08)):
-        found = ladder.random_rungs(kept["spread"], kept["shared"], seed=seed)
-        for rung, sample in enumerate(found):
+    kept = Ladder.stored()
+    for seed, tolerance in ((0, 1e-3), (5, 0.08)):
+        for rung, sample in enumerate(ladder._random_rungs(ladder._draws(kept["spread"], kept["shared"], seed))):
             for column in ("here", "other"):
-                median = (
-                    torch.tensor([getattr(one, column) for one in sample], dtype=torch.float64).quantile(0.5).item()
-                )
+                _, median, _ = real_head.quartiles([getattr(one, column) for one in sample])
                 assert median == pytest.approx(kept[column][rung][1], abs=tolerance), (rung, column, seed)
-    assert ladder.by_sign(kept["spread"], kept["shared"]) == pytest.approx(kept["signs"], abs=1e-3)
+    assert ladder._by_sign(ladder._draws(kept["spread"], kept["shared"])) == pytest.approx(kept["signs"], abs=1e-3)
 
 
 def test_stored_rungs_are_ordered():
-    kept = stored()
+    kept = Ladder.stored()
     medians = [middle for _, middle, _ in kept["here"]]
     assert medians == sorted(medians) and medians[:4] == [0] * 4
     assert all(low <= middle <= high for column in ("here", "other") for low, middle, high in kept[column])
@@ -88,15 +77,14 @@ def test_stored_rungs_are_ordered():
 
 @pytest.mark.slow
 def test_stored_shares_of_heads_are_the_checkpoints():
-    kept, prompt = stored(), real_head.running_prompt(checkpoints.load(dtype=torch.float32, device="cpu"))
-    assert ladder.logits_of(prompt) == pytest.approx((kept["spread"], kept["shared"]), abs=0.02)
-    found = [ladder.on_head(h.query, h.keys, h.values) for layer in prompt.heads for h in layer]
+    kept, prompt = Ladder.stored(), real_head.running_prompt(checkpoints.load(dtype=torch.float32, device="cpu"))
+    assert ladder._logits_of(prompt) == pytest.approx((kept["spread"], kept["shared"]), abs=0.02)
+    found = [ladder._on_head(h.query, h.keys, h.values) for layer in prompt.heads for h in layer]
     assert len(found) == kept["heads"]
-    levels = torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64)
     for column in ("here", "other"):
-        quartiles = torch.tensor([getattr(one, column) for one in found], dtype=torch.float64).quantile(levels)
-        assert quartiles.tolist() == pytest.approx(kept[column][5], abs=5e-3)
+        quartiles = real_head.quartiles([getattr(one, column) for one in found])
+        assert quartiles == pytest.approx(kept[column][5], abs=5e-3)
     i, j = real_head.choose(prompt)
     assert [i + 1, j + 1] == kept["chosen"][:2]
     head = prompt.heads[i][j]
-    assert ladder.on_head(head.query, head.keys, head.values) == pytest.approx(kept["chosen"][2:], abs=5e-3)
+    assert ladder._on_head(head.query, head.keys, head.values) == pytest.approx(kept["chosen"][2:], abs=5e-3)

@@ -1,4 +1,4 @@
-"""The explorable of the noise value: what its JavaScript should compute, and that its traits refuse."""
+"""The explorable of the noise value: what its JavaScript should compute."""
 
 import math
 import re
@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import torch
-import traitlets
+from javascript import normals
 from scipy import integrate
 
 from bookbuilder.explorables import still
@@ -16,23 +16,9 @@ from explainer.theory import metrics
 PAIRS = 64
 
 
-def uniforms(seed: int, n: int) -> np.ndarray:
-    """The first n numbers of mulberry32."""
-
-    def product(a, b):
-        return (a.astype(np.uint64) * b.astype(np.uint64) & 0xFFFFFFFF).astype(np.uint32)
-
-    state = ((seed + np.arange(1, n + 1, dtype=np.uint64) * 0x6D2B79F5) & 0xFFFFFFFF).astype(np.uint32)
-    bits = product(state ^ state >> 15, state | np.uint32(1))
-    bits ^= bits + product(bits ^ bits >> 7, bits | np.uint32(61))
-    return (bits ^ bits >> 14) / 2**32
-
-
 def draw(dimension: int, seed: int) -> torch.Tensor:
     """Directions e_I and e_F of every pair, (PAIRS, 2, dimension)."""
-    u = uniforms(seed, 4 * PAIRS * dimension).reshape(-1, 2)
-    normal = np.sqrt(-2 * np.log(1 - u[:, 0])) * np.cos(2 * np.pi * u[:, 1])
-    return torch.nn.functional.normalize(torch.from_numpy(normal.reshape(PAIRS, 2, dimension)), dim=-1)
+    return torch.nn.functional.normalize(torch.from_numpy(normals(seed, PAIRS, 2, dimension)), dim=-1)
 
 
 def case(ratio: float, dimension: int, seed: int) -> dict:
@@ -68,13 +54,6 @@ def noise_value_fixture() -> dict:
     return {"cases": [case(*state) for state in states], "expectations": [expectation(*s) for s in settings]}
 
 
-def test_generator_is_the_one_of_the_other_explorables():
-    from test_explorables import uniforms as reference  # noqa: PLC0415 - that module imports the fixture of this one
-
-    stream = reference(2**31 - 1)
-    np.testing.assert_array_equal(uniforms(2**31 - 1, 50), [next(stream) for _ in range(50)])
-
-
 def test_simulation_confirms_the_expectation():
     """Half way from a change that hardly matters to one that swallows z; two dimensions differ from many."""
     for ratio, dimension in ((1.0, 2), (math.sqrt(3), 512)):
@@ -88,9 +67,3 @@ def test_still_states_the_answer():
     formula, simulated, raw = (float(x.replace("−", "-")) for x in re.findall(r"−?0\.\d{3}", label))
     assert formula == pytest.approx(0.25, abs=0.002) and simulated == pytest.approx(0.25, abs=0.01)
     assert abs(raw) < 0.02
-
-
-@pytest.mark.parametrize("state", [{"ratio": 0.05}, {"ratio": math.nan}, {"dimension": 1}, {"dimension": 2048}])
-def test_traits_refuse(state):
-    with pytest.raises(traitlets.TraitError):
-        NoiseValue(**state)

@@ -5,7 +5,7 @@ import itertools
 import pandas as pd
 import pytest
 
-from explainer.explorables import ladder
+from explainer.explorables import Ladder
 from explainer.results import agreement, floors
 from explainer.results.agreement import Which
 from explainer.results.published import results
@@ -153,7 +153,7 @@ def test_what_the_pages_say_of_single_steps():
 
 
 def test_what_the_story_says_of_the_ladder():
-    rungs = ladder.stored()
+    rungs = Ladder.stored()
     assert all(rung == [0.0, 0.0, 0.0] for rung in rungs["here"][:4])
     assert rungs["here"][4][1] > 0.5
     assert round(rungs["here"][5][1], 2) == 0.83 and rungs["heads"] == 270

@@ -11,18 +11,19 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
+from explainer import explorables, page
 from explainer.errors import ExplainerError
-from explainer.explorables import EXPLORABLES, FOLDER, Explorable
+from explainer.explorables import Explorable
 
 ROOT = Path(__file__).parents[3]
-"""Of the checkout, with package.json and node_modules."""
+"""The checkout, with package.json and node_modules."""
+ALL = (*explorables.EXPLORABLES, *page.EXPLORABLES)
 
 # A page needs the default export; what a module exports for tests stays out of its bundle, as does what is not used.
 _BUNDLE = """
 import { readFileSync } from "node:fs";
 import { build } from "esbuild";
-const { folder, names } = JSON.parse(readFileSync(0, "utf8"));
-const bundle = async (name) => {
+const bundle = async ([name, folder]) => {
   const { outputFiles: [{ text }] } = await build({
     stdin: { contents: `export { default } from "./${name}.js";`, resolveDir: folder }, absWorkingDir: folder,
     bundle: true, write: false, format: "esm", charset: "utf8", target: "es2022",
@@ -30,7 +31,8 @@ const bundle = async (name) => {
   });
   return [name, text];
 };
-process.stdout.write(JSON.stringify(Object.fromEntries(await Promise.all(names.map(bundle)))));
+const folders = Object.entries(JSON.parse(readFileSync(0, "utf8")));
+process.stdout.write(JSON.stringify(Object.fromEntries(await Promise.all(folders.map(bundle)))));
 """
 
 _DRAW = """
@@ -75,8 +77,7 @@ def bundles() -> dict[str, str]:
     """
     if not (ROOT / "node_modules" / "esbuild").is_dir():
         raise ExplainerError("esbuild is missing: `make explorables` installs what package-lock.json names.")
-    names = [explorable.name for explorable in EXPLORABLES]
-    return json.loads(run_module(_BUNDLE, {"folder": str(FOLDER / "js"), "names": names}))
+    return json.loads(run_module(_BUNDLE, {explorable.name: str(explorable.folder / "js") for explorable in ALL}))
 
 
 def still(widget: Explorable) -> str:
@@ -92,10 +93,11 @@ def still(widget: Explorable) -> str:
 
 def write() -> None:
     """Write bundles, and then the stills of the starts, which are drawn with them."""
-    for name, text in bundles().items():
-        _replace(FOLDER / "bundles" / f"{name}.js", text)
-    for widget in (explorable(**start) for explorable in EXPLORABLES for start in explorable.starts):
-        _replace(FOLDER / "stills" / f"{widget.still_name}.svg", still(widget))
+    texts = bundles()
+    for explorable in ALL:
+        _replace(explorable.folder / "bundles" / f"{explorable.name}.js", texts[explorable.name])
+        for widget in (explorable(**start) for start in explorable.starts):
+            _replace(explorable.folder / "stills" / f"{widget.still_name}.svg", still(widget))
 
 
 def _replace(file: Path, text: str) -> None:

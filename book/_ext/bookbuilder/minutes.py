@@ -81,7 +81,7 @@ def _code(source: str, cell: dict) -> Count:
     if _STUB.search(source):
         return Count()
     lines = [line for line in source.splitlines() if line.strip()]
-    only_shows = all(re.match(r"from explainer\.explorables import|[A-Z]\w+\(.*\)$", line) for line in lines)
+    only_shows = all(re.match(r"from explainer\.(?:explorables|page) import|[A-Z]\w+\(.*\)$", line) for line in lines)
     return Count(figures=_figures(source)) if only_shows else Count(0, 0, _figures(source), 1, len(lines))
 
 
@@ -91,7 +91,7 @@ def _figures(source: str) -> int:
     calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     shown = sum(isinstance(call, ast.Attribute) and call.attr in ("figure", "drawing") for call in calls)
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    return shown + sum((node.module or "").startswith("explainer.explorables") for node in imports)
+    return shown + sum((node.module or "").startswith(("explainer.explorables", "explainer.page")) for node in imports)
 
 
 def of_page(path: Path) -> Count:

@@ -55,9 +55,9 @@ class Explorable(Directive):
 
     def run(self) -> list[nodes.Node]:
         """Return the widget's state and view, as a notebook's output would hold them."""
-        from explainer import explorables  # noqa: PLC0415 - anywidget is slow to import and most pages need none
+        from bookbuilder.explorables import ALL  # noqa: PLC0415 - slow to import, and most pages need none
 
-        widget = getattr(explorables, self.arguments[0])()
+        (widget,) = (explorable() for explorable in ALL if explorable.__name__ == self.arguments[0])
         bundle = widget._repr_mimebundle_()
         view = (bundle[0] if isinstance(bundle, tuple) else bundle)[WIDGET_MIME]
         state = {k: v for k, v in widget.get_state().items() if not k.endswith("_id") and k != "layout"}

@@ -6,11 +6,10 @@ from pathlib import Path
 from bookbuilder.explorables import ROOT
 from bookbuilder.vendored import copy_if_changed
 from explainer.errors import ExplainerError
-from explainer.explorables import FOLDER, live_experiment, live_gpt
-from explainer.models import web_model
+from explainer.page import LiveGPT, live_experiment, web_model
 
 PLACE = Path("_static", "explainer", "model")
-RUNTIME = (
+_RUNTIME = (
     "onnxruntime-web/dist/ort.wasm.min.mjs",
     "onnxruntime-web/dist/ort-wasm-simd-threaded.mjs",
     "onnxruntime-web/dist/ort-wasm-simd-threaded.wasm",
@@ -19,7 +18,7 @@ RUNTIME = (
     "onnxruntime-web/dist/ort-wasm-simd-threaded.jspi.wasm",
     "@huggingface/tokenizers/dist/tokenizers.min.mjs",
 )
-OURS = ("live_gpt_core.js", "live_gpt_worker.js")
+_OURS = ("live_gpt_core.js", "live_gpt_worker.js")
 
 
 def place(site: Path) -> int:
@@ -27,11 +26,12 @@ def place(site: Path) -> int:
 
     Raises: ExplainerError if npm has not installed the runtime, or the checkpoint can be neither found nor converted.
     """
-    sources = [*(ROOT / "node_modules" / name for name in RUNTIME), *(FOLDER / "js" / name for name in OURS)]
+    sources = [*(ROOT / "node_modules" / name for name in _RUNTIME), *(LiveGPT.folder / "js" / name for name in _OURS)]
     for source in sources:
         if not source.is_file():
             raise ExplainerError(f"{source.name} is missing: npm could not install what package-lock.json names.")
-    sources += sorted([*web_model.build().iterdir(), *live_experiment.UPDATES.iterdir(), live_gpt.STORED])
+    sources += sorted([*web_model.build().iterdir(), *live_experiment.UPDATES.iterdir()])
+    sources.append(LiveGPT.folder / f"{LiveGPT.name}.json")
     folder = site / PLACE
     for source in sources:
         copy_if_changed(source, folder / source.name)

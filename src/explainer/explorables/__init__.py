@@ -5,14 +5,10 @@ and agrees with `explainer.theory.duality` to rounding (tests/explorables/test_e
 """
 
 from explainer.explorables.age_weights import AgeWeights
-from explainer.explorables.base import FOLDER, Explorable
+from explainer.explorables.base import Explorable
 from explainer.explorables.bets import Bets
 from explainer.explorables.explorer import SimilarityExplorer
 from explainer.explorables.ladder import Ladder
-from explainer.explorables.live_experiment import LiveExperiment
-from explainer.explorables.live_gpt import LiveGPT
-from explainer.explorables.live_patch import LivePatch
-from explainer.explorables.live_sweep import LiveSweep
 from explainer.explorables.memory_or_ridge import MemoryOrRidge
 from explainer.explorables.momentum_window import MomentumWindow
 from explainer.explorables.noise import NoiseValue
@@ -28,9 +24,9 @@ from explainer.explorables.two_neurons import TwoNeurons
 from explainer.explorables.which_box import WhichBox
 
 __all__ = [
-    "EXPLORABLES", "FOLDER", "AgeWeights", "Bets", "Explorable", "InContextRegression", "Ladder", "LiveExperiment",
-    "LiveGPT", "LivePatch", "LiveSweep", "MemoryOrRidge", "MomentumWindow", "NoiseValue", "OneHead", "OnePlane",
-    "OneStep", "PhasePlane", "RealHead", "SimilarityExplorer", "SoftmaxBend", "ThreeTokens", "TwoNeurons", "WhichBox",
+    "EXPLORABLES", "AgeWeights", "Bets", "Explorable", "InContextRegression", "Ladder", "MemoryOrRidge",
+    "MomentumWindow", "NoiseValue", "OneHead", "OnePlane", "OneStep", "PhasePlane", "RealHead", "SimilarityExplorer",
+    "SoftmaxBend", "ThreeTokens", "TwoNeurons", "WhichBox",
 ]  # fmt: skip
 
 EXPLORABLES: tuple[type[Explorable], ...] = (
@@ -46,10 +42,6 @@ EXPLORABLES: tuple[type[Explorable], ...] = (
     PhasePlane,
     OnePlane,
     InContextRegression,
-    LiveGPT,
-    LiveSweep,
-    LiveExperiment,
-    LivePatch,
     MemoryOrRidge,
     RealHead,
     Ladder,

@@ -2,12 +2,9 @@
 
 from explainer.explorables.base import Explorable, Number
 
-AGES = 60
-"""Pairs that are drawn; age 0 is the newest."""
-
 
 class AgeWeights(Explorable):
-    """How much a pair counts in the fast weights, over its age.
+    """How much a pair counts in the fast weights, over its age, 0 for the newest of sixty.
 
     Traits: `retention` alpha, `momentum` mu. The weights are those of `explainer.theory.fast_weights.age_weights`.
     """
@@ -16,5 +13,5 @@ class AgeWeights(Explorable):
     question = "Which pairs count most?"
     height = 640
 
-    retention = Number(0.97, min=0, max=1).tag(sync=True, explorable=True)
-    momentum = Number(0.8, min=0, max=0.95).tag(sync=True, explorable=True)
+    retention = Number(0.97, min=0, max=1)
+    momentum = Number(0.8, min=0, max=0.95)

@@ -1,6 +1,7 @@
 """What all explorables share: traits that refuse what cannot be drawn, and the widget with its still."""
 
 import html
+import json
 import math
 from pathlib import Path
 from typing import Any, ClassVar
@@ -8,7 +9,7 @@ from typing import Any, ClassVar
 import anywidget
 import traitlets
 
-FOLDER = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 LIMIT = 2.0  # the planes are drawn from -2 to 2
 _VIEW_MIME = "application/vnd.jupyter.widget-view+json"
 
@@ -24,66 +25,109 @@ class Number(traitlets.Float):
         return number
 
 
-class Rows(traitlets.List):
-    """At most `most` rows of two finite numbers within the drawn plane; takes lists, arrays and tensors."""
-
-    def __init__(self, default: tuple[tuple[float, float], ...], most: int, fewest: int = 1):
-        """Take the default rows and the bounds of their number."""
-        super().__init__(default_value=default)
-        self.fewest, self.most = fewest, most
-
-    def validate(self, obj: traitlets.HasTraits, value: Any) -> list[list[float]]:
-        """Return the value as a list of pairs, or raise TraitError."""
-        try:
-            rows = [_pair(row) for row in value]
-        except (TypeError, ValueError) as error:
-            raise traitlets.TraitError(f"{self.name} = {value!r}: {error}") from None
-        if not self.fewest <= len(rows) <= self.most:
-            raise traitlets.TraitError(f"{self.name} has {len(rows)} rows; it must have {self.fewest} to {self.most}.")
-        return super().validate(obj, rows)
-
-
 class Pair(traitlets.List):
-    """Two finite numbers within the drawn plane."""
+    """Two finite numbers within the drawn plane, whose corners are +-`limits`."""
+
+    limits = (LIMIT, LIMIT)
 
     def validate(self, obj: traitlets.HasTraits, value: Any) -> list[float]:
         """Return the value as a list of two floats, or raise TraitError."""
         try:
-            return super().validate(obj, _pair(value))
+            return super().validate(obj, self._checked(value))
         except (TypeError, ValueError) as error:
             raise traitlets.TraitError(f"{self.name} = {value!r}: {error}") from None
 
+    def _checked(self, row: Any) -> list[float]:
+        pair = [float(entry) for entry in row]
+        if len(pair) != 2 or not all(abs(entry) <= most for entry, most in zip(pair, self.limits, strict=True)):
+            ranges = "and".join(f" from -{most:g} to {most:g} " for most in dict.fromkeys(self.limits))
+            raise ValueError(f"{pair} must be two numbers{ranges.rstrip()}, the plane that is drawn.")
+        return pair
 
-def _pair(row: Any) -> list[float]:
-    pair = [float(entry) for entry in row]
-    if len(pair) != 2 or not all(abs(entry) <= LIMIT for entry in pair):
-        raise ValueError(f"{pair} must be two numbers from -{LIMIT:g} to {LIMIT:g}, the plane that is drawn.")
-    return pair
+
+class Rows(Pair):
+    """At least `fewest` and at most `most` rows of two such numbers; takes lists, arrays and tensors."""
+
+    def __init__(
+        self,
+        default: tuple[tuple[float, float], ...],
+        most: int,
+        fewest: int = 1,
+        limits: tuple[float, float] = (LIMIT, LIMIT),
+    ):
+        """Take the default rows and the bounds of their number and of their entries."""
+        super().__init__(default_value=default)
+        self.fewest, self.most, self.limits = fewest, most, limits
+
+    def _checked(self, rows: Any) -> list[list[float]]:
+        pairs = [super(Rows, self)._checked(row) for row in rows]
+        if not self.fewest <= len(pairs) <= self.most:
+            raise ValueError(f"it has {len(pairs)} rows; it must have {self.fewest} to {self.most}.")
+        return pairs
+
+
+class Stored(traitlets.Dict):
+    """What is stored of an explorable (`Explorable.stored`), unless it is given."""
+
+    def default(self, obj: "Explorable | None" = None) -> dict[str, Any]:
+        """Return what is stored of the class."""
+        return {} if obj is None else obj.stored()
 
 
 class Explorable(anywidget.AnyWidget):
-    """A figure with state: subclasses name their module, the room they need and what they answer."""
+    """A figure with state: subclasses name their module, the room they need and what they answer.
+
+    All traits that a subclass declares are its state, which page and kernel share.
+    """
 
     name: ClassVar[str]
     question: ClassVar[str]
     height: ClassVar[int]  # CSS pixels at the width of a page of the book
+    folder: ClassVar[Path] = _FOLDER
+    """Where its bundle, its stills and what is stored of it are."""
     made: ClassVar[str] = "Live: computed by the page as you look."
     """Where its numbers come from: Live, Stored or Quoted, a colon and the details."""
+    digits: ClassVar[int] = 4
+    """Digits after the point of what is stored: what is below them depends on the processor."""
     starts: ClassVar[tuple[dict[str, Any], ...]] = ({},)
     """The traits of each start that has a still of its own."""
+
+    def __init_subclass__(cls, **options: Any):
+        """Tag the traits."""
+        super().__init_subclass__(**options)
+        for name, trait in vars(cls).items():
+            if isinstance(trait, traitlets.TraitType) and not name.startswith("_"):  # anywidget's own, added later
+                trait.tag(sync=True, explorable=True)
 
     @property
     def _esm(self) -> str:
         # A bundle: a module that travels in a notebook has no address to import another one from.
-        return (FOLDER / "bundles" / f"{self.name}.js").read_text("utf-8")
+        return (self.folder / "bundles" / f"{self.name}.js").read_text("utf-8")
 
     @property
     def _css(self) -> str:
-        return (FOLDER / "explorables.css").read_text("utf-8")
+        return (_FOLDER / "explorables.css").read_text("utf-8")
 
     def state(self) -> dict[str, Any]:
         """Return the traits that the reader can change, by name."""
         return {name: getattr(self, name) for name in self.trait_names(explorable=True)}
+
+    @classmethod
+    def stored(cls) -> dict[str, Any]:
+        """What `measured` gave when the book was made."""
+        return json.loads((cls.folder / f"{cls.name}.json").read_text("utf-8"))
+
+    @classmethod
+    def measured(cls) -> dict[str, Any]:
+        """The numbers that the figure shows and that no page can compute."""
+        raise NotImplementedError
+
+    @classmethod
+    def store(cls) -> None:
+        """Write what `measured` gives, a line for each entry."""
+        found = rounded(cls.measured(), cls.digits)
+        lines = [f"{json.dumps(key)}: {_compact(each)}" for key, each in found.items()]
+        (cls.folder / f"{cls.name}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
 
     @property
     def still_name(self) -> str:
@@ -92,7 +136,7 @@ class Explorable(anywidget.AnyWidget):
 
     def fallback(self) -> str:
         """Return the figure without JavaScript: the still of the default state, with its question as caption."""
-        still = (FOLDER / "stills" / f"{self.still_name}.svg").read_text("utf-8")
+        still = (self.folder / "stills" / f"{self.still_name}.svg").read_text("utf-8")
         note = "With JavaScript, this figure is interactive; the picture shows its starting state."
         caption = f"<figcaption>{html.escape(self.question)} {note}</figcaption>"
         return f'<figure class="explorable">{still}{caption}</figure>'
@@ -103,3 +147,16 @@ class Explorable(anywidget.AnyWidget):
             extra = {"fallback": self.fallback(), "height": self.height, "made": self.made}
             bundle[0][_VIEW_MIME]["explainer"] = extra
         return bundle
+
+
+def rounded(found: Any, digits: int) -> Any:
+    """The same with so many digits after the point, at any depth."""
+    if isinstance(found, float):
+        return round(found, digits)
+    if isinstance(found, dict):
+        return {name: rounded(each, digits) for name, each in found.items()}
+    return [rounded(each, digits) for each in found] if isinstance(found, (list, tuple)) else found
+
+
+def _compact(found: Any) -> str:
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))

@@ -1,31 +1,23 @@
 """The explorable that asks before two chapters what they find, and shows the bets beside the results in the last."""
 
-import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import traitlets
 
-from explainer.explorables.base import FOLDER, Explorable, Number
+from explainer.explorables.base import Explorable, Number, Stored
 
 if TYPE_CHECKING:
     from explainer.theory.statistics import Interval
 
-STORED = FOLDER / "bets.json"
-"""What the published tables answer, as `measured` gives it."""
-NUMBERS = ("alike", "floor", "ceiling")
+_NUMBERS = ("alike", "floor", "ceiling")
 """Questions that are answered by a similarity, a cosine from 0 to 1."""
-CHOICES = {
+_CHOICES = {
     "others": ("floor", "half", "stays"),
     "lowest": ("plain", "momentum", "previous"),
     "lasting": ("grows", "peaks", "stays"),
 }
 """Questions that are answered by a choice, and the choices."""
 _HEIGHTS = {"comparison": 700, "momentum": 400, "all": 1130}
-
-
-def stored() -> dict[str, Any]:
-    """What is stored of the results; `measured` says which numbers these are."""
-    return json.loads(STORED.read_text("utf-8"))
 
 
 class Bets(Explorable):
@@ -41,17 +33,14 @@ class Bets(Explorable):
     question = "What do you expect, and what was found?"
     height = _HEIGHTS["comparison"]
     made = "Stored: published tables, 20 seeds of four tasks, eight sets of small language models; explainer.results."
+    digits = 6
     starts: ClassVar = ({}, {"about": "momentum"}, {"about": "all"})
 
-    about = traitlets.Enum(tuple(_HEIGHTS), "comparison").tag(sync=True, explorable=True)
-    alike, floor, ceiling = (
-        Number(None, allow_none=True, min=0, max=1).tag(sync=True, explorable=True) for _ in NUMBERS
-    )
-    others, lowest, lasting = (
-        traitlets.Enum(of, None, allow_none=True).tag(sync=True, explorable=True) for of in CHOICES.values()
-    )
-    shown = traitlets.List(traitlets.Enum((*NUMBERS, *CHOICES))).tag(sync=True, explorable=True)
-    results = traitlets.Dict().tag(sync=True, explorable=True)
+    about = traitlets.Enum(tuple(_HEIGHTS), "comparison")
+    alike, floor, ceiling = (Number(None, allow_none=True, min=0, max=1) for _ in _NUMBERS)
+    others, lowest, lasting = (traitlets.Enum(of, None, allow_none=True) for of in _CHOICES.values())
+    shown = traitlets.List(traitlets.Enum((*_NUMBERS, *_CHOICES)))
+    results = Stored()
 
     def __init__(self, **traits: Any):
         """Take traits by name."""
@@ -60,12 +49,8 @@ class Bets(Explorable):
 
     @property
     def still_name(self) -> str:
-        """Of the picture of the page that it is about."""
+        """The name of the still of the page that it is about."""
         return self.name if self.about == "comparison" else f"{self.name}_{self.about}"
-
-    @traitlets.default("results")
-    def _results(self) -> dict[str, Any]:
-        return stored()
 
     @traitlets.validate("about")
     def _stays(self, proposal: dict) -> str:
@@ -73,46 +58,41 @@ class Bets(Explorable):
             raise traitlets.TraitError(f"about = {proposal['value']!r}; make another Bets of it.")
         return proposal["value"]
 
+    @classmethod
+    def measured(cls) -> dict[str, Any]:
+        """The result of each question: a similarity with its interval, or `is`, the choices that hold.
 
-def measured() -> dict[str, Any]:
-    """The result of each question: a similarity with its interval, or `is`, the choices that hold, beside the numbers.
+        Similarities are SimAOU of a context and a training of ten epochs, or of two trainings, means over tasks. It
+        `stays` if other examples cost less than a quarter of what made-up words cost, and falls `half` way below three
+        quarters. Losses are differences in nats per token, paired by set; `lowest` is every model that none is below
+        for certain.
+        """
+        from explainer.results import agreement, floors, published, training_runs  # noqa: PLC0415 - they need torch
 
-    Similarities are SimAOU of a context and a training of ten epochs, or of two trainings, means over tasks. It `stays`
-    if other examples cost less than a quarter of what made-up words cost, and falls `half` way below three quarters.
-    Losses are differences in nats per token, paired by set; `lowest` is every model that none is below for certain.
-    """
-    from explainer.results import agreement, floors, published, training_runs  # noqa: PLC0415 - they need torch
+        pairs = agreement.pairs("alike")
+        trained, context, trainings, _ = floors.both_swaps(pairs, "sim_aou").values()
+        own, other, made_up = trained["the same"], "other examples of the task", "made-up words"
+        falls = floors.of_the_examples(pairs, "sim_aou")["training swapped"]
+        share = falls.estimate / (own.estimate - trained[made_up].estimate)
+        arms, read = _CHOICES["lowest"], published.results
+        first, last = ({arm: read(f"{arm}{run}", "blocks") for arm in arms} for run in ("", "-longer"))
+        early, longest = (sorted(map(int, runs["plain"]["tokens"].unique())) for runs in (first, last))
 
-    pairs = agreement.pairs("alike")
-    trained, context, trainings, _ = floors.both_swaps(pairs, "sim_aou").values()
-    own, other, made_up = trained["the same"], "other examples of the task", "made-up words"
-    falls = floors.of_the_examples(pairs, "sim_aou")["training swapped"]
-    share = falls.estimate / (own.estimate - trained[made_up].estimate)
-    arms, read = CHOICES["lowest"], published.results
-    first, last = ({arm: read(f"{arm}{run}", "blocks") for arm in arms} for run in ("", "-longer"))
-    early, longest = (sorted(map(int, runs["plain"]["tokens"].unique())) for runs in (first, last))
+        def below(arm: str, other: str) -> "Interval":
+            return training_runs.change(last[other], last[arm], *longest)
 
-    def below(arm: str, other: str) -> "Interval":
-        return training_runs.change(last[other], last[arm], *longest)
-
-    gains = [training_runs.change(first["plain"], first["momentum"], at) for at in early] + [below("momentum", "plain")]
-    start, peak, end = gains[0], max(gains, key=lambda gain: gain.estimate), gains[-1]
-    kept = "stays" if share < 1 / 4 else "half" if share < 3 / 4 else "floor"
-    lasts = "peaks" if end.high < peak.low else "grows" if start.high < end.low else "stays"
-    lowest = [arm for arm in arms if not any(below(another, arm).low > 0 for another in arms)]
-    leads = {arm: [*below(arm, "plain")] for arm in arms[1:]} | {"between": [*below("previous", "momentum")]}
-    change = [-falls.estimate, -falls.high, -falls.low]
-    return {
-        "seeds": pairs["seed"].nunique(), "sets": last["plain"]["seed"].nunique(),
-        "alike": [*own], "floor": [*trained[made_up]], "floor_context": [*context[made_up]],
-        "ceiling": [*trainings[other]], "others": {"is": [kept], "other": [*trained[other]], "change": change},
-        "lowest": {"is": lowest, "tokens": longest[-1], **leads},
-        "lasting": {"is": [lasts], "gains": [[at, *gain] for at, gain in zip(early + longest, gains, strict=True)]},
-    }  # fmt: skip
-
-
-def store() -> None:
-    """Write STORED."""
-    from explainer.explorables.real_head import rounded  # noqa: PLC0415 - as above
-
-    STORED.write_text(json.dumps(rounded(measured(), digits=6), separators=(",", ":")) + "\n", "utf-8")
+        gains = [training_runs.change(first["plain"], first["momentum"], at) for at in early]
+        gains.append(below("momentum", "plain"))
+        start, peak, end = gains[0], max(gains, key=lambda gain: gain.estimate), gains[-1]
+        kept = "stays" if share < 1 / 4 else "half" if share < 3 / 4 else "floor"
+        lasts = "peaks" if end.high < peak.low else "grows" if start.high < end.low else "stays"
+        lowest = [arm for arm in arms if not any(below(another, arm).low > 0 for another in arms)]
+        leads = {arm: [*below(arm, "plain")] for arm in arms[1:]} | {"between": [*below("previous", "momentum")]}
+        change = [-falls.estimate, -falls.high, -falls.low]
+        return {
+            "seeds": pairs["seed"].nunique(), "sets": last["plain"]["seed"].nunique(),
+            "alike": [*own], "floor": [*trained[made_up]], "floor_context": [*context[made_up]],
+            "ceiling": [*trainings[other]], "others": {"is": [kept], "other": [*trained[other]], "change": change},
+            "lowest": {"is": lowest, "tokens": longest[-1], **leads},
+            "lasting": {"is": [lasts], "gains": [[at, *gain] for at, gain in zip(early + longest, gains, strict=True)]},
+        }  # fmt: skip

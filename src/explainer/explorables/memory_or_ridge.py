@@ -4,14 +4,11 @@ import traitlets
 
 from explainer.explorables.base import LIMIT, Explorable, Number, Rows
 
-MOST_DOUBLINGS = 10
-POOL_SEED = 10
-
 
 class MemoryOrRidge(Explorable):
     """The posterior mean over a pool of T = 2^doublings lines, against ridge regression with the penalty noise^2.
 
-    Lines are y = w_0 x + w_1 with w ~ N(0, I), drawn from `POOL_SEED`; a smaller pool is the beginning of a larger one.
+    Lines are y = w_0 x + w_1 with w ~ N(0, I), drawn from one seed; a smaller pool is the beginning of a larger one.
     Traits: `points` (x_i, y_i), up to eight; `query`; `doublings`; `noise`, the standard deviation of the targets. The
     answers are those of `explainer.theory.task_diversity.memory` and `explainer.theory.regression.ridge`.
     """
@@ -22,7 +19,7 @@ class MemoryOrRidge(Explorable):
     )
     height = 610
 
-    points = Rows(((-1.5, -1.45), (-0.7, -0.5), (0.1, 0.25), (0.8, 0.75)), most=8).tag(sync=True, explorable=True)
-    query = Number(1.4, min=-LIMIT, max=LIMIT).tag(sync=True, explorable=True)
-    doublings = traitlets.Int(2, min=0, max=MOST_DOUBLINGS).tag(sync=True, explorable=True)
-    noise = Number(0.3, min=0.1, max=1).tag(sync=True, explorable=True)
+    points = Rows(((-1.5, -1.45), (-0.7, -0.5), (0.1, 0.25), (0.8, 0.75)), most=8)
+    query = Number(1.4, min=-LIMIT, max=LIMIT)
+    doublings = traitlets.Int(2, min=0, max=10)
+    noise = Number(0.3, min=0.1, max=1)

@@ -18,6 +18,6 @@ class NoiseValue(Explorable):
     question = "How similar are two changes that have nothing to do with each other?"
     height = 640
 
-    ratio = Number(math.sqrt(3), min=0.1, max=10).tag(sync=True, explorable=True)
-    dimension = traitlets.Int(512, min=2, max=1024).tag(sync=True, explorable=True)
-    seed = traitlets.Int(0, min=0, max=2**31 - 1).tag(sync=True, explorable=True)
+    ratio = Number(math.sqrt(3), min=0.1, max=10)
+    dimension = traitlets.Int(512, min=2, max=1024)
+    seed = traitlets.Int(0, min=0, max=2**31 - 1)

@@ -5,7 +5,7 @@ import traitlets
 from explainer.explorables.base import Explorable, Pair, Rows
 from explainer.explorables.three_tokens import ATTENTIONS
 
-MOST = 4  # demonstrations
+_MOST = 4  # demonstrations
 
 
 class OneHead(Explorable):
@@ -24,13 +24,9 @@ class OneHead(Explorable):
     height = 1110
 
     # `keys` is taken: ipywidgets keeps the names of the traits there.
-    token_keys = Rows(((0.9, -0.6), (0.9, -0.2), (0.8, 0.1), (0.5, 0.8), (0.2, 0.9)), most=5, fewest=5).tag(
-        sync=True, explorable=True
-    )
-    token_values = Rows(((1, -0.7), (1, -0.4), (1, 0.1), (0.9, 0.9), (-1, 1)), most=5, fewest=5).tag(
-        sync=True, explorable=True
-    )
-    query = Pair([0.9, 0.8]).tag(sync=True, explorable=True)
-    demonstrations = traitlets.Int(MOST, min=0, max=MOST).tag(sync=True, explorable=True)
-    token = traitlets.Int(MOST, min=0, max=MOST).tag(sync=True, explorable=True)
-    attention = traitlets.Enum(ATTENTIONS, default_value="linear").tag(sync=True, explorable=True)
+    token_keys = Rows(((0.9, -0.6), (0.9, -0.2), (0.8, 0.1), (0.5, 0.8), (0.2, 0.9)), most=5, fewest=5)
+    token_values = Rows(((1, -0.7), (1, -0.4), (1, 0.1), (0.9, 0.9), (-1, 1)), most=5, fewest=5)
+    query = Pair([0.9, 0.8])
+    demonstrations = traitlets.Int(_MOST, min=0, max=_MOST)
+    token = traitlets.Int(_MOST, min=0, max=_MOST)
+    attention = traitlets.Enum(ATTENTIONS, default_value="linear")

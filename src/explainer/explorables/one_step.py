@@ -13,8 +13,6 @@ class OneStep(Explorable):
     question = "Does one gradient step give the same answer as linear attention over the examples?"
     height = 610
 
-    points = Rows(((-1.6, -1.1), (-0.9, -0.8), (-0.4, 0.5), (0.5, 0.2), (1.0, 1.3), (1.5, 1.0)), most=8).tag(
-        sync=True, explorable=True
-    )
-    learning_rate = Number(0.85, min=0, max=1.5).tag(sync=True, explorable=True)
-    query = Number(1.1, min=-LIMIT, max=LIMIT).tag(sync=True, explorable=True)
+    points = Rows(((-1.6, -1.1), (-0.9, -0.8), (-0.4, 0.5), (0.5, 0.2), (1.0, 1.3), (1.5, 1.0)), most=8)
+    learning_rate = Number(0.85, min=0, max=1.5)
+    query = Number(1.1, min=-LIMIT, max=LIMIT)

@@ -2,15 +2,11 @@
 
 from explainer.explorables.base import Explorable, Number, Pair
 
-LAMBDA, N = 1.0, 4
-"""Variance of the one input entry, and examples of a prompt: Gamma is 1.5."""
-DURATION = 40.0
-"""Time that is followed: rate times steps."""
-
 
 class PhasePlane(Explorable):
     """The two parameters of a layer with one input entry, and where training carries them.
 
+    The entry has variance 1 and a prompt four examples, so that Gamma is 1.5; rate times steps is followed to 40.
     Traits: `start`, the point (u, U); `step`, the length of a step of gradient descent. The flow is that of
     `explainer.theory.linear_transformer.gradient_flow`, the steps are those of `gradient_descent` there.
     """
@@ -19,5 +15,5 @@ class PhasePlane(Explorable):
     question = "Which of the best parameters does training reach?"
     height = 720
 
-    start = Pair([1.8, 0.1]).tag(sync=True, explorable=True)
-    step = Number(0.45, min=0.01, max=1).tag(sync=True, explorable=True)
+    start = Pair([1.8, 0.1])
+    step = Number(0.45, min=0.01, max=1)

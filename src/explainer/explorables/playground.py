@@ -4,17 +4,17 @@ from typing import Any
 
 import traitlets
 
-from explainer.explorables.base import Explorable, Number
+from explainer.explorables.base import Explorable, Number, Rows
 
-FEWEST, MOST = 2, 12
-WIDEST, HIGHEST = 4.0, 12.0
-"""The plane is drawn to z = +-WIDEST, and to y = +-HIGHEST at most."""
+_MOST = 12  # points
+_WIDEST, _HIGHEST = 4.0, 12.0
+"""The plane is drawn to so large z, and to so large y at most."""
 
-LEARNERS = ("ridge", "gpt", "linear", "ols", "descent")
-MOST_LINES = 4
-MODEL = "gpt_line"
+_LEARNERS = ("ridge", "gpt", "linear", "ols", "descent")
+_MOST_LINES = 4
+_MODEL = "gpt_line"
 
-POINTS = ((1.15, 1.55), (0.0, 0.4), (0.85, 1.6), (-1.4, -0.75), (-0.35, 0.3), (1.35, 2.45), (0.3, 0.85), (0.5, 1.1))
+_POINTS = ((1.15, 1.55), (0.0, 0.4), (0.85, 1.6), (-1.4, -0.75), (-0.35, 0.3), (1.35, 2.45), (0.3, 0.85), (0.5, 1.1))
 """A prompt of eight examples as in training, rounded to 0.05.
 
 It is one of 1718 that were drawn with all |z| <= 1.95 and |y| <= 3. Between z = -2 and 2 its root mean square distances
@@ -22,18 +22,18 @@ from ridge are close to the medians: 0.05 of the GPT (median 0.054), 0.38 of the
 in 78 % of them, the linear transformer is too flat.
 """
 
-LINE = (1.05, 0.6)
-"""Slope and intercept of ridge's line through POINTS, which the shifts keep."""
+_LINE = (1.05, 0.6)
+"""Slope and intercept of ridge's line through these points, which the shifts keep."""
 
 
-def shifted_points() -> dict[str, dict[str, Any]]:
-    """POINTS under the shifts of the chapter, with the reach of the plane that shows what the learners do.
+def _shifted_points() -> dict[str, dict[str, Any]]:
+    """The default points under the shifts of the chapter, with the reach of the plane that shows what the learners do.
 
-    Inputs x 2 moves every point along LINE, y + slope (2 z - z); noise x 4 multiplies the distances from
-    LINE; a curve keeps the inputs, with y = z^2 - 1. Orthogonal query has few points, all at z = 1, and asks at z = -1,
+    Inputs x 2 moves every point along ridge's line, y + slope (2 z - z); noise x 4 multiplies the distances from
+    it; a curve keeps the inputs, with y = z^2 - 1. Orthogonal query has few points, all at z = 1, and asks at z = -1,
     because the inputs (1, 1) and (-1, 1) have the inner product 0.
     """
-    slope, intercept = LINE
+    slope, intercept = _LINE
     shifts = {
         "inputs \u00d7 2": (lambda z, y: (2 * z, y + slope * z), 8),
         "targets \u00d7 3": (lambda z, y: (z, 3 * y), 12),
@@ -41,30 +41,10 @@ def shifted_points() -> dict[str, dict[str, Any]]:
         "a curve": (lambda z, _: (z, z * z - 1), 4),
     }
     moved = {
-        name: {"points": [[round(v, 2) for v in move(z, y)] for z, y in POINTS], "reach": reach}
+        name: {"points": [[round(v, 2) for v in move(z, y)] for z, y in _POINTS], "reach": reach}
         for name, (move, reach) in shifts.items()
     }
     return moved | {"orthogonal query": {"points": [[1, y] for y in (0.8, 1.3, 1.8, 2.3)], "reach": 4, "query": -1}}
-
-
-class Points(traitlets.List):
-    """FEWEST to MOST points (z, y) of the plane; takes lists, arrays and tensors."""
-
-    def validate(self, obj: traitlets.HasTraits, value: Any) -> list[list[float]]:
-        """Return the value as a list of pairs, or raise TraitError."""
-        try:
-            points = [[float(entry) for entry in point] for point in value]
-        except (TypeError, ValueError) as error:
-            raise traitlets.TraitError(f"{self.name} = {value!r}: {error}") from None
-        if not FEWEST <= len(points) <= MOST:
-            raise traitlets.TraitError(f"{self.name} has {len(points)} rows; it must have {FEWEST} to {MOST}.")
-        for point in points:
-            if len(point) != 2 or not (abs(point[0]) <= WIDEST and abs(point[1]) <= HIGHEST):
-                raise traitlets.TraitError(
-                    f"{self.name} has {point}; every point must be (z, y), z from -{WIDEST:g} to {WIDEST:g} and "
-                    f"y from -{HIGHEST:g} to {HIGHEST:g}, the plane that is drawn."
-                )
-        return super().validate(obj, points)
 
 
 class InContextRegression(Explorable):
@@ -77,7 +57,7 @@ class InContextRegression(Explorable):
 
     Traits: `points`, which the GPT reads in their order; `query`, the z of the predictions in numbers; `steps` of
     gradient descent; `reach` of the plane in y, or as far as the points go; `learners` whose lines are drawn, at most
-    MOST_LINES of LEARNERS; `shifts`, {name of a button: traits that it sets}; `gpt`, what
+    four; `shifts`, {name of a button: traits that it sets}; `gpt`, what
     `explainer.models.in_context_gpt.page_weights` gives for a model of lines.
     Raises CheckpointError where the book's model is needed and cannot be read.
     """
@@ -86,29 +66,29 @@ class InContextRegression(Explorable):
     question = "Which learner is a trained transformer like, and until when?"
     height = 720
 
-    points = Points([list(point) for point in POINTS]).tag(sync=True, explorable=True)
-    query = Number(-1.5, min=-WIDEST, max=WIDEST).tag(sync=True, explorable=True)
-    steps = traitlets.Int(10, min=1, max=100).tag(sync=True, explorable=True)
-    reach = Number(4, min=4, max=HIGHEST).tag(sync=True, explorable=True)
-    learners = traitlets.List(traitlets.Enum(LEARNERS), ["ridge", "gpt", "linear"]).tag(sync=True, explorable=True)
-    shifts = traitlets.Dict().tag(sync=True, explorable=True)
-    gpt = traitlets.Dict().tag(sync=True, explorable=True)
+    points = Rows(_POINTS, most=_MOST, fewest=2, limits=(_WIDEST, _HIGHEST))
+    query = Number(-1.5, min=-_WIDEST, max=_WIDEST)
+    steps = traitlets.Int(10, min=1, max=100)
+    reach = Number(4, min=4, max=_HIGHEST)
+    learners = traitlets.List(traitlets.Enum(_LEARNERS), ["ridge", "gpt", "linear"])
+    shifts = traitlets.Dict()
+    gpt = traitlets.Dict()
 
     @traitlets.default("shifts")
     def _shifts_of_the_chapter(self) -> dict[str, Any]:
-        return shifted_points()
+        return _shifted_points()
 
     @traitlets.default("gpt")
     def _stored_model(self) -> dict[str, Any]:
         from explainer.models import in_context_gpt  # noqa: PLC0415 - torch is slow to import and no other explorable needs it
 
-        return in_context_gpt.page_weights(in_context_gpt.stored(MODEL).model)
+        return in_context_gpt.page_weights(in_context_gpt.stored(_MODEL).model)
 
     @traitlets.validate("learners")
     def _check_learners(self, proposal: traitlets.Bunch) -> list[str]:
-        if len(proposal.value) > MOST_LINES or len(set(proposal.value)) < len(proposal.value):
+        if len(proposal.value) > _MOST_LINES or len(set(proposal.value)) < len(proposal.value):
             raise traitlets.TraitError(
-                f"learners = {proposal.value}; at most {MOST_LINES} lines can be told apart, each of another learner."
+                f"learners = {proposal.value}; at most {_MOST_LINES} lines can be told apart, each of another learner."
             )
         return proposal.value
 
@@ -122,9 +102,9 @@ class InContextRegression(Explorable):
             raise traitlets.TraitError(
                 f"gpt lacks {error}; it must be what explainer.models.in_context_gpt.page_weights gives."
             ) from None
-        if dimension != 2 or examples < MOST:
+        if dimension != 2 or examples < _MOST:
             raise traitlets.TraitError(
-                f"gpt reads {examples} examples of {dimension} inputs; it must read {MOST} examples (z, 1), as the "
-                f"model {MODEL} does."
+                f"gpt reads {examples} examples of {dimension} inputs; it must read {_MOST} examples (z, 1), as the "
+                f"model {_MODEL} does."
             )
         return proposal.value

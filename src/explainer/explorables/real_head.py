@@ -1,82 +1,103 @@
 """The explorable of one real head: a vector added to every key moves the update of linear attention, not softmax."""
 
-import json
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import traitlets
+import torch
+from torch import Tensor
 
-from explainer.explorables.base import FOLDER, Explorable, Number
+from explainer.explorables.base import Explorable, Number, Stored
+from explainer.theory import duality
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from explainer.models.checkpoints import Checkpoint
     from explainer.models.heads import Head
 
-STORED = FOLDER / "real_head.json"
-"""The head that `choose` finds for the running prompt, as `measured` gives it."""
-SHOWN, ASKED = ("France", "Italy", "Egypt", "China"), "Japan"
-ANSWER, INPUT = " Tokyo", " Japan"
-MOST_SHIFT, LEAST_SHIFT = 2.0, -4.0
-_DIGITS = 4
-
-
-def stored() -> dict[str, Any]:
-    """What is stored of the head; `measured` says which numbers these are."""
-    return json.loads(STORED.read_text("utf-8"))
+_SHOWN, _ASKED = ("France", "Italy", "Egypt", "China"), "Japan"
+_ANSWER, _INPUT = " Tokyo", " Japan"
 
 
 class RealHead(Explorable):
     """One head of the checkpoint at the arrow of `Japan ->`, with `shift` times the mean key added to every key.
 
-    Traits: `shift`, from LEAST_SHIFT to MOST_SHIFT (0: the keys as they are, -1: centred); `head`, the numbers that
-    are stored (see `measured`). Softmax attention and all it gives do not depend on the shift; the update
-    Delta W q = sum_i v_i (k_i . q) over the demonstrations changes by shift (k_mean . q) sum_i v_i.
+    Traits: `shift` (0: the keys as they are, -1: centred); `head`, the numbers that are stored. Softmax attention and
+    all it gives do not depend on the shift; the update Delta W q = sum_i v_i (k_i . q) over the demonstrations changes
+    by shift (k_mean . q) sum_i v_i.
     """
 
     name = "real_head"
     question = "What happens in a real head when one vector is added to all its keys?"
     height = 1245
     made = (
-        "Stored: keys, values and query of one head, read by explainer.explorables.real_head.store(); the rest is "
+        "Stored: keys, values and query of one head, read by explainer.explorables.RealHead.store(); the rest is "
         "computed by the page as you look."
     )
 
-    shift = Number(-3.0, min=LEAST_SHIFT, max=MOST_SHIFT).tag(sync=True, explorable=True)
-    head = traitlets.Dict().tag(sync=True, explorable=True)
+    shift = Number(-3.0, min=-4.0, max=2.0)
+    head = Stored()
 
-    @traitlets.default("head")
-    def _head(self) -> dict[str, Any]:
-        return stored()
+    @classmethod
+    def measured(cls) -> dict[str, Any]:
+        """The numbers of the head that `choose` finds in the starter checkpoint, in bases in which few are needed.
+
+        `layer` and `head`, from 1; `tokens`, the rows, of which the first `n` are the demonstrations'. `query`: the
+        length of q / sqrt(d). `keys`, shape (T, 2): along the query, and along the part of the mean key that is
+        orthogonal to it; logits are query * keys[:, 0]. `values`, shape (T, rank): in an orthonormal basis whose first
+        two axes span the change of softmax attention and the sum of the demonstrations' values. `answer`, shape (T,): v
+        . direction, nats. `added`: what attention to the demonstrations adds. `cosine`: quartiles of the cosines of
+        `changes` over `heads` heads.
+        """
+        from explainer.models import checkpoints  # noqa: PLC0415 - as below
+
+        prompt = running_prompt(checkpoints.load(device="cpu"))
+        i, j = choose(prompt)
+        head, direction, n = prompt.heads[i][j], prompt.directions[i][j], prompt.n
+        soft, _ = changes(head.query, head.keys, head.values, n)
+        along, mean = head.query / head.query.norm(), head.keys.mean(0)
+        across = mean - (mean @ along) * along
+        keys = head.keys @ torch.stack([along, across / across.norm()], dim=1)
+        basis = _basis(torch.stack([soft, head.values[:n].sum(0), *head.values]))
+        both = [changes(h.query, h.keys, h.values, n) for layer in prompt.heads for h in layer]
+        cosines = [torch.cosine_similarity(soft, linear, dim=0).item() for soft, linear in both]
+        return {
+            "layer": i + 1,
+            "head": j + 1,
+            "tokens": prompt.tokens,
+            "n": n,
+            "query": head.query.norm().item() / math.sqrt(len(head.query)),
+            "keys": keys.tolist(),
+            "values": (head.values @ basis).tolist(),
+            "answer": (head.values @ direction).tolist(),
+            "added": _added_by_demonstrations(head, direction, n),
+            "cosine": quartiles(cosines),
+            "heads": sum(map(len, prompt.heads)),
+        }
 
 
 class RunningPrompt(NamedTuple):
     """All heads at the end of the running prompt, demonstrations first: rows 0 to n - 1 of keys and values.
 
     `tokens` are the texts of the rows. `directions[layer][head]`, shape (d_v,), says how much a vector of the head's
-    output adds to the logit of ANSWER minus that of INPUT on the direct path: v . direction, in nats, with the scale
-    of the final norm held at its value in this pass.
+    output adds to the logit of " Tokyo" minus that of " Japan" on the direct path: v . direction, in nats, with the
+    scale of the final norm held at its value in this pass.
     """
 
     heads: "list[list[Head]]"
-    directions: "list[list[Tensor]]"
+    directions: list[list[Tensor]]
     tokens: list[str]
     n: int
 
 
 def running_prompt(checkpoint: "Checkpoint") -> RunningPrompt:
-    """Read the heads of the prompt of SHOWN and ASKED in one forward pass, and one more for the final norm.
+    """Read the heads of the prompt of four capitals and `Japan ->` in a forward pass, and in another the final norm.
 
     Source of the direct path: Elhage et al. 2021, A Mathematical Framework for Transformer Circuits.
     """
-    import torch  # noqa: PLC0415 - a page that shows stored numbers needs no model
-
     from explainer.data import tasks  # noqa: PLC0415
     from explainer.models import architectures, heads, scoring  # noqa: PLC0415
 
     data = tasks.load("capitals")
-    *shown, asked = tasks.named(data, *SHOWN, ASKED)
+    *shown, asked = tasks.named(data, *_SHOWN, _ASKED)
     ids, ends = scoring.context_ids(checkpoint, data.task, shown)
     ids = ids + scoring.continuation_ids(checkpoint, ["\n"], [data.task.prompt(asked)])[0]
     n = ends[-1] - 1
@@ -89,7 +110,7 @@ def running_prompt(checkpoint: "Checkpoint") -> RunningPrompt:
     with torch.no_grad():
         scale = norm(last["x"]) / last["x"]
     embedding = checkpoint.model.get_output_embeddings().weight
-    answer, given = (checkpoint.tokenize(text)[0] for text in (ANSWER, INPUT))
+    answer, given = (checkpoint.tokenize(text)[0] for text in (_ANSWER, _INPUT))
     wanted = (scale * (embedding[answer] - embedding[given])).detach().double().cpu()
     directions = [
         list((wanted @ layer.output.weight.detach().double().cpu()).unflatten(0, (parts.n_heads, -1)))
@@ -99,84 +120,40 @@ def running_prompt(checkpoint: "Checkpoint") -> RunningPrompt:
     return RunningPrompt(read, directions, tokens[1 : n + 1] + tokens[:1] + tokens[n + 1 :], n)
 
 
-def added_by_demonstrations(head: "Head", direction: "Tensor", n: int) -> float:
+def _added_by_demonstrations(head: "Head", direction: Tensor, n: int) -> float:
     """What a head's attention to the demonstrations adds to the answer: sum_{i<=n} p_i v_i . direction, in nats."""
-    from explainer.theory import duality  # noqa: PLC0415 - as above
-
     parts = duality.split_attention(head.query, head.keys, head.values, n)
     return (parts.gate * parts.demonstrations @ direction).item()
 
 
 def choose(prompt: RunningPrompt) -> tuple[int, int]:
-    """The layer and head, from 0, whose attention to the demonstrations adds most to ANSWER minus INPUT."""
+    """The layer and head, from 0, whose attention to the demonstrations adds most to " Tokyo" minus " Japan"."""
     added = {
-        (i, j): added_by_demonstrations(head, prompt.directions[i][j], prompt.n)
+        (i, j): _added_by_demonstrations(head, prompt.directions[i][j], prompt.n)
         for i, layer in enumerate(prompt.heads)
         for j, head in enumerate(layer)
     }
     return max(added, key=added.__getitem__)
 
 
-def changes(query: "Tensor", keys: "Tensor", values: "Tensor", n: int) -> "tuple[Tensor, Tensor]":
+def changes(query: Tensor, keys: Tensor, values: Tensor, n: int) -> tuple[Tensor, Tensor]:
     """What demonstrations change: of softmax attention, F(q) - z, and of linear attention, Delta W_ICL q / (T sqrt d).
 
-    The factor is that of the expansion of softmax to first order. Shapes: query (d,), keys (T, d), values (T, d_v) ->
-    two of (d_v,).
+    The factor is that of the expansion of softmax to first order; query (d,), keys (T, d), values (T, d_v).
     """
-    from explainer.theory import duality  # noqa: PLC0415 - as above
-
     parts = duality.split_attention(query, keys, values, n)
     linear = parts.delta_W_icl @ query / (len(keys) * math.sqrt(len(query)))
     return parts.attention - parts.zero_shot, linear
 
 
-def cosines(prompt: RunningPrompt) -> list[float]:
-    """The cosine between the two `changes` in every head of the prompt."""
-    import torch  # noqa: PLC0415 - as above
-
-    both = [changes(h.query, h.keys, h.values, prompt.n) for layer in prompt.heads for h in layer]
-    return [torch.cosine_similarity(soft, linear, dim=0).item() for soft, linear in both]
+def quartiles(sample: list[float]) -> list[float]:
+    """The 25th, 50th and 75th percentile of a sample."""
+    levels = torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64)
+    return torch.tensor(sample, dtype=torch.float64).quantile(levels).tolist()
 
 
-def measured(checkpoint: "Checkpoint") -> dict[str, Any]:
-    """The numbers of the head that `choose` finds, in bases in which few are needed.
-
-    `layer` and `head`, from 1; `tokens`, the rows, of which the first `n` are the demonstrations'. `query`: the length
-    of q / sqrt(d). `keys`, shape (T, 2): along the query, and along the part of the mean key that is orthogonal to it;
-    logits are query * keys[:, 0]. `values`, shape (T, rank): in an orthonormal basis whose first two axes span the
-    change of softmax attention and the sum of the demonstrations' values. `answer`, shape (T,): v . direction, nats.
-    `added`: what attention to the demonstrations adds. `cosine`: quartiles of `cosines` over `heads` heads.
-    """
-    import torch  # noqa: PLC0415 - as above
-
-    prompt = running_prompt(checkpoint)
-    i, j = choose(prompt)
-    head, direction, n = prompt.heads[i][j], prompt.directions[i][j], prompt.n
-    soft, _ = changes(head.query, head.keys, head.values, n)
-    along, mean = head.query / head.query.norm(), head.keys.mean(0)
-    across = mean - (mean @ along) * along
-    keys = head.keys @ torch.stack([along, across / across.norm()], dim=1)
-    basis = _basis(torch.stack([soft, head.values[:n].sum(0), *head.values]))
-    quartiles = torch.tensor(cosines(prompt), dtype=torch.float64).quantile(torch.tensor([0.25, 0.5, 0.75]).double())
-    return {
-        "layer": i + 1,
-        "head": j + 1,
-        "tokens": prompt.tokens,
-        "n": n,
-        "query": head.query.norm().item() / math.sqrt(len(head.query)),
-        "keys": keys.tolist(),
-        "values": (head.values @ basis).tolist(),
-        "answer": (head.values @ direction).tolist(),
-        "added": added_by_demonstrations(head, direction, n),
-        "cosine": quartiles.tolist(),
-        "heads": sum(map(len, prompt.heads)),
-    }
-
-
-def _basis(rows: "Tensor") -> "Tensor":
+def _basis(rows: Tensor) -> Tensor:
     """An orthonormal basis of the span of the rows, as columns, by Gram-Schmidt in their order."""
-    import torch  # noqa: PLC0415 - as above
-
     columns: list[Tensor] = []
     for row in rows:
         rest = row
@@ -185,20 +162,3 @@ def _basis(rows: "Tensor") -> "Tensor":
         if rest.norm() > 1e-9 * row.norm():
             columns.append(rest / rest.norm())
     return torch.stack(columns, dim=1)
-
-
-def store() -> None:
-    """Write STORED, from the starter checkpoint in float32."""
-    from explainer.models import checkpoints  # noqa: PLC0415 - as above
-
-    found = rounded(measured(checkpoints.load(device="cpu")))
-    STORED.write_text(json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
-
-
-def rounded(found: Any, digits: int = _DIGITS) -> Any:
-    """The same with so many digits after the point: what is below them depends on the processor."""
-    if isinstance(found, float):
-        return round(found, digits)
-    if isinstance(found, dict):
-        return {name: rounded(each, digits) for name, each in found.items()}
-    return [rounded(each, digits) for each in found] if isinstance(found, list) else found

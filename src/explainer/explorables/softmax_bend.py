@@ -16,6 +16,6 @@ class SoftmaxBend(Explorable):
     question = "Where does softmax bend linear attention, and by how much?"
     height = 640
 
-    spread = Number(0.5, min=0.125, max=4).tag(sync=True, explorable=True)
-    tokens = traitlets.Int(64, min=4, max=128).tag(sync=True, explorable=True)
-    seed = traitlets.Int(24, min=0, max=2**31 - 1).tag(sync=True, explorable=True)
+    spread = Number(0.5, min=0.125, max=4)
+    tokens = traitlets.Int(64, min=4, max=128)
+    seed = traitlets.Int(24, min=0, max=2**31 - 1)

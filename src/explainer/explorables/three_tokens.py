@@ -20,7 +20,7 @@ class ThreeTokens(Explorable):
     height = 810
 
     # `keys` is taken: ipywidgets keeps the names of the traits there.
-    token_keys = Rows(((1.3, 0.7), (-0.8, 1.1), (0.5, -1.2)), fewest=3, most=3).tag(sync=True, explorable=True)
-    token_values = Rows(((1.0, 0.8), (-1.1, 0.9), (-0.3, -1.3)), fewest=3, most=3).tag(sync=True, explorable=True)
-    query = Pair([1.4, 0.9]).tag(sync=True, explorable=True)
-    attention = traitlets.Enum(ATTENTIONS, default_value="softmax").tag(sync=True, explorable=True)
+    token_keys = Rows(((1.3, 0.7), (-0.8, 1.1), (0.5, -1.2)), fewest=3, most=3)
+    token_values = Rows(((1.0, 0.8), (-1.1, 0.9), (-0.3, -1.3)), fewest=3, most=3)
+    query = Pair([1.4, 0.9])
+    attention = traitlets.Enum(ATTENTIONS, default_value="softmax")

@@ -15,11 +15,11 @@ class TwoNeurons(Explorable):
     question = "Is a layer after one gradient step the same as linear attention over its training examples?"
     height = 1000
 
-    inputs = Rows(((1.22, 0.31), (0.17, 1.43), (-1.12, 0.74)), most=4).tag(sync=True, explorable=True)
-    targets = Rows(((1.34, 0.62), (-0.87, 1.18), (-1.23, -0.81)), most=4).tag(sync=True, explorable=True)
-    query = Pair([0.93, 0.78]).tag(sync=True, explorable=True)
-    learning_rate = Number(0.4, min=0, max=1).tag(sync=True, explorable=True)
-    initial_weights = Rows(((0.31, -0.23), (0.13, 0.22)), fewest=2, most=2).tag(sync=True, explorable=True)
+    inputs = Rows(((1.22, 0.31), (0.17, 1.43), (-1.12, 0.74)), most=4)
+    targets = Rows(((1.34, 0.62), (-0.87, 1.18), (-1.23, -0.81)), most=4)
+    query = Pair([0.93, 0.78])
+    learning_rate = Number(0.4, min=0, max=1)
+    initial_weights = Rows(((0.31, -0.23), (0.13, 0.22)), fewest=2, most=2)
 
     @traitlets.validate("inputs", "targets")
     def _check_count(self, proposal: traitlets.Bunch) -> list:

@@ -85,7 +85,7 @@ def _add_web_model(commands: argparse._SubParsersAction) -> None:
 
 
 def _web_model(options: argparse.Namespace) -> int:
-    from explainer.models import web_model  # noqa: PLC0415
+    from explainer.page import web_model  # noqa: PLC0415
 
     home = web_model.build()
     files = [(path.name, f"{path.stat().st_size / 1e6:.1f} MB") for path in sorted(home.iterdir())]

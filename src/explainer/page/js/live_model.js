@@ -1,7 +1,7 @@
 // The model of a page: the reader loads it, and it runs in one Web Worker, live_gpt_worker.js. In a notebook the kernel takes the
-// worker's place: kernel.py answers the same messages.
+// worker's place: asking.py answers the same messages.
 
-import { element } from "./frame.js";
+import { element } from "#explorables/frame.js";
 
 const SIZE = "115 MB", CACHE = "explainer-model";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { clip, titled } from "#explorables/live_parts.js";
+import { clip, titled } from "#page/live_parts.js";
 
 test("what fits stays, and what is cut is cut between characters", () => {
   assert.equal(clip("“Paris”", 114), "“Paris”");

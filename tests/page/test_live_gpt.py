@@ -13,36 +13,43 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-import traitlets
 from conftest import ROOT, _Handler, drawn_again, find_browser, require_frames
+from javascript import run_tests
 
 from bookbuilder import explorables as builder
 from bookbuilder import sphinxext, web_model
 from explainer.data import tasks
 from explainer.errors import ExplainerError
-from explainer.explorables import LiveGPT, LiveSweep, live_experiment, live_gpt, live_patch, live_sweep
-from explainer.models import checkpoints, circuits, scoring
+from explainer.models import circuits, scoring
+from explainer.page import (
+    LiveExperiment,
+    LiveGPT,
+    LivePatch,
+    LiveSweep,
+    live_experiment,
+    live_gpt,
+    live_patch,
+    live_sweep,
+)
+from explainer.page.asking import TASKS, book_checkpoint
 
 pytestmark = drawn_again
 PATIENCE = 60
 """Seconds for what takes some on an idle machine: a busy one is slow, not wrong."""
-PAIRS = ("capitals", "plurals", "past", "antonyms")
 
 
 @pytest.fixture(scope="module")
 def checkpoint():
-    return checkpoints.load(dtype=torch.float32, device="cpu")
+    return book_checkpoint()
 
 
-def test_traits_refuse():
-    with pytest.raises(traitlets.TraitError, match="at most 16 pairs"):
-        LiveGPT(demonstrations=[["a", "b"]] * 17)
-    with pytest.raises(traitlets.TraitError, match="pairs of texts"):
-        LiveGPT(demonstrations=[["a"]])
+@pytest.mark.parametrize("file", sorted((ROOT / "tests" / "page" / "js").glob("*.mjs")), ids=lambda file: file.name)
+def test_javascript(file, tmp_path):
+    assert run_tests(file, tmp_path) > 0
 
 
 def test_default_state_is_the_first_task():
-    state, first = LiveGPT().state(), next(iter(json.loads(live_gpt.STORED.read_text("utf-8")).values()))
+    state, first = LiveGPT().state(), next(iter(LiveGPT.stored().values()))
     assert {name: state[name] for name in first} == first
     assert state["found"]["of"] == [state[name] for name in ("pattern", "demonstrations", "query", "hidden")]
 
@@ -62,9 +69,9 @@ WEEKLY = pytest.mark.weekly
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [PAIRS[0], *(pytest.param(name, marks=WEEKLY) for name in PAIRS[1:])])
+@pytest.mark.parametrize("name", [TASKS[0], *(pytest.param(name, marks=WEEKLY) for name in TASKS[1:])])
 def test_stored_answers_are_the_checkpoints(checkpoint, name):
-    stored = json.loads(live_gpt.STORED.read_text("utf-8"))[name]
+    stored = LiveGPT.stored()[name]
     require_close(live_gpt.answers(checkpoint, *stored["found"]["of"]), stored["found"], 1e-3)
 
 
@@ -74,12 +81,12 @@ def test_marked_heads_are_the_strongest_induction_heads(checkpoint):
     texts = (circuits.repeated(checkpoint, 50, seed) for seed in range(4))
     scores = sum(circuits.induction_score(circuits.attention_maps(checkpoint, text)) for text in texts) / 4
     tenth = scores.flatten().sort(descending=True).values[9]
-    assert len(set(live_gpt.INDUCTION)) == 10
-    assert all(scores[head] > tenth - 0.01 for head in live_gpt.INDUCTION)
+    assert len(set(live_gpt._INDUCTION)) == 10
+    assert all(scores[head] > tenth - 0.01 for head in live_gpt._INDUCTION)
 
 
 def test_stored_demonstrations_are_the_books():
-    for name, stored in json.loads(live_gpt.STORED.read_text("utf-8")).items():
+    for name, stored in LiveGPT.stored().items():
         written = {(example.fields["word"], example.answer) for example in tasks.load(name).train}
         assert {tuple(pair) for pair in stored["demonstrations"]} <= written
 
@@ -181,22 +188,12 @@ process.stdout.write(JSON.stringify({ encoded, decoded }));
 
 @pytest.mark.slow
 def test_tokenizer_of_the_page_is_that_of_python(place, checkpoint):
-    pairs = [tasks.load(name) for name in PAIRS]
+    pairs = [tasks.load(name) for name in TASKS]
     texts = [data.task.demonstration(example) + "\n" for data in pairs for example in data.train[:40]]
     texts += [data.task.prompt(example) for data in pairs for example in data.train[:40]]
     texts += [example.fields["text"] for example in tasks.load("reviews").train[:200]]
-    texts += [
-        "",
-        " ",
-        "  two  spaces ",
-        "東京 -> 日本",
-        "naïve café",
-        "🙂 -> 🙁",
-        "<|im_start|>user",
-        "a\tb",
-        "1234 -> 5",
-        "<b>&amp;",
-    ]
+    texts += ["", " ", "  two  spaces ", "東京 -> 日本", "naïve café", "🙂 -> 🙁"]
+    texts += ["<|im_start|>user", "a\tb", "1234 -> 5", "<b>&amp;"]
     file = place / web_model.PLACE / "tokenizer.json"
     found = json.loads(builder.run_module(TOKENIZE, {"file": str(file), "texts": texts}))
     expected = [checkpoint.tokenize(text) for text in texts]
@@ -292,6 +289,9 @@ def test_reader_loads_the_model_asks_it_and_removes_it(open_page, server, checkp
     assert all(url.startswith((server.address, "blob:")) for url in page.outside)
     page.evaluate("dispatchEvent(new Event('pagehide'))")
     until_says(page, "put away when you left")
+    for _ in range(100):  # the browser ends a worker when it has time
+        if page.workers:
+            page.wait_for_timeout(100)
     assert page.workers == []
     page.locator(".LiveGPT").get_by_role("button", name="Remove it").click()
     until(page, "caches.keys().then((all) => !all.length)", "nothing is kept", 10)
@@ -339,7 +339,7 @@ def require_hidden_demonstration(page, checkpoint):
     page.get_by_label("the query sees demonstration 4").uncheck()
     until_says(page, "with 3 of 4")
     default = LiveGPT()
-    kept = live_gpt.seen(checkpoint, default.pattern, default.demonstrations, [3])
+    kept = live_gpt._seen(checkpoint, default.pattern, default.demonstrations, [3])
     ((token, p),) = scoring.top_tokens(checkpoint, kept, default.query + default.pattern[1], 1)
     assert f"“{token.strip()}” ({100 * p:.0f} %) when it sees 3 of 4" in described(page)
 
@@ -347,7 +347,7 @@ def require_hidden_demonstration(page, checkpoint):
 def require_gates(page, checkpoint):
     """The gates in the page are Python's, and one head can be drawn."""
     default, part = LiveGPT(), page.locator(".LiveGPT")
-    shares = live_gpt.shares_of_attention(checkpoint, default.pattern, default.demonstrations, default.query, [3])
+    shares = live_gpt._shares_of_attention(checkpoint, default.pattern, default.demonstrations, default.query, [3])
     g = shares.sum(-1)
     layer, head = np.unravel_index(g.argmax(), g.shape)
     assert f"Head {head + 1} of layer {layer + 1} has the largest gate: {100 * g.max():.0f} %" in described(page)
@@ -379,8 +379,8 @@ def require_sweep(page, checkpoint):
     )
     told = part.locator("p.explorable-status").inner_text()
     k = int(re.search(r"After (\d+) right", told)[1])
-    numbers = [live_sweep.counts(checkpoint, its, kind, [k])[0] for kind in live_sweep.KINDS]
-    zero = live_sweep.counts(checkpoint, its, "right", [0])[0]
+    numbers = [live_sweep._counts(checkpoint, its, kind, [k])[0] for kind in live_sweep._CURVES]
+    zero = live_sweep._counts(checkpoint, its, "right", [0])[0]
     found = re.search(
         r"model writes (\d+) answers.* it writes (\d+) .* shuffled answers (\d+), .* another task (\d+)", told
     )
@@ -421,7 +421,7 @@ def require_experiment(page, checkpoint):
         assert list(numbers[6:]) == [f"“{top[0][0].strip()}”" for top in found["answers"]]
 
     part.get_by_role("button", name="Run it").click()
-    require_same(told(), live_experiment.stored()["capitals"]["found"]["fine-tuned"])
+    require_same(told(), LiveExperiment.stored()["capitals"]["found"]["fine-tuned"])
     part.get_by_label("update times").fill("0")
     until_says(page, "of 3 lessons", said)
     zsl, _, after, both, *similar = told()[:6]
@@ -430,7 +430,7 @@ def require_experiment(page, checkpoint):
     part.get_by_label("second lesson").select_option(label="context, foreign")
     part.get_by_label("your own query").fill("Peru")
     until_says(page, "of 3 lessons", said)
-    require_same(told(), live_experiment.measured(checkpoint, "capitals", "foreign", query="Peru"))
+    require_same(told(), live_experiment.answers(checkpoint, "capitals", "foreign", query="Peru"))
 
 
 PATCHED = (
@@ -455,11 +455,11 @@ def require_patches(page, checkpoint):
 
     part.get_by_label("task").select_option("plurals")
     part.get_by_role("button", name="Run it").click()
-    require_same(live_patch.stored()["plurals"]["found"]["8"])
+    require_same(LivePatch.stored()["plurals"]["found"]["8"])
     part.get_by_label("patches of").select_option("1 query")
     part.get_by_label("your own query").fill("box")
     until_says(page, "of 2 runs", said)
-    found = live_patch.measured(checkpoint, "plurals", 1, "box")
+    found = live_patch.answers(checkpoint, "plurals", 1, "box")
     assert found["carried"] > 15
     require_same(found)
 
@@ -541,7 +541,7 @@ def test_webgpu_gives_the_stored_answer_and_is_taken_where_it_is_quick(browser, 
 @pytest.mark.weekly
 @pytest.mark.slow
 @pytest.mark.browser
-@pytest.mark.parametrize("name", [*PAIRS, "reviews"])
+@pytest.mark.parametrize("name", [*TASKS, "reviews"])
 def test_logits_in_the_browser_are_those_of_python(open_page, server, checkpoint, name):
     """All logits of 40 prompts of a task to 1e-3, demonstrations hidden in every second one; and where it looks."""
     page, data = open_page(server.address), tasks.load(name)
@@ -552,11 +552,11 @@ def test_logits_in_the_browser_are_those_of_python(open_page, server, checkpoint
         texts, out = [[before, after], shown, next(iter(query.fields.values()))], [0, 2] if i % 2 else []
         z, looks = page.evaluate(ASK, [texts, out])
         ours = torch.tensor(np.frombuffer(base64.b64decode(z), np.float32)).log_softmax(-1).numpy()
-        expected = live_gpt.log_probabilities(checkpoint, *texts, out)
+        expected = live_gpt._log_probabilities(checkpoint, *texts, out)
         assert ours.argmax() == expected.argmax(), query
         np.testing.assert_allclose(ours, expected, atol=1e-3)
         if i < 2:
-            shares = live_gpt.shares_of_attention(checkpoint, *texts, out)
+            shares = live_gpt._shares_of_attention(checkpoint, *texts, out)
             np.testing.assert_allclose(looks, shares, atol=1e-4)
             assert (shares[..., out] == 0).all() and shares[..., 1].max() > 0.01
 

@@ -28,10 +28,10 @@ from explainer.data.package_index import sha256_of
 from explainer.errors import CacheError, CheckpointError
 
 FORMAT = 3  # of the folder; raised when the same GGUF file gives other files
-SHARD_BYTES = 25_000_000
+_SHARD_BYTES = 25_000_000
 """A shard that did not arrive is fetched again, and no host of pages refuses files of this size."""
-MANIFEST = "manifest.json"
-BLOCK = 32
+_MANIFEST = "manifest.json"
+_BLOCK = 32
 """Weights that share a scale, in the formats Q4_1 and Q8_0 of GGUF."""
 
 _GRAPH = "gpt"
@@ -64,10 +64,10 @@ def build(*, progress: bool = True) -> Path:
     Raises: DownloadError, CacheError, CheckpointError (the package onnx is missing).
     """
     home = assets.cache_dir() / f"web-model-{assets.QUANTISED.sha256[:12]}-{FORMAT}"
-    if not intact(home):
+    if not _intact(home):
         quantised, checkpoint = assets.quantised_path(), assets.checkpoint_path()
         with _disk_errors(home), FileLock(home.with_name(f".{home.name}.lock")):
-            if not intact(home):
+            if not _intact(home):
                 if progress:
                     print("Converting the checkpoint for the page, once; about 10 s ...", file=sys.stderr, flush=True)
                 _clear_leftovers(home)
@@ -75,10 +75,10 @@ def build(*, progress: bool = True) -> Path:
     return home
 
 
-def intact(home: Path) -> bool:
+def _intact(home: Path) -> bool:
     """Whether a folder is a finished one: every file of its manifest is there in its size."""
     try:
-        manifest = json.loads((home / MANIFEST).read_text("utf-8"))
+        manifest = json.loads((home / _MANIFEST).read_text("utf-8"))
         files = [*manifest["shards"], *manifest["tokenizer"]]
         return all((home / file["name"]).stat().st_size == file["size"] for file in files)
     except (OSError, ValueError, KeyError, TypeError):
@@ -94,8 +94,8 @@ def convert(quantised: Path, tokenizer: Path, home: Path) -> None:
         fresh = Path(work, "fresh")
         fresh.mkdir()
         graph, shape = onnx_bytes(quantised)
-        for i, start in enumerate(range(0, len(graph), SHARD_BYTES)):
-            (fresh / f"{_GRAPH}.{i}.bin").write_bytes(graph[start : start + SHARD_BYTES])
+        for i, start in enumerate(range(0, len(graph), _SHARD_BYTES)):
+            (fresh / f"{_GRAPH}.{i}.bin").write_bytes(graph[start : start + _SHARD_BYTES])
         _copy_tokenizer(tokenizer, fresh)
         manifest = {
             "format": FORMAT,
@@ -105,7 +105,7 @@ def convert(quantised: Path, tokenizer: Path, home: Path) -> None:
             "shards": [_entry(path) for path in sorted(fresh.glob(f"{_GRAPH}.*.bin"))],
             "tokenizer": [_entry(fresh / "tokenizer.json")],
         }
-        (fresh / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
+        (fresh / _MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
         shutil.rmtree(home, ignore_errors=True)
         os.replace(fresh, home)
 
@@ -172,11 +172,11 @@ class _Graph:
             self.op("Concat", *parts, axis=0, out=output_name)
         h = self.norm(self.op("Gather", hidden, "rows", axis=0), "output_norm.weight")
         self.op("MatMulNBits", h, "embedding", "embedding.scale", "embedding.zero", out="logits",
-                K=n.width, N=n.vocabulary, bits=8, block_size=BLOCK, domain="com.microsoft")  # fmt: skip
+                K=n.width, N=n.vocabulary, bits=8, block_size=_BLOCK, domain="com.microsoft")  # fmt: skip
 
     def embedding(self) -> str:
         """The rows of the token embedding, which is the output embedding, too: one constant for both."""
-        n, blocks = self.shape, self.shape.width // BLOCK
+        n, blocks = self.shape, self.shape.width // _BLOCK
         scale, q = _q8_0(self.tensors["token_embd.weight"])
         self.constant("embedding", (q.astype(np.int16) + 128).astype(np.uint8))
         self.to_float(self.constant("embedding.half", scale), out="embedding.scale")
@@ -196,9 +196,9 @@ class _Graph:
         packed = q[..., 0::2] | q[..., 1::2] << 4  # the operator keeps neighbours in one byte
         scale = self.to_float(self.constant(f"{name}.d", d.reshape(-1)))
         zero = self.op("Neg", self.op("Div", self.to_float(self.constant(f"{name}.m", m.reshape(-1))), scale))
-        rows, columns = q.shape[0], q.shape[1] * BLOCK
+        rows, columns = q.shape[0], q.shape[1] * _BLOCK
         return self.op("MatMulNBits", x, self.constant(name, packed), scale, zero,
-                       K=columns, N=rows, bits=4, block_size=BLOCK, domain="com.microsoft")  # fmt: skip
+                       K=columns, N=rows, bits=4, block_size=_BLOCK, domain="com.microsoft")  # fmt: skip
 
     def updated(self, x: str, projected: str, i: int) -> str:
         """The projection with the i-th matrix of the update."""
@@ -328,14 +328,14 @@ class _Graph:
 
 def _q4_1(tensor: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """d and m in float16 and q in 0 ... 15 of each weight; the file keeps weights i and i + 16 in one byte."""
-    blocks = _blocks(tensor, "Q4_1", 2 + 2 + BLOCK // 2)
+    blocks = _blocks(tensor, "Q4_1", 2 + 2 + _BLOCK // 2)
     d, m = (np.ascontiguousarray(blocks[..., i : i + 2]).view(np.float16)[..., 0] for i in (0, 2))
     return d, m, np.concatenate([blocks[..., 4:] & 15, blocks[..., 4:] >> 4], axis=-1)
 
 
 def _q8_0(tensor: Any) -> tuple[np.ndarray, np.ndarray]:
     """d in float16 and q in -128 ... 127 of each weight."""
-    blocks = _blocks(tensor, "Q8_0", 2 + BLOCK)
+    blocks = _blocks(tensor, "Q8_0", 2 + _BLOCK)
     return np.ascontiguousarray(blocks[..., :2]).view(np.float16)[..., 0], blocks[..., 2:].view(np.int8)
 
 
@@ -346,7 +346,7 @@ def _blocks(tensor: Any, kind: str, size: int) -> np.ndarray:
             "llama.cpp, its token embedding to Q8_0."
         )
     columns, rows = (int(n) for n in tensor.shape)
-    return np.asarray(tensor.data).view(np.uint8).reshape(rows, columns // BLOCK, size)
+    return np.asarray(tensor.data).view(np.uint8).reshape(rows, columns // _BLOCK, size)
 
 
 def _halves(heads: int, size: int) -> np.ndarray:

@@ -1,8 +1,8 @@
 // The paper's comparison in the page: what demonstrations change in the context, and what a second lesson changes. Stored answers,
 // or those of the model in the page.
 
-import { SMALL, WIDTH, bar, colour, group, line, marker, panel, path, plane, through, words } from "./drawing.js";
-import { explorable, slider } from "./frame.js";
+import { SMALL, WIDTH, bar, colour, group, line, marker, panel, path, plane, through, words } from "#explorables/drawing.js";
+import { explorable, slider } from "#explorables/frame.js";
 import { asking, named, percent } from "./live_model.js";
 import { clip, titled, wilson } from "./live_parts.js";
 

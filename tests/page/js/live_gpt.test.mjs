@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import test from "node:test";
-import view, { fromLink, gatesOf, largest, mostNeeded, sharesOf } from "#explorables/live_gpt.js";
-import { ALONE, LiveModel, biasOf, fetchShards, meanOf, ofHalf, sharesOf as sumsOf, softmax, topOf, written } from "#explorables/live_gpt_core.js";
-import { close } from "./support.mjs";
+import view, { fromLink, gatesOf, largest, mostNeeded, sharesOf } from "#page/live_gpt.js";
+import { ALONE, LiveModel, biasOf, fetchShards, meanOf, ofHalf, sharesOf as sumsOf, softmax, topOf, written } from "#page/live_gpt_core.js";
+import { close } from "../../explorables/js/support.mjs";
 
 test("writes a demonstration as the book's tasks do", () => {
   assert.equal(written(["", " ->"], "France", "Paris"), "France -> Paris\n");

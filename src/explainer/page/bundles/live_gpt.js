@@ -1,18 +1,18 @@
-// Made of js/live_patch.js by "make explorables": change that file, not this one.
+// Made of js/live_gpt.js by "make explorables": change that file, not this one.
 
-// algebra.js
+// ../../explorables/js/algebra.js
 var add = (a, b) => a.map((a_i, i) => a_i + b[i]);
 var scale = (factor, a) => a.map((a_i) => factor * a_i);
 
-// numbers.js
+// ../../explorables/js/numbers.js
 var MINUS = "−";
 function fixed(number, digits = 2, plus = "") {
-  const size2 = Math.abs(number).toFixed(digits);
-  return (Number(size2) === 0 ? "" : number < 0 ? MINUS : plus) + size2;
+  const size = Math.abs(number).toFixed(digits);
+  return (Number(size) === 0 ? "" : number < 0 ? MINUS : plus) + size;
 }
 var vector = (a, digits = 2) => `(${a.map((a_i) => fixed(a_i, digits)).join(", ")})`;
 
-// drawing.js
+// ../../explorables/js/drawing.js
 var WIDTH = 320;
 var SMALL = { "font-size": 11 };
 var COLOURS = { key: "#0072b2", value: "#c65300", query: "#00815e", sum: "#a8568a" };
@@ -25,7 +25,10 @@ function tag(name, attributes, ...children) {
 var group = (attributes, ...children) => tag("g", attributes, ...children);
 var words = (x, y, text, more) => tag("text", { x, y, fill: "currentColor", ...more }, escape(text));
 var line = (x1, y1, x2, y2, more) => tag("line", { x1, y1, x2, y2, stroke: "currentColor", ...more });
+var path = (d, more) => tag("path", { d, fill: "none", stroke: "currentColor", ...more });
 var rect = (x, y, width, height, more) => tag("rect", { x, y, width, height, fill: "currentColor", ...more });
+var PAPER = { class: "explorable-paper", fill: "none", stroke: "currentColor", "stroke-width": 2 };
+var badge = (x, y, text, r = 9) => tag("circle", { cx: x, cy: y, r, ...PAPER }) + group({ class: "explorable-ink" }, words(x, y + 4, text, { "text-anchor": "middle", "font-size": 11 }));
 function bar(start, end, y, height) {
   const [x, width] = [Math.min(start, end), Math.max(1, Math.abs(end - start))];
   return rect(x, y, width, height, { stroke: "currentColor", "stroke-width": 1.5, "fill-opacity": end < start ? 0.08 : 0.75 });
@@ -47,11 +50,11 @@ function compose(panels2, alt) {
     y += Math.max(...row.map((p) => p.height)) + gap / 2;
   }
   const width = 2 * WIDTH + gap, height = y - gap / 2;
-  const size2 = { width, height, viewBox: `0 0 ${width} ${height}`, style: "max-width:100%;height:auto" };
-  return tag("svg", { xmlns: "http://www.w3.org/2000/svg", ...size2, role: "img", "aria-label": alt, ...FONT, "font-family": "sans-serif" }, placed);
+  const size = { width, height, viewBox: `0 0 ${width} ${height}`, style: "max-width:100%;height:auto" };
+  return tag("svg", { xmlns: "http://www.w3.org/2000/svg", ...size, role: "img", "aria-label": alt, ...FONT, "font-family": "sans-serif" }, placed);
 }
 
-// frame.js
+// ../../explorables/js/frame.js
 var explorable = (view) => ({
   render: (context) => mount({ ...PLAIN, ...view }, context),
   still: (state) => compose(view.panels(state), view.describe(state)),
@@ -206,7 +209,6 @@ function mount(view, { model, el }) {
 var SIZE = "115 MB";
 var CACHE = "explainer-model";
 var percent = (p) => p > 0 && p < 5e-3 ? "< 1 %" : `${Math.round(100 * p)} %`;
-var named = (token) => token.trim() ? `“${token.trim().slice(0, 12)}”` : token.includes("\n") ? "end of line" : "a space";
 function obstacle() {
   if (location.protocol === "file:") return "A page opened as a file cannot load the model. Run make serve, or read this page on the site. The stored answers stay.";
   if (typeof WebAssembly !== "object") return "This browser has no WebAssembly, which the model needs. The stored answers stay.";
@@ -240,8 +242,8 @@ function modelRow(heard, widget) {
     const worker = base ? new Worker(new URL("live_gpt_worker.js", base), { type: "module" }) : kernelOf(widget);
     worker.onerror = () => end(navigator.onLine ? "This copy of the site was built without the model. The stored answers stay." : "The site cannot be reached. Check the connection, then load the model again.");
     worker.onmessage = ({ data }) => {
-      const { done, total } = data;
-      if (total) return tell({ done, total, kept: true, ...done === total && { text: "All is here. The model starts; this takes some seconds." } });
+      const { done, total: total2 } = data;
+      if (total2) return tell({ done, total: total2, kept: true, ...done === total2 && { text: "All is here. The model starts; this takes some seconds." } });
       if (data.failed && !its.ready) end(data.failed);
       if (data.ready) tell({ ready: true, text: `The model is here${data.on ? `, on ${data.on}` : ""}. Change anything: it answers ${place}, and nothing leaves ${base ? "it" : "this machine"}.` });
       its.dispatchEvent(new CustomEvent("answer", { detail: data }));
@@ -292,158 +294,245 @@ function modelRow(heard, widget) {
     }
   };
 }
-var QUIET2 = 500;
-var LONGEST = 200;
-var asking = ({ kind, steps, question: question2, storedFor: storedFor2, queryOf, messageOf: messageOf2 }) => (root, start, read, change, widget) => {
-  let asked = 0, since = 0, sent, timer, shown = question2(start);
-  const model = modelRow((data) => {
-    if (data.ready && !storedFor2(read())) return ask();
-    if (!asked || data[kind] !== asked) return;
-    if (data.stopped || data.failed) {
-      asked = 0;
-      return model.say(data.failed ?? "It stopped, because this page asked something else.");
-    }
-    if (data.part) model.say(`${data.part} of ${steps} …`);
-    if (data.found) {
-      asked = 0;
-      model.say("Done. Change anything: it is asked again.");
-      change({ found: { ...data.found, ...sent, made: `computed ${model.place}, ${Math.round((performance.now() - since) / 1e3)} s` } });
-    }
-  }, widget);
-  const ask = () => {
-    const id = model.number(), { message, belongs } = messageOf2(read());
-    since = performance.now();
-    sent = belongs;
-    if (!model.ask({ [kind]: id, ...message })) return model.decline("Load the model to ask it this.");
-    asked = id;
-    model.say("Asking …");
-  };
-  const field = element("input", {
-    type: "text",
-    maxLength: LONGEST,
-    style: "flex:1 1 8rem;min-width:0;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem",
-    attributes: { "aria-label": "your own query" },
-    oninput: () => change({ query: field.value })
-  });
-  const run = element("button", { type: "button", textContent: "Run it", style: "margin:0", onclick: ask });
-  const controls = root.querySelector(".explorable-controls");
-  controls.before(model.node);
-  controls.append(element("label", {}, element("span", { textContent: "your own query" }), field), run);
-  return (state) => {
-    if (field.value !== state.query) field.value = state.query;
-    const now = question2(state);
-    if (now === shown) return;
-    const [task] = JSON.parse(shown);
-    shown = now;
-    asked = 0;
-    clearTimeout(timer);
-    if (state.task !== task && state.query !== queryOf(state)) return change({ query: queryOf(state) });
-    const kept = storedFor2(state);
-    if (kept) {
-      model.say("");
-      change({ found: kept });
-    } else timer = setTimeout(ask, QUIET2);
-  };
-};
 
 // live_parts.js
-var Z = 1.959964;
-function wilson(x, n) {
-  const p = x / n, scale2 = 1 + Z * Z / n, centre = (p + Z * Z / (2 * n)) / scale2, half = Z * Math.sqrt((p * (1 - p) + Z * Z / (4 * n)) / n) / scale2;
-  return [centre - half, centre + half];
-}
 var emOf = (c) => /[ -~À-ɏ“”…→−×]/.test(c) ? /[ijlIft.,:;'|!()]/.test(c) ? 0.42 : /[mwMW@%→]/.test(c) ? 1 : /[A-Z]/.test(c) ? 0.75 : 0.64 : 1.2;
-var widthOf = (text, size2) => size2 * [...text].reduce((sum, c) => sum + emOf(c), 0);
-function clip(text, room, size2 = 13) {
+var widthOf = (text, size) => size * [...text].reduce((sum, c) => sum + emOf(c), 0);
+function clip(text, room, size = 13) {
   const all = [...text];
-  while (all.length && widthOf(`${all.join("")}…`, size2) > room) all.pop();
-  return widthOf(text, size2) > room ? `${all.join("")}…` : text;
+  while (all.length && widthOf(`${all.join("")}…`, size) > room) all.pop();
+  return widthOf(text, size) > room ? `${all.join("")}…` : text;
 }
 var titled = (before, text, after) => `${before}${clip(text, 320 - widthOf(before + after, 14), 14)}${after}`;
 
-// live_patch.js
-var ROLES = ["value", "query", "key"];
-var END = { "text-anchor": "end" };
-var ofPatches = (n) => n === 1 ? "the patch of another query" : `the mean patch of ${n} others`;
-var question = ({ task, donors, n, query }) => JSON.stringify([task, donors ?? n, query.trim()]);
-var isCurrent = (state) => question(state) === question(state.found);
-function storedFor({ study, task, donors, query }) {
-  const its = study[task].found[donors];
-  return question({ task, donors, query }) === question(its) ? its : void 0;
+// live_gpt.js
+var MOST = 16;
+var LONGEST = 400;
+var QUIET2 = 500;
+var named = (token) => token.trim() ? `“${token.trim()}”` : token.includes("\n") ? "end of line" : "a space";
+var question = ({ pattern, demonstrations, query, hidden }) => [pattern, demonstrations, query, hidden];
+var isCurrent = (state) => JSON.stringify(question(state)) === JSON.stringify(state.found.of);
+var seen = ({ demonstrations, hidden }) => demonstrations.length - hidden.length;
+function mostNeeded({ with: [[, p]], alone }) {
+  const drops = alone.map((q) => q === null ? -1 : p - q), most = Math.max(...drops);
+  return most > 0 ? drops.indexOf(most) : -1;
 }
-var size = (error) => error ? `10${String(Math.ceil(Math.log10(error))).replace("-", "⁻").replace(/\d/g, (d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d])}` : "0";
+var total = (numbers) => numbers.reduce((sum, x) => sum + x, 0);
+var sharesOf = (looks2, head) => looks2.map((heads) => (head ? heads[head - 1] : heads[0].map((_, i) => total(heads.map((its) => its[i])) / heads.length)).map((x) => x / 1e3));
+var gatesOf = (looks2) => looks2.map((heads) => heads.map((its) => Math.min(1, total(its) / 1e3)));
+var largest = (rows) => rows.reduce((best, row, l) => row.reduce((most, x, i) => x > most[0] ? [x, l + 1, i + 1] : most, best), [0, 0, 0]);
 function describe(state) {
-  const { found, study } = state, [zsl, icl, moved] = found.right, its = study[found.task].study;
-  const [without, inContext, own, mean] = found.answers.map(([[token, p]]) => `${named(token)} (${percent(p)})`);
-  return (isCurrent(state) ? "" : "Of an earlier choice: ") + `After “${found.query}” the model expects ${without} without demonstrations and ${inContext} with them. Without them it expects ${own} under the query's own patch, and ${mean} under ${ofPatches(found.n)}. Own patches move no logit from that in context by more than ${size(found.error)}. Of ${found.of} queries of ${found.task} the first token is right for ${zsl} without demonstrations, ${icl} with them, and ${moved} under ${ofPatches(found.n)}; for ${found.carried} it is wrong, and it is what ${found.n === 1 ? "that query" : "one of those queries"} got in context. In the study the mean patch of 23 others answers ${percent(its.mean)}, that of another task ${percent(its.foreign)}, and the context ${percent(its.icl)}.`;
+  const { found, brief } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found);
+  const [share2, layer, seenMost] = largest(sharesOf(found.looks, 0)), [gate, its, head] = largest(gatesOf(found.looks));
+  const expects = ([[token, p]]) => `${named(token)} (${percent(p)})`;
+  return (isCurrent(state) ? "" : "Of an earlier text: ") + `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` + (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`) + (share2 && !brief ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share2)} of the attention there, mean over heads. Head ${head} of layer ${its} has the largest gate: ${percent(gate)} of its attention goes to the demonstrations.` : "");
 }
-function ownQuery({ found }, when) {
-  const names = ["no context", "in context", "no context, its own patch", `no context, ${ofPatches(found.n)}`];
-  const block = (name, i) => found.answers[i].map(([token, p], j) => {
-    const at = 60 + 76 * i + 20 * j;
-    return [j ? "" : words(0, at - 18, name, { "font-size": 12 }), group(
-      colour(ROLES[Math.min(i, 2)]),
-      words(0, at, clip(named(token), 114)),
-      p > 0 ? bar(118, 118 + p * (WIDTH - 170), at - 9, 11) : "",
-      words(WIDTH, at, percent(p), END)
-    )];
+var right = { "text-anchor": "end" };
+var share = (y, from, p) => [
+  line(from, y - 11, from, y + 5, { "stroke-opacity": 0.4 }),
+  p > 0 ? bar(from, from + p * (WIDTH - 46 - from), y - 9, 12) : "",
+  words(WIDTH, y, percent(p), right)
+];
+var earlier = (state) => isCurrent(state) ? "" : " (earlier)";
+var nextPanel = (title, tokens, role) => panel(
+  title,
+  164,
+  tokens.map(([token, p], i) => [words(0, 44 + 25 * i, clip(named(token), 114)), group(colour(role), share(44 + 25 * i, 118, p))])
+);
+function contributions(state) {
+  const { found } = state, [, demonstrations, , hidden] = found.of, [token, p] = found.with[0], foot = 66 + 24 * demonstrations.length;
+  const row = ([x, y], i) => {
+    const at = 66 + 24 * i, value = found.alone[i];
+    return [
+      group(colour("key"), badge(10, at - 4, i + 1)),
+      words(26, at, clip(`${x} → ${y}`, 116, 12), { "font-size": 12 }),
+      hidden.includes(i) ? words(146, at, "already hidden", SMALL) : group(colour("sum"), share(at, 146, value))
+    ];
+  };
+  return panel(
+    titled("What each adds to ", named(token), earlier(state)),
+    foot + 8,
+    words(0, 40, "none hidden", { "font-size": 12 }),
+    group(colour("query"), share(40, 146, p)),
+    demonstrations.map(row),
+    words(0, foot, demonstrations.length ? "each bar: its probability when this one is hidden, too" : "There are no demonstrations.", SMALL)
+  );
+}
+var LEFT = 62;
+var TOP = 52;
+var FOOT = 232;
+var across = (n) => (WIDTH - LEFT) / n;
+var down = (rows) => (FOOT - TOP) / rows.length;
+function layersBy(title, rows, width, full, lines, ...more) {
+  const height = down(rows), steps = Array.from({ length: 21 }, () => "");
+  const cell = (l, i) => `M${+(LEFT + i * width).toFixed(1)} ${TOP + l * height}h${+(width - 2).toFixed(1)}v${height}h${+(2 - width).toFixed(1)}Z`;
+  rows.forEach((row, l) => row.forEach((x, i) => {
+    steps[Math.round(20 * x / full)] += cell(l, i);
+  }));
+  return panel(
+    title,
+    FOOT + 46,
+    more,
+    [1, rows.length].map((l) => words(0, TOP + (l - 0.5) * height + 4, `layer ${l}`, { "font-size": 12 })),
+    group(colour("query"), steps.map((d, i) => d && i ? path(d, { fill: "currentColor", stroke: "none", "fill-opacity": i / 20 }) : "")),
+    lines.map((text, i) => words(0, FOOT + 20 + 15 * i, text, SMALL))
+  );
+}
+var NOTHING = "It sees no demonstration.";
+function looks({ found, head }, when) {
+  const rows = sharesOf(found.looks, head), { length: n } = found.of[1], [most, layer] = largest(rows), width = across(Math.max(n, 4));
+  const lines = [most ? `strongest: ${percent(most)}, in layer ${layer}` : NOTHING, head ? `head ${head} of each layer` : "mean over the heads of each layer"];
+  return layersBy(
+    `Where the query looks${when}`,
+    rows,
+    width,
+    most || 1,
+    lines,
+    found.of[1].map((_, i) => [LEFT + (i + 0.5) * width - 1, i + 1]).map(([x, name]) => (
+      // circles where they do not touch
+      group(colour("key"), width < 21 ? words(x, 40, name, { "text-anchor": "middle", ...SMALL }) : badge(x, 36, name))
+    ))
+  );
+}
+function gates({ found, head, induction }, when) {
+  const rows = gatesOf(found.looks), [most, layer, its] = largest(rows), width = across(rows[0].length), height = down(rows);
+  const lines = [most ? `strongest: g = ${percent(most)}, head ${its} of layer ${layer}` : NOTHING, "outlined: the ten strongest induction heads"];
+  const ring = ([l, h]) => rect(LEFT + h * width - 1, TOP + l * height, width, height, { fill: "none", stroke: "currentColor", "stroke-width": 1.5 });
+  return layersBy(
+    `The gate g of each head${when}`,
+    rows,
+    width,
+    1,
+    lines,
+    words(0, 42, "head", { "font-size": 12 }),
+    rows[0].map((_, h) => words(LEFT + (h + 0.5) * width - 1, 42, h + 1, { "text-anchor": "middle", ...SMALL, "font-weight": h === head - 1 ? 700 : 400 })),
+    group(colour("value"), induction.map(ring))
+  );
+}
+var answered = (state) => [
+  nextPanel(`Next, without demonstrations${earlier(state)}`, state.found.without, "value"),
+  nextPanel(`Next, with ${seen({ demonstrations: state.found.of[1], hidden: state.found.of[3] })} of ${state.found.of[1].length}${earlier(state)}`, state.found.with, "query")
+];
+var panels = (state) => [...answered(state), ...state.brief ? [] : [contributions(state), looks(state, earlier(state)), gates(state, earlier(state))]];
+function fromLink(hash) {
+  try {
+    const [pattern, demonstrations, query, hidden] = JSON.parse(decodeURIComponent(hash.replace(/^#gpt=/, "")));
+    const text = (one) => typeof one === "string" && one.length <= LONGEST;
+    const pairs = (rows) => Array.isArray(rows) && rows.every((row) => Array.isArray(row) && row.length === 2 && row.every(text));
+    const fits = pairs([pattern]) && pairs(demonstrations) && demonstrations.length <= MOST && text(query) && Array.isArray(hidden) && new Set(hidden).size === hidden.length && hidden.every((i) => Number.isInteger(i) && i >= 0 && i < demonstrations.length);
+    return fits ? { pattern, demonstrations, query, hidden } : null;
+  } catch {
+    return null;
+  }
+}
+var STYLE = "flex:1 1 8rem;min-width:0;max-width:none;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem";
+var field = (label, put) => element("input", { type: "text", maxLength: LONGEST, style: STYLE, attributes: { "aria-label": label }, oninput: ({ target }) => put(target.value) });
+var write = (input, value) => {
+  if (input.value !== value) input.value = value;
+};
+function demonstrationRow(i, read, change) {
+  const at = (j) => (text) => change({ demonstrations: read().demonstrations.map((pair, k) => k === i ? pair.with(j, text) : pair) });
+  const box = element("input", {
+    type: "checkbox",
+    style: "flex:none;min-width:0;width:1.3rem",
+    attributes: { "aria-label": `the query sees demonstration ${i + 1}` },
+    onchange: () => change({ hidden: [...read().hidden.filter((k) => k !== i), ...box.checked ? [] : [i]].sort((a, b) => a - b) })
   });
-  return panel(
-    titled("Next after “", found.query, ` →”${when}`),
-    372,
-    names.map(block),
-    words(0, 360, `own patches: logits as in context, to ${size(found.error)}`, SMALL)
+  const [x, y] = [field(`demonstration ${i + 1}`, at(0)), field(`answer of demonstration ${i + 1}`, at(1))];
+  const node = element(
+    "div",
+    { className: "explorable-controls", style: "flex-wrap:nowrap;gap:.5rem;margin:.25rem 0" },
+    box,
+    element("span", { textContent: i + 1, style: "min-width:1.2rem" }),
+    x,
+    element("span", { textContent: "→" }),
+    y
   );
-}
-function answered({ found, study }, when) {
-  const from = 118, to = WIDTH - 52, X = (p) => from + p * (to - from), its = study[found.task].study;
-  const row = (name, i) => {
-    const at = 42 + 40 * i, x = found.right[i], [low, high] = wilson(x, found.of);
-    return group(
-      colour(ROLES[i]),
-      words(0, at, name),
-      line(from, at - 13, from, at + 7, { "stroke-opacity": 0.4 }),
-      x ? bar(from, X(x / found.of), at - 10, 12) : "",
-      line(X(low), at + 7, X(high), at + 7, { "stroke-width": 1.5 }),
-      words(WIDTH, at, `${x} of ${found.of}`, END)
-    );
+  const update = ({ demonstrations, hidden }) => {
+    box.checked = !hidden.includes(i);
+    write(x, demonstrations[i][0]);
+    write(y, demonstrations[i][1]);
   };
-  const mark = (p) => line(X(p), 108, X(p), 132, { "stroke-dasharray": "3 3" });
-  return panel(
-    `Right first tokens: ${found.task}${when}`,
-    214,
-    ["no context", "in context", found.n === 1 ? "one patch" : "mean patch"].map(row),
-    [its.foreign, its.icl].map(mark),
-    words(0, 158, "lines below the bars: 95 % intervals (Wilson)", SMALL),
-    words(0, 174, `dashed, the study: another task's patch ${percent(its.foreign)},`, SMALL),
-    words(0, 190, `context ${percent(its.icl)}; mean patch of 23 others: ${percent(its.mean)}`, SMALL),
-    words(0, 206, `wrong, but what a donor got in context: ${found.carried}`, SMALL)
-  );
+  return { node, update };
 }
-function panels(state) {
-  const when = isCurrent(state) ? "" : " (earlier)";
-  return [ownQuery(state, when), answered(state, when)];
-}
-function messageOf({ task, donors, query, lessons, study }) {
-  const { pattern, right, queries } = lessons[task], most = Math.max(...Object.keys(study[task].found));
-  return {
-    message: { task, pattern, demonstrations: right, donors: queries.slice(0, donors), asked: queries.slice(most), query: query.trim() },
-    belongs: { task }
+function workshop(root, start, read, change, widget) {
+  let asked = 0, timer, since = 0;
+  const model = modelRow((data) => {
+    if (data.ready) return ask();
+    if (!asked || data.id !== asked) return;
+    model.say(data.failed ?? "");
+    if (!data.found) return;
+    change({ found: { ...data.found, of: sent, made: `computed ${model.place}, ${((performance.now() - since) / 1e3).toFixed(1)} s` } });
+  }, widget);
+  let sent;
+  const ask = () => {
+    const state = read(), [pattern, demonstrations, query2, hidden] = question(state);
+    const trimmed = demonstrations.map((pair) => pair.map((text2) => text2.trim())), empty = trimmed.findIndex((pair) => !(pair[0] && pair[1]));
+    if (empty >= 0) return model.say(`Fill in demonstration ${empty + 1}, or remove it.`);
+    since = performance.now();
+    const id = model.number();
+    if (!model.ask({ ask: id, pattern, demonstrations: trimmed, query: query2.trim(), hidden })) return model.decline("Load the model to ask it about this text.");
+    [asked, sent] = [id, question(state)];
+    model.say("Asking …");
+  };
+  const button = (textContent, patch) => element("button", { type: "button", textContent, style: "margin:0", onclick: () => change(patch(read())) });
+  const presets = Object.entries(start.presets).map(([name, patch]) => button(name, () => patch));
+  const rows = [], list = element("div", {});
+  const query = field("query", (text2) => change({ query: text2 }));
+  const add2 = button("add a demonstration", ({ demonstrations }) => ({ demonstrations: [...demonstrations, ["", ""]].slice(0, MOST) }));
+  const drop = button("remove the last", ({ demonstrations: all, hidden }) => ({ demonstrations: all.slice(0, -1), hidden: hidden.filter((i) => i < all.length - 1) }));
+  const link = element("button", { type: "button", textContent: "link to this", style: "margin:0", onclick: () => {
+    history.replaceState(null, "", `#gpt=${encodeURIComponent(JSON.stringify(question(read())))}`);
+    model.say("The address of this page now holds your demonstrations, query and switches. Copy it from the browser.");
+  } });
+  const row = (...nodes) => element("div", { className: "explorable-controls" }, ...nodes);
+  const text = [list, row(element("span", { textContent: "Query" }), query)], taken = presets.length ? row("Tasks of the book:", ...presets) : "";
+  const controls = root.querySelector(".explorable-controls"), drawn = root.querySelector(".explorable-panels");
+  if (start.brief) {
+    drawn.before(...text);
+    drawn.after(row(add2, drop, link, ...controls.childNodes), taken, model.node);
+    controls.remove();
+  } else controls.before(model.node, taken, ...text, row(add2, drop, link));
+  const follow = () => {
+    if (!globalThis.location?.hash.startsWith("#gpt=")) return;
+    const linked = fromLink(location.hash);
+    if (linked) change({ ...linked, ...Object.values(start.presets).find(({ found }) => isCurrent({ ...linked, found })) });
+    else model.say("The link is damaged. This is a text of the book.");
+  };
+  globalThis.addEventListener?.("hashchange", follow);
+  follow();
+  let last = JSON.stringify(question(start));
+  return (state) => {
+    const n = state.demonstrations.length;
+    while (rows.length < n) {
+      rows.push(demonstrationRow(rows.length, read, change));
+      list.append(rows.at(-1).node);
+    }
+    rows.splice(n).forEach(({ node }) => node.remove());
+    rows.forEach((each) => each.update(state));
+    write(query, state.query);
+    const focused = root.getRootNode().activeElement;
+    [add2.disabled, drop.disabled] = [n >= MOST, n === 0];
+    if (focused?.disabled) (focused === add2 ? drop : add2).focus();
+    const now = JSON.stringify(question(state));
+    if (now === last) return;
+    last = now;
+    asked = 0;
+    clearTimeout(timer);
+    model.say("");
+    timer = setTimeout(() => isCurrent(read()) || ask(), QUIET2);
   };
 }
-var live_patch_default = explorable({
-  question: "Does the change of weights that replaces the context of one query serve another query?",
-  hint: "A patch is a change of rank one in each matrix of the 30 feed-forward layers. The stored answers were computed with Python. Load the model to make patches yourself, and to ask your own query with them.",
-  traits: ["task", "donors", "query", "found", "study", "lessons"],
-  lists: ({ study, task }) => [
-    ["task", "task", Object.keys(study).map((name) => [name, name])],
-    ["donors", "patches of", Object.keys(study[task].found).map((n) => [+n, n === "1" ? "1 query" : `${n} queries, mean`])]
-  ],
+var live_gpt_default = explorable({
+  question: "What does a real GPT expect next, and which of your demonstrations does it need?",
+  hint: "Write your own words, or take a task of the book. Without its tick a demonstration is hidden from the query; no position moves.",
+  traits: ["pattern", "demonstrations", "query", "hidden", "found", "presets", "head", "induction", "brief"],
+  lists: ({ found, brief }) => brief ? [] : [["head", "attention of", [[0, "all heads, mean"], ...found.looks[0].map((_, h) => [h + 1, `head ${h + 1}`])]]],
   panels,
   describe,
   answers: ({ found }) => [["these answers were", found.made]],
-  extend: asking({ kind: "patch", steps: "2 runs are done", question, storedFor, messageOf, queryOf: ({ study, task, donors }) => study[task].found[donors].query })
+  extend: workshop
 });
 export {
-  live_patch_default as default
+  live_gpt_default as default
 };

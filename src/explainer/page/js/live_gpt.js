@@ -1,8 +1,8 @@
 // The book's checkpoint in the page: its next word with and without demonstrations, each of which can be hidden. The
 // model runs in a Web Worker, live_gpt_worker.js, when the reader asks for it; until then answers are stored ones.
 
-import { SMALL, WIDTH, badge, bar, colour, group, line, panel, path, rect, words } from "./drawing.js";
-import { element, explorable } from "./frame.js";
+import { SMALL, WIDTH, badge, bar, colour, group, line, panel, path, rect, words } from "#explorables/drawing.js";
+import { element, explorable } from "#explorables/frame.js";
 import { modelRow, percent } from "./live_model.js";
 import { clip, titled } from "./live_parts.js";
 

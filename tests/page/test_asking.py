@@ -9,18 +9,18 @@ import tiny_models
 import torch
 
 from explainer.errors import CheckpointError
-from explainer.explorables import (
+from explainer.models import checkpoints
+from explainer.page import (
     LiveExperiment,
     LiveGPT,
     LivePatch,
     LiveSweep,
-    kernel,
+    asking,
     live_experiment,
     live_gpt,
     live_patch,
     live_sweep,
 )
-from explainer.models import checkpoints
 
 PATTERN = ["", " ->"]
 PAIRS = [["a", "b"], ["c", "d"]]
@@ -34,13 +34,13 @@ def tiny(tmp_path_factory):
 def answers_to(widget, monkeypatch, tiny, *messages):
     """What the widget sends when these messages come one right after the other."""
     sent = []
-    monkeypatch.setattr(kernel, "_book_checkpoint", lambda: tiny)
+    monkeypatch.setattr(asking, "book_checkpoint", lambda: tiny)
     monkeypatch.setattr(type(widget), "send", lambda _self, content: sent.append(json.loads(json.dumps(content))))
 
     async def hear():
         for message in messages:
             widget._handle_custom_msg(message, [])
-            await asyncio.sleep(3 * kernel._PAUSE)
+            await asyncio.sleep(3 * asking._PAUSE)
         await asyncio.wait([widget._answering])
 
     with ThreadPoolExecutor(1) as thread:  # a browser of other tests may have a loop running in this one
@@ -73,7 +73,7 @@ def test_a_sweep_counts_and_a_stop_is_heard(monkeypatch, tiny):
     steps = [(one["curve"], one["k"]) for one in answers[:-1]]
     assert steps == [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2)]
     its = {"pattern": PATTERN, "queries": queries, "curves": {"right": PAIRS}}
-    assert [sum(one["exact"]) for one in answers if one.get("curve") == 0] == live_sweep.counts(
+    assert [sum(one["exact"]) for one in answers if one.get("curve") == 0] == live_sweep._counts(
         tiny, its, "right", range(3)
     )
     assert answers[-1] == {"sweep": 5, "done": True}
@@ -81,22 +81,29 @@ def test_a_sweep_counts_and_a_stop_is_heard(monkeypatch, tiny):
     assert len(answers_to(LiveSweep(), monkeypatch, tiny, long, {"sweep": 0})) < 81
 
 
-def test_an_experiment_is_measured_by_the_package(monkeypatch, tiny):
-    asked = []
-    monkeypatch.setattr(live_experiment, "measured", lambda *given: asked.append(given) or {"right": [0, 1, 2]})
-    message = {"experiment": 7, "task": "past", "lesson": "shuffled", "scale": 1, "query": "go", "pattern": PATTERN}
-    (answer,) = answers_to(LiveExperiment(), monkeypatch, tiny, message)
-    assert answer == {"experiment": 7, "found": {"right": [0, 1, 2]}}
-    assert asked == [(tiny, "past", "shuffled", 1, "go")]
-
-
-def test_patches_are_made_by_the_package(monkeypatch, tiny):
-    asked = []
-    monkeypatch.setattr(live_patch, "measured", lambda *given: asked.append(given) or {"right": [0, 1, 2]})
-    message = {"patch": 8, "task": "past", "donors": [["go", "went"], ["see", "saw"]], "query": "run"}
-    (answer,) = answers_to(LivePatch(), monkeypatch, tiny, message)
-    assert answer == {"patch": 8, "found": {"right": [0, 1, 2]}}
-    assert asked == [(tiny, "past", 2, "run")]
+@pytest.mark.parametrize(
+    ("of", "message", "asked"),
+    [
+        (
+            LiveExperiment,
+            {"experiment": 7, "task": "past", "lesson": "shuffled", "scale": 1, "query": "go", "pattern": PATTERN},
+            ("past", "shuffled", 1, "go"),
+        ),
+        (
+            LivePatch,
+            {"patch": 8, "task": "past", "donors": [["go", "went"], ["see", "saw"]], "query": "run"},
+            ("past", 2, "run"),
+        ),
+    ],
+)  # fmt: skip
+def test_answers_are_those_of_the_package(monkeypatch, tiny, of, message, asked):
+    given = []
+    for module in (live_experiment, live_patch):
+        monkeypatch.setattr(module, "answers", lambda *these: given.append(these) or {"right": [0, 1, 2]})
+    (answer,) = answers_to(of(), monkeypatch, tiny, message)
+    number = next(iter(message))
+    assert answer == {number: message[number], "found": {"right": [0, 1, 2]}}
+    assert given == [(tiny, *asked)]
 
 
 def test_an_error_reaches_the_view_with_its_number(monkeypatch, tiny):
@@ -139,7 +146,7 @@ def test_view_in_a_notebook_asks_the_kernel(browser):
         page.get_by_role("button", name="Run it").click()
         (message,) = page.evaluate("heard.slice(1)")
         assert {"experiment": 1, "task": "capitals", "lesson": "fine-tuned", "scale": 1}.items() <= message.items()
-        found = live_experiment.stored()["plurals"]["found"]["shuffled"]
+        found = LiveExperiment.stored()["plurals"]["found"]["shuffled"]
         message = {"experiment": 1, "found": found | {"right": [1, 2, 3]}}
         page.evaluate("(message) => answer(message)", message)
         assert "3 of 30" in page.locator("body").inner_text()

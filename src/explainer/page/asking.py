@@ -1,18 +1,23 @@
-"""Explorables that the checkpoint answers: in a page its Web Worker, in a notebook the kernel, by the same messages."""
+"""What the explorables of the laboratory share: a notebook's kernel answers their views as a page's worker does."""
 
 import asyncio
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from explainer.errors import ExplainerError
-from explainer.explorables.base import Explorable
+from explainer.explorables import Explorable
+from explainer.models import checkpoints
+from explainer.models.checkpoints import Checkpoint
 
-if TYPE_CHECKING:
-    from explainer.models.checkpoints import Checkpoint
-
+TASKS = ("capitals", "plurals", "past", "antonyms")
+"""The tasks of word pairs that a reader can choose."""
+MADE = "computed with Python and stored with the book"
 _PAUSE = 0.01
 """Seconds between two answers, in which the kernel hears what came meanwhile."""
+_QUESTIONS = {"ask": "id", "sweep": "sweep", "experiment": "experiment", "patch": "patch"}
+"""By question, where its number stands in the answer."""
 
 
 class Asking(Explorable):
@@ -21,14 +26,17 @@ class Asking(Explorable):
     Without a `checkpoint` that is in memory already, that of the book is loaded at the first message.
     """
 
-    def __init__(self, checkpoint: "Checkpoint | None" = None, **traits: Any):
+    folder = Path(__file__).parent
+    made = "Stored: computed with Python beforehand; live where you start the model in the page."
+
+    def __init__(self, checkpoint: Checkpoint | None = None, **traits: Any):
         """Take the traits, and hear the view."""
         super().__init__(**traits)
         self._given = checkpoint
         self._answering: asyncio.Future | None = None
         self.on_msg(lambda _widget, message, _buffers: self._hear(message))
 
-    def replies(self, checkpoint: "Checkpoint", message: dict) -> Iterator[dict]:
+    def replies(self, checkpoint: Checkpoint, message: dict) -> Iterator[dict]:
         """What the worker of a page, live_gpt_worker.js, would answer to a question."""
         raise NotImplementedError
 
@@ -44,22 +52,17 @@ class Asking(Explorable):
                 self.send(reply)
                 await asyncio.sleep(_PAUSE)
         except ExplainerError as error:
-            names = {"ask": "id"} | {name: name for name in _QUESTIONS[1:]}
-            self.send({"failed": str(error)} | {names[key]: message[key] for key in names if key in message})
+            numbers = {name: message[key] for key, name in _QUESTIONS.items() if key in message}
+            self.send({"failed": str(error)} | numbers)
 
     def _replies(self, message: dict) -> Iterator[dict]:
-        return self.replies(self._checkpoint(), message) if any(message.get(key) for key in _QUESTIONS) else iter(())
+        return self.replies(self._checkpoint(), message) if any(map(message.get, _QUESTIONS)) else iter(())
 
-    def _checkpoint(self) -> "Checkpoint":
-        return self._given or _book_checkpoint()
-
-
-_QUESTIONS = ("ask", "sweep", "experiment", "patch")
+    def _checkpoint(self) -> Checkpoint:
+        return self._given or book_checkpoint()
 
 
 @cache
-def _book_checkpoint() -> "Checkpoint":
-    """The checkpoint of the book in float32, loaded once."""
-    from explainer.models import checkpoints  # noqa: PLC0415 - a page that shows stored answers needs no model
-
+def book_checkpoint() -> Checkpoint:
+    """The starter checkpoint in float32, loaded once."""
     return checkpoints.load(device="cpu")

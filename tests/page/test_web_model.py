@@ -14,9 +14,10 @@ from transformers import AutoModelForCausalLM
 
 from explainer.data import assets
 from explainer.errors import CheckpointError
-from explainer.models import scoring, web_model
+from explainer.models import scoring
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.interventions import after_context, context_patches, patched, without_context
+from explainer.page import web_model
 
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -279,7 +280,7 @@ def tokenizer_folder(folder):
 
 
 def test_folder_is_whole_and_names_its_files(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(web_model, "SHARD_BYTES", 50_000)
+    monkeypatch.setattr(web_model, "_SHARD_BYTES", 50_000)
     home = tmp_path / "model"
     web_model.convert(tiny, tokenizer_folder(tmp_path / "tokenizer"), home)
     manifest = json.loads((home / "manifest.json").read_text("utf-8"))
@@ -289,9 +290,9 @@ def test_folder_is_whole_and_names_its_files(tiny, tmp_path, monkeypatch):
         content = (home / file["name"]).read_bytes()
         assert (len(content), hashlib.sha256(content).hexdigest()) == (file["size"], file["sha256"])
     assert json.loads((home / "tokenizer.json").read_text("utf-8"))["added_tokens"] == []
-    assert web_model.intact(home)
+    assert web_model._intact(home)
     (home / manifest["shards"][0]["name"]).write_bytes(b"cut short")
-    assert not web_model.intact(home)
+    assert not web_model._intact(home)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 

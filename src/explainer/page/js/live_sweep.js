@@ -1,8 +1,8 @@
 // Exact match after k demonstrations: right ones, with shuffled answers, and of another task. Stored counts, or those of the
 // model in the page, which come one by one.
 
-import { DIAMOND, SMALL, SQUARE, WIDTH, colour, group, line, marker, panel, path, plane, through, words } from "./drawing.js";
-import { element, explorable } from "./frame.js";
+import { DIAMOND, SMALL, SQUARE, WIDTH, colour, group, line, marker, panel, path, plane, through, words } from "#explorables/drawing.js";
+import { element, explorable } from "#explorables/frame.js";
 import { modelRow } from "./live_model.js";
 import { wilson } from "./live_parts.js";
 

@@ -1,10 +1,10 @@
 // Made of js/live_sweep.js by "make explorables": change that file, not this one.
 
-// algebra.js
+// ../../explorables/js/algebra.js
 var add = (a, b) => a.map((a_i, i) => a_i + b[i]);
 var scale = (factor, a) => a.map((a_i) => factor * a_i);
 
-// numbers.js
+// ../../explorables/js/numbers.js
 var MINUS = "−";
 function fixed(number, digits = 2, plus = "") {
   const size = Math.abs(number).toFixed(digits);
@@ -12,7 +12,7 @@ function fixed(number, digits = 2, plus = "") {
 }
 var vector = (a, digits = 2) => `(${a.map((a_i) => fixed(a_i, digits)).join(", ")})`;
 
-// drawing.js
+// ../../explorables/js/drawing.js
 var WIDTH = 320;
 var SMALL = { "font-size": 11 };
 var COLOURS = { key: "#0072b2", value: "#c65300", query: "#00815e", sum: "#a8568a" };
@@ -60,7 +60,7 @@ function compose(panels2, alt) {
   return tag("svg", { xmlns: "http://www.w3.org/2000/svg", ...size, role: "img", "aria-label": alt, ...FONT, "font-family": "sans-serif" }, placed);
 }
 
-// frame.js
+// ../../explorables/js/frame.js
 var explorable = (view) => ({
   render: (context) => mount({ ...PLAIN, ...view }, context),
   still: (state) => compose(view.panels(state), view.describe(state)),

@@ -7,40 +7,25 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
-import traitlets
+from javascript import told
 from safetensors.torch import load_file
 
 from bookbuilder import explorables as builder
-from explainer.data import tasks
-from explainer.explorables import LiveExperiment, live_experiment, live_sweep
 from explainer.models import checkpoints, finetuning
+from explainer.page import LiveExperiment, LiveSweep, live_experiment
+from explainer.page.asking import TASKS, book_checkpoint
 from explainer.theory import metrics
 
-TASKS = ("capitals", "plurals", "past", "antonyms")
 WEEKLY = pytest.mark.weekly
 
 
-@pytest.fixture(scope="module")
-def checkpoint():
-    return checkpoints.load(dtype=torch.float32, device="cpu")
-
-
-def test_traits_refuse():
-    with pytest.raises(traitlets.TraitError, match="one of capitals, plurals"):
-        LiveExperiment(task="rivers")
-    with pytest.raises(traitlets.TraitError, match="second"):
-        LiveExperiment(second="flipped")
-    with pytest.raises(traitlets.TraitError, match="scale"):
-        LiveExperiment(scale=2.5)
-
-
 def test_what_is_stored_belongs_to_the_study():
-    stored = live_experiment.stored()
-    assert tuple(stored) == TASKS == tuple(live_sweep.lessons())
+    stored = LiveExperiment.stored()
+    assert tuple(stored) == TASKS == tuple(LiveSweep.stored())
     for name, its in stored.items():
-        assert its["order"] == live_experiment.order(name) != sorted(its["order"])
-        assert its["bounds"] == live_experiment.bounds(name)
-        assert tuple(its["found"]) == live_experiment.SECONDS
+        assert its["order"] == live_experiment._order(name) != sorted(its["order"])
+        assert its["bounds"] == live_experiment._bounds(name)
+        assert tuple(its["found"]) == live_experiment._SECONDS
         for second, found in its["found"].items():
             assert (found["task"], found["second"], found["scale"], found["n"]) == (name, second, 1, 30)
             assert found["query"] == live_experiment.own_query(name)
@@ -50,7 +35,7 @@ def test_what_is_stored_belongs_to_the_study():
 
 
 def test_own_query_is_new():
-    for name, its in live_sweep.lessons().items():
+    for name, its in LiveSweep.stored().items():
         taken = {x for rows in (its["queries"], *its["curves"].values()) for x, _ in rows}
         assert live_experiment.own_query(name) not in taken
 
@@ -68,10 +53,12 @@ def require_close(found, stored):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "second"),
-    [("antonyms", "fine-tuned"), *(pytest.param(n, s, marks=WEEKLY) for n in TASKS for s in live_experiment.SECONDS)],
+    [("antonyms", "fine-tuned"), *(pytest.param(n, s, marks=WEEKLY) for n in TASKS for s in live_experiment._SECONDS)],
 )
-def test_stored_answers_are_the_checkpoints(checkpoint, name, second):
-    require_close(live_experiment.measured(checkpoint, name, second), live_experiment.stored()[name]["found"][second])
+def test_stored_answers_are_the_checkpoints(name, second):
+    require_close(
+        live_experiment.answers(book_checkpoint(), name, second), LiveExperiment.stored()[name]["found"][second]
+    )
 
 
 # The updates
@@ -89,7 +76,7 @@ def test_updates_are_the_files_that_are_named():
 def test_factors_are_those_of_the_truncated_update(tmp_path):
     checkpoint = checkpoints.load(tiny_models.save("llama", tmp_path / "llama"), dtype=torch.float64)
     finetuned = finetuning.fine_tune(checkpoint, [[1, 2, 3, 4], [5, 6, 7]], 0.5)
-    its, near = live_experiment.factors(finetuned, 2), finetuning.truncated(finetuned, 2)
+    its, near = live_experiment._factors(finetuned, 2), finetuning.truncated(finetuned, 2)
     product = (its["in"].double() @ its["out"].double()).mT
     expected = [W.flatten(0, 1) for layer in near.update for W in (layer.key_weight, layer.value_weight)]
     assert its["in"].dtype == torch.float16
@@ -98,9 +85,9 @@ def test_factors_are_those_of_the_truncated_update(tmp_path):
 
 
 @pytest.mark.slow
-def test_stored_update_is_of_the_checkpoints_shape(checkpoint):
+def test_stored_update_is_of_the_checkpoints_shape():
     """And it is scaled: twice the update is twice as long."""
-    one, two = (live_experiment.update(checkpoint, "plurals", scale) for scale in (1, 2))
+    one, two = (live_experiment.update(book_checkpoint(), "plurals", scale) for scale in (1, 2))
     assert two.norm == pytest.approx(2 * one.norm)
     assert 0.1 < one.norm < 2
 
@@ -108,9 +95,9 @@ def test_stored_update_is_of_the_checkpoints_shape(checkpoint):
 @WEEKLY
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
-def test_stored_update_is_what_training_gives(checkpoint, name):
-    trained = finetuning.truncated(live_experiment.trained(checkpoint, name), live_experiment.RANK)
-    stored = live_experiment.update(checkpoint, name)
+def test_stored_update_is_what_training_gives(name):
+    trained = finetuning.truncated(live_experiment._trained(book_checkpoint(), name), live_experiment._RANK)
+    stored = live_experiment.update(book_checkpoint(), name)
     flat = [torch.cat([W.flatten() for layer in its.update for W in (layer[0], layer[2])]) for its in (trained, stored)]
     assert torch.cosine_similarity(*flat, dim=0) > 0.99
 
@@ -119,7 +106,7 @@ def test_stored_update_is_what_training_gives(checkpoint, name):
 
 MEASURES = """
 import { readFileSync } from "node:fs";
-import { simAMDelta, simAOU, tensorsOf } from "#explorables/live_gpt_core.js";
+import { simAMDelta, simAOU, tensorsOf } from "#page/live_gpt_core.js";
 const { seen, file } = JSON.parse(readFileSync(0, "utf8"));
 const tensors = tensorsOf(new Uint8Array(readFileSync(file))), sums = {};
 for (const [name, { shape, data }] of Object.entries(tensors))
@@ -156,25 +143,13 @@ def test_measures_and_files_of_the_page_are_those_of_python():
         np.testing.assert_allclose([first, last, square], [flat[0], flat[-1], flat @ flat], rtol=1e-6)
 
 
-VIEW = """
-import { readFileSync } from "node:fs";
-import view, { isCurrent, storedFor } from "#explorables/live_experiment.js";
-const { state, patches } = JSON.parse(readFileSync(0, "utf8"));
-const told = patches.map((patch) => {
-  const now = { ...state, ...patch }, kept = storedFor(now);
-  return [isCurrent(now), kept ? kept.second : null, view.describe(now)];
-});
-process.stdout.write(JSON.stringify(told));
-"""
-
-
 def test_view_says_to_which_choice_its_answers_belong():
     state = LiveExperiment().state()
     patches = [{}, {"second": "shuffled"}, {"scale": 0.5}, {"second": "shuffled", "scale": 0.5}, {"query": "Peru"}]
     nothing = state["found"] | {"scale": 0, "sim_aou": [None] * 30, "sim_am_delta": None}
     patches.append({"found": nothing, "scale": 0})
-    told = json.loads(builder.run_module(VIEW, {"state": state, "patches": patches}))
-    assert [one[:2] for one in told] == [
+    belongs, words = told("live_experiment", "second", state, patches)
+    assert belongs == [
         [True, "fine-tuned"],
         [False, "shuffled"],
         [False, None],
@@ -183,13 +158,6 @@ def test_view_says_to_which_choice_its_answers_belong():
         [True, None],
     ]
     right = state["found"]["right"]
-    assert f"right are {right[0]} without demonstrations, {right[1]} in context, and {right[2]} when" in told[0][2]
-    assert told[1][2].startswith("Of an earlier choice: ")
-    assert "changes is not defined" in told[5][2] and "times 0" in told[5][2]
-
-
-def test_texts_are_those_of_the_tasks():
-    for name in TASKS:
-        data = tasks.load(name)
-        shown = live_sweep.lessons()[name]["curves"]["right"]
-        assert [[one.fields["word"], one.answer] for one in tasks.demonstrations(data, 16, seed=0)] == shown
+    assert f"right are {right[0]} without demonstrations, {right[1]} in context, and {right[2]} when" in words[0]
+    assert words[1].startswith("Of an earlier choice: ")
+    assert "changes is not defined" in words[5] and "times 0" in words[5]

@@ -1,8 +1,8 @@
 // The context of a query as a change of weights, and what this change does for other queries. Stored answers, or those of the model in
 // the page.
 
-import { SMALL, WIDTH, bar, colour, group, line, panel, words } from "./drawing.js";
-import { explorable } from "./frame.js";
+import { SMALL, WIDTH, bar, colour, group, line, panel, words } from "#explorables/drawing.js";
+import { explorable } from "#explorables/frame.js";
 import { asking, named, percent } from "./live_model.js";
 import { clip, titled, wilson } from "./live_parts.js";
 

@@ -3,27 +3,18 @@
 import json
 
 import pytest
-import torch
-import traitlets
 from scipy.stats import binomtest
 
 from bookbuilder import explorables as builder
-from explainer.explorables import LiveSweep, live_sweep
-from explainer.models import checkpoints
-
-TASKS = ("capitals", "plurals", "past", "antonyms")
-
-
-@pytest.fixture(scope="module")
-def checkpoint():
-    return checkpoints.load(dtype=torch.float32, device="cpu")
+from explainer.page import LiveSweep, live_sweep
+from explainer.page.asking import TASKS, book_checkpoint
 
 
 def test_texts_are_those_of_the_controls():
-    stored = live_sweep.lessons()
+    stored = LiveSweep.stored()
     assert tuple(stored) == TASKS
     for name, its in stored.items():
-        assert live_sweep.lesson(name) == {part: its[part] for part in ("pattern", "curves", "queries")}
+        assert live_sweep._lesson(name) == {part: its[part] for part in ("pattern", "curves", "queries")}
         asked = {x for x, _ in its["queries"]}
         assert len(asked) == 30 and not asked & {x for x, _ in its["curves"]["right"]}
         assert sorted(y for _, y in its["curves"]["shuffled"]) == sorted(y for _, y in its["curves"]["right"])
@@ -33,23 +24,18 @@ def test_texts_are_those_of_the_controls():
 @pytest.mark.parametrize(
     "name", ["plurals", *(pytest.param(n, marks=pytest.mark.weekly) for n in TASKS if n != "plurals")]
 )
-def test_stored_counts_are_the_checkpoints(checkpoint, name):
+def test_stored_counts_are_the_checkpoints(name):
     """One query of thirty may turn on the last digit."""
-    its = live_sweep.lessons()[name]
+    its = LiveSweep.stored()[name]
     for kind, ks in (("right", (0, 3)), ("shuffled", (3,)), ("foreign", (1,))):
-        found = live_sweep.counts(checkpoint, its, kind, ks)
+        found = live_sweep._counts(book_checkpoint(), its, kind, ks)
         assert all(abs(x - its["counts"][kind][k]) <= 1 for x, k in zip(found, ks, strict=True))
-
-
-def test_unknown_tasks_are_refused():
-    with pytest.raises(traitlets.TraitError, match="one of capitals, plurals"):
-        LiveSweep(task="rivers")
 
 
 WILSON = """
 import { readFileSync } from "node:fs";
-import sweep from "#explorables/live_sweep.js";
-import { wilson } from "#explorables/live_parts.js";
+import sweep from "#page/live_sweep.js";
+import { wilson } from "#page/live_parts.js";
 const { cases, states } = JSON.parse(readFileSync(0, "utf8"));
 const found = { intervals: cases.map(([x, n]) => wilson(x, n)), told: states.map(sweep.describe) };
 process.stdout.write(JSON.stringify(found));
@@ -67,6 +53,6 @@ def test_intervals_are_wilsons_and_a_sweep_that_runs_says_how_far_it_is():
         assert interval == pytest.approx([known.low, known.high], abs=1e-6)
     assert result["told"][0] == "The sweep over 30 queries of capitals begins."
     assert "After 0 right demonstrations it writes 1 (95 %" in result["told"][1]
-    last = {kind: its[-1] for kind, its in live_sweep.lessons()["capitals"]["counts"].items()}
+    last = {kind: its[-1] for kind, its in LiveSweep.stored()["capitals"]["counts"].items()}
     assert f"After 16 right demonstrations it writes {last['right']} (" in result["told"][2]
     assert f"shuffled answers {last['shuffled']}, and after 16 of another task {last['foreign']}." in result["told"][2]

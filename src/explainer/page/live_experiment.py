@@ -1,0 +1,222 @@
+"""The explorable of the laboratory that compares: zero-shot, in context, and fine-tuned or in another context."""
+
+import json
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import torch
+import traitlets
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from explainer.compare import comparison, controls
+from explainer.compare.comparison import Observed
+from explainer.data import tasks
+from explainer.data.package_index import sha256_of
+from explainer.data.tasks import Example, Task
+from explainer.explorables.base import Number, Stored, rounded
+from explainer.models import architectures, finetuning, lockstep, scoring
+from explainer.models.checkpoints import Checkpoint
+from explainer.models.finetuning import FineTuned, KeysValues
+from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint
+from explainer.page.live_sweep import MOST, QUERIES, SEED, LiveSweep
+from explainer.results import agreement
+from explainer.results.agreement import Which
+from explainer.theory import changes, metrics
+
+UPDATES = Asking.folder / "updates"
+"""For each task the update dW by fine-tuning, in factors of low rank, and `updates.json`, which names the files."""
+_CONTEXTS = {"reordered": controls.reordered, "shuffled": controls.shuffled, "foreign": controls.foreign}
+_SECONDS = ("fine-tuned", *_CONTEXTS)
+"""The second lesson: fine-tuning on the demonstrations, or a context in another order, with wrong answers, foreign."""
+_RANK, _EPOCHS, _LR = 4, 10, 5e-4
+
+
+class LiveExperiment(Asking):
+    """The paper's comparison: what the demonstrations change in context, and what a second lesson changes.
+
+    Traits: `task`; `second`, the second lesson; `scale`, what the update of fine-tuning is multiplied with; `query`,
+    the reader's own; `found`, the answers, which belong to the task, the second lesson, the scale and the query in it;
+    `study`, what is stored: for each task an order of the demonstrations, floors and ceilings of the study, and what
+    the checkpoint answers; `lessons`, the texts.
+    """
+
+    name = "live_experiment"
+    question = "Do the demonstrations change the model as fine-tuning on them does?"
+    height = 1000
+
+    task = traitlets.Enum(TASKS, TASKS[0])
+    second = traitlets.Enum(_SECONDS, _SECONDS[0])
+    scale = Number(1.0, min=0, max=2)
+    query = traitlets.Unicode()
+    found = traitlets.Dict()
+    study = Stored()
+    lessons = traitlets.Dict()
+
+    @traitlets.default("lessons")
+    def _lessons(self) -> dict[str, dict]:
+        parts = ("pattern", "curves", "queries")
+        return {name: {part: its[part] for part in parts} for name, its in LiveSweep.stored().items()}
+
+    @traitlets.default("found")
+    def _found(self) -> dict[str, Any]:
+        return self.study[self.task]["found"][self.second]
+
+    @traitlets.default("query")
+    def _query(self) -> str:
+        return self.found["query"]
+
+    @classmethod
+    def measured(cls) -> dict[str, Any]:
+        """For each task `order`, and `bounds` and `found` by second lesson."""
+
+        def kept(name: str, second: str) -> dict[str, Any]:
+            found = answers(book_checkpoint(), name, second)
+            return found | {part: rounded(found[part], 3) for part in ("sim_aou", "sim_am_delta")}
+
+        found = {name: {second: kept(name, second) for second in _SECONDS} for name in TASKS}
+        return {name: {"order": _order(name), "bounds": _bounds(name), "found": found[name]} for name in TASKS}
+
+    def replies(self, checkpoint: Checkpoint, message: dict) -> Iterator[dict]:
+        """The comparison, once."""
+        asked = (message[name] for name in ("task", "lesson", "scale", "query"))
+        yield {"experiment": message["experiment"], "found": answers(checkpoint, *asked)}
+
+
+def own_query(name: str) -> str:
+    """The query of a task that is shown first: one of no demonstration and of none of the thirty queries."""
+    return {"capitals": "Japan", "plurals": "bus", "past": "sing", "antonyms": "cold"}[name]
+
+
+def answers(
+    checkpoint: Checkpoint, name: str, second: str, scale: float = 1, query: str | None = None
+) -> dict[str, Any]:
+    """What LiveExperiment finds, by the checkpoint in Python, in float32.
+
+    `right` counts exact matches without demonstrations, in context, and after the second lesson; `repaired` those that
+    are wrong without demonstrations; `sim_aou` is SimAOU of the two changes in each layer, mean over queries;
+    `sim_am_delta` is SimAM of the changes of attention maps, mean over queries, layers and heads; `answers` are the
+    most probable next tokens after the reader's own query. What is not defined, because nothing changes, is None.
+    """
+    data, draw = tasks.load(name), (MOST, SEED)
+    asked = tasks.queries(data, QUERIES, SEED)
+    query = own_query(name) if query is None else query
+    context = lambda its: scoring.context_ids(checkpoint, *its)[0]  # noqa: E731
+    own = context(controls.own(data, *draw))
+    observe = partial(_observed, task=data.task, asked=asked, query=query)
+    zsl, icl = observe(checkpoint, ""), observe(checkpoint, own)
+    tokens = [len(own), 0]
+    if second == "fine-tuned":
+        with update(checkpoint, name, scale).applied() as tuned:
+            other = observe(tuned, "")
+    else:
+        again = context(_CONTEXTS[second](data, *draw))
+        other, tokens[1] = observe(checkpoint, again), len(again)
+    (h_zsl, h_icl, h_other), (m_zsl, m_icl, m_other) = (
+        [getattr(seen, field) for seen, _ in (zsl, icl, other)] for field in ("outputs", "own_scores")
+    )
+    maps = changes.of_scores(m_zsl, [m_icl, m_other], tokens)["sim_am_delta"]
+    correct = [seen.correct for seen, _ in (zsl, icl, other)]
+    repaired = [int((~correct[0] & its).sum()) for its in (*correct[1:], correct[1] & correct[2])]
+    return {
+        "task": name,
+        "second": second,
+        "scale": scale,
+        "n": len(asked),
+        "right": [int(its.sum()) for its in correct],
+        "repaired": repaired,
+        "sim_aou": [_known(x) for x in metrics.sim_aou(h_zsl, h_icl, h_other).nanmean(0).tolist()],
+        "sim_am_delta": _known(maps[0, 1].nanmean().item()),
+        "query": query,
+        "answers": [top for _, top in (zsl, icl, other)],
+        "made": MADE,
+    }
+
+
+def _known(x: float) -> float | None:
+    """None for what is not defined: JSON has no NaN."""
+    return x if math.isfinite(x) else None
+
+
+def _observed(
+    model: Checkpoint, context: list[int] | str, *, task: Task, asked: list[Example], query: str
+) -> tuple[Observed, list]:
+    """What is seen at thirty queries after a context, and the next tokens after the reader's own."""
+    prefix = scoring.encode(model, context)
+    prompt = task.template.replace("{word}", query)
+    top = [list(pair) for pair in scoring.top_tokens(model, prefix, prompt, 3)]
+    return comparison.observe(model, prefix, task, asked), top
+
+
+# The updates
+
+
+def update(checkpoint: Checkpoint, name: str, scale: float = 1) -> FineTuned:
+    """The stored update of a task, times a scale."""
+    factors = {part: its.float() for part, its in load_file(UPDATES / f"{name}.safetensors").items()}
+    dW = scale * (factors["in"] @ factors["out"]).mT  # 2 L matrices, keys and values by turns
+    layers = [finetuning.keys_values(layer) for layer in architectures.architecture(checkpoint.model).layers]
+    put = lambda matrix, like: matrix.view_as(like).to(like.device)  # noqa: E731
+    its = tuple(
+        KeysValues(put(K, W.key_weight), None, put(V, W.value_weight), None)
+        for K, V, W in zip(dW[::2], dW[1::2], layers, strict=True)
+    )
+    return FineTuned(checkpoint, its, _LR, (), (), float("nan"), None)
+
+
+def _trained(checkpoint: Checkpoint, name: str) -> FineTuned:
+    """Ten epochs on the sixteen demonstrations, as in the chapter `floors_and_ceilings`, for its first seed."""
+    data = tasks.load(name)
+    shown = tasks.demonstrations(data, MOST, SEED)
+    once = finetuning.training_ids(checkpoint, data.task, shown)
+    return finetuning.fine_tune(checkpoint, lockstep.epochs(once, _EPOCHS, SEED), _LR, progress=True)
+
+
+def _factors(finetuned: FineTuned, rank: int) -> dict[str, Tensor]:
+    """`in`, (2 L, d, rank), and `out`, (2 L, rank, keys), in float16; their product is `finetuning.truncated`."""
+    stacked = [W.flatten(0, 1) for layer in finetuned.update for W in (layer.key_weight, layer.value_weight)]
+    U, s, Vh = torch.linalg.svd(torch.stack(stacked), full_matrices=False)
+    root = s[:, :rank].sqrt()
+    into, out = Vh[:, :rank].mT * root[:, None], (U[..., :rank] * root[:, None]).mT
+    return {"in": into.half().contiguous(), "out": out.half().contiguous()}
+
+
+def store_updates() -> None:
+    """Write UPDATES with the starter checkpoint in float32."""
+    entries = {}
+    UPDATES.mkdir(exist_ok=True)
+    for name in TASKS:
+        path = UPDATES / f"{name}.safetensors"
+        path.write_bytes(save(_factors(_trained(book_checkpoint(), name), _RANK)))
+        entries[name] = {"name": path.name, "size": path.stat().st_size, "sha256": sha256_of(path)}
+    (UPDATES / "updates.json").write_text(json.dumps(entries, indent=1) + "\n", "utf-8")
+
+
+# The study
+
+
+def _bounds(name: str) -> dict[str, dict[str, float]]:
+    """Floor and ceiling of SimAOU by second lesson, from the published study of a task.
+
+    Of fine-tuning: with training on another task; and of two trainings, the second on other examples of the task. Of a
+    context: with a context of made-up words; and in another order.
+    """
+    pairs = agreement.pairs("alike", task=name)
+    ICL, FT = Which("ICL"), Which("FT", epochs=_EPOCHS)
+
+    def mean(one: Which, other: Which) -> float:
+        return round(agreement.by_task(agreement.between(pairs, one, other), "sim_aou")[name].estimate, 3)
+
+    foreign = mean(ICL, Which("FT", agreement.FOREIGN, _EPOCHS))
+    trainings = {"floor": foreign, "ceiling": mean(FT, Which("FT", "other", _EPOCHS))}
+    contexts = {"floor": mean(ICL, Which("ICL", "nonsense")), "ceiling": mean(ICL, Which("ICL", "reordered"))}
+    return {second: trainings if second == "fine-tuned" else contexts for second in _SECONDS}
+
+
+def _order(name: str) -> list[int]:
+    """The order of the demonstrations in the second lesson `reordered`."""
+    data, draw = tasks.load(name), (MOST, SEED)
+    (_, own), (_, again) = controls.own(data, *draw), controls.reordered(data, *draw)
+    return [own.index(example) for example in again]

@@ -1,0 +1,170 @@
+"""The explorable of the laboratory: the checkpoint in the page, asked with and without demonstrations."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+import traitlets
+from transformers.cache_utils import DynamicCache
+
+from explainer.data import tasks
+from explainer.explorables.base import Stored
+from explainer.models import scoring
+from explainer.models.architectures import CACHE
+from explainer.models.checkpoints import Checkpoint
+from explainer.models.scoring import Prefix
+from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint
+
+_INDUCTION = ((18, 6), (17, 4), (17, 5), (17, 3), (20, 6), (23, 2), (23, 7), (18, 7), (24, 4), (23, 1))
+"""The ten strongest induction heads, as the study `head_circuits` finds them: (layer, head) from 0."""
+_Pair = Sequence[str]
+"""A demonstration's x and y; or what is written before and after x."""
+
+
+class _Pairs(traitlets.List):
+    """At most sixteen pairs of texts."""
+
+    def validate(self, obj: traitlets.HasTraits, value: Any) -> list[list[str]]:
+        """Return the value as lists, or raise TraitError."""
+        rows = [list(row) for row in super().validate(obj, value)]
+        if len(rows) > 16 or not all(len(row) == 2 and all(isinstance(text, str) for text in row) for row in rows):
+            raise traitlets.TraitError(f"{self.name} = {value!r}; it must be at most 16 pairs of texts.")
+        return rows
+
+
+class LiveGPT(Asking):
+    """The checkpoint's next token with and without demonstrations, any of which is hidden from the query.
+
+    Traits: `demonstrations` (x, y), up to sixteen; `query`; `pattern`, what is written before and after x; `hidden`,
+    the demonstrations that the query does not see; `found`, the answers, which belong to the texts in `found["of"]`;
+    `head`, counted from 1, whose attention is drawn, 0 for the mean over heads; `induction`, heads that are marked;
+    `presets`, tasks with stored answers, by name, each with a button; `brief`, whether only the two answers are drawn,
+    right below the text, and nothing about attention.
+    """
+
+    name = "live_gpt"
+    question = "What does a real GPT expect next, and which of your demonstrations does it need?"
+    height = 1330
+    digits = 6
+
+    pattern = traitlets.List(traitlets.Unicode(), minlen=2, maxlen=2)
+    demonstrations = _Pairs()
+    query = traitlets.Unicode()
+    hidden = traitlets.List(traitlets.Int(min=0))
+    found = traitlets.Dict()
+    presets = Stored()
+    head = traitlets.Int(0, min=0, max=9)
+    induction = traitlets.List([list(head) for head in _INDUCTION])
+    brief = traitlets.Bool(False)
+
+    def __init__(self, checkpoint: Checkpoint | None = None, **traits: Any):
+        """Take the traits, or else those of the first task; with `brief` it needs less room."""
+        first, *_ = self.stored().values()
+        super().__init__(checkpoint, **first | traits)
+        if self.brief:
+            self.height = 650
+
+    @classmethod
+    def measured(cls) -> dict[str, Any]:
+        """The tasks, with four demonstrations each, a query, and what the checkpoint answers."""
+        return {name: _preset(name) for name in TASKS}
+
+    def replies(self, checkpoint: Checkpoint, message: dict) -> Iterator[dict]:
+        """The answers, once."""
+        asked = (message[name] for name in ("pattern", "demonstrations", "query", "hidden"))
+        yield {"id": message["ask"], "found": answers(checkpoint, *asked)}
+
+
+def _preset(name: str) -> dict[str, Any]:
+    data = tasks.load(name)
+    if name == "capitals":
+        *shown, asked = tasks.named(data, "France", "Italy", "Egypt", "China", "Japan")
+    else:
+        shown, (asked,) = tasks.demonstrations(data, 4, seed=0), tasks.queries(data, 1, seed=0)
+    demonstrations = [[one.fields["word"], one.answer] for one in shown]
+    texts = {"pattern": ["", " ->"], "demonstrations": demonstrations, "query": asked.fields["word"]}
+    return texts | {"hidden": [], "found": answers(book_checkpoint(), **texts)}
+
+
+def answers(
+    checkpoint: Checkpoint,
+    pattern: _Pair,
+    demonstrations: Sequence[_Pair],
+    query: str,
+    hidden: Sequence[int] = (),
+) -> dict[str, Any]:
+    """What LiveGPT finds, by the checkpoint in Python.
+
+    `without` and `with` are the most probable next tokens without demonstrations and with those that are not hidden;
+    `alone[i]` is the probability of the answer `with[0]` when demonstration i is hidden, too (None where it is);
+    `looks` has the shares of attention of each layer and head, in thousandths.
+    """
+    prompt, asked = pattern[0] + query + pattern[1], (pattern, demonstrations, query)
+    best = scoring.top_tokens(checkpoint, _seen(checkpoint, pattern, demonstrations, hidden), prompt, 5)
+    log_p = lambda out: _log_probabilities(checkpoint, *asked, out)  # noqa: E731
+    answer = log_p(hidden).argmax()
+    alone = [None if i in hidden else float(np.exp(log_p([*hidden, i])[answer])) for i in range(len(demonstrations))]
+    return {
+        "of": [list(pattern), [list(pair) for pair in demonstrations], query, list(hidden)],
+        "made": MADE,
+        "without": [list(pair) for pair in scoring.top_tokens(checkpoint, scoring.encode(checkpoint, ""), prompt, 5)],
+        "with": [list(pair) for pair in best],
+        "alone": alone,
+        "looks": np.rint(1000 * _shares_of_attention(checkpoint, *asked, hidden)).astype(int).tolist(),
+    }
+
+
+def _shares_of_attention(
+    checkpoint: Checkpoint, pattern: _Pair, demonstrations: Sequence[_Pair], query: str, hidden: Sequence[int]
+) -> np.ndarray:
+    """The share of the query's last token's attention that goes to each demonstration, in every head.
+
+    (L, heads, demonstrations). The rest goes to the first token and to the query itself, so that the sum over
+    demonstrations is the gate g of `duality.split_attention`, with the first token among the own ones.
+    """
+    prefix, model = _seen(checkpoint, pattern, demonstrations, hidden), checkpoint.model
+    cache = DynamicCache()
+    for layer, (keys, values) in enumerate(zip(prefix.keys, prefix.values, strict=True)):
+        cache.update(keys, values, layer)
+    ids = torch.tensor([checkpoint.tokenize(pattern[0] + query + pattern[1])], device=checkpoint.device)
+    positions = torch.arange(len(prefix), len(prefix) + ids.shape[1], device=checkpoint.device)[None]
+    before = model.config._attn_implementation
+    model.set_attn_implementation("eager")  # the only one that returns its weights
+    try:
+        with torch.inference_mode():
+            done = model(ids, position_ids=positions, output_attentions=True, **{CACHE: cache})
+    finally:
+        model.set_attn_implementation(before)
+    weights = torch.stack(done.attentions)[:, 0, :, -1].cpu().numpy()
+    owner = np.array([i for i in _owners(checkpoint, pattern, demonstrations) if i not in hidden])
+    sums = [weights[..., : len(owner)][..., owner == i].sum(-1) for i in range(len(demonstrations))]
+    return np.stack(sums, axis=-1) if sums else np.zeros((*weights.shape[:2], 0))
+
+
+def _owners(checkpoint: Checkpoint, pattern: _Pair, demonstrations: Sequence[_Pair]) -> list[int]:
+    """The demonstration of each position of the context; the first token is nobody's, which is -1."""
+    pieces = [checkpoint.tokenize(_written(pattern, pair)) for pair in demonstrations]
+    return [-1, *(i for i, piece in enumerate(pieces) for _ in piece)]
+
+
+def _written(pattern: _Pair, pair: _Pair) -> str:
+    return f"{pattern[0]}{pair[0]}{pattern[1]} {pair[1]}\n"
+
+
+def _log_probabilities(
+    checkpoint: Checkpoint, pattern: _Pair, demonstrations: Sequence[_Pair], query: str, hidden: Sequence[int]
+) -> np.ndarray:
+    """log p of every next token, shape (vocabulary,), when the query does not see the demonstrations `hidden`."""
+    kept = _seen(checkpoint, pattern, demonstrations, hidden)
+    return scoring.next_token_log_probs(checkpoint, kept, pattern[0] + query + pattern[1])
+
+
+def _seen(checkpoint: Checkpoint, pattern: _Pair, demonstrations: Sequence[_Pair], hidden: Sequence[int]) -> Prefix:
+    """The demonstrations' keys and values without those of the hidden ones; no position moves."""
+    ids = [token for pair in demonstrations for token in checkpoint.tokenize(_written(pattern, pair))]
+    prefix = scoring.encode(checkpoint, [checkpoint.first_token_id, *ids])
+    kept = [t for t, i in enumerate(_owners(checkpoint, pattern, demonstrations)) if i not in hidden]
+    keys, values = (tuple(x[:, :, kept] for x in layers) for layers in (prefix.keys, prefix.values))
+    return replace(prefix, keys=keys, values=values)
