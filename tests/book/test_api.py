@@ -1,11 +1,16 @@
-"""The page of the package: every public function of a module, once, and its text as text."""
+"""The page of the package and the way to the code: every module, once, and links that lead to the right line."""
 
+import re
 from types import ModuleType
 
 import pytest
+from conftest import ROOT
+from small_book import code_cell, notebook_of
 
 from bookbuilder import api
 from explainer.theory import duality
+
+HERE = "book/chapters/page"
 
 
 def test_public_are_the_functions_and_classes_that_a_module_defines_in_the_order_of_its_source():
@@ -14,14 +19,60 @@ def test_public_are_the_functions_and_classes_that_a_module_defines_in_the_order
     assert not {name for name in names if name[0] == "_" or name in ("Tensor", "NamedTuple")}
 
 
-@pytest.mark.parametrize("room", ["theory", "data", "models", "compare", "results", "study"])
-def test_every_module_of_a_room_is_there_with_what_it_offers(room):
-    text = api.room_html(room)
-    for name in api.modules(room):
-        assert text.count(f'<h3 id="api-{name}">') == 1
-    assert text.count("<dt>") == text.count("<dd>") > len(api.modules(room))
+def test_every_module_is_on_the_page():
+    """What a folder has is what the page has; nothing is listed by hand."""
+    shown = {module.__file__ for modules in api.rooms().values() for module in modules}
+    written = {str(path) for path in api.PACKAGE.rglob("*.py") if path.stem not in ("__init__", "__main__")}
+    assert shown == written
 
 
 def test_a_docstring_is_text():
     module = ModuleType("explainer.theory.made_up", "A <b> & `code`.")
-    assert api._module_html(module).endswith('<p>A &lt;b&gt; &amp; <code>code</code>.</p><dl class="xp-api"></dl>')
+    module.__file__ = "made_up.py"
+    text = api._module_html(module, lambda file, line=0: "there")
+    assert text.endswith('<p>A &lt;b&gt; &amp; <code>code</code>.</p><dl class="xp-api"></dl>')
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("from explainer.theory import duality", {"theory/duality.py"}),
+        ("from explainer.theory.duality import linear_attention as f", {"theory/duality.py"}),
+        ("import explainer.theory.duality as d", {"theory/duality.py"}),
+        ("import explainer.theory.duality\nexplainer.theory.duality.linear_attention", {"theory/duality.py"}),
+        ("import explainer, torch\ntorch.zeros(1)", set()),
+        ("from explainer import figures\nfigures.curves(x)", {"figures/forms.py"}),
+        ("from explainer.figures import PLOTLY_MIME, curves", {"figures/forms.py"}),
+        ("from explainer.explorables import OneStep", {"explorables/one_step.py", "explorables/js/one_step.js"}),
+    ],
+)
+def test_files_of_code(code, expected):
+    assert {path.relative_to(api.PACKAGE).as_posix() for path in api.files_of(code)} == expected
+
+
+@pytest.mark.parametrize(
+    ("public", "expected"),
+    [
+        ("", "../../_static/explainer/code/theory/duality.py.html"),
+        ("https://github.com/org/name", "https://github.com/org/name/blob/main/src/explainer/theory/duality.py"),
+        ("https://gitlab.com/org/name", "https://gitlab.com/org/name/-/blob/main/src/explainer/theory/duality.py"),
+    ],
+)
+def test_the_line_of_a_chapter_leads_to_the_source(monkeypatch, public, expected):
+    monkeypatch.setattr(api, "public_address", lambda root: public)
+    notebook = notebook_of([code_cell("%pip list\nfrom explainer.theory import duality"), code_cell("duality.f()")])
+    assert (
+        api.code_line(notebook, ROOT, HERE)
+        == f'<p class="xp-code">Code: <a href="{expected}">theory/duality.py</a></p>'
+    )
+    assert api.code_line(notebook_of([code_cell("1")]), ROOT, HERE) == ""
+
+
+def test_links_of_the_site_lead_to_their_lines(site):
+    """Of the page of the package and of a chapter; every source is there, and every line of it."""
+    for name in ("reference/api", "chapters/linear_transformer"):
+        page = site / "book" / f"{name}.html"
+        found = re.findall(r'href="([^"#]*_static/explainer/code/[^"#]+)(?:#([^"]+))?"', page.read_text("utf-8"))
+        assert found or 'class="xp-code"' in page.read_text("utf-8")
+        texts = {path: (page.parent / path).read_text("utf-8") for path in {path for path, _ in found}}
+        assert all(not line or f'id="{line}"' in texts[path] for path, line in found)

@@ -23,11 +23,6 @@ ONLY_VIOLATIONS = {"resultTypes": ["violations"], "preload": False}
 PATIENCE = 300_000
 """Milliseconds for what takes a second or two on an idle machine: a busy one is slow, not wrong."""
 PHONE = 360
-LAPTOP = {"width": 1280, "height": 800}
-CHAPTERS = sorted(path.stem for path in (ROOT / "book" / "chapters").glob("*.ipynb"))
-SCREENS = 12
-LONGER = {"paper_comparison": 22, "idea_it_inspired": 17}
-"""Screens of chapters with a whole comparison, or a whole idea, in one piece."""
 # Not ours: the theme's header buttons and sidebar labels, and the roles docutils gives to a bibliography's entries.
 THEME_PARTS = (
     ".bd-header",
@@ -167,18 +162,6 @@ def require_accessible(seen: Visit, scheme: str) -> None:
     results = results.response
     found = [f"{v['id']}: {[n['html'][:160] for n in v['nodes'][:3]]}" for v in results["violations"]]
     assert found == []
-
-
-def test_chapters_keep_to_twelve_screens(visit):
-    """Of a laptop, with folds closed; a tenth more where fonts are larger than usual."""
-    seen = visit(f"book/chapters/{CHAPTERS[0]}.html")
-    seen.page.set_viewport_size(LAPTOP)
-    screens = {}
-    for name in CHAPTERS:
-        seen.page.goto(f"{seen.page.url.rpartition('/')[0]}/{name}.html", wait_until="load")
-        require_frames(seen.page)
-        screens[name] = seen.page.evaluate("document.querySelector('article').offsetHeight") / LAPTOP["height"]
-    assert {name: n for name, n in screens.items() if n > 1.1 * LONGER.get(name, SCREENS)} == {}
 
 
 def test_first_chapter_is_light(visit):

@@ -1,11 +1,9 @@
 """The symbols of the book: how formulas are read, and whether chapters and table agree."""
 
-import re
-
 import pytest
 from conftest import ROOT
 
-from bookbuilder import notation, pages, symbols
+from bookbuilder import notation, symbols
 
 CHAPTERS = notation.chapters(ROOT)
 
@@ -34,8 +32,7 @@ def test_symbols_of_a_formula(latex, expected):
 def test_formulas_of_a_text_without_code_and_prices():
     text = "Take $x$.\n\n$$ y = x $$\n\n`$a$` costs \\$5 and $6.\n\n```python\nb = '$c$'\n```\n$d$"
     found = symbols.formulas(text)
-    assert [(one.latex, one.displayed) for one in found] == [("x", False), (" y = x ", True), ("d", False)]
-    assert all(text[one.start : one.start + one.length].strip("$") == one.latex for one in found)
+    assert found == ["x", " y = x ", "d"]
 
 
 def test_every_symbol_of_a_chapter_has_a_row_that_holds_there():
@@ -60,12 +57,6 @@ def test_rows_are_complete_and_name_pages_of_the_book():
     for row in notation.table():
         assert row.bases and row.words, row
         assert set(row.chapters) <= set(CHAPTERS), row
-
-
-def test_the_main_line_declares_no_letter_twice():
-    """A second meaning is for studies; ten exceptions are allowed in all fifteen chapters."""
-    texts = [cell for path in (ROOT / "book" / "chapters").glob("*.ipynb") for cell in pages.markdown(path)]
-    assert sum(len(re.findall(r"\b[Ii]n this (?:chapter|section|exercise),", text)) for text in texts) <= 10
 
 
 def test_page_has_every_row():

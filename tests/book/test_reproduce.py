@@ -5,6 +5,8 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -79,9 +81,29 @@ def test_the_training_runs_can_be_trained_from_their_grids(tmp_path):
     assert "1 published, 0 stored, 0 waiting" in run(f"{train} --list", tmp_path, **where)
 
 
-def test_every_command_of_the_page_names_what_exists():
-    """Files and modules; a command of the package that the page shows is known to it."""
-    for word in re.findall(r"(?<![\w/.])(?:book|src|tests|reports)/[\w./-]+", TEXT):
-        assert Path(ROOT, word.rstrip(".")).exists() or word.startswith("reports/"), word
-    for command in re.findall(r"^explainer (\w+)", TEXT, re.MULTILINE):
-        assert command in ("fetch", "study", "train", "regression")
+def test_files_and_modules_of_the_page_exist():
+    for word in re.findall(r"(?<![\w/.])(?:book|src|tests)/[\w./-]+", TEXT):
+        assert Path(ROOT, word.rstrip(".")).exists(), word
+
+
+SHOWN = re.findall(r"^explainer (\w+)(.*)", TEXT, re.MULTILINE) + re.findall(r"`explainer (\w+)([^`]*)`", TEXT)
+
+
+@pytest.mark.parametrize("command", sorted({command for command, _ in SHOWN}))
+def test_the_parser_knows_every_command_of_the_page_with_its_options(command, capsys):
+    module, _, main = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["explainer"].partition(
+        ":"
+    )
+    with pytest.raises(SystemExit) as done:
+        getattr(import_module(module), main)([command, "--help"])
+    assert done.value.code == 0
+    told = set(re.findall(r"--[\w-]+", capsys.readouterr().out))
+    assert {
+        option for name, rest in SHOWN if name == command for option in re.findall(r"(?<!\S)--[\w-]+", rest)
+    } <= told
+
+
+def test_every_variable_of_the_environment_is_explained():
+    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "book" / "_ext").rglob("*.py")]
+    read = {name for file in files for name in re.findall(r"EXPLAINER_[A-Z_]*[A-Z]", file.read_text("utf-8"))}
+    assert len(read) > 7 and {name for name in read if name not in TEXT} == set()

@@ -4,6 +4,7 @@ import pytest
 from small_book import code_cell, notebook_of
 
 from bookbuilder import shown
+from bookbuilder.execute import Failure
 from explainer import findings
 
 STATEMENT = "<b>It</b> falls"
@@ -36,7 +37,19 @@ def test_minutes_stand_between_the_title_and_what_follows():
     assert sources(made)[0] == "# Title"
     assert sources(made)[1] == '<p class="xp-minutes">1 minute to read</p>'
     assert sources(made)[2].startswith("words")
-    assert shown.chapter(notebook_of([text("# Title")]), "book/reference/a")["cells"] == [text("# Title")]
+    assert shown.chapter(notebook_of([text("# Title")]), "book/reference/a", "code")["cells"] == [text("# Title")]
+
+
+def test_the_code_of_a_chapter_is_its_last_line():
+    made = shown.chapter(notebook_of([text("# Title"), text("end")]), "book/studies/a", "<p>Code: a.py</p>")["cells"]
+    assert sources(made)[-2:] == ["end", "<p>Code: a.py</p>"]
+
+
+def test_a_failure_is_marked_below_the_title_as_text():
+    cells = [code_cell("1"), text("# T\n\nrest"), code_cell("2")]
+    made = shown.marked({"cells": cells}, Failure(2, "ValueError: a *b* <c> `d`", "Mend it"))["cells"]
+    assert sources(made)[1] == "# T" and sources(made)[3] == "rest"
+    assert sources(made)[2].startswith("> **This chapter failed.**") and r"a \*b\* \<c\> \`d\`" in sources(made)[2]
 
 
 @pytest.mark.parametrize(

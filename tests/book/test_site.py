@@ -37,11 +37,10 @@ def test_every_figure_has_caption_origin_and_alternative(site, page):
     notebook = json.loads((ROOT / page.replace(".html", ".ipynb")).read_text("utf8"))
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert len(figures) >= sum("Captioned(" in cell or "texts.figure(" in cell for cell in cells)
-    for figure in figures:
-        assert len(re.search(r'aria-label="([^"]*)"', figure)[1]) > 40
+    assert all(re.search(r'aria-label="[^"]+"', figure) for figure in figures)
     for figure in figures + re.findall(r'<figure class="xp-table">.*?</figure>', text, re.DOTALL):
         caption = re.search(r"<figcaption>(.*?)</figcaption>", figure, re.DOTALL)[1]
-        assert len(re.sub(r"<span.*</span>", "", caption)) > 40
+        assert re.sub(r"<span.*</span>", "", caption).strip()
         assert re.search(r'class="xp-badge xp-(live|stored|quoted)"', figure)
 
 
@@ -186,7 +185,8 @@ def test_a_data_frame_has_no_empty_header():
 def test_notebook_problems_are_found_and_mended(cell, problem):
     sound = notebooks.mended(notebook_of([code_cell("1")]), "https://github.com/org/name")
     assert notebooks.problems(sound) == []
-    assert any(problem in found for found in notebooks.problems(notebook_of([sound["cells"][0], cell])))
+    [found] = notebooks.problems(sound | {"cells": [sound["cells"][0], cell]})
+    assert problem in found
     assert any("first cell" in found for found in notebooks.problems(notebook_of([code_cell("1")])))
     once = notebooks.mended(notebook_of([cell]), "")
     assert notebooks.mended(once, "") == once
@@ -196,7 +196,7 @@ def test_a_second_generated_cell_is_found_and_removed():
     sound = notebooks.mended(notebook_of([code_cell("1")]), "")
     setup = sound["cells"][0]
     twice = sound | {"cells": [setup, setup | {"id": "another"}, *sound["cells"][1:]]}
-    assert notebooks.problems(twice) == ["it has the generated cell more than once"]
+    assert notebooks.problems(twice)
     assert notebooks.mended(twice, "") == sound
 
 

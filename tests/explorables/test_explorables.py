@@ -100,7 +100,7 @@ def softmax_bend_case(spread: float, tokens: int, seed: int) -> dict:
     approximations = dict(
         relaxed=relaxed,
         scaled=relaxed * (relaxed * exact).sum() / (relaxed**2).sum(),
-        mean=duality.mean_value(values).expand_as(exact),
+        mean=values.mean(0).expand_as(exact),
         centred=duality.centred_linear_attention(queries, keys, values),
         features=duality.random_feature_attention(queries, keys, values, projections),
     )
@@ -112,7 +112,7 @@ def softmax_bend_case(spread: float, tokens: int, seed: int) -> dict:
         data={name: matrix.tolist() for name, matrix in data.items()},
         outputs={name: output.tolist() for name, output in dict(approximations, exact=exact).items()},
         errors=errors,
-        effective_tokens=duality.effective_tokens(weights)[0].item(),
+        effective_tokens=torch.special.entr(weights[0]).sum().exp().item(),
     )
 
 

@@ -8,7 +8,6 @@ import re
 import shutil
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -97,7 +96,7 @@ def test_stored_demonstrations_are_the_books():
 def test_missing_runtime_is_said_in_one_line(monkeypatch, tmp_path):
     monkeypatch.setattr(web_model, "ROOT", tmp_path)
     (tmp_path / "site" / web_model.PLACE).mkdir(parents=True)
-    line = web_model.place_or_say_why(tmp_path / "site")
+    line = web_model.put(tmp_path / "site")
     assert line == (
         "The site has no model in its pages: ort.wasm.min.mjs is missing: "
         "npm could not install what package-lock.json names."
@@ -117,7 +116,7 @@ def place(tmp_path_factory):
     widgets = [
         f"<section class={name}>{node.astext()}</section>"
         for name in ("LiveGPT", "LiveSweep", "LiveExperiment", "LivePatch")
-        for node in sphinxext.Explorable.run(SimpleNamespace(arguments=[name]))
+        for node in sphinxext.explorable(None, name)
     ]
     page = (
         '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+from draws import randn
 
 from explainer.errors import ShapeError
 from explainer.theory import changes, metrics
@@ -11,18 +12,14 @@ from explainer.theory import changes, metrics
 C, N, LAYERS, HIDDEN = 4, 5, 3, 7
 
 
-def normal(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
 @pytest.fixture(scope="module")
 def zsl():
-    return normal(N, LAYERS, HIDDEN, seed=1)
+    return randn(N, LAYERS, HIDDEN, seed=1)
 
 
 @pytest.fixture(scope="module")
 def outputs(zsl):
-    return list(zsl + normal(C, N, LAYERS, HIDDEN, seed=2))
+    return list(zsl + randn(C, N, LAYERS, HIDDEN, seed=2))
 
 
 @pytest.mark.parametrize(
@@ -43,8 +40,8 @@ def test_outputs_pair_by_pair(zsl, outputs, name, measure):
 
 def test_scores_pair_by_pair():
     lengths = (2, 5, 3)
-    zsl = [normal(LAYERS, 2, n, seed=n) for n in lengths]
-    scores = [[m + normal(*m.shape, seed=10 * c + len(m[0, 0])) for m in zsl] for c in range(1, C + 1)]
+    zsl = [randn(LAYERS, 2, n, seed=n) for n in lengths]
+    scores = [[m + randn(*m.shape, seed=10 * c + len(m[0, 0])) for m in zsl] for c in range(1, C + 1)]
     found = changes.of_scores(zsl, scores)
     for a, b in itertools.product(range(C), repeat=2):
         maps, deltas = metrics.sim_am(scores[a], scores[b]), metrics.sim_am_delta(zsl, scores[a], scores[b])
@@ -54,7 +51,7 @@ def test_scores_pair_by_pair():
 
 def test_where_only_rounding_changes_there_is_no_cosine(zsl, outputs):
     """Of float32 in the first layer, as for the scores of a query's own tokens after a context."""
-    noise = 1 + 4 * torch.finfo(torch.float32).eps * normal(2, N, LAYERS, HIDDEN, seed=7)
+    noise = 1 + 4 * torch.finfo(torch.float32).eps * randn(2, N, LAYERS, HIDDEN, seed=7)
     rounded = [torch.cat([(zsl * its)[:, :1], other[:, 1:]], 1) for its, other in zip(noise, outputs, strict=False)]
     scores = [[m[:, None] for m in h.float()] for h in (zsl, outputs[2], *rounded)]
     found = changes.of_scores(scores[0], scores[1:])["sim_am_delta"]
@@ -67,7 +64,7 @@ def test_where_only_rounding_changes_there_is_no_cosine(zsl, outputs):
 
 
 def test_maps_pair_by_pair():
-    dW = list(normal(C, N, LAYERS, 2, 3, 4, seed=5))
+    dW = list(randn(C, N, LAYERS, 2, 3, 4, seed=5))
     found = changes.of_maps(dW)
     for a, b in itertools.product(range(C), repeat=2):
         expected = metrics.update_cosines(dW[a], dW[b]).nanmean(-1)
@@ -83,4 +80,4 @@ def test_other_shapes_are_refused(zsl, outputs):
     with pytest.raises(ShapeError, match="should have the shape of zsl"):
         changes.of_outputs(zsl, [outputs[0][:2]])
     with pytest.raises(ShapeError, match="query 0: scores have shapes"):
-        changes.of_scores([normal(LAYERS, 2, 3)], [[normal(LAYERS, 2, 4)]])
+        changes.of_scores([randn(LAYERS, 2, 3)], [[randn(LAYERS, 2, 4)]])

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from draws import randn
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator
@@ -12,13 +13,9 @@ from explainer.theory import directions
 SEEDS = st.integers(0, 1000)
 
 
-def random(*shape, seed=0):
-    return torch.randn(*shape, generator=Generator().manual_seed(seed), dtype=torch.float64)
-
-
 @given(SEEDS)
 def test_a_component_is_along_the_direction_and_what_is_left_at_a_right_angle(seed):
-    change, direction = random(4, 3, 7, seed=seed), random(4, 3, 7, seed=seed + 1)
+    change, direction = randn(4, 3, 7, seed=seed), randn(4, 3, 7, seed=seed + 1)
     part = directions.component(change, direction)
     torch.testing.assert_close(cosine_similarity(part, direction, dim=-1).abs(), torch.ones(4, 3, dtype=torch.float64))
     assert ((change - part) * direction).sum(-1).abs().max() < 1e-12
@@ -31,7 +28,7 @@ def test_no_direction_has_no_component():
 
 @given(SEEDS)
 def test_random_vectors_have_the_norms_of_the_given(seed):
-    vectors = random(5, 2, 9, seed=seed)
+    vectors = randn(5, 2, 9, seed=seed)
     drawn = directions.random_like(vectors, Generator().manual_seed(seed + 7))
     torch.testing.assert_close(drawn.norm(dim=-1), vectors.norm(dim=-1))
     assert cosine_similarity(drawn, vectors, dim=-1).abs().max() < 0.999
@@ -39,7 +36,7 @@ def test_random_vectors_have_the_norms_of_the_given(seed):
 
 @given(SEEDS)
 def test_a_direction_as_near_has_the_same_cosine_and_so_a_component_of_the_same_size(seed):
-    change, direction = random(4, 30, seed=seed), random(4, 30, seed=seed + 1) + 0.5 * random(4, 30, seed=seed)
+    change, direction = randn(4, 30, seed=seed), randn(4, 30, seed=seed + 1) + 0.5 * randn(4, 30, seed=seed)
     near = directions.as_near(change, direction, Generator().manual_seed(seed + 7))
     torch.testing.assert_close(near.norm(dim=-1), torch.ones(4, dtype=torch.float64))
     cosines = (cosine_similarity(x, change, dim=-1) for x in (near, direction))
@@ -50,7 +47,7 @@ def test_a_direction_as_near_has_the_same_cosine_and_so_a_component_of_the_same_
 
 @given(SEEDS)
 def test_rates_of_a_combination_are_found_again(seed):
-    effects, rates = random(5, 3, 2, 8, seed=seed), random(2, 3, seed=seed + 1)
+    effects, rates = randn(5, 3, 2, 8, seed=seed), randn(2, 3, seed=seed + 1)
     change = directions.combined(effects, rates)
     expected = torch.stack([sum(rates[layer, i] * effects[:, i, layer] for i in range(3)) for layer in range(2)], 1)
     torch.testing.assert_close(change, expected)
@@ -60,14 +57,14 @@ def test_rates_of_a_combination_are_found_again(seed):
 
 def test_rates_do_not_depend_on_the_size_of_the_effects():
     """Effects of steps at a small rate are small, or large when they are taken for a rate of 1."""
-    effects, change = random(6, 3, 8), random(6, 8, seed=1)
+    effects, change = randn(6, 3, 8), randn(6, 8, seed=1)
     sizes = torch.tensor([1e-9, 1.0, 1e9], dtype=torch.float64)
     scaled = directions.best_rates(effects * sizes[:, None], change) * sizes
     torch.testing.assert_close(scaled, directions.best_rates(effects, change), rtol=1e-6, atol=1e-9)
 
 
 def test_best_rates_are_the_nearest():
-    effects, change = random(6, 3, 8), random(6, 8, seed=1)
+    effects, change = randn(6, 3, 8), randn(6, 8, seed=1)
     rates = directions.best_rates(effects, change)
     least = directions.squares(change, directions.combined(effects, rates)).left
     for i in range(3):
@@ -78,7 +75,7 @@ def test_best_rates_are_the_nearest():
 
 
 def test_equal_effects_share_the_rate_and_nothing_explains_nothing():
-    effect = random(6, 1, 8)
+    effect = randn(6, 1, 8)
     rates = directions.best_rates(effect.repeat(1, 2, 1), 3 * effect[:, 0])
     torch.testing.assert_close(rates, torch.tensor([1.5, 1.5], dtype=torch.float64))
     assert not directions.best_rates(torch.zeros(6, 2, 8), effect[:, 0]).any()

@@ -1,17 +1,14 @@
 """theory.metrics against plain loops, hand-computed cases, closed forms, simulation and invariances, in float64."""
 
-import importlib
 import itertools
 import math
-import sys
 
-import jaxtyping
 import pytest
 import torch
+from draws import randn, seeded
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from explainer.errors import ShapeError
 from explainer.theory import metrics
 
 OUTPUT_MEASURES = {
@@ -28,14 +25,6 @@ each_output_measure = pytest.mark.parametrize("measure", OUTPUT_MEASURES.values(
 each_tau = pytest.mark.parametrize("tau", TAUS.values(), ids=TAUS)
 seeds = st.integers(0, 2**31)
 few = settings(max_examples=40, deadline=None)
-
-
-def source(seed):
-    return torch.Generator().manual_seed(seed)
-
-
-def randn(*shape, seed=0):
-    return torch.randn(*shape, generator=source(seed), dtype=torch.float64)
 
 
 def vectors(*rows):
@@ -77,15 +66,6 @@ def test_rec2ftp_by_hand():
     assert metrics.rec2ftp_chance(zsl, icl) == 2 / 4
 
 
-@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=30))
-@few
-@pytest.mark.filterwarnings("ignore:Rec2FTP")
-def test_rec2ftp_is_the_loop_of_the_definition(rows):
-    fixed = [icl for zsl, icl, ft in rows if ft and not zsl]
-    value = metrics.rec2ftp(*torch.tensor(rows).T)
-    assert math.isnan(value) if not fixed else value == sum(fixed) / len(fixed)
-
-
 @pytest.mark.filterwarnings("ignore:Rec2FTP")
 def test_rec2ftp_chance_is_the_mean_over_all_ways_to_place_the_repairs():
     zsl, ft = torch.tensor([0, 0, 0, 0, 0, 1, 1]).bool(), torch.tensor([1, 1, 0, 0, 1, 0, 1]).bool()
@@ -105,16 +85,6 @@ def test_rec2ftp_without_repairs_is_nan_with_a_warning():
 
 
 # Part 2. Attention outputs.
-
-
-def test_sim_aou_by_hand():
-    zsl, icl, ft = vectors([1, 0], [1, 0]), vectors([1, 1], [0, 2]), vectors([2, 1], [0, 1])
-    close(
-        metrics.sim_aou(zsl, icl, ft, normalize=False)[:, 0], [1 / math.sqrt(2), 5 / math.sqrt(5 * 2) - math.sqrt(0.4)]
-    )
-    # The second query: u_I = u_F = (0, 1), although the lengths differ.
-    c, s = 1 / math.sqrt(2), (2 / math.sqrt(5), 1 / math.sqrt(5))
-    close(metrics.sim_aou(zsl, icl, ft)[:, 0], [cosine((c - 1, c), (s[0] - 1, s[1])), 1])
 
 
 @pytest.mark.parametrize("normalize", [True, False])
@@ -151,7 +121,7 @@ def test_the_opposite_update_scores_the_opposite(seed):
 def test_measures_of_outputs_ignore_scale_rotation_and_roles(measure, seed, scale):
     zsl, icl, ft = outputs(seed)
     rotation = torch.linalg.qr(randn(7, 7, seed=seed + 1)).Q
-    units = torch.randperm(7, generator=source(seed))
+    units = torch.randperm(7, generator=seeded(seed))
     value = measure(zsl, icl, ft)
     assert value.shape == (5, 3) and value.dtype == torch.float64
     assert value.abs().max() <= 1
@@ -159,15 +129,7 @@ def test_measures_of_outputs_ignore_scale_rotation_and_roles(measure, seed, scal
     close(measure(*(scale * h for h in (zsl, icl, ft))), value, 1e-8)
     close(measure(*(h @ rotation for h in (zsl, icl, ft))), value, 1e-8)
     close(measure(*(h[..., units] for h in (zsl, icl, ft))), value, 1e-8)
-
-
-@each_output_measure
-@given(seed=seeds)
-@few
-def test_measures_of_outputs_follow_the_order_of_queries_and_layers(measure, seed):
-    zsl, icl, ft = outputs(seed)
-    queries, layers = torch.randperm(5, generator=source(seed)), torch.randperm(3, generator=source(seed))
-    value = measure(zsl, icl, ft)
+    queries, layers = torch.randperm(5, generator=seeded(seed)), torch.randperm(3, generator=seeded(seed))
     close(measure(*(h[queries][:, layers] for h in (zsl, icl, ft))), value[queries][:, layers], 1e-9)
 
 
@@ -179,14 +141,6 @@ def test_normalised_measures_ignore_the_length_of_every_output(name):
         OUTPUT_MEASURES[name](*(h * r for h, r in zip((zsl, icl, ft), lengths, strict=True))),
         OUTPUT_MEASURES[name](zsl, icl, ft),
     )
-
-
-def test_corrected_sim_aou_ignores_the_length_of_every_update_only():
-    zsl, icl, ft = outputs()
-    value = metrics.sim_aou(zsl, icl, ft, normalize=False)
-    close(metrics.sim_aou(zsl, zsl + 5 * (icl - zsl), zsl + (ft - zsl) / 3, normalize=False), value)
-    close(metrics.sim_aou(zsl, zsl - (icl - zsl), ft, normalize=False), -value)
-    assert (metrics.sim_aou(zsl, 2 * icl, ft, normalize=False) - value).abs().min() > 1e-3
 
 
 @given(seeds)
@@ -209,16 +163,6 @@ def test_orthogonal_changes_score_exactly_the_noise_value(rho, expected):
     close(metrics.sim_aou_tangent_uncentred(*inputs), [[0]], 1e-8)
 
 
-@pytest.mark.parametrize(("rho", "expected"), [(math.sqrt(3), 0.25), (0.5, 0.0528), (10, 0.4502)])
-def test_independent_noise_in_many_dimensions(rho, expected):
-    """Deutch et al. 2024: noise with |r|^2 = 3 |z|^2 gives 1/4."""
-    z, r_icl, r_ft = randn(3, 400, 1, 2048)
-    inputs = z, z + rho * r_icl, z + rho * r_ft
-    assert within_three_standard_errors(metrics.sim_aou(*inputs), expected)
-    assert within_three_standard_errors(metrics.sim_aou(*inputs, normalize=False), 0)
-    close(metrics.normalised_noise_value(*inputs).mean(), expected, 2e-3)
-
-
 @pytest.mark.parametrize("hidden", [2, 3, 8])
 def test_the_noise_value_is_exact_in_few_dimensions_too(hidden):
     """Isotropic updates of any law of lengths, here different ones; no limit of many dimensions is involved."""
@@ -235,13 +179,6 @@ def test_tangent_by_hand():
     # Centred: ICL +-(c, -c)/2; FT -+(c, -5/sqrt 26)/2.
     c = 1 / math.sqrt(2)
     close(metrics.sim_aou_tangent(zsl, icl, ft), [[cosine((c, -c), (-c, 5 / math.sqrt(26)))]] * 2)
-
-
-def test_tangent_without_centring_needs_no_normalisation():
-    zsl, icl, ft = outputs()
-    z = zsl / zsl.norm(dim=-1, keepdim=True)
-    t_icl, t_ft = ((h - zsl) - z * (z * (h - zsl)).sum(-1, keepdim=True) for h in (icl, ft))
-    close(metrics.sim_aou_tangent_uncentred(zsl, icl, ft), torch.cosine_similarity(t_icl, t_ft, dim=-1))
 
 
 def test_centring_removes_what_is_common_to_all_queries():
@@ -332,19 +269,6 @@ def test_permuted_pairing_chooses_every_other_query_equally_often():
     assert ((shares - 1 / 3).abs() < 3 * math.sqrt(2 / 9 / draws)).all()
 
 
-def test_other_pairs_of_centred_updates_average_to_minus_one_over_n_minus_one():
-    n = 6
-    t_icl, t_ft = (t - t.mean(0) for t in randn(2, n, 9))
-    own = (t_icl * t_ft).sum()
-    others = (t_icl @ t_ft.T).sum() - own
-    close(others / (n - 1), -own / (n - 1))
-
-
-def test_permuted_pairing_needs_another_query():
-    with pytest.raises(ValueError, match="n = 1"):
-        metrics.permuted_pairing(randn(1, 2, 3), randn(1, 2, 3), seed=0)
-
-
 @pytest.mark.parametrize("mean", [0, 0.05, 0.3])
 def test_uniform_floor_measures_the_lean_towards_the_all_ones_vector(mean):
     n, hidden = 60, 2048
@@ -403,28 +327,8 @@ def test_sim_am_is_the_loop_of_the_definition():
         updates = ([x - y for x, y in zip(m, z, strict=True)] for m in (a, b))
         close(delta[i, layer, head], cosine(*updates))
     close(metrics.sim_am(icl, ft)[0].abs(), torch.ones(2, 3))  # one token: only the sign is left
-
-
-@given(seed=seeds, scale=st.floats(1e-3, 1e3))
-@few
-def test_sim_am_properties(seed, scale):
-    zsl, icl, ft = randn(3, 4, 2, 3, 5, seed=seed)
-    tokens = torch.randperm(5, generator=source(seed))
-    value, delta = metrics.sim_am(icl, ft), metrics.sim_am_delta(zsl, icl, ft)
-    assert max(value.abs().max(), delta.abs().max()) <= 1
-    close(metrics.sim_am(ft, icl), value)
-    close(metrics.sim_am(icl, icl), torch.ones(4, 2, 3))
-    close(metrics.sim_am(scale * icl, ft), value)
-    close(metrics.sim_am(-icl, ft), -value)
-    close(metrics.sim_am(icl[..., tokens], ft[..., tokens]), value)
-    close(metrics.sim_am_delta(zsl + 3, icl + 3, ft + 3), delta, 1e-9)
-    close(metrics.sim_am_delta(zsl, zsl + scale * (icl - zsl), ft), delta, 1e-8)
-    close(metrics.sim_am_delta(torch.zeros_like(zsl), icl, ft), value)
-
-
-def test_rounding_does_not_leave_the_range():
     scores = randn(1000, 2, 3, 5)
-    assert metrics.sim_am(scores, scores).max() == 1 and metrics.sim_am(scores, -scores).min() == -1
+    assert metrics.sim_am(scores, scores).max() == 1, "rounding does not leave the range"
 
 
 def plain_tau(x, y, kind):
@@ -461,28 +365,6 @@ def test_tau_of_continuous_scores_is_the_loop_over_pairs(kind, T):
     assert actual.shape == (2, 2)
     for i, j in itertools.product(range(2), range(2)):
         close(actual[i, j], plain_tau(x[i, j].tolist(), y[i, j].tolist(), kind))
-
-
-def test_tau_by_hand():
-    x = torch.tensor([1.0, 2, 3, 4])
-    y = torch.tensor([1.0, 3, 2, 2])  # concordant 12 13 14, discordant 23 24, tied in y 34
-    close(metrics.kendall_tau_a(x, y), 1 / 6)
-    close(metrics.kendall_tau_b(x, y), 1 / math.sqrt(6 * 5))
-
-
-@each_tau
-@given(seed=seeds, T=st.integers(2, 40))
-@few
-def test_tau_properties(tau, seed, T):
-    x, y = randn(2, T, seed=seed)
-    tokens = torch.randperm(T, generator=source(seed))
-    value = tau(x, y)
-    assert -1 <= value <= 1
-    close(tau(y, x), value)
-    close(tau(x, x), 1)
-    close(tau(x, -y), -value)
-    close(tau(x.exp(), y), value)
-    close(tau(x[tokens], y[tokens]), value)
 
 
 def rotation(angle):
@@ -543,7 +425,7 @@ def test_top_k_recall_by_hand():
 def test_top_k_recall_is_the_share_of_a_set(seed, T, data):
     k = data.draw(st.integers(1, T))
     icl, ft = randn(2, 3, T, seed=seed)
-    tokens = torch.randperm(T, generator=source(seed))
+    tokens = torch.randperm(T, generator=seeded(seed))
     recall = metrics.top_k_recall(icl, ft, k)
     for i in range(3):
         best = [set(sorted(range(T), key=row[i].tolist().__getitem__)[-k:]) for row in (icl, ft)]
@@ -551,32 +433,6 @@ def test_top_k_recall_is_the_share_of_a_set(seed, T, data):
     close(metrics.top_k_recall(icl[:, tokens], ft[:, tokens], k), recall)
     close(metrics.top_k_recall(icl, icl, k), torch.ones(3))
     close(metrics.top_k_recall(torch.ones(T), ft[0], k), k / T)
-
-
-def test_top_k_recall_of_unrelated_scores_is_k_over_T():
-    recall = metrics.top_k_recall(*randn(2, 500, 40), k=5)
-    assert within_three_standard_errors(recall, 5 / 40)
-
-
-@pytest.mark.parametrize("k", [0, 6, -1])
-def test_top_k_needs_k_tokens(k):
-    with pytest.raises(ValueError, match=f"k = {k} "):
-        metrics.top_k_recall(randn(5), randn(5), k)
-
-
-def test_top_k_recall_with_nan_is_nan():
-    holed = torch.tensor([torch.nan, 1, 2, 3])
-    assert metrics.top_k_recall(holed, torch.arange(4.0), k=2).isnan()
-
-
-def test_by_example_by_hand():
-    """Softmax weights 1/8, 2/8, 1/8 | 4/8, with a token between that belongs to no demonstration."""
-    m = torch.tensor([0, math.log(2), 0, 50.0, math.log(4)], dtype=torch.float64)
-    spans = [(0, 3), (4, 5)]
-    close(metrics.by_example(m, spans).exp(), [1 / 2, 1 / 2])
-    close(metrics.by_example(m, spans, mean=True).exp(), [1 / 6, 1 / 2])
-    close(metrics.by_example(m, spans[::-1], mean=True).exp(), [1 / 2, 1 / 6])
-    close(metrics.by_example(m[None, None].expand(2, 3, 5), spans), torch.full((2, 3, 2), 0.5).double().log())
 
 
 @st.composite
@@ -630,7 +486,7 @@ def test_by_example_ranks_what_a_softmax_would_round_to_zero():
 
 def test_lengths_make_unrelated_scores_agree_and_the_mean_and_the_floor_show_it():
     """The numbers in the docstring; the chance value k / T of unrelated ranks does not hold for sums."""
-    lengths = torch.randint(8, 60, (32,), generator=source(0)).tolist()
+    lengths = torch.randint(8, 60, (32,), generator=seeded(0)).tolist()
     ends = [0, *torch.tensor(lengths).cumsum(0).tolist()]
     spans = list(itertools.pairwise(ends))
     tau = {}
@@ -660,26 +516,10 @@ def test_permuted_tokens_keep_the_scores_of_each_row(seed):
     assert torch.equal(floor, metrics.permuted_tokens(m, seed=seed))
 
 
-def test_permuted_tokens_are_unrelated_and_equally_likely_everywhere():
-    m = randn(2, 400, 40)
-    assert within_three_standard_errors(metrics.kendall_tau_b(m[0], metrics.permuted_tokens(m[0], seed=1)), 0)
-    places = metrics.permuted_tokens(torch.arange(5.0).expand(5000, 5), seed=2)
-    for i in range(5):
-        counts = torch.stack([(places[:, i] == j).double().mean() for j in range(5)])
-        assert (counts - 0.2).abs().max() < 4 * math.sqrt(0.16 / 5000)
-
-
 @pytest.mark.parametrize("spans", [[], [(0, 0)], [(2, 1)], [(-1, 2)], [(0, 7)], [(0, 3), (2, 5)], [(3, 5), (0, 4)]])
 def test_spans_that_are_no_demonstrations_are_named(spans):
     with pytest.raises(ValueError, match=r"spans .* are not disjoint, non-empty parts .* of T = 6 tokens"):
         metrics.by_example(randn(2, 6), spans)
-
-
-def test_a_nan_stays_in_its_query():
-    m = randn(2, 6)
-    m[0, 1] = float("nan")
-    values = metrics.by_example(m, [(0, 2), (2, 6)])
-    assert values.isnan().any(-1).tolist() == [True, False]
 
 
 # Part 5. Weight updates.
@@ -694,22 +534,9 @@ def test_update_cosines_are_the_loop_of_the_definition(seed):
     for i in itertools.product(range(5), range(3), range(2)):
         close(cosines[i], cosine(dW_icl[i].flatten().tolist(), dW_ft[i].flatten().tolist()))
     close(metrics.update_cosines(-2 * dW_icl, 1e-200 * dW_ft), -cosines)
+    assert metrics.update_cosines(0 * dW_icl, dW_ft).isnan().all()
     left = torch.linalg.qr(randn(4, 4, seed=seed)).Q
     close(metrics.update_cosines(left @ dW_icl, left @ dW_ft), cosines)
-
-
-def test_update_cosines_by_hand():
-    e = torch.eye(2, 3, dtype=torch.float64)
-    other = torch.tensor([[1.0, 0, 0], [0, 0, 5]])
-    close(metrics.update_cosines(e[None], other[None].double()), [1 / math.sqrt(2 * 26)])
-    values = metrics.update_cosines(torch.stack([e, 0 * e]), torch.stack([e, e]))
-    close(values, [1, float("nan")])
-
-
-def test_update_cosines_of_unrelated_maps():
-    cosines = metrics.update_cosines(*randn(2, 50, 8, 6, 10))
-    assert within_three_standard_errors(cosines, 0)
-    assert cosines.std() == pytest.approx(1 / math.sqrt(60), rel=0.1)
 
 
 # Every part: zeros, precision, gradients, shapes.
@@ -778,13 +605,13 @@ def test_a_difference_that_is_rounding_has_no_cosine_and_others_are_unchanged(me
     """Layer 0 has the same state but for noise of up to 30 eps; in the others it changes by `size` of its length."""
     zsl, icl, ft = outputs(seed, n=4, layers=3, hidden=11)
     icl, ft = zsl + size * icl, zsl + size * ft
-    noise = 2 * torch.rand(zsl[:, 0].shape, generator=source(seed + 1), dtype=torch.float64) - 1
+    noise = 2 * torch.rand(zsl[:, 0].shape, generator=seeded(seed + 1), dtype=torch.float64) - 1
     icl[:, 0] = zsl[:, 0] * (1 + 30 * torch.finfo(dtype).eps * noise)
     states = [(h * 2.0**exponent).to(dtype) for h in (zsl, icl, ft)]
     value = measure(*states)
     assert value[:, 0].isnan().all() and not value[:, 1:].isnan().any()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(metrics, "ROUNDING", 0)
+        patch.setattr(metrics, "_ROUNDING", 0)
         everywhere = measure(*states)
     assert not everywhere[:, 0].isnan().any(), "without the rule, noise has a cosine like any other change"
     assert torch.equal(everywhere[:, 1:], value[:, 1:])
@@ -816,7 +643,7 @@ def test_a_context_has_no_cosine_where_it_moves_positions_only(seed, tokens):
 @few
 def test_changes_beyond_rounding_keep_their_values(seed, axes, shift):
     state, change = outputs(seed, n=3, layers=4, hidden=5)[:2]
-    edge = (metrics.ROUNDING + metrics.ROUNDING_PER_TOKEN * shift) * torch.finfo(torch.float32).eps
+    edge = (metrics._ROUNDING + metrics._ROUNDING_PER_TOKEN * shift) * torch.finfo(torch.float32).eps
     last = tuple(range(-axes, 0))
     length = [torch.linalg.vector_norm(v, dim=last, keepdim=True) for v in (state, change)]
     change = change * length[0] / length[1]  # as long as the state
@@ -867,74 +694,16 @@ def test_no_gradients_and_no_changed_inputs(measure):
     assert all(torch.equal(h, copy) for h, copy in zip(inputs, copies, strict=True))
 
 
-A, OFF, FLAT = randn(4, 3, 6), randn(4, 3, 9), randn(4, 9)
-S, S_OFF = [randn(2, 3, 5)], [randn(2, 3, 9)]
-B = torch.zeros(4, dtype=torch.bool)
-WRONG_SHAPES = {
-    "rec2ftp": lambda: metrics.rec2ftp(B, B, torch.zeros(9, dtype=torch.bool)),
-    "rec2ftp_chance": lambda: metrics.rec2ftp_chance(B, torch.zeros(9, dtype=torch.bool)),
-    **{name: lambda measure=measure: measure(A, A, OFF) for name, measure in OUTPUT_MEASURES.items()},
-    "outputs of two axes": lambda: metrics.sim_aou(FLAT, FLAT, FLAT),
-    "isotropic_floor": lambda: metrics.isotropic_floor(A, OFF, seed=0),
-    "isotropic_floor of lists": lambda: metrics.isotropic_floor(S, S_OFF, seed=0),
-    "permuted_pairing": lambda: metrics.permuted_pairing(A, OFF, seed=0),
-    "uniform_floor": lambda: metrics.uniform_floor(A, OFF, seed=0),
-    "sim_am": lambda: metrics.sim_am(A[None], OFF[None]),
-    "sim_am of lists": lambda: metrics.sim_am(S, S_OFF),
-    "sim_am of lists of heads": lambda: metrics.sim_am([S[0], S_OFF[0][:1]], [S[0], S_OFF[0]]),
-    "sim_am_delta": lambda: metrics.sim_am_delta(A[None], A[None], OFF[None]),
-    "kendall_training_tokens": lambda: metrics.kendall_training_tokens(A, OFF),
-    "kendall_tau_b": lambda: metrics.kendall_tau_b(A, OFF),
-    "top_k_recall": lambda: metrics.top_k_recall(A, OFF, k=1),
-    "update_cosines": lambda: metrics.update_cosines(A, OFF),
+REFUSED = {
+    "n = 1": lambda: metrics.permuted_pairing(randn(1, 2, 3), randn(1, 2, 3), seed=0),
+    "k = 0 ": lambda: metrics.top_k_recall(randn(5), randn(5), 0),
+    "k = 6 ": lambda: metrics.top_k_recall(randn(5), randn(5), 6),
+    "'icl_scores': 2, 'ft_scores': 1": lambda: metrics.sim_am([randn(2, 3, 5)] * 2, [randn(2, 3, 5)]),
+    "at least one": lambda: metrics.sim_am([], []),
 }
 
 
-@pytest.mark.parametrize("call", WRONG_SHAPES.values(), ids=WRONG_SHAPES)
-def test_a_wrong_shape_is_named(call):
-    with pytest.raises(ShapeError, match=r"\((\d, )*9,?\)"):
-        call()
-
-
-def test_scores_must_belong_to_the_same_queries():
-    with pytest.raises(ShapeError, match=r"'icl_scores': 2, 'ft_scores': 1"):
-        metrics.sim_am(S * 2, S)
-    with pytest.raises(ShapeError, match="at least one"):
-        metrics.sim_am([], [])
-    with pytest.raises(ShapeError, match=r"icl_scores\[1\] has shape \(2, 3, 0\)"):
-        metrics.sim_am([*S, S[0][..., :0]], [*S, S[0][..., :0]])
-    with pytest.raises(ShapeError, match=r"same \(layers, heads\)"):
-        metrics.sim_am([*S, S[0][:1]], [*S, S[0][:1]])
-
-
-@pytest.fixture
-def checked():
-    """A second copy of the module whose annotations are checked at every call."""
-    original = sys.modules.pop("explainer.theory.metrics")
-    with jaxtyping.install_import_hook("explainer.theory.metrics", "beartype.beartype"):
-        module = importlib.import_module("explainer.theory.metrics")
-    yield module
-    sys.modules["explainer.theory.metrics"] = original
-    sys.modules["explainer"].metrics = original
-
-
-def test_the_annotated_shapes_are_the_shapes(checked):
-    zsl, icl, ft = outputs()
-    right = torch.tensor([True, False])
-    checked.rec2ftp_counts(right, right, ~right)
-    checked.rec2ftp(right, right, ~right)
-    checked.rec2ftp_chance(right, right)
-    for name in OUTPUT_MEASURES:
-        getattr(checked, name.replace("_corrected", ""))(zsl, icl, ft)
-    for floor in (checked.isotropic_floor, checked.permuted_pairing, checked.uniform_floor):
-        floor(zsl, ft, seed=0)
-    for scores in (ragged(), [padded(scores) for scores in ragged()]):
-        checked.sim_am(*scores[1:])
-        checked.sim_am_delta(*scores)
-        checked.isotropic_floor(*scores[1:], seed=0)
-    checked.permuted_pairing(*(padded(scores) for scores in ragged()[1:]), seed=0)
-    checked.kendall_training_tokens(icl, ft)
-    checked.kendall_tau_a(icl[0, 0], ft[0, 0])
-    checked.top_k_recall(icl, ft, k=2)
-    with pytest.raises(jaxtyping.TypeCheckError):
-        checked.sim_aou(zsl, icl, ft[:-1])
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_cannot_be_measured_is_named(message):
+    with pytest.raises(ValueError, match=message):
+        REFUSED[message]()

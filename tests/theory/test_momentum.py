@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from draws import close, randn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import scaled_dot_product_attention
@@ -9,17 +10,9 @@ from torch.nn.functional import scaled_dot_product_attention
 from explainer.errors import ShapeError
 from explainer.theory import duality, momentum
 
-LENGTHS = (1, 2, 3, 63, 64, 65, 127, 128, 129, 200)
+LENGTHS = (1, 2, 31, 32, 33, 200, 64 * 64 + 65)  # below, at and over the ends of one, two and three levels of chunks
 ETAS = (0.0, 0.5, 0.9, 0.99, 0.999)
 each_average = pytest.mark.parametrize("name", momentum.AVERAGES)
-
-
-def randn(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def close(actual, expected, tolerance=1e-12):
-    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
 
 
 def quadratic(value, eta):
@@ -56,20 +49,6 @@ def test_ema_is_the_sum_over_all_earlier_values(T, eta):
     torch.testing.assert_close(momentum.ema(value, eta), expected, rtol=1e-12, atol=1e-12 * expected.abs().max())
 
 
-@pytest.mark.parametrize("eta", [0.9, 0.999])
-def test_ema_over_three_levels_of_chunks(eta):
-    value = randn(64 * 64 + 65, 2)
-    expected = quadratic(value, eta)
-    torch.testing.assert_close(momentum.ema(value, eta), expected, rtol=1e-12, atol=1e-12 * expected.abs().max())
-
-
-@given(st.integers(0, 300), st.integers(0, 3), st.integers(1, 4), st.floats(0, 0.999), st.integers(0, 5))
-@settings(max_examples=60)
-def test_ema_of_any_shape(T, d, batch, eta, seed):
-    value = randn(batch, 2, T, d, seed=seed)
-    close(momentum.ema(value, eta), quadratic(value, eta), 1e-11)
-
-
 @given(st.integers(0, 100), st.integers(0, 3), st.integers(1, 4), st.floats(0, 0.999), st.integers(0, 5))
 @settings(max_examples=60)
 def test_the_decaying_bias_is_the_average(T, d, batch, eta, seed):
@@ -91,12 +70,6 @@ def test_a_layer_with_a_decaying_bias_is_linear_attention_plus_the_average(T, et
         b = eta * (b + v)
     linear = (queries @ keys.mT).tril(-1) @ values
     close(torch.stack(answers), linear + momentum.decaying_bias(values, eta), 1e-10)
-
-
-def test_gradients_of_the_decaying_bias_are_those_of_the_average():
-    values, g = randn(2, 70, 3).requires_grad_(), randn(2, 70, 3, seed=1)
-    gradients = [torch.autograd.grad(way(values, 0.9), values, g)[0] for way in (momentum.decaying_bias, momentum.ema)]
-    close(*gradients, 1e-10)
 
 
 @pytest.mark.parametrize("name", [name for name in momentum.AVERAGES if name != "permuted"])
@@ -121,17 +94,8 @@ def test_lag_weights_and_decoding_are_the_last_row_of_the_average(name, T):
     close(last[..., 0, :], torch.einsum("s,bhsd->bhd", weights, value[..., :-1, :].flip(-2)))
 
 
-@each_average
-def test_no_average_sees_the_present_or_the_future(name):
-    value, changed = randn(1, 140, 2), randn(1, 140, 2)
-    changed[:, 100:] += 5
-    before, after = (momentum.AVERAGES[name](v, 0.9) for v in (value, changed))
-    assert torch.equal(before[:, :101], after[:, :101])
-    assert not torch.equal(before[:, 101], after[:, 101])
-
-
 def test_permuted_weights_are_those_of_the_average_in_an_order_of_their_own_at_each_position():
-    orders = [momentum.permuted_weights(0.9, n) for n in (40, 41)]
+    orders = [momentum.LAG_WEIGHTS["permuted"](0.9, n) for n in (40, 41)]
     for n, order in zip((40, 41), orders, strict=True):
         assert torch.equal(order.sort(descending=True).values, momentum.weights(0.9, n))
     assert not torch.equal(*(order.argsort()[:20] for order in orders))
@@ -165,16 +129,10 @@ def test_gain_and_window_are_those_of_the_weights(eta):
     weights = momentum.weights(eta, 5000)
     assert weights.sum() == pytest.approx(momentum.gain(eta), rel=1e-12)
     assert weights.sum() ** 2 / (weights**2).sum() == pytest.approx(momentum.effective_window(eta), rel=1e-12)
-    assert momentum.normalised_weights(eta, 5000).sum() == pytest.approx(1, rel=1e-12)
-    assert momentum.nesterov_weights(eta, 5000).sum() == pytest.approx(momentum.gain(eta), rel=1e-12)
+    assert momentum.LAG_WEIGHTS["normalised"](eta, 5000).sum() == pytest.approx(1, rel=1e-12)
+    assert momentum.LAG_WEIGHTS["nesterov"](eta, 5000).sum() == pytest.approx(momentum.gain(eta), rel=1e-12)
     lags = torch.arange(1, 5001, dtype=torch.float64)
     assert (weights * lags).sum() / weights.sum() == pytest.approx(1 / (1 - eta), rel=1e-12)
-
-
-def test_the_dual_of_momentum_weighs_old_pairs_more_and_the_average_weighs_them_less():
-    dual = duality.heavy_ball_weights(0.9, 30)
-    average = momentum.weights(0.9, 30).flip(0)
-    assert (dual.diff() < 0).all() and (average.diff() > 0).all()
 
 
 @each_average
@@ -212,13 +170,13 @@ def test_autocast_changes_nothing(name):
         assert torch.equal(momentum.decode(value, 0.999, name), last)
 
 
+# Attention.
+
+
 def test_memory_is_linear_in_the_length():
     """A quadratic form would need 512 GB for these weights."""
     value = torch.ones(256_000, 1)
     assert momentum.ema(value, 0.999)[-1].item() == pytest.approx(momentum.gain(0.999), rel=1e-5)
-
-
-# Attention.
 
 
 def inputs(T=90, H=4, H_k=4):
@@ -239,14 +197,6 @@ def test_momentum_attention_is_attention_plus_the_average(name):
     logits = (query @ key.mT * 0.3).masked_fill(~torch.ones(90, 90, dtype=torch.bool).tril(), -torch.inf)
     expected = logits.softmax(-1) @ value + average(value, 0.8)
     close(momentum.momentum_attention(query, key, value, 0.8, scale=0.3, average=average), expected)
-
-
-@given(st.floats(0, 0.999), st.integers(0, 5))
-@settings(max_examples=20)
-def test_momentum_attention_is_attention_plus_the_decaying_bias(eta, seed):
-    query, key, value = (randn(2, 4, 90, 6, seed=seed + i) for i in range(3))
-    expected = scaled_dot_product_attention(query, key, value, is_causal=True) + momentum.decaying_bias(value, eta)
-    close(momentum.momentum_attention(query, key, value, eta), expected, 1e-10)
 
 
 def test_each_query_head_gets_the_average_of_its_group():
@@ -315,9 +265,8 @@ def test_a_decay_outside_its_range_is_refused(eta):
             call(eta)
 
 
-def test_a_value_without_positions_is_refused():
-    for average in (*momentum.AVERAGES.values(), momentum.decaying_bias, momentum.decode):
-        with pytest.raises(ShapeError, match=r"value has shape \(3,\)"):
-            average(randn(3), 0.5)
+def test_wrong_shapes_are_refused():
+    with pytest.raises(ShapeError, match=r"value \(3,\)"):
+        momentum.ema(randn(3), 0.5)
     with pytest.raises(ShapeError, match="kernel has shape"):
         momentum.causal_convolution(randn(3, 2), randn(2, 3))

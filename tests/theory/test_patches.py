@@ -2,23 +2,20 @@
 
 import pytest
 import torch
+from draws import randn
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import layer_norm, silu
 
 from explainer.theory import patches
-from explainer.theory.patches import Activations, LowRank
+from explainer.theory.patches import LowRank
 
 D, HIDDEN, M = 6, 10, 3
 
 
-def random(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
 NORMS = {
-    "LayerNorm": lambda r: layer_norm(r, (D,), random(D, seed=90), random(D, seed=91)),
-    "RMSNorm": lambda r: random(D, seed=92) * r / (r.square().mean(-1, keepdim=True) + 1e-6).sqrt(),
+    "LayerNorm": lambda r: layer_norm(r, (D,), randn(D, seed=90), randn(D, seed=91)),
+    "RMSNorm": lambda r: randn(D, seed=92) * r / (r.square().mean(-1, keepdim=True) + 1e-6).sqrt(),
     "none": lambda r: r,
 }
 ACTIVATIONS = {"plain": lambda z: torch.relu(z) + 0.1 * z, "gated": lambda gate, up: silu(gate) * up}
@@ -30,14 +27,14 @@ class Block:
     def __init__(self, norm, kind, seed):
         self.norm, self.phi = NORMS[norm], ACTIVATIONS[kind]
         n_inputs = 2 if kind == "gated" else 1
-        self.W = [random(HIDDEN, D, seed=seed + i) for i in range(n_inputs)]
-        self.b = [random(HIDDEN, seed=seed + 10 + i) for i in range(n_inputs)]
-        self.W_out, self.b_out = random(D, HIDDEN, seed=seed + 20), random(D, seed=seed + 21)
+        self.W = [randn(HIDDEN, D, seed=seed + i) for i in range(n_inputs)]
+        self.b = [randn(HIDDEN, seed=seed + 10 + i) for i in range(n_inputs)]
+        self.W_out, self.b_out = randn(D, HIDDEN, seed=seed + 20), randn(D, seed=seed + 21)
 
     def activations(self, r):
         n = self.norm(r)
         z = tuple(n @ W.T + b for W, b in zip(self.W, self.b, strict=True))
-        return Activations(n, z, self.phi(*z), r)
+        return n, z, self.phi(*z), r
 
     def __call__(self, r, changes=None):
         """With `changes`, full matrices that are added to W_1, ..., W_out."""
@@ -47,15 +44,22 @@ class Block:
         return r + self.phi(*z) @ (self.W_out + dW_out).T + self.b_out
 
 
+def changes_of_weights(without, with_context):
+    """The patch of the module's docstring, for each of the queries the changes of W_1, ..., W_out."""
+    (n, z, _, r), (_, z_context, a_context, r_context) = without, with_context
+    updates = [patches.rank_one(n, after - before) for before, after in zip(z, z_context, strict=True)]
+    updates.append(patches.rank_one(a_context, r_context - r))
+    return [[torch.outer(update.left[i], update.right[i]) for update in updates] for i in range(M)]
+
+
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("kind", ACTIVATIONS)
 @given(seed=st.integers(0, 1000), size=st.sampled_from([1e-3, 1.0, 30.0]))
 def test_with_its_patch_the_block_does_without_context_what_it_does_with_context(norm, kind, seed, size):
-    block, r = Block(norm, kind, 7 * seed), random(M, D, seed=seed)
-    r_context = r + size * random(M, D, seed=seed + 5)
-    patch = patches.context_as_patch(block.activations(r), block.activations(r_context))
-    for i in range(M):
-        changes = [torch.outer(update.left[i], update.right[i]) for update in (*patch.inputs, patch.output)]
+    block, r = Block(norm, kind, 7 * seed), randn(M, D, seed=seed)
+    r_context = r + size * randn(M, D, seed=seed + 5)
+    of_queries = changes_of_weights(block.activations(r), block.activations(r_context))
+    for i, changes in enumerate(of_queries):
         scale = 1 + max(W.norm() * r_context.norm() for W in (*block.W, block.W_out))
         torch.testing.assert_close(
             block(r[i], changes), block(r_context[i]), rtol=1e-10, atol=1e-13 * float(scale) ** 2
@@ -63,19 +67,18 @@ def test_with_its_patch_the_block_does_without_context_what_it_does_with_context
 
 
 def test_the_patch_of_one_query_is_not_that_of_another():
-    block, r, r_context = Block("RMSNorm", "gated", 1), random(M, D, seed=2), random(M, D, seed=3)
-    patch = patches.context_as_patch(block.activations(r), block.activations(r_context))
-    changes = [torch.outer(update.left[0], update.right[0]) for update in (*patch.inputs, patch.output)]
+    block, r, r_context = Block("RMSNorm", "gated", 1), randn(M, D, seed=2), randn(M, D, seed=3)
+    changes = changes_of_weights(block.activations(r), block.activations(r_context))[0]
     assert (block(r[1], changes) - block(r_context[1])).norm() > 0.1 * block(r_context[1]).norm()
 
 
 def test_a_rank_one_change_is_the_smallest_that_gives_the_change():
     """Every other dW with dW x = change is larger by a part that x does not see."""
-    x, change = random(1, D, seed=1), random(1, HIDDEN, seed=2)
+    x, change = randn(1, D, seed=1), randn(1, HIDDEN, seed=2)
     update = patches.rank_one(x, change)
     dW = update.left.T @ update.right
     torch.testing.assert_close(dW @ x[0], change[0])
-    unseen = random(HIDDEN, D, seed=3)
+    unseen = randn(HIDDEN, D, seed=3)
     unseen -= torch.outer(unseen @ x[0], x[0]) / x[0].square().sum()
     assert torch.linalg.matrix_norm(dW + unseen) > torch.linalg.matrix_norm(dW)
     assert abs((dW * unseen).sum()) < 1e-12
@@ -89,8 +92,8 @@ def test_no_change_needs_none_and_zero_cannot_be_changed():
 
 
 def test_weights_combine_changes_for_each_x():
-    update = LowRank(random(4, HIDDEN, seed=1), random(4, D, seed=2))
-    x, weights = random(2, 5, D, seed=3), random(2, 1, 4, seed=4)
+    update = LowRank(randn(4, HIDDEN, seed=1), randn(4, D, seed=2))
+    x, weights = randn(2, 5, D, seed=3), randn(2, 1, 4, seed=4)
     expected = torch.stack(
         [
             x[i] @ sum(w * torch.outer(left, right) for w, left, right in zip(weights[i, 0], *update, strict=True)).T

@@ -4,118 +4,75 @@ import math
 
 import pytest
 import torch
+from draws import randn, seeded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explainer.errors import ShapeError
-from explainer.theory import linear_transformer, regression, wrong_labels
-
-P, RATE = st.floats(0, 1), st.floats(0, 1)
+from explainer.theory import linear_transformer, wrong_labels
 
 
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
+def learned(X, y, w_0, rate):
+    """One gradient step at the prior: w_0 + (eta / N) sum_i x_i (y_i - w_0 . x_i)."""
+    return w_0 + rate * (X * (y - X @ w_0)[..., None]).mean(-2)
 
 
-def draw(*shape, seed=0):
-    return torch.randn(*shape, generator=seeded(seed), dtype=torch.float64)
+def risk(w, w_0, p, rate, n, noise=0.0):  # noqa: PLR0917
+    """E |w_hat - w|^2 = |E w_hat - w|^2 + (eta^2 / N) [(d+2) E |s w - w_0|^2 + d sigma^2 - |m|^2].
+
+    The sign s is -1 with probability p, m = E s w - w_0, and E |x|^2 x x^T = (d + 2) I for x ~ N(0, I).
+    """
+    d, m = len(w), (1 - 2 * p) * w - w_0
+    spread = (1 - p) * (w - w_0).square().sum() + p * (w + w_0).square().sum()
+    scatter = rate**2 / n * ((d + 2) * spread + d * noise**2 - m @ m)
+    return (w_0 + rate * m - w).square().sum() + scatter
 
 
-def sampled(w, w_0, p, rate, *, n=6, noise=0.0, runs=40_000):
-    """w_hat of many prompts of one task."""
-    X = draw(runs, n, len(w), seed=1)
-    y = X @ w + noise * draw(runs, n, seed=2)
-    return wrong_labels.learned_weights(X, wrong_labels.flipped(y, p, seeded(3)), w_0, rate)
-
-
-CASES = [(0.0, 0.5, 0.0, 0.0), (0.3, 0.4, 1.0, 0.0), (0.5, 0.9, 0.5, 0.7), (1.0, 0.6, 1.0, 0.3)]
-
-
-@pytest.mark.parametrize(("p", "rate", "prior", "noise"), CASES)
-def test_the_mean_is_within_three_standard_errors(p, rate, prior, noise):
-    w = draw(3, seed=9)
-    found = sampled(w, prior * w, p, rate, noise=noise)
-    errors = found.std(0) / math.sqrt(len(found))
-    assert ((found.mean(0) - wrong_labels.expected_weights(w, prior * w, p, rate)).abs() < 3 * errors).all()
-
-
-@pytest.mark.parametrize(("p", "rate", "prior", "noise"), CASES)
-def test_the_risk_is_within_three_standard_errors(p, rate, prior, noise):
-    w = draw(3, seed=9)
-    w_0 = prior * w + 0.1
-    squares = ((sampled(w, w_0, p, rate, noise=noise) - w) ** 2).sum(-1)
-    expected = wrong_labels.risk(w, w_0, p, rate, 6, noise)
-    assert abs(squares.mean() - expected.total) < 3 * squares.std() / math.sqrt(len(squares))
-
-
-@given(P, RATE, st.integers(0, 99))
-def test_a_right_prior_gives_the_formula_with_two_p_eta(p, rate, seed):
-    w = draw(4, seed=seed)
-    found = wrong_labels.expected_weights(w, w, p, rate)
-    torch.testing.assert_close(found, w * (1 - 2 * p * rate), rtol=1e-12, atol=1e-12)
-    none = wrong_labels.expected_weights(w, torch.zeros_like(w), p, rate)
-    torch.testing.assert_close(none, w * rate * (1 - 2 * p), rtol=1e-12, atol=1e-12)
+@pytest.mark.parametrize(
+    ("p", "rate", "prior", "noise"),
+    [(0.0, 0.5, 0.0, 0.0), (0.3, 0.4, 1.0, 0.0), (0.5, 0.9, 0.5, 0.7), (1.0, 0.6, 1.0, 0.3)],
+)
+def test_mean_and_risk_of_a_step_are_within_three_standard_errors(p, rate, prior, noise):
+    """The mean is (1 - eta) w_0 + eta (1 - 2 p) w, and the risk is that from which the best rates below follow."""
+    w, runs, n = randn(3, seed=9), 40_000, 6
+    w_0, X = prior * w + 0.1, randn(runs, n, 3, seed=1)
+    y = wrong_labels.flipped(X @ w + noise * randn(runs, n, seed=2), p, seeded(3))
+    found = learned(X, y, w_0, rate)
+    assert ((found.mean(0) - (1 - rate) * w_0 - rate * (1 - 2 * p) * w).abs() < 3 * found.std(0) / runs**0.5).all()
+    squares = ((found - w) ** 2).sum(-1)
+    assert abs(squares.mean() - risk(w, w_0, p, rate, n, noise)) < 3 * squares.std() / runs**0.5
 
 
 @given(st.integers(1, 50), st.integers(1, 6))
-def test_without_noise_the_rate_is_that_of_the_trained_layer(n, d):
-    identity = torch.eye(d, dtype=torch.float64)
-    A = torch.linalg.inv(linear_transformer.gamma(identity, n))
-    torch.testing.assert_close(A, wrong_labels.effective_rate(n, d) * identity)
-
-
-@given(st.integers(1, 40), st.integers(1, 5))
-def test_right_labels_give_the_risk_of_the_trained_layer(n, d):
-    identity, w = torch.eye(d, dtype=torch.float64), draw(d)
-    rate = wrong_labels.effective_rate(n, d)
-    mean_risk = linear_transformer.population_risk(rate * identity, identity, n).item() / d
-    found = wrong_labels.risk(w, torch.zeros_like(w), 0.0, rate, n).total
-    assert found == pytest.approx(mean_risk * (w @ w).item(), rel=1e-9)
+def test_without_noise_the_rate_and_the_risk_are_those_of_the_trained_layer(n, d):
+    identity, w, rate = torch.eye(d, dtype=torch.float64), randn(d), wrong_labels.effective_rate(n, d)
+    torch.testing.assert_close(torch.linalg.inv(linear_transformer.gamma(identity, n)), rate * identity)
+    of_layer = linear_transformer.population_risk(rate * identity, identity, n) / d * (w @ w)
+    torch.testing.assert_close(risk(w, torch.zeros_like(w), 0.0, rate, n), of_layer)
 
 
 @pytest.mark.parametrize("strength", [0.0, 2.0, 30.0])
-def test_the_rate_is_the_best_for_its_prior(strength):
+def test_the_rate_is_the_best_for_its_prior_and_leaves_the_rest_of_one(strength):
+    """Over tasks w_0 + delta with E delta delta^T = tau^2 I; a single step costs d + 1 examples without noise, too."""
     n, d, tau = 7, 3, 0.8
-    sigma = math.sqrt(strength) * tau
+    sigma, zero = math.sqrt(strength) * tau, torch.zeros(d, dtype=torch.float64)
 
-    def risk(rate):
-        """Over tasks w_0 + delta with E delta delta^T = tau^2 I; the risk is a quadratic form in delta."""
-        zero = torch.zeros(d, dtype=torch.float64)
-        ends = [wrong_labels.risk(tau * e, zero, 0.0, rate, n, sigma) for e in torch.eye(d, dtype=torch.float64)]
-        scatter_of_noise = wrong_labels.risk(zero, zero, 0.0, rate, n, sigma).total
-        return sum(end.total for end in ends) - (d - 1) * scatter_of_noise
+    def mean_risk(rate):
+        """The risk is a quadratic form in delta."""
+        ends = [risk(tau * e, zero, 0.0, rate, n, sigma) for e in torch.eye(d, dtype=torch.float64)]
+        return sum(ends) - (d - 1) * risk(zero, zero, 0.0, rate, n, sigma)
 
     best = wrong_labels.effective_rate(n, d, strength)
-    assert risk(best) < min(risk(best + 0.01), risk(best - 0.01))
-
-
-def test_a_single_step_costs_d_plus_one_examples_that_no_prior_is_worth():
-    """A prior that says nothing, labels without noise, N = 5, d = 4: one half is left, and nothing by least squares."""
-    n, d = 5, 4
-    assert wrong_labels.left_over(n, d) == 0.5
-    tasks, X = draw(4000, d), draw(4000, n, d, seed=1)
-    y = (X @ tasks[..., None])[..., 0]
-    zero, rate = torch.zeros(d, dtype=torch.float64), wrong_labels.effective_rate(n, d)
-    left = ((wrong_labels.learned_weights(X, y, zero, rate) - tasks) ** 2).sum(-1) / d
-    assert abs(left.mean() - 0.5) < 3 * left.std() / math.sqrt(len(left))
-    solved = torch.linalg.lstsq(X, y[..., None]).solution[..., 0]
-    torch.testing.assert_close(solved, tasks, rtol=1e-6, atol=1e-6)
+    assert mean_risk(best) < min(mean_risk(best + 0.01), mean_risk(best - 0.01))
+    assert mean_risk(best).item() == pytest.approx((1 - best) * d * tau**2)
 
 
 @given(st.integers(1, 300), st.floats(0, 3), st.integers(0, 99))
 def test_the_rate_for_a_known_prior_is_the_best_for_the_noise_that_is_drawn(n, noise, seed):
-    w, w_0 = draw(4, seed=seed), 0.5 * draw(4, seed=seed + 100)
+    w, w_0 = randn(4, seed=seed), 0.5 * randn(4, seed=seed + 100)
     best = wrong_labels.effective_rate(n, 4, wrong_labels.prior_strength(w, w_0, noise))
-    risks = [wrong_labels.risk(w, w_0, 0.0, best + step, n, noise).total for step in (0, 0.01, -0.01)]
+    risks = [risk(w, w_0, 0.0, best + step, n, noise).item() for step in (0, 0.01, -0.01)]
     assert risks[0] < min(risks[1:])
-    left = risks[0] / ((w - w_0) @ (w - w_0)).item()
-    assert left == pytest.approx(wrong_labels.left_over(n, 4, wrong_labels.prior_strength(w, w_0, noise)))
-
-
-def test_a_layer_without_a_prior_is_linear_attention():
-    prompts = regression.draw_prompts(5, 8, torch.eye(3, dtype=torch.float64), generator=seeded())
-    found = wrong_labels.learned_weights(prompts.X, prompts.y, torch.zeros(3, dtype=torch.float64), 0.6)
-    torch.testing.assert_close((found * prompts.x_q).sum(-1), regression.gradient_steps(prompts, [0.6]))
+    assert risks[0] / ((w - w_0) @ (w - w_0)).item() == pytest.approx(1 - best)
 
 
 def test_flips():
@@ -134,7 +91,7 @@ def test_flipped_labels_win_when_examples_outnumber_the_prior():
 
 
 def test_agreement_is_the_share_of_equal_signs():
-    w, v, X = draw(3), draw(3, seed=1), draw(200_000, 3, seed=2)
+    w, v, X = randn(3), randn(3, seed=1), randn(200_000, 3, seed=2)
     same = (torch.sign(X @ w) == torch.sign(X @ v)).double().mean()
     assert wrong_labels.agreement(v, w).item() == pytest.approx(same.item(), abs=0.005)
     assert wrong_labels.agreement(3 * w, w).item() == pytest.approx(1, abs=1e-6)
@@ -142,12 +99,7 @@ def test_agreement_is_the_share_of_equal_signs():
 
 
 def test_refusals():
-    w = draw(3)
     with pytest.raises(ValueError, match=r"p = 1\.5"):
-        wrong_labels.expected_weights(w, w, 1.5, 0.5)
+        wrong_labels.flipped(randn(3), 1.5, seeded())
     with pytest.raises(ValueError, match="n_examples = -1"):
         wrong_labels.effective_rate(-1, 3)
-    with pytest.raises(ValueError, match="no scatter"):
-        wrong_labels.risk(w, w, 0.5, 0.5, 0)
-    with pytest.raises(ShapeError):
-        wrong_labels.learned_weights(draw(5, 3), draw(4), w, 0.5)

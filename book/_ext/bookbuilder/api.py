@@ -1,22 +1,130 @@
-"""The page of the package: what each module of a room offers, from its docstrings."""
+"""The page of the package, made of its docstrings, and the way from each chapter and each function to its source.
 
+Where the book has a public address, a source is a file of it. Elsewhere it is a page of the site that shows the file.
+"""
+
+import ast
 import html
 import inspect
+import os
 import pkgutil
 import re
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_for_filename
 
-def room_html(room: str) -> str:
-    """The modules of a room with their public functions and classes, as HTML."""
-    return "".join(_module_html(import_module(f"explainer.{room}.{name}")) for name in modules(room))
+import explainer
+from bookbuilder.repository import branch, public_address
+
+PACKAGE = Path(explainer.__file__).parent
+SOURCES = Path("_static", "explainer", "code")
+"""Where a site without a public address shows the files of the package."""
 
 
-def modules(room: str) -> list[str]:
-    """The names of the modules of a room."""
-    return sorted(found.name for found in pkgutil.iter_modules(import_module(f"explainer.{room}").__path__))
+# The way to a source.
+
+
+def address(file: Path, root: Path, page: str, line: int = 0) -> str:
+    """The address of a file of the package, at a line, as a link from a page of the book."""
+    public, name = public_address(root), file.relative_to(PACKAGE).as_posix()
+    at = "#L" if line else ""
+    if public:
+        tree = "-/blob" if "gitlab" in public else "blob"
+        return f"{public}/{tree}/{branch()}/src/explainer/{name}{at}{line or ''}"
+    return f"{os.path.relpath(SOURCES, Path(page).parent)}/{name}.html{at}{f'-{line}' if line else ''}"
+
+
+def write_sources(site: Path) -> None:
+    """Show every file of the package that code can be in, with numbered lines, where that page is not up to date."""
+    files = [path for kind in ("py", "js") for path in PACKAGE.rglob(f"*.{kind}") if "bundles" not in path.parts]
+    pages = {site / SOURCES / f"{file.relative_to(PACKAGE)}.html": file for file in files}
+    for page, file in pages.items():
+        if not page.exists() or page.stat().st_mtime < file.stat().st_mtime:
+            page.parent.mkdir(parents=True, exist_ok=True)
+            form = HtmlFormatter(full=True, title=f"explainer/{file.name}", linenos="inline", linespans="L")
+            page.write_text(highlight(file.read_text("utf-8"), get_lexer_for_filename(file.name), form), "utf-8")
+    for stale in set((site / SOURCES).rglob("*.html")) - set(pages):
+        stale.unlink()
+
+
+# The code of a chapter.
+
+
+def code_line(notebook: Mapping[str, Any], root: Path, page: str) -> str:
+    """The line "Code: theory/duality.py, ...", each name a link; "" for a notebook without the package."""
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    plain = re.sub(r"^(\s*)[%!].*", r"\1pass", "\n".join(cells), flags=re.MULTILINE)
+    names = sorted(file.relative_to(PACKAGE).as_posix() for file in files_of(plain))
+    links = (f'<a href="{address(PACKAGE / name, root, page)}">{name}</a>' for name in names)
+    return f'<p class="xp-code">Code: {", ".join(links)}</p>' if names else ""
+
+
+def files_of(code: str) -> set[Path]:
+    """The files of the modules that some code imports from the package, or whose functions it uses."""
+    tree, space, found = ast.parse(code), {}, []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom) and "explainer" in (said := ast.unparse(node)):
+            exec(said, space)  # an import of our own committed text
+            found.append(sys.modules.get(getattr(node, "module", None)))
+
+    def named(node: ast.AST) -> Any:
+        """What a name or an attribute of a module stands for."""
+        if isinstance(node, ast.Attribute) and isinstance(owner := named(node.value), ModuleType):
+            return getattr(owner, node.attr, None)
+        return space.get(node.id) if isinstance(node, ast.Name) else None
+
+    files = {_file(each) for each in [*found, *space.values(), *map(named, ast.walk(tree))]} - {None}
+    beside = {file.parent / "js" / f"{file.stem}.js" for file in files}  # the drawing of an explorable
+    return files | {file for file in beside if file.exists()}
+
+
+def _file(each: Any) -> Path | None:
+    """The file of a module of the package, or of the module that defines a function or class."""
+    module = each if isinstance(each, ModuleType) else sys.modules.get(getattr(each, "__module__", None))
+    inside = module is not None and f"{module.__name__}.".startswith("explainer.")
+    return Path(module.__file__) if inside and not hasattr(module, "__path__") else None
+
+
+# The page of the package.
+
+
+def api(here: Directive) -> list[nodes.Node]:
+    """`{api}`: a section for every room of the package, with its modules and what they offer to others."""
+    environment = here.state.document.settings.env
+    link = partial(address, root=Path(environment.srcdir), page=environment.docname)
+    sections = []
+    for room, modules in rooms().items():
+        title = room.__name__.partition(".")[2] or "explainer"
+        body = f"<p>{_inline(_first(room))}</p>" + "".join(_module_html(module, link) for module in modules)
+        section = nodes.section("", nodes.title("", title), ids=[f"room-{title}"])
+        section += nodes.raw("", body, format="html")
+        sections.append(section)
+        for module in modules:
+            environment.note_dependency(module.__file__)
+    return sections
+
+
+def rooms() -> dict[ModuleType, list[ModuleType]]:
+    """Every package of the package with its modules: what is there when the page is made."""
+    found = {explainer: []}
+    for info in pkgutil.walk_packages([str(PACKAGE)], "explainer."):
+        if not info.name.endswith("__main__"):
+            module = import_module(info.name)
+            if info.ispkg:
+                found[module] = []
+            else:
+                found[import_module(info.name.rpartition(".")[0])].append(module)
+    return {room: modules for room, modules in found.items() if modules}
 
 
 def public(module: ModuleType) -> dict[str, Any]:
@@ -26,15 +134,22 @@ def public(module: ModuleType) -> dict[str, Any]:
         for name, each in vars(module).items()
         if (inspect.isfunction(each) or inspect.isclass(each)) and each.__module__ == module.__name__ and name[0] != "_"
     }
-    return dict(sorted(own.items(), key=lambda item: inspect.getsourcelines(item[1])[1]))
+    return dict(sorted(own.items(), key=lambda item: _line(item[1])))
 
 
-def _module_html(module: ModuleType) -> str:
-    name = module.__name__.rpartition(".")[2]
-    entries = "".join(f"<dt>{_call(n, each)}</dt><dd>{_text(each)}</dd>" for n, each in public(module).items())
-    return (
-        f'<h3 id="api-{name}"><code>{name}</code></h3><p>{_inline(_first(module))}</p><dl class="xp-api">{entries}</dl>'
+def _line(each: Any) -> int:
+    return inspect.getsourcelines(each)[1]
+
+
+def _module_html(module: ModuleType, link: Callable[..., str]) -> str:
+    name, file = module.__name__.rpartition(".")[2], Path(module.__file__)
+    entries = "".join(
+        f'<dt>{_call(n, each)} <a href="{link(file, line=_line(each))}" aria-label="Source of {n}">source</a></dt>'
+        f"<dd>{_text(each)}</dd>"
+        for n, each in public(module).items()
     )
+    head = f'<h3 id="api-{module.__name__}"><a href="{link(file)}"><code>{name}</code></a></h3>'
+    return f'{head}<p>{_inline(_first(module))}</p><dl class="xp-api">{entries}</dl>'
 
 
 def _call(name: str, each: Any) -> str:
@@ -42,19 +157,18 @@ def _call(name: str, each: Any) -> str:
     if inspect.isclass(each) and issubclass(each, Exception):
         return f"<code>{name}</code>"
     parameters = [p.replace(annotation=p.empty) for p in inspect.signature(each).parameters.values()]
-    call = str(inspect.Signature(parameters))
-    return f"<code>{html.escape(name + call)}</code>"
+    return f"<code>{html.escape(name + str(inspect.Signature(parameters)))}</code>"
 
 
 def _text(each: Any) -> str:
     """The first paragraph, and the rest to unfold."""
-    first, _, rest = inspect.getdoc(each).partition("\n\n")
+    _, _, rest = (inspect.getdoc(each) or "").partition("\n\n")
     more = f"<details><summary>More</summary><pre>{html.escape(rest)}</pre></details>" if rest else ""
-    return f"{_inline(first)}{more}"
+    return _inline(_first(each)) + more
 
 
 def _first(each: Any) -> str:
-    return inspect.getdoc(each).partition("\n\n")[0]
+    return (inspect.getdoc(each) or "").partition("\n\n")[0]
 
 
 def _inline(text: str) -> str:

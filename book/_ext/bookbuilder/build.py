@@ -13,10 +13,9 @@ from bookbuilder import execute, record
 from bookbuilder.execute import Failure
 from explainer.findings import Finding
 
-BUILD = Path("_build")
-SITE = BUILD / "html"
-BUILT = BUILD / ".built"
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_BUILD = Path("_build")
+SITE = _BUILD / "html"
+_BUILT = _BUILD / ".built"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -28,80 +27,63 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     started = time.perf_counter()
     try:
-        failed = execute_chapters(options.workers)
-        code = build_pages()
-        model = "" if code else _model_in_page(options)
+        failed = _execute_chapters(options.workers)
+        if code := _build_pages():
+            return code
+        from bookbuilder import web_model  # noqa: PLC0415 - its imports take a second
+
+        if said := web_model.put(SITE) if options.model else web_model.remove(SITE):
+            print(said)
     except KeyboardInterrupt:
         print("Interrupted; finished chapters are kept: run again to go on.", file=sys.stderr)
         return 130
     except OSError as error:
-        print(f"The book was not built: {error}. Free some space, or make {BUILD} writable.", file=sys.stderr)
+        print(f"The book was not built: {error}. Free some space, or make {_BUILD} writable.", file=sys.stderr)
         return 1
-    if code:
-        return code
-    if model:
-        print(model)
     seconds = time.perf_counter() - started
     print(f"The book is in {SITE.resolve() / 'index.html'} ({seconds:.0f} s). Open it there, or run: make serve")
-    return summary(failed, not_holding(), strict=options.strict)
+    found = record.executed_findings()
+    fails = {name: [one for one in each if not one.holds] for name, each in found.items()}
+    return summary(failed, fails, strict=options.strict)
 
 
-def _model_in_page(options: argparse.Namespace) -> str:
-    from bookbuilder import web_model  # noqa: PLC0415 - its imports take a second
-
-    if options.model:
-        return web_model.place_or_say_why(SITE)
-    web_model.remove(SITE)
-    return ""
-
-
-def execute_chapters(workers: int) -> dict[str, Failure]:
+def _execute_chapters(workers: int) -> dict[str, Failure]:
     """Execute what has to be, and return the failures by the chapter's name."""
     shared = execute.surroundings()
     made_of = {chapter: execute.made_of(chapter, shared) for chapter in execute.chapters()}
     reasons = {chapter: execute.reason_to_execute(chapter, its) for chapter, its in made_of.items()}
-    waiting = {chapter: made_of[chapter] for chapter, reason in reasons.items() if reason}
-    if not waiting:
-        return {}
     for reason in dict.fromkeys(filter(None, reasons.values())):
         names = [chapter.stem for chapter, its in reasons.items() if its == reason]
         print(f"To execute, because {reason}: {', '.join(names)}", flush=True)
-    done = execute.run(waiting, workers=workers, expected=record.expected_seconds())
+    waiting = {chapter: made_of[chapter] for chapter, reason in reasons.items() if reason}
+    done = execute.run(waiting, workers=workers, expected=record.expected_seconds()) if waiting else {}
     return {name: execution.failure for name, execution in done.items() if execution.failure}
 
 
-def build_pages() -> int:
+def _build_pages() -> int:
     """Run the site generator; a failed run leaves no doctree that could make the next one look green."""
-    if not BUILT.exists():
-        forget()
-    BUILT.unlink(missing_ok=True)
-    jupyter_book = Path(sys.executable).with_name("jupyter-book")
-    command = [str(jupyter_book), "build", ".", "-W", "-n", "--keep-going"]
+    if not _BUILT.exists():
+        _forget()
+    _BUILT.unlink(missing_ok=True)
+    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", ".", "-W", "-n", "--keep-going"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode:
-        forget()
-        lines = _COLOUR.sub("", done.stdout).splitlines()
-        print("\n".join([line for line in lines[:-80] if "WARNING" in line] + lines[-80:]), file=sys.stderr)
-        full = "No space left on device" in done.stdout
-        print(f"The book was not built{': the disk is full, free some space' * full}.", file=sys.stderr)
-        return done.returncode
-    BUILT.touch()
-    return 0
+    if not done.returncode:
+        _BUILT.touch()
+        return 0
+    _forget()
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).splitlines()
+    print("\n".join([line for line in lines[:-80] if "WARNING" in line] + lines[-80:]), file=sys.stderr)
+    full = "No space left on device" in done.stdout
+    print(f"The book was not built{': the disk is full, free some space' * full}.", file=sys.stderr)
+    return done.returncode
 
 
-def forget() -> None:
+def _forget() -> None:
     """Remove doctrees and pages; keep the executed chapters."""
-    shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
-    shutil.rmtree(SITE / ".doctrees", ignore_errors=True)
-    for page in SITE.rglob("*.html") if SITE.exists() else []:
+    for doctrees in (_BUILD / ".doctrees", SITE / ".doctrees"):
+        shutil.rmtree(doctrees, ignore_errors=True)
+    for page in SITE.rglob("*.html"):
         page.unlink()
-    BUILT.unlink(missing_ok=True)
-
-
-def not_holding() -> dict[str, list[Finding]]:
-    """The findings of the executed chapters that do not hold here, by the chapter's name."""
-    found = record.executed_findings()
-    return {name: fails for name, each in found.items() if (fails := [one for one in each if not one.holds])}
 
 
 def summary(failed: Mapping[str, Failure], fails: Mapping[str, list[Finding]], *, strict: bool) -> int:

@@ -1,33 +1,35 @@
 """Execute the chapters: each once, side by side, and again only when something that it depends on has changed.
 
-nbmake runs them, on copies; each executed copy is kept in `_build/executed` as soon as it is finished, whole or not at
-all, and the site shows the outputs of these copies. A chapter that fails stops no other.
+nbclient runs them. Each executed copy is kept in `_build/executed` as soon as it is finished, whole or not at all, and
+the site shows the outputs of these copies. A chapter that fails keeps the outputs that it has and stops no other.
 """
 
-import argparse
-import contextlib
+import asyncio
 import hashlib
 import json
 import os
 import platform
 import re
-import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
 
-import pytest
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
 
 import explainer
-from bookbuilder.pages import reading_order
+from bookbuilder.pages import reading_order, write_whole
+from explainer.findings import Finding, of_notebook
 
 EXECUTED = Path("_build", "executed")
-CELL_SECONDS = 1800
+_CELL_SECONDS = 1800
 """The longest that a cell may take: many times what the slowest needs on an idle machine."""
 
 PACKAGE = Path(explainer.__file__).parent
@@ -35,7 +37,6 @@ _KEY = "explainer"
 _VERSIONS = ("torch", "transformers", "numpy", "plotly", "anywidget")
 _SETTINGS = ("EXPLAINER_MODEL", "EXPLAINER_DATA", "EXPLAINER_RESULTS", "EXPLAINER_WEIGHTS")
 _INSTRUCTIONS = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")
-_NO_KERNEL = "Kernel died before replying|Kernel didn't respond"
 _FLAGS = ("amx_bf16", "avx512f", "avx2", "sse4_2", "asimd")
 
 
@@ -86,23 +87,17 @@ def surroundings() -> dict[str, str]:
     """What all chapters depend on."""
     stored = PACKAGE / "published"
     return {
-        "package": _digest(p for p in _files(PACKAGE) if stored not in p.parents),
-        "stored results": _digest(p for p in _files(stored) if p.name != "findings.json"),
+        "package": _digest(path for path in PACKAGE.rglob("*") if stored not in path.parents),
+        "stored results": _digest(path for path in stored.rglob("*") if path.name != "findings.json"),
         "versions": ", ".join(f"{name} {metadata.version(name)}" for name in _VERSIONS),
         "processor": processor(),
         "settings": ", ".join(f"{name}={os.environ[name]}" for name in _SETTINGS if os.environ.get(name)),
     }
 
 
-def _files(folder: Path) -> Iterable[Path]:
-    return sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
-
-
 def _digest(files: Iterable[Path]) -> str:
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(f"{file.parent.name}/{file.name}\0".encode() + file.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+    named = sorted(file for file in files if file.is_file() and "__pycache__" not in file.parts)
+    return _sha256(b"".join(f"{f.parent.name}/{f.name}\0".encode() + f.read_bytes() + b"\0" for f in named))
 
 
 def _sha256(content: bytes) -> str:
@@ -111,14 +106,11 @@ def _sha256(content: bytes) -> str:
 
 def processor() -> str:
     """The processor, its best vector instructions and what the environment allows of them: it decides last digits."""
-    try:
-        text = Path("/proc/cpuinfo").read_text("utf-8")
-        name = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
-        flags = set(re.search(r"^(?:flags|Features)\s*: (.*)$", text, re.MULTILINE)[1].split())
-        name = f"{name[1] if name else platform.machine()} ({', '.join(f for f in _FLAGS if f in flags)})"
-    except (OSError, TypeError):  # TypeError: no such line
-        name = platform.processor() or platform.machine()
-    return " ".join([name, *(f"{key}={os.environ[key]}" for key in _INSTRUCTIONS if os.environ.get(key))])
+    told = Path("/proc/cpuinfo").read_text("utf-8") if Path("/proc/cpuinfo").exists() else ""
+    name = re.search(r"^model name\s*: (.*)$", told, re.MULTILINE)
+    flags = ", ".join(flag for flag in _FLAGS if re.search(rf"\b{flag}\b", told))
+    allowed = (f"{key}={os.environ[key]}" for key in _INSTRUCTIONS if os.environ.get(key))
+    return " ".join([f"{name[1] if name else platform.machine()} ({flags})", *allowed])
 
 
 def last_execution(path: Path) -> Execution | None:
@@ -129,6 +121,11 @@ def last_execution(path: Path) -> Execution | None:
         return Execution(**known, failure=failure and Failure(**failure))
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def findings_of(path: Path) -> list[Finding]:
+    """The findings that an executed copy shows; none where there is no copy."""
+    return of_notebook(json.loads(path.read_text("utf-8"))) if path.exists() else []
 
 
 def reason_to_execute(chapter: Path, now: Mapping[str, str]) -> str | None:
@@ -147,167 +144,107 @@ def reason_to_execute(chapter: Path, now: Mapping[str, str]) -> str | None:
 # Executing.
 
 
-@dataclass(eq=False)  # pytest keeps plugins in a set
-class _Watch:
-    """A pytest plugin that takes each chapter as soon as nbmake is done with it, and says how far all of them are."""
-
-    sources: Mapping[str, Path]
-    made_of: Mapping[str, Mapping[str, str]]
-    stage: Path
-    into: Path
-    workers: int
-    expected: Mapping[str, float]
-    news: TextIO
-    begun: dict[str, float] = field(default_factory=dict)
-    finished: dict[str, Execution] = field(default_factory=dict)
-
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """A worker begins with a chapter."""
-        self.begun[_name(nodeid)] = time.perf_counter()
-        self._say(f"{_name(nodeid)}: running")
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A chapter is done, or its worker is gone."""
-        name = _name(report.nodeid)
-        if report.outcome == "rerun":
-            kernel = re.search(_NO_KERNEL, str(report.longrepr))
-            self._say(f"{name}: its {'kernel did not start' if kernel else 'process was killed'}; once more")
-            return
-        if name in self.finished or not (report.failed or report.when == "call"):
-            return
-        seconds = time.perf_counter() - self.begun.get(name, time.perf_counter())
-        staged, source = self.stage / f"{name}.ipynb", self.sources[name]
-        failure = _failure(staged, str(report.longrepr)) if report.failed else None
-        execution = Execution(self.made_of[name], round(seconds, 1), failure)
-        try:
-            _keep(staged, source, self.into / f"{name}.ipynb", execution)
-        except OSError as error:
-            failure = Failure(None, f"what it computed cannot be kept ({error})", "Free some space and run again")
-            execution = Execution(execution.made_of, execution.seconds, failure)
-        self.finished[name] = execution
-        self._say(f"{name}: {'FAILED' if failure else 'done'} in {seconds:.0f} s")
-        if failure:
-            self._say(f"{name}: {failure}")
-
-    def _say(self, news: str) -> None:
-        left = self.remaining_seconds()
-        about = f", about {max(1, round(left / 60))} min left" if left else ""
-        print(f"[{len(self.finished)} of {len(self.sources)} done{about}] {news}", file=self.news, flush=True)
-
-    def remaining_seconds(self) -> float:
-        """Estimate from the seconds that chapters took before, and from how fast this machine was so far."""
-        done = [name for name in self.finished if name in self.expected]
-        before = sum(self.expected[name] for name in done)
-        pace = sum(self.finished[name].seconds for name in done) / before if before else 1.0
-        left = sum(pace * self.expected.get(name, 0.0) for name in self.sources if name not in self.finished)
-        now = time.perf_counter()
-        running = sum(now - start for name, start in self.begun.items() if name not in self.finished)
-        return max(0.0, left - running) / self.workers
-
-
-def _name(nodeid: str) -> str:
-    return Path(nodeid.split("::", maxsplit=1)[0]).stem
-
-
 def run(
     waiting: Mapping[Path, Mapping[str, str]], *, workers: int, expected: Mapping[str, float], into: Path = EXECUTED
 ) -> dict[str, Execution]:
     """Execute chapters, `workers` at a time, the longest first; returns what became of each, by its name.
 
     `waiting` says of each chapter what it is `made_of`, `expected` how many seconds it takes, by name, where that is
-    known. The executed copies go to the folder `into`, and what the tools print to `log.txt` there.
+    known. The executed copies go to the folder `into`, and what the kernels print to `log.txt` there.
     """
-    order = sorted(waiting, key=lambda chapter: -expected.get(chapter.stem, 0.0))
     into.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
-    sources = {chapter.stem: chapter.absolute() for chapter in order}
-    with tempfile.TemporaryDirectory(prefix="chapters-") as folder, _output_to(into / "log.txt") as news:
-        stage = Path(folder).resolve()
-        parts = {path.stem: its for path, its in waiting.items()}
-        watch = _Watch(sources, parts, stage, into, workers, expected, news)
-        code = pytest.main(_options(stage, workers, [shutil.copy(path, stage) for path in order]), [watch])
-    if code == pytest.ExitCode.INTERRUPTED:
-        raise KeyboardInterrupt
-    lost = Failure(None, f"nbmake did not execute it (see {into / 'log.txt'})", "Run again")
-    return {name: watch.finished.get(name, Execution({}, 0.0, lost)) for name in sources}
+    done, free = {}, asyncio.Semaphore(workers)
+    seconds = {chapter: expected.get(chapter.stem, 60.0) for chapter in waiting}
+    started, total = time.perf_counter(), sum(seconds.values())
+
+    def say(news: str) -> None:
+        ended = sum(seconds[chapter] for chapter in waiting if chapter.stem in done)
+        left = (time.perf_counter() - started) * (total - ended) / ended if ended else total / workers
+        about = f", about {max(1, round(left / 60))} min left" if len(done) < len(waiting) else ""
+        print(f"[{len(done)} of {len(waiting)} done{about}] {news}", file=sys.stderr, flush=True)
+
+    async def one(chapter: Path, folder: str, log: TextIO) -> None:
+        async with free:
+            say(f"{chapter.stem}: running")
+            began, notebook = time.perf_counter(), nbformat.read(chapter, as_version=4)
+            failure = await _executed(notebook, folder, log)
+            if failure and failure.cell is None:
+                # Of kernels that start at the same moment and pick the same port, one dies: no fault of its chapter.
+                say(f"{chapter.stem}: its kernel did not start; once more")
+                failure = await _executed(notebook, folder, log)
+            its = Execution(waiting[chapter], round(time.perf_counter() - began, 1), failure)
+            done[chapter.stem] = its = _kept(notebook, into / chapter.name, its)
+            say(f"{chapter.stem}: {f'FAILED, {its.failure}' if its.failure else 'done'} in {its.seconds:.0f} s")
+
+    async def every() -> None:
+        with tempfile.TemporaryDirectory(prefix="chapters-") as folder, (into / "log.txt").open("w") as log:
+            async with asyncio.TaskGroup() as group:
+                for chapter in sorted(waiting, key=seconds.get, reverse=True):
+                    group.create_task(one(chapter, folder, log))
+
+    asyncio.run(every())
+    return done
 
 
-@contextlib.contextmanager
-def _output_to(log: Path) -> Iterator[TextIO]:
-    """Send what this process and its children print to a file; yields what still reaches the reader."""
-    with log.open("w", encoding="utf-8") as file, os.fdopen(os.dup(2), "w") as news:
-        kept = [(number, os.dup(number)) for number in (1, 2)]
-        try:
-            for number, _ in kept:
-                os.dup2(file.fileno(), number)
-            yield news
-        finally:
-            for number, copy in kept:
-                os.dup2(copy, number)
-                os.close(copy)
+async def _executed(notebook: NotebookNode, folder: str, log: TextIO) -> Failure | None:
+    """Give a notebook its outputs, as far as it gets, and say why it got no further.
+
+    The steps are those of `NotebookClient.async_execute`, which would take over the signals of this process.
+    """
+    client = NotebookClient(notebook, timeout=_CELL_SECONDS, resources={"metadata": {"path": folder}})
+    client.create_kernel_manager()
+    client.reset_execution_trackers()
+    number = None
+    try:
+        await client.async_start_new_kernel(stdout=log, stderr=log)
+        await client.async_start_new_kernel_client()
+        for number, cell in enumerate(notebook.cells):
+            await client.async_execute_cell(cell, number, execution_count=client.code_cells_executed + 1)
+    except (Exception, asyncio.CancelledError) as error:
+        if asyncio.current_task().cancelling():  # which nbclient may take for a dead kernel
+            raise asyncio.CancelledError from None
+        return _failure(error, number)
+    finally:
+        client.set_widgets_metadata()
+        if client.kc is not None:
+            client.kc.stop_channels()
+        if client.km is not None and client.km.has_kernel:
+            await client.km.shutdown_kernel(now=True)
+    return None
 
 
-def _options(stage: Path, workers: int, copies: Iterable[Path]) -> list[str]:
-    """What nbmake is called with: nothing of the project's own test settings reaches it."""
-    nbmake = ["--nbmake", "--overwrite", f"--nbmake-timeout={CELL_SECONDS}", "--quiet", "--capture=no"]
-    side_by_side = ["--numprocesses", str(workers), "--maxschedchunk", "1"]
-    alone = ["--rootdir", str(stage), "--confcutdir", str(stage), "-p", "no:cacheprovider"]
-    # Of kernels that start at the same moment and pick the same port, one dies: no fault of its chapter.
-    once_more = ["--reruns", "1", "--only-rerun", _NO_KERNEL]
-    return [*nbmake, *side_by_side, *alone, *once_more, *map(str, copies)]
+def _failure(error: BaseException, cell: int | None) -> Failure:
+    """Name the cell, the error and the remedy."""
+    if isinstance(error, CellExecutionError):
+        said = f"{error.ename}: {error.evalue or _line(error.traceback)}".removesuffix(".")
+        return Failure(cell, said, "Mend what it names, or the cell (make lab), and run again")
+    if isinstance(error, DeadKernelError):
+        remedy = "Free memory, or run fewer chapters side by side: make book WORKERS=1"
+        return Failure(cell, "its process was killed, most likely because memory ran out", remedy)
+    if isinstance(error, CellTimeoutError):
+        return Failure(cell, f"took longer than {_CELL_SECONDS} s", "Run again on a machine that is less busy")
+    if cell is None:
+        said = f"its kernel did not start, nor when it was tried again ({error})"
+        return Failure(None, said, "log.txt beside its copy may say why; make lab starts the same kernel")
+    return Failure(cell, f"{type(error).__name__}: {error}", "log.txt beside its copy may say more")
 
 
-_REMEDIES = (
-    (_NO_KERNEL, "its kernel did not start, nor when it was tried again",
-     "The reason is in log.txt beside it; make lab starts the same kernel"),
-    (r"DeadKernelError|Kernel died|worker '.*' crashed", "its process was killed, most likely because memory ran out",
-     "Free memory, or run fewer chapters side by side: make book WORKERS=1"),
-    (r"No space left on device", "the disk is full", "Free some space and run again"),
-    (r"CellTimeoutError|Cell execution timed out|A cell timed out", f"a cell took longer than {CELL_SECONDS} s",
-     "Run again on a machine that is less busy"),
-)  # fmt: skip
-
-
-def _failure(staged: Path, report: str) -> Failure:
-    """Name the cell, the error and the remedy, from the executed copy and from what nbmake reports."""
-    cell, error = None, None
-    for i, each in enumerate(json.loads(staged.read_text("utf-8"))["cells"]):
-        for output in each.get("outputs", ()):
-            if output["output_type"] == "error":
-                cell, error = (
-                    i,
-                    f"{output['ename']}: {output['evalue'] or _line(output['traceback'])}".removesuffix("."),
-                )
-    if error is None:
-        for pattern, meaning, remedy in _REMEDIES:
-            if re.search(pattern, report):
-                return Failure(None, meaning, remedy)
-        return Failure(
-            None, (report.strip() or "no report").splitlines()[-1], "The whole report is in log.txt beside it"
-        )
-    return Failure(cell, error, "Mend what it names, or the cell (make lab), and run again")
-
-
-def _line(traceback: list[str]) -> str:
+def _line(traceback: str) -> str:
     """The line of the cell that failed, for an error that does not name itself."""
-    found = re.search(r"^-+> \d+ (.*)$", re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(traceback)), re.MULTILINE)
+    found = re.search(r"^-+> \d+ (.*)$", re.sub(r"\x1b\[[0-9;]*m", "", traceback), re.MULTILINE)
     return found[1].strip() if found else "no message"
 
 
-def _keep(staged: Path, source: Path, target: Path, execution: Execution) -> None:
-    """Move an executed copy to its place, with what is known of its execution; without outputs if it has none."""
+def _kept(notebook: NotebookNode, target: Path, execution: Execution) -> Execution:
+    """Write an executed copy, with what is known of its execution; a full disk is a failure."""
+    notebook.metadata[_KEY] = asdict(execution)
     try:
-        notebook = json.loads(staged.read_text("utf-8"))
-    except (OSError, ValueError):  # its process was killed while writing
-        notebook = json.loads(source.read_text("utf-8"))
-    notebook["metadata"][_KEY] = asdict(execution)
-    fresh = target.with_suffix(".part")
-    try:
-        fresh.write_text(json.dumps(notebook, ensure_ascii=False), "utf-8")
-        os.replace(fresh, target)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
+        write_whole(target, nbformat.writes(notebook))
+    except OSError as error:
+        failure = Failure(None, f"what it computed cannot be kept ({error})", "Free some space and run again")
+        return replace(execution, failure=failure)
+    return execution
 
 
 # Reading.
@@ -326,29 +263,12 @@ def with_outputs(source: Mapping[str, Any], executed: Mapping[str, Any]) -> dict
     return {**source, "cells": cells, "metadata": {**source["metadata"], **widgets}}
 
 
-def marked(notebook: Mapping[str, Any], failure: Failure | None) -> dict[str, Any]:
-    """A notebook that says below its title that it failed, or that it was not executed."""
-    text = "> **This chapter was not executed.** Its outputs are missing: `make book` executes it."
-    if failure:
-        what = re.sub(r"([\\`*_{}\[\]<>#$|])", r"\\\1", " ".join(str(failure).split()))
-        text = f"> **This chapter failed.** What follows is incomplete. {what}."
-    cell = {"cell_type": "markdown", "id": "failure", "metadata": {}, "source": text}
-    title = next((i for i, each in enumerate(notebook["cells"]) if each["cell_type"] == "markdown"), 0)
-    return {**notebook, "cells": [*notebook["cells"][: title + 1], cell, *notebook["cells"][title + 1 :]]}
-
-
-def main() -> int:
-    """Execute chapters into a folder, whether they need it or not: `... execute FOLDER book/a.ipynb book/b.ipynb`."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="where the executed copies go")
-    parser.add_argument("chapters", nargs="*", type=Path, help="default: all")
-    parser.add_argument("--workers", type=int, default=2, metavar="N", help="chapters side by side (default: 2)")
-    options = parser.parse_args()
+if __name__ == "__main__":  # `python -m bookbuilder.execute FOLDER WORKERS book/a.ipynb ...`, in whatever environment
+    into, side_by_side, *named = sys.argv[1:]
     shared = surroundings()
-    waiting = {chapter: made_of(chapter, shared) for chapter in options.chapters or chapters()}
-    done = run(waiting, workers=options.workers, expected={}, into=options.folder)
-    return int(any(execution.failure for execution in done.values()))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    run(
+        {Path(name): made_of(Path(name), shared) for name in named},
+        workers=int(side_by_side),
+        expected={},
+        into=Path(into),
+    )

@@ -11,6 +11,7 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
+from bookbuilder.pages import write_whole
 from explainer import explorables, page
 from explainer.errors import ExplainerError
 from explainer.explorables import Explorable
@@ -95,15 +96,9 @@ def write() -> None:
     """Write bundles, and then the stills of the starts, which are drawn with them."""
     texts = bundles()
     for explorable in ALL:
-        _replace(explorable.folder / "bundles" / f"{explorable.name}.js", texts[explorable.name])
+        write_whole(explorable.folder / "bundles" / f"{explorable.name}.js", texts[explorable.name])
         for widget in (explorable(**start) for start in explorable.starts):
-            _replace(explorable.folder / "stills" / f"{widget.still_name}.svg", still(widget))
-
-
-def _replace(file: Path, text: str) -> None:
-    part = file.with_suffix(".part")
-    part.write_text(text, "utf-8")
-    os.replace(part, file)
+            write_whole(explorable.folder / "stills" / f"{widget.still_name}.svg", still(widget))
 
 
 if __name__ == "__main__":

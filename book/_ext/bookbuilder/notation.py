@@ -3,7 +3,6 @@
 `python -m bookbuilder.notation` prints the symbols without a row.
 """
 
-import argparse
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -13,13 +12,12 @@ from typing import NamedTuple
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
 
 from bookbuilder import symbols
-from bookbuilder.pages import address, markdown, reading_order, title
+from bookbuilder.pages import address, markdown, parsed, reading_order, title
 
 SOURCE = Path(__file__).parent / "notation.toml"
-PAGE = Path("book/reference/notation")
+_PAGE = Path("book/reference/notation")
 
 
 class Symbol(NamedTuple):
@@ -48,8 +46,8 @@ def table() -> tuple[Symbol, ...]:
 
 def used(cells: list[str]) -> list[str]:
     """The symbols of a chapter's Markdown cells, each once, in the order of their first use."""
-    formulas = (formula for cell in cells for formula in symbols.formulas(cell))
-    return list(dict.fromkeys(base for formula in formulas for base in symbols.bases(formula.latex)))
+    formulas = (latex for cell in cells for latex in symbols.formulas(cell))
+    return list(dict.fromkeys(base for latex in formulas for base in symbols.bases(latex)))
 
 
 def missing(chapters: dict[str, list[str]], rows: tuple[Symbol, ...]) -> Iterator[str]:
@@ -61,18 +59,11 @@ def missing(chapters: dict[str, list[str]], rows: tuple[Symbol, ...]) -> Iterato
                 yield f"{name} uses {base}, which has no row in notation.toml that holds there"
 
 
-class Notation(Directive):
+def notation(here: Directive) -> list[nodes.Node]:
     """`{notation}`: the symbols by groups, and the other meanings that some have in single chapters."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return headings and tables."""
-        environment = self.state.document.settings.env
-        environment.note_dependency(str(SOURCE))
-        inside = nodes.section()
-        inside.document = self.state.document
-        text = page(Path(environment.srcdir))
-        self.state.nested_parse(StringList(text.splitlines(), str(SOURCE)), self.content_offset, inside)
-        return inside.children
+    environment = here.state.document.settings.env
+    environment.note_dependency(str(SOURCE))
+    return parsed(here, page(Path(environment.srcdir)))
 
 
 def page(root: Path) -> str:
@@ -87,7 +78,7 @@ def page(root: Path) -> str:
         for row in rows:
             used_first = {first[base] for base in row.bases if base in first}
             names = row.chapters or sorted(used_first, key=list(titles).index)
-            links = ", ".join(f"[{titles[n]}]({address(n, root, PAGE)}.ipynb)" for n in names if n in titles)
+            links = ", ".join(f"[{titles[n]}]({address(n, root, _PAGE)}.ipynb)" for n in names if n in titles)
             cells = [f"${row.latex}$", row.words, *([row.shape] if "shape" in heads else []), links]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -98,12 +89,9 @@ def chapters(root: Path) -> dict[str, list[str]]:
     return {path.stem: markdown(path) for path in reading_order(root) if path.suffix == ".ipynb"}
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     """Print where chapters and table disagree."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("root", type=Path, nargs="?", default=Path())
-    texts = chapters(parser.parse_args(arguments).root)
-    found = list(missing(texts, table()))
+    found = list(missing(chapters(Path()), table()))
     print("\n".join(found) or "Chapters and table agree.")
     return int(bool(found))
 

@@ -13,11 +13,10 @@ from pathlib import Path
 
 from bookbuilder.repository import public_address
 
-MAX_LINES = 20
-MAX_WIDTH = 80
-SETUP_TAGS = ["remove-cell"]
+_MAX_LINES = 20
+_MAX_WIDTH = 80
 # As `ruff format` writes it, with every address: an address has a line of its own.
-SETUP = """\
+_SETUP = """\
 # A hosted notebook (Colab, Binder) starts without this book's package:
 # install it there. Elsewhere, do nothing.
 import importlib.util, os
@@ -30,27 +29,20 @@ if importlib.util.find_spec("explainer") is None:
         "then run this cell again."
     )
     %pip install --quiet "git+{{address}}\""""
-_JSON = {"indent": 1, "ensure_ascii": False}
 _OPENING = "# A hosted notebook (Colab, Binder) starts without this book's package"
 _ADDRESS = re.compile(r'public = "([^"]*)"')
 
 
 def setup_source(address: str) -> str:
     """Source of the first cell for a public address ('' while none is known)."""
-    return SETUP.format(address=address)
+    return _SETUP.format(address=address)
 
 
 def setup_cell(address: str) -> dict:
     """The generated first cell, hidden on the site."""
-    metadata = {"tags": SETUP_TAGS}
-    return {
-        "cell_type": "code",
-        "execution_count": None,
-        "id": "setup",
-        "metadata": metadata,
-        "outputs": [],
-        "source": setup_source(address).splitlines(keepends=True),
-    }
+    source = setup_source(address).splitlines(keepends=True)
+    about = {"metadata": {"tags": ["remove-cell"]}, "outputs": [], "source": source}
+    return {"cell_type": "code", "execution_count": None, "id": "setup"} | about
 
 
 def _is_setup(cell: dict) -> bool:
@@ -59,27 +51,20 @@ def _is_setup(cell: dict) -> bool:
 
 def problems(notebook: dict) -> list[str]:
     """What is wrong with a notebook (as parsed JSON), in plain words."""
-    found = []
-    cells = notebook["cells"]
-    first = "".join(cells[0]["source"]) if cells else ""
-    address = _ADDRESS.search(first)
-    if not cells or not _is_setup(cells[0]) or address is None or first != setup_source(address[1]):
-        found.append("its first cell is not the generated one")
-    if sum(map(_is_setup, cells)) > 1:
-        found.append("it has the generated cell more than once")
-    for i, cell in enumerate(cells):
-        if cell["cell_type"] != "code":
-            continue
-        if cell["outputs"] or cell["execution_count"] is not None:
-            found.append(f"cell {i} has outputs")
+    address = _ADDRESS.search("".join(notebook["cells"][0]["source"]) if notebook["cells"] else "")
+    same = _text(mended(json.loads(_text(notebook)), address[1] if address else "")) == _text(notebook)
+    found = [] if same else ["it has outputs, metadata of an editor, or not the generated first cell"]
+    for i, cell in enumerate(notebook["cells"][1:], 1):
         lines = [line for line in "".join(cell["source"]).split("\n") if line.strip()]
-        if len(lines) > MAX_LINES:
-            found.append(f"cell {i} has {len(lines)} lines, {MAX_LINES} are allowed")
-        if not _is_setup(cell) and (width := max(map(len, lines), default=0)) > MAX_WIDTH:
-            found.append(f"cell {i} has a line of {width} characters, {MAX_WIDTH} are allowed")
-    if set(notebook["metadata"]) - {"kernelspec", "language_info"}:
-        found.append(f"it carries metadata of an editor: {sorted(set(notebook['metadata']))}")
+        if cell["cell_type"] == "code" and len(lines) > _MAX_LINES:
+            found.append(f"cell {i} has {len(lines)} lines, {_MAX_LINES} are allowed")
+        if cell["cell_type"] == "code" and (width := max(map(len, lines), default=0)) > _MAX_WIDTH:
+            found.append(f"cell {i} has a line of {width} characters, {_MAX_WIDTH} are allowed")
     return found
+
+
+def _text(notebook: dict) -> str:
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
 def mended(notebook: dict, address: str) -> dict:
@@ -97,7 +82,7 @@ def mended(notebook: dict, address: str) -> dict:
 
 def _ruff(paths: Sequence[Path], *, check: bool) -> int:
     """Format the cells of notebooks, or tell which are not; the package's own settings leave notebooks alone."""
-    command = [sys.executable, "-m", "ruff", "format", "--isolated", f"--line-length={MAX_WIDTH}"]
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", f"--line-length={_MAX_WIDTH}"]
     return subprocess.run([*command, *(["--check"] if check else ["--quiet"]), *paths], check=False).returncode
 
 
@@ -113,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"there is no notebook in {', '.join(map(str, options.paths))}")  # ruff would format all files
     if not options.check:
         for path in paths:
-            text = json.dumps(mended(json.loads(path.read_text("utf8")), public_address() or ""), **_JSON) + "\n"
+            text = _text(mended(json.loads(path.read_text("utf8")), public_address() or ""))
             if text != path.read_text("utf8"):
                 path.write_text(text, "utf8")
                 print(f"{path}: mended")

@@ -1,28 +1,47 @@
-"""The pages of the book as text, in the order in which they are read."""
+"""The pages of the book in the order in which they are read: titles, texts, minutes, and `{contents-of} Caption`."""
 
+import inspect
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
+
+_QUESTION = re.compile(r"^> \*\*The question\.\*\* (.+)$", re.MULTILINE)
+_LINK = re.compile(r"\[([^][]+)\]\([^)]*\)")
+_NO_MAIN_LINE = re.compile(
+    r"<details\b.*?</details>|</?[a-z]+(?:\s[^>\n]*)?>|(?<=\])\([^)\s]*\)|^(```+|~~~+).*?^\1\s*$"
+    r"|^> \*\*Exercise \d.*?(?=^[^>]|\Z)|^## More exercises.*?(?=^##? |\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""What a reader opens or answers, tags, addresses and code."""
+_STUB = re.compile(r"^exercises\.\w+\(\w+\)$", re.MULTILINE)
+_LOOKED_AT = re.compile(
+    r"\$\$.+?\$\$|\b(?:texts\.figure|drawings\.drawing)\(|\bexplainer\.explorables import", re.DOTALL
+)
 
 
 def title(path: Path) -> str:
     """The title of a chapter."""
-    for cell in markdown(path):
-        if found := re.search(r"^# (.+)$", cell, re.MULTILINE):
-            return found[1]
-    return path.stem
+    found = re.search(r"^# (.+)$", "\n".join(markdown(path)), re.MULTILINE)
+    return found[1] if found else path.stem
+
+
+def cells(path: Path) -> list[dict[str, Any]]:
+    """The cells of a chapter, or a page of prose as one cell."""
+    text = path.read_text("utf-8")
+    return json.loads(text)["cells"] if path.suffix == ".ipynb" else [{"cell_type": "markdown", "source": text}]
 
 
 def markdown(path: Path) -> list[str]:
-    """The Markdown cells of a chapter, or a page of prose as one cell."""
-    if path.suffix == ".md":
-        return [path.read_text("utf-8")]
-    cells = json.loads(path.read_text("utf-8"))["cells"]
-    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    """The Markdown cells of a page."""
+    return ["".join(cell["source"]) for cell in cells(path) if cell["cell_type"] == "markdown"]
 
 
 def reading_order(root: Path) -> list[Path]:
@@ -33,21 +52,95 @@ def reading_order(root: Path) -> list[Path]:
 
 def names(root: Path) -> list[str]:
     """The pages of the table of contents without their endings, those of a section after the page that opens it."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
-    return [
-        toc["root"],
-        *(name for part in toc.get("parts", [toc]) for name in below(part["chapters"])),
-    ]
+    toc = _contents(root)
+    return [toc["root"], *(name for part in toc.get("parts", [toc]) for name in _below(part["chapters"]))]
 
 
-def below(entries: list[dict]) -> Iterator[str]:
-    """The pages of a list of the table of contents, with those of their sections."""
+def _contents(root: Path) -> dict[str, Any]:
+    return yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
+
+
+def _below(entries: list[dict]) -> Iterator[str]:
     for entry in entries:
         yield entry["file"]
-        yield from below(entry.get("sections", []))
+        yield from _below(entry.get("sections", []))
 
 
 def address(page: str, root: Path, start: Path) -> str:
     """The way to the page with this name from the folder of the page `start`, without its ending; names are unique."""
     found = next(name for name in names(root) if Path(name).name == page)
     return os.path.relpath(found, start.parent)
+
+
+def minutes(content: list[Mapping[str, Any]]) -> int:
+    """Minutes for what a reader sees of a page's cells without opening anything, rounded, exercises left out.
+
+    200 words, 20 lines of visible code, or two displayed equations or figures take a minute each.
+    """
+    text = _NO_MAIN_LINE.sub(" ", "\n\n".join(map(_to_read, content)))
+    seen, text = len(_LOOKED_AT.findall(text)), re.sub(r"\$[^$]+\$", "x", _LOOKED_AT.sub(" ", text))
+    words = [word for word in text.split() if re.search(r"\w|¶", word)]
+    lines = words.count("¶")
+    return max(1, round((len(words) - lines) / 200 + lines / 20 + seen / 2))
+
+
+def _to_read(cell: Mapping[str, Any]) -> str:
+    """A text as it is; of code a sign for each visible line, and the calls that show something to look at."""
+    source, tags = "".join(cell["source"]), cell.get("metadata", {}).get("tags", [])
+    if cell["cell_type"] == "markdown":
+        return re.sub(r"^(`{3,}\{(?:drawing|explorable)\}|!\[)", r"$$ $$\n\1", source, flags=re.MULTILINE)
+    hidden = any(tag.startswith(("hide-input", "hide-cell", "remove-")) for tag in tags) or _STUB.search(source)
+    lines = "" if hidden else "¶\n" * len(re.findall(r"^.*\S.*$", source, re.MULTILINE))
+    return lines + ("" if "remove-cell" in tags else "\n".join(_LOOKED_AT.findall(source)))
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file, whole or not at all."""
+    fresh = file.with_suffix(".part")
+    try:
+        fresh.write_text(text, "utf-8")
+        os.replace(fresh, file)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def directive(run: Callable[..., list[nodes.Node]]) -> type[Directive]:
+    """The directive that a function of itself and of the words behind its name computes."""
+    number = len(inspect.signature(run).parameters) - 1
+    its = {
+        "required_arguments": number,
+        "final_argument_whitespace": True,
+        "run": lambda self: run(self, *self.arguments),
+    }
+    return type(run.__name__, (Directive,), its | {"__doc__": run.__doc__})
+
+
+def parsed(here: Directive, text: str) -> list[nodes.Node]:
+    """The nodes that a text of Markdown becomes where a directive stands."""
+    inside = nodes.section()
+    inside.document = here.state.document
+    here.state.nested_parse(StringList(text.splitlines(), "generated"), here.content_offset, inside)
+    return inside.children
+
+
+def contents_of(here: Directive, caption: str) -> list[nodes.Node]:
+    """`{contents-of} Caption`: a row for each page of a part: its title, its question, its minutes."""
+    environment = here.state.document.settings.env
+    root = Path(environment.srcdir)
+    for path in reading_order(root):
+        environment.note_dependency(str(path))
+    rows = rows_of(root, Path(environment.docname), caption)
+    return parsed(here, "\n".join(["| page | question | minutes |", "|---|---|---|", *rows]))
+
+
+def rows_of(root: Path, here: Path, caption: str) -> list[str]:
+    """The rows as Markdown; raises KeyError for a caption that the table of contents does not have."""
+    parts = {part["caption"]: list(_below(part["chapters"])) for part in _contents(root)["parts"]}
+    found = {path.with_suffix("").relative_to(root).as_posix(): path for path in reading_order(root)}
+    return [_row(found[name], address(Path(name).name, root, here)) for name in parts[caption] if name != str(here)]
+
+
+def _row(path: Path, place: str) -> str:
+    question = _QUESTION.search("\n".join(markdown(path)))
+    asked = _LINK.sub(r"\1", question[1]).replace("|", r"\|") if question else ""
+    return f"| [{title(path)}]({place}{path.suffix}) | {asked} | {minutes(cells(path))} |"

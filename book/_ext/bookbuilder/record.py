@@ -5,25 +5,20 @@ hold, and the build orders the chapters by it.
 """
 
 import json
-import os
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bookbuilder import execute
+from bookbuilder import execute, pages
 from explainer import findings
 
 PATH = Path("src", "explainer", "published", findings.RECORD)
 
 
-def read(path: Path = PATH) -> dict[str, Any]:
+def read() -> dict[str, Any]:
     """The record; an empty one where there is none."""
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return {"chapters": {}}
+    return json.loads(PATH.read_text("utf-8")) if PATH.exists() else {"chapters": {}}
 
 
 def expected_seconds() -> dict[str, float]:
@@ -36,7 +31,7 @@ def expected_seconds() -> dict[str, float]:
 def executed_findings() -> dict[str, list[findings.Finding]]:
     """The findings of every executed chapter, by its name, in the order of the book."""
     paths = [execute.EXECUTED / chapter.name for chapter in execute.chapters()]
-    return {path.stem: findings.of_notebook(json.loads(path.read_text("utf-8"))) for path in paths if path.exists()}
+    return {path.stem: execute.findings_of(path) for path in paths if path.exists()}
 
 
 def of_executed() -> dict[str, Any]:
@@ -61,18 +56,6 @@ def _numbers(finding: findings.Finding) -> Mapping[str, Any]:
     return asdict(finding) | rounded
 
 
-def main() -> int:
-    """Write the record of what was executed here."""
-    fresh = PATH.with_suffix(".part")
-    text = json.dumps(of_executed(), indent=1, ensure_ascii=False) + "\n"
-    try:
-        fresh.write_text(text, "utf-8")
-        os.replace(fresh, PATH)
-    finally:
-        fresh.unlink(missing_ok=True)
-    print(f"{PATH}: {sum(map(len, executed_findings().values()))} findings")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    pages.write_whole(PATH, json.dumps(of_executed(), indent=1, ensure_ascii=False) + "\n")
+    print(f"{PATH}: {sum(map(len, executed_findings().values()))} findings")

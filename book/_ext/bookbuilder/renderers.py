@@ -4,8 +4,9 @@ import base64
 import html
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from docutils import nodes
@@ -15,16 +16,12 @@ from explainer.figures.base import KINDS, badge
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 STATE_MIME = "application/vnd.jupyter.widget-state+json"
-MAX_TABLE_ROWS = 400
+_MAX_ROWS = 400
 
 
 def script_json(data: Any) -> str:
     """JSON that may stand inside a `<script>` element: no `<` survives, so no text can close it."""
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _raw(body: str) -> list[nodes.Node]:
-    return [nodes.raw(text=body, format="html", classes=["output"])]
 
 
 def _values(data: Any) -> list:
@@ -113,7 +110,7 @@ def data_table(figure: Mapping) -> str:
     layout = figure.get("layout") or {}
     heads = ["panel", "series", _title(layout, "x"), _title(layout, "y"), "value", "95 % interval"]
     used = [i for i in range(len(heads)) if any(row[i] for row in rows)]
-    if not rows or len(rows) > MAX_TABLE_ROWS:
+    if not rows or len(rows) > _MAX_ROWS:
         return ""
     head = "".join(f'<th scope="col">{_text(heads[i])}</th>' for i in used)
     body = "".join("<tr>" + "".join(f"<td>{row[i]}</td>" for i in used) + "</tr>" for row in rows)
@@ -129,86 +126,23 @@ def _caption(meta: Mapping) -> str:
     return f"<figcaption>{made} {html.escape(meta.get('caption', ''))}</figcaption>"
 
 
-class FigureMime:
+def _figure_html(data: Any) -> str:
     """A Plotly figure: its data in the page, drawn lazily by plotly.js from the site's own folder."""
-
-    mime_priority_overrides: ClassVar = [("*", PLOTLY_MIME, 5)]  # "*": the linkcheck builder would warn otherwise
-
-    @staticmethod
-    def handle_mime(renderer, data, inline):
-        """Return the figure's nodes, or None for another mime type."""
-        if data.mime_type != PLOTLY_MIME:
-            return None
-        figure = dict(data.content)
-        layout = {k: v for k, v in (figure.get("layout") or {}).items() if k != "template"}
-        meta = (layout.pop("meta", None) or {}).get("explainer", {})
-        drawing = {"data": figure["data"], "layout": layout, "frames": figure.get("frames")}
-        alt = html.escape(meta.get("alt", "Interactive figure"), quote=True)
-        return _raw(
-            f'<figure class="xp-figure"><div class="xp-plotly" role="group" aria-label="{alt}" '
-            f'style="min-height:{int(layout.get("height") or 450)}px"><p class="xp-wait">{alt}</p>'
-            f'<script type="application/json">{script_json(drawing)}</script></div>'
-            f"{_caption(meta)}{data_table(drawing)}</figure>"
-        )
-
-
-class CaptionMime:
-    """The caption that a live notebook shows below a figure; on the page it stands inside the figure already."""
-
-    mime_priority_overrides: ClassVar = [("*", CAPTION_MIME, 1)]
-
-    @staticmethod
-    def handle_mime(renderer, data, inline):
-        """Return an empty node for a caption (with none, the text would be shown), None for another mime type."""
-        return _raw("") if data.mime_type == CAPTION_MIME else None
-
-
-class StaticMime:
-    """HTML made for the static page, beside a richer form for a live kernel."""
-
-    mime_priority_overrides: ClassVar = [("*", STATIC_MIME, 1)]
-
-    @staticmethod
-    def handle_mime(renderer, data, inline):
-        """Return the stored HTML, or None for another mime type."""
-        return _raw(data.content["html"]) if data.mime_type == STATIC_MIME else None
-
-
-def frame_html(table: str) -> str:
-    """The table of a data frame without frame and style of its own; a corner without a name is no header."""
-    table = re.sub(r"<style scoped>.*?</style>\s*", "", table, flags=re.DOTALL)
-    return table.replace("<th></th>", "<td></td>").replace(' border="1"', "")
-
-
-class FrameMime:
-    """A data frame: its table as HTML, live unless a tag of its cell, `stored` or `quoted`, says otherwise."""
-
-    mime_priority_overrides: ClassVar = ()
-
-    @staticmethod
-    def handle_mime(renderer, data, inline):
-        """Return the table of a data frame, None for other HTML and for another mime type."""
-        if data.mime_type != "text/html" or 'class="dataframe"' not in data.string:
-            return None
-        tags = data.cell_metadata.get("tags", [])
-        kind = next((kind for kind in KINDS if kind.lower() in tags), "Live: computed by the cell above.")
-        table = f"{frame_html(data.string)}<p>{badge(kind)}</p>"
-        return [nodes.raw(text=table, format="html", classes=["output", "text_html"])]
-
-
-class WidgetMime:
-    """An explorable: a still picture until (or without) JavaScript, then the same module as in a live notebook."""
-
-    mime_priority_overrides: ClassVar = [("*", WIDGET_MIME, 3)]
-
-    @staticmethod
-    def handle_mime(renderer, data, inline):
-        """Return the widget's place in the page, or None for another mime type."""
-        return _raw(widget_html(data.content)) if data.mime_type == WIDGET_MIME else None
+    figure = dict(data.content)
+    layout = {k: v for k, v in (figure.get("layout") or {}).items() if k != "template"}
+    meta = (layout.pop("meta", None) or {}).get("explainer", {})
+    drawing = {"data": figure["data"], "layout": layout, "frames": figure.get("frames")}
+    alt = html.escape(meta.get("alt", "Interactive figure"), quote=True)
+    return (
+        f'<figure class="xp-figure"><div class="xp-plotly" role="group" aria-label="{alt}" '
+        f'style="min-height:{int(layout.get("height") or 450)}px"><p class="xp-wait">{alt}</p>'
+        f'<script type="application/json">{script_json(drawing)}</script></div>'
+        f"{_caption(meta)}{data_table(drawing)}</figure>"
+    )
 
 
 def widget_html(view: Mapping) -> str:
-    """The place that the host script fills: fallback, reserved height and the standard view tag."""
+    """The place of an explorable, which the host script fills: fallback, reserved height and the standard view tag."""
     extra = view.get("explainer") or {}
     fallback = extra.get("fallback") or "<p>This control needs a running notebook.</p>"
     tag = {k: v for k, v in view.items() if k != "explainer"}
@@ -218,3 +152,40 @@ def widget_html(view: Mapping) -> str:
         f'<div class="xp-fallback">{fallback}</div>'
         f'<script type="{WIDGET_MIME}">{script_json(tag)}</script></div>{made}'
     )
+
+
+def frame_html(table: str) -> str:
+    """The table of a data frame without frame and style of its own; a corner without a name is no header."""
+    table = re.sub(r"<style scoped>.*?</style>\s*", "", table, flags=re.DOTALL)
+    return table.replace("<th></th>", "<td></td>").replace(' border="1"', "")
+
+
+def _frame(_renderer: Any, data: Any, _inline: bool) -> list[nodes.Node] | None:
+    """A data frame: its table as HTML, live unless a tag of its cell, `stored` or `quoted`, says otherwise."""
+    if data.mime_type != "text/html" or 'class="dataframe"' not in data.string:
+        return None
+    tags = data.cell_metadata.get("tags", [])
+    kind = next((kind for kind in KINDS if kind.lower() in tags), "Live: computed by the cell above.")
+    table = f"{frame_html(data.string)}<p>{badge(kind)}</p>"
+    return [nodes.raw(text=table, format="html", classes=["output", "text_html"])]
+
+
+def _plugin(mime: str, priority: int, body: Callable[[Any], str]) -> SimpleNamespace:
+    """What myst-nb asks for the nodes of an output; None leaves another mime type to others."""
+
+    def handle_mime(_renderer: Any, data: Any, _inline: bool) -> list[nodes.Node] | None:
+        if data.mime_type != mime:
+            return None
+        return [nodes.raw(text=body(data), format="html", classes=["output"])]
+
+    # For "*", every builder: that of linkcheck would warn otherwise.
+    return SimpleNamespace(mime_priority_overrides=[("*", mime, priority)], handle_mime=handle_mime)
+
+
+PLUGINS = (
+    _plugin(PLOTLY_MIME, 5, _figure_html),
+    _plugin(CAPTION_MIME, 1, lambda data: ""),  # on the page it stands inside the figure already
+    _plugin(STATIC_MIME, 1, lambda data: data.content["html"]),
+    _plugin(WIDGET_MIME, 3, lambda data: widget_html(data.content)),
+    SimpleNamespace(mime_priority_overrides=(), handle_mime=_frame),
+)

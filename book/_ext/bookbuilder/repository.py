@@ -1,8 +1,9 @@
-"""The one setting from which launch buttons, edit links and the notebooks' first cell derive."""
+"""The settings from which launch buttons, links to sources and the notebooks' first cell derive."""
 
 import os
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 _REMOTE = re.compile(
@@ -16,14 +17,27 @@ def normalise(address: str) -> str | None:
     return f"https://{found['host']}/{found['path']}" if found else None
 
 
-def public_address(folder: Path | None = None) -> str | None:
+def public_address(folder: Path = Path()) -> str | None:
     """The book's public address: `EXPLAINER_REPOSITORY` if set, else the git remote `origin`, else None."""
-    if setting := os.environ.get("EXPLAINER_REPOSITORY"):
-        return normalise(setting)
+    setting = os.environ.get("EXPLAINER_REPOSITORY")
+    return normalise(setting or _git("remote", "get-url", "origin", folder=folder))
+
+
+def branch() -> str:
+    """The branch that links lead to: `EXPLAINER_BRANCH` if set, else main."""
+    return os.environ.get("EXPLAINER_BRANCH", "main")
+
+
+def edition(folder: Path = Path()) -> str:
+    """The commit of a checkout, as git describes it; "unknown" outside of one."""
+    return _git("describe", "--always", "--dirty", "--tags", folder=folder).strip() or "unknown"
+
+
+@cache
+def _git(*words: str, folder: Path) -> str:
     try:
-        remote = subprocess.run(
-            ["git", "remote", "get-url", "origin"], cwd=folder, capture_output=True, text=True, check=False, timeout=10
-        )
+        return subprocess.run(
+            ["git", *words], cwd=folder, capture_output=True, text=True, check=False, timeout=10
+        ).stdout
     except (OSError, subprocess.SubprocessError):
-        return None
-    return normalise(remote.stdout) if remote.returncode == 0 else None
+        return ""

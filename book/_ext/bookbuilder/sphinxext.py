@@ -6,7 +6,7 @@ import os
 import platform
 from importlib import metadata
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
@@ -14,27 +14,14 @@ from myst_nb.core.render import load_mime_renders
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-import explainer
-from bookbuilder import bibliography, colours, contents, execute, glossary, notation, pages, shown, vendored
-from bookbuilder.renderers import (
-    STATE_MIME,
-    WIDGET_MIME,
-    CaptionMime,
-    FigureMime,
-    FrameMime,
-    StaticMime,
-    WidgetMime,
-    script_json,
-    widget_html,
-)
-from bookbuilder.repository import public_address
+from bookbuilder import api, bibliography, colours, execute, glossary, notation, pages, shown, vendored
+from bookbuilder.renderers import PLUGINS, STATE_MIME, WIDGET_MIME, script_json, widget_html
+from bookbuilder.repository import branch, public_address
 from explainer.figures import drawings
-from explainer.findings import of_notebook
 
-PACKAGE = Path(explainer.__file__).parent
-STATIC = Path(__file__).parent / "static"
-STORY = "Is in-context learning gradient descent in disguise? Why it is exact, where it breaks, and what we measured."
-BOXES = {  # a block quote that opens with one of these words in bold becomes a box on the page
+_STATIC = Path(__file__).parent / "static"
+_STORY = "Is in-context learning gradient descent in disguise? Why it is exact, where it breaks, and what we measured."
+_BOXES = {  # a block quote that opens with one of these words in bold becomes a box on the page
     "Takeaway": "tip",
     "The question": "important",
     "Before you read": "note",
@@ -48,67 +35,68 @@ BOXES = {  # a block quote that opens with one of these words in bold becomes a 
 }
 
 
-class Explorable(Directive):
+_SCRIPTS = {  # what a page's HTML has, and what then serves it
+    'class="math': "wide-math.js",
+    "xp-term": "terms.js",
+    'class="xp-plotly"': "plotly-host.js",
+    'class="xp-widget"': "afm-host.js",
+}
+_NAMED = ("torch", "transformers", "datasets", "numpy", "plotly", "anywidget", "jupyter-book", "icl-explainer")
+
+
+def explorable(_here: Directive, name: str) -> list[nodes.Node]:
     """`{explorable} ClassName`: an explorable with its default state, for pages that run no code."""
+    from bookbuilder.explorables import ALL  # noqa: PLC0415 - slow to import, and most pages need none
 
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        """Return the widget's state and view, as a notebook's output would hold them."""
-        from bookbuilder.explorables import ALL  # noqa: PLC0415 - slow to import, and most pages need none
-
-        (widget,) = (explorable() for explorable in ALL if explorable.__name__ == self.arguments[0])
-        bundle = widget._repr_mimebundle_()
-        view = (bundle[0] if isinstance(bundle, tuple) else bundle)[WIDGET_MIME]
-        state = {k: v for k, v in widget.get_state().items() if not k.endswith("_id") and k != "layout"}
-        model = {"model_name": "AnyModel", "model_module": "anywidget", "model_module_version": "*", "state": state}
-        tag = f'<script type="{STATE_MIME}">{script_json({"state": {view["model_id"]: model}})}</script>'
-        return [nodes.raw(text=tag + widget_html(view), format="html")]
+    (widget,) = (explorable() for explorable in ALL if explorable.__name__ == name)
+    bundle = widget._repr_mimebundle_()
+    view = (bundle[0] if isinstance(bundle, tuple) else bundle)[WIDGET_MIME]
+    state = {k: v for k, v in widget.get_state().items() if not k.endswith("_id") and k != "layout"}
+    model = {"model_name": "AnyModel", "model_module": "anywidget", "model_module_version": "*", "state": state}
+    tag = f'<script type="{STATE_MIME}">{script_json({"state": {view["model_id"]: model}})}</script>'
+    return _html(tag + widget_html(view))
 
 
-class DrawingDirective(Directive):
-    """`{drawing} name`: one of the diagrams of `explainer.figures.drawings`."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        """Return the diagram as inline SVG with its caption."""
-        drawing = drawings.drawing(self.arguments[0])
-        return [nodes.raw(text=drawing._repr_mimebundle_()["text/html"], format="html")]
+def drawing(_here: Directive, name: str) -> list[nodes.Node]:
+    """`{drawing} name`: one of the diagrams of `explainer.figures.drawings`, as inline SVG with its caption."""
+    return _html(drawings.drawing(name)._repr_mimebundle_()["text/html"])
 
 
-class Api(Directive):
-    """`{api} room`: what the modules of a room offer, from their docstrings."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        """Return the modules with their functions and classes."""
-        from bookbuilder import api  # noqa: PLC0415 - it imports every module of the room
-
-        return [nodes.raw(text=api.room_html(self.arguments[0]), format="html")]
-
-
-class Environment(Directive):
+def environment(_here: Directive) -> list[nodes.Node]:
     """`{environment}`: versions and machine of this build."""
+    rows = {"Python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    rows |= {"processors": str(os.cpu_count())} | {name: metadata.version(name) for name in _NAMED}
+    body = "".join(f'<tr><th scope="row">{name}</th><td>{value}</td></tr>' for name, value in rows.items())
+    return _html(f'<table class="table"><tbody>{body}</tbody></table>')
 
-    packages: ClassVar = [
-        "torch",
-        "transformers",
-        "datasets",
-        "numpy",
-        "plotly",
-        "anywidget",
-        "jupyter-book",
-        "explainer",
-    ]
 
-    def run(self) -> list[nodes.Node]:
-        """Return a definition table."""
-        rows = {"Python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
-        rows |= {"processors": str(os.cpu_count())} | {name: metadata.version(name) for name in self.packages}
-        body = "".join(f'<tr><th scope="row">{name}</th><td>{value}</td></tr>' for name, value in rows.items())
-        return [nodes.raw(text=f'<table class="table"><tbody>{body}</tbody></table>', format="html")]
+def executions(here: Directive) -> list[nodes.Node]:
+    """`{executions}`: each chapter's execution, what did not hold, and all findings by chapter in folds."""
+    env = here.state.document.settings.env
+    root, page = Path(env.srcdir), Path(env.docname)
+    rows, fails, folds = [], [], []
+    for chapter in execute.chapters(root):
+        path, name = _executed(env, chapter), chapter.stem
+        last = execute.last_execution(path)
+        found = execute.findings_of(path) if last else []
+        state = "no" if last is None else f"FAILED, {last.failure}" if last.failure else "yes"
+        hold = f"{sum(one.holds for one in found)} of {len(found)} hold" if found else "none"
+        cells = (html.escape(cell) for cell in (state, f"{last.seconds:.0f}" if last else "", hold))
+        link = f'<a href="{pages.address(name, root, page)}.html">{name}</a>'
+        rows.append(f'<tr><th scope="row">{link}</th><td>{"</td><td>".join(cells)}</td></tr>')
+        fails += [f"{name}: {one.statement}: {one.comparison}" for one in found if not one.holds]
+        said = "".join(f"<li>{html.escape(f'{one.statement}: {one.comparison}.')}</li>" for one in found)
+        summary = f"<summary>{name}: {len(found)} findings</summary>"
+        folds += [f'<details class="xp-findings">{summary}<ul>{said}</ul></details>'] if found else []
+    heads = "".join(f'<th scope="col">{head}</th>' for head in ("chapter", "executed", "seconds", "findings"))
+    head, body = f"<thead><tr>{heads}</tr></thead>", f"<tbody>{''.join(rows)}</tbody>"
+    items = "".join(f'<li class="xp-fails">{html.escape(one)}</li>' for one in fails)
+    below = f"<p>These did not hold on this machine:</p><ul>{items}</ul>" if fails else "<p>All findings hold.</p>"
+    return _html(f'<table class="table xp-executions">{head}{body}</table>{below}{"".join(folds)}')
+
+
+def _html(text: str) -> list[nodes.Node]:
+    return [nodes.raw(text=text, format="html")]
 
 
 class Boxes(SphinxPostTransform):
@@ -125,7 +113,7 @@ class Boxes(SphinxPostTransform):
             if first is None or not first.children or not isinstance(first[0], nodes.strong):
                 continue
             title = first[0].astext().rstrip(".:")
-            kind = next((box for word, box in BOXES.items() if title.startswith(word)), None)
+            kind = next((box for word, box in _BOXES.items() if title.startswith(word)), None)
             if kind is None:
                 continue
             first.pop(0)
@@ -161,43 +149,6 @@ class Colours(SphinxPostTransform):
                 formula.append(nodes.Text(colours.coloured(latex)))
 
 
-class Executions(Directive):
-    """`{executions}`: each chapter's execution, and its findings in folds."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return one table, the findings that did not hold or a sentence, and all findings by chapter."""
-        environment = self.state.document.settings.env
-        rows, fails, folds = [], [], []
-        for chapter in execute.chapters(Path(environment.srcdir)):
-            path = _executed(environment, chapter)
-            last = execute.last_execution(path)
-            found = of_notebook(json.loads(path.read_text("utf-8"))) if last else []
-            address = pages.address(chapter.stem, Path(environment.srcdir), Path(environment.docname))
-            rows.append(_execution_row(chapter.stem, address, last, found))
-            fails += [f"{chapter.stem}: {one.statement}: {one.comparison}" for one in found if not one.holds]
-            folds += [_findings_list(chapter.stem, found)] if found else []
-        heads = "".join(f'<th scope="col">{head}</th>' for head in ("chapter", "executed", "seconds", "findings"))
-        table = (
-            f'<table class="table xp-executions"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-        )
-        items = "".join(f'<li class="xp-fails">{html.escape(one)}</li>' for one in fails)
-        below = f"<p>These did not hold on this machine:</p><ul>{items}</ul>" if fails else "<p>All findings hold.</p>"
-        return [nodes.raw(text=table + below + "".join(folds), format="html")]
-
-
-def _findings_list(name: str, found: list) -> str:
-    items = "".join(f"<li>{html.escape(f'{one.statement}: {one.comparison}.')}</li>" for one in found)
-    return f'<details class="xp-findings"><summary>{name}: {len(found)} findings</summary><ul>{items}</ul></details>'
-
-
-def _execution_row(name: str, address: str, last: execute.Execution | None, found: list) -> str:
-    state = "no" if last is None else f"FAILED, {last.failure}" if last.failure else "yes"
-    hold = f"{sum(one.holds for one in found)} of {len(found)} hold" if found else "none"
-    cells = [state, f"{last.seconds:.0f}" if last else "", hold]
-    body = "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
-    return f'<tr><th scope="row"><a href="{address}.html">{name}</a></th>{body}</tr>'
-
-
 def _executed(environment: Any, chapter: Path) -> Path:
     """The executed copy of a chapter; a page that shows it is built again when it changes."""
     path = Path(environment.srcdir) / execute.EXECUTED / chapter.name
@@ -205,8 +156,9 @@ def _executed(environment: Any, chapter: Path) -> Path:
     return path
 
 
-def _show_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
+def _read(app: Sphinx, docname: str, source: list[str]) -> None:
     """Put the outputs of a chapter's execution into its source, and say on the page where they are missing."""
+    app.env.note_dependency(str(glossary.SOURCE))
     chapter = Path(app.env.doc2path(docname))
     if chapter.suffix != ".ipynb":
         return
@@ -214,25 +166,21 @@ def _show_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
     last = execute.last_execution(path)
     if last and last.made_of.get("code cells") != execute.code_digest(notebook):
         last = None
+    code = api.code_line(notebook, Path(app.srcdir), docname)
     if last:
         notebook = execute.with_outputs(notebook, json.loads(path.read_text("utf-8")))
-    notebook = shown.chapter(notebook, docname)
+    notebook = shown.chapter(notebook, docname, code)
     if last is None or last.failure:
-        notebook = execute.marked(notebook, last and last.failure)
+        notebook = shown.marked(notebook, last and last.failure)
     source[0] = json.dumps(notebook)
 
 
-def _note_terms(app: Sphinx, docname: str, source: list[str]) -> None:
-    """A page is built again when a term changes."""
-    app.env.note_dependency(str(glossary.SOURCE))
-
-
 def _configure(app: Sphinx, config: Any) -> None:
-    config.html_static_path.append(str(STATIC))
+    config.html_static_path.append(str(_STATIC))
     if address := public_address(Path(app.srcdir)):
         config.html_theme_options |= {
             "repository_url": address,
-            "repository_branch": os.environ.get("EXPLAINER_BRANCH", "main"),
+            "repository_branch": branch(),
             "path_to_docs": "",
             "use_repository_button": True,
             "use_edit_page_button": True,
@@ -245,72 +193,63 @@ def _configure(app: Sphinx, config: Any) -> None:
         }
 
 
-def _preview(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
-    """The picture and the words that a shared link to the story shows."""
-    if pagename != "book/story":
-        return
-    base = app.config.html_baseurl
-    picture = f"{base.rstrip('/')}/_static/story.png" if base else context["pathto"]("_static/story.png", resource=True)
-    said = {"title": f"{app.config.project}", "description": STORY, "type": "article", "image": picture}
-    tags = "".join(f'<meta property="og:{k}" content="{html.escape(v, quote=True)}" />' for k, v in said.items())
-    context["metatags"] = context.get("metatags", "") + tags
-
-
-def _hosts(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
+def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
+    """Give a page the scripts that it needs, and the story what a shared link to it shows."""
     body = context.get("body", "")
-    if 'class="math' in body:
-        app.add_js_file("explainer/wide-math.js", loading_method="defer")
-    if "xp-term" in body:
-        app.add_js_file("explainer/terms.js", loading_method="defer")
-    if 'class="xp-plotly"' in body:
-        app.add_js_file("explainer/plotly-host.js", loading_method="defer")
-    if 'class="xp-widget"' in body:
-        app.add_js_file("explainer/afm-host.js", loading_method="defer")
-        app.add_css_file(
-            "explainer/explorables.css"
-        )  # the still picture needs its colours before, or without, the module
+    for mark, script in _SCRIPTS.items():
+        if mark in body:
+            app.add_js_file(f"explainer/{script}", loading_method="defer")
+    if 'class="xp-widget"' in body:  # the still picture needs its colours before, or without, the module
+        app.add_css_file("explainer/explorables.css")
+    if pagename == "book/story":
+        base, name = app.config.html_baseurl, "_static/story.png"
+        picture = f"{base.rstrip('/')}/{name}" if base else context["pathto"](name, resource=True)
+        said = {"title": app.config.project, "description": _STORY, "type": "article", "image": picture}
+        tags = "".join(f'<meta property="og:{k}" content="{html.escape(v, quote=True)}" />' for k, v in said.items())
+        context["metatags"] = context.get("metatags", "") + tags
 
 
 def _finish(app: Sphinx, exception: Exception | None) -> None:
     if exception or app.builder.format != "html":
         return
     static = Path(app.outdir) / "_static"
-    for file in (STATIC / "explainer").iterdir():  # Sphinx leaves static files alone when no page changed
+    for file in (_STATIC / "explainer").iterdir():  # Sphinx leaves static files alone when no page changed
         vendored.copy_if_changed(file, static / "explainer" / file.name)
-    vendored.copy_if_changed(PACKAGE / "explorables" / "explorables.css", static / "explainer" / "explorables.css")
-    (static / "explainer" / "glossary.json").write_text(json.dumps(glossary.definitions(), ensure_ascii=False), "utf-8")
-    vendored.copy_plotly(static)
-    vendored.copy_mathjax(static)
+    vendored.copy_if_changed(api.PACKAGE / "explorables" / "explorables.css", static / "explainer" / "explorables.css")
+    (static / "explainer" / "glossary.json").write_text(
+        json.dumps({term.identity: term.definition for term in glossary.terms()}, ensure_ascii=False), "utf-8"
+    )
+    vendored.copy_packages(static)
+    if not public_address(Path(app.srcdir)):
+        api.write_sources(Path(app.outdir))
     vendored.subset_icon_fonts(Path(app.outdir))
     vendored.drop_inline_search(Path(app.outdir))
 
 
-def _add_renderers() -> None:
-    """Without an entry point, which would reach into every book on the machine: the list is cached where it is made."""
-    plugins = load_mime_renders()
-    plugins += [ours for ours in (FigureMime, CaptionMime, StaticMime, FrameMime, WidgetMime) if ours not in plugins]
+_DIRECTIVES = {
+    "explorable": explorable,
+    "drawing": drawing,
+    "environment": environment,
+    "executions": executions,
+    "api": api.api,
+    "terms": glossary.terms_of_the_book,
+    "contents-of": pages.contents_of,
+    "notation": notation.notation,
+}
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension."""
-    _add_renderers()
+    plugins = load_mime_renders()  # no entry point, which would reach into every book here: the list itself is kept
+    plugins += [ours for ours in PLUGINS if ours not in plugins]
     bibliography.register()
-    app.add_directive("explorable", Explorable)
-    app.add_directive("drawing", DrawingDirective)
-    app.add_directive("environment", Environment)
-    app.add_directive("api", Api)
-    app.add_directive("executions", Executions)
-    app.add_directive("terms", glossary.Terms)
-    app.add_directive("contents-of", contents.ContentsOf)
-    app.add_directive("notation", notation.Notation)
-    app.add_post_transform(Boxes)
-    app.add_post_transform(Definitions)
-    app.add_post_transform(Colours)
+    for name, run in _DIRECTIVES.items():
+        app.add_directive(name, pages.directive(run))
+    for transform in (Boxes, Definitions, Colours):
+        app.add_post_transform(transform)
     app.add_css_file("explainer/site.css")
     app.connect("config-inited", _configure)
-    app.connect("source-read", _show_outputs)
-    app.connect("source-read", _note_terms)
-    app.connect("html-page-context", _hosts)
-    app.connect("html-page-context", _preview)
+    app.connect("source-read", _read)
+    app.connect("html-page-context", _page)
     app.connect("build-finished", _finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

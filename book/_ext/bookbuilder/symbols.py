@@ -12,98 +12,45 @@ What counts as one symbol, its *base*:
 """
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
 
-_FENCE = re.compile(r"^(```+|~~~+).*?^\1\s*$", re.DOTALL | re.MULTILINE)
-_CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
+_NO_PROSE = re.compile(r"^(```+|~~~+).*?^\1\s*$|(`+)(?!`).+?(?<!`)\2(?!`)", re.DOTALL | re.MULTILINE)
 _MATH = re.compile(r"\$\$(.+?)\$\$|(?<![\\$])\$(?!\s)([^$]+?)(?<![\s\\])\$(?!\d)", re.DOTALL)
-_LENGTH = re.compile(r"\\\\\s*\[[^]]*\]|\\[hv]space\*?\{[^}]*\}|\\begin\{(?:array|tabular)\}\{[^}]*\}")
-_TOKEN = re.compile(r"\\(?:begin|end)\s*\{[^}]*\}|\\[A-Za-z]+|\\.|[A-Za-z]|[{}_^]|.", re.DOTALL)
-
-_LETTER = re.compile(
-    r"[A-Za-z]|\\(?:alpha|beta|gamma|delta|epsilon|varepsilon|zeta|eta|theta|vartheta|iota|kappa|lambda|mu|nu|xi|pi|rho"
-    r"|sigma|tau|upsilon|phi|varphi|chi|psi|omega|Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Upsilon|Phi|Psi|Omega|ell)"
+_BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
+_WORDS = rf"\\(?:text|operatorname\*?|mathrm|textbf|textit)\s*(?:{_BRACES}|\w)"
+_ARGUMENT = rf"\s*(?:{_WORDS}|\\math\w+\s*(?:{_BRACES}|\w)|{_BRACES}|\\[A-Za-z]+(?:\s*{_BRACES})?|[^\s\\])"
+_NO_SYMBOL = (
+    (
+        r"\\\\\s*\[[^]]*\]|\\[hv]space\*?\{[^}]*\}|\\begin\{(?:array|tabular)\}\{[^}]*\}|\\(?:begin|end)\s*\{[^}]*\}",
+        " ",
+    ),
+    (r"\\[!,]", ""),
+    # A sign with a range: what stands below and above it is read.
+    (
+        rf"(\\(?:sum|prod|min|max|int|lim|arg|sup|inf|oplus|bigoplus))\s*_({_ARGUMENT})(?:\^({_ARGUMENT}))?",
+        r"\1 \2 \3 ",
+    ),
+    (rf"_{_ARGUMENT}", " "),
+    (r"(?<![A-Za-z\\])e(?=\^)", " "),
+    (r"\^\s*\{?(?:\([^)]*\)|\\top|\*|\\star|\\prime)\}?|\^(?:\{T\}|T)", " "),
+    (_WORDS, " "),
 )
-ALPHABETS = frozenset({"mathcal", "mathbb", "mathfrak"})
-WORDS = frozenset({"text", "operatorname", "mathrm", "textbf", "textit"})
-LIMITS = frozenset({"sum", "prod", "min", "max", "int", "lim", "arg", "sup", "inf", "oplus", "bigoplus"})
+_SYMBOL = re.compile(
+    r"\\(mathcal|mathbb|mathfrak)\s*\{?\s*(\w)"
+    r"|(\\(?:alpha|beta|gamma|delta|epsilon|varepsilon|zeta|eta|theta|vartheta|iota|kappa|lambda|mu|nu|xi|pi|rho|sigma"
+    r"|tau|upsilon|phi|varphi|chi|psi|omega|Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Upsilon|Phi|Psi|Omega|ell)(?![A-Za-z]))"
+    r"|\\[A-Za-z]+|([A-Za-z])"
+)
 
 
-class Formula(NamedTuple):
-    """What stands between dollar signs, where it begins in its text, and whether it has lines of its own."""
-
-    latex: str
-    start: int
-    displayed: bool
-
-    @property
-    def length(self) -> int:
-        """How many characters it takes in its text, dollar signs included."""
-        return len(self.latex) + (4 if self.displayed else 2)
-
-
-def without_code(text: str) -> str:
-    """A Markdown text with its code blanked out; every other character stays where it is."""
-    for pattern in (_FENCE, _CODE):
-        text = pattern.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
-    return text
-
-
-def formulas(text: str) -> list[Formula]:
-    """The formulas of a Markdown text in their order, without those in code."""
-    found = _MATH.finditer(without_code(text))
-    return [Formula(m[1] or m[2], m.start(), m[1] is not None) for m in found]
+def formulas(text: str) -> list[str]:
+    """The LaTeX of the formulas of a Markdown text in their order, without those in code."""
+    return [found[1] or found[2] for found in _MATH.finditer(_NO_PROSE.sub(" ", text))]
 
 
 def bases(latex: str) -> list[str]:
     """The symbols of a formula by the rules above, each once, in the order of their first appearance."""
-    return list(dict.fromkeys(_symbols(_TOKEN.findall(_LENGTH.sub(" ", latex)))))
-
-
-def _symbols(tokens: list[str]) -> Iterator[str]:
-    i, limits = 0, False  # limits: the sign before this token takes a range below it
-    while i < len(tokens):
-        token = tokens[i]
-        name = token[1:] if token.startswith("\\") else ""
-        if name in WORDS:
-            _, i = _argument(tokens, i + 2 if tokens[i + 1 : i + 2] == ["*"] else i + 1)
-        elif name in ALPHABETS:
-            inside, i = _argument(tokens, i + 1)
-            yield f"\\{name}{{{''.join(inside).strip()}}}"
-        elif token in ("_", "^"):
-            inside, i = _argument(tokens, i + 1)
-            exponent = token == "^" and not re.match(r"\s*(\(|\\top|\*|\\star|\\prime|T$)", _untie(inside))
-            if exponent or limits:
-                yield from _symbols(inside)
-            continue  # a sign may have a range below and above
-        else:
-            i += 1
-            if _LETTER.fullmatch(token) and not (token == "e" and tokens[i : i + 1] == ["^"]):
-                yield token
-        if not token.isspace():
-            limits = name in LIMITS
-
-
-def _untie(tokens: list[str]) -> str:
-    """A superscript without the signs that only set it closer."""
-    return "".join(token for token in tokens if token not in ("\\!", "\\,", "{", "}")).strip()
-
-
-def _argument(tokens: list[str], i: int) -> tuple[list[str], int]:
-    """What a command or a subscript at `i` applies to, and where the rest begins."""
-    while i < len(tokens) and tokens[i].isspace():
-        i += 1
-    if i >= len(tokens):
-        return [], i
-    if tokens[i] != "{":
-        if tokens[i][1:] in WORDS | ALPHABETS | {"mathbf", "hat", "bar", "tilde"}:
-            inside, end = _argument(tokens, i + 1)
-            return [tokens[i], "{", *inside, "}"], end
-        return [tokens[i]], i + 1
-    depth, start = 1, i + 1
-    i = start
-    while i < len(tokens) and depth:
-        depth += {"{": 1, "}": -1}.get(tokens[i], 0)
-        i += 1
-    return tokens[start : i - 1], i
+    for pattern, instead in _NO_SYMBOL:
+        latex = re.sub(pattern, instead, latex)
+    found = _SYMBOL.findall(latex)
+    letters = (rf"\{alphabet}{{{letter}}}" if alphabet else greek or latin for alphabet, letter, greek, latin in found)
+    return list(dict.fromkeys(filter(None, letters)))

@@ -1,5 +1,6 @@
 """Files that come with installed packages and are served from the site itself: plotly.js, MathJax, icon fonts."""
 
+import filecmp
 import re
 import shutil
 from importlib import metadata
@@ -10,43 +11,29 @@ _PRIVATE_GLYPH = re.compile("[\ue000-\uf8ff]")
 _ICON_RULE = re.compile(r"([^{}]*\.fa-[^{}]*)\{[^{}]*?(?:content|--fa):\s*\"\\([0-9a-f]+)\"[^{}]*\}")
 _NOT_OURS = {"plotly.min.js", "searchindex.js", "fontawesome.js"}
 _CLASS = re.compile(r"\bfa-[a-z0-9-]+")
+_MATHJAX = (
+    "startup.js", "core.js", "input/tex-base.js", "input/tex/extensions/ams.js", "input/tex/extensions/newcommand.js",
+    "input/tex/extensions/html.js", "output/chtml.js", "output/chtml/fonts/", "a11y/assistive-mml.js",
+)  # fmt: skip
+"""TeX as input, CommonHTML as output, its fonts."""
 
 
 def copy_if_changed(source: Path, target: Path) -> None:
-    """Copy a file unless the target has its size and is not older."""
-    if target.exists():
-        old, new = target.stat(), source.stat()
-        if old.st_size == new.st_size and old.st_mtime >= new.st_mtime:
-            return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(source, target)
+    """Copy a file, with its time, unless the target is the same."""
+    if not target.exists() or not filecmp.cmp(source, target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)
 
 
-def copy_plotly(static: Path) -> None:
-    """The plotly.js of the installed plotly wheel, so that it always fits the figures."""
+def copy_packages(static: Path) -> None:
+    """The plotly.js of the plotly wheel, so that it always fits the figures, and the parts of MathJax that are used."""
     import plotly  # noqa: PLC0415
 
-    copy_if_changed(
-        Path(plotly.__file__).parent / "package_data" / "plotly.min.js", static / "explainer" / "plotly.min.js"
-    )
-
-
-def copy_mathjax(static: Path) -> None:
-    """MathJax 3 (TeX input, CommonHTML output, its fonts) of the installed sphinx-mathjax-offline wheel."""
-    wanted = (
-        "startup.js",
-        "core.js",
-        "input/tex-base.js",
-        "input/tex/extensions/ams.js",
-        "input/tex/extensions/newcommand.js",
-        "input/tex/extensions/html.js",
-        "output/chtml.js",
-        "output/chtml/fonts/",
-        "a11y/assistive-mml.js",
-    )
+    script = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+    copy_if_changed(script, static / "explainer" / script.name)
     for file in metadata.files("sphinx-mathjax-offline") or []:
         _, marker, name = str(file.as_posix()).partition("/static/mathjax/")
-        if marker and name.startswith(wanted):
+        if marker and name.startswith(_MATHJAX):
             copy_if_changed(Path(str(file.locate())), static / "mathjax" / name)
 
 

@@ -40,14 +40,13 @@ def place(site: Path) -> int:
     return sum(source.stat().st_size for source in sources)
 
 
-def place_or_say_why(site: Path) -> str:
-    """One line for the reader of the build: how large the model is, or why the site has none."""
+def put(site: Path) -> str:
+    """Place the model; returns a line for the reader of the build: how large it is, or why the site has none."""
     try:
-        size = place(site)
+        return f"The model in the page takes {place(site) / 1e6:.0f} MB of the site; MODEL_IN_PAGE=0 leaves it out."
     except ExplainerError as error:
         remove(site)
         return f"The site has no model in its pages: {error}"
-    return f"The model in the page takes {size / 1e6:.0f} MB of the site; MODEL_IN_PAGE=0 leaves it out."
 
 
 def remove(site: Path) -> None:

@@ -5,7 +5,7 @@ The graph reads T new tokens after P tokens whose keys and values it is given. W
 such questions in one run: they cost little more than one, because most of the time goes to unpacking the weights. An
 update of the keys' and values' weights is an input as well, as two factors of low rank, so that a page can fine-tune.
 And a page can say which tokens are the same query with and without its context. Then the graph makes the change of
-weights that the context is worth (`patches.context_as_patch`), block by block, and other tokens can be given it, too.
+weights that the context is worth (`interventions.context_patches`), block by block, and gives it to other tokens, too.
 """
 
 import hashlib

@@ -28,7 +28,7 @@ def forms(
         [form(query, keys, each) for each in (values, shuffled)]
         for form in (duality.relaxed_attention, duality.centred_linear_attention)
     )
-    return torch.stack([*update, duality.mean_value(values), *repaired])
+    return torch.stack([*update, values.mean(0), *repaired])
 
 
 def cosines(head: Head, n: int, generator: Generator) -> Float[Tensor, "2 forms"]:

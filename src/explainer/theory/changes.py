@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from explainer.errors import ShapeError
-from explainer.theory.metrics import Outputs, beyond_rounding, spacing
+from explainer.theory.metrics import Outputs, beyond_rounding, spacing, unit, without
 
 
 def of_outputs(zsl: Outputs, outputs: Sequence[Outputs]) -> dict[str, Float[Tensor, "C C n layers"]]:
@@ -22,8 +22,7 @@ def of_outputs(zsl: Outputs, outputs: Sequence[Outputs]) -> dict[str, Float[Tens
         sim_aou_tangent_uncentred   cos(t_a, t_b)
         sim_aou_residual            cos(P u_a', P u_b')
 
-    Shapes: zsl (n, layers, hidden) and C such outputs -> (C, C, n, layers), symmetric. NaN as in `metrics`.
-    Raises: ShapeError.
+    Symmetric in the changes. NaN as in `metrics`.
     Source: `metrics.sim_aou` and the functions beside it.
     """
     if not outputs or any(h.shape != zsl.shape for h in outputs):
@@ -32,15 +31,15 @@ def of_outputs(zsl: Outputs, outputs: Sequence[Outputs]) -> dict[str, Float[Tens
             f"the outputs of changes should have the shape of zsl, {tuple(zsl.shape)}; they have {shapes}."
         )
     eps = spacing(zsl, *outputs)
-    z, u = _unit(zsl.double()), _unit(torch.stack(list(outputs)).double())
+    z, u = unit(zsl.double()), unit(torch.stack(list(outputs)).double())
     d = u - z
     length = torch.linalg.vector_norm(d, dim=-1)
-    across = _unit(beyond_rounding(_without(z - z.mean(0), z), z, eps))
-    rest = _without(_without(u - u.mean(1, keepdim=True), z), across)
+    across = unit(beyond_rounding(without(z - z.mean(0), z), z, eps))
+    rest = without(without(u - u.mean(1, keepdim=True), z), across)
     return {
         "sim_aou": _cosines(beyond_rounding(d, u, eps)),
         "sim_aou_noise": length[:, None] * length / 4,
-        "sim_aou_tangent_uncentred": _cosines(beyond_rounding(_without(u, z), u, eps)),
+        "sim_aou_tangent_uncentred": _cosines(beyond_rounding(without(u, z), u, eps)),
         "sim_aou_residual": _cosines(beyond_rounding(rest, u, eps)),
     }
 
@@ -53,7 +52,7 @@ def of_scores(
     """Compare the scores of the own tokens under C changes: `sim_am` and `sim_am_delta`, means over heads.
 
     `context_tokens` are the tokens before the query under each change; 0 for all unless given.
-    Shapes: one tensor for each of n queries, and C such lists -> (C, C, n, layers). NaN as in `metrics`.
+    NaN as in `metrics`.
     Raises: ShapeError where a query has another number of tokens than without the change.
     Source: `metrics.sim_am`, `metrics.sim_am_delta`.
     """
@@ -75,21 +74,12 @@ def of_scores(
 def of_maps(dW: Sequence[Float[Tensor, "n layers heads d_v d"]]) -> Float[Tensor, "C C n layers"]:
     """Compare the linear maps that C changes add: `metrics.update_cosines`, means over heads.
 
-    Shapes: C tensors (n, layers, heads, d_v, d) -> (C, C, n, layers). NaN as in `metrics`.
+    NaN as in `metrics`.
     """
     return _cosines(torch.stack(list(dW)).flatten(-2).double()).nanmean(-1)
 
 
 def _cosines(directions: Float[Tensor, "C *m d"]) -> Float[Tensor, "C C *m"]:
     """Of each with each, axis by axis."""
-    unit = _unit(directions).movedim(0, -2)
-    return (unit @ unit.mT).movedim((-2, -1), (0, 1)).clamp(-1, 1)
-
-
-def _unit(h: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
-    h = h / h.abs().amax(-1, keepdim=True)  # squares can neither overflow nor vanish; a zero vector becomes NaN
-    return h / torch.linalg.vector_norm(h, dim=-1, keepdim=True)
-
-
-def _without(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
-    return h - direction * (direction * h).sum(-1, keepdim=True)
+    u = unit(directions).movedim(0, -2)
+    return (u @ u.mT).movedim((-2, -1), (0, 1)).clamp(-1, 1)

@@ -61,7 +61,7 @@ def combined(effects: Float[Tensor, "n k *l d"], rates: Float[Tensor, "*l k"]) -
     return torch.einsum("nk...d,...k->n...d", effects.double(), rates).to(effects.dtype)
 
 
-class Squares(NamedTuple):
+class _Squares(NamedTuple):
     """Sums over queries, one value for each layer: of |change - fitted|^2 and of |change|^2."""
 
     left: Tensor
@@ -73,7 +73,7 @@ class Squares(NamedTuple):
         return 1 - self.left / self.total
 
 
-def squares(change: Float[Tensor, "n *l d"], fitted: Float[Tensor, "n *l d"]) -> Squares:
+def squares(change: Float[Tensor, "n *l d"], fitted: Float[Tensor, "n *l d"]) -> _Squares:
     """The sums of squares of a fit, over queries and dimensions, (*l,), in float64."""
     change, fitted = change.double(), fitted.double()
-    return Squares((change - fitted).square().sum((0, -1)), change.square().sum((0, -1)))
+    return _Squares((change - fitted).square().sum((0, -1)), change.square().sum((0, -1)))

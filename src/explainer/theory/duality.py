@@ -2,7 +2,8 @@
 
 Letters: n training pairs or demonstrations, m queries, T tokens or steps, d_in and d_out the sides of a linear
 layer W (d_out, d_in), d the width of queries and keys, d_v that of values. Rows are examples. Everything is a pure
-function of tensors and keeps the dtype and device of its inputs.
+function of tensors, keeps the dtype and device of its inputs, and raises ShapeError for a tensor that has not the shape
+of its annotation.
 """
 
 import math
@@ -14,78 +15,51 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from explainer.errors import ShapeError
+from explainer.theory.shapes import shaped
 
-OutputGradient = Callable[[Float[Tensor, "n d_out"], Float[Tensor, "n d_out"]], Float[Tensor, "n d_out"]]
-Batches = Sequence[Int[Tensor, " _"]]
-
-
-def _check_shapes(**expected: tuple[Tensor, str]) -> None:
-    """Raise ShapeError unless every tensor has its axes and the same letter means the same size everywhere."""
-    sizes: dict[str, tuple[int, str]] = {}
-    for name, (tensor, axes) in expected.items():
-        shape, letters = tuple(tensor.shape), [axis for axis in axes.split() if not axis.startswith("*")]
-        leading = len(shape) - len(letters)
-        fits = leading >= 0 if "*" in axes else leading == 0
-        own = {letter: (size, f"{name} {shape}") for letter, size in zip(letters, shape[leading:], strict=False)}
-        if not fits or any(sizes[letter][0] != own[letter][0] for letter in own if letter in sizes):
-            known = [f"{letter} = {sizes[letter][0]} as in {sizes[letter][1]}" for letter in letters if letter in sizes]
-            wanted = " with ".join(filter(None, [f"({', '.join(axes.split())})", " and ".join(known)]))
-            raise ShapeError(f"{name} has shape {shape}; it should be {wanted}.")
-        sizes |= own
+_OutputGradient = Callable[[Float[Tensor, "n d_out"], Float[Tensor, "n d_out"]], Float[Tensor, "n d_out"]]
+_Batches = Sequence[Int[Tensor, " _"]]
 
 
 # Part 1. Gradient descent as attention.
 
 
+@shaped
 def linear_attention(
     values: Float[Tensor, "n d_out"], keys: Float[Tensor, "n d_in"], queries: Float[Tensor, "m d_in"]
 ) -> Float[Tensor, "m d_out"]:
     """Attend linearly: LinearAttn(V, K, q) = sum_i v_i (k_i . q), without softmax, scale or normaliser.
 
-    Shapes: values (n, d_out), keys (n, d_in), queries (m, d_in) -> (m, d_out).
-    Raises: ShapeError.
     Source: Dai et al. 2023, section 2.2, Eq. 9; Irie et al. 2022 (the dual form of a linear layer).
     """
-    _check_shapes(values=(values, "n d_out"), keys=(keys, "n d_in"), queries=(queries, "m d_in"))
     return (queries @ keys.T) @ values
 
 
+@shaped
 def gradient_descent_update(
     errors: Float[Tensor, "n d_out"], inputs: Float[Tensor, "n d_in"]
 ) -> Float[Tensor, "d_out d_in"]:
     """Sum the outer products of one step of gradient descent on a linear layer: dW = sum_i e_i x_i^T.
 
     The error signals are e_i = -lr dL/d(W x_i), so that the new weights are W + dW.
-    Shapes: errors (n, d_out), inputs (n, d_in) -> (d_out, d_in).
-    Raises: ShapeError.
     Source: Dai et al. 2023, section 2.2, Eq. 7-8.
     """
-    _check_shapes(errors=(errors, "n d_out"), inputs=(inputs, "n d_in"))
     return errors.T @ inputs
 
 
+@shaped
 def squared_error_gradient(
     outputs: Float[Tensor, "n d_out"], targets: Float[Tensor, "n d_out"]
 ) -> Float[Tensor, "n d_out"]:
-    """Differentiate L = 1/2 sum_i ||o_i - y_i||^2 by the outputs o_i = W x_i: dL/do_i = o_i - y_i.
-
-    Shapes: outputs and targets (n, d_out) -> (n, d_out).
-    Raises: ShapeError.
-    """
-    _check_shapes(outputs=(outputs, "n d_out"), targets=(targets, "n d_out"))
+    """Differentiate L = 1/2 sum_i ||o_i - y_i||^2 by the outputs o_i = W x_i: dL/do_i = o_i - y_i."""
     return outputs - targets
 
 
+@shaped
 def cross_entropy_gradient(
     outputs: Float[Tensor, "n d_out"], targets: Float[Tensor, "n d_out"]
 ) -> Float[Tensor, "n d_out"]:
-    """Differentiate L = -sum_i y_i . log softmax(o_i) by the outputs (logits): dL/do_i = softmax(o_i) - y_i.
-
-    Shapes: outputs and targets (n, d_out) -> (n, d_out); each row of targets is one-hot or a distribution (sum 1).
-    Raises: ShapeError.
-    """
-    _check_shapes(outputs=(outputs, "n d_out"), targets=(targets, "n d_out"))
+    """Differentiate L = -sum_i y_i . log softmax(o_i) by the outputs (logits): dL/do_i = softmax(o_i) - y_i."""
     return outputs.softmax(-1) - targets
 
 
@@ -103,9 +77,8 @@ def mini_batches(n: int, batch_size: int, epochs: int, seed: int) -> list[Int[Te
 def heavy_ball_weights(mu: float, steps: int) -> Float[Tensor, " steps"]:
     """Weigh the pairs of step t = 0, ..., T-1 in W_T - W_0 under momentum mu: (1 - mu^(T-t)) / (1 - mu).
 
-    Old pairs weigh *more* (up to 1/(1-mu)), the pairs of the last step weigh 1. The recency weights mu^(T-1-t)
-    belong to the last update W_T - W_{T-1} alone.
-    Shapes: (steps,), float64, oldest step first.
+    Old pairs weigh *more*; the recency weights mu^(T-1-t) belong to the last update W_T - W_{T-1} alone. Oldest step
+    first.
     Raises: ValueError if mu is outside [0, 1).
     Source: unrolling V_{t+1} = mu V_t + U_t, W_{t+1} = W_t + V_{t+1} (Polyak 1964).
     """
@@ -124,6 +97,11 @@ class GradientDescent:
 
     lr: float
 
+    @property
+    def alpha(self) -> float:
+        """The factor that a step multiplies the weights with."""
+        return 1.0
+
     def initial_state(self, W_0: Tensor) -> Tensor:
         """Return the velocity before the first step, V_0 = 0."""
         return torch.zeros_like(W_0)
@@ -134,15 +112,11 @@ class GradientDescent:
 
     def step(self, W: Tensor, V: Tensor, U: Tensor) -> tuple[Tensor, Tensor]:
         """Return the weights and the velocity after the update U."""
-        return W + U, V
+        return self.alpha * W + U, V
 
     def dual_weights(self, steps: int) -> Float[Tensor, " steps"]:
         """Return the weight in W_T of the pairs of each step, oldest first (float64)."""
-        return torch.ones(steps, dtype=torch.float64)
-
-    def initial_factor(self, steps: int) -> float:
-        """Return the factor of W_0 in W_T."""
-        return 1.0
+        return self.alpha ** (steps - 1 - torch.arange(steps, dtype=torch.float64))
 
 
 @dataclass(frozen=True)
@@ -187,17 +161,10 @@ class WeightDecay(GradientDescent):
 
     decay: float
 
-    def step(self, W: Tensor, V: Tensor, U: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the weights and the velocity after the update U."""
-        return (1 - self.lr * self.decay) * W + U, V
-
-    def dual_weights(self, steps: int) -> Float[Tensor, " steps"]:
-        """Return the weight in W_T of the pairs of each step, oldest first (float64)."""
-        return (1 - self.lr * self.decay) ** (steps - 1 - torch.arange(steps, dtype=torch.float64))
-
-    def initial_factor(self, steps: int) -> float:
-        """Return the factor of W_0 in W_T."""
-        return (1 - self.lr * self.decay) ** steps
+    @property
+    def alpha(self) -> float:
+        """The factor that a step multiplies the weights with."""
+        return 1 - self.lr * self.decay
 
 
 @dataclass(frozen=True)
@@ -211,28 +178,21 @@ class DecayThenStep(GradientDescent):
 
     retention: float
 
+    @property
+    def alpha(self) -> float:
+        """The factor that a step multiplies the weights with."""
+        return self.retention
+
     def gradient_point(self, W: Tensor, V: Tensor) -> Tensor:
         """Return the weights at which the errors are taken."""
-        return self.retention * W
-
-    def step(self, W: Tensor, V: Tensor, U: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the weights and the velocity after the update U."""
-        return self.retention * W + U, V
-
-    def dual_weights(self, steps: int) -> Float[Tensor, " steps"]:
-        """Return the weight in W_T of the pairs of each step, oldest first (float64)."""
-        return self.retention ** (steps - 1 - torch.arange(steps, dtype=torch.float64))
-
-    def initial_factor(self, steps: int) -> float:
-        """Return the factor of W_0 in W_T."""
-        return self.retention**steps
+        return self.alpha * W
 
 
-class Dual(NamedTuple):
+class _Dual(NamedTuple):
     """The dual form of trained weights: W_T = W_0_factor W_0 + sum_j weights_j values_j keys_j^T.
 
-    Shapes: values (J, d_out) the errors as they were when taken, keys (J, d_in) the inputs seen, weights (J,), in the
-    order of training; J is the number of examples shown over all steps. W_0_factor is 1 without weight decay.
+    Values are the errors as they were when taken, keys the inputs seen, J in number over all steps, in the order of
+    training.
     """
 
     values: Float[Tensor, "J d_out"]
@@ -241,20 +201,27 @@ class Dual(NamedTuple):
     W_0_factor: float
 
     def update(self) -> Float[Tensor, "d_out d_in"]:
-        """Sum the weighted outer products: sum_j weights_j values_j keys_j^T, shape (d_out, d_in)."""
+        """Sum the weighted outer products: sum_j weights_j values_j keys_j^T."""
         return gradient_descent_update(self.weights[:, None] * self.values, self.keys)
 
 
-class TrainedLayer(NamedTuple):
-    """A trained linear layer twice: its weights W (d_out, d_in) and their exact dual."""
+class _TrainedLayer(NamedTuple):
+    """A trained linear layer twice: its weights and their exact dual."""
 
     W: Float[Tensor, "d_out d_in"]
-    dual: Dual
+    dual: _Dual
 
 
-def _train(W_0, inputs, targets, optimiser, batches, *, output_gradient):
-    """Run the optimiser over the batches; return the final weights and all errors and inputs on the way."""
-    _check_shapes(W_0=(W_0, "d_out d_in"), inputs=(inputs, "n d_in"), targets=(targets, "n d_out"))
+class _Trained(NamedTuple):
+    """A trained linear layer, and all errors and inputs on the way."""
+
+    W: Float[Tensor, "d_out d_in"]
+    values: Float[Tensor, "J d_out"]
+    keys: Float[Tensor, "J d_in"]
+
+
+def _train(W_0, inputs, targets, optimiser, batches, *, output_gradient) -> _Trained:
+    """Run the optimiser over the batches."""
     # The empty first entries keep the shapes right when there is no step at all.
     W, state, values, keys = W_0, optimiser.initial_state(W_0), [targets[:0]], [inputs[:0]]
     for batch in batches:
@@ -263,34 +230,32 @@ def _train(W_0, inputs, targets, optimiser, batches, *, output_gradient):
         W, state = optimiser.step(W, state, gradient_descent_update(errors, x))
         values.append(errors)
         keys.append(x)
-    return W, torch.cat(values), torch.cat(keys)
+    return _Trained(W, torch.cat(values), torch.cat(keys))
 
 
+@shaped
 def train_linear_layer(
     W_0: Float[Tensor, "d_out d_in"],
     inputs: Float[Tensor, "n d_in"],
     targets: Float[Tensor, "n d_out"],
     optimiser: GradientDescent,
-    batches: Batches,
+    batches: _Batches,
     *,
-    output_gradient: OutputGradient = squared_error_gradient,
-) -> TrainedLayer:
+    output_gradient: _OutputGradient = squared_error_gradient,
+) -> _TrainedLayer:
     """Train x -> W x, one step per batch, and return W_T with its dual W_T = c_T W_0 + sum_j a_j e_j x_j^T.
 
-    The loss of a batch is the *sum* over its examples (divide lr by the batch size for the mean). The dual is exact,
-    but each error e_j is taken at the weights of its own step: it is known only once training has got there.
-    Shapes: W_0 (d_out, d_in), inputs (n, d_in), targets (n, d_out), batches a sequence of T index tensors, see
-    `full_batches` and `mini_batches`; the optimiser is GradientDescent, HeavyBall, Nesterov, WeightDecay or
-    DecayThenStep.
-    Raises: ShapeError.
+    The loss of a batch is the *sum* over its examples. The dual is exact, but each error e_j is taken at the weights of
+    its own step: it is known only once training has got there.
     Source: Irie et al. 2022 (gradient descent); the other optimisers by unrolling their recursions.
     """
     W, values, keys = _train(W_0, inputs, targets, optimiser, batches, output_gradient=output_gradient)
     batch_sizes = torch.tensor([len(batch) for batch in batches], dtype=torch.long, device=W_0.device)
     weights = optimiser.dual_weights(len(batches)).to(W_0).repeat_interleave(batch_sizes)
-    return TrainedLayer(W, Dual(values, keys, weights, optimiser.initial_factor(len(batches))))
+    return _TrainedLayer(W, _Dual(values, keys, weights, optimiser.alpha ** len(batches)))
 
 
+@shaped
 def train_with_torch(
     W_0: Float[Tensor, "d_out d_in"],
     inputs: Float[Tensor, "n d_in"],
@@ -302,10 +267,7 @@ def train_with_torch(
     """Train x -> W x on L = 1/2 sum_i ||W x_i - y_i||^2 with an optimiser of PyTorch, as a judge; return W_T.
 
     Full batches, gradients by autograd; `settings` are the optimiser's, such as lr.
-    Shapes: W_0 (d_out, d_in), inputs (n, d_in), targets (n, d_out) -> (d_out, d_in).
-    Raises: ShapeError.
     """
-    _check_shapes(W_0=(W_0, "d_out d_in"), inputs=(inputs, "n d_in"), targets=(targets, "n d_out"))
     W = W_0.clone().requires_grad_()
     judge = optimiser([W], **settings)
     for _ in range(steps):
@@ -318,14 +280,13 @@ def train_with_torch(
 def largest_stable_rate(inputs: Float[Tensor, "n d_in"]) -> float:
     """Return the learning rate beyond which gradient descent on the squared error diverges: 2 / sigma_max(X)^2.
 
-    sigma_max is the largest singular value of the inputs (n, d_in); the loss is the sum over examples.
-    Source: gradient descent on a quadratic loss is stable below 2 over its largest curvature.
+    The loss is the sum over examples.
     """
     return 2 / torch.linalg.matrix_norm(inputs, ord=2).item() ** 2
 
 
-class RandomLayer(NamedTuple):
-    """A linear layer to try identities on: W_0 (d_out, d_in), inputs (n, d_in), targets (n, d_out), 5 queries."""
+class _RandomLayer(NamedTuple):
+    """A linear layer to try identities on."""
 
     W_0: Float[Tensor, "d_out d_in"]
     inputs: Float[Tensor, "n d_in"]
@@ -333,32 +294,14 @@ class RandomLayer(NamedTuple):
     queries: Float[Tensor, "5 d_in"]
 
 
-def random_layer(n: int, d_in: int, d_out: int, seed: int) -> RandomLayer:
+def random_layer(n: int, d_in: int, d_out: int, seed: int) -> _RandomLayer:
     """Draw weights, n examples and five queries, all independent Gaussians of variance 1, in float64."""
     generator = torch.Generator().manual_seed(seed)
     shapes = (d_out, d_in), (n, d_in), (n, d_out), (5, d_in)
-    return RandomLayer(*(torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes))
+    return _RandomLayer(*(torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes))
 
 
-def dual_prediction(
-    dual: Dual, W_0: Float[Tensor, "d_out d_in"], queries: Float[Tensor, "m d_in"]
-) -> Float[Tensor, "m d_out"]:
-    """Predict without the trained weights: c W_0 q + sum_j a_j e_j (x_j . q), with c, a, e, x from the dual.
-
-    Shapes: W_0 (d_out, d_in), queries (m, d_in) -> (m, d_out).
-    Raises: ShapeError.
-    Source: Dai et al. 2023, Eq. 9; Irie et al. 2022.
-    """
-    _check_shapes(
-        W_0=(W_0, "d_out d_in"),
-        queries=(queries, "m d_in"),
-        values=(dual.values, "J d_out"),
-        keys=(dual.keys, "J d_in"),
-        weights=(dual.weights, "J"),
-    )
-    return dual.W_0_factor * queries @ W_0.T + linear_attention(dual.weights[:, None] * dual.values, dual.keys, queries)
-
-
+@shaped
 def frozen_errors_update(
     W_0: Float[Tensor, "d_out d_in"],
     inputs: Float[Tensor, "n d_in"],
@@ -366,38 +309,26 @@ def frozen_errors_update(
     *,
     lr: float,
     steps: int,
-    output_gradient: OutputGradient = squared_error_gradient,
+    output_gradient: _OutputGradient = squared_error_gradient,
 ) -> Float[Tensor, "d_out d_in"]:
-    """Repeat the first update T times, T sum_i e_i x_i^T with all e_i taken at W_0: *not* T steps of descent.
-
-    It is what one attention pass with errors known in advance could apply; equal to gradient descent for T = 1 only.
-    Shapes: W_0 (d_out, d_in), inputs (n, d_in), targets (n, d_out) -> (d_out, d_in).
-    Raises: ShapeError.
-    """
-    _check_shapes(W_0=(W_0, "d_out d_in"), inputs=(inputs, "n d_in"), targets=(targets, "n d_out"))
+    """Repeat the first update T times, T sum_i e_i x_i^T with all e_i taken at W_0: *not* T steps of descent."""
     return steps * gradient_descent_update(-lr * output_gradient(inputs @ W_0.T, targets), inputs)
 
 
+@shaped
 def relative_error(approximation: Float[Tensor, "*shape"], exact: Float[Tensor, "*shape"]) -> float:
     """Compare two tensors: ||approximation - exact|| / ||exact||, Euclidean (Frobenius) norms.
 
-    Raises: ShapeError if the shapes differ, ValueError if `exact` is zero.
+    Raises: ValueError if `exact` is zero.
     """
-    if approximation.shape != exact.shape:
-        raise ShapeError(f"approximation has shape {tuple(approximation.shape)}, exact {tuple(exact.shape)}.")
     if not exact.any():
         raise ValueError("exact is zero, so an error relative to it is undefined; compare absolute errors.")
     return ((approximation - exact).norm() / exact.norm()).item()
 
 
+@shaped
 def same(a: Float[Tensor, "*shape"], b: Float[Tensor, "*shape"]) -> bool:
-    """Tell whether two float64 results of one computation differ by rounding only: |a - b| <= 1e-10 (1 + |b|).
-
-    float64 has 16 digits; some hundred roundings, and a sum whose terms cancel, cost a few of them.
-    Raises: ShapeError if the shapes differ.
-    """
-    if a.shape != b.shape:
-        raise ShapeError(f"a has shape {tuple(a.shape)}, b {tuple(b.shape)}.")
+    """Tell whether two float64 results of one computation differ by rounding only: |a - b| <= 1e-10 (1 + |b|)."""
     return torch.allclose(a, b, rtol=1e-10, atol=1e-10)
 
 
@@ -438,32 +369,21 @@ class Adam:
         return W - self.lr * m_hat / (v_hat.sqrt() + self.eps), (m, v, t)
 
 
-class AdamTrainedLayer(NamedTuple):
-    """A layer trained with Adam: weights W (d_out, d_in) and the pairs seen, values (J, d_out) and keys (J, d_in)."""
-
-    W: Float[Tensor, "d_out d_in"]
-    values: Float[Tensor, "J d_out"]
-    keys: Float[Tensor, "J d_in"]
-
-
+@shaped
 def train_linear_layer_adam(
     W_0: Float[Tensor, "d_out d_in"],
     inputs: Float[Tensor, "n d_in"],
     targets: Float[Tensor, "n d_out"],
     optimiser: Adam,
-    batches: Batches,
+    batches: _Batches,
     *,
-    output_gradient: OutputGradient = squared_error_gradient,
-) -> AdamTrainedLayer:
-    """Train x -> W x with Adam, one step per batch; return W_T and the errors -lr dL/d(W_t x_j) and inputs seen.
-
-    Arguments as for `train_linear_layer`. Measure with `fit_outer_products` what the pairs explain of W_T - W_0.
-    Raises: ShapeError.
-    """
-    return AdamTrainedLayer(*_train(W_0, inputs, targets, optimiser, batches, output_gradient=output_gradient))
+    output_gradient: _OutputGradient = squared_error_gradient,
+) -> _Trained:
+    """Train as `train_linear_layer` does, with Adam; return W_T and the errors -lr dL/d(W_t x_j) and inputs seen."""
+    return _train(W_0, inputs, targets, optimiser, batches, output_gradient=output_gradient)
 
 
-class OuterProductFit(NamedTuple):
+class _OuterProductFit(NamedTuple):
     """How well an update is a weighted sum of given outer products; see `fit_outer_products`."""
 
     weights: Float[Tensor, " J"]
@@ -472,22 +392,20 @@ class OuterProductFit(NamedTuple):
     gradient_rank: int
 
 
+@shaped
 def fit_outer_products(
     update: Float[Tensor, "d_out d_in"], values: Float[Tensor, "J d_out"], keys: Float[Tensor, "J d_in"]
-) -> OuterProductFit:
+) -> _OuterProductFit:
     """Find the weights a that minimise ||dW - sum_j a_j v_j k_j^T|| and measure what they leave unexplained.
 
-    Fields: the least-squares weights (J,) of smallest norm, the residual divided by ||dW||, and the numerical ranks
-    of dW and of the plain gradient update sum_j v_j k_j^T.
-    A weighted sum has its rows in the span of the keys, so measure with fewer distinct inputs than d_in: with d_in
-    independent inputs and J >= d_out d_in pairs *every* matrix can be reached, and the residual is zero for any
-    optimiser.
-    Raises: ShapeError, ValueError if the update is zero.
+    Fields: the least-squares weights of smallest norm, the residual divided by ||dW||, the ranks of dW and of sum_j v_j
+    k_j^T. Measure with fewer distinct inputs than d_in: with d_in independent inputs and J >= d_out d_in pairs every
+    matrix can be reached.
+    Raises: ValueError if the update is zero.
     """
-    _check_shapes(update=(update, "d_out d_in"), values=(values, "J d_out"), keys=(keys, "J d_in"))
     outer_products = torch.einsum("jo,ji->oij", values, keys)
     weights = torch.linalg.pinv(outer_products.flatten(0, 1)) @ update.flatten()
-    return OuterProductFit(
+    return _OuterProductFit(
         weights,
         relative_error(outer_products @ weights, update),
         int(torch.linalg.matrix_rank(update)),
@@ -499,7 +417,7 @@ def fit_outer_products(
 
 
 @dataclass(frozen=True, eq=False)
-class SplitAttention:
+class _SplitAttention:
     """Attention of one query split at the demonstrations; see `split_attention`."""
 
     attention: Float[Tensor, " d_v"]
@@ -510,28 +428,25 @@ class SplitAttention:
     delta_W_icl: Float[Tensor, "d_v d"]
 
 
+@shaped
 def split_attention(
     query: Float[Tensor, " d"], keys: Float[Tensor, "T d"], values: Float[Tensor, "T d_v"], n_demonstrations: int
-) -> SplitAttention:
+) -> _SplitAttention:
     """Split softmax attention at the first n rows: attention = (1 - g) zero_shot + g demonstrations, exactly.
 
-    With l_i = k_i . q / sqrt(d), each part is softmax attention over its own rows and
-    g = sum_{i<=n} exp l_i / sum_i exp l_i = sigmoid(logsumexp(l_demonstrations) - logsumexp(l_rest)) is the
-    attention mass on the demonstrations. The relaxed form drops softmax and scale:
-    V^T K q = (W_zsl + delta_W_icl) q, with W_zsl = V_rest^T K_rest and delta_W_icl = sum_{i<=n} v_i k_i^T.
-    With n = 0 the part `demonstrations` is zero and g = 0; with n = T `zero_shot` is zero and g = 1 (an empty part has
-    no attention of its own, and weighs nothing). Large logits do not overflow.
-    Shapes: query (d,), keys (T, d), values (T, d_v); fields (d_v,), gate (), W_zsl and delta_W_icl (d_v, d).
-    Raises: ShapeError, ValueError if n is outside 0..T or there is no token.
+    With l_i = k_i . q / sqrt(d), each part is softmax attention over its own rows and the gate g = sum_{i<=n} exp l_i /
+    sum_i exp l_i is the attention mass on the demonstrations. The relaxed form drops softmax and scale: V^T K q =
+    (W_zsl + delta_W_icl) q, delta_W_icl = sum_{i<=n} v_i k_i^T. An empty part is zero and weighs nothing. Large logits
+    do not overflow.
+    Raises: ValueError if n is outside 0..T or there is no token.
     Source: Dai et al. 2023, section 3.1, Eq. 11-12 (relaxed form); He et al. 2022 (arXiv 2110.04366), section 3.1
-    (the exact gate, for prefixes).
+    (gate).
     """
-    _check_shapes(query=(query, "d"), keys=(keys, "T d"), values=(values, "T d_v"))
     n, T = n_demonstrations, len(keys)
     if T == 0 or not 0 <= n <= T:
         raise ValueError(f"n_demonstrations = {n} with {T} tokens; it must lie in 0..{T}, with at least one token.")
     logits = scaled_logits(query, keys)
-    return SplitAttention(
+    return _SplitAttention(
         attention=logits.softmax(-1) @ values,
         zero_shot=logits[n:].softmax(-1) @ values[n:],
         demonstrations=logits[:n].softmax(-1) @ values[:n],
@@ -544,15 +459,11 @@ def split_attention(
 # Part 4. How far the relaxed form is from softmax. Queries are (d,) or (m, d); `scale` is 1/sqrt(d) unless given.
 
 
+@shaped
 def scaled_logits(
     queries: Float[Tensor, "*m d"], keys: Float[Tensor, "T d"], scale: float | None = None
 ) -> Float[Tensor, "*m T"]:
-    """Compute the logits of attention, l_i = scale k_i . q, with scale = 1/sqrt(d) unless given.
-
-    Shapes: queries (d,) or (m, d), keys (T, d) -> (T,) or (m, T).
-    Raises: ShapeError.
-    """
-    _check_shapes(queries=(queries, "*m d"), keys=(keys, "T d"))
+    """Compute the logits of attention, l_i = scale k_i . q, with scale = 1/sqrt(d) unless given."""
     return _scale(queries, scale) * queries @ keys.T
 
 
@@ -560,6 +471,7 @@ def _scale(queries: Tensor, scale: float | None) -> float:
     return 1 / math.sqrt(queries.shape[-1]) if scale is None else scale
 
 
+@shaped
 def softmax_attention(
     queries: Float[Tensor, "*m d"],
     keys: Float[Tensor, "T d"],
@@ -568,14 +480,12 @@ def softmax_attention(
 ) -> Float[Tensor, "*m d_v"]:
     """Attend as transformers do: sum_i softmax(l)_i v_i with l_i = scale k_i . q.
 
-    Shapes: queries (d,) or (m, d), keys (T, d), values (T, d_v) -> (d_v,) or (m, d_v).
-    Raises: ShapeError.
     Source: Vaswani et al. 2017, Eq. 1.
     """
-    _check_shapes(queries=(queries, "*m d"), keys=(keys, "T d"), values=(values, "T d_v"))
     return scaled_logits(queries, keys, scale).softmax(-1) @ values
 
 
+@shaped
 def softmax_kernel_dual(
     queries: Float[Tensor, "*m d"],
     keys: Float[Tensor, "T d"],
@@ -584,38 +494,23 @@ def softmax_kernel_dual(
 ) -> Float[Tensor, "*m d_v"]:
     """Write softmax attention as a kernel average, exactly: sum_i v_i k(k_i, q) / sum_i k(k_i, q).
 
-    The kernel is k(k_i, q) = exp(scale k_i . q). The number is that of `softmax_attention`, but from the kernel
-    itself: it overflows once a logit passes about 700 (float64) or 88 (float32).
-    Shapes: queries (d,) or (m, d), keys (T, d), values (T, d_v) -> (d_v,) or (m, d_v).
-    Raises: ShapeError.
+    The kernel is k(k_i, q) = exp(scale k_i . q), which overflows once a logit passes about 700 (float64) or 88
+    (float32).
     Source: Tsai et al. 2019 (arXiv 1908.11775).
     """
-    _check_shapes(queries=(queries, "*m d"), keys=(keys, "T d"), values=(values, "T d_v"))
     kernel = scaled_logits(queries, keys, scale).exp()
     return kernel @ values / kernel.sum(-1, keepdim=True)
 
 
+@shaped
 def relaxed_attention(
     queries: Float[Tensor, "*m d"], keys: Float[Tensor, "T d"], values: Float[Tensor, "T d_v"]
 ) -> Float[Tensor, "*m d_v"]:
     """Drop softmax and scale: sum_i v_i (k_i . q) = V^T K q.
 
-    Shapes: queries (d,) or (m, d), keys (T, d), values (T, d_v) -> (d_v,) or (m, d_v).
-    Raises: ShapeError.
     Source: Dai et al. 2023, section 3.1, Eq. 11.
     """
-    _check_shapes(queries=(queries, "*m d"), keys=(keys, "T d"), values=(values, "T d_v"))
     return queries @ keys.T @ values
-
-
-def mean_value(values: Float[Tensor, "T d_v"]) -> Float[Tensor, " d_v"]:
-    """Attend to all tokens equally, (1/T) sum_i v_i: softmax attention at zero logits.
-
-    Shapes: values (T, d_v) -> (d_v,).
-    Raises: ShapeError.
-    """
-    _check_shapes(values=(values, "T d_v"))
-    return values.mean(0)
 
 
 def centred_linear_attention(
@@ -626,74 +521,23 @@ def centred_linear_attention(
 ) -> Float[Tensor, "*m d_v"]:
     """Expand softmax attention to first order in the logits: mean(V) + (scale/T) sum_i v_i (k_i - mean(K)) . q.
 
-    The error is of second order in the logits. `relaxed_attention` lacks the mean value and the centring of the keys.
-    Shapes: queries (d,) or (m, d), keys (T, d), values (T, d_v) -> (d_v,) or (m, d_v).
-    Raises: ShapeError.
+    `relaxed_attention` lacks the mean value and the centring of the keys.
     Source: Taylor expansion, softmax(l)_i = (1 + l_i - mean(l))/T + O(l^2).
     """
     linear = relaxed_attention(queries, keys - keys.mean(0), values)
-    return mean_value(values) + _scale(queries, scale) / len(keys) * linear
+    return values.mean(0) + _scale(queries, scale) / len(keys) * linear
 
 
-def normalised_linear_attention(
-    values: Float[Tensor, "n d_out"], keys: Float[Tensor, "n d_in"], queries: Float[Tensor, "m d_in"]
-) -> Float[Tensor, "m d_out"]:
-    """Divide two linear attentions, LinearAttn(V, K, q) / LinearAttn(1, K, q) = sum_i v_i (k_i . q) / sum_i k_i . q.
-
-    On features with phi(k) . phi(q) = exp(scale k . q) this *is* softmax attention.
-    Shapes: values (n, d_out), keys (n, d_in), queries (m, d_in) -> (m, d_out).
-    Raises: ShapeError.
-    Source: Katharopoulos et al. 2020 (arXiv 2006.16236), Eq. 4-5.
-    """
-    return linear_attention(values, keys, queries) / linear_attention(torch.ones_like(values[:, :1]), keys, queries)
-
-
+@shaped
 def taylor_features(x: Float[Tensor, "n d"], degree: int) -> Float[Tensor, "n features"]:
-    """Map to all monomials up to a degree, so that phi(x) . phi(y) = sum_{p<=degree} (x . y)^p / p!.
-
-    The limit of infinite degree is the feature map of the softmax kernel exp(x . y).
-    Shapes: x (n, d) -> (n, 1 + d + ... + d^degree).
-    Raises: ShapeError.
-    """
-    _check_shapes(x=(x, "n d"))
+    """Map to all monomials up to a degree, so that phi(x) . phi(y) = sum_{p<=degree} (x . y)^p / p!."""
     powers = [torch.ones_like(x[:, :1])]
     for p in range(1, degree + 1):
         powers.append(torch.einsum("nf,nd->nfd", powers[-1], x).flatten(1) / math.sqrt(p))
     return torch.cat(powers, dim=1)
 
 
-def orthogonal_projections(n_features: int, d: int, seed: int) -> Float[Tensor, "n_features d"]:
-    """Draw Gaussian vectors w in blocks of d mutually orthogonal ones; each w alone is N(0, I_d).
-
-    Directions: Q sign(diag R) from the QR decomposition of a Gaussian matrix; lengths: chi-distributed with d degrees
-    of freedom, drawn independently.
-    Shapes: (n_features, d), float64.
-    Source: Choromanski et al. 2021 (arXiv 2009.14794), section 2.4; the sign: Mezzadri 2007 (math-ph/0609050).
-    """
-    generator = torch.Generator().manual_seed(seed)
-    blocks = torch.randn(-(-n_features // d), d, d, generator=generator, dtype=torch.float64)
-    Q, R = torch.linalg.qr(blocks)
-    # Without the sign, Q depends on the convention of the QR routine and its rows are not uniform on the sphere.
-    directions = Q * R.diagonal(dim1=-2, dim2=-1).sign()[:, None, :]
-    lengths = torch.randn(n_features, d, generator=generator, dtype=torch.float64).norm(dim=1)
-    return lengths[:, None] * directions.flatten(0, 1)[:n_features]
-
-
-def positive_random_features(x: Float[Tensor, "n d"], projections: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
-    """Map to phi(x)_r = exp(w_r . x - ||x||^2/2) / sqrt(m), so that E[phi(x) . phi(y)] = exp(x . y) over w ~ N(0, I).
-
-    Shapes: x (n, d), projections w (m, d) -> (n, m), all positive.
-    Raises: ShapeError.
-    Source: Choromanski et al. 2021 (arXiv 2009.14794), Lemma 1.
-    """
-    _check_shapes(x=(x, "n d"), projections=(projections, "m d"))
-    return _log_positive_features(x, projections).exp() / math.sqrt(len(projections))
-
-
-def _log_positive_features(x: Tensor, projections: Tensor) -> Tensor:
-    return x @ projections.T - (x**2).sum(1, keepdim=True) / 2
-
-
+@shaped
 def random_feature_attention(
     queries: Float[Tensor, "m d"],
     keys: Float[Tensor, "T d"],
@@ -703,41 +547,21 @@ def random_feature_attention(
 ) -> Float[Tensor, "m d_v"]:
     """Approximate softmax attention by normalised linear attention on positive random features of K and Q.
 
-    Keys and queries are multiplied by sqrt(scale) first. The kernel is unbiased, its ratio (the attention) only
-    consistent: the error falls as 1/sqrt(features) and grows fast with the norms of keys and queries.
-    Shapes: queries (m, d), keys (T, d), values (T, d_v), projections (features, d) -> (m, d_v).
-    Raises: ShapeError.
-    Source: Choromanski et al. 2021 (arXiv 2009.14794), section 2.
+        phi(x)_r = exp(w_r . x - |x|^2 / 2),  E phi(k) . phi(q) / features = exp(k . q) over projections w_r ~ N(0, I)
+
+    of x = sqrt(scale) times keys and queries. The error falls as 1/sqrt(features) and grows fast with the norms.
+    Source: Choromanski et al. 2021 (arXiv 2009.14794), section 2 and Lemma 1; the ratio: Katharopoulos et al. 2020.
     """
-    _check_shapes(
-        queries=(queries, "m d"),
-        keys=(keys, "T d"),
-        values=(values, "T d_v"),
-        projections=(projections, "features d"),
-    )
     root = math.sqrt(_scale(queries, scale))
-    log_phi_K = _log_positive_features(root * keys, projections)
-    log_phi_Q = _log_positive_features(root * queries, projections)
+    log_phi_K, log_phi_Q = (x @ projections.T - (x**2).sum(1, keepdim=True) / 2 for x in (root * keys, root * queries))
     # One factor for all keys and one per query cancel in the ratio; taking them out avoids 0/0 and overflow.
     phi_K = (log_phi_K - log_phi_K.max()).exp()
     phi_Q = (log_phi_Q - log_phi_Q.amax(1, keepdim=True)).exp()
-    return normalised_linear_attention(values, phi_K, phi_Q)
+    return linear_attention(values, phi_K, phi_Q) / linear_attention(torch.ones_like(values[:, :1]), phi_K, phi_Q)
 
 
 def logit_spread(
     queries: Float[Tensor, "*m d"], keys: Float[Tensor, "T d"], scale: float | None = None
 ) -> Float[Tensor, "*m"]:
-    """Measure how far softmax bends: the standard deviation of the scaled logits over the tokens (divisor T).
-
-    Shapes: queries (d,) or (m, d), keys (T, d) -> () or (m,).
-    Raises: ShapeError.
-    """
+    """Measure how far softmax bends: the standard deviation of the scaled logits over the tokens (divisor T)."""
     return scaled_logits(queries, keys, scale).std(-1, correction=0)
-
-
-def effective_tokens(attention_weights: Float[Tensor, "*m T"]) -> Float[Tensor, "*m"]:
-    """Count the tokens that attention is spread over: exp(-sum_i p_i log p_i), from 1 (one token) to T (all equally).
-
-    Shapes: attention weights p (T,) or (m, T), each row summing to 1 -> () or (m,).
-    """
-    return torch.special.entr(attention_weights).sum(-1).exp()

@@ -18,24 +18,24 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from explainer.errors import ShapeError
+from explainer.theory.shapes import shaped
 
-Gate = float | Float[Tensor, "*batch T"]
+_Gate = float | Float[Tensor, "..."]
 """The rate, the retention or the momentum: one number, or one for each token."""
 
 
+@shaped
 def recurrent(  # noqa: PLR0917
-    queries: Float[Tensor, "*batch T d"],
-    keys: Float[Tensor, "*batch T d"],
-    values: Float[Tensor, "*batch T d_v"],
-    rate: Gate,
-    retention: Gate = 1.0,
-    momentum: Gate = 0.0,
+    queries: Float[Tensor, "*q T d"],
+    keys: Float[Tensor, "*k T d"],
+    values: Float[Tensor, "*v T d_v"],
+    rate: _Gate,
+    retention: _Gate = 1.0,
+    momentum: _Gate = 0.0,
 ) -> Float[Tensor, "*batch T d_v"]:
     """Learn token by token: e = beta (v - alpha S k), V <- mu V + e k^T, S <- alpha S + V; the output is S q.
 
-    The error is taken at the decayed state alpha S, and the query reads after the update.
-    Shapes: queries and keys (..., T, d), values (..., T, d_v), each gate a number or (..., T) -> (..., T, d_v). Leading
-    axes are broadcast.
+    The error is taken at the decayed state alpha S, and the query reads after the update. Leading axes are broadcast.
     Raises: ShapeError, ValueError if a gate is not finite.
     Source: Schlag et al. 2021 (arXiv 2102.11174), section 4.2 (delta rule); Yang et al. 2025 (arXiv 2412.06464),
     section 3.1 (gated); Huang et al. 2026 (arXiv 2605.05838) (with momentum). Titans (arXiv 2501.00663) take the error
@@ -54,37 +54,36 @@ def recurrent(  # noqa: PLR0917
     return torch.stack(outputs, -2) if outputs else values
 
 
+@shaped
 def solved(  # noqa: PLR0917
-    queries: Float[Tensor, "*batch T d"],
-    keys: Float[Tensor, "*batch T d"],
-    values: Float[Tensor, "*batch T d_v"],
-    rate: Gate,
-    retention: Gate = 1.0,
-    momentum: Gate = 0.0,
+    queries: Float[Tensor, "*q T d"],
+    keys: Float[Tensor, "*k T d"],
+    values: Float[Tensor, "*v T d_v"],
+    rate: _Gate,
+    retention: _Gate = 1.0,
+    momentum: _Gate = 0.0,
 ) -> Float[Tensor, "*batch T d_v"]:
     """Compute what `recurrent` computes without a loop: o_t = sum_{i<=t} C[t, i] e_i (k_i . q_t).
 
-    C are the `pair_weights` and e the `errors`. O(T^2) memory; `chunked` needs less.
-    Shapes and errors: as `recurrent`.
-    Source: the dual form of Irie et al. 2022 with the errors of Yang et al. 2024 (arXiv 2406.06484), section 3;
-    retention and momentum by unrolling the recursions of S and V.
+    C are the `pair_weights` and e the `errors`. O(T^2) memory; `chunked` needs less. Errors: as `recurrent`.
+    Source: the dual form of Irie et al. 2022 with the errors of Yang et al. 2024 (arXiv 2406.06484), section 3.
     """
     _, (beta, alpha, mu) = _checked(queries, keys, values, (rate, retention, momentum))
     E = errors(keys, values, beta, alpha, mu)
     return (pair_weights(alpha, mu) * (queries @ keys.mT)) @ E
 
 
+@shaped
 def errors(
-    keys: Float[Tensor, "*batch T d"],
-    values: Float[Tensor, "*batch T d_v"],
-    rate: Gate,
-    retention: Gate = 1.0,
-    momentum: Gate = 0.0,
+    keys: Float[Tensor, "*k T d"],
+    values: Float[Tensor, "*v T d_v"],
+    rate: _Gate,
+    retention: _Gate = 1.0,
+    momentum: _Gate = 0.0,
 ) -> Float[Tensor, "*batch T d_v"]:
     """Solve for all errors at once: (I + L) E = beta V, with L[t, i] = beta_t alpha_t C[t-1, i] (k_i . k_t) for i < t.
 
     With retention 1 and momentum 0 this is E = (I + tril(beta K K^T, -1))^-1 beta V.
-    Shapes: keys (..., T, d), values (..., T, d_v), each gate a number or (..., T) -> (..., T, d_v).
     Raises: ShapeError, ValueError if a gate is not finite.
     Source: Yang et al. 2024 (arXiv 2406.06484), section 3 (delta rule); otherwise ours, by unrolling.
     """
@@ -94,20 +93,20 @@ def errors(
     return _solve(L, beta[..., None] * values)
 
 
+@shaped
 def chunked(  # noqa: PLR0917
-    queries: Float[Tensor, "*batch T d"],
-    keys: Float[Tensor, "*batch T d"],
-    values: Float[Tensor, "*batch T d_v"],
-    rate: Gate,
-    retention: Gate = 1.0,
-    momentum: Gate = 0.0,
+    queries: Float[Tensor, "*q T d"],
+    keys: Float[Tensor, "*k T d"],
+    values: Float[Tensor, "*v T d_v"],
+    rate: _Gate,
+    retention: _Gate = 1.0,
+    momentum: _Gate = 0.0,
     *,
     chunk: int = 64,
 ) -> Float[Tensor, "*batch T d_v"]:
     """Compute what `recurrent` computes in chunks of tokens: solve within a chunk, carry S and V to the next one.
 
-    Exact and differentiable, with O(T chunk) memory; this is the form to train with.
-    Shapes and errors: as `recurrent`; ValueError also if chunk < 1.
+    Exact and differentiable, with O(T chunk) memory. Errors: as `recurrent`; ValueError also if chunk < 1.
     Source: Yang et al. 2024 (arXiv 2406.06484), section 3.2, with retention and momentum.
     """
     if chunk < 1:
@@ -152,11 +151,9 @@ def pair_weights(
 ) -> Float[Tensor, "*batch T T"]:
     """Weigh the pair of token i in S_t: C[t, i] = sum_{j=i}^{t} (prod_{l=j+1}^{t} alpha_l) (prod_{l=i+1}^{j} mu_l).
 
-    A pair enters the velocity at i, rolls there until j, moves into S and decays there until t; C sums these paths. As
-    matrices, C = A M, with the products of alpha in A and those of mu in M: no division, so alpha = mu is no exception.
-    Shapes: (..., T) twice -> (..., T, T), lower triangular.
+    A pair rolls in the velocity until j, moves into S and decays there until t. As matrices, C = A M, with the products
+    of alpha in A and those of mu in M: no division, so alpha = mu is no exception.
     Raises: ShapeError if the numbers of tokens differ.
-    Source: unrolling V_t = mu_t V_{t-1} + U_t and S_t = alpha_t S_{t-1} + V_t.
     """
     if retention.shape[-1:] != momentum.shape[-1:]:
         raise ShapeError(
@@ -175,12 +172,9 @@ def _products(gate: Float[Tensor, "*batch T"]) -> Float[Tensor, "*batch T T"]:
 def age_weights(retention: float, momentum: float, n: int) -> Float[Tensor, " n"]:
     """Weigh a pair by its age under fixed gates: (alpha^(s+1) - mu^(s+1)) / (alpha - mu) at age s = 0, ..., n-1.
 
-    It is sum_{j=0}^{s} alpha^(s-j) mu^j and computed so; where alpha = mu it is (s + 1) alpha^s. The newest pair has
-    age 0 and weighs 1. With alpha = 1 old pairs weigh most, with mu = 0 the newest; with both, and alpha + mu > 1,
-    the weights have a hump.
-    Shapes: (n,), float64, newest first.
+    It is sum_{j=0}^{s} alpha^(s-j) mu^j and computed so. With alpha = 1 old pairs weigh most, with mu = 0 the newest;
+    with both, and alpha + mu > 1, the weights have a hump. Newest first, in float64.
     Raises: ValueError if a gate is not finite or n is negative.
-    Source: `pair_weights` with fixed gates.
     """
     if n < 0:
         raise ValueError(f"n = {n}; it counts ages, so it must be 0 or more.")
@@ -191,13 +185,6 @@ def age_weights(retention: float, momentum: float, n: int) -> Float[Tensor, " n"
 
 def _checked(queries, keys, values, gates):
     """Return the leading axes and the three gates as tensors (..., T), or raise ShapeError or ValueError."""
-    for name, rows in (("queries", queries), ("keys", keys), ("values", values)):
-        if rows.ndim < 2:
-            raise ShapeError(f"{name} has shape {tuple(rows.shape)}; it should be (..., T, width).")
-        if rows.shape[-2] != keys.shape[-2]:
-            raise ShapeError(f"{name} has {rows.shape[-2]} tokens, keys {keys.shape[-2]}; they should be the same.")
-    if queries.shape[-1] != keys.shape[-1]:
-        raise ShapeError(f"queries has width {queries.shape[-1]}, keys {keys.shape[-1]}; both should have width d.")
     named = dict(zip(("rate", "retention", "momentum"), gates, strict=True))
     _require_finite(**named)
     gates = [_gate(name, gate, keys) for name, gate in named.items()]
@@ -208,14 +195,14 @@ def _checked(queries, keys, values, gates):
         raise ShapeError(f"leading axes {[tuple(axes) for axes in leading]} do not fit together.") from None
 
 
-def _gate(name: str, gate: Gate, keys: Tensor) -> Float[Tensor, "*batch T"]:
+def _gate(name: str, gate: _Gate, keys: Tensor) -> Float[Tensor, "*batch T"]:
     T, gate = keys.shape[-2], torch.as_tensor(gate, dtype=keys.dtype, device=keys.device)
     if gate.ndim and gate.shape[-1] not in (1, T):
         raise ShapeError(f"{name} has shape {tuple(gate.shape)}; it should be a number or (..., T) with T = {T}.")
     return gate.expand(*gate.shape[:-1], T)
 
 
-def _require_finite(**gates: Gate) -> None:
+def _require_finite(**gates: _Gate) -> None:
     for name, gate in gates.items():
         finite = torch.isfinite(gate).all() if isinstance(gate, Tensor) else math.isfinite(gate)
         if not finite:

@@ -12,8 +12,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from explainer.errors import ShapeError
-
 
 def layer(
     errors: Float[Tensor, "*B d_y n"],
@@ -41,7 +39,7 @@ def gradient_step(
 # How much is learned.
 
 
-class Lessons(NamedTuple):
+class _Lessons(NamedTuple):
     """Tasks y = W x, each with n examples and m held-out inputs; all inputs have length one."""
 
     W: Float[Tensor, "B d_y d"]
@@ -51,7 +49,7 @@ class Lessons(NamedTuple):
 
 def lessons(
     n: int, spread: Sequence[float], seed: int, *, tasks: int = 200, d_y: int = 2, held_out: int = 50
-) -> Lessons:
+) -> _Lessons:
     """Random tasks, and inputs x = z / ||z|| whose entries z_j are Gaussian with standard deviation spread_j."""
     generator = torch.Generator().manual_seed(seed)
     sizes = torch.tensor(spread, dtype=torch.float64)[:, None]
@@ -61,10 +59,10 @@ def lessons(
 
     W = normal(d_y, len(spread))
     inputs = torch.nn.functional.normalize(sizes * normal(len(spread), n + held_out), dim=1)
-    return Lessons(W, inputs[..., :n], inputs[..., n:])
+    return _Lessons(W, inputs[..., :n], inputs[..., n:])
 
 
-def left_by_layers(drawn: Lessons, eta: float, layers: int) -> Float[Tensor, " B"]:
+def _left_by_layers(drawn: _Lessons, eta: float, layers: int) -> Float[Tensor, " B"]:
     """Squared error of the heads on held-out inputs, as a share of that of the answer zero."""
     errors, answers = drawn.W @ drawn.inputs, torch.zeros_like(drawn.W @ drawn.held_out)
     for _ in range(layers):
@@ -72,7 +70,7 @@ def left_by_layers(drawn: Lessons, eta: float, layers: int) -> Float[Tensor, " B
     return _share(-answers, drawn)
 
 
-def left_by_descent(drawn: Lessons, eta: float, steps: int) -> Float[Tensor, " B"]:
+def _left_by_descent(drawn: _Lessons, eta: float, steps: int) -> Float[Tensor, " B"]:
     """The same for so many steps of gradient descent from zero weights."""
     W, labels = torch.zeros_like(drawn.W), drawn.W @ drawn.inputs
     for _ in range(steps):
@@ -80,12 +78,12 @@ def left_by_descent(drawn: Lessons, eta: float, steps: int) -> Float[Tensor, " B
     return _share(W @ drawn.held_out, drawn)
 
 
-def _share(predicted: Tensor, drawn: Lessons) -> Tensor:
+def _share(predicted: Tensor, drawn: _Lessons) -> Tensor:
     right = drawn.W @ drawn.held_out
     return (predicted - right).square().sum((1, 2)) / right.square().sum((1, 2))
 
 
-def best_measured_step(drawn: Lessons, steps: int, candidates: Sequence[float]) -> float:
+def _best_measured_step(drawn: _Lessons, steps: int, candidates: Sequence[float]) -> float:
     """The candidate eta that leaves the lowest mean error after so many steps of gradient descent.
 
     After T steps the error is W (I - eta C)^T x with C = 1/n sum_i x_i x_i^T, a product for each eigenvalue of C.
@@ -103,30 +101,13 @@ def best_measured_step(drawn: Lessons, steps: int, candidates: Sequence[float]) 
 
 
 def left_at_best_step(
-    choose: Sequence[Lessons], report: Sequence[Lessons], steps: int, candidates: Sequence[float]
+    choose: Sequence[_Lessons], report: Sequence[_Lessons], steps: int, candidates: Sequence[float]
 ) -> tuple[Float[Tensor, "B lengths"], Float[Tensor, "B lengths"]]:
     """What heads leave, and descent, on lessons of several lengths, at the step that is best on other lessons each."""
-    best = [best_measured_step(each, steps, candidates) for each in choose]
+    best = [_best_measured_step(each, steps, candidates) for each in choose]
     pairs = list(zip(report, best, strict=True))
-    by_layers = torch.stack([left_by_layers(each, eta, steps) for each, eta in pairs], 1)
-    return by_layers, torch.stack([left_by_descent(each, eta, steps) for each, eta in pairs], 1)
-
-
-def best_step(d: int, n: int) -> float:
-    """The eta that leaves least after one step on n inputs of length one, evenly spread over d directions.
-
-    C = 1/n sum_i x_i x_i^T has mean I / d, and C^2 has mean (n + d - 1) / (n d^2) I. The share that is left,
-    E ||(I - eta C) x||^2 = 1 - 2 eta / d + eta^2 (n + d - 1) / (n d^2), is lowest at eta = n d / (n + d - 1).
-    Raises ShapeError unless d and n are at least 1.
-    """
-    if d < 1 or n < 1:
-        raise ShapeError(f"{n} inputs of width {d}; give at least one of each.")
-    return n * d / (n + d - 1)
-
-
-def left_by_best_step(d: int, n: int) -> float:
-    """The share of the loss that one step of size `best_step` leaves: (d - 1) / (n + d - 1)."""
-    return 1 - best_step(d, n) / d
+    by_layers = torch.stack([_left_by_layers(each, eta, steps) for each, eta in pairs], 1)
+    return by_layers, torch.stack([_left_by_descent(each, eta, steps) for each, eta in pairs], 1)
 
 
 # Examples as a row of tokens.
@@ -148,7 +129,7 @@ def in_a_row(
     return H
 
 
-def causal_head(H: Float[Tensor, "T parts"], W_Q: Tensor, W_K: Tensor, W_V: Tensor) -> Float[Tensor, "T d_v"]:
+def _causal_head(H: Float[Tensor, "T parts"], W_Q: Tensor, W_K: Tensor, W_V: Tensor) -> Float[Tensor, "T d_v"]:
     """Linear attention of each token over itself and the tokens before it: sum_{s <= t} v_s (k_s . q_t)."""
     return ((H @ W_Q.mT) @ (H @ W_K.mT).mT).tril() @ (H @ W_V.mT)
 
@@ -161,10 +142,10 @@ def look_back(H: Float[Tensor, "T parts"], d: int, d_y: int) -> Float[Tensor, "T
     T = len(H)
     read_x, _, read_p, read_free = torch.eye(H.shape[1], dtype=H.dtype).split((d, d_y, T, d))
     shift = torch.diag(torch.ones(T - 1, dtype=H.dtype), 1)  # p_t -> p_{t - 1}
-    return H + causal_head(H, shift @ read_p, read_p, read_free.mT @ read_x)
+    return H + _causal_head(H, shift @ read_p, read_p, read_free.mT @ read_x)
 
 
 def learn(H: Float[Tensor, "T parts"], d: int, d_y: int, eta: float) -> Float[Tensor, " d_y"]:
     """Layer 2, at the last token: key, the input that was brought; value, eta / n times the label; query, x."""
     read_x, read_y, _, read_free = torch.eye(H.shape[1], dtype=H.dtype).split((d, d_y, len(H), d))
-    return causal_head(H, read_x, read_free, eta / (len(H) // 2) * read_y)[-1]
+    return _causal_head(H, read_x, read_free, eta / (len(H) // 2) * read_y)[-1]

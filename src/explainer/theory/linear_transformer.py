@@ -20,10 +20,10 @@ from explainer.errors import DivergenceError
 from explainer.theory.optimisation import LARGEST_GRADIENT, descend, require_finite
 from explainer.theory.regression import Label, Prompts, draw_prompts, squared_errors
 
-Draw = Callable[[torch.Generator], Prompts]
-Optimiser = Callable[[Iterable[Tensor]], torch.optim.Optimizer]
+_Draw = Callable[[torch.Generator], Prompts]
 
 _WARM_UP = 0.1
+_RECORD_EVERY = 10
 
 
 # Part 1. One layer and its optimum.
@@ -37,11 +37,7 @@ class LinearAttention(NamedTuple):
 
 
 def embedding(prompts: Prompts) -> Float[Tensor, "B D columns"]:
-    """Write prompts as E = [[x_1 ... x_N x_q], [y_1 ... y_N 0]]: one column per token, the query's target left out.
-
-    Shapes: (B, d+1, N+1).
-    Source: Zhang, Frei and Bartlett 2024 (arXiv 2306.09927), Eq. 3.3.
-    """
+    """Write prompts as E = [[x_1 ... x_N x_q], [y_1 ... y_N 0]]: one column per token, the query's target left out."""
     y = torch.cat([prompts.y, torch.zeros_like(prompts.y_q)[:, None]], dim=1)
     return torch.cat([prompts.inputs, y[..., None]], dim=2).mT
 
@@ -51,9 +47,8 @@ def linear_self_attention(
 ) -> Float[Tensor, "B D columns"]:
     """Apply one layer without softmax: f(E) = E + W_PV E (E^T W_KQ E) / N.
 
-    With mask_query the last column is neither key nor value (the first E^T and the E before it lose it), which deep
-    transformers need: from the second layer on the query's last entry is a prediction, not a target.
-    Shapes: E (B, d+1, N+1) -> (B, d+1, N+1).
+    With mask_query the last column is neither key nor value, which deep transformers need: from the second layer on the
+    query's last entry is a prediction, not a target.
     Source: Zhang, Frei and Bartlett 2024, Eq. 3.2; the mask, Ahn et al. 2023 (arXiv 2306.00297).
     """
     n = E.shape[-1] - 1
@@ -71,9 +66,8 @@ def layer_prediction(layer: LinearAttention, prompts: Prompts) -> Float[Tensor, 
 def prediction(A: Float[Tensor, "d d"], prompts: Prompts) -> Float[Tensor, " B"]:
     """Predict with one preconditioned gradient step: yhat = x_q^T A h, h = (1/M) sum_i y_i x_i.
 
-    It is the layer's prediction with A = u U^T, where u is the last entry of W_PV and U the (d, d) block of W_KQ, as
-    long as the other entries of the last row of W_PV and of the first d columns of W_KQ are zero.
-    Shapes: A (d, d) -> (B,).
+    It is the layer's prediction with A = u U^T, u the last entry of W_PV and U the (d, d) block of W_KQ, where the rest
+    of the last row of W_PV and of the first d columns of W_KQ is zero.
     Source: Zhang, Frei and Bartlett 2024, section 4.1, for A = Gamma^-1.
     """
     h = (prompts.y[..., None] * prompts.X).mean(1)
@@ -83,7 +77,7 @@ def prediction(A: Float[Tensor, "d d"], prompts: Prompts) -> Float[Tensor, " B"]
 def gamma(covariance: Float[Tensor, "*n d d"], n: float) -> Float[Tensor, "*n d d"]:
     """Gamma = (1 + 1/N) Lambda + tr(Lambda)/N I, whose inverse is the preconditioner learned at N examples.
 
-    Shapes: covariance (..., d, d); n may be math.inf.
+    n may be math.inf.
     Source: Zhang, Frei and Bartlett 2024, Theorem 4.1.
     """
     return (1 + 1 / n) * covariance + _trace(covariance)[..., None, None] / n * _eye(covariance)
@@ -92,9 +86,8 @@ def gamma(covariance: Float[Tensor, "*n d d"], n: float) -> Float[Tensor, "*n d 
 def closed_form(covariance: Float[Tensor, "d d"], n: float, *, imbalance: float = 0.0) -> LinearAttention:
     """Return the limit of gradient flow: W_KQ = c^-1 [[Gamma^-1, 0], [0, 0]], W_PV = c [[0, 0], [0, 1]].
 
-    c = tr(Gamma^-2)^(1/4) from the theorem's balanced start. Any c > 0 predicts alike. The flow keeps the imbalance
-    k = u^2 - ||U||_F^2 of its start, so that c^2 = (k + sqrt(k^2 + 4 tr(Gamma^-2))) / 2 for starts with u > 0.
-    Source: Zhang, Frei and Bartlett 2024, Theorem 4.1; k other than 0, own.
+    The flow keeps the imbalance k = u^2 - ||U||_F^2 of its start, so that c^2 = (k + sqrt(k^2 + 4 tr(Gamma^-2))) / 2.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.1 for k = 0; other k, own.
     """
     inverse = torch.linalg.inv(gamma(covariance, n))
     c = ((imbalance + (imbalance**2 + 4 * _trace(inverse @ inverse)) ** 0.5) / 2) ** 0.5
@@ -104,17 +97,14 @@ def closed_form(covariance: Float[Tensor, "d d"], n: float, *, imbalance: float 
 def population_risk(A: Float[Tensor, "*n d d"], covariance: Float[Tensor, "*n d d"], m: float) -> Float[Tensor, "*n"]:
     """E (x_q^T A h - y_q)^2 over tasks w ~ N(0, I), for any A: tr(A S A^T Lambda) - 2 tr(A Lambda^2) + tr(Lambda).
 
-    S = E h h^T = Lambda Gamma_M, with Gamma at the test length M. The covariance is that of the test prompts, so that
-    an A learned on another gives the risk under a shift.
-    Shapes: A and covariance (..., d, d); m may be math.inf -> (...).
-    Source: the second moments of Gaussian prompts; with A = Gamma^-1 it is Zhang, Frei and Bartlett 2024, Theorem 4.2,
-    averaged over tasks.
+    S = E h h^T = Lambda Gamma_M; the covariance is that of the test prompts. m may be math.inf.
+    Source: moments of Gaussian prompts; with A = Gamma^-1, Zhang, Frei and Bartlett 2024, Theorem 4.2.
     """
     S = covariance @ gamma(covariance, m)
     return _trace(A @ S @ A.mT @ covariance) - 2 * _trace(A @ covariance @ covariance) + _trace(covariance)
 
 
-class ErrorParts(NamedTuple):
+class _ErrorParts(NamedTuple):
     """The mean squared error of the implied weights in two parts: that of their mean, and that of their spread."""
 
     bias: Float[Tensor, ""]
@@ -128,28 +118,25 @@ class ErrorParts(NamedTuple):
 
 def error_parts(
     A: Float[Tensor, "d d"], covariance: Float[Tensor, "d d"], m: float, *, task: Float[Tensor, " d"] | None = None
-) -> ErrorParts:
+) -> _ErrorParts:
     """Split E (x_q^T (w_hat - w))^2, w_hat = A h: bias |(A Lambda - I) w|^2_Lambda and scatter tr(Lambda Cov w_hat).
 
     Cov h = (1/m) [(w^T Lambda w) Lambda + Lambda w w^T Lambda]. Without `task` both are means over w ~ N(0, I), and
-    their sum is `population_risk`. The covariance is that of the test prompts; A may come from another one.
-    With A = Gamma^-1 and s_i = l_i / g_i the means are sum_i l_i (1 - s_i)^2 and (1/m) sum_i s_i^2 (l_i + tr Lambda).
-    Shapes: A and covariance (d, d), task (d,); m may be math.inf -> two numbers.
-    Source: own, from the fourth moments of Gaussian inputs; their sum is Zhang, Frei and Bartlett 2024, Theorem 4.2.
+    their sum is `population_risk`. m may be math.inf.
+    Source: own, from the fourth moments of Gaussian inputs.
     """
     identity = _eye(covariance)
     W = identity if task is None else torch.outer(task, task)
     off = A @ covariance - identity
     of_h = (_trace(covariance @ W) * covariance + covariance @ W @ covariance) / m
-    return ErrorParts(_trace(off @ W @ off.mT @ covariance), _trace(covariance @ A @ of_h @ A.mT))
+    return _ErrorParts(_trace(off @ W @ off.mT @ covariance), _trace(covariance @ A @ of_h @ A.mT))
 
 
 def optimal_preconditioner(covariances: Float[Tensor, "n d d"], n: float) -> Float[Tensor, "d d"]:
     """Find the one A of least mean risk over covariances at N examples: mean(Lambda A Lambda Gamma) = mean(Lambda^2).
 
-    One covariance gives Gamma^-1. Random diagonal ones give A_ii = E[lambda_i^2] / E[gamma_i lambda_i^2].
-    Shapes: (n, d, d) -> (d, d).
-    Source: Zhang, Frei and Bartlett 2024, Theorem 4.5 for diagonal covariances.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.5, for diagonal covariances A_ii = E[lambda_i^2] / E[gamma_i
+    lambda_i^2].
     """
     d = covariances.shape[-1]
     S = covariances @ gamma(covariances, n)
@@ -160,24 +147,20 @@ def optimal_preconditioner(covariances: Float[Tensor, "n d d"], n: float) -> Flo
 def exponential_preconditioner(d: int, n: float) -> float:
     """Return a of the best single A = a I when lambda_i ~ Exp(1) anew in every prompt: a = 1 / (3 + (d + 5)/N).
 
-    It tends to 1/3, not to the inverse of any prompt's covariance.
     Source: Zhang, Frei and Bartlett 2024, Theorem 4.5 and below, with E lambda^2 = 2 and E lambda^3 = 6.
     """
     return 1 / (3 + (d + 5) / n)
 
 
 def exponential_relative_risk(a: float, d: int, m: float) -> float:
-    """Risk of A = a I over that of predicting 0 when lambda_i ~ Exp(1): a^2 (6 + (2d + 10)/M) - 4a + 1.
-
-    At a = 1/3 and M = infinity it is 1/3: the floor of one layer under random covariances.
-    """
+    """Risk of A = a I over that of predicting 0 when lambda_i ~ Exp(1): a^2 (6 + (2d + 10)/M) - 4a + 1."""
     return a**2 * (6 + (2 * d + 10) / m) - 4 * a + 1
 
 
 # Part 2. Theorem 4.2: the risk on one task, linear or not.
 
 
-class LabelMoments(NamedTuple):
+class _LabelMoments(NamedTuple):
     """What Theorem 4.2 needs to know of a task: a = Lambda^-1 E[x y], Sigma = Cov(x y), and min_v E(<v, x> - y)^2."""
 
     a: Float[Tensor, " d"]
@@ -185,7 +168,7 @@ class LabelMoments(NamedTuple):
     best_linear: float
 
 
-class RiskTerms(NamedTuple):
+class _RiskTerms(NamedTuple):
     """The risk on one task in three parts: the best linear predictor's, that of the test length, of the training."""
 
     best_linear: float
@@ -204,12 +187,10 @@ def label_moments(
     *,
     label: Label | None = None,
     noise: float = 0.0,
-) -> LabelMoments:
+) -> _LabelMoments:
     """Compute the moments of y = f(<w, x>) + noise * N(0, 1) for x ~ N(0, covariance).
 
-    x is Lambda w z / s^2 and an independent rest, with z = <w, x> ~ N(0, s^2). So E[x y] = Lambda w E[z f] / s^2, and
-    three moments of z, E f^2, E[z f] and E[z^2 f^2], taken by the trapezoidal rule, are all it takes.
-    Shapes: task w (d,), covariance (d, d).
+    x is Lambda w z / s^2 and an independent rest, with z = <w, x> ~ N(0, s^2): three moments of z are all it takes.
     Raises: ValueError if w is zero.
     """
     b = covariance @ task
@@ -224,25 +205,25 @@ def label_moments(
     ff, zf, zzff = ((density * moment).sum().item() for moment in (f * f, z * f, z * z * f * f))
     direction = torch.outer(b, b) / variance
     second_moment = zzff / variance * direction + ff * (covariance - direction) + noise**2 * covariance
-    return LabelMoments(
+    return _LabelMoments(
         a=task * zf / variance,
         Sigma=second_moment - direction * zf**2 / variance,
         best_linear=ff - zf**2 / variance + noise**2,
     )
 
 
-def risk_terms(moments: LabelMoments, covariance: Float[Tensor, "d d"], n: float, m: float) -> RiskTerms:
+def risk_terms(moments: _LabelMoments, covariance: Float[Tensor, "d d"], n: float, m: float) -> _RiskTerms:
     """Split the risk on one task of the transformer trained at N and tested at M examples, as Theorem 4.2 does.
 
-    min_v E(<v, x> - y)^2 + (1/M) tr[Sigma Gamma^-2 Lambda]
-    + (1/N^2) [|a|^2_{Gamma^-2 Lambda^3} + 2 t |a|^2_{Gamma^-2 Lambda^2} + t^2 |a|^2_{Gamma^-2 Lambda}]
-    where |a|^2_B = a^T B a and t = tr(Lambda). The label may be any function and noisy; training is on linear tasks.
+        min_v E(<v, x> - y)^2 + (1/M) tr[Sigma Gamma^-2 Lambda]
+        + (1/N^2) [|a|^2_{Gamma^-2 Lambda^3} + 2 t |a|^2_{Gamma^-2 Lambda^2} + t^2 |a|^2_{Gamma^-2 Lambda}]
+    with |a|^2_B = a^T B a, t = tr(Lambda). The label may be any function and noisy.
     Source: Zhang, Frei and Bartlett 2024, Theorem 4.2.
     """
     inverse = torch.linalg.inv(gamma(covariance, n))
     Gamma_2, tr, a = inverse @ inverse, _trace(covariance), moments.a
     norms = [a @ Gamma_2 @ torch.linalg.matrix_power(covariance, power) @ a for power in (3, 2, 1)]
-    return RiskTerms(
+    return _RiskTerms(
         best_linear=moments.best_linear,
         test_length=(_trace(moments.Sigma @ Gamma_2 @ covariance) / m).item(),
         training_length=((norms[0] + 2 * tr * norms[1] + tr**2 * norms[2]) / n**2).item(),
@@ -255,69 +236,44 @@ def risk_terms(moments: LabelMoments, covariance: Float[Tensor, "d d"], n: float
 def excess_risk(covariance: Float[Tensor, "d d"], n: float, m: float) -> float:
     """Risk above that of the best linear predictor of the transformer trained at N and tested at M, mean over w.
 
-    R(N, M) = (1/M) sum_i l_i^2 (l_i + t) / g_i^2 + (1/N^2) sum_i l_i (l_i + t)^2 / g_i^2
+        R(N, M) = (1/M) sum_i l_i^2 (l_i + t) / g_i^2 + (1/N^2) sum_i l_i (l_i + t)^2 / g_i^2
     with the eigenvalues l_i of the covariance, t their sum and g_i = (1 + 1/N) l_i + t/N. Both lengths may be math.inf.
-    It is `population_risk` at Gamma^-1 as a sum of positive terms, which keeps its digits where the risk is tiny.
-    Source: Zhang, Frei and Bartlett 2024 (JMLR 25:49), Theorem 4.2, with E a a^T = E w w^T = I.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.2, with E a a^T = E w w^T = I.
     """
     test_length, training_length = _excess_terms(covariance, n)
     return test_length / m + training_length
 
 
-def excess_risk_bound(covariance: Float[Tensor, "d d"], n: float, m: float) -> float:
-    """Bound `excess_risk` by (d + 1) t / M + (1 + 2d + d^2 kappa) t / N^2, t = tr(Lambda).
+class _Lengths(NamedTuple):
+    """Numbers of examples, by a bound or exactly, of test prompts, of training prompts, or of both alike."""
 
-    kappa is the largest eigenvalue over the smallest. With M = math.inf it is the paper's eta, the error that no test
-    length removes. For Lambda = I both numerators are those that the exact terms tend to.
-    Source: Zhang, Frei and Bartlett 2024, Corollary 4.3.
-    """
-    falls, stays = _bound_terms(covariance)
-    return falls / m + stays / n**2
+    test_by_bound: int
+    both: int
+    training_by_bound: int
+    training: int
 
 
-def sufficient_test_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
-    """Count examples of a test prompt that are enough for an error of eta + epsilon: M >= (d + 1) tr(Lambda) / epsilon.
+def lengths_needed(covariance: Float[Tensor, "d d"], epsilon: float) -> _Lengths:
+    """Count the examples that bring R(N, M) down to epsilon, by Corollary 4.3 and exactly.
 
+    `test_by_bound` M >= (d + 1) t / epsilon is enough where N is endless, and `training_by_bound` N^2 >=
+    (1 + 2d + d^2 kappa) t / epsilon where M is; t = tr(Lambda), kappa the largest eigenvalue over the smallest.
+    `both` and `training` are the least N with R(N, N) <= epsilon and R(N, infinity) <= epsilon.
     Raises: ValueError unless epsilon is positive.
     Source: Zhang, Frei and Bartlett 2024, Corollary 4.3.
     """
-    return _whole(_bound_terms(covariance)[0] / _positive(epsilon))
-
-
-def sufficient_training_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
-    """Count examples of a training prompt that are enough for eta <= epsilon: N^2 >= (1 + 2d + d^2 kappa) t / epsilon.
-
-    Raises: ValueError unless epsilon is positive.
-    Source: Zhang, Frei and Bartlett 2024, Corollary 4.3, solved for N.
-    """
-    return _whole(math.sqrt(_bound_terms(covariance)[1] / _positive(epsilon)))
-
-
-def smallest_test_length(covariance: Float[Tensor, "d d"], epsilon: float, n: float = math.inf) -> float:
-    """Find the least M with R(N, M) <= epsilon for a transformer trained at N; math.inf if no M is enough.
-
-    Raises: ValueError unless epsilon is positive.
-    """
-    falls, stays = _excess_terms(covariance, n)
-    left = _positive(epsilon) - stays
-    return _whole(falls / left) if left > 0 else math.inf
-
-
-def smallest_training_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
-    """Find the least N with R(N, infinity) <= epsilon: endless test prompts, so that only the training is short.
-
-    Raises: ValueError unless epsilon is positive.
-    """
-    return _least(lambda n: excess_risk(covariance, n, math.inf), _positive(epsilon))
-
-
-def smallest_common_length(covariance: Float[Tensor, "d d"], epsilon: float) -> int:
-    """Find the least N with R(N, N) <= epsilon: test prompts as long as those of the training.
-
-    It is at most `sufficient_test_length`, because R(N, N) is the least risk at N and so R(N, N) <= R(infinity, N).
-    Raises: ValueError unless epsilon is positive.
-    """
-    return _least(lambda n: excess_risk(covariance, n, n), _positive(epsilon))
+    if not epsilon > 0:
+        raise ValueError(f"epsilon = {epsilon} should be above zero: no finite length has no error.")
+    values = torch.linalg.eigvalsh(covariance)
+    d, t, kappa = len(values), values.sum().item(), (values[-1] / values[0]).item()
+    bounds = (d + 1) * t / epsilon, math.sqrt((1 + 2 * d + d**2 * kappa) * t / epsilon)
+    test, training = (math.ceil(bound * (1 - 1e-12)) for bound in bounds)  # a whole number but for rounding is whole
+    return _Lengths(
+        test,
+        _least(lambda n: excess_risk(covariance, n, n), epsilon),
+        training,
+        _least(lambda n: excess_risk(covariance, n, math.inf), epsilon),
+    )
 
 
 def _excess_terms(covariance: Tensor, n: float) -> tuple[float, float]:
@@ -326,24 +282,6 @@ def _excess_terms(covariance: Tensor, n: float) -> tuple[float, float]:
     t = values.sum()
     share = values / ((1 + 1 / n) * values + t / n) ** 2
     return (share * values * (values + t)).sum().item(), (share * (values + t) ** 2).sum().item() / n**2
-
-
-def _bound_terms(covariance: Tensor) -> tuple[float, float]:
-    """What M divides in the bound, and what N^2 does."""
-    values = torch.linalg.eigvalsh(covariance)
-    d, t, kappa = len(values), values.sum().item(), (values[-1] / values[0]).item()
-    return (d + 1) * t, (1 + 2 * d + d**2 * kappa) * t
-
-
-def _positive(epsilon: float) -> float:
-    if not epsilon > 0:
-        raise ValueError(f"epsilon = {epsilon} should be above zero: no finite length has no error.")
-    return epsilon
-
-
-def _whole(length: float) -> int:
-    """The least whole number that is not below a length, but for rounding."""
-    return math.ceil(length * (1 - 1e-12))
 
 
 def _least(risk: Callable[[int], float], epsilon: float) -> int:
@@ -362,11 +300,11 @@ def _least(risk: Callable[[int], float], epsilon: float) -> int:
 
 
 @dataclass(frozen=True)
-class Trajectory:
+class _Trajectory:
     """A training run: T times, the matrices at each, and the risks E(yhat - y)^2 (twice the paper's loss).
 
-    Shapes: times (T,), steps of an optimiser or time of a flow; W_PV and W_KQ (T, d+1, d+1); risks (T,), exact for a
-    flow, those of the batch at hand for an optimiser.
+    Times are steps of an optimiser or time of a flow; risks are exact for a flow, those of the batch at hand for an
+    optimiser.
     """
 
     times: Float[Tensor, " T"]
@@ -405,8 +343,8 @@ def initialisation(
 ) -> LinearAttention:
     """Return a start from which the theorem holds: u = sigma and U = sigma Theta Theta^T / ||Theta Theta^T||_F.
 
-    All other entries are zero. Without theta, Theta = I.
-    Raises: ValueError unless sigma > 0, sigma^2 ||Gamma||_op sqrt(d) < 2 and Theta^T Lambda is not zero.
+    All other entries are zero; Theta = I unless given.
+    Raises: ValueError unless 0 < sigma, sigma^2 ||Gamma||_op sqrt(d) < 2 and Theta^T Lambda is not zero.
     Source: Zhang, Frei and Bartlett 2024, Assumption 3.3 and Theorem 4.1.
     """
     root_d = math.sqrt(len(covariance))
@@ -431,21 +369,20 @@ def gradient_flow(
     duration: float,
     dt: float = 0.025,
     record_every: int = 1,
-) -> Trajectory:
+) -> _Trajectory:
     """Follow gradient flow on the population loss 1/2 E(yhat - y_q)^2 by the classical Runge-Kutta method.
 
-    du/dt = tr(U Lambda^2) - u tr(U^T S U Lambda),   dU/dt = u Lambda^2 - u^2 S U Lambda,   S = Lambda Gamma.
+        du/dt = <U, F>,   dU/dt = u F,   F = Lambda^2 - u S U Lambda,   S = Lambda Gamma.
     From `initialisation` the other entries have no gradient (each would be odd in w), so u and U are all there is.
     Raises: DivergenceError if dt is too long for the flow.
-    Source: Zhang, Frei and Bartlett 2024, section 5; here with infinitely many prompts and without samples.
+    Source: Zhang, Frei and Bartlett 2024, section 5.
     """
-    S, Lambda_2 = covariance @ gamma(covariance, n), covariance @ covariance
+    force, (u, U) = _force(covariance, n), _read(initial)
 
     def slope(u: Tensor, U: Tensor) -> tuple[Tensor, Tensor]:
-        force = Lambda_2 - u * S @ U @ covariance
-        return (U * force).sum(), u * force
+        F = force(u, U)
+        return (U * F).sum(), u * F
 
-    u, U = initial.W_PV[-1, -1], initial.W_KQ[:-1, :-1]
     steps, states = round(duration / dt), [(u, U)]
     for step in range(1, steps + 1):
         u, U = _runge_kutta_step(slope, u, U, dt)
@@ -458,20 +395,17 @@ def gradient_flow(
 
 def gradient_descent(
     covariance: Float[Tensor, "d d"], n: float, initial: LinearAttention, *, rate: float, steps: int
-) -> Trajectory:
+) -> _Trajectory:
     """Descend on the population loss 1/2 E(yhat - y_q)^2 with steps of finite length, without samples or clipping.
 
-    u <- u + rate <U, F>,   U <- U + rate u F,   F = Lambda^2 - u S U Lambda,   S = Lambda Gamma.
-    `train_layer` descends on twice this loss: half of this rate is its rate. Times are rate times steps.
-    Shapes: covariance (d, d); a state for the start and after each step.
+        u <- u + rate <U, F>,   U <- U + rate u F,   F as in `gradient_flow`
+    There is a state for the start and after each step; times are rate times steps.
     Raises: DivergenceError if the rate is too long.
-    Source: the steps of Euler's method along the flow of Zhang, Frei and Bartlett 2024, section 5.
     """
-    S, Lambda_2 = covariance @ gamma(covariance, n), covariance @ covariance
-    states = [(initial.W_PV[-1, -1], initial.W_KQ[:-1, :-1])]
+    force, states = _force(covariance, n), [_read(initial)]
     for _ in range(steps):
         u, U = states[-1]
-        F = Lambda_2 - u * S @ U @ covariance
+        F = force(u, U)
         states.append((u + rate * (U * F).sum(), U + rate * u * F))
     if not states[-1][1].isfinite().all():
         raise DivergenceError(f"gradient descent became infinite with rate = {rate}; choose a smaller rate.")
@@ -480,19 +414,16 @@ def gradient_descent(
 
 def descend_as_sgd(
     covariance: Float[Tensor, "d d"], n: float, initial: LinearAttention, *, rate: float, steps: int
-) -> Trajectory:
-    """Descend on the exact risk as `train_layer` does with plain SGD: its schedule, its clipping, but no noise.
+) -> _Trajectory:
+    """Descend on the exact risk as `train_on_tasks` does with plain SGD: its schedule, its clipping, but no noise.
 
-    (u, U) <- (u, U) - rate_t min(1, 1/|g|) g,   g = -2 (<U, F>, u F),   F as in `gradient_descent`.
-    In the mean over prompts the other entries of the two matrices have no gradient, so g has the length that clips.
-    Shapes: covariance (d, d); a state for the start and after each step; times are steps.
-    Source: the control for `train_layer`; its gradient for batches without end.
+        (u, U) <- (u, U) - rate_t min(1, 1/|g|) g,   g = -2 (<U, F>, u F),   F as in `gradient_flow`
+    In the mean over prompts the other entries have no gradient, so g has the length that clips. Times are steps.
     """
-    S, Lambda_2 = covariance @ gamma(covariance, n), covariance @ covariance
-    states = [(initial.W_PV[-1, -1], initial.W_KQ[:-1, :-1])]
+    force, states = _force(covariance, n), [_read(initial)]
     for step in range(steps):
         u, U = states[-1]
-        F = Lambda_2 - u * S @ U @ covariance
+        F = force(u, U)
         g_u, g_U = -2 * (U * F).sum(), -2 * u * F
         length = torch.sqrt(g_u**2 + (g_U**2).sum())
         scale = rate * _rate_share(step / steps) * min(1.0, LARGEST_GRADIENT / length.item())
@@ -503,10 +434,7 @@ def descend_as_sgd(
 def stable_rate(layer: LinearAttention, covariance: Float[Tensor, "d d"], n: float) -> float:
     """Return the largest rate with which `gradient_descent` can stay at a minimum: 2 over the largest curvature.
 
-    The curvature is that of 1/2 E(yhat - y_q)^2 in (u, U), an eigenvalue of its second derivative. Of the minima with
-    one product u U^T, those with a large |u| have the larger curvature where |u| > ||U||.
-    Shapes: the layer's W_PV and W_KQ (d + 1, d + 1), covariance (d, d).
-    Source: gradient descent on a quadratic with curvature kappa shrinks it if and only if rate < 2 / kappa.
+    Of the minima with one product u U^T, those with a large |u| have the larger curvature where |u| > ||U||.
     """
     d = len(covariance)
     point = torch.cat([layer.W_PV[-1, -1:], layer.W_KQ[:-1, :-1].flatten()])
@@ -521,11 +449,9 @@ def final_rates(covariance: Float[Tensor, "d d"], n: float) -> Float[Tensor, " d
     """Rates at which what is missing of the product decays at the end of a balanced flow: each as exp(-rate t).
 
     Along the eigenvectors of Lambda, D_k = 1/gamma_k - u U_k obeys to first order dD/dt = -(u^2 diag(a) + U (a U)^T) D
-    with a_k = gamma_k lambda_k^2 and U_k = 1/(gamma_k u): u moves too, and it couples the directions. The rates are the
-    eigenvalues of the symmetric u^2 diag(a) + (sqrt(a) U)(sqrt(a) U)^T, which is similar to that matrix. They are also
-    curvatures of the loss at the optimum; the largest is that of `stable_rate`. After a while every direction decays at
-    the smallest. (What is off the diagonal decays on its own, entry (k, l) at u^2 gamma_k lambda_k lambda_l.)
-    Shapes: covariance (d, d) -> (d,), ascending.
+    with a_k = gamma_k lambda_k^2: u moves too, and couples the directions. The rates, ascending, are the eigenvalues of
+    the symmetric matrix similar to it, u^2 diag(a) + (sqrt(a) U)(sqrt(a) U)^T; the largest curvature is that of
+    `stable_rate`.
     Source: linearised from Zhang, Frei and Bartlett 2024, section 5.
     """
     values = torch.linalg.eigvalsh(covariance)
@@ -535,29 +461,21 @@ def final_rates(covariance: Float[Tensor, "d d"], n: float) -> Float[Tensor, " d
     return torch.linalg.eigvalsh(torch.diag(u_squared * gammas * values**2) + torch.outer(coupling, coupling))
 
 
-def lower_bound_on_u(covariance: Float[Tensor, "d d"], n: float, initial: LinearAttention) -> float:
-    """Return the number below which |u| never falls along the flow from a balanced start, u = ||U||_F.
-
-    The loss l(u, U) = (risk - tr Lambda) / 2 falls along the flow, and <U, Lambda^2> u <= u^2 ||Lambda^2||_F bounds how
-    much can have been won at u, so that u^2 >= -l(start) / ||Lambda^2||_F. It is positive if l(start) < 0, which
-    sigma^2 ||Gamma||_op sqrt(d) < 2 guarantees.
-    Raises: ValueError if the start is out of balance or not below the loss of predicting 0.
-    Source: the idea of the lemma behind Zhang, Frei and Bartlett 2024 (arXiv 2306.09927), Lemma 5.4; own constant.
-    """
-    u, U = initial.W_PV[-1, -1], initial.W_KQ[:-1, :-1]
-    k = (u**2 - (U**2).sum()).item()
-    if abs(k) > 1e-9 * max(1.0, u.item() ** 2):
-        raise ValueError(f"the imbalance u^2 - ||U||^2 is {k:.3g}; the bound holds for 0, choose a balanced start.")
-    won = (_trace(covariance) - population_risk(u * U.mT, covariance, n)) / 2
-    if not won > 0:
-        raise ValueError(f"the start's risk is {-2 * won.item():.3g} above that of predicting 0; choose it below.")
-    return math.sqrt(won.item() / torch.linalg.matrix_norm(covariance @ covariance).item())
+def _read(layer: LinearAttention) -> tuple[Tensor, Tensor]:
+    """The entries u and U, which are all that the flow moves."""
+    return layer.W_PV[-1, -1], layer.W_KQ[:-1, :-1]
 
 
-def _trajectory(states: list[tuple[Tensor, Tensor]], times: Tensor, covariance: Tensor, n: float) -> Trajectory:
+def _force(covariance: Tensor, n: float) -> Callable[[Tensor, Tensor], Tensor]:
+    """F(u, U) = Lambda^2 - u S U Lambda, S = Lambda Gamma: the loss falls along (<U, F>, u F)."""
+    S, Lambda_2 = covariance @ gamma(covariance, n), covariance @ covariance
+    return lambda u, U: Lambda_2 - u * S @ U @ covariance
+
+
+def _trajectory(states: list[tuple[Tensor, Tensor]], times: Tensor, covariance: Tensor, n: float) -> _Trajectory:
     layers = [_layer(u, U) for u, U in states]
     risks = population_risk(torch.stack([u * U.mT for u, U in states]), covariance, n)
-    return Trajectory(times, *map(torch.stack, zip(*layers, strict=True)), risks)
+    return _Trajectory(times, *map(torch.stack, zip(*layers, strict=True)), risks)
 
 
 def _runge_kutta_step(slope: Callable, u: Tensor, U: Tensor, dt: float) -> tuple[Tensor, Tensor]:
@@ -569,12 +487,11 @@ def _runge_kutta_step(slope: Callable, u: Tensor, U: Tensor, dt: float) -> tuple
 
 
 def learning_times(
-    trajectory: Trajectory, covariance: Float[Tensor, "d d"], n: float, *, level: float = 0.9
+    trajectory: _Trajectory, covariance: Float[Tensor, "d d"], n: float, *, level: float = 0.9
 ) -> Float[Tensor, " d"]:
     """Time at which each eigen-direction v of the covariance is learned: v^T A v reaches level / (v^T Gamma v).
 
-    Linear between the recorded times; infinite if the run does not get there.
-    Shapes: (d,), in ascending order of the eigenvalues, as torch.linalg.eigh gives them.
+    In ascending order of eigenvalues, linear between the recorded times; infinite if the run does not get there.
     """
     _, V = torch.linalg.eigh(covariance)
     learned = torch.einsum("ik,tij,jk->tk", V, trajectory.preconditioners, V) * (V.mT @ gamma(covariance, n) @ V).diag()
@@ -589,36 +506,6 @@ def learning_times(
     return times
 
 
-def train_layer(
-    initial: LinearAttention,
-    draw: Draw,
-    optimiser: Optimiser,
-    *,
-    steps: int,
-    seed: int,
-    record_every: int = 10,
-    progress: bool = False,
-) -> Trajectory:
-    """Train all entries of one layer on fresh prompts, `draw(generator)`, at every step.
-
-    The loss is the mean of (yhat - y_q)^2 over the prompts. The optimiser comes from a function such as
-    `lambda parameters: torch.optim.Adam(parameters, lr=0.01)`; its rate rises over the first tenth of the steps and
-    then falls to zero along half a cosine, and gradients longer than 1 are shortened to 1.
-    Raises: DivergenceError when the loss is no longer finite.
-    """
-    parameters = [matrix.clone().requires_grad_() for matrix in initial]
-    layer, states, risks = LinearAttention(*parameters), [], []
-    losses = _descend(
-        parameters, lambda prompts: layer_prediction(layer, prompts), draw, optimiser, steps=steps, seed=seed
-    )
-    for step, loss in enumerate(tqdm(losses, total=steps, desc="training", unit="step", disable=not progress)):
-        if step % record_every == 0:
-            risks.append(loss)
-            states.append([matrix.detach().clone() for matrix in parameters])
-    times = record_every * torch.arange(len(states), dtype=torch.float64)
-    return Trajectory(times, *map(torch.stack, zip(*states, strict=True)), torch.tensor(risks, dtype=torch.float64))
-
-
 def train_on_tasks(
     covariance: Float[Tensor, "d d"],
     n: int,
@@ -629,33 +516,37 @@ def train_on_tasks(
     seed: int,
     sigma: float = 0.3,
     batch: int = 512,
-) -> Trajectory:
-    """Train one layer from `initialisation` on fresh linear tasks with an optimiser of PyTorch, by `train_layer`.
+) -> _Trajectory:
+    """Train all entries of one layer from `initialisation` on fresh prompts of linear tasks at every step, in float32.
 
-    `train_on_tasks(Lambda, 20, torch.optim.Adam, rate=0.02, steps=1000, seed=0)`; float32, which is faster and enough.
+    `train_on_tasks(Lambda, 20, torch.optim.Adam, rate=0.02, steps=1000, seed=0)`. The loss is the mean of
+    (yhat - y_q)^2 over the prompts; the rate rises over the first tenth of the steps and then falls to zero along half
+    a cosine, and gradients longer than 1 are shortened to 1. Every tenth state is recorded.
     Raises: DivergenceError when the loss is no longer finite.
     """
-    start = LinearAttention(*(matrix.float() for matrix in initialisation(covariance, n, sigma=sigma)))
+    parameters = [matrix.float().requires_grad_() for matrix in initialisation(covariance, n, sigma=sigma)]
+    layer, states, risks = LinearAttention(*parameters), [], []
 
     def draw(generator: torch.Generator) -> Prompts:
         return draw_prompts(batch, n, covariance, generator=generator, dtype=torch.float32)
 
-    return train_layer(start, draw, lambda parameters: optimiser(parameters, lr=rate), steps=steps, seed=seed)
+    losses = _descend(
+        optimiser(parameters, lr=rate), lambda prompts: layer_prediction(layer, prompts), draw, steps=steps, seed=seed
+    )
+    for step, loss in enumerate(losses):
+        if step % _RECORD_EVERY == 0:
+            risks.append(loss)
+            states.append([matrix.detach().clone() for matrix in parameters])
+    times = _RECORD_EVERY * torch.arange(len(states), dtype=torch.float64)
+    return _Trajectory(times, *map(torch.stack, zip(*states, strict=True)), torch.tensor(risks, dtype=torch.float64))
 
 
 def _descend(
-    parameters: list[Tensor],
-    predict: Callable[[Prompts], Tensor],
-    draw: Draw,
-    optimiser: Optimiser,
-    *,
-    steps: int,
-    seed: int,
+    optimiser: torch.optim.Optimizer, predict: Callable[[Prompts], Tensor], draw: _Draw, *, steps: int, seed: int
 ) -> Iterator[float]:
     """Descend on the squared error of fresh prompts; yield each step's loss before the step is taken, and the last."""
-    generator = torch.Generator().manual_seed(seed)
-    optimizer = optimiser(parameters)
-    largest_rate = optimizer.defaults["lr"]
+    generator, largest_rate = torch.Generator().manual_seed(seed), optimiser.defaults["lr"]
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     for step in range(steps + 1):
         prompts = draw(generator)
         loss = squared_errors(predict(prompts), prompts).mean()
@@ -663,7 +554,7 @@ def _descend(
         yield loss.item()
         if step < steps:
             # A polynomial of high degree in Gaussians: single batches have enormous gradients, which are clipped.
-            descend(parameters, optimizer, loss, largest_rate * _rate_share(step / steps), step)
+            descend(parameters, optimiser, loss, largest_rate * _rate_share(step / steps), step)
 
 
 def _rate_share(progress: float) -> float:
@@ -677,16 +568,15 @@ def _rate_share(progress: float) -> float:
 
 
 def gradient_layer(d: int, rate: float, damping: float = 0.0) -> LinearAttention:
-    """Construct a layer that takes one step of gradient descent, or of GD++ if there is damping.
+    """Construct a layer that takes one step of gradient descent, or of GD++ if there is damping, in float64.
 
-    W_KQ = [[I, 0], [0, 0]] and W_PV = -[[damping I, 0], [0, rate]]: the last entries of the tokens are residuals, and
-    x_j <- x_j - damping S x_j, r_j <- r_j - rate sum_i r_i <x_i, x_j> / N. See `deep_prediction` for the reading.
-    Shapes: two matrices (d+1, d+1), float64.
+    W_KQ = [[I, 0], [0, 0]], W_PV = -[[damping I, 0], [0, rate]]: the last entries of the tokens are residuals, and x_j
+    <- x_j - damping S x_j, r_j <- r_j - rate sum_i r_i <x_i, x_j> / N. `layerwise_prediction` reads it.
     Source: von Oswald et al. 2023 (arXiv 2212.07677), Proposition 1 with W_0 = 0, and GD++.
     """
-    ones = torch.ones(d, dtype=torch.float64)
-    rates = torch.tensor([rate], dtype=torch.float64)
-    return LinearAttention(W_PV=-torch.cat([damping * ones, rates]).diag(), W_KQ=torch.cat([ones, 0 * rates]).diag())
+    return LinearAttention(
+        *(matrix[0] for matrix in _gradient_layers(torch.tensor([[rate, damping]], dtype=torch.float64), d))
+    )
 
 
 def stacked(layers: Iterable[LinearAttention]) -> LinearAttention:
@@ -697,9 +587,7 @@ def stacked(layers: Iterable[LinearAttention]) -> LinearAttention:
 def layerwise_prediction(layers: LinearAttention, prompts: Prompts, *, mask_query: bool = True) -> Float[Tensor, " B"]:
     """Apply L layers to the embedding, one after another, and predict *minus* the bottom right entry.
 
-    The tokens carry residuals, and the query's starts at zero: after the layers it is 0 - <w, x_q>. Without the mask,
-    the query takes part as if it were an example with that residual; one layer hides it, for the entry is still zero.
-    Shapes: layers (L, d+1, d+1) -> (B,).
+    The tokens carry residuals, and the query's starts at zero: after the layers it is 0 - <w, x_q>.
     Source: von Oswald et al. 2023, section 3.
     """
     E = embedding(prompts)
@@ -711,9 +599,7 @@ def layerwise_prediction(layers: LinearAttention, prompts: Prompts, *, mask_quer
 def deep_prediction(layers: LinearAttention, prompts: Prompts) -> Float[Tensor, " B"]:
     """Predict as `layerwise_prediction` does, through the examples' second moments alone: G = sum_i e_i e_i^T / N.
 
-    A masked layer multiplies every token by T = I + W_PV G W_KQ, and so G becomes T G T^T. The examples enter only
-    through G (d+1, d+1), however many they are, whatever the number of layers.
-    Shapes: layers (L, d+1, d+1) -> (B,).
+    A masked layer multiplies every token by T = I + W_PV G W_KQ, and so G becomes T G T^T.
     """
     E = embedding(prompts)
     tokens, query = E[..., :-1], E[..., -1:]
@@ -724,11 +610,8 @@ def deep_prediction(layers: LinearAttention, prompts: Prompts) -> Float[Tensor, 
     return -query[:, -1, 0]
 
 
-class Family(NamedTuple):
-    """Transformers of L layers that share a form, given by parameters (L, ...).
-
-    initial: (L, d, generator) -> parameters to start from; layers: (parameters, d) -> two tensors (L, d+1, d+1).
-    """
+class _Family(NamedTuple):
+    """Transformers of L layers that share a form: parameters (L, ...) to start from, and the layers that they make."""
 
     initial: Callable[[int, int, torch.Generator], Tensor]
     layers: Callable[[Tensor, int], LinearAttention]
@@ -756,11 +639,11 @@ def _without_damping(rates: Tensor) -> Tensor:
     return torch.cat([rates, torch.zeros_like(rates)], dim=1)
 
 
-FAMILIES: MappingProxyType[str, Family] = MappingProxyType(
+FAMILIES: MappingProxyType[str, _Family] = MappingProxyType(
     {
-        "gradient descent": Family(_unequal_rates, lambda rates, d: _gradient_layers(_without_damping(rates), d)),
-        "GD++": Family(_rates_and_dampings, _gradient_layers),
-        "transformer": Family(
+        "gradient descent": _Family(_unequal_rates, lambda rates, d: _gradient_layers(_without_damping(rates), d)),
+        "GD++": _Family(_rates_and_dampings, _gradient_layers),
+        "transformer": _Family(
             lambda n_layers, d, generator: (
                 0.1 * torch.randn(n_layers, 2, d + 1, d + 1, generator=generator, dtype=torch.float64)
             ),
@@ -771,7 +654,7 @@ FAMILIES: MappingProxyType[str, Family] = MappingProxyType(
 """What `train_layers` can fit: one rate per step; a rate and a damping per step; every entry of every layer."""
 
 
-class DeepRun(NamedTuple):
+class _DeepRun(NamedTuple):
     """A trained deep transformer: its layers (L, d+1, d+1) in float64 and the loss of the batch at every step."""
 
     layers: LinearAttention
@@ -779,16 +662,16 @@ class DeepRun(NamedTuple):
 
 
 def train_layers(
-    family: Family,
+    family: _Family,
     n_layers: int,
-    draw: Draw,
+    draw: _Draw,
     *,
     steps: int,
     seed: int,
     rate: float = 0.03,
     progress: bool = False,
-) -> DeepRun:
-    """Fit L layers of a family to fresh prompts, `draw(generator)`, with Adam; see `train_layer` for the schedule.
+) -> _DeepRun:
+    """Fit L layers of a family to fresh prompts, `draw(generator)`, with Adam; with the schedule of `train_on_tasks`.
 
     Parameters take the dtype of the prompts; float32 is faster and enough.
     Raises: DivergenceError when the loss is no longer finite.
@@ -798,16 +681,15 @@ def train_layers(
     d = example.shape[-1]
     parameters = family.initial(n_layers, d, generator).to(example).requires_grad_()
     losses = _descend(
-        [parameters],
+        torch.optim.Adam([parameters], lr=rate),
         lambda prompts: deep_prediction(family.layers(parameters, d), prompts),
         draw,
-        lambda parameters: torch.optim.Adam(parameters, lr=rate),
         steps=steps,
         seed=seed,
     )
     bar = tqdm(losses, total=steps, desc=f"training {n_layers} layers", unit="step", disable=not progress)
     record = torch.tensor(list(bar), dtype=torch.float64)
-    return DeepRun(family.layers(parameters.detach().double(), d), record)
+    return _DeepRun(family.layers(parameters.detach().double(), d), record)
 
 
 def _layer(u: Tensor, U: Tensor) -> LinearAttention:

@@ -7,11 +7,12 @@ difference from ZSL. z, u_I, u_F are h_ZSL, h_ICL, h_FT divided by their length 
 Inputs of any floating dtype are converted to float64 first and results are float64, without gradients. A value that
 does not exist (the cosine of a zero vector, the tau of constant scores) is NaN, never 0: the released code adds 1e-20
 to its denominators and so counts it as "no similarity". The cosine of a difference that is rounding does not exist
-either: see `beyond_rounding`. Means are therefore over what is a number (`nanmean`).
+either: see `beyond_rounding`. Means are therefore over what is a number (`nanmean`). Tensors whose shapes are not those
+of their annotations raise ShapeError.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -19,87 +20,68 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from explainer.errors import ShapeError
+from explainer.theory.shapes import shaped
 
 Outputs = Float[Tensor, "n layers hidden"]
-Scores = Float[Tensor, "n layers heads len"] | Sequence[Float[Tensor, "layers heads _"]]
+_Scores = Float[Tensor, "n layers heads len"] | Sequence[Float[Tensor, "layers heads _"]]
 """Attention scores before the softmax: one tensor, or one per query when the queries differ in length."""
 
 
-ROUNDING = 32
-"""Relative changes up to ROUNDING eps are rounding, eps that of the dtype in which the two states were computed.
+_ROUNDING = 32
+"""Relative changes up to so many eps are rounding: sums of a hundred products, added in two orders, differ by a few."""
 
-Sums of some hundred products, added in two orders, differ by a few eps of their size.
-"""
-
-ROUNDING_PER_TOKEN = 2
+_ROUNDING_PER_TOKEN = 2
 """And for each token by which the positions of two states differ, so many eps more.
 
-A rotation by the angle p theta of position p is off by up to p eps / 2, because the angle is rounded before its cosine
-is taken, and a score in which terms cancel by a few times that. In the first layer, where a context changes no score of
-a query's own tokens, the scores of the starter checkpoint differ by up to 55 eps after 110 tokens of context, 191 after
-2000 and 342 after 4000; with random weights by up to 129, 265 and 1042. In the second layer no context changes them by
-less than 17000 eps.
+A rotation by the angle p theta of position p is off by up to p eps / 2. In the first layer, where a context changes no
+score of a query's own tokens, those of the starter checkpoint differ by up to 342 eps after 4000 tokens of context, and
+with random weights by up to 1042; in the second layer by no less than 17000.
 """
-
-
-def _require_shapes(axes: str, **tensors: Tensor) -> None:
-    """Raise ShapeError unless all tensors have the given axes, equal shapes and a last axis that is not empty."""
-    like, first = next(iter(tensors.items()))
-    for name, tensor in tensors.items():
-        shape = tuple(tensor.shape)
-        if len(shape) != len(axes.split()) or tensor.shape != first.shape or shape[-1] == 0:
-            wanted = f"({', '.join(axes.split())}), none of them empty, and equal that of {like} {tuple(first.shape)}"
-            raise ShapeError(f"{name} has shape {shape}; it should be {wanted}.")
-
-
-def _axes(tensor: Tensor, last: str) -> str:
-    """Names of the axes of a tensor of which only the last ones have names."""
-    return " ".join([*(f"axis{i}" for i in range(tensor.ndim - len(last.split()))), last])
 
 
 def _exact(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(tensor.detach().to(torch.float64) for tensor in tensors)
 
 
-def _unit(h: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
-    h = h / h.abs().amax(-1, keepdim=True)  # squares can neither overflow nor vanish; a zero vector becomes NaN
+def unit(h: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
+    """Divide vectors by their lengths; a zero vector becomes NaN."""
+    h = h / h.abs().amax(-1, keepdim=True)  # squares can neither overflow nor vanish
     return h / torch.linalg.vector_norm(h, dim=-1, keepdim=True)
 
 
+@shaped
 def _cosine(a: Float[Tensor, "*m d"], b: Float[Tensor, "*m d"]) -> Float[Tensor, "*m"]:
-    return (_unit(a) * _unit(b)).sum(-1).clamp(-1, 1)
+    return (unit(a) * unit(b)).sum(-1).clamp(-1, 1)
 
 
+@shaped
 def beyond_rounding(
     change: Float[Tensor, "*m d"], beside: Float[Tensor, "*m d"], eps: float, *, shift: int = 0, axes: int = 1
 ) -> Float[Tensor, "*m d"]:
     """The changes that are more than rounding of what they were subtracted from; the others are NaN as a whole.
 
-        |change| > (ROUNDING + ROUNDING_PER_TOKEN shift) eps |beside|
+        |change| > (32 + 2 shift) eps |beside|
 
-    `beside` is a state that the change is a difference from, `eps` the `torch.finfo(dtype).eps` of the dtype in which
-    it was computed, and `shift` the number of tokens by which the positions of the two states differ. Where two states
-    are equal but for rounding, the direction of their difference is an accident of the processor, and its cosine with
-    anything is no number. The last `axes` axes are one change: 1 for vectors, 2 for matrices.
-    Shapes: (..., d) twice -> (..., d), with the same values.
+    `beside` is a state that the change is a difference from, `eps` that of the dtype in which it was computed, `shift`
+    the number of tokens by which the positions of the two states differ. The direction of a difference that is rounding
+    is an accident of the processor. The last `axes` axes are one change: 1 for vectors, 2 for matrices.
     """
     last = tuple(range(-axes, 0))
     scale = beside.abs().amax(last, keepdim=True)  # squares can neither overflow nor vanish
     length, of_state = (torch.linalg.vector_norm(v / scale, dim=last, keepdim=True) for v in (change, beside))
-    rounding = (ROUNDING + ROUNDING_PER_TOKEN * shift) * eps
+    rounding = (_ROUNDING + _ROUNDING_PER_TOKEN * shift) * eps
     return change.masked_fill(length <= rounding * of_state, float("nan"))
 
 
 def spacing(*states: Tensor) -> float:
     """Largest eps of the dtypes of some states, for `beyond_rounding`; for half precision that of float32.
 
-    In half precision sums and angles are formed in float32, but what is stored is rounded again, by up to a hundredth
-    in bfloat16. Whether a change is more than that cannot be told here: compare states that were computed in float32.
+    Half precision sums in float32 but stores what is rounded again: compare states that were computed in float32.
     """
     return max(torch.finfo(torch.promote_types(state.dtype, torch.float32)).eps for state in states)
 
 
-def _without(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
+def without(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
     """Project out a unit direction: h - z (z . h)."""
     return h - direction * (direction * h).sum(-1, keepdim=True)
 
@@ -107,7 +89,7 @@ def _without(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> Floa
 # Part 1. Predictions.
 
 
-class Rec2FTPCounts(NamedTuple):
+class _Rec2FTPCounts(NamedTuple):
     """Queries that ZSL gets wrong, and how many of them FT, ICL and both get right."""
 
     zsl_errors: int
@@ -116,27 +98,20 @@ class Rec2FTPCounts(NamedTuple):
     both_fix: int
 
 
+@shaped
 def rec2ftp_counts(
     zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft_correct: Bool[Tensor, " n"]
-) -> Rec2FTPCounts:
-    """Count the errors of ZSL and those that FT, ICL and both repair; a ratio of single digits is no measurement.
-
-    Shapes: (n,), true where the prediction is right.
-    Raises: ShapeError.
-    Source: Dai et al. 2023, Rec2FTP (Table 2).
-    """
-    _require_shapes("n", zsl_correct=zsl_correct, icl_correct=icl_correct, ft_correct=ft_correct)
+) -> _Rec2FTPCounts:
+    """Count the errors of ZSL and those that FT, ICL and both repair; a ratio of single digits is no measurement."""
     wrong = ~zsl_correct
     sets = wrong, wrong & ft_correct, wrong & icl_correct, wrong & ft_correct & icl_correct
-    return Rec2FTPCounts(*(int(chosen.sum()) for chosen in sets))
+    return _Rec2FTPCounts(*(int(chosen.sum()) for chosen in sets))
 
 
 def rec2ftp(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft_correct: Bool[Tensor, " n"]) -> float:
     """Recall of fine-tuning's repairs by ICL: N[ZSL wrong, FT right, ICL right] / N[ZSL wrong, FT right].
 
-    Shapes: (n,), true where the prediction is right. NaN, with a RuntimeWarning, when FT repairs nothing. Read it
-    beside `rec2ftp_chance`.
-    Raises: ShapeError.
+    NaN, with a RuntimeWarning, when FT repairs nothing. Read it beside `rec2ftp_chance`.
     Source: Dai et al. 2023, Table 2.
     """
     counts = rec2ftp_counts(zsl_correct, icl_correct, ft_correct)
@@ -151,12 +126,8 @@ def rec2ftp_chance(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " 
     """Chance value of Rec2FTP: N[ZSL wrong, ICL right] / N[ZSL wrong], ICL's accuracy on ZSL's errors.
 
     It is the expected Rec2FTP of a predictor that repairs as many of ZSL's errors as ICL does but draws which ones
-    without regard to FT: each error, hence each error that FT repairs, is then drawn with this probability, and the
-    expectation of a ratio with a fixed denominator is the mean of its terms. ICL's accuracy over all queries is no
-    such value, because it counts queries that cannot enter Rec2FTP. Some errors are easier than others for any
-    method, so a value above chance shows association, not a common mechanism.
-    Shapes: (n,), true where the prediction is right. NaN when ZSL makes no error.
-    Raises: ShapeError.
+    without regard to FT. Some errors are easier than others for any method, so a value above chance shows association,
+    not a common mechanism. NaN when ZSL makes no error.
     """
     counts = rec2ftp_counts(zsl_correct, icl_correct, icl_correct)
     return counts.icl_fixes / counts.zsl_errors if counts.zsl_errors else float("nan")
@@ -165,50 +136,38 @@ def rec2ftp_chance(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " 
 # Part 2. Attention outputs.
 
 
+@shaped
 def sim_aou(zsl: Outputs, icl: Outputs, ft: Outputs, normalize: bool = True) -> Float[Tensor, "n layers"]:
     """Similarity of attention output updates, SimAOU: cos(h_ICL - h_ZSL, h_FT - h_ZSL).
 
-    `normalize=True`, as in the released code, divides each h by its length before the subtraction. Unrelated changes
-    then score `normalised_noise_value`, not 0, and changes of length alone are lost. `normalize=False` is the
-    corrected variant.
-    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN where an output (normalised) is zero and where an
-    update is zero or no more than rounding (`beyond_rounding`).
-    Raises: ShapeError.
-    Source: Dai et al. 2023, Table 3; the correction: Deutch et al. 2024 (SimAOU against SimAOU_norm).
+    `normalize=True`, as in the released code, divides each h by its length first; unrelated changes then score
+    `normalised_noise_value`, not 0. NaN where an output (normalised) or an update is zero, or an update only rounding.
+    Source: Dai et al. 2023, Table 3; without normalisation, Deutch et al. 2024.
     """
-    _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
-    h_zsl, h_icl, h_ft = map(_unit, _exact(zsl, icl, ft)) if normalize else _exact(zsl, icl, ft)
+    h_zsl, h_icl, h_ft = map(unit, _exact(zsl, icl, ft)) if normalize else _exact(zsl, icl, ft)
     return _cosine(*(beyond_rounding(h - h_zsl, h, spacing(zsl, icl, ft)) for h in (h_icl, h_ft)))
 
 
+@shaped
 def normalised_noise_value(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
     """Value of the normalised SimAOU for unrelated changes: |d_I| |d_F| / 4 with d_I = u_I - z and d_F = u_F - z.
 
-    Because u_I and z both have length 1, d_I . z = -|d_I|^2 / 2: every change of a unit vector leads back inside the
-    sphere, and two changes share that part. With t_I, t_F the parts of d_I, d_F orthogonal to z this gives exactly
+    u_I and z both have length 1, so that d_I . z = -|d_I|^2 / 2 is shared. With t_I, t_F the parts orthogonal to z,
+    exactly
 
-        SimAOU = |d_I| |d_F| / 4 + cos(t_I, t_F) sqrt((1 - |d_I|^2 / 4) (1 - |d_F|^2 / 4)).
+        SimAOU = |d_I| |d_F| / 4 + cos(t_I, t_F) sqrt((1 - |d_I|^2 / 4) (1 - |d_F|^2 / 4)),
 
-    Assumption: given z, t_I and both lengths, the direction of t_F averages to zero; it holds for every update of
-    h_ZSL that is isotropic around h_ZSL and independent of ICL's. The expected SimAOU is then this value, in any
-    dimension. If in addition both updates are orthogonal to h_ZSL and rho times as long (isotropic noise in many
-    dimensions), it is (1 - 1 / sqrt(1 + rho^2)) / 2: 1/4 at rho^2 = 3, and 1/2 in the limit of long updates.
-    Shapes: (n, layers, hidden) -> (n, layers), in [0, 1].
-    Raises: ShapeError.
-    Source: the case rho^2 = 3 is in Deutch et al. 2024; the general identity is derived here.
+    and cos(t_I, t_F) averages to zero where FT's update is isotropic around h_ZSL and independent of ICL's.
+    Source: Deutch et al. 2024 for updates that are sqrt(3) times as long as h_ZSL (1/4); the identity is derived here.
     """
-    _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
-    z, u_icl, u_ft = map(_unit, _exact(zsl, icl, ft))
+    z, u_icl, u_ft = map(unit, _exact(zsl, icl, ft))
     return torch.linalg.vector_norm(u_icl - z, dim=-1) * torch.linalg.vector_norm(u_ft - z, dim=-1) / 4
 
 
 def sim_aou_tangent_uncentred(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
-    """SimAOU without the zero-shot direction: cos(t_I, t_F) with t = u - z (z . u).
+    """SimAOU without the zero-shot direction: cos(t_I, t_F) with t = u - z (z . u), as in `normalised_noise_value`.
 
-    It is the factor cos(t_I, t_F) in the identity of `normalised_noise_value`: 0 is its value for unrelated changes,
-    and it is the same whether or not the outputs are divided by their lengths.
-    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN where an output is zero or a t is no more than rounding.
-    Raises: ShapeError.
+    0 is its value for unrelated changes. NaN where an output is zero or a t is no more than rounding.
     """
     eps = spacing(zsl, icl, ft)
     return _cosine(*(beyond_rounding(t, u, eps) for t, u in _tangents(zsl, icl, ft)))
@@ -217,58 +176,47 @@ def sim_aou_tangent_uncentred(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[
 def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
     """SimAOU without the zero-shot direction and the common update: cos(t_I - mean t_I, t_F - mean t_F).
 
-    t = u - z (z . u) for each query and the means run over the n queries, layer by layer; an update that is the same
-    for every query is thus no evidence. Two properties of centring:
-    - centred vectors sum to zero, so pairs of different queries average about -c / (n - 1) where own pairs give c;
-    - t contains -z (z . u), which differs between queries as z does, for ICL and FT alike. If both make the output
-      depend less on the query (demonstrations dilute attention to it), two otherwise unrelated changes score up to
-      1; if one makes it depend more, down to -1. `isotropic_floor` and `permuted_pairing` do not reproduce this;
-      `sim_aou_residual` removes it.
-    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN for n = 1, in a whole layer if one output is zero, and
-    where what is left is no more than rounding.
-    Raises: ShapeError.
+    t = u - z (z . u), and the means run over the n queries, layer by layer; an update that is the same for every query
+    is thus no evidence. t contains -z (z . u), which differs between queries as z does: where both changes make the
+    output depend less on the query, they score up to 1 though unrelated. `sim_aou_residual` removes this; no floor
+    reproduces it. NaN for n = 1, in a whole layer if one output is zero, and where what is left is no more than
+    rounding.
     """
     eps = spacing(zsl, icl, ft)
     return _cosine(*(beyond_rounding(t - t.mean(0), u, eps) for t, u in _tangents(zsl, icl, ft)))
 
 
+@shaped
 def sim_aou_residual(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
     """Similarity of what is specific to a query and not in its zero-shot output: cos(P u_I', P u_F').
 
-    u' = u - mean u over the n queries, and P projects out the plane of z and mean z, in which the zero-shot output
-    of the query and its difference from the others lie. The updates u - z give the same value, because P removes z
-    and its mean. Two unrelated changes score 0 also when they make the output depend less on the query, where
-    `sim_aou_tangent` does not.
-    Shapes: (n, layers, hidden) -> (n, layers), in [-1, 1]; NaN for n = 1, in a whole layer if one output is zero, and
-    where the z of all queries are equal or what is left is no more than rounding.
-    Raises: ShapeError.
+    u' = u - mean u over the n queries, and P projects out the plane of z and mean z; the updates u - z give the same
+    value. Two unrelated changes score 0 also when they make the output depend less on the query. NaN for n = 1, in a
+    whole layer if one output is zero, and where the z of all queries are equal or what is left is no more than
+    rounding.
     """
-    _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
     eps = spacing(zsl, icl, ft)
-    z, u_icl, u_ft = map(_unit, _exact(zsl, icl, ft))
-    across = _unit(beyond_rounding(_without(z - z.mean(0), z), z, eps))
-    rests = ((_without(_without(u - u.mean(0), z), across), u) for u in (u_icl, u_ft))
+    z, u_icl, u_ft = map(unit, _exact(zsl, icl, ft))
+    across = unit(beyond_rounding(without(z - z.mean(0), z), z, eps))
+    rests = ((without(without(u - u.mean(0), z), across), u) for u in (u_icl, u_ft))
     return _cosine(*(beyond_rounding(rest, u, eps) for rest, u in rests))
 
 
-def _tangents(zsl: Tensor, icl: Tensor, ft: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+@shaped
+def _tangents(zsl: Outputs, icl: Outputs, ft: Outputs) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """t and u of ICL and of FT."""
-    _require_shapes("n layers hidden", zsl=zsl, icl=icl, ft=ft)
-    z, u_icl, u_ft = map(_unit, _exact(zsl, icl, ft))
-    return (_without(u_icl, z), u_icl), (_without(u_ft, z), u_ft)
+    z, u_icl, u_ft = map(unit, _exact(zsl, icl, ft))
+    return (without(u_icl, z), u_icl), (without(u_ft, z), u_ft)
 
 
 # Part 3. Floors: what the same measure gives for something that is no fine-tuning.
 
 
-def isotropic_floor(zsl: Outputs | Scores, ft: Outputs | Scores, seed: int) -> Outputs | Scores:
+def isotropic_floor(zsl: Outputs | _Scores, ft: Outputs | _Scores, seed: int) -> Outputs | _Scores:
     """Stand-in for FT whose updates are random directions of FT's lengths: h_ZSL + |h_FT - h_ZSL| g / |g|, g ~ N(0, I).
 
-    Give it to a measure in the place of `ft`: `sim_aou(zsl, icl, isotropic_floor(zsl, ft, seed=0))`. The expectation
-    is 0 for differences that are not normalised, and `normalised_noise_value` of the stand-in for the normalised
-    SimAOU, because it shares h_ZSL with ICL as FT does.
-    Shapes: attention outputs or scores (also one tensor per query), directions along the last axis -> the same.
-    Raises: ShapeError.
+    Give it to a measure in the place of `ft`. The expectation is 0 for differences that are not normalised, and
+    `normalised_noise_value` of the stand-in for the normalised SimAOU. Directions are along the last axis.
     """
     generator = _generator(seed)
     if isinstance(zsl, Tensor):
@@ -282,23 +230,23 @@ def _generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed ^ 0x5EED)
 
 
-def _isotropic(zsl: Tensor, ft: Tensor, generator: torch.Generator) -> Tensor:
-    _require_shapes(" ".join(f"axis{i}" for i in range(zsl.ndim)), zsl=zsl, ft=ft)
+@shaped
+def _isotropic(
+    zsl: Float[Tensor, "*m d"], ft: Float[Tensor, "*m d"], generator: torch.Generator
+) -> Float[Tensor, "*m d"]:
     h_zsl, h_ft = _exact(zsl, ft)
     # Drawn on the CPU, so that every device gives the same numbers.
-    direction = _unit(torch.randn(h_zsl.shape, generator=generator, dtype=torch.float64)).to(h_zsl.device)
+    direction = unit(torch.randn(h_zsl.shape, generator=generator, dtype=torch.float64)).to(h_zsl.device)
     return h_zsl + torch.linalg.vector_norm(h_ft - h_zsl, dim=-1, keepdim=True) * direction
 
 
+@shaped
 def permuted_pairing(zsl: Float[Tensor, "n *m"], ft: Float[Tensor, "n *m"], seed: int) -> Float[Tensor, "n *m"]:
     """Stand-in for FT in which each query gets another query's update: h_ZSL,i + h_FT,j - h_ZSL,j with j != i.
 
-    Give it to a measure in the place of `ft`. What remains is common to all queries. The queries form one random
-    cycle, so that every j != i is equally likely.
-    Shapes: attention outputs, or scores of equal length -> the same.
-    Raises: ShapeError; ValueError for n = 1, which has no other query.
+    What remains is common to all queries. They form one random cycle, so that every j != i is equally likely.
+    Raises: ValueError for n = 1, which has no other query.
     """
-    _require_shapes(" ".join(["n", *(f"axis{i}" for i in range(1, zsl.ndim))]), zsl=zsl, ft=ft)
     if len(zsl) < 2:
         raise ValueError(f"n = {len(zsl)} query has no other one to take the update from; give at least 2.")
     cycle = torch.randperm(len(zsl), generator=_generator(seed))
@@ -308,18 +256,16 @@ def permuted_pairing(zsl: Float[Tensor, "n *m"], ft: Float[Tensor, "n *m"], seed
     return h_zsl + (h_ft - h_zsl)[other.to(h_zsl.device)]
 
 
+@shaped
 def uniform_floor(zsl: Outputs, icl: Outputs, seed: int) -> Float[Tensor, "n layers"]:
     """Random baseline of the released code, **biased**: cos(u_I - z, U) with all entries of U ~ Uniform[0, 1).
 
-    Kept for comparison with Table 3 of Dai et al. U = 1/2 + noise has a mean, so the expectation is not 0 but, for
-    many dimensions, sqrt(3)/2 cos(u_I - z, 1) = 0.866 cos(u_I - z, 1) (|U|^2 is about hidden / 3): it tells how far
-    ICL's update leans towards the all-ones vector. Nor does U share z as FT's update does. Use `isotropic_floor`.
-    Shapes: (n, layers, hidden) -> (n, layers); NaN where an output is zero or the update no more than rounding.
-    Raises: ShapeError.
+    Kept for comparison with Table 3 of Dai et al. The expectation is not 0 but, for many dimensions, 0.866 cos(u_I - z,
+    1): how far ICL's update leans towards the all-ones vector. Use `isotropic_floor`. NaN where an output is zero or
+    the update no more than rounding.
     Source: microsoft/LMOps, understand_icl/icl_ft/compute_sim.py ("Random SimAOU", there without a seed).
     """
-    _require_shapes("n layers hidden", zsl=zsl, icl=icl)
-    z, u_icl = map(_unit, _exact(zsl, icl))
+    z, u_icl = map(unit, _exact(zsl, icl))
     draw = torch.rand(z.shape, generator=_generator(seed), dtype=torch.float64)
     return _cosine(beyond_rounding(u_icl - z, u_icl, spacing(zsl, icl)), draw.to(z.device))
 
@@ -327,101 +273,86 @@ def uniform_floor(zsl: Outputs, icl: Outputs, seed: int) -> Float[Tensor, "n lay
 # Part 4. Attention scores.
 
 
-def sim_am(icl_scores: Scores, ft_scores: Scores) -> Float[Tensor, "n layers heads"]:
+@shaped
+def sim_am(icl_scores: _Scores, ft_scores: _Scores) -> Float[Tensor, "n layers heads"]:
     """Similarity of attention maps, SimAM: cos(m_ICL, m_FT) of the scores before the softmax.
 
-    m are the scores of the predicting token to the query's own tokens, without the demonstrations. With ZSL in the
-    place of FT this is "SimAM before fine-tuning", which is high already; see `sim_am_delta`.
-    Shapes: (n, layers, heads, len), padded with zeros if at all, or n tensors (layers, heads, len_i)
-    -> (n, layers, heads), in [-1, 1]; NaN where all scores of a head are zero.
-    Raises: ShapeError.
+    m are the scores of the predicting token to the query's own tokens. With ZSL in the place of FT this is "SimAM
+    before fine-tuning", which is high already; see `sim_am_delta`. Queries that differ in length are n tensors (layers,
+    heads, len_i), or padded with zeros. NaN where all scores of a head are zero.
     Source: Dai et al. 2023, Table 4.
     """
     return _per_query(_cosine, icl_scores=icl_scores, ft_scores=ft_scores)
 
 
+@shaped
 def sim_am_delta(
-    zsl_scores: Scores, icl_scores: Scores, ft_scores: Scores, context_tokens: int = 0
+    zsl_scores: _Scores, icl_scores: _Scores, ft_scores: _Scores, context_tokens: int = 0
 ) -> Float[Tensor, "n layers heads"]:
     """Similarity of the updates of the attention scores: cos(m_ICL - m_ZSL, m_FT - m_ZSL).
 
-    In the first layer it does not exist: there the query's own tokens have the same inputs with and without a context,
-    and their scores depend on the distance of two tokens only, so that m_ICL - m_ZSL is rounding. The more so, the
-    more `context_tokens` stand before the query.
-    Shapes: as in `sim_am`; NaN where a head's scores change by no more than rounding (`beyond_rounding`).
-    Raises: ShapeError.
+    NaN where a head's scores change by no more than rounding (`beyond_rounding`), as everywhere in the first layer:
+    there the query's own tokens have the same inputs with and without the `context_tokens` before them.
     Source: Deutch et al. 2024 (SimAM_delta).
     """
     eps = spacing(*zsl_scores, *icl_scores, *ft_scores)
 
-    def measure(zsl: Tensor, icl: Tensor, ft: Tensor) -> Tensor:
+    @shaped
+    def measure(zsl: Float[Tensor, "*m d"], icl: Float[Tensor, "*m d"], ft: Float[Tensor, "*m d"]) -> Tensor:
         d_icl = beyond_rounding(icl - zsl, icl, eps, shift=context_tokens)
         return _cosine(d_icl, beyond_rounding(ft - zsl, ft, eps))
 
     return _per_query(measure, zsl_scores=zsl_scores, icl_scores=icl_scores, ft_scores=ft_scores)
 
 
-def _per_query(measure, **scores: Scores) -> Float[Tensor, "n layers heads"]:
+def _per_query(measure: Callable[..., Tensor], **scores: _Scores) -> Float[Tensor, "n layers heads"]:
     """Apply a measure to whole tensors, or query by query to tensors of different lengths."""
     if all(isinstance(m, Tensor) for m in scores.values()):
-        _require_shapes("n layers heads len", **scores)
         return measure(*_exact(*scores.values()))
     _require_pairs(**scores)
-    values = []
-    for i, row in enumerate(zip(*scores.values(), strict=True)):
-        _require_shapes("layers heads len", **{f"{name}[{i}]": m for name, m in zip(scores, row, strict=True)})
-        values.append(measure(*_exact(*row)))
-    if len({value.shape for value in values}) > 1:
-        shapes = sorted({tuple(value.shape) for value in values})
-        raise ShapeError(f"all queries should have the same (layers, heads), got {shapes}.")
-    return torch.stack(values)
+    return torch.stack([measure(*_exact(*row)) for row in zip(*scores.values(), strict=True)])
 
 
-def _require_pairs(**scores: Scores) -> None:
+def _require_pairs(**scores: _Scores) -> None:
     sizes = {name: len(m) for name, m in scores.items()}
     if len(set(sizes.values())) > 1 or 0 in sizes.values():
         raise ShapeError(f"scores should be given for the same queries, at least one; got {sizes} of them.")
 
 
+@shaped
 def kendall_training_tokens(
     icl: Float[Tensor, "n layers T"], ft: Float[Tensor, "n layers T"]
 ) -> Float[Tensor, "n layers"]:
     """Agreement of ICL and FT about the training tokens: tau_b(m_ICL, m_FT) over the T demonstration tokens.
 
-    m_ICL is the score of the predicting token to each demonstration token, summed over heads; m_FT the inner product
-    of the attention query of each training token, while fine-tuning, with that of the predicting token afterwards,
-    summed over heads. The released code takes tau-b, of scores that went through a softmax first (the same ranks,
-    unless small ones underflow to ties); the formula in the paper is tau-a, `kendall_tau_a`. That m_FT weighs what each
-    training token adds to the key matrix is exact for one step of one layer whose positions are added. Where positions
-    rotate, a key at distance p meets the query R_p q', and no single score stands for a training token.
-    Shapes: (n, layers, T) -> (n, layers), in [-1, 1]; NaN for T = 1, constant scores, and scores with NaN.
-    Raises: ShapeError.
-    Source: Dai et al. 2023 (ACL version), Table 5; compute_training_example_attn.py of the release.
+    m_ICL is the score of the predicting token to each demonstration token, summed over heads; m_FT the inner product of
+    the attention query of each training token, while fine-tuning, with that of the predicting token afterwards, summed
+    over heads. That m_FT weighs what each training token adds to the key matrix is exact for one step of one layer
+    whose positions are added; where positions rotate, no single score stands for a training token. NaN for T = 1,
+    constant scores, and scores with NaN.
+    Source: Dai et al. 2023 (ACL version), Table 5, which states tau_a; compute_training_example_attn.py of the release.
     """
-    _require_shapes("n layers T", icl=icl, ft=ft)
     return kendall_tau_b(icl, ft)
 
 
+@shaped
 def kendall_tau_b(x: Float[Tensor, "*m T"], y: Float[Tensor, "*m T"]) -> Float[Tensor, "*m"]:
     """Kendall's rank correlation with ties taken out: tau_b = (P_c - P_d) / sqrt((N - N_x) (N - N_y)).
 
     P_c and P_d count concordant and discordant pairs, N = T (T-1) / 2 all pairs, N_x and N_y those tied in x and y.
-    Shapes: (..., T) -> (...), in [-1, 1]; NaN for T = 1, for constant x or y, and where x or y has a NaN.
+    NaN for T = 1, for constant x or y, and where x or y has a NaN.
     Time O(T log^2 T), memory O(T) for each row.
-    Raises: ShapeError.
     Source: Kendall 1945; `scipy.stats.kendalltau`.
     """
     counts = _pair_counts(x, y)
     return counts.excess / ((counts.pairs - counts.tied_x) * (counts.pairs - counts.tied_y)).sqrt()
 
 
+@shaped
 def kendall_tau_a(x: Float[Tensor, "*m T"], y: Float[Tensor, "*m T"]) -> Float[Tensor, "*m"]:
     """Kendall's rank correlation as the paper states it: tau_a = (P_c - P_d) / (T (T-1) / 2).
 
-    Tied pairs stay in the denominator, so ties pull it towards 0. Otherwise as `kendall_tau_b`, which see; constant
-    scores are NaN here too.
-    Shapes: (..., T) -> (...), in [-1, 1].
-    Raises: ShapeError.
+    Tied pairs stay in the denominator. Otherwise as `kendall_tau_b`; constant scores are NaN here too.
     Source: Kendall 1938; Dai et al. 2023 (ACL version), Table 5.
     """
     counts = _pair_counts(x, y)
@@ -439,7 +370,6 @@ class _PairCounts(NamedTuple):
 
 def _pair_counts(x: Tensor, y: Tensor) -> _PairCounts:
     """Count pairs by Knight's method: sort by x, ties by y; the inversions left in y are the discordant pairs."""
-    _require_shapes(_axes(x, "T"), x=x, y=y)
     T, shape = x.shape[-1], x.shape[:-1]
     x, y = (v.detach().reshape(-1, T) for v in (x, y))
     sorted_pairs = (_dense_ranks(x) * T + _dense_ranks(y)).sort(-1).values
@@ -477,16 +407,15 @@ def _inversions(ranks: Int[Tensor, "m T"]) -> Int[Tensor, " m"]:
     return inversions
 
 
+@shaped
 def top_k_recall(icl: Float[Tensor, "*m T"], ft: Float[Tensor, "*m T"], k: int) -> Float[Tensor, "*m"]:
     """Share of FT's k largest scores that are among ICL's k largest: |top_k(m_ICL) & top_k(m_FT)| / k.
 
-    Unrelated scores give k / T. Scores tied at the k-th place share the places left, which is the expectation over
-    random tie-breaking; constant scores therefore give exactly k / T.
-    Shapes: (..., T) -> (...), in [0, 1]; NaN where scores have a NaN.
-    Raises: ShapeError; ValueError if k is not in 1, ..., T.
+    Unrelated scores give k / T, and constant ones exactly so: scores tied at the k-th place share the places left. NaN
+    where scores have a NaN.
+    Raises: ValueError if k is not in 1, ..., T.
     Source: compute_training_example_attn.py of the release (k = 100 tokens, k = 5 examples); not in the paper.
     """
-    _require_shapes(_axes(icl, "T"), icl=icl, ft=ft)
     if not 1 <= k <= icl.shape[-1]:
         raise ValueError(f"k = {k} is outside 1, ..., T = {icl.shape[-1]}; there are only T training tokens.")
     recall = (_top_k_weights(icl, k) * _top_k_weights(ft, k)).sum(-1) / k
@@ -500,25 +429,20 @@ def _top_k_weights(scores: Float[Tensor, "*m T"], k: int) -> Float[Tensor, "*m T
     return above + tied * (k - above.sum(-1, keepdim=True)) / tied.sum(-1, keepdim=True)
 
 
+@shaped
 def by_example(
     scores: Float[Tensor, "*m T"], spans: Sequence[tuple[int, int]], *, mean: bool = False
 ) -> Float[Tensor, "*m k"]:
     """Attention to each of k demonstrations, as a logarithm: a_e = log sum_{t in e} p_t, p = softmax(m).
 
-    The softmax runs over the tokens of all demonstrations together, of scores summed over heads; `spans` gives the
-    (start, stop) of each demonstration among the T tokens. The logarithm keeps the ranks, which `kendall_tau_b` and
-    `top_k_recall` compare, where p itself would underflow to ties; exp a_e is the quantity of the released code.
-
-    A sum grows with the number of tokens. ICL and FT share the lengths, so that scores without any relation agree
-    (independent normal scores of standard deviation 1 and lengths from 8 to 59: tau_b = 0.67). `mean=True` takes
-    log mean_{t in e} p_t, which leaves little of it (0.01; 0.10 at standard deviation 10, where the largest token
-    decides and a long demonstration has more chances of one). The value of the lengths alone is that of
-    `permuted_tokens`.
-    Shapes: (..., T) -> (..., k); NaN for a demonstration with a NaN.
-    Raises: ShapeError; ValueError for no span, and for one that is empty, outside the T tokens or overlaps another.
+    The softmax runs over the tokens of all demonstrations together; `spans` gives the (start, stop) of each among the T
+    tokens. The logarithm keeps ranks where p itself would underflow to ties. A sum grows with the number of tokens, so
+    that scores without any relation agree (tau_b = 0.67 for lengths from 8 to 59); `mean=True` takes log mean_{t in e}
+    p_t, which leaves little of it. The value of the lengths alone is that of `permuted_tokens`. NaN for a demonstration
+    with a NaN.
+    Raises: ValueError for no span, and for one that is empty, outside the T tokens or overlaps another.
     Source: compute_training_example_attn.py of the release, example level; the mean and its floor are ours.
     """
-    _require_shapes(_axes(scores, "T"), scores=scores)
     T, places = scores.shape[-1], sorted(spans)
     ends = [0, *(stop for _, stop in places)]
     if not places or any(not end <= start < stop <= T for end, (start, stop) in zip(ends, places, strict=False)):
@@ -536,15 +460,9 @@ def _log_mean_exp(m: Float[Tensor, "*m len"]) -> Float[Tensor, "*m"]:
     return ((m - largest).exp().mean(-1, keepdim=True).log() + largest)[..., 0]
 
 
+@shaped
 def permuted_tokens(scores: Float[Tensor, "*m T"], seed: int) -> Float[Tensor, "*m T"]:
-    """Stand-in for scores to training tokens: the same scores at places drawn at random, each row by itself.
-
-    Give it to a measure in the place of `ft`. What remains, through `by_example`, is that ICL and FT have
-    demonstrations of the same lengths.
-    Shapes: (..., T) -> the same.
-    Raises: ShapeError.
-    """
-    _require_shapes(_axes(scores, "T"), scores=scores)
+    """Stand-in for scores to training tokens: the same scores at places drawn at random, each row by itself."""
     (m,) = _exact(scores)
     places = torch.rand(m.shape, generator=_generator(seed), dtype=torch.float64).argsort(-1)
     return m.gather(-1, places.to(m.device))
@@ -553,29 +471,24 @@ def permuted_tokens(scores: Float[Tensor, "*m T"], seed: int) -> Float[Tensor, "
 # Part 5. The weight updates themselves.
 
 
+@shaped
 def update_cosines(
     dW_icl: Float[Tensor, "*m heads d_v d"], dW_ft: Float[Tensor, "*m heads d_v d"]
 ) -> Float[Tensor, "*m heads"]:
     """Direction of dW_ICL and dW_FT head by head: <dW_ICL, dW_FT>_F / (|dW_ICL|_F |dW_FT|_F).
 
-    The maps are those of the same query, from `models.recording.linear_maps`. For directions without relation the
-    mean is 0 and the standard deviation 1 / sqrt(d_v d) in the isotropic case, more for maps of low rank.
-    Shapes: (..., heads, d_v, d) -> (..., heads), in [-1, 1]; NaN where an update is zero.
-    Raises: ShapeError.
-    Source: asked for in microsoft/LMOps issue 22; the two updates: Dai et al. 2023, eq. 11 and 12.
+    For directions without relation the mean is 0 and the standard deviation at least 1 / sqrt(d_v d). NaN where an
+    update is zero. Source: asked for in microsoft/LMOps issue 22; the two updates: Dai et al. 2023, eq. 11 and 12.
     """
-    _require_shapes(_axes(dW_icl, "heads d_v d"), dW_icl=dW_icl, dW_ft=dW_ft)
     return _cosine(*(dW.flatten(-2) for dW in _exact(dW_icl, dW_ft)))
 
 
+@shaped
 def participation_ratio(dW: Float[Tensor, "*m d_v d"]) -> Float[Tensor, "*m"]:
     """Effective rank: (sum_i s_i^2)^2 / sum_i s_i^4 = |dW|_F^4 / |dW^T dW|_F^2 of the singular values s_i.
 
-    r for a matrix with r equal singular values and no others; between 1 and the rank.
-    Shapes: (..., d_v, d) -> (...); NaN for a zero matrix.
-    Raises: ShapeError.
+    r for a matrix with r equal singular values and no others. NaN for a zero matrix.
     """
-    _require_shapes(_axes(dW, "d_v d"), dW=dW)
     (dW,) = _exact(dW)
     dW = dW / torch.linalg.matrix_norm(dW, keepdim=True)
     return 1 / torch.linalg.matrix_norm(dW @ dW.mT).square()

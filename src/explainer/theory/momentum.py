@@ -15,15 +15,16 @@ from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from explainer.errors import ShapeError
+from explainer.theory.shapes import shaped
 
-Average = Callable[[Float[Tensor, "*batch T d"], float], Float[Tensor, "*batch T d"]]
-LagWeights = Callable[[float, int], Float[Tensor, " n"]]
+_Average = Callable[[Float[Tensor, "*batch T d"], float], Float[Tensor, "*batch T d"]]
+_LagWeights = Callable[[float, int], Float[Tensor, " n"]]
 
-CHUNK = 32
+_CHUNK = 32
 """Positions that one matrix product averages over."""
 
 SHORT = 4
-"""Lags of `short_convolution`."""
+"""Lags of the average "short_convolution"."""
 
 
 # Part 1. Weights over lags.
@@ -36,47 +37,16 @@ def check_eta(eta: float) -> None:
 
 
 def weights(eta: float, n: int) -> Float[Tensor, " n"]:
-    """Weigh the values of the last n positions: w_s = eta^s at lag s = 1, ..., n.
+    """Weigh the values of the last n positions: w_s = eta^s at lag s = 1, ..., n, lag 1 first, in float64.
 
-    Shapes: (n,), float64, lag 1 (the newest value) first.
     Raises: ValueError if eta is outside [0, 1).
-    Source: Dai et al. 2023, the section on momentum-based attention, formula of MoAttn.
     """
     check_eta(eta)
     return eta ** torch.arange(1, n + 1, dtype=torch.float64)
 
 
-def normalised_weights(eta: float, n: int) -> Float[Tensor, " n"]:
-    """Weigh as `weights` does, but with gain 1: w_s = (1 - eta) eta^(s-1)."""
-    check_eta(eta)
-    return (1 - eta) * eta ** torch.arange(n, dtype=torch.float64)
-
-
-def nesterov_weights(eta: float, n: int) -> Float[Tensor, " n"]:
-    """Weigh as `nesterov_ema` does: w_1 = eta + eta^2, and w_s = eta^(s+1) for s > 1; the gain is that of `weights`."""
-    return eta * (weights(eta, n) + previous_weights(1.0, n))
-
-
-def previous_weights(weight: float, n: int) -> Float[Tensor, " n"]:
-    """Weigh lag 1 alone: w_1 = weight, all others 0."""
-    return weight * (torch.arange(n) == 0).double()
-
-
-def permuted_weights(eta: float, n: int, seed: int = 0) -> Float[Tensor, " n"]:
-    """Give the n weights of `weights` to the n lags in a random order, one that is drawn for each n (and seed)."""
-    return weights(eta, n)[torch.randperm(n, generator=torch.Generator().manual_seed(seed * 1_000_003 + n))]
-
-
-def short_weights(eta: float, n: int) -> Float[Tensor, " n"]:
-    """Weigh lags 1 to SHORT as `weights` does and all others 0."""
-    return torch.where(torch.arange(n) < SHORT, weights(eta, n), 0.0)
-
-
 def gain(eta: float) -> float:
-    """Sum the weights over all lags, sum_{s>=1} eta^s = eta / (1 - eta); those of softmax sum to 1.
-
-    Raises: ValueError if eta is outside [0, 1).
-    """
+    """Sum the weights over all lags, sum_{s>=1} eta^s = eta / (1 - eta); those of softmax sum to 1."""
     check_eta(eta)
     return eta / (1 - eta)
 
@@ -84,8 +54,6 @@ def gain(eta: float) -> float:
 def effective_window(eta: float) -> float:
     """Count the positions that the average is spread over, (sum_s w_s)^2 / sum_s w_s^2 = (1 + eta) / (1 - eta).
 
-    It is n for n equal weights, and 1 (the limit) for eta = 0. The mean lag is 1 / (1 - eta).
-    Raises: ValueError if eta is outside [0, 1).
     Source: Kish 1965, the effective sample size, at w_s = eta^s.
     """
     check_eta(eta)
@@ -95,28 +63,27 @@ def effective_window(eta: float) -> float:
 # Part 2. Averages of past values.
 
 
+@shaped
 def ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
     """Average past values with exponential decay: sum_{i<t} eta^(t-i) v_i, the second term of MoAttn.
 
-    Matrix products over chunks of positions, then the same over the sums of the chunks: O(T) memory, any T, no power
-    of 1/eta that could overflow, exact gradients. float16 and bfloat16 are summed in float32.
-    Shapes: value (..., T, d) -> (..., T, d); position 0 receives 0.
-    Raises: ShapeError, ValueError if eta is outside [0, 1).
+    Matrix products over chunks of positions, then the same over the sums of the chunks: O(T) memory, no power of 1/eta
+    that could overflow, exact gradients. float16 and bfloat16 are summed in float32.
+    Raises: ValueError if eta is outside [0, 1).
     Source: Dai et al. 2023, the section on momentum-based attention, formula of MoAttn.
     """
-    return _averaged(value, eta, eta)
+    return _discounted(value, eta, eta)
 
 
+@shaped
 def decaying_bias(values: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
     """Train a bias that decays, one value at each position: b_0 = 0 and b_{t+1} = eta (b_t + v_t); return every b_t.
 
     Row t is the bias before v_t enters, sum_{i<t} eta^(t-i) v_i, and so equals `ema`: what momentum attention adds is
-    the dual form of this bias, whose key is 1 for every pair. Step by step, in the precision of the values.
-    Shapes: values (..., T, d) -> (..., T, d); position 0 receives 0.
-    Raises: ShapeError, ValueError if eta is outside [0, 1).
-    Source: ours, by unrolling the recursion.
+    the dual form of this bias, whose key is 1 for every pair.
+    Raises: ValueError if eta is outside [0, 1).
     """
-    _check(values, eta)
+    check_eta(eta)
     biases, b = [values[..., :0, :]], torch.zeros_like(values[..., :1, :])
     for v in values.split(1, -2):
         biases.append(b)
@@ -124,63 +91,14 @@ def decaying_bias(values: Float[Tensor, "*batch T d"], eta: float) -> Float[Tens
     return torch.cat(biases, -2)
 
 
-def normalised_ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
-    """Average past values with weights that sum to 1 over all lags: (1 - eta) sum_{i<t} eta^(t-1-i) v_i.
-
-    It is `ema` times (1 - eta) / eta. Shapes and errors as for `ema`.
-    """
-    return _averaged(value, eta, 1 - eta)
-
-
-def nesterov_ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
-    """Average extrapolated values, sum_{i<t} eta^(t-i) v'_i with v'_i = v_i + eta (v_i - v_{i-1}) and v_{-1} = 0.
-
-    The sum telescopes to eta (ema_t + v_{t-1}): lag 1 weighs eta + eta^2, lag s > 1 weighs eta^(s+1), and the gain
-    is that of `ema`. Shapes and errors as for `ema`.
-    Source: ours, in no paper. The extrapolation is that of the gradients in Adan's Nesterov momentum estimation
-    (Xie et al. 2022, arXiv 2208.06677), carried over to values with eta = 1 - beta.
-    """
-    return eta * (ema(value, eta) + previous_value(value, 1.0))
-
-
-def previous_value(value: Float[Tensor, "*batch T d"], weight: float) -> Float[Tensor, "*batch T d"]:
-    """Take the value one position back alone: weight v_{t-1}, and 0 at position 0.
-
-    Shapes: value (..., T, d) -> (..., T, d).
-    Raises: ShapeError.
-    Source: the token shift of RWKV (Peng et al. 2023, arXiv 2305.13048), on values.
-    """
-    return causal_convolution(value, previous_weights(weight, 1))
-
-
-def permuted_ema(value: Float[Tensor, "*batch T d"], eta: float, seed: int = 0) -> Float[Tensor, "*batch T d"]:
-    """Average past values with the weights of `ema` in a random order, drawn for each position: a control for recency.
-
-    Position t gives the lag s the weight `permuted_weights(eta, t, seed)[s - 1]`. O(T^2) memory.
-    Shapes and errors as for `ema`.
-    """
-    _check(value, eta)
-    wide = _widened(value)
-    return _in_full_precision(lambda: _permuted_matrix(eta, value.shape[-2], seed).to(wide) @ wide, value)
-
-
-def short_convolution(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
-    """Average the last SHORT values with the weights of `ema`: sum_{s=1}^{SHORT} eta^s v_{t-s}.
-
-    Shapes and errors as for `ema`.
-    """
-    return causal_convolution(value, weights(eta, SHORT))
-
-
+@shaped
 def causal_convolution(
     value: Float[Tensor, "*batch T d"], kernel: Float[Tensor, "lags *d"]
 ) -> Float[Tensor, "*batch T d"]:
-    """Average past values with any weights over a few lags: sum_{s=1}^{lags} kernel_{s-1} v_{t-s}.
+    """_Average past values with any weights over a few lags: sum_{s=1}^{lags} kernel_{s-1} v_{t-s}.
 
-    Shapes: value (..., T, d), kernel (lags,), or (lags, d) with weights for each channel, lag 1 first -> (..., T, d).
-    Raises: ShapeError.
+    The kernel has lag 1 first, and may have weights for each channel.
     """
-    _check(value, 0.0)
     if kernel.ndim != 1 and kernel.shape[1:] != value.shape[-1:]:
         raise ShapeError(f"kernel has shape {tuple(kernel.shape)}; it should be (lags,) or (lags, {value.shape[-1]}).")
     T, wide = value.shape[-2], _widened(value)
@@ -190,58 +108,106 @@ def causal_convolution(
     return sum(shifted, torch.zeros_like(wide)).to(value.dtype)
 
 
-AVERAGES: Mapping[str, Average] = {
+@shaped
+def normalised_ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
+    """Average past values with weights that sum to 1 over all lags: (1 - eta) sum_{i<t} eta^(t-1-i) v_i.
+
+    It is `ema` times (1 - eta) / eta. Errors as for `ema`.
+    """
+    return _discounted(value, eta, 1 - eta)
+
+
+@shaped
+def _nesterov_ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
+    """Average extrapolated values, sum_{i<t} eta^(t-i) v'_i with v'_i = v_i + eta (v_i - v_{i-1}) and v_{-1} = 0.
+
+    The sum telescopes to eta (ema_t + v_{t-1}).
+    Source: ours; the extrapolation is that of the gradients in Adan (Xie et al. 2022, arXiv 2208.06677), eta = 1 -
+    beta.
+    """
+    return eta * (ema(value, eta) + previous_value(value, 1.0))
+
+
+@shaped
+def previous_value(value: Float[Tensor, "*batch T d"], weight: float) -> Float[Tensor, "*batch T d"]:
+    """Take the value one position back alone: weight v_{t-1}, and 0 at position 0.
+
+    Source: the token shift of RWKV (Peng et al. 2023, arXiv 2305.13048), on values.
+    """
+    return causal_convolution(value, weight * _newest(1))
+
+
+@shaped
+def permuted_ema(value: Float[Tensor, "*batch T d"], eta: float, seed: int = 0) -> Float[Tensor, "*batch T d"]:
+    """Average past values with the weights of `ema` in a random order, drawn for each position: a control for recency.
+
+    O(T^2) memory. Errors as for `ema`.
+    """
+    wide, matrix = _widened(value), _permuted_matrix(eta, value.shape[-2], seed)
+    return _in_full_precision(lambda: matrix.to(wide) @ wide, value)
+
+
+def _newest(n: int) -> Float[Tensor, " n"]:
+    """1 at lag 1, 0 at all others."""
+    return (torch.arange(n) == 0).double()
+
+
+def _permuted_weights(eta: float, n: int, seed: int = 0) -> Float[Tensor, " n"]:
+    """The n weights of `weights`, at the n lags in a random order, one that is drawn for each n (and seed)."""
+    return weights(eta, n)[torch.randperm(n, generator=torch.Generator().manual_seed(seed * 1_000_003 + n))]
+
+
+AVERAGES: Mapping[str, _Average] = {
     "momentum": ema,
     "normalised": normalised_ema,
-    "nesterov": nesterov_ema,
+    "nesterov": _nesterov_ema,
     "previous": previous_value,
     "permuted": permuted_ema,
-    "short_convolution": short_convolution,
+    "short_convolution": lambda value, eta: causal_convolution(value, weights(eta, SHORT)),
 }
 """The averages by name."""
 
-LAG_WEIGHTS: Mapping[str, LagWeights] = {
+LAG_WEIGHTS: Mapping[str, _LagWeights] = {
     "momentum": weights,
-    "normalised": normalised_weights,
-    "nesterov": nesterov_weights,
-    "previous": previous_weights,
-    "permuted": permuted_weights,
-    "short_convolution": short_weights,
+    "normalised": lambda eta, n: (1 - eta) * eta ** torch.arange(n, dtype=torch.float64),
+    "nesterov": lambda eta, n: eta * (weights(eta, n) + _newest(n)),
+    "previous": lambda eta, n: eta * _newest(n),
+    "permuted": _permuted_weights,
+    "short_convolution": lambda eta, n: torch.where(torch.arange(n) < SHORT, weights(eta, n), 0.0),
 }
 """The weights that a position with n others before it gives them in each average, lag 1 first."""
 
 
+@shaped
 def decode(value: Float[Tensor, "*batch T d"], eta: float, average: str = "momentum") -> Float[Tensor, "*batch 1 d"]:
     """Average for the last position alone, from all values up to it, as decoding with a cache of values needs it.
 
-    Equals the last row of AVERAGES[average](value, eta) in O(T d) and keeps no state, so that a cache may be cut or
-    reordered.
-    Shapes: value (..., T, d) -> (..., 1, d).
-    Raises: ShapeError, ValueError if eta is outside [0, 1).
+    Equals the last row of AVERAGES[average](value, eta) in O(T d).
+    Raises: ValueError if eta is outside [0, 1).
     """
-    _check(value, eta)
+    check_eta(eta)
     past = _widened(value[..., :-1, :])
     newest_last = LAG_WEIGHTS[average](eta, past.shape[-2]).flip(0)
     return _in_full_precision(lambda: newest_last.to(past)[None] @ past, value)
 
 
-def _averaged(value: Tensor, eta: float, factor: float) -> Tensor:
-    _check(value, eta)
+def _discounted(value: Tensor, eta: float, factor: float) -> Tensor:
+    check_eta(eta)
     return _in_full_precision(lambda: _discounted_sums(_widened(value), eta, factor), value)
 
 
 def _discounted_sums(value: Tensor, eta: float, factor: float) -> Tensor:
-    """factor * sum_{i<t} eta^(t-1-i) v_i, within chunks and then across them by the same rule with eta^CHUNK.
+    """factor * sum_{i<t} eta^(t-1-i) v_i, within chunks and then across them by the same rule with eta^_CHUNK.
 
     A chunk and the sum before it go into one product, because passes over memory, and no arithmetic, take the time.
     """
     T = value.shape[-2]
-    if T <= CHUNK:
+    if T <= _CHUNK:
         return factor * _decay_matrix(eta, T).to(value) @ value
-    powers = (eta ** torch.arange(CHUNK, dtype=torch.float64)).to(value)
-    chunks = (pad(value, (0, 0, 0, -T % CHUNK)) if T % CHUNK else value).unflatten(-2, (-1, CHUNK))
-    before = _discounted_sums(powers.flip(0) @ chunks, eta**CHUNK, factor)
-    weights = torch.cat([factor * _decay_matrix(eta, CHUNK).to(value), powers[:, None]], -1)
+    powers = (eta ** torch.arange(_CHUNK, dtype=torch.float64)).to(value)
+    chunks = (pad(value, (0, 0, 0, -T % _CHUNK)) if T % _CHUNK else value).unflatten(-2, (-1, _CHUNK))
+    before = _discounted_sums(powers.flip(0) @ chunks, eta**_CHUNK, factor)
+    weights = torch.cat([factor * _decay_matrix(eta, _CHUNK).to(value), powers[:, None]], -1)
     return (weights @ torch.cat([chunks, before[..., None, :]], -2)).flatten(-3, -2)[..., :T, :]
 
 
@@ -255,7 +221,7 @@ def _decay_matrix(eta: float, T: int) -> Float[Tensor, "T T"]:
 def _permuted_matrix(eta: float, T: int, seed: int) -> Float[Tensor, "T T"]:
     matrix = torch.zeros(T, T, dtype=torch.float64)
     for t in range(1, T):
-        matrix[t, :t] = permuted_weights(eta, t, seed).flip(0)
+        matrix[t, :t] = _permuted_weights(eta, t, seed).flip(0)
     return matrix
 
 
@@ -267,12 +233,6 @@ def _in_full_precision(average: Callable[[], Tensor], value: Tensor) -> Tensor:
     """Run outside autocast, which would round weights like .999 to the 8 bits of bfloat16; return the value's dtype."""
     with torch.autocast(value.device.type, enabled=False):
         return average().to(value.dtype)
-
-
-def _check(value: Tensor, eta: float) -> None:
-    check_eta(eta)
-    if value.ndim < 2:
-        raise ShapeError(f"value has shape {tuple(value.shape)}; it should be (..., T, d).")
 
 
 # Part 3. Attention.
@@ -288,19 +248,17 @@ def momentum_attention(
     is_causal: bool = True,
     scale: float | None = None,
     enable_gqa: bool = False,
-    average: Average = ema,
+    average: _Average = ema,
 ) -> Float[Tensor, "*batch H T_q d_v"]:
     """Attend with momentum: MoAttn(V, K, q_t) = V softmax(K^T q_t / sqrt d) + sum_{i<t} eta^(t-i) v_i.
 
-    The softmax term is one call of `scaled_dot_product_attention`, with its fused kernels; at eta = 0 it is all there
-    is, bit for bit. The T_q queries are the last of the T positions, as with a cache. `is_causal` regards the softmax
-    term, the average looks back in any case. A mask takes its place and may hide padding, whose values weigh nothing.
-    Shapes: query (..., H, T_q, d), key (..., H_k, T, d), value (..., H_k, T, d_v) -> (..., H, T_q, d_v); H_k = H
-    unless `enable_gqa`; attn_mask (..., T_q, T), True (or finite) where attention is allowed.
-    Raises: ShapeError, ValueError if eta is outside [0, 1) or the mask is not that of causal attention with padding.
+    The softmax term is one call of `scaled_dot_product_attention`; at eta = 0 it is all there is, bit for bit. The T_q
+    queries are the last of the T positions. `is_causal` regards the softmax term, the average looks back in any case. A
+    mask (..., T_q, T) takes its place and may hide padding. H_k = H unless `enable_gqa`.
+    Raises: ValueError if eta is outside [0, 1) or the mask is not that of causal attention with padding.
     Source: Dai et al. 2023, the section on momentum-based attention, formula of MoAttn.
     """
-    _check(value, eta)
+    check_eta(eta)
     T_q, T = query.shape[-2], key.shape[-2]
     seen = attn_mask
     if attn_mask is None and is_causal and T_q < T:
@@ -319,9 +277,8 @@ def without_padding(
 ) -> Float[Tensor, "*batch T d"]:
     """Set the values that an attention mask hides from every query to 0, so that no average contains them.
 
-    Shapes: value (..., T, d), attn_mask (..., T_q, T) for the last T_q positions -> (..., T, d).
-    Raises: ValueError if the mask is not that of causal attention with padding (`key visible and i <= t`): an average
-    of all past values would then show a position what its mask hides, as in packed sequences or windows.
+    The mask is (..., T_q, T), for the last T_q positions.
+    Raises: ValueError if the mask is not that of causal attention with padding (`key visible and i <= t`).
     """
     if attn_mask is None:
         return value

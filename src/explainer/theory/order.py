@@ -14,33 +14,30 @@ from torch import Tensor
 
 from explainer.errors import ShapeError
 from explainer.theory.momentum import check_eta
+from explainer.theory.shapes import shaped
 
-MOST = 8
+_MOST = 8
 """Most demonstrations whose orders are listed: there are 40,320 of them."""
 
 
 def orders(n: int) -> Int[Tensor, "orders n"]:
     """List all n! orders of n demonstrations; row r says which demonstration stands at each position.
 
-    Shapes: (n!, n), in lexicographic order.
-    Raises: ValueError if n is negative or above MOST.
+    In lexicographic order.
+    Raises: ValueError if n is negative or above _MOST.
     """
-    if not 0 <= n <= MOST:
-        raise ValueError(f"n = {n}; all orders are listed for 0 to {MOST} demonstrations only, sample some instead.")
+    if not 0 <= n <= _MOST:
+        raise ValueError(f"n = {n}; all orders are listed for 0 to {_MOST} demonstrations only, sample some instead.")
     return torch.tensor(list(permutations(range(n))), dtype=torch.long).reshape(math.factorial(n), n)
 
 
+@shaped
 def delta_weights(rate: float, keys: Float[Tensor, "n d"], query: Float[Tensor, " d"]) -> Float[Tensor, " n"]:
     """Weigh the demonstrations of one pass of the delta rule: w_i = beta k_i^T prod_{j>i} (I - beta k_j k_j^T) q.
 
-    What comes after a pair takes away the part of it along its own key. Equal unit keys k = q give
-    w_i = beta (1 - beta)^(n-i), orthogonal ones w_i = beta (k_i . q) in every order.
-    Shapes: keys (n, d), query (d,) -> (n,).
-    Raises: ShapeError.
-    Source: unrolling S_i = S_{i-1} (I - beta k_i k_i^T) + beta v_i k_i^T from S_0 = 0.
+    What comes after a pair takes away the part of it along its own key. Equal unit keys k = q give w_i = beta (1 -
+    beta)^(n-i), orthogonal ones w_i = beta (k_i . q) in every order.
     """
-    if keys.ndim != 2 or query.shape != keys.shape[1:]:
-        raise ShapeError(f"keys {tuple(keys.shape)} and query {tuple(query.shape)}; they should be (n, d) and (d,).")
     weights, seen = keys.new_empty(len(keys)), query
     for i in reversed(range(len(keys))):
         weights[i] = rate * (keys[i] @ seen)
@@ -51,20 +48,17 @@ def delta_weights(rate: float, keys: Float[Tensor, "n d"], query: Float[Tensor, 
 def decay_weights(retention: float, n: int) -> Float[Tensor, " n"]:
     """Weigh demonstrations of one key under decayed attention, S_i = alpha S_{i-1} + v_i k_i^T: w_i = alpha^(n-i).
 
-    Shapes: (n,), float64, the first demonstration first.
     Source: Sun et al. 2023 (arXiv 2307.08621), section 2.1 (retention), by unrolling.
     """
     return retention ** torch.arange(n - 1, -1, -1, dtype=torch.float64)
 
 
 def delta_heavy_ball_weights(rate: float, momentum: float, n: int) -> Float[Tensor, " n"]:
-    """Weigh demonstrations of one unit key under the delta rule with momentum: w_i = beta U_{n-i}.
+    """Weigh demonstrations of one unit key under the delta rule with momentum: w_i = beta U_{n-i}, the first one first.
 
-    U_a = (1 + mu - beta) U_{a-1} - mu U_{a-2} with U_0 = 1 and U_{-1} = 0; a is the age of the demonstration. The
-    characteristic roots are complex, so that weights swing and may be negative, if (1 + mu - beta)^2 < 4 mu.
-    Shapes: (n,), float64, the first demonstration first.
-    Source: unrolling `fast_weights.recurrent` with k_i = q, |q| = 1 and retention 1: the answer s_i = S_i q has
-    s_i = (1 + mu - beta) s_{i-1} - mu s_{i-2} + beta v_i.
+    U_a = (1 + mu - beta) U_{a-1} - mu U_{a-2} with U_0 = 1 and U_{-1} = 0; a is the age. Weights swing and may be
+    negative if (1 + mu - beta)^2 < 4 mu.
+    Source: unrolling `fast_weights.recurrent` with k_i = q, |q| = 1 and retention 1.
     """
     U = [0.0, 1.0]
     while len(U) <= n:
@@ -73,13 +67,11 @@ def delta_heavy_ball_weights(rate: float, momentum: float, n: int) -> Float[Tens
 
 
 def momentum_attention_weights(eta: float, n: int) -> Float[Tensor, " n"]:
-    """Weigh demonstrations of one key in momentum attention: w_i = 1/(n+1) + eta^(n+1-i).
+    """Weigh demonstrations of one key in momentum attention: w_i = 1/(n+1) + eta^(n+1-i), the first one first.
 
-    The query is token n+1 and has the same key, so that the softmax gives each of the n+1 tokens the same share; the
-    average of past values adds the rest.
-    Shapes: (n,), float64, the first demonstration first.
+    The query is token n+1 and has the same key, so that the softmax gives each of the n+1 tokens the same share.
     Raises: ValueError if eta is outside [0, 1).
-    Source: Dai et al. 2023, the section on momentum-based attention, formula of MoAttn, with equal scores.
+    Source: Dai et al. 2023, formula of MoAttn, with equal scores.
     """
     check_eta(eta)
     return 1 / (n + 1) + eta ** torch.arange(n, 0, -1, dtype=torch.float64)
@@ -88,8 +80,6 @@ def momentum_attention_weights(eta: float, n: int) -> Float[Tensor, " n"]:
 def order_variance(weights: Float[Tensor, " n"], values: Float[Tensor, " n"]) -> float:
     """Variance of sum_i w_i v_pi(i) over all orders pi: 1/(n-1) sum_i (w_i - mean w)^2 sum_i (v_i - mean v)^2.
 
-    It is zero if all weights are equal, or all values.
-    Shapes: weights (n,), values (n,).
     Raises: ShapeError unless both have the same n >= 2.
     Source: variance of a linear permutation statistic, Hoeffding 1951, A combinatorial central limit theorem.
     """
@@ -101,17 +91,11 @@ def order_variance(weights: Float[Tensor, " n"], values: Float[Tensor, " n"]) ->
     return (spreads[0] * spreads[1] / (len(weights) - 1)).item()
 
 
+@shaped
 def order_gap(rate: float, keys: Float[Tensor, "2 d"], values: Float[Tensor, "2 d_v"]) -> Float[Tensor, "d_v d"]:
     """What the delta rule learns from two pairs in one order less what it learns in the other.
 
     S_12 - S_21 = beta^2 (k_1 . k_2) (v_2 k_1^T - v_1 k_2^T): of second order in the rate, and zero for orthogonal keys.
-    Shapes: keys (2, d), values (2, d_v) -> (d_v, d).
-    Raises: ShapeError.
-    Source: ours, by multiplying out both orders of S_i = S_{i-1} (I - beta k_i k_i^T) + beta v_i k_i^T.
     """
-    if keys.ndim != 2 or values.ndim != 2 or not len(keys) == len(values) == 2:
-        raise ShapeError(
-            f"keys {tuple(keys.shape)} and values {tuple(values.shape)}; they should be (2, d) and (2, d_v)."
-        )
     swapped = values.flip(0) * values.new_tensor([[1.0], [-1.0]])
     return rate**2 * (keys[0] @ keys[1]) * (swapped.T @ keys)

@@ -1,57 +1,33 @@
 """A positive control: attention whose in-context learning *is* one gradient step, compared with its own fine-tuning.
 
-The page `true_by_construction` tells why, with the derivation. Letters: d the width of inputs x, d_out of targets y, N
-demonstrations (x_i, y_i), n queries q, T own tokens of an example or a query (its input and T - 1 tokens before it that
-say nothing), H heads with keys of width d_k = d / H and values of width d_v = d_out, D = 2 d + d_out the width of
-tokens, eta the rate. Rows are examples; float64.
+The page `true_by_construction` derives it. Letters: d the width of inputs x, d_out of targets y, N demonstrations
+(x_i, y_i), n queries q, T own tokens of an example or a query (its input and T - 1 tokens before it that say nothing),
+H heads with keys of width d_k = d / H and values of width d_v = d_out, D = 2 d + d_out the width of tokens, eta the
+rate. Rows are examples; float64.
 
-**Construction.** Own tokens are (x, x, 0), silent ones (x_t, 0, 0), demonstrations (x_i, -eta x_i, eta y_i). A head has
-W_Q = [I 0 0], W_K = [P 0 0] and W_V = [0 W_0 I], and attention is linear. With inputs of length 1 and P = I
-
-    h_ZSL = W_0 q,    h_ICL = (W_0 + dW_ICL) q,    dW_ICL = eta sum_i (y_i - W_0 x_i) x_i^T = -eta dL/dW at W_0,
-
-one step of gradient descent on L(W) = 1/2 sum_i |y_i - W x_i|^2, exactly and at any rate.
-
-**Fine-tuning**, as in section 3.2 of the paper, changes W_K and W_V alone, for one epoch, one example at a time, each
-without others before it. With p^h(E) = E^T E (W_K^h)^T W_Q^h e_T, what head h reads of the tokens E, to first order
-
-    h_FT - h_ZSL = lr sum_i kappa(i, q) r_i + c_q h_ZSL,    kappa(i, q) = sum_h p^h(E_i) . p^h(E_q),
-
-r_i = y_i - h_ZSL(x_i); keys change the length of h_ZSL alone, which SimAOU does not see. For one head, T = 1, P = I and
-inputs of length 1, kappa = 2 x_i . q, the direction of ICL. Several heads, other own tokens, other lengths and another
-P weigh the examples otherwise, and SimAOU stays below 1.
-
-**The update matrices** of equations 11 and 12 are, for the same layer and fixed keys, dW_ICL and dW_FT = dW_ICL q q^T:
-their cosine is |dW_ICL q| / (|dW_ICL|_F |q|), about 1 / sqrt(d), and about sqrt(T / d) with T own tokens. What keys
-learn comes on top, W_0 q (dW_K q)^T to first order. The weights of the values do learn dW_ICL: with one head and T = 1,
-cos(dW_V, dW_ICL) over the columns that read x tends to 1 with the rate.
-
-Sources: Dai et al. 2023, section 2.2, Eq. 7-9, and section 3, Eq. 11-12; von Oswald et al. 2023 (arXiv 2212.07677),
-Proposition 1; the kernel and the ceiling are derived here.
+Source: Dai et al. 2023, sections 2.2 and 3; von Oswald et al. 2023 (arXiv 2212.07677), Proposition 1.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
-from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from explainer.errors import ShapeError
 from explainer.theory import changes, metrics
 from explainer.theory.duality import squared_error_gradient
 from explainer.theory.optimisation import require_finite
 from explainer.theory.regression import draw_prompts
+from explainer.theory.shapes import shaped
 from explainer.theory.statistics import Interval, student
 
 # Part 1. Linear attention with heads.
 
 
-class Heads(NamedTuple):
+class _Heads(NamedTuple):
     """H heads of linear attention whose outputs are added: W_Q, W_K (H, d_k, D) and W_V (H, d_v, D)."""
 
     W_Q: Float[Tensor, "H d_k D"]
@@ -59,30 +35,22 @@ class Heads(NamedTuple):
     W_V: Float[Tensor, "H d_v D"]
 
 
-def readings(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n H D"]:
-    """What each head reads at the last token, before its values: p^h = E^T E (W_K^h)^T W_Q^h e_T.
-
-    Shapes: tokens E, one set for each of n queries (n, tokens, D) -> (n, H, D).
-    """
+def _readings(heads: _Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n H D"]:
+    """What each head reads at the last token, before its values: p^h = E^T E (W_K^h)^T W_Q^h e_T."""
     queries = torch.einsum("hkD,nD->nhk", heads.W_Q, E[:, -1])
     sought = torch.einsum("hkD,nhk->nhD", heads.W_K, queries)
     return sought @ E.mT @ E
 
 
-def attention_output(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n d_v"]:
-    """Attend linearly from the last token to all tokens, itself included: h = sum_h W_V^h p^h, see `readings`.
-
-    Shapes: tokens E (n, tokens, D) -> (n, d_v).
-    Source: Dai et al. 2023, section 3.1, Eq. 11.
-    """
-    return torch.einsum("hvD,nhD->nv", heads.W_V, readings(heads, E))
+def attention_output(heads: _Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n d_v"]:
+    """Attend linearly from the last token to all tokens, itself included: h = sum_h W_V^h p^h (Dai et al., Eq. 11)."""
+    return torch.einsum("hvD,nhD->nv", heads.W_V, _readings(heads, E))
 
 
-def linear_maps(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n H d_v d_k"]:
+def linear_maps(heads: _Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n H d_v d_k"]:
     """The map that each head applies to its attention query: V^T K = W_V^h E^T E (W_K^h)^T.
 
-    Shapes: tokens E (n, tokens, D) -> (n, H, d_v, d_k). Over demonstrations it is dW_ICL, over own tokens W_ZSL.
-    Source: Dai et al. 2023, section 3.1, Eq. 11.
+    Over demonstrations it is dW_ICL, over own tokens W_ZSL.
     """
     return (E[:, None] @ heads.W_V.mT).mT @ (E[:, None] @ heads.W_K.mT)
 
@@ -99,13 +67,11 @@ class Lesson(NamedTuple):
 
 def gradient_step_heads(
     W_0: Float[Tensor, "d_out d"], *, n_heads: int = 1, preconditioner: Float[Tensor, "d d"] | None = None
-) -> Heads:
+) -> _Heads:
     """Build attention whose ICL is one gradient step from W_0: W_Q = [I 0 0], W_K = [P 0 0], W_V = [0 W_0 I].
 
     Head h has block h of the rows of I and P. P is I unless given; then dW_ICL = eta sum_i r_i x_i^T P^T.
-    Shapes: W_0 (d_out, d), P (d, d).
     Raises: ValueError unless n_heads divides d.
-    Source: von Oswald et al. 2023, Proposition 1; a third slot keeps own values apart from demonstrated ones.
     """
     d_out, d = W_0.shape
     if n_heads < 1 or d % n_heads:
@@ -114,23 +80,20 @@ def gradient_step_heads(
     P = identity if preconditioner is None else preconditioner
     blocks = (torch.cat([M, M.new_zeros(d, d + d_out)], 1).unflatten(0, (n_heads, -1)) for M in (identity, P))
     W_V = torch.cat([torch.zeros_like(W_0), W_0, torch.eye(d_out).to(W_0)], 1)
-    return Heads(*blocks, W_V.expand(n_heads, -1, -1))
+    return _Heads(*blocks, W_V.expand(n_heads, -1, -1))
 
 
 def zero_shot_form(X: Float[Tensor, "n T d"], d_out: int) -> Float[Tensor, "n T D"]:
     """Write own tokens: (x_t, 0, 0) for the T - 1 silent ones and (x, x, 0) for the input.
 
-    Shapes: X (n, T, d), the input last -> (n, T, 2 d + d_out).
+    The input is the last of the T.
     """
     said = torch.cat([torch.zeros_like(X[:, :-1]), X[:, -1:]], 1)
     return torch.cat([X, said, X.new_zeros(*X.shape[:2], d_out)], 2)
 
 
 def demonstrations(lesson: Lesson, rate: float) -> Float[Tensor, "N D"]:
-    """Write demonstrations (x_i, -eta x_i, eta y_i): W_V makes values eta (y_i - W_0 x_i), the error signals of Eq. 7.
-
-    Shapes: (N, 2 d + d_out).
-    """
+    """Write demonstrations (x_i, -eta x_i, eta y_i), of which W_V makes error signals, eta (y_i - W_0 x_i)."""
     x, y = lesson.examples[:, -1], lesson.targets
     return torch.cat([x, -rate * x, rate * y], 1)
 
@@ -143,23 +106,20 @@ def in_context(D: Float[Tensor, "N D"], E: Float[Tensor, "n T D"]) -> Float[Tens
 # Part 3. Fine-tuning.
 
 
+@shaped
 def fine_tune(
-    heads: Heads, E: Float[Tensor, "N T D"], targets: Float[Tensor, "N d_out"], lr: float, *, keys: bool = True
-) -> Heads:
+    heads: _Heads, E: Float[Tensor, "N T D"], targets: Float[Tensor, "N d_out"], lr: float, *, keys: bool = True
+) -> _Heads:
     """Train W_K and W_V for one epoch, one example at a time: W <- W - lr dL_i/dW, L_i = 1/2 |h(E_i) - y_i|^2.
 
-    With g = h(E_i) - y_i: dL_i/dW_V^h = g p^h(E_i)^T and dL_i/dW_K^h = (W_Q^h e_T) (E_i^T E_i (W_V^h)^T g)^T, both at
-    the weights before the step. A negative rate is ascent. With `keys=False` only W_V is trained, which is
-    gradient descent on a linear layer with inputs p(E_i) and so has the dual of `duality.train_linear_layer`.
-    Shapes: zero-shot forms E (N, T, D), targets (N, d_out).
-    Raises: ShapeError; DivergenceError when the loss is no longer finite.
+    With g = h(E_i) - y_i: dL_i/dW_V^h = g p^h(E_i)^T and dL_i/dW_K^h = (W_Q^h e_T) (E_i^T E_i (W_V^h)^T g)^T. With
+    `keys=False` only W_V is trained: to first order example i then moves query q by sum_h p^h(E_i) . p^h(E_q) along -g.
+    What keys learn changes the length of h alone.
+    Raises: DivergenceError when the loss is no longer finite.
     Source: Dai et al. 2023, section 3.2 (keys and values alone, order and number of examples as in ICL).
     """
-    if E.ndim != 3 or targets.shape != (len(E), heads.W_V.shape[1]):
-        shapes, d_out = (tuple(E.shape), tuple(targets.shape)), heads.W_V.shape[1]
-        raise ShapeError(f"examples and targets have shapes {shapes}; they should be (N, T, D) and (N, {d_out}).")
     for i, (e, y) in enumerate(zip(E, targets, strict=True)):
-        (p,) = readings(heads, e[None])
+        (p,) = _readings(heads, e[None])
         g = squared_error_gradient(torch.einsum("hvD,hD->v", heads.W_V, p)[None], y[None])[0]
         require_finite((g @ g).item() / 2, i)
         dL_dW_V = g[:, None] * p[:, None]
@@ -168,25 +128,11 @@ def fine_tune(
     return heads
 
 
-def tangent_kernel(heads: Heads, E: Float[Tensor, "N T D"], E_q: Float[Tensor, "n T_q D"]) -> Float[Tensor, "N n"]:
-    """How much example i moves query q when values learn: kappa(i, q) = sum_h p^h(E_i) . p^h(E_q).
-
-    Shapes: zero-shot forms E (N, T, D) and E_q (n, T_q, D) -> (N, n). It is 2 x_i . q for one head, T = 1, P = I and
-    inputs of length 1, and linear attention then has the keys that gradient descent has.
-    Source: the gradient of `fine_tune`; for T = 1, Dai et al. 2023, Eq. 9.
-    """
-    return torch.einsum("ihD,qhD->iq", readings(heads, E), readings(heads, E_q))
-
-
 # Part 4. The comparison.
 
 
-class Compared(NamedTuple):
-    """ZSL, ICL and FT on n queries, in the shapes that `metrics` takes, with one layer.
-
-    zsl, icl, ft (n, 1, d_out); dW_icl and dW_ft (n, H, d_v, d_k) as in `metrics.update_cosines`; own_keys
-    (n, H, T, d_k) before fine-tuning; dW_V (H, d_v, D), the change of the value projections.
-    """
+class _Compared(NamedTuple):
+    """ZSL, ICL and FT on n queries as `metrics` takes them, with one layer; `own_keys` are those before fine-tuning."""
 
     zsl: Float[Tensor, "n 1 d_out"]
     icl: Float[Tensor, "n 1 d_out"]
@@ -197,8 +143,8 @@ class Compared(NamedTuple):
     dW_V: Float[Tensor, "H d_v D"]
 
 
-def compare(
-    heads: Heads,
+def _compare(
+    heads: _Heads,
     shown: Lesson,
     taught: Lesson,
     queries: Float[Tensor, "n T d"],
@@ -206,17 +152,13 @@ def compare(
     rate: float,
     lr: float,
     keys: bool = True,
-) -> Compared:
-    """Give the queries zero-shot, with the demonstrations `shown` in context, and after fine-tuning on `taught`.
-
-    Shapes: queries (n, T, d), the input last; `shown` and `taught` are one lesson, except in a control.
-    Source: Dai et al. 2023, section 3.2.
-    """
+) -> _Compared:
+    """Give the queries zero-shot, with the demonstrations `shown` in context, and after fine-tuning on `taught`."""
     d_out = shown.targets.shape[1]
     D, E = demonstrations(shown, rate), zero_shot_form(queries, d_out)
     tuned = fine_tune(heads, zero_shot_form(taught.examples, d_out), taught.targets, lr, keys=keys)
     outputs = (attention_output(heads, E), attention_output(heads, in_context(D, E)), attention_output(tuned, E))
-    return Compared(
+    return _Compared(
         *(h[:, None] for h in outputs),
         dW_icl=linear_maps(heads, D[None]).expand(len(E), -1, -1, -1),
         dW_ft=linear_maps(tuned, E) - linear_maps(heads, E),
@@ -225,30 +167,24 @@ def compare(
     )
 
 
+@shaped
 def update_cosine_ceiling(
     dW_icl: Float[Tensor, "*m d_v d_k"], own_keys: Float[Tensor, "*m T d_k"]
 ) -> Float[Tensor, "*m"]:
     """Largest cos(dW_ICL, dW_FT) that any update of the values can reach: |dW_ICL Pi|_F / |dW_ICL|_F.
 
-    Pi projects on the span of the keys k_t of the query's own tokens. With keys held fixed, dW_FT = sum_t (dv_t) k_t^T
-    has its rows in that span, and dv_t = dW_ICL (K^+)_t attains the bound. For T = 1 and the own key k it is
-    |dW_ICL k| / (|dW_ICL|_F |k|). Over own keys of random directions its mean square is T / d_k, whatever dW_ICL.
-    Shapes: dW_icl (..., d_v, d_k), own_keys (..., T, d_k) -> (...), in [0, 1]; NaN where dW_ICL is zero.
-    Raises: ShapeError.
+    Pi projects on the span of the keys k_t of the query's own tokens, in which dW_FT = sum_t (dv_t) k_t^T has its rows.
+    Over own keys of random directions its mean square is T / d_k, whatever dW_ICL. NaN where dW_ICL is zero.
     Source: derived here; the update matrices: Dai et al. 2023, Eq. 11-12.
     """
-    if dW_icl.shape[:-2] != own_keys.shape[:-2] or dW_icl.shape[-1] != own_keys.shape[-1]:
-        shapes = tuple(dW_icl.shape), tuple(own_keys.shape)
-        raise ShapeError(f"dW_icl and own_keys have shapes {shapes}; they should be (..., d_v, d_k) and (..., T, d_k).")
     span = torch.linalg.pinv(own_keys) @ own_keys
     return torch.linalg.matrix_norm(dW_icl @ span) / torch.linalg.matrix_norm(dW_icl)
 
 
-class Measures(NamedTuple):
+class _Measures(NamedTuple):
     """What one task (numbers) or many (intervals over tasks) say; every entry is a mean over queries and heads.
 
-    Names as in `published/README.md`. `update_cosine_ceiling` is the function of this name; `value_cosine` compares
-    the change of the value projections, in the columns that read x, with dW_ICL of all heads side by side.
+    Names as in `published/README.md`. `value_cosine` compares the change of the value projections with dW_ICL.
     """
 
     sim_aou: float | Interval
@@ -264,12 +200,12 @@ class Measures(NamedTuple):
     value_cosine: float | Interval
 
 
-def measures(compared: Compared, seed: int) -> Measures:
+def _measures(compared: _Compared, seed: int) -> _Measures:
     """Apply the measures of `metrics` and their floors, and take means; the seed is that of the floors."""
     outputs = zsl, icl, ft = compared[:3]
     side_by_side = torch.cat(list(compared.dW_icl[0]), -1)
     dW_V = compared.dW_V[..., : side_by_side.shape[-1]]
-    values = Measures(
+    values = _Measures(
         sim_aou=metrics.sim_aou(*outputs),
         sim_aou_raw=metrics.sim_aou(*outputs, normalize=False),
         sim_aou_tangent=metrics.sim_aou_tangent(*outputs),
@@ -282,25 +218,25 @@ def measures(compared: Compared, seed: int) -> Measures:
         update_cosine_ceiling=update_cosine_ceiling(compared.dW_icl, compared.own_keys),
         value_cosine=metrics.update_cosines(side_by_side.expand_as(dW_V), dW_V),
     )
-    return Measures(*(value.mean().item() for value in values))
+    return _Measures(*(value.mean().item() for value in values))
 
 
 # Part 5. Many tasks.
 
 
-def draw_inputs(n: int, T: int, d: int, generator: torch.Generator, *, unit: bool = True) -> Float[Tensor, "n T d"]:
+def _draw_inputs(n: int, T: int, d: int, generator: torch.Generator, *, unit: bool = True) -> Float[Tensor, "n T d"]:
     """Draw T own tokens for each of n examples or queries: x ~ N(0, I / d), divided by their lengths if `unit`."""
     # One prompt for each, of T - 1 rows before its query.
     X = draw_prompts(n, T - 1, torch.eye(d) / d, generator=generator).inputs
     return X / torch.linalg.vector_norm(X, dim=-1, keepdim=True) if unit else X
 
 
-def draw_task(centre: Float[Tensor, "d_out d"], generator: torch.Generator) -> Float[Tensor, "d_out d"]:
+def _draw_task(centre: Float[Tensor, "d_out d"], generator: torch.Generator) -> Float[Tensor, "d_out d"]:
     """Draw a task W whose rows are w ~ N(centre, I / d)."""
     return centre + _matrix(*centre.shape, generator)
 
 
-def lesson_of(W: Float[Tensor, "d_out d"], examples: Float[Tensor, "N T d"]) -> Lesson:
+def _lesson_of(W: Float[Tensor, "d_out d"], examples: Float[Tensor, "N T d"]) -> Lesson:
     """Give examples their targets in a task, y_i = W x_i."""
     return Lesson(examples, examples[:, -1] @ W.T)
 
@@ -310,7 +246,7 @@ def _matrix(d_out: int, d: int, generator: torch.Generator) -> Float[Tensor, "d_
     return torch.randn(d_out, d, generator=generator, dtype=torch.float64) / d**0.5
 
 
-def shuffled(lesson: Lesson, generator: torch.Generator) -> Lesson:
+def _shuffled(lesson: Lesson, generator: torch.Generator) -> Lesson:
     """The same inputs and the same targets, but not together: a control that keeps all but the task."""
     return lesson._replace(targets=lesson.targets[torch.randperm(len(lesson.targets), generator=generator)])
 
@@ -319,10 +255,8 @@ def shuffled(lesson: Lesson, generator: torch.Generator) -> Lesson:
 class Setting:
     """What a positive control is made of; rows of W_0 are N(0, scale^2 I / d), those of tasks N(0, I / d) about them.
 
-    `shown` and `taught` name what stands in the context and what is fine-tuned on, keys of LESSONS. `centred` tasks
-    scatter about W_0, others about 0. The preconditioner P is diagonal, from 1 - spread to 1 + spread in equal steps.
-    `direction` -1 is gradient ascent. With scale 0 all h_ZSL are zero, and of the similarities only `sim_aou_raw`
-    exists.
+    `shown` and `taught` name what stands in the context and what is fine-tuned on, keys of `_LESSONS`. `centred` tasks
+    scatter about W_0, others about 0. P is diagonal, from 1 - spread to 1 + spread. `direction` -1 is gradient ascent.
     """
 
     d: int = 20
@@ -350,107 +284,75 @@ class Setting:
         return self.direction * self.rate * self.n_heads / 2
 
 
-class Drawn(NamedTuple):
-    """The lessons of a draw: a task's demonstrations, as many others of the task, and some of another task."""
-
-    own: Lesson
-    other: Lesson
-    foreign: Lesson
-
-
-LESSONS: Mapping[str, Callable[[Drawn, torch.Generator], Lesson]] = MappingProxyType(
-    {
-        "own": lambda drawn, generator: drawn.own,
-        "other": lambda drawn, generator: drawn.other,
-        "shuffled": lambda drawn, generator: shuffled(drawn.own, generator),
-        "foreign": lambda drawn, generator: drawn.foreign,
-    }
-)
+_LESSONS = "own", "other", "shuffled", "foreign"
 """What a context shows or a training teaches: the own lesson, other examples of the task, the own inputs with each
 other's targets, other inputs and another task."""
 
 
-def _draw(setting: Setting, seed: int) -> tuple[Heads, Drawn, Float[Tensor, "n T d"], torch.Generator]:
-    """A layer, the lessons of a task, queries, and the generator for what is still to be drawn.
-
-    Raises: ValueError unless the heads divide d.
-    """
+def _draw(setting: Setting, seed: int) -> tuple[_Heads, dict[str, Lesson], Float[Tensor, "n T d"]]:
+    """A layer, the lessons of a task by name, and queries."""
     generator = torch.Generator().manual_seed(seed)
-    s, draw = setting, partial(draw_inputs, T=setting.own_tokens, d=setting.d, generator=generator, unit=setting.unit)
+    s, draw = setting, partial(_draw_inputs, T=setting.own_tokens, d=setting.d, generator=generator, unit=setting.unit)
     W_0 = s.scale * _matrix(s.d_out, s.d, generator)
     P = torch.linspace(1 - s.spread, 1 + s.spread, s.d, dtype=torch.float64).diag()
     heads = gradient_step_heads(W_0, n_heads=s.n_heads, preconditioner=P)
     centre = W_0 if s.centred else torch.zeros_like(W_0)
     examples = draw(s.n_examples)
-    W = draw_task(centre, generator)
+    W = _draw_task(centre, generator)
     foreign = draw(s.n_examples)
-    foreign = lesson_of(draw_task(centre, generator), foreign)
+    foreign = _lesson_of(_draw_task(centre, generator), foreign)
     queries = draw(s.n_queries)
-    other = lesson_of(W, draw(s.n_examples))
-    return heads, Drawn(lesson_of(W, examples), other, foreign), queries, generator
+    own, other = _lesson_of(W, examples), _lesson_of(W, draw(s.n_examples))
+    lessons = own, other, _shuffled(own, generator), foreign
+    return heads, dict(zip(_LESSONS, lessons, strict=True)), queries
 
 
-def compared_task(setting: Setting, seed: int) -> Compared:
-    """Draw W_0, a task, its demonstrations and queries, and compare ZSL, ICL and FT.
+def _compared_task(setting: Setting, seed: int) -> _Compared:
+    """Draw W_0, a task, its demonstrations and queries, and compare ZSL, ICL and FT."""
+    heads, lessons, queries = _draw(setting, seed)
+    shown, taught = lessons[setting.shown], lessons[setting.taught]
+    return _compare(heads, shown, taught, queries, rate=setting.rate, lr=setting.lr, keys=setting.keys)
+
+
+def positive_control(setting: Setting, seeds: Iterable[int]) -> _Measures:
+    """Measure ZSL, ICL and FT on one task for each seed; intervals are Student's over tasks, not over queries.
 
     Raises: KeyError for an unknown lesson; ValueError unless the heads divide d; DivergenceError at a large rate.
     """
-    heads, drawn, queries, generator = _draw(setting, seed)
-    shown, taught = (LESSONS[name](drawn, generator) for name in (setting.shown, setting.taught))
-    return compare(heads, shown, taught, queries, rate=setting.rate, lr=setting.lr, keys=setting.keys)
-
-
-@dataclass(frozen=True)
-class PositiveControl:
-    """A positive control over tasks: the setting, the number of tasks, and every measure with Student's interval."""
-
-    setting: Setting
-    n_tasks: int
-    measures: Measures
-
-
-def positive_control(setting: Setting, seeds: Iterable[int]) -> PositiveControl:
-    """Compare ZSL, ICL and FT on one task for each seed; intervals are Student's over tasks, not over queries.
-
-    Queries of one task share its demonstrations and its update, so that tasks are the unit that is drawn.
-    Raises: as `compared_task`.
-    """
-    by_task = [measures(compared_task(setting, seed), seed) for seed in seeds]
-    return PositiveControl(setting, len(by_task), Measures(*map(student, zip(*by_task, strict=True))))
+    by_task = [_measures(_compared_task(setting, seed), seed) for seed in seeds]
+    return _Measures(*map(student, zip(*by_task, strict=True)))
 
 
 def both_swaps(setting: Setting, seeds: Iterable[int]) -> dict[str, dict[str, Interval]]:
     """SimAOU of a context and a training when either has another lesson, beside two trainings and two contexts.
 
-    Means over queries of each task, and Student's interval over tasks, by what is compared and then by the lesson of
-    the side that is swapped, a key of LESSONS. "both" is other examples of the task on both sides, other ones than own.
-
-    Raises: as `compared_task`.
+    Student's interval over tasks, by what is compared and then by the lesson of the side that is swapped. "both" is
+    other examples of the task on both sides.
     """
     by_task = torch.stack([_similarities(setting, seed) for seed in seeds])
-    of = {pair: student(values.numpy()) for pair, values in zip(_PAIRS, by_task.T, strict=True)}
+
+    def of(a: tuple[str, str], b: tuple[str, str]) -> Interval:
+        return student(by_task[:, _CHANGES.index(a), _CHANGES.index(b)].numpy())
+
     own = ("shown", "own"), ("taught", "own")
     return {
-        "context and training, training swapped": {name: of[own[0], ("taught", name)] for name in LESSONS}
-        | {"both": of[("shown", "other"), ("taught", "other")]},
-        "context and training, context swapped": {name: of[("shown", name), own[1]] for name in LESSONS},
-        "two trainings": {name: of[own[1], ("taught", name)] for name in LESSONS if name != "own"},
-        "two contexts": {name: of[own[0], ("shown", name)] for name in LESSONS if name != "own"},
+        "context and training, training swapped": {name: of(own[0], ("taught", name)) for name in _LESSONS}
+        | {"both": of(("shown", "other"), ("taught", "other"))},
+        "context and training, context swapped": {name: of(("shown", name), own[1]) for name in _LESSONS},
+        "two trainings": {name: of(own[1], ("taught", name)) for name in _LESSONS if name != "own"},
+        "two contexts": {name: of(own[0], ("shown", name)) for name in _LESSONS if name != "own"},
     }
 
 
-_CHANGES = tuple((kind, name) for kind in ("shown", "taught") for name in LESSONS)
-_PAIRS = tuple(combinations(_CHANGES, 2))
+_CHANGES = tuple((kind, name) for kind in ("shown", "taught") for name in _LESSONS)
 
 
-def _similarities(setting: Setting, seed: int) -> Float[Tensor, " pairs"]:
+def _similarities(setting: Setting, seed: int) -> Float[Tensor, "changes changes"]:
     """SimAOU of every two changes of one draw, means over queries."""
-    heads, drawn, queries, generator = _draw(setting, seed)
-    lessons = {name: of(drawn, generator) for name, of in LESSONS.items()}
+    heads, lessons, queries = _draw(setting, seed)
     outputs = []
     for kind, name in _CHANGES:
-        changed = {"shown": drawn.own, "taught": drawn.own} | {kind: lessons[name]}
-        found = compare(heads, *changed.values(), queries, rate=setting.rate, lr=setting.lr, keys=setting.keys)
+        changed = {"shown": lessons["own"], "taught": lessons["own"]} | {kind: lessons[name]}
+        found = _compare(heads, *changed.values(), queries, rate=setting.rate, lr=setting.lr, keys=setting.keys)
         outputs.append(found.icl if kind == "shown" else found.ft)
-    sim_aou = changes.of_outputs(found.zsl, outputs)["sim_aou"].nanmean((2, 3))
-    return torch.stack([sim_aou[_CHANGES.index(a), _CHANGES.index(b)] for a, b in _PAIRS])
+    return changes.of_outputs(found.zsl, outputs)["sim_aou"].nanmean((2, 3))

@@ -33,10 +33,7 @@ NONLINEARITIES: MappingProxyType[str, Label] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Prompts:
-    """B regression prompts: inputs (B, N+1, d), targets (B, N+1), tasks w (B, d); the last row is the query.
-
-    Raises: ShapeError.
-    """
+    """B regression prompts: inputs (B, N+1, d), targets (B, N+1), tasks w (B, d); the last row is the query."""
 
     inputs: Float[Tensor, "B rows d"]
     targets: Float[Tensor, "B rows"]
@@ -87,7 +84,7 @@ class Prompts:
 def turned_covariance(eigenvalues: Sequence[float], *, seed: int) -> Float[Tensor, "d d"]:
     """Return a covariance Q diag(eigenvalues) Q^T whose eigenvectors, the columns of Q, are drawn at random.
 
-    Shapes: d eigenvalues -> (d, d), symmetric to the last digit.
+    Symmetric to the last digit.
     """
     values, generator = torch.tensor(eigenvalues, dtype=torch.float64), torch.Generator().manual_seed(seed)
     Q = torch.linalg.qr(torch.randn(len(values), len(values), generator=generator, dtype=torch.float64)).Q
@@ -108,8 +105,7 @@ def draw_prompts(
 ) -> Prompts:
     """Draw prompts with x_i, x_q ~ N(0, covariance), w ~ N(0, I) and y = f(<w, x>) + noise * N(0, 1).
 
-    Without a label function, f(z) = z. The noise is a standard deviation; the query's target carries it too.
-    Shapes: covariance (d, d), or (B, d, d) for one covariance per prompt; tasks (d,) or (B, d) replace the drawn w.
+    Without a label function, f(z) = z. A covariance (B, d, d) is one for each prompt; tasks replace the drawn w.
     Raises: ValueError if a covariance is not positive definite.
     Source: Zhang, Frei and Bartlett 2024 (arXiv 2306.09927), Definition 3.1 and section 4.
     """
@@ -137,7 +133,6 @@ def random_covariances(
 ) -> Float[Tensor, "n d d"]:
     """Draw n diagonal covariances with independent eigenvalues lambda_i ~ Exp(1).
 
-    Shapes: (n, d, d).
     Source: Zhang, Frei and Bartlett 2024, section 4.3.
     """
     return torch.empty(n, d, dtype=dtype).exponential_(generator=generator).diag_embed()
@@ -162,7 +157,7 @@ def _inner(w: Tensor, inputs: Tensor) -> Tensor:
 def task_shift(prompts: Prompts, tasks: Float[Tensor, "*B d"]) -> Prompts:
     """Replace the tasks and keep inputs and noise: y + <w' - w, x>.
 
-    Shapes: tasks w' (d,) or (B, d). The tasks of the prompts must be linear.
+    The tasks of the prompts must be linear.
     Source: Zhang, Frei and Bartlett 2024, section 4.2.
     """
     w = tasks.expand_as(prompts.tasks)
@@ -172,8 +167,7 @@ def task_shift(prompts: Prompts, tasks: Float[Tensor, "*B d"]) -> Prompts:
 def covariate_shift(prompts: Prompts, inputs: Float[Tensor, "B rows d"]) -> Prompts:
     """Replace all inputs, those of the query included, and keep tasks and noise: y + <w, x' - x>.
 
-    Shapes: inputs x' (B, N+1, d). The tasks of the prompts must be linear.
-    Raises: ShapeError.
+    The tasks of the prompts must be linear.
     Source: Zhang, Frei and Bartlett 2024, section 4.2.
     """
     if inputs.shape != prompts.inputs.shape:
@@ -184,7 +178,7 @@ def covariate_shift(prompts: Prompts, inputs: Float[Tensor, "B rows d"]) -> Prom
 def query_shift(prompts: Prompts, queries: Float[Tensor, "*B d"]) -> Prompts:
     """Replace the inputs of the queries alone and keep tasks and noise: y_q + <w, x_q' - x_q>.
 
-    Shapes: queries x_q' (d,) or (B, d). The tasks of the prompts must be linear.
+    The tasks of the prompts must be linear.
     Source: Zhang, Frei and Bartlett 2024, section 4.2.
     """
     return covariate_shift(prompts, torch.cat([prompts.X, queries.expand_as(prompts.x_q)[:, None]], dim=1))
@@ -201,9 +195,7 @@ def squared_errors(predictions: Float[Tensor, " B"], prompts: Prompts) -> Float[
 def weight_vectors(estimator: Estimator, prompts: Prompts) -> Float[Tensor, "B d"]:
     """The v of an estimator that is linear in the query, yhat = <v, x_q>: its answers to the d unit vectors.
 
-    With it the mean over queries needs no draw: E (<v, x_q> - y_q)^2 = (v - w)^T Lambda (v - w) for x_q ~ N(0, Lambda)
-    and targets y_q = <w, x_q>. That the estimator is linear is not checked.
-    Shapes: -> (B, d).
+    With it the mean over queries needs no draw: E (<v, x_q> - y_q)^2 = (v - w)^T Lambda (v - w).
     """
     units = torch.eye(prompts.x_q.shape[-1]).to(prompts.x_q)
     return torch.stack([estimator(query_shift(prompts, e)) for e in units], dim=1)
@@ -241,7 +233,6 @@ def heavy_ball_steps(prompts: Prompts, rate: float, momentum: float, steps: int)
     """Predict after gradient descent with momentum, from w_0 = w_{-1} = 0 on the same loss as `gradient_steps`.
 
     w_{t+1} = w_t - rate X^T (X w_t - y) / N + momentum (w_t - w_{t-1}).
-    Shapes: -> (B,).
     Source: Polyak 1964, Some methods of speeding up the convergence of iteration methods.
     """
     w = before = torch.zeros_like(prompts.x_q)
@@ -254,11 +245,10 @@ def heavy_ball_steps(prompts: Prompts, rate: float, momentum: float, steps: int)
 def rates_of_momentum(rate: float, momentum: float, steps: int) -> list[float]:
     """The rates with which plain gradient descent from 0 ends where as many steps with momentum do, on every prompt.
 
-    Both end at w = q(S) h with residual I - q(S) S = p(S), where p_{t+1}(s) = (1 + momentum - rate s) p_t(s) -
-    momentum p_{t-1}(s), p_0 = 1 and p_1 = 1 - rate s. The rates are the inverses of the roots of p, which are real and
-    positive: the polynomials p_t are orthogonal. Shortest rate first.
+    Both leave a residual p(S) with p_{t+1}(s) = (1 + momentum - rate s) p_t(s) - momentum p_{t-1}(s), p_0 = 1 and p_1 =
+    1 - rate s: the rates are the inverses of its roots, which are real and positive. Shortest rate first.
     Raises: ValueError unless the rate is positive and 0 <= momentum < 1.
-    Source: derived here from the recursion of heavy ball; any q of degree L - 1 with real roots of p is L plain steps.
+    Source: derived here from the recursion of heavy ball.
     """
     if not (rate > 0 and 0 <= momentum < 1):
         raise ValueError(f"rate = {rate} should be above zero, momentum = {momentum} in [0, 1).")
@@ -274,8 +264,8 @@ def rates_of_momentum(rate: float, momentum: float, steps: int) -> list[float]:
 def gradient_plus_plus(prompts: Prompts, rates: Sequence[float], dampings: Sequence[float]) -> Float[Tensor, " B"]:
     """Predict with GD++: gradient descent whose inputs, the query's included, are flattened at every step.
 
-    From w = 0, residuals r_j = y_j and r_q = 0, each step takes r_j <- r_j - rate X^T r X_j / N for all rows and at
-    once x_j <- (I - damping X^T X / N) x_j. The prediction is -r_q. Without damping it is gradient descent.
+    From r_j = y_j and r_q = 0, each step takes r_j <- r_j - rate X^T r X_j / N and at once x_j <- (I - damping X^T X /
+    N) x_j; the prediction is -r_q.
     Raises: ValueError unless there are as many dampings as rates.
     Source: von Oswald et al. 2023 (arXiv 2212.07677), GD++.
     """
@@ -295,9 +285,9 @@ def newton_iterations(
 ) -> Float[Tensor, " B"]:
     """Predict with w_k = M_k X^T y / N, where M_k approaches the inverse of S = X^T X / N by Newton's iteration.
 
-    M_{k+1} = 2 M_k - M_k S M_k, so that the error I - M_k S squares at every iteration. With ||S|| the spectral norm,
-    `start` "fu" is M_0 = S / ||S||^2, which squares the condition number; "identity" is M_0 = I / ||S||, from which k
-    iterations are 2^k gradient steps at the rate 1 / ||S||. Source: Fu et al. 2024 (arXiv 2310.17086).
+    M_{k+1} = 2 M_k - M_k S M_k. `start` "fu" is M_0 = S / ||S||^2; "identity" is M_0 = I / ||S||, from which k
+    iterations are 2^k gradient steps at the rate 1 / ||S||.
+    Source: Fu et al. 2024 (arXiv 2310.17086).
     """
     S = prompts.X.mT @ prompts.X / prompts.n_examples
     norm = torch.linalg.matrix_norm(S, ord=2)[:, None, None]

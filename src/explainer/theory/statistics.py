@@ -17,7 +17,7 @@ from scipy.stats import t as student_t
 
 from explainer.errors import ShapeError
 
-Array = np.ndarray
+_Array = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,11 @@ class Interval:
         return replace(self, estimate=function(self.estimate), low=function(self.low), high=function(self.high))
 
 
-def student(values: Float[Array, "n ..."]) -> Interval:
+def student(values: Float[_Array, "n ..."]) -> Interval:
     """Mean over the first axis with Student's interval, mean +- t sd / sqrt(n), and the p-value of a mean of zero.
 
-    p = P(|T| >= |mean| sqrt(n) / sd) with n - 1 degrees of freedom. It keeps its level where the n numbers are normal,
-    however few they are, which the bootstrap does not. Numbers that are all zero have p = 1. The ends of a single
-    number are NaN.
+    It keeps its level where the n numbers are normal, however few they are, which the bootstrap does not. Numbers that
+    are all zero have p = 1; the ends of a single number are NaN.
     """
     values = np.asarray(values, dtype=float)
     n, mean = len(values), values.mean(0)
@@ -82,19 +81,18 @@ def student(values: Float[Array, "n ..."]) -> Interval:
     return _student_interval(mean, values.std(0, ddof=1) / np.sqrt(n), n - 1.0)
 
 
-def _student_interval(mean: float | Array, error: float | Array, df: float) -> Interval:
+def _student_interval(mean: float | _Array, error: float | _Array, df: float) -> Interval:
     half = student_t.ppf(0.975, df) * error
     with np.errstate(divide="ignore", invalid="ignore"):
         p_value = np.where((mean == 0) & (error == 0), 1.0, 2 * student_t.sf(abs(mean) / error, df))[()]
     return Interval(mean, mean - half, mean + half, p_value)
 
 
-def sign_test(differences: Float[Array, " n"]) -> float:
+def sign_test(differences: Float[_Array, " n"]) -> float:
     """Two-sided p-value of the signs of paired differences, if either were as likely: 2 P(K >= k), at most 1.
 
-    k is the larger of the numbers of positive and of negative differences, K ~ Binomial(their sum, 1/2); differences of
-    zero are left out. It assumes nothing of the sizes; of n pairs it is at least 2^(1 - n). Without a difference p = 1.
-    Raises ShapeError unless the differences are one row of finite numbers.
+    k is the larger of the numbers of positive and of negative differences, K ~ Binomial(their sum, 1/2).
+    Raises: ShapeError unless the differences are one row of finite numbers.
     Source: Dixon and Mood 1946, The statistical sign test.
     """
     differences = np.asarray(differences, dtype=float)
@@ -134,72 +132,56 @@ def independent_difference(a: Interval, b: Interval) -> Interval:
     return Interval(d, d - below, d + above)
 
 
-def accuracy(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float:
+def accuracy(log_probs: Float[_Array, "n c"], labels: Int[_Array, " n"]) -> float:
     """Share of queries whose label has the largest log-probability: mean_i [arg max_c s_ic = y_i]."""
     return float((log_probs.argmax(1) == labels).mean())
 
 
-def batch_prior(log_probs: Float[Array, "n c"]) -> Float[Array, " c"]:
-    """The model's preference for each label whatever the query, estimated on the queries: mean_i s_ic."""
-    return log_probs.mean(0)
-
-
 def calibrated_accuracy(
-    log_probs: Float[Array, "n c"], labels: Int[Array, " n"], prior: Float[Array, " c"] | None = None
+    log_probs: Float[_Array, "n c"], labels: Int[_Array, " n"], prior: Float[_Array, " c"] | None = None
 ) -> float:
     """Accuracy after the label bias is taken off: mean_i [arg max_c (s_ic - b_c) = y_i].
 
-    The prior b is `batch_prior` of the same (unlabelled) queries, or given: the log-probabilities of a content-free
-    query such as "N/A" (Zhao et al. 2021, contextual calibration, with the affine map reduced to its bias).
+    The prior b is the mean over the same (unlabelled) queries, or given: the log-probabilities of a content-free query
+    (Zhao et al. 2021, contextual calibration, with the affine map reduced to its bias).
     """
-    return accuracy(log_probs - (batch_prior(log_probs) if prior is None else prior), labels)
+    return accuracy(log_probs - (log_probs.mean(0) if prior is None else prior), labels)
 
 
-def macro_auc(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float:
+def macro_auc(log_probs: Float[_Array, "n c"], labels: Int[_Array, " n"]) -> float:
     """Probability that a query of a class gets a larger score for that class than a query of another class.
 
-    AUC_c = P(m_ic > m_jc) + P(m_ic = m_jc) / 2 over pairs with y_i = c, y_j != c, where the score is the log-odds
-    m_ic = s_ic - log sum_{c' != c} exp s_ic'. Two classes give one number, the same for either; more give the mean
-    over classes that have both kinds of query (one against the rest). No label bias can change it for two classes.
-    NaN when no class has both kinds of query.
+    AUC_c = P(m_ic > m_jc) + P(m_ic = m_jc) / 2 over pairs with y_i = c, y_j != c, of the log-odds m_ic = s_ic - log
+    sum_{c' != c} exp s_ic'; of several classes the mean over those that have both kinds of query, NaN if none has.
     """
-    one_vs_rest = [_rank_auc(_log_odds(log_probs, c), labels == c) for c in range(log_probs.shape[1])]
-    defined = [value for value in one_vs_rest if not np.isnan(value)]
-    return float(np.mean(defined)) if defined else float("nan")
+    return float(_weighted_macro_auc(np.ones((1, len(labels))), log_probs, labels)[0])
 
 
-def macro_f1(log_probs: Float[Array, "n c"], labels: Int[Array, " n"]) -> float:
+def macro_f1(log_probs: Float[_Array, "n c"], labels: Int[_Array, " n"]) -> float:
     """Mean over classes of F_1 = 2 TP / (2 TP + FP + FN), over the classes that are predicted or present."""
-    predictions = log_probs.argmax(1)
-    classes = np.union1d(predictions, labels)
-    shared = [((predictions == c) & (labels == c)).sum() for c in classes]
-    either = [(predictions == c).sum() + (labels == c).sum() for c in classes]
-    return float(np.mean(2 * np.array(shared) / np.array(either)))
+    return float(_weighted_macro_f1(np.ones((1, len(labels))), log_probs, labels)[0])
 
 
-def ratio_of_sums(a: Shaped[Array, " n"], b: Shaped[Array, " n"]) -> float:
+def ratio_of_sums(a: Shaped[_Array, " n"], b: Shaped[_Array, " n"]) -> float:
     """sum_i a_i / sum_i b_i; NaN where the lower sum is zero."""
     return float(_ratio(np.asarray(a.sum()), np.asarray(b.sum())))
 
 
-Groups = Sequence[tuple[Shaped[Array, "_ ..."], ...]]  # n differs between groups
+_Groups = Sequence[tuple[Shaped[_Array, "_ ..."], ...]]  # n differs between groups
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
     """What was measured: a tuple of arrays over the same n examples for each group; a group is a seed of a task.
 
-    `ids[g]` says of which query each example of group g is. A query has the same id in all groups; without ids all
-    examples are of different queries. `strata[g]` is the task of group g; without strata there is one. Tasks are
-    fixed: another study would have other seeds and other queries, but these tasks. So a mean is that over tasks of
-    the mean over groups, sum_g w_g T_g with w_g = 1 / (number of tasks x number of groups of the task). `seeds[g]` is
-    the seed of group g. Tasks may share what a seed draws (a random direction, sentences of a common corpus), so that
-    the same seed is drawn for all of them at once; without seeds all groups are of different ones.
-    Raises ShapeError without examples in some group, and where ids, strata or seeds do not belong to the groups.
+    `ids[g]` says of which query each example of group g is; without ids all are of different queries. `strata[g]` is
+    the task of group g. Tasks are fixed: a mean is that over tasks of the mean over groups, sum_g w_g T_g. `seeds[g]`
+    is the seed of group g, drawn at once for all groups that share it; without seeds all are different.
+    Raises: ShapeError without examples in some group, and where ids, strata or seeds do not belong to the groups.
     """
 
-    groups: Groups
-    ids: Sequence[Shaped[Array, " _"]] | None = None
+    groups: _Groups
+    ids: Sequence[Shaped[_Array, " _"]] | None = None
     strata: Sequence[Hashable] | None = None
     seeds: Sequence[Hashable] | None = None
 
@@ -219,7 +201,7 @@ class Sample:
         return tuple(len(group[0]) for group in self.groups)
 
     @cached_property
-    def queries(self) -> list[Int[Array, " _"]]:
+    def queries(self) -> list[Int[_Array, " _"]]:
         """For each group, the number of each example's query among all queries."""
         total = sum(self.sizes)
         numbers = np.arange(total) if self.ids is None else np.unique(np.concatenate(self.ids), return_inverse=True)[1]
@@ -231,17 +213,17 @@ class Sample:
         return 1 + max(int(numbers.max()) for numbers in self.queries)
 
     @cached_property
-    def stratum(self) -> Int[Array, " groups"]:
+    def stratum(self) -> Int[_Array, " groups"]:
         """For each group, the number of its stratum."""
         return _numbers(self.strata or [None] * len(self.groups))
 
     @cached_property
-    def seed(self) -> Int[Array, " groups"]:
+    def seed(self) -> Int[_Array, " groups"]:
         """For each group, the number of its seed."""
         return _numbers(self.seeds or range(len(self.groups)))
 
     @cached_property
-    def weights(self) -> Float[Array, " groups"]:
+    def weights(self) -> Float[_Array, " groups"]:
         """The weight of each group in a mean: all strata count alike, and so do all groups of a stratum."""
         counts = np.bincount(self.stratum)
         return 1 / (len(counts) * counts[self.stratum])
@@ -250,13 +232,13 @@ class Sample:
         """Mean over strata of the mean over groups of a statistic of the group's arrays, sum_g w_g T_g."""
         return self.mean_of(np.array([statistic(*group) for group in self.groups], dtype=float))
 
-    def mean_of(self, values: Float[Array, " groups"]) -> float:
+    def mean_of(self, values: Float[_Array, " groups"]) -> float:
         """Mean over strata of the mean over groups, sum_g w_g T_g, without rounding where all T_g are equal."""
         return float(np.mean([values[self.stratum == t].mean() for t in range(1 + self.stratum.max())]))
 
 
 def bootstrap_interval(
-    sample: Sample | Groups,
+    sample: Sample | _Groups,
     statistic: Callable[..., float] = np.mean,
     *,
     seed: int = 0,
@@ -265,20 +247,16 @@ def bootstrap_interval(
 ) -> Interval:
     """Mean of a statistic over groups, with the percentile interval of the crossed bootstrap.
 
-    The estimate is `sample.mean(statistic)`. Each resample draws as many seeds and as many queries as there are, both
-    with replacement. An example counts m w times, m how often its seed was drawn and w how often its query was, in
-    whatever group it stands. So the interval covers the choice of demonstrations and that of queries; one group gives
-    the ordinary bootstrap over its examples. The variance is somewhat too large: noise that belongs neither to a seed
-    nor to a query counts up to three times (Owen 2007, The pigeonhole bootstrap; McCullagh 2000, Resampling and
-    exchangeable arrays: no resampling is exact here).
-
-    With few groups the interval is too narrow all the same: of s groups the bootstrap sees (s - 1) / s of their
-    variance (`explainer.results.coverage` measures by how much). Resamples without a value (an AUC when one class was
-    not drawn) are left out, and `undefined` is their share; the estimate is NaN if one group has none. For a ratio
-    whose denominator may be zero use `ratio_interval`. Raises ShapeError as `Sample`.
+    Each resample draws as many seeds and as many queries as there are, both with replacement; an example counts as
+    often as its seed was drawn times as often as its query was. So the interval covers the choice of both. The variance
+    is somewhat too large (noise that belongs to neither counts up to three times), but with few groups the interval is
+    too narrow all the same: of s groups it sees (s - 1) / s of their variance. Resamples without a value are left out,
+    and `undefined` is their share; the estimate is NaN if one group has none.
 
     `np.mean`, `np.nanmean` and the statistics of this module are computed for all resamples at once; any other one is
     called for each drawn group, which takes ten to a hundred times as long.
+    Raises: ShapeError as `Sample`.
+    Source: Owen 2007, The pigeonhole bootstrap; McCullagh 2000, Resampling and exchangeable arrays.
     """
     sample = _as_sample(sample)
     totals, times = _totals(sample, statistic, seed, n_resamples)
@@ -288,7 +266,7 @@ def bootstrap_interval(
 
 
 def ratio_interval(
-    sample: Sample | Groups,
+    sample: Sample | _Groups,
     *,
     seed: int = 0,
     n_resamples: int = 2000,
@@ -296,14 +274,10 @@ def ratio_interval(
 ) -> Interval:
     """Ratio of two sums over all groups, sum_gi a_gi / sum_gi b_gi, with an interval as in `bootstrap_interval`.
 
-    For Rec2FTP: a, true where ZSL is wrong and FT and ICL are right, b, true where ZSL is wrong and FT is right. The
-    sums are pooled because the mean of the ratios of the groups would not exist as soon as one group has no b, and
-    would give one with a single b the weight of one with fifty.
-
-    Resamples with sum b = 0 have no value. They are left out, so the interval holds on condition that there is
-    something to divide by, and counted: with `undefined` above a few per cent, or b in single digits, it is no
-    measurement. Without any b all ends are NaN and `undefined` is 1.
-    Shapes: per group two arrays (n,), counts or booleans >= 0. Raises ShapeError as `Sample`.
+    Each group has two arrays of counts or booleans, for Rec2FTP what both repair and what FT repairs. Sums are pooled,
+    because the ratio of a group without b does not exist. Resamples with sum b = 0 are left out and counted in
+    `undefined`: above a few per cent it is no measurement.
+    Raises: ShapeError as `Sample`.
     """
     sample = _as_sample(sample)
     sides = [replace(sample, groups=[(group[i],) for group in sample.groups]) for i in (0, 1)]
@@ -315,14 +289,14 @@ def ratio_interval(
 
 def crossed_draws(
     sample: Sample, *, seed: int = 0, n_resamples: int = 2000
-) -> tuple[Int[Array, "n_resamples groups"], Int[Array, "n_resamples n_queries"]]:
+) -> tuple[Int[_Array, "n_resamples groups"], Int[_Array, "n_resamples n_queries"]]:
     """How often each group and each query is drawn in each resample of `bootstrap_interval`: m and w."""
     times, drawn = _draws(1 + int(sample.seed.max()), sample.n_queries, n_resamples, seed)
     return times[:, sample.seed], drawn
 
 
 def paired_difference(
-    sample_a: Sample | Groups, sample_b: Sample | Groups, statistic: Callable[..., float] = np.mean
+    sample_a: Sample | _Groups, sample_b: Sample | _Groups, statistic: Callable[..., float] = np.mean
 ) -> Interval:
     """Difference of a statistic between two conditions that saw the same seeds and queries: Student over seeds.
 
@@ -331,18 +305,13 @@ def paired_difference(
 
         mean_g D_g +- t_{S-1} sqrt(s^2 / S + c),    c = max(0, mean_{g != h} c_gh).
 
-    c is the covariance of two groups that share queries. Without it, words that all seeds draw from one small pool
-    would pass for new ones. It is estimated from what each example i contributes, d_gi = D_g - D_g without i (the
-    jackknife; (x_i - mean x) / (n - 1) for a mean): c_gh = sum over i of g and j of h, the same query, of d_gi d_hj.
-    Groups without common queries have c = 0, which is Student's interval over seeds. Two-way clustering with the same
-    aim: Cameron, Gelbach and Miller 2011, Robust inference with multiway clustering; Miller 2024, Adding error bars to
-    evals.
-
-    Over T strata, D_g - mean D of its stratum is summed over the groups of each seed, so that seeds stay the unit, and
-    S is the fewest seeds of a stratum. The p-value is two-sided, of no difference. One group alone gives Student's
-    interval over its examples, which says nothing about other seeds; where a stratum of several has one group only,
-    the ends are NaN.
-    Raises ShapeError as `Sample`, and where A and B differ in sizes, queries, strata or seeds.
+    c is the covariance of two groups that share queries, without which words that all seeds draw from one small pool
+    would pass for new ones: c_gh = sum over i of g and j of h, the same query, of d_gi d_hj with the jackknife's d_gi =
+    D_g - D_g without i. Over strata, D_g - mean D of its stratum is summed over the groups of each seed, and S is the
+    fewest seeds of a stratum. One group alone gives Student's interval over its examples, which says nothing about
+    other seeds; where a stratum of several has one group only, the ends are NaN.
+    Raises: ShapeError as `Sample`, and where A and B differ in sizes, queries, strata or seeds.
+    Source: own; two-way clustering with the same aim: Cameron, Gelbach and Miller 2011; Miller 2024.
     """
     a, b = _as_sample(sample_a), _as_sample(sample_b)
     _require_pairs(a, b)
@@ -362,7 +331,7 @@ def paired_difference(
     return _student_interval(mean, np.sqrt(variance), sizes.min() - 1.0)
 
 
-def _over_examples(mean: float, contributions: Float[Array, " n"]) -> Interval:
+def _over_examples(mean: float, contributions: Float[_Array, " n"]) -> Interval:
     """Student's interval of one group over its examples; with one example the ends are NaN."""
     n = len(contributions)
     if n == 1:
@@ -386,14 +355,14 @@ def _require_pairs(a: Sample, b: Sample) -> None:
                 )
 
 
-def _contributions(statistic: Callable, a: tuple, b: tuple) -> Float[Array, " n"]:
+def _contributions(statistic: Callable, a: tuple, b: tuple) -> Float[_Array, " n"]:
     """D - D without example i, for each example; 0 where the statistic does not exist without it."""
     without = 1 - np.eye(len(a[0]))
     of_a, of_b = (statistic(*group) - _of_counts(statistic, group, without) for group in (a, b))
     return np.nan_to_num(of_a - of_b, posinf=0.0, neginf=0.0)
 
 
-def _covariance(sample: Sample, contributions: Sequence[Array]) -> float:
+def _covariance(sample: Sample, contributions: Sequence[_Array]) -> float:
     """Sum of d_gi d_hj over examples i and j of the same query, in groups g and h of different seeds."""
     by_query = np.zeros((len(sample.groups), sample.n_queries))
     for row, numbers, each in zip(by_query, sample.queries, contributions, strict=True):
@@ -419,10 +388,9 @@ class Components(NamedTuple):
 def variance_components(sample: Sample) -> Components:
     """Variances in y = mean + seed effect + query effect + rest, from what each query scored with each seed.
 
-    Expectations of three sums of squares of N values are solved for s_A^2, s_B^2 and s_E^2: within the R seeds
-    (N - R)(s_B^2 + s_E^2), within the C queries (N - C)(s_A^2 + s_E^2), and N times that around the mean,
-    (N^2 - sum_i N_i^2) s_A^2 + (N^2 - sum_j N_j^2) s_B^2 + (N^2 - N) s_E^2. An estimate near zero can be negative.
-    Shapes: one array (n,) per group. Raises ShapeError for several strata, and where no two groups share a query.
+    Expectations of three sums of squares are solved: within seeds, within queries, and around the mean. Each group has
+    one array. An estimate near zero can be negative.
+    Raises: ShapeError for several strata, and where no two groups share a query.
     Source: Gao and Owen 2017, Efficient moment calculations for variance components, section 3.
     """
     if sample.stratum.any():
@@ -441,12 +409,11 @@ def variance_components(sample: Sample) -> Components:
     return Components(*np.linalg.solve(expected, [*within, n * ((y - y.mean()) ** 2).sum()]).tolist())
 
 
-def holm(p_values: Float[Array, " m"]) -> Float[Array, " m"]:
+def holm(p_values: Float[_Array, " m"]) -> Float[_Array, " m"]:
     """p-values corrected for their number: p~_(i) = max_{j <= i} min(1, (m - j + 1) p_(j)), p_(1) <= ... <= p_(m).
 
-    Rejecting where p~ <= alpha makes one false rejection or more with probability at most alpha, whatever the
-    dependence between the comparisons. A NaN, a comparison that could not be made, stays NaN and is not counted in m.
-    Raises ValueError for a p-value outside [0, 1].
+    A NaN, a comparison that could not be made, stays NaN and is not counted in m.
+    Raises: ValueError for a p-value outside [0, 1].
     Source: Holm 1979, A simple sequentially rejective multiple test procedure.
     """
     if ((p_values < 0) | (p_values > 1)).any():
@@ -457,11 +424,11 @@ def holm(p_values: Float[Array, " m"]) -> Float[Array, " m"]:
     return adjusted
 
 
-def _as_sample(sample: Sample | Groups) -> Sample:
+def _as_sample(sample: Sample | _Groups) -> Sample:
     return sample if isinstance(sample, Sample) else Sample(sample)
 
 
-def _numbers(names: Sequence[Hashable]) -> Int[Array, " n"]:
+def _numbers(names: Sequence[Hashable]) -> Int[_Array, " n"]:
     """Equal names as equal numbers, from 0 in the order in which they come."""
     known = {name: i for i, name in enumerate(dict.fromkeys(names))}
     return np.array([known[name] for name in names])
@@ -469,7 +436,7 @@ def _numbers(names: Sequence[Hashable]) -> Int[Array, " n"]:
 
 def _totals(
     sample: Sample, statistic: Callable, seed: int, n_resamples: int
-) -> tuple[Float[Array, "n_resamples groups"], Int[Array, "n_resamples groups"]]:
+) -> tuple[Float[_Array, "n_resamples groups"], Int[_Array, "n_resamples groups"]]:
     """Times that each group is drawn, and times these its statistic in each resample, NaN without a value."""
     times, drawn = crossed_draws(sample, seed=seed, n_resamples=n_resamples)
     totals = np.zeros(times.shape)
@@ -480,7 +447,7 @@ def _totals(
 
 
 @lru_cache(maxsize=8)  # conditions that saw the same seeds and queries share their draws, hundreds of times in a figure
-def _draws(n_seeds: int, n_queries: int, n_resamples: int, seed: int) -> tuple[Array, Array]:
+def _draws(n_seeds: int, n_queries: int, n_resamples: int, seed: int) -> tuple[_Array, _Array]:
     """Times that each seed and each query is drawn, (n_resamples, n_seeds) and (n_resamples, n_queries)."""
     generator = np.random.default_rng(seed)
     counts = []
@@ -491,7 +458,7 @@ def _draws(n_seeds: int, n_queries: int, n_resamples: int, seed: int) -> tuple[A
     return tuple(counts)
 
 
-def _of_counts(statistic: Callable, group: tuple, counts: Float[Array, "resamples n"]) -> Float[Array, " resamples"]:
+def _of_counts(statistic: Callable, group: tuple, counts: Float[_Array, "resamples n"]) -> Float[_Array, " resamples"]:
     """A statistic of a group in which example i stands counts[r, i] times: at once where possible, else by calls."""
     if weighted := _WEIGHTED.get(statistic):
         return weighted(counts, *group)
@@ -499,7 +466,7 @@ def _of_counts(statistic: Callable, group: tuple, counts: Float[Array, "resample
     return np.array([statistic(*(array[d] for array in group)) if len(d) else np.nan for d in drawn], dtype=float)
 
 
-def _ratio(a: Shaped[Array, "..."], b: Shaped[Array, "..."]) -> Float[Array, "..."]:
+def _ratio(a: Shaped[_Array, "..."], b: Shaped[_Array, "..."]) -> Float[_Array, "..."]:
     """a / b, NaN where b is zero."""
     return np.divide(a, b, out=np.full(b.shape, np.nan), where=b != 0)
 
@@ -507,34 +474,34 @@ def _ratio(a: Shaped[Array, "..."], b: Shaped[Array, "..."]) -> Float[Array, "..
 # Statistics of resamples in which example i occurs counts[r, i] times; counts (resamples, n), results (resamples,).
 
 
-def _weighted_mean(counts: Array, values: Array) -> Array:
+def _weighted_mean(counts: _Array, values: _Array) -> _Array:
     return _ratio(counts @ values.reshape(len(values), -1).mean(1), counts.sum(1))
 
 
-def _weighted_nanmean(counts: Array, values: Array) -> Array:
+def _weighted_nanmean(counts: _Array, values: _Array) -> _Array:
     rows = values.reshape(len(values), -1)
     return _ratio(counts @ np.nansum(rows, 1), counts @ (~np.isnan(rows)).sum(1))
 
 
-def _weighted_accuracy(counts: Array, log_probs: Array, labels: Array) -> Array:
+def _weighted_accuracy(counts: _Array, log_probs: _Array, labels: _Array) -> _Array:
     return _weighted_mean(counts, log_probs.argmax(1) == labels)
 
 
-def _weighted_calibrated_accuracy(counts: Array, log_probs: Array, labels: Array) -> Array:
+def _weighted_calibrated_accuracy(counts: _Array, log_probs: _Array, labels: _Array) -> _Array:
     totals = counts.sum(1)
     priors = _ratio(counts @ log_probs, np.broadcast_to(totals[:, None], (len(counts), log_probs.shape[1])))
     correct = (log_probs - priors[:, None]).argmax(2) == labels
     return _ratio((counts * correct).sum(1), totals)
 
 
-def _weighted_macro_f1(counts: Array, log_probs: Array, labels: Array) -> Array:
+def _weighted_macro_f1(counts: _Array, log_probs: _Array, labels: _Array) -> _Array:
     classes = np.arange(log_probs.shape[1])
     predicted, present = log_probs.argmax(1)[:, None] == classes, labels[:, None] == classes
     each = _ratio(2 * counts @ (predicted & present), counts @ (predicted.astype(float) + present))
     return _ratio(np.nansum(each, 1), (~np.isnan(each)).sum(1))
 
 
-def _weighted_macro_auc(counts: Array, log_probs: Array, labels: Array) -> Array:
+def _weighted_macro_auc(counts: _Array, log_probs: _Array, labels: _Array) -> _Array:
     one_vs_rest = []
     for c in range(log_probs.shape[1]):
         scores, positive = _log_odds(log_probs, c), labels == c
@@ -556,7 +523,7 @@ _WEIGHTED: Mapping[Callable, Callable] = {
 }
 
 
-def _ends(resampled: Float[Array, " n"], level: float) -> tuple[float, float]:
+def _ends(resampled: Float[_Array, " n"], level: float) -> tuple[float, float]:
     """Quantiles of the resamples that have a value; NaN without any."""
     defined = resampled[~np.isnan(resampled)]
     if not len(defined):
@@ -566,16 +533,5 @@ def _ends(resampled: Float[Array, " n"], level: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _log_odds(log_probs: Float[Array, "n c"], c: int) -> Float[Array, " n"]:
+def _log_odds(log_probs: Float[_Array, "n c"], c: int) -> Float[_Array, " n"]:
     return log_probs[:, c] - np.logaddexp.reduce(np.delete(log_probs, c, axis=1), axis=1)
-
-
-def _rank_auc(scores: Float[Array, " n"], positive: Shaped[Array, " n"]) -> float:
-    """Mann-Whitney U / (n_1 n_0), with the mean rank for ties."""
-    n1 = int(positive.sum())
-    n0 = len(positive) - n1
-    if n1 == 0 or n0 == 0:
-        return float("nan")
-    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
-    return float((ranks[positive].sum() - n1 * (n1 + 1) / 2) / (n1 * n0))

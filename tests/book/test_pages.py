@@ -1,13 +1,13 @@
-"""The pages in their order, the way from one to another, the table of contents, and the preview of the story."""
+"""The pages in their order, the way from one to another, their minutes, and the preview of the story."""
 
 import json
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from small_book import notebook_of
+from small_book import code_cell, notebook_of
 
-from bookbuilder import contents, pages
+from bookbuilder import pages
 from explainer.figures.base import badge
 
 TOC = """\
@@ -60,11 +60,40 @@ def test_the_way_from_page_to_page(book, page, start, way):
 
 
 def test_rows_have_title_question_and_minutes(book):
-    assert contents.rows_of(book, Path("book/all"), "First") == [r"| [A](one/a.md) | Why x \| y? | 1 |"]
-    rows = contents.rows_of(book, Path("book/all"), "Second")
+    assert pages.rows_of(book, Path("book/all"), "First") == [r"| [A](one/a.md) | Why x \| y? | 1 |"]
+    rows = pages.rows_of(book, Path("book/all"), "Second")
     assert rows == ["| [B](two/b.md) |  | 3 |", "| [C](two/c.ipynb) |  | 1 |"]
     with pytest.raises(KeyError, match="Third"):
-        contents.rows_of(book, Path("book/all"), "Third")
+        pages.rows_of(book, Path("book/all"), "Third")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("word " * 600, 3),
+        ("$$ x = y $$ " * 6 + "\n\n```{drawing} claim\n```\n" * 2, 4),
+        (
+            "$a < b$ "
+            + "word " * 199
+            + "\n\n<details>\n\n"
+            + "hidden " * 999
+            + "</details>\n\n`c > d` "
+            + "word " * 200,
+            2,
+        ),
+        ("word " * 400 + "\n\n## More exercises\n\n" + "hidden " * 999 + "\n\n## After\n\n" + "word " * 200, 3),
+        ("word " * 400 + "\n\n> **Exercise 1, easy.** " + "hidden " * 999 + "\n\n" + "word " * 200, 3),
+    ],
+)
+def test_minutes_are_those_of_what_stands_open(text, expected):
+    assert pages.minutes([{"cell_type": "markdown", "source": text}]) == expected
+
+
+def test_visible_code_and_figures_take_minutes():
+    code = "x = 1\n\n" * 20 + 'texts.figure("a", drawn)\n' * 2
+    hidden = [{"tags": ["hide-input"]}, {"tags": ["remove-cell"]}]
+    assert [pages.minutes([code_cell(code * 2, metadata=its)]) for its in ({}, *hidden)] == [4, 2, 1]
+    assert pages.minutes([code_cell("def step(x): ...\n" * 60 + "exercises.step(step)")]) == 1
 
 
 def test_names_of_pages_are_unique():
