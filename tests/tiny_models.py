@@ -91,6 +91,29 @@ MORE = {
 }
 """Variants of the families, in memory only."""
 
+_FEW = {
+    "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48,
+    "max_position_embeddings": LENGTH, **_COMMON,
+}  # fmt: skip
+_GROUPED = _FEW | {"num_key_value_heads": 2}
+_WINDOWED = _GROUPED | {"head_dim": 8, "sliding_window": 16}
+
+FURTHER = {
+    "bloom": {"n_embed": 32, "n_layer": 3, "n_head": 4, **_COMMON},
+    "falcon": _FEW,
+    "gemma2": _WINDOWED,
+    "gemma3_text": _WINDOWED,
+    "gptj": {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": LENGTH, "rotary_dim": 4, **_COMMON},
+    "granite": _GROUPED | {"logits_scaling": 4.0, "residual_multiplier": 0.5, "attention_multiplier": 0.3},
+    "mistral": _GROUPED | {"sliding_window": 16},
+    "olmo2": _GROUPED,
+    "phi": _FEW,
+    "phi3": _GROUPED,
+    "smollm3": _GROUPED | {"no_rope_layer_interval": 2},
+    "stablelm": _GROUPED,
+}
+"""Settings of families that the book's own studies do not use."""
+
 ROTARY = ("gpt_neox", "llama")
 
 _CORPUS = [

@@ -7,7 +7,7 @@ import sys
 import pytest
 import tiny_models
 import torch
-from transformers import AutoModelForCausalLM, BloomConfig, BloomForCausalLM
+from transformers import AutoModelForCausalLM, OlmoConfig, OlmoForCausalLM
 
 from explainer.errors import CheckpointError
 from explainer.models import architectures, hooks
@@ -198,8 +198,10 @@ def test_views_write_into_the_model_and_read_its_gradients(model, parts):
 
 
 def test_an_unknown_family_is_refused_with_the_known_ones():
-    model = BloomForCausalLM(BloomConfig(vocab_size=50, hidden_size=16, n_layer=1, n_head=2))
-    with pytest.raises(CheckpointError, match=r"'bloom'.*gpt2, gpt_neo, gpt_neox, llama, opt, qwen2, qwen3, xglm"):
+    model = OlmoForCausalLM(
+        OlmoConfig(vocab_size=50, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2)
+    )
+    with pytest.raises(CheckpointError, match=r"'olmo'.*gpt2, gpt_neo, gpt_neox, .*xglm"):
         architectures.architecture(model)
 
 

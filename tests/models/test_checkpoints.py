@@ -177,10 +177,12 @@ def test_tokenize_adds_no_special_token(saved):
     assert checkpoint.tokenize_all([]) == []
 
 
-def with_tokens(saved, family, **tokens):
-    checkpoint = checkpoints.load(saved[family])
-    checkpoint.tokenizer.add_special_tokens(tokens)
-    return checkpoint
+def with_tokens(saved, tmp_path, family, **tokens):
+    directory = shutil.copytree(saved[family], tmp_path / "with_tokens")
+    tokenizer = tiny_models.tokenizer()
+    tokenizer.add_special_tokens(tokens)
+    tokenizer.save_pretrained(directory)
+    return checkpoints.load(directory)
 
 
 def test_special_tokens_default_to_bos_and_eos(saved):
@@ -188,24 +190,27 @@ def test_special_tokens_default_to_bos_and_eos(saved):
     assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (0, 2)
 
 
-def test_end_of_text_wins_over_the_chat_formats_bos(saved):
+def test_end_of_text_wins_over_the_chat_formats_bos(saved, tmp_path):
     checkpoint = with_tokens(
-        saved, "llama", bos_token="<|im_start|>", eos_token="<|im_end|>", unk_token="<|endoftext|>"
+        saved, tmp_path, "llama", bos_token="<|im_start|>", eos_token="<|im_end|>", unk_token="<|endoftext|>"
     )
     end = checkpoint.tokenizer.convert_tokens_to_ids("<|endoftext|>")
     assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (end, end)
 
 
-def test_an_end_of_text_token_without_an_embedding_is_not_used(saved):
-    checkpoint = checkpoints.load(saved["llama"])
-    checkpoint.tokenizer.add_tokens([f"<extra_{i}>" for i in range(20)])
-    checkpoint.tokenizer.add_special_tokens({"unk_token": "<|endoftext|>"})
+def test_an_end_of_text_token_without_an_embedding_is_not_used(saved, tmp_path):
+    directory, tokenizer = shutil.copytree(saved["llama"], tmp_path / "model"), tiny_models.tokenizer()
+    tokenizer.add_tokens([f"<extra_{i}>" for i in range(20)])
+    tokenizer.add_special_tokens({"unk_token": "<|endoftext|>"})
+    tokenizer.save_pretrained(directory)
+    checkpoint = checkpoints.load(directory)
+    assert checkpoint.tokenizer.unk_token_id >= tiny_models.VOCAB
     assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (0, 2)
 
 
 @pytest.mark.parametrize("family", ["opt", "xglm"])
-def test_fairseq_models_follow_their_configuration(saved, family):
-    checkpoint = with_tokens(saved, family, bos_token="<|endoftext|>", eos_token="<|endoftext|>")
+def test_fairseq_models_follow_their_configuration(saved, family, tmp_path):
+    checkpoint = with_tokens(saved, tmp_path, family, bos_token="<|endoftext|>", eos_token="<|endoftext|>")
     assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (0, 2)
 
 
@@ -216,7 +221,7 @@ def test_the_tokenizers_own_first_token_comes_first(saved):
     checkpoint.tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
         single="</s> $A", special_tokens=[("</s>", 2)]
     )
-    assert checkpoint.first_token_id == 2
+    assert replace(checkpoint).first_token_id == 2
     assert checkpoint.tokenize("cat")[0] != 2
 
 
@@ -336,15 +341,15 @@ def test_a_model_that_sees_the_future_is_refused_whatever_its_name(tmp_path):
 
 
 def test_logits_beyond_the_output_embedding_are_refused(tmp_path):
-    from transformers import GraniteConfig, GraniteForCausalLM  # noqa: PLC0415
+    from transformers import CohereConfig, CohereForCausalLM  # noqa: PLC0415
 
     torch.manual_seed(0)
-    config = GraniteConfig(
+    config = CohereConfig(
         vocab_size=400, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
-        num_key_value_heads=1, logits_scaling=8.0, initializer_range=0.5,
+        num_key_value_heads=1, logit_scale=8.0, initializer_range=0.5,
     )  # fmt: skip
     with pytest.raises(CheckpointError, match="changes its logits after the output embedding"):
-        checkpoints.load(save_other(GraniteForCausalLM(config), tmp_path / "granite"))
+        checkpoints.load(save_other(CohereForCausalLM(config), tmp_path / "cohere"))
 
 
 def test_weights_that_are_not_finite_are_refused(saved, tmp_path):

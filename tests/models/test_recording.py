@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
+from transformers import OlmoConfig
 from transformers.cache_utils import DynamicCache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
@@ -388,7 +389,7 @@ def test_attention_that_is_no_softmax_of_the_scores_is_refused(tiny):
 @pytest.mark.parametrize(("family", "layers"), [("gpt_neo", r"\[1, 3\]"), ("qwen2, window", r"\[1, 2\]")])
 def test_a_window_that_is_not_known_is_refused(tiny, family, layers, monkeypatch):
     checkpoint = tiny[family]
-    monkeypatch.setattr(architectures, "_windows", lambda config: [None] * config.num_hidden_layers)
+    monkeypatch.setattr(architectures, "_window", lambda _config, _i: None)
     with pytest.raises(CheckpointError, match=f"attention in layers {layers} is not"):
         record(checkpoint, scoring.encode(checkpoint, CONTEXT), PROMPTS)
 
@@ -428,8 +429,9 @@ def test_an_exception_in_the_model_leaves_nothing_behind(checkpoint, monkeypatch
 
 
 def test_a_family_without_an_entry_is_refused():
-    checkpoint = tiny_models.random_checkpoint(tiny_models.MISTRAL)
-    with pytest.raises(CheckpointError, match="family 'mistral' cannot be fine-tuned or recorded"):
+    config = OlmoConfig(**tiny_models.FURTHER["phi"])
+    checkpoint = tiny_models.random_checkpoint(config)
+    with pytest.raises(CheckpointError, match="family 'olmo' can be scored, but not fine-tuned or recorded"):
         record(checkpoint, scoring.encode(checkpoint, [0]), PROMPTS)
 
 

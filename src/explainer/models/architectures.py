@@ -1,15 +1,19 @@
 """Model families: the only place that knows where a model keeps its queries, keys, values, MLP and readout.
 
-The three projections of attention are separate linear layers (GPT-Neo, OPT, XGLM, Llama, Qwen), or one layer with its
-output features in the order [q | k | v], stored transposed (GPT-2), or in the order (head, [q, k, v], head size)
-(GPT-NeoX). Every projection is shown in one form, weight (heads, head size, d) and bias (heads, head size), as a view:
-to write into it is to write into the model.
+The three projections of attention are separate linear layers (Llama and most others), or one layer with its output
+features in the order [q | k | v] (Phi-3, Falcon; stored transposed: GPT-2), or in the order (head, [q, k, v], head
+size) (GPT-NeoX, BLOOM). Every projection is shown in one form, weight (heads, head size, d) and bias (heads, head
+size), as a view: to write into it is to write into the model.
+
+A family is a row of `FAMILIES`. What cannot be done for one is refused for that one measure, by name.
 """
 
 import sys
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
@@ -18,7 +22,7 @@ from transformers.pytorch_utils import Conv1D
 
 from explainer.errors import CheckpointError
 
-CACHE = "cache" if "cache" in {field.name for field in fields(BaseModelOutputWithPast)} else "past_key_values"
+CACHE = "cache" if "cache" in {one.name for one in fields(BaseModelOutputWithPast)} else "past_key_values"
 """The name by which a forward pass takes keys and values and gives them back, in the installed transformers."""
 
 
@@ -26,18 +30,24 @@ CACHE = "cache" if "cache" in {field.name for field in fields(BaseModelOutputWit
 class Projection:
     """One of the maps x -> q, k, v of a layer: a linear module, or a part of one that computes all three.
 
-    The output features of `module`, unflattened to `sizes`, belong to this projection at `index` of `axis`.
+    Of the output features of `module`, (blocks, width) when unflattened, the ones from `start` on belong to this
+    projection in each block: those of all heads where there is one block, else those of one head.
     """
 
     module: nn.Module
-    sizes: tuple[int, int, int]
-    axis: int
-    index: int
+    blocks: int
+    start: int
+    heads: int
+    head_size: int
 
     def part(self, tensor: Tensor, dim: int) -> Tensor:
         """View of the part of a tensor whose axis `dim` are output features: (..., heads, head size, ...)."""
         dim %= tensor.ndim
-        return tensor.unflatten(dim, self.sizes).select(dim + self.axis, self.index)
+        of_block = tensor.unflatten(dim, (self.blocks, -1))
+        own = of_block.narrow(dim + 1, self.start, self.heads // self.blocks * self.head_size)
+        if self.blocks == 1:
+            return own.select(dim, 0).unflatten(dim, (self.heads, self.head_size))
+        return own
 
     def weight(self, tensor: Tensor | None = None) -> Tensor:
         """View (heads, head size, d) of the module's weight, or of a tensor of its shape, like its gradient."""
@@ -71,6 +81,7 @@ class Layer:
     The output of `block` (the first item, if it is a tuple) is the residual stream after it, (..., d). The output of
     `output` is the attention output after its projection, before the residual is added: the self-attention output of
     Dai et al. (2023). A score is q . k * `scaling`. A token attends to `window` tokens up to its own, to all if None.
+    `rotates` says whether queries and keys are turned by their positions.
     """
 
     block: nn.Module
@@ -81,6 +92,7 @@ class Layer:
     output: nn.Module
     scaling: float
     window: int | None
+    rotates: bool
     mlp: MLP
 
     def queries(self, output: Tensor) -> Tensor:
@@ -88,8 +100,10 @@ class Layer:
 
         They are those before any rotation by the position, as the code released by Dai et al. records them.
         """
-        heads = self.query.part(output, -1) if self.query_module is self.query.module else output
-        return heads.flatten(-2) * self.scaling
+        if self.query_module is self.query.module:
+            output = self.query.part(output, -1)
+        whole = output.shape[-1] == self.query.heads * self.query.head_size
+        return (output if whole else output.flatten(-2)) * self.scaling
 
 
 @dataclass(frozen=True)
@@ -130,91 +144,159 @@ class Architecture:
     ) -> Float[Tensor, "1 heads T d"]:
         """Queries or keys, R_p x, turned by their positions p as the family does it; unchanged for None.
 
-        `rotation` is what `rotary` returns, for T positions or for one that all share; (cos, -sin) gives R_p^T x.
+        `rotation` is (cos, sin), for T positions or for one that all share; (cos, -sin) gives R_p^T x.
         Source: Su et al. 2021 (RoFormer), section 3.4.2.
         """
         if rotation is None:
             return heads
         apply = sys.modules[type(self.model).__module__].apply_rotary_pos_emb  # each family's own, in no registry
-        return apply(heads, heads, *rotation)[0]
+        cos, sin = rotation
+        n = cos.shape[-1] * (2 if self.model.config.model_type == "gptj" else 1)
+        turned, rest = heads[..., :n], heads[..., n:]
+        if self.model.config.model_type == "gptj":  # turns neighbours, and has tokens before heads
+            turned = apply(turned.transpose(1, 2), sin, cos).transpose(1, 2)
+        else:
+            turned = apply(turned, turned, cos, sin)[0]
+        return torch.cat([turned, rest], -1)
+
+    def cos_and_sin(self, rotation: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """What `rotary` returns, in this order."""
+        return rotation[::-1] if self.model.config.model_type == "gptj" else rotation
 
     def readout(self, hidden: Tensor) -> Tensor:
         """Logits, (..., vocab), of the residual stream (..., d) after any block: final norm, then output embedding."""
         for module in self.final:
             hidden = module(hidden)
-        return self.model.get_output_embeddings()(hidden)
+        return logits(self.model, hidden)
+
+
+def logits(model: PreTrainedModel, hidden: Tensor) -> Tensor:
+    """Logits, (..., vocab), of last hidden states, (..., d): the output embedding, and what some families do to it.
+
+    Granite divides the logits by a constant, Gemma 2 lets no logit grow beyond a soft cap c: c tanh(z / c).
+    """
+    found, config = model.get_output_embeddings()(hidden), model.config
+    if scaling := getattr(config, "logits_scaling", None):
+        found = found / scaling
+    if cap := getattr(config, "final_logit_softcapping", None):
+        found = cap * torch.tanh(found / cap)
+    return found
+
+
+RECORDING, PATCHES, INTERVENTIONS = "recording", "patches", "interventions"
+"""What is asked of a family by `require`: scores and maps of attention, changes of weights, edited passes."""
 
 
 @dataclass(frozen=True)
-class _Family:
-    """Where the models of a family keep their parts: `blocks` and `final` in the model, the others in a block."""
+class Family:
+    """Where the models of a family keep their parts: `blocks` and `final` in the model, the others in a block.
 
-    blocks: str
-    final: tuple[str, ...]
-    attention: str
-    output: str
+    `refused` are the measures that cannot be taken, with the reason in words.
+    """
+
+    blocks: str = "model.layers"
+    final: tuple[str, ...] = ("model.norm",)
+    attention: str = "self_attn"
+    output: str = "o_proj"
     query: str = "q_proj"
     key: str = "k_proj"
     value: str = "v_proj"
-    fused: int | None = None  # axis of [q, k, v] among the output features of a fused module
+    fused: str | None = None  # order of the output features of a fused module: "[q | k | v]", or "by head"
     query_norm: str | None = None
-    mlp_norm: str = "post_attention_layernorm"
+    mlp_norm: str | None = "post_attention_layernorm"  # None where attention and MLP are parallel
     mlp_inputs: tuple[str, ...] = ("mlp.gate_proj", "mlp.up_proj")
     mlp_output: str = "mlp.down_proj"
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
-_LLAMA = _Family("model.layers", ("model.norm",), "self_attn", "o_proj")
+def _fused(name: str, order: str) -> dict[str, str]:
+    return dict.fromkeys(("query", "key", "value"), name) | {"fused": order}
+
+
+_GPT2 = {"blocks": "transformer.h", "final": ("transformer.ln_f",)}
 _MLP_GPT2 = {"mlp_norm": "ln_2", "mlp_inputs": ("mlp.c_fc",), "mlp_output": "mlp.c_proj"}
 _MLP_NEOX = {"mlp_inputs": ("mlp.dense_h_to_4h",), "mlp_output": "mlp.dense_4h_to_h"}
-_MLP_FAIRSEQ = {"mlp_norm": "final_layer_norm", "mlp_inputs": ("fc1",), "mlp_output": "fc2"}
-_C_ATTN = {"query": "c_attn", "key": "c_attn", "value": "c_attn", "fused": 0}
-_QUERY_KEY_VALUE = dict.fromkeys(("query", "key", "value"), "query_key_value") | {"fused": 1}
+_FAIRSEQ = {"output": "out_proj", "mlp_norm": "final_layer_norm", "mlp_inputs": ("fc1",), "mlp_output": "fc2"}
 _OPT_FINAL = ("model.decoder.final_layer_norm", "model.decoder.project_out")
+_BY_HEAD = {"output": "dense", **_fused("query_key_value", "by head"), **_MLP_NEOX}
+_AFTER = {PATCHES: "a norm stands between the output of the MLP and the residual stream"}
+_TWO_ROTATIONS = {RECORDING: "its layers turn queries and keys by two kinds of angles"}
+_SOFT_CAP = {RECORDING: "a soft cap bounds its scores"}
+_ALIBI = "its scores have a bias that grows with the distance (ALiBi)"
 
-_FAMILIES = {
-    "gpt2": _Family("transformer.h", ("transformer.ln_f",), "attn", "c_proj", **_C_ATTN, **_MLP_GPT2),
-    "gpt_neo": _Family("transformer.h", ("transformer.ln_f",), "attn.attention", "out_proj", **_MLP_GPT2),
-    "gpt_neox": _Family(
-        "gpt_neox.layers", ("gpt_neox.final_layer_norm",), "attention", "dense", **_QUERY_KEY_VALUE, **_MLP_NEOX
+FAMILIES: Mapping[str, Family] = {
+    "bloom": Family(
+        **_GPT2, attention="self_attention", **_BY_HEAD, refused=dict.fromkeys((RECORDING, INTERVENTIONS), _ALIBI)
     ),
-    "llama": _LLAMA,
-    "opt": _Family("model.decoder.layers", _OPT_FINAL, "self_attn", "out_proj", **_MLP_FAIRSEQ),
-    "qwen2": _LLAMA,
-    "qwen3": _Family("model.layers", ("model.norm",), "self_attn", "o_proj", query_norm="q_norm"),
-    "xglm": _Family("model.layers", ("model.layer_norm",), "self_attn", "out_proj", **_MLP_FAIRSEQ),
+    "falcon": Family(
+        **_GPT2, attention="self_attention", **_fused("query_key_value", "[q | k | v]"), output="dense", **_MLP_NEOX
+    ),
+    "gemma2": Family(mlp_norm="pre_feedforward_layernorm", refused=_AFTER | _SOFT_CAP),
+    "gemma3_text": Family(mlp_norm="pre_feedforward_layernorm", query_norm="q_norm", refused=_AFTER | _TWO_ROTATIONS),
+    "gpt2": Family(**_GPT2, attention="attn", output="c_proj", **_fused("c_attn", "[q | k | v]"), **_MLP_GPT2),
+    "gpt_neo": Family(**_GPT2, attention="attn.attention", output="out_proj", **_MLP_GPT2),
+    "gpt_neox": Family("gpt_neox.layers", ("gpt_neox.final_layer_norm",), "attention", **_BY_HEAD),
+    "gptj": Family(
+        **_GPT2, attention="attn", output="out_proj", mlp_norm=None, mlp_inputs=("mlp.fc_in",), mlp_output="mlp.fc_out"
+    ),
+    "granite": Family(refused={PATCHES: "the output of the MLP is scaled before it is added to the residual stream"}),
+    "llama": Family(),
+    "mistral": Family(),
+    "olmo2": Family(mlp_norm="mlp.gate_proj", query_norm="q_norm", refused=_AFTER),
+    "opt": Family("model.decoder.layers", _OPT_FINAL, **_FAIRSEQ),
+    "phi": Family(
+        final=("model.final_layernorm",), output="dense", mlp_norm=None, mlp_inputs=("mlp.fc1",), mlp_output="mlp.fc2"
+    ),
+    "phi3": Family(**_fused("qkv_proj", "[q | k | v]"), mlp_inputs=("mlp.gate_up_proj",)),
+    "qwen2": Family(),
+    "qwen3": Family(query_norm="q_norm"),
+    "smollm3": Family(),
+    "stablelm": Family(),
+    "xglm": Family(final=("model.layer_norm",), **_FAIRSEQ),
 }
 
 
 def architecture(model: PreTrainedModel) -> Architecture:
     """Find the parts of a model; raises CheckpointError for a family that has no entry here."""
-    family = _FAMILIES.get(model.config.model_type)
-    if family is None:
+    family, config = FAMILIES.get(model.config.model_type), model.config
+    if family is None or getattr(config, "new_decoder_architecture", False):  # Falcon 40B interleaves its heads
         raise CheckpointError(
-            f"models of the family {model.config.model_type!r} cannot be fine-tuned or recorded here; "
-            f"use one of {', '.join(_FAMILIES)}, or add an entry to explainer.models.architectures."
+            f"models of the family {config.model_type!r} can be scored, but not fine-tuned or recorded here; use one "
+            f"of {', '.join(FAMILIES)}, or add an entry to explainer.models.architectures."
         )
     final = (attrgetter(path)(model) for path in family.final)
-    blocks = zip(attrgetter(family.blocks)(model), _windows(model.config), strict=True)
-    layers = tuple(_layer(family, block, model.config, window) for block, window in blocks)
+    blocks = attrgetter(family.blocks)(model)
+    layers = tuple(_layer(family, block, config, i) for i, block in enumerate(blocks))
     return Architecture(model, layers, tuple(module for module in final if module is not None))
 
 
-def _windows(config: PreTrainedConfig) -> list[int | None]:
-    """For each layer, how many tokens up to its own a token attends to; None where that is all of them."""
+def require(model: PreTrainedModel, measure: str) -> None:
+    """Raise CheckpointError, with the reason, where a measure cannot be taken of the family of a model."""
+    reason = FAMILIES.get(model.config.model_type, Family()).refused.get(measure)  # others `architecture` refuses
+    if measure != PATCHES and getattr(model.config, "alibi", False):  # Falcon, as it is set
+        reason = _ALIBI
+    if measure == RECORDING and getattr(model.config, "qk_layernorm", False):  # Phi and StableLM, as they are set
+        reason = "each head normalises its queries and keys"
+    if reason:
+        raise CheckpointError(f"{model.config.model_type}: no {measure}, because {reason}; use another family for it.")
+
+
+def _window(config: PreTrainedConfig, i: int) -> int | None:
+    """How many tokens up to its own a token of layer i attends to; None where that is all of them."""
     kinds = getattr(config, "attention_layers", None) or getattr(config, "layer_types", None)
-    widths = {
-        "local": getattr(config, "window_size", None),
-        "sliding_attention": getattr(config, "sliding_window", None),
-    }
-    return [widths.get(kind) for kind in kinds or [None] * config.num_hidden_layers]
+    if kinds is None:
+        return getattr(config, "sliding_window", None)
+    widths = {"local": "window_size", "sliding_attention": "sliding_window"}
+    return getattr(config, widths.get(kinds[i], ""), None)
 
 
-def _layer(family: _Family, block: nn.Module, config: PreTrainedConfig, window: int | None) -> Layer:
+def _layer(family: Family, block: nn.Module, config: PreTrainedConfig, i: int) -> Layer:
     attention = attrgetter(family.attention)(block)
     n_heads = config.num_attention_heads
-    n_key_heads = getattr(config, "num_key_value_heads", None) or n_heads
-    names = ((family.query, n_heads), (family.key, n_key_heads), (family.value, n_key_heads))
-    q, k, v = (_projection(family, getattr(attention, name), i, n) for i, (name, n) in enumerate(names))
+    n_key_heads = (
+        1 if getattr(config, "multi_query", False) else getattr(config, "num_key_value_heads", None) or n_heads
+    )
+    q, k, v = _projections(family, attention, (n_heads, n_key_heads, n_key_heads))
     return Layer(
         block=block,
         query=q,
@@ -222,23 +304,34 @@ def _layer(family: _Family, block: nn.Module, config: PreTrainedConfig, window: 
         value=v,
         query_module=getattr(attention, family.query_norm) if family.query_norm else q.module,
         output=getattr(attention, family.output),
-        scaling=getattr(attention, "scaling", 1.0),  # GPT-Neo does not scale its scores
-        window=window,
+        scaling=getattr(attention, "scaling", getattr(attention, "inv_norm_factor", 1.0)),  # GPT-Neo does not scale
+        window=_window(config, i),
+        rotates=bool(getattr(attention, "use_rope", True)),
         mlp=_mlp(family, block, config),
     )
 
 
-def _mlp(family: _Family, block: nn.Module, config: PreTrainedConfig) -> MLP:
+def _mlp(family: Family, block: nn.Module, config: PreTrainedConfig) -> MLP:
     inputs = tuple(attrgetter(path)(block) for path in family.mlp_inputs)
-    stream = getattr(block, family.mlp_norm)
-    if getattr(config, "use_parallel_residual", False):  # GPT-NeoX
+    parallel = family.mlp_norm is None or getattr(
+        config, "use_parallel_residual", getattr(config, "parallel_attn", False)
+    )
+    if parallel:
         stream = None
     elif not getattr(config, "do_layer_norm_before", True):  # OPT-350m: that norm comes after the MLP
         stream = inputs[0]
+    else:
+        stream = attrgetter(family.mlp_norm)(block)
     return MLP(inputs, attrgetter(family.mlp_output)(block), stream)
 
 
-def _projection(family: _Family, module: nn.Module, index: int, heads: int) -> Projection:
+def _projections(family: Family, attention: nn.Module, heads: tuple[int, int, int]) -> list[Projection]:
+    modules = [getattr(attention, name) for name in (family.query, family.key, family.value)]
+    features = [m.nf if isinstance(m, Conv1D) else m.out_features for m in modules]
     if family.fused is None:
-        return Projection(module, (1, heads, -1), 0, 0)
-    return Projection(module, (3, heads, -1) if family.fused == 0 else (heads, 3, -1), family.fused, index)
+        return [Projection(m, 1, 0, n, f // n) for m, n, f in zip(modules, heads, features, strict=True)]
+    size = features[0] // sum(heads)
+    if family.fused == "by head":
+        return [Projection(m, n, i * size, n, size) for i, (m, n) in enumerate(zip(modules, heads, strict=True))]
+    starts = (0, heads[0], heads[0] + heads[1])
+    return [Projection(m, 1, at * size, n, size) for m, at, n in zip(modules, starts, heads, strict=True)]

@@ -5,24 +5,21 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import huggingface_hub
 import torch
 from huggingface_hub import errors as hub_errors
-from jaxtyping import Int
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
 from explainer.data import assets
 from explainer.errors import CheckpointError
-from explainer.models import products
+from explainer.models import probe
+from explainer.models.checkpoint import Checkpoint
 
 STARTER = "SmolLM2-135M-Instruct"
 """Name of the checkpoint that comes through the package index."""
@@ -31,98 +28,6 @@ _CONVERT = "AutoModelForCausalLM.from_pretrained(...).save_pretrained(...) on a 
 _EXAMPLES = "'gpt2', 'EleutherAI/pythia-160m', 'KoboldAI/fairseq-dense-125M', a directory or a .gguf file"
 _FILES = ("*.safetensors", "*.json", "*.txt", "*.model")
 _OTHER_FORMATS = ("original/*", "consolidated*", "onnx/*")
-_FAIRSEQ = ("opt", "xglm")
-_END_OF_TEXT = "<|endoftext|>"
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A model in evaluation mode without gradients, its tokenizer, and where both came from.
-
-    `revision` is the hub's commit, None for local files.
-    """
-
-    model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase
-    name: str
-    revision: str | None
-    files: tuple[Path, ...]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Number format of the weights."""
-        return self.model.dtype
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return self.model.device
-
-    @property
-    def context_length(self) -> int:
-        """Largest number of tokens the model has positions for."""
-        return self.model.config.max_position_embeddings
-
-    @cached_property
-    def first_token_id(self) -> int:
-        """Id of the token at position 0 of every sequence, which must look like the one in pretraining.
-
-        It is what the tokenizer itself puts there (`</s>` for OPT and XGLM, `<s>` for Llama); else `<|endoftext|>`
-        (GPT-2, GPT-Neo, Pythia, SmolLM2, whose own bos token belongs to the chat format); else the bos token of the
-        tokenizer or the configuration (fairseq).
-        """
-        own = self.tokenizer("a")["input_ids"]
-        if len(own) > 1 and own[0] in self.tokenizer.all_special_ids:
-            return own[0]
-        return self._special_id("bos_token_id")
-
-    @cached_property
-    def document_separator_id(self) -> int:
-        """Id of the token between two documents: `<|endoftext|>` where there is one, else the eos token."""
-        return self._special_id("eos_token_id")
-
-    def _special_id(self, kind: str) -> int:
-        ids = [getattr(self.tokenizer, kind), getattr(self.model.config, kind, None)]
-        if self.model.config.model_type in _FAIRSEQ:
-            ids.reverse()  # fairseq's dictionary is fixed; the tokenizers of its ports were not written for it
-        else:
-            ids = [i for i, token in self.tokenizer.added_tokens_decoder.items() if str(token) == _END_OF_TEXT] + ids
-        found = next((i for i in ids if isinstance(i, int) and i < self.model.config.vocab_size), None)
-        if found is None:
-            raise CheckpointError(
-                f"{self.name}: the tokenizer has no {_END_OF_TEXT} and no {kind}; set one and save it."
-            )
-        return found
-
-    def tokenize(self, text: str) -> list[int]:
-        """Token ids of a text, none of them special: `</s>` in a text is four characters, not its end."""
-        return self.tokenize_all([text])[0]
-
-    def tokenize_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text as in `tokenize`, in one call of the tokenizer."""
-        as_text = {"add_special_tokens": False, "split_special_tokens": True}
-        return self.tokenizer(list(texts), **as_text)["input_ids"] if texts else []
-
-    def row(self, ids: Sequence[int]) -> Int[Tensor, "1 T"]:
-        """Token ids as a batch of one; CheckpointError for no token or too many."""
-        if not 0 < len(ids) <= self.context_length:
-            raise CheckpointError(f"{len(ids)} tokens; {self.name} can attend to 1 to {self.context_length}.")
-        return torch.tensor([list(ids)], device=self.device)
-
-    def hidden(self, **inputs) -> Tensor:
-        """Last hidden states, shape (batch, length, d), before the output embedding."""
-        with self._products():
-            return self.model.base_model(**inputs).last_hidden_state
-
-    def logits(self, hidden: Tensor) -> Tensor:
-        """float32 logits, shape (..., vocab), of last hidden states, shape (..., d)."""
-        with self._products():
-            return self.model.get_output_embeddings()(hidden).float()
-
-    def _products(self) -> AbstractContextManager:
-        """oneDNN for the matrix products of a pass that needs no gradient, in float32 on a processor it supports."""
-        plain = torch.is_grad_enabled() or self.dtype != torch.float32 or self.device.type != "cpu"
-        return nullcontext() if plain else products.fast()
 
 
 def load(
@@ -148,7 +53,7 @@ def load(
     model, tokenizer = _model(path, directory, dtype, **of_model, **of_both), _tokenizer(path, directory, **of_both)
     model = model.eval().requires_grad_(False).to(device)
     checkpoint = Checkpoint(model, tokenizer, name.partition("@")[0] if revision else name, revision, files)
-    _check(checkpoint)
+    probe.require_usable(checkpoint)
     return checkpoint
 
 
@@ -239,6 +144,12 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
     shards = _read_json(index).get("weight_map", {}).values() if index.is_file() else ()
     if missing := sorted({shard for shard in shards if not (directory / shard).is_file()}):
         raise CheckpointError(f"{directory} lacks {', '.join(missing)}, listed in {index.name}; fetch them again.")
+    if quantised := _read_json(config).get("quantization_config"):
+        method = quantised.get("quant_method", "unknown")
+        raise CheckpointError(
+            f"{directory} holds quantised weights ({method}), which cannot be fine-tuned or compared here; give the "
+            "repository that they were made from, with --dtype bfloat16 if memory is short."
+        )
     architectures = _read_json(config).get("architectures") or []
     if architectures and not any(a.endswith(("ForCausalLM", "LMHeadModel")) for a in architectures):
         raise CheckpointError(
@@ -288,8 +199,8 @@ def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTra
                 output_loading_info=True,
                 **options,
             )
-    except (OSError, ValueError, KeyError, IndexError, RuntimeError, SafetensorError) as error:
-        raise CheckpointError(f"{path} could not be loaded as a causal language model: {error}") from error
+    except Exception as error:  # transformers and what it calls raise whatever a file makes them
+        raise CheckpointError(f"{path} could not be loaded as a causal language model: {error!r}") from error
     if report["missing_keys"]:
         missing = ", ".join(sorted(report["missing_keys"])[:3])
         raise CheckpointError(f"{path} lacks weights that the model needs ({missing}, ...); fetch it again.")
@@ -299,24 +210,5 @@ def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTra
 def _tokenizer(path: Path, directory: Path, **options) -> PreTrainedTokenizerBase:
     try:
         return AutoTokenizer.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **options)
-    except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
-        raise CheckpointError(f"{path} has no tokenizer that can be read ({error}); save one beside it.") from error
-
-
-@torch.inference_mode()
-def _check(checkpoint: Checkpoint) -> None:
-    """Refuse a model that sees the future, or whose logits are more than the output embedding of its hidden states.
-
-    Both would make every score wrong without an error: the shared prefix needs causality, and scoring applies the
-    output embedding only at the positions it needs.
-    """
-    ids = torch.tensor([[3, 5, 7], [3, 5, 9]], device=checkpoint.device) % checkpoint.model.config.vocab_size
-    full = checkpoint.model(input_ids=ids).logits.float()
-    ours = checkpoint.logits(checkpoint.hidden(input_ids=ids))
-    tolerance = 1e-3 if checkpoint.dtype == torch.float32 else 0.1
-    if not torch.isfinite(full).all():
-        raise CheckpointError(f"{checkpoint.name}: logits are not finite in {checkpoint.dtype}; load it in float32.")
-    if not torch.allclose(full[0, :2], full[1, :2], atol=tolerance):
-        raise CheckpointError(f"{checkpoint.name} is not causal: later tokens change earlier predictions; use a GPT.")
-    if not torch.allclose(full, ours, atol=tolerance, rtol=1e-3):
-        raise CheckpointError(f"{checkpoint.name}: this architecture changes its logits after the output embedding.")
+    except Exception as error:  # as above; `tokenizers` raises bare ones
+        raise CheckpointError(f"{path} has no tokenizer that can be read ({error!r}); save one beside it.") from error

@@ -285,7 +285,7 @@ def require_trainable(checkpoint: Checkpoint, sequences: Sequence[Sequence[int]]
 
 def _language_modelling(architecture: Architecture, ids: Tensor) -> tuple[float, Tensor]:
     hidden = architecture.model.base_model(input_ids=ids, use_cache=False).last_hidden_state
-    logits = architecture.model.get_output_embeddings()(hidden[0, :-1])
+    logits = architectures.logits(architecture.model, hidden[0, :-1])
     loss = cross_entropy(logits.to(_wide(logits)), ids[0, 1:])
     return loss.item(), loss
 

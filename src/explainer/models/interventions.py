@@ -182,6 +182,7 @@ def _padded(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> I
     if not ids or not all(ids):
         raise TaskError("a prompt is empty, or there is none: give at least one, of at least one token.")
     lengths = torch.tensor([*map(len, ids)])
+    architectures.require(checkpoint.model, architectures.INTERVENTIONS)
     scoring.require_room(checkpoint, len(prefix) + int(lengths.max()))
     windows = any(layer.window for layer in architectures.architecture(checkpoint.model).layers)
     for rows in [(lengths == n).nonzero()[:, 0] for n in lengths.unique()] if windows else [torch.arange(len(ids))]:
@@ -235,6 +236,7 @@ def context_patches(after: Pass, without: Pass) -> list[Patch]:
     are of weights: every token of the query reads them, the first one too. They are found from the lowest block to the
     highest, in one pass in which those of the blocks below are made: see `theory.patches`.
     """
+    architectures.require(without.checkpoint.model, architectures.PATCHES)
     sites = [_sites(layer) for layer in without.layers]
     _, *recorded = after.record([site for of_layer in sites for site in of_layer])
     context = iter(recorded)
@@ -322,7 +324,7 @@ def _recorded(checkpoint: Checkpoint, group: _Group, sites: Sequence[_Site], edi
     probes = [_Edit(site.module, partial(_probe, kept, i, site.side)) for i, site in enumerate(sites)]
     with hooks.outputs((edit.module, partial(_edited, edit.change, group.place)) for edit in (*edits, *probes)):
         hidden = _hidden(checkpoint, group, scoring.cache_of(group.keys, group.values))
-    logits = checkpoint.model.get_output_embeddings()(group.place.of(hidden))
+    logits = architectures.logits(checkpoint.model, group.place.of(hidden))
     return [logits, *(kept[i] for i in range(len(sites)))]
 
 

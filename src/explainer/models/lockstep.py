@@ -228,7 +228,7 @@ def _losses(architecture: Architecture, sequences: Sequence[_Asked]) -> Float[Te
     asked = (places >= first) & (places < length)
     hidden = architecture.model.base_model(input_ids=ids, use_cache=False).last_hidden_state
     run, place = asked[:, 1:].nonzero(as_tuple=True)
-    logits = architecture.model.get_output_embeddings()(hidden[run, place])  # in one product, without the rest
+    logits = architectures.logits(architecture.model, hidden[run, place])  # in one product, without the rest
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
     losses = cross_entropy(wide, ids[run, place + 1], reduction="none")
     return torch.zeros(len(ids), dtype=losses.dtype, device=device).index_add(0, run, losses) / asked.sum(1)

@@ -170,6 +170,7 @@ class _Recorder:
         self._records: deque[tuple] = deque()
         self._name = checkpoint.name
         self._model = checkpoint.model.base_model
+        architectures.require(checkpoint.model, architectures.RECORDING)
         self._architecture = architectures.architecture(checkpoint.model)
         self._layers = self._architecture.layers
         self._start = len(prefix)
@@ -201,7 +202,8 @@ class _Recorder:
         self._queries, self._heads, self._outputs, self._rotation = [], [], [], None
 
     def _keep_rotation(self, _inputs: dict[str, Any], rotation: tuple[Tensor, Tensor]) -> None:
-        self._rotation = tuple(part[:, self._last].to(self._dtype) for part in rotation)
+        cos_and_sin = self._architecture.cos_and_sin(rotation)
+        self._rotation = tuple(part[:, self._last].to(self._dtype) for part in cos_and_sin)
 
     def _keep_query(self, layer: Layer, _x: Tensor, output: Tensor) -> None:
         self._queries.append(layer.queries(output[0, self._last].to(self._dtype)))
@@ -223,8 +225,8 @@ class _Recorder:
         by_window = {window: self._unseen(n_keys, window) for window in {layer.window for layer in self._layers}}
         unseen = [by_window[layer.window] for layer in self._layers]
         scores = [
-            self._scores(q, K.to(self._dtype)).masked_fill_(mask, -torch.inf)
-            for q, K, mask in zip(self._queries, keys, unseen, strict=True)
+            self._scores(layer, q, K.to(self._dtype)).masked_fill_(mask, -torch.inf)
+            for layer, q, K, mask in zip(self._layers, self._queries, keys, unseen, strict=True)
         ]
         self._check(scores, values)
         self._keep(_Pass(keys, values, unseen, scores, n_keys - self._spans[-1][1]))
@@ -237,14 +239,15 @@ class _Recorder:
             self._records.append((outputs[j], own[j, ..., start:end], context[j], queries[j]))
 
     def _scores(
-        self, queries: Float[Tensor, "m heads_d"], keys: Float[Tensor, "key_heads N d"]
+        self, layer: Layer, queries: Float[Tensor, "m heads_d"], keys: Float[Tensor, "key_heads N d"]
     ) -> Float[Tensor, "m heads N"]:
         """Scores of the recorded tokens to all keys of the pass, one product for each group of heads with its keys."""
-        heads = self._rotated(queries.unflatten(-1, (-1, keys.shape[-1])))
+        heads = self._rotated(layer, queries.unflatten(-1, (-1, keys.shape[-1])))
         return torch.einsum("mkgd,knd->mkgn", heads.unflatten(1, (len(keys), -1)), keys).flatten(1, 2)
 
-    def _rotated(self, queries: Float[Tensor, "m heads d"]) -> Float[Tensor, "m heads d"]:
-        return self._architecture.rotated(queries.transpose(0, 1)[None], self._rotation)[0].transpose(0, 1)
+    def _rotated(self, layer: Layer, queries: Float[Tensor, "m heads d"]) -> Float[Tensor, "m heads d"]:
+        rotation = self._rotation if layer.rotates else None
+        return self._architecture.rotated(queries.transpose(0, 1)[None], rotation)[0].transpose(0, 1)
 
     def _unseen(self, n_keys: int, window: int | None) -> Tensor:
         """Mask, shape (m, 1, N), of the keys in other sequences or outside the window of the recorded token."""
@@ -297,11 +300,11 @@ class _MapRecorder(_Recorder):
         of_context = torch.arange(passed.keys[0].shape[1], device=self._last.device) < passed.n_context
         of_context[0] = False
         maps = ([], [])
-        for K, V, mask in zip(passed.keys, passed.values, passed.unseen, strict=True):
+        for layer, K, V, mask in zip(self._layers, passed.keys, passed.values, passed.unseen, strict=True):
             for kept, part in zip(maps, (~of_context, of_context), strict=True):
                 tokens = part & ~mask[j, 0]
                 W = V[:, tokens].to(self._dtype).mT @ K[:, tokens].to(self._dtype)
-                kept.append(self._architecture.rotated(W[None], back)[0].cpu())
+                kept.append(self._architecture.rotated(W[None], back if layer.rotates else None)[0].cpu())
         return tuple(map(torch.stack, maps))
 
     def _keep(self, passed: _Pass) -> None:

@@ -7,9 +7,10 @@ apart, and positions are passed explicitly, so that every number equals that of 
 No padding, no copies.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, permutations
+from itertools import accumulate, chain, permutations
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ from explainer.data import tasks
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import CheckpointError, TaskError
 from explainer.models.architectures import CACHE
-from explainer.models.checkpoints import Checkpoint
+from explainer.models.checkpoint import Checkpoint
 
 PACK_TOKENS = 512
 """Query tokens in one forward pass: enough for fast matrix products, few enough that a mask costs little."""
@@ -105,23 +106,30 @@ def encode(checkpoint: Checkpoint, text_or_ids: str | Sequence[int]) -> Prefix:
 def context_ids(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> tuple[list[int], list[int]]:
     """Token ids of the demonstrations in a row, and `ends`, where `ends[k]` is the length of the first k of them.
 
-    The first token stands at position 0, so `ends[0]` is 1. A string separator is tokenized with its demonstration,
-    and the ids must be those of the whole string; the document separator is one id. Raises TaskError when a token
-    would straddle two demonstrations.
+    The first token stands at position 0, so `ends[0]` is 1. The document separator is one id. A string separator is
+    part of the text, which is tokenized as a whole, followed by what begins like a query, and cut where demonstrations
+    end. Raises TaskError when a token would straddle two demonstrations.
     """
-    ids, ends = [checkpoint.first_token_id], [1]
-    as_ids = task.separator == tasks.DOCUMENT_SEPARATOR
-    pieces = [task.demonstration(example) + ("" if as_ids else task.separator) for example in examples]
-    if as_ids:
-        tokens = [[*piece, checkpoint.document_separator_id] for piece in checkpoint.tokenize_all(pieces)]
+    if task.separator == tasks.DOCUMENT_SEPARATOR:
+        pieces = checkpoint.tokenize_all([task.demonstration(example) for example in examples])
+        tokens = [[*piece, checkpoint.document_separator_id] for piece in pieces]
     else:
-        tokens = continuation_ids(checkpoint, ["", *pieces][: len(pieces)], pieces)
-        if list(chain.from_iterable(tokens)) != checkpoint.tokenize("".join(pieces)):
-            raise TaskError(_straddles(checkpoint, task.separator))
-    for piece in tokens:
-        ids += piece
-        ends.append(len(ids))
-    return ids, ends
+        tokens = _cut(checkpoint, [task.demonstration(example) + task.separator for example in examples])
+    ids = [checkpoint.first_token_id, *chain.from_iterable(tokens)]
+    return ids, list(accumulate(map(len, tokens), initial=1))
+
+
+def _cut(checkpoint: Checkpoint, pieces: Sequence[str]) -> list[list[int]]:
+    """Token ids of each piece of a text in which the first piece follows the last one; TaskError if one straddles."""
+    text = "".join([*pieces, *pieces[:1]])
+    found = checkpoint.tokenizer(text, add_special_tokens=False, split_special_tokens=True, return_offsets_mapping=True)
+    tokens, places = [[] for _ in (*pieces, *pieces[:1])], list(accumulate(map(len, pieces)))
+    for token, (start, end) in zip(found["input_ids"], found["offset_mapping"], strict=True):
+        piece = bisect_right(places, start)
+        if piece < len(places) and end > places[piece]:
+            raise TaskError(_straddles(checkpoint, text[places[piece] :]))
+        tokens[piece].append(token)
+    return tokens[: len(pieces)]
 
 
 def continuation_ids(checkpoint: Checkpoint, lefts: Sequence[str], rights: Sequence[str]) -> list[list[int]]:
@@ -311,9 +319,10 @@ def _packs(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 def _attends_by_index(checkpoint: Checkpoint) -> bool:
-    """Whether attention has a window counted in places of the row, which packing would cut at the wrong place."""
+    """Whether attention has a window or a bias counted in places of the row, which packing would get wrong."""
     config = checkpoint.model.config
-    return config.model_type == "gpt_neo" or getattr(config, "sliding_window", None) is not None
+    alibi = config.model_type == "bloom" or getattr(config, "alibi", False)
+    return config.model_type == "gpt_neo" or alibi or getattr(config, "sliding_window", None) is not None
 
 
 def _hidden(checkpoint: Checkpoint, prefix: Prefix, pack: list[list[int]]) -> tuple[Tensor, ...]:
@@ -356,9 +365,13 @@ class _SharedPrefix(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if function is not scaled_dot_product_attention or self._mask is None or kwargs["attn_mask"] is not self._mask:
+        if (
+            function is not scaled_dot_product_attention
+            or self._mask is None
+            or kwargs.get("attn_mask") is not self._mask
+        ):
             return function(*args, **kwargs)
-        return self._attention(*args, kwargs["scale"])
+        return self._attention(*args, kwargs.get("scale"))
 
     def _attention(
         self, q: Float[Tensor, "1 H T d"], k: Float[Tensor, "1 H N d"], v: Float[Tensor, "1 H N d"], scale: float | None

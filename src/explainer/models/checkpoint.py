@@ -1,0 +1,133 @@
+"""A checkpoint: a causal language model, its tokenizer, and which token every text begins with."""
+
+import json
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from explainer.errors import CheckpointError
+from explainer.models import architectures, products
+
+_FAIRSEQ = ("opt", "xglm")
+_END_OF_TEXT = "<|endoftext|>"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model in evaluation mode without gradients, its tokenizer, and where both came from.
+
+    `revision` is the hub's commit, None for local files.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    name: str
+    revision: str | None
+    files: tuple[Path, ...]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Number format of the weights."""
+        return self.model.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.model.device
+
+    @property
+    def context_length(self) -> int:
+        """Largest number of tokens that the model has positions for.
+
+        Angles that change with the length of a text (LongRoPE, dynamic NTK) would turn a prefix, computed once, by
+        others than the whole prompt: such a model has the length up to which they stay. BLOOM has no positions; its
+        length is that of its training.
+        """
+        config = self.model.config
+        longest = getattr(config, "max_position_embeddings", None) or getattr(config, "seq_length", 2048)
+        rope = getattr(config, "rope_parameters", None) or {}
+        if rope.get("rope_type") in ("longrope", "dynamic"):
+            longest = rope.get("original_max_position_embeddings") or getattr(
+                config, "original_max_position_embeddings", longest
+            )
+        return longest
+
+    @cached_property
+    def first_token_id(self) -> int:
+        """Id of the token at position 0 of every sequence, which must look like the one in pretraining.
+
+        It is what the tokenizer itself puts there (`</s>` for OPT and XGLM, `<s>` for Llama); else `<|endoftext|>`
+        (GPT-2, GPT-Neo, Pythia, SmolLM2, whose own bos token belongs to the chat format); else the bos token of the
+        tokenizer or the configuration (fairseq).
+        """
+        own = self.tokenizer("a")["input_ids"]
+        if len(own) > 1 and own[0] in self.tokenizer.all_special_ids and self._declared(own[0]):
+            return own[0]
+        return self._special_id("bos_token_id")
+
+    @cached_property
+    def document_separator_id(self) -> int:
+        """Id of the token between two documents: `<|endoftext|>` where there is one, else the eos token."""
+        return self._special_id("eos_token_id")
+
+    def _special_id(self, kind: str) -> int:
+        ids = [getattr(self.tokenizer, kind), getattr(self.model.config, kind, None)]
+        if self.model.config.model_type in _FAIRSEQ:
+            ids.reverse()  # fairseq's dictionary is fixed; the tokenizers of its ports were not written for it
+        else:
+            added = self.tokenizer.added_tokens_decoder.items()
+            ids = [i for i, token in added if str(token) == _END_OF_TEXT and self._declared(i)] + ids
+        found = next((i for i in ids if isinstance(i, int) and i < self.model.config.vocab_size), None)
+        if found is None:
+            raise CheckpointError(
+                f"{self.name}: the tokenizer has no {_END_OF_TEXT} and no {kind}; set one and save it."
+            )
+        return found
+
+    def _declared(self, token_id: int) -> bool:
+        """Whether the files have a token; a tokenizer class adds its own default ones where they lack them."""
+        path = self.files[0].parent / "tokenizer.json"
+        if not path.is_file():
+            return True
+        written = json.loads(path.read_text("utf-8"))
+        vocabulary = written["model"].get("vocab", {})
+        known = {one["content"] for one in written.get("added_tokens", ())}
+        known.update(vocabulary if isinstance(vocabulary, dict) else (token for token, _ in vocabulary))
+        return self.tokenizer.convert_ids_to_tokens(token_id) in known
+
+    def tokenize(self, text: str) -> list[int]:
+        """Token ids of a text, none of them special: `</s>` in a text is four characters, not its end."""
+        return self.tokenize_all([text])[0]
+
+    def tokenize_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text as in `tokenize`, in one call of the tokenizer."""
+        as_text = {"add_special_tokens": False, "split_special_tokens": True}
+        return self.tokenizer(list(texts), **as_text)["input_ids"] if texts else []
+
+    def row(self, ids: Sequence[int]) -> Int[Tensor, "1 T"]:
+        """Token ids as a batch of one; CheckpointError for no token or too many."""
+        if not 0 < len(ids) <= self.context_length:
+            raise CheckpointError(f"{len(ids)} tokens; {self.name} can attend to 1 to {self.context_length}.")
+        return torch.tensor([list(ids)], device=self.device)
+
+    def hidden(self, **inputs) -> Tensor:
+        """Last hidden states, shape (batch, length, d), before the output embedding."""
+        with self._products():
+            return self.model.base_model(**inputs).last_hidden_state
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """float32 logits, shape (..., vocab), of last hidden states, shape (..., d)."""
+        with self._products():
+            return architectures.logits(self.model, hidden).float()
+
+    def _products(self) -> AbstractContextManager:
+        """oneDNN for the matrix products of a pass that needs no gradient, in float32 on a processor it supports."""
+        plain = torch.is_grad_enabled() or self.dtype != torch.float32 or self.device.type != "cpu"
+        return nullcontext() if plain else products.fast()

@@ -1,0 +1,73 @@
+"""One probe of a checkpoint when it is loaded: everything that later code relies on, tried on a few tokens."""
+
+import torch
+
+from explainer.errors import CheckpointError, ExplainerError
+from explainer.models import scoring
+from explainer.models.checkpoint import Checkpoint
+
+_TEXTS = ("a b\n1", "Review: a film\n\nSentiment:", "it -> its\tx")
+"""Spaces, line breaks and what stands between demonstrations."""
+
+_TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3}
+"""Of logits; in half precision they are known to a tenth."""
+
+
+@torch.inference_mode()
+def require_usable(checkpoint: Checkpoint) -> None:
+    """Raise CheckpointError, which names the fault and what to do, unless a checkpoint does what the package relies on.
+
+    Its tokenizer gives a text back as it was; it does not see the future; its logits are finite, and are those of
+    `checkpoint.logits`; rows that are packed behind one shared prefix have the logits of whole prompts.
+    """
+    try:
+        _require_texts(checkpoint)
+        _require_logits(checkpoint)
+        _require_prefix(checkpoint)
+    except ExplainerError:
+        raise
+    except Exception as error:  # whatever a family that is not known here makes of our calls
+        raise CheckpointError(
+            f"{checkpoint.name}: models of the family {checkpoint.model.config.model_type!r} do not work here "
+            f"({type(error).__name__}: {error}); use one of those that `explainer models` lists."
+        ) from error
+
+
+def _require_texts(checkpoint: Checkpoint) -> None:
+    checkpoint.first_token_id, checkpoint.document_separator_id  # noqa: B018 - each raises where there is none
+    for text in _TEXTS:
+        again = checkpoint.tokenizer.decode(checkpoint.tokenize(text), clean_up_tokenization_spaces=False)
+        if again.strip() != text:
+            raise CheckpointError(
+                f"{checkpoint.name}: its tokenizer reads {text!r} back as {again!r}, so that prompts would lose what "
+                "stands between their parts; save the tokenizer with the newest transformers, or use another model."
+            )
+
+
+def _require_logits(checkpoint: Checkpoint) -> None:
+    ids = torch.tensor([[3, 5, 7], [3, 5, 9]], device=checkpoint.device) % checkpoint.model.config.vocab_size
+    full = checkpoint.model(input_ids=ids).logits.float()
+    if not torch.isfinite(full).all():
+        raise CheckpointError(f"{checkpoint.name}: logits are not finite in {checkpoint.dtype}; load it in float32.")
+    if not _same(checkpoint, full[0, :2], full[1, :2]):
+        raise CheckpointError(f"{checkpoint.name} is not causal: later tokens change earlier predictions; use a GPT.")
+    if not _same(checkpoint, full, checkpoint.logits(checkpoint.hidden(input_ids=ids))):
+        raise CheckpointError(f"{checkpoint.name}: this architecture changes its logits after the output embedding.")
+
+
+def _require_prefix(checkpoint: Checkpoint) -> None:
+    """Two rows behind one prefix, as far as a switch of positions lets a text grow if there is one."""
+    tokens = torch.arange(3, 11) % checkpoint.model.config.vocab_size
+    prefix, rows = [checkpoint.first_token_id, *tokens[:4].tolist()], (tokens[4:6].tolist(), tokens[6:].tolist())
+    encoded = scoring.encode(checkpoint, prefix)
+    for i, logits in scoring.row_logits(checkpoint, encoded, [(row, []) for row in rows]):
+        ids = torch.tensor([[*prefix, *rows[i]]], device=checkpoint.device)
+        if not _same(checkpoint, logits[0], checkpoint.model(input_ids=ids).logits[0, -1].float()):
+            raise CheckpointError(
+                f"{checkpoint.name}: models of the family {checkpoint.model.config.model_type!r} score a prompt behind "
+                "a prefix otherwise than the whole prompt; use one of those that `explainer models` lists."
+            )
+
+
+def _same(checkpoint: Checkpoint, a: torch.Tensor, b: torch.Tensor) -> bool:
+    return torch.allclose(a, b, atol=_TOLERANCE.get(checkpoint.dtype, 0.1), rtol=1e-3)

@@ -1,0 +1,61 @@
+"""All that is done to a checkpoint, on the processor and on a pretended accelerator: `on_accelerator.py FAMILY ...`.
+
+Writes JSON: family -> what -> [numbers of the processor, numbers of the accelerator].
+"""
+
+import json
+import sys
+from dataclasses import replace
+
+import accelerator
+import torch
+
+accelerator.pretend()  # before any decorator of the package asks for inference mode
+
+import tiny_models  # noqa: E402
+
+from explainer.compare import comparison  # noqa: E402
+from explainer.data import tasks  # noqa: E402
+from explainer.models import finetuning, interventions, lockstep, recording, scoring  # noqa: E402
+
+LR = 1e-2
+
+
+def numbers(checkpoint):
+    """What each part of the package computes with a checkpoint, wherever it is."""
+    data = tasks.load("capitals")
+    shown, asked = tasks.demonstrations(data, 3, 0), tasks.queries(data, 3, 0)
+    prompts, ids = [data.task.prompt(one) for one in asked], scoring.context_ids(checkpoint, data.task, shown)[0]
+    prefix, sequences = scoring.encode(checkpoint, ids), finetuning.training_ids(checkpoint, data.task, shown)
+    runs = [lockstep.Run(sequences, LR), lockstep.Run(sequences[::-1], LR)]
+    cell = comparison.Cell(checkpoint.name, "capitals", seed=0, k=3, lr=LR, n_queries=3)
+    columns = comparison.run_cell(comparison.prepare(checkpoint, data, cell), cell)["queries"]
+    after, without = (
+        make(checkpoint, prefix, prompts) for make in (interventions.after_context, interventions.without_context)
+    )
+    patches = interventions.context_patches(after, without)
+    patched = without.run(interventions.patched(after.layers, patches, torch.eye(3, device=checkpoint.device)))
+    return {
+        "candidates": scoring.candidate_log_probs(checkpoint, prefix, prompts, ["Paris", "Rome"]).tolist(),
+        "exact": scoring.exact_match(checkpoint, prefix, prompts, [one.answer for one in asked]).tolist(),
+        "records": recording.record(checkpoint, prefix, prompts, context=True).context_scores.tolist(),
+        "cell": {name: [float(x) for x in each] for name, each in columns.items() if name.startswith("sim_")},
+        "lockstep": [states[3].loss_after for states in lockstep.fine_tune(checkpoint, runs, [3])],
+        "layer-causal": finetuning.fine_tune_layer_causal(checkpoint, sequences, LR).losses,
+        "patched": patched.logits.cpu().tolist(),
+    }
+
+
+def main(families):
+    for family in families:
+        here = tiny_models.random_checkpoint(tiny_models.CONFIGS[family])
+        there = replace(
+            here, model=tiny_models.random_checkpoint(tiny_models.CONFIGS[family]).model.to(accelerator.DEVICE)
+        )
+        assert there.device == accelerator.DEVICE
+        found = numbers(here), numbers(there)
+        yield family, {name: [side[name] for side in found] for name in found[0]}
+
+
+if __name__ == "__main__":
+    json.dump(dict(main(sys.argv[1:])), sys.stdout)
