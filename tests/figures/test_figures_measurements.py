@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from explainer.figures import limits
+from explainer.figures import measurements
 from explainer.theory.statistics import Interval
 
 A, B, ROUNDING = Interval(0.2, 0.1, 0.4), Interval(3.0, 2.5, 3.5), Interval(1e-29, 0.0, 1e-28)
 
 
 def test_dots_stand_beside_each_other_in_their_category():
-    figure = limits.dots(
+    figure = measurements.dots(
         {"layer": {"no shift": A, "inputs x 2": B}, "OLS": {"no shift": ROUNDING}}, "error", smallest=1e-3
     )
     layer, ols = figure.data
@@ -25,18 +25,20 @@ def test_dots_stand_beside_each_other_in_their_category():
 
 
 def test_floors_are_drawn_under_the_dots():
-    figure = limits.dots({"layer": {"relu": A, "sign": B}}, "error", smallest=1e-3, floors={"sign": 0.36, "relu": 0.25})
+    figure = measurements.dots(
+        {"layer": {"relu": A, "sign": B}}, "error", smallest=1e-3, floors={"sign": 0.36, "relu": 0.25}
+    )
     floor = figure.data[0]
     assert floor.name == "floor" and list(floor.x) == [1, 0] and list(floor.y) == [0.36, 0.25]
 
 
 def test_names_are_escaped():
-    figure = limits.dots({"a": {"<b>": A}}, "error", smallest=1e-3)
+    figure = measurements.dots({"a": {"<b>": A}}, "error", smallest=1e-3)
     assert figure.layout.xaxis.ticktext == ("&lt;b&gt;",)
 
 
 def test_a_line_and_its_points_look_alike_and_are_named_once():
-    figure = limits.points_on_curves(
+    figure = measurements.points_on_curves(
         {"N = 5": ([1, 10], [1.0, 0.1]), "N = 20": ([1, 10], [2.0, 0.123456])},
         {"N = 20": {10: A}, "GPT": {5: B}},
         "M",
@@ -51,7 +53,7 @@ def test_a_line_and_its_points_look_alike_and_are_named_once():
 
 
 def test_lines_across_and_cut_points():
-    figure = limits.points_on_curves(
+    figure = measurements.points_on_curves(
         {}, {"OLS": {5: ROUNDING}}, "M", "error", levels={"1/3": 1 / 3}, marks={"here": 18.0}, smallest=1e-3, log="y"
     )
     assert list(figure.data[0].y) == [1e-3]
@@ -65,10 +67,10 @@ def test_lines_across_and_cut_points():
 
 
 def test_extent_of_values_that_come_one_by_one():
-    assert limits.extent(x / 2 for x in (4, 1, 3)) == (3, 0.5, 2.0)
-    assert limits.extent([B, A]) == (2, 0.2, 3.0)
+    assert measurements.extent(x / 2 for x in (4, 1, 3)) == (3, 0.5, 2.0)
+    assert measurements.extent([B, A]) == (2, 0.2, 3.0)
 
 
 def test_negative_values_are_drawn_where_they_are():
-    figure = limits.points_on_curves({}, {"slope": {1: Interval(-1.5, -1.6, -1.4)}}, "N", "slope", log="x")
+    figure = measurements.points_on_curves({}, {"slope": {1: Interval(-1.5, -1.6, -1.4)}}, "N", "slope", log="x")
     assert list(figure.data[0].y) == [-1.5]
