@@ -4,6 +4,7 @@ import json
 import pickle
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import gguf
 import huggingface_hub
@@ -267,6 +268,32 @@ def test_answers_of_the_hub(monkeypatch, error, message):
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
     with pytest.raises(CheckpointError, match=message):
         checkpoints.load("a/b@r")
+
+
+@pytest.mark.parametrize("error", [ImportError("the 'socksio' package is not installed"), ValueError("<html>")])
+def test_a_proxy_that_the_client_cannot_use_is_named(monkeypatch, error):
+    def snapshot_download(*_, **__):
+        raise error
+
+    monkeypatch.setenv("ALL_PROXY", "socks5://me:secret@localhost:1")
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    with pytest.raises(CheckpointError, match=r"ALL_PROXY = socks5://localhost:1: correct it or unset it") as raised:
+        checkpoints.load("a/b")
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("converted", [True, False])
+def test_of_a_pickled_repository_the_converted_revision_is_named(monkeypatch, tmp_path, converted):
+    (tmp_path / "pytorch_model.bin").write_bytes(b"")
+    (tmp_path / "config.json").write_text("{}")
+    files = {"refs/pr/2": ["README.md"], "refs/pr/10": ["model.safetensors"] if converted else []}
+    refs = SimpleNamespace(pull_requests=[SimpleNamespace(ref=ref) for ref in reversed(files)])
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: str(tmp_path))
+    monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_refs", lambda *_, **__: refs)
+    monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", lambda _self, _id, revision: files[revision])
+    expected = "give 'a/b@refs/pr/10'" if converted else "convert them"
+    with pytest.raises(CheckpointError, match=expected):
+        checkpoints.load("a/b")
 
 
 @pytest.mark.parametrize("name", ["./nowhere", "/nowhere/model", "~/nowhere", "model.gguf"])

@@ -211,10 +211,22 @@ def _get(session: requests.Session, url: str, headers: dict[str, str], stream: b
         response = session.get(url, headers=headers, timeout=_TIMEOUT_SECONDS, stream=stream)
     except (requests.RequestException, ValueError) as error:
         reason = getattr(error.args[0], "reason", error) if error.args else error
-        raise DownloadError(f"cannot reach {_shown(url)} ({reason})") from error
+        raise DownloadError(f"cannot reach {_shown(url)} ({reason}){proxy_hint()}") from error
     if response.status_code not in (200, 206, 416):
-        raise DownloadError(f"{_shown(url)} answers HTTP {response.status_code} {response.reason}")
+        raise DownloadError(f"{_shown(url)} answers HTTP {response.status_code} {response.reason}{proxy_hint()}")
     return response
+
+
+def proxy_hint() -> str:
+    """What an error of the network should say of the proxies that the environment names; empty if it names none."""
+    names = [name for upper in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY") for name in (upper, upper.lower())]
+    named = [f"{name} = {_shown(os.environ[name])}" for name in names if os.environ.get(name)]
+    if not named:
+        return ""
+    return (
+        f". The network is asked through {', '.join(named)}: correct it or unset it (for a SOCKS proxy Python needs "
+        "the packages PySocks and socksio)"
+    )
 
 
 def _size(path: Path) -> int:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from explainer.data import assets
+from explainer.data.package_index import proxy_hint
 from explainer.errors import TaskError
 
 DOCUMENT_SEPARATOR = "eos"
@@ -477,7 +478,7 @@ def _hub_rows(task: Task, split: str) -> Iterable[dict]:
     except Exception as error:  # the library raises a dozen unrelated types for a missing network or data set
         raise TaskError(
             f"task {task.name!r}: the data set {task.hub.id!r} (split {split!r}) could not be loaded from the hub "
-            f"({type(error).__name__}: {error}). Without a network, put {split}.jsonl under <data_dir>/"
+            f"({type(error).__name__}: {error}){proxy_hint()}. Without a network, put {split}.jsonl under <data_dir>/"
             f"{task.folder or task.name}/ and give data_dir or set EXPLAINER_DATA, or use a starter task: "
             f"{', '.join(_STARTER_ROWS)}."
         ) from error

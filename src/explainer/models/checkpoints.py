@@ -17,6 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 from transformers.utils import logging as transformers_logging
 
 from explainer.data import assets
+from explainer.data.package_index import proxy_hint
 from explainer.errors import CheckpointError
 from explainer.models import probe
 from explainer.models.checkpoint import Checkpoint
@@ -114,12 +115,32 @@ def _download(name: str) -> tuple[Path, str]:
         raise CheckpointError(f"{hub_id!r} has no revision {revision!r} on the hub; leave out @{revision}.") from error
     except (hub_errors.RepositoryNotFoundError, hub_errors.HFValidationError) as error:
         raise CheckpointError(f"there is no model {name!r} on the hub; names look like {_EXAMPLES}.") from error
-    except OSError as error:
+    except Exception as error:  # a proxy or a page in place of the hub makes its client raise whatever
         raise CheckpointError(
-            f"{name!r} is not in the local hub cache and the hub could not be reached ({error}). Check the name and "
-            f"the connection, give a local directory, or leave the name out to use the starter checkpoint {STARTER}."
+            f"{name!r} is not in the local hub cache and the hub could not be reached ({error}){proxy_hint()}. Check "
+            "the name and the connection, give a local directory, or leave the name out to use the starter checkpoint "
+            f"{STARTER}."
         ) from error
-    return Path(path), Path(path).name
+    path = Path(path)
+    if not list(path.glob("*.safetensors")) and (converted := _converted(hub_id)):
+        raise CheckpointError(
+            f"{name!r} holds no *.safetensors file, and pickled weights are not read; the hub has them converted: give "
+            f"'{hub_id}@{converted}'."
+        )
+    return path, path.name
+
+
+def _converted(hub_id: str) -> str | None:
+    """The first pull request of a repository that has its weights as safetensors; the hub opens such by itself."""
+    hub = huggingface_hub.HfApi()
+    try:
+        asked = [ref.ref for ref in hub.list_repo_refs(hub_id, include_pull_requests=True).pull_requests or ()]
+        for ref in sorted(asked, key=lambda ref: int(ref.rpartition("/")[2])):
+            if any(name.endswith(".safetensors") for name in hub.list_repo_files(hub_id, revision=ref)):
+                return ref
+    except Exception:  # without the hub the reader is told how to convert
+        return None
+    return None
 
 
 def _weight_files(directory: Path) -> tuple[Path, ...]:
