@@ -60,7 +60,7 @@ def test_the_study_can_be_computed_from_its_grids_and_shown_on_a_page(tmp_path):
     done = small_book.build(folder, EXPLAINER_RESULTS=str(published))
     assert done.returncode == 0, done.stderr
     page = small_book.page(folder, "page")
-    assert "Stored: 2 cells, seeds 0, 1, 6 queries each, k = 3; " in page and "right in context" in page
+    assert "2 cells, seeds 0, 1; 6 queries each; k = 3; " in page and "right in context" in page
 
 
 @pytest.mark.weekly
@@ -76,7 +76,7 @@ def test_the_training_runs_can_be_trained_from_their_grids(tmp_path):
     _, train, *_ = commands("The training runs")
     where = {"EXPLAINER_RESULTS": str(published), "EXPLAINER_CACHE": str(tmp_path / "cache")}
     run(train, tmp_path, **where)
-    tables = {"cells", "budgets", "curve", "blocks", "positions", "runs"}
+    tables = {"cells", "budgets", "curve", "blocks", "positions", "runs", "grids"}
     assert {path.stem for path in place.glob("*.parquet")} == tables
     assert "1 published, 0 stored, 0 waiting" in run(f"{train} --list", tmp_path, **where)
 
