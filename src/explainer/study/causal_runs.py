@@ -59,9 +59,6 @@ INTERVENTIONS: Mapping[str, str] = {
 }
 """What is asked of the model; changes are those of the attention outputs of all layers, unless it says otherwise."""
 
-PROTOCOL = 2
-"""Number of the arithmetic of a setting; raised, with a line in published/PROTOCOLS.md, when it changes a result."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Setting(on_checkpoint.Setting):
@@ -420,7 +417,7 @@ class CausalTests(OnCheckpoint[Setting]):
 
     name = "causal"
     setting = Setting
-    protocol = PROTOCOL
+    protocol = 2
     slowest_first = (
         "checkpoint", "model", "task", "k", "n_queries", "n_selection", "lr", "epochs", "rate", "seed",
     )  # fmt: skip

@@ -61,9 +61,6 @@ from explainer.study.experiment import Computed
 from explainer.study.on_checkpoint import N_RANDOM, OnCheckpoint, columns
 from explainer.theory import directions, metrics
 
-PROTOCOL = 1
-"""Number of the arithmetic of a pair; raised, with a line in published/PROTOCOLS.md, when it changes a result."""
-
 SETS = (0, 1)
 """Two disjoint sets of words."""
 
@@ -455,7 +452,7 @@ class MinimalPairs(OnCheckpoint[Setting]):
 
     name = "minimal_pairs"
     setting = Setting
-    protocol = PROTOCOL
+    protocol = 1
     slowest_first = ("checkpoint", "epochs", "k", "n_queries", "pair", "lr", "seed")
     shown = ("icl_a", "icl_b", "ft_a", "ft_b", "own", "other", "contexts", "trainings", "note")
 

@@ -25,8 +25,6 @@ from explainer.study import on_checkpoint
 from explainer.study.experiment import Computed
 from explainer.study.on_checkpoint import OnCheckpoint
 
-PROTOCOL = 1
-
 LESSONS: Mapping[str, str] = {
     "forward": "a -> b",
     "both": "a -> b of all pairs, then b -> a of all pairs",
@@ -133,7 +131,7 @@ class Reversal(OnCheckpoint[Setting]):
 
     name = "reversal"
     setting = Setting
-    protocol = PROTOCOL
+    protocol = 1
     slowest_first = ("checkpoint", "n_pairs", "lr", "epochs", "seed")
     shown = ("icl_forward_forward", "icl_forward_backward", "ft_forward_forward", "ft_forward_backward", "note")
 

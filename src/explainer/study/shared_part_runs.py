@@ -54,9 +54,6 @@ from explainer.study.minimal_pair_runs import agreement, contrast
 from explainer.study.on_checkpoint import N_RANDOM, OnCheckpoint, columns
 from explainer.theory import changes, directions
 
-PROTOCOL = 1
-"""Number of the arithmetic of a draw; raised, with a line in published/PROTOCOLS.md, when it changes a result."""
-
 CONTEXTS: Mapping[str, controls.Demonstrations] = {
     "own": controls.own,
     "reordered": controls.reordered,
@@ -412,7 +409,7 @@ class SharedPart(OnCheckpoint[Setting]):
 
     name = "shared_part"
     setting = Setting
-    protocol = PROTOCOL
+    protocol = 1
     slowest_first = ("checkpoint", "layer_causal_lr", "tasks", "epochs", "k", "n_queries", "lr", "seed")
     shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "note")
 
