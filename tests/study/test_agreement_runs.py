@@ -13,7 +13,7 @@ from explainer.data.files import rounded
 from explainer.errors import StudyError
 from explainer.models import checkpoints, finetuning, lockstep, recording, scoring
 from explainer.study import agreement_runs
-from explainer.study.agreement_runs import Agreement, Bench
+from explainer.study.agreement_runs import Agreement, Setting
 from explainer.theory import metrics
 
 K, N, LR, EPOCHS = 4, 5, 1e-2, 3
@@ -31,7 +31,9 @@ def checkpoint(directory):
 
 @pytest.fixture(scope="module")
 def bench(directory):
-    return Bench(directory, "capitals", seed=0, k=K, lr=LR, epochs=EPOCHS, n_queries=N, n_directions=2)
+    return Setting(
+        checkpoint=directory, task="capitals", seed=0, k=K, lr=LR, epochs=EPOCHS, n_queries=N, n_directions=2
+    )
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +167,7 @@ def test_training_that_diverges_is_told(bench):
 
 def test_stages():
     def stages(epochs):
-        return Bench("x", "capitals", 0, 4, 1e-3, epochs, 5).stages
+        return Setting(checkpoint="x", task="capitals", seed=0, k=4, lr=1e-3, epochs=epochs, n_queries=5).stages
 
     assert [stages(n) for n in (1, 2, 3, 5, 10, 20)] == [
         [1], [1, 2], [1, 2, 3], [1, 2, 5], [1, 2, 5, 10], [1, 2, 5, 10, 20]
@@ -180,7 +182,7 @@ def test_stages():
         ({"lessons": "none"}, "no lessons 'none'; known: all, few, own"),
         ({"loss": "labels"}, "no loss 'labels'"),
         ({"n_directions": -1}, "n_directions = -1"),
-        ({"lr": 0.0}, "learning rate 0"),
+        ({"lr": 0.0}, "lr = 0 is not a positive number"),
         ({"split": "other"}, "no split 'other'"),
     ],
 )

@@ -15,7 +15,7 @@ from explainer.data.tasks import TaskData
 from explainer.errors import StudyError
 from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring
 from explainer.study import causal_runs, cli
-from explainer.study.causal_runs import INTERVENTIONS, CausalTests, run_case
+from explainer.study.causal_runs import INTERVENTIONS, CausalTests, run_tests
 from explainer.study.store import Store
 from explainer.theory import directions, patches
 
@@ -40,7 +40,7 @@ def case(directory, **changes):
 
 @pytest.fixture(scope="module")
 def result(directory, checkpoint):
-    return rounded(run_case(checkpoint, OWN, FOREIGN, case(directory)))
+    return rounded(run_tests(checkpoint, OWN, FOREIGN, case(directory)))
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,7 @@ def test_rates_are_not_fitted_to_the_queries_that_they_are_judged_on():
 
 
 def test_where_ft_diverges_only_what_needs_it_is_missing(directory, checkpoint):
-    tables = rounded(run_case(checkpoint, OWN, FOREIGN, case(directory, lr=1e6)))
+    tables = rounded(run_tests(checkpoint, OWN, FOREIGN, case(directory, lr=1e6)))
     found = set(tables["interventions"]["intervention"])
     assert {"zsl", "icl", "patch_mean", "task_vector", "step_own"} <= found
     assert "ft" not in found
@@ -185,13 +185,13 @@ def test_where_ft_diverges_only_what_needs_it_is_missing(directory, checkpoint):
 def test_too_few_examples_for_other_demonstrations_are_noted(directory, checkpoint):
     few = TaskData(OWN.task, OWN.train[:30], ())
     few = replace(few, test=few.train)
-    tables = run_case(checkpoint, few, FOREIGN, case(directory, k=6))
+    tables = run_tests(checkpoint, few, FOREIGN, case(directory, k=6))
     assert "no other demonstrations" in tables["cells"]["note"]
     assert "step_other" not in tables["interventions"]["intervention"]
 
 
 def test_the_identity_holds_for_an_untrained_model(directory, checkpoint):
-    tables = rounded(run_case(checkpoint, OWN, FOREIGN, case(directory, model="untrained")))
+    tables = rounded(run_tests(checkpoint, OWN, FOREIGN, case(directory, model="untrained")))
     assert tables["cells"]["patch_error"] < 1e-4
     assert of(tables, "patch_own", "agrees") == [1] * N
 
@@ -221,7 +221,7 @@ def test_a_case_is_computed_once_and_the_same_by_the_command(directory, tmp_path
     values = {name: getattr(one, name) for name in ("checkpoint", "task", "seed", "k", "n_queries", "n_selection")}
     text = "\n".join(f"{name} = {value!r}" for name, value in (values | {"epochs": 1, "rate": 1e-4}).items())
     grid.write_text(f"[tiny]\n{text}\n")
-    monkeypatch.setattr(causal_runs, "run_case", None)
+    monkeypatch.setattr(causal_runs, "run_tests", None)
     assert cli.main(["causal", "--grid", str(grid), "--results", str(store.directory)]) == 0
     assert one.slug in capsys.readouterr().out
     assert tables["interventions"]["intervention"].to_pylist() == list(INTERVENTIONS)

@@ -125,7 +125,10 @@ def command(directory, data_dir, store, *more):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("target", "call"), [("comparison._fine_tune", 2), ("os.replace", 4)])
+@pytest.mark.parametrize(
+    ("target", "call"),
+    [pytest.param("comparison._fine_tune", 2, marks=pytest.mark.weekly), ("os.replace", 4)],
+)
 def test_killed_and_resumed_equals_uninterrupted(directory, tmp_path, capsys, target, call):
     data_dir = write_mr(tmp_path / "data")
     killed, whole = Store(tmp_path / "killed"), Store(tmp_path / "whole")

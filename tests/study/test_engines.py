@@ -195,12 +195,14 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch):
         list(engines.on_ray(groups(1), numbers))
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("address", ["nonsense", "ray://127.0.0.1:10001", ":6379", "host:port", "127.0.0.1:99999"])
 def test_what_is_no_address_is_refused(address):
     with pytest.raises(EngineError, match=f"no Ray cluster at {address}"):
         list(engines.on_ray(groups(1), numbers, address=address))
 
 
+@pytest.mark.weekly
 def test_no_cluster_at_the_address_of_the_environment_is_found_out_at_once(monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(EngineError, match=r"no Ray cluster at 127\.0\.0\.1:1"):
@@ -212,7 +214,7 @@ def test_nothing_to_compute_starts_nothing(monkeypatch):
     assert list(engines.on_ray([], numbers)) == []
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 @pytest.mark.usefixtures("cluster")
 class TestOnRay:
     def test_outcomes_are_those_of_local_from_workers_with_as_many_threads_as_cpus(self, threads):
@@ -232,7 +234,6 @@ class TestOnRay:
         time.sleep(1)
         assert work.begun() <= 3  # the CPUs' two beside the first: what waited was never begun
 
-    @pytest.mark.weekly
     def test_a_group_that_lost_its_worker_is_computed_again_or_named_after_all_others_are_done(self, tmp_path):
         outcomes, work = [], Deadly(tmp_path, lives=(("task1", 1), ("task0", 99)))
         with pytest.raises(EngineError, match=r"1 groups lost their worker 2 times"):
@@ -260,7 +261,7 @@ def iter_into(kept, outcomes):
     return ()
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 @pytest.mark.usefixtures("cluster")
 def test_workers_of_ray_store_the_same_bytes_as_this_process(tmp_path, threads):
     import tiny_models  # noqa: PLC0415 (each worker of the other tests would import it with this module)

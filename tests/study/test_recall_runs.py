@@ -10,10 +10,10 @@ from explainer.errors import StudyError
 from explainer.results import recall
 from explainer.study import cli, recall_runs
 from explainer.study.fast_weight_model import RULES, FastWeightModel
-from explainer.study.recall_runs import RecallRuns, Run
+from explainer.study.recall_runs import RecallRuns, Setting
 from explainer.study.store import Store
 
-TINY = Run(rule="delta", width=8, heads=1, head_width=4, inner=8, steps=10, batch=2, learning_rate=1e-2)
+TINY = Setting(rule="delta", width=8, heads=1, head_width=4, inner=8, steps=10, batch=2, learning_rate=1e-2)
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from explainer.errors import StudyError
 from explainer.models import in_context_gpt as gpt
 from explainer.models import momentum_attention
 from explainer.study import cli, regression_runs
-from explainer.study.regression_runs import RegressionRuns, Run
+from explainer.study.regression_runs import RegressionRuns, Setting
 from explainer.study.store import Store
 
 TINY = gpt.Setting(dimension=2, n_examples=4, layers=1, width=8, heads=2, inner=8, steps=10, batch=4)
-PLAIN = Run(**asdict(TINY))
+PLAIN = Setting(**asdict(TINY))
 MOMENTUM = replace(PLAIN, average="momentum", eta=0.5)
 
 
@@ -36,9 +36,9 @@ def test_prepare_is_momentum_of_the_run():
 @pytest.mark.parametrize(("average", "eta"), [("none", 0.5), ("momentum", 0.0)])
 def test_an_eta_needs_an_average_and_the_other_way_round(average, eta):
     with pytest.raises(StudyError, match=f"eta = {eta} does not go with average = '{average}'"):
-        Run(average=average, eta=eta)
+        Setting(average=average, eta=eta)
     with pytest.raises(StudyError, match="layers = 0"):
-        Run(layers=0)
+        Setting(layers=0)
 
 
 def test_errors_are_those_of_the_predictions_on_the_common_prompts():

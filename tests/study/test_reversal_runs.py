@@ -8,7 +8,7 @@ import torch
 from explainer.errors import StudyError
 from explainer.models import checkpoints
 from explainer.study import reversal_runs
-from explainer.study.reversal_runs import Draw, Reversal
+from explainer.study.reversal_runs import Reversal, Setting
 from explainer.study.store import Store
 
 
@@ -23,7 +23,7 @@ def checkpoint(directory):
 
 
 def draw(directory, **changes):
-    return Draw(**{"checkpoint": directory, "n_pairs": 4, "lr": 0.1, "epochs": 2, "seed": 0} | changes)
+    return Setting(**{"checkpoint": directory, "n_pairs": 4, "lr": 0.1, "epochs": 2, "seed": 0} | changes)
 
 
 def test_pairs_are_all_different_and_drawn_anew_by_each_seed():
@@ -66,7 +66,7 @@ def test_answers_are_those_of_the_whole_text(checkpoint):
 
 
 def test_a_draw_has_every_lesson_in_both_directions(directory, checkpoint):
-    tables = reversal_runs.run_draw(checkpoint, draw(directory))
+    tables = reversal_runs.run_lessons(checkpoint, draw(directory))
     rows = list(zip(*(tables["answers"][name] for name in ("kind", "lesson", "direction")), strict=True))
     wanted = [("zsl", None), *((kind, name) for kind in ("icl", "ft") for name in reversal_runs.LESSONS)]
     assert set(rows) == {(*each, direction) for each in wanted for direction in ("forward", "backward")}
@@ -76,7 +76,7 @@ def test_a_draw_has_every_lesson_in_both_directions(directory, checkpoint):
 
 
 def test_training_on_a_lesson_makes_its_answers_more_probable(directory, checkpoint):
-    answers = reversal_runs.run_draw(checkpoint, draw(directory, epochs=10))["answers"]
+    answers = reversal_runs.run_lessons(checkpoint, draw(directory, epochs=10))["answers"]
     log_p = np.array(answers["log_prob"]).reshape(-1, 4).mean(1)
     named = zip(*(answers[name][::4] for name in ("kind", "lesson", "direction")), strict=True)
     rows = dict(zip(named, log_p, strict=True))
@@ -85,7 +85,7 @@ def test_training_on_a_lesson_makes_its_answers_more_probable(directory, checkpo
 
 
 def test_what_diverges_is_left_out_and_noted(directory, checkpoint):
-    tables = reversal_runs.run_draw(checkpoint, draw(directory, lr=1e6))
+    tables = reversal_runs.run_lessons(checkpoint, draw(directory, lr=1e6))
     assert "ft" not in tables["answers"]["kind"]
     assert "fine-tuning on both diverged at step" in tables["cells"]["note"]
 

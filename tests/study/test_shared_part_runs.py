@@ -13,7 +13,7 @@ from explainer.data import tasks
 from explainer.errors import StudyError
 from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring
 from explainer.study import shared_part_runs
-from explainer.study.shared_part_runs import CONTEXTS, INTERVENTIONS, SharedPart, run_draw
+from explainer.study.shared_part_runs import CONTEXTS, INTERVENTIONS, SharedPart, run_tasks
 from explainer.study.store import Store
 from explainer.theory import metrics
 
@@ -37,7 +37,7 @@ def draw(directory, **changes):
 
 @pytest.fixture(scope="module")
 def tables(directory, checkpoint):
-    return run_draw(checkpoint, tasks.load, draw(directory))
+    return run_tasks(checkpoint, tasks.load, draw(directory))
 
 
 @pytest.fixture(scope="module")
@@ -196,14 +196,14 @@ def test_layer_causal_descent_is_as_long_as_descent(directory, checkpoint):
     torch.testing.assert_close(
         state.update[0].value_weight, factor * alone.update[0].value_weight, atol=1e-6, rtol=1e-3
     )
-    tables = run_draw(checkpoint, tasks.load, its)
+    tables = run_tasks(checkpoint, tasks.load, its)
     assert {row["b_lesson"] for row in rows(tables["pairs"], b_kind="FT")} == {"own"}
     assert {"along_ft", "ft_across_near"} <= set(tables["queries"]["intervention"])
     assert "ft_other" not in tables["queries"]["intervention"]
 
 
 def test_a_diverged_training_is_missing_and_noted(directory, checkpoint):
-    tables = run_draw(checkpoint, tasks.load, draw(directory, tasks="plurals", lr=1e6))
+    tables = run_tasks(checkpoint, tasks.load, draw(directory, tasks="plurals", lr=1e6))
     assert tables["cells"]["note"] == "fine-tuning diverged: plurals on own, plurals on other"
     assert math.isnan(tables["cells"]["sim_aou"])
     assert (

@@ -8,7 +8,7 @@ is seen beside others of the same kind only: two trainings, two contexts, two le
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, groupby
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -21,12 +21,14 @@ from explainer.compare.comparison import Cell, Observed, require
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.models import checkpoints, finetuning, lockstep, recording, scoring
+from explainer.models import finetuning, lockstep, recording, scoring
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned
 from explainer.models.scoring import Prefix
-from explainer.study.comparison_runs import Study, data_digest
+from explainer.study import on_checkpoint
+from explainer.study.comparison_runs import Study
 from explainer.study.experiment import Computed
+from explainer.study.on_checkpoint import columns
 from explainer.theory import changes, metrics
 
 WORD_TASKS = ("capitals", "plurals", "past", "antonyms", "comparatives", "participles", "agents", "nationalities")
@@ -45,22 +47,18 @@ _SLOW = 0.1
 _BY_LAYER = ("sim_aou", "sim_aou_tangent_uncentred", "sim_aou_residual")
 
 
-@dataclass(frozen=True)
-class Bench:
+@dataclass(frozen=True, kw_only=True)
+class Setting(on_checkpoint.Setting):
     """What the k demonstrations of a seed do as context and as training, beside what other demonstrations do.
 
-    `lr` and `epochs` are those of FT; `n_directions` random updates stand beside them. `lessons` says which others:
+    `n_directions` random updates stand beside them. `lessons` says which others:
     "all"; "few", one floor and one ceiling of each kind; "own", none, enough to choose a rate. The `loss` of FT is that
     of the "text" of a demonstration, as in the paper, or that of its "answers" only. Raises StudyError where a value is
     none.
     """
 
-    checkpoint: str
     task: str
-    seed: int
     k: int
-    lr: float
-    epochs: int
     n_queries: int
     lessons: str = "all"
     n_directions: int = 0
@@ -69,9 +67,9 @@ class Bench:
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
-        object.__setattr__(self, "lr", self.cell.lr)
-        require(self.epochs >= 1, f"epochs = {self.epochs}: fine-tuning needs at least 1.")
+        super().__post_init__()
         require(self.k >= 2, f"k = {self.k}: two halves need at least 2 demonstrations.")
+        self.cell  # noqa: B018 - which refuses what a comparison cannot use
         known = ", ".join(LESSONS)
         require(self.lessons in LESSONS, f"there are no lessons {self.lessons!r}; known: {known}.")
         require(self.loss in ("text", "answers"), f"there is no loss {self.loss!r}; known: text, answers.")
@@ -89,11 +87,6 @@ class Bench:
         directions = [f"{self.n_directions}directions"] * (self.n_directions > 0)
         loss = ["answers"] * (self.loss == "answers")
         return "-".join([self.cell.slug, f"{self.epochs}epochs", self.lessons, *directions, *loss])
-
-    @property
-    def stages(self) -> list[int]:
-        """The numbers of epochs after which a training is compared: 1, 2, 5, 10, as far as it goes, and its last."""
-        return [n for n in (1, 2, 5, 10) if n < self.epochs] + [self.epochs]
 
     @property
     def kin(self) -> tuple[str, ...]:
@@ -150,17 +143,17 @@ LESSONS: Mapping[str, tuple[str, ...]] = {
     "few": ("own", "other", "shuffled"),
     "own": ("own",),
 }
-"""Which of a task's lessons a bench has."""
+"""Which of a task's lessons a setting has."""
 
 STAGED = ("own", "shuffled", "nonsense")
 """Lessons whose trainings are compared after several numbers of epochs, and not after the last one only."""
 
 
-def lessons(bench: Bench, load: Callable[[str], TaskData]) -> dict[str, Lesson]:
-    """The lessons of a bench by name; a foreign task gives its own demonstrations under its name."""
-    drawn = load(bench.task), bench.k, bench.seed
-    of_the_task = {name: Lesson(*OF_A_TASK[name](*drawn)) for name in LESSONS[bench.lessons]}
-    return of_the_task | {name: Lesson(*controls.own(load(name), *drawn[1:])) for name in bench.foreign}
+def lessons(setting: Setting, load: Callable[[str], TaskData]) -> dict[str, Lesson]:
+    """The lessons of a setting by name; a foreign task gives its own demonstrations under its name."""
+    drawn = load(setting.task), setting.k, setting.seed
+    of_the_task = {name: Lesson(*OF_A_TASK[name](*drawn)) for name in LESSONS[setting.lessons]}
+    return of_the_task | {name: Lesson(*controls.own(load(name), *drawn[1:])) for name in setting.foreign}
 
 
 # Changes.
@@ -185,13 +178,13 @@ class Change:
 
     @property
     def name(self) -> str:
-        """Unique among the changes of a bench."""
+        """Unique among the changes of a setting."""
         return f"ICL {self.lesson}" if self.kind == "ICL" else f"FT {self.lesson} {self.epochs} {self.lr:g}"
 
 
 @dataclass(frozen=True, eq=False)
 class _Queries:
-    """The queries of a bench, and what is done with them after any prefix and under any weights."""
+    """The queries of a setting, and what is done with them after any prefix and under any weights."""
 
     task: Task
     examples: list[Example]
@@ -206,13 +199,13 @@ class _Queries:
 
 def every_change(
     checkpoint: Checkpoint,
-    bench: Bench,
+    setting: Setting,
     queries: _Queries,
     given: Mapping[str, Lesson],
     trained: Mapping[tuple[str, float], Mapping[int, FineTuned]],
 ) -> Iterator[Change]:
-    """Every context and every training of a bench, one after the other; trainings that diverged are left out."""
-    contexts = [name for name in given if name not in bench.foreign[_N_FOREIGN_CONTEXTS:]]
+    """Every context and every training of a setting, one after the other; trainings that diverged are left out."""
+    contexts = [name for name in given if name not in setting.foreign[_N_FOREIGN_CONTEXTS:]]
     for name in contexts:
         ids, _ = scoring.context_ids(checkpoint, given[name].task, given[name].examples)
         prefix = scoring.encode(checkpoint, ids)
@@ -220,7 +213,7 @@ def every_change(
         yield Change("ICL", name, queries.observed(checkpoint, prefix), maps, context_tokens=len(ids))
     empty = torch.stack([maps.own for maps in queries.maps(checkpoint, scoring.encode(checkpoint, ""))])
     for (name, lr), states in trained.items():
-        for n in bench.stages if name in STAGED else (bench.epochs,):
+        for n in setting.stages if name in STAGED else (setting.epochs,):
             if states[n].diverged_at is None:
                 observed, maps = _tuned(queries, states[n])
                 changed = metrics.beyond_rounding(maps - empty, empty, metrics.spacing(empty), axes=2)
@@ -240,11 +233,11 @@ def _numbers(state: FineTuned) -> dict[str, float]:
 
 
 def random_changes(
-    checkpoint: Checkpoint, bench: Bench, queries: _Queries, state: FineTuned
+    checkpoint: Checkpoint, setting: Setting, queries: _Queries, state: FineTuned
 ) -> Iterator[tuple[int, int, Observed]]:
     """Random updates as long as that of `state`, weight by weight, each and its opposite: (number, sign, observed)."""
-    for i in range(bench.n_directions):
-        drawn = finetuning.random_direction(state, 1000 * bench.seed + i)
+    for i in range(setting.n_directions):
+        drawn = finetuning.random_direction(state, 1000 * setting.seed + i)
         for sign in (1, -1):
             with finetuning.scaled(drawn, sign).applied() as moved:
                 yield i, sign, queries.observed(moved, scoring.encode(moved, ""))
@@ -268,13 +261,13 @@ def _are_compared(a: Change, b: Change) -> bool:
     return halves or "own" in (a.lesson, b.lesson)
 
 
-def _shown_by_layer(change: Change, bench: Bench) -> bool:
+def _shown_by_layer(change: Change, setting: Setting) -> bool:
     """Whether layers are kept: of contexts and whole trainings on the own, other, and first foreign demonstrations."""
-    return change.lesson in ("own", "other", *bench.foreign[:1]) and change.epochs in (None, bench.epochs)
+    return change.lesson in ("own", "other", *setting.foreign[:1]) and change.epochs in (None, setting.epochs)
 
 
-def measured(bench: Bench, zsl: Observed, found: Sequence[Change], labels: list[int] | None) -> Tables:
-    """`changes`, `pairs` and `layers` of a bench; columns as in the README beside the published tables."""
+def measured(setting: Setting, zsl: Observed, found: Sequence[Change], labels: list[int] | None) -> Tables:
+    """`changes`, `pairs` and `layers` of a setting; columns as in the README beside the published tables."""
     measures = compared(zsl, found)
     pairs, layers = [], []
     for (i, a), (j, b) in combinations(enumerate(found), 2):
@@ -283,11 +276,11 @@ def measured(bench: Bench, zsl: Observed, found: Sequence[Change], labels: list[
         names = {"a": a.name, "b": b.name}
         means = {name: values[i, j].nanmean().item() for name, values in measures.items()}
         pairs.append(names | means | _repairs(zsl, a.observed, b.observed))
-        if _shown_by_layer(a, bench) and _shown_by_layer(b, bench):
+        if _shown_by_layer(a, setting) and _shown_by_layer(b, setting):
             by_layer = torch.stack([measures[name][i, j].nanmean(0) for name in _BY_LAYER], 1).tolist()
             layers += [names | {"layer": n} | dict(zip(_BY_LAYER, row, strict=True)) for n, row in enumerate(by_layer)]
     rows = [_row(zsl, change, labels) for change in found]
-    return {"changes": _columns(rows), "pairs": _columns(pairs), "layers": _columns(layers)}
+    return {"changes": columns(rows), "pairs": columns(pairs), "layers": columns(layers)}
 
 
 def _row(zsl: Observed, change: Change, labels: list[int] | None) -> dict[str, Any]:
@@ -310,18 +303,14 @@ def _repairs(zsl: Observed, a: Observed, b: Observed) -> dict[str, int]:
     return dict(zip(("zsl_errors", "b_fixes", "a_fixes", "both_fix"), counts, strict=True))
 
 
-def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
-    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
-
-
 # The experiment.
 
 
 class Agreement(Study):
-    """Computes benches; what is trained on a task's own demonstrations serves all benches of a seed."""
+    """Computes settings; what is trained on a task's own demonstrations serves all settings of a seed."""
 
     name = "agreement"
-    setting = Bench
+    setting = Setting
     protocol = 2
     slowest_first = (
         "checkpoint",
@@ -338,82 +327,80 @@ class Agreement(Study):
     )
     shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "note")
 
+    usual: ClassVar = {"k": 16, "n_queries": 24}
+
     def __init__(self, **options: Any):
         """Options as of a study; nothing is loaded before it is asked for."""
         super().__init__(**options)
         self._shared: tuple | None = None
         self._trainings: dict[tuple[str, float], dict[int, FineTuned]] = {}
 
-    @classmethod
-    def of(cls, **values: Any) -> Bench:
-        """Without a checkpoint the starter checkpoint, with 16 demonstrations and 24 queries."""
-        return super(Study, cls).of(**{"checkpoint": checkpoints.STARTER, "k": 16, "n_queries": 24} | values)
-
-    def parts(self, bench: Bench) -> dict[str, Any]:
+    def parts(self, setting: Setting) -> dict[str, Any]:
         """Weights and data, those of the foreign tasks with them."""
-        parts = super().parts(bench.cell)
-        if not bench.foreign or parts["data"] is None:
+        parts = super().parts(setting.cell)
+        if not setting.foreign or parts["data"] is None:
             return parts
-        foreign = {name: data_digest(self._load_data(name)) for name in bench.foreign}
-        return parts | {"data": parts["data"] | {"foreign": foreign}}
+        return parts | {"data": parts["data"] | {"foreign": self._data_digests(setting.foreign)}}
 
-    def prepare(self, benches: Sequence[Bench]) -> None:
+    def prepare(self, settings: Sequence[Setting]) -> None:
         """Load the data of every task; TaskError if that is not possible."""
-        for bench in benches:
-            lessons(bench, self._load_data)
+        for setting in settings:
+            lessons(setting, self._load_data)
 
-    def groups(self, benches: Sequence[Bench]) -> list[tuple[Bench, ...]]:
+    def groups(self, settings: Sequence[Setting]) -> list[tuple[Setting, ...]]:
         """Those that share trainings, one after the other."""
-        return [tuple(group) for _, group in groupby(benches, _shares)]
+        return [tuple(group) for _, group in groupby(settings, _shares)]
 
-    def compute(self, bench: Bench, *, progress: bool) -> Computed:
-        """All changes of a bench, and how alike they are; trainings that diverged are missing, and noted."""
-        checkpoint, data = self._load(bench.checkpoint), self._load_data(bench.task)
+    def compute(self, setting: Setting, *, progress: bool) -> Computed:
+        """All changes of a setting, and how alike they are; trainings that diverged are missing, and noted."""
+        checkpoint, data = self._load(setting.checkpoint), self._load_data(setting.task)
         scoring.require_distinct(checkpoint, data.task)
-        queries = _Queries(data.task, comparison.draw_queries(data, bench.cell))
-        given = lessons(bench, self._load_data)
-        trained = self._train(checkpoint, bench, given, progress)
+        queries = _Queries(data.task, comparison.draw_queries(data, setting.cell))
+        given = lessons(setting, self._load_data)
+        trained = self._train(checkpoint, setting, given, progress)
         zsl = queries.observed(checkpoint, scoring.encode(checkpoint, ""))
-        stream = every_change(checkpoint, bench, queries, given, trained)
+        stream = every_change(checkpoint, setting, queries, given, trained)
         found = list(tqdm(stream, desc="changes", unit="change", leave=False, disable=not progress))
         labels = None if data.task.labels is None else [example.label for example in queries.examples]
-        tables = measured(bench, zsl, found, labels)
-        if bench.n_directions:
-            drawn = random_changes(checkpoint, bench, queries, trained["own", bench.lr][bench.epochs])
+        tables = measured(setting, zsl, found, labels)
+        if setting.n_directions:
+            drawn = random_changes(checkpoint, setting, queries, trained["own", setting.lr][setting.epochs])
             tables["directions"] = _directions(zsl, found, drawn)
-        cells = {"zsl_accuracy": zsl.correct.mean(), **_main(tables, bench), "note": _note(trained)}
+        cells = {"zsl_accuracy": zsl.correct.mean(), **_main(tables, setting), "note": _note(trained)}
         provenance = {"revision": checkpoint.revision, "source": data.task.source, "licence": data.task.licence}
         return Computed({"cells": cells} | tables, provenance)
 
     def _train(
-        self, checkpoint: Checkpoint, bench: Bench, given: Mapping[str, Lesson], progress: bool
+        self, checkpoint: Checkpoint, setting: Setting, given: Mapping[str, Lesson], progress: bool
     ) -> dict[tuple[str, float], dict[int, FineTuned]]:
-        """Every training of a bench by lesson and rate, and after each number of epochs that is compared.
+        """Every training of a setting by lesson and rate, and after each number of epochs that is compared.
 
-        Those that benches share are trained in one batch and the others in another: which runs stand side by side,
-        and so the last digits, depend on the bench alone, and not on what was computed before it.
+        Those that settings share are trained in one batch and the others in another: which runs stand side by side,
+        and so the last digits, depend on the setting alone, and not on what was computed before it.
         """
-        if self._shared != _shares(bench):
-            of_tasks = {name: Lesson(*controls.own(self._load_data(name), bench.k, bench.seed)) for name in bench.kin}
-            self._shared, self._trainings = _shares(bench), {}
+        if self._shared != _shares(setting):
+            of_tasks = {
+                name: Lesson(*controls.own(self._load_data(name), setting.k, setting.seed)) for name in setting.kin
+            }
+            self._shared, self._trainings = _shares(setting), {}
             self._trainings = _train_together(
-                checkpoint, bench, of_tasks, [(name, bench.lr) for name in of_tasks], progress
+                checkpoint, setting, of_tasks, [(name, setting.lr) for name in of_tasks], progress
             )
-        source = {"own": bench.task} | {name: name for name in bench.foreign}
-        shared = {(name, bench.lr): self._trainings[source[name], bench.lr] for name in given if name in source}
-        others = [(name, bench.lr) for name in given if name not in source]
-        slow = [("own", _SLOW * bench.lr)] if bench.lessons == "all" else []
-        return shared | _train_together(checkpoint, bench, given, others + slow, progress)
+        source = {"own": setting.task} | {name: name for name in setting.foreign}
+        shared = {(name, setting.lr): self._trainings[source[name], setting.lr] for name in given if name in source}
+        others = [(name, setting.lr) for name in given if name not in source]
+        slow = [("own", _SLOW * setting.lr)] if setting.lessons == "all" else []
+        return shared | _train_together(checkpoint, setting, given, others + slow, progress)
 
 
-def _shares(bench: Bench) -> tuple:
+def _shares(setting: Setting) -> tuple:
     """What trainings on the tasks' own demonstrations depend on."""
-    return bench.checkpoint, bench.seed, bench.k, bench.lr, bench.epochs, bench.loss, bench.kin
+    return setting.checkpoint, setting.seed, setting.k, setting.lr, setting.epochs, setting.loss, setting.kin
 
 
 def _train_together(
     checkpoint: Checkpoint,
-    bench: Bench,
+    setting: Setting,
     given: Mapping[str, Lesson],
     wanted: Sequence[tuple[str, float]],
     progress: bool,
@@ -423,17 +410,17 @@ def _train_together(
     by_length = sorted(wanted, key=lambda key: len(given[key[0]].examples))
     for k, group in groupby(by_length, lambda key: len(given[key[0]].examples)):
         keys = list(group)
-        runs = [_run(checkpoint, bench, given[name], lr) for name, lr in keys]
-        states = lockstep.fine_tune(checkpoint, runs, [k * n for n in bench.stages], progress=progress)
-        of_epochs = ({n: each[k * n] for n in bench.stages} for each in states)
+        runs = [_run(checkpoint, setting, given[name], lr) for name, lr in keys]
+        states = lockstep.fine_tune(checkpoint, runs, [k * n for n in setting.stages], progress=progress)
+        of_epochs = ({n: each[k * n] for n in setting.stages} for each in states)
         trained |= dict(zip(keys, of_epochs, strict=True))
     return {key: trained[key] for key in wanted}
 
 
-def _run(checkpoint: Checkpoint, bench: Bench, lesson: Lesson, lr: float) -> lockstep.Run:
+def _run(checkpoint: Checkpoint, setting: Setting, lesson: Lesson, lr: float) -> lockstep.Run:
     once = finetuning.training_ids(checkpoint, lesson.task, lesson.examples)
-    answers = finetuning.answer_lengths(checkpoint, lesson.task, lesson.examples) if bench.loss == "answers" else None
-    return lockstep.Run(lockstep.epochs(once, bench.epochs, bench.seed), lr, answers)
+    answers = finetuning.answer_lengths(checkpoint, lesson.task, lesson.examples) if setting.loss == "answers" else None
+    return lockstep.Run(lockstep.epochs(once, setting.epochs, setting.seed), lr, answers)
 
 
 def _directions(zsl: Observed, found: Sequence[Change], drawn: Iterator[tuple[int, int, Observed]]) -> dict[str, list]:
@@ -446,12 +433,12 @@ def _directions(zsl: Observed, found: Sequence[Change], drawn: Iterator[tuple[in
             outputs = zsl.outputs, change.observed.outputs, moved.outputs
             similarities = {name: getattr(metrics, name)(*outputs).nanmean().item() for name in _BY_LAYER}
             rows.append({"direction": i, "sign": sign, "a": change.name} | similarities)
-    return _columns(rows)
+    return columns(rows)
 
 
-def _main(tables: Tables, bench: Bench) -> dict[str, Any]:
+def _main(tables: Tables, setting: Setting) -> dict[str, Any]:
     """Accuracies of ICL and FT and their similarity, as far as FT did not diverge."""
-    context, training = "ICL own", f"FT own {bench.epochs} {bench.lr:g}"
+    context, training = "ICL own", f"FT own {setting.epochs} {setting.lr:g}"
     accuracy = dict(zip(tables["changes"]["change"], tables["changes"]["accuracy"], strict=True))
     pairs = tables["pairs"] or {name: [] for name in ("a", "b", "sim_aou")}  # none where FT diverged at once
     sim_aou = dict(zip(zip(pairs["a"], pairs["b"], strict=True), pairs["sim_aou"], strict=True))

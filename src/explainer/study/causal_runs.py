@@ -9,8 +9,7 @@ probable one of all.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -23,12 +22,13 @@ from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import TaskError
-from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring
+from explainer.models import finetuning, interventions, lockstep, scoring
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned
 from explainer.models.interventions import Pass, States
-from explainer.study.comparison_runs import data_digest
-from explainer.study.experiment import Computed, Experiment
+from explainer.study import on_checkpoint
+from explainer.study.experiment import Computed
+from explainer.study.on_checkpoint import N_RANDOM, OnCheckpoint, data_digest
 from explainer.theory import directions
 
 MODELS: Mapping[str, controls.Model] = {
@@ -59,52 +59,35 @@ INTERVENTIONS: Mapping[str, str] = {
 }
 """What is asked of the model; changes are those of the attention outputs of all layers, unless it says otherwise."""
 
-PROTOCOL = 2
-"""Number of the arithmetic of a case; raised, with a line in published/PROTOCOLS.md, when it changes a result."""
 
-N_RANDOM = 5
-"""Random directions; what is stored of them is the mean."""
+@dataclass(frozen=True, kw_only=True)
+class Setting(on_checkpoint.Setting):
+    """One checkpoint and task, and a seed; FT takes its passes over `k` demonstrations.
 
-
-@dataclass(frozen=True)
-class Case:
-    """One checkpoint, task and seed. The seed draws demonstrations, queries, and whatever else is random.
-
-    `k` demonstrations; FT takes `epochs` passes over them at the rate `lr`, each after the first in another order.
     `n_queries` are reported; `n_selection` others make the task vector and choose its layer. `rate` is that of the
     single steps of gradient descent whose effects are taken for linear. `model` is a name in MODELS. Raises StudyError
     where a value is impossible.
     """
 
-    checkpoint: str
     task: str
-    seed: int
     k: int
     n_queries: int
     n_selection: int
-    lr: float
-    epochs: int
     rate: float
     model: str = "trained"
+    least: ClassVar = {"k": 1, "epochs": 1, "n_queries": 4, "n_selection": 2}
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
-        for name in ("lr", "rate"):
-            value = float(getattr(self, name))  # 1 and 1.0 are one case, not two
-            object.__setattr__(self, name, value)
-            require(0 < value < float("inf"), f"{name} = {value:g} is not a positive number.")
-        require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
-        for name, least in (("k", 1), ("epochs", 1), ("n_queries", 4), ("n_selection", 2)):
-            require(getattr(self, name) >= least, f"{name} = {getattr(self, name)} is too small; use at least {least}.")
+        super().__post_init__()
+        self._require_rate("rate")
         require(self.model in MODELS, f"there is no model {self.model!r}; known: {', '.join(MODELS)}.")
 
     @property
     def slug(self) -> str:
         """A readable name."""
-        name = Path(self.checkpoint.partition("@")[0]).name
         unusual = [] if self.model == "trained" else [self.model]
-        numbers = f"k{self.k}-n{self.n_queries}-lr{self.lr:g}-e{self.epochs}-seed{self.seed}"
-        return "-".join(["causal", name, self.task, numbers, *unusual])
+        return "-".join(["causal", self.name, self.task, self.numbers, *unusual])
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,14 +109,14 @@ class _Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class _Case:
-    """What all tests of a case share, and what they have found.
+class _Shared:
+    """What all tests of a setting share, and what they have found.
 
     `last` is the pass of the last tokens without context; `changes` are those of the attention outputs, (n, layers, d),
     in context ("icl") and, once they are known, by fine-tuning ("ft") and by one small step on all demonstrations.
     """
 
-    case: Case
+    setting: Setting
     checkpoint: Checkpoint
     own: TaskData
     foreign: TaskData
@@ -158,12 +141,14 @@ class _Case:
 
     def generator(self, number: int) -> Generator:
         """Random numbers of one test; no two tests, tasks or seeds share them."""
-        seed = np.random.default_rng([self.case.seed, number, *self.case.task.encode()]).integers(2**62)
+        seed = np.random.default_rng([self.setting.seed, number, *self.setting.task.encode()]).integers(2**62)
         return Generator().manual_seed(int(seed))
 
 
-def run_case(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, case: Case, *, progress: bool = False) -> Tables:
-    """The tables of one case, as the laboratory stores them; `foreign` are the data of another task.
+def run_tests(
+    checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting: Setting, *, progress: bool = False
+) -> Tables:
+    """The tables of one setting, as the laboratory stores them; `foreign` are the data of another task.
 
     - "cells": sizes, accuracies of ZSL, ICL and FT, the training, the largest error of a query's own patch in a logit,
       the layer of the task vector, R^2 of each best-matched step as a mean over layers, and why something is missing;
@@ -174,11 +159,11 @@ def run_case(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, case: Cas
 
     Raises TaskError, CheckpointError or StudyError.
     """
-    studied = MODELS[case.model](checkpoint, case.seed)
-    drawn = tasks.queries(own, case.n_queries + case.n_selection, case.seed)
-    reported, selection = drawn[: case.n_queries], drawn[case.n_queries :]
-    asked = _ask(studied, own, own, reported, case)
-    shared = _Case(case, studied, own, foreign, asked, asked.without.at_last(), {"icl": asked.change})
+    studied = MODELS[setting.model](checkpoint, setting.seed)
+    drawn = tasks.queries(own, setting.n_queries + setting.n_selection, setting.seed)
+    reported, selection = drawn[: setting.n_queries], drawn[setting.n_queries :]
+    asked = _ask(studied, own, own, reported, setting)
+    shared = _Shared(setting, studied, own, foreign, asked, asked.without.at_last(), {"icl": asked.change})
     shared.note("zsl", asked.zsl.logits)
     shared.note("icl", asked.icl.logits)
     _test_finetuning(shared, progress)
@@ -188,9 +173,11 @@ def run_case(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, case: Cas
     return _tables(shared)
 
 
-def _ask(checkpoint: Checkpoint, context: TaskData, task: TaskData, queries: list[Example], case: Case) -> _Asked:
-    """Queries of a task after the case's demonstrations of another, or of the same."""
-    context_ids, _ = scoring.context_ids(checkpoint, context.task, tasks.demonstrations(context, case.k, case.seed))
+def _ask(checkpoint: Checkpoint, context: TaskData, task: TaskData, queries: list[Example], setting: Setting) -> _Asked:
+    """Queries of a task after the setting's demonstrations of another, or of the same."""
+    context_ids, _ = scoring.context_ids(
+        checkpoint, context.task, tasks.demonstrations(context, setting.k, setting.seed)
+    )
     prompts = [task.task.prompt(query) for query in queries]
     asked = checkpoint, scoring.encode(checkpoint, context_ids), prompts
     after, without = interventions.after_context(*asked), interventions.without_context(*asked)
@@ -210,7 +197,7 @@ def _outcome(logits: Float[Tensor, "times*n vocab"], asked: _Asked) -> dict[str,
 # Fine-tuning.
 
 
-def _test_finetuning(shared: _Case, progress: bool) -> None:
+def _test_finetuning(shared: _Shared, progress: bool) -> None:
     """The answers and the change of FT, which the steps below are to explain, too."""
     asked, zsl = shared.asked, shared.asked.zsl.attention
     finetuned = _fine_tuned(shared, progress)
@@ -224,13 +211,13 @@ def _test_finetuning(shared: _Case, progress: bool) -> None:
     shared.layers.update(icl_norm=asked.change.norm(dim=-1).mean(0), ft_norm=shared.changes["ft"].norm(dim=-1).mean(0))
 
 
-def _fine_tuned(shared: _Case, progress: bool) -> FineTuned:
-    case = shared.case
+def _fine_tuned(shared: _Shared, progress: bool) -> FineTuned:
+    setting = shared.setting
     sequences = finetuning.training_ids(
-        shared.checkpoint, shared.own.task, tasks.demonstrations(shared.own, case.k, case.seed)
+        shared.checkpoint, shared.own.task, tasks.demonstrations(shared.own, setting.k, setting.seed)
     )
-    in_order = lockstep.epochs(sequences, case.epochs, case.seed)
-    finetuned = finetuning.fine_tune(shared.checkpoint, in_order, case.lr, progress=progress)
+    in_order = lockstep.epochs(sequences, setting.epochs, setting.seed)
+    finetuned = finetuning.fine_tune(shared.checkpoint, in_order, setting.lr, progress=progress)
     shared.cells.update(losses=finetuned.losses, loss_after=finetuned.loss_after, diverged_at=finetuned.diverged_at)
     return finetuned
 
@@ -238,11 +225,11 @@ def _fine_tuned(shared: _Case, progress: bool) -> FineTuned:
 # The context as a change of weights.
 
 
-def _test_patches(shared: _Case) -> None:
+def _test_patches(shared: _Shared) -> None:
     """Patches of the queries' own context, and of another task's, each for the query itself and for others."""
-    asked, case = shared.asked, shared.case
+    asked, setting = shared.asked, shared.setting
     own = interventions.context_patches(asked.after, asked.without)
-    away = _ask(shared.checkpoint, shared.foreign, shared.own, asked.queries, case)
+    away = _ask(shared.checkpoint, shared.foreign, shared.own, asked.queries, setting)
     foreign = interventions.context_patches(away.after, away.without)
     n = len(asked.queries)
     itself = torch.eye(n, dtype=asked.icl.logits.dtype, device=asked.icl.logits.device)
@@ -266,19 +253,19 @@ def _test_patches(shared: _Case) -> None:
 # Task vectors.
 
 
-def _test_task_vectors(shared: _Case, selection: list[Example]) -> None:
+def _test_task_vectors(shared: _Shared, selection: list[Example]) -> None:
     """The mean change of the residual stream over the selection, at the layer that is best there."""
-    case = shared.case
-    own = _ask(shared.checkpoint, shared.own, shared.own, selection, case)
-    queries = tasks.queries(shared.foreign, case.n_selection, case.seed)
-    foreign = _ask(shared.checkpoint, shared.foreign, shared.foreign, queries, case)
+    setting = shared.setting
+    own = _ask(shared.checkpoint, shared.own, shared.own, selection, setting)
+    queries = tasks.queries(shared.foreign, setting.n_selection, setting.seed)
+    foreign = _ask(shared.checkpoint, shared.foreign, shared.foreign, queries, setting)
     accuracy, log_prob = _by_layer(own)
     best = max(range(len(accuracy)), key=lambda layer: (accuracy[layer], log_prob[layer]))
     vectors = {"": _stream(own).mean(0)[best], "_foreign": _stream(foreign).mean(0)[best]}
     generator = shared.generator(2)
     random = [directions.random_like(vectors[""], generator) for _ in range(N_RANDOM)]
     for name, each in {**vectors, "_random": torch.stack(random)}.items():
-        added = each.view(-1, 1, each.shape[-1]).expand(-1, case.n_queries, -1)
+        added = each.view(-1, 1, each.shape[-1]).expand(-1, setting.n_queries, -1)
         last = shared.last.repeated(len(added))
         edits = interventions.stream_plus(last.layers[best], added.flatten(0, 1))
         shared.note(f"task_vector{name}", last.run(edits).logits)
@@ -308,14 +295,14 @@ def _by_layer(asked: _Asked) -> tuple[list[float], list[float]]:
 # The best-matched step.
 
 
-def _test_steps(shared: _Case) -> None:
+def _test_steps(shared: _Shared) -> None:
     """Each change as a combination of the effects of single steps, one for each demonstration.
 
     The rates are found on one half of the queries and used on the other, and the other way round.
     """
     demonstrations = _demonstrations(shared)
     effects = _effects(shared, demonstrations)
-    shared.changes["descent"] = _effect(shared, _descended(shared, *demonstrations["own"])) * shared.case.rate
+    shared.changes["descent"] = _effect(shared, _descended(shared, *demonstrations["own"])) * shared.setting.rate
     for of, change in shared.changes.items():
         fits = {kind: _held_out(change, effect) for kind, effect in effects.items()} | {"mean": _mean_of_others(change)}
         for kind, fitted in fits.items():
@@ -327,11 +314,11 @@ def _test_steps(shared: _Case) -> None:
 
 
 def _effects(
-    shared: _Case, demonstrations: Mapping[str, tuple[Task, list[Example]]]
+    shared: _Shared, demonstrations: Mapping[str, tuple[Task, list[Example]]]
 ) -> dict[str, Float[Tensor, "n k layers d"]]:
     """What single steps do, one for each demonstration; "random": steps of the own sizes; "equal": the sum of own."""
     effects = {kind: [] for kind in (*demonstrations, "random")}
-    seeds = torch.randint(2**31, (shared.case.k,), generator=shared.generator(3)).tolist()
+    seeds = torch.randint(2**31, (shared.setting.k,), generator=shared.generator(3)).tolist()
     for kind, (task, examples) in demonstrations.items():
         for step, seed in zip(_single_steps(shared, task, examples), seeds, strict=True):
             effects[kind].append(_effect(shared, step))
@@ -341,31 +328,31 @@ def _effects(
     return stacked | {"equal": stacked["own"].sum(1, keepdim=True)}
 
 
-def _demonstrations(shared: _Case) -> dict[str, tuple[Task, list[Example]]]:
+def _demonstrations(shared: _Shared) -> dict[str, tuple[Task, list[Example]]]:
     """k of the context, k others of the task if there are as many, and k of another task."""
-    case = shared.case
-    kinds = {"own": (shared.own.task, tasks.demonstrations(shared.own, case.k, case.seed))}
+    setting = shared.setting
+    kinds = {"own": (shared.own.task, tasks.demonstrations(shared.own, setting.k, setting.seed))}
     try:
-        kinds["other"] = controls.other(shared.own, case.k, case.seed)
+        kinds["other"] = controls.other(shared.own, setting.k, setting.seed)
     except TaskError as error:
         shared.notes.append(f"no other demonstrations: {error}")
-    return kinds | {"foreign": controls.own(shared.foreign, case.k, case.seed)}
+    return kinds | {"foreign": controls.own(shared.foreign, setting.k, setting.seed)}
 
 
-def _descended(shared: _Case, task: Task, examples: Sequence[Example]) -> FineTuned:
+def _descended(shared: _Shared, task: Task, examples: Sequence[Example]) -> FineTuned:
     """Gradient descent at the small rate, one step for each example."""
     sequences = finetuning.training_ids(shared.checkpoint, task, examples)
-    return finetuning.fine_tune(shared.checkpoint, sequences, shared.case.rate)
+    return finetuning.fine_tune(shared.checkpoint, sequences, shared.setting.rate)
 
 
-def _single_steps(shared: _Case, task: Task, examples: Sequence[Example]) -> list[FineTuned]:
+def _single_steps(shared: _Shared, task: Task, examples: Sequence[Example]) -> list[FineTuned]:
     """One step at the small rate on each example by itself."""
     sequences = finetuning.training_ids(shared.checkpoint, task, examples)
-    runs = [lockstep.Run([sequence], shared.case.rate) for sequence in sequences]
+    runs = [lockstep.Run([sequence], shared.setting.rate) for sequence in sequences]
     return [after[1] for after in lockstep.fine_tune(shared.checkpoint, runs, after=[1])]
 
 
-def _effect(shared: _Case, step: FineTuned) -> Float[Tensor, "n layers d"]:
+def _effect(shared: _Shared, step: FineTuned) -> Float[Tensor, "n layers d"]:
     """What a step does to the attention outputs, for a rate of 1: (a(W + dW) - a(W)) / rate."""
     with step.applied():
         return (shared.asked.without.run().attention - shared.asked.zsl.attention) / step.lr
@@ -395,7 +382,7 @@ def _mean_of_others(change: Float[Tensor, "n layers d"]) -> Tensor:
 # Tables.
 
 
-def _tables(shared: _Case) -> Tables:
+def _tables(shared: _Shared) -> Tables:
     asked, outcomes = shared.asked, {name: shared.outcomes[name] for name in INTERVENTIONS if name in shared.outcomes}
     n = len(asked.queries)
     means = [{name: values.mean() for name, values in one.items()} for one in outcomes.values()]
@@ -425,55 +412,31 @@ def _tables(shared: _Case) -> Tables:
     }
 
 
-class CausalTests(Experiment[Case]):
-    """Computes cases; checkpoints come from `checkpoints.load`, data from `data` by name, else from `tasks.load`."""
+class CausalTests(OnCheckpoint[Setting]):
+    """Computes the tests of each setting."""
 
     name = "causal"
-    setting = Case
-    protocol = PROTOCOL
+    setting = Setting
+    protocol = 2
     slowest_first = (
         "checkpoint", "model", "task", "k", "n_queries", "n_selection", "lr", "epochs", "rate", "seed",
     )  # fmt: skip
     shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "patch_error", "task_vector_layer", "r2_icl_own", "note")
 
-    def __init__(self, *, data: Mapping[str, TaskData] | None = None):
-        """Nothing is loaded before it is asked for."""
-        self._given = dict(data or {})
-        self._data, self._checkpoint = dict(self._given), None
+    usual: ClassVar = {"k": 8, "n_queries": 24, "n_selection": 16, "lr": 3e-4, "epochs": 10, "rate": 1e-6}
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Another process loads for itself."""
-        return self._given
-
-    def __setstate__(self, given: dict[str, Any]) -> None:
-        """See `__getstate__`."""
-        self.__init__(data=given)
-
-    @classmethod
-    def of(cls, **values: Any) -> Case:
-        """Without a checkpoint the starter checkpoint; FT of 10 epochs at 3e-4, single steps at 1e-6."""
-        usual = {"checkpoint": checkpoints.STARTER, "k": 8, "n_queries": 24, "n_selection": 16}
-        return super().of(**usual | {"lr": 3e-4, "epochs": 10, "rate": 1e-6} | values)
-
-    def parts(self, case: Case) -> dict[str, Any]:
+    def parts(self, setting: Setting) -> dict[str, Any]:
         """Weights and data."""
-        own, foreign = self._load_data(case.task)
-        return {
-            "weights": checkpoints.digest(case.checkpoint),
-            "data": {"own": data_digest(own), "foreign": data_digest(foreign)},
-        }
+        data = dict(zip(("own", "foreign"), map(data_digest, self._both(setting.task)), strict=True))
+        return {"weights": self._weights(setting.checkpoint), "data": data}
 
-    def compute(self, case: Case, *, progress: bool) -> Computed:
-        """One case."""
-        if self._checkpoint is None or self._checkpoint[0] != case.checkpoint:
-            self._checkpoint = None  # frees the memory of the last one before the next one needs it
-            self._checkpoint = case.checkpoint, checkpoints.load(case.checkpoint, dtype=torch.float32)
-        checkpoint, (own, foreign) = self._checkpoint[1], self._load_data(case.task)
+    def compute(self, setting: Setting, *, progress: bool) -> Computed:
+        """One setting."""
+        checkpoint, (own, foreign) = self._load(setting.checkpoint), self._both(setting.task)
         provenance = {"revision": checkpoint.revision, "source": own.task.source, "licence": own.task.licence}
-        return Computed(run_case(checkpoint, own, foreign, case, progress=progress), provenance)
+        return Computed(run_tests(checkpoint, own, foreign, setting, progress=progress), provenance)
 
-    def _load_data(self, name: str) -> tuple[TaskData, TaskData]:
+    def _both(self, name: str) -> tuple[TaskData, TaskData]:
         """The task and the one that stands for another."""
-        own = self._data.setdefault(name, self._data.get(name) or tasks.load(name))
-        foreign = tasks.foreign(own.task)
-        return own, self._data.setdefault(foreign, self._data.get(foreign) or tasks.load(foreign))
+        own = self._load_data(name)
+        return own, self._load_data(tasks.foreign(own.task))

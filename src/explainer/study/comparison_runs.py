@@ -1,28 +1,22 @@
 """The study of the book: many comparisons of ZSL, ICL and FT, for the laboratory (`explainer.study.experiment`)."""
 
-import hashlib
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import torch
 
 from explainer.compare import comparison
 from explainer.compare.comparison import Baseline, Cell
 from explainer.data import tasks
-from explainer.data.tasks import TaskData
-from explainer.models import checkpoints
 from explainer.models.checkpoints import Checkpoint
-from explainer.study.experiment import Computed, Experiment
+from explainer.study.experiment import Computed
+from explainer.study.on_checkpoint import OnCheckpoint, data_digest
 from explainer.study.store import Identity
 
 
-class Study(Experiment[Cell]):
-    """Computes cells; those that differ in fine-tuning only share ZSL and ICL.
-
-    Checkpoints come from `explainer.models.checkpoints.load`, one at a time; data from `data` by the name of the task,
-    else from `explainer.data.tasks.load`.
-    """
+class Study(OnCheckpoint[Cell]):
+    """Computes cells; those that differ in fine-tuning only share ZSL and ICL."""
 
     name = "comparison"
     setting = Cell
@@ -30,34 +24,13 @@ class Study(Experiment[Cell]):
     slowest_first = ("checkpoint", "task", "k", "n_queries", "seed", "position", "split", "control", "lr")
     shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "rec2ftp", "sim_aou", "sim_aou_isotropic", "note")
 
-    def __init__(
-        self,
-        *,
-        data: Mapping[str, TaskData] | None = None,
-        data_dir: str | None = None,
-        dtype: torch.dtype | None = None,
-        device: str | None = None,
-    ):
+    usual: ClassVar = {"k": 32, "lr": 1e-3, "n_queries": 150}
+
+    def __init__(self, **options: Any):
         """Nothing is loaded before it is asked for."""
-        self._given = {"data": data, "data_dir": data_dir, "dtype": dtype, "device": device}
-        self._data, self._data_dir, self._dtype, self._device = dict(data or {}), data_dir, dtype, device
-        self._digests: dict[str, str] = {}
+        super().__init__(**options)
         self._data_parts: dict[tuple[str, bool], dict[str, Any]] = {}
-        self._checkpoint: tuple[str, Checkpoint] | None = None
         self._baseline: Baseline | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Another process loads for itself."""
-        return self._given
-
-    def __setstate__(self, given: dict[str, Any]) -> None:
-        """See `__getstate__`."""
-        self.__init__(**given)
-
-    @classmethod
-    def of(cls, **values: Any) -> Cell:
-        """Without a checkpoint the starter checkpoint, with 32 demonstrations, 150 queries and a rate of 0.001."""
-        return super().of(**{"checkpoint": checkpoints.STARTER, "k": 32, "lr": 1e-3, "n_queries": 150} | values)
 
     def key(self, cell: Cell) -> Identity:
         """The cell, in its number format."""
@@ -66,12 +39,8 @@ class Study(Experiment[Cell]):
 
     def parts(self, cell: Cell) -> dict[str, Any]:
         """Weights and data; without the data if the hub would have to be asked for them."""
-        if cell.checkpoint not in self._digests:
-            self._digests[cell.checkpoint] = checkpoints.digest(cell.checkpoint)
-        return {
-            "weights": self._digests[cell.checkpoint],
-            "data": self._data_part(cell) if self._at_hand(cell.task) else None,
-        }
+        data = self._data_part(cell) if self._at_hand(cell.task) else None
+        return {"weights": self._weights(cell.checkpoint), "data": data}
 
     def prepare(self, cells: Sequence[Cell]) -> None:
         """Load the data of every task; TaskError if that is not possible."""
@@ -107,15 +76,9 @@ class Study(Experiment[Cell]):
         return Computed(tables, provenance, {"shared_zsl_and_icl": shared})
 
     def _load(self, name: str) -> Checkpoint:
-        if self._checkpoint is None or self._checkpoint[0] != name:
-            self._checkpoint = self._baseline = None  # frees the memory of the last one before the next one needs it
-            self._checkpoint = name, checkpoints.load(name, dtype=self._dtype, device=self._device)
-        return self._checkpoint[1]
-
-    def _load_data(self, task: str) -> TaskData:
-        if task not in self._data:
-            self._data[task] = tasks.load(task, data_dir=self._data_dir)
-        return self._data[task]
+        if self._checkpoint and self._checkpoint[0] != name:
+            self._baseline = None  # it holds the last checkpoint
+        return super()._load(name)
 
     def _at_hand(self, task: str) -> bool:
         given = self._data_dir or os.environ.get("EXPLAINER_DATA")
@@ -131,12 +94,3 @@ class Study(Experiment[Cell]):
             )
             self._data_parts[key] = own | foreign
         return self._data_parts[key]
-
-
-def data_digest(data: TaskData) -> str:
-    """SHA-256 of a task and all its examples."""
-    task, digest = data.task, hashlib.sha256()
-    digest.update(repr((task.name, task.template, task.labels, task.separator, data.train is data.test)).encode())
-    for example in (*data.train, None, *data.test):
-        digest.update(repr(example and (sorted(example.fields.items()), example.answer, example.label)).encode())
-    return digest.hexdigest()

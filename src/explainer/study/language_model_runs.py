@@ -16,6 +16,7 @@ from explainer.errors import StudyError
 from explainer.models import checkpoints
 from explainer.models.momentum_attention import LEARNED_CONVOLUTION
 from explainer.study.experiment import Computed, Experiment
+from explainer.study.on_checkpoint import columns
 from explainer.study.probes import held_out_blocks
 from explainer.study.store import Identity
 from explainer.study.training import (
@@ -150,12 +151,12 @@ def _tables(trained: Trained) -> Tables:
     numbers = [{k: v for k, v in one.items() if k not in (*_OF_BLOCKS, "position_nll")} for one in budgets]
     return {
         "cells": cells | last,
-        "budgets": _rows(numbers),
+        "budgets": columns(numbers),
         "curve": result["curve"],
-        "blocks": _rows(
+        "blocks": columns(
             [{"tokens": one["tokens"], "document": d, "nll": nll} for one in budgets for d, nll in _blocks(one)]
         ),
-        "positions": _rows(
+        "positions": columns(
             [
                 {"tokens": one["tokens"], "first_position": 1 + POSITIONS * i, "nll": nll}
                 for one in budgets
@@ -167,11 +168,6 @@ def _tables(trained: Trained) -> Tables:
 
 def _blocks(budget: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     return zip(*(budget[name] for name in _OF_BLOCKS), strict=True)
-
-
-def _rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
-    """Columns of rows."""
-    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def _save_model(model: PreTrainedModel, tokens: Tokens, directory: Path) -> None:

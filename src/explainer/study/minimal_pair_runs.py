@@ -40,8 +40,7 @@ What is predicted:
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -50,23 +49,17 @@ from torch import Generator, Tensor
 
 from explainer.compare import comparison
 from explainer.compare.comparison import require
-from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import TaskError
-from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring
+from explainer.models import finetuning, interventions, lockstep, scoring
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned
 from explainer.models.interventions import Pass
-from explainer.study.comparison_runs import data_digest
-from explainer.study.experiment import Computed, Experiment
+from explainer.study import on_checkpoint
+from explainer.study.experiment import Computed
+from explainer.study.on_checkpoint import N_RANDOM, OnCheckpoint, columns
 from explainer.theory import directions, metrics
-
-PROTOCOL = 1
-"""Number of the arithmetic of a pair; raised, with a line in published/PROTOCOLS.md, when it changes a result."""
-
-N_RANDOM = 5
-"""Random directions; what is stored of them is the mean."""
 
 SETS = (0, 1)
 """Two disjoint sets of words."""
@@ -86,39 +79,26 @@ INTERVENTIONS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairOfLessons:
+class Setting(on_checkpoint.Setting):
     """Two tasks of one template, as "A/B", and the draw of a seed: two sets of k words, and other words as queries.
 
-    FT takes `epochs` passes over a lesson at the rate `lr`, each after the first in another order. Raises StudyError
-    where a value is impossible.
+    Raises StudyError where a value is impossible.
     """
 
-    checkpoint: str
     pair: str
-    seed: int
     k: int
     n_queries: int
-    lr: float
-    epochs: int
+    least: ClassVar = {"k": 1, "epochs": 1, "n_queries": 2}
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
-        object.__setattr__(self, "lr", float(self.lr))  # 1 and 1.0 are one setting, not two
-        require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
-        require(0 < self.lr < float("inf"), f"lr = {self.lr:g} is not a positive number.")
-        for name, least in (("k", 1), ("epochs", 1), ("n_queries", 2)):
-            require(getattr(self, name) >= least, f"{name} = {getattr(self, name)} is too small; use at least {least}.")
+        super().__post_init__()
         require(len(set(self.tasks)) == 2, f"the pair {self.pair!r} does not name two tasks; give 'past/participles'.")
 
     @property
     def tasks(self) -> tuple[str, ...]:
         """A and B."""
         return tuple(self.pair.split("/"))
-
-    @property
-    def stages(self) -> list[int]:
-        """The numbers of epochs after which trainings are compared: 1, 2, 5, 10, as far as they go, and the last."""
-        return [n for n in (1, 2, 5, 10) if n < self.epochs] + [self.epochs]
 
     @property
     def shots(self) -> list[int]:
@@ -128,9 +108,7 @@ class PairOfLessons:
     @property
     def slug(self) -> str:
         """A readable name."""
-        name = Path(self.checkpoint.partition("@")[0]).name
-        numbers = f"k{self.k}-n{self.n_queries}-lr{self.lr:g}-e{self.epochs}-seed{self.seed}"
-        return f"pairs-{name}-{self.pair.replace('/', '-')}-{numbers}"
+        return f"pairs-{self.name}-{self.pair.replace('/', '-')}-{self.numbers}"
 
 
 # Lessons.
@@ -148,7 +126,7 @@ class Words(NamedTuple):
         return [self.examples[lesson][word] for word in words]
 
 
-def draw_words(checkpoint: Checkpoint, data: Mapping[str, TaskData], setting: PairOfLessons) -> Words:
+def draw_words(checkpoint: Checkpoint, data: Mapping[str, TaskData], setting: Setting) -> Words:
     """Words that the two tasks answer differently, the queries with another first token; TaskError where too few."""
     (field,) = _fields_of_both(data)
     examples = {
@@ -167,7 +145,7 @@ def draw_words(checkpoint: Checkpoint, data: Mapping[str, TaskData], setting: Pa
     return Words(examples, (rest[: setting.k], rest[setting.k : 2 * setting.k]), queries)
 
 
-def _require_enough(setting: PairOfLessons, name: str, needed: int, words: Sequence[str], which: str) -> None:
+def _require_enough(setting: Setting, name: str, needed: int, words: Sequence[str], which: str) -> None:
     if needed > len(words):
         raise TaskError(
             f"{setting.pair}: {name} = {needed} words are needed, and {len(words)} {which}; use smaller numbers."
@@ -229,7 +207,7 @@ CONTRASTS: Mapping[str, tuple[Lesson, Lesson]] = {
 class _Pair:
     """What all tests of a pair share."""
 
-    setting: PairOfLessons
+    setting: Setting
     checkpoint: Checkpoint
     data: Mapping[str, TaskData]
     words: Words
@@ -271,7 +249,7 @@ Outputs = dict[tuple[str, int], dict[Lesson, Tensor]]
 
 
 def run_pair(
-    checkpoint: Checkpoint, data: Mapping[str, TaskData], setting: PairOfLessons, *, progress: bool = False
+    checkpoint: Checkpoint, data: Mapping[str, TaskData], setting: Setting, *, progress: bool = False
 ) -> Tables:
     """The tables of one pair and seed, as the laboratory stores them.
 
@@ -290,14 +268,14 @@ def run_pair(
     layers = similarities(outputs, setting.k, setting.epochs)
     tables = {
         "cells": _cells(pair, changes, layers),
-        "changes": _columns(changes),
-        "strengths": _columns(list(_strengths(pair, outputs))),
+        "changes": columns(changes),
+        "strengths": columns(list(_strengths(pair, outputs))),
         "layers": {"layer": list(range(len(layers["own"])))} | {name: its.tolist() for name, its in layers.items()},
     }
     states = {lesson: of[setting.epochs] for lesson, of in trained.items()}
     if any(state.diverged_at is not None for state in states.values()):
         return tables
-    return tables | {"interventions": _columns(list(_interventions(pair, states)))}
+    return tables | {"interventions": columns(list(_interventions(pair, states)))}
 
 
 def _train(pair: _Pair, progress: bool) -> dict[Lesson, dict[int, FineTuned]]:
@@ -466,55 +444,25 @@ def _answers(last: Pass, attention: Sequence[Tensor], this: Tensor, that: Tensor
     }
 
 
-def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
-    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
-
-
 # The experiment.
 
 
-class MinimalPairs(Experiment[PairOfLessons]):
-    """Computes pairs; checkpoints come from `checkpoints.load`, data from `data` by name, else from `tasks.load`."""
+class MinimalPairs(OnCheckpoint[Setting]):
+    """Computes the pair of each setting."""
 
     name = "minimal_pairs"
-    setting = PairOfLessons
-    protocol = PROTOCOL
+    setting = Setting
+    protocol = 1
     slowest_first = ("checkpoint", "epochs", "k", "n_queries", "pair", "lr", "seed")
     shown = ("icl_a", "icl_b", "ft_a", "ft_b", "own", "other", "contexts", "trainings", "note")
 
-    def __init__(self, *, data: Mapping[str, TaskData] | None = None):
-        """Nothing is loaded before it is asked for."""
-        self._given = dict(data or {})
-        self._data: dict[str, TaskData] = dict(self._given)
-        self._checkpoint: tuple[str, Checkpoint] | None = None
+    usual: ClassVar = {"k": 16, "n_queries": 16, "lr": 7e-4, "epochs": 10}
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Another process loads for itself."""
-        return self._given
-
-    def __setstate__(self, given: dict[str, Any]) -> None:
-        """See `__getstate__`."""
-        self.__init__(data=given)
-
-    @classmethod
-    def of(cls, **values: Any) -> PairOfLessons:
-        """Without a checkpoint the starter checkpoint; 16 words, 16 queries, FT of 10 epochs at 7e-4."""
-        usual = {"checkpoint": checkpoints.STARTER, "k": 16, "n_queries": 16, "lr": 7e-4, "epochs": 10}
-        return super().of(**usual | values)
-
-    def parts(self, setting: PairOfLessons) -> dict[str, Any]:
+    def parts(self, setting: Setting) -> dict[str, Any]:
         """Weights and data."""
-        data = {name: data_digest(its) for name, its in self._both(setting).items()}
-        return {"weights": checkpoints.digest(setting.checkpoint), "data": data}
+        return {"weights": self._weights(setting.checkpoint), "data": self._data_digests(setting.tasks)}
 
-    def compute(self, setting: PairOfLessons, *, progress: bool) -> Computed:
+    def compute(self, setting: Setting, *, progress: bool) -> Computed:
         """One pair of lessons."""
-        if self._checkpoint is None or self._checkpoint[0] != setting.checkpoint:
-            self._checkpoint = None  # frees the memory of the last one before the next one needs it
-            self._checkpoint = setting.checkpoint, checkpoints.load(setting.checkpoint, dtype=torch.float32)
-        checkpoint = self._checkpoint[1]
-        tables = run_pair(checkpoint, self._both(setting), setting, progress=progress)
-        return Computed(tables, {"revision": checkpoint.revision})
-
-    def _both(self, setting: PairOfLessons) -> dict[str, TaskData]:
-        return {name: self._data.setdefault(name, self._data.get(name) or tasks.load(name)) for name in setting.tasks}
+        checkpoint, data = self._load(setting.checkpoint), {name: self._load_data(name) for name in setting.tasks}
+        return Computed(run_pair(checkpoint, data, setting, progress=progress), {"revision": checkpoint.revision})

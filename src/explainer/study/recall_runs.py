@@ -39,7 +39,7 @@ from explainer.data.associative_recall import Sequences
 from explainer.data.files import Tables
 from explainer.study import fast_weight_model
 from explainer.study.experiment import Computed, Experiment
-from explainer.study.fast_weight_model import GATES, FastWeightModel, Setting
+from explainer.study.fast_weight_model import GATES, FastWeightModel
 
 N_KEYS = (8, 16, 24, 32)
 """Numbers of keys in the sequences of training, in turns, and of the test."""
@@ -68,7 +68,7 @@ CHOSEN: Mapping[str, float] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Setting):
+class Setting(fast_weight_model.Setting):
     """A model to train."""
 
     @property
@@ -78,22 +78,26 @@ class Run(Setting):
         return f"recall-{sizes}-lr{self.learning_rate:g}-seed{self.seed}-{self.rule}"
 
 
-class RecallRuns(Experiment[Run]):
+class RecallRuns(Experiment[Setting]):
     """Trains one model for each setting and looks at it along the way."""
 
     name = "recall"
     shown = ("accuracy",)
-    setting = Run
+    setting = Setting
     protocol = 1
-    slowest_first = ("seed", *(f.name for f in fields(Setting) if f.name not in ("seed", "rule")), "rule")
+    slowest_first = (
+        "seed",
+        *(f.name for f in fields(fast_weight_model.Setting) if f.name not in ("seed", "rule")),
+        "rule",
+    )
 
     @classmethod
-    def of(cls, **values: Any) -> Run:
+    def of(cls, **values: Any) -> Setting:
         """The rate is that which was chosen for the rule, unless another is given."""
         rate = CHOSEN.get(values.get("rule"))
         return super().of(**({} if rate is None else {"learning_rate": rate}) | values)
 
-    def parts(self, _: Run) -> dict[str, Any]:
+    def parts(self, _: Setting) -> dict[str, Any]:
         """The sizes of the task; the sequences are drawn from the seeds."""
         return {
             "task": {
@@ -104,11 +108,11 @@ class RecallRuns(Experiment[Run]):
             }
         }
 
-    def compute(self, run: Run, *, progress: bool) -> Computed:
+    def compute(self, setting: Setting, *, progress: bool) -> Computed:
         """Train the model, and test it along the way."""
         asked = {n: test_sequences(n) for n in N_KEYS}
         curve, losses = [], []
-        for step, model, since in fast_weight_model.train(run, N_KEYS, progress=progress):
+        for step, model, since in fast_weight_model.train(setting, N_KEYS, progress=progress):
             curve += [{"step": step} | measured(model, sequences) for sequences in asked.values()]
             losses += [sum(since) / len(since)] if since else []
         last = curve[-len(N_KEYS) :]

@@ -27,7 +27,7 @@ N_PROMPTS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(gpt.Setting):
+class Setting(gpt.Setting):
     """A model to train: an average of `momentum.AVERAGES` with its eta, or `none`, and what determines the rest."""
 
     average: str = NO_AVERAGE
@@ -65,27 +65,27 @@ class Run(gpt.Setting):
         return partial(momentum_attention.with_momentum, eta=self.eta, average=self.average)
 
 
-class RegressionRuns(Experiment[Run]):
+class RegressionRuns(Experiment[Setting]):
     """Trains one model for each setting."""
 
     name = "regression"
     shown = ("parameters",)
-    setting = Run
+    setting = Setting
     protocol = 2
     slowest_first = ("seed", *(f.name for f in fields(gpt.Setting) if f.name != "seed"), "eta", "average")
 
     @classmethod
-    def of(cls, **values: Any) -> Run:
+    def of(cls, **values: Any) -> Setting:
         """Plain attention has no eta."""
         return super().of(**values | ({"eta": 0.0} if values.get("average") == NO_AVERAGE else {}))
 
-    def parts(self, _: Run) -> dict[str, Any]:
+    def parts(self, _: Setting) -> dict[str, Any]:
         """Nothing else: the prompts are drawn from the seed."""
         return {}
 
-    def compute(self, run: Run, *, progress: bool) -> Computed:
+    def compute(self, setting: Setting, *, progress: bool) -> Computed:
         """Train the model and test it."""
-        trained = gpt.train(run.plain, prepare=run.prepare, progress=progress)
+        trained = gpt.train(setting.plain, prepare=setting.prepare, progress=progress)
         tables = measured(trained.model)
         cells = tables["cells"] | {"losses": trained.losses}
         return Computed(tables | {"cells": cells}, {}, {"cpu_seconds": trained.seconds})

@@ -12,20 +12,18 @@ no lesson at all, and a lesson with the answers shuffled, are floors; both direc
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import torch
 
 from explainer.compare.comparison import require
 from explainer.compare.controls import made_up_word
 from explainer.data import tasks
-from explainer.models import checkpoints, finetuning, lockstep, scoring
+from explainer.models import finetuning, lockstep, scoring
 from explainer.models.checkpoints import Checkpoint
-from explainer.study.experiment import Computed, Experiment
-
-PROTOCOL = 1
+from explainer.study import on_checkpoint
+from explainer.study.experiment import Computed
+from explainer.study.on_checkpoint import OnCheckpoint
 
 LESSONS: Mapping[str, str] = {
     "forward": "a -> b",
@@ -38,27 +36,16 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draw:
+class Setting(on_checkpoint.Setting):
     """The pairs of one seed, and how they are trained on."""
 
-    checkpoint: str
     n_pairs: int
-    lr: float
-    epochs: int
-    seed: int
-
-    def __post_init__(self):
-        """Refuse what is impossible; StudyError."""
-        require(self.seed >= 0, f"seed {self.seed} is negative; use 0 or more.")
-        require(self.n_pairs >= 2, f"n_pairs = {self.n_pairs} is too small; use at least 2.")
-        require(self.epochs >= 1, f"epochs = {self.epochs} is too small; use at least 1.")
-        require(0 < self.lr < np.inf, f"lr = {self.lr:g} is not a positive number.")
+    least: ClassVar = {"n_pairs": 2, "epochs": 1}
 
     @property
     def slug(self) -> str:
         """A readable name."""
-        name = Path(self.checkpoint.partition("@")[0]).name
-        return f"reversal-{name}-n{self.n_pairs}-lr{self.lr:g}-e{self.epochs}-seed{self.seed}"
+        return f"reversal-{self.name}-n{self.n_pairs}-lr{self.lr:g}-e{self.epochs}-seed{self.seed}"
 
 
 def draw_pairs(n: int, seed: int) -> list[Pair]:
@@ -93,9 +80,9 @@ def answers(checkpoint: Checkpoint, context: Sequence[Pair], pairs: Sequence[Pai
     return {"forward": ask(a, b), "backward": ask(b, a)}
 
 
-def run_draw(checkpoint: Checkpoint, draw: Draw, *, progress: bool = False) -> dict[str, Any]:
-    """The tables of one draw: answers after nothing, after each lesson in the context, and after training on it."""
-    pairs = draw_pairs(draw.n_pairs, draw.seed)
+def run_lessons(checkpoint: Checkpoint, setting: Setting, *, progress: bool = False) -> dict[str, Any]:
+    """The tables of one setting: answers after nothing, after each lesson in the context, and after training on it."""
+    pairs = draw_pairs(setting.n_pairs, setting.seed)
     rows, cells, notes = [], {}, []
 
     def add(kind: str, name: str | None, found: Mapping[str, np.ndarray]) -> None:
@@ -111,11 +98,11 @@ def run_draw(checkpoint: Checkpoint, draw: Draw, *, progress: bool = False) -> d
 
     add("zsl", None, answers(checkpoint, [], pairs))
     for name in LESSONS:
-        lines = lesson(pairs, name, draw.seed)
+        lines = lesson(pairs, name, setting.seed)
         add("icl", name, answers(checkpoint, lines, pairs))
         once = [[checkpoint.first_token_id, *checkpoint.tokenize(f"{x} -> {y}")] for x, y in lines]
-        repeated = lockstep.epochs(once, draw.epochs, draw.seed)
-        finetuned = finetuning.fine_tune(checkpoint, repeated, draw.lr, progress=progress)
+        repeated = lockstep.epochs(once, setting.epochs, setting.seed)
+        finetuned = finetuning.fine_tune(checkpoint, repeated, setting.lr, progress=progress)
         if finetuned.diverged_at is not None:
             notes.append(f"fine-tuning on {name} diverged at step {finetuned.diverged_at}")
             continue
@@ -139,40 +126,23 @@ def _scored(log_probs: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-class Reversal(Experiment[Draw]):
-    """Computes draws, all on one checkpoint at a time."""
+class Reversal(OnCheckpoint[Setting]):
+    """Computes the lessons of each setting."""
 
     name = "reversal"
-    setting = Draw
-    protocol = PROTOCOL
+    setting = Setting
+    protocol = 1
     slowest_first = ("checkpoint", "n_pairs", "lr", "epochs", "seed")
     shown = ("icl_forward_forward", "icl_forward_backward", "ft_forward_forward", "ft_forward_backward", "note")
 
-    def __init__(self):
-        """Nothing is loaded before it is asked for."""
-        self._checkpoint: tuple[str, Checkpoint] | None = None
+    usual: ClassVar = {"n_pairs": 8}
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Another process loads for itself."""
-        return {}
-
-    def __setstate__(self, _: dict[str, Any]) -> None:
-        """See `__getstate__`."""
-        self.__init__()
-
-    @classmethod
-    def of(cls, **values: Any) -> Draw:
-        """Without a checkpoint the starter checkpoint, and eight pairs."""
-        return super().of(**{"checkpoint": checkpoints.STARTER, "n_pairs": 8} | values)
-
-    def parts(self, draw: Draw) -> dict[str, Any]:
+    def parts(self, setting: Setting) -> dict[str, Any]:
         """Weights, and the nouns of the pairs."""
-        pairs = [list(pair) for pair in draw_pairs(draw.n_pairs, draw.seed)]
-        return {"weights": checkpoints.digest(draw.checkpoint), "pairs": pairs}
+        pairs = [list(pair) for pair in draw_pairs(setting.n_pairs, setting.seed)]
+        return {"weights": self._weights(setting.checkpoint), "pairs": pairs}
 
-    def compute(self, draw: Draw, *, progress: bool) -> Computed:
-        """One draw."""
-        if self._checkpoint is None or self._checkpoint[0] != draw.checkpoint:
-            self._checkpoint = draw.checkpoint, checkpoints.load(draw.checkpoint, dtype=torch.float32)
-        checkpoint = self._checkpoint[1]
-        return Computed(run_draw(checkpoint, draw, progress=progress), {"revision": checkpoint.revision})
+    def compute(self, setting: Setting, *, progress: bool) -> Computed:
+        """One setting."""
+        checkpoint = self._load(setting.checkpoint)
+        return Computed(run_lessons(checkpoint, setting, progress=progress), {"revision": checkpoint.revision})

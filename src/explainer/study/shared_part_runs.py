@@ -33,8 +33,7 @@ Sources: Dai et al. (2023), section 3; Deutch et al. (2024), section 4.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -46,19 +45,14 @@ from explainer.compare.comparison import Cell, Observed, query_id, require
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring
+from explainer.models import finetuning, interventions, lockstep, scoring
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned
-from explainer.study.comparison_runs import data_digest
-from explainer.study.experiment import Computed, Experiment
+from explainer.study import on_checkpoint
+from explainer.study.experiment import Computed
 from explainer.study.minimal_pair_runs import agreement, contrast
+from explainer.study.on_checkpoint import N_RANDOM, OnCheckpoint, columns
 from explainer.theory import changes, directions
-
-PROTOCOL = 1
-"""Number of the arithmetic of a draw; raised, with a line in published/PROTOCOLS.md, when it changes a result."""
-
-N_RANDOM = 5
-"""Random directions; what is stored of them is the mean."""
 
 CONTEXTS: Mapping[str, controls.Demonstrations] = {
     "own": controls.own,
@@ -103,33 +97,26 @@ Load = Callable[[str], TaskData]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draw:
+class Setting(on_checkpoint.Setting):
     """The demonstrations and queries that a seed draws for each of some tasks, given as "capitals/plurals".
 
-    FT takes `epochs` passes over k demonstrations at the rate `lr`, each after the first in another order. With
-    `layer_causal_lr` above 0 it is layer-causal descent at that rate, on own demonstrations only, and its update is
-    brought to the length of that of FT. Raises StudyError where a value is impossible.
+    FT takes its passes over k demonstrations. With `layer_causal_lr` above 0 it is layer-causal descent at that rate,
+    on own demonstrations only, and its update is brought to the length of that of FT. Raises StudyError where a value
+    is impossible.
     """
 
-    checkpoint: str
     tasks: str
-    seed: int
     k: int
     n_queries: int
-    lr: float
-    epochs: int
     layer_causal_lr: float = 0.0
+    least: ClassVar = {"k": 1, "epochs": 1, "n_queries": 2}
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
-        for name in ("lr", "layer_causal_lr"):
-            object.__setattr__(self, name, float(getattr(self, name)))  # 1 and 1.0 are one setting, not two
-        require(0 < self.lr < float("inf"), f"lr = {self.lr:g} is not a positive number.")
-        rate = self.layer_causal_lr
+        super().__post_init__()
+        rate = float(self.layer_causal_lr)
+        object.__setattr__(self, "layer_causal_lr", rate)
         require(0 <= rate < float("inf"), f"layer_causal_lr = {rate:g}: use a positive number, or 0 for descent.")
-        require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
-        for name, least in (("k", 1), ("epochs", 1), ("n_queries", 2)):
-            require(getattr(self, name) >= least, f"{name} = {getattr(self, name)} is too small; use at least {least}.")
         require(len(set(self.names)) == len(self.names), f"tasks = {self.tasks!r} names a task twice.")
 
     @property
@@ -145,17 +132,15 @@ class Draw:
     @property
     def slug(self) -> str:
         """A readable name."""
-        name = Path(self.checkpoint.partition("@")[0]).name
         descent = [f"layer-causal{self.layer_causal_lr:g}"] if self.layer_causal_lr else []
-        numbers = f"k{self.k}-n{self.n_queries}-lr{self.lr:g}-e{self.epochs}-seed{self.seed}"
-        return "-".join(["shared", name, *self.names, numbers, *descent])
+        return "-".join(["shared", self.name, *self.names, self.numbers, *descent])
 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """One task of a draw: its data, its queries, and the zero-shot pass of these."""
+    """One task of a setting: its data, its queries, and the zero-shot pass of these."""
 
-    draw: Draw
+    setting: Setting
     checkpoint: Checkpoint
     data: TaskData
     foreign: TaskData
@@ -163,8 +148,8 @@ class _Task:
 
     def lesson(self, name: str) -> tuple[Task, list[Example]]:
         if name == "foreign":
-            return controls.own(self.foreign, self.draw.k, self.draw.seed)
-        return CONTEXTS[name](self.data, self.draw.k, self.draw.seed)
+            return controls.own(self.foreign, self.setting.k, self.setting.seed)
+        return CONTEXTS[name](self.data, self.setting.k, self.setting.seed)
 
     def context(self, name: str) -> scoring.Prefix:
         return scoring.encode(self.checkpoint, scoring.context_ids(self.checkpoint, *self.lesson(name))[0])
@@ -181,8 +166,8 @@ class _Task:
         return torch.tensor([of[0] for of in ids], device=self.checkpoint.device)
 
 
-def run_draw(checkpoint: Checkpoint, load: Load, draw: Draw, *, progress: bool = False) -> Tables:
-    """The tables of one draw, as the laboratory stores them.
+def run_tasks(checkpoint: Checkpoint, load: Load, setting: Setting, *, progress: bool = False) -> Tables:
+    """The tables of one setting, as the laboratory stores them.
 
     - "cells": means over tasks of the shares of right answers and of SimAOU of ICL and FT, and what is missing;
     - "changes": each context and training of each task, with its share of right answers;
@@ -192,50 +177,51 @@ def run_draw(checkpoint: Checkpoint, load: Load, draw: Draw, *, progress: bool =
 
     Raises TaskError, CheckpointError or StudyError.
     """
-    of_tasks = [_task(checkpoint, load, draw, name) for name in draw.names]
-    trained = _train(checkpoint, of_tasks, draw, progress)
+    of_tasks = [_task(checkpoint, load, setting, name) for name in setting.names]
+    trained = _train(checkpoint, of_tasks, setting, progress)
     tables: dict[str, list[dict[str, Any]]] = {"changes": [], "pairs": [], "layers": [], "queries": []}
     for task, states in zip(of_tasks, trained, strict=True):
         for table, rows in _of_task(task, states).items():
             tables[table] += [{"task": task.data.task.name} | row for row in rows]
-    columns = {name: {key: [row[key] for row in rows] for key in rows[0]} for name, rows in tables.items() if rows}
-    return {"cells": _cells(tables, trained, draw)} | columns
+    return {"cells": _cells(tables, trained, setting)} | {name: columns(rows) for name, rows in tables.items() if rows}
 
 
-def _task(checkpoint: Checkpoint, load: Load, draw: Draw, name: str) -> _Task:
+def _task(checkpoint: Checkpoint, load: Load, setting: Setting, name: str) -> _Task:
     data = load(name)
-    cell = Cell(checkpoint=draw.checkpoint, task=name, seed=draw.seed, k=draw.k, lr=draw.lr,
-                n_queries=draw.n_queries, split="report")  # fmt: skip
-    return _Task(draw, checkpoint, data, load(tasks.foreign(data.task)), comparison.draw_queries(data, cell))
+    cell = Cell(checkpoint=setting.checkpoint, task=name, seed=setting.seed, k=setting.k, lr=setting.lr,
+                n_queries=setting.n_queries, split="report")  # fmt: skip
+    return _Task(setting, checkpoint, data, load(tasks.foreign(data.task)), comparison.draw_queries(data, cell))
 
 
-def _train(checkpoint: Checkpoint, of_tasks: Sequence[_Task], draw: Draw, progress: bool) -> list[dict[str, FineTuned]]:
+def _train(
+    checkpoint: Checkpoint, of_tasks: Sequence[_Task], setting: Setting, progress: bool
+) -> list[dict[str, FineTuned]]:
     """For each task its trainings that did not diverge, by lesson; descent on all tasks side by side."""
-    sequences = [[_sequences(task, name) for name in draw.trainings] for task in of_tasks]
-    runs = [lockstep.Run(each, draw.lr) for of in sequences for each in of]
+    sequences = [[_sequences(task, name) for name in setting.trainings] for task in of_tasks]
+    runs = [lockstep.Run(each, setting.lr) for of in sequences for each in of]
     last = len(runs[0].sequences)
     ends = [states[last] for states in lockstep.fine_tune(checkpoint, runs, [last], progress=progress)]
-    if draw.layer_causal_lr:
+    if setting.layer_causal_lr:
         own = (each for (each,) in sequences)
-        ends = [_layer_causal(checkpoint, each, draw, end, progress) for each, end in zip(own, ends, strict=True)]
-    per_task = len(draw.trainings)
+        ends = [_layer_causal(checkpoint, each, setting, end, progress) for each, end in zip(own, ends, strict=True)]
+    per_task = len(setting.trainings)
     of_each = [ends[i : i + per_task] for i in range(0, len(ends), per_task)]
     return [
-        {name: end for name, end in zip(draw.trainings, ends, strict=True) if end.diverged_at is None}
+        {name: end for name, end in zip(setting.trainings, ends, strict=True) if end.diverged_at is None}
         for ends in of_each
     ]
 
 
 def _sequences(task: _Task, lesson: str) -> list[Sequence[int]]:
     once = finetuning.training_ids(task.checkpoint, *task.lesson(lesson))
-    return lockstep.epochs(once, task.draw.epochs, task.draw.seed)
+    return lockstep.epochs(once, task.setting.epochs, task.setting.seed)
 
 
 def _layer_causal(
-    checkpoint: Checkpoint, sequences: Sequence[Sequence[int]], draw: Draw, descent: FineTuned, progress: bool
+    checkpoint: Checkpoint, sequences: Sequence[Sequence[int]], setting: Setting, descent: FineTuned, progress: bool
 ) -> FineTuned:
     """Layer-causal descent whose update is as long as that of descent."""
-    found = finetuning.fine_tune_layer_causal(checkpoint, sequences, draw.layer_causal_lr, progress=progress)
+    found = finetuning.fine_tune_layer_causal(checkpoint, sequences, setting.layer_causal_lr, progress=progress)
     if descent.diverged_at is not None or found.diverged_at is not None:
         return descent if found.diverged_at is None else found
     return finetuning.scaled(found, descent.norm / found.norm)
@@ -373,7 +359,7 @@ def _answers(task: _Task, trained: Mapping[str, FineTuned]) -> Iterator[dict[str
 
 def _generator(task: _Task) -> Generator:
     """Random numbers of one task and seed; no two share them."""
-    seed = np.random.default_rng([task.draw.seed, 5, *task.data.task.name.encode()]).integers(2**62)
+    seed = np.random.default_rng([task.setting.seed, 5, *task.data.task.name.encode()]).integers(2**62)
     return Generator().manual_seed(int(seed))
 
 
@@ -393,7 +379,7 @@ def _parts(
 
 
 def _cells(
-    tables: Mapping[str, list[dict[str, Any]]], trained: Sequence[Mapping[str, FineTuned]], draw: Draw
+    tables: Mapping[str, list[dict[str, Any]]], trained: Sequence[Mapping[str, FineTuned]], setting: Setting
 ) -> Tables:
     def accuracy(kind: str, lesson: str) -> float:
         of = [row["accuracy"] for row in tables["changes"] if (row["kind"], row["lesson"]) == (kind, lesson)]
@@ -402,8 +388,8 @@ def _cells(
     own = [row["sim_aou"] for row in tables["pairs"] if (row["a_lesson"], row["b_lesson"]) == ("own", "own")]
     lost = [
         f"{name} on {lesson}"
-        for name, states in zip(draw.names, trained, strict=True)
-        for lesson in draw.trainings
+        for name, states in zip(setting.names, trained, strict=True)
+        for lesson in setting.trainings
         if lesson not in states
     ]
     return {
@@ -418,48 +404,24 @@ def _cells(
 # The experiment.
 
 
-class SharedPart(Experiment[Draw]):
-    """Computes draws; checkpoints come from `checkpoints.load`, data from `data` by name, else from `tasks.load`."""
+class SharedPart(OnCheckpoint[Setting]):
+    """Computes what the tasks of each setting give."""
 
     name = "shared_part"
-    setting = Draw
-    protocol = PROTOCOL
+    setting = Setting
+    protocol = 1
     slowest_first = ("checkpoint", "layer_causal_lr", "tasks", "epochs", "k", "n_queries", "lr", "seed")
     shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "note")
 
-    def __init__(self, *, data: Mapping[str, TaskData] | None = None):
-        """Nothing is loaded before it is asked for."""
-        self._given = dict(data or {})
-        self._data: dict[str, TaskData] = dict(self._given)
-        self._checkpoint: tuple[str, Checkpoint] | None = None
+    usual: ClassVar = {"k": 16, "n_queries": 24, "lr": 5e-4, "epochs": 10}
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Another process loads for itself."""
-        return self._given
-
-    def __setstate__(self, given: dict[str, Any]) -> None:
-        """See `__getstate__`."""
-        self.__init__(data=given)
-
-    @classmethod
-    def of(cls, **values: Any) -> Draw:
-        """Without a checkpoint the starter checkpoint; 16 demonstrations, 24 queries, FT of 10 epochs at 5e-4."""
-        usual = {"checkpoint": checkpoints.STARTER, "k": 16, "n_queries": 24, "lr": 5e-4, "epochs": 10}
-        return super().of(**usual | values)
-
-    def parts(self, draw: Draw) -> dict[str, Any]:
+    def parts(self, setting: Setting) -> dict[str, Any]:
         """Weights and data."""
-        names = {*draw.names, *(tasks.foreign(self._load(name).task) for name in draw.names)}
-        data = {name: data_digest(self._load(name)) for name in sorted(names)}
-        return {"weights": checkpoints.digest(draw.checkpoint), "data": data}
+        names = {*setting.names, *(tasks.foreign(self._load_data(name).task) for name in setting.names)}
+        return {"weights": self._weights(setting.checkpoint), "data": self._data_digests(sorted(names))}
 
-    def compute(self, draw: Draw, *, progress: bool) -> Computed:
-        """One draw."""
-        if self._checkpoint is None or self._checkpoint[0] != draw.checkpoint:
-            self._checkpoint = None  # frees the memory of the last one before the next one needs it
-            self._checkpoint = draw.checkpoint, checkpoints.load(draw.checkpoint, dtype=torch.float32)
-        checkpoint = self._checkpoint[1]
-        return Computed(run_draw(checkpoint, self._load, draw, progress=progress), {"revision": checkpoint.revision})
-
-    def _load(self, name: str) -> TaskData:
-        return self._data.setdefault(name, self._data.get(name) or tasks.load(name))
+    def compute(self, setting: Setting, *, progress: bool) -> Computed:
+        """One setting."""
+        checkpoint = self._load(setting.checkpoint)
+        tables = run_tasks(checkpoint, self._load_data, setting, progress=progress)
+        return Computed(tables, {"revision": checkpoint.revision})

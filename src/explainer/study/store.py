@@ -21,10 +21,10 @@ from typing import Any
 from explainer.data.files import Tables, disk_errors, replace_file, rounded, to_json
 from explainer.errors import ResultsError
 
-FORMAT = 3
+_FORMAT = 3
 """Of the files; raised when their layout changes."""
 
-SETTING = ("cell", "dtype")
+_SETTING = ("cell", "dtype")
 """The parts of an identity that name its file: what was asked for."""
 
 _KEYS = {"format", "slug", "identity", "provenance", "result", "sha256"}
@@ -34,7 +34,7 @@ _KEYS = {"format", "slug", "identity", "provenance", "result", "sha256"}
 class Identity:
     """Everything that determines a result, as plain JSON values, with a readable `slug` for the file's name.
 
-    Of the parts, those in `SETTING` are what was asked for. The others are what it was made of: weights, data, and
+    Of the parts, those in `_SETTING` are what was asked for. The others are what it was made of: weights, data, and
     `protocol`, the number of the experiment's arithmetic. A part that cannot be known here is None, and not compared.
     """
 
@@ -44,7 +44,7 @@ class Identity:
     @property
     def cell(self) -> str:
         """The first 16 digits of the setting's digest: the key of its rows in the tables."""
-        return _sha256({name: self.parts[name] for name in SETTING if name in self.parts})[:16]
+        return _sha256({name: self.parts[name] for name in _SETTING if name in self.parts})[:16]
 
     @property
     def filename(self) -> str:
@@ -108,7 +108,7 @@ class Store:
         self, identity: Identity, result: Mapping[str, Any], *, provenance: Mapping[str, Any], run: Mapping[str, Any]
     ) -> Path:
         """Write a result and its `run`, which holds what may differ between two runs; ResultsError if it cannot be."""
-        content = {"format": FORMAT, "slug": identity.slug, "identity": identity.parts}
+        content = {"format": _FORMAT, "slug": identity.slug, "identity": identity.parts}
         content |= {"provenance": provenance, "result": rounded(result)}
         path = self.path(identity)
         with disk_errors(self.directory):
@@ -146,9 +146,9 @@ def read(path: str | os.PathLike) -> Stored:
         raise ResultsError(f"{path} cannot be read ({error}); delete it and run the study again.") from error
     if not isinstance(content, dict) or "format" not in content:
         raise ResultsError(f"{path} is not the result of a study; move it to another directory.")
-    if content["format"] != FORMAT:
+    if content["format"] != _FORMAT:
         raise ResultsError(
-            f"{path} has format {content['format']!r}, this version of explainer reads {FORMAT}; "
+            f"{path} has format {content['format']!r}, this version of explainer reads {_FORMAT}; "
             "delete it and run the study again, or use the version that wrote it."
         )
     if content.keys() != _KEYS or content["sha256"] != _sha256({k: v for k, v in content.items() if k != "sha256"}):
