@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -15,9 +16,11 @@ from explainer import __version__
 from explainer.compare import controls
 from explainer.data import assets, tasks
 from explainer.errors import DownloadError
+from explainer.models.architectures import FAMILIES
 from explainer.page import web_model
 from explainer.study import cli, engines, training
 from explainer.study.comparison_runs import Study
+from explainer.study.experiment import Experiment
 from explainer.study.language_model_runs import LanguageModels
 
 
@@ -347,3 +350,47 @@ def test_what_can_be_wrong_with_training(monkeypatch, capsys, options, message):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # the variable is read at import
     assert cli.main(["train", *options]) == 1
     assert message in capsys.readouterr().err
+
+
+# Another model, and a task of one's own, in every study.
+
+
+@pytest.fixture(scope="module")
+def tiny_model(tmp_path_factory):
+    return str(tiny_models.save("llama", tmp_path_factory.mktemp("model") / "tiny"))
+
+
+@pytest.mark.parametrize(
+    ("command", "values"),
+    [("agreement", {"task": "capitals", "k": 4}), ("causal", {"task": "capitals", "k": 4}), ("shared", {"k": 4}),
+     ("reversal", {}), ("pairs", {"k": 4})],
+)  # fmt: skip
+def test_what_is_given_takes_the_place_of_the_values_of_a_grid(monkeypatch, tmp_path, tiny_model, command, values):
+    monkeypatch.setenv("EXPLAINER_MODEL", tiny_model)
+    options = [w for name, value in values.items() for w in ({"task": "--tasks"}.get(name, f"--{name}"), str(value))]
+    calls = recorded(monkeypatch, Experiment)
+    assert cli.main([command, *options, "--seeds", "3", "5", "--results", str(tmp_path)]) == 0
+    ((settings, _),) = calls
+    assert {one.checkpoint for one in settings} == {tiny_model} and {one.seed for one in settings} == {3, 5}
+    assert all(getattr(one, name) == value for one in settings for name, value in values.items())
+
+
+def test_a_model_that_fails_ends_its_own_cells_and_the_rest_is_computed(tiny_model, tmp_path, capsys):
+    results = str(tmp_path / "results")
+    few = ["--tasks", "capitals", "--k", "3", "--queries", "4", "--results", results]
+    assert cli.main(["study", "--model", str(tmp_path / "nowhere"), tiny_model, *few]) == 1
+    assert "1 of 2 could not be computed:\nnowhere-capitals" in capsys.readouterr().err
+    assert [path.name.startswith("tiny-capitals") for path in Path(results).glob("*.json")] == [True]
+
+
+def test_a_value_that_a_study_does_not_have_is_refused(capsys):
+    assert cli.main(["reversal", "--k", "3"]) == 1
+    assert "`explainer reversal` has no --k: its settings are" in capsys.readouterr().err
+
+
+def test_models_lists_every_family_with_what_is_refused(capsys):
+    assert cli.main(["models"]) == 0
+    shown = capsys.readouterr().out
+    for name, family in FAMILIES.items():
+        (line,) = [line for line in shown.splitlines() if line.split()[:1] == [name]]
+        assert all(f"{what}: {why}" in line for what, why in family.refused.items())

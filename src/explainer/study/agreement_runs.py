@@ -90,13 +90,16 @@ class Setting(on_checkpoint.Setting):
 
     @property
     def kin(self) -> tuple[str, ...]:
-        """The tasks whose own demonstrations are lessons: with all lessons, every one with the same kind of answers."""
-        task = tasks.find(self.task)
+        """The tasks whose own demonstrations are lessons: with all lessons, every one with the same kind of answers.
+
+        Beside a task of one's own those are the word pairs, which need no data from elsewhere.
+        """
+        task = tasks.TASKS.get(self.task)
         if self.lessons == "own":
             return (self.task,)
         if self.lessons == "few":
-            return self.task, tasks.foreign(task)
-        known = LABEL_TASKS if task.labels else WORD_TASKS
+            return self.task, tasks.foreign(task) if task else WORD_TASKS[0]
+        known = LABEL_TASKS if task and task.labels else WORD_TASKS
         return known if self.task in known else (self.task, *known)
 
     @property
@@ -327,7 +330,7 @@ class Agreement(Study):
     )
     shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "note")
 
-    usual: ClassVar = {"k": 16, "n_queries": 24}
+    usual: ClassVar = {"k": 16, "n_queries": 24, "lr": 5e-4, "epochs": 10}
 
     def __init__(self, **options: Any):
         """Options as of a study; nothing is loaded before it is asked for."""

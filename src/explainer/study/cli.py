@@ -4,8 +4,10 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import partial
 from importlib import import_module
+from itertools import product
 from typing import Any
 
 from explainer import __version__
@@ -31,6 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_fetch(commands)
     _add_web_model(commands)
+    _add_models(commands)
     _add_study(commands)
     _add_train(commands)
     _add_of_grids(commands)
@@ -94,6 +97,31 @@ def _web_model(options: argparse.Namespace) -> int:
     return 0
 
 
+def _add_models(commands: argparse._SubParsersAction) -> None:
+    command = commands.add_parser(
+        "models",
+        help="list the families of models that can be studied, and what cannot be measured for each",
+        description="List the families of models, what cannot be measured for each, and how large a model fits here.",
+    )
+    command.set_defaults(run=_models)
+
+
+def _models(options: argparse.Namespace) -> int:
+    from explainer.models.architectures import FAMILIES  # noqa: PLC0415
+
+    rows = [(name, "; ".join(f"{what}: {why}" for what, why in of.refused.items())) for name, of in FAMILIES.items()]
+    _print_table([("family", "what cannot be measured"), *rows])
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    room = max(0.0, memory - _BESIDE_WEIGHTS)
+    print(f"{memory:.0f} GB of memory hold models of up to {room / 4:.1f} billion parameters in float32,")
+    print(f"{room / 2:.1f} billion with --dtype bfloat16. Other causal models of transformers can be scored only.")
+    return 0
+
+
+_BESIDE_WEIGHTS = 6.0
+"""GB that one cell takes beside the weights: measured 5.6 GB for 24 layers of width 2048 (`benchmarks/at_size.py`)."""
+
+
 class _StudyHelp(argparse.Action):
     """Shows the help with every name that a study knows; takes them from where they are defined, which loads torch."""
 
@@ -136,9 +164,7 @@ def _add_study(commands: argparse._SubParsersAction) -> None:
     )
     study.add_argument("-h", "--help", action=_StudyHelp, nargs=0, help="show this message, with all names, and exit")
     _add_laboratory(study)
-    study.add_argument("--model", nargs="+", metavar="NAME", help="hub ids, directories or .gguf files")
-    study.add_argument("--tasks", nargs="+", metavar="TASK", help="such as reviews, capitals, sst2")
-    study.add_argument("--task-file", metavar="FILE", help="TOML file that describes tasks of your own")
+    _add_checkpoint(study)
     study.add_argument("--seeds", nargs="+", type=int, default=[0], metavar="N", help="default: 0")
     study.add_argument("--k", nargs="+", type=int, default=[32], metavar="N", help="demonstrations (default: 32)")
     study.add_argument("--lr", nargs="+", type=float, default=[1e-3], metavar="LR", help="default: 0.001")
@@ -146,32 +172,45 @@ def _add_study(commands: argparse._SubParsersAction) -> None:
     study.add_argument("--controls", nargs="+", default=["none"], metavar="NAME", help="see below (default: none)")
     study.add_argument("--positions", nargs="+", default=["prompt"], metavar="NAME", help="see below (default: prompt)")
     study.add_argument("--splits", nargs="+", default=["all"], metavar="NAME", help="see below (default: all)")
-    study.add_argument(
-        "--data-dir", metavar="DIR", help="holds <task>/<split>.jsonl (default: $EXPLAINER_DATA, the hub)"
-    )
-    study.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], default="float32")
-    study.add_argument("--device", help="such as cpu or cuda (default: a GPU if there is one)")
     study.set_defaults(run=_study)
 
 
 def _study(options: argparse.Namespace) -> int:
     engine = _engine(options)
     # Imported here so that `explainer --help` answers at once.
-    import torch  # noqa: PLC0415
-
     from explainer.study.comparison_runs import Study  # noqa: PLC0415
 
     grids = _cells(options)
-    experiment = Study(
-        data=_own_data(options, dict.fromkeys(cell.task for its in grids.values() for cell in its)),
+    return _run(_on_checkpoint(Study, grids, options), grids, options, engine)
+
+
+# What the commands of all experiments have in common.
+
+
+def _add_checkpoint(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--model", nargs="+", metavar="NAME", help="hub ids, directories or .gguf files (default: $EXPLAINER_MODEL)"
+    )
+    command.add_argument("--tasks", nargs="+", metavar="TASK", help="such as reviews, capitals, sst2")
+    command.add_argument("--task-file", metavar="FILE", help="TOML file that describes tasks of your own")
+    command.add_argument(
+        "--data-dir", metavar="DIR", help="holds <task>/<split>.jsonl (default: $EXPLAINER_DATA, the hub)"
+    )
+    command.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], default="float32")
+    command.add_argument("--device", help="such as cpu or cuda (default: a GPU if there is one)")
+
+
+def _on_checkpoint(kind: type, grids: Mapping[str, Sequence], options: argparse.Namespace) -> Any:
+    """An experiment on a checkpoint, with data, number format and device of the options."""
+    import torch  # noqa: PLC0415
+
+    settings = [one for its in grids.values() for one in its]
+    return kind(
+        data=_own_data(options, dict.fromkeys(one.task for one in settings if hasattr(one, "task"))),
         data_dir=options.data_dir,
         dtype=getattr(torch, options.dtype),
         device=options.device or (None if options.engine == "local" else "cpu"),
     )
-    return _run(experiment, grids, options, engine)
-
-
-# What the commands of all experiments have in common.
 
 
 def _add_laboratory(command: argparse.ArgumentParser) -> None:
@@ -354,8 +393,6 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace) -> dict[str, list]:
-    from dataclasses import fields  # noqa: PLC0415
-
     from explainer.study.language_model_runs import LanguageModels  # noqa: PLC0415
 
     names = (field.name for field in fields(LanguageModels.setting))
@@ -407,15 +444,28 @@ _OF_GRIDS = {
         "train small GPTs to do linear regression in context, with and without momentum attention",
     ),
 }
-"""Experiments whose settings come from a file of grids alone: module, class, and what they do."""
+"""Experiments whose settings come from a file of grids: module, class, and what they do."""
+
+_ON_CHECKPOINT = ("agreement", "causal", "pairs", "reversal", "shared")
+"""Those that can be put to another model; what is given on the command line takes the place of a grid's values."""
+
+_VALUES = {"model": "checkpoint", "tasks": "task", "seeds": "seed", "k": "k", "lr": "lr", "epochs": "epochs"}
+"""Options, and the fields of a setting that they give."""
 
 
 def _add_of_grids(commands: argparse._SubParsersAction) -> None:
     for name, (_, _, what) in _OF_GRIDS.items():
+        takes = " Values that are given here take the place of those in the file." * (name in _ON_CHECKPOINT)
         command = commands.add_parser(
-            name, help=what, description="Compute every setting of a file of grids that is not stored yet."
+            name, help=what, description=f"Compute every setting of a file of grids that is not stored yet.{takes}"
         )
         _add_laboratory(command)
+        if name in _ON_CHECKPOINT:
+            _add_checkpoint(command)
+            command.add_argument("--seeds", nargs="+", type=int, metavar="N")
+            command.add_argument("--k", nargs="+", type=_positive, metavar="N", help="demonstrations")
+            command.add_argument("--lr", nargs="+", type=float, metavar="LR", help="learning rates of FT")
+            command.add_argument("--epochs", nargs="+", type=_positive, metavar="N", help="of FT")
         command.set_defaults(run=partial(_run_grids, name))
 
 
@@ -423,10 +473,33 @@ def _run_grids(name: str, options: argparse.Namespace) -> int:
     """Run the settings of a file of grids, which is that of the published results if none is given."""
     from explainer.data.files import published_directory  # noqa: PLC0415
 
+    engine = _engine(options)
     module, experiment_class, _ = _OF_GRIDS[name]
-    experiment = getattr(import_module(f"explainer.study.{module}"), experiment_class)()
-    options.grid = options.grid or published_directory() / experiment.name / "grids.toml"
-    return _run(experiment, _chosen(experiment.read_grids(options.grid), options), options, _engine(options))
+    kind = getattr(import_module(f"explainer.study.{module}"), experiment_class)
+    given = _values(kind, name, options) if name in _ON_CHECKPOINT else {}
+    if "task" in given and not (options.grid or options.only):
+        grids = {kind.name: kind.grid(**{"seed": [0]} | given)}
+    else:
+        options.grid = options.grid or published_directory() / kind.name / "grids.toml"
+        grids = {n: _with_values(its, given) for n, its in _chosen(kind.read_grids(options.grid), options).items()}
+    return _run(_on_checkpoint(kind, grids, options) if name in _ON_CHECKPOINT else kind(), grids, options, engine)
+
+
+def _values(kind: type, name: str, options: argparse.Namespace) -> dict[str, list]:
+    """Fields of a setting that the options give, each with its values; ExplainerError for one that it does not have."""
+    if not options.model and not options.grid and os.environ.get("EXPLAINER_MODEL"):
+        options.model = [os.environ["EXPLAINER_MODEL"]]
+    given = {option: getattr(options, option) for option in _VALUES if getattr(options, option)}
+    known = {field.name for field in fields(kind.setting)}
+    if unknown := [option for option in given if _VALUES[option] not in known]:
+        raise ExplainerError(f"`explainer {name}` has no --{unknown[0]}: its settings are {', '.join(sorted(known))}.")
+    return {_VALUES[option]: values for option, values in given.items()}
+
+
+def _with_values(settings: Iterable[Any], given: Mapping[str, Sequence]) -> list:
+    """The settings with every combination of the given values in place of their own, each once."""
+    combinations = [dict(zip(given, values, strict=True)) for values in product(*given.values())]
+    return list(dict.fromkeys(replace(one, **values) for one in settings for values in combinations))
 
 
 def _print_table(rows: Sequence[Sequence[str]]) -> None:

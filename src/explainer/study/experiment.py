@@ -10,6 +10,7 @@ import platform
 import subprocess
 import time
 import tomllib
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -22,7 +23,7 @@ from tqdm import tqdm
 
 import explainer
 from explainer.data.files import Tables, rounded
-from explainer.errors import EngineError, ExplainerError, StudyError
+from explainer.errors import CheckpointError, EngineError, ExplainerError, StudyError, TaskError
 from explainer.study import engines
 from explainer.study.store import Identity, Store
 from explainer.study.tables import Frames, Published, frames, joined, of_cells
@@ -139,8 +140,20 @@ class Experiment(ABC, Generic[Setting]):
         The state is "published" if the tables have the result, "stored" if the store has it, else "waiting". Raises
         ResultsError for a result that was made of something else than is asked for.
         """
-        planned = [(setting, self.identity(setting)) for setting in dict.fromkeys(settings)]
-        return [(setting, identity, _state(identity, store, published)) for setting, identity in planned]
+        planned, _ = self._planned(settings, store, published)
+        return planned
+
+    def _planned(
+        self, settings: Iterable[Setting], store: Store, published: Published | None
+    ) -> tuple[list[tuple[Setting, Identity, str]], dict[Setting, str]]:
+        """What `plan` gives of the settings that can be identified, and why the others cannot."""
+        identities, refused = {}, {}
+        for setting in dict.fromkeys(settings):
+            try:
+                identities[setting] = self.identity(setting)
+            except (CheckpointError, TaskError) as error:  # a model or data that are not to be had
+                refused[setting] = str(error)
+        return [(one, of, _state(of, store, published)) for one, of in identities.items()], refused
 
     def run(
         self,
@@ -163,11 +176,16 @@ class Experiment(ABC, Generic[Setting]):
         """
         store.require_writable()
         store.all()  # reads, and so checks, every result
-        planned = self.plan(settings, store, published)
+        planned, refused = self._planned(settings, store, published)
         waiting = [setting for setting, _, state in planned if state == "waiting"]
-        self.prepare(waiting)
-        identities = {setting: self.identity(setting) for setting, _, _ in planned}
-        self._compute(waiting, identities, store, engine, progress)
+        for setting in list(waiting):
+            try:
+                self.prepare([setting])
+            except (CheckpointError, TaskError) as error:
+                refused[setting] = str(error)
+                waiting.remove(setting)
+        identities = {setting: self.identity(setting) for setting, _, _ in planned if setting not in refused}
+        self._compute(waiting, identities, store, engine, progress=progress, refused=refused)
         kept = [store.load(identities[setting]) for setting, _, state in planned if state != "published"]
         parts = [frames(kept)] if kept else []
         if len(kept) < len(planned):
@@ -188,9 +206,12 @@ class Experiment(ABC, Generic[Setting]):
         identities: Mapping[Setting, Identity],
         store: Store,
         engine: Engine,
+        *,
         progress: bool,
+        refused: Mapping[Setting, str],
     ) -> None:
-        failed, outcomes = [], engine(self.groups(settings), _Work(self, progress and engine is engines.local))
+        failed = [f"{setting.slug}: {why}" for setting, why in refused.items()]
+        outcomes = engine(self.groups(settings), _Work(self, progress and engine is engines.local))
         with tqdm(total=len(identities), initial=len(identities) - len(settings), disable=not progress) as bar:
             try:
                 for outcome in outcomes:
@@ -207,7 +228,8 @@ class Experiment(ABC, Generic[Setting]):
             finally:
                 outcomes.close()
         if failed:
-            raise StudyError(f"{len(failed)} of {len(settings)} could not be computed:\n" + "\n".join(failed))
+            asked = len(settings) + len(refused)
+            raise StudyError(f"{len(failed)} of {asked} could not be computed:\n" + "\n".join(failed))
 
 
 def _state(identity: Identity, store: Store, published: Published | None) -> str:
@@ -242,6 +264,11 @@ class _Work:
                 identity = self.experiment.identity(setting)
             except ExplainerError as error:
                 yield _Outcome(setting, error=str(error))
+                continue
+            except Exception as error:  # what no check foresaw ends its own setting, and says where it happened
+                *_, place = traceback.extract_tb(error.__traceback__)
+                where = f"{Path(place.filename).name}, line {place.lineno}"
+                yield _Outcome(setting, error=f"{type(error).__name__}: {error} ({where}); please report this.")
                 continue
             run = {
                 "seconds": time.perf_counter() - wall,

@@ -14,6 +14,7 @@ from explainer.data.tasks import TaskData
 from explainer.models import checkpoints
 from explainer.models.checkpoints import Checkpoint
 from explainer.study.experiment import Experiment
+from explainer.study.store import Identity
 
 N_RANDOM = 5
 """Random directions beside a change; what is stored of them is the mean."""
@@ -97,6 +98,13 @@ class OnCheckpoint(Experiment[Its]):
     def of(cls, **values: Any) -> Its:
         """The setting with these values, those of `usual` where none is given, and the starter checkpoint."""
         return super().of(**{"checkpoint": checkpoints.STARTER} | cls.usual | values)
+
+    def key(self, setting: Its) -> Identity:
+        """What is asked for, with the number format if it is not float32, in which what is published was computed."""
+        key = super().key(setting)
+        if self._dtype in (None, torch.float32):
+            return key
+        return Identity(key.slug, {**key.parts, "dtype": str(self._dtype).removeprefix("torch.")})
 
     def _weights(self, name: str) -> str:
         if name not in self._digests:
