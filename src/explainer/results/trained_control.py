@@ -10,15 +10,15 @@ from explainer.theory.statistics import Interval, student
 _SAME = ("checkpoint", "model", "step", "seed", "k", "n_queries", "split", "lr")
 
 
-def interval(frame: pd.DataFrame, measure: str) -> Interval:
+def _interval(frame: pd.DataFrame, measure: str) -> Interval:
     """Mean over models of the mean over their rows; rows without a value are left out."""
     return student(frame.dropna(subset=[measure]).groupby("model")[measure].mean().to_numpy(float))
 
 
 def over_training(frame: pd.DataFrame, measure: str) -> dict[int, Interval]:
-    """`interval` after each number of steps that has a value."""
+    """`_interval` after each number of steps that has a value."""
     known = frame.dropna(subset=[measure])
-    return {int(step): interval(its, measure) for step, its in known.groupby("step")}
+    return {int(step): _interval(its, measure) for step, its in known.groupby("step")}
 
 
 def own_minus(frame: pd.DataFrame, control: str, measure: str) -> pd.DataFrame:
