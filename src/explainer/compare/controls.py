@@ -154,7 +154,7 @@ def _matrices_in_layers(checkpoint: Checkpoint) -> set[str]:
 
 
 def _ascend(checkpoint: Checkpoint, sequences: list[list[int]], lr: float, **options) -> FineTuned:
-    """Gradient ascent."""
+    """FT by gradient ascent."""
     return finetuning.fine_tune(checkpoint, sequences, -lr, **options)
 
 

@@ -17,10 +17,10 @@ from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
 DESCRIBED = ("kind", "lesson", "epochs", "rate")
-"""What a change is told by."""
+"""The columns that tell what a change is."""
 
 FOREIGN = "another task"
-"""The lesson of any task but the own one, which the tables tell by the name of that task."""
+"""A lesson of `Which`: any task but the own one; the tables have the name of that task."""
 
 _FOREIGN_LESSONS = (*TASKS, "foreign")
 
@@ -29,8 +29,7 @@ _FOREIGN_LESSONS = (*TASKS, "foreign")
 class Which:
     """Changes by their kind (ICL or FT), lesson, and, for trainings, number of epochs and rate; None for any.
 
-    FOREIGN is several lessons of the tables. The rate is told relative to that of the cell: 1, or 0.1 for the
-    training at a tenth of it.
+    The rate is told relative to that of the cell: 1, or 0.1 for the training at a tenth of it.
     """
 
     kind: str

@@ -32,12 +32,12 @@ def _interval(rows: pd.DataFrame, value: Callable[[_Means], float]) -> Interval:
 
 
 def _mean(rows: pd.DataFrame, column: str) -> Interval:
-    """One column."""
+    """The mean of one column over pairs and seeds."""
     return _interval(rows[["seed", "pair", column]], lambda means: means[column])
 
 
 def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
-    """Of contexts and trainings of one strength: what is compared, floor, ceilings and yardstick.
+    """The similarities of contexts and trainings of one strength, with their floor, ceilings and yardstick.
 
         own, other              cos(c_A - c_B, f_A - f_B), context and training of the same words, or of others
         own - other             what the words cost

@@ -153,7 +153,7 @@ DEUTCH_SIM_AOU_AVERAGE: Mapping[str, Mapping[str, float]] = {
 """Averages over tasks (`DEUTCH`, Table 2)."""
 
 DEUTCH_N_LAYERS = 24
-"""Of fairseq 1.3B."""
+"""The number of layers of fairseq 1.3B."""
 
 DEUTCH_LAYERS: Mapping[int, float] = {0: 0.166, 1: 0.012, 13: 0.297, 19: 0.069, 23: 0.294}
 """Normalised SimAOU of FT by gradient descent in some layers of 1.3B, mean over six tasks.

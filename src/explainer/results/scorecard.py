@@ -218,7 +218,7 @@ def _tau_of_right_answers() -> _Entry:
 
 
 def _momentum() -> tuple[_Entry, _Entry]:
-    """By how much momentum has less loss than plain attention, and than the previous value, at the largest budget."""
+    """The loss of momentum below that of plain attention, and of the previous value, at the largest budget."""
     blocks = {name: results(f"{name}-longer", "blocks") for name in ("plain", "momentum", "previous")}
     tokens = blocks["momentum"]["tokens"].max()
     plain, previous = (training_runs.change(blocks[of], blocks["momentum"], tokens) for of in ("plain", "previous"))
@@ -229,7 +229,7 @@ def _momentum() -> tuple[_Entry, _Entry]:
 
 
 def _few_shot() -> tuple[_Entry, _Entry]:
-    """Twice, for neither arm answers few-shot prompts."""
+    """An entry that cannot be asked, twice, for neither arm answers few-shot prompts."""
     budgets = results("momentum-longer", "budgets"), results("plain-longer", "budgets")
     right = max(its.loc[its["tokens"] == its["tokens"].max(), "is_right"].mean() for its in budgets)
     copied = max(its.loc[its["tokens"] == its["tokens"].max(), "copied"].mean() for its in budgets)

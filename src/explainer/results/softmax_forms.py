@@ -20,8 +20,7 @@ def _forms(
 ) -> Float[Tensor, "forms d_v"]:
     """What each of FORMS returns in the place of softmax attention; shuffled values belong to random keys.
 
-    Shapes: query (d,), keys (T, d), values (T, d_v) -> (5, d_v).
-    Raises: ShapeError.
+    Raises ShapeError.
     """
     shuffled = values[torch.randperm(len(values), generator=generator)]
     update, repaired = (
@@ -32,10 +31,7 @@ def _forms(
 
 
 def _cosines(head: Head, n: int, generator: Generator) -> Float[Tensor, "2 forms"]:
-    """Cosines of FORMS on all tokens with the head's output, and on the n demonstration tokens with their part a.
-
-    Shapes: -> (2, 5).
-    """
+    """Cosines of FORMS on all tokens with the head's output, and on the n demonstration tokens with their part a."""
     parts = duality.split_attention(head.query, head.keys, head.values, n)
     whole = _forms(head.query, head.keys, head.values, generator)
     shown = _forms(head.query, head.keys[:n], head.values[:n], generator)

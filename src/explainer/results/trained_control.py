@@ -31,7 +31,7 @@ def own_minus(frame: pd.DataFrame, control: str, measure: str) -> pd.DataFrame:
 def chosen_rate(frame: pd.DataFrame) -> float:
     """The rate at which FT answers most queries right and no training diverged; the smallest of several as good.
 
-    Of a frame of the split "selection".
+    The frame is of the split "selection".
     """
     of_rate = frame.groupby("lr")
     stable = of_rate["diverged_at"].apply(lambda steps: steps.isna().all())
