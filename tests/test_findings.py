@@ -76,7 +76,7 @@ def test_what_does_not_hold_is_marked_and_says_what_was_published(record, capsys
 
 def test_without_a_record_nothing_is_said_to_be_published(record):
     (record / findings.RECORD).unlink()
-    assert findings.published() == {}
+    assert findings._published() == {}
 
 
 def test_a_page_shows_text_and_no_markup_of_the_statement():

@@ -86,7 +86,7 @@ def finding(statement: str, value: float, relation: str, bound: float) -> None:
     FindingError where there is nothing to compare.
     """
     here = Finding(statement, value, relation, bound)
-    display(_Shown(here, None if here.holds else published().get(statement)))
+    display(_Shown(here, None if here.holds else _published().get(statement)))
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class _Shown:
         return {"text/plain": repr(self), "text/html": page, MIME: asdict(self.here)}
 
 
-def published() -> dict[str, Finding]:
+def _published() -> dict[str, Finding]:
     """The findings of the published book, by their statements; none where no stored studies are installed."""
     try:
         record = json.loads((published_directory() / RECORD).read_text("utf-8"))

@@ -14,7 +14,7 @@ from explainer.models import deep_linear, in_context_gpt
 from explainer.results.published import results
 from explainer.explorables import NoiseValue, OneStep
 from explainer.figures import Texts, drawings
-from explainer.findings import published
+from explainer.findings import _published
 from explainer.page import LiveGPT
 
 assert explainer.__file__.startswith({place!r}), explainer.__file__

@@ -286,7 +286,7 @@ def test_what_the_controls_show_and_train_on():
     _, shuffled = controls.shuffled(DATA, 6, 0)
     assert [e.fields for e in shuffled] == [e.fields for e in examples]
     assert sorted(e.label for e in shuffled) == sorted(labels) and [e.label for e in shuffled] != labels
-    _, flipped = controls.flipped(DATA, 6, 0)
+    _, flipped = controls._flipped(DATA, 6, 0)
     assert [e.fields for e in flipped] == [e.fields for e in examples]
     assert [e.label for e in flipped] == [1 - y for y in labels]
     assert all(e.answer == LABELS[e.label] for e in (*flipped, *shuffled))
@@ -297,7 +297,7 @@ def test_what_the_controls_show_and_train_on():
     task, foreign = controls.foreign(DATA, 6, 0)
     assert task.name == "news" and foreign == tasks.demonstrations(tasks.load("news"), 6, 0)
     with pytest.raises(TaskError, match="no labels to flip"):
-        controls.flipped(tasks.load("capitals"), 6, 0)
+        controls._flipped(tasks.load("capitals"), 6, 0)
 
 
 def test_foreign_demonstrations_keep_their_template_and_the_queries_theirs(directory, checkpoint):
@@ -356,7 +356,7 @@ def test_half_trained_and_permuted_models_keep_what_they_say(checkpoint):
     own = checkpoint.model.state_dict()
     matrix, norm = "model.layers.1.mlp.up_proj.weight", "model.layers.1.input_layernorm.weight"
     half = controls.untrained_layers(checkpoint, 0).model.state_dict()
-    permuted = controls.permuted_weights(checkpoint, 0).model.state_dict()
+    permuted = controls._permuted_weights(checkpoint, 0).model.state_dict()
     for state in (half, permuted):
         assert torch.equal(state[norm], own[norm])
         assert torch.equal(state["model.embed_tokens.weight"], own["model.embed_tokens.weight"])

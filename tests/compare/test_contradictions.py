@@ -8,14 +8,14 @@ from explainer.compare import contradictions
 from explainer.models import checkpoints
 from explainer.theory import order, statistics
 
-SETS = range(len(contradictions.LISTS))
+SETS = range(len(contradictions._LISTS))
 
 
 def test_both_groupings_have_the_same_answers_and_only_one_keeps_kinds_together():
-    every = {g: [answer for i in SETS for answer in contradictions.answers(g, i)] for g in contradictions.GROUPINGS}
+    every = {g: [answer for i in SETS for answer in contradictions.answers(g, i)] for g in contradictions._GROUPINGS}
     together, mixed = every.values()
     assert sorted(together) == sorted(mixed) and len(set(together)) == 4 * len(SETS)
-    kind = {answer: i for i, answers in enumerate(contradictions.LISTS) for answer in answers.split()}
+    kind = {answer: i for i, answers in enumerate(contradictions._LISTS) for answer in answers.split()}
     for i in SETS:
         assert len({kind[answer] for answer in contradictions.answers("mixed", i)}) == 4
         assert {kind[answer] for answer in contradictions.answers("of one kind", i)} == {i}
@@ -42,9 +42,9 @@ def test_what_is_stored_rises_where_answers_are_unrelated_and_not_where_they_are
     """An earlier edition asked eight words with answers of one kind, and called it a preference for the first."""
     stored = contradictions.stored()
     assert {name: x.shape for name, x in stored.items()} == dict.fromkeys(
-        contradictions.GROUPINGS, (len(SETS), 24, contradictions.LINES)
+        contradictions._GROUPINGS, (len(SETS), 24, contradictions._LINES)
     )
-    together, mixed = (contradictions.shares(stored[name]) for name in contradictions.GROUPINGS)
+    together, mixed = (contradictions.shares(stored[name]) for name in contradictions._GROUPINGS)
     for place in range(3):
         assert statistics.student(mixed[:, place + 1] - mixed[:, place]).low > 0
     assert statistics.student(together[:, 0] - together[:, 1]).low > 0.05
@@ -54,5 +54,5 @@ def test_what_is_stored_rises_where_answers_are_unrelated_and_not_where_they_are
 @pytest.mark.parametrize(("grouping", "number"), [("mixed", 3), ("of one kind", 0)])
 def test_a_sample_is_computed_again(grouping, number):
     starter = checkpoints.load(device="cpu", dtype=torch.float32)
-    found = contradictions.measured(starter, grouping, number)
+    found = contradictions.log_probs(starter, grouping, number)
     np.testing.assert_allclose(found, contradictions.stored()[grouping][number], atol=2e-2)

@@ -31,7 +31,7 @@ def test_a_sample_is_computed_again(task, most):
     """Logits move in the last digits from processor to processor, so that an answer on the edge may change."""
     starter = checkpoints.load(device="cpu", dtype=torch.float32)
     stored = {(one.seed, one.k): one for one in few_shots.stored(task)}
-    for one in few_shots.measured(starter, task, seeds=[1], most=most):
+    for one in few_shots._records(starter, task, seeds=[1], most=most):
         before = stored[one.seed, one.k]
         assert (one.correct != before.correct).sum() <= 1
         if one.log_probs is not None:

@@ -25,27 +25,27 @@ def test_the_clean_cut_hides_the_input_from_arrow_and_answer_and_keeps_the_arrow
 def test_shuffled_answers_are_the_same_answers_and_none_stays():
     examples = tasks.demonstrations(tasks.load("capitals"), 8, 0)
     for seed in range(5):
-        mixed = head_circuits.shuffled_answers(examples, seed)
+        mixed = head_circuits._shuffled_answers(examples, seed)
         assert [one.fields for one in mixed] == [one.fields for one in examples]
         assert sorted(one.answer for one in mixed) == sorted(one.answer for one in examples)
         assert all(a.answer != b.answer for a, b in zip(mixed, examples, strict=True))
-    assert mixed == head_circuits.shuffled_answers(examples, 4)
+    assert mixed == head_circuits._shuffled_answers(examples, 4)
 
 
 @pytest.mark.parametrize("answers", ["x", "xxy"])
 def test_answers_that_cannot_be_shuffled_are_refused(answers):
     with pytest.raises(TaskError, match="cannot be exchanged"):
-        head_circuits.shuffled_answers([Example({"word": a}, a) for a in answers], 0)
+        head_circuits._shuffled_answers([Example({"word": a}, a) for a in answers], 0)
 
 
 def test_change_and_exact_are_means_over_queries_and_sets():
     queries = [[Example({"word": w}, "x") for w in words] for words in ("ab", "bc")]
     before = [Answers(np.array([True, True]), np.array([-1.0, -2.0])), Answers(np.array([True, False]), np.zeros(2))]
     after = [Answers(np.array([False, False]), np.array([-2.0, -4.0])), Answers(np.array([False] * 2), np.zeros(2))]
-    change, share = head_circuits.change(after, before, queries), head_circuits.exact(before, queries)
+    change, share = head_circuits._change(after, before, queries), head_circuits._exact(before, queries)
     assert change.estimate == -0.75 and change.low <= -0.75 <= change.high and change.low < change.high
     assert share.estimate == 0.75
-    none = head_circuits.exact(after, queries)  # all wrong: Wilson's interval of the three different queries
+    none = head_circuits._exact(after, queries)  # all wrong: Wilson's interval of the three different queries
     assert none.estimate == none.low == 0 and none.high == pytest.approx(0.5615, abs=1e-3)
 
 
@@ -91,12 +91,12 @@ def test_a_sample_is_computed_again():
     starter = checkpoints.load(device="cpu", dtype=torch.float32)
     one = head_circuits.bench("plurals", [0])
     table = head_circuits.stored("plurals").answers
-    off = head_circuits.kinds_of_heads(starter)["answer"]
+    off = head_circuits._kinds_of_heads(starter)["answer"]
     all_sets = head_circuits.bench("plurals").columns(starter)
     means = circuits.mean_outputs(starter, [columns.ids for columns in all_sets])
     for name, found in (
         ("cut: input", head_circuits.ask(starter, one, head_circuits.CUTS["input"])),
         ("shuffled", head_circuits.ask(starter, one.shuffled())),
-        ("off: answer, alone", head_circuits.ask_alone(starter, one, off, means)),
+        ("off: answer, alone", head_circuits._ask_alone(starter, one, off, means)),
     ):
         np.testing.assert_allclose(found[0].log_probs, table[name][0].log_probs, atol=2e-2)

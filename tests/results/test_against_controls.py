@@ -46,25 +46,16 @@ def cells(*settings: dict, **shared) -> pd.DataFrame:
 
 def test_intervals_are_those_of_reporting():
     frame = cells({"seed": 0}, {"seed": 1}, {"seed": 2})
-    assert against_controls.interval(frame, "sim_aou") == reporting.similarity_interval(
-        frame, "sim_aou", n_resamples=against_controls.RESAMPLES
+    assert against_controls._interval(frame, "sim_aou") == reporting.similarity_interval(
+        frame, "sim_aou", n_resamples=against_controls._RESAMPLES
     )
-
-
-def test_intervals_are_nested_in_the_order_of_their_columns():
-    frame = cells({"task": "past"}, {"task": "capitals"}, {"task": "past", "control": "ascent"}, seed=0)
-    found = against_controls.intervals(frame, "sim_aou", "task", "name")
-    assert [list(each) for each in found.values()] == [["real comparison", "FT: ascent"], ["real comparison"]]
-    assert list(found) == ["past", "capitals"]
-    assert found["capitals"]["real comparison"] == against_controls.interval(cell("capitals"), "sim_aou")
 
 
 def test_what_diverged_is_left_out():
     frame = cells({"seed": 0}, {"seed": 1, "diverged": True}, {"control": "ascent", "diverged": True})
-    assert list(against_controls.intervals(frame, "sim_aou", "control")) == ["none"]
-    assert against_controls.interval(frame, "sim_aou").estimate == pytest.approx(cell()["sim_aou"].mean())
-    assert set(against_controls.intervals(frame, "icl_correct", "control")) == {"none", "ascent"}, "answers are there"
-    assert against_controls.intervals(frame, "sim_am_delta", "control") == {}
+    found = against_controls.over_tasks(frame, ["sim_aou", "icl_correct", "sim_am_delta"])
+    assert list(found["none"]) == ["sim_aou", "icl_correct"] and list(found["ascent"]) == ["icl_correct"]
+    assert against_controls._interval(frame, "sim_aou").estimate == pytest.approx(cell()["sim_aou"].mean())
 
 
 # Differences
@@ -74,10 +65,10 @@ def test_differences_are_students_over_seeds_corrected_together():
     real, ascent = (cells(*({"seed": s, "control": c, "shift": x * s} for s in range(4)))
                     for c, x in (("none", 0), ("ascent", -0.1)))  # fmt: skip
     pairs = {
-        "yes": against_controls.matched(ascent, real, "sim_aou"),
-        "no": against_controls.matched(real, real, "sim_aou"),
+        "yes": against_controls._matched(ascent, real, "sim_aou"),
+        "no": against_controls._matched(real, real, "sim_aou"),
     }
-    found = against_controls.mean_differences(pairs | {"nothing": None})
+    found = against_controls._mean_differences(pairs | {"nothing": None})
     expected = statistics.student([0, -0.1, -0.2, -0.3])
     assert list(found) == ["yes", "no"]
     assert tuple(found["yes"]) == pytest.approx(tuple(expected))
@@ -88,22 +79,22 @@ def test_differences_are_students_over_seeds_corrected_together():
 def test_matched_values_are_of_the_same_queries():
     real = cells(*({"seed": s} for s in (0, 1, 2)))
     control = cells(*({"seed": s, "control": "ascent", "shift": -1} for s in (2, 0)))
-    a, b = against_controls.matched(control.sample(frac=1, random_state=0).sort_values("seed"), real, "sim_aou")
+    a, b = against_controls._matched(control.sample(frac=1, random_state=0).sort_values("seed"), real, "sim_aou")
     assert len(a.groups) == 2 and all(np.allclose(x, y - 1) for (x,), (y,) in zip(a.groups, b.groups, strict=True))
     assert all((x == y).all() for x, y in zip(a.ids, b.ids, strict=True))
-    assert against_controls.matched(cell(k=8), cell(k=4), "icl_correct", over="k")[0].sizes == (N,)
-    assert against_controls.matched(cell(k=8, control="ascent"), cell(k=4), "sim_aou") is None
-    assert against_controls.matched(cell(control="ascent"), cell(), "update_cosine")[0].sizes == (8,)
+    assert against_controls._matched(cell(k=8), cell(k=4), "icl_correct", over="k")[0].sizes == (N,)
+    assert against_controls._matched(cell(k=8, control="ascent"), cell(k=4), "sim_aou") is None
+    assert against_controls._matched(cell(control="ascent"), cell(), "update_cosine")[0].sizes == (8,)
 
 
 def test_a_side_of_two_settings_is_refused():
     real, two = cells({"seed": 0}, {"seed": 1}), cells({"control": "ascent"}, {"control": "untrained"})
     with pytest.raises(StudyError, match="cells of capitals differ in control: ascent, untrained"):
-        against_controls.matched(two, real, "sim_aou")
+        against_controls._matched(two, real, "sim_aou")
     with pytest.raises(StudyError, match=r"several cells for one of A, with \['ascent', 'untrained'\] as control"):
-        against_controls.matched(real, two, "sim_aou")
+        against_controls._matched(real, two, "sim_aou")
     more = cells({"seed": 0}, {"seed": 0, "k": 8}, {"seed": 0, "k": 16})
-    assert against_controls.matched(cell(control="ascent", k=8), more, "sim_aou")[0].sizes == (N,), (
+    assert against_controls._matched(cell(control="ascent", k=8), more, "sim_aou")[0].sizes == (N,), (
         "B may hold other settings"
     )
 
@@ -153,11 +144,6 @@ def test_a_cell_of_two_grids_counts_once(monkeypatch):
     assert len(found) == 3 * N and found["name"].unique().tolist() == ["real comparison"]
 
 
-def test_controls_are_chosen_in_order():
-    frame = cells({"control": "ascent"}, {"control": "none"}, {"control": "untrained"})
-    assert against_controls.of_controls(frame, ["none", "ascent"])["control"].unique().tolist() == ["none", "ascent"]
-
-
 def test_every_control_has_a_name_of_its_own():
     assert len(set(against_controls.NAMES.values())) == len(CONTROLS)
 
@@ -174,7 +160,7 @@ def test_means_over_tasks_are_of_these_tasks():
     frame = pd.concat([frame, cell("past", 2)])
     found = against_controls.over_tasks(frame, ["sim_aou", "sim_am_delta"])
     real = frame[frame["control"] == "none"]
-    assert found["none"]["sim_aou"] == against_controls.interval(real, "sim_aou")
+    assert found["none"]["sim_aou"] == against_controls._interval(real, "sim_aou")
     by_cell = real.groupby(["task", "cell"])["sim_aou"].mean()
     assert found["none"]["sim_aou"].estimate == pytest.approx(by_cell.groupby("task").mean().mean())
     assert "sim_am_delta" not in found["none"] and set(found) == {"none", "ascent"}

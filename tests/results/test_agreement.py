@@ -88,11 +88,9 @@ def test_the_rank_of_a_context_that_knows_no_task_is_any(frame):
     np.testing.assert_allclose(above.value_counts(normalize=True).sort_index(), 0.25, atol=0.06)
 
 
-def test_another_task_is_any_other_and_half_is_either(frame):
+def test_another_task_is_any_other(frame):
     foreign = agreement.between(frame, Which("ICL"), Which("FT", agreement.FOREIGN, 10))
     assert set(foreign["b_lesson"]) == {"past", "capitals"}
-    halves = pd.DataFrame([row("plurals", 0, ICL, ft(f"{which} half"), 0.5) for which in ("first", "second")])
-    assert len(agreement.between(halves, Which("ICL"), Which("FT", agreement.HALF, 10))) == 2
 
 
 def test_repairs_are_counted_on_the_side_of_the_change_whichever_comes_first():

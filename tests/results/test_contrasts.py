@@ -22,13 +22,13 @@ def table(**columns):
 
 def test_seeds_are_the_unit_of_complete_tables():
     frame = table(x=lambda i, seed: 10 * i + seed**2)
-    assert tuple(contrasts.mean(frame, "x")) == pytest.approx(tuple(statistics.student([5, 6, 9])))
+    assert tuple(contrasts._mean(frame, "x")) == pytest.approx(tuple(statistics.student([5, 6, 9])))
 
 
 def test_a_seed_that_lacks_a_pair_counts_for_the_others():
     frame = table(x=lambda i, seed: 10 * i + seed)
     frame.loc[(frame["pair"] == "c/d") & (frame["seed"] == 1), "x"] = np.nan
-    found = contrasts.mean(frame, "x")
+    found = contrasts._mean(frame, "x")
     T, left = (1 + 11) / 2, [(1.5 + 12) / 2, (1 + 11) / 2, (0.5 + 10) / 2]
     assert tuple(found) == pytest.approx(tuple(statistics.student([3 * T - 2 * each for each in left])))
 
@@ -76,14 +76,3 @@ def test_the_share_of_the_whole_change(put_in):
     assert found["ft_along_icl"].estimate == pytest.approx(2 / 4)
     assert found["context_along_near"].estimate == pytest.approx(1.5 / 8)
     assert contrasts.answers(put_in)["context"].estimate == 0.5
-
-
-def test_strength_counts_the_answers_of_the_own_task():
-    rows = [
-        table(right_a=lambda i, seed: 0.25, right_b=lambda i, seed: 0.75).assign(kind=kind, strength=n, lesson=letter)
-        for kind, n in (("ICL", 1), ("ICL", 2), ("FT", 5), ("ICL reordered", 2), ("ZSL", 0))
-        for letter in "AB"
-    ]
-    found = contrasts.equally_strong(pd.concat(rows))
-    assert {kind: list(of) for kind, of in found.items()} == {"FT": [5], "ICL": [1, 2]}
-    assert found["FT"][5].estimate == pytest.approx(0.5)

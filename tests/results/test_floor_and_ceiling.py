@@ -39,7 +39,7 @@ def test_both_swaps_take_the_lesson_of_the_side_that_is_swapped(pairs):
     found = floors.both_swaps(pairs, "measure")
     training, context = (found[f"context and training, {side} swapped"] for side in ("training", "context"))
     assert training["the same"].estimate == context["the same"].estimate == 0
-    for i, name in enumerate(floors.LESSONS):
+    for i, name in enumerate(floors._LESSONS):
         assert training[name].estimate == 10 * i
         assert context[name].estimate == i
     assert "the same" not in found["two trainings"]
@@ -76,7 +76,7 @@ def test_the_share_of_the_way():
 def test_right_answers_are_means_over_tasks_of_each_seed():
     rows = [("icl", 0, "a", 1), ("icl", 0, "a", 0), ("icl", 0, "b", 1), ("ft", 0, "a", 0), ("icl", 1, "a", 0)]
     answered = pd.DataFrame(rows, columns=["intervention", "seed", "task", "correct"])
-    assert floors.right(answered, "icl").to_dict() == {0: 0.75, 1: 0.0}
+    assert floors._right(answered, "icl").to_dict() == {0: 0.75, 1: 0.0}
 
 
 def test_what_the_story_says_of_the_stored_pairs():
@@ -118,8 +118,8 @@ def test_what_the_story_says_of_the_causal_tests():
         "along_ft_other": 0.22,
         "ft_across_icl": 0.12,
     }
-    assert {name: round(floors.right(shared, name).mean(), 2) for name in said} == said
-    assert round(floors.explained(results("causal"), "r2_icl_own").mean(), 2) == 0.05
+    assert {name: round(floors._right(shared, name).mean(), 2) for name in said} == said
+    assert round(floors._explained(results("causal"), "r2_icl_own").mean(), 2) == 0.05
 
 
 def test_what_between_floor_and_ceiling_says_of_noise():
@@ -137,8 +137,8 @@ def test_what_the_chapter_says_of_the_shared_part():
     others = ["capitals", "plurals", "past"]
     of_context = right.loc["along_ft", others] / right.loc["icl", others]
     assert of_context.min() > 1 / 8 and of_context.max() <= 0.25
-    assert round(floors.right(shared, "along_ft_of_next").mean(), 2) == 0.06
-    costs_more = floors.right(shared, "across_ft") - floors.right(shared, "across_ft_other")
+    assert round(floors._right(shared, "along_ft_of_next").mean(), 2) == 0.06
+    costs_more = floors._right(shared, "across_ft") - floors._right(shared, "across_ft_other")
     assert round(costs_more.mean(), 2) == 0.03
 
 
@@ -147,9 +147,9 @@ def test_what_the_pages_say_of_single_steps():
     layers = results("causal", "layers").groupby("layer")["r2_icl_own"].mean()
     assert 0.3 < layers[0] / layers.sum() < 0.4
     columns = ("r2_ft_foreign", "r2_ft_own", "r2_descent_own")
-    itself = floors.way(*(floors.explained(results("causal"), of) for of in columns))
+    itself = floors.way(*(floors._explained(results("causal"), of) for of in columns))
     assert round(itself["share of the way"].estimate, 2) == 0.04
-    assert round(floors.right(results("causal", "queries"), "ft").mean(), 2) == 0.09
+    assert round(floors._right(results("causal", "queries"), "ft").mean(), 2) == 0.09
 
 
 def test_what_the_story_says_of_the_ladder():

@@ -25,8 +25,8 @@ CURVE.loc[CURVE["step"] == 0, ["kept", "revised", "stale"]] = 0.0
 
 
 def test_the_end_is_the_last_step():
-    assert set(recall.at_end(CURVE)["step"]) == {20}
-    table = recall.of_seeds(CURVE, "kept")
+    assert set(recall._at_end(CURVE)["step"]) == {20}
+    table = recall._of_seeds(CURVE, "kept")
     assert list(table.columns) == list(HIGHER) and list(table.index) == list(SEEDS)
     np.testing.assert_allclose(table["delta"], 0.5 - 0.15)
     np.testing.assert_allclose(table["delta-momentum"], 0.6 - 0.15 + 0.01 * np.arange(4))
@@ -96,16 +96,3 @@ def test_effects_as_a_table():
         "seeds ahead": "4 of 4",
         "p (signs)": "0.125",
     }
-
-
-def test_the_rate_with_most_right_answers_is_chosen_and_the_smallest_of_several():
-    rows = [
-        {"rule": rule, "learning_rate": rate, "seed": seed, "accuracy": accuracy + 0.2 * seed}
-        for rule, by_rate in {
-            "delta": {0.1: 0.5, 0.01: 0.6, 0.001: 0.6},
-            "softmax": {0.1: 0.9, 0.01: 0.1, 0.001: 0.2},
-        }.items()
-        for rate, accuracy in by_rate.items()
-        for seed in (0, 1)
-    ]
-    assert recall.chosen_rates(pd.DataFrame(rows)) == {"delta": 0.001, "softmax": 0.1}

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from explainer.results import papers, scorecard
+from explainer.results import layers, papers, scorecard
 from explainer.results.layers import Signs
 from explainer.results.published import results
-from explainer.results.scorecard import CANNOT_BE_ASKED, NOT_REPRODUCED, REPRODUCED
+from explainer.results.scorecard import _CANNOT_BE_ASKED, _NOT_REPRODUCED, REPRODUCED
 from explainer.theory.statistics import Interval
 
 
@@ -21,7 +21,7 @@ def card():
 
 @cache
 def of_paper():
-    return pd.concat(results(grid, "queries", control="none") for grid in scorecard.PAPER)
+    return pd.concat(results(grid, "queries", control="none") for grid in scorecard._PAPER)
 
 
 def numbers(text):
@@ -32,19 +32,19 @@ def numbers(text):
     ("signs", "verdict"),
     [
         ([Signs(4, 0, 2)], REPRODUCED),
-        ([Signs(3, 0, 3)], NOT_REPRODUCED),
-        ([Signs(5, 1, 0)], NOT_REPRODUCED),
-        ([Signs(4, 0, 0), Signs(1, 0, 3)], NOT_REPRODUCED),
+        ([Signs(3, 0, 3)], _NOT_REPRODUCED),
+        ([Signs(5, 1, 0)], _NOT_REPRODUCED),
+        ([Signs(4, 0, 0), Signs(1, 0, 3)], _NOT_REPRODUCED),
         ([Signs(4, 0, 0), Signs(3, 0, 1)], REPRODUCED),
     ],
 )
 def test_most_tasks_and_the_opposite_on_none(signs, verdict):
-    assert scorecard.judged(*signs) == verdict
+    assert scorecard._judged(*signs) == verdict
 
 
 def test_what_is_settled_has_a_sign_and_a_small_p():
     found = {"a": Interval(0.1, 0, 1, p_value=0.01), "b": Interval(-0.1, 0, 1, p_value=0.04)}
-    assert scorecard.settled(found | {"c": Interval(0.3, 0, 1, p_value=0.06)}) == Signs(1, 1, 1)
+    assert layers.signs(found | {"c": Interval(0.3, 0, 1, p_value=0.06)}) == Signs(1, 1, 1)
 
 
 def test_the_verdicts_are_those_that_the_chapter_puts_in_words():
@@ -55,14 +55,7 @@ def test_the_verdicts_are_those_that_the_chapter_puts_in_words():
     assert between == reproduced | {
         "FT answers more than ZSL", "ICL answers more than FT", "ICL repairs what FT repairs: Rec2FTP",
     }  # fmt: skip
-    assert card()["Momentum raises the accuracy of ICL"].protocol.verdict == CANNOT_BE_ASKED
-
-
-def test_the_table_has_a_line_for_each_claim():
-    table = scorecard.table()
-    assert list(table.index) == list(card())
-    for row in card().values():
-        assert list(table.loc[row.claim]) == [row.paper, ": ".join(row.protocol), ": ".join(row.between)]
+    assert card()["Momentum raises the accuracy of ICL"].protocol.verdict == _CANNOT_BE_ASKED
 
 
 @pytest.mark.parametrize(
@@ -90,9 +83,9 @@ def test_rec2ftp_is_counted_again():
 
 
 def test_depth_is_a_rank_correlation():
-    layers = pd.concat(results(grid, "layers", control="none") for grid in scorecard.PAPER)
+    rows = pd.concat(results(grid, "layers", control="none") for grid in scorecard._PAPER)
     for claim, column in (("SimAOU rises with depth", "sim_aou"), ("SimAM rises with depth", "sim_am")):
-        of_seeds = layers.groupby(["task", "seed"]).apply(
+        of_seeds = rows.groupby(["task", "seed"]).apply(
             lambda of, column=column: of["layer"].rank().corr(of[column].rank()), include_groups=False
         )
         assert numbers(card()[claim].protocol.because)[0] == pytest.approx(

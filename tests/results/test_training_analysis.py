@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from explainer.errors import StudyError
-from explainer.results import papers, training_runs
+from explainer.results import papers, reporting, training_runs
 from explainer.theory import statistics
 
 
@@ -40,14 +40,14 @@ def test_quoted_tables_have_the_averages_that_the_paper_prints():
 
 
 def test_runs_are_matched_by_all_but_the_average():
-    names = [list(side["cell"].unique()) for side in training_runs.matched(VARIANT, PLAIN)]
+    names = [list(side["cell"].unique()) for side in training_runs._matched(VARIANT, PLAIN)]
     assert names == [[f"{average}-{seed}-0.003" for seed in (2, 0, 1)] for average in ("momentum", "none")]
     with pytest.raises(StudyError, match=r"momentum, seed 7, cell momentum-7-0\.003 has no plain run"):
-        training_runs.matched(table({"tokens": [1]}, "momentum", seed=7), PLAIN)
+        training_runs._matched(table({"tokens": [1]}, "momentum", seed=7), PLAIN)
     with pytest.raises(StudyError, match="has no plain run"):
-        training_runs.matched(table({"tokens": [1]}, "momentum", width=64), PLAIN)
+        training_runs._matched(table({"tokens": [1]}, "momentum", width=64), PLAIN)
     own_rate = table({"tokens": [1]}, "momentum", lr=1e-3)
-    assert training_runs.matched(own_rate, PLAIN)[1]["cell"].unique() == ["none-0-0.003"]
+    assert training_runs._matched(own_rate, PLAIN)[1]["cell"].unique() == ["none-0-0.003"]
 
 
 def test_gap_is_plain_minus_variant_pair_by_pair():
@@ -58,14 +58,14 @@ def test_gap_is_plain_minus_variant_pair_by_pair():
 
 def test_tokens_to_reach_a_loss():
     curve = pd.Series([5.0, 4.0, 2.0], [10, 20, 30])
-    reached = [training_runs.tokens_to_reach(curve, loss) for loss in (6.0, 5.0, 4.5, 3.0, 2.0)]
+    reached = [training_runs._tokens_to_reach(curve, loss) for loss in (6.0, 5.0, 4.5, 3.0, 2.0)]
     assert reached == pytest.approx([10, 10, 15, 25, 30])
-    assert math.isnan(training_runs.tokens_to_reach(curve, 1.9))
+    assert math.isnan(training_runs._tokens_to_reach(curve, 1.9))
 
 
 def test_a_curve_that_rises_again_reaches_a_loss_when_it_first_is_there():
     curve = pd.Series([5.0, 3.0, 6.0, 2.0], [10, 20, 30, 40])
-    assert training_runs.tokens_to_reach(curve, 4.0) == 15
+    assert training_runs._tokens_to_reach(curve, 4.0) == 15
 
 
 def test_lead_is_how_much_later_plain_attention_has_the_loss():
@@ -76,7 +76,7 @@ def test_lead_is_how_much_later_plain_attention_has_the_loss():
 
 
 def test_documents_keep_the_mean_over_blocks():
-    sample = training_runs.documents(PLAIN, 9)
+    sample = training_runs._documents(PLAIN, 9)
     total, count = sample.groups[0]
     assert (total.tolist(), count.tolist()) == ([5, 1, 4], [2, 1, 1])
     assert [ids.tolist() for ids in sample.ids] == [["a", "b", "c"]] * 3, "all runs are asked for the same documents"
@@ -165,4 +165,4 @@ def test_made_names_seeds_and_time_and_counts_a_run_once():
     made = {"device": "cpu x", "threads": 1, "torch": "2.0", "cpu_seconds": [12.0]}
     two = runs(made, seeds=(4, 1))
     expected = "Stored: 2 runs, seeds 1, 4; cpu x, 1 thread, torch 2.0; 24 CPU seconds"
-    assert training_runs.made(two, two[:1]) == expected
+    assert reporting.made(two, two[:1]) == expected

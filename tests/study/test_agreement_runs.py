@@ -206,7 +206,7 @@ def test_nonsense_keeps_the_format_and_no_word():
 def test_layer_causal_descent_is_as_long_as_descent(checkpoint):
     data = tasks.load("capitals")
     sequences = finetuning.training_ids(checkpoint, data.task, tasks.demonstrations(data, K, 0))
-    descent, found = finetuning.fine_tune(checkpoint, sequences, LR), controls.layer_causal(checkpoint, sequences, LR)
+    descent, found = finetuning.fine_tune(checkpoint, sequences, LR), controls._layer_causal(checkpoint, sequences, LR)
     plain = finetuning.fine_tune_layer_causal(checkpoint, sequences, LR)
     assert found.norm == pytest.approx(descent.norm, rel=1e-5) and plain.norm != pytest.approx(descent.norm, rel=1e-2)
     assert found.losses == plain.losses

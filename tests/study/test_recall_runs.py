@@ -85,7 +85,7 @@ def test_a_rule_comes_with_its_chosen_rate():
 
 
 def test_rules_with_momentum_are_compared_with_those_without():
-    assert {*recall.PAIRS, *recall.PAIRS.values()} <= set(RULES)
+    assert {*recall._PAIRS, *recall._PAIRS.values()} <= set(RULES)
 
 
 def test_an_impossible_setting_names_itself():

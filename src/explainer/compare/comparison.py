@@ -221,12 +221,12 @@ def draw_queries(data: TaskData, cell: Cell) -> list[Example]:
 
 
 def _half(query: Example) -> str:
-    """The same for every seed, so that no query that a seed was chosen on is reported for another seed."""
+    """The half of a query, the same for every seed: no query that a seed was chosen on is reported for another seed."""
     return "selection" if _digest(query)[0] % 2 else "report"
 
 
 def query_id(query: Example) -> str:
-    """The same for the same text, whichever seed draws it, so that queries can be told apart across cells."""
+    """A name that depends on the text only, whichever seed draws it, so that queries can be told apart across cells."""
     return _digest(query).hex()[:12]
 
 

@@ -13,18 +13,17 @@ before the run of all 32 words:
 Over all orders each answer stands equally often at each position, so that what a model thinks of a word cancels.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from explainer.compare import starter
 from explainer.compare.controls import made_up_word
-from explainer.data.files import published_directory
 from explainer.models import scoring
 from explainer.models.checkpoints import Checkpoint
 from explainer.theory import order
 
-LISTS = (
+_LISTS = (
     "red blue green black", "cat dog horse sheep", "bread milk rice meat", "one two three four",
     "north south east west", "gold iron silver copper", "Paris London Rome Berlin", "run walk sit sleep",
     "apple pear lemon cherry", "Monday Friday Sunday Tuesday", "March June August October", "Mars Venus Saturn Jupiter",
@@ -35,17 +34,17 @@ LISTS = (
     "circle square line triangle", "ant bee fly spider", "eagle owl duck hawk", "doctor farmer teacher lawyer",
 )  # fmt: skip
 """Four answers of one kind for each set."""
-LINES = 4
-GROUPINGS = ("of one kind", "mixed")
-FILE = "contradictions.json"
+_LINES = 4
+_GROUPINGS = ("of one kind", "mixed")
+_FILE = "contradictions.json"
 
 
 def answers(grouping: str, number: int) -> list[str]:
     """The four answers of a set: those of one list, or one of each of four lists; all answers are in both groupings."""
     if grouping == "of one kind":
-        return LISTS[number].split()
-    n = len(LISTS)
-    return [LISTS[(number + j * n // LINES) % n].split()[j] for j in range(LINES)]
+        return _LISTS[number].split()
+    n = len(_LISTS)
+    return [_LISTS[(number + j * n // _LINES) % n].split()[j] for j in range(_LINES)]
 
 
 def word(number: int) -> str:
@@ -58,12 +57,12 @@ def prompt(word: str, answers: Sequence[str]) -> str:
     return "".join(f"{word} -> {answer}\n" for answer in answers) + f"{word} ->"
 
 
-def measured(checkpoint: Checkpoint, grouping: str, number: int) -> np.ndarray:
+def log_probs(checkpoint: Checkpoint, grouping: str, number: int) -> np.ndarray:
     """log p of the answer at each position in each order of `explainer.theory.order.orders`: (24, 4)."""
-    told, orders = answers(grouping, number), order.orders(LINES).numpy()
+    told, orders = answers(grouping, number), order.orders(_LINES).numpy()
     prompts = [prompt(word(number), [told[i] for i in row]) for row in orders]
-    log_probs = scoring.candidate_log_probs(checkpoint, scoring.encode(checkpoint, ""), prompts, told)
-    return np.take_along_axis(log_probs.astype(float), orders, axis=1)
+    found = scoring.candidate_log_probs(checkpoint, scoring.encode(checkpoint, ""), prompts, told)
+    return np.take_along_axis(found.astype(float), orders, axis=1)
 
 
 def shares(log_probs: np.ndarray) -> np.ndarray:
@@ -74,17 +73,14 @@ def shares(log_probs: np.ndarray) -> np.ndarray:
 
 def store() -> None:
     """Write what `stored` reads: all sets on the starter checkpoint, in float32 on the CPU, in two minutes."""
-    import torch  # noqa: PLC0415 - reading needs no model
 
-    from explainer.models import checkpoints  # noqa: PLC0415
+    def measure(checkpoint: Checkpoint) -> dict[str, list]:
+        numbers = range(len(_LISTS))
+        return {name: [log_probs(checkpoint, name, i).round(4).tolist() for i in numbers] for name in _GROUPINGS}
 
-    checkpoint, numbers = checkpoints.load(device="cpu", dtype=torch.float32), range(len(LISTS))
-    found = {name: [measured(checkpoint, name, i).round(4).tolist() for i in numbers] for name in GROUPINGS}
-    text = json.dumps(found, separators=(",", ":")).replace("]],", "]],\n") + "\n"
-    (published_directory() / FILE).write_text(text, "utf-8")
+    starter.write(_FILE, measure, end_of_line="]],")
 
 
 def stored() -> Mapping[str, np.ndarray]:
     """The stored log-probabilities of the answer at each position, by grouping: (32 sets, 24 orders, 4 positions)."""
-    found = json.loads((published_directory() / FILE).read_text("utf-8"))
-    return {name: np.array(each) for name, each in found.items()}
+    return {name: np.array(each) for name, each in starter.read(_FILE).items()}

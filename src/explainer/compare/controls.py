@@ -20,10 +20,10 @@ Model = Callable[[Checkpoint, int], Checkpoint]
 Demonstrations = Callable[[TaskData, int, int], tuple[Task, list[Example]]]
 """(data, k, seed) -> k demonstrations and the task whose template they are written in."""
 
-Descend = Callable[..., FineTuned]
+_Descend = Callable[..., FineTuned]
 """(checkpoint, sequences, lr, on_queries=...) -> FT."""
 
-Change = Callable[[FineTuned, int], FineTuned]
+_Change = Callable[[FineTuned, int], FineTuned]
 """(FT, seed) -> FT with another update."""
 
 
@@ -31,7 +31,7 @@ Change = Callable[[FineTuned, int], FineTuned]
 
 
 def own(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
-    """Those that the seed draws."""
+    """The task and the k demonstrations that the seed draws."""
     return data.task, tasks.demonstrations(data, k, seed)
 
 
@@ -39,10 +39,10 @@ def shuffled(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     """The same inputs with the same answers in another order."""
     examples = tasks.demonstrations(data, k, seed)
     answers = [examples[i] for i in _order(k, seed)]
-    return data.task, [_answered(d, a.answer, a.label) for d, a in zip(examples, answers, strict=True)]
+    return data.task, [replace(d, answer=a.answer, label=a.label) for d, a in zip(examples, answers, strict=True)]
 
 
-def flipped(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+def _flipped(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     """The same inputs, each with the label after its own, the first after the last: not one answer is right.
 
     Raises TaskError for a task without labels.
@@ -50,9 +50,9 @@ def flipped(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     labels = data.task.labels
     if labels is None:
         raise TaskError(f"task {data.task.name!r} has no labels to flip; shuffle its answers instead.")
-    following = [(example.label + 1) % len(labels) for example in tasks.demonstrations(data, k, seed)]
     examples = tasks.demonstrations(data, k, seed)
-    return data.task, [_answered(d, labels[y], y) for d, y in zip(examples, following, strict=True)]
+    following = [(example.label + 1) % len(labels) for example in examples]
+    return data.task, [replace(d, answer=labels[y], label=y) for d, y in zip(examples, following, strict=True)]
 
 
 def reordered(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
@@ -87,10 +87,6 @@ def made_up_word(generator: np.random.Generator) -> str:
 def foreign(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     """Demonstrations of another task, `explainer.data.tasks.foreign`."""
     return own(tasks.load(tasks.foreign(data.task)), k, seed)
-
-
-def _answered(example: Example, answer: str, label: int | None) -> Example:
-    return replace(example, answer=answer, label=label)
 
 
 def _order(k: int, seed: int) -> np.ndarray:
@@ -129,7 +125,7 @@ def untrained_layers(checkpoint: Checkpoint, seed: int) -> Checkpoint:
 
 
 @torch.no_grad()
-def permuted_weights(checkpoint: Checkpoint, seed: int) -> Checkpoint:
+def _permuted_weights(checkpoint: Checkpoint, seed: int) -> Checkpoint:
     """The entries of every attention and MLP matrix in a random order: the same numbers, no structure."""
     other = untrained(checkpoint, seed)
     generator = torch.Generator().manual_seed(seed)
@@ -157,12 +153,12 @@ def _matrices_in_layers(checkpoint: Checkpoint) -> set[str]:
 # Fine-tuning.
 
 
-def ascend(checkpoint: Checkpoint, sequences: list[list[int]], lr: float, **options) -> FineTuned:
-    """Gradient ascent."""
+def _ascend(checkpoint: Checkpoint, sequences: list[list[int]], lr: float, **options) -> FineTuned:
+    """FT by gradient ascent."""
     return finetuning.fine_tune(checkpoint, sequences, -lr, **options)
 
 
-def layer_causal(checkpoint: Checkpoint, sequences: list[list[int]], lr: float, **options) -> FineTuned:
+def _layer_causal(checkpoint: Checkpoint, sequences: list[list[int]], lr: float, **options) -> FineTuned:
     """Layer-causal descent, with an update as long as that of descent: a rate means another length to each."""
     descent = finetuning.fine_tune(checkpoint, sequences, lr)
     found = finetuning.fine_tune_layer_causal(checkpoint, sequences, lr, **options)
@@ -171,12 +167,12 @@ def layer_causal(checkpoint: Checkpoint, sequences: list[list[int]], lr: float, 
     return replace(found, update=finetuning.scaled(found, descent.norm / found.norm).update)
 
 
-def unchanged(finetuned: FineTuned, _seed: int) -> FineTuned:
+def _unchanged(finetuned: FineTuned, _seed: int) -> FineTuned:
     """The update that was found."""
     return finetuned
 
 
-def random_direction(finetuned: FineTuned, seed: int) -> FineTuned:
+def _random_direction(finetuned: FineTuned, seed: int) -> FineTuned:
     """A random update of the same norm, weight by weight, with the losses of the training that gave the norms."""
     random = finetuning.random_direction(finetuned, seed)
     return replace(random, losses=finetuned.losses, gradient_norms=finetuned.gradient_norms)
@@ -194,8 +190,8 @@ class Control:
     model: Model = as_loaded
     context: Demonstrations = own
     training: Demonstrations = own
-    descend: Descend = finetuning.fine_tune
-    update: Change = unchanged
+    descend: _Descend = finetuning.fine_tune
+    update: _Change = _unchanged
 
     @property
     def needs_foreign(self) -> bool:
@@ -213,7 +209,7 @@ CONTROLS: Mapping[str, Control] = {
         "context: shuffled", "the answers in the context are shuffled; FT sees the right ones", context=shuffled
     ),
     "flipped-context": Control(
-        "context: flipped", "every label in the context is wrong; FT sees the right ones", context=flipped
+        "context: flipped", "every label in the context is wrong; FT sees the right ones", context=_flipped
     ),
     "foreign-context": Control(
         "context: foreign", "the context is of another task; FT sees the task's own examples", context=foreign
@@ -228,7 +224,7 @@ CONTROLS: Mapping[str, Control] = {
         "FT: shuffled", "FT is trained on shuffled answers; the context has the right ones", training=shuffled
     ),
     "flipped-training": Control(
-        "FT: flipped", "FT is trained on wrong labels only; the context has the right ones", training=flipped
+        "FT: flipped", "FT is trained on wrong labels only; the context has the right ones", training=_flipped
     ),
     "nonsense-training": Control(
         "FT: nonsense", "FT is trained on the format of the task with made-up words", training=nonsense
@@ -242,7 +238,7 @@ CONTROLS: Mapping[str, Control] = {
     "foreign-training": Control(
         "FT: foreign", "FT is trained on another task than that of the context", training=foreign
     ),
-    "ascent": Control("FT: ascent", "FT ascends the gradient", descend=ascend),
+    "ascent": Control("FT: ascent", "FT ascends the gradient", descend=_ascend),
     "layer-causal": Control(
         "FT: layer-causal",
         "each layer of FT learns from its own readout only (Deutch et al. 2024)",
@@ -251,12 +247,12 @@ CONTROLS: Mapping[str, Control] = {
     "layer-causal-as-long": Control(
         "FT: layer-causal, as long",
         "each layer of FT learns from its own readout only; the update is as long as that of FT",
-        descend=layer_causal,
+        descend=_layer_causal,
     ),
     "random-direction": Control(
         "FT: random",
         "the update of FT has a random direction, weight by weight of the same norm",
-        update=random_direction,
+        update=_random_direction,
     ),
     "untrained": Control(
         "untrained model", "a model of the same architecture with new random weights", model=untrained
@@ -269,7 +265,7 @@ CONTROLS: Mapping[str, Control] = {
     "permuted-weights": Control(
         "permuted weights",
         "the entries of every attention and MLP matrix are in a random order",
-        model=permuted_weights,
+        model=_permuted_weights,
     ),
 }
 """What may be changed, by name."""

@@ -4,23 +4,22 @@ Stored once for the starter checkpoint (`store`), read by the pages with `stored
 every smaller k of a seed, and all k are asked the same queries (`explainer.models.scoring.sweep`).
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from explainer.compare import starter
 from explainer.data import tasks
-from explainer.data.files import published_directory
 from explainer.models import scoring
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.scoring import Record
 
-FILE = "few_shots.json"
+_FILE = "few_shots.json"
 
 
 @dataclass(frozen=True)
-class Sweep:
+class _Sweep:
     """The numbers of demonstrations, the seeds, and how many queries each seed draws."""
 
     ks: tuple[int, ...]
@@ -28,18 +27,18 @@ class Sweep:
     queries: int
 
 
-_WORDS = Sweep((0, 1, 2, 4, 8, 16), tuple(range(5)), 20)
-SWEEPS: Mapping[str, Sweep] = {
+_WORDS = _Sweep((0, 1, 2, 4, 8, 16), tuple(range(5)), 20)
+SWEEPS: Mapping[str, _Sweep] = {
     "capitals": _WORDS,
     "plurals": _WORDS,
     "past": _WORDS,
     "antonyms": _WORDS,
-    "reviews": Sweep((0, 2, 8, 32), tuple(range(3)), 60),
+    "reviews": _Sweep((0, 2, 8, 32), tuple(range(3)), 60),
 }
 """What is stored, by task."""
 
 
-def measured(checkpoint: Checkpoint, task: str, seeds: Iterable[int] | None = None, most: int | None = None) -> list:
+def _records(checkpoint: Checkpoint, task: str, seeds: Iterable[int] | None = None, most: int | None = None) -> list:
     """The records of one of SWEEPS, of some seeds and of k up to `most` if they are given."""
     sweep = SWEEPS[task]
     ks = [k for k in sweep.ks if most is None or k <= most]
@@ -49,14 +48,11 @@ def measured(checkpoint: Checkpoint, task: str, seeds: Iterable[int] | None = No
 
 def store() -> None:
     """Write what `stored` reads: all sweeps on the starter checkpoint, in float32 on the CPU, in five minutes."""
-    import torch  # noqa: PLC0415 - reading needs no model
 
-    from explainer.models import checkpoints  # noqa: PLC0415
+    def measure(checkpoint: Checkpoint) -> dict[str, list]:
+        return {task: [_plain(record) for record in _records(checkpoint, task)] for task in SWEEPS}
 
-    checkpoint = checkpoints.load(device="cpu", dtype=torch.float32)
-    tables = {task: [_plain(record) for record in measured(checkpoint, task)] for task in SWEEPS}
-    text = json.dumps(tables, separators=(",", ":")).replace("},", "},\n") + "\n"
-    (published_directory() / FILE).write_text(text, "utf-8")
+    starter.write(_FILE, measure, end_of_line="},")
 
 
 def _plain(record: Record) -> dict[str, list | int]:
@@ -69,7 +65,7 @@ def _plain(record: Record) -> dict[str, list | int]:
 
 def stored(task: str) -> list[Record]:
     """The stored records of one of SWEEPS, by seed and k. Raises KeyError for another task."""
-    rows = json.loads((published_directory() / FILE).read_text("utf-8"))[task]
+    rows = starter.read(_FILE)[task]
     data = tasks.load(task)
     queries = {seed: tasks.queries(data, SWEEPS[task].queries, seed) for seed in SWEEPS[task].seeds}
     return [_record(data, queries[row["seed"]], row) for row in rows]

@@ -4,15 +4,14 @@ Stored once for the starter checkpoint (`store`), read by the pages with `stored
 in every condition and all conditions ask the same queries, so that each loss is a difference within queries.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
+from explainer.compare import starter
 from explainer.data import tasks
-from explainer.data.files import published_directory
 from explainer.data.tasks import Example, TaskData
 from explainer.errors import TaskError
 from explainer.models import circuits, scoring
@@ -26,12 +25,12 @@ DEMONSTRATIONS, QUERIES, SETS = 8, 12, range(8)
 HEADS, DRAWS = 10, 4
 """How many heads of each kind are switched off, and how often as many random ones of their layers."""
 KINDS = ("previous token", "induction", "answer")
-FILE = "head_circuits.json"
+_FILE = "head_circuits.json"
 
-Cut = Callable[[Columns], list[tuple[int, int]]]
+_Cut = Callable[[Columns], list[tuple[int, int]]]
 """The pairs (t, s) of tokens that are kept apart."""
 
-CUTS: Mapping[str, Cut] = {
+CUTS: Mapping[str, _Cut] = {
     "input": lambda columns: columns.input_hidden(),
     "input, one before": lambda columns: columns.input_hidden(back=1),
     "answer from input": lambda columns: columns.between("input"),
@@ -41,16 +40,16 @@ CUTS: Mapping[str, Cut] = {
 
 
 @dataclass(frozen=True)
-class Bench:
+class _Bench:
     """Sets of demonstrations of one task, with the queries that are asked after each."""
 
     data: TaskData
     demonstrations: tuple[tuple[Example, ...], ...]
     queries: tuple[tuple[Example, ...], ...]
 
-    def shuffled(self) -> "Bench":
+    def shuffled(self) -> "_Bench":
         """The same inputs, answers and queries, with no answer left at its own input."""
-        mixed = tuple(shuffled_answers(each, seed) for seed, each in enumerate(self.demonstrations))
+        mixed = tuple(_shuffled_answers(each, seed) for seed, each in enumerate(self.demonstrations))
         return replace(self, demonstrations=mixed)
 
     def columns(self, checkpoint: Checkpoint) -> list[Columns]:
@@ -58,14 +57,16 @@ class Bench:
         return [circuits.columns(checkpoint, self.data.task, each) for each in self.demonstrations]
 
 
-def bench(task: str, sets: Iterable[int] = SETS, demonstrations: int = DEMONSTRATIONS, queries: int = QUERIES) -> Bench:
+def bench(
+    task: str, sets: Iterable[int] = SETS, demonstrations: int = DEMONSTRATIONS, queries: int = QUERIES
+) -> _Bench:
     """The sets with these seeds, of so many demonstrations each, and so many queries after each."""
     data, seeds = tasks.load(task), list(sets)
     shown = tuple(tuple(tasks.demonstrations(data, demonstrations, seed)) for seed in seeds)
-    return Bench(data, shown, tuple(tuple(tasks.queries(data, queries, seed)) for seed in seeds))
+    return _Bench(data, shown, tuple(tuple(tasks.queries(data, queries, seed)) for seed in seeds))
 
 
-def shuffled_answers(examples: Sequence[Example], seed: int) -> tuple[Example, ...]:
+def _shuffled_answers(examples: Sequence[Example], seed: int) -> tuple[Example, ...]:
     """The examples with their answers in a random order in which none keeps its own.
 
     Raises TaskError where there is no such order: fewer than two examples, or one answer more often than half.
@@ -81,7 +82,7 @@ def shuffled_answers(examples: Sequence[Example], seed: int) -> tuple[Example, .
 
 
 def ask(
-    checkpoint: Checkpoint, bench: Bench, cut: Cut | None = None, off: Iterable[Head] = (), means: torch.Tensor = None
+    checkpoint: Checkpoint, bench: _Bench, cut: _Cut | None = None, off: Iterable[Head] = (), means: torch.Tensor = None
 ) -> list[Answers]:
     """The answers after each set, with tokens kept apart and heads that give their mean output."""
     with circuits.heads_off(checkpoint, off, means):
@@ -92,8 +93,8 @@ def ask(
         return _after(checkpoint, bench, prefixes)
 
 
-def ask_alone(
-    checkpoint: Checkpoint, bench: Bench, off: Iterable[Head] = (), means: torch.Tensor = None
+def _ask_alone(
+    checkpoint: Checkpoint, bench: _Bench, off: Iterable[Head] = (), means: torch.Tensor = None
 ) -> list[Answers]:
     """The answers to the same queries after no demonstration."""
     with circuits.heads_off(checkpoint, off, means):
@@ -101,14 +102,14 @@ def ask_alone(
         return _after(checkpoint, bench, [prefix] * len(bench.queries))
 
 
-def _after(checkpoint: Checkpoint, bench: Bench, prefixes: Sequence[scoring.Prefix]) -> list[Answers]:
+def _after(checkpoint: Checkpoint, bench: _Bench, prefixes: Sequence[scoring.Prefix]) -> list[Answers]:
     return [
         circuits.answers(checkpoint, bench.data.task, prefix, queries)
         for prefix, queries in zip(prefixes, bench.queries, strict=True)
     ]
 
 
-def kinds_of_heads(checkpoint: Checkpoint, m: int = HEADS, n: int = 50) -> dict[str, list[Head]]:
+def _kinds_of_heads(checkpoint: Checkpoint, m: int = HEADS, n: int = 50) -> dict[str, list[Head]]:
     """The m strongest heads of each of KINDS: on 4 sequences of n random tokens said twice, and on 4 prompts of "past".
 
     The answer heads are found on a task that no page asks about, so that they are chosen on one and judged on others.
@@ -128,19 +129,19 @@ def kinds_of_heads(checkpoint: Checkpoint, m: int = HEADS, n: int = 50) -> dict[
 # What is stored: the answers of one task in every condition.
 
 
-def measured(checkpoint: Checkpoint, task: str, sets: Iterable[int] = SETS) -> dict[str, list[Answers]]:
+def _answers(checkpoint: Checkpoint, task: str, sets: Iterable[int] = SETS) -> dict[str, list[Answers]]:
     """The answers of one task in all conditions.
 
     "whole" and "alone" with all heads and nothing cut, after all demonstrations and after none; "shuffled";
     "cut: ..." for each of CUTS and "cut, shuffled"; "off: <kind>" and "off: <kind>, alone" for each of KINDS, and
     "random: <kind>, <draw>" with its "alone" for as many other heads of the same layers.
     """
-    normal, heads = bench(task, sets), kinds_of_heads(checkpoint)
+    normal, heads = bench(task, sets), _kinds_of_heads(checkpoint)
     mixed = normal.shuffled()
     means = circuits.mean_outputs(checkpoint, [columns.ids for columns in normal.columns(checkpoint)])
     found = {
         "whole": ask(checkpoint, normal),
-        "alone": ask_alone(checkpoint, normal),
+        "alone": _ask_alone(checkpoint, normal),
         "shuffled": ask(checkpoint, mixed),
         **{f"cut: {name}": ask(checkpoint, normal, cut) for name, cut in CUTS.items()},
         "cut, shuffled": ask(checkpoint, mixed, CUTS["input"]),
@@ -153,18 +154,17 @@ def measured(checkpoint: Checkpoint, task: str, sets: Iterable[int] = SETS) -> d
     }
     for name, each in off.items():
         found[name] = ask(checkpoint, normal, off=each, means=means)
-        found[f"{name}, alone"] = ask_alone(checkpoint, normal, each, means)
+        found[f"{name}, alone"] = _ask_alone(checkpoint, normal, each, means)
     return found
 
 
 def store() -> None:
     """Write what `stored` reads: all conditions on the starter checkpoint, in float32 on the CPU, in five minutes."""
-    from explainer.models import checkpoints  # noqa: PLC0415 - reading needs no model
 
-    checkpoint = checkpoints.load(device="cpu", dtype=torch.float32)
-    tables = {task: {name: _plain(each) for name, each in measured(checkpoint, task).items()} for task in TASKS}
-    text = json.dumps(tables, separators=(",", ":")).replace("},", "},\n") + "\n"
-    (published_directory() / FILE).write_text(text, "utf-8")
+    def measure(checkpoint: Checkpoint) -> dict[str, dict]:
+        return {task: {name: _plain(each) for name, each in _answers(checkpoint, task).items()} for task in TASKS}
+
+    starter.write(_FILE, measure, end_of_line="},")
 
 
 def _plain(answers: Sequence[Answers]) -> dict[str, list]:
@@ -175,15 +175,15 @@ def _plain(answers: Sequence[Answers]) -> dict[str, list]:
 
 
 @dataclass(frozen=True)
-class Stored:
-    """The stored answers of one task, by condition; see `measured`."""
+class _Stored:
+    """The stored answers of one task, by condition; see `_answers`."""
 
     queries: tuple[tuple[Example, ...], ...]
     answers: Mapping[str, Sequence[Answers]]
 
     def change(self, after: str, before: str = "whole") -> Interval:
         """Mean change of log p(right answer) in nats from one condition to another; crossed bootstrap."""
-        return change(self.answers[after], self.answers[before], self.queries)
+        return _change(self.answers[after], self.answers[before], self.queries)
 
     def gain(self, off: str | None = None) -> Interval:
         """What the demonstrations add to log p(right answer), with all heads or some switched off: after all - none."""
@@ -191,12 +191,12 @@ class Stored:
 
     def exact(self, condition: str) -> Interval:
         """Share of queries that are answered exactly; crossed bootstrap."""
-        return exact(self.answers[condition], self.queries)
+        return _exact(self.answers[condition], self.queries)
 
 
-def stored(task: str) -> Stored:
+def stored(task: str) -> _Stored:
     """The stored answers of one of TASKS. Raises KeyError for another one."""
-    table = json.loads((published_directory() / FILE).read_text("utf-8"))[task]
+    table = starter.read(_FILE)[task]
     answers = {
         name: [
             Answers(np.array(correct, dtype=bool), np.array(log_probs))
@@ -204,18 +204,18 @@ def stored(task: str) -> Stored:
         ]
         for name, each in table.items()
     }
-    return Stored(bench(task).queries, answers)
+    return _Stored(bench(task).queries, answers)
 
 
 # Arithmetic.
 
 
-def change(after: Sequence[Answers], before: Sequence[Answers], queries: Sequence[Sequence[Example]]) -> Interval:
+def _change(after: Sequence[Answers], before: Sequence[Answers], queries: Sequence[Sequence[Example]]) -> Interval:
     """Mean change of log p(right answer), one item for each set; the bootstrap draws sets and queries."""
     return _mean([a.log_probs - b.log_probs for a, b in zip(after, before, strict=True)], queries)
 
 
-def exact(answers: Sequence[Answers], queries: Sequence[Sequence[Example]]) -> Interval:
+def _exact(answers: Sequence[Answers], queries: Sequence[Sequence[Example]]) -> Interval:
     """Share of queries answered exactly, one item for each set; the bootstrap draws sets and queries."""
     share = _mean([one.correct for one in answers], queries)
     return statistics.with_width(share, len({str(query.fields) for each in queries for query in each}))

@@ -33,9 +33,7 @@ MEASURES: Mapping[str, str] = {
 NAMES: Mapping[str, str] = {name: control.short for name, control in CONTROLS.items()}
 """The controls, with their names in figures."""
 
-Nested = dict[Any, "Interval | Nested"]
-
-RESAMPLES = 1000  # ends of intervals known to a twentieth of their width, and hundreds of intervals take seconds
+_RESAMPLES = 1000  # ends of intervals known to a twentieth of their width, and hundreds of intervals take seconds
 
 
 def queries(*grids: str) -> pd.DataFrame:
@@ -44,26 +42,13 @@ def queries(*grids: str) -> pd.DataFrame:
     return frame.assign(name=frame["control"].map(NAMES))
 
 
-def of_controls(frame: pd.DataFrame, controls: Iterable[str]) -> pd.DataFrame:
-    """The rows of these controls, in their order."""
-    return pd.concat([frame[frame["control"] == control] for control in controls])
-
-
-def interval(frame: pd.DataFrame, measure: str) -> Interval:
+def _interval(frame: pd.DataFrame, measure: str) -> Interval:
     """Mean over tasks of the mean over their cells of the mean over queries."""
     has = frame[measure].notna().groupby(frame["cell"]).transform("any")
-    return reporting.similarity_interval(frame[has], measure, n_resamples=RESAMPLES)
+    return reporting.similarity_interval(frame[has], measure, n_resamples=_RESAMPLES)
 
 
-def intervals(frame: pd.DataFrame, measure: str, *columns: str) -> Nested:
-    """`interval` for each value of the columns, `intervals(...)[first][second]`, in their order, where there is one."""
-    if not columns:
-        return interval(frame, measure)
-    groups = frame.dropna(subset=[measure]).groupby(columns[0], sort=False)
-    return {value: intervals(each, measure, *columns[1:]) for value, each in groups}
-
-
-def matched(a: pd.DataFrame, b: pd.DataFrame, measure: str, over: str = "control") -> tuple[Sample, Sample] | None:
+def _matched(a: pd.DataFrame, b: pd.DataFrame, measure: str, over: str = "control") -> tuple[Sample, Sample] | None:
     """The values of A and B for the same queries, of cells that differ in `over` only; those without a partner go.
 
     None where no cell has a partner. Raises StudyError where a query of A has several partners, and where the cells
@@ -78,7 +63,7 @@ def matched(a: pd.DataFrame, b: pd.DataFrame, measure: str, over: str = "control
     return reporting.sample(both, measure), reporting.sample(both, f"{measure}_b")
 
 
-def mean_differences(pairs: Mapping[Any, tuple[Sample, Sample] | None]) -> dict[Any, Interval]:
+def _mean_differences(pairs: Mapping[Any, tuple[Sample, Sample] | None]) -> dict[Any, Interval]:
     """`explainer.results.reporting.comparisons` of means, without the pairs that are None."""
     return reporting.comparisons({name: both for name, both in pairs.items() if both})
 
@@ -120,13 +105,13 @@ def changes(
         of = dict(list(frame.groupby("control", sort=False)))
         for control in (control for control in controls or of if control in of and control != than):
             for measure in measures:
-                pairs[name, control, measure] = matched(of[control], of[than], measure)
-    return mean_differences(pairs)
+                pairs[name, control, measure] = _matched(of[control], of[than], measure)
+    return _mean_differences(pairs)
 
 
 def over_tasks(frame: pd.DataFrame, measures: Iterable[str]) -> dict[str, dict[str, Interval]]:
-    """`interval` of each measure under each control, `[control][measure]`, where there is one."""
+    """`_interval` of each measure under each control, `[control][measure]`, where there is one."""
     return {
-        control: {measure: interval(its, measure) for measure in measures if its[measure].notna().any()}
+        control: {measure: _interval(its, measure) for measure in measures if its[measure].notna().any()}
         for control, its in frame.groupby("control", sort=False)
     }

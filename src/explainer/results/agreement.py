@@ -17,23 +17,19 @@ from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
 DESCRIBED = ("kind", "lesson", "epochs", "rate")
-"""What a change is told by."""
+"""The columns that tell what a change is."""
 
 FOREIGN = "another task"
-"""The lesson of any task but the own one, which the tables tell by the name of that task."""
+"""A lesson of `Which`: any task but the own one; the tables have the name of that task."""
 
-HALF = "half of them"
-"""The lesson of either half of the own demonstrations."""
-
-_SEVERAL = {FOREIGN: (*TASKS, "foreign"), HALF: ("first half", "second half")}
+_FOREIGN_LESSONS = (*TASKS, "foreign")
 
 
 @dataclass(frozen=True)
 class Which:
     """Changes by their kind (ICL or FT), lesson, and, for trainings, number of epochs and rate; None for any.
 
-    FOREIGN and HALF are several lessons of the tables. The rate is told relative to that of the cell: 1, or 0.1 for the
-    training at a tenth of it.
+    The rate is told relative to that of the cell: 1, or 0.1 for the training at a tenth of it.
     """
 
     kind: str
@@ -45,7 +41,7 @@ class Which:
         """Whether the change of a side, a or b, is such a one, for each row."""
         chosen = frame[f"{side}_kind"] == self.kind
         if self.lesson is not None:
-            chosen &= frame[f"{side}_lesson"].isin(_SEVERAL.get(self.lesson, (self.lesson,)))
+            chosen &= frame[f"{side}_lesson"].isin(_FOREIGN_LESSONS if self.lesson == FOREIGN else (self.lesson,))
         if self.kind == "FT":
             if self.epochs is not None:
                 chosen &= frame[f"{side}_epochs"] == self.epochs
@@ -91,8 +87,15 @@ def repairs(frame: pd.DataFrame, of: Which, by: Which) -> pd.DataFrame:
 
 def by_task(frame: pd.DataFrame, measure: str) -> dict[str, Interval]:
     """Mean of a measure over the pairs of each seed, and Student's interval over seeds, for each task."""
-    of_seed = frame.groupby(["task", "seed"], sort=False)[measure].mean()
-    return {task: statistics.student(values.to_numpy()) for task, values in of_seed.groupby("task", sort=False)}
+    return _each_task(_of_seeds(frame, measure))
+
+
+def _of_seeds(frame: pd.DataFrame, measure: str) -> pd.Series:
+    return frame.groupby(["task", "seed"], sort=False)[measure].mean()
+
+
+def _each_task(of_seeds: pd.Series) -> dict[str, Interval]:
+    return {task: statistics.student(values.to_numpy()) for task, values in of_seeds.groupby("task", sort=False)}
 
 
 def by_seed(frame: pd.DataFrame, measure: str) -> pd.Series:
@@ -108,10 +111,7 @@ def over_tasks(frame: pd.DataFrame, measure: str) -> Interval:
 
 def differences(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> dict[str, Interval]:
     """A minus B, seed by seed, for each task; p-values are corrected by Holm's procedure for the number of tasks."""
-    sides = [each.groupby(["task", "seed"], sort=False)[measure].mean() for each in (a, b)]
-    of_seed = (sides[0] - sides[1]).dropna()
-    found = {task: statistics.student(values.to_numpy()) for task, values in of_seed.groupby("task", sort=False)}
-    return reporting.corrected(found)
+    return reporting.corrected(_each_task((_of_seeds(a, measure) - _of_seeds(b, measure)).dropna()))
 
 
 def mean_difference(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> Interval:
@@ -123,9 +123,7 @@ def mean_difference(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> Interval:
     """
     sides = [each.groupby(["seed", "task"], sort=False)[measure].mean() for each in (a, b)]
     of_seed = (sides[0] - sides[1]).dropna().unstack()
-    S, mean = len(of_seed), of_seed.mean().mean()
-    left_out = np.array([of_seed.drop(index=seed).mean().mean() for seed in of_seed.index])
-    return statistics.student(S * mean - (S - 1) * left_out)
+    return reporting.jackknife(of_seed, lambda kept: kept.mean().mean())
 
 
 def ranks(frame: pd.DataFrame, context: Which, epochs: int, measure: str) -> pd.DataFrame:

@@ -10,36 +10,34 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pandas as pd
 
-from explainer.theory import statistics
+from explainer.results import reporting
 from explainer.theory.statistics import Interval
 
-Means = Mapping[str, float]
+_Means = Mapping[str, float]
 """Columns as means over pairs of tasks."""
 
 
-def interval(rows: pd.DataFrame, value: Callable[[Means], float]) -> Interval:
+def _interval(rows: pd.DataFrame, value: Callable[[_Means], float]) -> Interval:
     """A function T of the means of columns; the S values of the jackknife are S T - (S - 1) T_i, without seed i.
 
     For a single column of complete tables these are the means of the seeds.
     """
     numbers = rows.select_dtypes("number").columns.drop("seed")
     of_cells = rows.groupby(["seed", "pair"])[list(numbers)].mean()
-    seeds = of_cells.index.unique("seed")
 
     def of(kept: pd.DataFrame) -> float:
         return value(kept.groupby("pair").mean().mean().to_dict())
 
-    S, whole = len(seeds), of(of_cells)
-    return statistics.student([S * whole - (S - 1) * of(of_cells.drop(index=seed)) for seed in seeds])
+    return reporting.jackknife(of_cells, of)
 
 
-def mean(rows: pd.DataFrame, column: str) -> Interval:
-    """One column."""
-    return interval(rows[["seed", "pair", column]], lambda means: means[column])
+def _mean(rows: pd.DataFrame, column: str) -> Interval:
+    """The mean of one column over pairs and seeds."""
+    return _interval(rows[["seed", "pair", column]], lambda means: means[column])
 
 
 def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
-    """Of contexts and trainings of one strength: what is compared, floor, ceilings and yardstick.
+    """The similarities of contexts and trainings of one strength, with their floor, ceilings and yardstick.
 
         own, other              cos(c_A - c_B, f_A - f_B), context and training of the same words, or of others
         own - other             what the words cost
@@ -52,7 +50,7 @@ def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
     trainings do not agree in the mean.
     """
     names = ("own", "other", "contexts", "trainings", "examples", "reordered")
-    derived: dict[str, Callable[[Means], float]] = {
+    derived: dict[str, Callable[[_Means], float]] = {
         "own - other": lambda m: m["own"] - m["other"],
         "yardstick": lambda m: m["own"] * np.sqrt((1 - m["contexts"]) * (1 - m["trainings"])),
         "own / sqrt(C F)": lambda m: (
@@ -60,26 +58,21 @@ def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
         ),
     }
     chosen = rows[["seed", "pair", *names]]
-    return {name: mean(rows, name) for name in names} | {name: interval(chosen, of) for name, of in derived.items()}
-
-
-def by_pair(rows: pd.DataFrame, column: str) -> dict[str, Interval]:
-    """A column for each pair of tasks, Student over its seeds."""
-    return {pair: statistics.student(its[column].dropna()) for pair, its in rows.groupby("pair", sort=False)}
+    return {name: _mean(rows, name) for name in names} | {name: _interval(chosen, of) for name, of in derived.items()}
 
 
 def by_layer(layers: pd.DataFrame, column: str) -> Interval:
     """A column of "layers" in each layer, an interval of arrays."""
-    each = [mean(its, column) for _, its in layers.groupby("layer")]
+    each = [_mean(its, column) for _, its in layers.groupby("layer")]
     return Interval(*(np.array([getattr(of, end) for of in each]) for end in ("estimate", "low", "high")))
 
 
 def answers(interventions: pd.DataFrame, column: str = "right") -> dict[str, Interval]:
     """A column of "interventions" by what is put in, mean over both directions and pairs."""
-    return {name: mean(its, column) for name, its in interventions.groupby("intervention", sort=False)}
+    return {name: _mean(its, column) for name, its in interventions.groupby("intervention", sort=False)}
 
 
-PUT_IN: Mapping[str, str] = {
+_PUT_IN: Mapping[str, str] = {
     "context_along_ft": "context",
     "context_along_other_ft": "context",
     "context_along_near": "context",
@@ -93,16 +86,7 @@ def share_of_the_whole(interventions: pd.DataFrame) -> dict[str, Interval]:
     """What each part does of what the whole change does: (x - base) / (whole - base) of the log odds of A over B."""
     odds = interventions.pivot_table(index=["seed", "pair"], columns="intervention", values="log_odds").reset_index()
 
-    def share(name: str, base: str) -> Callable[[Means], float]:
+    def share(name: str, base: str) -> Callable[[_Means], float]:
         return lambda m: (m[name] - m[base]) / (m[f"{base}_whole"] - m[base])
 
-    return {name: interval(odds, share(name, base)) for name, base in PUT_IN.items()}
-
-
-def equally_strong(changes: pd.DataFrame) -> dict[str, dict[int, Interval]]:
-    """Right answers of a lesson's own task by kind and strength: where do a context and a training answer alike?"""
-    own = changes[changes["kind"].isin(("ICL", "FT"))]
-    own = own.assign(right=own["right_a"].where(own["lesson"] == "A", own["right_b"]))
-    return {
-        kind: {int(n): mean(rows, "right") for n, rows in its.groupby("strength")} for kind, its in own.groupby("kind")
-    }
+    return {name: _interval(odds, share(name, base)) for name, base in _PUT_IN.items()}

@@ -5,7 +5,7 @@ one pool, and the pool is a draw of all the texts that one could have asked abou
 and all texts, which is 0: for a difference of two conditions, the case that there is none.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,7 +16,7 @@ import pandas as pd
 from explainer.theory import statistics
 from explainer.theory.statistics import Components, Interval, Sample
 
-RESAMPLES = 400
+_RESAMPLES = 400
 
 
 class Design(NamedTuple):
@@ -25,11 +25,6 @@ class Design(NamedTuple):
     seeds: int
     queries: int = 40
     pool: int = 200
-
-
-def differences(a: Sample, b: Sample) -> Sample:
-    """A - B, query by query."""
-    return replace(a, groups=[(np.subtract(x, y, dtype=float),) for (x,), (y,) in zip(a.groups, b.groups, strict=True)])
 
 
 def shares(samples: Mapping[str, Sample]) -> pd.DataFrame:
@@ -43,7 +38,7 @@ def typical(table: pd.DataFrame) -> Components:
     return Components(*Components(*table.clip(lower=0).median()).shares)
 
 
-def simulated(share: Components, design: Design, rng: np.random.Generator) -> Sample:
+def _simulated(share: Components, design: Design, rng: np.random.Generator) -> Sample:
     """One study: y_gi = sqrt(s_A) a_g + sqrt(s_B) b_j(g, i) + sqrt(s_E) e_gi, with a, b and e standard normal."""
     seed, query, rest = np.sqrt(share)
     effects, asked = query * rng.normal(size=design.pool), (design.seeds, design.queries)
@@ -52,7 +47,7 @@ def simulated(share: Components, design: Design, rng: np.random.Generator) -> Sa
     return Sample([(row,) for row in values], list(ids))
 
 
-def nested_bootstrap(sample: Sample) -> Interval:
+def _nested_bootstrap(sample: Sample) -> Interval:
     """Queries as if they were of their seed alone: seeds are drawn, then examples within each drawn seed.
 
     Davison and Hinkley 1997, section 3.8. It stands here for comparison: seeds that share queries vary together.
@@ -66,30 +61,30 @@ def nested_bootstrap(sample: Sample) -> Interval:
 def _nested_counts(n_seeds: int, n: int) -> np.ndarray:
     """How often each example is drawn in each resample, (resamples, n_seeds n)."""
     rng = np.random.default_rng(0)
-    drawn = rng.integers(n_seeds, size=(RESAMPLES, n_seeds, 1)) * n + rng.integers(n, size=(RESAMPLES, n_seeds, n))
+    drawn = rng.integers(n_seeds, size=(_RESAMPLES, n_seeds, 1)) * n + rng.integers(n, size=(_RESAMPLES, n_seeds, n))
     return np.array([np.bincount(each.ravel(), minlength=n_seeds * n) for each in drawn], dtype=float)
 
 
-def crossed_bootstrap(sample: Sample) -> Interval:
+def _crossed_bootstrap(sample: Sample) -> Interval:
     """`bootstrap_interval` of the mean."""
-    return statistics.bootstrap_interval(sample, n_resamples=RESAMPLES)
+    return statistics.bootstrap_interval(sample, n_resamples=_RESAMPLES)
 
 
-def student_over_seeds(sample: Sample) -> Interval:
+def _student_over_seeds(sample: Sample) -> Interval:
     """Student's interval of the means of the seeds, as if they shared no query."""
     return statistics.student([group.mean() for (group,) in sample.groups])
 
 
-def student_with_shared_queries(sample: Sample) -> Interval:
+def _student_with_shared_queries(sample: Sample) -> Interval:
     """`paired_difference` from zero: Student over seeds, with the covariance due to the queries that they share."""
     return statistics.paired_difference(sample, replace(sample, groups=[(0 * y,) for (y,) in sample.groups]))
 
 
 METHODS: Mapping[str, Callable[[Sample], Interval]] = {
-    "nested bootstrap": nested_bootstrap,
-    "crossed bootstrap": crossed_bootstrap,
-    "Student over seeds": student_over_seeds,
-    "Student, shared queries": student_with_shared_queries,
+    "nested bootstrap": _nested_bootstrap,
+    "crossed bootstrap": _crossed_bootstrap,
+    "Student over seeds": _student_over_seeds,
+    "Student, shared queries": _student_with_shared_queries,
 }
 """What can be done with the same values, by name. The second and the fourth are what this book does."""
 
@@ -102,15 +97,7 @@ def coverage(share: Components, design: Design, repetitions: int = 200, seed: in
     rng = np.random.default_rng(seed)
     held = dict.fromkeys(METHODS, 0)
     for _ in range(repetitions):
-        study = simulated(share, design, rng)
+        study = _simulated(share, design, rng)
         for name, method in METHODS.items():
             held[name] += not method(study).excludes_zero
     return {name: statistics.binomial_interval(count / repetitions, repetitions) for name, count in held.items()}
-
-
-def table(shares: Mapping[str, Components], designs: Sequence[Design], repetitions: int = 200) -> pd.DataFrame:
-    """`coverage` of every kind of value in every design: a row for each, a column for each method."""
-    rows = {
-        (name, *design): coverage(share, design, repetitions) for name, share in shares.items() for design in designs
-    }
-    return pd.DataFrame(rows).T.rename_axis(["values", *Design._fields])

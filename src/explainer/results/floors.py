@@ -12,26 +12,26 @@ from explainer.results.agreement import Which
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
-SIMILARITIES = {
+_SIMILARITIES = {
     "attention outputs (SimAOU)": "sim_aou",
     "the same, query by query (residual)": "sim_aou_residual",
     "weights (cos ΔW)": "update_cosine",
 }
-SHARED = {
+_SHARED = {
     "the shared part alone answers": ("along_near", "along_ft", "ft"),
     "fine-tuning needs the shared part": ("ft_across_near", "ft_across_icl", "zsl"),
 }
 """Interventions of `shared_part` whose shares of right answers are floor, measured value and ceiling."""
-PATCH = {"the mean patch answers": ("patch_foreign_mean", "patch_mean", "icl")}
+_PATCH = {"the mean patch answers": ("patch_foreign_mean", "patch_mean", "icl")}
 """Interventions of `causal`."""
-EXPLAINED = {
+_EXPLAINED = {
     "steps explain the change (R²)": (
         "r2_icl_foreign",
         "r2_icl_own",
         "r2_descent_own",
     )
 }
-LESSONS = {
+_LESSONS = {
     "the same": "own",
     "the same, in another order": "reordered",
     "other examples of the task": "other",
@@ -59,7 +59,7 @@ def both_swaps(pairs: pd.DataFrame, measure: str, training: Which = FT) -> dict[
 
 def _swapped(pairs: pd.DataFrame, measure: str, kept: Which, swapped: Which) -> dict[str, Interval]:
     found = {}
-    for name, lesson in LESSONS.items():
+    for name, lesson in _LESSONS.items():
         chosen = agreement.between(pairs, kept, replace(swapped, lesson=lesson))
         if len(chosen) and not (kept == swapped and lesson == "own"):
             found[name] = agreement.over_tasks(chosen, measure)
@@ -114,9 +114,9 @@ def of_seeds(
     tables "queries" and "cells" of "causal".
     """
     rows = of_similarities(pairs)
-    rows |= {name: tuple(right(shared, of) for of in three) for name, three in SHARED.items()}
-    rows |= {name: tuple(right(answered, of) for of in three) for name, three in PATCH.items()}
-    return rows | {name: tuple(explained(cells, of) for of in three) for name, three in EXPLAINED.items()}
+    rows |= {name: tuple(_right(shared, of) for of in three) for name, three in _SHARED.items()}
+    rows |= {name: tuple(_right(answered, of) for of in three) for name, three in _PATCH.items()}
+    return rows | {name: tuple(_explained(cells, of) for of in three) for name, three in _EXPLAINED.items()}
 
 
 def of_similarities(pairs: pd.DataFrame) -> dict[str, tuple[pd.Series, pd.Series, pd.Series]]:
@@ -136,7 +136,7 @@ def of_similarities(pairs: pd.DataFrame) -> dict[str, tuple[pd.Series, pd.Series
             similar(ICL, FT, measure),
             similar(FT, replace(FT, lesson="other"), measure),
         )
-        for name, measure in SIMILARITIES.items()
+        for name, measure in _SIMILARITIES.items()
         for swapped, floor in made_up.items()
     }
 
@@ -153,18 +153,18 @@ def answers(changes: pd.DataFrame, training: Which = FT) -> dict[str, dict[str, 
 
     kinds = {"after the context": ICL, "after the training": training}
     return {
-        kind: {name: right_after(replace(which, lesson=lesson)) for name, lesson in LESSONS.items()}
+        kind: {name: right_after(replace(which, lesson=lesson)) for name, lesson in _LESSONS.items()}
         for kind, which in kinds.items()
     }
 
 
-def right(answered: pd.DataFrame, intervention: str) -> pd.Series:
+def _right(answered: pd.DataFrame, intervention: str) -> pd.Series:
     """The share of right answers under an intervention, by seed, mean over tasks."""
     chosen = answered[answered["intervention"] == intervention]
     return chosen.groupby(["seed", "task"])["correct"].mean().groupby("seed").mean()
 
 
-def explained(cells: pd.DataFrame, column: str) -> pd.Series:
+def _explained(cells: pd.DataFrame, column: str) -> pd.Series:
     """The share of a change that steps explain, by seed, mean over tasks."""
     return cells.groupby("seed")[column].mean()
 

@@ -18,7 +18,7 @@ from explainer.results.published import TEN_TASKS, results
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
-Rows = np.ndarray
+_Rows = np.ndarray
 
 
 def by_task(control: str, grids: Sequence[str] | None = None, **where: Any) -> dict[str, pd.DataFrame]:
@@ -34,7 +34,7 @@ def by_task(control: str, grids: Sequence[str] | None = None, **where: Any) -> d
     return dict(list(tables.groupby("task", sort=False)))
 
 
-def rank_trend(rows: Rows) -> Interval:
+def rank_trend(rows: _Rows) -> Interval:
     """Does a similarity rise with depth? Spearman's rank correlation of layer and value, seed by seed.
 
     1 if every layer is above the one below it, -1 if below, 0 without a trend. The layers of one curve depend on each
@@ -52,13 +52,18 @@ class Signs(NamedTuple):
     undecided: int
 
 
-def verdict(estimates: Mapping[str, Interval], level: float = 0.05) -> Signs:
+def verdict(estimates: Mapping[str, Interval]) -> Signs:
     """How many of the estimates have a sign that is settled after Holm's correction for their number."""
-    signs = [np.sign(e.estimate) * (e.p_value < level) for e in reporting.corrected(estimates).values()]
-    return Signs(*(signs.count(sign) for sign in (1, -1, 0)))
+    return signs(reporting.corrected(estimates))
 
 
-def settled(rows: Rows, level: float = 0.05) -> np.ndarray:
+def signs(estimates: Mapping[str, Interval], level: float = 0.05) -> Signs:
+    """How many of the estimates, whose p-values are corrected, are settled above zero, below it, or not at all."""
+    found = [np.sign(e.estimate) * (e.p_value < level) for e in estimates.values()]
+    return Signs(*(found.count(sign) for sign in (1, -1, 0)))
+
+
+def settled(rows: _Rows, level: float = 0.05) -> np.ndarray:
     """Whether the mean over seeds of each layer is above zero after Holm's correction for the number of layers."""
     means = statistics.student(rows)
     return (statistics.holm(means.p_value) < level) & (means.estimate > 0)

@@ -7,7 +7,7 @@ language models with 1.3 and 2.7 billion parameters, states "zsl", "ft" and "icl
 from collections.abc import Mapping
 
 DAI = "Dai et al. (2023), Findings of ACL 2023, 247"
-DAI_CODE = "released code of Dai et al. (2023), microsoft/LMOps, understand_icl"
+_DAI_CODE = "released code of Dai et al. (2023), microsoft/LMOps, understand_icl"
 DEUTCH = "Deutch et al. (2024), NAACL 2024"
 DEUTCH_LOGS = "logs of Deutch et al. (2024), GiilDe/ft-vs-icl, means recomputed here"
 
@@ -24,11 +24,8 @@ def _row(*numbers: float, tasks: tuple[str, ...] = TASKS) -> Mapping[str, float]
 N_VALIDATION: Mapping[str, int] = _row(872, 1101, 1066, 2000, 7600, 56)
 """Validation examples per task (`DAI`, Table 1). The released code evaluates at most `MOST_EVALUATED` of them."""
 
-N_LABELS: Mapping[str, int] = _row(2, 5, 2, 2, 4, 3)
-"""Labels per task (`DAI`, Table 1)."""
-
 MOST_EVALUATED = 2000
-"""Queries that the released code evaluates at most (`DAI_CODE`, fewshot_task.py)."""
+"""Queries that the released code evaluates at most (`_DAI_CODE`, fewshot_task.py)."""
 
 ACCURACY: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     "1.3B": {
@@ -129,7 +126,7 @@ N_RATES_SEARCHED = 36
 """Learning rates 1 to 9 times 0.1, 0.01, 0.001 and 0.0001 were tried, and more for 1.3B on SST-5 (`DAI`, appendix)."""
 
 DEMONSTRATIONS: Mapping[str, int] = _row(32, 32, 32, 32, 22, 19)
-"""Number of demonstrations k (`DAI_CODE`, icl_ft/compute_training_example_attn.py)."""
+"""Number of demonstrations k (`_DAI_CODE`, icl_ft/compute_training_example_attn.py)."""
 
 
 # Deutch et al. (2024), Table 2: 1.3B, means of 3 seeds.
@@ -155,27 +152,8 @@ DEUTCH_SIM_AOU_AVERAGE: Mapping[str, Mapping[str, float]] = {
 }
 """Averages over tasks (`DEUTCH`, Table 2)."""
 
-DEUTCH_SIM_AM: Mapping[str, Mapping[str, Mapping[str, float]]] = {
-    "maps": {
-        "gd": _row(0.59, 0.40, 0.49, 0.45, 0.48, 0.20),
-        "lcgd": _row(0.58, 0.39, 0.30, 0.27, 0.12, 0.04),
-    },
-    "updates": {
-        "gd": _row(0.15, 0.31, 0.14, 0.25, 0.50, 0.25),
-        "lcgd": _row(0.30, 0.33, 0.26, 0.32, 0.43, 0.38),
-    },
-}
-"""SimAM of attention maps, as Dai et al. define it, and of their changes against ZSL, 1.3B (`DEUTCH`, Table 2)."""
-
-DEUTCH_SIM_AM_AVERAGE: Mapping[str, Mapping[str, float]] = {
-    "maps": {"gd": 0.435, "lcgd": 0.283},
-    "updates": {"gd": 0.267, "lcgd": 0.336},
-}
-"""Averages over tasks (`DEUTCH`, Table 2)."""
-
-
 DEUTCH_N_LAYERS = 24
-"""Of fairseq 1.3B."""
+"""The number of layers of fairseq 1.3B."""
 
 DEUTCH_LAYERS: Mapping[int, float] = {0: 0.166, 1: 0.012, 13: 0.297, 19: 0.069, 23: 0.294}
 """Normalised SimAOU of FT by gradient descent in some layers of 1.3B, mean over six tasks.
@@ -186,25 +164,18 @@ Source: output of scripts/analysis.ipynb in GiilDe/ft-vs-icl, the code of Deutch
 
 # Deutch et al. (2024), Table 1: untrained models, of 1.3B, without AGNews.
 
-DEUTCH_UNTRAINED_TASKS = ("sst2", "sst5", "mr", "subj", "cb")
+_DEUTCH_UNTRAINED_TASKS = ("sst2", "sst5", "mr", "subj", "cb")
 """Tasks that were run with untrained models."""
 
 DEUTCH_UNTRAINED_SIM_AOU: Mapping[str, Mapping[str, float]] = {
-    "embeddings": _row(0.114, 0.062, 0.246, 0.202, 0.012, tasks=DEUTCH_UNTRAINED_TASKS),
-    "none": _row(0.091, 0.073, 0.177, 0.165, 0.044, tasks=DEUTCH_UNTRAINED_TASKS),
+    "embeddings": _row(0.114, 0.062, 0.246, 0.202, 0.012, tasks=_DEUTCH_UNTRAINED_TASKS),
+    "none": _row(0.091, 0.073, 0.177, 0.165, 0.044, tasks=_DEUTCH_UNTRAINED_TASKS),
 }
 """SimAOU of models whose embeddings and layer norms alone are trained, or whose layer norms alone (`DEUTCH_LOGS`).
 
 Every committed version of the script that computes it normalises, and the paper's Table 1 sets these numbers beside
 those of the trained model that are not normalised (DEUTCH_SIM_AOU["raw"]["gd"]).
 """
-
-DEUTCH_UNTRAINED_SIM_AM: Mapping[str, Mapping[str, float]] = {
-    "embeddings": _row(0.085, 0.034, 0.177, 0.160, 0.054, tasks=DEUTCH_UNTRAINED_TASKS),
-    "none": _row(0.107, 0.049, 0.163, 0.174, 0.264, tasks=DEUTCH_UNTRAINED_TASKS),
-}
-"""SimAM of the changes of attention maps for the same models (`DEUTCH_LOGS`)."""
-
 
 # Dai et al. (2023), Tables 6, 7 and 10: momentum attention.
 
@@ -222,6 +193,3 @@ MOMENTUM_ACCURACY: Mapping[str, Mapping[str, float]] = {
 
 MOMENTUM_ACCURACY_AVERAGE: Mapping[str, float] = {"plain": 0.519, "momentum": 0.547}
 """Averages over tasks (`DAI`, Table 7)."""
-
-MOMENTUM_TRAINING: Mapping[str, float] = {"parameters": 350e6, "tokens_per_batch": 512e3, "steps": 500e3}
-"""Of those models (`DAI`, Table 10)."""

@@ -14,7 +14,7 @@ from explainer.errors import StudyError
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
-PAIRS: Mapping[str, str] = {
+_PAIRS: Mapping[str, str] = {
     "delta-momentum": "delta",
     "delta-half": "delta",
     "gated-momentum": "gated",
@@ -44,7 +44,7 @@ OUTCOMES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Comparison:
+class _Comparison:
     """Differences between two rules, one for each seed: their mean with Student's interval, and the sign test."""
 
     by_seed: pd.Series
@@ -57,25 +57,19 @@ class Comparison:
         return int((self.by_seed > 0).sum())
 
 
-def chosen_rates(cells: pd.DataFrame) -> dict[str, float]:
-    """The learning rate of each rule with most right answers at the end, mean over seeds; of several the smallest."""
-    means = cells.groupby(["rule", "learning_rate"], sort=False)["accuracy"].mean()
-    return {rule: float(means[rule].sort_index().idxmax()) for rule in dict.fromkeys(cells["rule"])}
-
-
-def at_end(curve: pd.DataFrame) -> pd.DataFrame:
+def _at_end(curve: pd.DataFrame) -> pd.DataFrame:
     """The rows after the last step."""
     return curve[curve["step"] == curve["steps"]]
 
 
-def of_seeds(curve: pd.DataFrame, outcome: str) -> pd.DataFrame:
+def _of_seeds(curve: pd.DataFrame, outcome: str) -> pd.DataFrame:
     """An outcome at the end as the mean over the numbers of keys, (seeds) x (rules)."""
-    return at_end(curve).pivot_table(outcome, "seed", "rule", sort=False)[list(dict.fromkeys(curve["rule"]))]
+    return _at_end(curve).pivot_table(outcome, "seed", "rule", sort=False)[list(dict.fromkeys(curve["rule"]))]
 
 
 def over_keys(curve: pd.DataFrame, outcome: str) -> dict[str, Interval]:
     """An outcome at the end as the mean over the numbers of keys, for each rule: mean over seeds, Student's."""
-    return {NAMES[rule]: _share(values) for rule, values in of_seeds(curve, outcome).items()}
+    return {NAMES[rule]: _share(values) for rule, values in _of_seeds(curve, outcome).items()}
 
 
 def over_training(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> dict[str, dict[int, Interval]]:
@@ -87,17 +81,17 @@ def over_training(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> dic
     return found
 
 
-def compared(curve: pd.DataFrame, rule: str, other: str, outcome: str) -> Comparison:
+def compared(curve: pd.DataFrame, rule: str, other: str, outcome: str) -> _Comparison:
     """The outcome of a rule minus that of another at the end, seed by seed, as the mean over the numbers of keys.
 
     Raises StudyError for a seed that one of them does not have.
     """
-    of = of_seeds(curve, outcome)[[rule, other]]
+    of = _of_seeds(curve, outcome)[[rule, other]]
     if missing := of.index[of.isna().any(axis=1)].tolist():
         raise StudyError(f"seeds {missing} are not there for both {rule} and {other}; train them too.")
     differences = of[rule] - of[other]
     values = differences.to_numpy()
-    return Comparison(differences, statistics.student(values), statistics.sign_test(values))
+    return _Comparison(differences, statistics.student(values), statistics.sign_test(values))
 
 
 def momentum_effects(curve: pd.DataFrame, outcomes: Sequence[str] = ("kept", "revised")) -> dict[str, dict]:
@@ -106,30 +100,33 @@ def momentum_effects(curve: pd.DataFrame, outcomes: Sequence[str] = ("kept", "re
     The p-values of all of them, Student's and those of the sign test, are corrected by Holm for their number.
     """
     rules = set(curve["rule"])
-    asked = [(outcome, rule) for outcome in outcomes for rule in PAIRS if {rule, PAIRS[rule]} <= rules]
-    raw = [compared(curve, rule, PAIRS[rule], outcome) for outcome, rule in asked]
+    asked = [(outcome, rule) for outcome in outcomes for rule in _PAIRS if {rule, _PAIRS[rule]} <= rules]
+    raw = [compared(curve, rule, _PAIRS[rule], outcome) for outcome, rule in asked]
     students = statistics.holm(np.array([each.mean.p_value for each in raw]))
     signs = statistics.holm(np.array([each.sign_p for each in raw]))
-    effects: dict[str, dict[str, Comparison]] = {outcome: {} for outcome in outcomes}
+    effects: dict[str, dict[str, _Comparison]] = {outcome: {} for outcome in outcomes}
     for (outcome, rule), each, by_student, by_sign in zip(asked, raw, students, signs, strict=True):
         mean = replace(each.mean, p_value=float(by_student))
         effects[outcome][rule] = replace(each, mean=mean, sign_p=float(by_sign))
     return effects
 
 
-def effect_name(rule: str) -> str:
+def _effect_name(rule: str) -> str:
     """A rule of PAIRS minus the rule that it adds momentum to, by their names in figures."""
-    return f"{NAMES[rule]} − {NAMES[PAIRS[rule]]}"
+    return f"{NAMES[rule]} − {NAMES[_PAIRS[rule]]}"
 
 
-def as_table(effects: Mapping[str, Mapping[str, Comparison]]) -> pd.DataFrame:
+def as_table(effects: Mapping[str, Mapping[str, _Comparison]]) -> pd.DataFrame:
     """`momentum_effects` as text, by the names that figures use."""
     return as_rows(
-        {OUTCOMES[outcome]: {effect_name(rule): each for rule, each in its.items()} for outcome, its in effects.items()}
+        {
+            OUTCOMES[outcome]: {_effect_name(rule): each for rule, each in its.items()}
+            for outcome, its in effects.items()
+        }
     )
 
 
-def as_rows(compared: Mapping[str, Mapping[str, Comparison]]) -> pd.DataFrame:
+def as_rows(compared: Mapping[str, Mapping[str, _Comparison]]) -> pd.DataFrame:
     """Comparisons as text: mean difference, p of Student, seeds in which the first rule is ahead, p of the signs."""
     rows = {
         (outcome, name): {

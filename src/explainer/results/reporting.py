@@ -21,14 +21,27 @@ _MAY_DIFFER = ("task", "seed")
 
 
 def made(*frames: pd.DataFrame) -> str:
-    """Where published results of one experiment come from: seeds, queries, checkpoint, versions, seconds, command."""
+    """Where published results come from: seeds, device, versions and seconds, in the words that pages show.
+
+    Those of one experiment on checkpoints by their cells, with queries and the command; trainings by tables "runs".
+    """
     cells = pd.concat(frames).drop_duplicates("cell")
+    if "checkpoint" not in cells:
+        return _made_by_training(cells)
     name, runs = published.runs(cells["cell"])
     first = runs.iloc[0]
     return (
         f"Stored: {len(cells)} cells, seeds {_range(cells['seed'], ', ')}; {_range(cells['n_queries'])} queries each; "
         f"k = {_range(cells['k'])}; {cells['checkpoint'].iloc[0]}, float32, {first['device']}, torch {first['torch']}; "
         f"{runs['cpu_seconds'].sum():.0f} CPU seconds; computed by {published.COMMANDS[name]} (see Reproduce)."
+    )
+
+
+def _made_by_training(runs: pd.DataFrame) -> str:
+    first, seeds = runs.iloc[0], sorted(set(runs["seed"]))
+    return (
+        f"Stored: {len(runs)} runs, seeds {', '.join(map(str, seeds))}; {first['device']}, {first['threads']} thread, "
+        f"torch {first['torch']}; {runs['cpu_seconds'].sum():.0f} CPU seconds"
     )
 
 
@@ -42,19 +55,6 @@ def sizes(queries: pd.DataFrame) -> str:
     """Seeds times queries of every task: `5 × 150 (sst2)`."""
     each = queries.groupby("task", sort=False)[["seed", "n_queries"]].agg({"seed": "nunique", "n_queries": "first"})
     return ", ".join(f"{seeds} × {n} ({task})" for task, seeds, n in each.itertuples())
-
-
-def diverged(queries: pd.DataFrame) -> str:
-    """Where FT diverged, in words: "sst2 at 0.01: 3 of 5 seeds"; "nowhere" if it did not."""
-    lost = queries.drop_duplicates("cell").set_index(["task", "lr"])["ft_correct"].isna()
-    counts = lost.groupby(["task", "lr"]).agg(["sum", "size"])
-    places = [
-        f"{task} at {lr:g}: {n_lost} of {n} seeds"
-        for task in queries["task"].unique()
-        for lr, n_lost, n in counts.loc[task].itertuples()
-        if n_lost
-    ]
-    return "; ".join(places) or "nowhere"
 
 
 def require_one_setting(table: pd.DataFrame, *, but: str = "") -> None:
@@ -172,6 +172,16 @@ def layer_rows(layers: pd.DataFrame, measure: str) -> np.ndarray:
     require_one_setting(layers)
     rows = layers.pivot(index="cell", columns="layer", values=measure).reindex(layers["cell"].unique())
     return rows.dropna(how="all").to_numpy()
+
+
+def jackknife(table: pd.DataFrame, statistic: Callable[[pd.DataFrame], float]) -> Interval:
+    """A statistic T of a table whose first index is the seed, with Student's interval of the jackknife over seeds.
+
+    The S values of the jackknife are S T - (S - 1) T_i, where T_i is the statistic without seed i.
+    """
+    seeds = table.index.unique("seed")
+    S, whole = len(seeds), statistic(table)
+    return statistics.student([S * whole - (S - 1) * statistic(table.drop(index=seed)) for seed in seeds])
 
 
 def comparisons(

@@ -22,80 +22,61 @@ from explainer.results.published import results
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
-REPRODUCED, NOT_REPRODUCED, CANNOT_BE_ASKED = "reproduced", "not reproduced", "cannot be asked here"
+REPRODUCED, _NOT_REPRODUCED, _CANNOT_BE_ASKED = "reproduced", "not reproduced", "cannot be asked here"
 
-PAPER = ("classification", "agnews", "cb")
+_PAPER = ("classification", "agnews", "cb")
 """The grids with the paper's six tasks under its protocol."""
 
-_LEVEL = 0.05
 
-
-class Entry(NamedTuple):
+class _Entry(NamedTuple):
     """A verdict, and the numbers or the reason behind it."""
 
     verdict: str
     because: str
 
 
-class Row(NamedTuple):
+class _Row(NamedTuple):
     """A claim, what the paper prints, and what is found under its protocol and beside a control."""
 
     claim: str
     paper: str
-    protocol: Entry
-    between: Entry
+    protocol: _Entry
+    between: _Entry
 
 
-def scorecard() -> list[Row]:
+def scorecard() -> list[_Row]:
     """All claims, from the published tables."""
     queries, pairs = similarity.queries(), agreement.pairs("alike")
     of_paper, answered = queries[queries["task"].isin(papers.TASKS)], results("shared", "queries")
     return [
-        Row("FT answers more than ZSL", _quoted_accuracy("ft", "zsl"), _accuracy(of_paper, "ft", "zsl"),
+        _Row("FT answers more than ZSL", _quoted_accuracy("ft", "zsl"), _accuracy(of_paper, "ft", "zsl"),
             _answers(answered, "ft", "zsl")),
-        Row("ICL answers more than FT", _quoted_accuracy("icl", "ft"), _accuracy(of_paper, "icl", "ft"),
+        _Row("ICL answers more than FT", _quoted_accuracy("icl", "ft"), _accuracy(of_paper, "icl", "ft"),
             _answers(answered, "icl", "ft")),
-        Row("ICL repairs what FT repairs: Rec2FTP", _quoted(papers.REC2FTP_AVERAGE), _repairs(of_paper),
+        _Row("ICL repairs what FT repairs: Rec2FTP", _quoted(papers.REC2FTP_AVERAGE), _repairs(of_paper),
             _recall(pairs)),
-        Row("SimAOU is above that of a random update", _quoted(papers.SIM_AOU_AVERAGE, "ft", "random"),
+        _Row("SimAOU is above that of a random update", _quoted(papers.SIM_AOU_AVERAGE, "ft", "random"),
             _compared(of_paper, "sim_aou", "sim_aou_noise"), _above_both_floors(pairs, "sim_aou")),
-        Row("SimAOU rises with depth", "box plots of its first version", _depth("sim_aou"),
+        _Row("SimAOU rises with depth", "box plots of its first version", _depth("sim_aou"),
             _depth("sim_aou_tangent_uncentred", "without its noise value")),
-        Row("SimAM is higher after FT than before", _quoted(papers.SIM_AM_AVERAGE, "after", "before"),
+        _Row("SimAM is higher after FT than before", _quoted(papers.SIM_AM_AVERAGE, "after", "before"),
             _compared(of_paper, "sim_am", "sim_am_zsl"), _above_both_floors(pairs, "sim_am")),
-        Row("SimAM rises with depth", "box plots of its first version", _depth("sim_am"), _gain_with_depth()),
-        Row("ICL and FT attend to the same training tokens: τ", _quoted(papers.KENDALL_AVERAGE, "ft", "random"),
+        _Row("SimAM rises with depth", "box plots of its first version", _depth("sim_am"), _gain_with_depth()),
+        _Row("ICL and FT attend to the same training tokens: τ", _quoted(papers.KENDALL_AVERAGE, "ft", "random"),
             _tau(of_paper), _tau_of_right_answers()),
-        Row("Momentum lowers the perplexity", _quoted_perplexity(), *_momentum()),
-        Row("Momentum raises the accuracy of ICL", _quoted(papers.MOMENTUM_ACCURACY_AVERAGE), *_few_shot()),
+        _Row("Momentum lowers the perplexity", _quoted_perplexity(), *_momentum()),
+        _Row("Momentum raises the accuracy of ICL", _quoted(papers.MOMENTUM_ACCURACY_AVERAGE), *_few_shot()),
     ]  # fmt: skip
 
 
-def table() -> pd.DataFrame:
-    """The scorecard with a line for each claim."""
-
-    def said(entry: Entry) -> str:
-        return f"{entry.verdict}: {entry.because}"
-
-    rows = {row.claim: (row.paper, said(row.protocol), said(row.between)) for row in scorecard()}
-    columns = ["the paper", "here, one epoch and one rate", "here, asked again"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-
-
-def settled(differences: Mapping[str, Interval]) -> Signs:
-    """On how many tasks a difference, whose p-value is corrected, is settled above zero, below it, or not at all."""
-    signs = [np.sign(d.estimate) * (d.p_value < _LEVEL) for d in differences.values()]
-    return Signs(*(signs.count(sign) for sign in (1, -1, 0)))
-
-
-def judged(*each: Signs) -> str:
+def _judged(*each: Signs) -> str:
     """The verdict on a claim that differences above zero support, on most tasks of every comparison."""
     supported = all(of.rises > sum(of) / 2 and not of.falls for of in each)
-    return REPRODUCED if supported else NOT_REPRODUCED
+    return REPRODUCED if supported else _NOT_REPRODUCED
 
 
-def _entry(signs: Signs, numbers: str) -> Entry:
-    return Entry(judged(signs), f"{numbers}; settled on {signs.rises} of {sum(signs)} tasks{_opposite(signs)}")
+def _entry(signs: Signs, numbers: str) -> _Entry:
+    return _Entry(_judged(signs), f"{numbers}; settled on {signs.rises} of {sum(signs)} tasks{_opposite(signs)}")
 
 
 def _opposite(signs: Signs) -> str:
@@ -134,16 +115,16 @@ def _differences(queries: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
     return reporting.comparisons({task: (reporting.sample(its, a), reporting.sample(its, b)) for task, its in of_task})
 
 
-def _compared(queries: pd.DataFrame, a: str, b: str) -> Entry:
+def _compared(queries: pd.DataFrame, a: str, b: str) -> _Entry:
     numbers = (queries.groupby("task")[name].mean().mean() for name in (a, b))
-    return _entry(settled(_differences(queries, a, b)), "{:.3f} against {:.3f}".format(*numbers))
+    return _entry(layers.signs(_differences(queries, a, b)), "{:.3f} against {:.3f}".format(*numbers))
 
 
-def _accuracy(queries: pd.DataFrame, higher: str, lower: str) -> Entry:
+def _accuracy(queries: pd.DataFrame, higher: str, lower: str) -> _Entry:
     return _compared(queries, f"{higher}_correct", f"{lower}_correct")
 
 
-def _repairs(queries: pd.DataFrame) -> Entry:
+def _repairs(queries: pd.DataFrame) -> _Entry:
     """Rec2FTP beside its chance value within each label."""
     found = [similarity.repairs(its) for _, its in queries.groupby("task", sort=False)]
     above, below = (sum(of(r.excess) for r in found) for of in (lambda e: e.low > 0, lambda e: e.high < 0))
@@ -153,17 +134,17 @@ def _repairs(queries: pd.DataFrame) -> Entry:
     return _entry(signs, f"{recall:.2f}, by chance {chance:.2f}, of the {share:.0%} of errors that FT repairs")
 
 
-def _depth(measure: str, of: str = "") -> Entry:
+def _depth(measure: str, of: str = "") -> _Entry:
     """Spearman's correlation of layer and value: where is its sign settled?"""
     rises = {
         task: layers.rank_trend(reporting.layer_rows(its, measure))
-        for task, its in layers.by_task("none", PAPER).items()
+        for task, its in layers.by_task("none", _PAPER).items()
     }
     mean = np.mean([each.estimate for each in rises.values()])
     return _entry(layers.verdict(rises), f"{of}{', ' * bool(of)}rank correlation {mean:+.2f}")
 
 
-def _tau(queries: pd.DataFrame) -> Entry:
+def _tau(queries: pd.DataFrame) -> _Entry:
     zero = queries.assign(zero=0.0 * queries["kendall_tau_b"])
     return _compared(zero, "kendall_tau_b", "zero")
 
@@ -171,22 +152,22 @@ def _tau(queries: pd.DataFrame) -> Entry:
 # Beside a control.
 
 
-def _answers(answered: pd.DataFrame, higher: str, lower: str) -> Entry:
+def _answers(answered: pd.DataFrame, higher: str, lower: str) -> _Entry:
     """Word pairs after ten epochs."""
     numbers = (effects.over_tasks(answered, name).estimate for name in (higher, lower))
-    signs = settled(effects.differences(answered, higher, lower))
+    signs = layers.signs(effects.differences(answered, higher, lower))
     return _entry(signs, "word pairs, ten epochs: {:.2f} against {:.2f}".format(*numbers))
 
 
-def _recall(pairs: pd.DataFrame) -> Entry:
+def _recall(pairs: pd.DataFrame) -> _Entry:
     """Is the recall of FT by a context above chance? Beside it, that by the context with shuffled answers."""
     own, shuffled = (_beyond_chance(pairs, by) for by in (ICL, replace(ICL, lesson="shuffled")))
-    above = settled(reporting.corrected({task: statistics.student(own[task].dropna()) for task in own}))
+    above = layers.signs(reporting.corrected({task: statistics.student(own[task].dropna()) for task in own}))
     counts = agreement.repairs(pairs, FT, ICL).groupby("task").sum()
     recall, chance = ((counts[name] / counts["of"]).mean() for name in ("both", "chance"))
     entry = _entry(above, f"recall {recall:.2f}, by chance {chance:.2f}")
     extra = f"beyond chance {own.mean().mean():.1f} repairs a draw, with shuffled answers {shuffled.mean().mean():.1f}"
-    return Entry(entry.verdict, f"{entry.because}; {extra}")
+    return _Entry(entry.verdict, f"{entry.because}; {extra}")
 
 
 def _beyond_chance(pairs: pd.DataFrame, by: Which) -> pd.DataFrame:
@@ -195,30 +176,32 @@ def _beyond_chance(pairs: pd.DataFrame, by: Which) -> pd.DataFrame:
     return (found["both"] - found["chance"]).unstack("task")
 
 
-def _above_both_floors(pairs: pd.DataFrame, measure: str) -> Entry:
+def _above_both_floors(pairs: pd.DataFrame, measure: str) -> _Entry:
     """Own demonstrations against made-up words on either side, with the shares of the way to two training_runs."""
     own, ceiling = (agreement.between(pairs, ICL, FT), agreement.between(pairs, FT, replace(FT, lesson="other")))
     made_up = (agreement.between(pairs, *two) for two in ((ICL, replace(FT, lesson="nonsense")),
                                                      (replace(ICL, lesson="nonsense"), FT)))  # fmt: skip
     signs, shares = [], []
     for floor in made_up:
-        signs.append(settled(agreement.differences(own, floor, measure)))
+        signs.append(layers.signs(agreement.differences(own, floor, measure)))
         of_seeds = (agreement.by_seed(each, measure) for each in (floor, own, ceiling))
         shares.append(floors.way(*of_seeds)["share of the way"].estimate)
     least = min(signs, key=lambda of: of.rises)
     text = "{:.2f} of the way from made-up words to two trainings, {:.2f} if the context has them"
-    return Entry(judged(*signs), f"{text.format(*shares)}; settled on {least.rises} of {sum(least)} tasks")
+    return _Entry(_judged(*signs), f"{text.format(*shares)}; settled on {least.rises} of {sum(least)} tasks")
 
 
-def _gain_with_depth() -> Entry:
+def _gain_with_depth() -> _Entry:
     """Does what FT adds to SimAM rise with depth?"""
-    tables = {t: its.assign(gain=its["sim_am"] - its["sim_am_zsl"]) for t, its in layers.by_task("none", PAPER).items()}
+    tables = {
+        t: its.assign(gain=its["sim_am"] - its["sim_am_zsl"]) for t, its in layers.by_task("none", _PAPER).items()
+    }
     rises = {task: layers.rank_trend(reporting.layer_rows(its, "gain")) for task, its in tables.items()}
     mean = np.mean([each.estimate for each in rises.values()])
     return _entry(layers.verdict(rises), f"its rise by FT: rank correlation {mean:+.2f}")
 
 
-def _tau_of_right_answers() -> Entry:
+def _tau_of_right_answers() -> _Entry:
     """Is τ higher with right answers in the context than with shuffled ones?"""
     queries = results("pairs-controls", "queries")
     of = {control: queries[queries["control"] == control] for control in ("none", "shuffled-context")}
@@ -227,28 +210,28 @@ def _tau_of_right_answers() -> Entry:
         for task in of["none"]["task"].unique()
     }
     numbers = (its.groupby("task")["kendall_tau_b"].mean().mean() for its in of.values())
-    signs = settled(reporting.comparisons(samples))
+    signs = layers.signs(reporting.comparisons(samples))
     return _entry(signs, "word pairs: {:.3f} against {:.3f} with shuffled answers".format(*numbers))
 
 
 # Momentum.
 
 
-def _momentum() -> tuple[Entry, Entry]:
-    """By how much momentum has less loss than plain attention, and than the previous value, at the largest budget."""
+def _momentum() -> tuple[_Entry, _Entry]:
+    """The loss of momentum below that of plain attention, and of the previous value, at the largest budget."""
     blocks = {name: results(f"{name}-longer", "blocks") for name in ("plain", "momentum", "previous")}
     tokens = blocks["momentum"]["tokens"].max()
     plain, previous = (training_runs.change(blocks[of], blocks["momentum"], tokens) for of in ("plain", "previous"))
-    verdict = REPRODUCED if plain.low > 0 else NOT_REPRODUCED
+    verdict = REPRODUCED if plain.low > 0 else _NOT_REPRODUCED
     lower = f"lower than plain attention by {plain:.3f} nats a token after {tokens / 1e6:.1f} million tokens"
     control = f"against the previous value alone {previous:.3f}"
-    return Entry(verdict, lower), Entry(verdict, f"{lower}; {control}")
+    return _Entry(verdict, lower), _Entry(verdict, f"{lower}; {control}")
 
 
-def _few_shot() -> tuple[Entry, Entry]:
-    """Twice, for neither arm answers few-shot prompts."""
+def _few_shot() -> tuple[_Entry, _Entry]:
+    """An entry that cannot be asked, twice, for neither arm answers few-shot prompts."""
     budgets = results("momentum-longer", "budgets"), results("plain-longer", "budgets")
     right = max(its.loc[its["tokens"] == its["tokens"].max(), "is_right"].mean() for its in budgets)
     copied = max(its.loc[its["tokens"] == its["tokens"].max(), "copied"].mean() for its in budgets)
     why = f"no model here copies ({copied:.1%} of repeated tokens) or answers few-shot prompts ({right:.1%} right)"
-    return Entry(CANNOT_BE_ASKED, why), Entry(CANNOT_BE_ASKED, why)
+    return _Entry(_CANNOT_BE_ASKED, why), _Entry(_CANNOT_BE_ASKED, why)

@@ -12,11 +12,11 @@ from explainer.results.published import ten_tasks
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
-Array = np.ndarray
+_Array = np.ndarray
 
-RESAMPLES = 500  # the interval's ends are known to about a tenth of its width
-FEWEST_REPAIRS = 20  # with fewer, the interval of a share is wider than 0.4
-MOST_UNDEFINED = 0.01
+_RESAMPLES = 500  # the interval's ends are known to about a tenth of its width
+_FEWEST_REPAIRS = 20  # with fewer, the interval of a share is wider than 0.4
+_MOST_UNDEFINED = 0.01
 
 
 def queries(control: str = "none") -> pd.DataFrame:
@@ -26,7 +26,7 @@ def queries(control: str = "none") -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class Repairs:
+class _Repairs:
     """Rec2FTP over all seeds of a task, its chance value, the same within each right answer, and what is above that.
 
     The chance values weigh seeds and labels as Rec2FTP does, by the errors that FT repairs: sum_g f_g c_g / sum_g f_g
@@ -47,10 +47,10 @@ class Repairs:
     @property
     def carries(self) -> bool:
         """Whether FT repairs enough for a share: 20 errors or more, and hardly a resample without any."""
-        return self.n_repaired >= FEWEST_REPAIRS and self.recall.undefined <= MOST_UNDEFINED
+        return self.n_repaired >= _FEWEST_REPAIRS and self.recall.undefined <= _MOST_UNDEFINED
 
 
-def repairs(queries: pd.DataFrame) -> Repairs:
+def repairs(queries: pd.DataFrame) -> _Repairs:
     """Count what FT and ICL repair, with the intervals of one crossed bootstrap for all shares.
 
     Answers without labels form one group. Raises StudyError where FT diverged.
@@ -58,7 +58,7 @@ def repairs(queries: pd.DataFrame) -> Repairs:
     known = queries.assign(label=queries["label"].fillna(0))
     sample = reporting.sample(known, "zsl_correct", "icl_correct", "ft_correct", "label")
     seeds = [(~zsl, ~zsl & icl, ~zsl & ft, labels) for zsl, icl, ft, labels in sample.groups]
-    times, drawn = statistics.crossed_draws(sample, n_resamples=RESAMPLES)
+    times, drawn = statistics.crossed_draws(sample, n_resamples=_RESAMPLES)
     counts = [times[:, [g]] * drawn[:, numbers].astype(float) for g, numbers in enumerate(sample.queries)]
     resampled = _shares(seeds, counts)
     undefined = float(np.isnan(resampled[0]).mean())
@@ -67,14 +67,14 @@ def repairs(queries: pd.DataFrame) -> Repairs:
     n_errors, n_repaired = (int(sum(seed[i].sum() for seed in seeds)) for i in (0, 2))
     recall, *others = (Interval(*map(float, ends), undefined=undefined) for ends in shares)
     n_different = reporting.n_different(sample, [by_ft for _, _, by_ft, _ in seeds])
-    return Repairs(n_errors, n_repaired, n_different, statistics.with_width(recall, n_different), *others)
+    return _Repairs(n_errors, n_repaired, n_different, statistics.with_width(recall, n_different), *others)
 
 
-Seed = tuple[Array, Array, Array, Array]
+_Seed = tuple[_Array, _Array, _Array, _Array]
 """Over the queries of one seed: wrong under ZSL, repaired by ICL, repaired by FT, label."""
 
 
-def _shares(seeds: Sequence[Seed], counts: Sequence[Float[Array, "r _"]]) -> Float[Array, "4 r"]:
+def _shares(seeds: Sequence[_Seed], counts: Sequence[Float[_Array, "r _"]]) -> Float[_Array, "4 r"]:
     """Recall, chance, chance within the label, recall minus the latter; NaN where FT repairs nothing.
 
     In resample r, query i of seed g counts `counts[g][r, i]` times.
@@ -85,10 +85,12 @@ def _shares(seeds: Sequence[Seed], counts: Sequence[Float[Array, "r _"]]) -> Flo
         return np.array([both, chance, within_label, both - within_label]) / n_ft
 
 
-def _counts(wrong: Array, by_icl: Array, by_ft: Array, labels: Array, times: Float[Array, "r n"]) -> tuple[Array, ...]:
+def _counts(
+    wrong: _Array, by_icl: _Array, by_ft: _Array, labels: _Array, times: Float[_Array, "r n"]
+) -> tuple[_Array, ...]:
     """Common repairs, how many there would be if ICL repaired any error, or any of a label, at random, and FT's."""
 
-    def at_random(group: Array) -> Array:
+    def at_random(group: _Array) -> _Array:
         n_errors = times @ group
         return (times @ (by_ft & group)) * (times @ (by_icl & group)) / np.maximum(n_errors, 1)
 

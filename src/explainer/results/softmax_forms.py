@@ -9,19 +9,18 @@ from explainer.models.heads import Head, PromptHeads
 from explainer.theory import duality, statistics
 from explainer.theory.statistics import Interval
 
-FORMS = ("update", "update, values shuffled", "mean value", "repaired update", "repaired update, values shuffled")
+_FORMS = ("update", "update, values shuffled", "mean value", "repaired update", "repaired update, values shuffled")
 """The update V^T K q and the repaired one, `duality.centred_linear_attention`; the others are their floors."""
-EXACT, GOOD = 1e-10, 0.2
+_EXACT, _GOOD = 1e-10, 0.2
 """Relative errors up to which a form is exact, and up to which it is an approximation; beyond, it is a poor one."""
 
 
-def forms(
+def _forms(
     query: Float[Tensor, " d"], keys: Float[Tensor, "T d"], values: Float[Tensor, "T d_v"], generator: Generator
 ) -> Float[Tensor, "forms d_v"]:
     """What each of FORMS returns in the place of softmax attention; shuffled values belong to random keys.
 
-    Shapes: query (d,), keys (T, d), values (T, d_v) -> (5, d_v).
-    Raises: ShapeError.
+    Raises ShapeError.
     """
     shuffled = values[torch.randperm(len(values), generator=generator)]
     update, repaired = (
@@ -31,22 +30,19 @@ def forms(
     return torch.stack([*update, values.mean(0), *repaired])
 
 
-def cosines(head: Head, n: int, generator: Generator) -> Float[Tensor, "2 forms"]:
-    """Cosines of FORMS on all tokens with the head's output, and on the n demonstration tokens with their part a.
-
-    Shapes: -> (2, 5).
-    """
+def _cosines(head: Head, n: int, generator: Generator) -> Float[Tensor, "2 forms"]:
+    """Cosines of FORMS on all tokens with the head's output, and on the n demonstration tokens with their part a."""
     parts = duality.split_attention(head.query, head.keys, head.values, n)
-    whole = forms(head.query, head.keys, head.values, generator)
-    shown = forms(head.query, head.keys[:n], head.values[:n], generator)
+    whole = _forms(head.query, head.keys, head.values, generator)
+    shown = _forms(head.query, head.keys[:n], head.values[:n], generator)
     pairs = ((whole, parts.attention), (shown, parts.demonstrations))
     return torch.stack([torch.cosine_similarity(found, exact[None]) for found, exact in pairs])
 
 
 def of_prompts(prompts: list[PromptHeads], seed: int = 0) -> Float[np.ndarray, "prompts heads 2 forms"]:
-    """`cosines` of every head of every prompt."""
+    """`_cosines` of every head of every prompt."""
     generator = Generator().manual_seed(seed)
-    return np.array([[cosines(head, p.n, generator).numpy() for head in p.heads] for p in prompts])
+    return np.array([[_cosines(head, p.n, generator).numpy() for head in p.heads] for p in prompts])
 
 
 def missed(cosine: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
@@ -62,6 +58,6 @@ def medians(samples: Float[np.ndarray, "prompts heads forms"]) -> list[Interval]
 
 def verdict(error: float) -> str:
     """The word for a relative error, by one rule for all forms: a larger error never has a better word."""
-    if error < EXACT:
+    if error < _EXACT:
         return "exact"
-    return "approximation" if error < GOOD else "poor approximation"
+    return "approximation" if error < _GOOD else "poor approximation"

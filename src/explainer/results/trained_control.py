@@ -10,15 +10,15 @@ from explainer.theory.statistics import Interval, student
 _SAME = ("checkpoint", "model", "step", "seed", "k", "n_queries", "split", "lr")
 
 
-def interval(frame: pd.DataFrame, measure: str) -> Interval:
+def _interval(frame: pd.DataFrame, measure: str) -> Interval:
     """Mean over models of the mean over their rows; rows without a value are left out."""
     return student(frame.dropna(subset=[measure]).groupby("model")[measure].mean().to_numpy(float))
 
 
 def over_training(frame: pd.DataFrame, measure: str) -> dict[int, Interval]:
-    """`interval` after each number of steps that has a value."""
+    """`_interval` after each number of steps that has a value."""
     known = frame.dropna(subset=[measure])
-    return {int(step): interval(its, measure) for step, its in known.groupby("step")}
+    return {int(step): _interval(its, measure) for step, its in known.groupby("step")}
 
 
 def own_minus(frame: pd.DataFrame, control: str, measure: str) -> pd.DataFrame:
@@ -31,7 +31,7 @@ def own_minus(frame: pd.DataFrame, control: str, measure: str) -> pd.DataFrame:
 def chosen_rate(frame: pd.DataFrame) -> float:
     """The rate at which FT answers most queries right and no training diverged; the smallest of several as good.
 
-    Of a frame of the split "selection".
+    The frame is of the split "selection".
     """
     of_rate = frame.groupby("lr")
     stable = of_rate["diverged_at"].apply(lambda steps: steps.isna().all())

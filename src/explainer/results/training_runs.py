@@ -13,7 +13,7 @@ from explainer.results.published import results
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval, Sample
 
-LONGER = ("plain", "momentum", "previous")
+_LONGER = ("plain", "momentum", "previous")
 """Arms of the published language models that were trained again on four times the tokens."""
 
 _OF_A_PAIR = (
@@ -23,7 +23,7 @@ _OF_A_PAIR = (
 """What two runs of a pair have in common: each arm has its own rate, and the controls stop at a smaller budget."""
 
 
-def matched(variant: pd.DataFrame, plain: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _matched(variant: pd.DataFrame, plain: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The table of a variant, and that of the runs with the same seed, sizes and text, in its order.
 
     Raises StudyError for a run without its counterpart.
@@ -52,7 +52,7 @@ def of_arm(arm: str, table: str) -> pd.DataFrame:
 
     Raises what `results` raises for an arm or a table that is not published.
     """
-    longer = results(f"{arm}-longer", table) if arm in LONGER else None
+    longer = results(f"{arm}-longer", table) if arm in _LONGER else None
     return pd.concat([results(arm, table), longer], ignore_index=True)
 
 
@@ -71,7 +71,7 @@ def change(variant: pd.DataFrame, other: pd.DataFrame, tokens: int) -> Interval:
     the variant is better. Takes tables "blocks".
     """
     at_budget = (side[side["tokens"] == tokens] for side in (variant, other))
-    sides = (documents(side, tokens) for side in matched(*at_budget))
+    sides = (_documents(side, tokens) for side in _matched(*at_budget))
     return statistics.paired_difference(*sides, statistics.ratio_of_sums)
 
 
@@ -82,8 +82,8 @@ def change_at_budgets(arm: str, other: str) -> dict[int, Interval]:
     return {int(tokens): change(variant, partner, tokens) for tokens in budgets}
 
 
-def documents(blocks: pd.DataFrame, tokens: int) -> Sample:
-    """Of each run, by held-out document: sum of the nats per token of the blocks that begin in it, and their number."""
+def _documents(blocks: pd.DataFrame, tokens: int) -> Sample:
+    """For each run and held-out document, the sum of the nats per token of the blocks that begin in it, and their number."""
     groups, ids = [], []
     for run in _runs(blocks[blocks["tokens"] == tokens]):
         names, index = np.unique(run["document"].to_numpy(), return_inverse=True)
@@ -100,7 +100,7 @@ def gaps(variant: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
 
     gap_s(t) = loss_s^plain(t) - loss_s^variant(t) for the pair of seed s.
     """
-    of_variant, of_plain = (by_seed(side, "held_out") for side in matched(variant, plain))
+    of_variant, of_plain = (by_seed(side, "held_out") for side in _matched(variant, plain))
     return (of_plain - of_variant).dropna()
 
 
@@ -109,15 +109,15 @@ def lead(variant: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
 
     lead_s(t) = t_s^plain(loss_s^variant(t)) - t: NaN where plain attention never gets there on its trunk.
     """
-    of_variant, of_plain = (by_seed(side, "held_out") for side in matched(variant, plain))
+    of_variant, of_plain = (by_seed(side, "held_out") for side in _matched(variant, plain))
     reached = {
-        seed: [tokens_to_reach(of_plain[seed].dropna(), loss) - t for t, loss in losses.items()]
+        seed: [_tokens_to_reach(of_plain[seed].dropna(), loss) - t for t, loss in losses.items()]
         for seed, losses in of_variant.items()
     }
     return pd.DataFrame(reached, of_variant.index)
 
 
-def tokens_to_reach(losses: pd.Series, loss: float) -> float:
+def _tokens_to_reach(losses: pd.Series, loss: float) -> float:
     """Tokens, the index of a falling curve, after which it first is at `loss`, linear between its points; or NaN."""
     below = np.flatnonzero(losses <= loss)
     if not len(below):
@@ -129,7 +129,7 @@ def tokens_to_reach(losses: pd.Series, loss: float) -> float:
 # Regression in context, from tables "prompts"
 
 
-def squared_errors(prompts: pd.DataFrame, k: int) -> Sample:
+def _squared_errors(prompts: pd.DataFrame, k: int) -> Sample:
     """Squared errors of each run of the regression after k examples, and squared targets; prompts are the same."""
     runs = _runs(prompts)
     groups = [(run[f"squared_error_{k}"].to_numpy(), run["squared_target"].to_numpy()) for run in runs]
@@ -138,12 +138,12 @@ def squared_errors(prompts: pd.DataFrame, k: int) -> Sample:
 
 def relative_errors(prompts: pd.DataFrame, k: int) -> pd.Series:
     """Error of each run relative to that of predicting 0, sum (yhat - y)^2 / sum y^2, after k examples; by seed."""
-    return _ratios(prompts, squared_errors(prompts, k))
+    return _ratios(prompts, _squared_errors(prompts, k))
 
 
 def relative_error_change(variant: pd.DataFrame, plain: pd.DataFrame, k: int) -> Interval:
     """Paired difference of `relative_errors`, variant - plain: Student over pairs, whose prompts are the same."""
-    sides = (squared_errors(side, k) for side in matched(variant, plain))
+    sides = (_squared_errors(side, k) for side in _matched(variant, plain))
     return statistics.paired_difference(*sides, statistics.ratio_of_sums)
 
 
@@ -160,16 +160,3 @@ def training_losses(cells: pd.DataFrame, every: int) -> pd.DataFrame:
         raise StudyError(f"every = {every}; take a multiple of {LOSS_WINDOW} that divides the {steps} steps.")
     means = stored.reshape(len(stored), -1, width).mean(-1)
     return pd.DataFrame(means.T, every * np.arange(1, means.shape[1] + 1), cells["seed"].to_numpy())
-
-
-# Text
-
-
-def made(*runs: pd.DataFrame) -> str:
-    """Where trainings come from, by their tables "runs": seeds, device, threads, version of torch, CPU seconds."""
-    every = pd.concat(runs).drop_duplicates("cell")
-    first, seeds = every.iloc[0], sorted(set(every["seed"]))
-    return (
-        f"Stored: {len(every)} runs, seeds {', '.join(map(str, seeds))}; {first['device']}, {first['threads']} thread, "
-        f"torch {first['torch']}; {every['cpu_seconds'].sum():.0f} CPU seconds"
-    )
