@@ -83,7 +83,7 @@ def change_at_budgets(arm: str, other: str) -> dict[int, Interval]:
 
 
 def _documents(blocks: pd.DataFrame, tokens: int) -> Sample:
-    """For each run and held-out document, the sum of the nats per token of its blocks, and their number."""
+    """For each run and held-out document, the sum of the nats of the blocks that begin in it, and their number."""
     groups, ids = [], []
     for run in _runs(blocks[blocks["tokens"] == tokens]):
         names, index = np.unique(run["document"].to_numpy(), return_inverse=True)
