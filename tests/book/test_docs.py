@@ -12,7 +12,7 @@ PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 INSTALL = re.compile(
-    r"pip3? install((?: -[\w-]+(?:[= ](?:\S+://\S+|\S+\.txt))?)*) [\"'`\\]*([A-Za-z][\w-]*)(?![\w+:/.])"
+    r"pip3? install((?: -[\w-]+(?:[= ](?:\S+://\S+|\S+\.txt))?)*) [\"'`\\]*([A-Za-z][\w-]*)(?![\w+:/.-])"
 )
 """The options and the first name of advice to install from the package index."""
 OTHERS = {"build", "uv", "lm-eval", "openicl"}

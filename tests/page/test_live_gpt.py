@@ -515,6 +515,7 @@ ASK = """async ([texts, out]) => {
 }"""
 
 
+@WEEKLY
 @pytest.mark.slow
 @pytest.mark.browser
 def test_webgpu_gives_the_stored_answer_and_is_taken_where_it_is_quick(browser, server):

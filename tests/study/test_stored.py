@@ -180,6 +180,7 @@ def of_sample(grid, cell, place):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly  # every run computes ZSL and ICL of this sample, and the training of word pairs
 @pytest.mark.parametrize(
     ("grid", "cell"), _cases(SAMPLED, lambda cell, first: first and cell.task in WHOLE_IN_EVERY_RUN)
 )

@@ -210,6 +210,9 @@ class Experiment(ABC, Generic[Setting]):
         progress: bool,
         refused: Mapping[Setting, str],
     ) -> None:
+        asked = len(settings) + len(refused)
+        if refused and asked == len(refused) and len(set(refused.values())) == 1:
+            raise StudyError(next(iter(refused.values())))
         failed = [f"{setting.slug}: {why}" for setting, why in refused.items()]
         outcomes = engine(self.groups(settings), _Work(self, progress and engine is engines.local))
         with tqdm(total=len(identities), initial=len(identities) - len(settings), disable=not progress) as bar:
@@ -228,7 +231,6 @@ class Experiment(ABC, Generic[Setting]):
             finally:
                 outcomes.close()
         if failed:
-            asked = len(settings) + len(refused)
             raise StudyError(f"{len(failed)} of {asked} could not be computed:\n" + "\n".join(failed))
 
 
