@@ -19,36 +19,36 @@ _SHARES = ("correct", "agrees")
 
 
 def _by_task(queries: pd.DataFrame, intervention: str, column: str = "correct") -> dict[str, Interval]:
-    """Mean over queries and seeds after an intervention, for each task.
-
-    `column` is "correct" or "agrees", of which no interval leaves [0, 1], or "log_prob". Tasks without the intervention
-    are left out. Raises StudyError for an intervention that is nowhere, and for two cells of one task and seed.
-    """
+    """One of the `rows`, for each task; tasks without the intervention are left out."""
     return _each_task(_rows(queries, intervention), lambda rows: _mean(rows, column))
 
 
 def rows(queries: pd.DataFrame, names: Mapping[str, str], column: str = "correct") -> dict[str, dict[str, Interval]]:
-    """`_by_task` of several interventions, `rows(...)[task][name]`, with the names that are given to them."""
+    """Mean over queries and seeds after several interventions, `rows(...)[task][name]`, by the names given to them.
+
+    `column` is "correct" or "agrees", of which no interval leaves [0, 1], or "log_prob". Raises StudyError for an
+    intervention that is nowhere, and for two cells of one task and seed.
+    """
     found = {name: _by_task(queries, intervention, column) for intervention, name in names.items()}
     tasks = queries["task"].unique()
     return {task: {name: each[task] for name, each in found.items() if task in each} for task in tasks}
 
 
 def over_tasks(queries: pd.DataFrame, intervention: str, column: str = "correct") -> Interval:
-    """The mean over these tasks of `_by_task`; raises as it."""
+    """The mean after an intervention, over these tasks; raises as `rows`."""
     return _mean(_rows(queries, intervention), column)
 
 
 def differences(queries: pd.DataFrame, a: str, b: str, column: str = "correct") -> dict[str, Interval]:
     """A minus B of two interventions for each task, query by query, with p-values corrected by Holm for the tasks.
 
-    Raises as `_by_task`.
+    Raises as `rows`.
     """
     return reporting.corrected(_each_task(_pairs(queries, a, b), lambda rows: _difference(rows, column)))
 
 
 def difference(queries: pd.DataFrame, a: str, b: str, column: str = "correct") -> Interval:
-    """A minus B of two interventions, mean over these tasks; raises as `_by_task`."""
+    """A minus B of two interventions, mean over these tasks; raises as `rows`."""
     return _difference(_pairs(queries, a, b), column)
 
 

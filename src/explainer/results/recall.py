@@ -95,7 +95,7 @@ def compared(curve: pd.DataFrame, rule: str, other: str, outcome: str) -> _Compa
 
 
 def momentum_effects(curve: pd.DataFrame, outcomes: Sequence[str] = ("kept", "revised")) -> dict[str, dict]:
-    """For each outcome and each rule of PAIRS that the curve has, the rule with momentum minus that without.
+    """For each outcome and each rule with momentum that the curve has, this rule minus that without it.
 
     The p-values of all of them, Student's and those of the sign test, are corrected by Holm for their number.
     """
@@ -112,7 +112,7 @@ def momentum_effects(curve: pd.DataFrame, outcomes: Sequence[str] = ("kept", "re
 
 
 def _effect_name(rule: str) -> str:
-    """A rule of PAIRS minus the rule that it adds momentum to, by their names in figures."""
+    """A rule with momentum minus the rule that it is added to, by their names in figures."""
     return f"{NAMES[rule]} − {NAMES[_PAIRS[rule]]}"
 
 

@@ -31,7 +31,7 @@ def _forms(
 
 
 def _cosines(head: Head, n: int, generator: Generator) -> Float[Tensor, "2 forms"]:
-    """Cosines of FORMS on all tokens with the head's output, and on the n demonstration tokens with their part a."""
+    """Cosines of the forms on all tokens with the head's output, and on the n demonstration tokens with their part a."""
     parts = duality.split_attention(head.query, head.keys, head.values, n)
     whole = _forms(head.query, head.keys, head.values, generator)
     shown = _forms(head.query, head.keys[:n], head.values[:n], generator)
@@ -40,7 +40,7 @@ def _cosines(head: Head, n: int, generator: Generator) -> Float[Tensor, "2 forms
 
 
 def of_prompts(prompts: list[PromptHeads], seed: int = 0) -> Float[np.ndarray, "prompts heads 2 forms"]:
-    """`_cosines` of every head of every prompt."""
+    """Cosines of each form with what every head of every prompt computes, on all tokens and on the demonstrations."""
     generator = Generator().manual_seed(seed)
     return np.array([[_cosines(head, p.n, generator).numpy() for head in p.heads] for p in prompts])
 

@@ -16,7 +16,7 @@ def _interval(frame: pd.DataFrame, measure: str) -> Interval:
 
 
 def over_training(frame: pd.DataFrame, measure: str) -> dict[int, Interval]:
-    """`_interval` after each number of steps that has a value."""
+    """Mean of a measure over models, after each number of steps that has a value."""
     known = frame.dropna(subset=[measure])
     return {int(step): _interval(its, measure) for step, its in known.groupby("step")}
 

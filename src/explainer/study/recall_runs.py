@@ -12,7 +12,7 @@ The plan, as it was fixed before the runs that are reported:
 - *Outcomes*, for n = 8, 16, 24 and 32 keys and as the mean over these: the share of right answers for keys that were
   kept, the same for keys that were revised, and for the latter the share of stale answers. At the end, and ten times
   along the training.
-- *Comparisons*, for kept and for revised keys: each arm with momentum minus the arm that it changes (`recall._PAIRS`).
+- *Comparisons*, for kept and for revised keys: each arm with momentum minus the arm that it changes.
   Student's interval over the eight differences and the sign test; p-values corrected for their number by Holm.
 - *Controls*: `linear` is the floor of revision: what it reads does not depend on the order of the writes, so that it
   cannot be right on more than half of the revised keys. `softmax` is the ceiling: it can look every pair up. A random

@@ -22,7 +22,7 @@ export function softmax(logits) {
   return scale(1 / sum(powers), powers);
 }
 
-// sum_i v_i (k_i . q), no softmax: the same numbers as explainer.duality.linear_attention
+// sum_i v_i (k_i . q), no softmax: the same numbers as explainer.theory.duality.linear_attention
 export const linearAttention = (values, keys, query) => weightedSum(keys.map((key) => dot(key, query)), values);
 
 export const matvec = (W, x) => W.map((row) => dot(row, x));

@@ -1,4 +1,4 @@
-// The forward pass of explainer.in_context_gpt: GPT-2 on regression prompts. Vectors are arrays, a matrix is an array of
+// The forward pass of explainer.models.in_context_gpt: GPT-2 on regression prompts. Vectors are arrays, a matrix is an array of
 // rows, a layer computes x W + b.
 
 function float16(bits) {

@@ -18,7 +18,7 @@ export const inner = (state) => tokens(state).map((i) => dot(keyOf(state, i), st
 export const weights = (state) => (linear(state) ? inner(state) : softmax(scale(Math.SQRT1_2, inner(state))));
 const rows = (state, of) => tokens(state).map((i) => of(state, i));
 
-// The fields of explainer.duality.split_attention
+// The fields of explainer.theory.duality.split_attention
 export const product = (state, i) => outer(valueOf(state, i), keyOf(state, i));
 export const zeroShot = (state) => product(state, 0);
 export const update = (state) => tokens(state).slice(0, -1).map((i) => product(state, i)).reduce(addMatrices, [[0, 0], [0, 0]]);

@@ -8,10 +8,10 @@ import { fixed, vector } from "./numbers.js";
 const NAMES = ["France", "->", "Paris"]; // the tokens, as they are drawn
 const linear = ({ attention }) => attention === "linear";
 
-// k_i . q, for softmax divided by sqrt(2): explainer.duality.scaled_logits
+// k_i . q, for softmax divided by sqrt(2): explainer.theory.duality.scaled_logits
 export const logits = (state) => state.token_keys.map((key) => dot(key, state.query) / (linear(state) ? 1 : Math.SQRT2));
 export const weights = (state) => (linear(state) ? logits(state) : softmax(logits(state)));
-// explainer.duality.softmax_attention or linear_attention
+// explainer.theory.duality.softmax_attention or linear_attention
 export const output = (state) => weightedSum(weights(state), state.token_values);
 
 function describe(state) {

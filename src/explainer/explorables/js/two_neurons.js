@@ -10,7 +10,7 @@ export function errorSignals({ initial_weights, inputs, targets, learning_rate }
   return inputs.map((x, i) => scale(learning_rate, subtract(targets[i], matvec(initial_weights, x))));
 }
 
-// sum_i e_i x_i^T, as explainer.duality.gradient_descent_update
+// sum_i e_i x_i^T, as explainer.theory.duality.gradient_descent_update
 export const gradientDescentUpdate = (errors, inputs) => errors.map((e, i) => outer(e, inputs[i])).reduce(addMatrices);
 
 export function predictions(state) {
