@@ -110,7 +110,7 @@ def changes(
 
 
 def over_tasks(frame: pd.DataFrame, measures: Iterable[str]) -> dict[str, dict[str, Interval]]:
-    """Mean over tasks, cells and queries of each measure under each control, `[control][measure]`, where there is one."""
+    """Mean over tasks of each measure under each control, `[control][measure]`, where there is one."""
     return {
         control: {measure: _interval(its, measure) for measure in measures if its[measure].notna().any()}
         for control, its in frame.groupby("control", sort=False)

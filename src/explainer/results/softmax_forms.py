@@ -31,7 +31,7 @@ def _forms(
 
 
 def _cosines(head: Head, n: int, generator: Generator) -> Float[Tensor, "2 forms"]:
-    """Cosines of the forms on all tokens with the head's output, and on the n demonstration tokens with their part a."""
+    """Cosines of forms on all tokens with the head's output, and on the n demonstration tokens with their part a."""
     parts = duality.split_attention(head.query, head.keys, head.values, n)
     whole = _forms(head.query, head.keys, head.values, generator)
     shown = _forms(head.query, head.keys[:n], head.values[:n], generator)
