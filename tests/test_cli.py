@@ -383,6 +383,12 @@ def test_a_model_that_fails_ends_its_own_cells_and_the_rest_is_computed(tiny_mod
     assert [path.name.startswith("tiny-capitals") for path in Path(results).glob("*.json")] == [True]
 
 
+def test_a_model_of_ones_own_does_not_replace_the_published_grids(monkeypatch, capsys, tiny_model):
+    monkeypatch.setenv("EXPLAINER_MODEL", tiny_model)
+    assert cli.main(["agreement", "--only", "alike", "--publish", "--list"]) == 1
+    assert "checkpoint of your own would be published under the names of the book's grids" in capsys.readouterr().err
+
+
 def test_a_value_that_a_study_does_not_have_is_refused(capsys):
     assert cli.main(["reversal", "--k", "3"]) == 1
     assert "`explainer reversal` has no --k: its settings are" in capsys.readouterr().err

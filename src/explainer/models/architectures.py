@@ -108,11 +108,15 @@ class Layer:
 
 @dataclass(frozen=True)
 class Architecture:
-    """The parts of a model that the study touches, under the same names for every family."""
+    """The parts of a model that the study touches, under the same names for every family.
+
+    `turns_neighbours`: positions rotate entries 2i and 2i + 1 together (GPT-J), not i and i + d / 2 (Su et al. 2021).
+    """
 
     model: PreTrainedModel
     layers: tuple[Layer, ...]
     final: tuple[nn.Module, ...]
+    turns_neighbours: bool
 
     @property
     def n_layers(self) -> int:
@@ -151,9 +155,9 @@ class Architecture:
             return heads
         apply = sys.modules[type(self.model).__module__].apply_rotary_pos_emb  # each family's own, in no registry
         cos, sin = rotation
-        n = cos.shape[-1] * (2 if self.model.config.model_type == "gptj" else 1)
+        n = cos.shape[-1] * (2 if self.turns_neighbours else 1)
         turned, rest = heads[..., :n], heads[..., n:]
-        if self.model.config.model_type == "gptj":  # turns neighbours, and has tokens before heads
+        if self.turns_neighbours:  # which has tokens before heads
             turned = apply(turned.transpose(1, 2), sin, cos).transpose(1, 2)
         else:
             turned = apply(turned, turned, cos, sin)[0]
@@ -161,7 +165,7 @@ class Architecture:
 
     def cos_and_sin(self, rotation: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """What `rotary` returns, in this order."""
-        return rotation[::-1] if self.model.config.model_type == "gptj" else rotation
+        return rotation[::-1] if self.turns_neighbours else rotation
 
     def readout(self, hidden: Tensor) -> Tensor:
         """Logits, (..., vocab), of the residual stream (..., d) after any block: final norm, then output embedding."""
@@ -206,6 +210,7 @@ class Family:
     mlp_norm: str | None = "post_attention_layernorm"  # None where attention and MLP are parallel
     mlp_inputs: tuple[str, ...] = ("mlp.gate_proj", "mlp.up_proj")
     mlp_output: str = "mlp.down_proj"
+    turns_neighbours: bool = False
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -237,7 +242,13 @@ FAMILIES: Mapping[str, Family] = {
     "gpt_neo": Family(**_GPT2, attention="attn.attention", output="out_proj", **_MLP_GPT2),
     "gpt_neox": Family("gpt_neox.layers", ("gpt_neox.final_layer_norm",), "attention", **_BY_HEAD),
     "gptj": Family(
-        **_GPT2, attention="attn", output="out_proj", mlp_norm=None, mlp_inputs=("mlp.fc_in",), mlp_output="mlp.fc_out"
+        **_GPT2,
+        attention="attn",
+        output="out_proj",
+        mlp_norm=None,
+        mlp_inputs=("mlp.fc_in",),
+        mlp_output="mlp.fc_out",
+        turns_neighbours=True,
     ),
     "granite": Family(refused={PATCHES: "the output of the MLP is scaled before it is added to the residual stream"}),
     "llama": Family(),
@@ -267,7 +278,8 @@ def architecture(model: PreTrainedModel) -> Architecture:
     final = (attrgetter(path)(model) for path in family.final)
     blocks = attrgetter(family.blocks)(model)
     layers = tuple(_layer(family, block, config, i) for i, block in enumerate(blocks))
-    return Architecture(model, layers, tuple(module for module in final if module is not None))
+    final = tuple(module for module in final if module is not None)
+    return Architecture(model, layers, final, family.turns_neighbours)
 
 
 def require(model: PreTrainedModel, measure: str) -> None:

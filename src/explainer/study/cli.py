@@ -477,6 +477,11 @@ def _run_grids(name: str, options: argparse.Namespace) -> int:
     module, experiment_class, _ = _OF_GRIDS[name]
     kind = getattr(import_module(f"explainer.study.{module}"), experiment_class)
     given = _values(kind, name, options) if name in _ON_CHECKPOINT else {}
+    if given and options.publish == "":
+        raise ExplainerError(
+            f"{', '.join(given)} of your own would be published under the names of the book's grids; give --publish a "
+            "directory of your own."
+        )
     if "task" in given and not (options.grid or options.only):
         grids = {kind.name: kind.grid(**{"seed": [0]} | given)}
     else:
