@@ -21,7 +21,7 @@ from explainer.errors import ShapeError
 
 KEYS = 64
 VALUES = 64
-BLANK = VALUES
+_BLANK = VALUES
 """Stands at a query in place of a value."""
 
 NO_STALE = -1
@@ -71,19 +71,10 @@ def draw(n_sequences: int, n_keys: int, generator: Generator) -> Sequences:
     newest = values.gather(1, torch.maximum(first, again))
     before = values.gather(1, torch.minimum(first, again)).where(first != again, NO_STALE)
     asked = orders(n_keys)
-    blank = torch.full_like(asked, BLANK)
+    blank = torch.full_like(asked, _BLANK)
     return Sequences(
         torch.cat([torch.empty_like(written).scatter_(1, place, written), keys.gather(1, asked)], 1),
         torch.cat([values, blank], 1),
         newest.gather(1, asked),
         before.gather(1, asked),
     )
-
-
-def chance(n_keys: int) -> float:
-    """Accuracy of the best reader that knows which values were written and when, but not for which keys: 1 / n.
-
-    The value that was written last is the newest of its key, and each of the n keys is asked for as often. An earlier
-    one may have been revised since.
-    """
-    return 1 / n_keys

@@ -45,19 +45,19 @@ class RealHead(Explorable):
         orthogonal to it; logits are query * keys[:, 0]. `values`, shape (T, rank): in an orthonormal basis whose first
         two axes span the change of softmax attention and the sum of the demonstrations' values. `answer`, shape (T,): v
         . direction, nats. `added`: what attention to the demonstrations adds. `cosine`: quartiles of the cosines of
-        `changes` over `heads` heads.
+        `_changes` over `heads` heads.
         """
         from explainer.models import checkpoints  # noqa: PLC0415 - as below
 
         prompt = running_prompt(checkpoints.load(device="cpu"))
         i, j = choose(prompt)
         head, direction, n = prompt.heads[i][j], prompt.directions[i][j], prompt.n
-        soft, _ = changes(head.query, head.keys, head.values, n)
+        soft, _ = _changes(head.query, head.keys, head.values, n)
         along, mean = head.query / head.query.norm(), head.keys.mean(0)
         across = mean - (mean @ along) * along
         keys = head.keys @ torch.stack([along, across / across.norm()], dim=1)
         basis = _basis(torch.stack([soft, head.values[:n].sum(0), *head.values]))
-        both = [changes(h.query, h.keys, h.values, n) for layer in prompt.heads for h in layer]
+        both = [_changes(h.query, h.keys, h.values, n) for layer in prompt.heads for h in layer]
         cosines = [torch.cosine_similarity(soft, linear, dim=0).item() for soft, linear in both]
         return {
             "layer": i + 1,
@@ -136,7 +136,7 @@ def choose(prompt: RunningPrompt) -> tuple[int, int]:
     return max(added, key=added.__getitem__)
 
 
-def changes(query: Tensor, keys: Tensor, values: Tensor, n: int) -> tuple[Tensor, Tensor]:
+def _changes(query: Tensor, keys: Tensor, values: Tensor, n: int) -> tuple[Tensor, Tensor]:
     """What demonstrations change: of softmax attention, F(q) - z, and of linear attention, Delta W_ICL q / (T sqrt d).
 
     The factor is that of the expansion of softmax to first order; query (d,), keys (T, d), values (T, d_v).

@@ -76,11 +76,6 @@ def induction_score(maps: Float[Tensor, "layers heads T T"]) -> Float[Tensor, "l
     return _mean_attention(maps, [(n + i, i + 1) for i in range(1, n + 1)])
 
 
-def label_score(maps: Float[Tensor, "layers heads T T"], answers: Sequence[int]) -> Float[Tensor, "layers heads"]:
-    """Share of the last token's attention that goes to the given tokens, the answers of a prompt: sum_s A[T - 1, s]."""
-    return maps[..., -1, list(answers)].sum(-1)
-
-
 def repeated(checkpoint: Checkpoint, n: int, seed: int) -> list[int]:
     """The first token, then n different random tokens twice: 2n + 1 ids that no memory of texts can predict."""
     drawn = np.random.default_rng(seed).choice(np.arange(_ORDINARY, len(checkpoint.tokenizer)), n, replace=False)

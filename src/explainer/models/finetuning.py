@@ -244,7 +244,7 @@ def _descend(
             rising = t > 0 and loss > max(losses[:t])
             if (
                 not math.isfinite(loss + norms[t])
-                or outgrown(start, update)
+                or _outgrown(start, update)
                 or (rising and exceeds(loss, loss_with(own, ids)))
             ):
                 return result(math.nan, t)
@@ -252,7 +252,7 @@ def _descend(
                 dW.sub_(g, alpha=lr)
             _write(layers, start, update)
     loss_after = loss_with(trained, rows[0]) if rows else math.nan
-    diverged = rows and (exceeds(loss_after, losses[0]) or outgrown(start, update))
+    diverged = rows and (exceeds(loss_after, losses[0]) or _outgrown(start, update))
     return result(loss_after, len(rows) if diverged else None)
 
 
@@ -261,7 +261,7 @@ def exceeds(loss: float, untrained_loss: float) -> bool:
     return not loss <= _DIVERGED * max(untrained_loss, 1.0)
 
 
-def outgrown(start: Sequence[KeysValues], update: Sequence[KeysValues]) -> bool:
+def _outgrown(start: Sequence[KeysValues], update: Sequence[KeysValues]) -> bool:
     """Whether the update of any weight is more than 10 times as long as the weight."""
     pairs = [(dW[i], W[i]) for W, dW in zip(start, update, strict=True) for i in (0, 2)]  # the weights, not the biases
     return not torch.stack([dW.norm() <= OUTGROWN * W.norm(dtype=dW.dtype) for dW, W in pairs]).all()

@@ -36,7 +36,7 @@ from explainer.theory.statistics import Interval, ratio_interval
 from explainer.theory.task_diversity import draw_pool, pool_prompts
 
 LINE_NOISE = 0.3
-"""Standard deviation of the noise on the targets of `line_prompts`."""
+"""Standard deviation of the noise on the targets of `_line_prompts`."""
 
 TASK_NOISE = 0.5
 """Standard deviation of the noise on the targets of `noisy_prompts`, with a pool of tasks too, as in Raventós et al."""
@@ -73,7 +73,7 @@ def _random_covariance(n_prompts: int, n_examples: int, d: int, generator: Gener
     return draw_prompts(n_prompts, n_examples, covariances, generator=generator, dtype=torch.float32)
 
 
-def line_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
+def _line_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
     """Points near a line of the plane: inputs (z, 1), z ~ N(0, 1), y = <w, (z, 1)> + noise, w ~ N(0, I); d = 2.
 
     With the noise e ~ N(0, LINE_NOISE^2) the best predictor is ridge regression with the penalty LINE_NOISE^2, and
@@ -107,7 +107,7 @@ def _half_length(n_prompts: int, n_examples: int, d: int, generator: Generator) 
 _DISTRIBUTIONS: Mapping[str, Callable[[int, int, int, Generator], Prompts]] = {
     "isotropic": _isotropic,
     "random covariance": _random_covariance,
-    "line": line_prompts,
+    "line": _line_prompts,
     "half length": _half_length,
     "noisy": noisy_prompts,
     **{f"pool of {T}": partial(_finite_pool, T) for T in POOL_SIZES},

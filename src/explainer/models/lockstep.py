@@ -137,7 +137,7 @@ class _Trained:
             self.bias += e.sum(1)
 
     def outgrown(self) -> Bool[Tensor, " runs"]:
-        """As `finetuning.outgrown`, for each run."""
+        """As `finetuning.fine_tune`, for each run."""
         return ~(self.weight.flatten(1).norm(dim=1).double() <= self._largest)
 
     def of(self, b: int) -> tuple[Tensor, Tensor | None]:

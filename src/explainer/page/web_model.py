@@ -39,7 +39,7 @@ _OPSETS = {"": 18, "com.microsoft": 1}
 
 
 @dataclass(frozen=True)
-class Shape:
+class _Shape:
     """The sizes of a Llama: L layers, heads of queries and of keys, d, vocabulary, and its two constants."""
 
     layers: int
@@ -71,7 +71,7 @@ def build(*, progress: bool = True) -> Path:
                 if progress:
                     print("Converting the checkpoint for the page, once; about 10 s ...", file=sys.stderr, flush=True)
                 _clear_leftovers(home)
-                convert(quantised, checkpoint, home)
+                _convert(quantised, checkpoint, home)
     return home
 
 
@@ -85,7 +85,7 @@ def _intact(home: Path) -> bool:
         return False
 
 
-def convert(quantised: Path, tokenizer: Path, home: Path) -> None:
+def _convert(quantised: Path, tokenizer: Path, home: Path) -> None:
     """Write the folder `home` from a GGUF file and the folder of its tokenizer, whole or not at all.
 
     Raises: CheckpointError if the GGUF file is not a Llama in Q4_1 and Q8_0, or onnx is missing.
@@ -93,7 +93,7 @@ def convert(quantised: Path, tokenizer: Path, home: Path) -> None:
     with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{home.name}-", ignore_cleanup_errors=True) as work:
         fresh = Path(work, "fresh")
         fresh.mkdir()
-        graph, shape = onnx_bytes(quantised)
+        graph, shape = _onnx_bytes(quantised)
         for i, start in enumerate(range(0, len(graph), _SHARD_BYTES)):
             (fresh / f"{_GRAPH}.{i}.bin").write_bytes(graph[start : start + _SHARD_BYTES])
         _copy_tokenizer(tokenizer, fresh)
@@ -110,7 +110,7 @@ def convert(quantised: Path, tokenizer: Path, home: Path) -> None:
         os.replace(fresh, home)
 
 
-def onnx_bytes(quantised: Path) -> tuple[bytes, Shape]:
+def _onnx_bytes(quantised: Path) -> tuple[bytes, _Shape]:
     r"""The ONNX graph of a Llama in a GGUF file, weights bit for bit, and its shape.
 
     Q4_1 keeps a block of 32 weights as $w = d\,q + m$ with $q$ in 0 ... 15. `MatMulNBits` of ONNX Runtime computes
@@ -139,7 +139,7 @@ def onnx_bytes(quantised: Path) -> tuple[bytes, Shape]:
 class _Graph:
     """Nodes and constants in the order in which they are computed; each method returns the name of what it adds."""
 
-    def __init__(self, tensors: dict[str, Any], shape: Shape):
+    def __init__(self, tensors: dict[str, Any], shape: _Shape):
         self.tensors, self.shape = tensors, shape
         self.nodes: list[Any] = []
         self.constants: dict[str, np.ndarray] = {}
@@ -362,7 +362,7 @@ def _invertible(d: np.ndarray, m: np.ndarray, q: np.ndarray) -> tuple[np.ndarray
     return d, m, q
 
 
-def _read(quantised: Path) -> tuple[dict[str, Any], Shape]:
+def _read(quantised: Path) -> tuple[dict[str, Any], _Shape]:
     import gguf  # noqa: PLC0415 - loading the package must not wait for it
 
     try:
@@ -372,7 +372,7 @@ def _read(quantised: Path) -> tuple[dict[str, Any], Shape]:
     tensors = {tensor.name: tensor for tensor in reader.tensors}
     value = lambda key: reader.fields[f"llama.{key}"].contents()  # noqa: E731
     try:
-        shape = Shape(
+        shape = _Shape(
             layers=value("block_count"),
             heads=value("attention.head_count"),
             key_heads=value("attention.head_count_kv"),

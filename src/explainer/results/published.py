@@ -99,11 +99,6 @@ def runs(cells: Iterable[str]) -> tuple[str, pd.DataFrame]:
     raise StudyError(f"no published table in {published_directory()} has the given cells; publish them.")
 
 
-def ten_tasks(table: str = "cells", control: str = "none") -> pd.DataFrame:
-    """The rows of the comparison of all ten tasks, or of the untrained model, whose word pairs have fewer seeds."""
-    return pd.concat([results(grid, table, control=control) for grid in TEN_TASKS[control]])
-
-
 def read(directory: Path) -> dict[str, pa.Table]:
     """The tables of a folder, `<name>.parquet` each.
 

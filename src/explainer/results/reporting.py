@@ -158,12 +158,6 @@ def estimates(values: Mapping) -> dict:
     return {name: each.estimate if hasattr(each, "estimate") else estimates(each) for name, each in values.items()}
 
 
-def n_different(of: statistics.Sample, chosen: Iterable[np.ndarray]) -> int:
-    """Number of different queries among the chosen examples of each group."""
-    pairs = zip(of.queries, chosen, strict=True)
-    return len(np.unique(np.concatenate([numbers[some] for numbers, some in pairs])))
-
-
 def layer_rows(layers: pd.DataFrame, measure: str) -> np.ndarray:
     """A similarity in each layer, mean over queries: (cells, layers); cells whose FT diverged are left out.
 

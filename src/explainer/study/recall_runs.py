@@ -47,7 +47,7 @@ N_KEYS = (8, 16, 24, 32)
 N_TEST = 256
 """Test sequences for each number of keys."""
 
-TEST_SEED = 1_000_003
+_TEST_SEED = 1_000_003
 """Of the test sequences, far from the seeds of training."""
 
 RATES = (5e-3, 1.5e-2, 4.5e-2)
@@ -113,7 +113,7 @@ class RecallRuns(Experiment[Setting]):
         asked = {n: test_sequences(n) for n in N_KEYS}
         curve, losses = [], []
         for step, model, since in fast_weight_model.train(setting, N_KEYS, progress=progress):
-            curve += [{"step": step} | measured(model, sequences) for sequences in asked.values()]
+            curve += [{"step": step} | _outcomes(model, sequences) for sequences in asked.values()]
             losses += [sum(since) / len(since)] if since else []
         last = curve[-len(N_KEYS) :]
         right = sum(row["right"] for row in last) / sum(row["n_keys"] for row in last) / N_TEST
@@ -124,11 +124,11 @@ class RecallRuns(Experiment[Setting]):
 
 def test_sequences(n_keys: int) -> Sequences:
     """The test sequences with so many keys, the same for all models."""
-    return associative_recall.draw(N_TEST, n_keys, Generator().manual_seed(TEST_SEED + n_keys))
+    return associative_recall.draw(N_TEST, n_keys, Generator().manual_seed(_TEST_SEED + n_keys))
 
 
 @torch.inference_mode()
-def measured(model: FastWeightModel, sequences: Sequences) -> Tables:
+def _outcomes(model: FastWeightModel, sequences: Sequences) -> Tables:
     """Shares of right answers for kept and revised keys and of stale answers, and the mean of each learned gate.
 
     `right` counts the right answers to all queries. The gates are means over writes and heads, None where the rule

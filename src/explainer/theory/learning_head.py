@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 
-def layer(
+def _layer(
     errors: Float[Tensor, "*B d_y n"],
     answers: Float[Tensor, "*B d_y m"],
     inputs: Float[Tensor, "*B d n"],
@@ -66,7 +66,7 @@ def _left_by_layers(drawn: _Lessons, eta: float, layers: int) -> Float[Tensor, "
     """Squared error of the heads on held-out inputs, as a share of that of the answer zero."""
     errors, answers = drawn.W @ drawn.inputs, torch.zeros_like(drawn.W @ drawn.held_out)
     for _ in range(layers):
-        errors, answers = layer(errors, answers, drawn.inputs, drawn.held_out, eta)
+        errors, answers = _layer(errors, answers, drawn.inputs, drawn.held_out, eta)
     return _share(-answers, drawn)
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from explainer.errors import ShapeError
 
 Label = Callable[[Tensor], Tensor]
-Estimator = Callable[["Prompts"], Tensor]
+_Estimator = Callable[["Prompts"], Tensor]
 
 NONLINEARITIES: MappingProxyType[str, Label] = MappingProxyType(
     {
@@ -192,7 +192,7 @@ def squared_errors(predictions: Float[Tensor, " B"], prompts: Prompts) -> Float[
     return (predictions - prompts.y_q) ** 2
 
 
-def weight_vectors(estimator: Estimator, prompts: Prompts) -> Float[Tensor, "B d"]:
+def weight_vectors(estimator: _Estimator, prompts: Prompts) -> Float[Tensor, "B d"]:
     """The v of an estimator that is linear in the query, yhat = <v, x_q>: its answers to the d unit vectors.
 
     With it the mean over queries needs no draw: E (<v, x_q> - y_q)^2 = (v - w)^T Lambda (v - w).
