@@ -1,8 +1,4 @@
-"""Corpora to train language models on: documents, their split, a tokenizer made for them, and the tokens.
-
-The default comes with a package of the package index, so that anyone has the same bytes. Any data set of the hub, a
-data set on disk or a text file can take its place.
-"""
+"""Corpora to train language models on: documents, their split, a tokenizer made for them, and the tokens."""
 
 import hashlib
 import json

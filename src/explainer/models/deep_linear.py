@@ -1,8 +1,7 @@
 """Linear transformers of two and three layers, trained until nothing improves; every start is kept.
 
-Adam on fresh prompts comes first, as in `linear_transformer.train_layers`. Where it ends depends on how long it ran.
-So damped Gauss-Newton steps on a large fixed sample follow, until the error no longer falls. Gradient descent and GD++
-with the best rates for their number of steps are fitted by the same two stages.
+Adam on fresh prompts comes first, then damped Gauss-Newton steps on a large fixed sample, until the error no longer
+falls. Gradient descent and GD++ with the best rates for their number of steps are fitted by the same two stages.
 
 Letters: L layers, d inputs, N examples; G = sum_i e_i e_i^T / N the second moments of a prompt's tokens e_i = (x_i,
 y_i); w the task of a prompt, v what the layers take it for.
@@ -57,10 +56,9 @@ def moments(prompts: Prompts) -> _Moments:
 
 
 def learned_tasks(layers: LinearAttention, G: Float[Tensor, "*B D D"]) -> Float[Tensor, "*B d"]:
-    """The v with which L masked layers predict yhat = <v, x_q>; see `linear_transformer.deep_prediction`.
+    """The v with which L masked layers predict yhat = <v, x_q>: minus the last row of T_L ... T_1, less its last entry.
 
-    With T_l = I + W_PV G_l W_KQ and G_{l+1} = T_l G_l T_l^T it is minus the last row of T_L ... T_1, without its last
-    entry.
+    T_l = I + W_PV G_l W_KQ and G_{l+1} = T_l G_l T_l^T.
     """
     pairs = list(zip(*layers, strict=True))
     identity = torch.eye(G.shape[-1], dtype=G.dtype)
@@ -141,9 +139,9 @@ _STARTS: tuple[_Start, ...] = (
 class _Run(NamedTuple):
     """A finished training: the layers after Adam, those at the end, and the numbers of the way.
 
-    `record` holds the losses of Adam (means over 100 steps), the errors after every step on each fixed
-    sample, the norms of the gradient of the error on the last sample after Adam and at the end, the errors on test
-    prompts at the same two moments, and the CPU seconds.
+    `record` holds the losses of Adam (means over 100 steps), the errors after every step on each fixed sample, the
+    norms of the gradient on the last one and the errors on test prompts, both after Adam and at the end, and the CPU
+    seconds.
     """
 
     start: _Start
@@ -201,9 +199,8 @@ def _balanced(layers: LinearAttention) -> LinearAttention:
 def _gauss_newton(fit: "Fit", parameters: Tensor, iterations: int, tolerance: float) -> tuple[Tensor, list[float]]:
     """Lower the error of a fit by damped Gauss-Newton steps; return the parameters and the error after every step.
 
-    A step s solves (J^T J + mu diag(J^T J)) s = -J^T r for the residuals r = (v - w)/sqrt(B d) and their Jacobian J. It
-    is taken if the error falls, and mu shrinks; else mu grows and the step is computed again. It ends after the given
-    number of iterations, when the error falls by less than the share `tolerance`, or when no step lowers it.
+    A step s solves (J^T J + mu diag(J^T J)) s = -J^T r for the residuals r = (v - w)/sqrt(B d) and their Jacobian J. mu
+    shrinks after a step that lowers the error and grows until one does.
     Source: Marquardt 1963, An algorithm for least-squares estimation of nonlinear parameters.
     """
     errors, mu = [fit.error(parameters)], 1e-3
@@ -309,8 +306,7 @@ def _train_missing(
 def _save(runs: Iterable[_Run], folder: str | os.PathLike, schedule: _Schedule) -> None:
     """Write the runs to the two files of a folder; raises as `weights.write`.
 
-    The JSON file has the schedule and, for each run, its record and a digest of it and of its weights: a file of
-    weights that is newer by one run, as after a kill between the two writes, is still good for the others.
+    Each run has a digest of its own: weights that are newer by one run, as after a kill, are still good for the others.
     """
     runs = list(runs)
     description = {

@@ -1,10 +1,8 @@
 """Recording: what attention computes at the last token of each query, in the same pass that scores the candidates.
 
 Hooks read the recorded tokens at the query projection and on both sides of the output projection of every layer; the
-keys and values stand in the cache after the pass. One product of the recorded queries and the keys then gives the
-scores, whichever attention function the model uses. Because a score that is formed in another way than the model forms
-it would look like any other number, softmax(scores) V must be what entered the output projection, for every query,
-layer and head.
+keys and values stand in the cache after the pass. One product of queries and keys gives the scores, and softmax(scores)
+V must be what entered the output projection, for every query, layer and head.
 """
 
 from collections import deque
@@ -53,11 +51,10 @@ class LinearMaps:
 
         W_ZSL = sum_i v_i k_i^T over the query's own tokens (`own`), dW_ICL = the same over the prefix (`context`).
 
-    The softmax and its scale are dropped. The first token of the prefix, which belongs to no demonstration, counts to
-    `own`, so that `own` of a pass without demonstrations is the W_ZSL of a pass with them. Tokens outside the window
-    of a layer with local attention count to neither. Where positions rotate queries and keys, the maps are those of
-    the query before its rotation, k_i = R_p^T R_i k'_i with p the position of the query and k'_i a key before its
-    rotation, and can be compared between passes at different positions. Tensors are on the CPU, in float32 or wider.
+    The first token of the prefix counts to `own`, and tokens outside the window of a layer with local attention to
+    neither. Where positions rotate queries and keys, the maps are those of the query before its rotation, k_i = R_p^T
+    R_i k'_i with p the position of the query and k'_i a key before its rotation. Tensors are on the CPU, in float32 or
+    wider.
     Source: Dai et al. (2023), eq. 11 and 12.
     """
 
@@ -95,11 +92,9 @@ def stream(
 def linear_maps(
     checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], *, suffix: str = ""
 ) -> Iterator[LinearMaps]:
-    """W_ZSL and dW_ICL of every head, one prompt after the other, at the token where `stream` records.
+    """W_ZSL and dW_ICL of every head, one prompt after the other, where `stream` records; raises as it does.
 
-    With a second pass over the fine-tuned model, `own` after FT minus `own` without is the dW_FT of the same query,
-    with what FT changes in the layers below: compare it with dW_ICL by `metrics.update_cosines`. Maps are computed
-    when asked for; those of two prompts are never held together. Raises as `stream`.
+    `own` after FT minus `own` without is the dW_FT of the same query, with what FT changes in the layers below.
     """
     prompt_ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
     stems = [stem for _, *stem in scoring.candidate_rows(checkpoint, prompts, (), suffix)]

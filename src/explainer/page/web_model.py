@@ -1,11 +1,6 @@
 """The starter checkpoint for a page: its GGUF file as an ONNX graph in shards, with the very weights of the chapters.
 
-The graph reads T new tokens after P tokens whose keys and values it is given. What a token may see is an input, too:
-`bias` is added to the scores, so that a page can hide single demonstrations without moving a position, and ask several
-such questions in one run: they cost little more than one, because most of the time goes to unpacking the weights. An
-update of the keys' and values' weights is an input as well, as two factors of low rank, so that a page can fine-tune.
-And a page can say which tokens are the same query with and without its context. Then the graph makes the change of
-weights that the context is worth (`interventions.context_patches`), block by block, and gives it to other tokens, too.
+The graph reads T new tokens after P tokens whose keys and values it is given; `_onnx_bytes` says what else it is given.
 """
 
 import hashlib
@@ -111,21 +106,20 @@ def _convert(quantised: Path, tokenizer: Path, home: Path) -> None:
 
 
 def _onnx_bytes(quantised: Path) -> tuple[bytes, _Shape]:
-    r"""The ONNX graph of a Llama in a GGUF file, weights bit for bit, and its shape.
+    """The ONNX graph of a Llama in a GGUF file, weights bit for bit, and its shape.
 
-    Q4_1 keeps a block of 32 weights as $w = d\,q + m$ with $q$ in 0 ... 15. `MatMulNBits` of ONNX Runtime computes
-    $w = s\,(q - z)$, which is the same for $s = d$ and $z = -m/d$; $d$ and $m$ stay in float16, and $z$ is computed
-    when the graph is loaded. Q8_0 keeps $w = d\,q$ with $q$ in -128 ... 127, here $q + 128$ with $z = 128$.
+    Q4_1 keeps a block of 32 weights as w = d q + m with q in 0 ... 15. `MatMulNBits` of ONNX Runtime computes w = s (q
+    - z), the same for s = d and z = -m/d. Q8_0 keeps w = d q with q in -128 ... 127, here q + 128 with z = 128.
 
-    Shapes: inputs `ids` and `positions` (T), `bias` (T, P + T), `past_keys` and `past_values` (L, key heads, P, head
-    size), `rows` (R), the new tokens that are asked, and an update of rank r, `update_in` (2 L, d, r) and `update_out`
-    (2 L, r, key heads * head size), for keys and values by turns: x W^T + x `update_in` `update_out` in place of x W^T.
-    Each of m patches has the last token of a query in its context, in `with_context` (m), and the same token where it
-    does not see it, in `without_context` (m); token t has the sum of all patches times its row of `patch_weights`
-    (T, m). For the patch to be exact, the tokens that do not see the context must have it, and the others none.
-    Outputs `logits` (R, vocabulary), `attention` and, before bias and softmax, `scores` (L, heads, R, P + T), and
-    `outputs` (L, R, d) of the attention blocks, all of the tokens that are asked; `keys` and `values` (L, key heads, T,
-    head size) of all new ones.
+    Inputs are `ids` and `positions` (T), `bias` (T, P + T), which is added to the scores, `past_keys` and `past_values`
+    (L, key heads, P, head size), `rows` (R), the new tokens that are asked, and an update of rank r for keys and values
+    by turns, `update_in` (2 L, d, r) and `update_out` (2 L, r, key heads * head size): x W^T + x `update_in`
+    `update_out`. Each of m patches has the last token of a query in its context, in `with_context` (m), and the same
+    token where it does not see it, in `without_context` (m); token t has the sum of all patches times its row of
+    `patch_weights` (T, m). For the patch to be exact, the tokens that do not see the context must have it, and the
+    others none. Outputs are `logits` (R, vocabulary), `attention` and, before bias and softmax, `scores` (L, heads, R,
+    P + T), and `outputs` (L, R, d) of the attention blocks, all of the tokens that are asked; `keys` and `values` (L,
+    key heads, T, head size) of all new ones.
     Raises: CheckpointError.
     Source: the layers of `LlamaForCausalLM` in transformers; the formats are those of ggml's `ggml-common.h`.
     """

@@ -1,8 +1,7 @@
 """What interventions do to the answers: the published causal tests, with intervals and paired differences.
 
-Everything takes tables of `results` for a grid of causal tests, with one cell for each seed, of one task or
-of several. Every interval is Student's over seeds; where answers are counted, it allows for the words that seeds share
-(`statistics.paired_difference`).
+Everything takes tables of `results` for a grid of causal tests, with one cell for each seed and task. Every interval is
+Student's over seeds; where answers are counted, it allows for the words that seeds share.
 """
 
 from collections.abc import Callable, Mapping

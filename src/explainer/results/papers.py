@@ -1,7 +1,7 @@
 """Numbers of the papers, as they print them: shares and similarities from 0 to 1, by model, condition and task.
 
-Each table names the source it was copied from. Nothing here was measured in this project. Models are the dense fairseq
-language models with 1.3 and 2.7 billion parameters, states "zsl", "ft" and "icl", tasks in the order of `TASKS`.
+Each table names the source it was copied from. Models are the dense fairseq language models with 1.3 and 2.7 billion
+parameters, states "zsl", "ft" and "icl", tasks in the order of `TASKS`.
 """
 
 from collections.abc import Mapping

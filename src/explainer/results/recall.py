@@ -1,7 +1,7 @@
 """What the published runs of associative recall say, from the tables "curve" of `results("recall", "curve")`.
 
-Models of one seed are matched: same first weights, same sequences, same test. So rules are compared seed by seed.
-Outcomes are shares of the queries: "kept" and "revised" of right answers, "stale" of answers with the old value.
+Models of one seed are matched, so rules are compared seed by seed. Outcomes are shares of the queries: "kept" and
+"revised" of right answers, "stale" of answers with the old value.
 """
 
 from collections.abc import Mapping, Sequence

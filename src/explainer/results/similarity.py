@@ -29,11 +29,9 @@ def queries(control: str = "none") -> pd.DataFrame:
 class _Repairs:
     """Rec2FTP over all seeds of a task, its chance value, the same within each right answer, and what is above that.
 
-    The chance values weigh seeds and labels as Rec2FTP does, by the errors that FT repairs: sum_g f_g c_g / sum_g f_g
-    over the groups g (seeds, or seeds and labels), f_g the repairs of FT and c_g the share of zero-shot errors that ICL
-    repairs in the group. Two models that only prefer the same label more often have a Rec2FTP above `chance`, but not
-    above `within_label`. The excess is recall minus `within_label`. `n_different` counts the different queries that FT
-    repairs: 58 repairs can be of 23 words.
+        sum_g f_g c_g / sum_g f_g over groups g, seeds or seeds and labels
+    with f_g the repairs of FT and c_g the share of zero-shot errors that ICL repairs in the group. The excess is recall
+    minus `within_label`. `n_different` counts the different queries that FT repairs.
     """
 
     n_errors: int

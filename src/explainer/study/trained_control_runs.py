@@ -1,15 +1,9 @@
 """A positive control of the whole comparison: a softmax transformer whose in-context learning certainly is learning.
 
-The models are those of `explainer.study.in_context_llama`: trained on nothing but linear classification in context,
-they answer a query by what its demonstrations say and nothing else. Snapshots of their training, from random weights to
-the end, go through the code that measures the real checkpoint, `explainer.compare.comparison`, with its controls.
-So this says what the measures show where learning in context is beyond doubt: how high they get, and whether they tell
-the task of the demonstrations from another one. It does not say that such learning is gradient descent; the control
-where it is, by construction, is `explainer.theory.positive_control`.
-
-A task is a direction w, and the seed of a cell draws w, the demonstrations and the queries. Beside ICL stand two
-learners of the same demonstrations that are known, least squares and one step of gradient descent from w = 0, and the
-similarity of ICL with ICL from other demonstrations of w, which is as alike as two lessons on one task are.
+Snapshots of the training of `explainer.study.in_context_llama` go through the code that measures the real checkpoint,
+`explainer.compare.comparison`, with its controls. A task is a direction w, and the seed of a cell draws w, the
+demonstrations and the queries. Beside ICL stand least squares, one step of gradient descent from w = 0, and the
+similarity of ICL with ICL from other demonstrations of w.
 """
 
 import hashlib
@@ -126,10 +120,7 @@ class PositivePipeline(Experiment[Cell]):
         return [tuple(its) for its in models.values()]
 
     def compute(self, cell: Cell, *, progress: bool) -> Computed:
-        """One cell; ZSL and ICL are those of the last one if both have the same.
-
-        Calibration by a query that says nothing is left out, because no model has seen one in its training.
-        """
+        """One cell, without calibration by a query that says nothing, because no model has seen one in its training."""
         checkpoint = self._load(cell, progress)
         data = regression_words.data(regression_words.directions(cell.seed)[0])
         shared = self._baseline is not None and self._baseline.serves(checkpoint, cell)
@@ -170,10 +161,7 @@ def snapshots(cell: Cell) -> Path:
 
 
 def _similarity_of_lessons(baseline: Baseline, cell: Cell) -> dict[str, Float[Tensor, " layers"]]:
-    """SimAOU of ICL and of ICL by k other demonstrations of w, and its noise value; means over queries.
-
-    None of the other demonstrations is in the context or among the queries.
-    """
+    """SimAOU of ICL and of ICL by k other demonstrations of w, and its noise value; means over queries."""
     checkpoint, task = baseline.checkpoint, baseline.data.task
     ids, _ = scoring.context_ids(checkpoint, *controls.other(baseline.data, cell.k, cell.seed))
     other = comparison.observe(checkpoint, scoring.encode(checkpoint, ids), task, baseline.queries)
@@ -185,10 +173,7 @@ def _similarity_of_lessons(baseline: Baseline, cell: Cell) -> dict[str, Float[Te
 
 
 def _prompts(demonstrations: Sequence[Example], queries: Sequence[Example]) -> Prompts:
-    """The points and answers, -1 or 1, of the demonstrations before each query, without the direction (NaN).
-
-    Shapes: inputs (n, k + 1, d), targets (n, k + 1).
-    """
+    """The points and answers, -1 or 1, of the demonstrations before each query, without the direction (NaN)."""
     (x, y), (x_q, y_q) = map(regression_words.numbers, (demonstrations, queries))
     inputs = torch.cat([x.expand(len(x_q), -1, -1), x_q[:, None]], 1)
     targets = torch.cat([y.expand(len(y_q), -1), y_q[:, None]], 1)

@@ -1,8 +1,8 @@
 """A head that learns: layers of linear attention, built by hand, that each take one step of gradient descent.
 
 The value of a token is the error signal of its example, e_i = eta / n (y_i - W_0 x_i), its key the input x_i, and the
-query a new input x. The loss is L(W) = 1 / (2n) sum_i ||W x_i - y_i||^2, the start W_0 = 0. Source of the idea: von
-Oswald et al. 2023 (Transformers learn in-context by gradient descent, arXiv 2212.07677).
+query a new input x. The loss is L(W) = 1 / (2n) sum_i ||W x_i - y_i||^2, the start W_0 = 0.
+Source: von Oswald et al. 2023 (arXiv 2212.07677).
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,9 @@ def _layer(
     queries: Float[Tensor, "*B d m"],
     eta: float,
 ) -> tuple[Float[Tensor, "*B d_y n"], Float[Tensor, "*B d_y m"]]:
-    """One layer on the label places of n examples and m queries: each loses what attention predicts for its input.
+    """One layer on the label places of n examples and m queries: e_i <- e_i - dW x_i, dW = eta / n sum_i e_i x_i^T.
 
-    Delta W = eta / n sum_i e_i x_i^T from the errors that are left; e_i <- e_i - Delta W x_i, and the same for queries,
-    whose places begin at zero and hold minus the prediction.
+    The places of queries begin at zero and hold minus the prediction.
     """
     step = eta / inputs.shape[-1] * errors @ inputs.mT
     return errors - step @ inputs, answers - step @ queries
