@@ -14,6 +14,7 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ from explainer.data.files import rounded, to_json
 from explainer.errors import CheckpointError
 from explainer.models import weights as files
 from explainer.models.in_context_gpt import TEST_SEED
-from explainer.theory.linear_transformer import FAMILIES, LinearAttention, embedding, train_layers
+from explainer.theory.linear_transformer import LinearAttention, descend_on_prompts, embedding, gradient_layer
 from explainer.theory.regression import Prompts, draw_prompts
 
 _NAME = "deep_linear"  # of the two files
@@ -116,7 +117,10 @@ class _Schedule:
 
 @dataclass(frozen=True)
 class _Start:
-    """Which family of `linear_transformer.FAMILIES` is trained, with how many layers, from which seed."""
+    """What is trained, with how many layers, from which seed.
+
+    Families: "gradient descent", a rate per step; "GD++", a rate and a damping per step; "transformer", every entry.
+    """
 
     family: str
     n_layers: int
@@ -158,16 +162,14 @@ class _Run(NamedTuple):
 def _train(start: _Start, schedule: _Schedule | None = None) -> _Run:
     """Train from one start: Adam on fresh prompts, then Gauss-Newton steps on fixed samples, each larger.
 
-    Raises DivergenceError as `linear_transformer.train_layers`.
+    Raises DivergenceError when the loss is no longer finite.
     """
-    began, schedule, family = time.process_time(), schedule or _Schedule(), FAMILIES[start.family]
-    first = train_layers(
-        family, start.n_layers, schedule.draw, steps=schedule.steps, seed=start.seed, rate=schedule.rate
-    )
-    adam, errors = _balanced(first.layers), []
+    began, schedule = time.process_time(), schedule or _Schedule()
+    after_adam, losses = _descended(start, schedule)
+    adam, errors = _balanced(after_adam), []
     parameters = _parameters(start.family, adam)
     last = schedule.moments(schedule.samples[-1], schedule.sample_seed)
-    on_last = _Fit(lambda parameters: family.layers(parameters, schedule.dimension), last)
+    on_last = _Fit(partial(_layers, start.family, d=schedule.dimension), last)
     gradients = [on_last.gradient(parameters).norm().item()]
     for n, iterations in zip(schedule.samples, schedule.iterations, strict=True):
         fit = on_last._replace(sample=_Moments(*(tensor[:n] for tensor in last)))
@@ -177,13 +179,57 @@ def _train(start: _Start, schedule: _Schedule | None = None) -> _Run:
     gradients.append(on_last.gradient(_parameters(start.family, layers)).norm().item())
     test = schedule.moments(schedule.test_prompts, schedule.test_seed)
     record = {
-        "adam": first.losses[: schedule.steps].reshape(-1, _LOSS_WINDOW).mean(1).tolist(),
+        "adam": losses[: schedule.steps].reshape(-1, _LOSS_WINDOW).mean(1).tolist(),
         "samples": errors,
         "gradients": gradients,
         "test": [_mean_error(one, test) for one in (adam, layers)],
         "cpu_seconds": round(time.process_time() - began, 1),
     }
     return _Run(start, adam, layers, rounded(record))
+
+
+def _descended(start: _Start, schedule: _Schedule) -> tuple[LinearAttention, Float[Tensor, " steps"]]:
+    """Layers (L, d+1, d+1) after Adam on fresh prompts, in float64, and the loss of the batch at every step."""
+    generator = Generator().manual_seed(start.seed)
+    example = schedule.draw(generator).inputs
+    parameters = _initial(start, schedule.dimension, generator).to(example).requires_grad_()
+    losses = descend_on_prompts(
+        torch.optim.Adam([parameters], lr=schedule.rate),
+        lambda prompts: _prediction(_layers(start.family, parameters, schedule.dimension), prompts),
+        schedule.draw,
+        steps=schedule.steps,
+        seed=start.seed,
+    )
+    record = torch.tensor(list(losses), dtype=torch.float64)
+    return _layers(start.family, parameters.detach().double(), schedule.dimension), record
+
+
+def _initial(start: _Start, d: int, generator: Generator) -> Tensor:
+    def uniform() -> Tensor:
+        return 0.5 * torch.rand(start.n_layers, 1, generator=generator, dtype=torch.float64)
+
+    if start.family == "transformer":
+        return 0.1 * torch.randn(start.n_layers, 2, d + 1, d + 1, generator=generator, dtype=torch.float64)
+    dampings = [uniform()] if start.family == "GD++" else []
+    # Gradient descent's result does not depend on the order of the rates, so equal ones would stay equal for ever.
+    return torch.cat([0.5 + uniform(), *dampings], dim=1)
+
+
+def _layers(family: str, parameters: Float[Tensor, "L *P"], d: int) -> LinearAttention:
+    """The layers that a family makes of its parameters."""
+    if family == "transformer":
+        return LinearAttention(*parameters.unbind(1))
+    return gradient_layer(d, parameters[:, 0], parameters[:, 1] if family == "GD++" else 0.0)
+
+
+def _prediction(layers: LinearAttention, prompts: Prompts) -> Float[Tensor, " B"]:
+    """Predict as masked layers do, from G alone, which each turns into T G T^T with T = I + W_PV G W_KQ."""
+    tokens, query = embedding(prompts).split((prompts.n_examples, 1), -1)
+    G = tokens @ tokens.mT / prompts.n_examples
+    for W_PV, W_KQ in zip(*layers, strict=True):
+        T = torch.eye(G.shape[-1], dtype=G.dtype) + W_PV @ G @ W_KQ
+        query, G = T @ query, T @ G @ T.mT
+    return -query[:, -1, 0]
 
 
 def _balanced(layers: LinearAttention) -> LinearAttention:

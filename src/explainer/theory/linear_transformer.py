@@ -8,13 +8,11 @@ learns, h = (1/M) sum_i y_i x_i. Layers act on embeddings E (B, d+1, N+1) whose 
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from tqdm import tqdm
 
 from explainer.errors import DivergenceError
 from explainer.theory.optimisation import LARGEST_GRADIENT, descend, require_finite
@@ -514,7 +512,7 @@ def train_on_tasks(
     def draw(generator: torch.Generator) -> Prompts:
         return draw_prompts(batch, n, covariance, generator=generator, dtype=torch.float32)
 
-    losses = _descend(
+    losses = descend_on_prompts(
         optimiser(parameters, lr=rate), lambda prompts: layer_prediction(layer, prompts), draw, steps=steps, seed=seed
     )
     for step, loss in enumerate(losses):
@@ -525,10 +523,13 @@ def train_on_tasks(
     return _Trajectory(times, *map(torch.stack, zip(*states, strict=True)), torch.tensor(risks, dtype=torch.float64))
 
 
-def _descend(
+def descend_on_prompts(
     optimiser: torch.optim.Optimizer, predict: Callable[[Prompts], Tensor], draw: _Draw, *, steps: int, seed: int
 ) -> Iterator[float]:
-    """Descend on the squared error of fresh prompts; yield each step's loss before the step is taken, and the last."""
+    """Descend on the squared error of fresh prompts; yield each step's loss before the step, and at last the loss left.
+
+    The schedule is that of `train_on_tasks`. Raises: DivergenceError when the loss is no longer finite.
+    """
     generator, largest_rate = torch.Generator().manual_seed(seed), optimiser.defaults["lr"]
     parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     for step in range(steps + 1):
@@ -548,18 +549,22 @@ def _rate_share(progress: float) -> float:
     return (1 + math.cos(math.pi * (progress - _WARM_UP) / (1 - _WARM_UP))) / 2
 
 
-# Part 4. Several layers: von Oswald's construction, and what training finds.
+# Part 4. Several layers: von Oswald's construction.
 
 
-def gradient_layer(d: int, rate: float, damping: float = 0.0) -> LinearAttention:
+def gradient_layer(
+    d: int, rate: float | Float[Tensor, "*L"], damping: float | Float[Tensor, "*L"] = 0.0
+) -> LinearAttention:
     """Construct a layer that takes one step of gradient descent, or of GD++ if there is damping, in float64.
 
-    W_KQ = [[I, 0], [0, 0]], W_PV = -[[damping I, 0], [0, rate]]; `layerwise_prediction` reads it.
+    W_KQ = [[I, 0], [0, 0]], W_PV = -[[damping I, 0], [0, rate]]; `layerwise_prediction` reads it. Tensors of rates and
+    dampings give as many layers, stacked, in their number format.
     Source: von Oswald et al. 2023 (arXiv 2212.07677), Proposition 1 with W_0 = 0, and GD++.
     """
-    return LinearAttention(
-        *(matrix[0] for matrix in _gradient_layers(torch.tensor([[rate, damping]], dtype=torch.float64), d))
-    )
+    rate = (rate if isinstance(rate, Tensor) else torch.tensor(rate, dtype=torch.float64))[..., None]
+    ones = torch.ones_like(rate).expand(*rate.shape[:-1], d)
+    dampings = torch.as_tensor(damping, dtype=rate.dtype)[..., None] * ones
+    return LinearAttention(-torch.cat([dampings, rate], -1).diag_embed(), torch.cat([ones, 0 * rate], -1).diag_embed())
 
 
 def stacked(layers: Iterable[LinearAttention]) -> LinearAttention:
@@ -576,102 +581,6 @@ def layerwise_prediction(layers: LinearAttention, prompts: Prompts, *, mask_quer
     for layer in zip(*layers, strict=True):
         E = linear_self_attention(E, LinearAttention(*layer), mask_query=mask_query)
     return -E[:, -1, -1]
-
-
-def deep_prediction(layers: LinearAttention, prompts: Prompts) -> Float[Tensor, " B"]:
-    """Predict as `layerwise_prediction` does, through the examples' second moments alone: G = sum_i e_i e_i^T / N.
-
-    A masked layer multiplies every token by T = I + W_PV G W_KQ, and so G becomes T G T^T.
-    """
-    E = embedding(prompts)
-    tokens, query = E[..., :-1], E[..., -1:]
-    G = tokens @ tokens.mT / prompts.n_examples
-    for W_PV, W_KQ in zip(*layers, strict=True):
-        T = _eye(G) + W_PV @ G @ W_KQ
-        query, G = T @ query, T @ G @ T.mT
-    return -query[:, -1, 0]
-
-
-class _Family(NamedTuple):
-    """Transformers of L layers that share a form: parameters (L, ...) to start from, and the layers that they make."""
-
-    initial: Callable[[int, int, torch.Generator], Tensor]
-    layers: Callable[[Tensor, int], LinearAttention]
-
-
-def _gradient_layers(parameters: Float[Tensor, "L 2"], d: int) -> LinearAttention:
-    """`gradient_layer` for every row (rate, damping)."""
-    rates, dampings = parameters[:, :1], parameters[:, 1:]
-    ones = torch.ones_like(rates).expand(-1, d)
-    W_PV = -torch.cat([dampings * ones, rates], dim=1).diag_embed()
-    return LinearAttention(W_PV, torch.cat([ones, 0 * rates], dim=1).diag_embed())
-
-
-def _unequal_rates(n_layers: int, d: int, generator: torch.Generator) -> Tensor:
-    # Gradient descent's result does not depend on the order of the rates, so equal ones would stay equal for ever.
-    return 0.5 + 0.5 * torch.rand(n_layers, 1, generator=generator, dtype=torch.float64)
-
-
-def _rates_and_dampings(n_layers: int, d: int, generator: torch.Generator) -> Tensor:
-    dampings = 0.5 * torch.rand(n_layers, 1, generator=generator, dtype=torch.float64)
-    return torch.cat([_unequal_rates(n_layers, d, generator), dampings], dim=1)
-
-
-def _without_damping(rates: Tensor) -> Tensor:
-    return torch.cat([rates, torch.zeros_like(rates)], dim=1)
-
-
-FAMILIES: MappingProxyType[str, _Family] = MappingProxyType(
-    {
-        "gradient descent": _Family(_unequal_rates, lambda rates, d: _gradient_layers(_without_damping(rates), d)),
-        "GD++": _Family(_rates_and_dampings, _gradient_layers),
-        "transformer": _Family(
-            lambda n_layers, d, generator: (
-                0.1 * torch.randn(n_layers, 2, d + 1, d + 1, generator=generator, dtype=torch.float64)
-            ),
-            lambda parameters, d: LinearAttention(*parameters.unbind(1)),
-        ),
-    }
-)
-"""What `train_layers` can fit: one rate per step; a rate and a damping per step; every entry of every layer."""
-
-
-class _DeepRun(NamedTuple):
-    """A trained deep transformer: its layers (L, d+1, d+1) in float64 and the loss of the batch at every step."""
-
-    layers: LinearAttention
-    losses: Float[Tensor, " steps"]
-
-
-def train_layers(
-    family: _Family,
-    n_layers: int,
-    draw: _Draw,
-    *,
-    steps: int,
-    seed: int,
-    rate: float = 0.03,
-    progress: bool = False,
-) -> _DeepRun:
-    """Fit L layers of a family to fresh prompts, `draw(generator)`, with Adam; with the schedule of `train_on_tasks`.
-
-    Parameters take the dtype of the prompts; float32 is faster and enough.
-    Raises: DivergenceError when the loss is no longer finite.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    example = draw(generator).inputs
-    d = example.shape[-1]
-    parameters = family.initial(n_layers, d, generator).to(example).requires_grad_()
-    losses = _descend(
-        torch.optim.Adam([parameters], lr=rate),
-        lambda prompts: deep_prediction(family.layers(parameters, d), prompts),
-        draw,
-        steps=steps,
-        seed=seed,
-    )
-    bar = tqdm(losses, total=steps, desc=f"training {n_layers} layers", unit="step", disable=not progress)
-    record = torch.tensor(list(bar), dtype=torch.float64)
-    return _DeepRun(family.layers(parameters.detach().double(), d), record)
 
 
 def _layer(u: Tensor, U: Tensor) -> LinearAttention:
