@@ -62,6 +62,11 @@ class Interval:
         """Whether both ends are on the same side of zero."""
         return bool(self.low > 0 or self.high < 0)
 
+    @property
+    def of_share(self) -> "Interval":
+        """The same of a share: no end leaves [0, 1]."""
+        return Interval(self.estimate, *np.clip((self.low, self.high), 0, 1))
+
     def map(self, function: Callable[[float], float]) -> "Interval":
         """The same of a rising function of the value."""
         return replace(self, estimate=function(self.estimate), low=function(self.low), high=function(self.high))
