@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 import pandas as pd
 
+from explainer.data.files import PUBLISHED
 from explainer.errors import ResultsError, StudyError
 from explainer.results import agreement, published
 from explainer.results.agreement import Which
@@ -45,7 +46,7 @@ _LESSONS = {
 }
 ICL, FT = Which("ICL"), Which("FT", epochs=10)
 
-BOOK: Mapping[str, str] = {"agreement": "alike", "shared_part": "shared", "causal": "causal"}
+_BOOK: Mapping[str, str] = {"agreement": "alike", "shared_part": "shared", "causal": "causal"}
 """The grids of the verdict of the book, by the folder of their experiment."""
 
 _SETTING = ("k", "n_queries", "lr", "epochs", "split", "loss", "tasks", "n_selection", "rate")
@@ -157,17 +158,25 @@ def of_similarities(pairs: pd.DataFrame, training: Which = FT) -> dict[str, tupl
     }
 
 
-def verdict(
-    directory: Path, grids: Mapping[str, str] = MappingProxyType({})
-) -> dict[str, dict[str, dict[str, Interval]]]:
+Ways = dict[str, dict[str, dict[str, Interval]]]
+"""What `way` gives, by checkpoint and row."""
+
+
+def of_book() -> Ways:
+    """`verdict` of the checkpoint of the book, from the tables of the package."""
+    return {f"{name} (the book)": rows for name, rows in verdict(PUBLISHED, _BOOK).items()}
+
+
+def verdict(directory: str | Path, grids: Mapping[str, str] = MappingProxyType({})) -> Ways:
     """What `way` gives for every row of the verdict, by checkpoint, from the published tables of a directory.
 
-    Every setting counts that reports and has all lessons, or those of `grids` (see `BOOK`); a training is the whole one
+    Every setting counts that reports and has all lessons, or those of `grids`, by folder; a training is the whole one
     of its setting. The tables of shared parts and of causal tests may be missing, and then their rows are; so is a row
     without a value. A share is NaN where the ceiling is not settled to be above the floor. Raises ResultsError, which
     names the command, without tables of the agreement, and StudyError where settings differ in more than checkpoint,
     task and seed.
     """
+    directory = Path(directory)
     pairs = _whole(_agreement(directory / "agreement", grids.get("agreement")))
     shared, answered, cells = (
         _reported(directory / name, table, grids.get(name), **usual)

@@ -640,8 +640,7 @@ def _verdict(options: argparse.Namespace) -> int:
     from explainer.results import floors  # noqa: PLC0415
 
     directory, output = Path(options.results or published_directory()), Path(options.output)
-    own = {} if directory == PUBLISHED else floors.verdict(directory)
-    shown = own | {f"{name} (the book)": rows for name, rows in floors.verdict(PUBLISHED, floors.BOOK).items()}
+    shown = ({} if directory == PUBLISHED else floors.verdict(directory)) | floors.of_book()
     for checkpoint, rows in shown.items():
         print(checkpoint)
         head = ("", *next(iter(rows.values()), ()))
