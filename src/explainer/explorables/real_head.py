@@ -17,8 +17,8 @@ class RealHead(Explorable):
     question = "What happens in a real head when one vector is added to all its keys?"
     height = 1245
     made = (
-        "Stored: keys, values and query of one head, read by explainer.explorables.RealHead.store(); the rest is "
-        "computed by the page as you look."
+        "Stored: keys, values and query of one head; SmolLM2-135M-Instruct, float32; read by "
+        "explainer.explorables.RealHead.store(); the rest is computed by the page as you look."
     )
 
     shift = Number(-3.0, min=-4.0, max=2.0)

@@ -51,12 +51,16 @@ class Which:
 
 
 def pairs(grid: str, **where: Any) -> pd.DataFrame:
-    """The pairs of a grid with what both changes are: columns a_kind, a_lesson, a_epochs, a_rate, and so for b."""
-    found, changes = results(grid, "pairs", **where), results(grid, "changes", **where)
+    """The pairs of a grid with what both changes are, as `told` gives them."""
+    return told(results(grid, "pairs", **where), results(grid, "changes", **where))
+
+
+def told(found: pd.DataFrame, changes: pd.DataFrame) -> pd.DataFrame:
+    """Pairs with what both changes are: columns a_kind, a_lesson, a_epochs, a_rate, and so for b."""
     for side in "ab":
         names = {"change": side} | {name: f"{side}_{name}" for name in DESCRIBED}
-        told = changes[["cell", *names]].rename(columns=names)
-        found = found.merge(told, on=["cell", side], how="left", validate="many_to_one")
+        its = changes[["cell", *names]].rename(columns=names)
+        found = found.merge(its, on=["cell", side], how="left", validate="many_to_one")
     return found
 
 

@@ -62,7 +62,7 @@ def results(grid: str, table: str = "cells", **where: Any) -> pd.DataFrame:
         place = published_directory() / name
         raise StudyError(
             f"{len(missing)} of the {len(settings)} settings asked for are not published in {place}; compute them: "
-            f"{COMMANDS[name]} --grid {place / 'grids.toml'} --publish {place}"
+            f"{COMMANDS[name]} --grid {place / 'grids.toml'} --publish {place.parent}"
         )
     return _with_settings(settings.drop(columns="grid"), tables[table], own_first=table != "cells")
 
@@ -85,6 +85,24 @@ def _with_settings(settings: pd.DataFrame, table: pa.Table, *, own_first: bool) 
     return (settings.drop(columns=twice) if own_first else settings).merge(
         rows if own_first else rows.drop(columns=twice), on="cell"
     )
+
+
+def of_folder(folder: Path, table: str = "cells", grid: str | None = None) -> pd.DataFrame:
+    """All published rows of the folder of an experiment, or those of one of its grids, with the columns of the setting.
+
+    Raises ResultsError if there are none; the message names the command that computes them.
+    """
+    if not (folder / "runs.parquet").is_file():
+        raise ResultsError(
+            f"there are no tables of results in {folder}; compute them, with your model, and publish them: "
+            f"{COMMANDS[folder.name]} --publish {folder.parent}"
+        )
+    tables = read(folder)
+    settings = tables["cells"].to_pandas()
+    if grid is not None:
+        grids = tables["grids"].to_pandas()
+        settings = settings[settings["cell"].isin(grids.loc[grids["grid"] == grid, "cell"])]
+    return settings if table == "cells" else _with_settings(settings, tables[table], own_first=True)
 
 
 def runs(cells: Iterable[str]) -> tuple[str, pd.DataFrame]:
