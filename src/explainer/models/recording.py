@@ -90,7 +90,9 @@ def record(
 ) -> Records:
     """Score the candidates and record attention at the last token of every prompt, with a suffix if one is given.
 
-    The released code of Dai et al. (2023) records at the first label, appended to every query: `suffix=" Negative"`.
+    Where the tokens of all candidates begin alike, attention is recorded at the last one that they have in common: see
+    `scoring.stems`. The released code of Dai et al. (2023) records at the first label, appended to every query:
+    `suffix=" Negative"`.
     The candidates are scored at the end of the prompt in both cases. `context` keeps the scores to the prefix, 4 layers
     heads P bytes for each query; where a sum of them is enough, use `stream`.
 
@@ -129,14 +131,14 @@ def stream(
         log_probs = np.empty(len(candidates), dtype=np.float32)
         own = None
         for row, logits, recorded in group:
-            own = own or recorded  # the first row of a prompt is the one with the suffix
+            own = own or recorded  # the first row of a prompt is where attention is recorded
             for c, ids in rows[keys[row]]:
                 log_probs[c] = logits.log_softmax(-1)[range(len(ids)), ids].sum().item()
         yield QueryRecord(*own, log_probs if len(candidates) else None)
 
 
 def linear_maps(
-    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], *, suffix: str = ""
+    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str] = (), *, suffix: str = ""
 ) -> Iterator[LinearMaps]:
     """W_ZSL and dW_ICL of every head, one prompt after the other, at the token where `record` records.
 
@@ -145,7 +147,7 @@ def linear_maps(
     when asked for; those of two prompts are never held together. Raises as `record`; no prompt gives no maps.
     """
     prompt_ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
-    stems = [stem for _, *stem in scoring.candidate_rows(checkpoint, prompts, (), suffix)]
+    stems = scoring.stems(checkpoint, prompts, candidates, suffix)
     passes = scoring.row_logits(checkpoint, prefix, list(zip(prompt_ids, stems, strict=True)))
     for _, _, maps in _attached(_MapRecorder(checkpoint, prefix), passes):
         yield LinearMaps(*maps)
