@@ -13,6 +13,7 @@ from explainer.data import tasks
 from explainer.errors import StudyError
 from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring
 from explainer.study import shared_part_runs
+from explainer.study.on_checkpoint import first_tokens
 from explainer.study.shared_part_runs import CONTEXTS, INTERVENTIONS, SharedPart, run_tasks
 from explainer.study.store import Store
 from explainer.theory import metrics
@@ -137,7 +138,7 @@ def passes(task, checkpoint):
 
 
 def log_probs(task, logits):
-    return logits.float().log_softmax(-1)[range(N), task.first_tokens()].numpy()
+    return logits.float().log_softmax(-1)[range(N), first_tokens(task.checkpoint, task.data.task, task.queries)].numpy()
 
 
 def test_parts_are_put_in_and_taken_out_in_both_directions(tables, task, passes, trained):
@@ -188,7 +189,7 @@ def test_layer_causal_descent_is_as_long_as_descent(directory, checkpoint):
     its = draw(directory, tasks="plurals", layer_causal_lr=1e-3)
     of_tasks = [shared_part_runs._task(checkpoint, tasks.load, its, "plurals")]
     ((state,),) = (list(one.values()) for one in shared_part_runs._train(checkpoint, of_tasks, its, progress=False))
-    sequences = shared_part_runs._sequences(of_tasks[0], "own")
+    sequences = its.sequences(checkpoint, *of_tasks[0].lesson("own"))
     descent = finetuning.fine_tune(checkpoint, sequences, its.lr)
     alone = finetuning.fine_tune_layer_causal(checkpoint, sequences, 1e-3)
     assert state.norm == pytest.approx(descent.norm, rel=1e-4)
