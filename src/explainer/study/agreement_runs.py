@@ -263,7 +263,7 @@ def _shown_by_layer(change: _Change, setting: Setting) -> bool:
     return change.lesson in ("own", "other", *setting.foreign[:1]) and change.epochs in (None, setting.epochs)
 
 
-def measured(setting: Setting, zsl: Observed, found: Sequence[_Change], labels: list[int] | None) -> Tables:
+def _tables(setting: Setting, zsl: Observed, found: Sequence[_Change], labels: list[int] | None) -> Tables:
     """`changes`, `pairs` and `layers` of a setting; columns as in the README beside the published tables."""
     measures = _compared(zsl, found)
     pairs, layers = [], []
@@ -349,7 +349,7 @@ class Agreement(Study):
         stream = _every_change(checkpoint, setting, queries, given, trained)
         found = list(tqdm(stream, desc="changes", unit="change", leave=False, disable=not progress))
         labels = None if data.task.labels is None else [example.label for example in queries.examples]
-        tables = measured(setting, zsl, found, labels)
+        tables = _tables(setting, zsl, found, labels)
         if setting.n_directions:
             drawn = _random_changes(checkpoint, setting, queries, trained["own", setting.lr][setting.epochs])
             tables["directions"] = _directions(zsl, found, drawn)
