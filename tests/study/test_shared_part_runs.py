@@ -138,7 +138,11 @@ def passes(task, checkpoint):
 
 
 def log_probs(task, logits):
-    return logits.float().log_softmax(-1)[range(N), task.first_tokens()].numpy()
+    return (
+        logits.float()
+        .log_softmax(-1)[range(N), scoring.telling_tokens(task.checkpoint, task.data.task, task.queries)]
+        .numpy()
+    )
 
 
 def test_parts_are_put_in_and_taken_out_in_both_directions(tables, task, passes, trained):
@@ -199,7 +203,7 @@ def test_layer_causal_descent_is_as_long_as_descent(directory, checkpoint):
     its = draw(directory, tasks="plurals", layer_causal_lr=1e-3)
     of_tasks = [shared_part_runs._task(checkpoint, tasks.load, its, "plurals")]
     ((state,),) = (list(one.values()) for one in shared_part_runs._train(checkpoint, of_tasks, its, progress=False))
-    sequences = shared_part_runs._sequences(of_tasks[0], "own")
+    sequences = its.sequences(checkpoint, *of_tasks[0].lesson("own"))
     descent = finetuning.fine_tune(checkpoint, sequences, its.lr)
     alone = finetuning.fine_tune_layer_causal(checkpoint, sequences, 1e-3)
     assert state.norm == pytest.approx(descent.norm, rel=1e-4)

@@ -138,4 +138,4 @@ class Reversal(OnCheckpoint[Setting]):
     def compute(self, setting: Setting, *, progress: bool) -> Computed:
         """One setting."""
         checkpoint = self._load(setting.checkpoint)
-        return Computed(run_lessons(checkpoint, setting, progress=progress), {"revision": checkpoint.revision})
+        return Computed(run_lessons(checkpoint, setting, progress=progress), self._provenance(checkpoint))
