@@ -407,10 +407,10 @@ def test_command_computes_the_grids_that_are_asked_for(directory, tmp_path, caps
     assert "2 stored, 1 waiting" in out
     for options, message in (
         (["--grid", str(path), "--only", "three"], "no grid 'three'; it has one, two"),
-        (["--grid", str(path), "--tasks", "mr"], "give one of them"),
+        (["--grid", str(path), "--tasks", "none"], "no task 'none'"),
         (["--grid", str(tmp_path / "none.toml")], "cannot read"),
         ([], "say what to compute"),
-        (["--tasks", "mr", "--only", "one"], "say what to compute"),
+        (["--tasks", "mr", "--only", "one"], "has no grid 'one'; it has pairs"),
     ):
         assert cli.main([*asked, *options]) == 1
         assert message in capsys.readouterr().err
