@@ -24,19 +24,22 @@ from explainer.models.checkpoint import Checkpoint
 SHAPES = {"1.3B": (24, 2048, 32), "2.7B": (32, 2560, 32)}
 """Layers, width, heads."""
 
-_TOKENS = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 1, "decoder_start_token_id": 0}
+
+def config(layers: int, width: int, heads: int, vocabulary: int) -> XGLMConfig:
+    """A shape in the proportions of fairseq's models."""
+    return XGLMConfig(
+        vocab_size=vocabulary, d_model=width, num_layers=layers, attention_heads=heads, ffn_dim=4 * width,
+        max_position_embeddings=2048, bos_token_id=0, eos_token_id=0, pad_token_id=1, decoder_start_token_id=0,
+    )  # fmt: skip
 
 
 def random_checkpoint(options: argparse.Namespace) -> Checkpoint:
     """A model with the default random weights, and the tokenizer of the starter checkpoint."""
     torch.manual_seed(0)
-    layers, width, heads = SHAPES.get(options.shape) or map(int, options.shape.split("x"))
-    config = XGLMConfig(
-        vocab_size=options.vocabulary, d_model=width, num_layers=layers, attention_heads=heads, ffn_dim=4 * width,
-        max_position_embeddings=2048, dtype=options.dtype, **_TOKENS,
-    )  # fmt: skip
+    shape = SHAPES.get(options.shape) or map(int, options.shape.split("x"))
     with torch.device(options.device):
-        model = XGLMForCausalLM._from_config(config).eval().requires_grad_(False)
+        its = config(*shape, vocabulary=options.vocabulary)
+        model = XGLMForCausalLM._from_config(its, dtype=getattr(torch, options.dtype)).eval().requires_grad_(False)
     files = (Path(assets.checkpoint_path(), "model.safetensors"),)
     return Checkpoint(model, checkpoints.load(device="cpu").tokenizer, f"random-{options.shape}", None, files)
 

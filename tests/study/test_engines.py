@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,19 @@ def endless(group):
     Path(group[0][0]).write_text(str(os.getpid()))
     time.sleep(SECONDS)
     yield None
+
+
+@dataclass(frozen=True)
+class Together:
+    """Goes on when all groups are being computed; says which GPUs its process sees."""
+
+    directory: Path
+    n: int
+
+    def __call__(self, group):
+        (self.directory / group[0][0]).touch()
+        assert eventually(lambda: len(list(self.directory.iterdir())) == self.n)
+        yield os.environ["CUDA_VISIBLE_DEVICES"]
 
 
 @dataclass(frozen=True)
@@ -158,6 +172,32 @@ def test_local_computes_group_by_group_and_only_what_is_asked_for(tmp_path):
     assert list(outcomes) == [("task1", os.getpid())]
 
 
+@pytest.mark.parametrize(
+    ("device", "visible", "n", "gpus"),
+    [
+        ("cuda", None, 2, ["0", "1"]),
+        (None, "3, GPU-a,-1", 2, ["3", "GPU-a"]),
+        ("cuda:1", None, 2, []),
+        ("cpu", None, 2, []),
+        (None, None, 0, []),
+    ],
+)
+def test_gpus_to_share_out(monkeypatch, device, visible, n, gpus):
+    import torch  # noqa: PLC0415
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: n > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: n)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert engines.gpus_of(device) == gpus
+
+
+def test_how_many_groups_are_computed_at_once_here():
+    made = engines.local, partial(engines.in_processes, workers=3), partial(engines.on_ray, cpus=2)
+    assert list(map(engines.at_once, made)) == [1, 3, 0]
+
+
 @pytest.mark.slow
 class TestInProcesses:
     def test_outcomes_are_those_of_local_from_processes_with_so_many_threads(self, threads, workers_find_this_module):
@@ -167,6 +207,25 @@ class TestInProcesses:
         assert {pickle.dumps(one) for one, *_ in outcomes} == here
         assert {n for *_, n in outcomes} == {1}
         assert os.getpid() not in {pid for _, pid, _ in outcomes}
+
+    @pytest.mark.parametrize(("gpus", "seen"), [(("0", "GPU-b"), ["0", "GPU-b"]), (("1",), ["1", "1"])])
+    def test_each_process_sees_one_gpu_of_its_own_as_far_as_they_go(
+        self, tmp_path, workers_find_this_module, gpus, seen
+    ):
+        work = Together(tmp_path, 2)
+        assert sorted(engines.in_processes(groups(2), work, workers=2, gpus=gpus)) == seen
+
+    def test_an_interrupt_ends_all_processes_at_once_and_none_complains(self, tmp_path, workers_find_this_module):
+        marks = [tmp_path / name for name in "ab"]
+        call = f"list(engines.in_processes({[((str(mark), 0),) for mark in marks]}, test_engines.endless, workers=2))"
+        script = "import sys, test_engines\nfrom explainer.study import engines\nif __name__ == '__main__':\n"
+        (tmp_path / "waits.py").write_text(f"{script} try: {call}\n except KeyboardInterrupt: sys.exit(130)")
+        command = [sys.executable, tmp_path / "waits.py"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as waiting:
+            assert eventually(lambda: all(mark.exists() and mark.read_text() for mark in marks))
+            os.killpg(waiting.pid, signal.SIGINT)
+            assert (waiting.wait(SECONDS / 2), waiting.stderr.read()) == (130, b"")
+        assert eventually(lambda: not any(alive(int(mark.read_text())) for mark in marks))
 
     def test_a_killed_process_is_named_as_what_it_is(self, tmp_path, workers_find_this_module):
         with pytest.raises(EngineError, match=r"process died.*fewer than 2"):

@@ -4,10 +4,11 @@ import re
 
 import pytest
 import tiny_models
+import torch
 import toy_study
 
 from explainer.models import checkpoints
-from explainer.study import estimate
+from explainer.study import estimate, room
 from explainer.study.comparison_runs import Study
 from explainer.study.store import Store
 
@@ -16,13 +17,14 @@ from explainer.study.store import Store
 def said(tmp_path):
     """The lines for three settings of a tiny model, of which some are stored with the given seconds."""
     model = str(tiny_models.save("llama", tmp_path / "model"))
-    experiment, store = Study(data={"toy": toy_study.DATA}), Store(tmp_path / "store")
+    store = Store(tmp_path / "store")
 
-    def lines(*seconds, size=4):
+    def lines(*seconds, dtype=None):
+        experiment = Study(data={"toy": toy_study.DATA}, dtype=dtype)
         settings = [toy_study.cell(model, seed=seed) for seed in range(3)]
         for one, its in zip(settings, seconds, strict=False):
             store.save(experiment.identity(one), {"cells": {}}, provenance={}, run={"seconds": its})
-        return list(estimate.lines(experiment, experiment.plan(settings, store), store, size))
+        return list(estimate.lines(experiment, experiment.plan(settings, store), store))
 
     return lines
 
@@ -35,9 +37,12 @@ def test_the_time_is_the_books_until_a_setting_of_the_checkpoint_is_stored(said)
     assert said(600.0, 660.0, 5.0) == []
 
 
-def test_a_model_that_may_not_fit_is_said(said):
-    (_, warning) = said(size=10**9)
-    assert "may not fit this machine's" in warning and "--dtype bfloat16" in warning
+def test_what_a_number_format_rounds_is_said_or_that_it_is_not_measured(said, monkeypatch):
+    (_, rounding) = said(dtype=torch.bfloat16)
+    assert re.search(r"in bfloat16 differ from those in float32 by at most 0\.\d+ nats \(4 queries of toy\)", rounding)
+    monkeypatch.setattr(room, "free", lambda _: 10**8)
+    (_, rounding) = said(dtype=torch.bfloat16)
+    assert re.search(r"the error of bfloat16 is not measured: float32 takes 0\.0 GB, which are not free", rounding)
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(59, "less than a minute"), (90, "about 2 min"), (9000, "about 2.5 h")])
@@ -46,4 +51,5 @@ def test_seconds_in_words(seconds, words):
 
 
 def test_the_weights_of_the_book_are_counted():
-    assert checkpoints.n_parameters(checkpoints.STARTER) == estimate._WEIGHTS_OF_BOOK
+    shapes = checkpoints.skeleton(checkpoints.STARTER).parameters()
+    assert sum(p.numel() for p in shapes) == estimate._WEIGHTS_OF_BOOK

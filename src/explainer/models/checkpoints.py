@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 import os
 import shutil
 import tempfile
@@ -14,7 +13,7 @@ import huggingface_hub
 import torch
 from huggingface_hub import errors as hub_errors
 from safetensors import SafetensorError, safe_open
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
 from explainer.data import assets
@@ -45,7 +44,7 @@ def load(
     """
     name = str(name or os.environ.get("EXPLAINER_MODEL") or STARTER)
     dtype = dtype or torch.float32
-    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    device = device_of(device)
     path, revision = _locate(name)
     if path.suffix == ".gguf":
         _check_gguf(path)
@@ -93,16 +92,35 @@ def digest(name: str | os.PathLike) -> str:
     return total.hexdigest()
 
 
-def n_parameters(name: str | os.PathLike) -> int | None:
-    """How many weights a checkpoint has, from the headers of its files; None of GGUF. Raises CheckpointError."""
+def device_of(device: str | torch.device | None) -> torch.device:
+    """The device of this name; without one, a GPU if there is one. CheckpointError where it cannot be used."""
+    try:
+        found = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError) as error:  # torch asserts that it was built for a device
+        raise CheckpointError(f"device {device!r} cannot be used here ({error}); give cpu, or leave it out.") from error
+    return found
+
+
+def dtype_of(name: str, device: str | torch.device | None) -> torch.dtype:
+    """The number format of this name; "auto" is bfloat16 on a GPU that computes in it, else float32."""
+    if name != "auto":
+        return getattr(torch, name)
+    on_gpu = device_of(device).type == "cuda"
+    return torch.bfloat16 if on_gpu and torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
+
+
+def skeleton(name: str | os.PathLike) -> PreTrainedModel:
+    """The model of this name without its weights, on the device "meta": its shapes. Raises CheckpointError."""
     path, _ = _locate(str(name))
-    if path.is_file():
-        return None
-    total = 0
-    for file in _weight_files(path):
-        with safe_open(file, framework="pt") as tensors:
-            total += sum(math.prod(tensors.get_slice(key).get_shape()) for key in tensors.keys())  # noqa: SIM118
-    return total
+    of_file = {"gguf_file": path.name} if path.is_file() else {}
+    directory = path.parent if path.is_file() else path
+    try:
+        config = AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **of_file)
+        with torch.device("meta"):
+            return AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+    except Exception as error:  # as in `_model`
+        raise CheckpointError(f"{path} does not describe a causal language model: {error!r}") from error
 
 
 def _locate(name: str) -> tuple[Path, str | None]:

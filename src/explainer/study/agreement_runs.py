@@ -322,6 +322,11 @@ class Agreement(Study):
         self._shared: tuple | None = None
         self._trainings: dict[tuple[str, float], dict[int, FineTuned]] = {}
 
+    def holds(self, setting: Setting) -> tuple[int, int]:
+        """One model, and every training after each number of epochs."""
+        others = len(_LESSONS[setting.lessons]) - 1 + (setting.lessons == "all")
+        return 1, (len(setting.kin) + others) * len(setting.stages)
+
     def parts(self, setting: Setting) -> dict[str, Any]:
         """Weights and data, those of the foreign tasks with them."""
         parts = super().parts(setting.cell)

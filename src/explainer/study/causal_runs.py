@@ -367,6 +367,10 @@ class CausalTests(OnCheckpoint[Setting]):
 
     usual: ClassVar = {"k": 8, "n_queries": 24, "n_selection": 16, "lr": 3e-4, "epochs": 10, "rate": 1e-6}
 
+    def holds(self, setting: Setting) -> tuple[int, int]:
+        """A second model where it is not the trained one, and a step for each demonstration."""
+        return 1 + (setting.model != "trained"), setting.k
+
     def parts(self, setting: Setting) -> dict[str, Any]:
         """Weights and data."""
         data = dict(zip(("own", "foreign"), map(data_digest, self._both(setting.task)), strict=True))

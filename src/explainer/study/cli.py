@@ -135,8 +135,6 @@ def _add_look(commands: argparse._SubParsersAction) -> None:
 
 
 def _look(options: argparse.Namespace) -> int:
-    import torch  # noqa: PLC0415
-
     from explainer.compare.look import look  # noqa: PLC0415
     from explainer.data import tasks  # noqa: PLC0415
     from explainer.models import checkpoints  # noqa: PLC0415
@@ -150,7 +148,8 @@ def _look(options: argparse.Namespace) -> int:
     for model in _models_asked(options) or [checkpoints.STARTER]:
         checkpoint = None  # frees the memory of the last one before the next one needs it
         try:
-            checkpoint = checkpoints.load(model, dtype=getattr(torch, options.dtype), device=options.device)
+            dtype = checkpoints.dtype_of(options.dtype, options.device)
+            checkpoint = checkpoints.load(model, dtype=dtype, device=options.device)
             for name, k, n in product(names, options.k, options.queries):
                 found = look(checkpoint, data[name], k, options.seeds, n)
                 shown = (f"{each:.2f}" for each in (found.zero_shot, found.in_context, found.difference))
@@ -209,7 +208,7 @@ def _add_checkpoint(command: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="holds <task>/<split>.jsonl (default: $EXPLAINER_DATA; else the folder of --task-file, or the hub)",
     )
-    command.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], default="float32")
+    command.add_argument("--dtype", choices=["float32", "bfloat16", "float16", "auto"], default="float32")
     command.add_argument("--device", help="such as cpu or cuda (default: a GPU if there is one)")
     command.add_argument("--seeds", nargs="+", type=int, metavar="N", help="draws of demonstrations and queries")
     command.add_argument("--k", nargs="+", type=int, metavar="N", help="demonstrations")
@@ -224,14 +223,14 @@ def _add_training(command: argparse.ArgumentParser) -> None:
 
 def _on_checkpoint(kind: type, grids: Mapping[str, Sequence], options: argparse.Namespace) -> Any:
     """An experiment on a checkpoint, with data, number format and device of the options."""
-    import torch  # noqa: PLC0415
+    from explainer.models import checkpoints  # noqa: PLC0415
 
     settings = [one for its in grids.values() for one in its]
     return kind(
         data=_own_data(options, dict.fromkeys(name for one in settings for name in _task_names(one))),
         data_dir=options.data_dir,
-        dtype=getattr(torch, options.dtype),
-        device=options.device or (None if options.engine == "local" else "cpu"),
+        dtype=checkpoints.dtype_of(options.dtype, options.device),
+        device=options.device or (None if options.engine == "local" or options.gpus else "cpu"),
     )
 
 
@@ -258,7 +257,7 @@ def _add_laboratory(command: argparse.ArgumentParser) -> None:
     command.add_argument("--workers", type=_positive, metavar="N", help="processes of this machine (default: this one)")
     command.add_argument("--engine", choices=["local", "ray"], default="local", help="what computes (default: local)")
     command.add_argument("--ray-address", metavar="HOST:PORT", help="of a Ray cluster (default: one on this machine)")
-    command.add_argument("--gpus", type=float, metavar="N", help="for each task on Ray (default: 0)")
+    command.add_argument("--gpus", type=float, metavar="N", help="for each task on Ray (default: 1 with --device cuda)")
     command.add_argument("--cpus", type=_positive, metavar="N", help="for each task on Ray, as threads (default: 1)")
 
 
@@ -298,8 +297,7 @@ def _run(
     if hasattr(options, "model"):
         from explainer.study import estimate  # noqa: PLC0415
 
-        size = getattr(torch, options.dtype).itemsize
-        for line in estimate.lines(experiment, experiment.plan(settings, store, published), store, size):
+        for line in estimate.lines(experiment, experiment.plan(settings, store, published), store):
             print(line, file=sys.stderr)
     try:
         tables = experiment.run(settings, store, published, engine=engine)
@@ -362,10 +360,14 @@ def _engine(options: argparse.Namespace) -> Callable[..., Iterator]:
         raise ExplainerError("--threads and --workers do not reach the tasks on Ray; give --cpus.")
     from explainer.study import engines  # noqa: PLC0415
 
+    device = getattr(options, "device", None)
+    if options.engine == "ray" and getattr(options, "dtype", None) == "auto":
+        raise ExplainerError("--dtype auto asks this machine, and Ray's tasks run on others; give bfloat16 or float32.")
     if options.engine == "ray":
-        return partial(engines.on_ray, **given)
+        return partial(engines.on_ray, **({"gpus": 1} if device == "cuda" else {}) | given)
     if options.workers:
-        return partial(engines.in_processes, workers=options.workers, threads=options.threads or 1)
+        shared = {"threads": options.threads or 1, "gpus": engines.gpus_of(device)}
+        return partial(engines.in_processes, workers=options.workers, **shared)
     return engines.local
 
 

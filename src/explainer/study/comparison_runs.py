@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from explainer.compare import comparison
+from explainer.compare import comparison, controls
 from explainer.compare.comparison import Baseline, Cell
 from explainer.data import tasks
 from explainer.models.checkpoints import Checkpoint
@@ -37,6 +37,10 @@ class Study(OnCheckpoint[Cell]):
         """The cell, in its number format."""
         dtype = str(self._dtype or torch.float32).removeprefix("torch.")
         return Identity(cell.slug, {**super().key(cell).parts, "dtype": dtype})
+
+    def holds(self, cell: Cell) -> tuple[int, int]:
+        """A second model under a control that has one, and one update."""
+        return 1 + (cell.changes.model is not controls.as_loaded), 1
 
     def parts(self, cell: Cell) -> dict[str, Any]:
         """Weights and data; without the data if the hub would have to be asked for them."""

@@ -6,6 +6,7 @@ outcomes stays in one process: a run that is interrupted loses no more than the 
 
 import multiprocessing
 import os
+import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -32,24 +33,59 @@ def local(groups: Sequence[Group], work: Work[Outcome]) -> Iterator[Outcome]:
         yield from work(group)
 
 
-def in_processes(groups: Sequence[Group], work: Work[Outcome], *, workers: int, threads: int = 1) -> Iterator[Outcome]:
+def in_processes(
+    groups: Sequence[Group], work: Work[Outcome], *, workers: int, threads: int = 1, gpus: Sequence[str] = ()
+) -> Iterator[Outcome]:
     """Compute the groups in so many processes of this machine; outcomes arrive in the order of completion.
 
-    Each process computes with so many threads. `work`, groups and outcomes must be picklable. Raises EngineError if a
-    process dies, for want of memory as a rule, and what `work` raises.
+    Each process computes with so many threads. Of the `gpus`, which are named as `gpus_of` names them, process i sees
+    number i mod n alone: one each, or shared evenly where there are more processes. An interrupt ends all at once.
+    `work`, groups and outcomes must be picklable. Raises EngineError if a process dies, for want of memory as a rule,
+    and what `work` raises.
     """
     spawn = multiprocessing.get_context("spawn")  # a forked process would inherit the locks of torch's threads
-    pool = ProcessPoolExecutor(workers, spawn, _begin, (threads,))
+    seen = spawn.SimpleQueue()
+    for i in range(workers if gpus else 0):
+        seen.put(gpus[i % len(gpus)])
+    pool = ProcessPoolExecutor(workers, spawn, _begin, (threads, seen if gpus else None))
     try:
         for finished in as_completed([pool.submit(_outcomes, work, group) for group in groups]):
             yield from finished.result()
     except BrokenProcessPool as error:
         raise EngineError(f"A process died ({error}). Did memory run out? Use fewer than {workers}.") from error
+    except (GeneratorExit, KeyboardInterrupt):  # nobody waits for what is being computed
+        for process in list(pool._processes.values()):
+            process.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _begin(threads: int) -> None:
+def gpus_of(device: str | None) -> list[str]:
+    """The GPUs that processes may share out, as CUDA_VISIBLE_DEVICES names them.
+
+    There are none to share out on another device, or where one GPU is asked for by its number.
+    """
+    import torch  # noqa: PLC0415 (`explainer --help` answers without it)
+
+    if device not in (None, "cuda") or not torch.cuda.is_available():
+        return []
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    n = torch.cuda.device_count()
+    return [str(i) for i in range(n)] if visible is None else visible.replace(" ", "").split(",")[:n]
+
+
+def at_once(engine: Callable) -> int:
+    """How many groups an engine computes at the same time on this machine; 0 where it computes on others."""
+    made = getattr(engine, "func", engine)
+    return 0 if made is on_ray else getattr(engine, "keywords", {}).get("workers", 1)
+
+
+def _begin(threads: int, seen: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that waits for the outcomes ends this one
+    if seen is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = seen.get()  # which CUDA reads when it is first used
+
     import torch  # noqa: PLC0415 (only workers need it here)
 
     torch.set_num_threads(threads)

@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from explainer.data.files import PUBLISHED
-from explainer.errors import CheckpointError
+from explainer.errors import CheckpointError, TaskError
 from explainer.models import checkpoints
 from explainer.results import published
 from explainer.study.store import Identity, Store
@@ -26,40 +26,42 @@ def memory() -> float:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
 
 
-def lines(experiment: Any, planned: Sequence[tuple[Any, Identity, str]], store: Store, size: int) -> Iterator[str]:
-    """A line for each checkpoint with something to compute; `size` is that of a weight, in bytes.
+def lines(experiment: Any, planned: Sequence[tuple[Any, Identity, str]], store: Store) -> Iterator[str]:
+    """A line for each checkpoint with something to compute, and one for what its number format rounds, if it does.
 
     The time of a setting is the median of those of the checkpoint that are stored, else that of the book's checkpoint
-    times the ratio of the numbers of weights.
+    times the ratio of the numbers of weights. The memory is that of the largest setting, as `room.needed` counts it.
     """
-    waiting: dict[str, int] = {}
+    waiting: dict[str, list[Any]] = {}
     took: dict[str, list[float]] = {}
     for setting, identity, state in planned:
         if state == "waiting":
-            waiting[setting.checkpoint] = waiting.get(setting.checkpoint, 0) + 1
+            waiting.setdefault(setting.checkpoint, []).append(setting)
         elif state == "stored":
             took.setdefault(setting.checkpoint, []).append(store.load(identity).run["seconds"])
-    for checkpoint, n in waiting.items():
+    for checkpoint, settings in waiting.items():
         try:
-            weights = checkpoints.n_parameters(checkpoint)
+            gigabytes = max(map(experiment.needs, settings)) / 1e9
+            n, each, basis = len(settings), *_seconds(experiment, checkpoint, took.get(checkpoint))
+            time = f"{_said(each)} each and {_said(n * each)} in all in one process ({basis})"
+            yield f"{checkpoint}: {n} to compute, {time}; about {gigabytes:.1f} GB of memory."
         except CheckpointError:
             continue  # the run says why
-        each, basis = _seconds(experiment.name, weights, took.get(checkpoint))
-        time = f", {_said(each)} each and {_said(n * each)} in all in one process ({basis})" if each else ""
-        room = f"; {weights * size / 1e9:.1f} GB of weights and up to {BESIDE_WEIGHTS:g} GB beside" if weights else ""
-        yield f"{checkpoint}: {n} to compute{time}{room}."
-        if weights and weights * size / 1e9 + BESIDE_WEIGHTS > memory():
-            yield f"{checkpoint} may not fit this machine's {memory():.0f} GB; --dtype bfloat16 takes half of float32."
+        try:
+            rounding = experiment.rounding(settings[0])
+        except (CheckpointError, TaskError) as error:
+            rounding = f"what its number format rounds is not measured: {error}"
+        if rounding:
+            yield f"{checkpoint}: {rounding}"
 
 
-def _seconds(experiment: str, weights: int | None, took: Sequence[float] | None) -> tuple[float | None, str]:
+def _seconds(experiment: Any, checkpoint: str, took: Sequence[float] | None) -> tuple[float, str]:
     """Seconds of one setting, and where the number is from."""
     if took:
         return median(took), f"the median of {len(took)} stored"
-    if weights is None:
-        return None, ""
-    runs = published.of_folder(PUBLISHED / experiment, "runs")
+    runs = published.of_folder(PUBLISHED / experiment.name, "runs")
     runs = runs[runs["checkpoint"] == checkpoints.STARTER]
+    weights = sum(p.numel() for p in experiment.skeleton(checkpoint).parameters())
     seconds = max(_LEAST, runs["seconds"].median() * weights / _WEIGHTS_OF_BOOK)
     return seconds, "the book's, scaled by the number of weights; longer prompts take longer"
 

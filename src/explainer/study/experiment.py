@@ -68,6 +68,9 @@ class Experiment(ABC, Generic[Setting]):
     def prepare(self, settings: Sequence[Setting]) -> None:
         """Load what could be missing, before the work begins."""
 
+    def require_room(self, setting: Setting, at_once: int) -> None:
+        """Raise CheckpointError where this machine has no memory for so many processes that compute a setting."""
+
     def finished(self, identity: Identity) -> None:
         """Clear away what only an unfinished computation needs; called when its result is stored."""
 
@@ -180,6 +183,7 @@ class Experiment(ABC, Generic[Setting]):
         waiting = [setting for setting, _, state in planned if state == "waiting"]
         for setting in list(waiting):
             try:
+                self.require_room(setting, engines.at_once(engine))
                 self.prepare([setting])
             except (CheckpointError, TaskError) as error:
                 refused[setting] = str(error)
@@ -270,7 +274,8 @@ class _Work:
             except Exception as error:  # what no check foresaw ends its own setting, and says where it happened
                 *_, place = traceback.extract_tb(error.__traceback__)
                 where = f"{Path(place.filename).name}, line {place.lineno}"
-                yield _Outcome(setting, error=f"{type(error).__name__}: {error} ({where}); please report this.")
+                what = _NO_MEMORY if _of_memory(error) else "please report this"
+                yield _Outcome(setting, error=f"{type(error).__name__}: {error} ({where}); {what}.")
                 continue
             run = {
                 "seconds": time.perf_counter() - wall,
@@ -281,6 +286,16 @@ class _Work:
             provenance = _software(self.experiment.packages) | computed.provenance
             # Rounded here, because plain numbers travel between processes of any kind.
             yield _Outcome(setting, identity, Computed(rounded(computed.tables), provenance, rounded(run)))
+
+
+_NO_MEMORY = "memory ran out: give --dtype bfloat16, fewer --workers, --k or --epochs, or a smaller model"
+
+
+def _of_memory(error: Exception) -> bool:
+    """Whether memory ran out, of a GPU or of a processor, which has no exception of its own in torch."""
+    import torch  # noqa: PLC0415 (`explainer --help` answers without it)
+
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
 
 
 def _software(packages: Iterable[str]) -> dict[str, Any]:

@@ -411,6 +411,10 @@ class MinimalPairs(OnCheckpoint[Setting]):
 
     usual: ClassVar = {"k": 16, "n_queries": 16, "lr": 7e-4, "epochs": 10}
 
+    def holds(self, setting: Setting) -> tuple[int, int]:
+        """One model, and every lesson after each number of epochs."""
+        return 1, len(LESSONS) * len(setting.stages)
+
     def parts(self, setting: Setting) -> dict[str, Any]:
         """Weights and data."""
         return {"weights": self._weights(setting.checkpoint), "data": self._data_digests(setting.tasks)}

@@ -1,9 +1,10 @@
 """What the experiments on a checkpoint have in common: the checkpoint and the data, their digests, the settings."""
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -11,20 +12,26 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
+from transformers import PreTrainedModel
 
 from explainer.compare.comparison import query_id, require
 from explainer.data import tasks
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring
+from explainer.errors import CheckpointError
+from explainer.models import checkpoints, finetuning, interventions, lockstep, rounding, scoring
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.interventions import Pass, States
 from explainer.models.scoring import Prefix
+from explainer.study import engines, room
 from explainer.study.experiment import Experiment
 from explainer.study.store import Identity
 from explainer.theory import directions
 
 N_RANDOM = 5
 """Random directions beside a change; what is stored of them is the mean."""
+
+_ROUNDED = "capitals"
+"""The task whose scores show what a number format rounds, where a setting has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +107,7 @@ class OnCheckpoint(Experiment[_Its]):
         self._given = {"data": data, "data_dir": data_dir, "dtype": dtype, "device": device}
         self._data, self._data_dir, self._dtype, self._device = dict(data or {}), data_dir, dtype, device
         self._digests: dict[str, str] = {}
+        self._skeletons: dict[str, PreTrainedModel] = {}
         self._checkpoint: tuple[str, Checkpoint] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -121,6 +129,55 @@ class OnCheckpoint(Experiment[_Its]):
         if self._dtype in (None, torch.float32):
             return key
         return Identity(key.slug, {**key.parts, "dtype": str(self._dtype).removeprefix("torch.")})
+
+    def holds(self, setting: _Its) -> tuple[int, int]:
+        """How many models a setting holds at once, and how many updates of all keys and values."""
+        return 1, 1
+
+    def needs(self, setting: _Its, dtype: torch.dtype | None = None) -> int:
+        """Bytes of memory that a setting takes; raises CheckpointError."""
+        model, n_shown = self.skeleton(setting.checkpoint), getattr(setting, "k", 0)
+        return room.needed(model, dtype or self._dtype or torch.float32, n_shown, *self.holds(setting))
+
+    def require_room(self, setting: _Its, at_once: int) -> None:
+        """Raise CheckpointError where so many processes do not fit the free memory; they share out the GPUs."""
+        try:
+            self.needs(setting)
+        except CheckpointError:
+            return  # whoever loads it says why
+        on_one = math.ceil(at_once / max(1, len(engines.gpus_of(self._device))))
+        device, dtype = checkpoints.device_of(self._device), self._dtype or torch.float32
+        room.require(setting.checkpoint, device, dtype, partial(self.needs, setting), on_one)
+
+    def rounding(self, setting: _Its) -> str:
+        """What the number format does to the scores of labels, beside float32; empty for float32.
+
+        Float32 is computed on the device, else on the processor, if it fits. Raises CheckpointError and TaskError.
+        """
+        if self._dtype in (None, torch.float32):
+            return ""
+        name, dtype = setting.checkpoint, str(self._dtype).removeprefix("torch.")
+        weights = 4 * sum(p.numel() for p in self.skeleton(name).parameters())
+        devices = checkpoints.device_of(self._device), torch.device("cpu")
+        wide = next((device for device in devices if room.fits(weights, device)), None)
+        if wide is None:
+            return f"the error of {dtype} is not measured: float32 takes {weights / 1e9:.1f} GB, which are not free."
+        data = self._load_data(getattr(setting, "task", _ROUNDED))
+        self._checkpoint = None  # two models would take the memory of both
+        exact = rounding.label_scores(checkpoints.load(name, dtype=torch.float32, device=wide), data)
+        largest = abs(rounding.label_scores(self._load(name), data) - exact).max()
+        self._checkpoint = None  # the settings may be computed elsewhere
+        torch.cuda.empty_cache()
+        return (
+            f"scores of labels in {dtype} differ from those in float32 by at most {largest:.2g} nats "
+            f"({rounding.N_QUERIES} queries of {data.task.name})."
+        )
+
+    def skeleton(self, name: str) -> PreTrainedModel:
+        """The shapes of a checkpoint; raises CheckpointError."""
+        if name not in self._skeletons:
+            self._skeletons[name] = checkpoints.skeleton(name)
+        return self._skeletons[name]
 
     def _weights(self, name: str) -> str:
         if name not in self._digests:

@@ -350,6 +350,10 @@ class SharedPart(OnCheckpoint[Setting]):
 
     usual: ClassVar = {"k": 16, "n_queries": 24, "lr": 5e-4, "epochs": 10}
 
+    def holds(self, setting: Setting) -> tuple[int, int]:
+        """One model, and the trainings of all tasks."""
+        return 1, len(setting.names) * len(setting.trainings)
+
     def parts(self, setting: Setting) -> dict[str, Any]:
         """Weights and data."""
         names = {*setting.names, *(tasks.foreign(self._load_data(name).task) for name in setting.names)}
