@@ -183,6 +183,8 @@ def test_publish_names_the_tables(asked, tmp_path, monkeypatch, capsys):
     ("options", "given"),
     [
         ([], {}),
+        (["--device", "cuda"], {"gpus": 1}),
+        (["--device", "cuda", "--gpus", "2"], {"gpus": 2}),
         (
             ["--ray-address", "head:6379", "--gpus", "0.5", "--cpus", "4"],
             {"address": "head:6379", "gpus": 0.5, "cpus": 4},
@@ -195,6 +197,17 @@ def test_ray_gets_what_is_given_and_keeps_its_own_defaults(asked, options, given
     assert (engine.func, engine.args, engine.keywords) == (engines.on_ray, (), given)
 
 
+def test_workers_get_the_gpus_of_this_machine(asked, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    engine = asked("--device", "cuda", "--workers", "2")[1][1]["engine"]
+    assert (engine.func, engine.keywords) == (
+        engines.in_processes,
+        {"workers": 2, "threads": 1, "gpus": ["0", "1"]},
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -202,6 +215,7 @@ def test_ray_gets_what_is_given_and_keeps_its_own_defaults(asked, options, given
         (["--cpus", "1"], "add --engine ray"),
         (["--ray-address", "auto"], "add --engine ray"),
         (["--engine", "ray", "--threads", "1"], "--threads and --workers do not reach the tasks on Ray"),
+        (["--engine", "ray", "--dtype", "auto"], "--dtype auto asks this machine, and Ray's tasks run on others"),
     ],
 )
 def test_options_without_effect_are_refused(asked, capsys, options, message):

@@ -387,6 +387,32 @@ def test_no_network_or_an_address_that_cannot_be_asked(index, monkeypatch, addre
     assert leftovers() == []
 
 
+@pytest.mark.parametrize(
+    ("proxy", "reason"),
+    [("socks5://me:secret@127.0.0.1:9", "SOCKS|refused"), ("http://me:secret@127.0.0.1:9", "refused")],
+)
+def test_a_proxy_that_cannot_be_used_is_named_with_its_variable(index, monkeypatch, proxy, reason):
+    monkeypatch.setenv("EXPLAINER_INDEX_URL", "http://index.example/simple")
+    for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HTTP_PROXY", proxy)
+    named = r"asked through HTTP_PROXY = \w+://127\.0\.0\.1:9: correct it or unset it"
+    with pytest.raises(DownloadError, match=f"cannot reach http://index.example.*({reason}).*{named}") as caught:
+        fetch()
+    assert "secret" not in str(caught.value)
+    assert leftovers() == []
+
+
+def test_an_index_that_says_nothing_is_not_waited_for(index, monkeypatch):
+    index.delay = 2
+    monkeypatch.setattr(ThreadingHTTPServer, "handle_error", lambda *_: None)  # it writes to a client that is gone
+    monkeypatch.setattr(package_index, "_TIMEOUT_SECONDS", (0.1, 0.1))
+    with pytest.raises(DownloadError, match=r"cannot reach http://.*timed out.*EXPLAINER_INDEX_URL"):
+        fetch()
+    index.delay = 0
+    assert recovers(index)
+
+
 def test_part_beyond_the_end_of_the_served_file_starts_again(index):
     right = index.files[REVIEWS.filename]
     part(index).write_bytes(right[:1000])

@@ -2,8 +2,11 @@
 
 import json
 import pickle
+import re
 import shutil
+import threading
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import gguf
@@ -30,6 +33,64 @@ from explainer.models import checkpoints
 def copy(saved, tmp_path):
     """A copy of the tiny Llama that a test may damage."""
     return shutil.copytree(saved["llama"], tmp_path / "copy")
+
+
+IS_SILENT = checkpoints._is_silent
+
+
+@pytest.fixture(autouse=True)
+def no_hub_is_asked(monkeypatch):
+    """Tests without a server of their own say what the hub answers."""
+    monkeypatch.setattr(checkpoints, "_is_silent", lambda *_: False)
+
+
+class Hub(BaseHTTPRequestHandler):
+    """What stands in place of the hub, by the first part of a path."""
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        kind = self.path.split("/")[1]
+        if kind == "silent":
+            self.server.ended.wait()
+            return
+        body = b"<html>Please log in to this network</html>"
+        self.send_response({"page": 200, "refusing": 403, "busy": 503}.get(kind, 407))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_CONNECT(self):
+        self.send_error(407)
+
+
+@pytest.fixture
+def asked(monkeypatch, tmp_path, no_hub_is_asked):
+    """What an error says of a model that is asked of such a hub, or through such a proxy, named by a variable."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    server.ended = threading.Event()
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    address = f"127.0.0.1:{server.server_port}"
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(checkpoints, "_is_silent", IS_SILENT)
+    monkeypatch.setattr(checkpoints, "_HUB_SECONDS", 0.5)
+    for variable in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def message(hub=None, **variables):
+        monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", f"http://{address}/{hub}" if hub else "https://hub")
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value.format(address))
+        huggingface_hub.close_session()
+        with pytest.raises(CheckpointError) as raised:
+            checkpoints.load("a/b")
+        return str(raised.value)
+
+    yield message
+    server.ended.set()
+    server.shutdown()
+    huggingface_hub.close_session()
 
 
 @pytest.fixture
@@ -258,7 +319,10 @@ def _http_error(kind):
         (lambda: _http_error(hub_errors.RevisionNotFoundError), "'a/b' has no revision 'r' on the hub; leave out @r"),
         (lambda: _http_error(hub_errors.GatedRepoError), "'a/b@r' needs permission on the hub"),
         (lambda: hub_errors.HFValidationError("bad"), "there is no model 'a/b@r'"),
-        (lambda: OSError(28, "No space left on device"), "No space left on device"),
+        (
+            lambda: OSError(28, "No space left on device"),
+            r"cannot be kept in .*hub \(No space left on device\); free some space, or set HF_HOME",
+        ),
     ],
 )
 def test_answers_of_the_hub(monkeypatch, error, message):
@@ -270,16 +334,31 @@ def test_answers_of_the_hub(monkeypatch, error, message):
         checkpoints.load("a/b@r")
 
 
-@pytest.mark.parametrize("error", [ImportError("the 'socksio' package is not installed"), ValueError("<html>")])
-def test_a_proxy_that_the_client_cannot_use_is_named(monkeypatch, error):
-    def snapshot_download(*_, **__):
-        raise error
+@pytest.mark.parametrize(
+    ("hub", "message"),
+    [
+        ("page", r"the hub http://\S+/page could not be reached \(what answers is no hub; is it the login page"),
+        ("refusing", r"the hub http://\S+/refusing could not be reached \(.*403 Forbidden"),
+        ("busy", r"the hub http://\S+/busy could not be reached \(.*503"),
+        ("silent", r"the hub http://\S+/silent could not be reached \(no answer within 0.5 s\)"),
+    ],
+)
+def test_what_stands_in_place_of_the_hub_is_named_with_its_address(asked, hub, message):
+    assert re.search(message + r"(.|\n)*Check the name and the connection, give a local directory", asked(hub))
 
-    monkeypatch.setenv("ALL_PROXY", "socks5://me:secret@localhost:1")
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
-    with pytest.raises(CheckpointError, match=r"ALL_PROXY = socks5://localhost:1: correct it or unset it") as raised:
-        checkpoints.load("a/b")
-    assert "secret" not in str(raised.value)
+
+@pytest.mark.parametrize(
+    ("variable", "proxy", "reason"),
+    [
+        ("ALL_PROXY", "socks5://me:secret@localhost:1", "SOCKS proxy.* not installed|refused"),
+        ("HTTPS_PROXY", "http://me:secret@localhost:1", "refused"),
+        ("HTTPS_PROXY", "http://me:secret@{}", "407"),
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_named_with_its_variable(asked, variable, proxy, reason):
+    message = asked(**{variable: proxy})
+    assert re.search(rf"{reason}(.|\n)*asked through {variable} = \w+://[\w.]+:\d+: correct it or unset it", message)
+    assert "secret" not in message
 
 
 @pytest.mark.parametrize("converted", [True, False])
@@ -294,6 +373,21 @@ def test_of_a_pickled_repository_the_converted_revision_is_named(monkeypatch, tm
     expected = "give 'a/b@refs/pr/10'" if converted else "convert them"
     with pytest.raises(CheckpointError, match=expected):
         checkpoints.load("a/b")
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "nonsense"])
+def test_a_device_that_is_not_here_is_named(saved, device):
+    with pytest.raises(CheckpointError, match=f"device '{device}' cannot be used here .* give cpu, or leave it out"):
+        checkpoints.load(saved["llama"], device=device)
+
+
+@pytest.mark.parametrize(("computes", "dtype"), [(True, torch.bfloat16), (False, torch.float32)])
+def test_the_number_format_follows_the_device(monkeypatch, computes, dtype):
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: computes)
+    monkeypatch.setattr(checkpoints, "device_of", lambda device: torch.device(device))
+    assert checkpoints.dtype_of("auto", "cuda") == dtype
+    assert checkpoints.dtype_of("auto", "cpu") == torch.float32
+    assert checkpoints.dtype_of("float16", "cpu") == torch.float16
 
 
 @pytest.mark.parametrize("name", ["./nowhere", "/nowhere/model", "~/nowhere", "model.gguf"])

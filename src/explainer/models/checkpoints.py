@@ -1,5 +1,6 @@
 """Checkpoints: a causal language model and its tokenizer, loaded once, from the hub, a directory or a GGUF file."""
 
+import errno
 import hashlib
 import json
 import os
@@ -7,10 +8,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from json import JSONDecodeError
 from pathlib import Path
 
 import huggingface_hub
 import torch
+from huggingface_hub import constants
 from huggingface_hub import errors as hub_errors
 from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
@@ -27,6 +30,9 @@ STARTER = "SmolLM2-135M-Instruct"
 
 _CONVERT = "AutoModelForCausalLM.from_pretrained(...).save_pretrained(...) on a machine where you trust the file"
 _EXAMPLES = "'gpt2', 'EleutherAI/pythia-160m', 'KoboldAI/fairseq-dense-125M', a directory or a .gguf file"
+_HUB_SECONDS = 30
+"""After which a hub that says nothing is not waited for."""
+
 _FILES = ("*.safetensors", "*.json", "*.txt", "*.model")
 _OTHER_FORMATS = ("original/*", "consolidated*", "onnx/*")
 
@@ -136,9 +142,14 @@ def _locate(name: str) -> tuple[Path, str | None]:
 
 def _download(name: str) -> tuple[Path, str]:
     hub_id, _, revision = name.partition("@")
+    silent = _is_silent(hub_id, revision)
     try:
         path = huggingface_hub.snapshot_download(
-            hub_id, revision=revision or None, allow_patterns=list(_FILES), ignore_patterns=list(_OTHER_FORMATS)
+            hub_id,
+            revision=revision or None,
+            allow_patterns=list(_FILES),
+            ignore_patterns=list(_OTHER_FORMATS),
+            local_files_only=silent,
         )
     except (hub_errors.GatedRepoError, hub_errors.DisabledRepoError) as error:
         raise CheckpointError(f"{name!r} needs permission on the hub ({error}); ask, then `hf auth login`.") from error
@@ -147,11 +158,7 @@ def _download(name: str) -> tuple[Path, str]:
     except (hub_errors.RepositoryNotFoundError, hub_errors.HFValidationError) as error:
         raise CheckpointError(f"there is no model {name!r} on the hub; names look like {_EXAMPLES}.") from error
     except Exception as error:  # a proxy or a page in place of the hub makes its client raise whatever
-        raise CheckpointError(
-            f"{name!r} is not in the local hub cache and the hub could not be reached ({error}){proxy_hint()}. Check "
-            "the name and the connection, give a local directory, or leave the name out to use the starter checkpoint "
-            f"{STARTER}."
-        ) from error
+        raise CheckpointError(_why_not_downloaded(name, error, silent)) from error
     path = Path(path)
     if not list(path.glob("*.safetensors")) and (converted := _converted(hub_id)):
         raise CheckpointError(
@@ -159,6 +166,32 @@ def _download(name: str) -> tuple[Path, str]:
             f"'{hub_id}@{converted}'."
         )
     return path, path.name
+
+
+def _is_silent(hub_id: str, revision: str) -> bool:
+    """Whether the hub says nothing at all for so long; a download would wait for it for ever."""
+    try:
+        huggingface_hub.HfApi().model_info(hub_id, revision=revision or None, timeout=_HUB_SECONDS)
+    except Exception as error:  # every other one comes again, and is named, in the download
+        return type(error).__name__.endswith("Timeout")
+    return False
+
+
+def _why_not_downloaded(name: str, error: Exception, silent: bool) -> str:
+    """What happened between here and the hub, and what to do."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return (
+            f"{name!r} cannot be kept in {constants.HF_HUB_CACHE} ({error.strerror}); free some space, or set HF_HOME "
+            "to a directory on another disk, and run again to go on."
+        )
+    what = f"no answer within {_HUB_SECONDS} s" if silent else error
+    if isinstance(error, JSONDecodeError):
+        what = "what answers is no hub; is it the login page of a network?"
+    hub = f"the hub {constants.ENDPOINT}{' (HF_ENDPOINT)' if 'HF_ENDPOINT' in os.environ else ''}"
+    return (
+        f"{name!r} is not in the local hub cache and {hub} could not be reached ({what}){proxy_hint()}. Check the name "
+        f"and the connection, give a local directory, or leave the name out to use the starter checkpoint {STARTER}."
+    )
 
 
 def _converted(hub_id: str) -> str | None:
