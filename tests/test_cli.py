@@ -157,7 +157,7 @@ def test_engine_is_local_unless_ray_is_asked_for(asked):
 
 def test_processes_have_their_threads_and_workers_of_ray_the_processor(asked):
     engine = asked("--workers", "3")[1][1]["engine"]
-    assert (engine.func, engine.keywords) == (engines.in_processes, {"workers": 3, "threads": 1})
+    assert (engine.func, engine.keywords) == (engines.in_processes, {"workers": 3, "threads": 1, "gpus": []})
     assert asked("--workers", "3", "--threads", "2")[1][1]["engine"].keywords["threads"] == 2
     assert asked("--engine", "ray")[1][1]["experiment"].__getstate__()["device"] == "cpu"
 

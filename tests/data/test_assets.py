@@ -404,9 +404,9 @@ def test_a_proxy_that_cannot_be_used_is_named_with_its_variable(index, monkeypat
 
 
 def test_an_index_that_says_nothing_is_not_waited_for(index, monkeypatch):
-    index.delay = 2
+    index.delay = 0.3
     monkeypatch.setattr(ThreadingHTTPServer, "handle_error", lambda *_: None)  # it writes to a client that is gone
-    monkeypatch.setattr(package_index, "_TIMEOUT_SECONDS", (0.1, 0.1))
+    monkeypatch.setattr(package_index, "_TIMEOUT_SECONDS", (5, 0.05))
     with pytest.raises(DownloadError, match=r"cannot reach http://.*timed out.*EXPLAINER_INDEX_URL"):
         fetch()
     index.delay = 0

@@ -384,7 +384,7 @@ def test_a_device_that_is_not_here_is_named(saved, device):
 @pytest.mark.parametrize(("computes", "dtype"), [(True, torch.bfloat16), (False, torch.float32)])
 def test_the_number_format_follows_the_device(monkeypatch, computes, dtype):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: computes)
-    monkeypatch.setattr(checkpoints, "device_of", lambda device: torch.device(device))
+    monkeypatch.setattr(checkpoints, "device_of", torch.device)
     assert checkpoints.dtype_of("auto", "cuda") == dtype
     assert checkpoints.dtype_of("auto", "cpu") == torch.float32
     assert checkpoints.dtype_of("float16", "cpu") == torch.float16

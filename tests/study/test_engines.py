@@ -136,14 +136,14 @@ def workers_find_this_module():
 
 @pytest.fixture(scope="module")
 def cluster(workers_find_this_module):
-    """A Ray runtime of the caller's with two CPUs and no GPU."""
+    """A Ray runtime of the caller's with two CPUs, and two GPUs that are pretended."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     import ray  # noqa: PLC0415
 
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
     for attempt in range(4):
         try:
-            ray.init("local", num_cpus=2, num_gpus=0, **quiet)
+            ray.init("local", num_cpus=2, num_gpus=2, **quiet)
             break
         except Exception as error:  # Ray gives its own processes 30 s, which a busy machine may exceed
             ray.shutdown()
@@ -307,9 +307,12 @@ class TestOnRay:
             list(engines.on_ray(groups(1), refusing))
         assert str(info.value) == "there is no task0"
 
-    @pytest.mark.parametrize("amounts", [{"gpus": 1}, {"cpus": 64}, {"cpus": 0}])
+    def test_each_task_sees_a_gpu_of_its_own(self, tmp_path):
+        assert sorted(engines.on_ray(groups(2), Together(tmp_path, 2), gpus=1)) == ["0", "1"]
+
+    @pytest.mark.parametrize("amounts", [{"gpus": 3}, {"cpus": 64}, {"cpus": 0}])
     def test_what_no_node_has_is_an_error_not_a_hang(self, amounts):
-        with pytest.raises(EngineError, match="its nodes have 2 CPUs and 0 GPUs"):
+        with pytest.raises(EngineError, match="its nodes have 2 CPUs and 2 GPUs"):
             list(engines.on_ray(groups(1), numbers, **amounts))
 
 
