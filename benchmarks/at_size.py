@@ -20,6 +20,7 @@ from explainer.compare.comparison import Cell
 from explainer.data import assets, tasks
 from explainer.models import checkpoints, scoring
 from explainer.models.checkpoint import Checkpoint
+from explainer.study import room
 
 SHAPES = {"1.3B": (24, 2048, 32), "2.7B": (32, 2560, 32)}
 """Layers, width, heads."""
@@ -70,6 +71,7 @@ def peak_bytes(device: torch.device) -> int:
 
 def main(options: argparse.Namespace) -> None:
     """Print what one cell takes."""
+    room.give_back()
     checkpoint, data = random_checkpoint(options), tasks.load(options.task, data_dir=options.data_dir)
     weights = sum(p.numel() * p.element_size() for p in checkpoint.model.parameters())
     print(f"{options.shape}, {options.dtype}, {checkpoint.device}, {torch.get_num_threads()} threads", end=", ")

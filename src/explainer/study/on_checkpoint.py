@@ -187,6 +187,7 @@ class OnCheckpoint(Experiment[_Its]):
     def _load(self, name: str) -> Checkpoint:
         if self._checkpoint is None or self._checkpoint[0] != name:
             self._checkpoint = None  # frees the memory of the last one before the next one needs it
+            room.give_back()
             self._checkpoint = name, checkpoints.load(name, dtype=self._dtype, device=self._device)
         return self._checkpoint[1]
 
