@@ -4,6 +4,7 @@ import html
 import json
 import os
 import platform
+import re
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,22 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from myst_nb.core.render import load_mime_renders
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from bookbuilder import api, bibliography, colours, execute, glossary, notation, pages, shown, vendored
+from bookbuilder.characters import Characters
+from bookbuilder.locale import editions, main_line
 from bookbuilder.renderers import PLUGINS, STATE_MIME, WIDGET_MIME, script_json, widget_html
 from bookbuilder.repository import branch, public_address
+from bookbuilder.translation import Edition, translated
 from explainer.figures import drawings
 
 _STATIC = Path(__file__).parent / "static"
+_ENGLISH = Path(__file__).parents[3]
+"""The checkout, where the English pages and the table of contents are."""
+SITE = Path("_build", "html")
 _STORY = "Is in-context learning gradient descent in disguise? Why it is exact, where it breaks, and what we measured."
 _BOXES = {  # a block quote that opens with one of these words in bold becomes a box on the page
     "Takeaway": "tip",
@@ -99,10 +108,40 @@ def _html(text: str) -> list[nodes.Node]:
     return [nodes.raw(text=text, format="html")]
 
 
+def edition_of(app: Sphinx) -> Edition | None:
+    """The language that is being built, None for English."""
+    return Edition(Path(app.config.book_edition)) if app.config.book_edition else None
+
+
+class Anchors(SphinxTransform):
+    """Sections of a translated page keep the addresses of the English ones."""
+
+    default_priority = 5
+
+    def apply(self, **_: Any) -> None:
+        """Give each section the name that its place has on the English page."""
+        english = _ENGLISH / SITE / f"{self.env.docname}.html"
+        if not self.app.config.book_edition or not english.exists():
+            return
+        names = re.findall(r'<section [^>]*?id="([^"]+)"', english.read_text("utf-8"))
+        sections = list(self.document.findall(nodes.section))
+        if len(names) != len(sections):
+            raise ExtensionError(f"{self.env.docname} has {len(sections)} sections, and {len(names)} in English.")
+        for name, section in zip(names, sections, strict=True):
+            section["ids"] = [name]
+            self.document.ids[name] = section
+
+
 class Boxes(SphinxPostTransform):
     """Block quotes that open with a bold key word become boxes: plain Markdown in Colab, an admonition on the site."""
 
     default_priority = 700
+
+    @property
+    def boxes(self) -> dict[str, str]:
+        """The kinds of boxes by the words that open them in the language of the page."""
+        edition = edition_of(self.app)
+        return {edition.settings["boxes"][word]: kind for word, kind in _BOXES.items()} if edition else _BOXES
 
     def run(self, **_: Any) -> None:
         """Replace each such quote in place."""
@@ -113,7 +152,7 @@ class Boxes(SphinxPostTransform):
             if first is None or not first.children or not isinstance(first[0], nodes.strong):
                 continue
             title = first[0].astext().rstrip(".:")
-            kind = next((box for word, box in _BOXES.items() if title.startswith(word)), None)
+            kind = next((box for word, box in self.boxes.items() if title.startswith(word)), None)
             if kind is None:
                 continue
             first.pop(0)
@@ -169,7 +208,9 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
     code = api.code_line(notebook, Path(app.srcdir), docname)
     if last:
         notebook = execute.with_outputs(notebook, json.loads(path.read_text("utf-8")))
-    notebook = shown.chapter(notebook, docname, code)
+    edition = edition_of(app)
+    words = (edition.settings["more_exercises"], edition.settings["boxes"]["Exercise"]) if edition else shown.ENGLISH
+    notebook = shown.chapter(notebook, docname, code, words)
     if last is None or last.failure:
         notebook = shown.marked(notebook, last and last.failure)
     source[0] = json.dumps(notebook)
@@ -196,6 +237,8 @@ def _configure(app: Sphinx, config: Any) -> None:
 def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
     """Give a page the scripts that it needs, and the story what a shared link to it shows."""
     body = context.get("body", "")
+    if edition := edition_of(app):
+        context["body"] = body = translated(body, edition.said)
     for mark, script in _SCRIPTS.items():
         if mark in body:
             app.add_js_file(f"explainer/{script}", loading_method="defer")
@@ -209,6 +252,25 @@ def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree:
         context["metatags"] = context.get("metatags", "") + tags
 
 
+def _switch(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
+    """Lead from each page to the same one in the other language, or to the first where there is none."""
+    if doctree is None:
+        return
+    here, ours = edition_of(app), set(main_line(_ENGLISH))
+    for edition in editions(_ENGLISH):
+        folder, other = edition.folder.name, pagename if pagename in ours else "book/intro"
+        start = Path(folder, pagename).parent if here else Path(pagename).parent
+        place = os.path.relpath(Path(*([] if here else [folder]), f"{other}.html"), start)
+        tag, name = ("en", "English") if here else (edition.settings["tag"], edition.settings["name"])
+        context["header_buttons"].insert(0, {
+            "type": "link", "url": place, "text": name, "tooltip": name, "label": "xp-language", "icon": "",
+        })  # fmt: skip
+        if pagename in ours:
+            link = f'<link rel="alternate" hreflang="{tag}" href="{place}" />'
+            context["metatags"] = context.get("metatags", "") + link
+    app.add_js_file("explainer/language.js", loading_method="defer")
+
+
 def _finish(app: Sphinx, exception: Exception | None) -> None:
     if exception or app.builder.format != "html":
         return
@@ -220,7 +282,7 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
         json.dumps({term.identity: term.definition for term in glossary.terms()}, ensure_ascii=False), "utf-8"
     )
     vendored.copy_packages(static)
-    if not public_address(Path(app.srcdir)):
+    if not public_address(Path(app.srcdir)) and not app.config.book_edition:
         api.write_sources(Path(app.outdir))
     vendored.subset_icon_fonts(Path(app.outdir))
     vendored.drop_inline_search(Path(app.outdir))
@@ -247,9 +309,13 @@ def setup(app: Sphinx) -> dict[str, bool]:
         app.add_directive(name, pages.directive(run))
     for transform in (Boxes, Definitions, Colours):
         app.add_post_transform(transform)
+    app.add_config_value("book_edition", "", "env")
+    app.add_transform(Anchors)
+    app.add_search_language(Characters)
     app.add_css_file("explainer/site.css")
     app.connect("config-inited", _configure)
     app.connect("source-read", _read)
     app.connect("html-page-context", _page)
+    app.connect("html-page-context", _switch, priority=900)
     app.connect("build-finished", _finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
