@@ -16,6 +16,8 @@ from bookbuilder.translation import Edition
 
 BUILD = Path("_build")
 _LINK = re.compile(r"\[((?:[^][]|\[[^]]*\])*)\]\(([^)#\s]+)\.(?:ipynb|md)(#[^)]*)?\)")
+_OWN = "terms.js"
+"""A script that takes what lies beside it, so that each language has its own."""
 _STATIC = re.compile(r'(\b(?:href|src)=")((?:\.\./)*)(_static/[^"?]+)')
 
 
@@ -109,8 +111,10 @@ def install(edition: Edition, site: Path) -> None:
 
 
 def _is_shared(file: Path, there: Path) -> bool:
-    same = not file.exists() or filecmp.cmp(file, there, shallow=False) if there.exists() else False
-    return "_static" in file.parts and same
+    """Whether the English pages have the same file; one that this edition has not is taken from there."""
+    if "_static" not in file.parts or file.name == _OWN or not there.exists():
+        return False
+    return not file.exists() or filecmp.cmp(file, there, shallow=False)
 
 
 def _shared_files(page: str, built: Path, site: Path) -> str:

@@ -50,8 +50,9 @@ def messages(name: str) -> list[str]:
     """The blocks of a page that a translator has to translate, each once."""
     found = [block for text in _texts(name) for block in blocks(text) if is_prose(block)]
     if name.endswith("/glossary"):
-        found += [term.definition for term in glossary.terms()]
+        found += [text for term in glossary.terms() for text in (term.name, term.definition)]
     if name.endswith("/notation"):
+        found += notation.HEADS
         found += [text for row in notation.table() for text in (row.group, row.words)]
     return list(dict.fromkeys(found))
 

@@ -22,7 +22,7 @@ from bookbuilder.characters import Characters
 from bookbuilder.locale import editions, main_line
 from bookbuilder.renderers import PLUGINS, STATE_MIME, WIDGET_MIME, script_json, widget_html
 from bookbuilder.repository import branch, public_address
-from bookbuilder.translation import Edition, translated
+from bookbuilder.translation import EXPLORABLES, Edition, translated
 from explainer.figures import drawings
 
 _STATIC = Path(__file__).parent / "static"
@@ -171,7 +171,9 @@ class Definitions(SphinxPostTransform):
         """Mark the page, if the book has a glossary."""
         if glossary.PAGE in self.env.found_docs and self.env.docname != glossary.PAGE:
             address = self.app.builder.get_relative_uri(self.env.docname, glossary.PAGE)
-            glossary.mark(self.document, address, self.env.docname.rpartition("/")[2])
+            edition = edition_of(self.app)
+            page = self.env.docname.rpartition("/")[2]
+            glossary.mark(self.document, address, page, edition and edition.folder)
 
 
 class Colours(SphinxPostTransform):
@@ -244,6 +246,8 @@ def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree:
             app.add_js_file(f"explainer/{script}", loading_method="defer")
     if 'class="xp-widget"' in body:  # the still picture needs its colours before, or without, the module
         app.add_css_file("explainer/explorables.css")
+        if edition:
+            app.add_js_file("explainer/words.js", loading_method="defer")
     if pagename == "book/story":
         base, name = app.config.html_baseurl, "_static/story.png"
         picture = f"{base.rstrip('/')}/{name}" if base else context["pathto"](name, resource=True)
@@ -278,9 +282,13 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
     for file in (_STATIC / "explainer").iterdir():  # Sphinx leaves static files alone when no page changed
         vendored.copy_if_changed(file, static / "explainer" / file.name)
     vendored.copy_if_changed(api.PACKAGE / "explorables" / "explorables.css", static / "explainer" / "explorables.css")
-    (static / "explainer" / "glossary.json").write_text(
-        json.dumps({term.identity: term.definition for term in glossary.terms()}, ensure_ascii=False), "utf-8"
-    )
+    edition = edition_of(app)
+    definitions = {term.identity: term.definition for term in glossary.terms(edition and edition.folder)}
+    (static / "explainer" / "glossary.json").write_text(json.dumps(definitions, ensure_ascii=False), "utf-8")
+    if edition:
+        table = json.dumps(edition.texts(EXPLORABLES), ensure_ascii=False)
+        script = (_STATIC / "words.js").read_text("utf-8")
+        (static / "explainer" / "words.js").write_text(f"const TABLE = {table};\n{script}", "utf-8")
     vendored.copy_packages(static)
     if not public_address(Path(app.srcdir)) and not app.config.book_edition:
         api.write_sources(Path(app.outdir))

@@ -18,6 +18,8 @@ from babel.messages.pofile import read_po
 
 WORDS = "words"
 """The catalogue of what is no Markdown of a page."""
+EXPLORABLES = "explorables"
+"""The catalogue of what explorables write while a reader uses them."""
 
 # Blocks of Markdown.
 
@@ -54,7 +56,7 @@ def is_prose(block: str) -> bool:
 
 # Texts without their numbers.
 
-_NUMBER = re.compile(r"(?<![\w\-.{])[-+\N{MINUS SIGN}]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?!\w)")
+_NUMBER = re.compile(r"(?<![\w\-.{])[-+\N{MINUS SIGN}]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?!\w)", re.ASCII)
 
 
 def without_numbers(text: str) -> tuple[str, list[str]]:
