@@ -26,9 +26,7 @@ from bookbuilder.translation import EXPLORABLES, Edition, translated
 from explainer.figures import drawings
 
 _STATIC = Path(__file__).parent / "static"
-_ENGLISH = Path(__file__).parents[3]
-"""The checkout, where the English pages and the table of contents are."""
-SITE = Path("_build", "html")
+_SITE = Path("_build", "html")
 _STORY = "Is in-context learning gradient descent in disguise? Why it is exact, where it breaks, and what we measured."
 _BOXES = {  # a block quote that opens with one of these words in bold becomes a box on the page
     "Takeaway": "tip",
@@ -113,6 +111,12 @@ def edition_of(app: Sphinx) -> Edition | None:
     return Edition(Path(app.config.book_edition)) if app.config.book_edition else None
 
 
+def _root(app: Sphinx) -> Path:
+    """The folder of the English book."""
+    edition = edition_of(app)
+    return edition.folder.parents[2] if edition else Path(app.srcdir)
+
+
 class Anchors(SphinxTransform):
     """Sections of a translated page keep the addresses of the English ones."""
 
@@ -120,7 +124,7 @@ class Anchors(SphinxTransform):
 
     def apply(self, **_: Any) -> None:
         """Give each section the name that its place has on the English page."""
-        english = _ENGLISH / SITE / f"{self.env.docname}.html"
+        english = _root(self.app) / _SITE / f"{self.env.docname}.html"
         if not self.app.config.book_edition or not english.exists():
             return
         names = re.findall(r'<section [^>]*?id="([^"]+)"', english.read_text("utf-8"))
@@ -260,8 +264,9 @@ def _switch(app: Sphinx, pagename: str, templatename: str, context: dict, doctre
     """Lead from each page to the same one in the other language, or to the first where there is none."""
     if doctree is None:
         return
-    here, ours = edition_of(app), set(main_line(_ENGLISH))
-    for edition in editions(_ENGLISH):
+    here, root = edition_of(app), _root(app)
+    for edition in editions(root):
+        ours = set(main_line(root))
         folder, other = edition.folder.name, pagename if pagename in ours else "book/intro"
         start = Path(folder, pagename).parent if here else Path(pagename).parent
         place = os.path.relpath(Path(*([] if here else [folder]), f"{other}.html"), start)
@@ -272,7 +277,7 @@ def _switch(app: Sphinx, pagename: str, templatename: str, context: dict, doctre
         if pagename in ours:
             link = f'<link rel="alternate" hreflang="{tag}" href="{place}" />'
             context["metatags"] = context.get("metatags", "") + link
-    app.add_js_file("explainer/language.js", loading_method="defer")
+        app.add_js_file("explainer/language.js", loading_method="defer")
 
 
 def _finish(app: Sphinx, exception: Exception | None) -> None:
