@@ -125,12 +125,12 @@ def _mark_text(node: nodes.Text, address: str, seen: set[Term], used: list[tuple
 
 
 def terms_of_the_book(here: Directive) -> list[nodes.Node]:
-    """`{terms}`: all terms in alphabetical order, each with its definition and the chapter that introduces it."""
+    """`{terms}`: all terms by their English names, each with its definition and the chapter that introduces it."""
     environment = here.state.document.settings.env
     root, edition = Path(environment.srcdir), environment.config.book_edition
     titles = {path.stem: title(path) for path in reading_order(root)}
     listed = nodes.definition_list(classes=["xp-terms"])
-    for term in sorted(terms(edition and Path(edition)), key=lambda term: re.sub(r"\W", "", term.name.lower())):
+    for term in sorted(terms(edition and Path(edition)), key=lambda term: re.sub(r"\W", "", term.english.lower())):
         name = nodes.term("", term.name, ids=[f"term-{term.identity}"])
         text = nodes.paragraph("", term.definition)
         if term.chapter in titles:
