@@ -88,7 +88,11 @@ def test_what_no_language_changes(english, other, kind):
 # Words with numbers.
 
 
-@given(st.lists(st.sampled_from(["loss", "0.3", "\N{MINUS SIGN}2", "1e-5", "SST-2", "GPT-2", "10,000", "W_0", "95", "%", "(7)"])))
+@given(
+    st.lists(
+        st.sampled_from(["loss", "0.3", "\N{MINUS SIGN}2", "1e-5", "SST-2", "GPT-2", "10,000", "W_0", "95", "%", "(7)"])
+    )
+)
 def test_numbers_come_back(parts):
     text = " ".join(parts)
     key, numbers = without_numbers(text)
@@ -97,7 +101,10 @@ def test_numbers_come_back(parts):
 
 
 def test_names_keep_their_digits():
-    assert without_numbers("SST-2 at 0.5, W_0, x2, \N{MINUS SIGN}3") == ("SST-2 at {0}, W_0, x2, {1}", ["0.5", "\N{MINUS SIGN}3"])
+    assert without_numbers("SST-2 at 0.5, W_0, x2, \N{MINUS SIGN}3") == (
+        "SST-2 at {0}, W_0, x2, {1}",
+        ["0.5", "\N{MINUS SIGN}3"],
+    )
 
 
 # The HTML of a page.
@@ -178,7 +185,9 @@ def test_page_is_translated(edition, site, name):
     assert f'lang="{edition.settings["tag"]}"' in page.replace("_", "-")
     ids = [re.findall(r'<section [^>]*id="([^"]+)"', text) for text in (page, english)]
     assert ids[0] == ids[1]
-    body = re.sub(r"<(pre|script)\b.*?</\1>", "", page[page.index("<article") : page.index("</article>")], flags=re.DOTALL)
+    body = re.sub(
+        r"<(pre|script)\b.*?</\1>", "", page[page.index("<article") : page.index("</article>")], flags=re.DOTALL
+    )
     assert "**" not in body, "bold that does not render"
     for text, other in ((page, english), (english, page)):
         (way,) = re.findall(r'<link rel="alternate" hreflang="[\w-]+" href="([^"]+)"', text)

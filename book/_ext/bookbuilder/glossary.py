@@ -62,8 +62,10 @@ def terms(edition: Path | None = None) -> tuple[Term, ...]:
 
 
 def _in_other_words(row: dict[str, Any], said: Mapping[str, str]) -> dict[str, Any]:
+    """A row in another language; a name of one character is a part of too many words to be recognised."""
     name = said[row["name"]]
-    words = {"name": name, "definition": said[row["definition"]], "forms": [name.partition("\N{FULLWIDTH LEFT PARENTHESIS}")[0]]}
+    short = re.split(r"[(\N{FULLWIDTH LEFT PARENTHESIS}]", name)[0].strip()
+    words = {"name": name, "definition": said[row["definition"]], "forms": [short] * (len(short) > 1)}
     return {key: value for key, value in row.items() if key != "unless"} | words
 
 
@@ -127,15 +129,26 @@ def _mark_text(node: nodes.Text, address: str, seen: set[Term], used: list[tuple
 def terms_of_the_book(here: Directive) -> list[nodes.Node]:
     """`{terms}`: all terms by their English names, each with its definition and the chapter that introduces it."""
     environment = here.state.document.settings.env
-    root, edition = Path(environment.srcdir), environment.config.book_edition
-    titles = {path.stem: title(path) for path in reading_order(root)}
+    root, folder = Path(environment.srcdir), environment.config.book_edition
+    edition = Edition(Path(folder)) if folder else None
     listed = nodes.definition_list(classes=["xp-terms"])
-    for term in sorted(terms(edition and Path(edition)), key=lambda term: re.sub(r"\W", "", term.english.lower())):
+    for term in sorted(terms(edition and edition.folder), key=lambda term: re.sub(r"\W", "", term.english.lower())):
         name = nodes.term("", term.name, ids=[f"term-{term.identity}"])
         text = nodes.paragraph("", term.definition)
-        if term.chapter in titles:
-            place = f"{address(term.chapter, root, Path(PAGE))}.html"
-            link = nodes.reference("", titles[term.chapter], refuri=place, internal=True)
-            text += [nodes.Text(" ("), link, nodes.Text(")")]
+        if link := _introduction(term, root, edition):
+            before, after = edition.settings["brackets"] if edition else (" (", ")")
+            text += [nodes.Text(before), link, nodes.Text(after)]
         listed += nodes.definition_list_item("", name, nodes.definition("", text))
     return [listed]
+
+
+def _introduction(term: Term, root: Path, edition: Edition | None) -> nodes.reference | None:
+    """The link to the page that introduces a term, to the English one where an edition has no other."""
+    for folder, start in ((root, PAGE), *([(edition.root, f"{edition.folder.name}/{PAGE}")] if edition else [])):
+        for path in reading_order(folder):
+            if path.stem == term.chapter:
+                words = title(path) + (edition.settings["english"] if edition and folder != root else "")
+                return nodes.reference(
+                    "", words, refuri=f"{address(path.stem, folder, Path(start))}.html", internal=True
+                )
+    return None

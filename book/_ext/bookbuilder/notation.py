@@ -82,12 +82,23 @@ def page(root: Path, said: Mapping[str, str] = MappingProxyType({})) -> str:
     for group in dict.fromkeys(row.group for row in table()):
         rows = [row for row in table() if row.group == group]
         heads = [head for head in HEADS if head != "shape" or any(row.shape for row in rows)]
-        lines += ["", f"**{said.get(group, group)}**", "", f"| {' | '.join(said.get(head, head) for head in heads)} |", "|---" * len(heads) + "|"]
+        lines += [
+            "",
+            f"**{said.get(group, group)}**",
+            "",
+            f"| {' | '.join(said.get(head, head) for head in heads)} |",
+            "|---" * len(heads) + "|",
+        ]
         for row in rows:
             used_first = {first[base] for base in row.bases if base in first}
             names = row.chapters or sorted(used_first, key=list(titles).index)
             links = ", ".join(f"[{titles[n]}]({address(n, root, _PAGE)}.ipynb)" for n in names if n in titles)
-            cells = [f"${row.latex}$", said.get(row.words, row.words), *([row.shape] if "shape" in heads else []), links]
+            cells = [
+                f"${row.latex}$",
+                said.get(row.words, row.words),
+                *([row.shape] if "shape" in heads else []),
+                links,
+            ]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -18,7 +18,9 @@ ENGLISH = ("More exercises", "Exercise")
 _FOLDERS = ("book/chapters/", "book/studies/")
 
 
-def chapter(notebook: Mapping[str, Any], docname: str, code: str = "", words: tuple[str, str] = ENGLISH) -> dict[str, Any]:
+def chapter(
+    notebook: Mapping[str, Any], docname: str, code: str = "", words: tuple[str, str] = ENGLISH
+) -> dict[str, Any]:
     """The notebook with its outputs, as the site shows it.
 
     `code` is the line that names the modules it uses, `words` are those of ENGLISH in the page's language.
@@ -89,7 +91,9 @@ def _shown(data: Mapping[str, Any]) -> str:
 def _folded(cells: list[dict], title: str, exercise: str) -> list[dict]:
     """The cells with the section of spare exercises as one fold."""
     sources = ["".join(cell["source"]) if cell["cell_type"] == "markdown" else "" for cell in cells]
-    start = next((i for i, source in enumerate(sources) if source.startswith((f"## {title}", f"## {ENGLISH[0]}"))), None)
+    start = next(
+        (i for i, source in enumerate(sources) if source.startswith((f"## {title}", f"## {ENGLISH[0]}"))), None
+    )
     if start is None:
         return cells
     after = (i for i in range(start + 1, len(cells)) if sources[i].startswith(("# ", "## ")))

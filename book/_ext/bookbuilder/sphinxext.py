@@ -114,7 +114,7 @@ def edition_of(app: Sphinx) -> Edition | None:
 def _root(app: Sphinx) -> Path:
     """The folder of the English book."""
     edition = edition_of(app)
-    return edition.folder.parents[2] if edition else Path(app.srcdir)
+    return edition.root if edition else Path(app.srcdir)
 
 
 class Anchors(SphinxTransform):

@@ -102,7 +102,9 @@ def translated(body: str, said: Callable[[str, bool], str]) -> str:
         if piece.startswith("<"):
             _follow(piece, silent, ours)
             ours_here = bool(ours) or "xp-" in piece
-            parts.append(piece if silent else _SAID_BY.sub(lambda m: m[1] + _spoken(m[2], said, ours_here) + m[3], piece))
+            parts.append(
+                piece if silent else _SAID_BY.sub(lambda m: m[1] + _spoken(m[2], said, ours_here) + m[3], piece)
+            )
         else:
             parts.append(piece if silent else _spoken(piece, said, bool(ours)))
     return "".join(parts)
@@ -162,6 +164,11 @@ class Edition:
     def __init__(self, folder: Path):
         """Of the folder that is named as the language is in addresses."""
         self.folder = folder
+
+    @property
+    def root(self) -> Path:
+        """The folder of the English book."""
+        return self.folder.parents[2]
 
     @cached_property
     def settings(self) -> dict[str, Any]:
