@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from bookbuilder import execute, record
+from bookbuilder import execute, found, record, repository
 from bookbuilder.execute import Failure
 from explainer.findings import Finding
 
@@ -30,6 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         failed = _execute_chapters(options.workers)
         if code := _build_pages():
             return code
+        found.write_site(SITE, Path(), repository.site_address())
         from bookbuilder import web_model  # noqa: PLC0415 - its imports take a second
 
         if said := web_model.put(SITE) if options.model else web_model.remove(SITE):
@@ -42,8 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     seconds = time.perf_counter() - started
     print(f"The book is in {SITE.resolve() / 'index.html'} ({seconds:.0f} s). Open it there, or run: make serve")
-    found = record.executed_findings()
-    fails = {name: [one for one in each if not one.holds] for name, each in found.items()}
+    results = record.executed_findings()
+    fails = {name: [one for one in each if not one.holds] for name, each in results.items()}
     return summary(failed, fails, strict=options.strict)
 
 

@@ -14,13 +14,12 @@ from myst_nb.core.render import load_mime_renders
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from bookbuilder import api, bibliography, colours, execute, glossary, notation, pages, shown, vendored
+from bookbuilder import api, bibliography, colours, execute, found, glossary, notation, pages, shown, spelling, vendored
 from bookbuilder.renderers import PLUGINS, STATE_MIME, WIDGET_MIME, script_json, widget_html
-from bookbuilder.repository import branch, public_address
+from bookbuilder.repository import branch, public_address, site_address
 from explainer.figures import drawings
 
 _STATIC = Path(__file__).parent / "static"
-_STORY = "Is in-context learning gradient descent in disguise? Why it is exact, where it breaks, and what we measured."
 _BOXES = {  # a block quote that opens with one of these words in bold becomes a box on the page
     "Takeaway": "tip",
     "The question": "important",
@@ -177,6 +176,8 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
 
 def _configure(app: Sphinx, config: Any) -> None:
     config.html_static_path.append(str(_STATIC))
+    config.templates_path.append(str(_STATIC.with_name("templates")))
+    config.html_baseurl = config.html_baseurl or site_address(Path(app.srcdir)) or ""
     if address := public_address(Path(app.srcdir)):
         config.html_theme_options |= {
             "repository_url": address,
@@ -184,7 +185,6 @@ def _configure(app: Sphinx, config: Any) -> None:
             "path_to_docs": "",
             "use_repository_button": True,
             "use_edit_page_button": True,
-            "use_issues_button": True,
             "launch_buttons": {
                 "notebook_interface": "jupyterlab",
                 "binderhub_url": "https://mybinder.org",
@@ -194,19 +194,18 @@ def _configure(app: Sphinx, config: Any) -> None:
 
 
 def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
-    """Give a page the scripts that it needs, and the story what a shared link to it shows."""
+    """Give a page the scripts that it needs, what a search or a shared link shows of it, and a button for errors."""
     body = context.get("body", "")
     for mark, script in _SCRIPTS.items():
         if mark in body:
             app.add_js_file(f"explainer/{script}", loading_method="defer")
     if 'class="xp-widget"' in body:  # the still picture needs its colours before, or without, the module
         app.add_css_file("explainer/explorables.css")
-    if pagename == "book/story":
-        base, name = app.config.html_baseurl, "_static/story.png"
-        picture = f"{base.rstrip('/')}/{name}" if base else context["pathto"](name, resource=True)
-        said = {"title": app.config.project, "description": _STORY, "type": "article", "image": picture}
-        tags = "".join(f'<meta property="og:{k}" content="{html.escape(v, quote=True)}" />' for k, v in said.items())
-        context["metatags"] = context.get("metatags", "") + tags
+    if doctree is not None:
+        words = found.WORDS[app.config.language]
+        context["metatags"] = context.get("metatags", "") + found.tags(pagename, context, doctree)
+        context["report"] = found.report(pagename, context["title"], public_address(Path(app.srcdir)), words)
+        app.add_js_file("explainer/report.js", loading_method="defer")
 
 
 def _finish(app: Sphinx, exception: Exception | None) -> None:
@@ -222,6 +221,7 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
     vendored.copy_packages(static)
     if not public_address(Path(app.srcdir)):
         api.write_sources(Path(app.outdir))
+    found.write(Path(app.outdir), Path(app.srcdir), found.WORDS[app.config.language])
     vendored.subset_icon_fonts(Path(app.outdir))
     vendored.drop_inline_search(Path(app.outdir))
 
@@ -247,9 +247,11 @@ def setup(app: Sphinx) -> dict[str, bool]:
         app.add_directive(name, pages.directive(run))
     for transform in (Boxes, Definitions, Colours):
         app.add_post_transform(transform)
+    app.add_search_language(spelling.Search)
     app.add_css_file("explainer/site.css")
     app.connect("config-inited", _configure)
     app.connect("source-read", _read)
     app.connect("html-page-context", _page)
     app.connect("build-finished", _finish)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    # Another number reads every page anew: what an older version of this extension made of them is no more valid.
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 2}
