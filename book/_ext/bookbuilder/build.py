@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bookbuilder import edition as editions
-from bookbuilder import execute, locale, record
+from bookbuilder import execute, found, locale, record, repository
 from bookbuilder.execute import Failure
 from explainer.findings import Finding
 
@@ -31,6 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
         failed = _execute_chapters(options.workers)
         if code := _build_pages(Path()) or _build_editions():
             return code
+        found.write_site(SITE, Path(), repository.site_address())
         from bookbuilder import web_model  # noqa: PLC0415 - its imports take a second
 
         if said := web_model.put(SITE) if options.model else web_model.remove(SITE):
@@ -43,8 +44,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     seconds = time.perf_counter() - started
     print(f"The book is in {SITE.resolve() / 'index.html'} ({seconds:.0f} s). Open it there, or run: make serve")
-    found = record.executed_findings()
-    fails = {name: [one for one in each if not one.holds] for name, each in found.items()}
+    results = record.executed_findings()
+    fails = {name: [one for one in each if not one.holds] for name, each in results.items()}
     return summary(failed, fails, strict=options.strict)
 
 

@@ -17,17 +17,16 @@ from sphinx.errors import ExtensionError
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from bookbuilder import api, bibliography, colours, execute, glossary, notation, pages, shown, vendored
+from bookbuilder import api, bibliography, colours, execute, found, glossary, notation, pages, shown, spelling, vendored
 from bookbuilder.characters import Characters
 from bookbuilder.locale import editions, main_line
 from bookbuilder.renderers import PLUGINS, STATE_MIME, WIDGET_MIME, script_json, widget_html
-from bookbuilder.repository import branch, public_address
+from bookbuilder.repository import branch, public_address, site_address
 from bookbuilder.translation import EXPLORABLES, Edition, translated
 from explainer.figures import drawings
 
 _STATIC = Path(__file__).parent / "static"
 _SITE = Path("_build", "html")
-_STORY = "Is in-context learning gradient descent in disguise? Why it is exact, where it breaks, and what we measured."
 _BOXES = {  # a block quote that opens with one of these words in bold becomes a box on the page
     "Takeaway": "tip",
     "The question": "important",
@@ -224,6 +223,10 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
 
 def _configure(app: Sphinx, config: Any) -> None:
     config.html_static_path.append(str(_STATIC))
+    config.templates_path.append(str(_STATIC.with_name("templates")))
+    config.html_baseurl = config.html_baseurl or site_address(Path(app.srcdir)) or ""
+    if config.html_baseurl and config.book_edition:
+        config.html_baseurl = f"{config.html_baseurl.rstrip('/')}/{Path(config.book_edition).name}/"
     if address := public_address(Path(app.srcdir)):
         config.html_theme_options |= {
             "repository_url": address,
@@ -231,7 +234,6 @@ def _configure(app: Sphinx, config: Any) -> None:
             "path_to_docs": "",
             "use_repository_button": True,
             "use_edit_page_button": True,
-            "use_issues_button": True,
             "launch_buttons": {
                 "notebook_interface": "jupyterlab",
                 "binderhub_url": "https://mybinder.org",
@@ -241,7 +243,7 @@ def _configure(app: Sphinx, config: Any) -> None:
 
 
 def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
-    """Give a page the scripts that it needs, and the story what a shared link to it shows."""
+    """Give a page the scripts that it needs, what a search or a shared link shows of it, and a button for errors."""
     body = context.get("body", "")
     if edition := edition_of(app):
         context["body"] = body = translated(body, edition.said)
@@ -252,12 +254,13 @@ def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree:
         app.add_css_file("explainer/explorables.css")
         if edition:
             app.add_js_file("explainer/words.js", loading_method="defer")
-    if pagename == "book/story":
-        base, name = app.config.html_baseurl, "_static/story.png"
-        picture = f"{base.rstrip('/')}/{name}" if base else context["pathto"](name, resource=True)
-        said = {"title": app.config.project, "description": _STORY, "type": "article", "image": picture}
-        tags = "".join(f'<meta property="og:{k}" content="{html.escape(v, quote=True)}" />' for k, v in said.items())
-        context["metatags"] = context.get("metatags", "") + tags
+    if doctree is not None:
+        words = edition.settings["found"] if edition else found.WORDS
+        context["metatags"] = context.get("metatags", "") + found.tags(
+            pagename, context, doctree, "../" * bool(edition)
+        )
+        context["report"] = found.report(pagename, context["title"], public_address(Path(app.srcdir)), words)
+        app.add_js_file("explainer/report.js", loading_method="defer")
 
 
 def _switch(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
@@ -297,6 +300,8 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
     vendored.copy_packages(static)
     if not public_address(Path(app.srcdir)) and not app.config.book_edition:
         api.write_sources(Path(app.outdir))
+    words = edition.settings["found"] if edition else found.WORDS
+    found.write(Path(app.outdir), Path(app.srcdir), words, with_cards=edition is None)
     vendored.subset_icon_fonts(Path(app.outdir))
     vendored.drop_inline_search(Path(app.outdir))
 
@@ -325,10 +330,12 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_config_value("book_edition", "", "env")
     app.add_transform(Anchors)
     app.add_search_language(Characters)
+    app.add_search_language(spelling.Search)
     app.add_css_file("explainer/site.css")
     app.connect("config-inited", _configure)
     app.connect("source-read", _read)
     app.connect("html-page-context", _page)
     app.connect("html-page-context", _switch, priority=900)
     app.connect("build-finished", _finish)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    # Another number reads every page anew: what an older version of this extension made of them is no more valid.
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 2}

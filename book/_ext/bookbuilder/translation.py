@@ -9,7 +9,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +101,8 @@ def translated(body: str, said: Callable[[str, bool], str]) -> str:
             continue
         if piece.startswith("<"):
             _follow(piece, silent, ours)
-            ours_here = bool(ours) or "xp-" in piece
             parts.append(
-                piece if silent else _SAID_BY.sub(lambda m: m[1] + _spoken(m[2], said, ours_here) + m[3], piece)
+                piece if silent else _SAID_BY.sub(partial(_attribute, said, bool(ours) or "xp-" in piece), piece)
             )
         else:
             parts.append(piece if silent else _spoken(piece, said, bool(ours)))
@@ -130,6 +129,10 @@ def _follow(tag: str, *stacks: list[str]) -> None:
                 stack.pop()
             elif stack and name in stack:
                 stack.remove(name)
+
+
+def _attribute(said: Callable[[str, bool], str], ours: bool, found: re.Match) -> str:
+    return found[1] + _spoken(found[2], said, ours) + found[3]
 
 
 def _spoken(text: str, said: Callable[[str, bool], str], ours: bool) -> str:
