@@ -161,12 +161,21 @@ def test_processes_have_their_threads_and_workers_of_ray_the_processor(asked):
     assert asked("--engine", "ray")[1][1]["experiment"].__getstate__()["device"] == "cpu"
 
 
-def test_publish_names_the_tables(asked, tmp_path, monkeypatch):
+def test_publish_names_the_tables(asked, tmp_path, monkeypatch, capsys):
     folded = []
     monkeypatch.setattr(Study, "publish", lambda _, cells, store, published: folded.append(published.directory))
     (_, how) = asked("--publish", str(tmp_path))[1]
-    assert [how["published"].directory] == folded == [tmp_path]
-    assert asked("--publish")[1][1]["published"].directory == ROOT / "src" / "explainer" / "published" / "comparison"
+    assert [how["published"].directory] == folded == [tmp_path / "comparison"]
+    assert asked("--publish")[0] == 1
+    assert "task of your own would be published under the names of the book's grids" in capsys.readouterr().err
+    own = tmp_path / "own.toml"
+    own.write_text('[alike]\ntask = "capitals"\nseed = 0\n')
+    with_file = ["study", "--results", str(tmp_path), "--publish", "--grid"]
+    assert cli.main([*with_file, str(own)]) == 1
+    assert "settings of your own would be published" in capsys.readouterr().err
+    of_book = ROOT / "src" / "explainer" / "published" / "comparison" / "grids.toml"
+    assert cli.main([*with_file, str(of_book), "--only", "pairs-k"]) == 0
+    assert folded[1:] == [of_book.parent]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
@@ -25,6 +27,7 @@ from transformers import (
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from explainer.models import recording
 from explainer.models.checkpoints import Checkpoint
 
 VOCAB = 400
@@ -185,3 +188,11 @@ def _state(model: PreTrainedModel) -> tuple[list, tuple]:
     modules = [(m.training, len(m._forward_hooks), len(m._forward_pre_hooks)) for m in model.modules()]
     known = [sorted(registry.valid_keys()) for registry in (ALL_ATTENTION_FUNCTIONS, ALL_MASK_ATTENTION_FUNCTIONS)]
     return parameters, (modules, model.config._attn_implementation, known)
+
+
+def record(checkpoint: Checkpoint, *given, suffix: str = "") -> SimpleNamespace:
+    """What `recording.stream` gives of all prompts after a prefix, stacked; `given` are prefix, prompts, candidates."""
+    kept = list(recording.stream(checkpoint, *given, suffix=suffix))
+    found = {name: [getattr(one, name) for one in kept] for name in recording._QueryRecord.__dataclass_fields__}
+    stacked = {name: torch.stack(found[name]) for name in ("outputs", "context_scores", "queries")}
+    return SimpleNamespace(**found | stacked | {"log_probs": np.array(found["log_probs"])})

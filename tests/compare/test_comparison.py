@@ -52,7 +52,7 @@ def by_hand(directory, checkpoint):
     first = [checkpoint.first_token_id]
 
     def record(prefix_ids):
-        return recording.record(checkpoint, scoring.encode(checkpoint, prefix_ids), prompts, LABELS, context=True)
+        return tiny_models.record(checkpoint, scoring.encode(checkpoint, prefix_ids), prompts, LABELS)
 
     zsl, icl = record(first), record(ids)
     with finetuned.applied():
@@ -234,7 +234,7 @@ def test_position_of_the_released_code(directory, checkpoint, result):
     prompts = [f"{TOY.prompt(q)} Negative" for q in queries]
     demonstrations = tasks.demonstrations(DATA, 3, 0)
     ids, _ = scoring.context_ids(checkpoint, TOY, demonstrations)
-    z, i = (recording.record(checkpoint, scoring.encode(checkpoint, p), prompts) for p in ("", ids))
+    z, i = (tiny_models.record(checkpoint, scoring.encode(checkpoint, p), prompts) for p in ("", ids))
     expected = metrics.sim_am(i.own_scores, z.own_scores).mean(-1)
     np.testing.assert_allclose(released["layers"]["sim_am_zsl"], expected.mean(0), atol=1e-4)
 

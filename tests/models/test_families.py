@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoConfig
 
 from explainer.errors import CheckpointError
-from explainer.models import architectures, finetuning, interventions, recording, scoring
+from explainer.models import architectures, finetuning, interventions, scoring
 from explainer.models.architectures import FAMILIES, INTERVENTIONS, PATCHES, RECORDING
 
 CONTEXT = "Review: a wonderful film\nSentiment: Positive\nReview: a dreadful bore\nSentiment: Negative\n"
@@ -65,9 +65,9 @@ def test_candidates_are_scored_as_in_whole_prompts(checkpoint, prefix):
 def test_records_are_the_attention_of_transformers_or_are_refused_by_name(family, checkpoint, prefix):
     if not can(family, RECORDING):
         with pytest.raises(CheckpointError, match=f"{family}: no recording, because"):
-            recording.record(checkpoint, prefix, PROMPTS)
+            tiny_models.record(checkpoint, prefix, PROMPTS)
         return
-    records = recording.record(checkpoint, prefix, PROMPTS, context=True)
+    records = tiny_models.record(checkpoint, prefix, PROMPTS)
     for i, ids in enumerate(scoring.prompt_token_ids(checkpoint, prefix, PROMPTS)):
         model, seen = copy.deepcopy(checkpoint.model), []
         for layer in architectures.architecture(model).layers:

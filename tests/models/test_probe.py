@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import AutoConfig, AutoModelForCausalLM, GPT2Tokenizer, PreTrainedTokenizerFast
 
 from explainer.errors import CheckpointError
-from explainer.models import checkpoints, scoring
+from explainer.models import checkpoints, probe, scoring
 
 
 def saved(tmp_path, family="llama"):
@@ -89,3 +89,13 @@ def test_a_text_is_no_longer_than_the_angles_of_its_positions_stay(tmp_path):
     assert len(list(scoring.row_logits(checkpoint, prefix, [([5, 6], [])]))) == 1
     with pytest.raises(CheckpointError, match="has 32 positions"):
         list(scoring.row_logits(checkpoint, prefix, [([5, 6, 7], [])]))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_no_fault_and_other_logits_are_one_in_it(monkeypatch, dtype):
+    checkpoint = checkpoints.load(dtype=dtype, device="cpu")
+    row_logits = scoring.row_logits
+    swapped = lambda *given: ((i, logits.flip(-1)) for i, logits in row_logits(*given))  # noqa: E731
+    monkeypatch.setattr(scoring, "row_logits", swapped)
+    with pytest.raises(CheckpointError, match="score a prompt behind a prefix otherwise"):
+        probe.require_usable(checkpoint)

@@ -105,8 +105,8 @@ def report(page: str, title: str, repository: str | None, words: Mapping[str, st
 
 WORDS = {
     "report": "Report an error on this page",
-    "tell": "No public repository of this copy is known. Tell whoever gave it to you, with these lines and with what the "
-    "page should say:",
+    "tell": "No public repository of this copy is known. Tell whoever gave it to you, with these lines and with what "
+    "the page should say:",
     "page": "Page:",
     "section": "Section:",
     "error": "Error on the page:",

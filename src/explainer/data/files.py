@@ -18,6 +18,10 @@ Tables = Mapping[str, Mapping[str, Any]]
 """A result: `cells` is one row, a value for each column; every other table has a list for each of its columns."""
 
 
+PUBLISHED = Path(__file__).parents[1] / "published"
+"""The published results of the book, which come with the package."""
+
+
 def published_directory() -> Path:
     """Where the published results are, a folder for each experiment: $EXPLAINER_RESULTS, else those of the package.
 
@@ -26,7 +30,7 @@ def published_directory() -> Path:
     given = os.environ.get("EXPLAINER_RESULTS")
     if given and not Path(given).is_dir():
         raise ResultsError(f"EXPLAINER_RESULTS = {given!r} is no directory; give one, or unset it.")
-    return Path(given) if given else Path(__file__).parents[1] / "published"
+    return Path(given) if given else PUBLISHED
 
 
 def rounded(value: Any) -> Any:

@@ -32,7 +32,10 @@ class Bets(Explorable):
     name = "bets"
     question = "What do you expect, and what was found?"
     height = _HEIGHTS["comparison"]
-    made = "Stored: published tables, 20 seeds of four tasks, eight sets of small language models; explainer.results."
+    made = (
+        "Stored: 20 seeds of four tasks, eight sets of small language models; SmolLM2-135M-Instruct, float32; "
+        "explainer.results."
+    )
     digits = 6
     starts: ClassVar = ({}, {"about": "momentum"}, {"about": "all"})
 

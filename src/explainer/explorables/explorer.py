@@ -142,7 +142,7 @@ class SimilarityExplorer(Explorable):
     name = "similarity_explorer"
     question = "Where in the network are the two changes alike, and where is that more than a floor?"
     height = 740
-    made = "Stored: results of the study, with its seeds below the figure."
+    made = "Stored: results of the study, with its seeds below the figure; SmolLM2-135M-Instruct, float32."
 
     data = Stored()
     task = traitlets.Unicode("sst2")

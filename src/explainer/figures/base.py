@@ -1,6 +1,7 @@
 """What every figure shares: caption, alternative text, origin, and the palette."""
 
 import html
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -42,21 +43,20 @@ def short(values: Iterable[float], digits: int = 4) -> list[float]:
     return [float(f"{value:.{digits}g}") for value in values]
 
 
-def live(seconds: float | None = None, **details: Any) -> str:
-    """Origin of a result computed in this page: on what, with which settings, and how long it took if that matters."""
-    import torch  # noqa: PLC0415 - the site's build needs this module without torch
+def of_checkpoint(made: str) -> str:
+    """Of which checkpoint a stored result is, where $EXPLAINER_MODEL asks the page for another; else nothing.
 
-    facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in details.items())
-    threads = torch.get_num_threads()
-    machine = f"{threads} thread{'s' * (threads > 1)}" + (f", {facts}" if facts else "")
-    took = "" if seconds is None else f" in {seconds:.0f} s"
-    return f"Live: computed in this page{took} on {machine}."
+    `made` names it as "; SmolLM2-135M-Instruct, float32"; what is stored of no checkpoint names none.
+    """
+    asked, found = os.environ.get("EXPLAINER_MODEL"), re.match(r"Stored: (?:.*?; )?([^;]+), float32", made)
+    return f", computed with {found[1]}" if asked and found and found[1] != asked else ""
 
 
 def badge(made: str) -> str:
     """The origin of a figure as a badge, Live, Stored or Quoted, whose details show on hover and focus.
 
-    `made` is one of these words, a colon and the details. Raises ValueError for any other beginning.
+    A stored result of another checkpoint than the reader's says so. `made` is one of these words, a colon and the
+    details. Raises ValueError for any other beginning.
     """
     kind, details = re.match(r"(\w*)[:.]?\s*(.*)", made, re.DOTALL).groups()
     if kind not in KINDS:
@@ -64,7 +64,8 @@ def badge(made: str) -> str:
             f"{made!r} does not say where numbers come from; begin it with {', '.join(KINDS)} and a colon."
         )
     more = f'<span class="xp-badge-more">{html.escape(details)}</span>' if details else ""
-    return f'<span class="xp-badge xp-{kind.lower()}" tabindex="0">{kind}{more}</span>'
+    of = html.escape(of_checkpoint(made))
+    return f'<span class="xp-badge xp-{kind.lower()}" tabindex="0">{kind}{of}{more}</span>'
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ class Captioned:
     def _ipython_display_(self) -> None:
         meta = {"explainer": {"caption": self.caption, "alt": self.alt, "made": self.made}}
         display(go.Figure(self.figure).update_layout(meta=meta))
-        text = f'<p class="xp-caption">{html.escape(self.caption)} <em>{html.escape(self.made)}</em></p>'
+        other = of_checkpoint(self.made) and f"<strong>Stored{html.escape(of_checkpoint(self.made))}.</strong> "
+        text = f'<p class="xp-caption">{other}{html.escape(self.caption)} <em>{html.escape(self.made)}</em></p>'
         display({"text/html": text, "text/plain": self.caption, CAPTION_MIME: {}}, raw=True)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -90,6 +91,18 @@ def digest(name: str | os.PathLike) -> str:
         with file.open("rb") as stream:
             total.update(f"{file.name}\0".encode() + hashlib.file_digest(stream, "sha256").digest())
     return total.hexdigest()
+
+
+def n_parameters(name: str | os.PathLike) -> int | None:
+    """How many weights a checkpoint has, from the headers of its files; None of GGUF. Raises CheckpointError."""
+    path, _ = _locate(str(name))
+    if path.is_file():
+        return None
+    total = 0
+    for file in _weight_files(path):
+        with safe_open(file, framework="pt") as tensors:
+            total += sum(math.prod(tensors.get_slice(key).get_shape()) for key in tensors.keys())  # noqa: SIM118
+    return total
 
 
 def _locate(name: str) -> tuple[Path, str | None]:

@@ -3,8 +3,8 @@
 Every query is passed twice: after a context, and without it. Without it, the first token stays, and the query keeps
 the positions that it has after the context, so that the two passes differ in what attention reads and in nothing else.
 
-An edit changes what a module returns. The queries are passed together, shorter ones with tokens behind their last,
-which a causal model does not see from there; `_Place` says which queries they are and where each has its last token.
+An edit changes what a module returns. The queries are passed together, shorter ones with tokens behind their last;
+`_Place` says which queries they are and where each has its last token.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -63,11 +63,7 @@ class _Site(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """What a pass computes at the last token of n queries.
-
-    `attention` are the outputs of attention before the residual is added, `stream` the residual stream after every
-    block, `logits` those of the next token.
-    """
+    """What a pass computes at the last token of n queries; `stream` is the residual stream after every block."""
 
     attention: Float[Tensor, "n layers d"]
     stream: Float[Tensor, "n layers d"]
@@ -131,10 +127,7 @@ class Pass:
         return [torch.cat(parts)[order] for parts in zip(*by_group, strict=True)]
 
     def at_last(self) -> "Pass":
-        """The pass of the last tokens alone, after all others were passed once: for many edits at the last token.
-
-        The keys and values are those of the weights that the checkpoint has now.
-        """
+        """The pass of the last tokens alone, after all others were passed once with the weights that there are now."""
         return replace(self, groups=tuple(_opened(self.checkpoint, group) for group in self.groups))
 
     def repeated(self, times: int) -> "Pass":
@@ -202,10 +195,7 @@ def attention_held(layers: Sequence[Layer], values: Float[Tensor, "n layers d"])
 def attention_without(
     layers: Sequence[Layer], zsl: Float[Tensor, "n layers d"], direction: Float[Tensor, "n layers d"]
 ) -> list[_Edit]:
-    """The change of attention from `zsl` at the last token loses its component along the direction, in every layer.
-
-    The component is that of the running pass, so that no layer can put back what one below it lost.
-    """
+    """The change of attention from `zsl` at the last token of the running pass loses its component along one other."""
 
     def change(z: Tensor, u: Tensor, rows: Tensor, output: Tensor) -> Tensor:
         return output - directions.component(output - z[rows], u[rows])
@@ -232,9 +222,8 @@ def _at_last(module: nn.Module, change: Callable[[Tensor, Tensor], Tensor]) -> _
 def context_patches(after: Pass, without: Pass) -> list[Patch]:
     """For each block, the changes of its MLP's matrices that stand for the context; row i are those of query i.
 
-    With its own changes in all blocks, a query without its context has the logits that it has with it. The changes
-    are of weights: every token of the query reads them, the first one too. They are found from the lowest block to the
-    highest, in one pass in which those of the blocks below are made: see `theory.patches`.
+    With its own changes in all blocks, a query without its context has the logits that it has with it. They are found
+    from the lowest block to the highest, in one pass in which those of the blocks below are made: see `theory.patches`.
     """
     architectures.require(without.checkpoint.model, architectures.PATCHES)
     sites = [_sites(layer) for layer in without.layers]

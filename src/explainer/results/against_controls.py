@@ -1,9 +1,7 @@
 """Each control beside the real comparison: means over queries and seeds, and differences over the same queries.
 
 Everything is computed from the table "queries" of `results`. A measure is one of its columns: a similarity,
-or whether the answer is right, "icl_correct". Means have the intervals of `reporting.similarity_interval` over the
-cells that have the measure (one whose FT diverged has no similarity), differences those of `reporting.comparisons`.
-Over several tasks both are means over these tasks.
+or whether the answer is right, "icl_correct". Over several tasks means and differences are means over these tasks.
 """
 
 from collections.abc import Iterable, Mapping
@@ -69,11 +67,7 @@ def _mean_differences(pairs: Mapping[Any, tuple[Sample, Sample] | None]) -> dict
 
 
 def learned(frame: pd.DataFrame, state: str) -> list[str]:
-    """Tasks of which a state, "ft" or "icl", answers more than ZSL does, settled over seeds (p < 0.05 after Holm).
-
-    On the other tasks the state has learned no answer. There, a control that changes what is to be learned has no
-    power: it gives the same number whether or not the claim is true.
-    """
+    """Tasks of which a state, "ft" or "icl", answers more than ZSL does, settled over seeds (p < 0.05 after Holm)."""
     real = frame[(frame["control"] == "none") & frame[f"{state}_correct"].notna()]
     pairs = {
         task: tuple(reporting.sample(its, f"{each}_correct") for each in (state, "zsl"))

@@ -1,8 +1,7 @@
 """How often a 95 % interval holds the truth, in simulated studies in which seeds and queries vary as they do here.
 
 In study after study, y = seed effect + query effect + rest. The seeds are new each time; each draws its queries from
-one pool, and the pool is a draw of all the texts that one could have asked about. The truth is the mean over all seeds
-and all texts, which is 0: for a difference of two conditions, the case that there is none.
+one pool, a draw of all the texts that one could have asked about. The truth, the mean over all of both, is 0.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,13 +1,11 @@
 """What interventions do to the answers: the published causal tests, with intervals and paired differences.
 
-Everything takes tables of `results` for a grid of causal tests, with one cell for each seed, of one task or
-of several. Every interval is Student's over seeds; where answers are counted, it allows for the words that seeds share
-(`statistics.paired_difference`).
+Everything takes tables of `results` for a grid of causal tests, with one cell for each seed and task. Every interval is
+Student's over seeds; where answers are counted, it allows for the words that seeds share.
 """
 
 from collections.abc import Callable, Mapping
 
-import numpy as np
 import pandas as pd
 
 from explainer.errors import StudyError
@@ -68,7 +66,7 @@ def accuracy_by_layer(layers: pd.DataFrame, column: str) -> dict[str, Interval]:
     """Mean over seeds of a share in each layer, an interval of arrays for each task; no end leaves [0, 1]."""
     of_task = layers.groupby("task", sort=False)
     means = {t: statistics.student(its.pivot(index="seed", columns="layer", values=column)) for t, its in of_task}
-    return {task: Interval(x.estimate, np.clip(x.low, 0, 1), np.clip(x.high, 0, 1)) for task, x in means.items()}
+    return {task: each.of_share for task, each in means.items()}
 
 
 def gaps(cells: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
@@ -103,8 +101,7 @@ def _mean(rows: pd.DataFrame, column: str) -> Interval:
     interval = statistics.paired_difference(found, _sample(rows, 0 * rows[column]))
     if column not in _SHARES:
         return interval
-    low, high = np.clip((interval.low, interval.high), 0, 1)
-    return statistics.with_width(Interval(interval.estimate, float(low), float(high)), found.n_queries)
+    return statistics.with_width(interval.of_share, found.n_queries)
 
 
 def _difference(rows: pd.DataFrame, column: str) -> Interval:

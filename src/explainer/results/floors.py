@@ -3,11 +3,16 @@
 The floor is the value where the lesson plays no part, the ceiling the value where the claim is as true as it can be.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
 
 import pandas as pd
 
-from explainer.results import agreement
+from explainer.data.files import PUBLISHED
+from explainer.errors import ResultsError, StudyError
+from explainer.results import agreement, published
 from explainer.results.agreement import Which
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
@@ -40,6 +45,12 @@ _LESSONS = {
     "made-up words": "nonsense",
 }
 ICL, FT = Which("ICL"), Which("FT", epochs=10)
+
+_BOOK: Mapping[str, str] = {"agreement": "alike", "shared_part": "shared", "causal": "causal"}
+"""The grids of the verdict of the book, by the folder of their experiment."""
+
+_SETTING = ("k", "n_queries", "lr", "epochs", "split", "loss", "tasks", "n_selection", "rate")
+"""What settings of one checkpoint and task must have in common."""
 
 
 def both_swaps(pairs: pd.DataFrame, measure: str, training: Which = FT) -> dict[str, dict[str, Interval]]:
@@ -106,20 +117,25 @@ def of_the_examples(pairs: pd.DataFrame, measure: str, training: Which = FT) -> 
 
 
 def of_seeds(
-    pairs: pd.DataFrame, shared: pd.DataFrame, answered: pd.DataFrame, cells: pd.DataFrame
+    pairs: pd.DataFrame,
+    shared: pd.DataFrame | None,
+    answered: pd.DataFrame | None,
+    cells: pd.DataFrame | None,
+    training: Which = FT,
 ) -> dict[str, tuple[pd.Series, pd.Series, pd.Series]]:
     """Floor, measured value and ceiling of every row, by seed.
 
     `pairs` are those of the experiment "agreement", `shared` the queries of "shared_part", `answered` and `cells` the
-    tables "queries" and "cells" of "causal".
+    tables "queries" and "cells" of "causal"; None leaves out the rows of a table.
     """
-    rows = of_similarities(pairs)
-    rows |= {name: tuple(_right(shared, of) for of in three) for name, three in _SHARED.items()}
-    rows |= {name: tuple(_right(answered, of) for of in three) for name, three in _PATCH.items()}
-    return rows | {name: tuple(_explained(cells, of) for of in three) for name, three in _EXPLAINED.items()}
+    rows = of_similarities(pairs, training)
+    for table, value, names in ((shared, _right, _SHARED), (answered, _right, _PATCH), (cells, _explained, _EXPLAINED)):
+        if table is not None:
+            rows |= {name: tuple(value(table, of) for of in three) for name, three in names.items()}
+    return rows
 
 
-def of_similarities(pairs: pd.DataFrame) -> dict[str, tuple[pd.Series, pd.Series, pd.Series]]:
+def of_similarities(pairs: pd.DataFrame, training: Which = FT) -> dict[str, tuple[pd.Series, pd.Series, pd.Series]]:
     """Floor, value and ceiling of each similarity, by seed.
 
     There are two floors: made-up words in the training, and in the context. The ceiling is two trainings on different
@@ -129,16 +145,112 @@ def of_similarities(pairs: pd.DataFrame) -> dict[str, tuple[pd.Series, pd.Series
     def similar(first: Which, second: Which, measure: str) -> pd.Series:
         return agreement.by_seed(agreement.between(pairs, first, second), measure)
 
-    made_up = {"": (ICL, replace(FT, lesson="nonsense")), ", context swapped": (replace(ICL, lesson="nonsense"), FT)}
+    in_training, in_context = (replace(side, lesson="nonsense") for side in (training, ICL))
+    made_up = {"": (ICL, in_training), ", context swapped": (in_context, training)}
     return {
         f"{name}{swapped}": (
             similar(*floor, measure),
-            similar(ICL, FT, measure),
-            similar(FT, replace(FT, lesson="other"), measure),
+            similar(ICL, training, measure),
+            similar(training, replace(training, lesson="other"), measure),
         )
         for name, measure in _SIMILARITIES.items()
         for swapped, floor in made_up.items()
     }
+
+
+Ways = dict[str, dict[str, dict[str, Interval]]]
+"""What `way` gives, by checkpoint and row."""
+
+
+def of_book() -> Ways:
+    """`verdict` of the checkpoint of the book, from the tables of the package."""
+    return {f"{name} (the book)": rows for name, rows in verdict(PUBLISHED, _BOOK).items()}
+
+
+def verdict(directory: str | Path, grids: Mapping[str, str] = MappingProxyType({})) -> Ways:
+    """What `way` gives for every row of the verdict, by checkpoint, from the published tables of a directory.
+
+    Every setting counts that reports and has all lessons, or those of `grids`, by folder; a training is the whole one
+    of its setting. The tables of shared parts and of causal tests may be missing, and then their rows are; so is a row
+    without a value. A share is NaN where the ceiling is not settled to be above the floor. Raises ResultsError, which
+    names the command, without tables of the agreement, and StudyError where settings differ in more than checkpoint,
+    task and seed.
+    """
+    directory = Path(directory)
+    pairs = _whole(_agreement(directory / "agreement", grids.get("agreement")))
+    shared, answered, cells = (
+        _reported(directory / name, table, grids.get(name), **usual)
+        for name, table, usual in (
+            ("shared_part", "queries", {"layer_causal_lr": 0}),
+            ("causal", "queries", {"model": "trained"}),
+            ("causal", "cells", {"model": "trained"}),
+        )
+    )
+    found = {}
+    for checkpoint, its in pairs.groupby("checkpoint", sort=False):
+        others = (None if of is None else of[of["checkpoint"] == checkpoint] for of in (shared, answered, cells))
+        rows = of_seeds(its, *(of if of is not None and len(of) else None for of in others), Which("FT"))
+        known = {name: three for name, three in rows.items() if all(of.notna().any() for of in three)}
+        found[checkpoint] = {name: _way(*three) for name, three in known.items()}
+    return found
+
+
+def _way(floor: pd.Series, value: pd.Series, ceiling: pd.Series) -> dict[str, Interval]:
+    """`way`, without a share where the ceiling is not settled to be above the floor."""
+    found = way(floor, value, ceiling)
+    if statistics.student((ceiling - floor).dropna()).low <= 0:
+        found["share of the way"] = Interval(*3 * [float("nan")])
+    return found
+
+
+def missing(directory: Path) -> list[str]:
+    """For each experiment of the verdict that a directory lacks, its rows and the command that gives them."""
+    rows = {"shared_part": _SHARED, "causal": _PATCH | _EXPLAINED}
+    return [
+        f"{', '.join(names)}: not in {directory}; {published.COMMANDS[name]} --publish {directory}"
+        for name, names in rows.items()
+        if not (directory / name).is_dir()
+    ]
+
+
+def _agreement(folder: Path, grid: str | None) -> pd.DataFrame:
+    """The pairs of the settings that report and have all lessons."""
+    pairs, changes = (published.of_folder(folder, table, grid) for table in ("pairs", "changes"))
+    pairs = pairs[(pairs["lessons"] == "all") & (pairs["split"] != "selection")]
+    if pairs.empty:
+        raise ResultsError(
+            f"{folder} has no setting with all lessons that reports; compute some: "
+            f"explainer agreement --splits report --publish {folder.parent}"
+        )
+    return agreement.told(_of_one_setting(pairs, folder), changes)
+
+
+def _whole(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Those whose trainings have all epochs of their setting."""
+    of_side = [(pairs[f"{side}_kind"] == "ICL") | (pairs[f"{side}_epochs"] == pairs["epochs"]) for side in "ab"]
+    return pairs[of_side[0] & of_side[1]]
+
+
+def _reported(folder: Path, table: str, grid: str | None, **usual: float | str) -> pd.DataFrame | None:
+    """The rows of a table whose settings have the usual values; None if nothing of the experiment is published."""
+    if not folder.is_dir():
+        return None
+    rows = published.of_folder(folder, table, grid)
+    for name, value in usual.items():
+        rows = rows[rows[name] == value]
+    return _of_one_setting(rows, folder)
+
+
+def _of_one_setting(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
+    for (checkpoint, task), its in rows.groupby(["checkpoint", "task"], sort=False):
+        for name in _SETTING:
+            if name in its and its[name].nunique() > 1:
+                values = ", ".join(map(str, its[name].unique()))
+                raise StudyError(
+                    f"{folder}: the settings of {checkpoint} and {task} differ in {name}: {values}; only seeds may "
+                    "differ, so publish each in a directory of its own."
+                )
+    return rows
 
 
 def answers(changes: pd.DataFrame, training: Which = FT) -> dict[str, dict[str, Interval]]:

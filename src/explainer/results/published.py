@@ -1,8 +1,8 @@
 """The published results as data frames, by the name of their grid: Parquet tables and a filter.
 
-The folder of an experiment has one file for each of its tables. `cells` has a row for each setting, `runs` what
-determined its result and how long that took, `grids` which settings a grid has, and in which order; an experiment may
-have further tables (`queries`, `layers`). All have the column `cell`, the key of a setting.
+The folder of an experiment has one file for each of its tables: `cells` with a row for each setting, `runs` with what
+determined its result and how long that took, `grids` with the settings of each grid in order, and further ones
+(`queries`, `layers`). All have the column `cell`, the key of a setting.
 """
 
 from collections.abc import Iterable, Mapping
@@ -46,9 +46,9 @@ def results(grid: str, table: str = "cells", **where: Any) -> pd.DataFrame:
     """The published rows of a grid whose settings have the given values, in the order of the grid.
 
     `results("pairs")` has a row for each cell, `results("pairs", "queries", task="capitals")` one for each query of the
-    cells of one task; both have the columns of the setting. Which tables and columns there are is said in the README
-    beside the tables. Raises StudyError for an unknown grid or table, for values that no setting of the grid has and
-    for a setting that is not published, and ResultsError for a damaged file.
+    cells of one task; the README beside the tables says which there are. Raises StudyError for an unknown grid or
+    table, for values that no setting of the grid has and for a setting that is not published, ResultsError for a
+    damaged file.
     """
     name, settings = settings_of(grid)
     for column, value in where.items():
@@ -62,7 +62,7 @@ def results(grid: str, table: str = "cells", **where: Any) -> pd.DataFrame:
         place = published_directory() / name
         raise StudyError(
             f"{len(missing)} of the {len(settings)} settings asked for are not published in {place}; compute them: "
-            f"{COMMANDS[name]} --grid {place / 'grids.toml'} --publish {place}"
+            f"{COMMANDS[name]} --grid {place / 'grids.toml'} --publish {place.parent}"
         )
     return _with_settings(settings.drop(columns="grid"), tables[table], own_first=table != "cells")
 
@@ -79,15 +79,30 @@ def settings_of(grid: str) -> tuple[str, pd.DataFrame]:
 
 
 def _with_settings(settings: pd.DataFrame, table: pa.Table, *, own_first: bool) -> pd.DataFrame:
-    """The rows of these settings, their columns first; `own_first` keeps the table's where both have one.
-
-    `runs`, for one, says in `device` what the device of the setting was.
-    """
+    """The rows of these settings, their columns first; `own_first` keeps the table's where both have one."""
     rows = table.filter(pc.is_in(table["cell"], pa.array(settings["cell"]))).to_pandas()
     twice = [name for name in rows if name in settings and name != "cell"]
     return (settings.drop(columns=twice) if own_first else settings).merge(
         rows if own_first else rows.drop(columns=twice), on="cell"
     )
+
+
+def of_folder(folder: Path, table: str = "cells", grid: str | None = None) -> pd.DataFrame:
+    """All published rows of the folder of an experiment, or those of one of its grids, with the columns of the setting.
+
+    Raises ResultsError if there are none; the message names the command that computes them.
+    """
+    if not (folder / "runs.parquet").is_file():
+        raise ResultsError(
+            f"there are no tables of results in {folder}; compute them, with your model, and publish them: "
+            f"{COMMANDS[folder.name]} --publish {folder.parent}"
+        )
+    tables = read(folder)
+    settings = tables["cells"].to_pandas()
+    if grid is not None:
+        grids = tables["grids"].to_pandas()
+        settings = settings[settings["cell"].isin(grids.loc[grids["grid"] == grid, "cell"])]
+    return settings if table == "cells" else _with_settings(settings, tables[table], own_first=True)
 
 
 def runs(cells: Iterable[str]) -> tuple[str, pd.DataFrame]:
@@ -97,11 +112,6 @@ def runs(cells: Iterable[str]) -> tuple[str, pd.DataFrame]:
         if (chosen := found["cell"].isin(set(cells))).any():
             return path.parent.name, found[chosen]
     raise StudyError(f"no published table in {published_directory()} has the given cells; publish them.")
-
-
-def ten_tasks(table: str = "cells", control: str = "none") -> pd.DataFrame:
-    """The rows of the comparison of all ten tasks, or of the untrained model, whose word pairs have fewer seeds."""
-    return pd.concat([results(grid, table, control=control) for grid in TEN_TASKS[control]])
 
 
 def read(directory: Path) -> dict[str, pa.Table]:

@@ -9,8 +9,6 @@ from explainer.models.heads import Head, PromptHeads
 from explainer.theory import duality, statistics
 from explainer.theory.statistics import Interval
 
-_FORMS = ("update", "update, values shuffled", "mean value", "repaired update", "repaired update, values shuffled")
-"""The update V^T K q and the repaired one, `duality.centred_linear_attention`; the others are their floors."""
 _EXACT, _GOOD = 1e-10, 0.2
 """Relative errors up to which a form is exact, and up to which it is an approximation; beyond, it is a poor one."""
 
@@ -18,9 +16,9 @@ _EXACT, _GOOD = 1e-10, 0.2
 def _forms(
     query: Float[Tensor, " d"], keys: Float[Tensor, "T d"], values: Float[Tensor, "T d_v"], generator: Generator
 ) -> Float[Tensor, "forms d_v"]:
-    """What each of FORMS returns in the place of softmax attention; shuffled values belong to random keys.
+    """The update V^T K q, the same with shuffled values, the mean value, and the repaired update without and with.
 
-    Raises ShapeError.
+    The repaired one is `duality.centred_linear_attention`; the others are floors. Raises ShapeError.
     """
     shuffled = values[torch.randperm(len(values), generator=generator)]
     update, repaired = (

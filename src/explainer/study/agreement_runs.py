@@ -1,8 +1,6 @@
 """How alike are the changes of one model: what contexts do to it, what trainings do to it, and each with each.
 
 A *change* is what a lesson, some demonstrations, does to the zero-shot model: as a context (ICL) or as a training (FT).
-The paper compares one pair of changes, ICL with FT on the same demonstrations. Whether a similarity is small or large
-is seen beside others of the same kind only: two trainings, two contexts, two lessons of one task, a lesson of another.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -378,8 +376,8 @@ class Agreement(Study):
     ) -> dict[tuple[str, float], dict[int, FineTuned]]:
         """Every training of a setting by lesson and rate, and after each number of epochs that is compared.
 
-        Those that settings share are trained in one batch and the others in another: which runs stand side by side,
-        and so the last digits, depend on the setting alone, and not on what was computed before it.
+        Those that settings share are trained in one batch and the others in another: the last digits depend on the
+        setting alone, and not on what was computed before it.
         """
         if self._shared != _shares(setting):
             of_tasks = {

@@ -1,10 +1,7 @@
 """Causal tests: does what a context changes give its answers, when it is put in as a patch, a vector, or a step?
 
-A similarity says that two changes agree. It does not say what a change does. Here parts of the in-context change are
-put into the zero-shot pass, and the answers are counted again. (What in-context learning and fine-tuning share is put
-in and taken out by `explainer.study.shared_part_runs`.) All changes are those at the last token of a query, between
-passes at the same positions (see `explainer.models.interventions`). An answer is right if its first token is the most
-probable one of all.
+All changes are those at the last token of a query, between passes at the same positions (`models.interventions`). An
+answer is right if its first token is the most probable one of all.
 """
 
 from collections.abc import Mapping, Sequence

@@ -8,10 +8,11 @@ from dataclasses import fields, replace
 from functools import partial
 from importlib import import_module
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from explainer import __version__
-from explainer.errors import ExplainerError
+from explainer.errors import ExplainerError, StudyError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,9 +35,10 @@ def _parser() -> argparse.ArgumentParser:
     _add_fetch(commands)
     _add_web_model(commands)
     _add_models(commands)
-    _add_study(commands)
-    _add_train(commands)
+    _add_look(commands)
     _add_of_grids(commands)
+    _add_train(commands)
+    _add_verdict(commands)
     return parser
 
 
@@ -108,18 +110,60 @@ def _add_models(commands: argparse._SubParsersAction) -> None:
 
 def _models(options: argparse.Namespace) -> int:
     from explainer.models.architectures import FAMILIES  # noqa: PLC0415
+    from explainer.study import estimate  # noqa: PLC0415
 
     rows = [(name, "; ".join(f"{what}: {why}" for what, why in of.refused.items())) for name, of in FAMILIES.items()]
     _print_table([("family", "what cannot be measured"), *rows])
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    room = max(0.0, memory - _BESIDE_WEIGHTS)
+    memory = estimate.memory()
+    room = max(0.0, memory - estimate.BESIDE_WEIGHTS)
     print(f"{memory:.0f} GB of memory hold models of up to {room / 4:.1f} billion parameters in float32,")
     print(f"{room / 2:.1f} billion with --dtype bfloat16. Other causal models of transformers can be scored only.")
     return 0
 
 
-_BESIDE_WEIGHTS = 6.0
-"""GB that one cell takes beside the weights: measured 5.6 GB for 24 layers of width 2048 (`benchmarks/at_size.py`)."""
+def _add_look(commands: argparse._SubParsersAction) -> None:
+    command = commands.add_parser(
+        "look",
+        help="count right answers without and with demonstrations: is there anything to learn?",
+        description=(
+            "Ask a model without and with demonstrations, on queries of the split 'selection', on which nothing is "
+            "reported. Nothing is trained and nothing is stored."
+        ),
+    )
+    _add_checkpoint(command)
+    command.set_defaults(run=_look, k=[16], seeds=_TO_CHOOSE["seed"], queries=[24])
+
+
+def _look(options: argparse.Namespace) -> int:
+    import torch  # noqa: PLC0415
+
+    from explainer.compare.look import look  # noqa: PLC0415
+    from explainer.data import tasks  # noqa: PLC0415
+    from explainer.models import checkpoints  # noqa: PLC0415
+
+    names = _asked_tasks(options)
+    if not names:
+        raise ExplainerError("say what to ask: --tasks with names, or --task-file.")
+    data = _own_data(options, names)
+    data = {name: data.get(name) or tasks.load(name, data_dir=options.data_dir) for name in names}
+    rows, failed = [], []
+    for model in _models_asked(options) or [checkpoints.STARTER]:
+        checkpoint = None  # frees the memory of the last one before the next one needs it
+        try:
+            checkpoint = checkpoints.load(model, dtype=getattr(torch, options.dtype), device=options.device)
+            for name, k, n in product(names, options.k, options.queries):
+                found = look(checkpoint, data[name], k, options.seeds, n)
+                shown = (f"{each:.2f}" for each in (found.zero_shot, found.in_context, found.difference))
+                constant = "-" if found.constant is None else f"{found.constant:.2f}"
+                learns = "yes" if found.difference.low > 0 else "not settled"
+                rows.append((model, name, str(k), f"{len(options.seeds)} x {n}", constant, *shown, learns))
+        except ExplainerError as error:
+            failed.append(f"{model}: {error}")
+    head = ("model", "task", "k", "queries", "one label", "zero-shot", "in context", "difference", "learns in context")
+    _print_table([head, *rows])
+    if failed:
+        raise ExplainerError("\n".join([f"{len(failed)} could not be asked:", *failed]))
+    return 0
 
 
 class _StudyHelp(argparse.Action):
@@ -150,54 +194,32 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _add_study(commands: argparse._SubParsersAction) -> None:
-    study = commands.add_parser(
-        "study",
-        help="compare in-context learning with fine-tuning on a checkpoint",
-        description=(
-            "Compute every combination of the given values that is not stored yet: zero-shot, in-context and\n"
-            "fine-tuned predictions, and how similar attention is in them. Each is stored as soon as it is finished;\n"
-            "interrupt at any time and run the same command again to go on."
-        ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        add_help=False,
-    )
-    study.add_argument("-h", "--help", action=_StudyHelp, nargs=0, help="show this message, with all names, and exit")
-    _add_laboratory(study)
-    _add_checkpoint(study)
-    study.add_argument("--seeds", nargs="+", type=int, default=[0], metavar="N", help="default: 0")
-    study.add_argument("--k", nargs="+", type=int, default=[32], metavar="N", help="demonstrations (default: 32)")
-    study.add_argument("--lr", nargs="+", type=float, default=[1e-3], metavar="LR", help="default: 0.001")
-    study.add_argument("--queries", type=int, default=150, metavar="N", help="for each combination (default: 150)")
-    study.add_argument("--controls", nargs="+", default=["none"], metavar="NAME", help="see below (default: none)")
-    study.add_argument("--positions", nargs="+", default=["prompt"], metavar="NAME", help="see below (default: prompt)")
-    study.add_argument("--splits", nargs="+", default=["all"], metavar="NAME", help="see below (default: all)")
-    study.set_defaults(run=_study)
-
-
-def _study(options: argparse.Namespace) -> int:
-    engine = _engine(options)
-    # Imported here so that `explainer --help` answers at once.
-    from explainer.study.comparison_runs import Study  # noqa: PLC0415
-
-    grids = _cells(options)
-    return _run(_on_checkpoint(Study, grids, options), grids, options, engine)
-
-
 # What the commands of all experiments have in common.
 
 
 def _add_checkpoint(command: argparse.ArgumentParser) -> None:
+    """Model, task, and how large a sample is drawn."""
     command.add_argument(
         "--model", nargs="+", metavar="NAME", help="hub ids, directories or .gguf files (default: $EXPLAINER_MODEL)"
     )
     command.add_argument("--tasks", nargs="+", metavar="TASK", help="such as reviews, capitals, sst2")
-    command.add_argument("--task-file", metavar="FILE", help="TOML file that describes tasks of your own")
+    command.add_argument("--task-file", metavar="FILE", help="TOML file of tasks of your own (without --tasks: all)")
     command.add_argument(
-        "--data-dir", metavar="DIR", help="holds <task>/<split>.jsonl (default: $EXPLAINER_DATA, the hub)"
+        "--data-dir",
+        metavar="DIR",
+        help="holds <task>/<split>.jsonl (default: $EXPLAINER_DATA; else the folder of --task-file, or the hub)",
     )
     command.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], default="float32")
     command.add_argument("--device", help="such as cpu or cuda (default: a GPU if there is one)")
+    command.add_argument("--seeds", nargs="+", type=int, metavar="N", help="draws of demonstrations and queries")
+    command.add_argument("--k", nargs="+", type=_positive, metavar="N", help="demonstrations")
+    command.add_argument("--queries", nargs="+", type=_positive, metavar="N", help="of each draw")
+
+
+def _add_training(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--lr", nargs="+", type=float, metavar="LR", help="learning rates of FT")
+    command.add_argument("--epochs", nargs="+", type=_positive, metavar="N", help="of FT")
+    command.add_argument("--splits", nargs="+", metavar="NAME", help="queries to draw from: all, selection, report")
 
 
 def _on_checkpoint(kind: type, grids: Mapping[str, Sequence], options: argparse.Namespace) -> Any:
@@ -206,16 +228,21 @@ def _on_checkpoint(kind: type, grids: Mapping[str, Sequence], options: argparse.
 
     settings = [one for its in grids.values() for one in its]
     return kind(
-        data=_own_data(options, dict.fromkeys(one.task for one in settings if hasattr(one, "task"))),
+        data=_own_data(options, dict.fromkeys(name for one in settings for name in _task_names(one))),
         data_dir=options.data_dir,
         dtype=getattr(torch, options.dtype),
         device=options.device or (None if options.engine == "local" else "cpu"),
     )
 
 
+def _task_names(setting: Any) -> Sequence[str]:
+    """The tasks of a setting, which has one, several or none."""
+    return (setting.task,) if hasattr(setting, "task") else getattr(setting, "names", getattr(setting, "tasks", ()))
+
+
 def _add_laboratory(command: argparse.ArgumentParser) -> None:
     command.add_argument("--results", metavar="DIR", help="where unfinished studies are stored (default: in the cache)")
-    command.add_argument("--grid", metavar="FILE", help="TOML file that describes grids, in place of the values below")
+    command.add_argument("--grid", metavar="FILE", help="TOML file that describes grids")
     command.add_argument("--only", nargs="+", metavar="NAME", help="grids of the file (default: all)")
     command.add_argument("--list", "--dry-run", action="store_true", help="only show what is stored and what is not")
     command.add_argument(
@@ -223,7 +250,7 @@ def _add_laboratory(command: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="DIR",
-        help="what the tables in DIR (default: the package's) have is finished; fold the rest into them",
+        help="fold finished settings into the tables in DIR/<experiment> (default: those of the package)",
     )
     command.add_argument(
         "--threads", type=_positive, metavar="N", help="of the processor; the last digits of a result depend on it"
@@ -235,8 +262,17 @@ def _add_laboratory(command: argparse.ArgumentParser) -> None:
     command.add_argument("--cpus", type=_positive, metavar="N", help="for each task on Ray, as threads (default: 1)")
 
 
+_OWN_TABLES = (
+    "{} of your own would be published under the names of the book's grids; give --publish a directory of your own."
+)
+
+
 def _run(
-    experiment: Any, grids: Mapping[str, Sequence], options: argparse.Namespace, engine: Callable[..., Iterator]
+    experiment: Any,
+    grids: Mapping[str, Sequence],
+    options: argparse.Namespace,
+    engine: Callable[..., Iterator],
+    show: Callable[[Mapping], None] | None = None,
 ) -> int:
     """List or compute the settings of grids, show what came out, and publish it if that is asked for."""
     import torch  # noqa: PLC0415
@@ -250,23 +286,46 @@ def _run(
     store = Store(options.results or assets.cache_dir() / "results" / experiment.name)
     published = None
     if options.publish is not None:
-        published = Published(options.publish or published_directory() / experiment.name)
+        published = Published(Path(options.publish or published_directory()) / experiment.name)
+    of_book = published_directory() / experiment.name / "grids.toml"
+    if options.publish == "" and Path(options.grid or "").resolve() != of_book.resolve():
+        raise ExplainerError(_OWN_TABLES.format("settings"))
     if options.list:
         _print_planned(experiment.plan(settings, store, published), store)
         return 0
     if options.threads:
         torch.set_num_threads(options.threads)
-    tables = experiment.run(settings, store, published, engine=engine)
-    _print_table(_summary(tables, experiment.shown))
+    if hasattr(options, "model"):
+        from explainer.study import estimate  # noqa: PLC0415
+
+        size = getattr(torch, options.dtype).itemsize
+        for line in estimate.lines(experiment, experiment.plan(settings, store, published), store, size):
+            print(line, file=sys.stderr)
+    try:
+        tables = experiment.run(settings, store, published, engine=engine)
+    except StudyError:
+        _print_finished(experiment, settings, store)
+        raise
+    show = show or partial(_print_summary, experiment)
+    show(tables)
     if published is not None:
         experiment.publish(grids, store, published)
     return 0
 
 
-def _summary(tables: Mapping[str, Any], shown: Sequence[str]) -> list[tuple[str, ...]]:
-    names = [name for name in shown if name in tables["cells"].column_names]
+def _print_finished(experiment: Any, settings: Iterable[Any], store: Any) -> None:
+    """The summary of what is stored, where something failed."""
+    from explainer.study.tables import frames  # noqa: PLC0415
+
+    found = [stored for one in settings if (stored := store.load(experiment.key(one)))]
+    if found:
+        _print_summary(experiment, frames(found))
+
+
+def _print_summary(experiment: Any, tables: Mapping[str, Any]) -> None:
+    names = [name for name in experiment.shown if name in tables["cells"].column_names]
     columns = [tables["runs"]["slug"].to_pylist(), *(tables["cells"][name].to_pylist() for name in names)]
-    return [("setting", *names), *(tuple(map(_text, row)) for row in zip(*columns, strict=True))]
+    _print_table([("setting", *names), *(tuple(map(_text, row)) for row in zip(*columns, strict=True))])
 
 
 def _text(value: Any) -> str:
@@ -283,30 +342,6 @@ def _print_planned(planned: Sequence[tuple], store: Any) -> None:
         print(f"not compared with the data, which are not here: {', '.join(unseen)} (--data-dir)")
     for path in store.remains():
         print(f"left by a run that was killed while writing, may be deleted: {path}")
-
-
-def _cells(options: argparse.Namespace) -> dict[str, list]:
-    from explainer.models import checkpoints  # noqa: PLC0415
-    from explainer.study.comparison_runs import Study  # noqa: PLC0415
-
-    if options.grid:
-        if options.tasks:
-            raise ExplainerError("--grid and --tasks both say what to compute; give one of them.")
-        return _chosen(Study.read_grids(options.grid), options)
-    if not options.tasks or options.only:
-        raise ExplainerError("say what to compute: --tasks with names, or --grid with a file and perhaps --only.")
-    cells = Study.grid(
-        checkpoint=options.model or [os.environ.get("EXPLAINER_MODEL") or checkpoints.STARTER],
-        task=options.tasks,
-        seed=options.seeds,
-        k=options.k,
-        lr=options.lr,
-        n_queries=options.queries,
-        control=options.controls,
-        position=options.positions,
-        split=options.splits,
-    )
-    return {Study.name: cells}
 
 
 def _chosen(grids: Mapping[str, list], options: argparse.Namespace) -> dict[str, list]:
@@ -335,12 +370,27 @@ def _engine(options: argparse.Namespace) -> Callable[..., Iterator]:
 
 
 def _own_data(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """Data of the tasks of these names that the user's file describes."""
+    """Data of the tasks of these names that the user's file describes, from beside it if nothing else is said."""
     from explainer.data import tasks  # noqa: PLC0415
 
     own = {task.name: task for task in (tasks.read_file(options.task_file) if options.task_file else ())}
     asked = [tasks.find(name, {**tasks.TASKS, **own}) for name in names]
-    return {task.name: tasks.load(task, data_dir=options.data_dir) for task in asked if task.name in own}
+    given = options.data_dir or os.environ.get("EXPLAINER_DATA")
+    beside = Path(options.task_file or "").expanduser().parent
+    return {
+        task.name: tasks.load(task, data_dir=given or (None if task.hub else beside))
+        for task in asked
+        if task.name in own
+    }
+
+
+def _asked_tasks(options: argparse.Namespace) -> list[str] | None:
+    """The tasks that are named, else all of the user's file; None where a file of grids names them."""
+    if options.tasks or not options.task_file or getattr(options, "grid", None) or getattr(options, "only", None):
+        return options.tasks
+    from explainer.data import tasks  # noqa: PLC0415
+
+    return [task.name for task in tasks.read_file(options.task_file)]
 
 
 _OF_ONE_SETTING = {
@@ -406,7 +456,8 @@ def _settings(options: argparse.Namespace) -> dict[str, list]:
     return _chosen(LanguageModels.read_grids(options.grid), options)
 
 
-_OF_GRIDS = {
+_EXPERIMENTS = {
+    "study": ("comparison_runs", "Study", "compare in-context learning with fine-tuning on a checkpoint"),
     "agreement": ("agreement_runs", "Agreement", "compare contexts and trainings of one model, each with each"),
     "causal": (
         "causal_runs",
@@ -446,26 +497,54 @@ _OF_GRIDS = {
 }
 """Experiments whose settings come from a file of grids: module, class, and what they do."""
 
-_ON_CHECKPOINT = ("agreement", "causal", "pairs", "reversal", "shared")
+_ON_CHECKPOINT = ("study", "agreement", "causal", "pairs", "reversal", "shared")
 """Those that can be put to another model; what is given on the command line takes the place of a grid's values."""
 
-_VALUES = {"model": "checkpoint", "tasks": "task", "seeds": "seed", "k": "k", "lr": "lr", "epochs": "epochs"}
-"""Options, and the fields of a setting that they give."""
+_VALUES: Mapping[str, tuple[str, ...]] = {
+    "model": ("checkpoint",),
+    "tasks": ("task", "tasks", "pair"),
+    "seeds": ("seed",),
+    "k": ("k",),
+    "queries": ("n_queries",),
+    "lr": ("lr",),
+    "epochs": ("epochs",),
+    "splits": ("split",),
+    "controls": ("control",),
+    "positions": ("position",),
+}
+"""Options, and the fields of a setting that they give, of which a setting has one or none."""
+
+_TO_CHOOSE = {"lr": [1e-4, 3e-4, 1e-3, 3e-3], "seed": [100, 101, 102, 103, 104]}
+"""Rates that are tried if none are given, and seeds that are not among those reported."""
 
 
 def _add_of_grids(commands: argparse._SubParsersAction) -> None:
-    for name, (_, _, what) in _OF_GRIDS.items():
+    for name, (_, _, what) in _EXPERIMENTS.items():
         takes = " Values that are given here take the place of those in the file." * (name in _ON_CHECKPOINT)
         command = commands.add_parser(
-            name, help=what, description=f"Compute every setting of a file of grids that is not stored yet.{takes}"
+            name,
+            help=what,
+            description=(
+                f"Compute every setting of a file of grids that is not stored yet.{takes} Each is stored as soon as it "
+                "is finished: interrupt at any time and run the same command again to go on."
+            ),
+            formatter_class=argparse.RawDescriptionHelpFormatter if name == "study" else argparse.HelpFormatter,
+            add_help=name != "study",
         )
+        if name == "study":
+            command.add_argument(
+                "-h", "--help", action=_StudyHelp, nargs=0, help="show this message, with all names, and exit"
+            )
+            command.add_argument("--controls", nargs="+", metavar="NAME", help="see below (default: none)")
+            command.add_argument("--positions", nargs="+", metavar="NAME", help="see below (default: prompt)")
         _add_laboratory(command)
         if name in _ON_CHECKPOINT:
             _add_checkpoint(command)
-            command.add_argument("--seeds", nargs="+", type=int, metavar="N")
-            command.add_argument("--k", nargs="+", type=_positive, metavar="N", help="demonstrations")
-            command.add_argument("--lr", nargs="+", type=float, metavar="LR", help="learning rates of FT")
-            command.add_argument("--epochs", nargs="+", type=_positive, metavar="N", help="of FT")
+            _add_training(command)
+        if name == "agreement":
+            command.add_argument(
+                "--choose", action="store_true", help="compare rates on the split 'selection', and say which is best"
+            )
         command.set_defaults(run=partial(_run_grids, name))
 
 
@@ -474,37 +553,104 @@ def _run_grids(name: str, options: argparse.Namespace) -> int:
     from explainer.data.files import published_directory  # noqa: PLC0415
 
     engine = _engine(options)
-    module, experiment_class, _ = _OF_GRIDS[name]
+    module, experiment_class, _ = _EXPERIMENTS[name]
     kind = getattr(import_module(f"explainer.study.{module}"), experiment_class)
     given = _values(kind, name, options) if name in _ON_CHECKPOINT else {}
     if given and options.publish == "":
-        raise ExplainerError(
-            f"{', '.join(given)} of your own would be published under the names of the book's grids; give --publish a "
-            "directory of your own."
-        )
-    if "task" in given and not (options.grid or options.only):
+        raise ExplainerError(_OWN_TABLES.format(", ".join(given)))
+    chooses = getattr(options, "choose", False)
+    if chooses:
+        given = _to_choose(given, options)
+    if given.keys() & set(_VALUES["tasks"]) and not (options.grid or options.only):
         grids = {kind.name: kind.grid(**{"seed": [0]} | given)}
+    elif name == "study" and not options.grid:
+        raise ExplainerError("say what to compute: --tasks or --task-file, or --grid with a file and perhaps --only.")
     else:
         options.grid = options.grid or published_directory() / kind.name / "grids.toml"
         grids = {n: _with_values(its, given) for n, its in _chosen(kind.read_grids(options.grid), options).items()}
-    return _run(_on_checkpoint(kind, grids, options) if name in _ON_CHECKPOINT else kind(), grids, options, engine)
+    experiment = _on_checkpoint(kind, grids, options) if name in _ON_CHECKPOINT else kind()
+    return _run(experiment, grids, options, engine, _print_choice if chooses else None)
 
 
 def _values(kind: type, name: str, options: argparse.Namespace) -> dict[str, list]:
     """Fields of a setting that the options give, each with its values; ExplainerError for one that it does not have."""
-    if not options.model and not options.grid and os.environ.get("EXPLAINER_MODEL"):
-        options.model = [os.environ["EXPLAINER_MODEL"]]
-    given = {option: getattr(options, option) for option in _VALUES if getattr(options, option)}
-    known = {field.name for field in fields(kind.setting)}
-    if unknown := [option for option in given if _VALUES[option] not in known]:
-        raise ExplainerError(f"`explainer {name}` has no --{unknown[0]}: its settings are {', '.join(sorted(known))}.")
-    return {_VALUES[option]: values for option, values in given.items()}
+    if not options.grid:
+        options.model = _models_asked(options)
+    options.tasks = _asked_tasks(options)
+    known, found = {field.name for field in fields(kind.setting)}, {}
+    for option, names in _VALUES.items():
+        if values := getattr(options, option, None):
+            its = [field for field in names if field in known]
+            if not its:
+                settings = ", ".join(sorted(known))
+                raise ExplainerError(f"`explainer {name}` has no --{option}: its settings are {settings}.")
+            found[its[0]] = ["/".join(values)] if its[0] in ("tasks", "pair") else values
+    return found
+
+
+def _models_asked(options: argparse.Namespace) -> list[str] | None:
+    """The models that are named, else that of the environment; None for the checkpoint of the book."""
+    return options.model or ([os.environ["EXPLAINER_MODEL"]] if os.environ.get("EXPLAINER_MODEL") else None)
+
+
+def _to_choose(given: Mapping[str, list], options: argparse.Namespace) -> dict[str, list]:
+    """The settings among which a rate is chosen, on queries that are never reported."""
+    if "task" not in given or options.grid or options.only or options.splits or options.publish is not None:
+        raise ExplainerError(
+            "--choose compares rates on tasks, of --tasks or --task-file, and on its own split; leave out --grid, "
+            "--only, --splits and --publish."
+        )
+    return {**_TO_CHOOSE, **given, "split": ["selection"], "lessons": ["own"]}
+
+
+def _print_choice(tables: Mapping[str, Any]) -> None:
+    """What each rate gives, and which is the best, by checkpoint."""
+    from explainer.results import rates  # noqa: PLC0415
+
+    for checkpoint, cells in tables["cells"].to_pandas().groupby("checkpoint", sort=False):
+        tried = rates.tried(cells)
+        best = rates.best(tried)
+        rows = [(f"{lr:g}", str(n), f"{right:.2f}" if right else "diverged") for lr, n, right in tried]
+        _print_table([("rate", "epochs", "right after fine-tuning"), *rows])
+        zero_shot, in_context = (rates.right(cells, state) for state in ("zsl", "icl"))
+        print(f"{checkpoint}: zero-shot {zero_shot:.2f}, in context {in_context:.2f}")
+        print(rates.advice(tried, best, zero_shot))
 
 
 def _with_values(settings: Iterable[Any], given: Mapping[str, Sequence]) -> list:
     """The settings with every combination of the given values in place of their own, each once."""
     combinations = [dict(zip(given, values, strict=True)) for values in product(*given.values())]
     return list(dict.fromkeys(replace(one, **values) for one in settings for values in combinations))
+
+
+def _add_verdict(commands: argparse._SubParsersAction) -> None:
+    command = commands.add_parser(
+        "verdict",
+        help="redraw the picture of the verdict with the points of your own published tables",
+        description="Print and draw how far from floor to ceiling your models are, beside the checkpoint of the book.",
+    )
+    command.add_argument("--results", metavar="DIR", help="what --publish wrote (default: $EXPLAINER_RESULTS)")
+    command.add_argument("--output", metavar="FILE", default="verdict.html", help="(default: verdict.html)")
+    command.set_defaults(run=_verdict)
+
+
+def _verdict(options: argparse.Namespace) -> int:
+    from explainer.data.files import PUBLISHED, disk_errors, published_directory, replace_file  # noqa: PLC0415
+    from explainer.figures import verdict  # noqa: PLC0415
+    from explainer.results import floors  # noqa: PLC0415
+
+    directory, output = Path(options.results or published_directory()), Path(options.output)
+    shown = ({} if directory == PUBLISHED else floors.verdict(directory)) | floors.of_book()
+    for checkpoint, rows in shown.items():
+        print(checkpoint)
+        head = ("", *next(iter(rows.values()), ()))
+        _print_table([head, *((name, *(f"{one:.2f}" for one in its.values())) for name, its in rows.items())])
+    for line in floors.missing(directory):
+        print(line)
+    with disk_errors(output.parent):
+        replace_file(output, verdict.page(shown))
+    print(output)
+    return 0
 
 
 def _print_table(rows: Sequence[Sequence[str]]) -> None:

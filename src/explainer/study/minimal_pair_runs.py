@@ -1,41 +1,8 @@
 """Minimal pairs of lessons: the same words, template and order, with the answers of two tasks A and B.
 
-A similarity of what a context does and what a training does has a high floor: made-up words in the same template reach
-half of it. Here nothing differs between two lessons but the answers, so what the template, the words, their order and
-the mere fact of a lesson do falls out of the difference. With u(h) = h / |h| for the attention outputs at the last
-token of a query, the *contrast* of two contexts is c = u_ICL(A) - u_ICL(B), and that of two trainings f = u_FT(A) -
-u_FT(B). Exchanging A and B in one of them turns the sign of cos(c, f): its floor is 0, exactly.
-
-The plan, as it was fixed before the runs. A pilot of three pairs and a few draws had been seen, and seed 100, on which
-the rate was chosen (5e-4 teaches too little, 1e-3 lets a training diverge); none of these draws is among those of the
-runs. There, own was .08 to .13 and other the same, contexts .56 to .78, trainings .16 to .69, examples -.04 and 0.
-
-- Lessons of k words, two disjoint sets of them for each seed, ten seeds, five pairs of tasks. The unit is the seed;
-  pairs of tasks are no replicates.
-- *own*: cos(c, f) from the same words. *other*: c from one set of words, f from the other. *contexts* C and *trainings*
-  F: two contrasts of one kind from different words. All as means over queries and layers, by layer, and over the upper
-  third of the layers.
-- *examples*: cos of u_ICL(A, one set) - u_ICL(A, other set) with the same of the trainings. The task falls out, and
-  what is left is what the examples are. Its floor is 0 for the same reason. Its ceiling is the same cosine for contexts
-  with each set in another order.
-- The yardstick of own - other: if what is special to these words agreed as well as the whole does, it would be
-  y = own sqrt((1 - C) (1 - F)).
-- Trainings are compared after 1, 2, 5, 10, ... epochs, contexts with the first 1, 2, 4, 8, ... words of their lesson,
-  and each with the answers it gives, so that a training and a context of equal strength can be compared.
-- In the pass with context B the change of the attention outputs to context A is put in whole, along f alone, along a
-  random direction with the same cosine, and along the contrast of trainings on the other words; answers of A and of B
-  are counted. The other way round, in the model that was trained on B, along c.
-
-What is predicted:
-
-- *A context trains on these examples*: own is positive; own / sqrt(C F), the same corrected for what two lessons of one
-  task do not share, is above one half once the training answers as the context does; own - other is y, above y / 2, and
-  *examples* is as large as own. The component along f gives most of the answers of A that the whole change gives.
-- *Only the task*: own is positive, its interval above 0; own - other is below y / 2, and *examples* is below own / 2.
-  The component along f makes the answer of A more probable against that of B than a random direction of the same
-  cosine does, by more than a tenth of what the whole change does.
-- *Form only*: own is below 0.05, because nothing of the form differs, and the component along f does what a random
-  direction does, within a tenth of what the whole change does.
+With u(h) = h / |h| for the attention outputs at the last token of a query, the *contrast* of two contexts is c =
+u_ICL(A) - u_ICL(B), and that of two trainings f = u_FT(A) - u_FT(B). Exchanging A and B in one of them turns the sign
+of cos(c, f): its floor is 0, exactly. The plan and the predictions, from before the runs, are in published/PLANS.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,7 @@
 """Linear regression in context with and without momentum attention: small GPTs, trained in matched sets.
 
-The models of one seed start from the same weights, to the bit, and see the same prompts in the same order
-(`in_context_gpt.train`); they differ in the average that is added to attention alone. All are tested on the same
-prompts.
+The models of one seed start from the same weights and see the same prompts in the same order; they differ in the
+average that is added to attention alone. All are tested on the same prompts.
 """
 
 from dataclasses import dataclass, fields

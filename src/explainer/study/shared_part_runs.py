@@ -1,34 +1,10 @@
 """What in-context learning and fine-tuning share: on which lessons it depends, and what it does to the answers.
 
-Contexts and trainings are those that `explainer.study.agreement_runs` compares. A *change* is what a lesson does to
-the attention outputs at the last token of a query, c in context and f by training, both against one zero-shot pass.
-
-- **Both swaps.** Contexts of own, reordered, other, shuffled, another task's and made-up demonstrations stand beside
-  trainings on own and on other demonstrations, and so the table has all four corners of own and other. What is special
-  to the demonstrations is compared directly: cos(c_own - c_other, f_own - f_other), whose floor is 0, because
-  exchanging own and other in one of the two turns the sign. Above it is the same for contexts and the own contexts in
-  another order, an upper bound, because the other demonstrations are the same on both sides.
-- **Both directions.** Parts of c are put into the zero-shot pass, or taken out of the in-context pass; parts of f are
-  put into the zero-shot pass, or taken out of the pass after fine-tuning. The part is that along the other change, that
-  along the other change by *other* demonstrations, that along a random direction with the same cosine, or a random
-  vector as large. The ceiling of what is put in is FT itself.
-- **Layer-causal descent** (Deutch et al. 2024) in the place of fine-tuning, as long and over as many epochs.
-
-What is predicted of ten epochs, as it was fixed before the runs (the runs of `explainer.study.causal_runs` over twenty
-epochs had been seen: put in, the part along FT gives .04 of the answers and a random one .01; FT gives .09, and without
-its part along ICL .01):
-
-- *A context trains on these examples*: put in, the part of c along f gives at least half of what FT gives; f without
-  its part along c gives less than half of what it gives without a random part of the same cosine; along the change of a
-  training on other examples both are weaker; own - other is above half of sim_aou sqrt((1 - C) (1 - F)), with C and F
-  the similarities of two contexts and of two trainings.
-- *Only the task*: the same, and other examples do as well, within a tenth of the answers; own - other is below that
-  half; cos(c_own - c_other, f_own - f_other) is below .05.
-- *Form only*: what is put in or taken out does what random parts do, within .05 of the answers.
-- *Layer-causal*, because a context can only be computed from below: SimAOU is higher than with descent, by own - other
-  as well.
-
-Sources: Dai et al. (2023), section 3; Deutch et al. (2024), section 4.
+A *change* is what a lesson does to the attention outputs at the last token of a query, c in context and f by training.
+*Both swaps*: contexts of six lessons beside trainings on own and other demonstrations. *Both directions*: parts of c
+are put into the zero-shot pass or taken out of the in-context pass, parts of f likewise after fine-tuning. The plan and
+the predictions, from before the runs, are in published/PLANS.md.
+Source: Dai et al. (2023), section 3; Deutch et al. (2024), section 4 (layer-causal descent).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

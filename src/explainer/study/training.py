@@ -1,16 +1,10 @@
 """Training language models from scratch, with and without momentum attention, in matched sets.
 
-Dai et al. (2023), section 5, compare a transformer with one whose attention has momentum. Here settings that differ
-in `eta` and `average` alone start from the same weights, to the bit, and see the same windows of the same text in the
-same order: momentum adds no parameters, and the windows of a step are drawn from (seed, step) only. So the variants
-can be compared within each seed.
-
-One run gives a model at several budgets of tokens, each with a learning rate that has come down to 0: a trunk is
-trained at a constant rate, and for each budget a branch leaves it after four fifths and lowers the rate to 0 (Hägele
-et al. 2024, arXiv 2405.18392).
-
-A run can be killed at any time. It resumes from its last checkpoint and ends with the same bits, because nothing else
-is random.
+Settings that differ in `eta` and `average` alone start from the same weights, to the bit, and see the same windows of
+the same text in the same order. One run gives a model at several budgets of tokens: a trunk is trained at a constant
+rate, and for each budget a branch leaves it after four fifths and lowers the rate to 0. A run that was killed resumes
+from its last checkpoint and ends with the same bits.
+Source: Dai et al. (2023), section 5; the branches: Hägele et al. 2024, arXiv 2405.18392.
 """
 
 import copy

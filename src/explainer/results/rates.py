@@ -1,0 +1,48 @@
+"""Which learning rate teaches most, on queries that nothing is reported on."""
+
+from typing import NamedTuple
+
+import pandas as pd
+
+from explainer.results import agreement
+from explainer.theory.statistics import Interval
+
+
+class Tried(NamedTuple):
+    """A rate and a number of epochs, and the share of right answers after that training; None where one diverged."""
+
+    lr: float
+    epochs: int
+    right: Interval | None
+
+
+def tried(cells: pd.DataFrame) -> list[Tried]:
+    """What each rate and number of epochs gives: mean over tasks, Student's interval over seeds."""
+    found = []
+    for (epochs, lr), its in cells.groupby(["epochs", "lr"]):
+        whole = its["ft_accuracy"].notna().all()
+        found.append(Tried(lr, epochs, right(its, "ft") if whole else None))
+    return found
+
+
+def right(cells: pd.DataFrame, state: str) -> Interval:
+    """Right answers in a state, zsl, icl or ft: mean over tasks, Student's interval over seeds, within [0, 1]."""
+    return agreement.over_tasks(cells, f"{state}_accuracy").map(lambda share: min(max(share, 0.0), 1.0))
+
+
+def best(found: list[Tried]) -> Tried | None:
+    """The one with the most right answers; of equals that with fewer epochs, then that with the smaller rate."""
+    known = [one for one in found if one.right]
+    return max(known, key=lambda one: (one.right.estimate, -one.epochs, -one.lr), default=None)
+
+
+def advice(found: list[Tried], chosen: Tried | None, zero_shot: Interval) -> str:
+    """Which rate to take, or why none and what to try next."""
+    if chosen is None:
+        return "every rate diverged; try smaller ones."
+    if chosen.right.estimate <= zero_shot.estimate:
+        return "no rate that was tried teaches the task; try larger ones, or more --epochs."
+    rates = [one.lr for one in found]
+    beyond = {max(rates): "larger", min(rates): "smaller"}.get(chosen.lr)
+    more = f"; it stands at the end of those that were tried, so try {beyond} ones, too" if beyond else ""
+    return f"chosen: --lr {chosen.lr:g} --epochs {chosen.epochs}{more}. Report on the other queries: --splits report"

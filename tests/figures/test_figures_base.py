@@ -1,0 +1,41 @@
+"""Where a result comes from, as a badge and a caption, and of which checkpoint a stored one is."""
+
+import pytest
+
+from bookbuilder.renderers import widget_html
+from explainer.explorables import Bets
+from explainer.figures import Captioned, Table, base
+from explainer.results import agreement, reporting
+
+STARTER = "SmolLM2-135M-Instruct"
+SAID = f"Stored, computed with {STARTER}"
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (f"Stored: 2 cells, seeds 0, 1; k = 16; {STARTER}, float32, x86_64; 7 CPU s.", f", computed with {STARTER}"),
+        (f"Stored: {STARTER}, float32; computed by a function.", f", computed with {STARTER}"),
+        ("Stored: 1 cell; k = 4; /a b/<model>, float32, x86_64.", ", computed with /a b/<model>"),
+        ("Stored: 8 runs, seeds 0 to 7; x86_64, 1 thread.", ""),
+        ("Stored: 1 cell; k = 4; other, float32, x86_64.", ""),
+        (f"Live: computed in this page; {STARTER}, float32.", ""),
+    ],
+)  # fmt: skip
+def test_a_stored_result_of_another_checkpoint_than_the_readers_says_so(monkeypatch, made, said):
+    monkeypatch.setenv("EXPLAINER_MODEL", "other")
+    assert base.of_checkpoint(made) == said
+    assert said.replace("<", "&lt;").replace(">", "&gt;") in base.badge(made) and "<model>" not in base.badge(made)
+    monkeypatch.delenv("EXPLAINER_MODEL")
+    assert base.of_checkpoint(made) == ""
+
+
+def test_figures_tables_and_explorables_say_it(monkeypatch, capsys):
+    made = reporting.made(agreement.pairs("alike", seed=0))
+    shown = []
+    monkeypatch.setattr(base, "display", lambda of, **_: shown.append(of))
+    monkeypatch.setenv("EXPLAINER_MODEL", "other")
+    Captioned({}, "A caption.", "Alt.", made)._ipython_display_()
+    assert f"<strong>{SAID}.</strong> A caption." in shown[-1]["text/html"]
+    assert SAID in Table(["a"], [["b"]], "A caption.", made)._repr_mimebundle_()["text/html"]
+    assert SAID in widget_html({"explainer": {"made": Bets.made}})
