@@ -81,11 +81,12 @@ def words(site: Path = _SITE) -> dict[str, str]:
 def update(edition: Edition) -> None:
     """Bring a language's catalogues up to date: new texts empty, changed ones fuzzy, translations kept."""
     for name in main_line():
-        _write(edition, Path(name).name, {message: "" for message in messages(name)})
-    _write(edition, WORDS, words())
+        write_catalogue(edition, Path(name).name, {message: "" for message in messages(name)})
+    write_catalogue(edition, WORDS, words())
 
 
-def _write(edition: Edition, name: str, found: dict[str, str]) -> None:
+def write_catalogue(edition: Edition, name: str, found: dict[str, str]) -> None:
+    """Write a catalogue of these texts, each with an example: what is translated stays, changed texts are fuzzy."""
     fresh = Catalog()
     for text, example in found.items():
         fresh.add(text, auto_comments=[example] if example and example != text else [])
