@@ -2,6 +2,7 @@ import functools
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -384,12 +385,69 @@ def test_what_is_given_takes_the_place_of_the_values_of_a_grid(monkeypatch, tmp_
     assert all(getattr(one, name) == value for one in settings for name, value in values.items())
 
 
-def test_a_model_that_fails_ends_its_own_cells_and_the_rest_is_computed(tiny_model, tmp_path, capsys):
-    results = str(tmp_path / "results")
-    few = ["--tasks", "capitals", "--k", "3", "--queries", "4", "--results", results]
-    assert cli.main(["study", "--model", str(tmp_path / "nowhere"), tiny_model, *few]) == 1
-    assert "1 of 2 could not be computed:\nnowhere-capitals" in capsys.readouterr().err
-    assert [path.name.startswith("tiny-capitals") for path in Path(results).glob("*.json")] == [True]
+FEW = ["--seeds", "0", "--k", "2", "--queries", "4"]
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("study", ["--tasks", "capitals", *FEW]),
+        ("agreement", ["--tasks", "capitals", *FEW, "--epochs", "1"]),
+        ("causal", ["--tasks", "capitals", *FEW, "--epochs", "1"]),
+        ("shared", ["--tasks", "capitals", "past", *FEW, "--epochs", "1"]),
+        ("pairs", ["--tasks", "past", "participles", *FEW, "--epochs", "1"]),
+        ("reversal", ["--seeds", "0", "--lr", "1e-3", "--epochs", "1"]),
+    ],
+)
+def test_a_model_that_fails_ends_its_own_settings_and_the_rest_is_computed(
+    tiny_model, tmp_path, capsys, command, options
+):
+    """Neither a model that is not there nor one whose weights are cut short ends the others."""
+    results, cut = str(tmp_path / "results"), tmp_path / "cut"
+    shutil.copytree(tiny_model, cut)
+    weights = cut / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    models = [str(tmp_path / "nowhere"), str(cut), tiny_model]
+    assert cli.main([command, "--model", *models, *options, "--results", results]) == 1
+    out, err = capsys.readouterr()
+    assert "tiny" in out and "explainer: 2 of 3 could not be computed:" in err
+    assert all(re.search(message, err) for message in ("nowhere' is neither a directory", "damaged or cut short"))
+    assert len(list(Path(results).glob("*tiny*.json"))) == len(list(Path(results).glob("*.json"))) == 1
+
+
+def test_a_look_says_which_models_could_not_be_asked(tiny_model, tmp_path, capsys):
+    assert cli.main(["look", "--model", str(tmp_path / "nowhere"), tiny_model, "--tasks", "capitals", *FEW]) == 1
+    out, err = capsys.readouterr()
+    assert out.splitlines()[1].split()[:2] == [tiny_model, "capitals"] and "1 could not be asked:" in err
+    assert cli.main(["look"]) == 1
+
+
+@pytest.mark.parametrize("options", [[], ["--splits", "report"], ["--publish", "mine"], ["--only", "alike"]])
+def test_a_choice_is_made_on_its_own_split_of_tasks(capsys, tiny_model, options):
+    tasks_asked = ["--tasks", "capitals"] * bool(options)
+    assert cli.main(["agreement", "--model", tiny_model, "--choose", *tasks_asked, *options]) == 1
+    assert "--choose compares rates on tasks" in capsys.readouterr().err
+
+
+def test_a_choice_is_never_made_on_what_is_reported(monkeypatch, tmp_path, tiny_model):
+    calls = recorded(monkeypatch, Experiment)
+    monkeypatch.setattr(cli, "_print_choice", lambda _: None)
+    options = ["--model", tiny_model, "--tasks", "capitals", "--choose", "--results", str(tmp_path)]
+    assert cli.main(["agreement", *options]) == 0
+    ((settings, _),) = calls
+    assert {(one.split, one.lessons) for one in settings} == {("selection", "own")}
+    assert {one.seed for one in settings}.isdisjoint(range(20)) and len({one.lr for one in settings}) == 4
+
+
+@pytest.mark.usefixtures("example")
+def test_a_file_of_tasks_alone_asks_for_all_of_them_and_reads_what_is_beside_it(monkeypatch, tmp_path, capsys):
+    path = tmp_path / "my_data" / "tasks.toml"
+    path.write_text(path.read_text() + path.read_text().replace("[tone]", '[voice]\nfolder = "tone"'))
+    monkeypatch.chdir("/")
+    calls = recorded(monkeypatch, Study)
+    assert cli.main(["study", "--task-file", str(path), "--results", str(tmp_path / "results")]) == 0
+    ((settings, how),) = calls
+    assert [one.task for one in settings] == ["tone", "voice"] == list(how["experiment"].__getstate__()["data"])
 
 
 def test_a_model_of_ones_own_does_not_replace_the_published_grids(monkeypatch, capsys, tiny_model):

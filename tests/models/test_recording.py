@@ -204,6 +204,23 @@ def test_candidates_are_scored_at_the_end_of_the_prompt(checkpoint, suffix):
         assert ours.own_scores[i].shape[-1] == len(checkpoint.tokenize(prompt + suffix))
 
 
+def test_candidates_that_begin_alike_are_recorded_where_they_part(checkpoint):
+    """As if what they have in common stood in the prompts."""
+    alike, prefix = ("unhappy", "unsure"), scoring.encode(checkpoint, CONTEXT)
+    longer = [f"{prompt} un" for prompt in PROMPTS]
+    ours, expected = record(checkpoint, prefix, PROMPTS, alike), record(checkpoint, prefix, longer)
+    torch.testing.assert_close(ours.outputs, expected.outputs)
+    torch.testing.assert_close(ours.own_scores, expected.own_scores)
+    for a, b in zip(
+        recording.linear_maps(checkpoint, prefix, PROMPTS, alike),
+        recording.linear_maps(checkpoint, prefix, longer),
+        strict=True,
+    ):
+        torch.testing.assert_close(a.own, b.own)
+    scores = scoring.candidate_log_probs(checkpoint, prefix, PROMPTS, alike)
+    np.testing.assert_allclose(ours.log_probs, scores, atol=1e-4, rtol=0)
+
+
 def test_one_row_serves_the_record_and_every_candidate_that_begins_as_the_suffix(tiny):
     checkpoint = tiny["gpt2"]
     a, ab, abc, zz = (tuple(checkpoint.tokenize(f" {word}")) for word in ("a", "ab", "abc", "zz"))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
+from toy_study import ALIKE
 
 from explainer.compare import comparison, controls
 from explainer.data import tasks
@@ -171,6 +172,16 @@ def test_parts_are_put_in_and_taken_out_in_both_directions(tables, task, passes,
 def test_the_passes_are_those_whose_outputs_are_compared(task, checkpoint, passes):
     for one, prefix in zip(passes, (task.context("own"), scoring.encode(checkpoint, "")), strict=True):
         torch.testing.assert_close(one.run().attention, outputs(task, checkpoint, prefix), atol=1e-4, rtol=1e-4)
+
+
+def test_labels_that_begin_alike_are_judged_where_they_part(directory, checkpoint):
+    """What is recorded of the contexts, what is put in, and the answer are those of one token."""
+    setting = draw(directory, tasks="toy")
+    task = shared_part_runs._Task(setting, checkpoint, ALIKE, tasks.load("capitals"), tasks.queries(ALIKE, N, 0))
+    asked = shared_part_runs._Asked(task)
+    seen = task.observed(checkpoint, task.context("own"))
+    torch.testing.assert_close(asked.icl.attention, seen.outputs, atol=1e-4, rtol=1e-4)
+    assert asked.tokens.tolist() == [checkpoint.tokenize(f" {query.answer}")[3] for query in task.queries]
 
 
 def test_random_parts_have_the_cosine_and_the_size(task):

@@ -1,7 +1,6 @@
 """The picture of the chapter `verdict`, for the checkpoint of the book and for others."""
 
 import html
-import math
 from collections.abc import Mapping
 
 import plotly.graph_objects as go
@@ -22,10 +21,7 @@ _Ways = Mapping[str, Mapping[str, Mapping[str, Interval]]]
 
 def ways(found: _Ways) -> go.Figure:
     """How far from floor, 0, to ceiling, 1: a row for each question, a lane for each checkpoint."""
-    shares = {
-        html.escape(name): {row: its[_SHARE] for row, its in rows.items() if not math.isnan(its[_SHARE].estimate)}
-        for name, rows in found.items()
-    }
+    shares = {html.escape(name): {row: its[_SHARE] for row, its in rows.items()} for name, rows in found.items()}
     drawn = dots(shares, "0: floor, 1: ceiling")
     drawn.add_vline(x=1, line={"width": 1, "dash": "dot"})
     return drawn.update_layout(showlegend=len(shares) > 1, legend=ABOVE)

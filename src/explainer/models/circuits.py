@@ -231,9 +231,9 @@ class Answers:
 def answers(checkpoint: Checkpoint, task: Task, prefix: Prefix, queries: Sequence[Example]) -> Answers:
     """Exact match, as in `scoring.exact_match`, and log-probability of the right answer, from the same pass."""
     prompts = [task.prompt(query) for query in queries]
-    targets = [f" {query.answer}{task.separator}" for query in queries]
+    words = [query.answer for query in queries]
     correct, log_probs = np.empty(len(queries), dtype=bool), np.empty(len(queries))
-    for i, logits, ids in scoring.teacher_forced(checkpoint, prefix, prompts, targets):
+    for i, logits, ids in scoring.teacher_forced(checkpoint, prefix, prompts, words, task.separator):
         correct[i] = logits.argmax(-1).tolist() == ids
         log_probs[i] = logits.log_softmax(-1)[range(len(ids)), ids][:-1].sum().item()
     return Answers(correct, log_probs)

@@ -135,10 +135,13 @@ class Pass:
         return replace(self, groups=tuple(group.repeated(times, len(self)) for group in self.groups))
 
 
-def after_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> Pass:
+def after_context(
+    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str] = ()
+) -> Pass:
     """The queries after a prefix: the first token, and demonstrations after it.
 
-    Raises TaskError for no prompt or an empty one, CheckpointError for too many tokens.
+    The last token of a query is that of its prompt, or of what the tokens of all candidates have in common, as in
+    `scoring.stems`. Raises TaskError for no prompt or an empty one, CheckpointError for too many tokens.
     """
 
     def group(place: _Place, ids: Tensor) -> _Group:
@@ -148,10 +151,12 @@ def after_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]
             place, ids, positions.expand_as(ids), torch.ones(len(ids), len(prefix)), tuple(keys), tuple(values)
         )
 
-    return Pass(checkpoint, tuple(group(*one) for one in _padded(checkpoint, prefix, prompts)))
+    return Pass(checkpoint, tuple(group(*one) for one in _padded(checkpoint, prefix, prompts, candidates)))
 
 
-def without_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> Pass:
+def without_context(
+    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str] = ()
+) -> Pass:
     """The queries after the first token of the prefix alone, at the positions that they have after all of it.
 
     The first token is passed with every query, so that changes of weights reach it. Raises as `after_context`.
@@ -163,17 +168,21 @@ def without_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[st
         positions[0] = 0
         return _Group(place._replace(last=place.last + 1), ids, positions.expand_as(ids), torch.ones(len(ids), 0))
 
-    return Pass(checkpoint, tuple(group(*one) for one in _padded(checkpoint, prefix, prompts)))
+    return Pass(checkpoint, tuple(group(*one) for one in _padded(checkpoint, prefix, prompts, candidates)))
 
 
-def _padded(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> Iterator[tuple[_Place, Tensor]]:
-    """Token ids of the prompts with the first token behind the shorter ones; by length where attention has windows.
+def _padded(
+    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str]
+) -> Iterator[tuple[_Place, Tensor]]:
+    """Token ids of the queries with the first token behind the shorter ones; by length where attention has windows.
 
     A window is counted in places of the row, and would be cut at the wrong place when the last token is passed alone.
     """
     ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
     if not ids or not all(ids):
         raise TaskError("a prompt is empty, or there is none: give at least one, of at least one token.")
+    if candidates:
+        ids = [[*one, *stem] for one, stem in zip(ids, scoring.stems(checkpoint, prompts, candidates), strict=True)]
     lengths = torch.tensor([*map(len, ids)])
     architectures.require(checkpoint.model, architectures.INTERVENTIONS)
     scoring.require_room(checkpoint, len(prefix) + int(lengths.max()))

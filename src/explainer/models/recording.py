@@ -67,9 +67,10 @@ def stream(
 ) -> Iterator[_QueryRecord]:
     """Score the candidates and record attention at the last token of every prompt, with a suffix if one is given.
 
-    The released code of Dai et al. (2023) records at the first label, appended to every query: `suffix=" Negative"`.
-    The candidates are scored at the end of the prompt in both cases. The model runs while the next record is asked
-    for, with the weights it has then. Between two records it carries no hooks and may be used.
+    Where the tokens of all candidates begin alike, attention is recorded at the last one that they have in common
+    (`scoring.stems`). The released code of Dai et al. (2023) records at the first label, appended to every query:
+    `suffix=" Negative"`. The candidates are scored at the end of the prompt in both cases. The model runs while the next
+    record is asked for, with the weights it has then. Between two records it carries no hooks and may be used.
 
     Raises TaskError (an empty prompt, a token across a seam, two equal candidates) and CheckpointError (too many
     tokens; a family without an entry in `models.architectures`; attention that is no softmax of these scores).
@@ -83,21 +84,21 @@ def stream(
         log_probs = np.empty(len(candidates), dtype=np.float32)
         own = None
         for row, logits, recorded in group:
-            own = own or recorded  # the first row of a prompt is the one with the suffix
+            own = own or recorded  # the first row of a prompt is where attention is recorded
             for c, ids in rows[keys[row]]:
                 log_probs[c] = logits.log_softmax(-1)[range(len(ids)), ids].sum().item()
         yield _QueryRecord(*own, log_probs if len(candidates) else None)
 
 
 def linear_maps(
-    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], *, suffix: str = ""
+    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str] = (), *, suffix: str = ""
 ) -> Iterator[LinearMaps]:
     """W_ZSL and dW_ICL of every head, one prompt after the other, where `stream` records; raises as it does.
 
     `own` after FT minus `own` without is the dW_FT of the same query, with what FT changes in the layers below.
     """
     prompt_ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
-    stems = [stem for _, *stem in scoring.candidate_rows(checkpoint, prompts, (), suffix)]
+    stems = scoring.stems(checkpoint, prompts, candidates, suffix)
     passes = scoring.row_logits(checkpoint, prefix, list(zip(prompt_ids, stems, strict=True)))
     for _, _, maps in _attached(_MapRecorder(checkpoint, prefix), passes):
         yield LinearMaps(*maps)

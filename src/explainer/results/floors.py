@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
 import pandas as pd
 
 from explainer.data.files import PUBLISHED
@@ -172,9 +173,9 @@ def verdict(directory: str | Path, grids: Mapping[str, str] = MappingProxyType({
 
     Every setting counts that reports and has all lessons, or those of `grids`, by folder; a training is the whole one
     of its setting. The tables of shared parts and of causal tests may be missing, and then their rows are; so is a row
-    without a value. A share is NaN where the ceiling is not settled to be above the floor. Raises ResultsError, which
-    names the command, without tables of the agreement, and StudyError where settings differ in more than checkpoint,
-    task and seed.
+    without a value. A share is NaN where the ceiling is above the floor for some seeds and below it for others.
+    Raises ResultsError, which names the command, without tables of the agreement, and StudyError where settings differ
+    in more than checkpoint, task and seed.
     """
     directory = Path(directory)
     pairs = _whole(_agreement(directory / "agreement", grids.get("agreement")))
@@ -196,9 +197,11 @@ def verdict(directory: str | Path, grids: Mapping[str, str] = MappingProxyType({
 
 
 def _way(floor: pd.Series, value: pd.Series, ceiling: pd.Series) -> dict[str, Interval]:
-    """`way`, without a share where the ceiling is not settled to be above the floor."""
-    found = way(floor, value, ceiling)
-    if statistics.student((ceiling - floor).dropna()).low <= 0:
+    """`way`, without a share where the ceiling is above the floor for some seeds and below it for others."""
+    with np.errstate(invalid="ignore"):
+        found = way(floor, value, ceiling)
+    whole = (ceiling - floor).dropna()
+    if not (whole > 0).all() and not (whole < 0).all():
         found["share of the way"] = Interval(*3 * [float("nan")])
     return found
 

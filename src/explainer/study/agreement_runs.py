@@ -195,7 +195,7 @@ class _Queries:
 
     def maps(self, checkpoint: Checkpoint, prefix: Prefix) -> list[recording.LinearMaps]:
         prompts = [self.task.prompt(example) for example in self.examples[:_N_MAPS]]
-        return list(recording.linear_maps(checkpoint, prefix, prompts))
+        return list(recording.linear_maps(checkpoint, prefix, prompts, self.task.labels or ()))
 
 
 def every_change(

@@ -1,7 +1,7 @@
 """Causal tests: does what a context changes give its answers, when it is put in as a patch, a vector, or a step?
 
 All changes are those at the last token of a query, between passes at the same positions (`models.interventions`). An
-answer is right if its first token is the most probable one of all.
+answer is right if its first token, that where labels part, is the most probable one of all.
 """
 
 from collections.abc import Mapping, Sequence
@@ -156,6 +156,7 @@ def run_tests(
 
     Raises TaskError, CheckpointError or StudyError.
     """
+    scoring.require_distinct(checkpoint, own.task)
     studied = MODELS[setting.model](checkpoint, setting.seed)
     drawn = tasks.queries(own, setting.n_queries + setting.n_selection, setting.seed)
     reported, selection = drawn[: setting.n_queries], drawn[setting.n_queries :]
@@ -176,10 +177,9 @@ def _ask(checkpoint: Checkpoint, context: TaskData, task: TaskData, queries: lis
         checkpoint, context.task, tasks.demonstrations(context, setting.k, setting.seed)
     )
     prompts = [task.task.prompt(query) for query in queries]
-    asked = checkpoint, scoring.encode(checkpoint, context_ids), prompts
+    asked = checkpoint, scoring.encode(checkpoint, context_ids), prompts, task.task.labels or ()
     after, without = interventions.after_context(*asked), interventions.without_context(*asked)
-    answers = scoring.continuation_ids(checkpoint, prompts, [f" {query.answer}" for query in queries])
-    first = torch.tensor([ids[0] for ids in answers], device=checkpoint.device)
+    first = torch.tensor(scoring.telling_tokens(checkpoint, task.task, queries), device=checkpoint.device)
     return _Asked(queries, after, without, after.run(), without.run(), first, len(context_ids))
 
 

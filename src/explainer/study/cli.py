@@ -563,7 +563,7 @@ def _run_grids(name: str, options: argparse.Namespace) -> int:
         given = _to_choose(given, options)
     if given.keys() & set(_VALUES["tasks"]) and not (options.grid or options.only):
         grids = {kind.name: kind.grid(**{"seed": [0]} | given)}
-    elif name == "study" and not options.grid:
+    elif name == "study" and not (options.grid or options.only or options.publish == ""):
         raise ExplainerError("say what to compute: --tasks or --task-file, or --grid with a file and perhaps --only.")
     else:
         options.grid = options.grid or published_directory() / kind.name / "grids.toml"

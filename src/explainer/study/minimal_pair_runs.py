@@ -206,8 +206,8 @@ class _Pair:
     def seen(self, checkpoint: Checkpoint, prefix: scoring.Prefix) -> tuple[Tensor, dict[str, float]]:
         """Attention outputs at the last token of the queries, and the shares of right answers of each task."""
         seen = comparison.observe(checkpoint, prefix, self.data[self.name("A")].task, self.queries("A"))
-        answers = [example.answer for example in self.queries("B")]
-        of_b = scoring.exact_match(checkpoint, prefix, self.prompts(), answers)
+        answers, end = [example.answer for example in self.queries("B")], self.data[self.name("A")].task.separator
+        of_b = scoring.exact_match(checkpoint, prefix, self.prompts(), answers, end)
         return seen.outputs, {"right_a": seen.correct.mean(), "right_b": of_b.mean()}
 
 

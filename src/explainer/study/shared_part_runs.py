@@ -137,9 +137,8 @@ class _Task:
         return [self.data.task.prompt(query) for query in self.queries]
 
     def first_tokens(self) -> Tensor:
-        answers = [f" {query.answer}" for query in self.queries]
-        ids = scoring.continuation_ids(self.checkpoint, self.prompts(), answers)
-        return torch.tensor([of[0] for of in ids], device=self.checkpoint.device)
+        tokens = scoring.telling_tokens(self.checkpoint, self.data.task, self.queries)
+        return torch.tensor(tokens, device=self.checkpoint.device)
 
 
 def run_tasks(checkpoint: Checkpoint, load: Load, setting: Setting, *, progress: bool = False) -> Tables:
@@ -164,6 +163,7 @@ def run_tasks(checkpoint: Checkpoint, load: Load, setting: Setting, *, progress:
 
 def _task(checkpoint: Checkpoint, load: Load, setting: Setting, name: str) -> _Task:
     data = load(name)
+    scoring.require_distinct(checkpoint, data.task)
     cell = Cell(checkpoint=setting.checkpoint, task=name, seed=setting.seed, k=setting.k, lr=setting.lr,
                 n_queries=setting.n_queries, split="report")  # fmt: skip
     return _Task(setting, checkpoint, data, load(tasks.foreign(data.task)), comparison.draw_queries(data, cell))
@@ -281,9 +281,9 @@ class _Asked:
     """Answers of a task when the attention outputs at the last token of its queries are held at given values."""
 
     def __init__(self, task: _Task):
-        prompts = task.prompts()
-        self.after = interventions.after_context(task.checkpoint, task.context("own"), prompts)
-        self.without = interventions.without_context(task.checkpoint, scoring.encode(task.checkpoint, ""), prompts)
+        asked = task.prompts(), task.data.task.labels or ()
+        self.after = interventions.after_context(task.checkpoint, task.context("own"), *asked)
+        self.without = interventions.without_context(task.checkpoint, scoring.encode(task.checkpoint, ""), *asked)
         self.icl, self.zsl = self.after.run(), self.without.run()
         self.last, self.tokens = self.without.at_last(), task.first_tokens()
         self.ids = [query_id(query) for query in task.queries]
@@ -322,7 +322,8 @@ def _answers(task: _Task, trained: Mapping[str, FineTuned]) -> Iterator[dict[str
         yield from asked.rows("ft" if name == "own" else "ft_other", tuned[name].logits)
     if "own" not in f:
         return
-    other = interventions.after_context(task.checkpoint, task.context("other"), task.prompts()).run().attention - zsl
+    asked_other = task.checkpoint, task.context("other"), task.prompts(), task.data.task.labels or ()
+    other = interventions.after_context(*asked_other).run().attention - zsl
     generator = _generator(task)
     c = {"own": icl - zsl, "other": other}
     for prefix, base, change, towards in (("", icl, c["own"], f), ("ft_", tuned["own"].attention, f["own"], c)):

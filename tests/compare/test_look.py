@@ -1,0 +1,33 @@
+"""What a model answers before anything is trained, against its answers one by one."""
+
+import numpy as np
+import pytest
+import tiny_models
+from toy_study import DATA
+
+from explainer.compare import comparison
+from explainer.compare.look import look
+from explainer.data import tasks
+from explainer.errors import TaskError
+from explainer.models import scoring
+
+
+def test_the_shares_are_those_of_the_answers_on_the_selection():
+    checkpoint, seeds, n = tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"]), (3, 5), 4
+    found = look(checkpoint, DATA, 2, seeds, n)
+    right, labels = {0: [], 2: []}, []
+    for seed in seeds:
+        asked = tasks.queries(DATA, n, seed, lambda query: comparison._half(query) == "selection")
+        labels += [query.label for query in asked]
+        for k, answers in right.items():
+            ids, _ = scoring.context_ids(checkpoint, DATA.task, tasks.demonstrations(DATA, k, seed))
+            answers += list(scoring.answer(checkpoint, DATA.task, scoring.encode(checkpoint, ids), asked).correct)
+    assert (found.zero_shot.estimate, found.in_context.estimate) == (np.mean(right[0]), np.mean(right[2]))
+    assert found.difference.estimate == pytest.approx(np.mean(right[2]) - np.mean(right[0]))
+    assert found.constant == max(labels.count(label) for label in labels) / len(labels)
+
+
+def test_too_few_queries_are_refused():
+    checkpoint = tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"])
+    with pytest.raises(TaskError, match="queries asked for"):
+        look(checkpoint, DATA, 2, (0,), 1000)

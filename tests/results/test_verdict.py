@@ -1,0 +1,106 @@
+"""The verdict redrawn from the tables of another directory: the same numbers, what may be missing, what is refused."""
+
+import math
+import re
+import shutil
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from explainer.data.files import PUBLISHED
+from explainer.errors import ExplainerError
+from explainer.figures import verdict
+from explainer.results import agreement, floors
+from explainer.results.published import results
+from explainer.study import cli
+
+OWN = "/models/<b>mine"
+
+
+@pytest.fixture(scope="module")
+def of_book():
+    return next(iter(floors.of_book().values()))
+
+
+def numbers(rows):
+    """The three numbers of every interval, without the digits that the order of a sum decides."""
+    return {name: [[round(each, 9) for each in one] for one in its.values()] for name, its in rows.items()}
+
+
+def publish(directory, name, change=lambda cells: cells):
+    """The book's tables of an experiment under another checkpoint, as the settings of its verdict were changed."""
+    shutil.copytree(PUBLISHED / name, directory / name)
+    grids = pq.read_table(directory / name / "grids.parquet").to_pandas()
+    cells = pq.read_table(directory / name / "cells.parquet").to_pandas()
+    chosen = cells["cell"].isin(grids.loc[grids["grid"] == floors._BOOK[name], "cell"])
+    own = change(cells[chosen].assign(checkpoint=OWN))
+    metadata = pq.read_metadata(directory / name / "runs.parquet").metadata
+    table = pa.Table.from_pandas(own, preserve_index=False).replace_schema_metadata(metadata)
+    pq.write_table(table, directory / name / "cells.parquet")
+
+
+def test_the_book_has_the_rows_of_its_chapter(of_book):
+    rows = floors.of_seeds(
+        agreement.pairs("alike"), results("shared", "queries"), results("causal", "queries"), results("causal")
+    )
+    assert numbers(of_book) == numbers({name: floors.way(*three) for name, three in rows.items()})
+
+
+def test_an_own_directory_has_the_rows_of_what_was_published(of_book, tmp_path):
+    publish(tmp_path, "agreement")
+    (six,) = floors.verdict(tmp_path).values()
+    assert len(six) == 6 and numbers(six) == numbers({name: of_book[name] for name in six})
+    assert [line.rpartition("; ")[2] for line in floors.missing(tmp_path)] == [
+        f"explainer {name} --publish {tmp_path}" for name in ("shared", "causal")
+    ]
+    publish(tmp_path, "shared_part")
+    publish(tmp_path, "causal")
+    ((checkpoint, ten),) = floors.verdict(tmp_path).items()
+    assert checkpoint == OWN and numbers(ten) == numbers(of_book) and not floors.missing(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (None, "there are no tables of results in .*compute them, .*: explainer agreement --publish"),
+        (lambda cells: cells.assign(split="selection"), "has no setting with all lessons that reports; .*--splits"),
+        (lambda cells: cells.assign(lessons="own"), "has no setting with all lessons that reports"),
+        (
+            lambda cells: cells.assign(k=[8, *[16] * (len(cells) - 1)]),
+            "differ in k: .*; only seeds may differ, so publish each in a directory of its own",
+        ),
+    ],
+)
+def test_what_is_missing_or_mixed_is_said(tmp_path, change, message):
+    if change:
+        publish(tmp_path, "agreement", change)
+    with pytest.raises(ExplainerError, match=message):
+        floors.verdict(tmp_path)
+
+
+def test_a_share_needs_a_ceiling_on_one_side_of_the_floor():
+    def share(*ceiling):
+        floor = pd.Series([0.0, 0.1])
+        return floors._way(floor, floor + 0.1, pd.Series(ceiling))["share of the way"].estimate
+
+    assert share(0.5, 0.6) == pytest.approx(0.2) and share(-0.5, -0.4) == pytest.approx(-0.2)
+    assert math.isnan(share(0.5, -0.4)) and math.isnan(share(0.0, 0.6))
+
+
+def test_the_command_prints_and_draws_own_points_beside_those_of_the_book(tmp_path, capsys, monkeypatch):
+    publish(tmp_path / "mine", "agreement")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["verdict", "--results", "mine", "--output", "own.html"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(OWN) and out.rstrip().endswith("own.html")
+    rows = re.findall(r"^attention outputs \(SimAOU\) .*", out, re.MULTILINE)
+    assert len(rows) == 2 and rows[0].split() == rows[1].split()
+    page = (tmp_path / "own.html").read_text("utf-8")
+    assert "<b>mine" not in page.partition("<table>")[2] and "&lt;b&gt;mine" in page
+    assert not re.search(r"<script[^>]* src=|<link", page), "nothing is fetched"
+    drawn = verdict.ways(floors.verdict("mine"))
+    assert [list(trace.x) for trace in drawn.data] == [
+        [pytest.approx(its["share of the way"].estimate, abs=1e-3) for its in floors.verdict("mine")[OWN].values()]
+    ]
