@@ -250,9 +250,9 @@ def test_labels_that_begin_alike_are_recorded_where_they_part_and_have_an_accura
     prompts = [f"{TOY.prompt(query)} un" for query in queries]
     ids, _ = scoring.context_ids(checkpoint, ALIKE.task, demonstrations)
     finetuned = finetuning.fine_tune(checkpoint, finetuning.training_ids(checkpoint, ALIKE.task, demonstrations), 1e-3)
-    z, i = (recording.record(checkpoint, scoring.encode(checkpoint, before), prompts) for before in ("", ids))
+    z, i = (tiny_models.record(checkpoint, scoring.encode(checkpoint, before), prompts) for before in ("", ids))
     with finetuned.applied():
-        f = recording.record(checkpoint, scoring.encode(checkpoint, ""), prompts)
+        f = tiny_models.record(checkpoint, scoring.encode(checkpoint, ""), prompts)
     expected = {
         "sim_aou": metrics.sim_aou(z.outputs, i.outputs, f.outputs),
         "sim_am": metrics.sim_am(i.own_scores, f.own_scores).mean(-1),

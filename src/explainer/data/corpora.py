@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +16,7 @@ from torch import Tensor
 
 from explainer.data import assets
 from explainer.data.assets import Document
+from explainer.data.files import fresh_folder
 from explainer.errors import CorpusError
 
 DEFAULT = assets.DOCUMENTATION.name
@@ -223,13 +222,9 @@ def _write(corpus: _Corpus, vocabulary: int, home: Path) -> None:
     streams = {"train": torch.cat(_encoded(tokenizer, corpus.train)), "held_out": torch.cat(held_out), "starts": starts}
     names = json.dumps([document.name for document in corpus.held_out])
     try:
-        home.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{home.name}-", ignore_cleanup_errors=True) as work:
-            fresh = Path(work, "fresh")
-            fresh.mkdir()
+        with fresh_folder(home) as fresh:
             tokenizer.save(str(fresh / "tokenizer.json"))
             save_file(streams, fresh / "tokens.safetensors", metadata={"documents": names})
-            os.replace(fresh, home)
     except OSError as error:
         if not home.exists():  # another process may have been first
             raise CorpusError(

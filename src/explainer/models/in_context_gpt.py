@@ -268,16 +268,14 @@ def query_prediction(model: InContextGPT, prompts: Prompts) -> Float[Tensor, " B
     return predictions(model, prompts)[:, -1]
 
 
-def relative_errors(
-    estimator: _Estimator, prompts: Prompts, ks: Sequence[int] = (5, 10, 20), *, seed: int = 0
-) -> dict[int, Interval]:
+def relative_errors(estimator: _Estimator, prompts: Prompts, ks: Sequence[int] = (5, 10, 20)) -> dict[int, Interval]:
     """Error after each number k of examples, sum (yhat - y_q)^2 / sum y_q^2 over the prompts, with a 95 % interval.
 
     The queries are the same for all k; the interval resamples the prompts (`statistics.ratio_interval`).
     """
     y_q = prompts.y_q.double().numpy()
     errors = {k: squared_errors(estimator(prompts.shortened(k)).double(), prompts).numpy() for k in ks}
-    return {k: ratio_interval([(error, y_q**2)], seed=seed) for k, error in errors.items()}
+    return {k: ratio_interval([(error, y_q**2)]) for k, error in errors.items()}
 
 
 def linear_preconditioner(setting: Setting) -> Float[Tensor, "d d"]:

@@ -5,10 +5,8 @@ The graph reads T new tokens after P tokens whose keys and values it is given; `
 
 import hashlib
 import json
-import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -19,6 +17,7 @@ import numpy as np
 from filelock import FileLock
 
 from explainer.data import assets
+from explainer.data.files import fresh_folder
 from explainer.data.package_index import sha256_of
 from explainer.errors import CacheError, CheckpointError
 
@@ -65,7 +64,8 @@ def build(*, progress: bool = True) -> Path:
             if not _intact(home):
                 if progress:
                     print("Converting the checkpoint for the page, once; about 10 s ...", file=sys.stderr, flush=True)
-                _clear_leftovers(home)
+                for leftover in home.parent.glob(f".{home.name}-*"):  # of a run that was killed
+                    shutil.rmtree(leftover, ignore_errors=True)
                 _convert(quantised, checkpoint, home)
     return home
 
@@ -85,9 +85,7 @@ def _convert(quantised: Path, tokenizer: Path, home: Path) -> None:
 
     Raises: CheckpointError if the GGUF file is not a Llama in Q4_1 and Q8_0, or onnx is missing.
     """
-    with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{home.name}-", ignore_cleanup_errors=True) as work:
-        fresh = Path(work, "fresh")
-        fresh.mkdir()
+    with fresh_folder(home) as fresh:
         graph, shape = _onnx_bytes(quantised)
         for i, start in enumerate(range(0, len(graph), _SHARD_BYTES)):
             (fresh / f"{_GRAPH}.{i}.bin").write_bytes(graph[start : start + _SHARD_BYTES])
@@ -101,8 +99,6 @@ def _convert(quantised: Path, tokenizer: Path, home: Path) -> None:
             "tokenizer": [_entry(fresh / "tokenizer.json")],
         }
         (fresh / _MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
-        shutil.rmtree(home, ignore_errors=True)
-        os.replace(fresh, home)
 
 
 def _onnx_bytes(quantised: Path) -> tuple[bytes, _Shape]:
@@ -414,11 +410,6 @@ def _first_token_id(tokenizer: Path) -> int:
 
 def _entry(path: Path) -> dict[str, Any]:
     return {"name": path.name, "size": path.stat().st_size, "sha256": sha256_of(path)}
-
-
-def _clear_leftovers(home: Path) -> None:
-    for leftover in home.parent.glob(f".{home.name}-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
 
 
 @contextmanager

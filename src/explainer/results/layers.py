@@ -17,6 +17,7 @@ from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
 _Rows = np.ndarray
+_LEVEL = 0.05  # of p-values
 
 
 def by_task(control: str, grids: Sequence[str] | None = None, **where: Any) -> dict[str, pd.DataFrame]:
@@ -50,13 +51,13 @@ def verdict(estimates: Mapping[str, Interval]) -> Signs:
     return signs(reporting.corrected(estimates))
 
 
-def signs(estimates: Mapping[str, Interval], level: float = 0.05) -> Signs:
+def signs(estimates: Mapping[str, Interval]) -> Signs:
     """How many of the estimates, whose p-values are corrected, are settled above zero, below it, or not at all."""
-    found = [np.sign(e.estimate) * (e.p_value < level) for e in estimates.values()]
+    found = [np.sign(e.estimate) * (e.p_value < _LEVEL) for e in estimates.values()]
     return Signs(*(found.count(sign) for sign in (1, -1, 0)))
 
 
-def settled(rows: _Rows, level: float = 0.05) -> np.ndarray:
+def settled(rows: _Rows) -> np.ndarray:
     """Whether the mean over seeds of each layer is above zero after Holm's correction for the number of layers."""
     means = statistics.student(rows)
-    return (statistics.holm(means.p_value) < level) & (means.estimate > 0)
+    return (statistics.holm(means.p_value) < _LEVEL) & (means.estimate > 0)

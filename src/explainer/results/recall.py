@@ -90,12 +90,12 @@ def compared(curve: pd.DataFrame, rule: str, other: str, outcome: str) -> _Compa
     return _Comparison(differences, student(values), statistics.sign_test(values))
 
 
-def momentum_effects(curve: pd.DataFrame, outcomes: Sequence[str] = ("kept", "revised")) -> dict[str, dict]:
-    """For each outcome and each rule with momentum that the curve has, this rule minus that without it.
+def momentum_effects(curve: pd.DataFrame) -> dict[str, dict]:
+    """For kept and revised keys and each rule with momentum that the curve has, this rule minus that without it.
 
     The p-values of all of them, Student's and those of the sign test, are corrected by Holm for their number.
     """
-    rules = set(curve["rule"])
+    rules, outcomes = set(curve["rule"]), ("kept", "revised")
     asked = [(outcome, rule) for outcome in outcomes for rule in _PAIRS if {rule, _PAIRS[rule]} <= rules]
     raw = [compared(curve, rule, _PAIRS[rule], outcome) for outcome, rule in asked]
     students = statistics.holm(np.array([each.mean.p_value for each in raw]))

@@ -17,8 +17,6 @@ from explainer.results import published
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
-_MAY_DIFFER = ("task", "seed")
-
 
 def made(*frames: pd.DataFrame) -> str:
     """Where published results come from: seeds, device, versions and seconds, in the words that pages show.
@@ -57,9 +55,9 @@ def sizes(queries: pd.DataFrame) -> str:
     return ", ".join(f"{seeds} × {n} ({task})" for task, seeds, n in each.itertuples())
 
 
-def require_one_setting(table: pd.DataFrame, *, but: str = "") -> None:
-    """StudyError where cells of one task, draws of one thing for an interval, differ in more than seed and `but`."""
-    setting = [f.name for f in fields(Cell) if f.name in table and f.name not in (*_MAY_DIFFER, but)]
+def require_one_setting(table: pd.DataFrame) -> None:
+    """StudyError where cells of one task, draws of one thing for an interval, differ in more than the seed."""
+    setting = [f.name for f in fields(Cell) if f.name in table and f.name not in ("task", "seed")]
     cells = table.drop_duplicates("cell")
     for task, of_task in cells.groupby("task", sort=False):
         for name in setting:

@@ -142,6 +142,12 @@ class Setting:
         if not self.learning_rate > 0:
             raise StudyError(f"learning_rate = {self.learning_rate}; it must be above 0.")
 
+    @property
+    def slug(self) -> str:
+        """A readable name."""
+        sizes = f"{self.width}-{self.heads}x{self.head_width}-n{self.steps}"
+        return f"recall-{sizes}-lr{self.learning_rate:g}-seed{self.seed}-{self.rule}"
+
 
 class _Memory(nn.Module):
     """A memory of several heads between projections: norm, (q, k, v and gates), rule, norm of each head, projection.

@@ -4,7 +4,7 @@ The plan, as it was fixed before the runs, is in published/PLANS.md.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from explainer.data.associative_recall import Sequences
 from explainer.data.files import Tables
 from explainer.study import fast_weight_model
 from explainer.study.experiment import Computed, Experiment
-from explainer.study.fast_weight_model import GATES, FastWeightModel
+from explainer.study.fast_weight_model import GATES, FastWeightModel, Setting
 
 N_KEYS = (8, 16, 24, 32)
 """Numbers of keys in the sequences of training, in turns, and of the test."""
@@ -43,17 +43,6 @@ CHOSEN: Mapping[str, float] = {
 """The learning rate of each rule: that of RATES with most right answers in the grid "recall-rates"."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setting(fast_weight_model.Setting):
-    """A model to train."""
-
-    @property
-    def slug(self) -> str:
-        """A readable name."""
-        sizes = f"{self.width}-{self.heads}x{self.head_width}-n{self.steps}"
-        return f"recall-{sizes}-lr{self.learning_rate:g}-seed{self.seed}-{self.rule}"
-
-
 class RecallRuns(Experiment[Setting]):
     """Trains one model for each setting and looks at it along the way."""
 
@@ -63,7 +52,7 @@ class RecallRuns(Experiment[Setting]):
     protocol = 1
     slowest_first = (
         "seed",
-        *(f.name for f in fields(fast_weight_model.Setting) if f.name not in ("seed", "rule")),
+        *(f.name for f in fields(Setting) if f.name not in ("seed", "rule")),
         "rule",
     )
 

@@ -11,8 +11,6 @@ import copy
 import hashlib
 import json
 import math
-import os
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim import Optimizer
@@ -32,6 +30,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from explainer.data import corpora
 from explainer.data.corpora import Tokens
+from explainer.data.files import replace_file
 from explainer.errors import CheckpointError, CorpusError, StudyError
 from explainer.models import momentum_attention, products
 from explainer.models.momentum_attention import LEARNED_CONVOLUTION, RECENCY_BIAS
@@ -405,12 +404,7 @@ def _save_state(
     header = {"setting": json.dumps(asdict(setting), sort_keys=True), "progress": json.dumps(asdict(state))}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-", ignore_cleanup_errors=True) as work:
-            fresh = Path(work, path.name)
-            save_file(tensors, fresh, metadata=header)
-            with fresh.open("rb+") as stream:
-                os.fsync(stream.fileno())
-            os.replace(fresh, path)
+        replace_file(path, save(tensors, header))
     except (OSError, SafetensorError) as error:
         raise CheckpointError(
             f"the checkpoint {path} cannot be written ({error}); free some space or choose another directory."

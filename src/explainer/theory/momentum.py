@@ -129,9 +129,9 @@ def previous_value(value: Float[Tensor, "*batch T d"], weight: float) -> Float[T
 
 
 @shaped
-def permuted_ema(value: Float[Tensor, "*batch T d"], eta: float, seed: int = 0) -> Float[Tensor, "*batch T d"]:
+def permuted_ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
     """Average past values with the weights of `ema` in a random order, drawn for each position; O(T^2) memory."""
-    wide, matrix = _widened(value), _permuted_matrix(eta, value.shape[-2], seed)
+    wide, matrix = _widened(value), _permuted_matrix(eta, value.shape[-2])
     return _in_full_precision(lambda: matrix.to(wide) @ wide, value)
 
 
@@ -140,9 +140,9 @@ def _newest(n: int) -> Float[Tensor, " n"]:
     return (torch.arange(n) == 0).double()
 
 
-def _permuted_weights(eta: float, n: int, seed: int = 0) -> Float[Tensor, " n"]:
-    """The n weights of `weights`, at the n lags in a random order, one that is drawn for each n (and seed)."""
-    return weights(eta, n)[torch.randperm(n, generator=torch.Generator().manual_seed(seed * 1_000_003 + n))]
+def _permuted_weights(eta: float, n: int) -> Float[Tensor, " n"]:
+    """The n weights of `weights`, at the n lags in a random order, one that is drawn for each n."""
+    return weights(eta, n)[torch.randperm(n, generator=torch.Generator().manual_seed(n))]
 
 
 AVERAGES: Mapping[str, _Average] = {
@@ -205,10 +205,10 @@ def _decay_matrix(eta: float, T: int) -> Float[Tensor, "T T"]:
 
 
 @lru_cache(maxsize=2)  # every layer of a model asks for the same one, and T draws take longer than the product
-def _permuted_matrix(eta: float, T: int, seed: int) -> Float[Tensor, "T T"]:
+def _permuted_matrix(eta: float, T: int) -> Float[Tensor, "T T"]:
     matrix = torch.zeros(T, T, dtype=torch.float64)
     for t in range(1, T):
-        matrix[t, :t] = _permuted_weights(eta, t, seed).flip(0)
+        matrix[t, :t] = _permuted_weights(eta, t).flip(0)
     return matrix
 
 
