@@ -13,11 +13,11 @@ from pathlib import Path
 import resvg_py
 from fontTools.ttLib import TTFont
 
-SIZE = 1200, 630
+SIZE, COVER = (1200, 630), (1200, 1800)
 FONTS = sorted((Path(__file__).parent / "fonts").glob("*.ttf"))
 """DejaVu Sans, its letters and signs that drawings use; a language with others brings a font of its own."""
 _FAMILY = "DejaVu Sans"
-_STYLE = """
+STYLE = """
 svg { color: #14181e }
 .explorable-key { color: #0072b2 } .explorable-value { color: #c65300 } .explorable-query { color: #00815e }
 .explorable-sum { color: #a8568a } .explorable-paper { fill: #fff }
@@ -42,25 +42,31 @@ def card(title: str, words: str, site: str, picture: str = "") -> bytes:
     room = 430 if picture else SIZE[0] - 2 * _EDGE
     size = 44 if picture else 60
     lines = list(_lines(title, size * 1.08, room))
-    body = _text(lines, _EDGE, 150, size, "font-weight='700'")
+    body = _text(lines, _EDGE, 150, size, "font-weight='700'") + _text([site], _EDGE, SIZE[1] - 50, 24)
     if picture:
         body += _placed(picture, 540, 60, 600, 510)
     else:
         body += _text(list(_lines(words, 30, room)), _EDGE, 190 + len(lines) * size * 1.25, 30)
+    return _drawn(body, *SIZE)
+
+
+def cover(title: str, author: str, picture: str = "") -> bytes:
+    """The PNG of a book's cover, with an SVG of its own."""
+    width, height = COVER
+    room = width - 2 * _EDGE
+    body = _text(list(_lines(title, 104, room)), _EDGE, 280, 96, "font-weight='700'")
+    body += _placed(picture, _EDGE, 720, room, 720) if picture else ""
+    return _drawn(body + _text(list(_lines(author, 36, room)), _EDGE, height - 120, 36), width, height)
+
+
+def _drawn(body: str, width: int, height: int) -> bytes:
+    """The PNG of elements of an SVG on white."""
     svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{SIZE[0]}" height="{SIZE[1]}" font-family="{_FAMILY}">'
-        f'<rect width="100%" height="100%" fill="#fff"/><rect width="100%" height="16" fill="#0072b2"/>{body}'
-        f"{_text([site], _EDGE, SIZE[1] - 50, 24)}</svg>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="{_FAMILY}">'
+        f'<rect width="100%" height="100%" fill="#fff"/><rect width="100%" height="16" fill="#0072b2"/>{body}</svg>'
     )
-    files = [str(file) for file in FONTS]
-    return resvg_py.svg_to_bytes(
-        svg,
-        skip_system_fonts=True,
-        font_files=files,
-        font_family=_FAMILY,
-        sans_serif_family=_FAMILY,
-        style_sheet=_STYLE,
-    )
+    fonts = {"font_files": [str(file) for file in FONTS], "font_family": _FAMILY, "sans_serif_family": _FAMILY}
+    return resvg_py.svg_to_bytes(svg, skip_system_fonts=True, style_sheet=STYLE, **fonts)
 
 
 def _placed(picture: str, x: int, y: int, width: int, height: int) -> str:
