@@ -288,8 +288,9 @@ def test_stored_errors_are_measured_again():
         assert error == pytest.approx(run.record["test"][1], rel=0.3), run.start.name
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
-@pytest.mark.parametrize("n_layers", [2, pytest.param(3, marks=pytest.mark.weekly)])
+@pytest.mark.parametrize("n_layers", [2, 3])
 def test_most_starts_of_a_short_training_end_where_those_of_the_book_are_at_rest(n_layers):
     short = _Schedule(steps=600, batch=128, samples=(2**10, 2**12), iterations=(40, 6), test_prompts=20_000)
     resting = [run.record["test"][1] for run in deep.stored("transformer", n_layers) if run.at_rest]
