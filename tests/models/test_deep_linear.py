@@ -239,12 +239,6 @@ def test_another_schedule_is_refused(runs, tmp_path):
         deep._train_missing(tmp_path, TWO, replace(TINY, steps=7), progress=False)
 
 
-def test_disk_that_refuses_is_named(runs, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(CheckpointError, match="cannot be written"):
-        deep._save(runs, tmp_path / "file", TINY)
-
-
 def test_command_trains_the_book(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(deep, "_STARTS", TWO)
     monkeypatch.setattr(deep, "_train", lambda start, schedule: dict(zip(TWO, runs, strict=True))[start])

@@ -145,14 +145,6 @@ def test_generation_is_the_same_with_and_without_a_cache(switched, beams):
     assert torch.equal(found[0][0, 4:], alone[0])
 
 
-def test_a_cache_may_be_reordered_and_cut(switched):
-    cache = DynamicCache(config=switched.config)
-    logits(switched, ids(), **{CACHE: cache})
-    cache.reorder_cache(torch.tensor([1, 0]))
-    cache.crop(50 - T)
-    close(logits(switched, ids().flip(0)[:, 50:], **{CACHE: cache}), logits(switched, ids().flip(0))[:, 50:])
-
-
 # What it refuses to compute.
 
 
@@ -209,17 +201,6 @@ def test_the_other_families_with_grouped_queries(config):
     parts = [logits(switched, rows[:, i : i + 1], **{CACHE: cache}) for i in range(20)]
     close(torch.cat(parts, 1), logits(switched, rows))
     assert not torch.allclose(logits(switched, rows), plain)
-
-
-def test_settings_outside_their_range_are_refused(model):
-    with pytest.raises(ValueError, match=r"outside \[0, 1\)"):
-        models.with_momentum(model, 1.0)
-    with pytest.raises(ValueError, match="choose one of momentum, normalised"):
-        models.with_momentum(model, 0.5, "median")
-    for eta in (0.0, 1.1):
-        with pytest.raises(ValueError, match=r"outside \(0, 1\]"):
-            models.with_recency_bias(model, eta)
-    assert model.config._attn_implementation == "sdpa"
 
 
 # The learned convolution.
