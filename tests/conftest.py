@@ -129,6 +129,20 @@ def saved(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def directory(saved):
+    """Directory of the tiny Llama, as the checkpoint of a setting."""
+    return str(saved["llama"])
+
+
+@pytest.fixture(scope="session")
+def checkpoint(directory):
+    """The tiny Llama in float32."""
+    from explainer.models import checkpoints  # noqa: PLC0415
+
+    return checkpoints.load(directory)
+
+
+@pytest.fixture(scope="session")
 def tiny(saved):
     """The tiny checkpoint of each family, and of variants of them, in float32."""
     import tiny_models  # noqa: PLC0415

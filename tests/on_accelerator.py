@@ -1,6 +1,7 @@
 """All that is done to a checkpoint, on the processor and on a pretended accelerator: `on_accelerator.py FAMILY ...`.
 
-Writes JSON: family -> what -> [numbers of the processor, numbers of the accelerator].
+Writes JSON: family -> what -> [numbers of the processor, numbers of the accelerator]; and under "refusals" what is
+said where tensors of both meet.
 """
 
 import json
@@ -47,7 +48,18 @@ def numbers(checkpoint):
     }
 
 
+def refusals():
+    """What is said of a product and a sum of tensors on both sides, and of an array of one that is there."""
+    here, there = torch.ones(2, 2), torch.ones(2, 2).to(accelerator.DEVICE)
+    for wrong in (lambda: there @ here, there.numpy, lambda: torch.cat([there, here])):
+        try:
+            wrong()
+        except (RuntimeError, TypeError) as error:
+            yield str(error)
+
+
 def main(families):
+    yield "refusals", list(refusals())
     for family in families:
         with tempfile.TemporaryDirectory() as place:
             directory = tiny_models.save(family, Path(place))

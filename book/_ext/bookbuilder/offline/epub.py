@@ -71,7 +71,10 @@ def _files(book: Book, modified: str) -> Iterator[tuple[str, str | bytes]]:
     yield "book/book.opf", _package(book, modified)
     yield "book/book.css", style
     yield "book/cover.png", cards.cover(book.title, book.author, picture)
-    yield "book/cover.xhtml", _page(book, book.title, f'<img class="cover" src="cover.png" alt="{html.escape(book.title)}"/>')
+    yield (
+        "book/cover.xhtml",
+        _page(book, book.title, f'<img class="cover" src="cover.png" alt="{html.escape(book.title)}"/>'),
+    )
     yield "book/nav.xhtml", _page(book, book.words["contents"], _contents(book))
     places = {identity: f"{chapter.page}.xhtml" for chapter in book.chapters for identity in _identities(chapter)}
     for chapter in book.chapters:
@@ -98,7 +101,9 @@ def _package(book: Book, modified: str) -> str:
     ]
     for chapter in book.chapters:
         formulas = ' properties="mathml"' * ("<math" in chapter.body)
-        items.append(f'<item id="{chapter.page}" href="{chapter.page}.xhtml" media-type="application/xhtml+xml"{formulas}/>')
+        items.append(
+            f'<item id="{chapter.page}" href="{chapter.page}.xhtml" media-type="application/xhtml+xml"{formulas}/>'
+        )
     for i, name in enumerate(book.pictures):
         items.append(f'<item id="picture-{i}" href="{name}" media-type="{_KINDS[Path(name).suffix]}"/>')
     spine = "\n".join(f'<itemref idref="{name}"/>' for name in ("front", "nav", *(each.page for each in book.chapters)))
