@@ -16,7 +16,7 @@ import tiny_models  # noqa: E402
 
 from explainer.compare import comparison  # noqa: E402
 from explainer.data import tasks  # noqa: E402
-from explainer.models import finetuning, interventions, lockstep, recording, scoring  # noqa: E402
+from explainer.models import finetuning, interventions, lockstep, scoring  # noqa: E402
 
 LR = 1e-2
 
@@ -38,7 +38,7 @@ def numbers(checkpoint):
     return {
         "candidates": scoring.candidate_log_probs(checkpoint, prefix, prompts, ["Paris", "Rome"]).tolist(),
         "exact": scoring.exact_match(checkpoint, prefix, prompts, [one.answer for one in asked]).tolist(),
-        "records": recording.record(checkpoint, prefix, prompts, context=True).context_scores.tolist(),
+        "records": tiny_models.record(checkpoint, prefix, prompts).context_scores.tolist(),
         "cell": {name: [float(x) for x in each] for name, each in columns.items() if name.startswith("sim_")},
         "lockstep": [states[3].loss_after for states in lockstep.fine_tune(checkpoint, runs, [3])],
         "layer-causal": finetuning.fine_tune_layer_causal(checkpoint, sequences, LR).losses,

@@ -95,3 +95,9 @@ def test_importing_the_package_imports_no_room():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[] False\n"
+
+
+def test_who_shows_an_explorable_does_not_wait_for_torch():
+    code = "import sys, explainer.explorables; print('torch' in sys.modules, 'scipy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False False\n"

@@ -1,12 +1,16 @@
 """Tiny random checkpoints of every supported family, with a tiny byte-level tokenizer, saved to disk."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import (
     AutoModelForCausalLM,
     GPT2Config,
@@ -25,6 +29,7 @@ from transformers import (
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from explainer.models import recording
 from explainer.models.checkpoints import Checkpoint
 
 VOCAB = 400
@@ -101,6 +106,9 @@ _WINDOWED = _GROUPED | {"head_dim": 8, "sliding_window": 16}
 FURTHER = {
     "bloom": {"n_embed": 32, "n_layer": 3, "n_head": 4, **_COMMON},
     "falcon": _FEW,
+    "falcon, as 40B": _FEW | {"new_decoder_architecture": True, "num_kv_heads": 2},
+    "falcon, one norm": _FEW | {"new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1},
+    "falcon, by head": _FEW | {"multi_query": False, "parallel_attn": False, "bias": True},
     "gemma2": _WINDOWED,
     "gemma3_text": _WINDOWED,
     "gptj": {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": LENGTH, "rotary_dim": 4, **_COMMON},
@@ -112,7 +120,7 @@ FURTHER = {
     "smollm3": _GROUPED | {"no_rope_layer_interval": 2},
     "stablelm": _GROUPED,
 }
-"""Settings of families that the book's own studies do not use."""
+"""Settings of families that the book's own studies do not use; behind a comma stands a variant."""
 
 ROTARY = ("gpt_neox", "llama")
 
@@ -123,19 +131,63 @@ _CORPUS = [
 ]
 
 
-def tokenizer() -> PreTrainedTokenizerFast:
-    """Byte-level BPE with `<s>`, `<pad>`, `</s>` at ids 0, 1, 2; leaves some of the models' ids free for more."""
+_SPECIAL = ["<s>", "<pad>", "</s>"]
+_WORDS_OF_LLAMA_3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def tokenizer(words: str | None = None) -> PreTrainedTokenizerFast:
+    """Byte-level BPE with `<s>`, `<pad>`, `</s>` at ids 0, 1, 2; leaves some of the models' ids free for more.
+
+    `words` is the expression that cuts a text into words, that of GPT-2 by default.
+    """
     bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bytes_only = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=words is None)
+    split = [pre_tokenizers.Split(Regex(words), "isolated")] if words else []
+    bpe.pre_tokenizer = pre_tokenizers.Sequence([*split, bytes_only])
     bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=VOCAB - 16,
-        special_tokens=["<s>", "<pad>", "</s>"],
+        special_tokens=_SPECIAL,
         show_progress=False,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
-    bpe.train_from_iterator(_CORPUS, trainer)
+    bpe.train_from_iterator(_CORPUS if words is None else [*_CORPUS, *["film\n\nReview. A\n"] * 9], trainer)
     return PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", pad_token="<pad>")
+
+
+def metaspace_tokenizer(*, by_normalizer: bool) -> PreTrainedTokenizerFast:
+    """SentencePiece's BPE, as Llama's: "▁" for a space, one before the text, no words, bytes for unknown characters.
+
+    The space before the text comes from the normalizer (as saved by older versions) or from the pre-tokenizer.
+    """
+    trained = Tokenizer(models.BPE())
+    trained.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+    trainer = trainers.BpeTrainer(vocab_size=130, special_tokens=[*_SPECIAL, "<unk>"], show_progress=False)
+    trained.train_from_iterator([*_CORPUS, *["a film. \n\nA"] * 9], trainer)
+    found = json.loads(trained.to_str())["model"]
+    vocabulary = found["vocab"] | {f"<0x{i:02X}>": len(found["vocab"]) + i for i in range(256)}
+    assert len(vocabulary) <= VOCAB
+    bpe = Tokenizer(models.BPE(vocabulary, list(map(tuple, found["merges"])), byte_fallback=True, unk_token="<unk>"))
+    if by_normalizer:
+        bpe.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    else:
+        bpe.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    bpe.decoder = decoders.Sequence(steps)
+    special = dict(zip(("bos_token", "pad_token", "eos_token", "unk_token"), (*_SPECIAL, "<unk>"), strict=True))
+    return PreTrainedTokenizerFast(tokenizer_object=bpe, **special)
+
+
+TOKENIZERS = {
+    "bytes": tokenizer,
+    "bytes, words of Llama 3": partial(tokenizer, _WORDS_OF_LLAMA_3),
+    "metaspace": partial(metaspace_tokenizer, by_normalizer=False),
+    "metaspace by normalizer": partial(metaspace_tokenizer, by_normalizer=True),
+}
+"""Kinds of tokenizers that keep what a text holds."""
 
 
 def random_model(config: PreTrainedConfig, dtype: torch.dtype = torch.float32, seed: int = 0) -> PreTrainedModel:
@@ -185,3 +237,11 @@ def _state(model: PreTrainedModel) -> tuple[list, tuple]:
     modules = [(m.training, len(m._forward_hooks), len(m._forward_pre_hooks)) for m in model.modules()]
     known = [sorted(registry.valid_keys()) for registry in (ALL_ATTENTION_FUNCTIONS, ALL_MASK_ATTENTION_FUNCTIONS)]
     return parameters, (modules, model.config._attn_implementation, known)
+
+
+def record(checkpoint: Checkpoint, *given, suffix: str = "") -> SimpleNamespace:
+    """What `recording.stream` gives of all prompts after a prefix, stacked; `given` are prefix, prompts, candidates."""
+    kept = list(recording.stream(checkpoint, *given, suffix=suffix))
+    found = {name: [getattr(one, name) for one in kept] for name in recording._QueryRecord.__dataclass_fields__}
+    stacked = {name: torch.stack(found[name]) for name in ("outputs", "context_scores", "queries")}
+    return SimpleNamespace(**found | stacked | {"log_probs": np.array(found["log_probs"])})

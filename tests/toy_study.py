@@ -1,6 +1,7 @@
 """A task of 60 phrases with two labels, and how the tests of the study use it."""
 
 import json
+from dataclasses import replace
 
 from explainer.compare.comparison import Cell, prepare, run_cell
 from explainer.data.files import rounded
@@ -13,15 +14,22 @@ LABELS = ("Negative", "Positive")
 TOY = Task(name="toy", template="{text}\nIs:", labels=LABELS)
 
 
-def _examples(nouns):
+def _examples(nouns, labels):
     return tuple(
-        Example({"text": f"{a} {n}"}, LABELS[(i + j) % 2], (i + j) % 2)
+        Example({"text": f"{a} {n}"}, labels[(i + j) % 2], (i + j) % 2)
         for i, a in enumerate(ADJECTIVES)
         for j, n in enumerate(nouns)
     )
 
 
-DATA = TaskData(TOY, _examples(NOUNS[:4]), _examples(NOUNS[4:]))
+def with_labels(*labels):
+    """The same phrases with other words for the two labels."""
+    return TaskData(replace(TOY, labels=labels), _examples(NOUNS[:4], labels), _examples(NOUNS[4:], labels))
+
+
+DATA = with_labels(*LABELS)
+ALIKE = with_labels("unhappy", "unsure")
+"""With labels that begin with the same three tokens, and have eight and six."""
 N = 6
 
 

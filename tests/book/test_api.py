@@ -61,9 +61,10 @@ def test_files_of_code(code, expected):
 def test_the_line_of_a_chapter_leads_to_the_source(monkeypatch, public, expected):
     monkeypatch.setattr(api, "public_address", lambda root: public)
     notebook = notebook_of([code_cell("%pip list\nfrom explainer.theory import duality"), code_cell("duality.f()")])
+    own = f'<a href="../../_sources/{HERE}.ipynb">the notebook of this page</a>'
     assert (
         api.code_line(notebook, ROOT, HERE)
-        == f'<p class="xp-code">Code: <a href="{expected}">theory/duality.py</a></p>'
+        == f'<p class="xp-code">Code: {own}, <a href="{expected}">theory/duality.py</a></p>'
     )
     assert api.code_line(notebook_of([code_cell("1")]), ROOT, HERE) == ""
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
-from toy_study import DATA, LABELS, TOY, N, cell, compute
+from toy_study import ALIKE, DATA, LABELS, TOY, N, cell, compute
 
-from explainer.compare import comparison, controls
+from explainer.compare import comparison, controls, similarities
 from explainer.compare.comparison import draw_queries, prepare, run_cell
 from explainer.compare.controls import CONTROLS
 from explainer.data import tasks
@@ -52,7 +52,7 @@ def by_hand(directory, checkpoint):
     first = [checkpoint.first_token_id]
 
     def record(prefix_ids):
-        return recording.record(checkpoint, scoring.encode(checkpoint, prefix_ids), prompts, LABELS, context=True)
+        return tiny_models.record(checkpoint, scoring.encode(checkpoint, prefix_ids), prompts, LABELS)
 
     zsl, icl = record(first), record(ids)
     with finetuned.applied():
@@ -102,6 +102,11 @@ def test_accuracies_are_raw_and_calibrated_by_the_batch_and_by_a_content_free_qu
     assert row["content_free_accuracy"] == 0.75  # less 0.3
     assert row["auc"] == 1
     assert row["macro_f1"] == pytest.approx((4 / 6 + 0) / 2)
+    assert "per_token_accuracy" not in row
+    longer = comparison.scores(replace(observed, label_tokens=np.array([[1, 2]] * 4)), [0, 1, 1, 0])
+    assert longer == row | {"per_token_accuracy": 0.75}  # means -1 and -1, -.6, -.7, -.95: all but the last
+    alike = comparison.scores(replace(observed, label_tokens=np.array([[2, 2]] * 4)), [0, 1, 1, 0])
+    assert alike == row
 
 
 def numbers(values):
@@ -193,7 +198,7 @@ def test_rec2ftp_has_its_counts_and_its_chance():
 
 def test_summaries_leave_out_what_does_not_exist_and_fill_up_what_was_not_measured():
     values = torch.tensor([[1.0, 2.0, torch.nan], [3.0, torch.nan, torch.nan]], dtype=torch.float64)
-    layers, queries = comparison._summaries({"measure": values}, 3)
+    layers, queries = similarities.summaries({"measure": values}, 3)
     assert rounded(layers) == {"measure": [2.0, 2.0, None], "measure_sd": [1.414, None, None]}
     assert rounded(queries) == {"measure": [1.5, 3.0, None]}
 
@@ -234,9 +239,30 @@ def test_position_of_the_released_code(directory, checkpoint, result):
     prompts = [f"{TOY.prompt(q)} Negative" for q in queries]
     demonstrations = tasks.demonstrations(DATA, 3, 0)
     ids, _ = scoring.context_ids(checkpoint, TOY, demonstrations)
-    z, i = (recording.record(checkpoint, scoring.encode(checkpoint, p), prompts) for p in ("", ids))
+    z, i = (tiny_models.record(checkpoint, scoring.encode(checkpoint, p), prompts) for p in ("", ids))
     expected = metrics.sim_am(i.own_scores, z.own_scores).mean(-1)
     np.testing.assert_allclose(released["layers"]["sim_am_zsl"], expected.mean(0), atol=1e-4)
+
+
+def test_labels_that_begin_alike_are_recorded_where_they_part_and_have_an_accuracy_per_token(directory, checkpoint):
+    result, demonstrations = compute(checkpoint, cell(directory), ALIKE), tasks.demonstrations(ALIKE, 3, 0)
+    queries = tasks.queries(ALIKE, N, 0)
+    prompts = [f"{TOY.prompt(query)} un" for query in queries]
+    ids, _ = scoring.context_ids(checkpoint, ALIKE.task, demonstrations)
+    finetuned = finetuning.fine_tune(checkpoint, finetuning.training_ids(checkpoint, ALIKE.task, demonstrations), 1e-3)
+    z, i = (tiny_models.record(checkpoint, scoring.encode(checkpoint, before), prompts) for before in ("", ids))
+    with finetuned.applied():
+        f = tiny_models.record(checkpoint, scoring.encode(checkpoint, ""), prompts)
+    expected = {
+        "sim_aou": metrics.sim_aou(z.outputs, i.outputs, f.outputs),
+        "sim_am": metrics.sim_am(i.own_scores, f.own_scores).mean(-1),
+    }
+    for name, values in expected.items():
+        np.testing.assert_allclose(result["queries"][name], values.nanmean(1), atol=1e-4)
+    for state in ("zsl", "icl", "ft"):
+        means = np.array(result["queries"][f"{state}_log_probs"]) / [8, 6]
+        right = means.argmax(1) == [query.label for query in queries]
+        assert result["cells"][f"{state}_per_token_accuracy"] == pytest.approx(right.mean(), abs=1e-4)
 
 
 # --- controls and splits ---------------------------------------------------------------------------------------

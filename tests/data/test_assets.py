@@ -24,8 +24,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from explainer.data import assets, package_index
-from explainer.data.assets import NEWS, REVIEWS
 from explainer.errors import CacheError, DownloadError
+
+_, REVIEWS, NEWS = assets.ASSETS
 
 # Archives with the members of the real ones
 

@@ -36,7 +36,7 @@ def file(tmp_path):
 def test_the_default_is_the_documentation_with_every_tenth_document_held_out(monkeypatch):
     documents = [Document(f"{i}.txt", f"text {i}") for i in range(25)]
     monkeypatch.setattr(assets, "documentation", lambda asset=None: documents)
-    corpus = corpora.load()
+    corpus = corpora._load()
     assert corpus.held_out == (documents[9], documents[19])
     assert corpus.train == tuple(d for d in documents if d.name not in ("9.txt", "19.txt"))
     assert (corpus.name, corpus.licence) == ("documentation", "BSD-3-Clause")
@@ -44,7 +44,7 @@ def test_the_default_is_the_documentation_with_every_tenth_document_held_out(mon
 
 def test_manuals_are_the_documentation_of_all_packages(monkeypatch):
     monkeypatch.setattr(assets, "documentation", lambda asset: [Document(f"{i}.txt", asset.name) for i in range(10)])
-    corpus = corpora.load("manuals")
+    corpus = corpora._load("manuals")
     assert [one.name for one in corpus.held_out] == [f"{asset.project}/9.txt" for asset in assets.MANUALS]
     assert len(corpus.train) == 9 * len(assets.MANUALS)
     assert corpus.licence == "BSD-3-Clause, MIT"
@@ -63,7 +63,7 @@ def test_a_text_file_and_a_saved_data_set_hold_out_every_tenth_document(file, tm
     """In the file two empty lines are between documents; the data set has an empty one and one twice."""
     datasets.Dataset.from_dict({"text": [*texts(20), "", texts(20)[3]]}).save_to_disk(tmp_path / "saved")
     for name in (file, str(tmp_path / "saved")):
-        corpus = corpora.load(name)
+        corpus = corpora._load(name)
         assert [d.text for d in corpus.held_out] == [texts(20)[9], texts(20)[19]]
         assert [d.text for d in corpus.train] == [t for i, t in enumerate(texts(20)) if i not in (9, 19)]
     assert corpus.name == "saved"
@@ -74,7 +74,7 @@ def test_a_data_set_with_splits_is_held_out_as_it_says_and_loses_what_is_in_both
     parts = {"train": texts(12), split: texts(14)[11:]}
     saved = datasets.DatasetDict({name: datasets.Dataset.from_dict({"text": rows}) for name, rows in parts.items()})
     saved.save_to_disk(tmp_path / "saved")
-    corpus = corpora.load(str(tmp_path / "saved"))
+    corpus = corpora._load(str(tmp_path / "saved"))
     assert [d.text for d in corpus.train] == texts(12)[:11]
     assert [d.text for d in corpus.held_out] == texts(14)[11:]
 
@@ -82,8 +82,8 @@ def test_a_data_set_with_splits_is_held_out_as_it_says_and_loses_what_is_in_both
 def test_a_data_set_of_the_hub_is_asked_for_with_its_configuration(monkeypatch):
     hub = Mock(return_value=datasets.DatasetDict({"train": datasets.Dataset.from_dict({"text": texts(10)})}))
     monkeypatch.setattr(datasets, "load_dataset", hub)
-    assert corpora.load("some/set:raw").source == "huggingface.co/datasets/some/set"
-    assert corpora.load("some/set").name == "some/set"
+    assert corpora._load("some/set:raw").source == "huggingface.co/datasets/some/set"
+    assert corpora._load("some/set").name == "some/set"
     assert hub.call_args_list == [call("some/set", "raw"), call("some/set", None)]
 
 
@@ -104,26 +104,26 @@ def test_the_lines_of_wikitext_become_articles():
 def test_data_sets_that_cannot_be_used(tmp_path, split, columns, message):
     datasets.DatasetDict({split: datasets.Dataset.from_dict(columns)}).save_to_disk(tmp_path / "saved")
     with pytest.raises(CorpusError, match=message):
-        corpora.load(str(tmp_path / "saved"))
+        corpora._load(str(tmp_path / "saved"))
 
 
 def test_what_is_nowhere(tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
     with pytest.raises(CorpusError, match=r"holds no data set .*save_to_disk"):
-        corpora.load(str(tmp_path / "empty"))
+        corpora._load(str(tmp_path / "empty"))
     (tmp_path / "bytes.txt").write_bytes(b"\xff\xfe\xff")
     with pytest.raises(CorpusError, match=r"cannot read .*bytes.txt .*UTF-8"):
-        corpora.load(str(tmp_path / "bytes.txt"))
+        corpora._load(str(tmp_path / "bytes.txt"))
     monkeypatch.setattr(datasets, "load_dataset", Mock(side_effect=ConnectionError("no network")))
     with pytest.raises(CorpusError, match=r"'documentaton' is no file .*ConnectionError: no network.*documentation"):
-        corpora.load("documentaton")
+        corpora._load("documentaton")
 
 
 # --- tokens ----------------------------------------------------------------------------------------------------
 
 
 def test_every_document_can_be_read_back_from_the_tokens(file):
-    tokens, corpus = corpora.tokens(file, 300), corpora.load(file)
+    tokens, corpus = corpora.tokens(file, 300), corpora._load(file)
     for stream, documents in ((tokens.train, corpus.train), (tokens.held_out, corpus.held_out)):
         pieces = tokens.tokenizer.decode(stream.tolist(), skip_special_tokens=False).split(corpora.SEPARATOR)
         assert pieces == ["", *(d.text for d in documents)]
@@ -133,7 +133,7 @@ def test_every_document_can_be_read_back_from_the_tokens(file):
 
 
 def test_the_tokenizer_can_write_everything_and_sees_the_training_part_only(file):
-    tokenizer = corpora._train_tokenizer((d.text for d in corpora.load(file).train), 300)
+    tokenizer = corpora._train_tokenizer((d.text for d in corpora._load(file).train), 300)
     assert corpora.tokens(file, 300).tokenizer.to_str() == tokenizer.to_str(), "the same each time"
     assert tokenizer.token_to_id(corpora.SEPARATOR) == 0 and tokenizer.get_vocab_size() == 300
     assert tokenizer.decode(tokenizer.encode("naïve ☃\x00\n\t x").ids) == "naïve ☃\x00\n\t x"

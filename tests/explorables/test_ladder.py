@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from explainer.explorables import Ladder, ladder, real_head
+from explainer.explorables import Ladder, rungs, running_prompt
 from explainer.models import checkpoints
 from explainer.theory import duality
 
@@ -14,28 +14,28 @@ EXACT = range(4)  # rungs
 
 def some_draws(n: int, seed: int = 1):
     generator, kept = torch.Generator().manual_seed(seed), Ladder.stored()
-    return [ladder._draw(generator, kept["spread"], kept["shared"]) for _ in range(n)]
+    return [rungs._draw(generator, kept["spread"], kept["shared"]) for _ in range(n)]
 
 
 def test_missed_is_the_sine_of_the_angle():
     generator = torch.Generator().manual_seed(0)
     attention, step = (torch.randn(6, generator=generator, dtype=torch.float64) for _ in range(2))
     cosine = torch.cosine_similarity(attention, step, dim=0).item()
-    assert ladder._missed(attention, step) == pytest.approx(math.sqrt(1 - cosine**2))
-    assert ladder._missed(attention, -3 * attention) < 1e-15
-    assert ladder._missed(attention, 0 * step) == 1
+    assert rungs._missed(attention, step) == pytest.approx(math.sqrt(1 - cosine**2))
+    assert rungs._missed(attention, -3 * attention) < 1e-15
+    assert rungs._missed(attention, 0 * step) == 1
     scales = torch.linspace(-3, 3, 601, dtype=torch.float64)
     by_search = min(duality.relative_error(s * step, attention) for s in scales)
-    assert ladder._missed(attention, step) == pytest.approx(by_search, abs=1e-4)
+    assert rungs._missed(attention, step) == pytest.approx(by_search, abs=1e-4)
 
 
 def test_a_step_misses_nothing_below_softmax_and_much_where_its_condition_fails():
     for one in some_draws(50):
-        rungs = ladder._on_draw(one)
-        assert len(rungs) == 5
-        assert max(rungs[rung].here for rung in EXACT) < 1e-12
-        assert min(rungs[rung].other for rung in EXACT[1:]) > 1e-6
-        assert rungs[4].here > 1e-2
+        found = rungs._on_draw(one)
+        assert len(found) == 5
+        assert max(found[rung].here for rung in EXACT) < 1e-12
+        assert min(found[rung].other for rung in EXACT[1:]) > 1e-6
+        assert found[4].here > 1e-2
 
 
 def test_softmax_of_the_draws_does_not_see_what_keys_share():
@@ -60,11 +60,11 @@ def test_stored_shares_of_draws_are_computed_again():
     """The same draws give the stored quartiles; other draws give nearly the same."""
     kept = Ladder.stored()
     for seed, tolerance in ((0, 1e-3), (5, 0.08)):
-        for rung, sample in enumerate(ladder._random_rungs(ladder._draws(kept["spread"], kept["shared"], seed))):
+        for rung, sample in enumerate(rungs._random_rungs(rungs._draws(kept["spread"], kept["shared"], seed))):
             for column in ("here", "other"):
-                _, median, _ = real_head.quartiles([getattr(one, column) for one in sample])
+                _, median, _ = running_prompt.quartiles([getattr(one, column) for one in sample])
                 assert median == pytest.approx(kept[column][rung][1], abs=tolerance), (rung, column, seed)
-    assert ladder._by_sign(ladder._draws(kept["spread"], kept["shared"])) == pytest.approx(kept["signs"], abs=1e-3)
+    assert rungs._by_sign(rungs._draws(kept["spread"], kept["shared"])) == pytest.approx(kept["signs"], abs=1e-3)
 
 
 def test_stored_rungs_are_ordered():
@@ -77,14 +77,14 @@ def test_stored_rungs_are_ordered():
 
 @pytest.mark.slow
 def test_stored_shares_of_heads_are_the_checkpoints():
-    kept, prompt = Ladder.stored(), real_head.running_prompt(checkpoints.load(dtype=torch.float32, device="cpu"))
-    assert ladder._logits_of(prompt) == pytest.approx((kept["spread"], kept["shared"]), abs=0.02)
-    found = [ladder._on_head(h.query, h.keys, h.values) for layer in prompt.heads for h in layer]
+    kept, prompt = Ladder.stored(), running_prompt.read(checkpoints.load(dtype=torch.float32, device="cpu"))
+    assert rungs._logits_of(prompt) == pytest.approx((kept["spread"], kept["shared"]), abs=0.02)
+    found = [rungs._on_head(h.query, h.keys, h.values) for layer in prompt.heads for h in layer]
     assert len(found) == kept["heads"]
     for column in ("here", "other"):
-        quartiles = real_head.quartiles([getattr(one, column) for one in found])
+        quartiles = running_prompt.quartiles([getattr(one, column) for one in found])
         assert quartiles == pytest.approx(kept[column][5], abs=5e-3)
-    i, j = real_head.choose(prompt)
+    i, j = running_prompt.choose(prompt)
     assert [i + 1, j + 1] == kept["chosen"][:2]
     head = prompt.heads[i][j]
-    assert ladder._on_head(head.query, head.keys, head.values) == pytest.approx(kept["chosen"][2:], abs=5e-3)
+    assert rungs._on_head(head.query, head.keys, head.values) == pytest.approx(kept["chosen"][2:], abs=5e-3)

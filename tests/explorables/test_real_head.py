@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from explainer.explorables import RealHead, real_head
+from explainer.explorables import RealHead, running_prompt
 from explainer.models import architectures, checkpoints
 from explainer.theory import duality
 
@@ -23,10 +23,10 @@ def matrices(head: dict, shift: float) -> tuple[torch.Tensor, torch.Tensor, torc
 def real_head_case(shift: float) -> dict:
     head = RealHead.stored()
     query, keys, values = matrices(head, shift)
-    soft, linear = real_head.changes(query, keys, values, head["n"])
+    soft, linear = running_prompt._changes(query, keys, values, head["n"])
     answer = torch.tensor(head["answer"], dtype=torch.float64)[:, None]
-    of_answer = [change.item() for change in real_head.changes(query, keys, answer, head["n"])]
-    as_it_is = real_head.changes(*matrices(head, 0.0), head["n"])
+    of_answer = [change.item() for change in running_prompt._changes(query, keys, answer, head["n"])]
+    as_it_is = running_prompt._changes(*matrices(head, 0.0), head["n"])
     rate = (as_it_is[0] @ as_it_is[1] / (as_it_is[1] @ as_it_is[1])).item()
     return dict(
         state=RealHead(shift=shift).state(),
@@ -47,12 +47,12 @@ def real_head_fixture() -> list[dict]:
 def test_softmax_stands_still_and_the_update_moves_by_the_sum_of_values():
     head = RealHead.stored()
     query, keys, values = matrices(head, 0.0)
-    soft, linear = real_head.changes(query, keys, values, head["n"])
+    soft, linear = running_prompt._changes(query, keys, values, head["n"])
     logit, total = query @ keys.mean(0) / math.sqrt(2), values[: head["n"]].sum(0) / len(keys)
     for shift in SHIFTS:
         query, keys, values = matrices(head, shift)
-        assert duality.same(real_head.changes(query, keys, values, head["n"])[0], soft)
-        assert duality.same(real_head.changes(query, keys, values, head["n"])[1], linear + shift * logit * total)
+        assert duality.same(running_prompt._changes(query, keys, values, head["n"])[0], soft)
+        assert duality.same(running_prompt._changes(query, keys, values, head["n"])[1], linear + shift * logit * total)
 
 
 def test_any_vector_added_to_all_keys_leaves_softmax_as_it_is():
@@ -60,19 +60,19 @@ def test_any_vector_added_to_all_keys_leaves_softmax_as_it_is():
     query, keys, values, added = (
         torch.randn(shape, generator=generator, dtype=torch.float64) for shape in (8, (7, 8), (7, 5), 8)
     )
-    before, after = (real_head.changes(query, rows, values, 5) for rows in (keys, keys + added))
+    before, after = (running_prompt._changes(query, rows, values, 5) for rows in (keys, keys + added))
     assert duality.same(after[0], before[0])
     assert not torch.allclose(after[1], before[1], rtol=0.1)
     with pytest.raises(AssertionError):  # one key alone is seen
         one = keys.clone()
         one[0] += added
-        assert duality.same(real_head.changes(query, one, values, 5)[0], before[0])
+        assert duality.same(running_prompt._changes(query, one, values, 5)[0], before[0])
 
 
 def test_first_axes_are_those_of_the_drawing():
     head = RealHead.stored()
     query, keys, values = matrices(head, 0.0)
-    soft, _ = real_head.changes(query, keys, values, head["n"])
+    soft, _ = running_prompt._changes(query, keys, values, head["n"])
     total = values[: head["n"]].sum(0)
     assert soft[1:].norm() < 1e-3 * soft.norm() and total[2:].norm() < 1e-3 * total.norm()
     assert len(head["tokens"]) == len(keys) == len(values) == len(head["answer"]) == 19
@@ -81,7 +81,7 @@ def test_first_axes_are_those_of_the_drawing():
 
 @pytest.fixture(scope="module")
 def prompt():
-    return real_head.running_prompt(checkpoints.load(dtype=torch.float32, device="cpu"))
+    return running_prompt.read(checkpoints.load(dtype=torch.float32, device="cpu"))
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_basis_and_direction_change_no_number(prompt):
     )
     for shift in SHIFTS:
         moved = head.keys + shift * head.keys.mean(0)
-        soft, linear = real_head.changes(head.query, moved, head.values, n)
+        soft, linear = running_prompt._changes(head.query, moved, head.values, n)
         case = real_head_case(shift)
         assert case["cosine"] == pytest.approx(torch.cosine_similarity(soft, linear, dim=0).item(), abs=2e-3)
         assert case["nats"][0] == pytest.approx((soft @ direction).item(), abs=2e-3)

@@ -1,14 +1,18 @@
 """The words around the figures: filled in exactly, one entry for each figure of a chapter, none left over."""
 
+import ast
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 
 import plotly.graph_objects as go
 import pytest
 from conftest import ROOT
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 
-from explainer.figures import drawings, texts
+from explainer.figures import clock, drawings, texts
 
 WORDS = ROOT / "src" / "explainer" / "figures" / "words"
 
@@ -18,6 +22,7 @@ def words(monkeypatch):
     own = {
         "a": {"caption": "n = {n},\nof {of:.1f}.", "alt": "At {of[GD]:.0%}: {tokens[0]!r}.", "made": "Live."},
         "b": {"caption": "C.", "head": ["<i>x</i>", "y"], "rows": [["one", "{n:.2f}"]]},
+        "c": {"caption": "C.", "head": ["x"], "rows": [], "facts": "seed {n}"},
     }
     monkeypatch.setattr(texts, "_texts", lambda chapter: own)
     return texts.Texts("chapter")
@@ -40,10 +45,91 @@ def test_table_takes_rows_of_the_file_or_given_ones(words):
     assert (given.head, given.rows, given.made) == (["z"], [["1"]], "Live.")
 
 
-@pytest.mark.parametrize("call", [{"name": "c"}, {"name": "a"}, {"name": "b"}])
+@pytest.fixture
+def cell(monkeypatch):
+    """Runs code in a notebook whose time passes in `wait(seconds)` only, and returns the origins that it collected."""
+    now, shell = [0.0], InteractiveShell(config=Config(HistoryManager={"enabled": False}))
+    wait = lambda seconds: now.append(now[-1] + seconds)  # noqa: E731
+    monkeypatch.setattr(clock, "perf_counter", lambda: now[-1])
+    monkeypatch.setattr(texts, "get_ipython", lambda: shell)
+
+    def run(code):
+        wait(1000)  # between cells
+        shell.push({"texts": texts, "wait": wait, "told": []})
+        shell.run_cell(code)
+        return [re.sub(r"\d+ threads?", "n threads", made) for made in shell.user_ns["told"]]
+
+    return run
+
+
+def test_a_live_figure_says_what_the_cells_since_the_last_one_took(words, cell, capsys):
+    cell("wait(50); words = texts.Texts('chapter')")
+    cell("wait(2)\n1 / 0")
+    cell("wait(3); texts.Texts('chapter')")
+    told = cell("wait(4); told.append(words.table('c', n=3).made)")
+    assert told == ["Live: computed in this page in 9 s on n threads, seed 3."]
+    told = cell("wait(5); words.table('b', n=1, made='Stored.'); wait(0.9); told.append(words.table('b', n=1).made)")
+    assert told == ["Live: computed in this page on n threads."]
+    told = cell("wait(2); told.append(words.table('c', n=3, made='Stored.').made)")
+    assert told == ["Stored."]
+
+
+def test_outside_a_notebook_nothing_is_timed(words):
+    assert re.fullmatch(r"Live: computed in this page on \d+ threads?, seed 3\.", words.table("c", n=3).made)
+
+
+@pytest.mark.parametrize("call", [{"name": "d"}, {"name": "a"}, {"name": "b"}])
 def test_what_is_missing_is_an_error(words, call):
     with pytest.raises(KeyError):
         words.figure(drawn=go.Figure(), **call)
+
+
+def code_of(stem: str) -> str:
+    (page,) = (ROOT / "book").rglob(f"{stem}.ipynb")
+    cells = json.loads(page.read_text("utf-8"))["cells"][1:]
+    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+
+
+def figures_of_published_numbers(code: str) -> Iterator[tuple[str, set[str]]]:
+    """Name and arguments of each figure and table that a name from `explainer.results` reaches through assignments."""
+    reached = set()
+    for statement in ast.parse(code).body:
+        names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+        inner = [node.target for node in ast.walk(statement) if isinstance(node, ast.comprehension)]
+        gone = {node.id for target in inner for node in ast.walk(target) if isinstance(node, ast.Name)}
+        set_here = {name.id for name in names if isinstance(name.ctx, ast.Store)} | {getattr(statement, "name", "")}
+        set_here -= gone
+        if isinstance(statement, ast.ImportFrom) and statement.module.startswith("explainer.results"):
+            # these three read nothing: they simulate, write numbers as text, and measure heads
+            reached |= {each.asname or each.name for each in statement.names} - {
+                "coverage",
+                "reporting",
+                "softmax_forms",
+            }
+        elif any(name.id in reached for name in names if isinstance(name.ctx, ast.Load)):
+            reached |= set_here
+            calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
+            for call in calls:
+                if re.fullmatch(r"texts\.(figure|table)", ast.unparse(call.func)):
+                    yield call.args[0].value, {each.arg for each in call.keywords}
+        else:
+            reached -= set_here
+
+
+def test_the_way_of_published_numbers_is_found():
+    code = "from explainer.results import floors\na = floors.of()\ndef f(): return a\nb = [f() for c in d]\n"
+    assert list(figures_of_published_numbers(code + 'texts.figure("n", b, m=1)')) == [("n", {"m"})]
+    assert list(figures_of_published_numbers(code + 'b = 1\ntexts.table("n", b)')) == []
+
+
+@pytest.mark.parametrize("path", sorted(WORDS.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_figure_of_published_numbers_says_so(path):
+    if path.stem == "drawings":
+        return
+    own = tomllib.loads(path.read_text("utf-8"))
+    for name, given in figures_of_published_numbers(code_of(path.stem)):
+        simulated = name == "promise"  # here, from published shares
+        assert simulated or "made" in given | own[name].keys(), f"{name} is not live: give it a `made`"
 
 
 @pytest.mark.parametrize("path", sorted(WORDS.glob("*.toml")), ids=lambda path: path.stem)
@@ -52,9 +138,7 @@ def test_every_text_is_shown_and_every_figure_has_one(path):
     if path.stem == "drawings":
         assert written == {svg.stem for svg in WORDS.with_name("drawings").glob("*.svg")}
         return
-    (page,) = (ROOT / "book").rglob(f"{path.stem}.ipynb")
-    cells = json.loads(page.read_text("utf-8"))["cells"]
-    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    code = code_of(path.stem)
     assert set(re.findall(r'texts\.(?:figure|table|drawing)\(\s*"(\w+)"', code)) == written
     assert f'Texts("{path.stem}")' in code
 

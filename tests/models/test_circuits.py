@@ -81,7 +81,6 @@ def test_scores_of_heads_that_do_one_thing():
     previous, induction = pattern(2 * n + 1, lambda t: t - 1), pattern(2 * n + 1, lambda t: t - n + 1)
     assert circuits.previous_token_score(previous) == 1 and circuits.induction_score(previous) == 0
     assert circuits.induction_score(induction) == 1 and circuits.previous_token_score(induction) == 0
-    assert circuits.label_score(previous, [2 * n - 1]) == 1 and circuits.label_score(previous, [1, 2]) == 0
 
 
 def test_scores_against_loops():
@@ -95,7 +94,6 @@ def test_scores_against_loops():
             torch.testing.assert_close(circuits.induction_score(maps)[layer, head], torch.stack(found).mean())
             found = [A[t, t - 1] for t in range(2, 2 * n + 1)]
             torch.testing.assert_close(circuits.previous_token_score(maps)[layer, head], torch.stack(found).mean())
-            torch.testing.assert_close(circuits.label_score(maps, [2, 5])[layer, head], A[-1, 2] + A[-1, 5])
 
 
 def test_an_induction_score_needs_a_sequence_said_twice():

@@ -13,7 +13,7 @@ from explainer.errors import CheckpointError
 from explainer.models import deep_linear as deep
 from explainer.models import weights as files
 from explainer.models.deep_linear import _Schedule, _Start
-from explainer.theory.linear_transformer import FAMILIES, LinearAttention, deep_prediction
+from explainer.theory.linear_transformer import LinearAttention, layerwise_prediction
 from explainer.theory.regression import Prompts, query_shift
 
 WEIGHTS = ROOT / "src" / "explainer" / "published" / "weights"
@@ -36,7 +36,7 @@ def prompts(n: int = 5, schedule: _Schedule = TINY) -> Prompts:
 
 def layers(family: str = "transformer", n_layers: int = 3, d: int = TINY.dimension) -> LinearAttention:
     generator = Generator().manual_seed(2)
-    return FAMILIES[family].layers(FAMILIES[family].initial(n_layers, d, generator), d)
+    return deep._layers(family, deep._initial(_Start(family, n_layers, 2), d, generator), d)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,13 @@ def runs() -> list[deep._Run]:
 def test_prediction_is_linear_in_the_query(n_layers):
     some, stack = prompts(), layers(n_layers=n_layers)
     v = deep.learned_tasks(stack, deep.moments(some).G)
-    torch.testing.assert_close((v * some.x_q).sum(1), deep_prediction(stack, some), atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close((v * some.x_q).sum(1), deep._prediction(stack, some), atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_layers", [1, 2, 4])
+def test_second_moments_are_all_a_deep_transformer_sees(n_layers):
+    stack = layers(n_layers=n_layers)
+    torch.testing.assert_close(deep._prediction(stack, prompts()), layerwise_prediction(stack, prompts()))
 
 
 def test_relative_error_is_the_mean_over_all_queries():
@@ -59,7 +65,7 @@ def test_relative_error_is_the_mean_over_all_queries():
     some, stack = prompts(), layers()
     identity = torch.eye(TINY.dimension, dtype=torch.float64)
     unit = [query_shift(some, one) for one in identity]
-    total = sum(((deep_prediction(stack, of) - of.y_q) ** 2).mean() for of in unit)
+    total = sum(((deep._prediction(stack, of) - of.y_q) ** 2).mean() for of in unit)
     error = deep._relative_error(stack, deep.moments(some))
     torch.testing.assert_close(error, total / TINY.dimension, atol=1e-12, rtol=1e-12)
 
@@ -82,20 +88,35 @@ def test_balance_changes_no_prediction():
     even = deep._balanced(lopsided)
     norms = [torch.linalg.matrix_norm(matrix) for matrix in even]
     torch.testing.assert_close(*norms)
-    torch.testing.assert_close(deep_prediction(even, prompts()), deep_prediction(stack, prompts()))
+    torch.testing.assert_close(deep._prediction(even, prompts()), deep._prediction(stack, prompts()))
     nothing = LinearAttention(0 * stack.W_PV, stack.W_KQ)
     assert all(torch.equal(a, b) for a, b in zip(deep._balanced(nothing), nothing, strict=True))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["gradient descent", "GD++", "transformer"])
 def test_parameters_are_read_off_the_layers(family):
     stack = layers(family)
-    again = FAMILIES[family].layers(deep._parameters(family, deep._balanced(stack)), TINY.dimension)
-    torch.testing.assert_close(deep_prediction(again, prompts()), deep_prediction(stack, prompts()))
+    again = deep._layers(family, deep._parameters(family, deep._balanced(stack)), TINY.dimension)
+    torch.testing.assert_close(deep._prediction(again, prompts()), deep._prediction(stack, prompts()))
+
+
+@pytest.mark.slow
+def test_one_trained_layer_is_one_gradient_step():
+    d, N = 5, 20
+    run, _ = deep._descended(_Start("transformer", 1, 0), _Schedule(steps=600))
+    learned, identity = -run.W_PV[0, -1, -1] * run.W_KQ[0, :d, :d], torch.eye(d, dtype=torch.float64)
+    torch.testing.assert_close(learned, identity / (1 + (d + 1) / N), atol=0.05, rtol=0)
+
+
+def test_fitted_gradient_descent_finds_two_unequal_rates():
+    run, losses = deep._descended(_Start("gradient descent", 2, 0), _Schedule(steps=300))
+    rates = -run.W_PV[:, -1, -1].sort().values
+    torch.testing.assert_close(rates, torch.tensor([1.25, 0.515]).double(), atol=0.12, rtol=0)
+    assert run.W_PV.dtype == torch.float64 and losses.shape == (301,)
 
 
 def fit(family: str, sample: deep._Moments) -> deep._Fit:
-    return deep._Fit(lambda parameters: FAMILIES[family].layers(parameters, TINY.dimension), sample)
+    return deep._Fit(lambda parameters: deep._layers(family, parameters, TINY.dimension), sample)
 
 
 def test_normal_equations_are_those_of_the_error(monkeypatch):

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoConfig
 
 from explainer.errors import CheckpointError
-from explainer.models import architectures, finetuning, interventions, recording, scoring
+from explainer.models import architectures, finetuning, interventions, scoring
 from explainer.models.architectures import FAMILIES, INTERVENTIONS, PATCHES, RECORDING
 
 CONTEXT = "Review: a wonderful film\nSentiment: Positive\nReview: a dreadful bore\nSentiment: Negative\n"
@@ -27,7 +27,7 @@ def family(request):
 
 @pytest.fixture(scope="module")
 def checkpoint(family):
-    config = AutoConfig.for_model(family, **tiny_models.FURTHER[family])
+    config = AutoConfig.for_model(family.partition(",")[0], **tiny_models.FURTHER[family])
     config._attn_implementation = "eager"
     return tiny_models.random_checkpoint(config, torch.float64)
 
@@ -44,11 +44,12 @@ def whole(checkpoint, ids, **options):
 
 
 def can(family, measure):
-    return measure not in FAMILIES[family].refused
+    return measure not in FAMILIES[family.partition(",")[0]].refused
 
 
 def test_every_family_is_tested_here_or_by_the_tests_of_the_books_own():
-    assert set(FAMILIES) == {*tiny_models.FURTHER, *tiny_models.CONFIGS, "qwen2", "qwen3"}
+    further = {name.partition(",")[0] for name in tiny_models.FURTHER}
+    assert set(FAMILIES) == {*further, *tiny_models.CONFIGS, "qwen2", "qwen3"}
 
 
 def test_candidates_are_scored_as_in_whole_prompts(checkpoint, prefix):
@@ -65,9 +66,9 @@ def test_candidates_are_scored_as_in_whole_prompts(checkpoint, prefix):
 def test_records_are_the_attention_of_transformers_or_are_refused_by_name(family, checkpoint, prefix):
     if not can(family, RECORDING):
         with pytest.raises(CheckpointError, match=f"{family}: no recording, because"):
-            recording.record(checkpoint, prefix, PROMPTS)
+            tiny_models.record(checkpoint, prefix, PROMPTS)
         return
-    records = recording.record(checkpoint, prefix, PROMPTS, context=True)
+    records = tiny_models.record(checkpoint, prefix, PROMPTS)
     for i, ids in enumerate(scoring.prompt_token_ids(checkpoint, prefix, PROMPTS)):
         model, seen = copy.deepcopy(checkpoint.model), []
         for layer in architectures.architecture(model).layers:
@@ -90,10 +91,12 @@ def of_keys_and_values(model):
         rows = torch.zeros(len(parameter), dtype=torch.bool)
         if module in ("k_proj", "v_proj"):
             rows[:] = True
-        elif module == "qkv_proj" or (module == "query_key_value" and config.model_type == "falcon"):
+        elif module == "qkv_proj":
             rows[config.hidden_size :] = True  # the queries come first
         elif module == "query_key_value":
-            rows.view(config.num_attention_heads, 3, -1)[:, 1:] = True
+            size = config.hidden_size // config.num_attention_heads
+            groups = (len(rows) // size - config.num_attention_heads) // 2  # of queries with their key and value
+            rows.view(groups, -1, size)[:, -2:] = True
         if rows.any():
             masks[name] = rows.view(-1, *[1] * (parameter.ndim - 1))
     return masks

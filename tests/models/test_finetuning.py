@@ -347,11 +347,11 @@ def test_every_weight_is_watched(llama, i):
     layers = architectures.architecture(llama.model).layers
     start = [finetuning.keys_values(layer) for layer in layers]
     update = [W.map(torch.zeros_like) for W in start]
-    assert not finetuning.outgrown(start, update)
+    assert not finetuning._outgrown(start, update)
     update[1][i].copy_(start[1][i]).mul_(9)
-    assert not finetuning.outgrown(start, update)
+    assert not finetuning._outgrown(start, update)
     update[1][i].copy_(start[1][i]).mul_(11)
-    assert finetuning.outgrown(start, update)
+    assert finetuning._outgrown(start, update)
 
 
 def test_a_rise_of_a_small_loss_is_no_divergence():

@@ -54,7 +54,7 @@ def test_tokens_are_inputs_and_padded_targets_in_turn():
 
 
 def test_line_prompts_are_noisy_lines_of_unit_scale():
-    prompts = gpt.line_prompts(20_000, 3, 2, seeded())
+    prompts = gpt._line_prompts(20_000, 3, 2, seeded())
     z, one = prompts.inputs.unbind(-1)
     noise = prompts.targets - (prompts.inputs * prompts.tasks[:, None]).sum(-1)
     assert (one == 1).all()
@@ -63,7 +63,7 @@ def test_line_prompts_are_noisy_lines_of_unit_scale():
     torch.testing.assert_close(prompts.tasks.T.cov(), torch.eye(2), atol=0.04, rtol=0)
     assert abs(torch.corrcoef(torch.stack([noise.flatten(), z.flatten()]))[0, 1]) < 0.02
     with pytest.raises(ShapeError, match="d = 3"):
-        gpt.line_prompts(1, 1, 3, seeded())
+        gpt._line_prompts(1, 1, 3, seeded())
 
 
 def test_random_covariance_prompts_have_a_covariance_each():
@@ -198,7 +198,7 @@ def test_divergence_is_named():
 
 
 def test_relative_errors_are_ratios_of_sums():
-    prompts = gpt.line_prompts(200, 6, 2, seeded())
+    prompts = gpt._line_prompts(200, 6, 2, seeded())
     errors = gpt.relative_errors(partial(ridge, penalty=0.1), prompts, (2, 6))
     for k, error in errors.items():
         yhat = []

@@ -110,6 +110,15 @@ def test_a_query_with_its_own_patch_has_its_context(tiny):
     assert (other.logits - tiny.icl.logits).abs().max() > 0.1
 
 
+def test_queries_end_where_candidates_part(llama):
+    """As if what they have in common stood in the prompts."""
+    for make in (interventions.after_context, interventions.without_context):
+        ours = make(llama.checkpoint, llama.prefix, PROMPTS, ("unhappy", "unsure")).run()
+        expected = make(llama.checkpoint, llama.prefix, [f"{prompt} un" for prompt in PROMPTS]).run()
+        torch.testing.assert_close(ours.attention, expected.attention)
+        torch.testing.assert_close(ours.logits, expected.logits)
+
+
 def test_a_patch_is_a_change_of_weights(tiny):
     """Added to the matrices of a copy, the mean of the patches gives what the edits give."""
     patches = interventions.context_patches(tiny.after, tiny.without)

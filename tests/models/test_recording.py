@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
+from tiny_models import record
 from transformers import OlmoConfig
 from transformers.cache_utils import DynamicCache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
@@ -16,7 +17,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from explainer.data import assets, tasks
 from explainer.errors import CheckpointError, TaskError
 from explainer.models import architectures, checkpoints, finetuning, recording, scoring
-from explainer.models.recording import record, stream
+from explainer.models.recording import stream
 from explainer.theory import metrics
 
 FAMILIES = (*tiny_models.CONFIGS, *tiny_models.MORE, "qwen2, window")
@@ -147,8 +148,8 @@ def assert_equal_to_eager(checkpoint, records, i, ids, *, n_context, monkeypatch
 @pytest.mark.parametrize("suffix", ["", SUFFIX])
 def test_outputs_scores_and_queries_equal_eager_attention(checkpoint, context, suffix, monkeypatch):
     prefix = scoring.encode(checkpoint, context)
-    records = record(checkpoint, prefix, PROMPTS, suffix=suffix, context=True)
-    assert records.log_probs is None
+    records = record(checkpoint, prefix, PROMPTS, suffix=suffix)
+    assert list(records.log_probs) == [None] * len(PROMPTS)
     assert len(checkpoint.tokenize(PROMPTS[2])) == 1
     for i, prompt in enumerate(PROMPTS):
         ids = [*prefix.ids, *checkpoint.tokenize(prompt + suffix)]
@@ -158,9 +159,9 @@ def test_outputs_scores_and_queries_equal_eager_attention(checkpoint, context, s
 @pytest.mark.parametrize("budget", [30, 256])
 def test_packing_changes_nothing(checkpoint, budget, monkeypatch):
     prefix = scoring.encode(checkpoint, CONTEXT)
-    alone = [record(checkpoint, prefix, [prompt], CANDIDATES, context=True) for prompt in PROMPTS]
+    alone = [record(checkpoint, prefix, [prompt], CANDIDATES) for prompt in PROMPTS]
     monkeypatch.setattr(scoring, "PACK_TOKENS", budget)
-    together = record(checkpoint, prefix, PROMPTS, CANDIDATES, context=True)
+    together = record(checkpoint, prefix, PROMPTS, CANDIDATES)
     for i, one in enumerate(alone):
         near(together.outputs[i], one.outputs[0])
         near(together.queries[i], one.queries[0])
@@ -173,7 +174,7 @@ def test_packing_changes_nothing(checkpoint, budget, monkeypatch):
 @pytest.mark.parametrize("keep", [0, 1, 4])
 def test_a_blind_prefix_shows_the_scores_that_are_left(llama, keep):
     prefix = scoring.encode(llama, CONTEXT)
-    seeing, blind = (record(llama, p, PROMPTS, context=True) for p in (prefix, prefix.blind(keep)))
+    seeing, blind = (record(llama, p, PROMPTS) for p in (prefix, prefix.blind(keep)))
     assert blind.context_scores.shape == (4, 3, 6, keep)
     near(blind.context_scores[:, 0], seeing.context_scores[:, 0, :, :keep])  # the first layer sees only tokens
     if keep == 0:  # positions are rotations, and only differences of positions count
@@ -203,6 +204,23 @@ def test_candidates_are_scored_at_the_end_of_the_prompt(checkpoint, suffix):
         assert ours.own_scores[i].shape[-1] == len(checkpoint.tokenize(prompt + suffix))
 
 
+def test_candidates_that_begin_alike_are_recorded_where_they_part(checkpoint):
+    """As if what they have in common stood in the prompts."""
+    alike, prefix = ("unhappy", "unsure"), scoring.encode(checkpoint, CONTEXT)
+    longer = [f"{prompt} un" for prompt in PROMPTS]
+    ours, expected = record(checkpoint, prefix, PROMPTS, alike), record(checkpoint, prefix, longer)
+    torch.testing.assert_close(ours.outputs, expected.outputs)
+    torch.testing.assert_close(ours.own_scores, expected.own_scores)
+    for a, b in zip(
+        recording.linear_maps(checkpoint, prefix, PROMPTS, alike),
+        recording.linear_maps(checkpoint, prefix, longer),
+        strict=True,
+    ):
+        torch.testing.assert_close(a.own, b.own)
+    scores = scoring.candidate_log_probs(checkpoint, prefix, PROMPTS, alike)
+    np.testing.assert_allclose(ours.log_probs, scores, atol=1e-4, rtol=0)
+
+
 def test_one_row_serves_the_record_and_every_candidate_that_begins_as_the_suffix(tiny):
     checkpoint = tiny["gpt2"]
     a, ab, abc, zz = (tuple(checkpoint.tokenize(f" {word}")) for word in ("a", "ab", "abc", "zz"))
@@ -222,7 +240,7 @@ def test_one_row_serves_the_record_and_every_candidate_that_begins_as_the_suffix
 
 def test_streams_can_be_read_side_by_side_while_the_model_is_used(llama):
     few, many = scoring.encode(llama, ""), scoring.encode(llama, CONTEXT)
-    apart = [record(llama, prefix, PROMPTS, CANDIDATES, context=True) for prefix in (few, many)]
+    apart = [record(llama, prefix, PROMPTS, CANDIDATES) for prefix in (few, many)]
     pairs = []
     for pair in zip(*(stream(llama, prefix, PROMPTS, CANDIDATES) for prefix in (few, many)), strict=True):
         assert not any(module._forward_hooks for module in llama.model.modules())
@@ -260,7 +278,7 @@ def test_records_own_their_memory_and_may_enter_autograd(llama):
 def test_bfloat16_is_recorded_in_float32_and_passes_the_check(tiny, family):
     checkpoint = tiny[family]
     half = replace(checkpoint, model=copy.deepcopy(checkpoint.model).bfloat16())
-    records = [record(c, scoring.encode(c, CONTEXT), PROMPTS, context=True) for c in (checkpoint, half)]
+    records = [record(c, scoring.encode(c, CONTEXT), PROMPTS) for c in (checkpoint, half)]
     assert {t.dtype for r in records for t in (r.outputs, *r.own_scores, r.context_scores, r.queries)} == {
         torch.float32
     }
@@ -437,8 +455,6 @@ def test_a_family_without_an_entry_is_refused():
 
 def test_prompts_that_cannot_be_recorded_are_refused(llama):
     prefix = scoring.encode(llama, "")
-    with pytest.raises(TaskError, match="no prompt to record"):
-        record(llama, prefix, [])
     with pytest.raises(TaskError, match="a prompt is empty"):
         record(llama, prefix, ["Spain ->", ""])
     with pytest.raises(TaskError, match=r"two of \('Rome', 'Rome'\) have the same tokens"):
@@ -458,7 +474,7 @@ def test_starter_equals_eager_attention(monkeypatch):
     data = tasks.load("reviews")
     ids, _ = scoring.context_ids(checkpoint, data.task, tasks.demonstrations(data, 4, 0))
     prefix, prompts = scoring.encode(checkpoint, ids), [data.task.prompt(q) for q in tasks.queries(data, 3, 0)]
-    records = record(checkpoint, prefix, prompts, data.task.labels, suffix=" Negative", context=True)
+    records = record(checkpoint, prefix, prompts, data.task.labels, suffix=" Negative")
     whole = [*prefix.ids, *checkpoint.tokenize(prompts[2] + " Negative")]
     assert_equal_to_eager(checkpoint, records, 2, whole, n_context=len(prefix), monkeypatch=monkeypatch)
     plain = scoring.candidate_log_probs(checkpoint, prefix, prompts, data.task.labels)

@@ -1,5 +1,7 @@
 """explainer.models.scoring against plain forward passes over the whole prompt and against greedy generation."""
 
+import re
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 
@@ -340,6 +342,60 @@ def test_labels_of_which_one_begins_another_are_refused(tiny):
     task = replace(TASK, labels=("ab", "abc"))
     with pytest.raises(TaskError, match="label 'abc' begin with those of 'ab'"):
         scoring.answer(tiny["gpt2"], task, scoring.encode(tiny["gpt2"], ""), [Example({"text": "x"}, "ab", 0)])
+
+
+ALIKE, TREE = ("unhappy", "unsure"), ("unhappy", "unsure", "Rome")
+"""Labels that have their first three tokens in common, and the same with one that has not."""
+
+
+def test_attention_is_recorded_where_all_candidates_part(tiny):
+    """Behind the longest beginning that they all have; a suffix, one candidate or none ask for another place."""
+    un = tiny["llama"].tokenize(" un")
+    assert len(un) == 3 and len(tiny["llama"].tokenize(" Negative")) > 1
+    for labels, stem in ((ALIKE, un), (TREE, []), (TASK.labels, []), (("Rome",), []), ((), [])):
+        assert scoring.stems(tiny["llama"], PROMPTS, labels) == [stem] * len(PROMPTS)
+    assert scoring.stems(tiny["llama"], ["x"], ALIKE, " Rome") == [tiny["llama"].tokenize(" Rome")]
+
+
+@pytest.mark.parametrize("family", ("llama", "gpt_neo"))
+@pytest.mark.parametrize("labels", (ALIKE, TREE, TASK.labels))
+def test_sums_and_means_over_the_tokens_of_a_label_are_those_of_transformers(tiny, family, labels):
+    checkpoint, prefix = tiny[family], scoring.encode(tiny[family], CONTEXT)
+    sums = naive_candidates(checkpoint, CONTEXT, PROMPTS, labels)
+    tokens = [[len(checkpoint.tokenize(f" {label}")) for label in labels]] * len(PROMPTS)
+    ours = scoring.candidate_log_probs(checkpoint, prefix, PROMPTS, labels)
+    np.testing.assert_allclose(ours, sums, atol=1e-4, rtol=0)
+    means = scoring.candidate_mean_log_probs(checkpoint, prefix, PROMPTS, labels)
+    np.testing.assert_allclose(means, sums / tokens, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("labels", "messages"),
+    [
+        (ALIKE, ["have 6 to 8 tokens", "unhappy, unsure begin with .* behind the 3 tokens that all share"]),
+        (TREE, ["have 2 to 8 tokens", "unhappy, unsure begin with .* at the last token of the prompt"]),
+        (TASK.labels, ["have 1 to 2 tokens"]),
+        (("Paris", "Rome"), []),
+    ],
+)
+def test_what_a_reader_should_know_of_the_labels_is_told(tiny, labels, messages):
+    task = replace(TASK, labels=labels)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        for _ in range(2):
+            scoring.require_distinct(tiny["llama"], task)
+    assert len(told) == len(messages)
+    assert all(re.search(message, str(one.message)) for message, one in zip(messages, told, strict=True))
+
+
+def test_the_token_that_tells_labels_apart_stands_where_they_part(tiny):
+    checkpoint, queries = tiny["llama"], [Example({"text": "x"}, "unhappy", 0), Example({"text": "y"}, "unsure", 1)]
+    tokens = [checkpoint.tokenize(f" {query.answer}") for query in queries]
+    tell = lambda labels: scoring.telling_tokens(checkpoint, replace(TASK, labels=labels), queries)  # noqa: E731
+    assert tell(ALIKE) == [ids[3] for ids in tokens]
+    assert tell(None) == [ids[0] for ids in tokens]
+    with pytest.raises(TaskError, match="no one token tells all apart"):
+        tell(TREE)
 
 
 def test_sweep_of_a_closed_task_equals_plain_forward_passes(tiny):

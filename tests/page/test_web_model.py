@@ -168,7 +168,7 @@ def transformers_llama(path, shape):
 
 
 def test_tiny_model_agrees_with_transformers(tiny):
-    graph, shape = web_model.onnx_bytes(tiny)
+    graph, shape = web_model._onnx_bytes(tiny)
     ids = np.random.default_rng(1).integers(0, 96, 24).tolist()
     model = transformers_llama(tiny, shape)
     require_parity(session(graph), shape, model, ids, 19, range(6, 11), logits_within=5e-5, attention_within=1e-5)
@@ -176,7 +176,7 @@ def test_tiny_model_agrees_with_transformers(tiny):
 
 def test_several_questions_in_one_run_are_those_of_several_runs(tiny):
     """Two copies of a query side by side, each blind to the other, one of them blind to a part of the context."""
-    graph, shape = web_model.onnx_bytes(tiny)
+    graph, shape = web_model._onnx_bytes(tiny)
     model, ids = session(graph), np.random.default_rng(2).integers(0, 96, 20).tolist()
     context, query, hidden = run(model, shape, ids[:16]), ids[16:], range(3, 9)
     past = context["keys"], context["values"]
@@ -195,7 +195,7 @@ def test_several_questions_in_one_run_are_those_of_several_runs(tiny):
 
 def test_update_of_keys_and_values_is_that_of_the_weights(tiny):
     """And the scores are those that the softmax turns into weights; the outputs those of the attention blocks."""
-    graph, shape = web_model.onnx_bytes(tiny)
+    graph, shape = web_model._onnx_bytes(tiny)
     model, random = transformers_llama(tiny, shape), np.random.default_rng(3)
     ids = random.integers(0, 96, 12).tolist()
     update = {name: random.normal(0, 0.2, (6, *size)).astype(np.float32) for name, size in
@@ -219,7 +219,7 @@ def test_update_of_keys_and_values_is_that_of_the_weights(tiny):
 
 def test_patches_are_those_of_the_package(tiny):
     """Two queries with their context and without, and a third without that has the mean of their patches."""
-    graph, shape = web_model.onnx_bytes(tiny)
+    graph, shape = web_model._onnx_bytes(tiny)
     tokenizer = tiny_models.tokenizer()
     checkpoint = Checkpoint(transformers_llama(tiny, shape), tokenizer, "tiny", None, ())
     random, prompts = np.random.default_rng(4), ["ab", "a", "dec"]
@@ -269,7 +269,7 @@ def test_checkpoint_agrees_with_transformers():
     ids = [manifest["first_token_id"], *(token for part in parts for token in part)]
     first = 1 + len(parts[0])
     hidden, cut = range(first, first + len(parts[1])), len(ids) - len(parts[-1])
-    require_parity(session(graph), web_model.Shape(**sizes), model, ids, cut, hidden, 1e-3, 1e-4)
+    require_parity(session(graph), web_model._Shape(**sizes), model, ids, cut, hidden, 1e-3, 1e-4)
 
 
 def tokenizer_folder(folder):
@@ -282,7 +282,7 @@ def tokenizer_folder(folder):
 def test_folder_is_whole_and_names_its_files(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(web_model, "_SHARD_BYTES", 50_000)
     home = tmp_path / "model"
-    web_model.convert(tiny, tokenizer_folder(tmp_path / "tokenizer"), home)
+    web_model._convert(tiny, tokenizer_folder(tmp_path / "tokenizer"), home)
     manifest = json.loads((home / "manifest.json").read_text("utf-8"))
     assert manifest["first_token_id"] == 5
     assert len(manifest["shards"]) > 1
@@ -297,21 +297,21 @@ def test_folder_is_whole_and_names_its_files(tiny, tmp_path, monkeypatch):
 
 
 def test_same_file_gives_the_same_bytes(tiny):
-    assert web_model.onnx_bytes(tiny) == web_model.onnx_bytes(tiny)
+    assert web_model._onnx_bytes(tiny) == web_model._onnx_bytes(tiny)
 
 
 def test_other_formats_are_refused(tmp_path):
     with pytest.raises(CheckpointError, match="is in Q8_0, not in Q4_1; quantise"):
-        web_model.onnx_bytes(write_tiny(tmp_path / "other.gguf", Kind.Q8_0))
+        web_model._onnx_bytes(write_tiny(tmp_path / "other.gguf", Kind.Q8_0))
 
 
 def test_a_file_that_was_cut_is_refused(tiny, tmp_path):
     (tmp_path / "cut.gguf").write_bytes(tiny.read_bytes()[:5000])
     with pytest.raises(CheckpointError, match="damaged or cut short"):
-        web_model.onnx_bytes(tmp_path / "cut.gguf")
+        web_model._onnx_bytes(tmp_path / "cut.gguf")
 
 
 def test_without_onnx_the_error_says_what_to_install(tiny, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
     with pytest.raises(CheckpointError, match="pip install onnx"):
-        web_model.onnx_bytes(tiny)
+        web_model._onnx_bytes(tiny)

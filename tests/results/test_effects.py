@@ -26,7 +26,6 @@ def table(task="plurals", shared=False, right=RIGHT):
             "query": query,
             "query_id": f"{task}-{query}" if shared else f"{task}-{seed}-{query}",
             "correct": float(query < counts[seed]),
-            "log_prob": -1.0 - query - seed,
         }
         for intervention, counts in right.items()
         for seed in SEEDS
@@ -45,16 +44,14 @@ def test_a_cell_may_hold_several_tasks():
 
 def test_intervals_are_students_over_seeds():
     expected = statistics.student(np.array(RIGHT["patch_mean"]) / N)
-    found = effects._by_task(table(), "patch_mean")["plurals"]
+    found = effects.over_tasks(table(), "patch_mean")
     assert found.estimate == pytest.approx(expected.estimate) and found.high == pytest.approx(expected.high)
     assert expected.low < 0 == found.low
-    log_prob = effects._by_task(table(), "icl", "log_prob")["plurals"]
-    assert tuple(log_prob) == pytest.approx(tuple(statistics.student([-2.0, -3, -4, -5])))
 
 
 def test_a_share_of_none_has_wilsons_interval_over_the_different_queries():
-    assert tuple(effects._by_task(table(), "zsl")["plurals"]) == tuple(statistics.binomial_interval(0, 12))
-    assert tuple(effects._by_task(table(shared=True), "zsl")["plurals"]) == tuple(statistics.binomial_interval(0, 3))
+    assert tuple(effects.over_tasks(table(), "zsl")) == tuple(statistics.binomial_interval(0, 12))
+    assert tuple(effects.over_tasks(table(shared=True), "zsl")) == tuple(statistics.binomial_interval(0, 3))
 
 
 def test_differences_are_paired_and_corrected_for_the_number_of_tasks():
@@ -72,9 +69,9 @@ def test_differences_are_paired_and_corrected_for_the_number_of_tasks():
 
 def test_the_mean_over_tasks_counts_tasks_alike():
     both = pd.concat([table(), table("past", right=RIGHT | {"icl": [0, 1, 0, 1]})])
-    of_task = effects._by_task(both, "icl")
+    of_task = effects.rows(both, {"icl": "ICL"})
     mean = effects.over_tasks(both, "icl")
-    assert mean.estimate == pytest.approx(np.mean([each.estimate for each in of_task.values()]))
+    assert mean.estimate == pytest.approx(np.mean([each["ICL"].estimate for each in of_task.values()]))
 
 
 def test_rows_have_their_names_and_no_task_that_lacks_them():
@@ -84,7 +81,7 @@ def test_rows_have_their_names_and_no_task_that_lacks_them():
         "plurals": ["nothing", "mean patch"],
         "past": ["nothing"],
     }
-    assert found["past"]["nothing"] == effects._by_task(both, "zsl")["past"]
+    assert found["past"]["nothing"] == effects.over_tasks(both[both["task"] == "past"], "zsl")
 
 
 def test_a_seed_without_one_of_two_interventions_is_left_out():
@@ -123,7 +120,7 @@ def test_layers_are_in_their_order_and_shares_stay_shares():
 
 def test_what_cannot_be_found_or_is_there_twice_is_refused():
     with pytest.raises(StudyError, match=r"no intervention 'patch' in this table; it has zsl, icl, patch_mean"):
-        effects._by_task(table(), "patch")
+        effects.over_tasks(table(), "patch")
     twice = pd.concat([table(), table().assign(cell=lambda frame: frame["cell"] + "-untrained")])
     with pytest.raises(StudyError, match="seed 0 of plurals is there twice"):
-        effects._by_task(twice, "icl")
+        effects.over_tasks(twice, "icl")

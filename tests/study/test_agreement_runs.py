@@ -11,7 +11,7 @@ from explainer.compare import comparison, controls
 from explainer.data import tasks
 from explainer.data.files import rounded
 from explainer.errors import StudyError
-from explainer.models import checkpoints, finetuning, lockstep, recording, scoring
+from explainer.models import checkpoints, finetuning, lockstep, scoring
 from explainer.study import agreement_runs
 from explainer.study.agreement_runs import Agreement, Setting
 from explainer.theory import metrics
@@ -54,7 +54,7 @@ def test_the_main_pair_is_what_the_modules_below_give(checkpoint, bench, tables)
     finetuned = finetuning.fine_tune(checkpoint, sequences, LR)
 
     def outputs(model, ids):
-        return recording.record(model, scoring.encode(model, ids), prompts).outputs
+        return tiny_models.record(model, scoring.encode(model, ids), prompts).outputs
 
     zsl, icl = outputs(checkpoint, ""), outputs(checkpoint, scoring.context_ids(checkpoint, data.task, examples)[0])
     with finetuned.applied() as tuned:
@@ -111,7 +111,7 @@ def test_a_direction_is_a_random_update_as_long_as_that_of_training(checkpoint, 
     ids, _ = scoring.context_ids(checkpoint, data.task, tasks.demonstrations(data, K, 0))
 
     def outputs(prefix=""):
-        return recording.record(checkpoint, scoring.encode(checkpoint, prefix), prompts).outputs
+        return tiny_models.record(checkpoint, scoring.encode(checkpoint, prefix), prompts).outputs
 
     with finetuning.scaled(finetuning.random_direction(finetuned, 1), -1).applied():
         moved = outputs()

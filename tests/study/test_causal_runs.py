@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
+from toy_study import ALIKE
 
 from explainer.compare import comparison
 from explainer.data import tasks
@@ -92,6 +93,16 @@ def test_zsl_and_icl_are_those_of_scoring(result, asked, checkpoint):
         near(of(result, name, "log_prob"), log_probs(logits, answers))
         assert of(result, name, "correct") == (logits.argmax(-1) == torch.tensor(answers)).float().tolist()
     assert of(result, "icl", "agrees") == [1] * N
+
+
+def test_labels_that_begin_alike_are_judged_where_they_part(directory, checkpoint):
+    result = rounded(run_tests(checkpoint, ALIKE, OWN, case(directory, task="toy")))
+    ids, _ = scoring.context_ids(checkpoint, ALIKE.task, tasks.demonstrations(ALIKE, K, 0))
+    queries = tasks.queries(ALIKE, N, 0)
+    prompts = [f"{ALIKE.task.prompt(query)} un" for query in queries]
+    logits = interventions.after_context(checkpoint, scoring.encode(checkpoint, ids), prompts).run().logits
+    right = [checkpoint.tokenize(f" {query.answer}")[3] for query in queries]
+    near(of(result, "icl", "log_prob"), log_probs(logits, right))
 
 
 def test_a_query_with_its_own_patch_answers_as_in_context(result):

@@ -45,7 +45,7 @@ class Oracle(FastWeightModel):
 )
 def test_measured_counts_right_and_stale_answers(answers, expected):
     asked = recall_runs.test_sequences(8)
-    measured = recall_runs.measured(Oracle(answers), asked)
+    measured = recall_runs._outcomes(Oracle(answers), asked)
     assert {name: measured[name] for name in expected} == expected
     assert measured["n_keys"] == 8
     assert measured["right"] == recall_runs.N_TEST * 8 * (expected["kept"] + expected["revised"]) / 2

@@ -43,16 +43,16 @@ def test_an_eta_needs_an_average_and_the_other_way_round(average, eta):
 
 def test_errors_are_those_of_the_predictions_on_the_common_prompts():
     model = gpt.InContextGPT(TINY).eval()
-    measured = regression_runs.measured(model, 20)
-    errors = {k: measured["prompts"][f"squared_error_{k}"] for k in (1, 2, 3, 4)}
-    assert len(measured["prompts"]) == 1 + len(errors)
+    tables = regression_runs._tables(model, 20)
+    errors = {k: tables["prompts"][f"squared_error_{k}"] for k in (1, 2, 3, 4)}
+    assert len(tables["prompts"]) == 1 + len(errors)
     prompts = TINY.prompts(20, torch.Generator().manual_seed(gpt.TEST_SEED))
     for k, error in errors.items():
         short = prompts.shortened(k)
         expected = (gpt.query_prediction(model, short) - prompts.y_q) ** 2
         torch.testing.assert_close(error, expected, rtol=1e-5, atol=1e-6)
     expected = gpt.relative_errors(lambda p: gpt.query_prediction(model, p), prompts, (4,))[4].estimate
-    relative = errors[4].sum() / measured["prompts"]["squared_target"].sum()
+    relative = errors[4].sum() / tables["prompts"]["squared_target"].sum()
     assert relative == pytest.approx(expected, rel=1e-5)
 
 

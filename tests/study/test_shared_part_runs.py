@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
+from toy_study import ALIKE
 
 from explainer.compare import comparison, controls
 from explainer.data import tasks
@@ -137,7 +138,11 @@ def passes(task, checkpoint):
 
 
 def log_probs(task, logits):
-    return logits.float().log_softmax(-1)[range(N), task.first_tokens()].numpy()
+    return (
+        logits.float()
+        .log_softmax(-1)[range(N), scoring.telling_tokens(task.checkpoint, task.data.task, task.queries)]
+        .numpy()
+    )
 
 
 def test_parts_are_put_in_and_taken_out_in_both_directions(tables, task, passes, trained):
@@ -173,6 +178,16 @@ def test_the_passes_are_those_whose_outputs_are_compared(task, checkpoint, passe
         torch.testing.assert_close(one.run().attention, outputs(task, checkpoint, prefix), atol=1e-4, rtol=1e-4)
 
 
+def test_labels_that_begin_alike_are_judged_where_they_part(directory, checkpoint):
+    """What is recorded of the contexts, what is put in, and the answer are those of one token."""
+    setting = draw(directory, tasks="toy")
+    task = shared_part_runs._Task(setting, checkpoint, ALIKE, tasks.load("capitals"), tasks.queries(ALIKE, N, 0))
+    asked = shared_part_runs._Asked(task)
+    seen = task.observed(checkpoint, task.context("own"))
+    torch.testing.assert_close(asked.icl.attention, seen.outputs, atol=1e-4, rtol=1e-4)
+    assert asked.tokens.tolist() == [checkpoint.tokenize(f" {query.answer}")[3] for query in task.queries]
+
+
 def test_random_parts_have_the_cosine_and_the_size(task):
     generator = torch.Generator().manual_seed(0)
     c, f = torch.randn(2, N, 3, 16, generator=generator, dtype=torch.float64)
@@ -188,7 +203,7 @@ def test_layer_causal_descent_is_as_long_as_descent(directory, checkpoint):
     its = draw(directory, tasks="plurals", layer_causal_lr=1e-3)
     of_tasks = [shared_part_runs._task(checkpoint, tasks.load, its, "plurals")]
     ((state,),) = (list(one.values()) for one in shared_part_runs._train(checkpoint, of_tasks, its, progress=False))
-    sequences = shared_part_runs._sequences(of_tasks[0], "own")
+    sequences = its.sequences(checkpoint, *of_tasks[0].lesson("own"))
     descent = finetuning.fine_tune(checkpoint, sequences, its.lr)
     alone = finetuning.fine_tune_layer_causal(checkpoint, sequences, 1e-3)
     assert state.norm == pytest.approx(descent.norm, rel=1e-4)

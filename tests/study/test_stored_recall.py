@@ -42,7 +42,7 @@ def test_a_run_begins_again_as_it_did(rule):
     snapshots = fast_weight_model.train(run, recall_runs.N_KEYS, progress=False)
     model = next(snapshots).model
     for (_, row), n in zip(first.iterrows(), recall_runs.N_KEYS, strict=True):
-        again = recall_runs.measured(model, recall_runs.test_sequences(n))
+        again = recall_runs._outcomes(model, recall_runs.test_sequences(n))
         np.testing.assert_allclose([again[name] for name in SHARES], row[SHARES].astype(float), atol=5e-3)
     losses = next(snapshots).losses
     assert np.mean(losses) == pytest.approx(published(run, "cells")["losses"].item()[0], abs=0.02)
@@ -56,7 +56,7 @@ def test_a_training_comes_out_as_it_did():
     *_, (_, model, _) = fast_weight_model.train(run, recall_runs.N_KEYS, progress=False)
     stored = recall._at_end(published(run)).set_index("n_keys")
     for n in recall_runs.N_KEYS:
-        again = recall_runs.measured(model, recall_runs.test_sequences(n))
+        again = recall_runs._outcomes(model, recall_runs.test_sequences(n))
         np.testing.assert_allclose([again[name] for name in SHARES], stored.loc[n, SHARES].astype(float), atol=0.05)
 
 

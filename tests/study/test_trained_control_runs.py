@@ -20,7 +20,7 @@ TINY = Setting(n_examples=4, layers=2, width=16, heads=2, inner=16, steps=4, bat
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch, tmp_path):
     monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setitem(trained_control_runs.MODELS, "tiny", TINY)
+    monkeypatch.setitem(trained_control_runs._MODELS, "tiny", TINY)
     for module in (in_context_llama, trained_control_runs):
         monkeypatch.setattr(module, "EVERY", 2)
 
@@ -82,12 +82,12 @@ def test_known_learners_see_what_the_context_has():
     one = cell(control="flipped-context")
     context, training = demonstrations(one)
     queries = comparison.draw_queries(regression_words.data(regression_words.directions(0)[0]), one)
-    known = trained_control_runs.known_learners(trained_control_runs.prompts(context, queries))
+    known = trained_control_runs._known_learners(trained_control_runs._prompts(context, queries))
     X, y = (part.numpy() for part in regression_words.numbers(context))
     x_q, _ = (part.numpy() for part in regression_words.numbers(queries))
     np.testing.assert_allclose(known["least_squares"], x_q @ np.linalg.lstsq(X, y, rcond=None)[0])
     np.testing.assert_allclose(known["gradient_step"], x_q @ X.T @ y / len(y))
-    opposite = trained_control_runs.known_learners(trained_control_runs.prompts(training, queries))
+    opposite = trained_control_runs._known_learners(trained_control_runs._prompts(training, queries))
     torch.testing.assert_close(known["least_squares"], -opposite["least_squares"])
 
 
@@ -114,7 +114,7 @@ def test_zero_shot_and_fine_tuning_do_not_depend_on_the_context():
 def test_another_training_has_other_snapshots(monkeypatch):
     before = trained_control_runs.snapshots(cell())
     assert trained_control_runs.snapshots(cell(step=2)) == before != trained_control_runs.snapshots(cell(model=1))
-    monkeypatch.setitem(trained_control_runs.MODELS, "tiny", replace(TINY, width=32))
+    monkeypatch.setitem(trained_control_runs._MODELS, "tiny", replace(TINY, width=32))
     assert trained_control_runs.snapshots(cell()) != before
 
 

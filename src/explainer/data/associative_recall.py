@@ -1,14 +1,11 @@
 """Associative recall with revision: pairs of a key and a value are written, some again with a new value, then asked.
 
 A sequence has T positions, each a pair (key, value). The first n + r are *writes*: n keys, of which r = n // 2 are
-revised, which means that they are written a second time with a new value. The order of the writes is random, and no
-value is written twice. The last n positions are *queries*: every key once, in a random order, with the value BLANK. The
-answer to a query is the newest value of its key; for a revised key, the value before it is *stale*.
-
-What readers of less than the whole can reach is exact. Who knows nothing but the alphabet is right in 1 of VALUES
-queries. Who knows which values were written and when, but not for which keys, is right in 1 of n, with the value that
-was written last. Who knows all pairs, but not their order, is right on every kept key and in 1 of 2 queries for a
-revised one, because each of its two values is the newest equally often.
+revised, written a second time with a new value. The order of the writes is random, and no value is written twice. The
+last n positions are *queries*: every key once, in a random order, with the value BLANK. The answer to a query is the
+newest value of its key; for a revised key, the value before it is *stale*. By chance 1 of VALUES answers is right; who
+knows which values were written and when, but not for which keys, is right in 1 of n, and who knows all pairs, but not
+their order, on every kept key and in 1 of 2 queries for a revised one.
 """
 
 from typing import NamedTuple
@@ -21,7 +18,7 @@ from explainer.errors import ShapeError
 
 KEYS = 64
 VALUES = 64
-BLANK = VALUES
+_BLANK = VALUES
 """Stands at a query in place of a value."""
 
 NO_STALE = -1
@@ -71,19 +68,10 @@ def draw(n_sequences: int, n_keys: int, generator: Generator) -> Sequences:
     newest = values.gather(1, torch.maximum(first, again))
     before = values.gather(1, torch.minimum(first, again)).where(first != again, NO_STALE)
     asked = orders(n_keys)
-    blank = torch.full_like(asked, BLANK)
+    blank = torch.full_like(asked, _BLANK)
     return Sequences(
         torch.cat([torch.empty_like(written).scatter_(1, place, written), keys.gather(1, asked)], 1),
         torch.cat([values, blank], 1),
         newest.gather(1, asked),
         before.gather(1, asked),
     )
-
-
-def chance(n_keys: int) -> float:
-    """Accuracy of the best reader that knows which values were written and when, but not for which keys: 1 / n.
-
-    The value that was written last is the newest of its key, and each of the n keys is asked for as often. An earlier
-    one may have been revised since.
-    """
-    return 1 / n_keys

@@ -1,14 +1,8 @@
-"""Corpora to train language models on: documents, their split, a tokenizer made for them, and the tokens.
-
-The default comes with a package of the package index, so that anyone has the same bytes. Any data set of the hub, a
-data set on disk or a text file can take its place.
-"""
+"""Corpora to train language models on: documents, their split, a tokenizer made for them, and the tokens."""
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +16,7 @@ from torch import Tensor
 
 from explainer.data import assets
 from explainer.data.assets import Document
+from explainer.data.files import fresh_folder
 from explainer.errors import CorpusError
 
 DEFAULT = assets.DOCUMENTATION.name
@@ -37,7 +32,7 @@ _TITLE = re.compile(r" = [^=].* = \n")  # WikiText has a line per row; an articl
 
 
 @dataclass(frozen=True)
-class Corpus:
+class _Corpus:
     """Documents to train on and documents held out; no document is in both."""
 
     name: str
@@ -77,7 +72,7 @@ class Tokens:
         return hashlib.sha256(self.train.numpy().tobytes() + self.held_out.numpy().tobytes()).hexdigest()
 
 
-def load(name: str = DEFAULT) -> Corpus:
+def _load(name: str = DEFAULT) -> _Corpus:
     """A corpus by name: `documentation`, `manuals`, a text file, a directory, or a data set of the hub.
 
     A text file holds documents with two empty lines between them. A directory is what `save_to_disk` of `datasets`
@@ -86,17 +81,17 @@ def load(name: str = DEFAULT) -> Corpus:
     """
     if name == DEFAULT:
         asset = assets.DOCUMENTATION
-        return Corpus(name, asset.source, asset.licence, *_split(assets.documentation(), name))
+        return _Corpus(name, asset.source, asset.licence, *_split(assets.documentation(), name))
     if name == _MANUALS:
         documents = [document for asset in assets.MANUALS for document in _prefixed(asset)]
         sources, licences = ([getattr(asset, key) for asset in assets.MANUALS] for key in ("source", "licence"))
-        return Corpus(name, "; ".join(sources), ", ".join(dict.fromkeys(licences)), *_split(documents, name))
+        return _Corpus(name, "; ".join(sources), ", ".join(dict.fromkeys(licences)), *_split(documents, name))
     path = Path(name).expanduser()
     if path.is_file():
-        return Corpus(path.name, str(path.name), "your own", *_split(_documents_of_file(path), name))
+        return _Corpus(path.name, str(path.name), "your own", *_split(_documents_of_file(path), name))
     read = _from_disk if path.is_dir() else _from_hub
     parts, source = read(name, path)
-    return Corpus(name if read is _from_hub else path.name, source, "see the data set's card", *parts)
+    return _Corpus(name if read is _from_hub else path.name, source, "see the data set's card", *parts)
 
 
 def tokens(name: str = DEFAULT, vocabulary: int = 1024) -> Tokens:
@@ -106,7 +101,7 @@ def tokens(name: str = DEFAULT, vocabulary: int = 1024) -> Tokens:
     """
     if vocabulary < SMALLEST_VOCABULARY:
         raise CorpusError(f"vocabulary = {vocabulary} is too small; the least is {SMALLEST_VOCABULARY}.")
-    corpus = load(name)
+    corpus = _load(name)
     home = assets.cache_dir() / "corpora" / f"{corpus.digest[:16]}-{vocabulary}-{_LAYOUT}"
     if not home.exists():
         _write(corpus, vocabulary, home)
@@ -220,20 +215,16 @@ def _named(texts: Iterable[str]) -> list[Document]:
 # The cache
 
 
-def _write(corpus: Corpus, vocabulary: int, home: Path) -> None:
+def _write(corpus: _Corpus, vocabulary: int, home: Path) -> None:
     tokenizer = _train_tokenizer((document.text for document in corpus.train), vocabulary)
     held_out = _encoded(tokenizer, corpus.held_out)
     starts = torch.tensor([0, *(len(ids) for ids in held_out)]).cumsum(0)[:-1]
     streams = {"train": torch.cat(_encoded(tokenizer, corpus.train)), "held_out": torch.cat(held_out), "starts": starts}
     names = json.dumps([document.name for document in corpus.held_out])
     try:
-        home.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{home.name}-", ignore_cleanup_errors=True) as work:
-            fresh = Path(work, "fresh")
-            fresh.mkdir()
+        with fresh_folder(home) as fresh:
             tokenizer.save(str(fresh / "tokenizer.json"))
             save_file(streams, fresh / "tokens.safetensors", metadata={"documents": names})
-            os.replace(fresh, home)
     except OSError as error:
         if not home.exists():  # another process may have been first
             raise CorpusError(
@@ -242,7 +233,7 @@ def _write(corpus: Corpus, vocabulary: int, home: Path) -> None:
             ) from error
 
 
-def _read(corpus: Corpus, home: Path) -> Tokens:
+def _read(corpus: _Corpus, home: Path) -> Tokens:
     try:
         tokenizer = Tokenizer.from_file(str(home / "tokenizer.json"))
         with safe_open(home / "tokens.safetensors", "pt") as file:

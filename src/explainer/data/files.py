@@ -91,3 +91,16 @@ def disk_errors(directory: Path) -> Iterator[None]:
             f"results cannot be written to {directory} ({error}); make it a directory that you can write, free some "
             "space, or choose another one."
         ) from error
+
+
+@contextmanager
+def fresh_folder(home: Path) -> Iterator[Path]:
+    """An empty folder that takes the place of `home` when the block has ended, whole or not at all."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{home.name}-", ignore_cleanup_errors=True) as work:
+        fresh = Path(work, "fresh")
+        fresh.mkdir()
+        yield fresh
+        if home.exists():
+            os.replace(home, Path(work, "stale"))
+        os.replace(fresh, home)

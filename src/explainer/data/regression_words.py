@@ -1,9 +1,7 @@
 """Linear classification in words: a word stands for a point, a task is a direction, an answer says on which side.
 
 Letters: x a point of length 1 in d dimensions, w the direction of a task, y = sign <w, x> the answer. A demonstration
-is a line, `x17 plus`. The points of the words are the same for all tasks; nothing but the demonstrations says which w
-is meant, and no word stands in two of them. So a model that answers better than chance has learned from demonstrations,
-and not by copying one.
+is a line, `x17 plus`. The points of the words are the same for all tasks, and no word stands in two demonstrations.
 """
 
 from collections.abc import Sequence

@@ -1,15 +1,17 @@
 """The explorable of three boxes that do regression in context: which one is the transformer?"""
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 import traitlets
-from torch import Tensor
 
 from explainer.explorables.base import Explorable, Stored
-from explainer.theory import linear_transformer, regression, statistics
-from explainer.theory.regression import Prompts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+    from explainer.theory.regression import Prompts
 
 _LEARNERS = ("linear", "gpt", "ols")
 """One layer of linear attention, the small GPT of the book, and least squares."""
@@ -53,6 +55,8 @@ class WhichBox(Explorable):
         `errors[probe][learner]`: sum (yhat - y_q)^2 / sum y_q^2 over n prompts, with the ends of a 95 % bootstrap
         interval over prompts; `right[probe]`: y_q of the first twelve; `answers[probe][learner]`: yhat of these; `n`.
         """
+        from explainer.theory import regression, statistics  # noqa: PLC0415 - torch is slow to import
+
         found: dict[str, Any] = {"n": n, "errors": {}, "right": {}, "answers": {}}
         asked = _boxes()
         for probe, prompts in _probes(n).items():
@@ -67,13 +71,17 @@ class WhichBox(Explorable):
         return found
 
 
-def _probes(n: int = _PROMPTS, seed: int = _SEED) -> dict[str, Prompts]:
+def _probes(n: int = _PROMPTS, seed: int = _SEED) -> dict[str, "Prompts"]:
     """n prompts for each probe, without noise.
 
     `plain`: twenty orthogonal columns of inputs, X^T X / N = I, so that all directions are equally well covered;
     `stretched`: the same inputs times the roots of 4, 1, 1, 1, 1/4, the query's too; `targets`: tasks times 4;
     `outlier`: 30 added to the first target; `few`: three Gaussian examples of as many inputs as before.
     """
+    import torch  # noqa: PLC0415
+
+    from explainer.theory import regression  # noqa: PLC0415
+
     generator, d = torch.Generator().manual_seed(seed), len(_STRETCH)
     drawn = regression.draw_prompts(n, _EXAMPLES, torch.eye(d, dtype=torch.float64), generator=generator)
     even = torch.linalg.qr(drawn.X).Q * _EXAMPLES**0.5
@@ -89,13 +97,16 @@ def _probes(n: int = _PROMPTS, seed: int = _SEED) -> dict[str, Prompts]:
     }
 
 
-def _boxes() -> dict[str, Callable[[Prompts], Tensor]]:
+def _boxes() -> dict[str, "Callable[[Prompts], Tensor]"]:
     """The estimator in each box.
 
     The linear layer is the one that training finds for isotropic inputs and prompts of 1000 examples, A = Gamma^-1.
     Raises CheckpointError if the stored weights are missing.
     """
-    from explainer.models import in_context_gpt  # noqa: PLC0415 - transformers is slow to import
+    import torch  # noqa: PLC0415
+
+    from explainer.models import in_context_gpt  # noqa: PLC0415
+    from explainer.theory import linear_transformer, regression  # noqa: PLC0415
 
     identity = torch.eye(len(_STRETCH), dtype=torch.float64)
     A = torch.linalg.inv(linear_transformer.gamma(identity, _LENGTH))

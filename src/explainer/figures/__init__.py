@@ -7,7 +7,6 @@ from explainer.figures.base import (
     Captioned,
     Drawing,
     Table,
-    live,
 )
 from explainer.figures.forms import curve_panels, curves, dot_panels, dots, matrices
 from explainer.figures.predict import predict
@@ -25,7 +24,6 @@ __all__ = [
     "curves",
     "dot_panels",
     "dots",
-    "live",
     "matrices",
     "predict",
 ]

@@ -43,17 +43,6 @@ def short(values: Iterable[float], digits: int = 4) -> list[float]:
     return [float(f"{value:.{digits}g}") for value in values]
 
 
-def live(seconds: float | None = None, **details: Any) -> str:
-    """Origin of a result computed in this page: on what, with which settings, and how long it took if that matters."""
-    import torch  # noqa: PLC0415 - the site's build needs this module without torch
-
-    facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in details.items())
-    threads = torch.get_num_threads()
-    machine = f"{threads} thread{'s' * (threads > 1)}" + (f", {facts}" if facts else "")
-    took = "" if seconds is None else f" in {seconds:.0f} s"
-    return f"Live: computed in this page{took} on {machine}."
-
-
 def of_checkpoint(made: str) -> str:
     """Of which checkpoint a stored result is, where $EXPLAINER_MODEL asks the page for another; else nothing.
 

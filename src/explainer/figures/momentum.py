@@ -18,9 +18,8 @@ def read_back(outputs: np.ndarray, tokens: np.ndarray, lags: Sequence[int], firs
 
     The readout maps outputs and a constant to an indicator for each token; it is fitted by least squares on the first
     half of the sequences and tested on the second, at the positions from `first` on. R^2 is the share of the
-    indicators' variance that it explains: 1 for a perfect readout, 0 for guessing by frequency.
-    Shapes: outputs (B, T, d), tokens (B, T), integers from 0. Raises ShapeError where they do not fit, ValueError for
-    a lag outside 1 ... first.
+    indicators' variance that it explains. Raises ShapeError where outputs and tokens do not fit, ValueError for a lag
+    outside 1 ... first.
     """
     if outputs.ndim != 3 or tokens.shape != outputs.shape[:2]:
         raise ShapeError(f"outputs {outputs.shape} and tokens {tokens.shape} should be (B, T, d) and (B, T).")

@@ -12,8 +12,10 @@ from importlib import resources
 from typing import Any
 
 import plotly.graph_objects as go
+from IPython import get_ipython
 
 from explainer.figures.base import Captioned, Drawing, Table
+from explainer.figures.clock import clock, live
 
 
 class _Formatter(string.Formatter):
@@ -44,13 +46,15 @@ class Texts:
 
     `texts = Texts("paper_comparison")`, then `texts.figure("overview", drawn, n=6, made=made)`: `caption`, `alt` and
     `made`, where the numbers come from, are those below `[overview]` in `words/paper_comparison.toml`, with {n} filled
-    in; without a `made` there, the given one is used as it is. Raises KeyError for a figure without texts and for a
-    value that a text needs and does not get.
+    in; without a `made` there, the given one is used as it is. Without either the figure is live, took what the cells
+    since the last figure took, and says the `facts` of the file, like seeds. Raises KeyError for a figure without texts
+    and for a value that a text needs and does not get.
     """
 
     def __init__(self, chapter: str):
-        """Of the notebook with this name."""
-        self._chapter = chapter
+        """Of the notebook with this name, whose cells are timed from here on; outside a notebook, nothing is."""
+        self._chapter, shell = chapter, get_ipython()
+        self._seconds = clock(shell).read if shell else lambda: 0.0
 
     def figure(self, name: str, drawn: go.Figure, **values: Any) -> Captioned:
         """A Plotly figure with its caption, its text alternative and its origin."""
@@ -74,4 +78,7 @@ class Texts:
 
     def _text(self, name: str, key: str, values: dict[str, Any]) -> str:
         own = _texts(self._chapter)[name]
-        return values[key] if key == "made" and key not in own else _filled(own[key], values)
+        seconds = self._seconds() if key == "made" else 0.0  # of every figure: the next one's begin here
+        if key == "made" and key not in own:
+            return values[key] if key in values else live(seconds, _filled(own.get("facts", ""), values))
+        return _filled(own[key], values)

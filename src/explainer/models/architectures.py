@@ -1,9 +1,10 @@
 """Model families: the only place that knows where a model keeps its queries, keys, values, MLP and readout.
 
 The three projections of attention are separate linear layers (Llama and most others), or one layer with its output
-features in the order [q | k | v] (Phi-3, Falcon; stored transposed: GPT-2), or in the order (head, [q, k, v], head
-size) (GPT-NeoX, BLOOM). Every projection is shown in one form, weight (heads, head size, d) and bias (heads, head
-size), as a view: to write into it is to write into the model.
+features in the order [q | k | v] (Phi-3; stored transposed: GPT-2), or in the order (key head, [its q's | k | v], head
+size) (GPT-NeoX, BLOOM, Falcon). Every projection is shown in one form, weight (heads, head size, d) and bias (heads,
+head size), as a view: to write into it is to write into the model. Only queries that stand in several groups between
+keys (Falcon 40B) are a copy.
 
 A family is a row of `FAMILIES`. What cannot be done for one is refused for that one measure, by name.
 """
@@ -31,7 +32,7 @@ class Projection:
     """One of the maps x -> q, k, v of a layer: a linear module, or a part of one that computes all three.
 
     Of the output features of `module`, (blocks, width) when unflattened, the ones from `start` on belong to this
-    projection in each block: those of all heads where there is one block, else those of one head.
+    projection in each block: those of all heads where there is one block, else those of `heads / blocks` heads.
     """
 
     module: nn.Module
@@ -45,9 +46,7 @@ class Projection:
         dim %= tensor.ndim
         of_block = tensor.unflatten(dim, (self.blocks, -1))
         own = of_block.narrow(dim + 1, self.start, self.heads // self.blocks * self.head_size)
-        if self.blocks == 1:
-            return own.select(dim, 0).unflatten(dim, (self.heads, self.head_size))
-        return own
+        return own.unflatten(dim + 1, (-1, self.head_size)).flatten(dim, dim + 1)
 
     def weight(self, tensor: Tensor | None = None) -> Tensor:
         """View (heads, head size, d) of the module's weight, or of a tensor of its shape, like its gradient."""
@@ -126,17 +125,17 @@ class Architecture:
     @property
     def n_heads(self) -> int:
         """Number of query heads of a layer."""
-        return self.layers[0].query.weight().shape[0]
+        return self.layers[0].query.heads
 
     @property
     def n_key_heads(self) -> int:
         """Number of key (and value) heads of a layer; query head h uses key head h // (n_heads // n_key_heads)."""
-        return self.layers[0].key.weight().shape[0]
+        return self.layers[0].key.heads
 
     @property
     def head_size(self) -> int:
         """Width of one head."""
-        return self.layers[0].key.weight().shape[1]
+        return self.layers[0].key.head_size
 
     @property
     def rotary(self) -> nn.Module | None:
@@ -205,7 +204,7 @@ class Family:
     query: str = "q_proj"
     key: str = "k_proj"
     value: str = "v_proj"
-    fused: str | None = None  # order of the output features of a fused module: "[q | k | v]", or "by head"
+    fused: str | None = None  # order of the output features of a fused module: "[q | k | v]", or "by key head"
     query_norm: str | None = None
     mlp_norm: str | None = "post_attention_layernorm"  # None where attention and MLP are parallel
     mlp_inputs: tuple[str, ...] = ("mlp.gate_proj", "mlp.up_proj")
@@ -223,7 +222,7 @@ _MLP_GPT2 = {"mlp_norm": "ln_2", "mlp_inputs": ("mlp.c_fc",), "mlp_output": "mlp
 _MLP_NEOX = {"mlp_inputs": ("mlp.dense_h_to_4h",), "mlp_output": "mlp.dense_4h_to_h"}
 _FAIRSEQ = {"output": "out_proj", "mlp_norm": "final_layer_norm", "mlp_inputs": ("fc1",), "mlp_output": "fc2"}
 _OPT_FINAL = ("model.decoder.final_layer_norm", "model.decoder.project_out")
-_BY_HEAD = {"output": "dense", **_fused("query_key_value", "by head"), **_MLP_NEOX}
+_BY_KEY_HEAD = {"output": "dense", **_fused("query_key_value", "by key head"), **_MLP_NEOX}
 _AFTER = {PATCHES: "a norm stands between the output of the MLP and the residual stream"}
 _TWO_ROTATIONS = {RECORDING: "its layers turn queries and keys by two kinds of angles"}
 _SOFT_CAP = {RECORDING: "a soft cap bounds its scores"}
@@ -231,16 +230,14 @@ _ALIBI = "its scores have a bias that grows with the distance (ALiBi)"
 
 FAMILIES: Mapping[str, Family] = {
     "bloom": Family(
-        **_GPT2, attention="self_attention", **_BY_HEAD, refused=dict.fromkeys((RECORDING, INTERVENTIONS), _ALIBI)
+        **_GPT2, attention="self_attention", **_BY_KEY_HEAD, refused=dict.fromkeys((RECORDING, INTERVENTIONS), _ALIBI)
     ),
-    "falcon": Family(
-        **_GPT2, attention="self_attention", **_fused("query_key_value", "[q | k | v]"), output="dense", **_MLP_NEOX
-    ),
+    "falcon": Family(**_GPT2, attention="self_attention", **_BY_KEY_HEAD),
     "gemma2": Family(mlp_norm="pre_feedforward_layernorm", refused=_AFTER | _SOFT_CAP),
     "gemma3_text": Family(mlp_norm="pre_feedforward_layernorm", query_norm="q_norm", refused=_AFTER | _TWO_ROTATIONS),
     "gpt2": Family(**_GPT2, attention="attn", output="c_proj", **_fused("c_attn", "[q | k | v]"), **_MLP_GPT2),
     "gpt_neo": Family(**_GPT2, attention="attn.attention", output="out_proj", **_MLP_GPT2),
-    "gpt_neox": Family("gpt_neox.layers", ("gpt_neox.final_layer_norm",), "attention", **_BY_HEAD),
+    "gpt_neox": Family("gpt_neox.layers", ("gpt_neox.final_layer_norm",), "attention", **_BY_KEY_HEAD),
     "gptj": Family(
         **_GPT2,
         attention="attn",
@@ -270,7 +267,7 @@ FAMILIES: Mapping[str, Family] = {
 def architecture(model: PreTrainedModel) -> Architecture:
     """Find the parts of a model; raises CheckpointError for a family that has no entry here."""
     family, config = FAMILIES.get(model.config.model_type), model.config
-    if family is None or getattr(config, "new_decoder_architecture", False):  # Falcon 40B interleaves its heads
+    if family is None:
         raise CheckpointError(
             f"models of the family {config.model_type!r} can be scored, but not fine-tuned or recorded here; use one "
             f"of {', '.join(FAMILIES)}, or add an entry to explainer.models.architectures."
@@ -304,11 +301,7 @@ def _window(config: PreTrainedConfig, i: int) -> int | None:
 
 def _layer(family: Family, block: nn.Module, config: PreTrainedConfig, i: int) -> Layer:
     attention = attrgetter(family.attention)(block)
-    n_heads = config.num_attention_heads
-    n_key_heads = (
-        1 if getattr(config, "multi_query", False) else getattr(config, "num_key_value_heads", None) or n_heads
-    )
-    q, k, v = _projections(family, attention, (n_heads, n_key_heads, n_key_heads))
+    q, k, v = _projections(family, attention, config.num_attention_heads, _n_key_heads(config))
     return Layer(
         block=block,
         query=q,
@@ -323,11 +316,17 @@ def _layer(family: Family, block: nn.Module, config: PreTrainedConfig, i: int) -
     )
 
 
+def _n_key_heads(config: PreTrainedConfig) -> int:
+    if getattr(config, "new_decoder_architecture", False):  # Falcon 40B
+        return config.num_kv_heads
+    one = getattr(config, "multi_query", False)
+    return 1 if one else getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+
+
 def _mlp(family: Family, block: nn.Module, config: PreTrainedConfig) -> MLP:
     inputs = tuple(attrgetter(path)(block) for path in family.mlp_inputs)
-    parallel = family.mlp_norm is None or getattr(
-        config, "use_parallel_residual", getattr(config, "parallel_attn", False)
-    )
+    flags = ("use_parallel_residual", "parallel_attn", "new_decoder_architecture")
+    parallel = family.mlp_norm is None or any(getattr(config, flag, False) for flag in flags)
     if parallel:
         stream = None
     elif not getattr(config, "do_layer_norm_before", True):  # OPT-350m: that norm comes after the MLP
@@ -337,13 +336,12 @@ def _mlp(family: Family, block: nn.Module, config: PreTrainedConfig) -> MLP:
     return MLP(inputs, attrgetter(family.mlp_output)(block), stream)
 
 
-def _projections(family: Family, attention: nn.Module, heads: tuple[int, int, int]) -> list[Projection]:
+def _projections(family: Family, attention: nn.Module, n_heads: int, n_key_heads: int) -> list[Projection]:
     modules = [getattr(attention, name) for name in (family.query, family.key, family.value)]
+    heads = (n_heads, n_key_heads, n_key_heads)
     features = [m.nf if isinstance(m, Conv1D) else m.out_features for m in modules]
     if family.fused is None:
         return [Projection(m, 1, 0, n, f // n) for m, n, f in zip(modules, heads, features, strict=True)]
-    size = features[0] // sum(heads)
-    if family.fused == "by head":
-        return [Projection(m, n, i * size, n, size) for i, (m, n) in enumerate(zip(modules, heads, strict=True))]
-    starts = (0, heads[0], heads[0] + heads[1])
-    return [Projection(m, 1, at * size, n, size) for m, at, n in zip(modules, starts, heads, strict=True)]
+    size, blocks = features[0] // sum(heads), n_key_heads if family.fused == "by key head" else 1
+    starts = (0, n_heads // blocks, (n_heads + n_key_heads) // blocks)
+    return [Projection(m, blocks, at * size, n, size) for m, at, n in zip(modules, starts, heads, strict=True)]

@@ -44,11 +44,10 @@ class Checkpoint:
 
     @property
     def context_length(self) -> int:
-        """Largest number of tokens that the model has positions for.
+        """Largest number of tokens that the model has positions for; of BLOOM, which has none, that of its training.
 
         Angles that change with the length of a text (LongRoPE, dynamic NTK) would turn a prefix, computed once, by
-        others than the whole prompt: such a model has the length up to which they stay. BLOOM has no positions; its
-        length is that of its training.
+        others than the whole prompt: such a model has the length up to which they stay.
         """
         config = self.model.config
         longest = getattr(config, "max_position_embeddings", None) or getattr(config, "seq_length", 2048)

@@ -1,11 +1,9 @@
 """Circuits: where every head attends, which heads look one token back or complete a pattern, the model without them.
 
 A *previous-token head* attends from each token to the one before it. An *induction head* attends to the token that
-followed an earlier occurrence of the present one. The first writes into a token's column what came before; the second
-finds that column by it. Sources: Elhage et al. 2021 (A Mathematical Framework for Transformer Circuits); Olsson et al.
-2022 (In-context Learning and Induction Heads, arXiv 2209.11895).
-
-Layers, heads and tokens count from 0. The first token of a text, on which many heads rest, is left out of every mean.
+followed an earlier occurrence of the present one. Layers, heads and tokens count from 0. The first token of a text, on
+which many heads rest, is left out of every mean.
+Source: Elhage et al. 2021 (A Mathematical Framework for Transformer Circuits); Olsson et al. 2022 (arXiv 2209.11895).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,28 +55,19 @@ def _mean_attention(
 
 
 def previous_token_score(maps: Float[Tensor, "layers heads T T"]) -> Float[Tensor, "layers heads"]:
-    """Mean attention of a token to the one before it: mean A[t, t - 1] over t = 2, ..., T - 1.
-
-    1 for a head that does nothing else. The pair (1, 0) is left out: see the module.
-    """
+    """Mean attention of a token to the one before it: mean A[t, t - 1] over t = 2, ..., T - 1."""
     return _mean_attention(maps, [(t, t - 1) for t in range(2, maps.shape[-1])])
 
 
 def induction_score(maps: Float[Tensor, "layers heads T T"]) -> Float[Tensor, "layers heads"]:
     """Mean attention to the token after the earlier occurrence, on a sequence of `repeated`, T = 2n + 1.
 
-    Token i of the second half stands at n + i, its earlier occurrence at i: mean A[n + i, i + 1] over i = 1, ..., n.
-    1 for a head that does nothing else. Raises ShapeError for an even T. Source: Olsson et al. 2022.
+    Mean A[n + i, i + 1] over i = 1, ..., n. Raises ShapeError for an even T. Source: Olsson et al. 2022.
     """
     n, odd = divmod(maps.shape[-1], 2)
     if not odd:
         raise ShapeError(f"{2 * n} tokens; a first token and n tokens said twice are an odd number (see repeated).")
     return _mean_attention(maps, [(n + i, i + 1) for i in range(1, n + 1)])
-
-
-def label_score(maps: Float[Tensor, "layers heads T T"], answers: Sequence[int]) -> Float[Tensor, "layers heads"]:
-    """Share of the last token's attention that goes to the given tokens, the answers of a prompt: sum_s A[T - 1, s]."""
-    return maps[..., -1, list(answers)].sum(-1)
 
 
 def repeated(checkpoint: Checkpoint, n: int, seed: int) -> list[int]:
@@ -120,8 +109,8 @@ def heads_off(
 ) -> Iterator[None]:
     """Switch heads off inside a `with` block: each gives the output projection the same vector at every token.
 
-    That is zero, or the head's row of `outputs`, for example of `mean_outputs`: mean ablation, which leaves the layers
-    above what they are used to. Raises CheckpointError for a head that the model does not have.
+    That is zero, or the head's row of `outputs`, for example of `mean_outputs`: mean ablation. Raises CheckpointError
+    for a head that the model does not have.
     """
     found = architectures.architecture(checkpoint.model)
     by_layer: dict[int, list[int]] = {}
@@ -163,8 +152,7 @@ def mean_outputs(checkpoint: Checkpoint, sequences: Iterable[Sequence[int]]) -> 
 def encode_cut(checkpoint: Checkpoint, ids: Sequence[int], cut: Iterable[tuple[int, int]]) -> Prefix:
     """The prefix of T token ids in which, for (t, s) in `cut`, token t attends to token s in no layer and no head.
 
-    What is asked after it sees all its tokens. Raises CheckpointError for a pair that is not 0 <= s < t < T, because
-    each token has to see itself.
+    Raises CheckpointError for a pair that is not 0 <= s < t < T.
     """
     T, forbidden = len(ids), torch.finfo(checkpoint.dtype).min
     mask = torch.full((T, T), forbidden, dtype=checkpoint.dtype).triu(1)
@@ -211,10 +199,7 @@ class Columns:
         return pairs
 
     def input_hidden(self, back: int = 0) -> list[tuple[int, int]]:
-        """Pairs (t, s): t from each arrow to its line's end, s in the input of its demonstration, or of one before.
-
-        Cut here, an answer cannot learn its input on any way, and still reads its arrow and all other demonstrations.
-        """
+        """Pairs (t, s): t from each arrow to its line's end, s in the input of its demonstration, or of one before."""
         return [
             (t, s)
             for i in range(back, len(self.answers))
@@ -246,9 +231,9 @@ class Answers:
 def answers(checkpoint: Checkpoint, task: Task, prefix: Prefix, queries: Sequence[Example]) -> Answers:
     """Exact match, as in `scoring.exact_match`, and log-probability of the right answer, from the same pass."""
     prompts = [task.prompt(query) for query in queries]
-    targets = [f" {query.answer}{task.separator}" for query in queries]
+    words = [query.answer for query in queries]
     correct, log_probs = np.empty(len(queries), dtype=bool), np.empty(len(queries))
-    for i, logits, ids in scoring.teacher_forced(checkpoint, prefix, prompts, targets):
+    for i, logits, ids in scoring.teacher_forced(checkpoint, prefix, prompts, words, task.separator):
         correct[i] = logits.argmax(-1).tolist() == ids
         log_probs[i] = logits.log_softmax(-1)[range(len(ids)), ids][:-1].sum().item()
     return Answers(correct, log_probs)

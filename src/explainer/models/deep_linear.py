@@ -1,8 +1,7 @@
 """Linear transformers of two and three layers, trained until nothing improves; every start is kept.
 
-Adam on fresh prompts comes first, as in `linear_transformer.train_layers`. Where it ends depends on how long it ran.
-So damped Gauss-Newton steps on a large fixed sample follow, until the error no longer falls. Gradient descent and GD++
-with the best rates for their number of steps are fitted by the same two stages.
+Adam on fresh prompts comes first, then damped Gauss-Newton steps on a large fixed sample, until the error no longer
+falls. Gradient descent and GD++ with the best rates for their number of steps are fitted by the same two stages.
 
 Letters: L layers, d inputs, N examples; G = sum_i e_i e_i^T / N the second moments of a prompt's tokens e_i = (x_i,
 y_i); w the task of a prompt, v what the layers take it for.
@@ -15,6 +14,7 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ from explainer.data.files import rounded, to_json
 from explainer.errors import CheckpointError
 from explainer.models import weights as files
 from explainer.models.in_context_gpt import TEST_SEED
-from explainer.theory.linear_transformer import FAMILIES, LinearAttention, embedding, train_layers
+from explainer.theory.linear_transformer import LinearAttention, descend_on_prompts, embedding, gradient_layer
 from explainer.theory.regression import Prompts, draw_prompts
 
 _NAME = "deep_linear"  # of the two files
@@ -57,10 +57,9 @@ def moments(prompts: Prompts) -> _Moments:
 
 
 def learned_tasks(layers: LinearAttention, G: Float[Tensor, "*B D D"]) -> Float[Tensor, "*B d"]:
-    """The v with which L masked layers predict yhat = <v, x_q>; see `linear_transformer.deep_prediction`.
+    """The v with which L masked layers predict yhat = <v, x_q>: minus the last row of T_L ... T_1, less its last entry.
 
-    With T_l = I + W_PV G_l W_KQ and G_{l+1} = T_l G_l T_l^T it is minus the last row of T_L ... T_1, without its last
-    entry.
+    T_l = I + W_PV G_l W_KQ and G_{l+1} = T_l G_l T_l^T.
     """
     pairs = list(zip(*layers, strict=True))
     identity = torch.eye(G.shape[-1], dtype=G.dtype)
@@ -118,7 +117,10 @@ class _Schedule:
 
 @dataclass(frozen=True)
 class _Start:
-    """Which family of `linear_transformer.FAMILIES` is trained, with how many layers, from which seed."""
+    """What is trained, with how many layers, from which seed.
+
+    Families: "gradient descent", a rate per step; "GD++", a rate and a damping per step; "transformer", every entry.
+    """
 
     family: str
     n_layers: int
@@ -141,9 +143,9 @@ _STARTS: tuple[_Start, ...] = (
 class _Run(NamedTuple):
     """A finished training: the layers after Adam, those at the end, and the numbers of the way.
 
-    `record` holds the losses of Adam (means over 100 steps), the errors after every step on each fixed
-    sample, the norms of the gradient of the error on the last sample after Adam and at the end, the errors on test
-    prompts at the same two moments, and the CPU seconds.
+    `record` holds the losses of Adam (means over 100 steps), the errors after every step on each fixed sample, the
+    norms of the gradient on the last one and the errors on test prompts, both after Adam and at the end, and the CPU
+    seconds.
     """
 
     start: _Start
@@ -160,16 +162,14 @@ class _Run(NamedTuple):
 def _train(start: _Start, schedule: _Schedule | None = None) -> _Run:
     """Train from one start: Adam on fresh prompts, then Gauss-Newton steps on fixed samples, each larger.
 
-    Raises DivergenceError as `linear_transformer.train_layers`.
+    Raises DivergenceError when the loss is no longer finite.
     """
-    began, schedule, family = time.process_time(), schedule or _Schedule(), FAMILIES[start.family]
-    first = train_layers(
-        family, start.n_layers, schedule.draw, steps=schedule.steps, seed=start.seed, rate=schedule.rate
-    )
-    adam, errors = _balanced(first.layers), []
+    began, schedule = time.process_time(), schedule or _Schedule()
+    after_adam, losses = _descended(start, schedule)
+    adam, errors = _balanced(after_adam), []
     parameters = _parameters(start.family, adam)
     last = schedule.moments(schedule.samples[-1], schedule.sample_seed)
-    on_last = _Fit(lambda parameters: family.layers(parameters, schedule.dimension), last)
+    on_last = _Fit(partial(_layers, start.family, d=schedule.dimension), last)
     gradients = [on_last.gradient(parameters).norm().item()]
     for n, iterations in zip(schedule.samples, schedule.iterations, strict=True):
         fit = on_last._replace(sample=_Moments(*(tensor[:n] for tensor in last)))
@@ -179,13 +179,57 @@ def _train(start: _Start, schedule: _Schedule | None = None) -> _Run:
     gradients.append(on_last.gradient(_parameters(start.family, layers)).norm().item())
     test = schedule.moments(schedule.test_prompts, schedule.test_seed)
     record = {
-        "adam": first.losses[: schedule.steps].reshape(-1, _LOSS_WINDOW).mean(1).tolist(),
+        "adam": losses[: schedule.steps].reshape(-1, _LOSS_WINDOW).mean(1).tolist(),
         "samples": errors,
         "gradients": gradients,
         "test": [_mean_error(one, test) for one in (adam, layers)],
         "cpu_seconds": round(time.process_time() - began, 1),
     }
     return _Run(start, adam, layers, rounded(record))
+
+
+def _descended(start: _Start, schedule: _Schedule) -> tuple[LinearAttention, Float[Tensor, " steps"]]:
+    """Layers (L, d+1, d+1) after Adam on fresh prompts, in float64, and the loss of the batch at every step."""
+    generator = Generator().manual_seed(start.seed)
+    example = schedule.draw(generator).inputs
+    parameters = _initial(start, schedule.dimension, generator).to(example).requires_grad_()
+    losses = descend_on_prompts(
+        torch.optim.Adam([parameters], lr=schedule.rate),
+        lambda prompts: _prediction(_layers(start.family, parameters, schedule.dimension), prompts),
+        schedule.draw,
+        steps=schedule.steps,
+        seed=start.seed,
+    )
+    record = torch.tensor(list(losses), dtype=torch.float64)
+    return _layers(start.family, parameters.detach().double(), schedule.dimension), record
+
+
+def _initial(start: _Start, d: int, generator: Generator) -> Tensor:
+    def uniform() -> Tensor:
+        return 0.5 * torch.rand(start.n_layers, 1, generator=generator, dtype=torch.float64)
+
+    if start.family == "transformer":
+        return 0.1 * torch.randn(start.n_layers, 2, d + 1, d + 1, generator=generator, dtype=torch.float64)
+    dampings = [uniform()] if start.family == "GD++" else []
+    # Gradient descent's result does not depend on the order of the rates, so equal ones would stay equal for ever.
+    return torch.cat([0.5 + uniform(), *dampings], dim=1)
+
+
+def _layers(family: str, parameters: Float[Tensor, "L *P"], d: int) -> LinearAttention:
+    """The layers that a family makes of its parameters."""
+    if family == "transformer":
+        return LinearAttention(*parameters.unbind(1))
+    return gradient_layer(d, parameters[:, 0], parameters[:, 1] if family == "GD++" else 0.0)
+
+
+def _prediction(layers: LinearAttention, prompts: Prompts) -> Float[Tensor, " B"]:
+    """Predict as masked layers do, from G alone, which each turns into T G T^T with T = I + W_PV G W_KQ."""
+    tokens, query = embedding(prompts).split((prompts.n_examples, 1), -1)
+    G = tokens @ tokens.mT / prompts.n_examples
+    for W_PV, W_KQ in zip(*layers, strict=True):
+        T = torch.eye(G.shape[-1], dtype=G.dtype) + W_PV @ G @ W_KQ
+        query, G = T @ query, T @ G @ T.mT
+    return -query[:, -1, 0]
 
 
 def _balanced(layers: LinearAttention) -> LinearAttention:
@@ -201,9 +245,8 @@ def _balanced(layers: LinearAttention) -> LinearAttention:
 def _gauss_newton(fit: "Fit", parameters: Tensor, iterations: int, tolerance: float) -> tuple[Tensor, list[float]]:
     """Lower the error of a fit by damped Gauss-Newton steps; return the parameters and the error after every step.
 
-    A step s solves (J^T J + mu diag(J^T J)) s = -J^T r for the residuals r = (v - w)/sqrt(B d) and their Jacobian J. It
-    is taken if the error falls, and mu shrinks; else mu grows and the step is computed again. It ends after the given
-    number of iterations, when the error falls by less than the share `tolerance`, or when no step lowers it.
+    A step s solves (J^T J + mu diag(J^T J)) s = -J^T r for the residuals r = (v - w)/sqrt(B d) and their Jacobian J. mu
+    shrinks after a step that lowers the error and grows until one does.
     Source: Marquardt 1963, An algorithm for least-squares estimation of nonlinear parameters.
     """
     errors, mu = [fit.error(parameters)], 1e-3
@@ -309,8 +352,7 @@ def _train_missing(
 def _save(runs: Iterable[_Run], folder: str | os.PathLike, schedule: _Schedule) -> None:
     """Write the runs to the two files of a folder; raises as `weights.write`.
 
-    The JSON file has the schedule and, for each run, its record and a digest of it and of its weights: a file of
-    weights that is newer by one run, as after a kill between the two writes, is still good for the others.
+    Each run has a digest of its own: weights that are newer by one run, as after a kill, are still good for the others.
     """
     runs = list(runs)
     description = {

@@ -2,12 +2,11 @@
 
 The protocol is that of Dai et al. (2023), section 3.2, and of their released code: plain SGD on the weights and biases
 of the key and value projections alone, one epoch, one example per step, in the order of the demonstrations, with the
-causal language-modelling loss on all tokens of the formatted example. Nothing is random. The result is an update dW
-that can be applied to the checkpoint, taken off again, scaled and compared.
+causal language-modelling loss on all tokens of the formatted example.
 
 While an update is trained or applied, the modules that compute keys and values hold copies of their parameters; on
-exit they get back the very same parameter objects. So the caller's tensors are never written to, and removal is exact
-to the bit, where (W + dW) - dW would not be. Another thread must not use the model meanwhile.
+exit they get back the very same objects, so that removal is exact to the bit. Another thread must not use the model
+meanwhile.
 """
 
 import math
@@ -39,10 +38,7 @@ _Objective = Callable[[Architecture, Tensor], tuple[float, Tensor]]
 
 
 class KeysValues(NamedTuple):
-    """What belongs to the key and value projections of one layer.
-
-    Weights have shape (key heads, head size, d), biases (key heads, head size); without biases they are None.
-    """
+    """What belongs to the keys and values of one layer: weights (key heads, head size, d) and biases, or None."""
 
     key_weight: Tensor
     key_bias: Tensor | None
@@ -61,11 +57,10 @@ class FineTuned:
     `losses[t]` is the loss of sequence t and `gradient_norms[t]` the norm of its gradient in all keys and values, both
     before step t; `loss_after` is the loss of the first sequence after the last step.
 
-    `diverged_at` is None, or the first step t before which training had diverged, with t = n for after the last one:
-    a loss or gradient is not finite; or the loss of a sequence is the largest so far and more than 1.5 times its
-    loss (at least 1 nat) with the checkpoint's own weights; or the dW of a weight is more than 10 times as large
-    as the weight. Training stops there, and `update` is that of the steps before t. On the starter checkpoint, stable
-    runs keep below 1.1 times the loss before training (ascent: 1.4 times) and ruined models pass 1.8 times.
+    `diverged_at` is None, or the first step t before which training had diverged, with t = n for after the last one: a
+    loss or gradient is not finite; or the loss of a sequence is the largest so far and more than 1.5 times its loss (at
+    least 1 nat) with the checkpoint's own weights; or the dW of a weight is more than 10 times as large as the weight.
+    Training stops there, and `update` is that of the steps before t.
     """
 
     checkpoint: Checkpoint = field(repr=False)
@@ -130,11 +125,9 @@ def fine_tune(
     """W_(t+1) = W_t - lr dL_t/dW_t for the keys' and values' W, one step for each sequence in the given order.
 
     L_t is the mean of -log p(token | tokens before it) over the tokens of sequence t after its first. A negative `lr`
-    is gradient ascent, a control. Whatever the number format of the checkpoint, dW is summed in float32 or wider, as
-    the released half-precision training does, and the weights of each step are W_0 + dW, rounded once.
-
-    `on_queries(t, queries)` is called before step t with the scaled attention queries of sequence t, shape (layers,
-    tokens, heads * head size), first token included, before any rotation by the position.
+    is gradient ascent. dW is summed in float32 or wider, and the weights of each step are W_0 + dW, rounded once.
+    `on_queries(t, queries)` is called before step t with the scaled attention queries of sequence t, (layers, tokens,
+    heads * head size), before any rotation by the position.
 
     Raises CheckpointError (unknown family, sequence too long) and TaskError (sequence without a token to predict).
     Source: Dai et al. (2023), section 3.2; code: fairseq/trainer.py (`attn_kv`), criterions/fs_ft.py.
@@ -153,9 +146,7 @@ def fine_tune_layer_causal(
     """Layer-causal gradient descent: each layer's keys and values learn from what its own output predicts.
 
     L_t = sum over layers l of CE(softmax(readout(h_l)), next tokens), the mean over tokens, where h_l is the residual
-    stream after block l, the readout is the model's final norm and output embedding, and the gradient stops at the
-    input of every block. So the update of a layer depends on the layers below it only, as in-context learning does.
-    `losses` are these sums; the rest is as in `fine_tune`, the step after every sequence included.
+    stream after block l, and the gradient stops at the input of every block. The rest is as in `fine_tune`.
 
     Source: Deutch et al. (2024), "layer-causal gradient descent"; their code (GiilDe/ft-vs-icl) in models/gpt.py
     (detached inputs, readout of every layer), criterions/fs_ft.py (sum of losses) and run.sh (one sequence per step).
@@ -171,8 +162,7 @@ def scaled(finetuned: FineTuned, factor: float) -> FineTuned:
 def truncated(finetuned: FineTuned, rank: int) -> FineTuned:
     """The checkpoint with the nearest update of at most this rank in each weight matrix: sum_(i <= rank) s_i u_i v_i^T.
 
-    The matrices have shape (key heads * head size, d); s_i, u_i and v_i are singular values and vectors of dW, largest
-    first. Biases stay as they are. Raises ValueError for a rank below 1.
+    The matrices are (key heads * head size, d); biases stay as they are. Raises ValueError for a rank below 1.
     """
     if rank < 1:
         raise ValueError(f"rank is {rank}; an update keeps at least one direction.")
@@ -244,7 +234,7 @@ def _descend(
             rising = t > 0 and loss > max(losses[:t])
             if (
                 not math.isfinite(loss + norms[t])
-                or outgrown(start, update)
+                or _outgrown(start, update)
                 or (rising and exceeds(loss, loss_with(own, ids)))
             ):
                 return result(math.nan, t)
@@ -252,7 +242,7 @@ def _descend(
                 dW.sub_(g, alpha=lr)
             _write(layers, start, update)
     loss_after = loss_with(trained, rows[0]) if rows else math.nan
-    diverged = rows and (exceeds(loss_after, losses[0]) or outgrown(start, update))
+    diverged = rows and (exceeds(loss_after, losses[0]) or _outgrown(start, update))
     return result(loss_after, len(rows) if diverged else None)
 
 
@@ -261,7 +251,7 @@ def exceeds(loss: float, untrained_loss: float) -> bool:
     return not loss <= _DIVERGED * max(untrained_loss, 1.0)
 
 
-def outgrown(start: Sequence[KeysValues], update: Sequence[KeysValues]) -> bool:
+def _outgrown(start: Sequence[KeysValues], update: Sequence[KeysValues]) -> bool:
     """Whether the update of any weight is more than 10 times as long as the weight."""
     pairs = [(dW[i], W[i]) for W, dW in zip(start, update, strict=True) for i in (0, 2)]  # the weights, not the biases
     return not torch.stack([dW.norm() <= OUTGROWN * W.norm(dtype=dW.dtype) for dW, W in pairs]).all()

@@ -25,11 +25,10 @@ _EXAMPLES = "'gpt2', 'EleutherAI/pythia-160m', 'facebook/opt-125m' or the starte
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """One head at the last position of a prompt of T tokens; its output is V^T softmax(K q / sqrt(d)).
+    """One head at the last position of a prompt of T tokens; its output is V^T softmax(K q / sqrt(d)), in float64.
 
-    Float64, one row per token of the prompt. Queries and keys are those after rotary positions; heads that share keys
-    and values (grouped-query attention) each have them. Where a family scales its logits by another number than
-    1/sqrt(d), the query carries the difference.
+    Queries and keys are those after rotary positions; heads that share keys and values each have them. Where a family
+    scales its logits by another number than 1/sqrt(d), the query carries the difference.
     """
 
     query: Float[Tensor, " d"]

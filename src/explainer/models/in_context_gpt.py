@@ -1,8 +1,7 @@
 """A small GPT that is trained to do linear regression in context, as in Garg et al. (2022).
 
 A prompt is x_1, y_1, x_2, y_2, ..., x_N, y_N, x_q: every input and every target is one token, a target padded with
-zeros to d numbers. The model predicts y_k at the token of x_k, from the k - 1 examples before it, so one prompt trains
-all numbers of examples from 0 to N at once. Each prompt has its own task w, so nothing about a task is in the weights.
+zeros to d numbers. The model predicts y_k at the token of x_k, from the k - 1 examples before it.
 """
 
 import argparse
@@ -36,7 +35,7 @@ from explainer.theory.statistics import Interval, ratio_interval
 from explainer.theory.task_diversity import draw_pool, pool_prompts
 
 LINE_NOISE = 0.3
-"""Standard deviation of the noise on the targets of `line_prompts`."""
+"""Standard deviation of the noise on the targets of `_line_prompts`."""
 
 TASK_NOISE = 0.5
 """Standard deviation of the noise on the targets of `noisy_prompts`, with a pool of tasks too, as in Raventós et al."""
@@ -73,11 +72,10 @@ def _random_covariance(n_prompts: int, n_examples: int, d: int, generator: Gener
     return draw_prompts(n_prompts, n_examples, covariances, generator=generator, dtype=torch.float32)
 
 
-def line_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
-    """Points near a line of the plane: inputs (z, 1), z ~ N(0, 1), y = <w, (z, 1)> + noise, w ~ N(0, I); d = 2.
+def _line_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
+    """Points near a line of the plane: inputs (z, 1), z ~ N(0, 1), y = <w, (z, 1)> + noise, w ~ N(0, I).
 
-    With the noise e ~ N(0, LINE_NOISE^2) the best predictor is ridge regression with the penalty LINE_NOISE^2, and
-    points that a reader drags off the line are nothing new to the model. Raises ShapeError unless d = 2.
+    Raises ShapeError unless d = 2.
     """
     if d != 2:
         raise ShapeError(f"a line in the plane has inputs (z, 1) of 2 numbers, got d = {d}.")
@@ -107,7 +105,7 @@ def _half_length(n_prompts: int, n_examples: int, d: int, generator: Generator) 
 _DISTRIBUTIONS: Mapping[str, Callable[[int, int, int, Generator], Prompts]] = {
     "isotropic": _isotropic,
     "random covariance": _random_covariance,
-    "line": line_prompts,
+    "line": _line_prompts,
     "half length": _half_length,
     "noisy": noisy_prompts,
     **{f"pool of {T}": partial(_finite_pool, T) for T in POOL_SIZES},
@@ -120,10 +118,9 @@ _DISTRIBUTIONS: Mapping[str, Callable[[int, int, int, Generator], Prompts]] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything that determines a trained model: the prompts, the transformer and the training.
+    """Everything that determines a trained model; `inner` is the width of the feed-forward layers.
 
-    `distribution` names the prompts, `inner` is the width of the feed-forward layers. Raises ValueError for an unknown
-    distribution, a width that the heads cannot share, or a number below 1.
+    Raises ValueError for an unknown distribution of prompts, a width that the heads cannot share, or a number below 1.
     """
 
     distribution: str = "isotropic"
@@ -156,10 +153,9 @@ class Setting:
 
 
 class InContextGPT(nn.Module):
-    """GPT-2 between a linear map from d numbers to its width and a linear map from its width to one number.
+    """GPT-2 between a linear map from d numbers to its width and one from its width to one number, without dropout.
 
-    The weights are drawn from the setting's seed, which leaves the global generator as it was. GPT-2 has learned
-    positions for 2 N + 1 tokens and no dropout.
+    The weights are drawn from the setting's seed, which leaves the global generator as it was.
     """
 
     def __init__(self, setting: Setting, prepare: Preparation | None = None):
@@ -223,10 +219,9 @@ def train(
 ) -> _Trained:
     """Train on fresh prompts: AdamW on the mean over prompts and k = 0 ... N of (yhat_k - y_k)^2.
 
-    The learning rate rises linearly in the first 5 % of the steps and falls to 0 along half a cosine. `steps` ends
-    the same run earlier. The setting's seed determines weights and prompts, whatever `prepare` does: two models with
-    other preparations are a matched pair. Repeated on the same machine with as many threads, the weights are the same
-    to the bit. Raises DivergenceError when the loss is no longer finite.
+    The rate rises over 5 % of the steps and falls to 0 along half a cosine; `steps` ends the same run earlier. Two
+    models of one setting with other preparations are a matched pair. Repeated on the same machine with as many threads,
+    the weights are the same to the bit. Raises DivergenceError when the loss is no longer finite.
     """
     start = time.process_time()
     model = InContextGPT(setting, prepare).train()
@@ -273,25 +268,21 @@ def query_prediction(model: InContextGPT, prompts: Prompts) -> Float[Tensor, " B
     return predictions(model, prompts)[:, -1]
 
 
-def relative_errors(
-    estimator: _Estimator, prompts: Prompts, ks: Sequence[int] = (5, 10, 20), *, seed: int = 0
-) -> dict[int, Interval]:
+def relative_errors(estimator: _Estimator, prompts: Prompts, ks: Sequence[int] = (5, 10, 20)) -> dict[int, Interval]:
     """Error after each number k of examples, sum (yhat - y_q)^2 / sum y_q^2 over the prompts, with a 95 % interval.
 
-    Predicting 0 scores 1. The first k examples are kept (`Prompts.shortened`), so the queries are the same for all k
-    and all estimators; the interval resamples the prompts (`statistics.ratio_interval`).
+    The queries are the same for all k; the interval resamples the prompts (`statistics.ratio_interval`).
     """
     y_q = prompts.y_q.double().numpy()
     errors = {k: squared_errors(estimator(prompts.shortened(k)).double(), prompts).numpy() for k in ks}
-    return {k: ratio_interval([(error, y_q**2)], seed=seed) for k, error in errors.items()}
+    return {k: ratio_interval([(error, y_q**2)]) for k, error in errors.items()}
 
 
 def linear_preconditioner(setting: Setting) -> Float[Tensor, "d d"]:
-    """The best A of one layer of linear attention, yhat = x_q^T A h, on the prompts of a setting.
+    """The best A of one layer of linear attention, yhat = x_q^T A h: (E h h^T)^-1 for inputs with E x x^T = I.
 
-    A = (E h h^T)^-1 Lambda for Lambda = E x x^T = I. Isotropic inputs: Gamma^-1. Random covariances:
-    1/(3 + (d + 5)/N) I. Lines: E h h^T = (1 - 1/N) I + (E |x|^2 x x^T + noise^2 I)/N with E |x|^2 x x^T = diag(4, 2)
-    for x = (z, 1).
+    Isotropic inputs: Gamma^-1. Random covariances: 1/(3 + (d + 5)/N) I. Lines: E h h^T = (1 - 1/N) I + (diag(4, 2) +
+    noise^2 I)/N.
     Source: Zhang, Frei and Bartlett 2024, Theorems 4.1 and 4.5; for lines, the fourth moment of N(0, 1).
     """
     N, identity = setting.n_examples, torch.eye(setting.dimension)
@@ -321,11 +312,7 @@ STORED: Mapping[str, Setting] = {
 
 
 def _save(trained: _Trained, path: str | os.PathLike, errors: Mapping[str, Any] | None = None) -> None:
-    """Write a model to `<path>.safetensors` and `<path>.json`; raises as `weights.write`.
-
-    The JSON file holds the setting, the losses, the errors that are given, and the provenance: versions, CPU seconds
-    and the digest of the weights.
-    """
+    """Write a model, its setting, losses, errors and provenance to two files of a path; raises as `weights.write`."""
     model = trained.model
     weights = safetensors.save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
     versions = {
@@ -348,9 +335,8 @@ def _save(trained: _Trained, path: str | os.PathLike, errors: Mapping[str, Any] 
 
 
 def _load(path: str | os.PathLike, *, prepare: Preparation | None = None) -> _Trained:
-    """Read a model that `_save` wrote, in evaluation mode.
+    """Read a model that `_save` wrote, in evaluation mode; `prepare` must be what it was trained with.
 
-    The files do not say how it was prepared: `prepare` must be what it was trained with, or its predictions are wrong.
     Raises CheckpointError: a missing, damaged or edited file, weights of another shape than the setting's.
     """
     path = Path(path)
@@ -387,9 +373,8 @@ def _final_errors(model: InContextGPT) -> dict[int, Interval]:
 def page_weights(model: InContextGPT) -> dict[str, Any]:
     """What explorables/js/gpt.js reads: the weights in float16, base64, and where each one stands.
 
-    `index` gives [offset, rows, columns] by name, counted in numbers, of matrices that are multiplied from the left;
-    `config` the depth, heads and largest number of examples. Rounding to float16 changes weights by up to 2^-11 of
-    their size. Raises CheckpointError for a weight beyond float16.
+    `index` gives [offset, rows, columns] by name, counted in numbers, of matrices that are multiplied from the left.
+    Raises CheckpointError for a weight beyond float16.
     """
     index, parts, offset = {}, [], 0
     for name, tensor in model.state_dict().items():

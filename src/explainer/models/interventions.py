@@ -3,8 +3,8 @@
 Every query is passed twice: after a context, and without it. Without it, the first token stays, and the query keeps
 the positions that it has after the context, so that the two passes differ in what attention reads and in nothing else.
 
-An edit changes what a module returns. The queries are passed together, shorter ones with tokens behind their last,
-which a causal model does not see from there; `_Place` says which queries they are and where each has its last token.
+An edit changes what a module returns. The queries are passed together, shorter ones with tokens behind their last;
+`_Place` says which queries they are and where each has its last token.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -63,11 +63,7 @@ class _Site(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """What a pass computes at the last token of n queries.
-
-    `attention` are the outputs of attention before the residual is added, `stream` the residual stream after every
-    block, `logits` those of the next token.
-    """
+    """What a pass computes at the last token of n queries; `stream` is the residual stream after every block."""
 
     attention: Float[Tensor, "n layers d"]
     stream: Float[Tensor, "n layers d"]
@@ -131,10 +127,7 @@ class Pass:
         return [torch.cat(parts)[order] for parts in zip(*by_group, strict=True)]
 
     def at_last(self) -> "Pass":
-        """The pass of the last tokens alone, after all others were passed once: for many edits at the last token.
-
-        The keys and values are those of the weights that the checkpoint has now.
-        """
+        """The pass of the last tokens alone, after all others were passed once with the weights that there are now."""
         return replace(self, groups=tuple(_opened(self.checkpoint, group) for group in self.groups))
 
     def repeated(self, times: int) -> "Pass":
@@ -142,10 +135,13 @@ class Pass:
         return replace(self, groups=tuple(group.repeated(times, len(self)) for group in self.groups))
 
 
-def after_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> Pass:
+def after_context(
+    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str] = ()
+) -> Pass:
     """The queries after a prefix: the first token, and demonstrations after it.
 
-    Raises TaskError for no prompt or an empty one, CheckpointError for too many tokens.
+    The last token of a query is that of its prompt, or of what the tokens of all candidates have in common, as in
+    `scoring.stems`. Raises TaskError for no prompt or an empty one, CheckpointError for too many tokens.
     """
 
     def group(place: _Place, ids: Tensor) -> _Group:
@@ -155,10 +151,12 @@ def after_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]
             place, ids, positions.expand_as(ids), torch.ones(len(ids), len(prefix)), tuple(keys), tuple(values)
         )
 
-    return Pass(checkpoint, tuple(group(*one) for one in _padded(checkpoint, prefix, prompts)))
+    return Pass(checkpoint, tuple(group(*one) for one in _padded(checkpoint, prefix, prompts, candidates)))
 
 
-def without_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> Pass:
+def without_context(
+    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str] = ()
+) -> Pass:
     """The queries after the first token of the prefix alone, at the positions that they have after all of it.
 
     The first token is passed with every query, so that changes of weights reach it. Raises as `after_context`.
@@ -170,17 +168,21 @@ def without_context(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[st
         positions[0] = 0
         return _Group(place._replace(last=place.last + 1), ids, positions.expand_as(ids), torch.ones(len(ids), 0))
 
-    return Pass(checkpoint, tuple(group(*one) for one in _padded(checkpoint, prefix, prompts)))
+    return Pass(checkpoint, tuple(group(*one) for one in _padded(checkpoint, prefix, prompts, candidates)))
 
 
-def _padded(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> Iterator[tuple[_Place, Tensor]]:
-    """Token ids of the prompts with the first token behind the shorter ones; by length where attention has windows.
+def _padded(
+    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str]
+) -> Iterator[tuple[_Place, Tensor]]:
+    """Token ids of the queries with the first token behind the shorter ones; by length where attention has windows.
 
     A window is counted in places of the row, and would be cut at the wrong place when the last token is passed alone.
     """
     ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
     if not ids or not all(ids):
         raise TaskError("a prompt is empty, or there is none: give at least one, of at least one token.")
+    if candidates:
+        ids = [[*one, *stem] for one, stem in zip(ids, scoring.stems(checkpoint, prompts, candidates), strict=True)]
     lengths = torch.tensor([*map(len, ids)])
     architectures.require(checkpoint.model, architectures.INTERVENTIONS)
     scoring.require_room(checkpoint, len(prefix) + int(lengths.max()))
@@ -202,10 +204,7 @@ def attention_held(layers: Sequence[Layer], values: Float[Tensor, "n layers d"])
 def attention_without(
     layers: Sequence[Layer], zsl: Float[Tensor, "n layers d"], direction: Float[Tensor, "n layers d"]
 ) -> list[_Edit]:
-    """The change of attention from `zsl` at the last token loses its component along the direction, in every layer.
-
-    The component is that of the running pass, so that no layer can put back what one below it lost.
-    """
+    """The change of attention from `zsl` at the last token of the running pass loses its component along one other."""
 
     def change(z: Tensor, u: Tensor, rows: Tensor, output: Tensor) -> Tensor:
         return output - directions.component(output - z[rows], u[rows])
@@ -232,9 +231,8 @@ def _at_last(module: nn.Module, change: Callable[[Tensor, Tensor], Tensor]) -> _
 def context_patches(after: Pass, without: Pass) -> list[Patch]:
     """For each block, the changes of its MLP's matrices that stand for the context; row i are those of query i.
 
-    With its own changes in all blocks, a query without its context has the logits that it has with it. The changes
-    are of weights: every token of the query reads them, the first one too. They are found from the lowest block to the
-    highest, in one pass in which those of the blocks below are made: see `theory.patches`.
+    With its own changes in all blocks, a query without its context has the logits that it has with it. They are found
+    from the lowest block to the highest, in one pass in which those of the blocks below are made: see `theory.patches`.
     """
     architectures.require(without.checkpoint.model, architectures.PATCHES)
     sites = [_sites(layer) for layer in without.layers]

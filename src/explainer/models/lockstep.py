@@ -1,11 +1,8 @@
 """Several fine-tunings of one checkpoint side by side: the arithmetic of `finetuning.fine_tune`, at less cost a step.
 
-Run b has an update dW_b of its own, and every projection gives W_0 x + dW_b x for the tokens x of run b. So one pass
-through the frozen weights serves all runs. They do not meet anywhere: shorter sequences end in tokens that no earlier
-one sees and that have no loss.
-
-The gradient of a linear layer is a sum of outer products, dL/dW = sum_t e_t x_t^T with e_t = dL/d(W x_t), so only the
-errors e_t are asked of the backward pass, and the sums are added to dW where it stands.
+Run b has an update dW_b of its own, and every projection gives W_0 x + dW_b x for the tokens x of run b. The gradient
+of a linear layer is a sum of outer products, dL/dW = sum_t e_t x_t^T with e_t = dL/d(W x_t), so only the errors e_t are
+asked of the backward pass. Shorter sequences end in tokens that no earlier one sees and that have no loss.
 """
 
 import math
@@ -68,7 +65,6 @@ def fine_tune(
 
     Raises CheckpointError and TaskError as `finetuning.fine_tune`, and ValueError for runs of different lengths or a
     number of steps that they do not have.
-    Source: Dai et al. (2023), section 3.2.
     """
     n_steps = _common_length(runs, after)
     for run in runs:
@@ -137,7 +133,7 @@ class _Trained:
             self.bias += e.sum(1)
 
     def outgrown(self) -> Bool[Tensor, " runs"]:
-        """As `finetuning.outgrown`, for each run."""
+        """As `finetuning.fine_tune`, for each run."""
         return ~(self.weight.flatten(1).norm(dim=1).double() <= self._largest)
 
     def of(self, b: int) -> tuple[Tensor, Tensor | None]:

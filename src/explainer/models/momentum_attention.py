@@ -1,11 +1,10 @@
 """Momentum attention in models of `transformers`: switch it on, decode with it, save it, load it.
 
-`with_momentum(model, eta)` is all it takes. The averages of `theory.momentum` and the recency bias are attention
-implementations beside `sdpa`: they call the same kernel and read `momentum_eta` and `momentum_average` from the
-model's configuration.
+The averages of `theory.momentum` and the recency bias are attention implementations beside `sdpa`: they call the same
+kernel and read `momentum_eta` and `momentum_average` from the model's configuration.
 
-Saved by the model's own `save_pretrained`, such a model can be read by `load` alone. Its configuration asks for an
-attention implementation that does not exist and whose name says what to do, so that every other loader stops there.
+A saved model can be read by `load` alone: its configuration asks for an attention implementation that does not exist
+and whose name says what to do.
 """
 
 import math
@@ -37,10 +36,9 @@ _CONVOLUTION = "explainer_learned_convolution"
 def with_momentum(model: PreTrainedModel, eta: float, average: str = "momentum") -> PreTrainedModel:
     """Add an average of past values to every attention layer of a causal language model, in place; return the model.
 
-    Attention becomes V softmax(K^T q / sqrt d) + AVERAGES[average](V, eta), see `momentum.momentum_attention`. No
-    weight is added. Exact with left or right padding, grouped queries, and dynamic caches.
-    Raises: CheckpointError for a model that is not supported, ValueError if eta is outside [0, 1) or the average has
-    no such name.
+    Attention becomes V softmax(K^T q / sqrt d) + AVERAGES[average](V, eta), see `momentum.momentum_attention`. Exact
+    with left or right padding, grouped queries, and dynamic caches.
+    Raises: CheckpointError for a model that is not supported, ValueError for eta outside [0, 1) or an unknown average.
     """
     if average not in momentum.AVERAGES:
         raise ValueError(f"average = {average!r}; choose one of {', '.join(momentum.AVERAGES)}.")
@@ -51,9 +49,9 @@ def with_momentum(model: PreTrainedModel, eta: float, average: str = "momentum")
 def with_recency_bias(model: PreTrainedModel, eta: float) -> PreTrainedModel:
     """Add (t - i) log eta to the logit of position i seen from t, in place; return the model.
 
-    The control for momentum: the same decay eta^(t-i), but as a factor of the softmax weights, as in ALiBi (Press et
-    al. 2022, arXiv 2108.12409) with one slope -log eta for all heads. Needs O(T^2) memory for the bias.
+    The control for momentum: the same decay, but as a factor of the softmax weights. Needs O(T^2) memory for the bias.
     Raises: CheckpointError for a model that is not supported, ValueError if eta is outside (0, 1].
+    Source: ALiBi (Press et al. 2022, arXiv 2108.12409), with one slope -log eta for all heads.
     """
     if not 0 < eta <= 1:
         raise ValueError(f"eta = {eta} is outside (0, 1]; 1 is no bias.")
@@ -63,9 +61,8 @@ def with_recency_bias(model: PreTrainedModel, eta: float) -> PreTrainedModel:
 def with_learned_convolution(model: PreTrainedModel) -> PreTrainedModel:
     """Add sum_{s=1}^{SHORT} c_s v_{t-s} to every attention layer, c_s learned for each channel, in place.
 
-    The positive control for momentum: it contains momentum cut after SHORT lags and the previous value alone. The
-    kernels are parameters `value_kernel` of the attention modules, (SHORT, H_k d_v), lag 1 first, and start at 0: the
-    model starts as plain attention. For training only: it refuses caches and padding.
+    The kernels are parameters `value_kernel` of the attention modules, (SHORT, H_k d_v), lag 1 first, and start at 0.
+    For training only: it refuses caches and padding.
     Raises: CheckpointError for a model that is not supported, or whose values have no projection of their own.
     Source: ours; short convolutions of values as in Mamba and RWKV's token shift (Peng et al. 2023, arXiv 2305.13048).
     """

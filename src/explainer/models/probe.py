@@ -1,6 +1,7 @@
 """One probe of a checkpoint when it is loaded: everything that later code relies on, tried on a few tokens."""
 
 import torch
+from transformers import PreTrainedTokenizerBase
 
 from explainer.errors import CheckpointError, ExplainerError
 from explainer.models import scoring
@@ -38,14 +39,28 @@ def require_usable(checkpoint: Checkpoint) -> None:
 
 def _require_texts(checkpoint: Checkpoint) -> None:
     checkpoint.first_token_id, checkpoint.document_separator_id  # noqa: B018 - each raises where there is none
+    tokenizer = checkpoint.tokenizer
+    if not getattr(tokenizer, "is_fast", False):
+        raise CheckpointError(
+            f"{checkpoint.name}: its tokenizer ({type(tokenizer).__name__}) does not say where its tokens stand in a "
+            "text; save one with a tokenizer.json beside the model, or use another model."
+        )
     for text in _TEXTS:
         ids = checkpoint.tokenize(text)
-        again = checkpoint.tokenizer.decode(ids, clean_up_tokenization_spaces=False)
-        if again.strip() != text and checkpoint.tokenizer.unk_token_id not in ids:  # it may know a few words only
+        again = tokenizer.decode(ids, clean_up_tokenization_spaces=False)
+        faithful = not _lost(tokenizer, text) if tokenizer.unk_token_id in ids else again.strip() == text
+        if not faithful:
             raise CheckpointError(
                 f"{checkpoint.name}: its tokenizer reads {text!r} back as {again!r}, so that prompts would lose what "
                 "stands between their parts; save the tokenizer with the newest transformers, or use another model."
             )
+
+
+def _lost(tokenizer: PreTrainedTokenizerBase, text: str) -> str:
+    """What no token stands for, of a tokenizer that knows a few words only; single words need no spaces."""
+    places = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    kept = {i for start, end in places for i in range(start, end)}
+    return "".join(character for i, character in enumerate(text) if i not in kept and character != " ")
 
 
 def _require_logits(checkpoint: Checkpoint) -> None:

@@ -1,7 +1,4 @@
-"""Matrix products of float32 on a processor: oneDNN's, forward and backward.
-
-PyTorch takes MKL for them, which is half as fast on AMD processors.
-"""
+"""Matrix products of float32 on a processor: oneDNN's, forward and backward, twice as fast as MKL's on AMD."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,9 +16,6 @@ from torch.overrides import TorchFunctionMode
 def fast() -> Iterator[None]:
     """Compute x W^T + b, and its gradients, by oneDNN inside a `with` block, in float32 on a processor it supports.
 
-    Autocast, which rounds products, is left as it is.
-
-    The weights are read as they are at each call, so that nothing is stale after fine-tuning and nothing is copied.
     Not chosen by a measurement: where both are as fast, a study could not be repeated to the byte.
     """
     if not torch.backends.mkldnn.is_available():

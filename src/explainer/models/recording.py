@@ -1,16 +1,14 @@
 """Recording: what attention computes at the last token of each query, in the same pass that scores the candidates.
 
 Hooks read the recorded tokens at the query projection and on both sides of the output projection of every layer; the
-keys and values stand in the cache after the pass. One product of the recorded queries and the keys then gives the
-scores, whichever attention function the model uses. Because a score that is formed in another way than the model forms
-it would look like any other number, softmax(scores) V must be what entered the output projection, for every query,
-layer and head.
+keys and values stand in the cache after the pass. One product of queries and keys gives the scores, and softmax(scores)
+V must be what entered the output projection, for every query, layer and head.
 """
 
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -20,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from explainer.errors import CheckpointError, TaskError
+from explainer.errors import CheckpointError
 from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import Layer
 from explainer.models.checkpoints import Checkpoint
@@ -28,7 +26,7 @@ from explainer.models.scoring import Prefix
 
 
 @dataclass(frozen=True, eq=False)
-class QueryRecord:
+class _QueryRecord:
     """What attention computes at the last token of one query of len tokens, after a prefix with P visible tokens.
 
     - `outputs`: the attention block's output after its output projection, before the residual is added;
@@ -48,30 +46,15 @@ class QueryRecord:
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
-    """The records of n queries, as `explainer.theory.metrics` takes them; fields as in `QueryRecord`, stacked.
-
-    Queries differ in length, so `own_scores` is a list; `context_scores` is None unless it was asked for.
-    """
-
-    outputs: Float[Tensor, "n layers hidden"]
-    own_scores: list[Float[Tensor, "layers heads _"]]
-    context_scores: Float[Tensor, "n layers heads P"] | None
-    queries: Float[Tensor, "n layers heads_d"]
-    log_probs: np.ndarray | None
-
-
-@dataclass(frozen=True, eq=False)
 class LinearMaps:
     """What every head does to the query q at the last token, if attention is linear: F(q) = (W_ZSL + dW_ICL) q.
 
         W_ZSL = sum_i v_i k_i^T over the query's own tokens (`own`), dW_ICL = the same over the prefix (`context`).
 
-    The softmax and its scale are dropped. The first token of the prefix, which belongs to no demonstration, counts to
-    `own`, so that `own` of a pass without demonstrations is the W_ZSL of a pass with them. Tokens outside the window
-    of a layer with local attention count to neither. Where positions rotate queries and keys, the maps are those of
-    the query before its rotation, k_i = R_p^T R_i k'_i with p the position of the query and k'_i a key before its
-    rotation, and can be compared between passes at different positions. Tensors are on the CPU, in float32 or wider.
+    The first token of the prefix counts to `own`, and tokens outside the window of a layer with local attention to
+    neither. Where positions rotate queries and keys, the maps are those of the query before its rotation, k_i = R_p^T
+    R_i k'_i with p the position of the query and k'_i a key before its rotation. Tensors are on the CPU, in float32 or
+    wider.
     Source: Dai et al. (2023), eq. 11 and 12.
     """
 
@@ -79,46 +62,18 @@ class LinearMaps:
     context: Float[Tensor, "layers key_heads d_v d"]
 
 
-def record(
-    checkpoint: Checkpoint,
-    prefix: Prefix,
-    prompts: Sequence[str],
-    candidates: Sequence[str] = (),
-    *,
-    suffix: str = "",
-    context: bool = False,
-) -> Records:
-    """Score the candidates and record attention at the last token of every prompt, with a suffix if one is given.
-
-    The released code of Dai et al. (2023) records at the first label, appended to every query: `suffix=" Negative"`.
-    The candidates are scored at the end of the prompt in both cases. `context` keeps the scores to the prefix, 4 layers
-    heads P bytes for each query; where a sum of them is enough, use `stream`.
-
-    Raises TaskError (no prompt, an empty one, a token across a seam, two equal candidates) and CheckpointError (too
-    many tokens; a family without an entry in `models.architectures`; attention that is no softmax of these scores).
-    """
-    if not prompts:
-        raise TaskError("there is no prompt to record; give at least one.")
-    kept: dict[str, list] = {field.name: [] for field in fields(QueryRecord)}
-    for one in stream(checkpoint, prefix, prompts, candidates, suffix=suffix):
-        for name, values in kept.items():
-            values.append(getattr(one, name) if context or name != "context_scores" else None)
-    return Records(
-        outputs=torch.stack(kept["outputs"]),
-        own_scores=kept["own_scores"],
-        context_scores=torch.stack(kept["context_scores"]) if context else None,
-        queries=torch.stack(kept["queries"]),
-        log_probs=np.stack(kept["log_probs"]) if len(candidates) else None,
-    )
-
-
 def stream(
     checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str] = (), *, suffix: str = ""
-) -> Iterator[QueryRecord]:
-    """Record one query after the other, in the order of the prompts; else as `record`.
+) -> Iterator[_QueryRecord]:
+    """Score the candidates and record attention at the last token of every prompt, with a suffix if one is given.
 
-    The model runs while the next record is asked for, with the weights it has then. Between two records it carries no
-    hooks and may be used.
+    Where the tokens of all candidates begin alike, attention is recorded at the last one that they have in common
+    (`scoring.stems`). The released code of Dai et al. (2023) records at the first label, appended to every query:
+    `suffix=" Negative"`. The candidates are scored at the end of the prompt in both cases. The model runs while the
+    next record is asked for, with the weights it has then. Between two records it carries no hooks and may be used.
+
+    Raises TaskError (an empty prompt, a token across a seam, two equal candidates) and CheckpointError (too many
+    tokens; a family without an entry in `models.architectures`; attention that is no softmax of these scores).
     """
     prompt_ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
     rows = scoring.candidate_rows(checkpoint, prompts, candidates, suffix)
@@ -129,23 +84,21 @@ def stream(
         log_probs = np.empty(len(candidates), dtype=np.float32)
         own = None
         for row, logits, recorded in group:
-            own = own or recorded  # the first row of a prompt is the one with the suffix
+            own = own or recorded  # the first row of a prompt is where attention is recorded
             for c, ids in rows[keys[row]]:
                 log_probs[c] = logits.log_softmax(-1)[range(len(ids)), ids].sum().item()
-        yield QueryRecord(*own, log_probs if len(candidates) else None)
+        yield _QueryRecord(*own, log_probs if len(candidates) else None)
 
 
 def linear_maps(
-    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], *, suffix: str = ""
+    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str] = (), *, suffix: str = ""
 ) -> Iterator[LinearMaps]:
-    """W_ZSL and dW_ICL of every head, one prompt after the other, at the token where `record` records.
+    """W_ZSL and dW_ICL of every head, one prompt after the other, where `stream` records; raises as it does.
 
-    With a second pass over the fine-tuned model, `own` after FT minus `own` without is the dW_FT of the same query,
-    with what FT changes in the layers below: compare it with dW_ICL by `metrics.update_cosines`. Maps are computed
-    when asked for; those of two prompts are never held together. Raises as `record`; no prompt gives no maps.
+    `own` after FT minus `own` without is the dW_FT of the same query, with what FT changes in the layers below.
     """
     prompt_ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
-    stems = [stem for _, *stem in scoring.candidate_rows(checkpoint, prompts, (), suffix)]
+    stems = scoring.stems(checkpoint, prompts, candidates, suffix)
     passes = scoring.row_logits(checkpoint, prefix, list(zip(prompt_ids, stems, strict=True)))
     for _, _, maps in _attached(_MapRecorder(checkpoint, prefix), passes):
         yield LinearMaps(*maps)

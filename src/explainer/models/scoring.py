@@ -7,10 +7,11 @@ apart, and positions are passed explicitly, so that every number equals that of 
 No padding, no copies.
 """
 
+import warnings
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, permutations
+from itertools import accumulate, chain, permutations, takewhile
 
 import numpy as np
 import torch
@@ -29,6 +30,9 @@ from explainer.models.checkpoint import Checkpoint
 
 PACK_TOKENS = 512
 """Query tokens in one forward pass: enough for fast matrix products, few enough that a mask costs little."""
+
+_NEIGHBOURS = 64
+"""Characters before a prompt that are tokenized with it: what stands further away changes no token of it."""
 
 _flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 
@@ -114,38 +118,76 @@ def context_ids(checkpoint: Checkpoint, task: Task, examples: Sequence[Example])
         pieces = checkpoint.tokenize_all([task.demonstration(example) for example in examples])
         tokens = [[*piece, checkpoint.document_separator_id] for piece in pieces]
     else:
-        tokens = _cut(checkpoint, [task.demonstration(example) + task.separator for example in examples])
+        shown = [task.demonstration(example) + task.separator for example in examples]
+        tokens = _cut(checkpoint, [*shown, *shown[:1]])[: len(shown)]
     ids = [checkpoint.first_token_id, *chain.from_iterable(tokens)]
     return ids, list(accumulate(map(len, tokens), initial=1))
 
 
 def _cut(checkpoint: Checkpoint, pieces: Sequence[str]) -> list[list[int]]:
-    """Token ids of each piece of a text in which the first piece follows the last one; TaskError if one straddles."""
-    text = "".join([*pieces, *pieces[:1]])
+    """Token ids of each piece of a text that is tokenized as a whole.
+
+    Raises TaskError if a token straddles two pieces, or if a character beside a seam is in no token: it was dropped, or
+    joined with one of the other piece. Spaces may be left out of what the tokenizer says of its tokens' places.
+    """
+    text, ends = "".join(pieces), list(accumulate(map(len, pieces)))
     found = checkpoint.tokenizer(text, add_special_tokens=False, split_special_tokens=True, return_offsets_mapping=True)
-    tokens, places = [[] for _ in (*pieces, *pieces[:1])], list(accumulate(map(len, pieces)))
+    tokens, covered = [[] for _ in pieces], 0
     for token, (start, end) in zip(found["input_ids"], found["offset_mapping"], strict=True):
-        piece = bisect_right(places, start)
-        if piece < len(places) and end > places[piece]:
-            raise TaskError(_straddles(checkpoint, text[places[piece] :]))
+        piece = bisect_right(ends, start)
+        seam = ends[piece - 1] if piece else 0
+        dropped = text[seam:start].strip(" ") if covered == seam else covered < seam
+        if end > ends[piece] or (piece and dropped):
+            raise TaskError(_refused(checkpoint, text[ends[piece] if end > ends[piece] else seam :]))
         tokens[piece].append(token)
-    return tokens[: len(pieces)]
+        covered = max(covered, end)
+    return tokens
 
 
 def continuation_ids(checkpoint: Checkpoint, lefts: Sequence[str], rights: Sequence[str]) -> list[list[int]]:
-    """Token ids of each right string as they are when it follows its left string; TaskError if a token straddles."""
+    """Token ids of each right string behind its left string; TaskError if the left string has other tokens then."""
     left_ids = checkpoint.tokenize_all(lefts)
     both_ids = checkpoint.tokenize_all([left + right for left, right in zip(lefts, rights, strict=True)])
     for left, both, right in zip(left_ids, both_ids, rights, strict=True):
         if both[: len(left)] != left:
-            raise TaskError(_straddles(checkpoint, right))
+            raise TaskError(_refused(checkpoint, right))
     return [both[len(left) :] for left, both in zip(left_ids, both_ids, strict=True)]
 
 
-def _straddles(checkpoint: Checkpoint, text: str) -> str:
+def prompt_token_ids(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> list[list[int]]:
+    """Token ids of each prompt behind the prefix; TaskError if the prefix would end with other tokens then."""
+    before = _text_ids(checkpoint, prefix)
+    left = checkpoint.tokenizer.decode(before, clean_up_tokenization_spaces=False)[-_NEIGHBOURS:]
+    prompt_ids = []
+    for prompt in prompts:
+        left_ids, ids = _cut(checkpoint, [left, prompt])
+        n = max(min(1, len(before)), (1 + len(left_ids)) // 2)  # the first ones may be others, because it is cut there
+        if left_ids[max(0, len(left_ids) - n) :] != before[max(0, len(before) - n) :]:
+            raise TaskError(_refused(checkpoint, prompt))
+        prompt_ids.append(ids)
+    return prompt_ids
+
+
+def _text_ids(checkpoint: Checkpoint, prefix: Prefix) -> list[int]:
+    """The last tokens of a prefix, as far as they are text: those behind the last special one.
+
+    Raises TaskError where the last one stands for a text that the tokenizer does not know.
+    """
+    tokenizer, separators = checkpoint.tokenizer, {checkpoint.first_token_id, checkpoint.document_separator_id}
+    unknown, special = tokenizer.unk_token_id, {*tokenizer.all_special_ids, *separators}
+    if prefix.ids[-1:] == (unknown,) and unknown not in separators:
+        raise TaskError(
+            f"{checkpoint.name}: its tokenizer has no token for the last character before a query; use a separator "
+            "that it knows (a single newline, mostly)."
+        )
+    last = max((i for i, token in enumerate(prefix.ids) if token in special), default=-1)
+    return list(prefix.ids[last + 1 :])
+
+
+def _refused(checkpoint: Checkpoint, text: str) -> str:
     return (
-        f"{checkpoint.name}: a token spans the boundary before {text[:40]!r}, so the pieces have other tokens than the "
-        "whole string; change the template or the separator (a single newline is safe)."
+        f"{checkpoint.name}: a token spans the boundary before {text[:40]!r}, or what stands there is dropped or read "
+        "otherwise than alone; change the template or the separator (a single newline is safe, mostly)."
     )
 
 
@@ -168,27 +210,88 @@ def candidate_log_probs(
     return result
 
 
+def candidate_mean_log_probs(
+    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str]
+) -> np.ndarray:
+    """log p(candidate | prefix, prompt) over its number of tokens, shape (n, c): no smaller for a longer candidate.
+
+    Raises as `candidate_log_probs`. Source: Brown et al. (2020), section 2.4.
+    """
+    sums = candidate_log_probs(checkpoint, prefix, prompts, candidates)
+    return sums / candidate_lengths(checkpoint, prompts, candidates)
+
+
+def candidate_lengths(checkpoint: Checkpoint, prompts: Sequence[str], candidates: Sequence[str]) -> np.ndarray:
+    """Number of tokens of each candidate behind each prompt, shape (n, c); raises as `candidate_log_probs`."""
+    lengths = [list(map(len, _candidate_ids(checkpoint, prompt, candidates))) for prompt in prompts]
+    return np.array(lengths, dtype=int).reshape(len(prompts), len(candidates))
+
+
+def stems(
+    checkpoint: Checkpoint, prompts: Sequence[str], candidates: Sequence[str] = (), suffix: str = ""
+) -> list[list[int]]:
+    """The tokens behind each prompt at whose last one attention is recorded; where there are none, the prompt's last.
+
+    They are those of the suffix if there is one; else the longest beginning that the tokens of *all* candidates have
+    in common, so that it is recorded where the candidates part. Of candidates that begin alike in groups (a tree) that
+    is where they part for the first time; those that differ in their first token have none in common.
+    """
+    rows = candidate_rows(checkpoint, prompts, candidates, suffix)
+    first = {i: stem for i, *stem in reversed(rows)}
+    return [first[i] for i in range(len(prompts))]
+
+
+def _candidate_ids(checkpoint: Checkpoint, prompt: str, candidates: Sequence[str]) -> list[list[int]]:
+    """Tokens of the candidates behind a prompt and a space; TaskError when two have the same."""
+    ids = continuation_ids(checkpoint, [prompt] * len(candidates), [f" {word}" for word in candidates])
+    if len(set(map(tuple, ids))) < len(candidates):
+        raise TaskError(f"{checkpoint.name}: two of {tuple(candidates)} have the same tokens; rename one.")
+    return ids
+
+
 def candidate_rows(
     checkpoint: Checkpoint, prompts: Sequence[str], candidates: Sequence[str], suffix: str = ""
 ) -> dict[tuple[int, ...], list[tuple[int, list[int]]]]:
     """The sequences to run, as (prompt number, *stem), and the candidates, as (number, ids), that each can score.
 
     A candidate is scored by a sequence whose stem begins with its tokens but the last. The first sequence of every
-    prompt has the suffix for its stem, and serves no candidate if none begins like it. Raises TaskError when two
-    candidates have the same tokens.
+    prompt has the one of `stems`, and serves no candidate if none begins like it. Raises TaskError when two candidates
+    have the same tokens.
     """
     rows: dict[tuple[int, ...], list[tuple[int, list[int]]]] = {}
     suffixes = continuation_ids(checkpoint, prompts, [suffix] * len(prompts))
-    for i, (prompt, first) in enumerate(zip(prompts, suffixes, strict=True)):
+    for i, (prompt, asked) in enumerate(zip(prompts, suffixes, strict=True)):
+        answers = _candidate_ids(checkpoint, prompt, candidates)
+        first = asked or _shared(answers)
         rows[i, *first] = []
-        answers = continuation_ids(checkpoint, [prompt] * len(candidates), [f" {word}" for word in candidates])
-        if len({tuple(ids) for ids in answers}) < len(candidates):
-            raise TaskError(f"{checkpoint.name}: two of {tuple(candidates)} have the same tokens; rename one.")
         for c, ids in enumerate(answers):
             stem = ids[:-1]
             served = first[: len(stem)] == stem
             rows.setdefault((i, *(first if served else stem)), []).append((c, ids))
     return rows
+
+
+def _shared(ids: Sequence[Sequence[int]]) -> list[int]:
+    """The longest beginning that all have in common; none where there are fewer than two to part."""
+    places = zip(*ids, strict=False) if len(ids) > 1 else ()
+    return [tokens[0] for tokens in takewhile(lambda tokens: len(set(tokens)) == 1, places)]
+
+
+def telling_tokens(checkpoint: Checkpoint, task: Task, queries: Sequence[Example]) -> list[int]:
+    """The token of each right answer that is predicted where labels part: see `stems`; its first token, as a rule.
+
+    Raises TaskError where two labels have the same token there, so that one token does not tell them apart.
+    """
+    prompts, labels = [task.prompt(query) for query in queries], task.labels or ()
+    answers = continuation_ids(checkpoint, prompts, [f" {query.answer}" for query in queries])
+    places = list(map(len, stems(checkpoint, prompts, labels)))
+    for prompt, place in zip(prompts, places, strict=True):
+        if len({ids[place] for ids in _candidate_ids(checkpoint, prompt, labels)}) < len(labels):
+            raise TaskError(
+                f"task {task.name!r} with {checkpoint.name}: some of {labels} begin with the same tokens and others do "
+                "not, so that no one token tells all apart, by which this study judges; rename some."
+            )
+    return [ids[place] for ids, place in zip(answers, places, strict=True)]
 
 
 def exact_match(
@@ -197,23 +300,35 @@ def exact_match(
     """Whether greedy decoding writes each answer followed by `end`, shape (n,), from one forward pass per batch.
 
     Greedy decoding after the prompt writes the target tokens t_1 ... t_m exactly if arg max p(. | prompt, t_<j) = t_j
-    for every j: as long as it has written t_<j it stands where the teacher-forced pass stands.
+    for every j: as long as it has written t_<j it stands where the teacher-forced pass stands. `end` is the separator
+    of a task: text, with the tokens that it has before the next prompt, or `DOCUMENT_SEPARATOR`.
     """
     correct = np.empty(len(prompts), dtype=bool)
-    for i, logits, target in teacher_forced(checkpoint, prefix, prompts, [f" {answer}{end}" for answer in answers]):
+    for i, logits, target in teacher_forced(checkpoint, prefix, prompts, answers, end):
         correct[i] = logits.argmax(-1).tolist() == target
     return correct
 
 
 def teacher_forced(
-    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], targets: Sequence[str]
+    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], answers: Sequence[str], end: str
 ) -> Iterator[tuple[int, Tensor, list[int]]]:
-    """For each prompt its number, the logits (m, vocab) that predict the m tokens of its target, and their ids."""
+    """For each prompt its number, the logits (m, vocab) that predict the m tokens of answer and end, and their ids."""
     prompt_ids = prompt_token_ids(checkpoint, prefix, prompts)
-    target_ids = continuation_ids(checkpoint, prompts, targets)
+    target_ids = _target_ids(checkpoint, prompts, answers, end)
     rows = [(prompt, target[:-1]) for prompt, target in zip(prompt_ids, target_ids, strict=True)]
     for i, logits in row_logits(checkpoint, prefix, rows):
         yield i, logits, target_ids[i]
+
+
+def _target_ids(checkpoint: Checkpoint, prompts: Sequence[str], answers: Sequence[str], end: str) -> list[list[int]]:
+    """Token ids of each answer, a space before it and its end behind it, as they are behind a prompt and before one."""
+    if end == tasks.DOCUMENT_SEPARATOR:
+        ids = continuation_ids(checkpoint, prompts, [f" {answer}" for answer in answers])
+        return [[*each, checkpoint.document_separator_id] for each in ids]
+    targets = [f" {answer}{end}" for answer in answers]
+    continuation_ids(checkpoint, prompts, targets)
+    asked = zip(prompts, targets, strict=True)
+    return [_cut(checkpoint, [prompt, target, prompt if end else ""])[1] for prompt, target in asked]
 
 
 def next_token_log_probs(checkpoint: Checkpoint, prefix: Prefix, prompt: str) -> np.ndarray:
@@ -260,7 +375,7 @@ def answer(
     """Answers to the queries of a task after a prefix; `seed` and `k` only label the record."""
     prompts = [task.prompt(query) for query in queries]
     if task.labels is None:
-        correct = exact_match(checkpoint, prefix, prompts, [query.answer for query in queries])
+        correct = exact_match(checkpoint, prefix, prompts, [query.answer for query in queries], task.separator)
         return Record(task.name, seed, k, prompts, correct)
     require_distinct(checkpoint, task)
     log_probs = candidate_log_probs(checkpoint, prefix, prompts, task.labels)
@@ -269,20 +384,43 @@ def answer(
 
 
 def require_distinct(checkpoint: Checkpoint, task: Task) -> None:
-    """TaskError if a label's tokens begin those of another label: it could never be the less probable of the two."""
-    labels = [f" {label}" for label in task.labels or ()]
-    for (a, a_ids), (b, b_ids) in permutations(zip(labels, checkpoint.tokenize_all(labels), strict=True), 2):
+    """TaskError if a label's tokens begin those of another label: it could never be the less probable of the two.
+
+    A UserWarning, which Python shows once for a model and a task, tells that labels have unequal numbers of tokens, or
+    begin with the same one.
+    """
+    if task.labels is None:
+        return
+    nothing = task.prompt(Example(dict.fromkeys(task.fields, "N/A"), ""))
+    ids = _candidate_ids(checkpoint, nothing, task.labels)
+    for (a, a_ids), (b, b_ids) in permutations(zip(task.labels, ids, strict=True), 2):
         if b_ids[: len(a_ids)] == a_ids:
             raise TaskError(
-                f"task {task.name!r} with {checkpoint.name}: the tokens of the label {b.strip()!r} begin with those of "
-                f"{a.strip()!r}, which therefore can never be less probable; rename one."
+                f"task {task.name!r} with {checkpoint.name}: the tokens of the label {b!r} begin with those of {a!r}, "
+                "which therefore can never be less probable; rename one."
             )
+    warn_of_lengths(checkpoint, f"task {task.name!r}", nothing, task.labels)
+    first = [each[0] for each in ids]
+    if alike := [label for label, token in zip(task.labels, first, strict=True) if first.count(token) > 1]:
+        shared = len(_shared(ids))
+        where = f"behind the {shared} tokens that all share" if shared else "at the last token of the prompt"
+        warnings.warn(
+            f"task {task.name!r} with {checkpoint.name}: the labels {', '.join(alike)} begin with the same token; "
+            f"attention is compared {where}.",
+            stacklevel=2,
+        )
 
 
-def prompt_token_ids(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> list[list[int]]:
-    """Token ids of the prompts as they follow the prefix: the text of its last token is the left neighbour."""
-    last = [i for i in prefix.ids[-1:] if i not in checkpoint.tokenizer.all_special_ids]
-    return continuation_ids(checkpoint, [checkpoint.tokenizer.decode(last)] * len(prompts), prompts)
+def warn_of_lengths(checkpoint: Checkpoint, what: str, prompt: str, answers: Sequence[str]) -> None:
+    """UserWarning where answers have unequal numbers of tokens, so that a sum over tokens favours the short ones."""
+    lengths = candidate_lengths(checkpoint, [prompt], answers)
+    if lengths.min() < lengths.max():
+        warnings.warn(
+            f"{what} with {checkpoint.name}: the answers have {lengths.min()} to {lengths.max()} tokens, and the sum "
+            "of their log-probabilities favours the short ones; see the accuracy by the mean per token, or the "
+            "calibrated one.",
+            stacklevel=3,
+        )
 
 
 @torch.inference_mode()

@@ -119,11 +119,7 @@ def answers(
 def _shares_of_attention(
     checkpoint: Checkpoint, pattern: _Pair, demonstrations: Sequence[_Pair], query: str, hidden: Sequence[int]
 ) -> np.ndarray:
-    """The share of the query's last token's attention that goes to each demonstration, in every head.
-
-    (L, heads, demonstrations). The rest goes to the first token and to the query itself, so that the sum over
-    demonstrations is the gate g of `duality.split_attention`, with the first token among the own ones.
-    """
+    """The share of the query's last token's attention that goes to each demonstration, in every head."""
     prefix, model = _seen(checkpoint, pattern, demonstrations, hidden), checkpoint.model
     cache = DynamicCache()
     for layer, (keys, values) in enumerate(zip(prefix.keys, prefix.values, strict=True)):

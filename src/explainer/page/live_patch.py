@@ -76,12 +76,9 @@ def answers(checkpoint: Checkpoint, name: str, donors: int, query: str | None = 
     """What LivePatch finds, by the checkpoint in Python, in float32.
 
     `right` counts right first tokens of the queries that are no donors: without context, in context, and without it
-    under the mean patch of the donors; `carried` those that are wrong under it and are what a donor answers in
-    context; `error` is the largest difference of a logit between a donor under its own patch and in context;
-    `answers` are the next tokens after the reader's query: without context, in context, under its own patch, and
-    under the mean patch.
-
-    Source: `interventions.context_patches`.
+    under the mean patch of the donors; `carried` those that are wrong under it and are what a donor answers in context;
+    `error` is the largest difference of a logit between a donor under its own patch and in context; `answers` are the
+    next tokens after the reader's query in the same three ways, and under its own patch.
     """
     data, query = tasks.load(name), own_query(name) if query is None else query
     shown = tasks.demonstrations(data, MOST, SEED)

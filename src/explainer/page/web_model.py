@@ -1,19 +1,12 @@
 """The starter checkpoint for a page: its GGUF file as an ONNX graph in shards, with the very weights of the chapters.
 
-The graph reads T new tokens after P tokens whose keys and values it is given. What a token may see is an input, too:
-`bias` is added to the scores, so that a page can hide single demonstrations without moving a position, and ask several
-such questions in one run: they cost little more than one, because most of the time goes to unpacking the weights. An
-update of the keys' and values' weights is an input as well, as two factors of low rank, so that a page can fine-tune.
-And a page can say which tokens are the same query with and without its context. Then the graph makes the change of
-weights that the context is worth (`interventions.context_patches`), block by block, and gives it to other tokens, too.
+The graph reads T new tokens after P tokens whose keys and values it is given; `_onnx_bytes` says what else it is given.
 """
 
 import hashlib
 import json
-import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -24,6 +17,7 @@ import numpy as np
 from filelock import FileLock
 
 from explainer.data import assets
+from explainer.data.files import fresh_folder
 from explainer.data.package_index import sha256_of
 from explainer.errors import CacheError, CheckpointError
 
@@ -39,7 +33,7 @@ _OPSETS = {"": 18, "com.microsoft": 1}
 
 
 @dataclass(frozen=True)
-class Shape:
+class _Shape:
     """The sizes of a Llama: L layers, heads of queries and of keys, d, vocabulary, and its two constants."""
 
     layers: int
@@ -70,8 +64,9 @@ def build(*, progress: bool = True) -> Path:
             if not _intact(home):
                 if progress:
                     print("Converting the checkpoint for the page, once; about 10 s ...", file=sys.stderr, flush=True)
-                _clear_leftovers(home)
-                convert(quantised, checkpoint, home)
+                for leftover in home.parent.glob(f".{home.name}-*"):  # of a run that was killed
+                    shutil.rmtree(leftover, ignore_errors=True)
+                _convert(quantised, checkpoint, home)
     return home
 
 
@@ -85,15 +80,13 @@ def _intact(home: Path) -> bool:
         return False
 
 
-def convert(quantised: Path, tokenizer: Path, home: Path) -> None:
+def _convert(quantised: Path, tokenizer: Path, home: Path) -> None:
     """Write the folder `home` from a GGUF file and the folder of its tokenizer, whole or not at all.
 
     Raises: CheckpointError if the GGUF file is not a Llama in Q4_1 and Q8_0, or onnx is missing.
     """
-    with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{home.name}-", ignore_cleanup_errors=True) as work:
-        fresh = Path(work, "fresh")
-        fresh.mkdir()
-        graph, shape = onnx_bytes(quantised)
+    with fresh_folder(home) as fresh:
+        graph, shape = _onnx_bytes(quantised)
         for i, start in enumerate(range(0, len(graph), _SHARD_BYTES)):
             (fresh / f"{_GRAPH}.{i}.bin").write_bytes(graph[start : start + _SHARD_BYTES])
         _copy_tokenizer(tokenizer, fresh)
@@ -106,26 +99,23 @@ def convert(quantised: Path, tokenizer: Path, home: Path) -> None:
             "tokenizer": [_entry(fresh / "tokenizer.json")],
         }
         (fresh / _MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
-        shutil.rmtree(home, ignore_errors=True)
-        os.replace(fresh, home)
 
 
-def onnx_bytes(quantised: Path) -> tuple[bytes, Shape]:
-    r"""The ONNX graph of a Llama in a GGUF file, weights bit for bit, and its shape.
+def _onnx_bytes(quantised: Path) -> tuple[bytes, _Shape]:
+    """The ONNX graph of a Llama in a GGUF file, weights bit for bit, and its shape.
 
-    Q4_1 keeps a block of 32 weights as $w = d\,q + m$ with $q$ in 0 ... 15. `MatMulNBits` of ONNX Runtime computes
-    $w = s\,(q - z)$, which is the same for $s = d$ and $z = -m/d$; $d$ and $m$ stay in float16, and $z$ is computed
-    when the graph is loaded. Q8_0 keeps $w = d\,q$ with $q$ in -128 ... 127, here $q + 128$ with $z = 128$.
+    Q4_1 keeps a block of 32 weights as w = d q + m with q in 0 ... 15. `MatMulNBits` of ONNX Runtime computes w = s (q
+    - z), the same for s = d and z = -m/d. Q8_0 keeps w = d q with q in -128 ... 127, here q + 128 with z = 128.
 
-    Shapes: inputs `ids` and `positions` (T), `bias` (T, P + T), `past_keys` and `past_values` (L, key heads, P, head
-    size), `rows` (R), the new tokens that are asked, and an update of rank r, `update_in` (2 L, d, r) and `update_out`
-    (2 L, r, key heads * head size), for keys and values by turns: x W^T + x `update_in` `update_out` in place of x W^T.
-    Each of m patches has the last token of a query in its context, in `with_context` (m), and the same token where it
-    does not see it, in `without_context` (m); token t has the sum of all patches times its row of `patch_weights`
-    (T, m). For the patch to be exact, the tokens that do not see the context must have it, and the others none.
-    Outputs `logits` (R, vocabulary), `attention` and, before bias and softmax, `scores` (L, heads, R, P + T), and
-    `outputs` (L, R, d) of the attention blocks, all of the tokens that are asked; `keys` and `values` (L, key heads, T,
-    head size) of all new ones.
+    Inputs are `ids` and `positions` (T), `bias` (T, P + T), which is added to the scores, `past_keys` and `past_values`
+    (L, key heads, P, head size), `rows` (R), the new tokens that are asked, and an update of rank r for keys and values
+    by turns, `update_in` (2 L, d, r) and `update_out` (2 L, r, key heads * head size): x W^T + x `update_in`
+    `update_out`. Each of m patches has the last token of a query in its context, in `with_context` (m), and the same
+    token where it does not see it, in `without_context` (m); token t has the sum of all patches times its row of
+    `patch_weights` (T, m). For the patch to be exact, the tokens that do not see the context must have it, and the
+    others none. Outputs are `logits` (R, vocabulary), `attention` and, before bias and softmax, `scores` (L, heads, R,
+    P + T), and `outputs` (L, R, d) of the attention blocks, all of the tokens that are asked; `keys` and `values` (L,
+    key heads, T, head size) of all new ones.
     Raises: CheckpointError.
     Source: the layers of `LlamaForCausalLM` in transformers; the formats are those of ggml's `ggml-common.h`.
     """
@@ -139,7 +129,7 @@ def onnx_bytes(quantised: Path) -> tuple[bytes, Shape]:
 class _Graph:
     """Nodes and constants in the order in which they are computed; each method returns the name of what it adds."""
 
-    def __init__(self, tensors: dict[str, Any], shape: Shape):
+    def __init__(self, tensors: dict[str, Any], shape: _Shape):
         self.tensors, self.shape = tensors, shape
         self.nodes: list[Any] = []
         self.constants: dict[str, np.ndarray] = {}
@@ -362,7 +352,7 @@ def _invertible(d: np.ndarray, m: np.ndarray, q: np.ndarray) -> tuple[np.ndarray
     return d, m, q
 
 
-def _read(quantised: Path) -> tuple[dict[str, Any], Shape]:
+def _read(quantised: Path) -> tuple[dict[str, Any], _Shape]:
     import gguf  # noqa: PLC0415 - loading the package must not wait for it
 
     try:
@@ -372,7 +362,7 @@ def _read(quantised: Path) -> tuple[dict[str, Any], Shape]:
     tensors = {tensor.name: tensor for tensor in reader.tensors}
     value = lambda key: reader.fields[f"llama.{key}"].contents()  # noqa: E731
     try:
-        shape = Shape(
+        shape = _Shape(
             layers=value("block_count"),
             heads=value("attention.head_count"),
             key_heads=value("attention.head_count_kv"),
@@ -420,11 +410,6 @@ def _first_token_id(tokenizer: Path) -> int:
 
 def _entry(path: Path) -> dict[str, Any]:
     return {"name": path.name, "size": path.stat().st_size, "sha256": sha256_of(path)}
-
-
-def _clear_leftovers(home: Path) -> None:
-    for leftover in home.parent.glob(f".{home.name}-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
 
 
 @contextmanager

@@ -1,9 +1,7 @@
 """Each control beside the real comparison: means over queries and seeds, and differences over the same queries.
 
 Everything is computed from the table "queries" of `results`. A measure is one of its columns: a similarity,
-or whether the answer is right, "icl_correct". Means have the intervals of `reporting.similarity_interval` over the
-cells that have the measure (one whose FT diverged has no similarity), differences those of `reporting.comparisons`.
-Over several tasks both are means over these tasks.
+or whether the answer is right, "icl_correct". Over several tasks means and differences are means over these tasks.
 """
 
 from collections.abc import Iterable, Mapping
@@ -48,18 +46,20 @@ def _interval(frame: pd.DataFrame, measure: str) -> Interval:
     return reporting.similarity_interval(frame[has], measure, n_resamples=_RESAMPLES)
 
 
-def _matched(a: pd.DataFrame, b: pd.DataFrame, measure: str, over: str = "control") -> tuple[Sample, Sample] | None:
-    """The values of A and B for the same queries, of cells that differ in `over` only; those without a partner go.
+def _matched(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> tuple[Sample, Sample] | None:
+    """The values of A and B for the same queries, of cells that differ in the control only; those without a partner go.
 
     None where no cell has a partner. Raises StudyError where a query of A has several partners, and where the cells
     of A that have one differ in more than their seeds.
     """
-    same = [*(field.name for field in fields(Cell) if field.name != over), "query"]
+    same = [*(field.name for field in fields(Cell) if field.name != "control"), "query"]
     both = a.merge(b[[*same, measure]], on=same, suffixes=("", "_b")).dropna(subset=[measure, f"{measure}_b"])
     if both.empty:
         return None
     if both.duplicated(["cell", "query"]).any():
-        raise StudyError(f"B has several cells for one of A, with {b[over].unique().tolist()} as {over}; choose one.")
+        raise StudyError(
+            f"B has several cells for one of A, with {b['control'].unique().tolist()} as control; choose one."
+        )
     return reporting.sample(both, measure), reporting.sample(both, f"{measure}_b")
 
 
@@ -69,11 +69,7 @@ def _mean_differences(pairs: Mapping[Any, tuple[Sample, Sample] | None]) -> dict
 
 
 def learned(frame: pd.DataFrame, state: str) -> list[str]:
-    """Tasks of which a state, "ft" or "icl", answers more than ZSL does, settled over seeds (p < 0.05 after Holm).
-
-    On the other tasks the state has learned no answer. There, a control that changes what is to be learned has no
-    power: it gives the same number whether or not the claim is true.
-    """
+    """Tasks of which a state, "ft" or "icl", answers more than ZSL does, settled over seeds (p < 0.05 after Holm)."""
     real = frame[(frame["control"] == "none") & frame[f"{state}_correct"].notna()]
     pairs = {
         task: tuple(reporting.sample(its, f"{each}_correct") for each in (state, "zsl"))
@@ -83,9 +79,9 @@ def learned(frame: pd.DataFrame, state: str) -> list[str]:
     return [task for task, gain in gains.items() if gain.estimate > 0 and gain.p_value < 0.05]
 
 
-def as_table(compared: Mapping[Any, Interval], spec: str = "+.3f") -> pd.DataFrame:
+def as_table(compared: Mapping[Any, Interval]) -> pd.DataFrame:
     """A row for each difference, with its interval and its p-value, and the names of controls as in figures."""
-    rows = {name: {"difference": format(d, spec), "p (Holm)": f"{d.p_value:.3f}"} for name, d in compared.items()}
+    rows = {name: {"difference": f"{d:+.3f}", "p (Holm)": f"{d.p_value:.3f}"} for name, d in compared.items()}
     return pd.DataFrame(rows).T.rename(index=NAMES)
 
 

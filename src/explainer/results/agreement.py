@@ -1,7 +1,7 @@
 """What contexts and trainings do to one model, each beside each: between which floor and ceiling a similarity stands.
 
-Everything is computed from the tables "changes" and "pairs" of the experiment "agreement". The seed is the unit: each
-interval is Student's over seeds, of means over queries and layers.
+Everything is computed from the tables "changes" and "pairs" of the experiment "agreement", with Student's interval over
+seeds of means over queries and layers.
 """
 
 from dataclasses import dataclass
@@ -73,8 +73,7 @@ def between(frame: pd.DataFrame, one: Which, other: Which) -> pd.DataFrame:
 def repairs(frame: pd.DataFrame, of: Which, by: Which) -> pd.DataFrame:
     """How many zero-shot errors a change repairs, how many another one, and how many both, for each task and seed.
 
-    Columns errors, of, by, both, and chance: of by / errors, what both would have in common if either repaired any
-    error. The recall of the one by the other is both / of, and by chance it is chance / of.
+    Columns errors, of, by, both, and chance = of by / errors. The recall of the one by the other is both / of.
     """
     found = between(frame, of, by)
     first = of.of(found, "a") & by.of(found, "b")  # `of` is side a
@@ -121,9 +120,7 @@ def differences(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> dict[str, Int
 def mean_difference(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> Interval:
     """A minus B in the mean over tasks, paired by seed; a seed that lacks one side counts for the other tasks only.
 
-    Student's interval of the jackknife: its S values are S x - (S - 1) x_i, where x is the mean over tasks of each
-    task's mean over its seeds, and x_i the same without seed i. Where no seed lacks a task, they are the seeds' means.
-    `a` and `b` are tables with the columns task, seed and `measure`.
+    Student's interval of the jackknife over seeds, of the mean over tasks of each task's mean over its seeds.
     """
     sides = [each.groupby(["seed", "task"], sort=False)[measure].mean() for each in (a, b)]
     of_seed = (sides[0] - sides[1]).dropna().unstack()
@@ -133,8 +130,7 @@ def mean_difference(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> Interval:
 def ranks(frame: pd.DataFrame, context: Which, epochs: int, measure: str) -> pd.DataFrame:
     """How many trainings on other tasks are more similar to a context than the training on its own task.
 
-    A row for each task and seed: `above`, and `n`, the number of other tasks. If a context were no more similar to
-    its own task's training than to any other, all values from 0 to n would be equally likely.
+    A row for each task and seed: `above`, and `n`, the number of other tasks.
     """
     trained = between(frame, context, Which("FT", None, epochs))
     trained = trained.assign(lesson=trained["b_lesson"].where(trained["b_kind"] == "FT", trained["a_lesson"]))

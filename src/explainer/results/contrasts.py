@@ -1,8 +1,7 @@
 """What the published minimal pairs of lessons say: similarities of contrasts, and answers when they are put in.
 
-Everything takes tables of `results("minimal-pairs")`. Pairs of tasks are fixed, seeds are drawn. A value is a
-function of means over pairs of the means over their seeds, with Student's interval of the jackknife over seeds, so that
-a seed in which the training of one pair diverged counts for the others.
+Everything takes tables of `results("minimal-pairs")`. A value is a function of means over pairs of tasks of the means
+over their seeds, with Student's interval of the jackknife over seeds.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,10 +17,7 @@ _Means = Mapping[str, float]
 
 
 def _interval(rows: pd.DataFrame, value: Callable[[_Means], float]) -> Interval:
-    """A function T of the means of columns; the S values of the jackknife are S T - (S - 1) T_i, without seed i.
-
-    For a single column of complete tables these are the means of the seeds.
-    """
+    """A function of the means of columns, with its interval."""
     numbers = rows.select_dtypes("number").columns.drop("seed")
     of_cells = rows.groupby(["seed", "pair"])[list(numbers)].mean()
 
@@ -46,8 +42,7 @@ def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
         own / sqrt(C F)         own, corrected for what two lessons of one task do not share
         examples, reordered     of what two sets of words do differently in one task, and its ceiling
 
-    The floor of all is 0. `rows` are those of "strengths", one for each pair and seed, or of "cells". NaN where two
-    trainings do not agree in the mean.
+    `rows` are those of "strengths", one for each pair and seed, or of "cells". NaN where trainings do not agree.
     """
     names = ("own", "other", "contexts", "trainings", "examples", "reordered")
     derived: dict[str, Callable[[_Means], float]] = {

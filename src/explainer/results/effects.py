@@ -1,13 +1,11 @@
 """What interventions do to the answers: the published causal tests, with intervals and paired differences.
 
-Everything takes tables of `results` for a grid of causal tests, with one cell for each seed, of one task or
-of several. Every interval is Student's over seeds; where answers are counted, it allows for the words that seeds share
-(`statistics.paired_difference`).
+Everything takes tables of `results` for a grid of causal tests, with one cell for each seed and task. Every interval is
+Student's over seeds; where answers are counted, it allows for the words that seeds share.
 """
 
 from collections.abc import Callable, Mapping
 
-import numpy as np
 import pandas as pd
 
 from explainer.errors import StudyError
@@ -15,41 +13,33 @@ from explainer.results import agreement, reporting
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval, Sample
 
-_SHARES = ("correct", "agrees")
 
+def rows(queries: pd.DataFrame, names: Mapping[str, str]) -> dict[str, dict[str, Interval]]:
+    """Share of right answers after several interventions, `rows(...)[task][name]`, by the names given to them.
 
-def _by_task(queries: pd.DataFrame, intervention: str, column: str = "correct") -> dict[str, Interval]:
-    """One of the `rows`, for each task; tasks without the intervention are left out."""
-    return _each_task(_rows(queries, intervention), lambda rows: _mean(rows, column))
-
-
-def rows(queries: pd.DataFrame, names: Mapping[str, str], column: str = "correct") -> dict[str, dict[str, Interval]]:
-    """Mean over queries and seeds after several interventions, `rows(...)[task][name]`, by the names given to them.
-
-    `column` is "correct" or "agrees", of which no interval leaves [0, 1], or "log_prob". Raises StudyError for an
-    intervention that is nowhere, and for two cells of one task and seed.
+    Raises StudyError for an intervention that is nowhere, and for two cells of one task and seed.
     """
-    found = {name: _by_task(queries, intervention, column) for intervention, name in names.items()}
+    found = {name: _each_task(_rows(queries, intervention), _mean) for intervention, name in names.items()}
     tasks = queries["task"].unique()
     return {task: {name: each[task] for name, each in found.items() if task in each} for task in tasks}
 
 
-def over_tasks(queries: pd.DataFrame, intervention: str, column: str = "correct") -> Interval:
-    """The mean after an intervention, over these tasks; raises as `rows`."""
-    return _mean(_rows(queries, intervention), column)
+def over_tasks(queries: pd.DataFrame, intervention: str) -> Interval:
+    """The share of right answers after an intervention, mean over these tasks; raises as `rows`."""
+    return _mean(_rows(queries, intervention))
 
 
-def differences(queries: pd.DataFrame, a: str, b: str, column: str = "correct") -> dict[str, Interval]:
+def differences(queries: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
     """A minus B of two interventions for each task, query by query, with p-values corrected by Holm for the tasks.
 
     Raises as `rows`.
     """
-    return reporting.corrected(_each_task(_pairs(queries, a, b), lambda rows: _difference(rows, column)))
+    return reporting.corrected(_each_task(_pairs(queries, a, b), _difference))
 
 
-def difference(queries: pd.DataFrame, a: str, b: str, column: str = "correct") -> Interval:
+def difference(queries: pd.DataFrame, a: str, b: str) -> Interval:
     """A minus B of two interventions, mean over these tasks; raises as `rows`."""
-    return _difference(_pairs(queries, a, b), column)
+    return _difference(_pairs(queries, a, b))
 
 
 def columns(cells: pd.DataFrame, names: Mapping[str, str]) -> dict[str, Interval]:
@@ -68,7 +58,7 @@ def accuracy_by_layer(layers: pd.DataFrame, column: str) -> dict[str, Interval]:
     """Mean over seeds of a share in each layer, an interval of arrays for each task; no end leaves [0, 1]."""
     of_task = layers.groupby("task", sort=False)
     means = {t: statistics.student(its.pivot(index="seed", columns="layer", values=column)) for t, its in of_task}
-    return {task: Interval(x.estimate, np.clip(x.low, 0, 1), np.clip(x.high, 0, 1)) for task, x in means.items()}
+    return {task: each.of_share for task, each in means.items()}
 
 
 def gaps(cells: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
@@ -98,17 +88,14 @@ def _each_task(rows: pd.DataFrame, interval: Callable[[pd.DataFrame], Interval])
     return {task: interval(of_task) for task, of_task in rows.groupby("task", sort=False)}
 
 
-def _mean(rows: pd.DataFrame, column: str) -> Interval:
-    found = _sample(rows, rows[column])
-    interval = statistics.paired_difference(found, _sample(rows, 0 * rows[column]))
-    if column not in _SHARES:
-        return interval
-    low, high = np.clip((interval.low, interval.high), 0, 1)
-    return statistics.with_width(Interval(interval.estimate, float(low), float(high)), found.n_queries)
+def _mean(rows: pd.DataFrame) -> Interval:
+    found = _sample(rows, rows["correct"])
+    interval = statistics.paired_difference(found, _sample(rows, 0 * rows["correct"]))
+    return statistics.with_width(interval.of_share, found.n_queries)
 
 
-def _difference(rows: pd.DataFrame, column: str) -> Interval:
-    return statistics.paired_difference(_sample(rows, rows[column]), _sample(rows, rows[f"{column}_b"]))
+def _difference(rows: pd.DataFrame) -> Interval:
+    return statistics.paired_difference(_sample(rows, rows["correct"]), _sample(rows, rows["correct_b"]))
 
 
 def _sample(rows: pd.DataFrame, values: pd.Series) -> Sample:

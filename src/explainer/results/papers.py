@@ -1,13 +1,12 @@
 """Numbers of the papers, as they print them: shares and similarities from 0 to 1, by model, condition and task.
 
-Each table names the source it was copied from. Nothing here was measured in this project. Models are the dense fairseq
-language models with 1.3 and 2.7 billion parameters, states "zsl", "ft" and "icl", tasks in the order of `TASKS`.
+Each table names the source it was copied from. Models are the dense fairseq language models with 1.3 and 2.7 billion
+parameters, states "zsl", "ft" and "icl", tasks in the order of `TASKS`.
 """
 
 from collections.abc import Mapping
 
 DAI = "Dai et al. (2023), Findings of ACL 2023, 247"
-_DAI_CODE = "released code of Dai et al. (2023), microsoft/LMOps, understand_icl"
 DEUTCH = "Deutch et al. (2024), NAACL 2024"
 DEUTCH_LOGS = "logs of Deutch et al. (2024), GiilDe/ft-vs-icl, means recomputed here"
 
@@ -25,7 +24,7 @@ N_VALIDATION: Mapping[str, int] = _row(872, 1101, 1066, 2000, 7600, 56)
 """Validation examples per task (`DAI`, Table 1). The released code evaluates at most `MOST_EVALUATED` of them."""
 
 MOST_EVALUATED = 2000
-"""Queries that the released code evaluates at most (`_DAI_CODE`, fewshot_task.py)."""
+"""Queries that the released code evaluates at most (microsoft/LMOps, understand_icl, fewshot_task.py)."""
 
 ACCURACY: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     "1.3B": {
@@ -126,7 +125,7 @@ N_RATES_SEARCHED = 36
 """Learning rates 1 to 9 times 0.1, 0.01, 0.001 and 0.0001 were tried, and more for 1.3B on SST-5 (`DAI`, appendix)."""
 
 DEMONSTRATIONS: Mapping[str, int] = _row(32, 32, 32, 32, 22, 19)
-"""Number of demonstrations k (`_DAI_CODE`, icl_ft/compute_training_example_attn.py)."""
+"""Number of demonstrations k (microsoft/LMOps, understand_icl, icl_ft/compute_training_example_attn.py)."""
 
 
 # Deutch et al. (2024), Table 2: 1.3B, means of 3 seeds.

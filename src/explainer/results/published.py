@@ -1,8 +1,8 @@
 """The published results as data frames, by the name of their grid: Parquet tables and a filter.
 
-The folder of an experiment has one file for each of its tables. `cells` has a row for each setting, `runs` what
-determined its result and how long that took, `grids` which settings a grid has, and in which order; an experiment may
-have further tables (`queries`, `layers`). All have the column `cell`, the key of a setting.
+The folder of an experiment has one file for each of its tables: `cells` with a row for each setting, `runs` with what
+determined its result and how long that took, `grids` with the settings of each grid in order, and further ones
+(`queries`, `layers`). All have the column `cell`, the key of a setting.
 """
 
 from collections.abc import Iterable, Mapping
@@ -46,9 +46,9 @@ def results(grid: str, table: str = "cells", **where: Any) -> pd.DataFrame:
     """The published rows of a grid whose settings have the given values, in the order of the grid.
 
     `results("pairs")` has a row for each cell, `results("pairs", "queries", task="capitals")` one for each query of the
-    cells of one task; both have the columns of the setting. Which tables and columns there are is said in the README
-    beside the tables. Raises StudyError for an unknown grid or table, for values that no setting of the grid has and
-    for a setting that is not published, and ResultsError for a damaged file.
+    cells of one task; the README beside the tables says which there are. Raises StudyError for an unknown grid or
+    table, for values that no setting of the grid has and for a setting that is not published, ResultsError for a
+    damaged file.
     """
     name, settings = settings_of(grid)
     for column, value in where.items():
@@ -79,10 +79,7 @@ def settings_of(grid: str) -> tuple[str, pd.DataFrame]:
 
 
 def _with_settings(settings: pd.DataFrame, table: pa.Table, *, own_first: bool) -> pd.DataFrame:
-    """The rows of these settings, their columns first; `own_first` keeps the table's where both have one.
-
-    `runs`, for one, says in `device` what the device of the setting was.
-    """
+    """The rows of these settings, their columns first; `own_first` keeps the table's where both have one."""
     rows = table.filter(pc.is_in(table["cell"], pa.array(settings["cell"]))).to_pandas()
     twice = [name for name in rows if name in settings and name != "cell"]
     return (settings.drop(columns=twice) if own_first else settings).merge(
@@ -115,11 +112,6 @@ def runs(cells: Iterable[str]) -> tuple[str, pd.DataFrame]:
         if (chosen := found["cell"].isin(set(cells))).any():
             return path.parent.name, found[chosen]
     raise StudyError(f"no published table in {published_directory()} has the given cells; publish them.")
-
-
-def ten_tasks(table: str = "cells", control: str = "none") -> pd.DataFrame:
-    """The rows of the comparison of all ten tasks, or of the untrained model, whose word pairs have fewer seeds."""
-    return pd.concat([results(grid, table, control=control) for grid in TEN_TASKS[control]])
 
 
 def read(directory: Path) -> dict[str, pa.Table]:

@@ -1,7 +1,7 @@
 """What the published runs of associative recall say, from the tables "curve" of `results("recall", "curve")`.
 
-Models of one seed are matched: same first weights, same sequences, same test. So rules are compared seed by seed.
-Outcomes are shares of the queries: "kept" and "revised" of right answers, "stale" of answers with the old value.
+Models of one seed are matched, so rules are compared seed by seed. Outcomes are shares of the queries: "kept" and
+"revised" of right answers, "stale" of answers with the old value.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ import pandas as pd
 
 from explainer.errors import StudyError
 from explainer.theory import statistics
-from explainer.theory.statistics import Interval
+from explainer.theory.statistics import Interval, student
 
 _PAIRS: Mapping[str, str] = {
     "delta-momentum": "delta",
@@ -57,19 +57,15 @@ class _Comparison:
         return int((self.by_seed > 0).sum())
 
 
-def _at_end(curve: pd.DataFrame) -> pd.DataFrame:
-    """The rows after the last step."""
-    return curve[curve["step"] == curve["steps"]]
-
-
 def _of_seeds(curve: pd.DataFrame, outcome: str) -> pd.DataFrame:
     """An outcome at the end as the mean over the numbers of keys, (seeds) x (rules)."""
-    return _at_end(curve).pivot_table(outcome, "seed", "rule", sort=False)[list(dict.fromkeys(curve["rule"]))]
+    at_end = curve[curve["step"] == curve["steps"]]
+    return at_end.pivot_table(outcome, "seed", "rule", sort=False)[list(dict.fromkeys(curve["rule"]))]
 
 
 def over_keys(curve: pd.DataFrame, outcome: str) -> dict[str, Interval]:
     """An outcome at the end as the mean over the numbers of keys, for each rule: mean over seeds, Student's."""
-    return {NAMES[rule]: _share(values) for rule, values in _of_seeds(curve, outcome).items()}
+    return {NAMES[rule]: student(values).of_share for rule, values in _of_seeds(curve, outcome).items()}
 
 
 def over_training(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> dict[str, dict[int, Interval]]:
@@ -77,7 +73,7 @@ def over_training(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> dic
     found = {}
     for rule in rules:
         means = curve[curve["rule"] == rule].pivot_table(column, "step", "seed")
-        found[NAMES[rule]] = {int(step): _share(values) for step, values in means.iterrows()}
+        found[NAMES[rule]] = {int(step): student(values).of_share for step, values in means.iterrows()}
     return found
 
 
@@ -91,15 +87,15 @@ def compared(curve: pd.DataFrame, rule: str, other: str, outcome: str) -> _Compa
         raise StudyError(f"seeds {missing} are not there for both {rule} and {other}; train them too.")
     differences = of[rule] - of[other]
     values = differences.to_numpy()
-    return _Comparison(differences, statistics.student(values), statistics.sign_test(values))
+    return _Comparison(differences, student(values), statistics.sign_test(values))
 
 
-def momentum_effects(curve: pd.DataFrame, outcomes: Sequence[str] = ("kept", "revised")) -> dict[str, dict]:
-    """For each outcome and each rule with momentum that the curve has, this rule minus that without it.
+def momentum_effects(curve: pd.DataFrame) -> dict[str, dict]:
+    """For kept and revised keys and each rule with momentum that the curve has, this rule minus that without it.
 
     The p-values of all of them, Student's and those of the sign test, are corrected by Holm for their number.
     """
-    rules = set(curve["rule"])
+    rules, outcomes = set(curve["rule"]), ("kept", "revised")
     asked = [(outcome, rule) for outcome in outcomes for rule in _PAIRS if {rule, _PAIRS[rule]} <= rules]
     raw = [compared(curve, rule, _PAIRS[rule], outcome) for outcome, rule in asked]
     students = statistics.holm(np.array([each.mean.p_value for each in raw]))
@@ -111,16 +107,11 @@ def momentum_effects(curve: pd.DataFrame, outcomes: Sequence[str] = ("kept", "re
     return effects
 
 
-def _effect_name(rule: str) -> str:
-    """A rule with momentum minus the rule that it is added to, by their names in figures."""
-    return f"{NAMES[rule]} − {NAMES[_PAIRS[rule]]}"
-
-
 def as_table(effects: Mapping[str, Mapping[str, _Comparison]]) -> pd.DataFrame:
     """`momentum_effects` as text, by the names that figures use."""
     return as_rows(
         {
-            OUTCOMES[outcome]: {_effect_name(rule): each for rule, each in its.items()}
+            OUTCOMES[outcome]: {f"{NAMES[rule]} − {NAMES[_PAIRS[rule]]}": each for rule, each in its.items()}
             for outcome, its in effects.items()
         }
     )
@@ -139,9 +130,3 @@ def as_rows(compared: Mapping[str, Mapping[str, _Comparison]]) -> pd.DataFrame:
         for name, each in its.items()
     }
     return pd.DataFrame(rows).T
-
-
-def _share(values: pd.Series) -> Interval:
-    """Student's interval of a share; no end leaves [0, 1]."""
-    found = statistics.student(values.to_numpy(float))
-    return replace(found, low=max(found.low, 0.0), high=min(found.high, 1.0))

@@ -1,8 +1,8 @@
 """What many finished comparisons say together: intervals and a fair selection, from the tables of `results`.
 
 ZSL, ICL and FT are the states "zsl", "icl" and "ft". Cells of one task that are given together should differ in their
-seeds only: each is a group of the bootstrap, over seeds and queries. Tasks are no replicates (SST-2 and SST-5 share
-their very sentences), so that they are never resampled: over several tasks everything is a mean over these tasks.
+seeds only: each is a group of the bootstrap, over seeds and queries. Over several tasks everything is a mean over these
+tasks, which are never resampled.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,8 +16,6 @@ from explainer.errors import StudyError
 from explainer.results import published
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
-
-_MAY_DIFFER = ("task", "seed")
 
 
 def made(*frames: pd.DataFrame) -> str:
@@ -57,13 +55,9 @@ def sizes(queries: pd.DataFrame) -> str:
     return ", ".join(f"{seeds} × {n} ({task})" for task, seeds, n in each.itertuples())
 
 
-def require_one_setting(table: pd.DataFrame, *, but: str = "") -> None:
-    """StudyError where cells of one task differ in anything but the seed, and the setting `but`.
-
-    Groups of one interval have to be draws of the same thing. Two token positions, two rates or two templates in one
-    table would pass for twice as many seeds.
-    """
-    setting = [f.name for f in fields(Cell) if f.name in table and f.name not in (*_MAY_DIFFER, but)]
+def require_one_setting(table: pd.DataFrame) -> None:
+    """StudyError where cells of one task, draws of one thing for an interval, differ in more than the seed."""
+    setting = [f.name for f in fields(Cell) if f.name in table and f.name not in ("task", "seed")]
     cells = table.drop_duplicates("cell")
     for task, of_task in cells.groupby("task", sort=False):
         for name in setting:
@@ -77,8 +71,8 @@ def require_one_setting(table: pd.DataFrame, *, but: str = "") -> None:
 def sample(queries: pd.DataFrame, *columns: str) -> statistics.Sample:
     """Columns of the queries as `explainer.theory.statistics` takes them: a group for each cell, a stratum for a task.
 
-    Queries without a value (of maps, which only the first ones have) are left out. Raises StudyError, with the note of
-    the study, where a cell has none of a column, and as `require_one_setting`.
+    Queries without a value are left out. Raises StudyError, with the note of the study, where a cell has none of a
+    column, and as `require_one_setting`.
     """
     require_one_setting(queries)
     found = [_arrays(of_cell, ("query_id", *columns)) for _, of_cell in queries.groupby("cell", sort=False)]
@@ -127,8 +121,7 @@ def prediction_interval(queries: pd.DataFrame, state: str, measure: str = "accur
 def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Interval:
     """A similarity, mean over layers, queries, seeds and tasks, with its interval over seeds and queries; or a share.
 
-    Measures that are centred over queries (tangent, residual) keep their centre when queries are resampled, which
-    ignores that it moves. Raises StudyError as `sample`.
+    Measures that are centred over queries keep their centre when queries are resampled. Raises StudyError as `sample`.
     """
     found = sample(queries, measure)
     interval = statistics.bootstrap_interval(found, np.nanmean, **options)
@@ -158,12 +151,6 @@ def estimates(values: Mapping) -> dict:
     return {name: each.estimate if hasattr(each, "estimate") else estimates(each) for name, each in values.items()}
 
 
-def n_different(of: statistics.Sample, chosen: Iterable[np.ndarray]) -> int:
-    """Number of different queries among the chosen examples of each group."""
-    pairs = zip(of.queries, chosen, strict=True)
-    return len(np.unique(np.concatenate([numbers[some] for numbers, some in pairs])))
-
-
 def layer_rows(layers: pd.DataFrame, measure: str) -> np.ndarray:
     """A similarity in each layer, mean over queries: (cells, layers); cells whose FT diverged are left out.
 
@@ -175,10 +162,7 @@ def layer_rows(layers: pd.DataFrame, measure: str) -> np.ndarray:
 
 
 def jackknife(table: pd.DataFrame, statistic: Callable[[pd.DataFrame], float]) -> Interval:
-    """A statistic T of a table whose first index is the seed, with Student's interval of the jackknife over seeds.
-
-    The S values of the jackknife are S T - (S - 1) T_i, where T_i is the statistic without seed i.
-    """
+    """A statistic T of a table whose first index is the seed, with Student's interval of S T - (S - 1) T_without_i."""
     seeds = table.index.unique("seed")
     S, whole = len(seeds), statistic(table)
     return statistics.student([S * whole - (S - 1) * statistic(table.drop(index=seed)) for seed in seeds])
@@ -187,10 +171,7 @@ def jackknife(table: pd.DataFrame, statistic: Callable[[pd.DataFrame], float]) -
 def comparisons(
     pairs: Mapping[str, tuple[statistics.Sample, statistics.Sample]], statistic: Callable[..., float] = np.nanmean
 ) -> dict[str, Interval]:
-    """Paired differences of conditions A and B that saw the same seeds and queries, with p-values corrected by Holm.
-
-    `pairs[name]` are the `sample` of A and of B; Student over seeds (`explainer.theory.statistics.paired_difference`).
-    """
+    """Paired differences of conditions A and B, the `sample` of each for the same queries, p-values after Holm."""
     return corrected({name: statistics.paired_difference(a, b, statistic) for name, (a, b) in pairs.items()})
 
 
@@ -204,9 +185,8 @@ def selected(cells: pd.DataFrame, split: str = "selection") -> pd.Series:
     """The cell of the split "report" with the seed and learning rate that are best on `split`.
 
     The seed by the accuracy of ICL, then the learning rate by that of FT with this seed; the smaller one of equals,
-    and none that diverged. With `split="report"` it is the selection of Dai et al. (2023), who report on the queries
-    they select on. The cells should differ in seed, learning rate and split only, as a grid with the splits
-    "selection" and "report" gives them. Raises StudyError if there is nothing to select from.
+    and none that diverged. With `split="report"` it is the selection of Dai et al. (2023). The cells should differ in
+    seed, learning rate and split only. Raises StudyError if there is nothing to select from.
     """
     candidates = cells[(cells["split"] == split) & cells["ft_accuracy"].notna()].sort_values(["seed", "lr"])
     if candidates.empty:

@@ -8,7 +8,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from explainer.results import reporting
-from explainer.results.published import ten_tasks
+from explainer.results.published import TEN_TASKS, results
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
@@ -21,7 +21,7 @@ _MOST_UNDEFINED = 0.01
 
 def queries(control: str = "none") -> pd.DataFrame:
     """The queries of all ten tasks, or those of the untrained model, of the cells whose FT did not diverge."""
-    found = ten_tasks("queries", control)
+    found = pd.concat([results(grid, "queries", control=control) for grid in TEN_TASKS[control]])
     return found[found["ft_correct"].notna()]
 
 
@@ -29,11 +29,9 @@ def queries(control: str = "none") -> pd.DataFrame:
 class _Repairs:
     """Rec2FTP over all seeds of a task, its chance value, the same within each right answer, and what is above that.
 
-    The chance values weigh seeds and labels as Rec2FTP does, by the errors that FT repairs: sum_g f_g c_g / sum_g f_g
-    over the groups g (seeds, or seeds and labels), f_g the repairs of FT and c_g the share of zero-shot errors that ICL
-    repairs in the group. Two models that only prefer the same label more often have a Rec2FTP above `chance`, but not
-    above `within_label`. The excess is recall minus `within_label`. `n_different` counts the different queries that FT
-    repairs: 58 repairs can be of 23 words.
+        sum_g f_g c_g / sum_g f_g over groups g, seeds or seeds and labels
+    with f_g the repairs of FT and c_g the share of zero-shot errors that ICL repairs in the group. The excess is recall
+    minus `within_label`. `n_different` counts the different queries that FT repairs.
     """
 
     n_errors: int
@@ -66,7 +64,8 @@ def repairs(queries: pd.DataFrame) -> _Repairs:
     shares = zip(_shares(seeds, [np.ones((1, n)) for n in sample.sizes])[:, 0], low, high, strict=True)
     n_errors, n_repaired = (int(sum(seed[i].sum() for seed in seeds)) for i in (0, 2))
     recall, *others = (Interval(*map(float, ends), undefined=undefined) for ends in shares)
-    n_different = reporting.n_different(sample, [by_ft for _, _, by_ft, _ in seeds])
+    repaired = [numbers[by_ft] for numbers, (_, _, by_ft, _) in zip(sample.queries, seeds, strict=True)]
+    n_different = len(np.unique(np.concatenate(repaired)))
     return _Repairs(n_errors, n_repaired, n_different, statistics.with_width(recall, n_different), *others)
 
 

@@ -9,8 +9,6 @@ from explainer.models.heads import Head, PromptHeads
 from explainer.theory import duality, statistics
 from explainer.theory.statistics import Interval
 
-_FORMS = ("update", "update, values shuffled", "mean value", "repaired update", "repaired update, values shuffled")
-"""The update V^T K q and the repaired one, `duality.centred_linear_attention`; the others are their floors."""
 _EXACT, _GOOD = 1e-10, 0.2
 """Relative errors up to which a form is exact, and up to which it is an approximation; beyond, it is a poor one."""
 
@@ -18,9 +16,9 @@ _EXACT, _GOOD = 1e-10, 0.2
 def _forms(
     query: Float[Tensor, " d"], keys: Float[Tensor, "T d"], values: Float[Tensor, "T d_v"], generator: Generator
 ) -> Float[Tensor, "forms d_v"]:
-    """What each of FORMS returns in the place of softmax attention; shuffled values belong to random keys.
+    """The update V^T K q, the same with shuffled values, the mean value, and the repaired update without and with.
 
-    Raises ShapeError.
+    The repaired one is `duality.centred_linear_attention`; the others are floors. Raises ShapeError.
     """
     shuffled = values[torch.randperm(len(values), generator=generator)]
     update, repaired = (
@@ -39,9 +37,9 @@ def _cosines(head: Head, n: int, generator: Generator) -> Float[Tensor, "2 forms
     return torch.stack([torch.cosine_similarity(found, exact[None]) for found, exact in pairs])
 
 
-def of_prompts(prompts: list[PromptHeads], seed: int = 0) -> Float[np.ndarray, "prompts heads 2 forms"]:
+def of_prompts(prompts: list[PromptHeads]) -> Float[np.ndarray, "prompts heads 2 forms"]:
     """Cosines of each form with what every head of every prompt computes, on all tokens and on the demonstrations."""
-    generator = Generator().manual_seed(seed)
+    generator = Generator().manual_seed(0)
     return np.array([[_cosines(head, p.n, generator).numpy() for head in p.heads] for p in prompts])
 
 

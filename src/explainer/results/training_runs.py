@@ -1,7 +1,7 @@
 """What the published trainings say: runs in pairs, their losses at each budget and along the way, errors in context.
 
 Everything takes tables of `results` for the grids of language models or of regression. Runs that are given
-together should have one average and differ in their seeds; a variant is compared with another in pairs, seed by seed.
+together have one average and differ in their seeds; a variant is compared with another in pairs, seed by seed.
 """
 
 import numpy as np
@@ -67,8 +67,7 @@ def by_seed(budgets: pd.DataFrame, column: str) -> pd.DataFrame:
 def change(variant: pd.DataFrame, other: pd.DataFrame, tokens: int) -> Interval:
     """Paired difference of the held-out loss at a budget, variant - other, in nats per token: Student over seeds.
 
-    Both read the same documents, so the part of the variance that all pairs share by that is added. Negative where
-    the variant is better. Takes tables "blocks".
+    Both read the same documents, which adds to the variance. Takes tables "blocks".
     """
     at_budget = (side[side["tokens"] == tokens] for side in (variant, other))
     sides = (_documents(side, tokens) for side in _matched(*at_budget))
@@ -96,10 +95,7 @@ def _documents(blocks: pd.DataFrame, tokens: int) -> Sample:
 
 
 def gaps(variant: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
-    """How much lower the held-out loss of the variant is along the trunk, in nats per token, (tokens) x (seeds).
-
-    gap_s(t) = loss_s^plain(t) - loss_s^variant(t) for the pair of seed s.
-    """
+    """How much lower the held-out loss of the variant is along the trunk than its pair's, (tokens) x (seeds), nats."""
     of_variant, of_plain = (by_seed(side, "held_out") for side in _matched(variant, plain))
     return (of_plain - of_variant).dropna()
 
@@ -148,9 +144,8 @@ def relative_error_change(variant: pd.DataFrame, plain: pd.DataFrame, k: int) ->
 
 
 def training_losses(cells: pd.DataFrame, every: int) -> pd.DataFrame:
-    """Mean loss of the training over stretches of `every` steps, (steps at their end) x (seeds).
+    """Mean loss of the training over stretches of `every` steps, (steps at their end) x (seeds), from table "cells".
 
-    Every step has prompts of its own, so this is a loss on prompts that the model has not seen. Takes table "cells".
     Raises StudyError unless `every` is a multiple of the steps of a stored loss that divides the training.
     """
     stored = np.stack(cells["losses"])

@@ -1,14 +1,12 @@
 """How alike are the changes of one model: what contexts do to it, what trainings do to it, and each with each.
 
 A *change* is what a lesson, some demonstrations, does to the zero-shot model: as a context (ICL) or as a training (FT).
-The paper compares one pair of changes, ICL with FT on the same demonstrations. Whether a similarity is small or large
-is seen beside others of the same kind only: two trainings, two contexts, two lessons of one task, a lesson of another.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, groupby
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -31,9 +29,9 @@ from explainer.study.experiment import Computed
 from explainer.study.on_checkpoint import columns
 from explainer.theory import changes, metrics
 
-WORD_TASKS = ("capitals", "plurals", "past", "antonyms", "comparatives", "participles", "agents", "nationalities")
-WORD_TASKS += ("categories", "uppercase")
-LABEL_TASKS = ("sst2", "sst5", "mr", "subj", "agnews", "cb", "reviews", "reviews5", "news")
+_WORD_TASKS = ("capitals", "plurals", "past", "antonyms", "comparatives", "participles", "agents", "nationalities")
+_WORD_TASKS += ("categories", "uppercase")
+_LABEL_TASKS = ("sst2", "sst5", "mr", "subj", "agnews", "cb", "reviews", "reviews5", "news")
 """The tasks that are foreign to each other; a task is compared with those of its own kind of answers."""
 
 _N_MAPS = 4
@@ -70,8 +68,8 @@ class Setting(on_checkpoint.Setting):
         super().__post_init__()
         require(self.k >= 2, f"k = {self.k}: two halves need at least 2 demonstrations.")
         self.cell  # noqa: B018 - which refuses what a comparison cannot use
-        known = ", ".join(LESSONS)
-        require(self.lessons in LESSONS, f"there are no lessons {self.lessons!r}; known: {known}.")
+        known = ", ".join(_LESSONS)
+        require(self.lessons in _LESSONS, f"there are no lessons {self.lessons!r}; known: {known}.")
         require(self.loss in ("text", "answers"), f"there is no loss {self.loss!r}; known: text, answers.")
         require(self.n_directions >= 0, f"n_directions = {self.n_directions} is negative; use 0 for none.")
 
@@ -98,8 +96,8 @@ class Setting(on_checkpoint.Setting):
         if self.lessons == "own":
             return (self.task,)
         if self.lessons == "few":
-            return self.task, tasks.foreign(task) if task else WORD_TASKS[0]
-        known = LABEL_TASKS if task and task.labels else WORD_TASKS
+            return self.task, tasks.foreign(task) if task else _WORD_TASKS[0]
+        known = _LABEL_TASKS if task and task.labels else _WORD_TASKS
         return known if self.task in known else (self.task, *known)
 
     @property
@@ -111,20 +109,17 @@ class Setting(on_checkpoint.Setting):
 # Lessons.
 
 
-class Lesson(NamedTuple):
-    """Demonstrations, and the task in whose template they are written."""
-
-    task: Task
-    examples: list[Example]
+_Lesson = tuple[Task, list[Example]]
+"""Demonstrations, and the task in whose template they are written."""
 
 
-def first_half(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+def _first_half(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     """The first half of the own demonstrations."""
     task, examples = controls.own(data, k, seed)
     return task, examples[: k // 2]
 
 
-def second_half(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+def _second_half(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     """The second half of the own demonstrations."""
     task, examples = controls.own(data, k, seed)
     return task, examples[k // 2 :]
@@ -134,36 +129,36 @@ OF_A_TASK: Mapping[str, controls.Demonstrations] = {
     "own": controls.own,
     "reordered": controls.reordered,
     "other": controls.other,
-    "first half": first_half,
-    "second half": second_half,
+    "first half": _first_half,
+    "second half": _second_half,
     "shuffled": controls.shuffled,
     "nonsense": controls.nonsense,
 }
 """Lessons that a task gives: its demonstrations, others that teach the same, and some that teach less."""
 
-LESSONS: Mapping[str, tuple[str, ...]] = {
+_LESSONS: Mapping[str, tuple[str, ...]] = {
     "all": tuple(OF_A_TASK),
     "few": ("own", "other", "shuffled"),
     "own": ("own",),
 }
 """Which of a task's lessons a setting has."""
 
-STAGED = ("own", "shuffled", "nonsense")
+_STAGED = ("own", "shuffled", "nonsense")
 """Lessons whose trainings are compared after several numbers of epochs, and not after the last one only."""
 
 
-def lessons(setting: Setting, load: Callable[[str], TaskData]) -> dict[str, Lesson]:
+def lessons(setting: Setting, load: Callable[[str], TaskData]) -> dict[str, _Lesson]:
     """The lessons of a setting by name; a foreign task gives its own demonstrations under its name."""
     drawn = load(setting.task), setting.k, setting.seed
-    of_the_task = {name: Lesson(*OF_A_TASK[name](*drawn)) for name in LESSONS[setting.lessons]}
-    return of_the_task | {name: Lesson(*controls.own(load(name), *drawn[1:])) for name in setting.foreign}
+    of_the_task = {name: OF_A_TASK[name](*drawn) for name in _LESSONS[setting.lessons]}
+    return of_the_task | {name: controls.own(load(name), *drawn[1:]) for name in setting.foreign}
 
 
 # Changes.
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class _Change:
     """What a lesson does to the model, by context (`kind` ICL) or training (FT) for some epochs at a rate.
 
     `observed` is what the changed model does with the queries. `maps` are the changes of the linear maps of the first
@@ -197,30 +192,29 @@ class _Queries:
 
     def maps(self, checkpoint: Checkpoint, prefix: Prefix) -> list[recording.LinearMaps]:
         prompts = [self.task.prompt(example) for example in self.examples[:_N_MAPS]]
-        return list(recording.linear_maps(checkpoint, prefix, prompts))
+        return list(recording.linear_maps(checkpoint, prefix, prompts, self.task.labels or ()))
 
 
-def every_change(
+def _every_change(
     checkpoint: Checkpoint,
     setting: Setting,
     queries: _Queries,
-    given: Mapping[str, Lesson],
+    given: Mapping[str, _Lesson],
     trained: Mapping[tuple[str, float], Mapping[int, FineTuned]],
-) -> Iterator[Change]:
+) -> Iterator[_Change]:
     """Every context and every training of a setting, one after the other; trainings that diverged are left out."""
     contexts = [name for name in given if name not in setting.foreign[_N_FOREIGN_CONTEXTS:]]
     for name in contexts:
-        ids, _ = scoring.context_ids(checkpoint, given[name].task, given[name].examples)
-        prefix = scoring.encode(checkpoint, ids)
+        prefix = on_checkpoint.context(checkpoint, *given[name])
         maps = torch.stack([maps.context for maps in queries.maps(checkpoint, prefix)])
-        yield Change("ICL", name, queries.observed(checkpoint, prefix), maps, context_tokens=len(ids))
+        yield _Change("ICL", name, queries.observed(checkpoint, prefix), maps, context_tokens=len(prefix))
     empty = torch.stack([maps.own for maps in queries.maps(checkpoint, scoring.encode(checkpoint, ""))])
     for (name, lr), states in trained.items():
-        for n in setting.stages if name in STAGED else (setting.epochs,):
+        for n in setting.stages if name in _STAGED else (setting.epochs,):
             if states[n].diverged_at is None:
                 observed, maps = _tuned(queries, states[n])
                 changed = metrics.beyond_rounding(maps - empty, empty, metrics.spacing(empty), axes=2)
-                yield Change("FT", name, observed, changed, n, lr, _numbers(states[n]))
+                yield _Change("FT", name, observed, changed, n, lr, _numbers(states[n]))
 
 
 def _tuned(queries: _Queries, state: FineTuned) -> tuple[Observed, Tensor]:
@@ -235,7 +229,7 @@ def _numbers(state: FineTuned) -> dict[str, float]:
     return {"loss_after": state.loss_after, "update_norm": state.norm, "update_rank": rank}
 
 
-def random_changes(
+def _random_changes(
     checkpoint: Checkpoint, setting: Setting, queries: _Queries, state: FineTuned
 ) -> Iterator[tuple[int, int, Observed]]:
     """Random updates as long as that of `state`, weight by weight, each and its opposite: (number, sign, observed)."""
@@ -249,7 +243,7 @@ def random_changes(
 # Agreement.
 
 
-def compared(zsl: Observed, found: Sequence[Change]) -> dict[str, Float[Tensor, "C C n layers"]]:
+def _compared(zsl: Observed, found: Sequence[_Change]) -> dict[str, Float[Tensor, "C C n layers"]]:
     """Similarities of all changes, each with each."""
     observed = [change.observed for change in found]
     measures = changes.of_outputs(zsl.outputs, [one.outputs for one in observed])
@@ -258,20 +252,20 @@ def compared(zsl: Observed, found: Sequence[Change]) -> dict[str, Float[Tensor, 
     return measures | {"update_cosine": changes.of_maps([change.maps for change in found])}
 
 
-def _are_compared(a: Change, b: Change) -> bool:
+def _are_compared(a: _Change, b: _Change) -> bool:
     """Whether one of two changes is by the own demonstrations, or they are by the two halves of them."""
     halves = {a.lesson, b.lesson} == {"first half", "second half"} and a.kind == b.kind
     return halves or "own" in (a.lesson, b.lesson)
 
 
-def _shown_by_layer(change: Change, setting: Setting) -> bool:
+def _shown_by_layer(change: _Change, setting: Setting) -> bool:
     """Whether layers are kept: of contexts and whole trainings on the own, other, and first foreign demonstrations."""
     return change.lesson in ("own", "other", *setting.foreign[:1]) and change.epochs in (None, setting.epochs)
 
 
-def measured(setting: Setting, zsl: Observed, found: Sequence[Change], labels: list[int] | None) -> Tables:
+def _tables(setting: Setting, zsl: Observed, found: Sequence[_Change], labels: list[int] | None) -> Tables:
     """`changes`, `pairs` and `layers` of a setting; columns as in the README beside the published tables."""
-    measures = compared(zsl, found)
+    measures = _compared(zsl, found)
     pairs, layers = [], []
     for (i, a), (j, b) in combinations(enumerate(found), 2):
         if not _are_compared(a, b):
@@ -286,7 +280,7 @@ def measured(setting: Setting, zsl: Observed, found: Sequence[Change], labels: l
     return {"changes": columns(rows), "pairs": columns(pairs), "layers": columns(layers)}
 
 
-def _row(zsl: Observed, change: Change, labels: list[int] | None) -> dict[str, Any]:
+def _row(zsl: Observed, change: _Change, labels: list[int] | None) -> dict[str, Any]:
     z, u = (torch.nn.functional.normalize(h.double(), dim=-1) for h in (zsl.outputs, change.observed.outputs))
     return {
         "change": change.name,
@@ -316,18 +310,8 @@ class Agreement(Study):
     setting = Setting
     protocol = 2
     slowest_first = (
-        "checkpoint",
-        "split",
-        "loss",
-        "lessons",
-        "n_directions",
-        "n_queries",
-        "k",
-        "epochs",
-        "seed",
-        "lr",
-        "task",
-    )
+        "checkpoint", "split", "loss", "lessons", "n_directions", "n_queries", "k", "epochs", "seed", "lr", "task",
+    )  # fmt: skip
     shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "note")
 
     usual: ClassVar = {"k": 16, "n_queries": 24, "lr": 5e-4, "epochs": 10}
@@ -362,29 +346,26 @@ class Agreement(Study):
         given = lessons(setting, self._load_data)
         trained = self._train(checkpoint, setting, given, progress)
         zsl = queries.observed(checkpoint, scoring.encode(checkpoint, ""))
-        stream = every_change(checkpoint, setting, queries, given, trained)
+        stream = _every_change(checkpoint, setting, queries, given, trained)
         found = list(tqdm(stream, desc="changes", unit="change", leave=False, disable=not progress))
         labels = None if data.task.labels is None else [example.label for example in queries.examples]
-        tables = measured(setting, zsl, found, labels)
+        tables = _tables(setting, zsl, found, labels)
         if setting.n_directions:
-            drawn = random_changes(checkpoint, setting, queries, trained["own", setting.lr][setting.epochs])
+            drawn = _random_changes(checkpoint, setting, queries, trained["own", setting.lr][setting.epochs])
             tables["directions"] = _directions(zsl, found, drawn)
         cells = {"zsl_accuracy": zsl.correct.mean(), **_main(tables, setting), "note": _note(trained)}
-        provenance = {"revision": checkpoint.revision, "source": data.task.source, "licence": data.task.licence}
-        return Computed({"cells": cells} | tables, provenance)
+        return Computed({"cells": cells} | tables, self._provenance(checkpoint, data.task))
 
     def _train(
-        self, checkpoint: Checkpoint, setting: Setting, given: Mapping[str, Lesson], progress: bool
+        self, checkpoint: Checkpoint, setting: Setting, given: Mapping[str, _Lesson], progress: bool
     ) -> dict[tuple[str, float], dict[int, FineTuned]]:
         """Every training of a setting by lesson and rate, and after each number of epochs that is compared.
 
-        Those that settings share are trained in one batch and the others in another: which runs stand side by side,
-        and so the last digits, depend on the setting alone, and not on what was computed before it.
+        Those that settings share are trained in one batch and the others in another: the last digits depend on the
+        setting alone, and not on what was computed before it.
         """
         if self._shared != _shares(setting):
-            of_tasks = {
-                name: Lesson(*controls.own(self._load_data(name), setting.k, setting.seed)) for name in setting.kin
-            }
+            of_tasks = {name: controls.own(self._load_data(name), setting.k, setting.seed) for name in setting.kin}
             self._shared, self._trainings = _shares(setting), {}
             self._trainings = _train_together(
                 checkpoint, setting, of_tasks, [(name, setting.lr) for name in of_tasks], progress
@@ -404,14 +385,17 @@ def _shares(setting: Setting) -> tuple:
 def _train_together(
     checkpoint: Checkpoint,
     setting: Setting,
-    given: Mapping[str, Lesson],
+    given: Mapping[str, _Lesson],
     wanted: Sequence[tuple[str, float]],
     progress: bool,
 ) -> dict[tuple[str, float], dict[int, FineTuned]]:
     """Train on lessons at rates, those of one length side by side."""
     trained = {}
-    by_length = sorted(wanted, key=lambda key: len(given[key[0]].examples))
-    for k, group in groupby(by_length, lambda key: len(given[key[0]].examples)):
+
+    def length(key: tuple[str, float]) -> int:
+        return len(given[key[0]][1])
+
+    for k, group in groupby(sorted(wanted, key=length), length):
         keys = list(group)
         runs = [_run(checkpoint, setting, given[name], lr) for name, lr in keys]
         states = lockstep.fine_tune(checkpoint, runs, [k * n for n in setting.stages], progress=progress)
@@ -420,13 +404,12 @@ def _train_together(
     return {key: trained[key] for key in wanted}
 
 
-def _run(checkpoint: Checkpoint, setting: Setting, lesson: Lesson, lr: float) -> lockstep.Run:
-    once = finetuning.training_ids(checkpoint, lesson.task, lesson.examples)
-    answers = finetuning.answer_lengths(checkpoint, lesson.task, lesson.examples) if setting.loss == "answers" else None
-    return lockstep.Run(lockstep.epochs(once, setting.epochs, setting.seed), lr, answers)
+def _run(checkpoint: Checkpoint, setting: Setting, lesson: _Lesson, lr: float) -> lockstep.Run:
+    answers = finetuning.answer_lengths(checkpoint, *lesson) if setting.loss == "answers" else None
+    return lockstep.Run(setting.sequences(checkpoint, *lesson), lr, answers)
 
 
-def _directions(zsl: Observed, found: Sequence[Change], drawn: Iterator[tuple[int, int, Observed]]) -> dict[str, list]:
+def _directions(zsl: Observed, found: Sequence[_Change], drawn: Iterator[tuple[int, int, Observed]]) -> dict[str, list]:
     """How alike random updates are to the own context and to the own training."""
     own = [change for change in found if change.lesson == "own"]
     context, training = own[0], max(own[1:], key=lambda change: (change.lr, change.epochs))

@@ -1,34 +1,29 @@
 """Causal tests: does what a context changes give its answers, when it is put in as a patch, a vector, or a step?
 
-A similarity says that two changes agree. It does not say what a change does. Here parts of the in-context change are
-put into the zero-shot pass, and the answers are counted again. (What in-context learning and fine-tuning share is put
-in and taken out by `explainer.study.shared_part_runs`.) All changes are those at the last token of a query, between
-passes at the same positions (see `explainer.models.interventions`). An answer is right if its first token is the most
-probable one of all.
+All changes are those at the last token of a query, between passes at the same positions (`models.interventions`). An
+answer is right if its first token, that where labels part, is the most probable one of all.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Generator, Tensor
+from torch import Tensor
 
 from explainer.compare import controls
-from explainer.compare.comparison import query_id, require
+from explainer.compare.comparison import require
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import TaskError
-from explainer.models import finetuning, interventions, lockstep, scoring
+from explainer.models import finetuning, interventions, lockstep
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned
-from explainer.models.interventions import Pass, States
 from explainer.study import on_checkpoint
 from explainer.study.experiment import Computed
-from explainer.study.on_checkpoint import N_RANDOM, OnCheckpoint, data_digest
+from explainer.study.on_checkpoint import N_RANDOM, Asked, OnCheckpoint, columns, data_digest
 from explainer.theory import directions
 
 MODELS: Mapping[str, controls.Model] = {
@@ -91,37 +86,18 @@ class Setting(on_checkpoint.Setting):
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """Queries of a task with a context: both passes, what each computes, and the first token of each right answer."""
-
-    queries: list[Example]
-    after: Pass
-    without: Pass
-    icl: States
-    zsl: States
-    answers: Tensor
-    context_tokens: int
-
-    @property
-    def change(self) -> Float[Tensor, "n layers d"]:
-        """What the context adds to the attention outputs."""
-        return self.icl.attention - self.zsl.attention
-
-
-@dataclass(frozen=True, eq=False)
 class _Shared:
     """What all tests of a setting share, and what they have found.
 
-    `last` is the pass of the last tokens without context; `changes` are those of the attention outputs, (n, layers, d),
-    in context ("icl") and, once they are known, by fine-tuning ("ft") and by one small step on all demonstrations.
+    `changes` are those of the attention outputs, (n, layers, d), in context ("icl") and, once they are known, by
+    fine-tuning ("ft") and by one small step on all demonstrations.
     """
 
     setting: Setting
     checkpoint: Checkpoint
     own: TaskData
     foreign: TaskData
-    asked: _Asked
-    last: Pass
+    asked: Asked
     changes: dict[str, Tensor]
     outcomes: dict[str, dict[str, Tensor]] = field(default_factory=dict)
     cells: dict[str, Any] = field(default_factory=dict)
@@ -130,19 +106,11 @@ class _Shared:
 
     def note(self, intervention: str, logits: Float[Tensor, "times*n vocab"]) -> None:
         """Keep what came out, as a mean over the times where the queries were passed several times."""
-        found = _outcome(logits, self.asked).items()
-        n = len(self.asked.queries)
-        self.outcomes[intervention] = {name: values.unflatten(0, (-1, n)).mean(0) for name, values in found}
+        self.outcomes[intervention] = {name: its.mean(0) for name, its in self.asked.outcome(logits).items()}
 
-    def note_held(self, intervention: str, *attention: Float[Tensor, "n layers d"]) -> None:
-        """What comes out when the attention outputs at the last token are held at these values."""
-        last = self.last.repeated(len(attention))
-        self.note(intervention, last.run(interventions.attention_held(last.layers, torch.cat(attention))).logits)
-
-    def generator(self, number: int) -> Generator:
-        """Random numbers of one test; no two tests, tasks or seeds share them."""
-        seed = np.random.default_rng([self.setting.seed, number, *self.setting.task.encode()]).integers(2**62)
-        return Generator().manual_seed(int(seed))
+    def demonstrations(self) -> tuple[Task, list[Example]]:
+        """The own ones."""
+        return controls.own(self.own, self.setting.k, self.setting.seed)
 
 
 def run_tests(
@@ -159,11 +127,12 @@ def run_tests(
 
     Raises TaskError, CheckpointError or StudyError.
     """
+    scoring.require_distinct(checkpoint, own.task)
     studied = MODELS[setting.model](checkpoint, setting.seed)
     drawn = tasks.queries(own, setting.n_queries + setting.n_selection, setting.seed)
     reported, selection = drawn[: setting.n_queries], drawn[setting.n_queries :]
     asked = _ask(studied, own, own, reported, setting)
-    shared = _Shared(setting, studied, own, foreign, asked, asked.without.at_last(), {"icl": asked.change})
+    shared = _Shared(setting, studied, own, foreign, asked, {"icl": asked.change})
     shared.note("zsl", asked.zsl.logits)
     shared.note("icl", asked.icl.logits)
     _test_finetuning(shared, progress)
@@ -173,25 +142,10 @@ def run_tests(
     return _tables(shared)
 
 
-def _ask(checkpoint: Checkpoint, context: TaskData, task: TaskData, queries: list[Example], setting: Setting) -> _Asked:
+def _ask(checkpoint: Checkpoint, context: TaskData, task: TaskData, queries: list[Example], setting: Setting) -> Asked:
     """Queries of a task after the setting's demonstrations of another, or of the same."""
-    context_ids, _ = scoring.context_ids(
-        checkpoint, context.task, tasks.demonstrations(context, setting.k, setting.seed)
-    )
-    prompts = [task.task.prompt(query) for query in queries]
-    asked = checkpoint, scoring.encode(checkpoint, context_ids), prompts
-    after, without = interventions.after_context(*asked), interventions.without_context(*asked)
-    answers = scoring.continuation_ids(checkpoint, prompts, [f" {query.answer}" for query in queries])
-    first = torch.tensor([ids[0] for ids in answers], device=checkpoint.device)
-    return _Asked(queries, after, without, after.run(), without.run(), first, len(context_ids))
-
-
-def _outcome(logits: Float[Tensor, "times*n vocab"], asked: _Asked) -> dict[str, Float[Tensor, "times*n"]]:
-    times = len(logits) // len(asked.answers)
-    answers, icl = asked.answers.repeat(times), asked.icl.logits.argmax(-1).repeat(times)
-    best = logits.argmax(-1)
-    log_prob = logits.float().log_softmax(-1).gather(1, answers[:, None])[:, 0]
-    return {"correct": (best == answers).float(), "agrees": (best == icl).float(), "log_prob": log_prob}
+    prefix = on_checkpoint.context(checkpoint, *controls.own(context, setting.k, setting.seed))
+    return Asked.of(checkpoint, prefix, task.task, queries)
 
 
 # Fine-tuning.
@@ -199,27 +153,18 @@ def _outcome(logits: Float[Tensor, "times*n vocab"], asked: _Asked) -> dict[str,
 
 def _test_finetuning(shared: _Shared, progress: bool) -> None:
     """The answers and the change of FT, which the steps below are to explain, too."""
-    asked, zsl = shared.asked, shared.asked.zsl.attention
-    finetuned = _fine_tuned(shared, progress)
+    asked, setting = shared.asked, shared.setting
+    sequences = setting.sequences(shared.checkpoint, *shared.demonstrations())
+    finetuned = finetuning.fine_tune(shared.checkpoint, sequences, setting.lr, progress=progress)
+    shared.cells.update(losses=finetuned.losses, loss_after=finetuned.loss_after, diverged_at=finetuned.diverged_at)
     if finetuned.diverged_at is not None:
         shared.notes.append(f"fine-tuning diverged at step {finetuned.diverged_at}")
         return
     with finetuned.applied():
         tuned = asked.without.run()
     shared.note("ft", tuned.logits)
-    shared.changes["ft"] = tuned.attention - zsl
+    shared.changes["ft"] = tuned.attention - asked.zsl.attention
     shared.layers.update(icl_norm=asked.change.norm(dim=-1).mean(0), ft_norm=shared.changes["ft"].norm(dim=-1).mean(0))
-
-
-def _fine_tuned(shared: _Shared, progress: bool) -> FineTuned:
-    setting = shared.setting
-    sequences = finetuning.training_ids(
-        shared.checkpoint, shared.own.task, tasks.demonstrations(shared.own, setting.k, setting.seed)
-    )
-    in_order = lockstep.epochs(sequences, setting.epochs, setting.seed)
-    finetuned = finetuning.fine_tune(shared.checkpoint, in_order, setting.lr, progress=progress)
-    shared.cells.update(losses=finetuned.losses, loss_after=finetuned.loss_after, diverged_at=finetuned.diverged_at)
-    return finetuned
 
 
 # The context as a change of weights.
@@ -262,34 +207,34 @@ def _test_task_vectors(shared: _Shared, selection: list[Example]) -> None:
     accuracy, log_prob = _by_layer(own)
     best = max(range(len(accuracy)), key=lambda layer: (accuracy[layer], log_prob[layer]))
     vectors = {"": _stream(own).mean(0)[best], "_foreign": _stream(foreign).mean(0)[best]}
-    generator = shared.generator(2)
+    generator = setting.generator(2, setting.task)
     random = [directions.random_like(vectors[""], generator) for _ in range(N_RANDOM)]
     for name, each in {**vectors, "_random": torch.stack(random)}.items():
         added = each.view(-1, 1, each.shape[-1]).expand(-1, setting.n_queries, -1)
-        last = shared.last.repeated(len(added))
+        last = shared.asked.last.repeated(len(added))
         edits = interventions.stream_plus(last.layers[best], added.flatten(0, 1))
         shared.note(f"task_vector{name}", last.run(edits).logits)
     shared.cells["task_vector_layer"] = best
     shared.layers.update(task_vector_accuracy=accuracy, task_vector_log_prob=log_prob)
 
 
-def _stream(asked: _Asked) -> Float[Tensor, "n layers d"]:
+def _stream(asked: Asked) -> Float[Tensor, "n layers d"]:
     return asked.icl.stream - asked.zsl.stream
 
 
-def _by_layer(asked: _Asked) -> tuple[list[float], list[float]]:
+def _by_layer(asked: Asked) -> tuple[list[float], list[float]]:
     """Accuracy and mean log-probability of the right answer when the mean of the other queries is added at a layer."""
     change = _stream(asked)
     n, n_layers, _ = change.shape
     others = (change.sum(0) - change) / (n - 1)
-    last = asked.without.at_last().repeated(n_layers)
+    last = asked.last.repeated(n_layers)
     edits = []
     for number, layer in enumerate(last.layers):
         vectors = torch.zeros_like(others).transpose(0, 1)
         vectors[number] = others[:, number]
         edits += interventions.stream_plus(layer, vectors.flatten(0, 1))
-    found = _outcome(last.run(edits).logits, asked)
-    return tuple(found[name].unflatten(0, (n_layers, n)).mean(1).tolist() for name in ("correct", "log_prob"))
+    found = asked.outcome(last.run(edits).logits)
+    return tuple(found[name].mean(1).tolist() for name in ("correct", "log_prob"))
 
 
 # The best-matched step.
@@ -308,7 +253,8 @@ def _test_steps(shared: _Shared) -> None:
         for kind, fitted in fits.items():
             shared.layers[f"r2_{of}_{kind}"] = directions.squares(change, fitted).explained
             if of == "icl":
-                shared.note_held(f"step_{kind}", shared.asked.zsl.attention + fitted)
+                logits = on_checkpoint.held(shared.asked.last, shared.asked.zsl.attention + fitted)
+                shared.note(f"step_{kind}", logits)
     shared.layers["rate"] = directions.best_rates(effects["equal"], shared.changes["icl"])[:, 0]
     shared.cells.update({name: v.mean() for name, v in shared.layers.items() if name.startswith("r2_")})
 
@@ -318,7 +264,8 @@ def _effects(
 ) -> dict[str, Float[Tensor, "n k layers d"]]:
     """What single steps do, one for each demonstration; "random": steps of the own sizes; "equal": the sum of own."""
     effects = {kind: [] for kind in (*demonstrations, "random")}
-    seeds = torch.randint(2**31, (shared.setting.k,), generator=shared.generator(3)).tolist()
+    generator = shared.setting.generator(3, shared.setting.task)
+    seeds = torch.randint(2**31, (shared.setting.k,), generator=generator).tolist()
     for kind, (task, examples) in demonstrations.items():
         for step, seed in zip(_single_steps(shared, task, examples), seeds, strict=True):
             effects[kind].append(_effect(shared, step))
@@ -331,7 +278,7 @@ def _effects(
 def _demonstrations(shared: _Shared) -> dict[str, tuple[Task, list[Example]]]:
     """k of the context, k others of the task if there are as many, and k of another task."""
     setting = shared.setting
-    kinds = {"own": (shared.own.task, tasks.demonstrations(shared.own, setting.k, setting.seed))}
+    kinds = {"own": shared.demonstrations()}
     try:
         kinds["other"] = controls.other(shared.own, setting.k, setting.seed)
     except TaskError as error:
@@ -388,7 +335,7 @@ def _tables(shared: _Shared) -> Tables:
     means = [{name: values.mean() for name, values in one.items()} for one in outcomes.values()]
     cells = {
         "n_layers": len(asked.after.layers),
-        "context_tokens": asked.context_tokens,
+        "context_tokens": len(asked.context),
         **{f"{name}_accuracy": outcomes[name]["correct"].mean() for name in ("zsl", "icl", "ft") if name in outcomes},
         **shared.cells,
         "note": "; ".join(shared.notes),
@@ -402,12 +349,7 @@ def _tables(shared: _Shared) -> Tables:
             "agreement": [mean["agrees"] for mean in means],
             "log_prob": [mean["log_prob"] for mean in means],
         },
-        "queries": {
-            "intervention": [name for name in outcomes for _ in range(n)],
-            "query": list(range(n)) * len(outcomes),
-            "query_id": [query_id(query) for query in asked.queries] * len(outcomes),
-            **{name: torch.cat([one[name] for one in outcomes.values()]) for name in means[0]},
-        },
+        "queries": columns([row for name, means in outcomes.items() for row in asked.rows(name, means)]),
         "layers": {"layer": list(range(len(asked.after.layers))), **shared.layers},
     }
 
@@ -433,8 +375,8 @@ class CausalTests(OnCheckpoint[Setting]):
     def compute(self, setting: Setting, *, progress: bool) -> Computed:
         """One setting."""
         checkpoint, (own, foreign) = self._load(setting.checkpoint), self._both(setting.task)
-        provenance = {"revision": checkpoint.revision, "source": own.task.source, "licence": own.task.licence}
-        return Computed(run_tests(checkpoint, own, foreign, setting, progress=progress), provenance)
+        tables = run_tests(checkpoint, own, foreign, setting, progress=progress)
+        return Computed(tables, self._provenance(checkpoint, own.task))
 
     def _both(self, name: str) -> tuple[TaskData, TaskData]:
         """The task and the one that stands for another."""

@@ -22,7 +22,8 @@ class Study(OnCheckpoint[Cell]):
     setting = Cell
     protocol = comparison.PROTOCOL
     slowest_first = ("checkpoint", "task", "k", "n_queries", "seed", "position", "split", "control", "lr")
-    shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "rec2ftp", "sim_aou", "sim_aou_isotropic", "note")
+    shown = ("zsl_accuracy", "icl_accuracy", "icl_per_token_accuracy", "ft_accuracy", "rec2ftp", "sim_aou",
+             "sim_aou_isotropic", "note")  # fmt: skip
 
     usual: ClassVar = {"k": 32, "lr": 1e-3, "n_queries": 150}
 

@@ -1,14 +1,9 @@
 """A small model with one memory, to compare the rules by which a memory is written and read.
 
 The models of one seed start from the same weights, to the bit, and see the same sequences in the same order; they
-differ in the rule of their memory alone. Every model has the parameters of all rules, and those that its rule does not
-use keep the values that they were drawn with.
-
-A token of `explainer.data.associative_recall` is a pair, and its embedding is the embedding of the key beside that of
-the value. So what belongs together stands at one position, and a model need not learn to bind neighbours, for which
-published layers have a convolution over a few tokens. There are no embeddings of positions: fast weights know the order
-from their recursion, and the softmax rules have a bias that falls with the distance, as ALiBi has (Press et al. 2022,
-arXiv 2108.12409), with a slope that is learned.
+differ in the rule of their memory alone. A token is a pair, the embedding of the key beside that of the value. There
+are no embeddings of positions; the softmax rules have a bias that falls with the distance, with a slope that is learned
+(ALiBi, Press et al. 2022, arXiv 2108.12409).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -147,6 +142,12 @@ class Setting:
         if not self.learning_rate > 0:
             raise StudyError(f"learning_rate = {self.learning_rate}; it must be above 0.")
 
+    @property
+    def slug(self) -> str:
+        """A readable name."""
+        sizes = f"{self.width}-{self.heads}x{self.head_width}-n{self.steps}"
+        return f"recall-{sizes}-lr{self.learning_rate:g}-seed{self.seed}-{self.rule}"
+
 
 class _Memory(nn.Module):
     """A memory of several heads between projections: norm, (q, k, v and gates), rule, norm of each head, projection.
@@ -234,10 +235,10 @@ class _Snapshot(NamedTuple):
 def train(setting: Setting, n_keys: Sequence[int], *, progress: bool = True) -> Iterator[_Snapshot]:
     """Train on fresh sequences, of n_keys[0] keys in the first step, n_keys[1] in the second, and so on in turns.
 
-    AdamW on the mean over queries of -log p(answer). The learning rate rises linearly in the first 5 % of the steps and
-    falls to 0 along half a cosine. Yields before the first step and ten times after it; it is one model, which
-    changes when the next is asked for. The seed determines weights and sequences. Repeated on the same machine with as
-    many threads, the weights are the same to the bit. Raises DivergenceError when the loss is no longer finite.
+    AdamW on the mean over queries of -log p(answer); the rate rises over 5 % of the steps and falls to 0 along half a
+    cosine. Yields before the first step and ten times after it; it is one model, which changes when the next is asked
+    for. Repeated on the same machine with as many threads, the weights are the same to the bit. Raises DivergenceError
+    when the loss is no longer finite.
     """
     model = FastWeightModel(setting)
     optimiser = torch.optim.AdamW(model.parameters(), setting.learning_rate, betas=_BETAS)

@@ -1,11 +1,7 @@
 """A small Llama that was trained on nothing but linear classification in context, and is a checkpoint like any other.
 
 Its texts are those of `explainer.data.regression_words`: each has a new direction w, so that what a model knows of w it
-has from the demonstrations before the query. It is trained as language models are, on the next token of everywhere, by
-AdamW, and then loaded, scored, fine-tuned and recorded by the code that loads SmolLM2, which is a Llama as well.
-
-The embedding of a word starts as a linear map of its point, as large as other embeddings. So the meaning of the words
-is given, as it is where inputs are vectors (Garg et al. 2022), and what is learned is regression in context.
+has from the demonstrations before the query. The embedding of a word starts as a linear map of its point.
 """
 
 import os
@@ -71,10 +67,9 @@ def initial_model(setting: Setting) -> LlamaForCausalLM:
 def train(setting: Setting, *, progress: bool = True) -> Iterator[tuple[int, LlamaForCausalLM]]:
     """Train on fresh texts, and yield (step, model) before the first step and after every EVERY steps.
 
-    The loss is the mean over all tokens after the first of -log p(token | tokens before it). The rate rises linearly
-    in the first 5 % of the steps and falls to 0 along half a cosine. It is one model, which changes when the next is
-    asked for. The seed determines weights and texts, and repeated on the same machine the weights are the same to the
-    bit. Raises DivergenceError when the loss is no longer finite.
+    The loss is the mean over all tokens after the first of -log p(token | tokens before it). The rate rises over 5 % of
+    the steps and falls to 0 along half a cosine. It is one model, which changes when the next is asked for. Repeated on
+    the same machine the weights are the same to the bit.
     """
     model = initial_model(setting)
     optimizer = torch.optim.AdamW(model.parameters(), setting.learning_rate, betas=BETAS)

@@ -1,6 +1,5 @@
 """Language models with and without momentum attention, trained from scratch in matched sets."""
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -111,8 +110,8 @@ class LanguageModels(Experiment[Setting]):
     def finished(self, identity: Identity) -> None:
         """Remove the state of the training, and what runs that were killed while writing have left."""
         (home(identity) / "state.safetensors").unlink(missing_ok=True)
-        for leftover in home(identity).glob(".state.safetensors-*"):
-            shutil.rmtree(leftover, ignore_errors=True)
+        for leftover in home(identity).glob(".state.safetensors.*"):
+            leftover.unlink()
 
     def _counted(self, setting: Setting) -> dict[str, float]:
         """What counting in the training text reaches on the same held-out blocks, after one token and after two."""

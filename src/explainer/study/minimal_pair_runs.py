@@ -1,41 +1,8 @@
 """Minimal pairs of lessons: the same words, template and order, with the answers of two tasks A and B.
 
-A similarity of what a context does and what a training does has a high floor: made-up words in the same template reach
-half of it. Here nothing differs between two lessons but the answers, so what the template, the words, their order and
-the mere fact of a lesson do falls out of the difference. With u(h) = h / |h| for the attention outputs at the last
-token of a query, the *contrast* of two contexts is c = u_ICL(A) - u_ICL(B), and that of two trainings f = u_FT(A) -
-u_FT(B). Exchanging A and B in one of them turns the sign of cos(c, f): its floor is 0, exactly.
-
-The plan, as it was fixed before the runs. A pilot of three pairs and a few draws had been seen, and seed 100, on which
-the rate was chosen (5e-4 teaches too little, 1e-3 lets a training diverge); none of these draws is among those of the
-runs. There, own was .08 to .13 and other the same, contexts .56 to .78, trainings .16 to .69, examples -.04 and 0.
-
-- Lessons of k words, two disjoint sets of them for each seed, ten seeds, five pairs of tasks. The unit is the seed;
-  pairs of tasks are no replicates.
-- *own*: cos(c, f) from the same words. *other*: c from one set of words, f from the other. *contexts* C and *trainings*
-  F: two contrasts of one kind from different words. All as means over queries and layers, by layer, and over the upper
-  third of the layers.
-- *examples*: cos of u_ICL(A, one set) - u_ICL(A, other set) with the same of the trainings. The task falls out, and
-  what is left is what the examples are. Its floor is 0 for the same reason. Its ceiling is the same cosine for contexts
-  with each set in another order.
-- The yardstick of own - other: if what is special to these words agreed as well as the whole does, it would be
-  y = own sqrt((1 - C) (1 - F)).
-- Trainings are compared after 1, 2, 5, 10, ... epochs, contexts with the first 1, 2, 4, 8, ... words of their lesson,
-  and each with the answers it gives, so that a training and a context of equal strength can be compared.
-- In the pass with context B the change of the attention outputs to context A is put in whole, along f alone, along a
-  random direction with the same cosine, and along the contrast of trainings on the other words; answers of A and of B
-  are counted. The other way round, in the model that was trained on B, along c.
-
-What is predicted:
-
-- *A context trains on these examples*: own is positive; own / sqrt(C F), the same corrected for what two lessons of one
-  task do not share, is above one half once the training answers as the context does; own - other is y, above y / 2, and
-  *examples* is as large as own. The component along f gives most of the answers of A that the whole change gives.
-- *Only the task*: own is positive, its interval above 0; own - other is below y / 2, and *examples* is below own / 2.
-  The component along f makes the answer of A more probable against that of B than a random direction of the same
-  cosine does, by more than a tenth of what the whole change does.
-- *Form only*: own is below 0.05, because nothing of the form differs, and the component along f does what a random
-  direction does, within a tenth of what the whole change does.
+With u(h) = h / |h| for the attention outputs at the last token of a query, the *contrast* of two contexts is c =
+u_ICL(A) - u_ICL(B), and that of two trainings f = u_FT(A) - u_FT(B). Exchanging A and B in one of them turns the sign
+of cos(c, f): its floor is 0, exactly. The plan and the predictions, from before the runs, are in published/PLANS.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,20 +12,19 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Generator, Tensor
+from torch import Tensor
 
 from explainer.compare import comparison
 from explainer.compare.comparison import require
 from explainer.data.files import Tables
-from explainer.data.tasks import Example, Task, TaskData
+from explainer.data.tasks import Example, TaskData
 from explainer.errors import TaskError
-from explainer.models import finetuning, interventions, lockstep, scoring
+from explainer.models import interventions, lockstep, scoring
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned
-from explainer.models.interventions import Pass
 from explainer.study import on_checkpoint
 from explainer.study.experiment import Computed
-from explainer.study.on_checkpoint import N_RANDOM, OnCheckpoint, columns
+from explainer.study.on_checkpoint import OnCheckpoint, columns, held, near
 from explainer.theory import directions, metrics
 
 SETS = (0, 1)
@@ -160,11 +126,6 @@ def _fields_of_both(data: Mapping[str, TaskData]) -> tuple[str, ...]:
     return next(iter(forms))[0]
 
 
-def _first_tokens(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> list[int]:
-    prompts, answers = [task.prompt(e) for e in examples], [f" {e.answer}" for e in examples]
-    return [ids[0] for ids in scoring.continuation_ids(checkpoint, prompts, answers)]
-
-
 # Contrasts.
 
 
@@ -221,10 +182,8 @@ class _Pair:
 
     def context(self, lesson: Lesson, order: Sequence[int]) -> scoring.Prefix:
         """The examples with these numbers, in this order."""
-        examples = self.examples(lesson)
-        task = self.data[self.name(lesson.task)].task
-        ids, _ = scoring.context_ids(self.checkpoint, task, [examples[i] for i in order])
-        return scoring.encode(self.checkpoint, ids)
+        task, examples = self.data[self.name(lesson.task)].task, self.examples(lesson)
+        return on_checkpoint.context(self.checkpoint, task, [examples[i] for i in order])
 
     def queries(self, letter: str) -> list[Example]:
         return self.words.of(self.name(letter), self.words.queries)
@@ -234,13 +193,15 @@ class _Pair:
         return [self.data[self.name("A")].task.prompt(example) for example in self.queries("A")]
 
     def first_tokens(self, letter: str) -> Tensor:
-        return torch.tensor(_first_tokens(self.checkpoint, self.data[self.name(letter)].task, self.queries(letter)))
+        return torch.tensor(
+            scoring.telling_tokens(self.checkpoint, self.data[self.name(letter)].task, self.queries(letter))
+        )
 
     def seen(self, checkpoint: Checkpoint, prefix: scoring.Prefix) -> tuple[Tensor, dict[str, float]]:
         """Attention outputs at the last token of the queries, and the shares of right answers of each task."""
         seen = comparison.observe(checkpoint, prefix, self.data[self.name("A")].task, self.queries("A"))
-        answers = [example.answer for example in self.queries("B")]
-        of_b = scoring.exact_match(checkpoint, prefix, self.prompts(), answers)
+        answers, end = [example.answer for example in self.queries("B")], self.data[self.name("A")].task.separator
+        of_b = scoring.exact_match(checkpoint, prefix, self.prompts(), answers, end)
         return seen.outputs, {"right_a": seen.correct.mean(), "right_b": of_b.mean()}
 
 
@@ -280,11 +241,9 @@ def run_pair(
 
 def _train(pair: _Pair, progress: bool) -> dict[Lesson, dict[int, FineTuned]]:
     setting, k = pair.setting, pair.setting.k
-    runs = []
-    for lesson in LESSONS:
-        task = pair.data[pair.name(lesson.task)].task
-        once = finetuning.training_ids(pair.checkpoint, task, pair.examples(lesson))
-        runs.append(lockstep.Run(lockstep.epochs(once, setting.epochs, setting.seed), setting.lr))
+    tasks = [pair.data[pair.name(lesson.task)].task for lesson in LESSONS]
+    lessons = zip(tasks, map(pair.examples, LESSONS), strict=True)
+    runs = [lockstep.Run(setting.sequences(pair.checkpoint, *lesson), setting.lr) for lesson in lessons]
     after = lockstep.fine_tune(pair.checkpoint, runs, [k * n for n in setting.stages], progress=progress)
     return {lesson: {n: states[k * n] for n in setting.stages} for lesson, states in zip(LESSONS, after, strict=True)}
 
@@ -394,7 +353,7 @@ def _interventions(pair: _Pair, states: Mapping[Lesson, FineTuned]) -> Iterator[
     given, its position plays no part.
     """
     prompts, whole = pair.prompts(), range(pair.setting.k)
-    generator = Generator().manual_seed(int(np.random.default_rng([pair.setting.seed, 7]).integers(2**62)))
+    generator = pair.setting.generator(7)
     contexts = {lesson: pair.context(lesson, whole) for lesson in LESSONS if lesson.words == 0}
     icl = {
         lesson: interventions.after_context(pair.checkpoint, context, prompts).run().attention
@@ -415,27 +374,21 @@ def _interventions(pair: _Pair, states: Mapping[Lesson, FineTuned]) -> Iterator[
             "context_whole": (icl[that], [c]),
             "context_along_ft": (icl[that], [directions.component(c, f)]),
             "context_along_other_ft": (icl[that], [directions.component(c, f_other)]),
-            "context_along_near": (icl[that], _near(c, f, generator)),
+            "context_along_near": (icl[that], near(c, f, generator)),
             "ft": (ft[that], [0 * f]),
             "ft_whole": (ft[that], [f]),
             "ft_along_icl": (ft[that], [directions.component(f, c)]),
-            "ft_along_near": (ft[that], _near(f, c, generator)),
+            "ft_along_near": (ft[that], near(f, c, generator)),
         }
         for name, (base, parts) in put.items():
-            answers = _answers(last, [base + part for part in parts], first[to], first[away])
+            answers = _answers(held(last, *(base + part for part in parts)), first[to], first[away])
             yield {"intervention": name, "towards": to} | answers
 
 
-def _near(change: Tensor, direction: Tensor, generator: Generator) -> list[Tensor]:
-    return [directions.component(change, directions.as_near(change, direction, generator)) for _ in range(N_RANDOM)]
-
-
-def _answers(last: Pass, attention: Sequence[Tensor], this: Tensor, that: Tensor) -> dict[str, float]:
+def _answers(logits: Float[Tensor, "times*n vocab"], this: Tensor, that: Tensor) -> dict[str, float]:
     """Shares of queries whose most probable token begins the answer of this or of that lesson, and their log odds."""
-    times = last.repeated(len(attention))
-    logits = times.run(interventions.attention_held(times.layers, torch.cat(list(attention)))).logits.float()
-    this, that = (tokens.to(logits.device).repeat(len(attention)) for tokens in (this, that))
-    best, log_p = logits.argmax(-1), logits.log_softmax(-1)
+    this, that = (tokens.to(logits.device).repeat(len(logits) // len(tokens)) for tokens in (this, that))
+    best, log_p = logits.argmax(-1), logits.float().log_softmax(-1)
     odds = log_p.gather(1, this[:, None]) - log_p.gather(1, that[:, None])
     return {
         "right": (best == this).float().mean().item(),
@@ -465,4 +418,9 @@ class MinimalPairs(OnCheckpoint[Setting]):
     def compute(self, setting: Setting, *, progress: bool) -> Computed:
         """One pair of lessons."""
         checkpoint, data = self._load(setting.checkpoint), {name: self._load_data(name) for name in setting.tasks}
-        return Computed(run_pair(checkpoint, data, setting, progress=progress), {"revision": checkpoint.revision})
+        return Computed(run_pair(checkpoint, data, setting, progress=progress), self._provenance(checkpoint))
+
+
+def _first_tokens(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> list[int]:
+    prompts, answers = [task.prompt(e) for e in examples], [f" {e.answer}" for e in examples]
+    return [ids[0] for ids in scoring.continuation_ids(checkpoint, prompts, answers)]

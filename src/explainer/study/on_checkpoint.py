@@ -3,18 +3,25 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
 import torch
+from jaxtyping import Float
+from torch import Generator, Tensor
 
-from explainer.compare.comparison import require
+from explainer.compare.comparison import query_id, require
 from explainer.data import tasks
-from explainer.data.tasks import TaskData
-from explainer.models import checkpoints
+from explainer.data.tasks import Example, Task, TaskData
+from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring
 from explainer.models.checkpoints import Checkpoint
+from explainer.models.interventions import Pass, States
+from explainer.models.scoring import Prefix
 from explainer.study.experiment import Experiment
 from explainer.study.store import Identity
+from explainer.theory import directions
 
 N_RANDOM = 5
 """Random directions beside a change; what is stored of them is the mean."""
@@ -60,11 +67,20 @@ class Setting:
         """The numbers of epochs after which a training is compared: 1, 2, 5, 10, as far as it goes, and its last."""
         return [n for n in (1, 2, 5, 10) if n < self.epochs] + [self.epochs]
 
+    def sequences(self, checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> list[Sequence[int]]:
+        """What a training on demonstrations passes, in all its epochs."""
+        return lockstep.epochs(finetuning.training_ids(checkpoint, task, examples), self.epochs, self.seed)
 
-Its = TypeVar("Its")
+    def generator(self, number: int, name: str = "") -> Generator:
+        """Random numbers of one purpose, by its number, and of one task; no two of a seed share them."""
+        seed = np.random.default_rng([self.seed, number, *name.encode()]).integers(2**62)
+        return Generator().manual_seed(int(seed))
 
 
-class OnCheckpoint(Experiment[Its]):
+_Its = TypeVar("_Its")
+
+
+class OnCheckpoint(Experiment[_Its]):
     """Loads checkpoints, one at a time, with `checkpoints.load`, and data by name from `data`, else with `tasks.load`.
 
     `usual` are the values of a setting that is given without them.
@@ -95,11 +111,11 @@ class OnCheckpoint(Experiment[Its]):
         self.__init__(**given)
 
     @classmethod
-    def of(cls, **values: Any) -> Its:
+    def of(cls, **values: Any) -> _Its:
         """The setting with these values, those of `usual` where none is given, and the starter checkpoint."""
         return super().of(**{"checkpoint": checkpoints.STARTER} | cls.usual | values)
 
-    def key(self, setting: Its) -> Identity:
+    def key(self, setting: _Its) -> Identity:
         """What is asked for, with the number format if it is not float32, in which what is published was computed."""
         key = super().key(setting)
         if self._dtype in (None, torch.float32):
@@ -122,6 +138,10 @@ class OnCheckpoint(Experiment[Its]):
             self._data[task] = tasks.load(task, data_dir=self._data_dir)
         return self._data[task]
 
+    def _provenance(self, checkpoint: Checkpoint, task: Task | None = None) -> dict[str, Any]:
+        its = {} if task is None else {"source": task.source, "licence": task.licence}
+        return {"revision": checkpoint.revision} | its
+
     def _data_digests(self, names: Iterable[str]) -> dict[str, str]:
         return {name: data_digest(self._load_data(name)) for name in names}
 
@@ -138,3 +158,74 @@ def data_digest(data: TaskData) -> str:
 def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
     """Rows with the same names as columns."""
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+
+# Passes.
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Queries of a task after a context and without it: both passes, what each computes, the answers' first tokens."""
+
+    queries: Sequence[Example]
+    context: Prefix
+    after: Pass
+    without: Pass
+    icl: States
+    zsl: States
+    answers: Tensor
+
+    @classmethod
+    def of(
+        cls, checkpoint: Checkpoint, context: Prefix, task: Task, queries: Sequence[Example], at: Prefix | None = None
+    ) -> "Asked":
+        """Pass the queries after a context, and without it at the positions that they have after it, or after `at`."""
+        prompts, labels = [task.prompt(query) for query in queries], task.labels or ()
+        after = interventions.after_context(checkpoint, context, prompts, labels)
+        without = interventions.without_context(checkpoint, context if at is None else at, prompts, labels)
+        first = torch.tensor(scoring.telling_tokens(checkpoint, task, queries), device=checkpoint.device)
+        return cls(queries, context, after, without, after.run(), without.run(), first)
+
+    @property
+    def change(self) -> Float[Tensor, "n layers d"]:
+        """What the context adds to the attention outputs."""
+        return self.icl.attention - self.zsl.attention
+
+    @cached_property
+    def last(self) -> Pass:
+        """The pass of the last tokens without context, with the weights at its first use."""
+        return self.without.at_last()
+
+    def outcome(self, logits: Float[Tensor, "times*n vocab"]) -> dict[str, Float[Tensor, "times n"]]:
+        """For each time and query whether the answer is right or that of ICL, and log p of the right one."""
+        n = len(self.answers)
+        times = len(logits) // n
+        right, icl = self.answers.repeat(times), self.icl.logits.argmax(-1).repeat(times)
+        best, log_p = logits.argmax(-1), logits.float().log_softmax(-1)
+        found = {"correct": (best == right).float(), "agrees": (best == icl).float()}
+        found["log_prob"] = log_p.gather(1, right[:, None])[:, 0]
+        return {name: values.unflatten(0, (times, n)) for name, values in found.items()}
+
+    def rows(self, intervention: str, means: Mapping[str, Float[Tensor, " n"]]) -> list[dict[str, Any]]:
+        """A row of a table for each query, with its means of `outcome` over times."""
+        return [
+            {"intervention": intervention, "query": i, "query_id": query_id(query)}
+            | {name: values[i].item() for name, values in means.items()}
+            for i, query in enumerate(self.queries)
+        ]
+
+
+def context(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> Prefix:
+    """The prefix of a task's demonstrations."""
+    return scoring.encode(checkpoint, scoring.context_ids(checkpoint, task, examples)[0])
+
+
+def held(last: Pass, *attention: Float[Tensor, "n layers d"]) -> Float[Tensor, "times*n vocab"]:
+    """Logits when the attention outputs at the last token are held at these values, one after the other."""
+    times = last.repeated(len(attention))
+    return times.run(interventions.attention_held(times.layers, torch.cat(attention))).logits
+
+
+def near(change: Tensor, direction: Tensor, generator: Generator) -> list[Tensor]:
+    """Components of a change along N_RANDOM random directions with the cosine that the given one has."""
+    return [directions.component(change, directions.as_near(change, direction, generator)) for _ in range(N_RANDOM)]

@@ -1,34 +1,10 @@
 """Does momentum help a memory that corrects its errors? Associative recall with revision, trained in matched sets.
 
-The plan, as it was fixed before the runs that are reported:
-
-- *Arms*, one for each rule of `fast_weight_model.RULES`: `linear` writes values; `delta` writes errors; `gated` forgets
-  besides; `delta-momentum` and `gated-momentum` have a momentum of each token, which is learned, as in published
-  layers; `delta-half` has the momentum 1/2, which no training can switch off; `momentum-attention` is the paper's,
-  softmax attention plus an exponential average with eta = 1/2; `softmax` is the same without the average.
-- *Matched seeds*: the models of a seed start from the same weights and see the same sequences. Eight are reported, 0 to
-  7. All models are tested on the same sequences, which no model was trained on.
-- *Rate*: for each arm that of RATES with most right answers at the end, on seeds 100 and 101 alone; `CHOSEN`.
-- *Outcomes*, for n = 8, 16, 24 and 32 keys and as the mean over these: the share of right answers for keys that were
-  kept, the same for keys that were revised, and for the latter the share of stale answers. At the end, and ten times
-  along the training.
-- *Comparisons*, for kept and for revised keys: each arm with momentum minus the arm that it changes.
-  Student's interval over the eight differences and the sign test; p-values corrected for their number by Holm.
-- *Controls*: `linear` is the floor of revision: what it reads does not depend on the order of the writes, so that it
-  cannot be right on more than half of the revised keys. `softmax` is the ceiling: it can look every pair up. A random
-  model is at 1 in 64. The comparisons are read only if `delta` is above `linear` on revised keys with an interval that
-  excludes 0: else the task could not show what a better rule is worth.
-
-A pilot with seed 100 at one or two rates had fixed the sizes, so that `delta` is not at the ceiling with 32 keys. It
-had seen that training lowers the learned momentum, which is why `delta-half` was added.
-
-One arm was added when these results were known, with its own question, fixed before its runs with the seeds 0 to 7:
-`ascent` climbs the error instead of descending, as Liu et al. (2026, arXiv 2602.21204) did in larger layers. If recall
-with revision uses the look back of descent, ascent is below `delta` on revised keys; if it does not, the two are alike.
+The plan, as it was fixed before the runs, is in published/PLANS.md.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -39,7 +15,7 @@ from explainer.data.associative_recall import Sequences
 from explainer.data.files import Tables
 from explainer.study import fast_weight_model
 from explainer.study.experiment import Computed, Experiment
-from explainer.study.fast_weight_model import GATES, FastWeightModel
+from explainer.study.fast_weight_model import GATES, FastWeightModel, Setting
 
 N_KEYS = (8, 16, 24, 32)
 """Numbers of keys in the sequences of training, in turns, and of the test."""
@@ -47,7 +23,7 @@ N_KEYS = (8, 16, 24, 32)
 N_TEST = 256
 """Test sequences for each number of keys."""
 
-TEST_SEED = 1_000_003
+_TEST_SEED = 1_000_003
 """Of the test sequences, far from the seeds of training."""
 
 RATES = (5e-3, 1.5e-2, 4.5e-2)
@@ -67,17 +43,6 @@ CHOSEN: Mapping[str, float] = {
 """The learning rate of each rule: that of RATES with most right answers in the grid "recall-rates"."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setting(fast_weight_model.Setting):
-    """A model to train."""
-
-    @property
-    def slug(self) -> str:
-        """A readable name."""
-        sizes = f"{self.width}-{self.heads}x{self.head_width}-n{self.steps}"
-        return f"recall-{sizes}-lr{self.learning_rate:g}-seed{self.seed}-{self.rule}"
-
-
 class RecallRuns(Experiment[Setting]):
     """Trains one model for each setting and looks at it along the way."""
 
@@ -87,7 +52,7 @@ class RecallRuns(Experiment[Setting]):
     protocol = 1
     slowest_first = (
         "seed",
-        *(f.name for f in fields(fast_weight_model.Setting) if f.name not in ("seed", "rule")),
+        *(f.name for f in fields(Setting) if f.name not in ("seed", "rule")),
         "rule",
     )
 
@@ -113,7 +78,7 @@ class RecallRuns(Experiment[Setting]):
         asked = {n: test_sequences(n) for n in N_KEYS}
         curve, losses = [], []
         for step, model, since in fast_weight_model.train(setting, N_KEYS, progress=progress):
-            curve += [{"step": step} | measured(model, sequences) for sequences in asked.values()]
+            curve += [{"step": step} | _outcomes(model, sequences) for sequences in asked.values()]
             losses += [sum(since) / len(since)] if since else []
         last = curve[-len(N_KEYS) :]
         right = sum(row["right"] for row in last) / sum(row["n_keys"] for row in last) / N_TEST
@@ -124,15 +89,14 @@ class RecallRuns(Experiment[Setting]):
 
 def test_sequences(n_keys: int) -> Sequences:
     """The test sequences with so many keys, the same for all models."""
-    return associative_recall.draw(N_TEST, n_keys, Generator().manual_seed(TEST_SEED + n_keys))
+    return associative_recall.draw(N_TEST, n_keys, Generator().manual_seed(_TEST_SEED + n_keys))
 
 
 @torch.inference_mode()
-def measured(model: FastWeightModel, sequences: Sequences) -> Tables:
+def _outcomes(model: FastWeightModel, sequences: Sequences) -> Tables:
     """Shares of right answers for kept and revised keys and of stale answers, and the mean of each learned gate.
 
-    `right` counts the right answers to all queries. The gates are means over writes and heads, None where the rule
-    learns none.
+    `right` counts the right answers to all queries. The gates are means over writes and heads, None if not learned.
     """
     n = sequences.answers.shape[1]
     said = model(sequences).argmax(-1)

@@ -1,8 +1,7 @@
 """Linear regression in context with and without momentum attention: small GPTs, trained in matched sets.
 
-The models of one seed start from the same weights, to the bit, and see the same prompts in the same order
-(`in_context_gpt.train`); they differ in the average that is added to attention alone. All are tested on the same
-prompts.
+The models of one seed start from the same weights and see the same prompts in the same order; they differ in the
+average that is added to attention alone. All are tested on the same prompts.
 """
 
 from dataclasses import dataclass, fields
@@ -86,12 +85,12 @@ class RegressionRuns(Experiment[Setting]):
     def compute(self, setting: Setting, *, progress: bool) -> Computed:
         """Train the model and test it."""
         trained = gpt.train(setting.plain, prepare=setting.prepare, progress=progress)
-        tables = measured(trained.model)
+        tables = _tables(trained.model)
         cells = tables["cells"] | {"losses": trained.losses}
         return Computed(tables | {"cells": cells}, {}, {"cpu_seconds": trained.seconds})
 
 
-def measured(model: gpt.InContextGPT, n_prompts: int = N_PROMPTS) -> Tables:
+def _tables(model: gpt.InContextGPT, n_prompts: int = N_PROMPTS) -> Tables:
     """`cells`, the number of parameters; `prompts`, squared errors after k examples and squared targets.
 
     The prompts are of the training's kind, from `in_context_gpt.TEST_SEED`: the same for all models of a setting. The

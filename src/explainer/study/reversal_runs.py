@@ -1,13 +1,8 @@
 """Reversal: pairs "a -> b" are learned, in the context or by fine-tuning, and "b -> a" is asked.
 
-The words a are made up and the words b are nouns, paired at random, so that no model can know a pair beforehand. Who
-has read the pairs in the context can answer in both directions by looking back. Who was trained on them has learned to
-write b after a. Berglund et al. (2024) found that models do not reverse what they were trained on, and Lampinen et al.
-(2025) that they do reverse what stands in their context. If in-context learning does what fine-tuning does, it should
-fail where fine-tuning fails.
-
-An answer is right if of all answers of the lesson the right one is the most probable: by chance 1 / n_pairs. Controls:
-no lesson at all, and a lesson with the answers shuffled, are floors; both directions in the lesson are the ceiling.
+The words a are made up and the words b are nouns, paired at random. An answer is right if of all answers of the lesson
+it is the most probable: by chance 1 / n_pairs.
+Source: Berglund et al. (2024), of trainings; Lampinen et al. (2025), of contexts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -84,6 +79,7 @@ def run_lessons(checkpoint: Checkpoint, setting: Setting, *, progress: bool = Fa
     """The tables of one setting: answers after nothing, after each lesson in the context, and after training on it."""
     pairs = draw_pairs(setting.n_pairs, setting.seed)
     rows, cells, notes = [], {}, []
+    scoring.warn_of_lengths(checkpoint, "reversal", "word ->", [word for pair in pairs for word in pair])
 
     def add(kind: str, name: str | None, found: Mapping[str, np.ndarray]) -> None:
         for direction, log_probs in found.items():
@@ -113,10 +109,7 @@ def run_lessons(checkpoint: Checkpoint, setting: Setting, *, progress: bool = Fa
 
 
 def _scored(log_probs: np.ndarray) -> dict[str, np.ndarray]:
-    """Whether the right answer is the most probable one, and the same after each answer's mean is taken away.
-
-    Some words are probable whatever is asked. `calibrated` subtracts the mean over questions of each answer's log p.
-    """
+    """Whether the right answer is the most probable one, and so less each answer's mean log p (`calibrated`)."""
     right = np.arange(len(log_probs))
     calibrated = log_probs - log_probs.mean(0)
     return {
@@ -145,4 +138,4 @@ class Reversal(OnCheckpoint[Setting]):
     def compute(self, setting: Setting, *, progress: bool) -> Computed:
         """One setting."""
         checkpoint = self._load(setting.checkpoint)
-        return Computed(run_lessons(checkpoint, setting, progress=progress), {"revision": checkpoint.revision})
+        return Computed(run_lessons(checkpoint, setting, progress=progress), self._provenance(checkpoint))

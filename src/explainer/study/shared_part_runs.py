@@ -1,34 +1,10 @@
 """What in-context learning and fine-tuning share: on which lessons it depends, and what it does to the answers.
 
-Contexts and trainings are those that `explainer.study.agreement_runs` compares. A *change* is what a lesson does to
-the attention outputs at the last token of a query, c in context and f by training, both against one zero-shot pass.
-
-- **Both swaps.** Contexts of own, reordered, other, shuffled, another task's and made-up demonstrations stand beside
-  trainings on own and on other demonstrations, and so the table has all four corners of own and other. What is special
-  to the demonstrations is compared directly: cos(c_own - c_other, f_own - f_other), whose floor is 0, because
-  exchanging own and other in one of the two turns the sign. Above it is the same for contexts and the own contexts in
-  another order, an upper bound, because the other demonstrations are the same on both sides.
-- **Both directions.** Parts of c are put into the zero-shot pass, or taken out of the in-context pass; parts of f are
-  put into the zero-shot pass, or taken out of the pass after fine-tuning. The part is that along the other change, that
-  along the other change by *other* demonstrations, that along a random direction with the same cosine, or a random
-  vector as large. The ceiling of what is put in is FT itself.
-- **Layer-causal descent** (Deutch et al. 2024) in the place of fine-tuning, as long and over as many epochs.
-
-What is predicted of ten epochs, as it was fixed before the runs (the runs of `explainer.study.causal_runs` over twenty
-epochs had been seen: put in, the part along FT gives .04 of the answers and a random one .01; FT gives .09, and without
-its part along ICL .01):
-
-- *A context trains on these examples*: put in, the part of c along f gives at least half of what FT gives; f without
-  its part along c gives less than half of what it gives without a random part of the same cosine; along the change of a
-  training on other examples both are weaker; own - other is above half of sim_aou sqrt((1 - C) (1 - F)), with C and F
-  the similarities of two contexts and of two trainings.
-- *Only the task*: the same, and other examples do as well, within a tenth of the answers; own - other is below that
-  half; cos(c_own - c_other, f_own - f_other) is below .05.
-- *Form only*: what is put in or taken out does what random parts do, within .05 of the answers.
-- *Layer-causal*, because a context can only be computed from below: SimAOU is higher than with descent, by own - other
-  as well.
-
-Sources: Dai et al. (2023), section 3; Deutch et al. (2024), section 4.
+A *change* is what a lesson does to the attention outputs at the last token of a query, c in context and f by training.
+*Both swaps*: contexts of six lessons beside trainings on own and other demonstrations. *Both directions*: parts of c
+are put into the zero-shot pass or taken out of the in-context pass, parts of f likewise after fine-tuning. The plan and
+the predictions, from before the runs, are in published/PLANS.md.
+Source: Dai et al. (2023), section 3; Deutch et al. (2024), section 4 (layer-causal descent).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +17,7 @@ from jaxtyping import Float
 from torch import Generator, Tensor
 
 from explainer.compare import comparison, controls
-from explainer.compare.comparison import Cell, Observed, query_id, require
+from explainer.compare.comparison import Cell, Observed, require
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
@@ -51,7 +27,7 @@ from explainer.models.finetuning import FineTuned
 from explainer.study import on_checkpoint
 from explainer.study.experiment import Computed
 from explainer.study.minimal_pair_runs import agreement, contrast
-from explainer.study.on_checkpoint import N_RANDOM, OnCheckpoint, columns
+from explainer.study.on_checkpoint import N_RANDOM, Asked, OnCheckpoint, columns, held, near
 from explainer.theory import changes, directions
 
 CONTEXTS: Mapping[str, controls.Demonstrations] = {
@@ -152,18 +128,13 @@ class _Task:
         return CONTEXTS[name](self.data, self.setting.k, self.setting.seed)
 
     def context(self, name: str) -> scoring.Prefix:
-        return scoring.encode(self.checkpoint, scoring.context_ids(self.checkpoint, *self.lesson(name))[0])
+        return on_checkpoint.context(self.checkpoint, *self.lesson(name))
 
     def observed(self, checkpoint: Checkpoint, prefix: scoring.Prefix) -> Observed:
         return comparison.observe(checkpoint, prefix, self.data.task, self.queries)
 
     def prompts(self) -> list[str]:
         return [self.data.task.prompt(query) for query in self.queries]
-
-    def first_tokens(self) -> Tensor:
-        answers = [f" {query.answer}" for query in self.queries]
-        ids = scoring.continuation_ids(self.checkpoint, self.prompts(), answers)
-        return torch.tensor([of[0] for of in ids], device=self.checkpoint.device)
 
 
 def run_tasks(checkpoint: Checkpoint, load: Load, setting: Setting, *, progress: bool = False) -> Tables:
@@ -188,6 +159,7 @@ def run_tasks(checkpoint: Checkpoint, load: Load, setting: Setting, *, progress:
 
 def _task(checkpoint: Checkpoint, load: Load, setting: Setting, name: str) -> _Task:
     data = load(name)
+    scoring.require_distinct(checkpoint, data.task)
     cell = Cell(checkpoint=setting.checkpoint, task=name, seed=setting.seed, k=setting.k, lr=setting.lr,
                 n_queries=setting.n_queries, split="report")  # fmt: skip
     return _Task(setting, checkpoint, data, load(tasks.foreign(data.task)), comparison.draw_queries(data, cell))
@@ -197,7 +169,7 @@ def _train(
     checkpoint: Checkpoint, of_tasks: Sequence[_Task], setting: Setting, progress: bool
 ) -> list[dict[str, FineTuned]]:
     """For each task its trainings that did not diverge, by lesson; descent on all tasks side by side."""
-    sequences = [[_sequences(task, name) for name in setting.trainings] for task in of_tasks]
+    sequences = [[setting.sequences(checkpoint, *task.lesson(name)) for name in setting.trainings] for task in of_tasks]
     runs = [lockstep.Run(each, setting.lr) for of in sequences for each in of]
     last = len(runs[0].sequences)
     ends = [states[last] for states in lockstep.fine_tune(checkpoint, runs, [last], progress=progress)]
@@ -210,11 +182,6 @@ def _train(
         {name: end for name, end in zip(setting.trainings, ends, strict=True) if end.diverged_at is None}
         for ends in of_each
     ]
-
-
-def _sequences(task: _Task, lesson: str) -> list[Sequence[int]]:
-    once = finetuning.training_ids(task.checkpoint, *task.lesson(lesson))
-    return lockstep.epochs(once, task.setting.epochs, task.setting.seed)
 
 
 def _layer_causal(
@@ -301,66 +268,35 @@ def _special(found: Mapping[tuple[str, str], Observed], kind: str, lessons: tupl
 # Both directions.
 
 
-class _Asked:
-    """Answers of a task when the attention outputs at the last token of its queries are held at given values."""
-
-    def __init__(self, task: _Task):
-        prompts = task.prompts()
-        self.after = interventions.after_context(task.checkpoint, task.context("own"), prompts)
-        self.without = interventions.without_context(task.checkpoint, scoring.encode(task.checkpoint, ""), prompts)
-        self.icl, self.zsl = self.after.run(), self.without.run()
-        self.last, self.tokens = self.without.at_last(), task.first_tokens()
-        self.ids = [query_id(query) for query in task.queries]
-
-    def rows(self, intervention: str, logits: Float[Tensor, "times*n vocab"]) -> Iterator[dict[str, Any]]:
-        """One row for each query, the mean over the times where the queries were passed several times."""
-        n = len(self.tokens)
-        times = len(logits) // n
-        best, log_p = logits.argmax(-1), logits.float().log_softmax(-1)
-        found = {
-            "correct": best == self.tokens.repeat(times),
-            "agrees": best == self.icl.logits.argmax(-1).repeat(times),
-            "log_prob": log_p.gather(1, self.tokens.repeat(times)[:, None])[:, 0],
-        }
-        means = {name: values.float().unflatten(0, (times, n)).mean(0) for name, values in found.items()}
-        for i, name in enumerate(self.ids):
-            told = {"intervention": intervention, "query": i, "query_id": name}
-            yield told | {column: values[i].item() for column, values in means.items()}
-
-    def held(self, intervention: str, base: Tensor, *parts: Tensor) -> Iterator[dict[str, Any]]:
-        last = self.last.repeated(len(parts))
-        values = torch.cat([base + part for part in parts])
-        yield from self.rows(intervention, last.run(interventions.attention_held(last.layers, values)).logits)
-
-
 def _answers(task: _Task, trained: Mapping[str, FineTuned]) -> Iterator[dict[str, Any]]:
-    asked = _Asked(task)
+    nothing = scoring.encode(task.checkpoint, "")
+    asked = Asked.of(task.checkpoint, task.context("own"), task.data.task, task.queries, at=nothing)
     zsl, icl = asked.zsl.attention, asked.icl.attention
-    yield from asked.rows("zsl", asked.zsl.logits)
-    yield from asked.rows("icl", asked.icl.logits)
+
+    def rows(intervention: str, logits: Float[Tensor, "times*n vocab"]) -> list[dict[str, Any]]:
+        return asked.rows(intervention, {name: its.mean(0) for name, its in asked.outcome(logits).items()})
+
+    yield from rows("zsl", asked.zsl.logits)
+    yield from rows("icl", asked.icl.logits)
+    last = asked.last
     f, tuned = {}, {}
     for name, state in trained.items():
         with state.applied():
             tuned[name] = asked.without.run()
         f[name] = tuned[name].attention - zsl
-        yield from asked.rows("ft" if name == "own" else "ft_other", tuned[name].logits)
+        yield from rows("ft" if name == "own" else "ft_other", tuned[name].logits)
     if "own" not in f:
         return
-    other = interventions.after_context(task.checkpoint, task.context("other"), task.prompts()).run().attention - zsl
-    generator = _generator(task)
-    c = {"own": icl - zsl, "other": other}
+    labels = task.data.task.labels or ()
+    other = interventions.after_context(task.checkpoint, task.context("other"), task.prompts(), labels).run().attention
+    c = {"own": icl - zsl, "other": other - zsl}
+    generator = task.setting.generator(5, task.data.task.name)
     for prefix, base, change, towards in (("", icl, c["own"], f), ("ft_", tuned["own"].attention, f["own"], c)):
         for name, parts in _parts(change, towards, generator, "icl" if prefix else "ft"):
-            yield from asked.held(f"{prefix}along_{name}", zsl, *parts)
-            yield from asked.held(f"{prefix}across_{name}", base, *(-part for part in parts))
+            yield from rows(f"{prefix}along_{name}", held(last, *(zsl + part for part in parts)))
+            yield from rows(f"{prefix}across_{name}", held(last, *(base - part for part in parts)))
     edits = interventions.attention_without(asked.after.layers, zsl, f["own"])
-    yield from asked.rows("across_ft_running", asked.after.run(edits).logits)
-
-
-def _generator(task: _Task) -> Generator:
-    """Random numbers of one task and seed; no two share them."""
-    seed = np.random.default_rng([task.setting.seed, 5, *task.data.task.name.encode()]).integers(2**62)
-    return Generator().manual_seed(int(seed))
+    yield from rows("across_ft_running", asked.after.run(edits).logits)
 
 
 def _parts(
@@ -373,8 +309,7 @@ def _parts(
         yield f"{of}_other", [directions.component(change, towards["other"])]
     if of == "ft":
         yield "ft_of_next", [directions.component(change, towards["own"].roll(1, 0))]
-    near = (directions.as_near(change, towards["own"], generator) for _ in range(N_RANDOM))
-    yield "near", [directions.component(change, direction) for direction in near]
+    yield "near", near(change, towards["own"], generator)
     yield "random", [directions.random_like(along, generator) for _ in range(N_RANDOM)]
 
 
@@ -424,4 +359,4 @@ class SharedPart(OnCheckpoint[Setting]):
         """One setting."""
         checkpoint = self._load(setting.checkpoint)
         tables = run_tasks(checkpoint, self._load_data, setting, progress=progress)
-        return Computed(tables, {"revision": checkpoint.revision})
+        return Computed(tables, self._provenance(checkpoint))

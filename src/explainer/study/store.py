@@ -1,11 +1,9 @@
 """Results of a running study on disk: one JSON file for each finished setting, named after it.
 
-A file is written to a temporary name, then renamed, so that it is there whole or not at all. Inside, its `Identity`
-says what else determines the numbers: weights, data, and the number of the experiment's protocol. A result that was
-made of something else than what is asked for is refused with the reason, never used and never overwritten. What
-differs between two runs of the same setting, the time it took, stands in a second file beside it, `<setting>.run`, so
-that the results of an interrupted and resumed study equal those of an uninterrupted one byte for byte. What is finished
-is folded into tables (`explainer.study.tables`), and what the tables have counts as stored.
+Inside a file its `Identity` says what determines the numbers: weights, data, and the protocol. A result that was made
+of something else than what is asked for is refused with the reason, never used and never overwritten. What differs
+between two runs of the same setting stands in a second file beside it, `<setting>.run`, so that an interrupted and
+resumed study gives the same bytes. What is finished is folded into tables (`explainer.study.tables`).
 """
 
 import hashlib

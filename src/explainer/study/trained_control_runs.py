@@ -1,15 +1,9 @@
 """A positive control of the whole comparison: a softmax transformer whose in-context learning certainly is learning.
 
-The models are those of `explainer.study.in_context_llama`: trained on nothing but linear classification in context,
-they answer a query by what its demonstrations say and nothing else. Snapshots of their training, from random weights to
-the end, go through the code that measures the real checkpoint, `explainer.compare.comparison`, with its controls.
-So this says what the measures show where learning in context is beyond doubt: how high they get, and whether they tell
-the task of the demonstrations from another one. It does not say that such learning is gradient descent; the control
-where it is, by construction, is `explainer.theory.positive_control`.
-
-A task is a direction w, and the seed of a cell draws w, the demonstrations and the queries. Beside ICL stand two
-learners of the same demonstrations that are known, least squares and one step of gradient descent from w = 0, and the
-similarity of ICL with ICL from other demonstrations of w, which is as alike as two lessons on one task are.
+Snapshots of the training of `explainer.study.in_context_llama` go through the code that measures the real checkpoint,
+`explainer.compare.comparison`, with its controls. A task is a direction w, and the seed of a cell draws w, the
+demonstrations and the queries. Beside ICL stand least squares, one step of gradient descent from w = 0, and the
+similarity of ICL with ICL from other demonstrations of w.
 """
 
 import hashlib
@@ -36,7 +30,7 @@ from explainer.study.in_context_llama import EVERY, Setting
 from explainer.theory import metrics, regression
 from explainer.theory.regression import Prompts
 
-MODELS = {"in-context-llama": Setting()}
+_MODELS = {"in-context-llama": Setting()}
 """What is trained, by the name of the checkpoint, for each seed of a model."""
 
 
@@ -44,7 +38,7 @@ MODELS = {"in-context-llama": Setting()}
 class Cell(comparison.Cell):
     """One comparison as in `comparison.Cell`, of the model of one seed after some steps of its training.
 
-    `checkpoint` names what is trained, one of MODELS. Another task, where a control asks for one, has the same words
+    `checkpoint` names what is trained, one of _MODELS. Another task, where a control asks for one, has the same words
     with the answers of a direction at a right angle to w. Raises StudyError where a value cannot be used.
     """
 
@@ -54,7 +48,7 @@ class Cell(comparison.Cell):
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
         super().__post_init__()
-        require(self.checkpoint in MODELS, f"there is no model {self.checkpoint!r}; known: {', '.join(MODELS)}.")
+        require(self.checkpoint in _MODELS, f"there is no model {self.checkpoint!r}; known: {', '.join(_MODELS)}.")
         steps, n_examples = self.trained.steps, self.trained.n_examples
         require(self.task == regression_words.TASK.name, f"there is no task {self.task!r} here; leave it out.")
         require(self.model >= 0, f"model {self.model} is negative; use 0, 1, 2, ...")
@@ -67,12 +61,12 @@ class Cell(comparison.Cell):
     @property
     def trained(self) -> Setting:
         """What determines the training of the model."""
-        return replace(MODELS[self.checkpoint], seed=self.model)
+        return replace(_MODELS[self.checkpoint], seed=self.model)
 
     @property
     def changes(self) -> Control:
         """What the control changes, with another direction for another task."""
-        its, meant = super().changes, {controls.foreign: foreign}
+        its, meant = super().changes, {controls.foreign: _foreign}
         return replace(its, context=meant.get(its.context, its.context), training=meant.get(its.training, its.training))
 
     @property
@@ -81,7 +75,7 @@ class Cell(comparison.Cell):
         return f"{super().slug}-model{self.model}-step{self.step}"
 
 
-def foreign(_: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+def _foreign(_: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     """The demonstrations that the seed draws, with the answers of a direction at a right angle to that of the seed."""
     return controls.own(regression_words.data(regression_words.directions(seed)[1]), k, seed)
 
@@ -110,13 +104,13 @@ class PositivePipeline(Experiment[Cell]):
     @classmethod
     def of(cls, **values: Any) -> Cell:
         """The model after its training, as many demonstrations as it was trained on, and 32 queries."""
-        model = MODELS.get(values.get("checkpoint"), Setting())
+        model = _MODELS.get(values.get("checkpoint"), Setting())
         default = {"checkpoint": "in-context-llama", "task": regression_words.TASK.name, "k": model.n_examples}
         return super().of(**default | {"n_queries": 32, "step": model.steps} | values)
 
     def parts(self, cell: Cell) -> dict[str, Any]:
         """The training; the texts are drawn from its seed, and the task from that of the cell."""
-        return {"training": of_training(cell)}
+        return {"training": _of_training(cell)}
 
     def groups(self, cells: Sequence[Cell]) -> list[tuple[Cell, ...]]:
         """Cells of one model, which is trained once; those that share ZSL and ICL one after the other."""
@@ -126,19 +120,16 @@ class PositivePipeline(Experiment[Cell]):
         return [tuple(its) for its in models.values()]
 
     def compute(self, cell: Cell, *, progress: bool) -> Computed:
-        """One cell; ZSL and ICL are those of the last one if both have the same.
-
-        Calibration by a query that says nothing is left out, because no model has seen one in its training.
-        """
+        """One cell, without calibration by a query that says nothing, because no model has seen one in its training."""
         checkpoint = self._load(cell, progress)
         data = regression_words.data(regression_words.directions(cell.seed)[0])
         shared = self._baseline is not None and self._baseline.serves(checkpoint, cell)
         if not shared:
             self._baseline = comparison.prepare(checkpoint, data, cell, progress=progress)
         tables = comparison.run_cell(self._baseline, cell, progress=progress)
-        known = known_learners(prompts(cell.changes.context(data, cell.k, cell.seed)[1], self._baseline.queries))
+        known = _known_learners(_prompts(cell.changes.context(data, cell.k, cell.seed)[1], self._baseline.queries))
         cells = {name: value for name, value in tables["cells"].items() if "content_free" not in name}
-        lessons = similarity_of_lessons(self._baseline, cell)
+        lessons = _similarity_of_lessons(self._baseline, cell)
         cells |= {"weights": training.weights_digest(checkpoint.model)}
         cells |= {name: values.nanmean() for name, values in lessons.items()}
         return Computed(
@@ -157,7 +148,7 @@ class PositivePipeline(Experiment[Cell]):
         return self._checkpoint[1]
 
 
-def of_training(cell: Cell) -> dict[str, Any]:
+def _of_training(cell: Cell) -> dict[str, Any]:
     """What determines the weights of all snapshots."""
     sizes = {"words": regression_words.WORDS, "dimension": regression_words.DIMENSION}
     return asdict(cell.trained) | sizes
@@ -165,15 +156,12 @@ def of_training(cell: Cell) -> dict[str, Any]:
 
 def snapshots(cell: Cell) -> Path:
     """The directory in the cache with a directory for each snapshot of a training, named by its step."""
-    digest = hashlib.sha256(repr(of_training(cell)).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(repr(_of_training(cell)).encode()).hexdigest()[:16]
     return assets.cache_dir() / "training" / f"{cell.checkpoint}-model{cell.model}-{digest}"
 
 
-def similarity_of_lessons(baseline: Baseline, cell: Cell) -> dict[str, Float[Tensor, " layers"]]:
-    """SimAOU of ICL and of ICL by k other demonstrations of w, and its noise value; means over queries.
-
-    None of the other demonstrations is in the context or among the queries.
-    """
+def _similarity_of_lessons(baseline: Baseline, cell: Cell) -> dict[str, Float[Tensor, " layers"]]:
+    """SimAOU of ICL and of ICL by k other demonstrations of w, and its noise value; means over queries."""
     checkpoint, task = baseline.checkpoint, baseline.data.task
     ids, _ = scoring.context_ids(checkpoint, *controls.other(baseline.data, cell.k, cell.seed))
     other = comparison.observe(checkpoint, scoring.encode(checkpoint, ids), task, baseline.queries)
@@ -184,18 +172,15 @@ def similarity_of_lessons(baseline: Baseline, cell: Cell) -> dict[str, Float[Ten
     }
 
 
-def prompts(demonstrations: Sequence[Example], queries: Sequence[Example]) -> Prompts:
-    """The points and answers, -1 or 1, of the demonstrations before each query, without the direction (NaN).
-
-    Shapes: inputs (n, k + 1, d), targets (n, k + 1).
-    """
+def _prompts(demonstrations: Sequence[Example], queries: Sequence[Example]) -> Prompts:
+    """The points and answers, -1 or 1, of the demonstrations before each query, without the direction (NaN)."""
     (x, y), (x_q, y_q) = map(regression_words.numbers, (demonstrations, queries))
     inputs = torch.cat([x.expand(len(x_q), -1, -1), x_q[:, None]], 1)
     targets = torch.cat([y.expand(len(y_q), -1), y_q[:, None]], 1)
     return Prompts(inputs, targets, torch.full_like(x_q, torch.nan))
 
 
-def known_learners(asked: Prompts) -> Tables:
+def _known_learners(asked: Prompts) -> Tables:
     """What least squares predicts for each query, and one step of gradient descent from w = 0 at rate 1."""
     return {
         "least_squares": regression.ordinary_least_squares(asked),

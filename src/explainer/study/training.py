@@ -1,24 +1,16 @@
 """Training language models from scratch, with and without momentum attention, in matched sets.
 
-Dai et al. (2023), section 5, compare a transformer with one whose attention has momentum. Here settings that differ
-in `eta` and `average` alone start from the same weights, to the bit, and see the same windows of the same text in the
-same order: momentum adds no parameters, and the windows of a step are drawn from (seed, step) only. So the variants
-can be compared within each seed.
-
-One run gives a model at several budgets of tokens, each with a learning rate that has come down to 0: a trunk is
-trained at a constant rate, and for each budget a branch leaves it after four fifths and lowers the rate to 0 (Hägele
-et al. 2024, arXiv 2405.18392).
-
-A run can be killed at any time. It resumes from its last checkpoint and ends with the same bits, because nothing else
-is random.
+Settings that differ in `eta` and `average` alone start from the same weights, to the bit, and see the same windows of
+the same text in the same order. One run gives a model at several budgets of tokens: a trunk is trained at a constant
+rate, and for each budget a branch leaves it after four fifths and lowers the rate to 0. A run that was killed resumes
+from its last checkpoint and ends with the same bits.
+Source: Dai et al. (2023), section 5; the branches: Hägele et al. 2024, arXiv 2405.18392.
 """
 
 import copy
 import hashlib
 import json
 import math
-import os
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim import Optimizer
@@ -38,6 +30,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from explainer.data import corpora
 from explainer.data.corpora import Tokens
+from explainer.data.files import replace_file
 from explainer.errors import CheckpointError, CorpusError, StudyError
 from explainer.models import momentum_attention, products
 from explainer.models.momentum_attention import LEARNED_CONVOLUTION, RECENCY_BIAS
@@ -411,12 +404,7 @@ def _save_state(
     header = {"setting": json.dumps(asdict(setting), sort_keys=True), "progress": json.dumps(asdict(state))}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-", ignore_cleanup_errors=True) as work:
-            fresh = Path(work, path.name)
-            save_file(tensors, fresh, metadata=header)
-            with fresh.open("rb+") as stream:
-                os.fsync(stream.fileno())
-            os.replace(fresh, path)
+        replace_file(path, save(tensors, header))
     except (OSError, SafetensorError) as error:
         raise CheckpointError(
             f"the checkpoint {path} cannot be written ({error}); free some space or choose another directory."

@@ -1,8 +1,4 @@
-"""Many changes of one zero-shot output compared, each with each: the measures of `metrics` as products of matrices.
-
-A similarity of two changes is a cosine of two directions, and the direction of a change does not depend on the other.
-So the directions of C changes are found once, and one product gives all C^2 similarities.
-"""
+"""Many changes of one zero-shot output compared, each with each: the measures of `metrics` as products of matrices."""
 
 from collections.abc import Sequence
 
@@ -22,8 +18,7 @@ def of_outputs(zsl: Outputs, outputs: Sequence[Outputs]) -> dict[str, Float[Tens
         sim_aou_tangent_uncentred   cos(t_a, t_b)
         sim_aou_residual            cos(P u_a', P u_b')
 
-    Symmetric in the changes. NaN as in `metrics`.
-    Source: `metrics.sim_aou` and the functions beside it.
+    NaN as in `metrics`.
     """
     if not outputs or any(h.shape != zsl.shape for h in outputs):
         shapes = [tuple(h.shape) for h in outputs]
@@ -49,12 +44,10 @@ def of_scores(
     scores: Sequence[Sequence[Float[Tensor, "layers heads _"]]],
     context_tokens: Sequence[int] | None = None,
 ) -> dict[str, Float[Tensor, "C C n layers"]]:
-    """Compare the scores of the own tokens under C changes: `sim_am` and `sim_am_delta`, means over heads.
+    """Compare the scores of the own tokens under C changes: `metrics.sim_am` and `sim_am_delta`, means over heads.
 
     `context_tokens` are the tokens before the query under each change; 0 for all unless given.
-    NaN as in `metrics`.
     Raises: ShapeError where a query has another number of tokens than without the change.
-    Source: `metrics.sim_am`, `metrics.sim_am_delta`.
     """
     maps, deltas = [], []
     eps = spacing(*zsl, *(m for of_change in scores for m in of_change))
@@ -72,10 +65,7 @@ def of_scores(
 
 
 def of_maps(dW: Sequence[Float[Tensor, "n layers heads d_v d"]]) -> Float[Tensor, "C C n layers"]:
-    """Compare the linear maps that C changes add: `metrics.update_cosines`, means over heads.
-
-    NaN as in `metrics`.
-    """
+    """Compare the linear maps that C changes add: `metrics.update_cosines`, means over heads."""
     return _cosines(torch.stack(list(dW)).flatten(-2).double()).nanmean(-1)
 
 

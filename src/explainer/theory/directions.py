@@ -25,8 +25,7 @@ def as_near(change: Float[Tensor, "*n d"], direction: Float[Tensor, "*n d"], gen
 
         v = c e + sqrt(1 - c^2) w,  e = change / |change|,  w random with |w| = 1 and w . e = 0.
 
-    The component along v has the size of that along the direction, so that the two can be compared. Shape (*n, d),
-    d >= 2; the changes must not be zero.
+    d must be at least 2, and no change zero.
     """
     e = change / change.norm(dim=-1, keepdim=True)
     c = torch.nn.functional.cosine_similarity(direction, change, dim=-1)[..., None].clamp(-1, 1)
@@ -41,12 +40,10 @@ def _random(like: Tensor, generator: Generator) -> Tensor:
 
 
 def best_rates(effects: Float[Tensor, "n k *l d"], change: Float[Tensor, "n *l d"]) -> Float[Tensor, "*l k"]:
-    """The rates eta, (*l, k), for which sum_i eta_i effects_i comes nearest to the change, over n queries together.
+    """The rates for which sum_i eta_i effects_i comes nearest to the change, over n queries together.
 
         eta = arg min sum_q |change_q - sum_i eta_i effects_qi|^2, for each layer l on its own.
 
-    With effects_qi = what one step of gradient descent on demonstration i alone, at rate 1, does to the attention
-    output of query q, it is the step on all demonstrations that is matched best, each with a rate of its own.
     Of several solutions the one with the least sum of squares, in float64.
     """
     k = effects.shape[1]

@@ -1,9 +1,8 @@
 """Gradient descent written as attention, and attention written as a weight update.
 
 Letters: n training pairs or demonstrations, m queries, T tokens or steps, d_in and d_out the sides of a linear
-layer W (d_out, d_in), d the width of queries and keys, d_v that of values. Rows are examples. Everything is a pure
-function of tensors, keeps the dtype and device of its inputs, and raises ShapeError for a tensor that has not the shape
-of its annotation.
+layer W (d_out, d_in), d the width of queries and keys, d_v that of values. Rows are examples. A tensor that has not the
+shape of its annotation raises ShapeError.
 """
 
 import math
@@ -75,10 +74,8 @@ def mini_batches(n: int, batch_size: int, epochs: int, seed: int) -> list[Int[Te
 
 
 def heavy_ball_weights(mu: float, steps: int) -> Float[Tensor, " steps"]:
-    """Weigh the pairs of step t = 0, ..., T-1 in W_T - W_0 under momentum mu: (1 - mu^(T-t)) / (1 - mu).
+    """Weigh the pairs of step t = 0, ..., T-1 in W_T - W_0 under momentum mu: (1 - mu^(T-t)) / (1 - mu), oldest first.
 
-    Old pairs weigh *more*; the recency weights mu^(T-1-t) belong to the last update W_T - W_{T-1} alone. Oldest step
-    first.
     Raises: ValueError if mu is outside [0, 1).
     Source: unrolling V_{t+1} = mu V_t + U_t, W_{t+1} = W_t + V_{t+1} (Polyak 1964).
     """
@@ -143,8 +140,7 @@ class HeavyBall(GradientDescent):
 class Nesterov(HeavyBall):
     """Nesterov's momentum: heavy ball whose errors are taken ahead, at W_t + mu V_t.
 
-    Dual: the weights of heavy ball, with other values. (`torch.optim.SGD(nesterov=True)` stores W_t + mu V_t.)
-    Source: Sutskever et al. 2013, Eq. 3-4.
+    Source: Sutskever et al. 2013, Eq. 3-4; `torch.optim.SGD(nesterov=True)` stores W_t + mu V_t.
     """
 
     def gradient_point(self, W: Tensor, V: Tensor) -> Tensor:
@@ -171,8 +167,7 @@ class WeightDecay(GradientDescent):
 class DecayThenStep(GradientDescent):
     """Gradient descent from decayed weights, W_{t+1} = alpha W_t + U_t with the errors of U_t taken at alpha W_t.
 
-    `WeightDecay` with 1 - lr decay = alpha takes them at W_t. Gated layers decay first: one pass of single examples
-    from W_0 = 0 is `fast_weights.recurrent` with retention alpha. Dual: the weights of weight decay, with other values.
+    One pass of single examples from W_0 = 0 is `fast_weights.recurrent` with retention alpha.
     Source: Yang et al. 2025 (arXiv 2412.06464), section 3.1.
     """
 
@@ -191,8 +186,7 @@ class DecayThenStep(GradientDescent):
 class _Dual(NamedTuple):
     """The dual form of trained weights: W_T = W_0_factor W_0 + sum_j weights_j values_j keys_j^T.
 
-    Values are the errors as they were when taken, keys the inputs seen, J in number over all steps, in the order of
-    training.
+    Values are the errors as they were when taken, keys the inputs seen, in the order of training.
     """
 
     values: Float[Tensor, "J d_out"]
@@ -245,8 +239,7 @@ def train_linear_layer(
 ) -> _TrainedLayer:
     """Train x -> W x, one step per batch, and return W_T with its dual W_T = c_T W_0 + sum_j a_j e_j x_j^T.
 
-    The loss of a batch is the *sum* over its examples. The dual is exact, but each error e_j is taken at the weights of
-    its own step: it is known only once training has got there.
+    The loss of a batch is the *sum* over its examples, and each error e_j is taken at the weights of its own step.
     Source: Irie et al. 2022 (gradient descent); the other optimisers by unrolling their recursions.
     """
     W, values, keys = _train(W_0, inputs, targets, optimiser, batches, output_gradient=output_gradient)
@@ -278,10 +271,7 @@ def train_with_torch(
 
 
 def largest_stable_rate(inputs: Float[Tensor, "n d_in"]) -> float:
-    """Return the learning rate beyond which gradient descent on the squared error diverges: 2 / sigma_max(X)^2.
-
-    The loss is the sum over examples.
-    """
+    """Return the learning rate beyond which descent on the summed squared error diverges: 2 / sigma_max(X)^2."""
     return 2 / torch.linalg.matrix_norm(inputs, ord=2).item() ** 2
 
 
@@ -339,8 +329,6 @@ def same(a: Float[Tensor, "*shape"], b: Float[Tensor, "*shape"]) -> bool:
 class Adam:
     """Adam, W_{t+1} = W_t - lr m_hat / (sqrt(v_hat) + eps) entry by entry: it has no dual with one weight per pair.
 
-    The preconditioner P_t = 1 / (sqrt(v_hat) + eps) differs between the entries of W. What is left of the dual is
-    one kernel per output neuron r, k_r(x, q) = x^T diag(P_r) q.
     Source: Kingma & Ba 2015, Algorithm 1.
     """
 
@@ -398,9 +386,8 @@ def fit_outer_products(
 ) -> _OuterProductFit:
     """Find the weights a that minimise ||dW - sum_j a_j v_j k_j^T|| and measure what they leave unexplained.
 
-    Fields: the least-squares weights of smallest norm, the residual divided by ||dW||, the ranks of dW and of sum_j v_j
-    k_j^T. Measure with fewer distinct inputs than d_in: with d_in independent inputs and J >= d_out d_in pairs every
-    matrix can be reached.
+    Fields: the least-squares weights of smallest norm, the residual divided by ||dW||, the ranks of dW and of
+    sum_j v_j k_j^T. With d_in independent inputs and J >= d_out d_in pairs every matrix can be reached.
     Raises: ValueError if the update is zero.
     """
     outer_products = torch.einsum("jo,ji->oij", values, keys)
@@ -434,13 +421,11 @@ def split_attention(
 ) -> _SplitAttention:
     """Split softmax attention at the first n rows: attention = (1 - g) zero_shot + g demonstrations, exactly.
 
-    With l_i = k_i . q / sqrt(d), each part is softmax attention over its own rows and the gate g = sum_{i<=n} exp l_i /
-    sum_i exp l_i is the attention mass on the demonstrations. The relaxed form drops softmax and scale: V^T K q =
-    (W_zsl + delta_W_icl) q, delta_W_icl = sum_{i<=n} v_i k_i^T. An empty part is zero and weighs nothing. Large logits
-    do not overflow.
+    With l_i = k_i . q / sqrt(d), each part is softmax attention over its own rows and g = sum_{i<=n} exp l_i / sum_i
+    exp l_i. The relaxed form is V^T K q = (W_zsl + delta_W_icl) q, delta_W_icl = sum_{i<=n} v_i k_i^T. An empty part is
+    zero.
     Raises: ValueError if n is outside 0..T or there is no token.
-    Source: Dai et al. 2023, section 3.1, Eq. 11-12 (relaxed form); He et al. 2022 (arXiv 2110.04366), section 3.1
-    (gate).
+    Source: Dai et al. 2023, section 3.1, Eq. 11-12 (relaxed form); He et al. 2022 (arXiv 2110.04366), section 3.1 (g).
     """
     n, T = n_demonstrations, len(keys)
     if T == 0 or not 0 <= n <= T:
@@ -492,10 +477,9 @@ def softmax_kernel_dual(
     values: Float[Tensor, "T d_v"],
     scale: float | None = None,
 ) -> Float[Tensor, "*m d_v"]:
-    """Write softmax attention as a kernel average, exactly: sum_i v_i k(k_i, q) / sum_i k(k_i, q).
+    """Write softmax attention as a kernel average: sum_i v_i k(k_i, q) / sum_i k(k_i, q), k(x, q) = exp(scale x . q).
 
-    The kernel is k(k_i, q) = exp(scale k_i . q), which overflows once a logit passes about 700 (float64) or 88
-    (float32).
+    The kernel overflows once a logit passes about 700 (float64) or 88 (float32).
     Source: Tsai et al. 2019 (arXiv 1908.11775).
     """
     kernel = scaled_logits(queries, keys, scale).exp()
@@ -521,7 +505,6 @@ def centred_linear_attention(
 ) -> Float[Tensor, "*m d_v"]:
     """Expand softmax attention to first order in the logits: mean(V) + (scale/T) sum_i v_i (k_i - mean(K)) . q.
 
-    `relaxed_attention` lacks the mean value and the centring of the keys.
     Source: Taylor expansion, softmax(l)_i = (1 + l_i - mean(l))/T + O(l^2).
     """
     linear = relaxed_attention(queries, keys - keys.mean(0), values)
@@ -549,7 +532,7 @@ def random_feature_attention(
 
         phi(x)_r = exp(w_r . x - |x|^2 / 2),  E phi(k) . phi(q) / features = exp(k . q) over projections w_r ~ N(0, I)
 
-    of x = sqrt(scale) times keys and queries. The error falls as 1/sqrt(features) and grows fast with the norms.
+    of x = sqrt(scale) times keys and queries.
     Source: Choromanski et al. 2021 (arXiv 2009.14794), section 2 and Lemma 1; the ratio: Katharopoulos et al. 2020.
     """
     root = math.sqrt(_scale(queries, scale))

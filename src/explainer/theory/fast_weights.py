@@ -2,12 +2,9 @@
 
 Letters: T tokens t = 0, ..., T-1 with queries q_t and keys k_t of width d and values v_t of width d_v; the rate beta_t,
 the retention alpha_t and the momentum mu_t; S (d_v, d) the fast weights, V (d_v, d) their velocity, both 0 at first.
-At each token
+At each token the output is S_t q_t after
 
-    e_t = beta_t (v_t - alpha_t S_{t-1} k_t),   V_t = mu_t V_{t-1} + e_t k_t^T,   S_t = alpha_t S_{t-1} + V_t,
-
-and the output is S_t q_t. With alpha = 1 and mu = 0 this is the delta rule, with alpha < 1 the gated delta rule, with
-mu > 0 the delta rule with a heavy ball. The three functions `recurrent`, `solved` and `chunked` compute the same.
+    e_t = beta_t (v_t - alpha_t S_{t-1} k_t),   V_t = mu_t V_{t-1} + e_t k_t^T,   S_t = alpha_t S_{t-1} + V_t.
 """
 
 import math
@@ -35,8 +32,7 @@ def recurrent(  # noqa: PLR0917
 ) -> Float[Tensor, "*batch T d_v"]:
     """Learn token by token: e = beta (v - alpha S k), V <- mu V + e k^T, S <- alpha S + V; the output is S q.
 
-    The error is taken at the decayed state alpha S, and the query reads after the update. Leading axes are broadcast.
-    Raises: ShapeError, ValueError if a gate is not finite.
+    Leading axes are broadcast. Raises: ShapeError, ValueError if a gate is not finite.
     Source: Schlag et al. 2021 (arXiv 2102.11174), section 4.2 (delta rule); Yang et al. 2025 (arXiv 2412.06464),
     section 3.1 (gated); Huang et al. 2026 (arXiv 2605.05838) (with momentum). Titans (arXiv 2501.00663) take the error
     before the decay: give them the values alpha v and the rate beta / alpha.
@@ -63,9 +59,9 @@ def solved(  # noqa: PLR0917
     retention: _Gate = 1.0,
     momentum: _Gate = 0.0,
 ) -> Float[Tensor, "*batch T d_v"]:
-    """Compute what `recurrent` computes without a loop: o_t = sum_{i<=t} C[t, i] e_i (k_i . q_t).
+    """Compute what `recurrent` computes without a loop: o_t = sum_{i<=t} C[t, i] e_i (k_i . q_t), in O(T^2) memory.
 
-    C are the `pair_weights` and e the `errors`. O(T^2) memory; `chunked` needs less. Errors: as `recurrent`.
+    C are the `pair_weights` and e the `errors`. Raises as `recurrent`.
     Source: the dual form of Irie et al. 2022 with the errors of Yang et al. 2024 (arXiv 2406.06484), section 3.
     """
     _, (beta, alpha, mu) = _checked(queries, keys, values, (rate, retention, momentum))
@@ -83,8 +79,7 @@ def errors(
 ) -> Float[Tensor, "*batch T d_v"]:
     """Solve for all errors at once: (I + L) E = beta V, with L[t, i] = beta_t alpha_t C[t-1, i] (k_i . k_t) for i < t.
 
-    With retention 1 and momentum 0 this is E = (I + tril(beta K K^T, -1))^-1 beta V.
-    Raises: ShapeError, ValueError if a gate is not finite.
+    Raises as `recurrent`.
     Source: Yang et al. 2024 (arXiv 2406.06484), section 3 (delta rule); otherwise ours, by unrolling.
     """
     _, (beta, alpha, mu) = _checked(keys, keys, values, (rate, retention, momentum))
@@ -106,7 +101,7 @@ def chunked(  # noqa: PLR0917
 ) -> Float[Tensor, "*batch T d_v"]:
     """Compute what `recurrent` computes in chunks of tokens: solve within a chunk, carry S and V to the next one.
 
-    Exact and differentiable, with O(T chunk) memory. Errors: as `recurrent`; ValueError also if chunk < 1.
+    O(T chunk) memory. Raises as `recurrent`, and ValueError if chunk < 1.
     Source: Yang et al. 2024 (arXiv 2406.06484), section 3.2, with retention and momentum.
     """
     if chunk < 1:
@@ -151,8 +146,6 @@ def pair_weights(
 ) -> Float[Tensor, "*batch T T"]:
     """Weigh the pair of token i in S_t: C[t, i] = sum_{j=i}^{t} (prod_{l=j+1}^{t} alpha_l) (prod_{l=i+1}^{j} mu_l).
 
-    A pair rolls in the velocity until j, moves into S and decays there until t. As matrices, C = A M, with the products
-    of alpha in A and those of mu in M: no division, so alpha = mu is no exception.
     Raises: ShapeError if the numbers of tokens differ.
     """
     if retention.shape[-1:] != momentum.shape[-1:]:
@@ -170,10 +163,8 @@ def _products(gate: Float[Tensor, "*batch T"]) -> Float[Tensor, "*batch T T"]:
 
 
 def age_weights(retention: float, momentum: float, n: int) -> Float[Tensor, " n"]:
-    """Weigh a pair by its age under fixed gates: (alpha^(s+1) - mu^(s+1)) / (alpha - mu) at age s = 0, ..., n-1.
+    """Weigh a pair by its age under fixed gates: sum_{j=0}^{s} alpha^(s-j) mu^j at age s = 0, ..., n-1, in float64.
 
-    It is sum_{j=0}^{s} alpha^(s-j) mu^j and computed so. With alpha = 1 old pairs weigh most, with mu = 0 the newest;
-    with both, and alpha + mu > 1, the weights have a hump. Newest first, in float64.
     Raises: ValueError if a gate is not finite or n is negative.
     """
     if n < 0:

@@ -1,8 +1,8 @@
 """A head that learns: layers of linear attention, built by hand, that each take one step of gradient descent.
 
 The value of a token is the error signal of its example, e_i = eta / n (y_i - W_0 x_i), its key the input x_i, and the
-query a new input x. The loss is L(W) = 1 / (2n) sum_i ||W x_i - y_i||^2, the start W_0 = 0. Source of the idea: von
-Oswald et al. 2023 (Transformers learn in-context by gradient descent, arXiv 2212.07677).
+query a new input x. The loss is L(W) = 1 / (2n) sum_i ||W x_i - y_i||^2, the start W_0 = 0.
+Source: von Oswald et al. 2023 (arXiv 2212.07677).
 """
 
 from collections.abc import Sequence
@@ -13,17 +13,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 
-def layer(
+def _layer(
     errors: Float[Tensor, "*B d_y n"],
     answers: Float[Tensor, "*B d_y m"],
     inputs: Float[Tensor, "*B d n"],
     queries: Float[Tensor, "*B d m"],
     eta: float,
 ) -> tuple[Float[Tensor, "*B d_y n"], Float[Tensor, "*B d_y m"]]:
-    """One layer on the label places of n examples and m queries: each loses what attention predicts for its input.
+    """One layer on the label places of n examples and m queries: e_i <- e_i - dW x_i, dW = eta / n sum_i e_i x_i^T.
 
-    Delta W = eta / n sum_i e_i x_i^T from the errors that are left; e_i <- e_i - Delta W x_i, and the same for queries,
-    whose places begin at zero and hold minus the prediction.
+    The places of queries begin at zero and hold minus the prediction.
     """
     step = eta / inputs.shape[-1] * errors @ inputs.mT
     return errors - step @ inputs, answers - step @ queries
@@ -66,7 +65,7 @@ def _left_by_layers(drawn: _Lessons, eta: float, layers: int) -> Float[Tensor, "
     """Squared error of the heads on held-out inputs, as a share of that of the answer zero."""
     errors, answers = drawn.W @ drawn.inputs, torch.zeros_like(drawn.W @ drawn.held_out)
     for _ in range(layers):
-        errors, answers = layer(errors, answers, drawn.inputs, drawn.held_out, eta)
+        errors, answers = _layer(errors, answers, drawn.inputs, drawn.held_out, eta)
     return _share(-answers, drawn)
 
 

@@ -1,6 +1,6 @@
 """A transformer that can be solved: linear self-attention trained on prompts of linear regression tasks.
 
-Letters: prompts, B, N, d, w, X, y, x_q as in `regression_prompts`; M the number of examples of a test prompt, where it
+Letters: prompts, B, N, d, w, X, y, x_q as in `regression`; M the number of examples of a test prompt, where it
 differs from the N of training; Lambda the covariance of the inputs, Gamma the matrix whose inverse the transformer
 learns, h = (1/M) sum_i y_i x_i. Layers act on embeddings E (B, d+1, N+1) whose columns are the tokens (x_i, y_i).
 """
@@ -8,13 +8,11 @@ learns, h = (1/M) sum_i y_i x_i. Layers act on embeddings E (B, d+1, N+1) whose 
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from tqdm import tqdm
 
 from explainer.errors import DivergenceError
 from explainer.theory.optimisation import LARGEST_GRADIENT, descend, require_finite
@@ -45,10 +43,8 @@ def embedding(prompts: Prompts) -> Float[Tensor, "B D columns"]:
 def linear_self_attention(
     E: Float[Tensor, "B D columns"], layer: LinearAttention, *, mask_query: bool = False
 ) -> Float[Tensor, "B D columns"]:
-    """Apply one layer without softmax: f(E) = E + W_PV E (E^T W_KQ E) / N.
+    """Apply one layer without softmax: f(E) = E + W_PV E (E^T W_KQ E) / N; a masked query is neither key nor value.
 
-    With mask_query the last column is neither key nor value, which deep transformers need: from the second layer on the
-    query's last entry is a prediction, not a target.
     Source: Zhang, Frei and Bartlett 2024, Eq. 3.2; the mask, Ahn et al. 2023 (arXiv 2306.00297).
     """
     n = E.shape[-1] - 1
@@ -66,8 +62,7 @@ def layer_prediction(layer: LinearAttention, prompts: Prompts) -> Float[Tensor, 
 def prediction(A: Float[Tensor, "d d"], prompts: Prompts) -> Float[Tensor, " B"]:
     """Predict with one preconditioned gradient step: yhat = x_q^T A h, h = (1/M) sum_i y_i x_i.
 
-    It is the layer's prediction with A = u U^T, u the last entry of W_PV and U the (d, d) block of W_KQ, where the rest
-    of the last row of W_PV and of the first d columns of W_KQ is zero.
+    It is the layer's prediction with A = u U^T, u the last entry of W_PV and U the (d, d) block of W_KQ.
     Source: Zhang, Frei and Bartlett 2024, section 4.1, for A = Gamma^-1.
     """
     h = (prompts.y[..., None] * prompts.X).mean(1)
@@ -75,9 +70,8 @@ def prediction(A: Float[Tensor, "d d"], prompts: Prompts) -> Float[Tensor, " B"]
 
 
 def gamma(covariance: Float[Tensor, "*n d d"], n: float) -> Float[Tensor, "*n d d"]:
-    """Gamma = (1 + 1/N) Lambda + tr(Lambda)/N I, whose inverse is the preconditioner learned at N examples.
+    """Gamma = (1 + 1/N) Lambda + tr(Lambda)/N I, whose inverse is the preconditioner learned; n may be math.inf.
 
-    n may be math.inf.
     Source: Zhang, Frei and Bartlett 2024, Theorem 4.1.
     """
     return (1 + 1 / n) * covariance + _trace(covariance)[..., None, None] / n * _eye(covariance)
@@ -86,7 +80,7 @@ def gamma(covariance: Float[Tensor, "*n d d"], n: float) -> Float[Tensor, "*n d 
 def closed_form(covariance: Float[Tensor, "d d"], n: float, *, imbalance: float = 0.0) -> LinearAttention:
     """Return the limit of gradient flow: W_KQ = c^-1 [[Gamma^-1, 0], [0, 0]], W_PV = c [[0, 0], [0, 1]].
 
-    The flow keeps the imbalance k = u^2 - ||U||_F^2 of its start, so that c^2 = (k + sqrt(k^2 + 4 tr(Gamma^-2))) / 2.
+    With the imbalance k = u^2 - ||U||_F^2 of the start, c^2 = (k + sqrt(k^2 + 4 tr(Gamma^-2))) / 2.
     Source: Zhang, Frei and Bartlett 2024, Theorem 4.1 for k = 0; other k, own.
     """
     inverse = torch.linalg.inv(gamma(covariance, n))
@@ -97,7 +91,7 @@ def closed_form(covariance: Float[Tensor, "d d"], n: float, *, imbalance: float 
 def population_risk(A: Float[Tensor, "*n d d"], covariance: Float[Tensor, "*n d d"], m: float) -> Float[Tensor, "*n"]:
     """E (x_q^T A h - y_q)^2 over tasks w ~ N(0, I), for any A: tr(A S A^T Lambda) - 2 tr(A Lambda^2) + tr(Lambda).
 
-    S = E h h^T = Lambda Gamma_M; the covariance is that of the test prompts. m may be math.inf.
+    S = Lambda Gamma_M; the covariance is that of the test prompts. m may be math.inf.
     Source: moments of Gaussian prompts; with A = Gamma^-1, Zhang, Frei and Bartlett 2024, Theorem 4.2.
     """
     S = covariance @ gamma(covariance, m)
@@ -123,7 +117,6 @@ def error_parts(
 
     Cov h = (1/m) [(w^T Lambda w) Lambda + Lambda w w^T Lambda]. Without `task` both are means over w ~ N(0, I), and
     their sum is `population_risk`. m may be math.inf.
-    Source: own, from the fourth moments of Gaussian inputs.
     """
     identity = _eye(covariance)
     W = identity if task is None else torch.outer(task, task)
@@ -135,8 +128,7 @@ def error_parts(
 def optimal_preconditioner(covariances: Float[Tensor, "n d d"], n: float) -> Float[Tensor, "d d"]:
     """Find the one A of least mean risk over covariances at N examples: mean(Lambda A Lambda Gamma) = mean(Lambda^2).
 
-    Source: Zhang, Frei and Bartlett 2024, Theorem 4.5, for diagonal covariances A_ii = E[lambda_i^2] / E[gamma_i
-    lambda_i^2].
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.5, for diagonal covariances.
     """
     d = covariances.shape[-1]
     S = covariances @ gamma(covariances, n)
@@ -188,9 +180,8 @@ def label_moments(
     label: Label | None = None,
     noise: float = 0.0,
 ) -> _LabelMoments:
-    """Compute the moments of y = f(<w, x>) + noise * N(0, 1) for x ~ N(0, covariance).
+    """Compute the moments of y = f(<w, x>) + noise * N(0, 1) for x ~ N(0, covariance), from three of z = <w, x>.
 
-    x is Lambda w z / s^2 and an independent rest, with z = <w, x> ~ N(0, s^2): three moments of z are all it takes.
     Raises: ValueError if w is zero.
     """
     b = covariance @ task
@@ -217,7 +208,7 @@ def risk_terms(moments: _LabelMoments, covariance: Float[Tensor, "d d"], n: floa
 
         min_v E(<v, x> - y)^2 + (1/M) tr[Sigma Gamma^-2 Lambda]
         + (1/N^2) [|a|^2_{Gamma^-2 Lambda^3} + 2 t |a|^2_{Gamma^-2 Lambda^2} + t^2 |a|^2_{Gamma^-2 Lambda}]
-    with |a|^2_B = a^T B a, t = tr(Lambda). The label may be any function and noisy.
+    with |a|^2_B = a^T B a, t = tr(Lambda).
     Source: Zhang, Frei and Bartlett 2024, Theorem 4.2.
     """
     inverse = torch.linalg.inv(gamma(covariance, n))
@@ -238,7 +229,7 @@ def excess_risk(covariance: Float[Tensor, "d d"], n: float, m: float) -> float:
 
         R(N, M) = (1/M) sum_i l_i^2 (l_i + t) / g_i^2 + (1/N^2) sum_i l_i (l_i + t)^2 / g_i^2
     with the eigenvalues l_i of the covariance, t their sum and g_i = (1 + 1/N) l_i + t/N. Both lengths may be math.inf.
-    Source: Zhang, Frei and Bartlett 2024, Theorem 4.2, with E a a^T = E w w^T = I.
+    Source: Zhang, Frei and Bartlett 2024, Theorem 4.2.
     """
     test_length, training_length = _excess_terms(covariance, n)
     return test_length / m + training_length
@@ -256,9 +247,9 @@ class _Lengths(NamedTuple):
 def lengths_needed(covariance: Float[Tensor, "d d"], epsilon: float) -> _Lengths:
     """Count the examples that bring R(N, M) down to epsilon, by Corollary 4.3 and exactly.
 
-    `test_by_bound` M >= (d + 1) t / epsilon is enough where N is endless, and `training_by_bound` N^2 >=
-    (1 + 2d + d^2 kappa) t / epsilon where M is; t = tr(Lambda), kappa the largest eigenvalue over the smallest.
-    `both` and `training` are the least N with R(N, N) <= epsilon and R(N, infinity) <= epsilon.
+        test_by_bound: M >= (d + 1) t / epsilon,   training_by_bound: N^2 >= (1 + 2d + d^2 kappa) t / epsilon
+    with t = tr(Lambda), kappa the largest eigenvalue over the smallest. `both` and `training` are the least N with
+    R(N, N) <= epsilon and R(N, infinity) <= epsilon.
     Raises: ValueError unless epsilon is positive.
     Source: Zhang, Frei and Bartlett 2024, Corollary 4.3.
     """
@@ -301,10 +292,9 @@ def _least(risk: Callable[[int], float], epsilon: float) -> int:
 
 @dataclass(frozen=True)
 class _Trajectory:
-    """A training run: T times, the matrices at each, and the risks E(yhat - y)^2 (twice the paper's loss).
+    """A training run: T times (steps, or time of a flow), the matrices at each, and the risks E(yhat - y)^2.
 
-    Times are steps of an optimiser or time of a flow; risks are exact for a flow, those of the batch at hand for an
-    optimiser.
+    Risks are twice the paper's loss; exact for a flow, those of the batch at hand for an optimiser.
     """
 
     times: Float[Tensor, " T"]
@@ -341,9 +331,8 @@ class _Trajectory:
 def initialisation(
     covariance: Float[Tensor, "d d"], n: float, *, sigma: float, theta: Float[Tensor, "d k"] | None = None
 ) -> LinearAttention:
-    """Return a start from which the theorem holds: u = sigma and U = sigma Theta Theta^T / ||Theta Theta^T||_F.
+    """Return a start from which the theorem holds: u = sigma, U = sigma Theta Theta^T / ||Theta Theta^T||_F, else 0.
 
-    All other entries are zero; Theta = I unless given.
     Raises: ValueError unless 0 < sigma, sigma^2 ||Gamma||_op sqrt(d) < 2 and Theta^T Lambda is not zero.
     Source: Zhang, Frei and Bartlett 2024, Assumption 3.3 and Theorem 4.1.
     """
@@ -373,7 +362,6 @@ def gradient_flow(
     """Follow gradient flow on the population loss 1/2 E(yhat - y_q)^2 by the classical Runge-Kutta method.
 
         du/dt = <U, F>,   dU/dt = u F,   F = Lambda^2 - u S U Lambda,   S = Lambda Gamma.
-    From `initialisation` the other entries have no gradient (each would be odd in w), so u and U are all there is.
     Raises: DivergenceError if dt is too long for the flow.
     Source: Zhang, Frei and Bartlett 2024, section 5.
     """
@@ -396,10 +384,9 @@ def gradient_flow(
 def gradient_descent(
     covariance: Float[Tensor, "d d"], n: float, initial: LinearAttention, *, rate: float, steps: int
 ) -> _Trajectory:
-    """Descend on the population loss 1/2 E(yhat - y_q)^2 with steps of finite length, without samples or clipping.
+    """Descend on the population loss 1/2 E(yhat - y_q)^2 with steps of finite length; times are rate times steps.
 
         u <- u + rate <U, F>,   U <- U + rate u F,   F as in `gradient_flow`
-    There is a state for the start and after each step; times are rate times steps.
     Raises: DivergenceError if the rate is too long.
     """
     force, states = _force(covariance, n), [_read(initial)]
@@ -418,7 +405,7 @@ def descend_as_sgd(
     """Descend on the exact risk as `train_on_tasks` does with plain SGD: its schedule, its clipping, but no noise.
 
         (u, U) <- (u, U) - rate_t min(1, 1/|g|) g,   g = -2 (<U, F>, u F),   F as in `gradient_flow`
-    In the mean over prompts the other entries have no gradient, so g has the length that clips. Times are steps.
+    Times are steps.
     """
     force, states = _force(covariance, n), [_read(initial)]
     for step in range(steps):
@@ -432,10 +419,7 @@ def descend_as_sgd(
 
 
 def stable_rate(layer: LinearAttention, covariance: Float[Tensor, "d d"], n: float) -> float:
-    """Return the largest rate with which `gradient_descent` can stay at a minimum: 2 over the largest curvature.
-
-    Of the minima with one product u U^T, those with a large |u| have the larger curvature where |u| > ||U||.
-    """
+    """Return the largest rate with which `gradient_descent` can stay at a minimum: 2 over the largest curvature."""
     d = len(covariance)
     point = torch.cat([layer.W_PV[-1, -1:], layer.W_KQ[:-1, :-1].flatten()])
 
@@ -446,12 +430,10 @@ def stable_rate(layer: LinearAttention, covariance: Float[Tensor, "d d"], n: flo
 
 
 def final_rates(covariance: Float[Tensor, "d d"], n: float) -> Float[Tensor, " d"]:
-    """Rates at which what is missing of the product decays at the end of a balanced flow: each as exp(-rate t).
+    """Rates, ascending, at which what is missing of the product decays at the end of a balanced flow, as exp(-rate t).
 
-    Along the eigenvectors of Lambda, D_k = 1/gamma_k - u U_k obeys to first order dD/dt = -(u^2 diag(a) + U (a U)^T) D
-    with a_k = gamma_k lambda_k^2: u moves too, and couples the directions. The rates, ascending, are the eigenvalues of
-    the symmetric matrix similar to it, u^2 diag(a) + (sqrt(a) U)(sqrt(a) U)^T; the largest curvature is that of
-    `stable_rate`.
+    They are the eigenvalues of u^2 diag(a) + (sqrt(a) U)(sqrt(a) U)^T, a_k = gamma_k lambda_k^2, along the eigenvectors
+    of Lambda, in which D_k = 1/gamma_k - u U_k obeys dD/dt = -(u^2 diag(a) + U (a U)^T) D to first order.
     Source: linearised from Zhang, Frei and Bartlett 2024, section 5.
     """
     values = torch.linalg.eigvalsh(covariance)
@@ -519,9 +501,9 @@ def train_on_tasks(
 ) -> _Trajectory:
     """Train all entries of one layer from `initialisation` on fresh prompts of linear tasks at every step, in float32.
 
-    `train_on_tasks(Lambda, 20, torch.optim.Adam, rate=0.02, steps=1000, seed=0)`. The loss is the mean of
-    (yhat - y_q)^2 over the prompts; the rate rises over the first tenth of the steps and then falls to zero along half
-    a cosine, and gradients longer than 1 are shortened to 1. Every tenth state is recorded.
+    `train_on_tasks(Lambda, 20, torch.optim.Adam, rate=0.02, steps=1000, seed=0)`. The loss is the mean of (yhat -
+    y_q)^2.  The rate rises over a tenth of the steps and falls to zero along half a cosine, gradients longer than 1 are
+    shortened to 1, and every tenth state is recorded.
     Raises: DivergenceError when the loss is no longer finite.
     """
     parameters = [matrix.float().requires_grad_() for matrix in initialisation(covariance, n, sigma=sigma)]
@@ -530,7 +512,7 @@ def train_on_tasks(
     def draw(generator: torch.Generator) -> Prompts:
         return draw_prompts(batch, n, covariance, generator=generator, dtype=torch.float32)
 
-    losses = _descend(
+    losses = descend_on_prompts(
         optimiser(parameters, lr=rate), lambda prompts: layer_prediction(layer, prompts), draw, steps=steps, seed=seed
     )
     for step, loss in enumerate(losses):
@@ -541,10 +523,13 @@ def train_on_tasks(
     return _Trajectory(times, *map(torch.stack, zip(*states, strict=True)), torch.tensor(risks, dtype=torch.float64))
 
 
-def _descend(
+def descend_on_prompts(
     optimiser: torch.optim.Optimizer, predict: Callable[[Prompts], Tensor], draw: _Draw, *, steps: int, seed: int
 ) -> Iterator[float]:
-    """Descend on the squared error of fresh prompts; yield each step's loss before the step is taken, and the last."""
+    """Descend on the squared error of fresh prompts; yield each step's loss before the step, and at last the loss left.
+
+    The schedule is that of `train_on_tasks`. Raises: DivergenceError when the loss is no longer finite.
+    """
     generator, largest_rate = torch.Generator().manual_seed(seed), optimiser.defaults["lr"]
     parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     for step in range(steps + 1):
@@ -564,19 +549,22 @@ def _rate_share(progress: float) -> float:
     return (1 + math.cos(math.pi * (progress - _WARM_UP) / (1 - _WARM_UP))) / 2
 
 
-# Part 4. Several layers: von Oswald's construction, and what training finds.
+# Part 4. Several layers: von Oswald's construction.
 
 
-def gradient_layer(d: int, rate: float, damping: float = 0.0) -> LinearAttention:
+def gradient_layer(
+    d: int, rate: float | Float[Tensor, "*L"], damping: float | Float[Tensor, "*L"] = 0.0
+) -> LinearAttention:
     """Construct a layer that takes one step of gradient descent, or of GD++ if there is damping, in float64.
 
-    W_KQ = [[I, 0], [0, 0]], W_PV = -[[damping I, 0], [0, rate]]: the last entries of the tokens are residuals, and x_j
-    <- x_j - damping S x_j, r_j <- r_j - rate sum_i r_i <x_i, x_j> / N. `layerwise_prediction` reads it.
+    W_KQ = [[I, 0], [0, 0]], W_PV = -[[damping I, 0], [0, rate]]; `layerwise_prediction` reads it. Tensors of rates and
+    dampings give as many layers, stacked, in their number format.
     Source: von Oswald et al. 2023 (arXiv 2212.07677), Proposition 1 with W_0 = 0, and GD++.
     """
-    return LinearAttention(
-        *(matrix[0] for matrix in _gradient_layers(torch.tensor([[rate, damping]], dtype=torch.float64), d))
-    )
+    rate = (rate if isinstance(rate, Tensor) else torch.tensor(rate, dtype=torch.float64))[..., None]
+    ones = torch.ones_like(rate).expand(*rate.shape[:-1], d)
+    dampings = torch.as_tensor(damping, dtype=rate.dtype)[..., None] * ones
+    return LinearAttention(-torch.cat([dampings, rate], -1).diag_embed(), torch.cat([ones, 0 * rate], -1).diag_embed())
 
 
 def stacked(layers: Iterable[LinearAttention]) -> LinearAttention:
@@ -585,111 +573,14 @@ def stacked(layers: Iterable[LinearAttention]) -> LinearAttention:
 
 
 def layerwise_prediction(layers: LinearAttention, prompts: Prompts, *, mask_query: bool = True) -> Float[Tensor, " B"]:
-    """Apply L layers to the embedding, one after another, and predict *minus* the bottom right entry.
+    """Apply L layers to the embedding and predict *minus* the bottom right entry, a residual 0 - <w, x_q>.
 
-    The tokens carry residuals, and the query's starts at zero: after the layers it is 0 - <w, x_q>.
     Source: von Oswald et al. 2023, section 3.
     """
     E = embedding(prompts)
     for layer in zip(*layers, strict=True):
         E = linear_self_attention(E, LinearAttention(*layer), mask_query=mask_query)
     return -E[:, -1, -1]
-
-
-def deep_prediction(layers: LinearAttention, prompts: Prompts) -> Float[Tensor, " B"]:
-    """Predict as `layerwise_prediction` does, through the examples' second moments alone: G = sum_i e_i e_i^T / N.
-
-    A masked layer multiplies every token by T = I + W_PV G W_KQ, and so G becomes T G T^T.
-    """
-    E = embedding(prompts)
-    tokens, query = E[..., :-1], E[..., -1:]
-    G = tokens @ tokens.mT / prompts.n_examples
-    for W_PV, W_KQ in zip(*layers, strict=True):
-        T = _eye(G) + W_PV @ G @ W_KQ
-        query, G = T @ query, T @ G @ T.mT
-    return -query[:, -1, 0]
-
-
-class _Family(NamedTuple):
-    """Transformers of L layers that share a form: parameters (L, ...) to start from, and the layers that they make."""
-
-    initial: Callable[[int, int, torch.Generator], Tensor]
-    layers: Callable[[Tensor, int], LinearAttention]
-
-
-def _gradient_layers(parameters: Float[Tensor, "L 2"], d: int) -> LinearAttention:
-    """`gradient_layer` for every row (rate, damping)."""
-    rates, dampings = parameters[:, :1], parameters[:, 1:]
-    ones = torch.ones_like(rates).expand(-1, d)
-    W_PV = -torch.cat([dampings * ones, rates], dim=1).diag_embed()
-    return LinearAttention(W_PV, torch.cat([ones, 0 * rates], dim=1).diag_embed())
-
-
-def _unequal_rates(n_layers: int, d: int, generator: torch.Generator) -> Tensor:
-    # Gradient descent's result does not depend on the order of the rates, so equal ones would stay equal for ever.
-    return 0.5 + 0.5 * torch.rand(n_layers, 1, generator=generator, dtype=torch.float64)
-
-
-def _rates_and_dampings(n_layers: int, d: int, generator: torch.Generator) -> Tensor:
-    dampings = 0.5 * torch.rand(n_layers, 1, generator=generator, dtype=torch.float64)
-    return torch.cat([_unequal_rates(n_layers, d, generator), dampings], dim=1)
-
-
-def _without_damping(rates: Tensor) -> Tensor:
-    return torch.cat([rates, torch.zeros_like(rates)], dim=1)
-
-
-FAMILIES: MappingProxyType[str, _Family] = MappingProxyType(
-    {
-        "gradient descent": _Family(_unequal_rates, lambda rates, d: _gradient_layers(_without_damping(rates), d)),
-        "GD++": _Family(_rates_and_dampings, _gradient_layers),
-        "transformer": _Family(
-            lambda n_layers, d, generator: (
-                0.1 * torch.randn(n_layers, 2, d + 1, d + 1, generator=generator, dtype=torch.float64)
-            ),
-            lambda parameters, d: LinearAttention(*parameters.unbind(1)),
-        ),
-    }
-)
-"""What `train_layers` can fit: one rate per step; a rate and a damping per step; every entry of every layer."""
-
-
-class _DeepRun(NamedTuple):
-    """A trained deep transformer: its layers (L, d+1, d+1) in float64 and the loss of the batch at every step."""
-
-    layers: LinearAttention
-    losses: Float[Tensor, " steps"]
-
-
-def train_layers(
-    family: _Family,
-    n_layers: int,
-    draw: _Draw,
-    *,
-    steps: int,
-    seed: int,
-    rate: float = 0.03,
-    progress: bool = False,
-) -> _DeepRun:
-    """Fit L layers of a family to fresh prompts, `draw(generator)`, with Adam; with the schedule of `train_on_tasks`.
-
-    Parameters take the dtype of the prompts; float32 is faster and enough.
-    Raises: DivergenceError when the loss is no longer finite.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    example = draw(generator).inputs
-    d = example.shape[-1]
-    parameters = family.initial(n_layers, d, generator).to(example).requires_grad_()
-    losses = _descend(
-        torch.optim.Adam([parameters], lr=rate),
-        lambda prompts: deep_prediction(family.layers(parameters, d), prompts),
-        draw,
-        steps=steps,
-        seed=seed,
-    )
-    bar = tqdm(losses, total=steps, desc=f"training {n_layers} layers", unit="step", disable=not progress)
-    record = torch.tensor(list(bar), dtype=torch.float64)
-    return _DeepRun(family.layers(parameters.detach().double(), d), record)
 
 
 def _layer(u: Tensor, U: Tensor) -> LinearAttention:

@@ -4,11 +4,9 @@ Letters: n queries, L layers (`layers`), T demonstration tokens, `hidden` the wi
 for zero-shot, in-context and fine-tuned; h_ZSL, h_ICL, h_FT are attention outputs of one token, and an update is a
 difference from ZSL. z, u_I, u_F are h_ZSL, h_ICL, h_FT divided by their length (L2 norm).
 
-Inputs of any floating dtype are converted to float64 first and results are float64, without gradients. A value that
-does not exist (the cosine of a zero vector, the tau of constant scores) is NaN, never 0: the released code adds 1e-20
-to its denominators and so counts it as "no similarity". The cosine of a difference that is rounding does not exist
-either: see `beyond_rounding`. Means are therefore over what is a number (`nanmean`). Tensors whose shapes are not those
-of their annotations raise ShapeError.
+Everything is computed in float64, without gradients. A value that does not exist (the cosine of a zero vector or of
+rounding, see `beyond_rounding`; the tau of constant scores) is NaN, and means are over what is a number (`nanmean`).
+Tensors whose shapes are not those of their annotations raise ShapeError.
 """
 
 import warnings
@@ -63,8 +61,7 @@ def beyond_rounding(
         |change| > (32 + 2 shift) eps |beside|
 
     `beside` is a state that the change is a difference from, `eps` that of the dtype in which it was computed, `shift`
-    the number of tokens by which the positions of the two states differ. The direction of a difference that is rounding
-    is an accident of the processor. The last `axes` axes are one change: 1 for vectors, 2 for matrices.
+    the number of tokens by which the positions of the two states differ. The last `axes` axes are one change.
     """
     last = tuple(range(-axes, 0))
     scale = beside.abs().amax(last, keepdim=True)  # squares can neither overflow nor vanish
@@ -111,7 +108,7 @@ def rec2ftp_counts(
 def rec2ftp(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft_correct: Bool[Tensor, " n"]) -> float:
     """Recall of fine-tuning's repairs by ICL: N[ZSL wrong, FT right, ICL right] / N[ZSL wrong, FT right].
 
-    NaN, with a RuntimeWarning, when FT repairs nothing. Read it beside `rec2ftp_chance`.
+    NaN, with a RuntimeWarning, when FT repairs nothing.
     Source: Dai et al. 2023, Table 2.
     """
     counts = rec2ftp_counts(zsl_correct, icl_correct, ft_correct)
@@ -123,11 +120,9 @@ def rec2ftp(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft
 
 
 def rec2ftp_chance(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"]) -> float:
-    """Chance value of Rec2FTP: N[ZSL wrong, ICL right] / N[ZSL wrong], ICL's accuracy on ZSL's errors.
+    """Chance value of Rec2FTP: N[ZSL wrong, ICL right] / N[ZSL wrong], NaN when ZSL makes no error.
 
-    It is the expected Rec2FTP of a predictor that repairs as many of ZSL's errors as ICL does but draws which ones
-    without regard to FT. Some errors are easier than others for any method, so a value above chance shows association,
-    not a common mechanism. NaN when ZSL makes no error.
+    It is the expected Rec2FTP of a predictor that repairs as many errors as ICL does, drawn without regard to FT.
     """
     counts = rec2ftp_counts(zsl_correct, icl_correct, icl_correct)
     return counts.icl_fixes / counts.zsl_errors if counts.zsl_errors else float("nan")
@@ -152,12 +147,9 @@ def sim_aou(zsl: Outputs, icl: Outputs, ft: Outputs, normalize: bool = True) -> 
 def normalised_noise_value(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
     """Value of the normalised SimAOU for unrelated changes: |d_I| |d_F| / 4 with d_I = u_I - z and d_F = u_F - z.
 
-    u_I and z both have length 1, so that d_I . z = -|d_I|^2 / 2 is shared. With t_I, t_F the parts orthogonal to z,
-    exactly
-
         SimAOU = |d_I| |d_F| / 4 + cos(t_I, t_F) sqrt((1 - |d_I|^2 / 4) (1 - |d_F|^2 / 4)),
 
-    and cos(t_I, t_F) averages to zero where FT's update is isotropic around h_ZSL and independent of ICL's.
+    with t_I, t_F the parts orthogonal to z, whose cosine averages to zero where the changes are unrelated.
     Source: Deutch et al. 2024 for updates that are sqrt(3) times as long as h_ZSL (1/4); the identity is derived here.
     """
     z, u_icl, u_ft = map(unit, _exact(zsl, icl, ft))
@@ -176,11 +168,9 @@ def sim_aou_tangent_uncentred(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[
 def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
     """SimAOU without the zero-shot direction and the common update: cos(t_I - mean t_I, t_F - mean t_F).
 
-    t = u - z (z . u), and the means run over the n queries, layer by layer; an update that is the same for every query
-    is thus no evidence. t contains -z (z . u), which differs between queries as z does: where both changes make the
-    output depend less on the query, they score up to 1 though unrelated. `sim_aou_residual` removes this; no floor
-    reproduces it. NaN for n = 1, in a whole layer if one output is zero, and where what is left is no more than
-    rounding.
+    t = u - z (z . u), and the means run over the n queries, layer by layer. Where both changes make the output depend
+    less on the query, they score up to 1 though unrelated; `sim_aou_residual` removes this. NaN for n = 1, in a whole
+    layer if one output is zero, and where what is left is no more than rounding.
     """
     eps = spacing(zsl, icl, ft)
     return _cosine(*(beyond_rounding(t - t.mean(0), u, eps) for t, u in _tangents(zsl, icl, ft)))
@@ -190,10 +180,8 @@ def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n
 def sim_aou_residual(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
     """Similarity of what is specific to a query and not in its zero-shot output: cos(P u_I', P u_F').
 
-    u' = u - mean u over the n queries, and P projects out the plane of z and mean z; the updates u - z give the same
-    value. Two unrelated changes score 0 also when they make the output depend less on the query. NaN for n = 1, in a
-    whole layer if one output is zero, and where the z of all queries are equal or what is left is no more than
-    rounding.
+    u' = u - mean u over the n queries, and P projects out the plane of z and mean z. NaN for n = 1, in a whole layer if
+    one output is zero, and where the z of all queries are equal or what is left is no more than rounding.
     """
     eps = spacing(zsl, icl, ft)
     z, u_icl, u_ft = map(unit, _exact(zsl, icl, ft))
@@ -215,8 +203,7 @@ def _tangents(zsl: Outputs, icl: Outputs, ft: Outputs) -> tuple[tuple[Tensor, Te
 def isotropic_floor(zsl: Outputs | _Scores, ft: Outputs | _Scores, seed: int) -> Outputs | _Scores:
     """Stand-in for FT whose updates are random directions of FT's lengths: h_ZSL + |h_FT - h_ZSL| g / |g|, g ~ N(0, I).
 
-    Give it to a measure in the place of `ft`. The expectation is 0 for differences that are not normalised, and
-    `normalised_noise_value` of the stand-in for the normalised SimAOU. Directions are along the last axis.
+    Give it to a measure in the place of `ft`. Directions are along the last axis.
     """
     generator = _generator(seed)
     if isinstance(zsl, Tensor):
@@ -242,9 +229,8 @@ def _isotropic(
 
 @shaped
 def permuted_pairing(zsl: Float[Tensor, "n *m"], ft: Float[Tensor, "n *m"], seed: int) -> Float[Tensor, "n *m"]:
-    """Stand-in for FT in which each query gets another query's update: h_ZSL,i + h_FT,j - h_ZSL,j with j != i.
+    """Stand-in for FT in which each query gets the update of another, of one random cycle: h_ZSL,i + h_FT,j - h_ZSL,j.
 
-    What remains is common to all queries. They form one random cycle, so that every j != i is equally likely.
     Raises: ValueError for n = 1, which has no other query.
     """
     if len(zsl) < 2:
@@ -260,9 +246,8 @@ def permuted_pairing(zsl: Float[Tensor, "n *m"], ft: Float[Tensor, "n *m"], seed
 def uniform_floor(zsl: Outputs, icl: Outputs, seed: int) -> Float[Tensor, "n layers"]:
     """Random baseline of the released code, **biased**: cos(u_I - z, U) with all entries of U ~ Uniform[0, 1).
 
-    Kept for comparison with Table 3 of Dai et al. The expectation is not 0 but, for many dimensions, 0.866 cos(u_I - z,
-    1): how far ICL's update leans towards the all-ones vector. Use `isotropic_floor`. NaN where an output is zero or
-    the update no more than rounding.
+    Its expectation is about 0.866 cos(u_I - z, 1), not 0; kept for comparison with Table 3 of Dai et al. NaN where an
+    output is zero or the update no more than rounding.
     Source: microsoft/LMOps, understand_icl/icl_ft/compute_sim.py ("Random SimAOU", there without a seed).
     """
     z, u_icl = map(unit, _exact(zsl, icl))
@@ -277,10 +262,9 @@ def uniform_floor(zsl: Outputs, icl: Outputs, seed: int) -> Float[Tensor, "n lay
 def sim_am(icl_scores: _Scores, ft_scores: _Scores) -> Float[Tensor, "n layers heads"]:
     """Similarity of attention maps, SimAM: cos(m_ICL, m_FT) of the scores before the softmax.
 
-    m are the scores of the predicting token to the query's own tokens. With ZSL in the place of FT this is "SimAM
-    before fine-tuning", which is high already; see `sim_am_delta`. Queries that differ in length are n tensors (layers,
-    heads, len_i), or padded with zeros. NaN where all scores of a head are zero.
-    Source: Dai et al. 2023, Table 4.
+    m are the scores of the predicting token to the query's own tokens. Queries that differ in length are n tensors, or
+    padded with zeros. NaN where all scores of a head are zero.
+    Source: Dai et al. 2023, Table 4, with ZSL in the place of FT "before fine-tuning".
     """
     return _per_query(_cosine, icl_scores=icl_scores, ft_scores=ft_scores)
 
@@ -291,8 +275,7 @@ def sim_am_delta(
 ) -> Float[Tensor, "n layers heads"]:
     """Similarity of the updates of the attention scores: cos(m_ICL - m_ZSL, m_FT - m_ZSL).
 
-    NaN where a head's scores change by no more than rounding (`beyond_rounding`), as everywhere in the first layer:
-    there the query's own tokens have the same inputs with and without the `context_tokens` before them.
+    NaN where a head's scores change by no more than rounding after `context_tokens`, as everywhere in the first layer.
     Source: Deutch et al. 2024 (SimAM_delta).
     """
     eps = spacing(*zsl_scores, *icl_scores, *ft_scores)
@@ -327,9 +310,7 @@ def kendall_training_tokens(
 
     m_ICL is the score of the predicting token to each demonstration token, summed over heads; m_FT the inner product of
     the attention query of each training token, while fine-tuning, with that of the predicting token afterwards, summed
-    over heads. That m_FT weighs what each training token adds to the key matrix is exact for one step of one layer
-    whose positions are added; where positions rotate, no single score stands for a training token. NaN for T = 1,
-    constant scores, and scores with NaN.
+    over heads. NaN for T = 1, constant scores, and scores with NaN.
     Source: Dai et al. 2023 (ACL version), Table 5, which states tau_a; compute_training_example_attn.py of the release.
     """
     return kendall_tau_b(icl, ft)
@@ -337,11 +318,10 @@ def kendall_training_tokens(
 
 @shaped
 def kendall_tau_b(x: Float[Tensor, "*m T"], y: Float[Tensor, "*m T"]) -> Float[Tensor, "*m"]:
-    """Kendall's rank correlation with ties taken out: tau_b = (P_c - P_d) / sqrt((N - N_x) (N - N_y)).
+    """Kendall's rank correlation with ties taken out: tau_b = (P_c - P_d) / sqrt((N - N_x) (N - N_y)), in O(T log^2 T).
 
     P_c and P_d count concordant and discordant pairs, N = T (T-1) / 2 all pairs, N_x and N_y those tied in x and y.
     NaN for T = 1, for constant x or y, and where x or y has a NaN.
-    Time O(T log^2 T), memory O(T) for each row.
     Source: Kendall 1945; `scipy.stats.kendalltau`.
     """
     counts = _pair_counts(x, y)
@@ -350,9 +330,8 @@ def kendall_tau_b(x: Float[Tensor, "*m T"], y: Float[Tensor, "*m T"]) -> Float[T
 
 @shaped
 def kendall_tau_a(x: Float[Tensor, "*m T"], y: Float[Tensor, "*m T"]) -> Float[Tensor, "*m"]:
-    """Kendall's rank correlation as the paper states it: tau_a = (P_c - P_d) / (T (T-1) / 2).
+    """Kendall's rank correlation as the paper states it: tau_a = (P_c - P_d) / (T (T-1) / 2); NaN as `kendall_tau_b`.
 
-    Tied pairs stay in the denominator. Otherwise as `kendall_tau_b`; constant scores are NaN here too.
     Source: Kendall 1938; Dai et al. 2023 (ACL version), Table 5.
     """
     counts = _pair_counts(x, y)
@@ -409,10 +388,9 @@ def _inversions(ranks: Int[Tensor, "m T"]) -> Int[Tensor, " m"]:
 
 @shaped
 def top_k_recall(icl: Float[Tensor, "*m T"], ft: Float[Tensor, "*m T"], k: int) -> Float[Tensor, "*m"]:
-    """Share of FT's k largest scores that are among ICL's k largest: |top_k(m_ICL) & top_k(m_FT)| / k.
+    """Share of FT's k largest scores that are among ICL's k largest: |top_k(m_ICL) & top_k(m_FT)| / k; by chance k / T.
 
-    Unrelated scores give k / T, and constant ones exactly so: scores tied at the k-th place share the places left. NaN
-    where scores have a NaN.
+    Scores tied at the k-th place share the places left. NaN where scores have a NaN.
     Raises: ValueError if k is not in 1, ..., T.
     Source: compute_training_example_attn.py of the release (k = 100 tokens, k = 5 examples); not in the paper.
     """
@@ -435,13 +413,10 @@ def by_example(
 ) -> Float[Tensor, "*m k"]:
     """Attention to each of k demonstrations, as a logarithm: a_e = log sum_{t in e} p_t, p = softmax(m).
 
-    The softmax runs over the tokens of all demonstrations together; `spans` gives the (start, stop) of each among the T
-    tokens. The logarithm keeps ranks where p itself would underflow to ties. A sum grows with the number of tokens, so
-    that scores without any relation agree (tau_b = 0.67 for lengths from 8 to 59); `mean=True` takes log mean_{t in e}
-    p_t, which leaves little of it. The value of the lengths alone is that of `permuted_tokens`. NaN for a demonstration
-    with a NaN.
+    `spans` gives the (start, stop) of each among the T tokens. A sum grows with the number of tokens; `mean=True` takes
+    log mean_{t in e} p_t. NaN for a demonstration with a NaN.
     Raises: ValueError for no span, and for one that is empty, outside the T tokens or overlaps another.
-    Source: compute_training_example_attn.py of the release, example level; the mean and its floor are ours.
+    Source: compute_training_example_attn.py of the release, example level; the mean is ours.
     """
     T, places = scores.shape[-1], sorted(spans)
     ends = [0, *(stop for _, stop in places)]
@@ -475,10 +450,9 @@ def permuted_tokens(scores: Float[Tensor, "*m T"], seed: int) -> Float[Tensor, "
 def update_cosines(
     dW_icl: Float[Tensor, "*m heads d_v d"], dW_ft: Float[Tensor, "*m heads d_v d"]
 ) -> Float[Tensor, "*m heads"]:
-    """Direction of dW_ICL and dW_FT head by head: <dW_ICL, dW_FT>_F / (|dW_ICL|_F |dW_FT|_F).
+    """Direction of dW_ICL and dW_FT head by head: <dW_ICL, dW_FT>_F / (|dW_ICL|_F |dW_FT|_F); NaN where one is zero.
 
-    For directions without relation the mean is 0 and the standard deviation at least 1 / sqrt(d_v d). NaN where an
-    update is zero. Source: asked for in microsoft/LMOps issue 22; the two updates: Dai et al. 2023, eq. 11 and 12.
+    Source: asked for in microsoft/LMOps issue 22; the two updates: Dai et al. 2023, eq. 11 and 12.
     """
     return _cosine(*(dW.flatten(-2) for dW in _exact(dW_icl, dW_ft)))
 

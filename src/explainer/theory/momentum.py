@@ -2,8 +2,6 @@
 
 Letters: T positions t = 0, ..., T-1, values v_t of width d, eta in [0, 1) the decay, s = t - i the lag of position i
 seen from t. Every average is causal and leaves out the present: position t receives sum_{s=1}^{t} w_s v_{t-s}.
-Nothing in it depends on the query or the key. The exact dual of momentum gradient descent does: it keeps the factor
-k_i . q and weighs *old* pairs more, by `duality.heavy_ball_weights`.
 """
 
 from collections.abc import Callable, Mapping
@@ -67,8 +65,7 @@ def effective_window(eta: float) -> float:
 def ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
     """Average past values with exponential decay: sum_{i<t} eta^(t-i) v_i, the second term of MoAttn.
 
-    Matrix products over chunks of positions, then the same over the sums of the chunks: O(T) memory, no power of 1/eta
-    that could overflow, exact gradients. float16 and bfloat16 are summed in float32.
+    O(T) memory, and no power of 1/eta that could overflow. float16 and bfloat16 are summed in float32.
     Raises: ValueError if eta is outside [0, 1).
     Source: Dai et al. 2023, the section on momentum-based attention, formula of MoAttn.
     """
@@ -79,8 +76,7 @@ def ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch
 def decaying_bias(values: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
     """Train a bias that decays, one value at each position: b_0 = 0 and b_{t+1} = eta (b_t + v_t); return every b_t.
 
-    Row t is the bias before v_t enters, sum_{i<t} eta^(t-i) v_i, and so equals `ema`: what momentum attention adds is
-    the dual form of this bias, whose key is 1 for every pair.
+    Row t is the bias before v_t enters, sum_{i<t} eta^(t-i) v_i, and so equals `ema`.
     Raises: ValueError if eta is outside [0, 1).
     """
     check_eta(eta)
@@ -110,10 +106,7 @@ def causal_convolution(
 
 @shaped
 def normalised_ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
-    """Average past values with weights that sum to 1 over all lags: (1 - eta) sum_{i<t} eta^(t-1-i) v_i.
-
-    It is `ema` times (1 - eta) / eta. Errors as for `ema`.
-    """
+    """`ema` times (1 - eta) / eta, with weights that sum to 1 over all lags: (1 - eta) sum_{i<t} eta^(t-1-i) v_i."""
     return _discounted(value, eta, 1 - eta)
 
 
@@ -121,9 +114,7 @@ def normalised_ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tens
 def _nesterov_ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
     """Average extrapolated values, sum_{i<t} eta^(t-i) v'_i with v'_i = v_i + eta (v_i - v_{i-1}) and v_{-1} = 0.
 
-    The sum telescopes to eta (ema_t + v_{t-1}).
-    Source: ours; the extrapolation is that of the gradients in Adan (Xie et al. 2022, arXiv 2208.06677), eta = 1 -
-    beta.
+    Source: ours; gradients are extrapolated so in Adan (Xie et al. 2022, arXiv 2208.06677), with eta = 1 - beta.
     """
     return eta * (ema(value, eta) + previous_value(value, 1.0))
 
@@ -138,12 +129,9 @@ def previous_value(value: Float[Tensor, "*batch T d"], weight: float) -> Float[T
 
 
 @shaped
-def permuted_ema(value: Float[Tensor, "*batch T d"], eta: float, seed: int = 0) -> Float[Tensor, "*batch T d"]:
-    """Average past values with the weights of `ema` in a random order, drawn for each position: a control for recency.
-
-    O(T^2) memory. Errors as for `ema`.
-    """
-    wide, matrix = _widened(value), _permuted_matrix(eta, value.shape[-2], seed)
+def permuted_ema(value: Float[Tensor, "*batch T d"], eta: float) -> Float[Tensor, "*batch T d"]:
+    """Average past values with the weights of `ema` in a random order, drawn for each position; O(T^2) memory."""
+    wide, matrix = _widened(value), _permuted_matrix(eta, value.shape[-2])
     return _in_full_precision(lambda: matrix.to(wide) @ wide, value)
 
 
@@ -152,9 +140,9 @@ def _newest(n: int) -> Float[Tensor, " n"]:
     return (torch.arange(n) == 0).double()
 
 
-def _permuted_weights(eta: float, n: int, seed: int = 0) -> Float[Tensor, " n"]:
-    """The n weights of `weights`, at the n lags in a random order, one that is drawn for each n (and seed)."""
-    return weights(eta, n)[torch.randperm(n, generator=torch.Generator().manual_seed(seed * 1_000_003 + n))]
+def _permuted_weights(eta: float, n: int) -> Float[Tensor, " n"]:
+    """The n weights of `weights`, at the n lags in a random order, one that is drawn for each n."""
+    return weights(eta, n)[torch.randperm(n, generator=torch.Generator().manual_seed(n))]
 
 
 AVERAGES: Mapping[str, _Average] = {
@@ -180,9 +168,8 @@ LAG_WEIGHTS: Mapping[str, _LagWeights] = {
 
 @shaped
 def decode(value: Float[Tensor, "*batch T d"], eta: float, average: str = "momentum") -> Float[Tensor, "*batch 1 d"]:
-    """Average for the last position alone, from all values up to it, as decoding with a cache of values needs it.
+    """The last row of AVERAGES[average](value, eta) alone, in O(T d), as decoding with a cache of values needs it.
 
-    Equals the last row of AVERAGES[average](value, eta) in O(T d).
     Raises: ValueError if eta is outside [0, 1).
     """
     check_eta(eta)
@@ -218,10 +205,10 @@ def _decay_matrix(eta: float, T: int) -> Float[Tensor, "T T"]:
 
 
 @lru_cache(maxsize=2)  # every layer of a model asks for the same one, and T draws take longer than the product
-def _permuted_matrix(eta: float, T: int, seed: int) -> Float[Tensor, "T T"]:
+def _permuted_matrix(eta: float, T: int) -> Float[Tensor, "T T"]:
     matrix = torch.zeros(T, T, dtype=torch.float64)
     for t in range(1, T):
-        matrix[t, :t] = _permuted_weights(eta, t, seed).flip(0)
+        matrix[t, :t] = _permuted_weights(eta, t).flip(0)
     return matrix
 
 
@@ -252,9 +239,8 @@ def momentum_attention(
 ) -> Float[Tensor, "*batch H T_q d_v"]:
     """Attend with momentum: MoAttn(V, K, q_t) = V softmax(K^T q_t / sqrt d) + sum_{i<t} eta^(t-i) v_i.
 
-    The softmax term is one call of `scaled_dot_product_attention`; at eta = 0 it is all there is, bit for bit. The T_q
-    queries are the last of the T positions. `is_causal` regards the softmax term, the average looks back in any case. A
-    mask (..., T_q, T) takes its place and may hide padding. H_k = H unless `enable_gqa`.
+    At eta = 0 it is one call of `scaled_dot_product_attention`, bit for bit. The T_q queries are the last of the T
+    positions. `is_causal` regards the softmax term; a mask (..., T_q, T) takes its place and may hide padding.
     Raises: ValueError if eta is outside [0, 1) or the mask is not that of causal attention with padding.
     Source: Dai et al. 2023, the section on momentum-based attention, formula of MoAttn.
     """
@@ -275,9 +261,8 @@ def momentum_attention(
 def without_padding(
     value: Float[Tensor, "*batch T d"], attn_mask: Tensor | None, T_q: int
 ) -> Float[Tensor, "*batch T d"]:
-    """Set the values that an attention mask hides from every query to 0, so that no average contains them.
+    """Set the values that an attention mask (..., T_q, T) hides from every query to 0, so that no average has them.
 
-    The mask is (..., T_q, T), for the last T_q positions.
     Raises: ValueError if the mask is not that of causal attention with padding (`key visible and i <= t`).
     """
     if attn_mask is None:

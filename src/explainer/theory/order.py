@@ -21,9 +21,8 @@ _MOST = 8
 
 
 def orders(n: int) -> Int[Tensor, "orders n"]:
-    """List all n! orders of n demonstrations; row r says which demonstration stands at each position.
+    """List all n! orders of n demonstrations, lexicographically; row r says which one stands at each position.
 
-    In lexicographic order.
     Raises: ValueError if n is negative or above _MOST.
     """
     if not 0 <= n <= _MOST:
@@ -33,11 +32,7 @@ def orders(n: int) -> Int[Tensor, "orders n"]:
 
 @shaped
 def delta_weights(rate: float, keys: Float[Tensor, "n d"], query: Float[Tensor, " d"]) -> Float[Tensor, " n"]:
-    """Weigh the demonstrations of one pass of the delta rule: w_i = beta k_i^T prod_{j>i} (I - beta k_j k_j^T) q.
-
-    What comes after a pair takes away the part of it along its own key. Equal unit keys k = q give w_i = beta (1 -
-    beta)^(n-i), orthogonal ones w_i = beta (k_i . q) in every order.
-    """
+    """Weigh the demonstrations of one pass of the delta rule: w_i = beta k_i^T prod_{j>i} (I - beta k_j k_j^T) q."""
     weights, seen = keys.new_empty(len(keys)), query
     for i in reversed(range(len(keys))):
         weights[i] = rate * (keys[i] @ seen)
@@ -56,8 +51,7 @@ def decay_weights(retention: float, n: int) -> Float[Tensor, " n"]:
 def delta_heavy_ball_weights(rate: float, momentum: float, n: int) -> Float[Tensor, " n"]:
     """Weigh demonstrations of one unit key under the delta rule with momentum: w_i = beta U_{n-i}, the first one first.
 
-    U_a = (1 + mu - beta) U_{a-1} - mu U_{a-2} with U_0 = 1 and U_{-1} = 0; a is the age. Weights swing and may be
-    negative if (1 + mu - beta)^2 < 4 mu.
+    U_a = (1 + mu - beta) U_{a-1} - mu U_{a-2} with U_0 = 1 and U_{-1} = 0; a is the age.
     Source: unrolling `fast_weights.recurrent` with k_i = q, |q| = 1 and retention 1.
     """
     U = [0.0, 1.0]
@@ -69,9 +63,8 @@ def delta_heavy_ball_weights(rate: float, momentum: float, n: int) -> Float[Tens
 def momentum_attention_weights(eta: float, n: int) -> Float[Tensor, " n"]:
     """Weigh demonstrations of one key in momentum attention: w_i = 1/(n+1) + eta^(n+1-i), the first one first.
 
-    The query is token n+1 and has the same key, so that the softmax gives each of the n+1 tokens the same share.
     Raises: ValueError if eta is outside [0, 1).
-    Source: Dai et al. 2023, formula of MoAttn, with equal scores.
+    Source: Dai et al. 2023, formula of MoAttn, with equal scores of n+1 tokens, the query's among them.
     """
     check_eta(eta)
     return 1 / (n + 1) + eta ** torch.arange(n, 0, -1, dtype=torch.float64)

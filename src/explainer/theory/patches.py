@@ -1,15 +1,11 @@
 """The context of a query as a change of weights: for each block, rank-one changes of the matrices of its MLP.
 
 A block adds to its residual stream r what its MLP makes of n = norm(r): W_out a + b_out with a = phi(z_1, z_2, ...) and
-z_i = W_i n + b_i; a gated MLP has two input matrices, a = act(z_1) * z_2. A context turns r, n, z_i, a into r^C, n^C,
-z_i^C, a^C. With the changes
+z_i = W_i n + b_i. A context turns r, n, z_i, a into r^C, n^C, z_i^C, a^C. With the changes
 
     dW_i = (z_i^C - z_i) n^T / (n . n),   dW_out = (r^C - r) a^C^T / (a^C . a^C)
 
-the block has, at this token and without the context, the very output that it has with it: the first make z and with it
-a those with the context, the last adds what the residual stream lacks. That is exact for every weight, because one
-token is one equation and the matrices have room for it, so it says nothing about learning. What can say something is
-whether the changes that belong to one query serve another. `models.interventions.context_patches` finds them.
+the block has, at this token and without the context, the very output that it has with it.
 
 Source: Dherin et al. 2025 (arXiv 2507.16003) for one plain MLP, where a change of the output's bias stands for the
 skip connection; Goldwaser et al. 2025 (arXiv 2511.17864) for norms, gates, parallel blocks and several layers.

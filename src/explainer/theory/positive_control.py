@@ -1,9 +1,8 @@
 """A positive control: attention whose in-context learning *is* one gradient step, compared with its own fine-tuning.
 
-The page `true_by_construction` derives it. Letters: d the width of inputs x, d_out of targets y, N demonstrations
-(x_i, y_i), n queries q, T own tokens of an example or a query (its input and T - 1 tokens before it that say nothing),
-H heads with keys of width d_k = d / H and values of width d_v = d_out, D = 2 d + d_out the width of tokens, eta the
-rate. Rows are examples; float64.
+Letters: d the width of inputs x, d_out of targets y, N demonstrations (x_i, y_i), n queries q, T own tokens of an
+example or a query (its input and T - 1 tokens before it that say nothing), H heads with keys of width d_k = d / H and
+values of width d_v = d_out, D = 2 d + d_out the width of tokens, eta the rate. Rows are examples; float64.
 
 Source: Dai et al. 2023, sections 2.2 and 3; von Oswald et al. 2023 (arXiv 2212.07677), Proposition 1.
 """
@@ -59,7 +58,7 @@ def linear_maps(heads: _Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, 
 
 
 class Lesson(NamedTuple):
-    """Examples with targets: examples (N, T, d), whose last token is the input x_i, and targets (N, d_out)."""
+    """Examples, of which the last token is the input x_i, and their targets."""
 
     examples: Float[Tensor, "N T d"]
     targets: Float[Tensor, "N d_out"]
@@ -84,10 +83,7 @@ def gradient_step_heads(
 
 
 def zero_shot_form(X: Float[Tensor, "n T d"], d_out: int) -> Float[Tensor, "n T D"]:
-    """Write own tokens: (x_t, 0, 0) for the T - 1 silent ones and (x, x, 0) for the input.
-
-    The input is the last of the T.
-    """
+    """Write own tokens: (x_t, 0, 0) for the T - 1 silent ones and (x, x, 0) for the input, the last."""
     said = torch.cat([torch.zeros_like(X[:, :-1]), X[:, -1:]], 1)
     return torch.cat([X, said, X.new_zeros(*X.shape[:2], d_out)], 2)
 
@@ -99,7 +95,7 @@ def demonstrations(lesson: Lesson, rate: float) -> Float[Tensor, "N D"]:
 
 
 def in_context(D: Float[Tensor, "N D"], E: Float[Tensor, "n T D"]) -> Float[Tensor, "n NT D"]:
-    """Put the demonstrations before the own tokens of every query: (n, N + T, D)."""
+    """Put the demonstrations before the own tokens of every query."""
     return torch.cat([D.expand(len(E), -1, -1), E], 1)
 
 
@@ -113,8 +109,7 @@ def fine_tune(
     """Train W_K and W_V for one epoch, one example at a time: W <- W - lr dL_i/dW, L_i = 1/2 |h(E_i) - y_i|^2.
 
     With g = h(E_i) - y_i: dL_i/dW_V^h = g p^h(E_i)^T and dL_i/dW_K^h = (W_Q^h e_T) (E_i^T E_i (W_V^h)^T g)^T. With
-    `keys=False` only W_V is trained: to first order example i then moves query q by sum_h p^h(E_i) . p^h(E_q) along -g.
-    What keys learn changes the length of h alone.
+    `keys=False` only W_V is trained.
     Raises: DivergenceError when the loss is no longer finite.
     Source: Dai et al. 2023, section 3.2 (keys and values alone, order and number of examples as in ICL).
     """
@@ -171,10 +166,9 @@ def _compare(
 def update_cosine_ceiling(
     dW_icl: Float[Tensor, "*m d_v d_k"], own_keys: Float[Tensor, "*m T d_k"]
 ) -> Float[Tensor, "*m"]:
-    """Largest cos(dW_ICL, dW_FT) that any update of the values can reach: |dW_ICL Pi|_F / |dW_ICL|_F.
+    """Largest cos(dW_ICL, dW_FT) that any update of the values can reach: |dW_ICL Pi|_F / |dW_ICL|_F, or NaN.
 
     Pi projects on the span of the keys k_t of the query's own tokens, in which dW_FT = sum_t (dv_t) k_t^T has its rows.
-    Over own keys of random directions its mean square is T / d_k, whatever dW_ICL. NaN where dW_ICL is zero.
     Source: derived here; the update matrices: Dai et al. 2023, Eq. 11-12.
     """
     span = torch.linalg.pinv(own_keys) @ own_keys
@@ -326,8 +320,8 @@ def positive_control(setting: Setting, seeds: Iterable[int]) -> _Measures:
 def both_swaps(setting: Setting, seeds: Iterable[int]) -> dict[str, dict[str, Interval]]:
     """SimAOU of a context and a training when either has another lesson, beside two trainings and two contexts.
 
-    Student's interval over tasks, by what is compared and then by the lesson of the side that is swapped. "both" is
-    other examples of the task on both sides.
+    Student's interval over tasks, by what is compared, then by the lesson of the side that is swapped; "both" has other
+    examples of the task on both sides.
     """
     by_task = torch.stack([_similarities(setting, seed) for seed in seeds])
 

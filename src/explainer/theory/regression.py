@@ -1,7 +1,7 @@
 """Prompts of regression tasks, shifts of their distribution, and what classical estimators predict from them.
 
-Letters: B prompts of N examples and a query, d inputs per example, w (d,) the task, X (N, d) the inputs of the
-examples and y (N,) their targets, x_q the query. Every estimator maps prompts to B predictions of the query's target.
+Letters: B prompts of N examples and a query, d inputs per example, w the task, X the inputs of the examples and y their
+targets, x_q the query. Every estimator maps prompts to B predictions of the query's target.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from torch import Tensor
 from explainer.errors import ShapeError
 
 Label = Callable[[Tensor], Tensor]
-Estimator = Callable[["Prompts"], Tensor]
+_Estimator = Callable[["Prompts"], Tensor]
 
 NONLINEARITIES: MappingProxyType[str, Label] = MappingProxyType(
     {
@@ -33,7 +33,7 @@ NONLINEARITIES: MappingProxyType[str, Label] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Prompts:
-    """B regression prompts: inputs (B, N+1, d), targets (B, N+1), tasks w (B, d); the last row is the query."""
+    """B regression prompts of N examples, and the query in the last row."""
 
     inputs: Float[Tensor, "B rows d"]
     targets: Float[Tensor, "B rows"]
@@ -82,10 +82,7 @@ class Prompts:
 
 
 def turned_covariance(eigenvalues: Sequence[float], *, seed: int) -> Float[Tensor, "d d"]:
-    """Return a covariance Q diag(eigenvalues) Q^T whose eigenvectors, the columns of Q, are drawn at random.
-
-    Symmetric to the last digit.
-    """
+    """Return Q diag(eigenvalues) Q^T, symmetric to the last digit, whose eigenvectors are drawn at random."""
     values, generator = torch.tensor(eigenvalues, dtype=torch.float64), torch.Generator().manual_seed(seed)
     Q = torch.linalg.qr(torch.randn(len(values), len(values), generator=generator, dtype=torch.float64)).Q
     covariance = Q @ values.diag() @ Q.mT
@@ -155,9 +152,8 @@ def _inner(w: Tensor, inputs: Tensor) -> Tensor:
 
 
 def task_shift(prompts: Prompts, tasks: Float[Tensor, "*B d"]) -> Prompts:
-    """Replace the tasks and keep inputs and noise: y + <w' - w, x>.
+    """Replace the tasks, which must be linear, and keep inputs and noise: y + <w' - w, x>.
 
-    The tasks of the prompts must be linear.
     Source: Zhang, Frei and Bartlett 2024, section 4.2.
     """
     w = tasks.expand_as(prompts.tasks)
@@ -165,9 +161,8 @@ def task_shift(prompts: Prompts, tasks: Float[Tensor, "*B d"]) -> Prompts:
 
 
 def covariate_shift(prompts: Prompts, inputs: Float[Tensor, "B rows d"]) -> Prompts:
-    """Replace all inputs, those of the query included, and keep tasks and noise: y + <w, x' - x>.
+    """Replace all inputs, those of the query included, and keep noise and tasks, which must be linear: y + <w, x' - x>.
 
-    The tasks of the prompts must be linear.
     Source: Zhang, Frei and Bartlett 2024, section 4.2.
     """
     if inputs.shape != prompts.inputs.shape:
@@ -176,9 +171,8 @@ def covariate_shift(prompts: Prompts, inputs: Float[Tensor, "B rows d"]) -> Prom
 
 
 def query_shift(prompts: Prompts, queries: Float[Tensor, "*B d"]) -> Prompts:
-    """Replace the inputs of the queries alone and keep tasks and noise: y_q + <w, x_q' - x_q>.
+    """Replace the inputs of the queries alone and keep noise and tasks, which must be linear: y_q + <w, x_q' - x_q>.
 
-    The tasks of the prompts must be linear.
     Source: Zhang, Frei and Bartlett 2024, section 4.2.
     """
     return covariate_shift(prompts, torch.cat([prompts.X, queries.expand_as(prompts.x_q)[:, None]], dim=1))
@@ -192,11 +186,8 @@ def squared_errors(predictions: Float[Tensor, " B"], prompts: Prompts) -> Float[
     return (predictions - prompts.y_q) ** 2
 
 
-def weight_vectors(estimator: Estimator, prompts: Prompts) -> Float[Tensor, "B d"]:
-    """The v of an estimator that is linear in the query, yhat = <v, x_q>: its answers to the d unit vectors.
-
-    With it the mean over queries needs no draw: E (<v, x_q> - y_q)^2 = (v - w)^T Lambda (v - w).
-    """
+def weight_vectors(estimator: _Estimator, prompts: Prompts) -> Float[Tensor, "B d"]:
+    """The v of an estimator that is linear in the query, yhat = <v, x_q>: its answers to the d unit vectors."""
     units = torch.eye(prompts.x_q.shape[-1]).to(prompts.x_q)
     return torch.stack([estimator(query_shift(prompts, e)) for e in units], dim=1)
 
@@ -209,8 +200,7 @@ def ordinary_least_squares(prompts: Prompts) -> Float[Tensor, " B"]:
 def ridge(prompts: Prompts, penalty: float) -> Float[Tensor, " B"]:
     """Predict with the w that minimises ||X w - y||^2 + penalty ||w||^2: x_q^T (X^T X + penalty I)^-1 X^T y.
 
-    With penalty = noise^2 it is the posterior mean for w ~ N(0, I), hence the best predictor there is.
-    Raises: ValueError unless the penalty is positive.
+    Raises: ValueError unless the penalty is positive; noise^2 gives the posterior mean for w ~ N(0, I).
     """
     if penalty <= 0:
         raise ValueError(f"penalty = {penalty} should be above zero; without one use ordinary_least_squares.")
@@ -233,7 +223,7 @@ def heavy_ball_steps(prompts: Prompts, rate: float, momentum: float, steps: int)
     """Predict after gradient descent with momentum, from w_0 = w_{-1} = 0 on the same loss as `gradient_steps`.
 
     w_{t+1} = w_t - rate X^T (X w_t - y) / N + momentum (w_t - w_{t-1}).
-    Source: Polyak 1964, Some methods of speeding up the convergence of iteration methods.
+    Source: Polyak 1964.
     """
     w = before = torch.zeros_like(prompts.x_q)
     for _ in range(steps):
@@ -243,10 +233,10 @@ def heavy_ball_steps(prompts: Prompts, rate: float, momentum: float, steps: int)
 
 
 def rates_of_momentum(rate: float, momentum: float, steps: int) -> list[float]:
-    """The rates with which plain gradient descent from 0 ends where as many steps with momentum do, on every prompt.
+    """The rates with which plain gradient descent from 0 ends where as many steps with momentum do, shortest first.
 
-    Both leave a residual p(S) with p_{t+1}(s) = (1 + momentum - rate s) p_t(s) - momentum p_{t-1}(s), p_0 = 1 and p_1 =
-    1 - rate s: the rates are the inverses of its roots, which are real and positive. Shortest rate first.
+    They are the inverses of the roots of p_{t+1}(s) = (1 + momentum - rate s) p_t(s) - momentum p_{t-1}(s), p_0 = 1 and
+    p_1 = 1 - rate s.
     Raises: ValueError unless the rate is positive and 0 <= momentum < 1.
     Source: derived here from the recursion of heavy ball.
     """
@@ -264,8 +254,7 @@ def rates_of_momentum(rate: float, momentum: float, steps: int) -> list[float]:
 def gradient_plus_plus(prompts: Prompts, rates: Sequence[float], dampings: Sequence[float]) -> Float[Tensor, " B"]:
     """Predict with GD++: gradient descent whose inputs, the query's included, are flattened at every step.
 
-    From r_j = y_j and r_q = 0, each step takes r_j <- r_j - rate X^T r X_j / N and at once x_j <- (I - damping X^T X /
-    N) x_j; the prediction is -r_q.
+    r_j <- r_j - rate X^T r X_j / N and at once x_j <- (I - damping X^T X / N) x_j, from r_j = y_j, r_q = 0; it is -r_q.
     Raises: ValueError unless there are as many dampings as rates.
     Source: von Oswald et al. 2023 (arXiv 2212.07677), GD++.
     """
@@ -283,10 +272,9 @@ def gradient_plus_plus(prompts: Prompts, rates: Sequence[float], dampings: Seque
 def newton_iterations(
     prompts: Prompts, iterations: int, start: Literal["fu", "identity"] = "fu"
 ) -> Float[Tensor, " B"]:
-    """Predict with w_k = M_k X^T y / N, where M_k approaches the inverse of S = X^T X / N by Newton's iteration.
+    """Predict with w_k = M_k X^T y / N, M_{k+1} = 2 M_k - M_k S M_k, where M_k approaches the inverse of S = X^T X / N.
 
-    M_{k+1} = 2 M_k - M_k S M_k. `start` "fu" is M_0 = S / ||S||^2; "identity" is M_0 = I / ||S||, from which k
-    iterations are 2^k gradient steps at the rate 1 / ||S||.
+    `start` "fu" is M_0 = S / ||S||^2; "identity" is M_0 = I / ||S||.
     Source: Fu et al. 2024 (arXiv 2310.17086).
     """
     S = prompts.X.mT @ prompts.X / prompts.n_examples

@@ -17,7 +17,6 @@ _R = TypeVar("_R")
 def shaped(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Refuse tensors whose shapes are not those that the function's annotations say; one letter is one size.
 
-    Number formats are not compared.
     Raises: ShapeError, when the function is called.
     """
     signature = inspect.signature(function)

@@ -1,7 +1,7 @@
 """Statistics of predictions: accuracy three ways, because small models are label-biased, intervals, comparisons.
 
-Seeds draw the demonstrations, and queries are drawn from one pool for all of them: the two are *crossed*. What a
-measure is in general depends on both draws, so every interval here covers both.
+Seeds draw the demonstrations, and queries are drawn from one pool for all of them: the two are *crossed*, and every
+interval here covers both draws.
 """
 
 import re
@@ -25,8 +25,7 @@ class Interval:
     """An estimate between the ends of its interval, 95 % unless said otherwise; numbers, or arrays of one shape.
 
     `p_value` is two-sided, of the value 0; `undefined` the share of resamples without a value. As a sequence it is
-    (estimate, low, high). In a format string it is "0.25 [0.20, 0.31]": the format is that of a number, and a number
-    that does not exist is a dash.
+    (estimate, low, high), in a format string "0.25 [0.20, 0.31]" with a dash for a number that does not exist.
     """
 
     estimate: float
@@ -63,6 +62,11 @@ class Interval:
         """Whether both ends are on the same side of zero."""
         return bool(self.low > 0 or self.high < 0)
 
+    @property
+    def of_share(self) -> "Interval":
+        """The same of a share: no end leaves [0, 1]."""
+        return Interval(self.estimate, *np.clip((self.low, self.high), 0, 1))
+
     def map(self, function: Callable[[float], float]) -> "Interval":
         """The same of a rising function of the value."""
         return replace(self, estimate=function(self.estimate), low=function(self.low), high=function(self.high))
@@ -71,8 +75,7 @@ class Interval:
 def student(values: Float[_Array, "n ..."]) -> Interval:
     """Mean over the first axis with Student's interval, mean +- t sd / sqrt(n), and the p-value of a mean of zero.
 
-    It keeps its level where the n numbers are normal, however few they are, which the bootstrap does not. Numbers that
-    are all zero have p = 1; the ends of a single number are NaN.
+    Numbers that are all zero have p = 1; the ends of a single number are NaN.
     """
     values = np.asarray(values, dtype=float)
     n, mean = len(values), values.mean(0)
@@ -110,19 +113,15 @@ def binomial_interval(share: float, n: int) -> Interval:
 
 
 def with_width(share: Interval, n_queries: int) -> Interval:
-    """The interval of a share; Wilson's of so many queries where all are right or none, and a resample knows no other.
-
-    Queries are counted once however often they were asked: 58 answers about 23 words are 23.
-    """
+    """The interval of a share; Wilson's of so many different queries where every resample is all right or all wrong."""
     if share.low == share.high == share.estimate and share.estimate in (0, 1) and n_queries:
         return replace(binomial_interval(share.estimate, n_queries), undefined=share.undefined)
     return share
 
 
 def independent_difference(a: Interval, b: Interval) -> Interval:
-    """a - b for two shares with their intervals, as if of different queries.
+    """a - b for two shares with their intervals, (l_a, u_a) and (l_b, u_b), as if of different queries.
 
-    The distances from a and b to the ends of their own intervals, (l_a, u_a) and (l_b, u_b), add like standard errors:
     [d - sqrt((a - l_a)^2 + (u_b - b)^2), d + sqrt((u_a - a)^2 + (b - l_b)^2)].
     Source: Newcombe 1998, Interval estimation for the difference between independent proportions, method 10.
     """
@@ -142,8 +141,8 @@ def calibrated_accuracy(
 ) -> float:
     """Accuracy after the label bias is taken off: mean_i [arg max_c (s_ic - b_c) = y_i].
 
-    The prior b is the mean over the same (unlabelled) queries, or given: the log-probabilities of a content-free query
-    (Zhao et al. 2021, contextual calibration, with the affine map reduced to its bias).
+    The prior b is the mean over the same (unlabelled) queries, or given: the log-probabilities of a content-free query.
+    Source: Zhao et al. 2021, contextual calibration, with the affine map reduced to its bias.
     """
     return accuracy(log_probs - (log_probs.mean(0) if prior is None else prior), labels)
 
@@ -174,9 +173,8 @@ _Groups = Sequence[tuple[Shaped[_Array, "_ ..."], ...]]  # n differs between gro
 class Sample:
     """What was measured: a tuple of arrays over the same n examples for each group; a group is a seed of a task.
 
-    `ids[g]` says of which query each example of group g is; without ids all are of different queries. `strata[g]` is
-    the task of group g. Tasks are fixed: a mean is that over tasks of the mean over groups, sum_g w_g T_g. `seeds[g]`
-    is the seed of group g, drawn at once for all groups that share it; without seeds all are different.
+    `ids[g]` says of which query each example of group g is, `strata[g]` its task, `seeds[g]` its seed; without ids or
+    seeds all are different. Tasks are fixed: a mean is that over tasks of the mean over groups, sum_g w_g T_g.
     Raises: ShapeError without examples in some group, and where ids, strata or seeds do not belong to the groups.
     """
 
@@ -248,13 +246,10 @@ def bootstrap_interval(
     """Mean of a statistic over groups, with the percentile interval of the crossed bootstrap.
 
     Each resample draws as many seeds and as many queries as there are, both with replacement; an example counts as
-    often as its seed was drawn times as often as its query was. So the interval covers the choice of both. The variance
-    is somewhat too large (noise that belongs to neither counts up to three times), but with few groups the interval is
-    too narrow all the same: of s groups it sees (s - 1) / s of their variance. Resamples without a value are left out,
-    and `undefined` is their share; the estimate is NaN if one group has none.
+    often as its seed was drawn times as often as its query was. With few groups the interval is too narrow: of s groups
+    it sees (s - 1) / s of their variance. Resamples without a value are left out, and `undefined` is their share.
 
-    `np.mean`, `np.nanmean` and the statistics of this module are computed for all resamples at once; any other one is
-    called for each drawn group, which takes ten to a hundred times as long.
+    `np.mean`, `np.nanmean` and the statistics of this module are computed for all resamples at once, others one by one.
     Raises: ShapeError as `Sample`.
     Source: Owen 2007, The pigeonhole bootstrap; McCullagh 2000, Resampling and exchangeable arrays.
     """
@@ -274,9 +269,7 @@ def ratio_interval(
 ) -> Interval:
     """Ratio of two sums over all groups, sum_gi a_gi / sum_gi b_gi, with an interval as in `bootstrap_interval`.
 
-    Each group has two arrays of counts or booleans, for Rec2FTP what both repair and what FT repairs. Sums are pooled,
-    because the ratio of a group without b does not exist. Resamples with sum b = 0 are left out and counted in
-    `undefined`: above a few per cent it is no measurement.
+    Each group has two arrays of counts or booleans. Resamples with sum b = 0 are left out and counted in `undefined`.
     Raises: ShapeError as `Sample`.
     """
     sample = _as_sample(sample)
@@ -300,16 +293,13 @@ def paired_difference(
 ) -> Interval:
     """Difference of a statistic between two conditions that saw the same seeds and queries: Student over seeds.
 
-    The groups of A and B are in the same order, example i of a group the same query in both. With D_g the difference
-    statistic(A_g) - statistic(B_g) of group g, of which there are S, and s its standard deviation,
+        mean_g D_g +- t_{S-1} sqrt(s^2 / S + c),    c = max(0, mean_{g != h} c_gh)
 
-        mean_g D_g +- t_{S-1} sqrt(s^2 / S + c),    c = max(0, mean_{g != h} c_gh).
-
-    c is the covariance of two groups that share queries, without which words that all seeds draw from one small pool
-    would pass for new ones: c_gh = sum over i of g and j of h, the same query, of d_gi d_hj with the jackknife's d_gi =
-    D_g - D_g without i. Over strata, D_g - mean D of its stratum is summed over the groups of each seed, and S is the
-    fewest seeds of a stratum. One group alone gives Student's interval over its examples, which says nothing about
-    other seeds; where a stratum of several has one group only, the ends are NaN.
+    of the differences D_g = statistic(A_g) - statistic(B_g) of S groups, which are in the same order and ask the same
+    queries; s is their standard deviation, c the covariance of groups that share queries: c_gh is the sum over i of g
+    and j of h, the same query, of d_gi d_hj with the jackknife's d_gi = D_g - D_g without i. Over strata, D_g - mean D
+    of its stratum is summed over the groups of each seed, and S is the fewest seeds of a stratum. One group alone gives
+    Student's interval over its examples; where a stratum of several has one group only, the ends are NaN.
     Raises: ShapeError as `Sample`, and where A and B differ in sizes, queries, strata or seeds.
     Source: own; two-way clustering with the same aim: Cameron, Gelbach and Miller 2011; Miller 2024.
     """
@@ -386,10 +376,8 @@ class Components(NamedTuple):
 
 
 def variance_components(sample: Sample) -> Components:
-    """Variances in y = mean + seed effect + query effect + rest, from what each query scored with each seed.
+    """Variances in y = mean + seed effect + query effect + rest, by three sums of squares; each group has one array.
 
-    Expectations of three sums of squares are solved: within seeds, within queries, and around the mean. Each group has
-    one array. An estimate near zero can be negative.
     Raises: ShapeError for several strata, and where no two groups share a query.
     Source: Gao and Owen 2017, Efficient moment calculations for variance components, section 3.
     """
@@ -410,9 +398,8 @@ def variance_components(sample: Sample) -> Components:
 
 
 def holm(p_values: Float[_Array, " m"]) -> Float[_Array, " m"]:
-    """p-values corrected for their number: p~_(i) = max_{j <= i} min(1, (m - j + 1) p_(j)), p_(1) <= ... <= p_(m).
+    """p-values corrected for their number: p~_(i) = max_{j <= i} min(1, (m - j + 1) p_(j)); NaN is not counted.
 
-    A NaN, a comparison that could not be made, stays NaN and is not counted in m.
     Raises: ValueError for a p-value outside [0, 1].
     Source: Holm 1979, A simple sequentially rejective multiple test procedure.
     """

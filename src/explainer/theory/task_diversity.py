@@ -1,9 +1,7 @@
 """Memory or ridge: what is best where the tasks of training are finitely many, and where they are not.
 
-Letters: a pool of T tasks w_1, ..., w_T (T, d), from which every prompt of training takes one; s the standard deviation
-of the noise, y = <w, x> + s e with e ~ N(0, 1); p_j the posterior probability of task j after the examples of a prompt.
-The pool itself is drawn from N(0, I), so that with T -> infinity the tasks of training become those of ridge
-regression.
+Letters: a pool of T tasks w_1, ..., w_T, from which every prompt of training takes one; s the standard deviation of the
+noise, y = <w, x> + s e with e ~ N(0, 1); p_j the posterior probability of task j after the examples of a prompt.
 """
 
 import torch
@@ -40,9 +38,8 @@ def pool_prompts(
 
 
 def posterior(prompts: Prompts, pool: Float[Tensor, "T d"], noise: float) -> Float[Tensor, "B T"]:
-    """Weigh the tasks of the pool by how well they fit the examples: p_j ~ exp(-sum_i (y_i - <w_j, x_i>)^2 / (2 s^2)).
+    """Bayes' rule with the prior 1/T over the tasks of the pool: p_j ~ exp(-sum_i (y_i - <w_j, x_i>)^2 / (2 s^2)).
 
-    It is Bayes' rule with the prior 1/T.
     Raises: ShapeError if pool and prompts have another d; ValueError unless the noise is positive.
     """
     if pool.ndim != 2 or pool.shape[-1] != prompts.tasks.shape[-1]:
@@ -56,9 +53,8 @@ def posterior(prompts: Prompts, pool: Float[Tensor, "T d"], noise: float) -> Flo
 
 
 def memory(prompts: Prompts, pool: Float[Tensor, "T d"], noise: float) -> Float[Tensor, " B"]:
-    """Predict with the posterior mean over the pool, yhat = <sum_j p_j w_j, x_q>: dMMSE, the discrete optimum.
+    """Predict with the posterior mean over the pool, yhat = <sum_j p_j w_j, x_q>; raises as `posterior`.
 
-    It has the least expected squared error where the tasks come from the pool. Errors: as `posterior`.
     Source: Raventós et al. 2023, section 2, the estimator dMMSE.
     """
     return (prompts.x_q * (posterior(prompts, pool, noise) @ pool.to(prompts.X))).sum(-1)

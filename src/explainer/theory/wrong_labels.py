@@ -1,8 +1,8 @@
 """Wrong labels in linear regression in context: what a layer with a prior learns when labels are flipped.
 
 Letters: N examples x_i ~ N(0, I) in d dimensions with targets y_i = w . x_i + noise e_i, of standard deviation sigma;
-each target is turned to -y_i with probability p, independently. The prior is w ~ N(w_0, tau^2 I): w_0 is the answer
-without examples. One gradient step at w_0 with the rate eta learns
+each target is turned to -y_i with probability p. The prior is w ~ N(w_0, tau^2 I). One gradient step at w_0 with the
+rate eta learns
 
     w_hat = w_0 + (eta / N) sum_i x_i (y~_i - w_0 . x_i),  E w_hat = (1 - eta) w_0 + eta (1 - 2 p) w.
 """
@@ -13,11 +13,8 @@ from torch import Tensor
 
 
 def effective_rate(n_examples: int, d: int, prior_strength: float = 0.0) -> float:
-    """The best rate of the step, eta = N / (N + m), with m = d + 1 + sigma^2 / tau^2.
+    """The best rate of the step with right labels, eta = N / (N + m), m = d + 1 + `prior_strength` (sigma^2 / tau^2).
 
-    It minimises the risk over tasks of the prior with right labels. `prior_strength` = sigma^2 / tau^2 is what the
-    prior is worth in examples; d + 1 is the price of a single step, due even without noise and with a prior that says
-    nothing.
     Raises: ValueError if the number of examples or the strength is negative.
     Source: Zhang, Frei & Bartlett 2024, Gamma^-1 for Lambda = I; with noise and w_0 by the same square.
     """
@@ -29,7 +26,6 @@ def effective_rate(n_examples: int, d: int, prior_strength: float = 0.0) -> floa
 def prior_strength(w: Float[Tensor, " d"], w_0: Float[Tensor, " d"], noise: float) -> float:
     """What a prior is worth where its distance from the task is known: sigma^2 / tau^2 with tau^2 = ||w - w_0||^2 / d.
 
-    `effective_rate` with it is the best rate for this task: it has the least E |w_hat - w|^2 at p = 0.
     Raises: ZeroDivisionError for a prior that is exact.
     """
     return noise**2 * len(w) / ((w - w_0) @ (w - w_0)).item()
@@ -47,11 +43,7 @@ def flipped(targets: Float[Tensor, "*batch N"], p: float, generator: torch.Gener
 
 
 def overriding_share(rate: float) -> float:
-    """Share of wrong labels beyond which the mean turns against a right prior: p = 1 / (2 eta), infinite for eta = 0.
-
-    It is at most 1, so that flipped labels can win at all, if eta >= 1/2: if N >= m.
-    Source: 1 - 2 p eta = 0.
-    """
+    """Share of wrong labels beyond which the mean turns against a right prior: p = 1 / (2 eta), inf for eta = 0."""
     return 1 / (2 * rate) if rate else float("inf")
 
 
