@@ -5,7 +5,8 @@ Writes JSON: family -> what -> [numbers of the processor, numbers of the acceler
 
 import json
 import sys
-from dataclasses import replace
+import tempfile
+from pathlib import Path
 
 import accelerator
 import torch
@@ -16,7 +17,7 @@ import tiny_models  # noqa: E402
 
 from explainer.compare import comparison  # noqa: E402
 from explainer.data import tasks  # noqa: E402
-from explainer.models import finetuning, interventions, lockstep, scoring  # noqa: E402
+from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring  # noqa: E402
 
 LR = 1e-2
 
@@ -48,10 +49,9 @@ def numbers(checkpoint):
 
 def main(families):
     for family in families:
-        here = tiny_models.random_checkpoint(tiny_models.CONFIGS[family])
-        there = replace(
-            here, model=tiny_models.random_checkpoint(tiny_models.CONFIGS[family]).model.to(accelerator.DEVICE)
-        )
+        with tempfile.TemporaryDirectory() as place:
+            directory = tiny_models.save(family, Path(place))
+            here, there = (checkpoints.load(directory, device=device) for device in ("cpu", accelerator.DEVICE))
         assert there.device == accelerator.DEVICE
         found = numbers(here), numbers(there)
         yield family, {name: [side[name] for side in found] for name in found[0]}

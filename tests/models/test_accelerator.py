@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 
-FAMILIES = ("gpt2", "gpt_neox", "llama", "opt")
+FAMILIES = ("gpt2", "gpt_neo", "gpt_neox", "llama", "opt", "xglm")
 MIXED = """
 import accelerator, torch
 there = torch.ones(2, 2).to(accelerator.DEVICE)

@@ -14,6 +14,7 @@ from explainer.data import tasks
 from explainer.errors import StudyError
 from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring
 from explainer.study import shared_part_runs
+from explainer.study.on_checkpoint import Asked
 from explainer.study.shared_part_runs import CONTEXTS, INTERVENTIONS, SharedPart, run_tasks
 from explainer.study.store import Store
 from explainer.theory import metrics
@@ -182,10 +183,10 @@ def test_labels_that_begin_alike_are_judged_where_they_part(directory, checkpoin
     """What is recorded of the contexts, what is put in, and the answer are those of one token."""
     setting = draw(directory, tasks="toy")
     task = shared_part_runs._Task(setting, checkpoint, ALIKE, tasks.load("capitals"), tasks.queries(ALIKE, N, 0))
-    asked = shared_part_runs._Asked(task)
+    asked = Asked.of(checkpoint, task.context("own"), ALIKE.task, task.queries)
     seen = task.observed(checkpoint, task.context("own"))
     torch.testing.assert_close(asked.icl.attention, seen.outputs, atol=1e-4, rtol=1e-4)
-    assert asked.tokens.tolist() == [checkpoint.tokenize(f" {query.answer}")[3] for query in task.queries]
+    assert asked.answers.tolist() == [checkpoint.tokenize(f" {query.answer}")[3] for query in task.queries]
 
 
 def test_random_parts_have_the_cosine_and_the_size(task):

@@ -242,7 +242,7 @@ def _balanced(layers: LinearAttention) -> LinearAttention:
     return LinearAttention(layers.W_PV * c[:, None, None], layers.W_KQ / c[:, None, None])
 
 
-def _gauss_newton(fit: "Fit", parameters: Tensor, iterations: int, tolerance: float) -> tuple[Tensor, list[float]]:
+def _gauss_newton(fit: "_Fit", parameters: Tensor, iterations: int, tolerance: float) -> tuple[Tensor, list[float]]:
     """Lower the error of a fit by damped Gauss-Newton steps; return the parameters and the error after every step.
 
     A step s solves (J^T J + mu diag(J^T J)) s = -J^T r for the residuals r = (v - w)/sqrt(B d) and their Jacobian J. mu
@@ -261,7 +261,7 @@ def _gauss_newton(fit: "Fit", parameters: Tensor, iterations: int, tolerance: fl
     return parameters, errors
 
 
-def _lower(fit: "Fit", parameters: Tensor, error: float, mu: float) -> tuple[Tensor, float] | None:
+def _lower(fit: "_Fit", parameters: Tensor, error: float, mu: float) -> tuple[Tensor, float] | None:
     """The parameters after the first step that lowers the error, and its mu; None if none does."""
     gradient, curvature = fit.normal_equations(parameters)
     scale = curvature.diagonal().clamp_min(1e-12)  # some entries have no effect

@@ -17,7 +17,7 @@ from torch import Tensor
 from explainer.compare import comparison
 from explainer.compare.comparison import require
 from explainer.data.files import Tables
-from explainer.data.tasks import Example, TaskData
+from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import TaskError
 from explainer.models import interventions, lockstep, scoring
 from explainer.models.checkpoints import Checkpoint
