@@ -305,7 +305,7 @@ def test_command_lists_computes_and_lists_again(directory, tmp_path, capsys):
     assert "0 published, 0 stored, 3 waiting" in out and not store.directory.exists()
     assert cli.main(asked) == 0
     header, *rows = capsys.readouterr().out.splitlines()
-    assert header.split()[:4] == ["setting", "zsl_accuracy", "icl_accuracy", "ft_accuracy"]
+    assert header.split()[:5] == ["setting", *Study.shown[:4]]
     assert [row.split()[0].endswith(f"seed{seed}") for seed, row in enumerate(rows)] == [True] * 3
     with (tmp_path / "data" / "mr" / "train.jsonl").open("a") as file:
         file.write('{"text": "one more", "label": 1}\n')
