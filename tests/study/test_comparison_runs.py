@@ -146,7 +146,7 @@ def test_command_lists_and_computes(directory, tmp_path, capsys):
     assert "0 published, 0 stored, 3 waiting" in out and not store.directory.exists()
     assert cli.main(asked) == 0
     header, *rows = capsys.readouterr().out.splitlines()
-    assert header.split()[:4] == ["setting", "zsl_accuracy", "icl_accuracy", "ft_accuracy"]
+    assert header.split()[:5] == ["setting", *Study.shown[:4]]
     assert [row.split()[0].endswith(f"seed{seed}") for seed, row in enumerate(rows)] == [True] * 3
 
 
@@ -204,10 +204,10 @@ def test_command_computes_the_grids_that_are_asked_for(directory, tmp_path, caps
     assert "2 stored, 1 waiting" in out
     for options, message in (
         (["--grid", str(path), "--only", "three"], "no grid 'three'; it has one, two"),
-        (["--grid", str(path), "--tasks", "mr"], "give one of them"),
+        (["--grid", str(path), "--tasks", "none"], "no task 'none'"),
         (["--grid", str(tmp_path / "none.toml")], "cannot read"),
         ([], "say what to compute"),
-        (["--tasks", "mr", "--only", "one"], "say what to compute"),
+        (["--tasks", "mr", "--only", "one"], "has no grid 'one'; it has pairs"),
     ):
         assert cli.main([*asked, *options]) == 1
         assert message in capsys.readouterr().err

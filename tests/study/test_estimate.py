@@ -6,6 +6,7 @@ import pytest
 import tiny_models
 import toy_study
 
+from explainer.models import checkpoints
 from explainer.study import estimate
 from explainer.study.comparison_runs import Study
 from explainer.study.store import Store
@@ -30,7 +31,7 @@ def test_the_time_is_the_books_until_a_setting_of_the_checkpoint_is_stored(said)
     (first,) = said()
     assert re.search(r"model: 3 to compute, less than a minute each and .* \(the book's, scaled by", first)
     (then,) = said(600.0, 660.0)
-    assert "model: 1 to compute, about 10 min each and about 10 min in all (the median of 2 stored)" in then
+    assert "model: 1 to compute, about 10 min each and about 10 min in all in one process (the median" in then
     assert said(600.0, 660.0, 5.0) == []
 
 
@@ -42,3 +43,7 @@ def test_a_model_that_may_not_fit_is_said(said):
 @pytest.mark.parametrize(("seconds", "words"), [(59, "less than a minute"), (90, "about 2 min"), (9000, "about 2.5 h")])
 def test_seconds_in_words(seconds, words):
     assert estimate._said(seconds) == words
+
+
+def test_the_weights_of_the_book_are_counted():
+    assert checkpoints.n_parameters(checkpoints.STARTER) == estimate._WEIGHTS_OF_BOOK

@@ -212,8 +212,8 @@ def _add_checkpoint(command: argparse.ArgumentParser) -> None:
     command.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], default="float32")
     command.add_argument("--device", help="such as cpu or cuda (default: a GPU if there is one)")
     command.add_argument("--seeds", nargs="+", type=int, metavar="N", help="draws of demonstrations and queries")
-    command.add_argument("--k", nargs="+", type=_positive, metavar="N", help="demonstrations")
-    command.add_argument("--queries", nargs="+", type=_positive, metavar="N", help="of each draw")
+    command.add_argument("--k", nargs="+", type=int, metavar="N", help="demonstrations")
+    command.add_argument("--queries", nargs="+", type=int, metavar="N", help="of each draw")
 
 
 def _add_training(command: argparse.ArgumentParser) -> None:

@@ -14,6 +14,12 @@ from explainer.study.store import Identity, Store
 BESIDE_WEIGHTS = 6.0
 """GB that one cell takes beside the weights: measured 5.6 GB for 24 layers of width 2048 (`benchmarks/at_size.py`)."""
 
+_WEIGHTS_OF_BOOK = 134_515_008
+"""Of the starter checkpoint, which need not be here."""
+
+_LEAST = 3.0
+"""Seconds of a setting of the smallest model: measured 2 to 5 for a hundred thousand weights."""
+
 
 def memory() -> float:
     """GB of this machine."""
@@ -39,7 +45,7 @@ def lines(experiment: Any, planned: Sequence[tuple[Any, Identity, str]], store: 
         except CheckpointError:
             continue  # the run says why
         each, basis = _seconds(experiment.name, weights, took.get(checkpoint))
-        time = f", {_said(each)} each and {_said(n * each)} in all ({basis})" if each else ""
+        time = f", {_said(each)} each and {_said(n * each)} in all in one process ({basis})" if each else ""
         room = f"; {weights * size / 1e9:.1f} GB of weights and up to {BESIDE_WEIGHTS:g} GB beside" if weights else ""
         yield f"{checkpoint}: {n} to compute{time}{room}."
         if weights and weights * size / 1e9 + BESIDE_WEIGHTS > memory():
@@ -54,8 +60,8 @@ def _seconds(experiment: str, weights: int | None, took: Sequence[float] | None)
         return None, ""
     runs = published.of_folder(PUBLISHED / experiment, "runs")
     runs = runs[runs["checkpoint"] == checkpoints.STARTER]
-    ratio = weights / checkpoints.n_parameters(checkpoints.STARTER)
-    return runs["seconds"].median() * ratio, "the book's, scaled by the number of weights; longer prompts take longer"
+    seconds = max(_LEAST, runs["seconds"].median() * weights / _WEIGHTS_OF_BOOK)
+    return seconds, "the book's, scaled by the number of weights; longer prompts take longer"
 
 
 def _said(seconds: float) -> str:
