@@ -1,13 +1,16 @@
-"""One whole cell of the comparison on a random model of the shape of fairseq's 1.3B: seconds, memory, parity.
+"""One whole cell of the comparison on a random model of the shape of the paper's: seconds, memory, parity.
 
-    python benchmarks/at_size.py DATA_DIR [QUERIES]
+    python benchmarks/at_size.py --shape 1.3B
+    python benchmarks/at_size.py --shape 2.7B --dtype bfloat16 --device cuda --task mr --data-dir DIR --queries 1000
 
-DATA_DIR holds `mr/train.jsonl` and `mr/validation.jsonl`. The numbers of the cell mean nothing; time and memory do.
+The shapes are those of the two fairseq models of Dai et al. (2023), in the form that transformers reads, or
+LAYERSxWIDTHxHEADS. The numbers of the cell mean nothing; time and memory do.
 """
 
+import argparse
 import resource
-import sys
 import time
+from pathlib import Path
 
 import torch
 from transformers import XGLMConfig, XGLMForCausalLM
@@ -18,18 +21,24 @@ from explainer.data import assets, tasks
 from explainer.models import checkpoints, scoring
 from explainer.models.checkpoint import Checkpoint
 
-SHAPE = {
-    "d_model": 2048, "num_layers": 24, "attention_heads": 32, "ffn_dim": 8192, "max_position_embeddings": 2048,
-    "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 1, "decoder_start_token_id": 0,
-}  # fmt: skip
+SHAPES = {"1.3B": (24, 2048, 32), "2.7B": (32, 2560, 32)}
+"""Layers, width, heads."""
+
+_TOKENS = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 1, "decoder_start_token_id": 0}
 
 
-def random_checkpoint() -> Checkpoint:
+def random_checkpoint(options: argparse.Namespace) -> Checkpoint:
     """A model with the default random weights, and the tokenizer of the starter checkpoint."""
     torch.manual_seed(0)
-    tokenizer = checkpoints.load(device="cpu").tokenizer
-    model = XGLMForCausalLM(XGLMConfig(vocab_size=len(tokenizer), **SHAPE)).eval().requires_grad_(False)
-    return Checkpoint(model, tokenizer, "random-1.3B", None, (assets.checkpoint_path() / "model.safetensors",))
+    layers, width, heads = SHAPES.get(options.shape) or map(int, options.shape.split("x"))
+    config = XGLMConfig(
+        vocab_size=options.vocabulary, d_model=width, num_layers=layers, attention_heads=heads, ffn_dim=4 * width,
+        max_position_embeddings=2048, dtype=options.dtype, **_TOKENS,
+    )  # fmt: skip
+    with torch.device(options.device):
+        model = XGLMForCausalLM._from_config(config).eval().requires_grad_(False)
+    files = (Path(assets.checkpoint_path(), "model.safetensors"),)
+    return Checkpoint(model, checkpoints.load(device="cpu").tokenizer, f"random-{options.shape}", None, files)
 
 
 def largest_difference(checkpoint: Checkpoint, data: tasks.TaskData) -> float:
@@ -43,27 +52,45 @@ def largest_difference(checkpoint: Checkpoint, data: tasks.TaskData) -> float:
     for label, score in zip(labels, scores, strict=True):
         answer = checkpoint.tokenize(f" {label}")
         with torch.inference_mode():
-            logits = checkpoint.model(input_ids=torch.tensor([[*ids, *answer]]), use_cache=False).logits[0]
-        log_probs = logits[len(ids) - 1 : -1].log_softmax(-1)
+            logits = checkpoint.model(input_ids=checkpoint.row([*ids, *answer]), use_cache=False).logits[0]
+        log_probs = logits[len(ids) - 1 : -1].float().log_softmax(-1).cpu()
         differences.append(abs(score - log_probs.gather(1, torch.tensor(answer)[:, None]).sum().item()))
     return max(differences)
 
 
-def main(data_dir: str, queries: str = "30") -> None:
+def peak_bytes(device: torch.device) -> int:
+    """The most memory so far: of the tensors on a GPU, of the whole process on a processor."""
+    if device.type == "cpu":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return torch.accelerator.max_memory_allocated(device)
+
+
+def main(options: argparse.Namespace) -> None:
     """Print what one cell takes."""
-    checkpoint, data = random_checkpoint(), tasks.load("mr", data_dir=data_dir)
+    checkpoint, data = random_checkpoint(options), tasks.load(options.task, data_dir=options.data_dir)
     weights = sum(p.numel() * p.element_size() for p in checkpoint.model.parameters())
-    print(f"weights {weights / 1e9:.1f} GB, {torch.get_num_threads()} threads")
+    print(f"{options.shape}, {options.dtype}, {checkpoint.device}, {torch.get_num_threads()} threads", end=", ")
+    print(f"weights {weights / 1e9:.2f} GB, peak {peak_bytes(checkpoint.device) / 1e9:.2f} GB")
     print(f"largest difference from transformers {largest_difference(checkpoint, data):.1e} nats")
-    cell = Cell("random-1.3B", "mr", seed=0, k=32, lr=1e-3, n_queries=int(queries), position="first-label")
+    cell = Cell(checkpoint.name, data.task.name, 0, options.k, 1e-3, options.queries, position="first-label")
     wall, cpu = time.perf_counter(), time.process_time()
     baseline = comparison.prepare(checkpoint, data, cell, progress=True)
     zsl_and_icl = time.perf_counter() - wall
+    print(f"ZSL and ICL {zsl_and_icl:.0f} s, peak {peak_bytes(checkpoint.device) / 1e9:.2f} GB")
     comparison.run_cell(baseline, cell, progress=True)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(f"ZSL and ICL {zsl_and_icl:.0f} s, whole cell {time.perf_counter() - wall:.0f} s", end=", ")
-    print(f"{time.process_time() - cpu:.0f} CPU seconds, peak memory {peak / 1e9:.1f} GB")
+    peak = peak_bytes(checkpoint.device)
+    print(f"whole cell {time.perf_counter() - wall:.0f} s, {time.process_time() - cpu:.0f} CPU seconds", end=", ")
+    print(f"peak {peak / 1e9:.2f} GB, {(peak - weights) / 1e9:.2f} GB more than the weights")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shape", default="1.3B", help="1.3B, 2.7B, or LAYERSxWIDTHxHEADS (default: 1.3B)")
+    parser.add_argument("--vocabulary", type=int, default=50264, help="(default: fairseq's 50264)")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--task", default="reviews", help="(default: reviews, which needs no data of your own)")
+    parser.add_argument("--data-dir", help="holds <task>/train.jsonl and <task>/validation.jsonl")
+    parser.add_argument("--k", type=int, default=32)
+    parser.add_argument("--queries", type=int, default=30)
+    main(parser.parse_args())

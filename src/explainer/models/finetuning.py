@@ -88,9 +88,9 @@ class FineTuned:
                 f"{self.diverged_at}; use a smaller one."
             )
         layers = architectures.architecture(self.checkpoint.model).layers
-        start = [keys_values(layer) for layer in layers]
-        with _held(_copies(_parameters(layers))):
-            _write(layers, start, self.update)
+        own = _parameters(layers)
+        with _held(_copies(own)):
+            _write(layers, own, self.update)
             yield self.checkpoint
 
 
@@ -240,7 +240,7 @@ def _descend(
                 return result(math.nan, t)
             for dW, g in _tensors(update, gradients):
                 dW.sub_(g, alpha=lr)
-            _write(layers, start, update)
+            _write(layers, own, update)
     loss_after = loss_with(trained, rows[0]) if rows else math.nan
     diverged = rows and (exceeds(loss_after, losses[0]) or _outgrown(start, update))
     return result(loss_after, len(rows) if diverged else None)
@@ -368,15 +368,29 @@ def keys_values(layer: Layer, of: Callable[[nn.Parameter], Tensor] = nn.Paramete
 
 
 def _gradients(layers: Sequence[Layer], root: Tensor, trained: _Held) -> list[KeysValues]:
+    """Views of the gradients, each written over its parameter once the backward pass has used that.
+
+    A gradient is as large as its parameter, and those of all layers together would be the most that a step needs.
+    """
+
+    def give_way(parameter: Tensor) -> None:
+        parameter.data.copy_(parameter.grad)
+        parameter.grad = None
+
     parameters = [parameter for _, _, parameter in trained]
-    gradients = dict(zip(map(id, parameters), torch.autograd.grad(root, parameters), strict=True))
-    return [keys_values(layer, lambda parameter: gradients[id(parameter)]) for layer in layers]
+    handles = [parameter.register_post_accumulate_grad_hook(give_way) for parameter in parameters]
+    root.backward(inputs=parameters)
+    for handle in handles:
+        handle.remove()
+    return [keys_values(layer) for layer in layers]
 
 
-def _write(layers: Sequence[Layer], start: Sequence[KeysValues], update: Sequence[KeysValues]) -> None:
-    """W = W_0 + dW, rounded to the number format of W; the parameters must be copies."""
-    for W, W_0, dW in _tensors([keys_values(layer) for layer in layers], start, update):
-        W.copy_(W_0 + dW)
+def _write(layers: Sequence[Layer], own: _Held, update: Sequence[KeysValues]) -> None:
+    """W = W_0 + dW, rounded to the number format of W; the parameters that the layers hold must be copies."""
+    for (_, _, copy), (_, _, parameter) in zip(_parameters(layers), own, strict=True):
+        copy.data.copy_(parameter)
+    for W, dW in _tensors([keys_values(layer) for layer in layers], update):
+        W.add_(dW)
 
 
 def _tensors(*sides: Sequence[KeysValues]) -> Iterator[tuple[Tensor, ...]]:
