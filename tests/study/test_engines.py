@@ -57,6 +57,21 @@ class Marked:
         yield task, os.getpid()
 
 
+@dataclass(frozen=True)
+class OnGpu:
+    """Says which GPU its process sees, when so many processes have said so."""
+
+    directory: Path
+    processes: int
+
+    def __call__(self, group):
+        (self.directory / f"process{os.getpid()}").touch()
+        deadline = time.monotonic() + SECONDS
+        while len(list(self.directory.glob("process*"))) < self.processes and time.monotonic() < deadline:
+            time.sleep(0.02)
+        yield os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
 def endless(group):
     """Leaves the number of its process in a file, and goes on."""
     Path(group[0][0]).write_text(str(os.getpid()))
@@ -279,3 +294,14 @@ def test_workers_of_ray_store_the_same_bytes_as_this_process(tmp_path, threads):
     toy_study.start(cells[:3], there)
     toy_study.start(cells, there, engine=engines.on_ray)
     assert toy_study.contents(there) == toy_study.contents(here)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("visible", "workers", "seen"),
+    [("4,7", 2, {"4", "7"}), ("GPU-a, GPU-b", 3, {"GPU-a", "GPU-b"}), ("2", 2, {"2"}), ("", 2, {""})],
+)
+def test_each_process_sees_one_gpu(tmp_path, monkeypatch, visible, workers, seen):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    found = engines.in_processes(groups(4 * workers), OnGpu(tmp_path, workers), workers=workers)
+    assert set(found) == seen

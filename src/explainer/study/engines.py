@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from itertools import cycle
+from multiprocessing.queues import SimpleQueue
 from threading import Thread
 from types import ModuleType
 from typing import Any, TypeVar
@@ -35,11 +37,15 @@ def local(groups: Sequence[Group], work: Work[Outcome]) -> Iterator[Outcome]:
 def in_processes(groups: Sequence[Group], work: Work[Outcome], *, workers: int, threads: int = 1) -> Iterator[Outcome]:
     """Compute the groups in so many processes of this machine; outcomes arrive in the order of completion.
 
-    Each process computes with so many threads. `work`, groups and outcomes must be picklable. Raises EngineError if a
-    process dies, for want of memory as a rule, and what `work` raises.
+    Each process computes with so many threads and sees one of the GPUs that this one sees; they share these in turn if
+    there are fewer. `work`, groups and outcomes must be picklable. Raises EngineError if a process dies, for want of
+    memory as a rule, and what `work` raises.
     """
     spawn = multiprocessing.get_context("spawn")  # a forked process would inherit the locks of torch's threads
-    pool = ProcessPoolExecutor(workers, spawn, _begin, (threads,))
+    gpus = spawn.SimpleQueue()
+    for _, gpu in zip(range(workers), cycle(_visible_gpus() or [None]), strict=False):
+        gpus.put(gpu)
+    pool = ProcessPoolExecutor(workers, spawn, _begin, (threads, gpus))
     try:
         for finished in as_completed([pool.submit(_outcomes, work, group) for group in groups]):
             yield from finished.result()
@@ -49,7 +55,19 @@ def in_processes(groups: Sequence[Group], work: Work[Outcome], *, workers: int, 
         pool.shutdown(cancel_futures=True)
 
 
-def _begin(threads: int) -> None:
+def _visible_gpus() -> list[str]:
+    """The GPUs of this process by the names that $CUDA_VISIBLE_DEVICES has, or would have."""
+    said = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if said is not None:
+        return [name.strip() for name in said.split(",") if name.strip()]
+    import torch  # noqa: PLC0415 (slow, and most runs are told)
+
+    return [str(i) for i in range(torch.cuda.device_count())]
+
+
+def _begin(threads: int, gpus: "SimpleQueue[str | None]") -> None:
+    if (gpu := gpus.get()) is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # read when CUDA starts, which is later
     import torch  # noqa: PLC0415 (only workers need it here)
 
     torch.set_num_threads(threads)
