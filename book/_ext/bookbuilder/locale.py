@@ -53,7 +53,7 @@ def messages(name: str) -> list[str]:
         found += [text for term in glossary.terms() for text in (term.name, term.definition)]
     if name.endswith("/notation"):
         found += notation.HEADS
-        found += [text for row in notation.table() for text in (row.group, row.words)]
+        found += [text for row in notation.table() for text in (row.group, row.words, row.shape) if is_prose(text)]
     return list(dict.fromkeys(found))
 
 

@@ -96,7 +96,7 @@ def page(root: Path, said: Mapping[str, str] = MappingProxyType({})) -> str:
             cells = [
                 f"${row.latex}$",
                 said.get(row.words, row.words),
-                *([row.shape] if "shape" in heads else []),
+                *([said.get(row.shape, row.shape)] if "shape" in heads else []),
                 links,
             ]
             lines.append(f"| {' | '.join(cells)} |")
