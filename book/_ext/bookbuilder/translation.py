@@ -82,7 +82,7 @@ _WORDED = re.compile(r"\{[A-Za-z]\}")
 _SPLITS = tuple((re.compile(f"{between}(?![^“]*”)"), joint) for between, joint in (("; ", "；"), (": ", "：")))
 _SENTENCES = re.compile("(?<=[.?!]) (?![^“]*”)")  # what stands in quotes is no part
 _ENDS = {".": "。", "?": "？", "!": "！"}
-_SPACE = re.compile(r" (?=[，。：；？！（）])|(?<=[，。：；？！（）]) |(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])")
+_SPACE = re.compile(r" (?=[，。：；？！（）])|(?<=[，。：；？！（）]) |(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff“])")
 
 
 class Phrases:
@@ -111,7 +111,17 @@ class Phrases:
         key, numbers = without_numbers(text)
         if key in self.table:
             return with_numbers(self.table[key], numbers)
-        return self._phrase(key, numbers) or self._parts(" ".join(text.split()))
+        return self._composed(key, numbers, " ".join(text.split()))
+
+    def _composed(self, key: str, numbers: list[str], text: str) -> str | None:
+        sentences = _SENTENCES.split(text)
+        if said := self._joined(sentences, "", whole=True):
+            return said
+        if text[-1:] in _ENDS and (said := self.say(text[:-1])):
+            return said + _ENDS[text[-1]]
+        if said := self._phrase(key, numbers) or self._joined(sentences, ""):
+            return said
+        return next(filter(None, (self._joined(between.split(text), joint) for between, joint in _SPLITS)), None)
 
     def _phrase(self, key: str, numbers: list[str]) -> str | None:
         for pattern, other in self._patterns:
@@ -123,16 +133,10 @@ class Phrases:
     def _held(self, name: str, text: str) -> str:
         return (self.say(text) or text) if name.islower() else text
 
-    def _parts(self, text: str) -> str | None:
-        if said := self._joined(_SENTENCES.split(text), ""):
-            return said
-        if text[-1:] in _ENDS and (said := self.say(text[:-1])):
-            return said + _ENDS[text[-1]]
-        return next(filter(None, (self._joined(between.split(text), joint) for between, joint in _SPLITS)), None)
-
-    def _joined(self, parts: list[str], joint: str) -> str | None:
+    def _joined(self, parts: list[str], joint: str, whole: bool = False) -> str | None:
         said = [self.say(part) for part in parts] if len(parts) > 1 else []
-        return joint.join(new or part for new, part in zip(said, parts, strict=True)) if any(said) else None
+        enough = any(said) and not (whole and any(_WORD.search(part) for new, part in zip(said, parts) if not new))
+        return joint.join(new or part for new, part in zip(said, parts, strict=True)) if enough else None
 
 
 def _literal(key: str) -> int:

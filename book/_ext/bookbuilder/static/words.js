@@ -1,9 +1,9 @@
 // The words that explorables write while a reader uses them, in the language of the page. TABLE has them; its keys, and how
 // a text becomes its translation, are those of bookbuilder.translation.Phrases.
 const sayFrom = (table) => {
-  const NUMBER = /(?<![\w\-.{])[-+\u2212]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?!\w)/g, PLACE = /\{(\d+|[A-Za-z])\}/;
+  const WORD = /[A-Za-z]{2}/, NUMBER = /(?<![\w\-.{])[-+\u2212]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?!\w)/g, PLACE = /\{(\d+|[A-Za-z])\}/;
   const SENTENCES = /(?<=[.?!]) (?![^“]*”)/, SPLITS = [[/; (?![^“]*”)/, "；"], [/: (?![^“]*”)/, "："]], ENDS = { ".": "。", "?": "？", "!": "！" };
-  const SPACE = / (?=[，。：；？！（）])|(?<=[，。：；？！（）]) |(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])/g;
+  const SPACE = / (?=[，。：；？！（）])|(?<=[，。：；？！（）]) |(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff“])/g;
   const fill = (text, held) => text.split(PLACE).map((part, i) => (i % 2 ? held(part) : part)).join("");
   const escape = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const literal = (key) => key.split(PLACE).filter((_, i) => i % 2 === 0).join("").length;
@@ -15,11 +15,11 @@ const sayFrom = (table) => {
   const patterns = Object.keys(table).filter((key) => /\{[A-Za-z]\}/.test(key)).sort((a, b) => literal(b) - literal(a)).map(patternOf);
 
   function say(given) {
-    if (!/[A-Za-z]{2}/.test(given)) return null;
+    if (!WORD.test(given)) return null;
     const numbers = [], text = given.trim().replace(/\s+/g, " ");
     const key = text.replace(NUMBER, (number) => `{${numbers.push(number) - 1}}`);
     if (Object.hasOwn(table, key)) return fill(table[key], (i) => numbers[i]);
-    return phrase(key, (part) => fill(part, (i) => numbers[i])) ?? byParts(text);
+    return composed(text, () => phrase(key, (part) => fill(part, (i) => numbers[i])));
   }
 
   function phrase(key, withNumbers) {
@@ -32,21 +32,18 @@ const sayFrom = (table) => {
     return null;
   }
 
-  function byParts(text) {
-    const sentences = joined(text.split(SENTENCES), ""), end = ENDS[text.at(-1)];
-    if (sentences) return sentences;
+  function composed(text, asPhrase) {
+    const sentences = text.split(SENTENCES), end = ENDS[text.at(-1)], all = joined(sentences, "", true);
+    if (all) return all;
     const said = end ? say(text.slice(0, -1)) : null;
     if (said) return said + end;
-    for (const [between, joint] of SPLITS) {
-      const parts = joined(text.split(between), joint);
-      if (parts) return parts;
-    }
-    return null;
+    return SPLITS.reduce((found, [between, joint]) => found ?? joined(text.split(between), joint), asPhrase() ?? joined(sentences, ""));
   }
 
-  function joined(parts, joint) {
-    const said = parts.length > 1 ? parts.map(say) : [];
-    return said.some(Boolean) ? parts.map((part, i) => said[i] ?? part).join(joint) : null;
+  function joined(parts, joint, whole = false) {
+    const said = parts.length > 1 ? parts.map(say) : [], left = parts.filter((_, i) => !said[i]);
+    const enough = said.some(Boolean) && !(whole && left.some((part) => WORD.test(part)));
+    return enough ? parts.map((part, i) => said[i] ?? part).join(joint) : null;
   }
 
   return say;
