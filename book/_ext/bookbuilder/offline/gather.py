@@ -22,6 +22,8 @@ WORDS = {
         "solution": "Solution",
         "solutions": "Solutions",
         "contents": "Contents",
+        "page": "page {}",
+        "edition": "Edition {}",
         "scripted": "With JavaScript, this figure is interactive",
         "interactive": "On the site this figure is interactive; here it shows its starting state.",
     }
@@ -72,7 +74,9 @@ def gathered(browser: Any, site: Path, contents: Path, base: str | None) -> Book
     words, numbers = WORDS[language], {"figures": 0, "tables": 0}
     chapters, solutions, pictures = [], {}, {}
     for name in names:
-        made = _collected(browser, site / f"{name}.html", {"name": name, "known": known, "base": base, "words": words} | numbers)
+        made = _collected(
+            browser, site / f"{name}.html", {"name": name, "known": known, "base": base, "words": words} | numbers
+        )
         numbers = {key: made[key] for key in numbers}
         chapters.append(Chapter(made["page"], made["title"], made["body"], tuple(map(tuple, made["outline"]))))
         pictures |= {file: _picture(said, site) for file, said in made["pictures"].items()}
@@ -104,7 +108,10 @@ def _collected(browser: Any, page: Path, setup: Mapping[str, Any]) -> dict[str, 
 
 
 def _solutions(title: str, by_chapter: Mapping[str, list[str]]) -> Chapter:
-    parts = (f'<section id="solutions.{i}"><h2>{html.escape(head)}</h2>{"".join(each)}</section>' for i, (head, each) in enumerate(by_chapter.items()))
+    parts = (
+        f'<section id="solutions.{i}"><h2>{html.escape(head)}</h2>{"".join(each)}</section>'
+        for i, (head, each) in enumerate(by_chapter.items())
+    )
     body = f'<section xmlns="http://www.w3.org/1999/xhtml" id="solutions"><h1>{title}</h1>{"".join(parts)}</section>'
     return Chapter("solutions", title, body, tuple((f"solutions.{i}", head) for i, head in enumerate(by_chapter)))
 
