@@ -35,6 +35,19 @@ answer = 6 * 7
 ```
 
 See [the next page](status.md).
+
+## More of it
+
+```{explorable} OneStep
+```
+
+> **Exercise 1, easy.** What is 6 times 7? In two lines.
+
+<details><summary>Solution</summary>
+
+Forty-two, or $42$.
+
+</details>
 """.replace("MANY", " ".join(["many"] * 30))
 
 

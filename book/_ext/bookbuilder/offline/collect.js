@@ -86,7 +86,7 @@ async ({ name, known, base, figures, tables, words }) => {
     const body = made("section", "solution", ...fold.childNodes);
     body.id = `solution-${number}`;
     body.prepend(made("h3", "", Object.assign(made("a", "to-exercise", title), { href: `#${page}.exercise-${number}` })));
-    box.append(made("p", "to-solution", Object.assign(made("a", "", words.solution), { href: `#${page}.solution-${number}` })));
+    box.append(made("p", "way", Object.assign(made("a", "to-solution", words.solution), { href: `#${page}.solution-${number}` })));
     fold.remove();
     solutions.push(body);
   }

@@ -4,12 +4,13 @@ import html
 import re
 import uuid
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bookbuilder import cards
 from bookbuilder.offline.gather import Book, Chapter
+from explainer.errors import ExplainerError
 
 _CONTAINER = """<?xml version="1.0" encoding="utf-8"?>
 <container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container">
@@ -53,7 +54,10 @@ _KINDS = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg"}
 
 
 def write(book: Book, file: Path, when: float) -> None:
-    """Write the EPUB; `when` is the moment of the site that it is made of, in seconds, and all that dates it."""
+    """Write the EPUB; `when` is the moment of the site that it is made of, in seconds, and all that dates it.
+
+    Raises: ExplainerError if a link leads nowhere.
+    """
     moment = datetime.fromtimestamp(when, UTC)
     with zipfile.ZipFile(file, "w") as target:
         for name, content in _files(book, moment.strftime("%Y-%m-%dT%H:%M:%SZ")):
@@ -78,10 +82,16 @@ def _files(book: Book, modified: str) -> Iterator[tuple[str, str | bytes]]:
     yield "book/nav.xhtml", _page(book, book.words["contents"], _contents(book))
     places = {identity: f"{chapter.page}.xhtml" for chapter in book.chapters for identity in _identities(chapter)}
     for chapter in book.chapters:
-        body = re.sub(r'href="#([^"]*)"', lambda link: f'href="{places[link[1]]}#{link[1]}"', chapter.body)
+        body = re.sub(r'href="#([^"]*)"', lambda link: f'href="{_place(link[1], places)}"', chapter.body)
         yield f"book/{chapter.page}.xhtml", _page(book, chapter.title, body)
     for name, content in book.pictures.items():
         yield f"book/{name}", content
+
+
+def _place(identity: str, places: Mapping[str, str]) -> str:
+    if identity not in places:
+        raise ExplainerError(f"A link of the book leads to {identity}, which is in no chapter: mend it on the site.")
+    return f"{places[identity]}#{identity}"
 
 
 def _identities(chapter: Chapter) -> list[str]:

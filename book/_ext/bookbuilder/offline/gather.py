@@ -22,6 +22,8 @@ WORDS = {
         "solution": "Solution",
         "solutions": "Solutions",
         "contents": "Contents",
+        "page": "page {}",
+        "edition": "Edition {}",
         "scripted": "With JavaScript, this figure is interactive",
         "interactive": "On the site this figure is interactive; here it shows its starting state.",
     }
