@@ -88,8 +88,8 @@ _SPACE = re.compile(r" (?=[，。：；？！（）])|(?<=[，。：；？！（
 class Phrases:
     """Translations of texts that are composed while a reader uses an explorable; `static/words.js` says the same.
 
-    A key has {0}, {1} and so on for numbers, {a}, {b} for words that are translated in turn, and {A}, {B} for words that
-    stay. A text that no key fits is said sentence by sentence, then part by part.
+    A key has {0}, {1} and so on for numbers, {a}, {b} for words that are translated in turn, and {A}, {B} for words
+    that stay. A text that no key fits is said sentence by sentence, then part by part.
     """
 
     def __init__(self, table: dict[str, str]):
@@ -127,16 +127,22 @@ class Phrases:
         for pattern, other in self._patterns:
             if found := pattern.fullmatch(key):
                 held = {name[1:]: with_numbers(its, numbers) for name, its in found.groupdict().items()}
-                return _SPACE.sub("", _PLACE.sub(lambda place: self._held(place[1], held[place[1]]), other))
+                parts = _PLACE.split(other)
+                parts[1::2] = [self._held(name, held[name]) for name in parts[1::2]]
+                return _SPACE.sub("", "".join(parts))
         return None
 
     def _held(self, name: str, text: str) -> str:
         return (self.say(text) or text) if name.islower() else text
 
     def _joined(self, parts: list[str], joint: str, whole: bool = False) -> str | None:
-        said = [self.say(part) for part in parts] if len(parts) > 1 else []
-        enough = any(said) and not (whole and any(_WORD.search(part) for new, part in zip(said, parts) if not new))
-        return joint.join(new or part for new, part in zip(said, parts, strict=True)) if enough else None
+        if len(parts) < 2:
+            return None
+        said = [self.say(part) for part in parts]
+        unsaid = (part for new, part in zip(said, parts, strict=True) if not new)
+        if not any(said) or (whole and any(map(_WORD.search, unsaid))):
+            return None
+        return joint.join(new or part for new, part in zip(said, parts, strict=True))
 
 
 def _literal(key: str) -> int:
