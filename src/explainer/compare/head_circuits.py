@@ -27,9 +27,7 @@ HEADS, DRAWS = 10, 4
 KINDS = ("previous token", "induction", "answer")
 _FILE = "head_circuits.json"
 
-_Cut = Callable[[Columns], list[tuple[int, int]]]
-"""The pairs (t, s) of tokens that are kept apart."""
-
+_Cut = Callable[[Columns], list[tuple[int, int]]]  # the pairs (t, s) of tokens that are kept apart
 CUTS: Mapping[str, _Cut] = {
     "input": lambda columns: columns.input_hidden(),
     "input, one before": lambda columns: columns.input_hidden(back=1),

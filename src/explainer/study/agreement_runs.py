@@ -39,9 +39,7 @@ _N_MAPS = 4
 
 _N_FOREIGN_CONTEXTS = 3
 
-_SLOW = 0.1
-"""The factor of the training at a smaller rate."""
-
+_SLOW = 0.1  # the factor of the training at a smaller rate
 _BY_LAYER = ("sim_aou", "sim_aou_tangent_uncentred", "sim_aou_residual")
 
 
@@ -109,8 +107,7 @@ class Setting(on_checkpoint.Setting):
 # Lessons.
 
 
-_Lesson = tuple[Task, list[Example]]
-"""Demonstrations, and the task in whose template they are written."""
+_Lesson = tuple[Task, list[Example]]  # demonstrations, and the task in whose template they are written
 
 
 def _first_half(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:

@@ -21,8 +21,7 @@ from explainer.models import checkpoints
 from explainer.study.training import BETAS
 from explainer.theory.optimisation import descend, warmed_up_cosine
 
-EVERY = 100
-"""Steps from one snapshot of a training to the next."""
+EVERY = 100  # steps from one snapshot of a training to the next
 
 
 @dataclass(frozen=True)
