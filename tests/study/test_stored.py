@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import samples
 import torch
+from published_grids import EXPERIMENTS, grids
 
 from explainer.compare import comparison
 from explainer.data import tasks
@@ -13,7 +14,6 @@ from explainer.data.files import published_directory, rounded
 from explainer.models import checkpoints
 from explainer.results.published import results
 from explainer.study.comparison_runs import Study
-from explainer.study.experiments import EXPERIMENTS, grids
 from explainer.study.tables import Published
 
 GRIDS = grids(Study)

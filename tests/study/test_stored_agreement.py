@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from published_grids import grids
 
 from explainer.compare import comparison
 from explainer.data import tasks
@@ -9,7 +10,6 @@ from explainer.models import checkpoints, finetuning, scoring
 from explainer.results.published import results
 from explainer.study import agreement_runs
 from explainer.study.agreement_runs import Agreement
-from explainer.study.experiments import grids
 from explainer.theory import changes
 
 BENCH = grids(Agreement)["alike"][0]

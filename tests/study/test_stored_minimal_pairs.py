@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from published_grids import grids
 
 from explainer.data import tasks
 from explainer.models import checkpoints
 from explainer.results.published import results
 from explainer.study import minimal_pair_runs
-from explainer.study.experiments import grids
 from explainer.study.minimal_pair_runs import LESSONS, MinimalPairs
 
 SETTINGS = grids(MinimalPairs)["minimal-pairs"]

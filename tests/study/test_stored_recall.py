@@ -5,11 +5,11 @@ from dataclasses import fields
 import numpy as np
 import pandas as pd
 import pytest
+from published_grids import grids
 
 from explainer.results import recall
 from explainer.results.published import results
 from explainer.study import fast_weight_model, recall_runs
-from explainer.study.experiments import grids
 from explainer.study.fast_weight_model import RULES
 from explainer.study.recall_runs import RecallRuns
 

@@ -378,7 +378,8 @@ def _load(folder: str | os.PathLike, schedule: _Schedule | None = None) -> list[
     path = Path(folder) / _NAME
     description = files.describe(path)
     with files.reading(path):
-        stored_with = _schedule(description["schedule"])
+        settings = description["schedule"].items()
+        stored_with = _Schedule(**{key: tuple(of) if isinstance(of, list) else of for key, of in settings})
         weights = safetensors.load(path.with_suffix(".safetensors").read_bytes())
         runs = [_run(entry, weights, stored_with) for entry in description["runs"]]
     if schedule not in (None, stored_with):
@@ -401,10 +402,6 @@ def stored(family: str, n_layers: int) -> list[_Run]:
             f"{folder} lacks {'; '.join(missing)}: train them with python -m explainer.models.{_NAME}."
         )
     return [finished[start] for start in wanted]
-
-
-def _schedule(settings: Mapping[str, Any]) -> _Schedule:
-    return _Schedule(**{key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()})
 
 
 def _run(entry: Mapping[str, Any], weights: Mapping[str, Tensor], schedule: _Schedule) -> _Run:

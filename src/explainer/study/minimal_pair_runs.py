@@ -27,9 +27,7 @@ from explainer.study.experiment import Computed
 from explainer.study.on_checkpoint import OnCheckpoint, columns, held, near
 from explainer.theory import directions, metrics
 
-SETS = (0, 1)
-"""Two disjoint sets of words."""
-
+SETS = (0, 1)  # two disjoint sets of words
 INTERVENTIONS: Mapping[str, str] = {
     "context": "the pass with the other lesson as context, as it is",
     "context_whole": "it, plus the whole change to the context of this lesson",
