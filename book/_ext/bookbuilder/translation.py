@@ -84,12 +84,16 @@ _SENTENCES = re.compile("(?<=[.?!]) (?![^“]*”)")  # what stands in quotes is
 _ENDS = {".": "。", "?": "？", "!": "！"}
 _SPACE = re.compile(r" (?=[，。：；？！（）])|(?<=[，。：；？！（）]) |(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff“])")
 
+_LATIN = re.compile(r"[A-Za-z]{2,}")
+_KEPT = re.compile(r"“[^”]*?(?:”|…)|\S+ (?:->|→)(?: \S+)?|-> \S+")
+"""Tokens of a model, whole or cut; demonstrations."""
+
 
 class Phrases:
     """Translations of texts that are composed while a reader uses an explorable; `static/words.js` says the same.
 
-    A key has {0}, {1} and so on for numbers, {a}, {b} for words that are translated in turn, and {A}, {B} for words that
-    stay. A text that no key fits is said sentence by sentence, then part by part.
+    A key has {0}, {1} and so on for numbers, {a}, {b} for words that are translated in turn, and {A}, {B} for words
+    that stay. A text that no key fits is said sentence by sentence, then part by part.
     """
 
     def __init__(self, table: dict[str, str]):
@@ -127,16 +131,16 @@ class Phrases:
         for pattern, other in self._patterns:
             if found := pattern.fullmatch(key):
                 held = {name[1:]: with_numbers(its, numbers) for name, its in found.groupdict().items()}
-                return _SPACE.sub("", _PLACE.sub(lambda place: self._held(place[1], held[place[1]]), other))
+                said = {name: (name.islower() and self.say(its)) or its for name, its in held.items()}
+                return _SPACE.sub("", _PLACE.sub(lambda place, said=said: said[place[1]], other))
         return None
 
-    def _held(self, name: str, text: str) -> str:
-        return (self.say(text) or text) if name.islower() else text
-
     def _joined(self, parts: list[str], joint: str, whole: bool = False) -> str | None:
-        said = [self.say(part) for part in parts] if len(parts) > 1 else []
-        enough = any(said) and not (whole and any(_WORD.search(part) for new, part in zip(said, parts) if not new))
-        return joint.join(new or part for new, part in zip(said, parts, strict=True)) if enough else None
+        if len(parts) == 1:
+            return None
+        said = {part: self.say(part) for part in parts}
+        left = [part for part, new in said.items() if not new and _WORD.search(part)]
+        return joint.join(said[part] or part for part in parts) if any(said.values()) and not (whole and left) else None
 
 
 def _literal(key: str) -> int:
@@ -265,6 +269,10 @@ class Edition:
     def spoken(self, text: str) -> str | None:
         """What a text of an explorable is in this language, or None."""
         return self._phrases.say(text)
+
+    def english(self, text: str) -> list[str]:
+        """The English words of a text, without what every language keeps and the names that this one does."""
+        return [word for word in _LATIN.findall(_KEPT.sub(" ", text)) if word not in self.settings["names"]]
 
     @cached_property
     def _words(self) -> dict[str, str]:
