@@ -1,5 +1,6 @@
 """The book's other languages: what a translation may change, that it is whole, and how its pages are made and found."""
 
+import json
 import re
 from pathlib import Path
 
@@ -8,13 +9,16 @@ from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookbuilder import locale
+from bookbuilder import locale, spoken
 from bookbuilder.characters import Characters
 from bookbuilder.edition import _linked
+from bookbuilder.explorables import run_module
 from bookbuilder.pages import markdown
 from bookbuilder.translation import (
+    EXPLORABLES,
     WORDS,
     Edition,
+    Phrases,
     blocks,
     differences,
     is_prose,
@@ -105,6 +109,58 @@ def test_names_keep_their_digits():
         "SST-2 at {0}, W_0, x2, {1}",
         ["0.5", "\N{MINUS SIGN}3"],
     )
+
+
+# What explorables say.
+
+TABLE = {
+    "Reset": "重置", "floor": "下限", "another task": "另一任务", "n = {0}": "n = {0}", "the mean": "平均",
+    "It ends": "结束了", "{a}, {0} queries": "{a}，{0} 个查询", "Weights: {a}": "权重：{a}",
+    "After “{A}” it expects {b}": "“{A}”之后预期 {b}", "Loss {0} of {1}": "{1} 中的 {0}",
+}  # fmt: skip
+SPOKEN = {
+    "Reset": "重置",
+    " Reset\n": "重置",
+    "Loss 0.3 of \N{MINUS SIGN}2": "\N{MINUS SIGN}2 中的 0.3",
+    "Weights: floor": "权重：下限",
+    "Weights: unknown": "权重：unknown",
+    "another task, 30 queries": "另一任务，30 个查询",
+    "After “floor” it expects the mean.": "“floor”之后预期平均。",
+    "After “Ends. It” it expects “a; floor”": "“Ends. It”之后预期“a; floor”",
+    "It ends. another task, 2 queries; floor: n = 5.": "结束了。另一任务，2 个查询；下限：n = 5。",
+    "It ends. Who knows?": "结束了。Who knows？",
+    "Who knows?": None,
+    "constructor": None,
+    "“floor”": None,
+    "cold → hot": None,
+    "a": None,
+}
+
+
+@pytest.mark.parametrize("text", SPOKEN)
+def test_phrases(text):
+    assert Phrases(TABLE).say(text) == SPOKEN[text]
+
+
+_SAY = """
+import { readFileSync } from "node:fs";
+const { script, table, texts } = JSON.parse(readFileSync(0, "utf8"));
+const [document, MutationObserver] = [{ querySelectorAll: () => [] }, class {}];
+const run = new Function("document", "MutationObserver", "TABLE", `${script}; return sayFrom(TABLE);`);
+const say = run(document, MutationObserver, table);
+process.stdout.write(JSON.stringify(texts.map(say)));
+"""
+
+
+def test_phrases_are_the_same_on_the_page(edition):
+    script = (ROOT / "book" / "_ext" / "bookbuilder" / "static" / "words.js").read_text("utf-8")
+    table = edition.texts(EXPLORABLES)
+    example = {name: "Reset" for name in "abcd"} | {name: "Tokyo 3e\N{MINUS SIGN}16" for name in "ABCD"}
+    filled = [re.sub(r"\{(\w+)\}", lambda place: example.get(place[1], f"1,{place[1]}.5"), key) for key in table]
+    texts = [*filled, *(f"{one}. {other}; {one}: 3" for one, other in zip(filled, filled[7:], strict=False))]
+    found = json.loads(run_module(_SAY, {"script": script, "table": table, "texts": texts}))
+    assert found == [edition.spoken(text) for text in texts]
+    assert all(found[: len(filled)])
 
 
 # The HTML of a page.
@@ -214,3 +270,26 @@ def test_switch_keeps_the_place_and_search_finds(edition, browser, address):
     page.wait_for_selector("#search-results li")
     assert "attention_as_weight_update" in page.inner_html("#search-results")
     page.close()
+
+
+EXPLORED = (
+    "intro",
+    *("chapters/keys_queries_values", "chapters/attention_as_weight_update", "chapters/linear_transformer"),
+    *("chapters/what_softmax_does", "chapters/paper_comparison", "chapters/idea_it_inspired", "chapters/verdict"),
+    "reference/laboratory",
+)
+"""Pages that have every explorable of the main line between them."""
+
+
+@pytest.mark.browser
+def test_explorables_speak_the_language(edition, browser, address):
+    """After the first drawing and a use of each control."""
+    page = browser.new_page()
+    left = {}
+    for name in EXPLORED:
+        page.goto(f"{address}{edition.folder.name}/book/{name}.html")
+        texts = spoken.of_page(page, most=1, quiet=0)
+        assert any(map(HAN.search, texts)), name
+        left |= {text: english for text in texts if (english := edition.english(text))}
+    page.close()
+    assert left == {}

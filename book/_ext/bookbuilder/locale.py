@@ -16,7 +16,16 @@ from babel.messages.pofile import write_po
 
 from bookbuilder import glossary, notation
 from bookbuilder.pages import cells, names
-from bookbuilder.translation import WORDS, Edition, blocks, differences, is_prose, translated, without_numbers
+from bookbuilder.translation import (
+    EXPLORABLES,
+    WORDS,
+    Edition,
+    blocks,
+    differences,
+    is_prose,
+    translated,
+    without_numbers,
+)
 
 LOCALE = Path("book", "locale")
 _PARTS = 2
@@ -107,8 +116,9 @@ def complaints(edition: Edition) -> Iterator[str]:
                 yield f"{page}: no translation of: {text}"
             else:
                 yield from (f"{page}: {said}, in: {text}" for said in differences(text, known[text]))
-    for text, other in edition.texts(WORDS).items():
-        yield from (f"{WORDS}: {said}, in: {text}" for said in differences(text, other))
+    for name in (WORDS, EXPLORABLES):
+        for text, other in edition.texts(name).items():
+            yield from (f"{name}: {said}, in: {text}" for said in differences(text, other))
 
 
 def main(arguments: list[str] | None = None) -> int:

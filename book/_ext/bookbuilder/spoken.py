@@ -1,7 +1,7 @@
 """What the explorables of a page write while a reader uses them, for the catalogues of other languages.
 
 `python -m bookbuilder.spoken` goes through the built pages of the main line with a browser and adds what it reads to
-every language's catalogue `explorables`.
+every language's catalogue `explorables` what its phrases cannot say.
 """
 
 import shutil
@@ -29,7 +29,7 @@ _USE = """(control) => {
   if (control.disabled) return 0;
   if (control.nodeName === "SELECT") return control.options.length;
   if (control.type === "range") return 3;
-  return /load|start|download|reset/i.test(control.textContent) ? 0 : 1;
+  return /load|start|download|reset|加载|重置/i.test(control.textContent) ? 0 : 1;
 }"""
 _STEP = """(control, i) => {
   const say = (name) => control.dispatchEvent(new Event(name, { bubbles: true }));
@@ -44,8 +44,11 @@ _STEP = """(control, i) => {
 }"""
 
 
-def of_page(page: Any) -> set[str]:
-    """The texts of all explorables of an open page, without numbers: at first, and after each use of each control."""
+def of_page(page: Any, most: int | None = None, quiet: int = _QUIET) -> set[str]:
+    """The texts of all explorables of an open page: at first, and after each use of each control.
+
+    Of the uses of a control `most` are tried, and `quiet` milliseconds are waited after each.
+    """
     found: set[str] = set()
     for widget in page.query_selector_all(".xp-widget[data-model]"):
         widget.scroll_into_view_if_needed()
@@ -53,11 +56,13 @@ def of_page(page: Any) -> set[str]:
         found |= _read(page, widget)
         for place in range(len(widget.query_selector_all(_CONTROLS))):
             control = _control(widget, place)
-            for i in range(control.evaluate(_USE) if control else 0):
+            for i in range(control.evaluate(_USE) if control else 0)[:most]:
                 if control := _control(widget, place):
                     control.evaluate(_STEP, i)
-                    page.wait_for_timeout(_QUIET)
+                    page.wait_for_timeout(quiet)
                     found |= _read(page, widget)
+        page.wait_for_timeout(_QUIET)
+        found |= _read(page, widget)
     return found
 
 
@@ -68,7 +73,7 @@ def _control(widget: Any, place: int) -> Any:
 
 
 def _read(page: Any, widget: Any) -> set[str]:
-    return {without_numbers(text)[0] for text in page.evaluate(_TEXTS, widget)}
+    return set(page.evaluate(_TEXTS, widget))
 
 
 def main() -> int:
@@ -87,8 +92,9 @@ def main() -> int:
         browser.close()
     for edition in editions():
         known = {message.id: "" for message in edition.catalogue(EXPLORABLES) if message.id}
-        write_catalogue(edition, EXPLORABLES, known | dict.fromkeys(sorted(found), ""))
-    print(f"{len(found)} texts.")
+        left = [text for text in sorted(found) if edition.english(edition.spoken(text) or text)]
+        write_catalogue(edition, EXPLORABLES, known | {without_numbers(text)[0]: text for text in left})
+        print(f"{edition.folder.name}: {len(left)} of {len(found)} texts are left to translate.")
     return 0
 
 

@@ -84,6 +84,10 @@ _SENTENCES = re.compile("(?<=[.?!]) (?![^“]*”)")  # what stands in quotes is
 _ENDS = {".": "。", "?": "？", "!": "！"}
 _SPACE = re.compile(r" (?=[，。：；？！（）])|(?<=[，。：；？！（）]) |(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff“])")
 
+_LATIN = re.compile(r"[A-Za-z]{2,}")
+_KEPT = re.compile(r"“[^”]*?(?:”|…)|\S+ (?:->|→)(?: \S+)?|-> \S+")
+"""Tokens of a model, whole or cut; demonstrations."""
+
 
 class Phrases:
     """Translations of texts that are composed while a reader uses an explorable; `static/words.js` says the same.
@@ -271,6 +275,10 @@ class Edition:
     def spoken(self, text: str) -> str | None:
         """What a text of an explorable is in this language, or None."""
         return self._phrases.say(text)
+
+    def english(self, text: str) -> list[str]:
+        """The English words of a text, without what every language keeps and the names that this one does."""
+        return [word for word in _LATIN.findall(_KEPT.sub(" ", text)) if word not in self.settings["names"]]
 
     @cached_property
     def _words(self) -> dict[str, str]:
