@@ -57,7 +57,7 @@ def small(tmp_path_factory):
     folder = tmp_path_factory.mktemp("found")
     small_book.make(folder, {})
     (folder / "book" / "intro.md").write_text(INTRO)
-    done = small_book.build(folder, EXPLAINER_REPOSITORY="https://github.com/org/name")
+    done = small_book.build(folder, EXPLAINER_REPOSITORY="https://github.com/org/name", EXPLAINER_SITE="")
     assert done.returncode == 0, done.stderr
     return folder / "_build" / "html"
 

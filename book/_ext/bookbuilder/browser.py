@@ -17,6 +17,8 @@ BROWSERS = (
     "chrome",
 )
 MAC_BROWSERS = ("Google Chrome", "Chromium", "Microsoft Edge", "Brave Browser")
+PATIENCE = 300_000
+"""Milliseconds for what takes seconds on an idle machine: a busy one is slow, not wrong."""
 HOW = "No Chromium-family browser: install one (Debian: apt install chromium) or set EXPLAINER_BROWSER."
 
 

@@ -19,7 +19,7 @@ async ({ name, known, base, figures, tables, words }) => {
   // Plotly's figures are drawn when the page is printed.
   dispatchEvent(new Event("beforeprint"));
   for (const begin = Date.now(); !all(".xp-plotly").every((figure) => figure.dataset.ready);) {
-    if (Date.now() - begin > 120_000) throw new Error(`A figure of ${name} was not drawn in two minutes.`);
+    if (Date.now() - begin > 300_000) throw new Error(`A figure of ${name} was not drawn in five minutes.`);
     await new Promise((wake) => setTimeout(wake, 50));
   }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bookbuilder import cards, pages
+from bookbuilder.browser import PATIENCE
 
 _FOLDER = Path(__file__).parent
 _REFERENCE = ("laboratory", "notation", "glossary")
@@ -100,6 +101,7 @@ def _collected(browser: Any, page: Path, setup: Mapping[str, Any]) -> dict[str, 
     """What `collect.js` makes of a page; explorables keep their stills, because what would mount them is not loaded."""
     tab = browser.new_page(viewport={"width": WIDTH, "height": 1000}, color_scheme="light")
     try:
+        tab.set_default_timeout(PATIENCE)
         tab.route("**/afm-host.js*", lambda route: route.abort())
         tab.goto(page.resolve().as_uri())
         return tab.evaluate((_FOLDER / "collect.js").read_text("utf-8"), setup)

@@ -12,6 +12,7 @@ from typing import Any
 
 from pypdf import PdfReader
 
+from bookbuilder.browser import PATIENCE
 from bookbuilder.offline.gather import Book, Chapter
 from explainer.errors import ExplainerError
 
@@ -51,7 +52,7 @@ def write(book: Book, file: Path, browser: Any, site: Path, lines: Iterable[str]
 def _print(browser: Any, source: Path, file: Path) -> None:
     tab = browser.new_page()
     try:
-        tab.set_default_timeout(300_000)
+        tab.set_default_timeout(PATIENCE)
         tab.goto(source.resolve().as_uri())
         tab.emulate_media(media="print")
         tab.set_viewport_size({"width": 499, "height": 800})  # 132 mm: the width of the text
