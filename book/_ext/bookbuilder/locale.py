@@ -91,7 +91,8 @@ def update(edition: Edition) -> None:
     """Bring a language's catalogues up to date: new texts empty, changed ones fuzzy, translations kept."""
     for name in main_line():
         write_catalogue(edition, Path(name).name, {message: "" for message in messages(name)})
-    write_catalogue(edition, WORDS, words())
+    kept = {message.id: "" for message in edition.catalogue(WORDS) if message.id and message.string}
+    write_catalogue(edition, WORDS, kept | words())  # a site that lacks a page takes no translation away
 
 
 def write_catalogue(edition: Edition, name: str, found: dict[str, str]) -> None:
