@@ -7,7 +7,7 @@ asked of the backward pass. Shorter sequences end in tokens that no earlier one 
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -75,7 +75,7 @@ def fine_tune(
         for t in tqdm(range(n_steps), desc="fine-tuning", unit="step", disable=not progress):
             batch.step(t)
             if t + 1 in after:
-                for states, state in zip(kept, batch.states(t + 1), strict=True):
+                for states, state in zip(kept, batch.states(t + 1, last=t + 1 == n_steps), strict=True):
                     states[t + 1] = state
     return kept
 
@@ -137,9 +137,8 @@ class _Trained:
         return ~(self.weight.flatten(1).norm(dim=1).double() <= self._largest)
 
     def of(self, b: int) -> tuple[Tensor, Tensor | None]:
-        """Weight and bias of one run, as in `KeysValues`."""
-        parts = (None if t is None else t[b].unflatten(0, self._sizes).clone() for t in (self.weight, self.bias))
-        return tuple(parts)
+        """Views of the weight and bias of one run, as in `KeysValues`."""
+        return tuple(None if t is None else t[b].unflatten(0, self._sizes) for t in (self.weight, self.bias))
 
 
 class _Batch:
@@ -173,11 +172,12 @@ class _Batch:
             one.add(torch.where(moving[:, None, None], -self._rates.to(e)[:, None, None] * e, 0))
 
     @torch.no_grad()
-    def states(self, n: int) -> list[FineTuned]:
-        """Every run after n steps."""
+    def states(self, n: int, *, last: bool) -> list[FineTuned]:
+        """Every run after n steps; if no step follows, with the updates themselves: copies would double the memory."""
         after = _losses(self._architecture, [asked[0] for asked in self._asked]).tolist()
         outgrown = self._outgrown()
-        return [self._state(b, n, after[b], outgrown[b]) for b in range(len(self._runs))]
+        states = [self._state(b, n, after[b], outgrown[b]) for b in range(len(self._runs))]
+        return states if last else [replace(one, update=_copied(one.update)) for one in states]
 
     def _state(self, b: int, n: int, loss_after: float, outgrown: bool) -> FineTuned:
         losses, diverged_at = self._losses[b], self._diverged[b]
@@ -213,6 +213,10 @@ class _Batch:
 
     def _outgrown(self) -> list[bool]:
         return torch.stack([one.outgrown() for one in (*self._keys, *self._values)]).any(0).tolist()
+
+
+def _copied(update: Sequence[KeysValues]) -> tuple[KeysValues, ...]:
+    return tuple(layer.map(Tensor.clone) for layer in update)
 
 
 def _losses(architecture: Architecture, sequences: Sequence[_Asked]) -> Float[Tensor, " runs"]:
