@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 
 import pytest
 import torch
+from published_grids import EXPERIMENTS
 from toy_study import contents
 
 from explainer.errors import StudyError
@@ -17,7 +18,6 @@ from explainer.study import cli, in_context_llama, recall_runs, trained_control_
 from explainer.study.agreement_runs import Agreement
 from explainer.study.causal_runs import CausalTests
 from explainer.study.comparison_runs import Study
-from explainer.study.experiments import EXPERIMENTS
 from explainer.study.language_model_runs import LanguageModels
 from explainer.study.minimal_pair_runs import MinimalPairs
 from explainer.study.recall_runs import RecallRuns

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from published_grids import grids
 
-from explainer.results import recall
 from explainer.results.published import results
 from explainer.study import fast_weight_model, recall_runs
 from explainer.study.fast_weight_model import RULES
@@ -17,6 +16,10 @@ GRID = {run: name for name in ("recall", "recall-ascent") for run in grids(Recal
 RUNS = [*GRID]
 SHARES = ["kept", "revised", "stale"]
 WEEKLY = pytest.mark.weekly
+
+
+def at_end(curve):
+    return curve[curve["step"] == curve["steps"]]
 
 
 def published(run, table="curve"):
@@ -65,7 +68,7 @@ def test_a_training_comes_out_as_it_did():
     """Another processor trains to other weights, and as good ones."""
     run = next(one for one in RUNS if one.rule == "delta")
     *_, (_, model, _) = fast_weight_model.train(run, recall_runs.N_KEYS, progress=False)
-    stored = recall._at_end(published(run)).set_index("n_keys")
+    stored = at_end(published(run)).set_index("n_keys")
     for n in recall_runs.N_KEYS:
         again = recall_runs._outcomes(model, recall_runs.test_sequences(n))
         np.testing.assert_allclose([again[name] for name in SHARES], stored.loc[n, SHARES].astype(float), atol=0.05)
@@ -73,12 +76,12 @@ def test_a_training_comes_out_as_it_did():
 
 def test_ascent_takes_tiny_steps_and_is_at_the_floor_of_linear_attention():
     """256 sequences leave some noise, and the learned rate began at one half."""
-    last = recall._at_end(results("recall-ascent", "curve"))
+    last = at_end(results("recall-ascent", "curve"))
     assert last["revised"].max() < 0.5 + 0.05
     assert last["rate"].max() < 0.05
 
 
 def test_linear_attention_is_at_its_floor():
     """It cannot know which value is newer; 256 sequences leave some noise."""
-    last = recall._at_end(results("recall", "curve", rule="linear"))
+    last = at_end(results("recall", "curve", rule="linear"))
     assert last["revised"].max() < 0.5 + 0.05

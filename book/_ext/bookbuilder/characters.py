@@ -13,7 +13,7 @@ class Characters(SearchChinese):
     lang = "zh"
     language_name = "Chinese"
     js_splitter_code = rf"""
-const splitQuery = (query) => (query.match(/[{_HAN}]+|[A-Za-z0-9_]+/g) ?? []).flatMap((run) =>
+var splitQuery = (query) => (query.match(/[{_HAN}]+|[A-Za-z0-9_]+/g) ?? []).flatMap((run) =>
   /[{_HAN}]/.test(run) && run.length > 2 ? [...run].slice(1).map((last, i) => [...run][i] + last) : [run]);
 """
 
