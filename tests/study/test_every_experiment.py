@@ -62,7 +62,7 @@ def make_small(patch, cache):
     """What no setting says is small as well, here and in a process that is to be killed."""
     patch.setenv("EXPLAINER_CACHE", str(cache))
     tiny = in_context_llama.Setting(n_examples=4, layers=1, heads=2, steps=4, **SMALL)
-    patch.setitem(trained_control_runs.MODELS, "tiny", tiny)
+    patch.setitem(trained_control_runs._MODELS, "tiny", tiny)
     for module in (in_context_llama, trained_control_runs):
         patch.setattr(module, "EVERY", 2)
     patch.setattr(recall_runs, "N_KEYS", (2, 4))
