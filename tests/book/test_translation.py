@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, drawn_again, require_frames
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -282,12 +282,15 @@ EXPLORED = (
 
 
 @pytest.mark.browser
+@drawn_again
 def test_explorables_speak_the_language(edition, browser, address):
     """After the first drawing and a use of each control."""
     page = browser.new_page()
+    page.set_default_timeout(100_000)  # a busy machine is slow, not wrong
     left = {}
     for name in EXPLORED:
-        page.goto(f"{address}{edition.folder.name}/book/{name}.html")
+        page.goto(f"{address}{edition.folder.name}/book/{name}.html", wait_until="domcontentloaded")
+        require_frames(page)
         texts = spoken.of_page(page, most=1, quiet=0)
         assert any(map(HAN.search, texts)), name
         left |= {text: english for text in texts if (english := edition.english(text))}

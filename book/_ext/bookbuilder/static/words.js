@@ -73,5 +73,8 @@ const sayFrom = (table) => {
     }
   });
   const how = { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: SPOKEN };
-  for (const place of document.querySelectorAll(".xp-widget")) observer.observe(place, how);
+  for (const place of document.querySelectorAll(".xp-widget")) {
+    observer.observe(place, how);
+    translate(place); // a quick explorable is here before this script
+  }
 })();
