@@ -27,7 +27,19 @@ WORDS = {
         "edition": "Edition {}",
         "scripted": "With JavaScript, this figure is interactive",
         "interactive": "On the site this figure is interactive; here it shows its starting state.",
-    }
+    },
+    "zh-CN": {
+        "figure": "图",
+        "table": "表",
+        "exercise": "练习",
+        "solution": "解答",
+        "solutions": "解答",
+        "contents": "目录",
+        "page": "第 {} 页",
+        "edition": "版本 {}",
+        "scripted": "启用 JavaScript 后，此图可以交互",
+        "interactive": "在网站上此图可以交互；这里显示的是初始状态。",
+    },
 }
 """What is said here, and what is looked for on the pages, by language."""
 
