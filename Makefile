@@ -26,7 +26,7 @@ export PYTHONPATH := $(CURDIR)/book/_ext$(if $(PYTHONPATH),:$(PYTHONPATH))
 # Tests run side by side, so each uses one thread.
 test: export OMP_NUM_THREADS ?= 1
 
-.PHONY: help book test lab serve bench clean fetch lint notebooks findings portability alone explorables
+.PHONY: help book test lab serve bench clean fetch lint notebooks findings portability alone explorables offline
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -77,6 +77,10 @@ alone: $(BIN)/.installed fetch  ## run each chapter as a lone notebook, from a s
 	$(ALONE)/binder/bin/python -m pip install --quiet --no-deps $(BINDER)
 	$(ALONE)/binder/bin/python -m pip install --quiet $(NOTEBOOK) _build/alone/*.tar.gz
 	$(BIN)/python -m bookbuilder.alone $(ALONE)/newest/bin/python $(ALONE)/binder/bin/python
+
+# Chromium prints and draws; `python -m bookbuilder.offline --help` names the Debian packages.
+offline: book  ## write the main line as EPUB and PDF into _build/offline (needs Chromium)
+	@$(BIN)/python -m bookbuilder.offline
 
 findings: book  ## record the findings of this build as those of the published book
 	@$(BIN)/python -m bookbuilder.record

@@ -8,6 +8,7 @@ code that would fail on its first run on a GPU fails in a test, and what runs ha
 import torch
 from torch import Tensor
 from torch.utils import backend_registration
+from torch.utils._device import _device_constructors
 from torch.utils._python_dispatch import return_and_correct_aliasing
 from torch.utils._pytree import tree_leaves, tree_map
 
@@ -109,6 +110,10 @@ _library.fallback(lambda function, *args, **kwargs: _run(function, args, kwargs)
 def pretend() -> None:
     """Replace what Python is not asked in: inference mode, and the copies that `torch.tensor` makes. For good."""
     make = torch.tensor
+    # `with torch.device("meta")` knows its constructors from the first time it asks: the real `tensor` must be among
+    # them. Else transformers, which makes one to see where it is, takes meta for the processor, initialises buffers
+    # that hold nothing yet, and leaves those that it loads a model into as they come from memory.
+    _device_constructors()
 
     def tensor(data, *, device=None, **options):
         return make(data, **options) if device is None else make(data, **options).to(device)

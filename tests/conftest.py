@@ -4,13 +4,14 @@ import functools
 import gzip
 import http.server
 import os
-import shutil
 import signal
 import threading
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+from bookbuilder.browser import HOW, find_browser, running
 
 hypothesis.settings.register_profile("book", deadline=None)  # a busy machine is slow, not wrong
 hypothesis.settings.load_profile("book")
@@ -25,25 +26,6 @@ NO_FRAME = "the browser drew no frame"
 drawn_again = pytest.mark.flaky(reruns=2, only_rerun=[NO_FRAME])
 """For tests that need a browser to draw: one without a screen sometimes stops doing so for a page, of which it still
 runs the scripts (seen three times, on busy machines). Such a test, and no other, is run again."""
-BROWSERS = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-    "microsoft-edge",
-    "brave-browser",
-    "chrome",
-)
-MAC_BROWSERS = ("Google Chrome", "Chromium", "Microsoft Edge", "Brave Browser")
-
-
-def find_browser() -> str | None:
-    """Path of an installed Chromium-family browser."""
-    if setting := os.environ.get("EXPLAINER_BROWSER"):
-        return setting
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    apps = (Path("/Applications") / f"{name}.app" / "Contents" / "MacOS" / name for name in MAC_BROWSERS)
-    return found or next((str(path) for path in apps if path.exists()), None)
 
 
 @pytest.fixture(scope="session")
@@ -104,19 +86,11 @@ def browser():
     """A running Chromium-family browser."""
     path = find_browser()
     if path is None:
-        how = "No Chromium-family browser: install one (Debian: apt install chromium) or set EXPLAINER_BROWSER."
         if os.environ.get("EXPLAINER_REQUIRE_BROWSER"):
-            pytest.fail(how)
-        pytest.skip(how)
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - its start costs a second, only browser tests pay
-
-    arguments = ["--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        arguments.append("--no-sandbox")  # Chromium refuses its sandbox to root, as in containers
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+            pytest.fail(HOW)
+        pytest.skip(HOW)
+    with running(path) as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")
@@ -126,6 +100,20 @@ def saved(tmp_path_factory):
 
     root = tmp_path_factory.mktemp("tiny")
     return {family: tiny_models.save(family, root / family) for family in tiny_models.CONFIGS}
+
+
+@pytest.fixture(scope="session")
+def directory(saved):
+    """Directory of the tiny Llama, as the checkpoint of a setting."""
+    return str(saved["llama"])
+
+
+@pytest.fixture(scope="session")
+def checkpoint(directory):
+    """The tiny Llama in float32."""
+    from explainer.models import checkpoints  # noqa: PLC0415
+
+    return checkpoints.load(directory)
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,13 @@
 """All that is done to a checkpoint, on the processor and on a pretended accelerator: `on_accelerator.py FAMILY ...`.
 
-Writes JSON: family -> what -> [numbers of the processor, numbers of the accelerator].
+Writes JSON: family -> what -> [numbers of the processor, numbers of the accelerator]; and under "refusals" what is
+said where tensors of both meet.
 """
 
 import json
 import sys
-from dataclasses import replace
+import tempfile
+from pathlib import Path
 
 import accelerator
 import torch
@@ -16,7 +18,7 @@ import tiny_models  # noqa: E402
 
 from explainer.compare import comparison  # noqa: E402
 from explainer.data import tasks  # noqa: E402
-from explainer.models import finetuning, interventions, lockstep, scoring  # noqa: E402
+from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring  # noqa: E402
 
 LR = 1e-2
 
@@ -46,12 +48,22 @@ def numbers(checkpoint):
     }
 
 
+def refusals():
+    """What is said of a product and a sum of tensors on both sides, and of an array of one that is there."""
+    here, there = torch.ones(2, 2), torch.ones(2, 2).to(accelerator.DEVICE)
+    for wrong in (lambda: there @ here, there.numpy, lambda: torch.cat([there, here])):
+        try:
+            wrong()
+        except (RuntimeError, TypeError) as error:
+            yield str(error)
+
+
 def main(families):
+    yield "refusals", list(refusals())
     for family in families:
-        here = tiny_models.random_checkpoint(tiny_models.CONFIGS[family])
-        there = replace(
-            here, model=tiny_models.random_checkpoint(tiny_models.CONFIGS[family]).model.to(accelerator.DEVICE)
-        )
+        with tempfile.TemporaryDirectory() as place:
+            directory = tiny_models.save(family, Path(place))
+            here, there = (checkpoints.load(directory, device=device) for device in ("cpu", accelerator.DEVICE))
         assert there.device == accelerator.DEVICE
         found = numbers(here), numbers(there)
         yield family, {name: [side[name] for side in found] for name in found[0]}

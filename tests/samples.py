@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from published_grids import grids
 
 from explainer.compare import comparison
 from explainer.compare.comparison import Cell
 from explainer.data import tasks
 from explainer.data.tasks import Example, TaskData
 from explainer.study.comparison_runs import Study
-from explainer.study.experiments import grids
 
 SEED = 0
 N_QUERIES = 6

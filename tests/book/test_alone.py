@@ -17,6 +17,7 @@ def notebook(folder, *sources):
     return path
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_a_chapter_runs_in_an_empty_folder_and_its_memory_is_that_of_its_kernel(tmp_path, monkeypatch):
     """Also where the other Python is named from where the command was given."""
@@ -27,6 +28,7 @@ def test_a_chapter_runs_in_an_empty_folder_and_its_memory_is_that_of_its_kernel(
     assert small > 0 and HELD * 0.9 < large - small < HELD * 1.1
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_a_chapter_that_fails_says_why_and_is_reported(tmp_path, monkeypatch):
     chapter = notebook(tmp_path, "raise ValueError('no such data')")

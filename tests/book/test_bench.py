@@ -30,13 +30,6 @@ def test_the_ways_to_answer_agree(work):
     assert np.abs(np.diff(naive)).max() > 0.1
 
 
-def test_strings_and_ids_are_the_same_requests(work):
-    first = work.checkpoint.tokenizer.decode([work.checkpoint.first_token_id])
-    for ids, string in zip(work.ids(), work.strings(), strict=True):
-        assert string.startswith(f"{first}Review: film 0\nSentiment: cats\nReview: film 1")
-        assert [work.checkpoint.first_token_id, *work.checkpoint.tokenize(string.removeprefix(first))] == ids
-
-
 def test_flops_are_those_that_pytorch_counts_in_the_matrix_products(work):
     """One query after the first token alone: linear layers, attention without what a mask hides, one row of logits."""
     alone = bench.Work(work.checkpoint, work.task, (), work.prompts[:1])
@@ -70,11 +63,3 @@ def test_the_ways_to_attend_with_momentum_agree():
     ours, eager = bench.momentum_attention(*inputs), bench.eager_momentum_attention(*inputs)
     torch.testing.assert_close(ours, eager, atol=1e-4, rtol=1e-4)
     assert (ours - bench.plain_attention(*inputs)).abs().max() > 1
-
-
-def test_momentum_is_a_row_beside_plain_attention(capsys):
-    ratio = bench.bench_momentum(64, 2)
-    plain, ours = capsys.readouterr().out.splitlines()
-    assert plain.startswith("plain_attention, forward and backward, T = 64")
-    assert "1.000 x CPU" in plain and plain.endswith("1.00 x")
-    assert ours.startswith("momentum_attention, ") and f"{ratio:.3f} x CPU, peak memory" in ours

@@ -124,10 +124,3 @@ def test_badge(made, kind, details):
 def test_a_badge_refuses_an_origin_without_a_kind():
     with pytest.raises(ValueError, match="Computed somewhere"):
         badge("Computed somewhere")
-
-
-@pytest.mark.parametrize(("page", "there"), [("story", True), ("intro", False)])
-def test_the_story_has_a_preview(site, page, there):
-    text = (site / "book" / f"{page}.html").read_text("utf-8")
-    assert ('property="og:image"' in text) == there
-    assert (site / "_static" / "story.png").exists()

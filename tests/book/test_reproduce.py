@@ -63,24 +63,6 @@ def test_the_study_can_be_computed_from_its_grids_and_shown_on_a_page(tmp_path):
     assert "2 cells, seeds 0, 1; 6 queries each; k = 3; " in page and "right in context" in page
 
 
-@pytest.mark.weekly
-@pytest.mark.slow
-def test_the_training_runs_can_be_trained_from_their_grids(tmp_path):
-    text = tmp_path / "text.txt"
-    text.write_text("\n\n\n".join(f"Document {i}. " + "the same words again and again. " * 40 for i in range(40)))
-    published = tmp_path / "src" / "explainer" / "published"
-    place = published / "language_models"
-    place.mkdir(parents=True)
-    sizes = "vocabulary = 300\nlayers = 1\nwidth = 8\nheads = 1\nlength = 16\nbatch = 2\nsteps = 5\nwarmup = 1\n"
-    (place / "grids.toml").write_text(f'[small]\ncorpus = "{text}"\n{sizes}')
-    _, train, *_ = commands("The training runs")
-    where = {"EXPLAINER_RESULTS": str(published), "EXPLAINER_CACHE": str(tmp_path / "cache")}
-    run(train, tmp_path, **where)
-    tables = {"cells", "budgets", "curve", "blocks", "positions", "runs", "grids"}
-    assert {path.stem for path in place.glob("*.parquet")} == tables
-    assert "1 published, 0 stored, 0 waiting" in run(f"{train} --list", tmp_path, **where)
-
-
 def test_files_and_modules_of_the_page_exist():
     for word in re.findall(r"(?<![\w/.])(?:book|src|tests)/[\w./-]+", TEXT):
         assert Path(ROOT, word.rstrip(".")).exists(), word

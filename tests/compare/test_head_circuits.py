@@ -42,10 +42,11 @@ def test_change_and_exact_are_means_over_queries_and_sets():
     queries = [[Example({"word": w}, "x") for w in words] for words in ("ab", "bc")]
     before = [Answers(np.array([True, True]), np.array([-1.0, -2.0])), Answers(np.array([True, False]), np.zeros(2))]
     after = [Answers(np.array([False, False]), np.array([-2.0, -4.0])), Answers(np.array([False] * 2), np.zeros(2))]
-    change, share = head_circuits._change(after, before, queries), head_circuits._exact(before, queries)
+    found = head_circuits._Stored(queries, {"before": before, "after": after})
+    change, share = found.change("after", "before"), found.exact("before")
     assert change.estimate == -0.75 and change.low <= -0.75 <= change.high and change.low < change.high
     assert share.estimate == 0.75
-    none = head_circuits._exact(after, queries)  # all wrong: Wilson's interval of the three different queries
+    none = found.exact("after")  # all wrong: Wilson's interval of the three different queries
     assert none.estimate == none.low == 0 and none.high == pytest.approx(0.5615, abs=1e-3)
 
 

@@ -546,14 +546,6 @@ def test_offline_names_what_is_missing_and_the_command(index, monkeypatch, offli
     assert index.requests == []
 
 
-def test_offline_accessors_ask_for_their_own_asset_only(monkeypatch, tmp_path):
-    monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path))
-    monkeypatch.setenv("EXPLAINER_OFFLINE", "1")
-    for accessor, name in ((assets.checkpoint_path, "SmolLM2-135M-Instruct"), (assets.reviews, "reviews")):
-        with pytest.raises(DownloadError, match=f"Run `explainer fetch {name}` with network"):
-            accessor()
-
-
 # The conversion of the checkpoint, whose result the slow tests look at
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 import traitlets
-from conftest import FRAME_MS
 from javascript import DARK, LIGHT, OVERFLOWS, normals, run_tests, show, stop_leaves_nothing, uniforms
 from test_bets import bets_fixture
 from test_noise_value import noise_value_fixture
@@ -41,7 +40,7 @@ from explainer.explorables import (
     TwoNeurons,
     WhichBox,
 )  # fmt: skip
-from explainer.page import LiveExperiment, LiveGPT, LivePatch, LiveSweep
+from explainer.page import LiveExperiment, LiveGPT, LivePatch
 from explainer.theory import duality
 
 JS_TESTS = Path(__file__).parent / "js"
@@ -305,94 +304,60 @@ def test_traits_take_arrays_and_copy_defaults():
 
 GPT = {"index": {"read_in.weight": [0, 2, 4]}, "config": {"examples": 12}, "data": ""}
 REFUSED = [
-    (AgeWeights, {"retention": 1.1}, "retention"),
     (AgeWeights, {"momentum": 1.0}, r"momentum.*0\.95"),
     (AgeWeights, {"momentum": math.nan}, "momentum = nan"),
     (Bets, {"about": "causal"}, "about"),
     (Bets, {"alike": 1.1}, "alike"),
-    (Bets, {"floor": -0.1}, "floor"),
     (Bets, {"ceiling": math.nan}, "ceiling"),
-    (Bets, {"others": "rises"}, "others"),
-    (Bets, {"lowest": ""}, "lowest"),
-    (Bets, {"lasting": 0}, "lasting"),
     (Bets, {"shown": ["similarity"]}, "shown"),
     (InContextRegression, {"points": [[0, 0]]}, r"it has 1 rows; it must have 2 to 12"),
-    (InContextRegression, {"points": [[0, 0]] * 13}, r"13 rows"),
-    (
-        InContextRegression,
-        {"points": [[0, 0], [4.1, 0]]},
-        r"\[4\.1, 0\.0\].*from -4 to 4 and from -12 to 12",
-    ),
+    (InContextRegression, {"points": [[0, 0], [4.1, 0]]}, r"\[4\.1, 0\.0\].*from -4 to 4 and from -12 to 12"),
     (InContextRegression, {"points": [[0, 0], [0, math.nan]]}, r"\[0\.0, nan\]"),
     (InContextRegression, {"points": [[0, 0], [1, 1, 1]]}, r"\[1\.0, 1\.0, 1\.0\]"),
     (InContextRegression, {"points": 3}, r"points = 3"),
-    (InContextRegression, {"query": 5}, r"query"),
-    (InContextRegression, {"steps": 0}, r"steps"),
     (InContextRegression, {"steps": 2.5}, r"steps"),
-    (InContextRegression, {"reach": 13}, r"reach"),
     (InContextRegression, {"learners": ["lasso"]}, r"lasso"),
     (InContextRegression, {"learners": ["ridge", "ridge"]}, r"learners = \['ridge', 'ridge'\]; at most 4"),
     (InContextRegression, {"learners": ["ridge", "gpt", "linear", "ols", "descent"]}, r"at most 4 lines"),
     (InContextRegression, {"gpt": {"data": ""}}, r"gpt lacks 'index'.*page_weights"),
     (InContextRegression, {"gpt": GPT | {"index": {"read_in.weight": [0, 5, 4]}}}, r"of 5 inputs"),
     (InContextRegression, {"gpt": GPT | {"config": {"examples": 3}}}, r"reads 3 examples"),
-    *((Ladder, {"rung": rung}, "rung") for rung in (-1, 6, 0.5)),
+    (Ladder, {"rung": 6}, "rung"),
     (LiveExperiment, {"task": "rivers"}, "'capitals', 'plurals'"),
-    (LiveExperiment, {"second": "flipped"}, "second"),
     (LiveExperiment, {"scale": 2.5}, "scale"),
     (LiveGPT, {"demonstrations": [["a", "b"]] * 17}, "at most 16 pairs"),
     (LiveGPT, {"demonstrations": [["a"]]}, "pairs of texts"),
-    (LivePatch, {"task": "rivers"}, "'capitals', 'plurals'"),
     (LivePatch, {"donors": 3}, "donors"),
-    (LiveSweep, {"task": "rivers"}, "'capitals', 'plurals'"),
     (MemoryOrRidge, {"doublings": 11}, "doublings"),
     (MemoryOrRidge, {"noise": 0.0}, "noise"),
     (MemoryOrRidge, {"query": math.nan}, "query = nan"),
     (MemoryOrRidge, {"points": [[0.0, 3.0]]}, "from -2 to 2"),
     (MomentumWindow, {"eta": 1.0}, r"eta.*0\.95"),
     (MomentumWindow, {"eta": math.nan}, "eta = nan"),
-    (MomentumWindow, {"average": "permuted"}, "average"),
     (MomentumWindow, {"query": [3, 0]}, "from -2 to 2"),
-    (NoiseValue, {"ratio": 0.05}, "ratio"),
     (NoiseValue, {"ratio": math.nan}, "ratio"),
-    (NoiseValue, {"dimension": 1}, "dimension"),
     (NoiseValue, {"dimension": 2048}, "dimension"),
     (OneHead, {"token_values": [[1, 1]] * 4}, r"token_values.*it has 4 rows; it must have 5 to 5"),
     (OneHead, {"demonstrations": 5}, r"demonstrations"),
-    (OneHead, {"token": 1.5}, r"token"),
     (OneHead, {"attention": ""}, r"attention.*''"),
-    (OnePlane, {"w": [3, 0]}, "w"),
     (OnePlane, {"train": [0.1, 0.1]}, r"train = \[0\.1, 0\.1\] is 0\.14 long; it must be 0\.5 to 1\.5 long"),
-    (OnePlane, {"train": [2, 2]}, "train"),
-    (OnePlane, {"turn": 91}, "turn"),
     (OnePlane, {"turn": math.nan}, "turn = nan"),
-    (OnePlane, {"training_length": 0}, "training_length"),
     (OnePlane, {"prompt_length": 1.5}, "prompt_length"),
-    (OnePlane, {"time": 0.0}, "time"),
     (OneStep, {"points": [[1, 3]]}, r"points = \[\[1, 3\]\].*from -2 to 2"),
     (OneStep, {"points": [[1, 1, 1]]}, r"two numbers"),
-    (OneStep, {"points": 7}, r"points = 7"),
     (OneStep, {"points": []}, r"0 rows; it must have 1 to 8"),
     (OneStep, {"query": math.nan}, r"query = nan"),
     (OneStep, {"learning_rate": 2}, r"learning_rate.*1\.5"),
-    (PhasePlane, {"start": [3, 0]}, "start"),
-    (PhasePlane, {"step": 0.0}, "step"),
     (PhasePlane, {"step": math.nan}, "step = nan"),
-    *((RealHead, {"shift": shift}, "shift") for shift in (-4.1, 2.1, math.nan)),
-    (SimilarityExplorer, {"measure": "beauty"}, "measure"),
+    (RealHead, {"shift": math.nan}, "shift"),
     (SimilarityExplorer, {"seed": -2}, "seed"),
-    (SimilarityExplorer, {"task": 7}, "task"),
     (SimilarityExplorer, {"normalised": "yes"}, "normalised"),
     (SoftmaxBend, {"spread": 0}, r"spread.*0\.125"),
     (SoftmaxBend, {"tokens": 2.5}, r"tokens"),
     (ThreeTokens, {"token_keys": [[1, 1]]}, r"token_keys.*it has 1 rows; it must have 3 to 3"),
     (ThreeTokens, {"attention": "hard"}, r"attention.*'hard'"),
-    (ThreeTokens, {"query": [3, 0]}, r"query = \[3, 0\].*from -2 to 2"),
     (TwoNeurons, {"query": [math.nan, 0]}, r"query = \[nan, 0\]"),
     (TwoNeurons, {"inputs": [[1, 1]]}, r"1 inputs and 3 targets"),
-    (TwoNeurons, {"initial_weights": [[1, 1]]}, r"must have 2 to 2"),
-    (WhichBox, {"probe": 5}, "probe"),
-    (WhichBox, {"seed": -1}, "seed"),
     (WhichBox, {"a": "ridge"}, "a"),
 ]
 
@@ -537,19 +502,6 @@ def test_token_is_chosen_by_pointer_and_by_list(open_page):
 
 
 @pytest.mark.browser
-def test_three_tokens_are_dragged(open_page):
-    page = open_page()
-    handles = page.locator("#three_tokens .explorable-handle")
-    for place, (trait, row) in {1: ("token_keys", 1), 3: ("query", None), 6: ("token_values", 2)}.items():
-        handle, before = handles.nth(place), state_of(page, "three_tokens")[trait]
-        handle.focus()
-        page.keyboard.press("Shift+ArrowRight")
-        after = state_of(page, "three_tokens")[trait]
-        (x, _), (y, _) = (before, after) if row is None else (before[row], after[row])
-        assert y - x == pytest.approx(0.25)
-
-
-@pytest.mark.browser
 def test_stopping_leaves_nothing(open_page):
     stop_leaves_nothing(open_page())
 
@@ -586,22 +538,6 @@ def test_page_is_accessible(open_page, theme):
 
     found = Axe().run(open_page(theme)).response["violations"]
     assert [f"{v['id']}: {v['nodes'][0]['html'][:160]}" for v in found] == []
-
-
-@pytest.mark.browser
-def test_update_takes_one_frame(open_page):
-    page = open_page()
-    times = page.evaluate("""() => {
-        const changes = [["one_step", "query", 1], ["two_neurons", "learning_rate", 0.5],
-            ["softmax_bend", "spread", 1]];
-        return changes.map(([name, trait, value]) => Math.min(...Array.from({ length: 20 }, (_, i) => {
-            const start = performance.now();
-            stages[name].model.set(trait, value + i / 100);
-            stages[name].el.getBoundingClientRect(); // the layout belongs to the frame
-            return performance.now() - start;
-        })));
-    }""")
-    assert max(times) < FRAME_MS
 
 
 def test_every_explorable_is_listed():

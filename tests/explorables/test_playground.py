@@ -205,12 +205,6 @@ def test_unusual_is_rare_in_training():
 # Pictures and sizes
 
 
-def test_every_line_and_point_is_drawn(case):
-    state, own = case
-    assert own["still"].count("<path") == len(state["learners"])
-    assert own["still"].count("<circle") == len(state["points"])
-
-
 def test_the_model_that_travels_is_small():
     assert len(json.dumps(InContextRegression().state())) <= MAX_BYTES_OF_DATA
 

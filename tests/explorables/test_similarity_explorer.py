@@ -227,22 +227,11 @@ def test_every_state_is_described(changes, expected):
     assert "NaN" not in svg
 
 
-def test_many_seeds_are_counted():
-    record = explorer._record(table(seeds=range(20)), "none")
-    data = {"layers": LAYERS, "made": "Stored: somewhere.", "tasks": {"sst2": {"none": record}}}
-    assert "n = 150, 20 seeds" in still(SimilarityExplorer(data=data, against=""))
-
-
 def test_default_state_answers():
     """The stored results of the book: SimAOU on SST-2, its noise value, and the untrained model."""
     widget = SimilarityExplorer()
     words = still(widget).split('aria-label="')[1].split('"')[0]
     assert "SimAOU, normalised on sst2" in words and "noise value 0." in words and "untrained model: 0." in words
-
-
-def test_origin_is_told():
-    data = {"layers": 1, "made": "Stored: 3 < 5 cells.", "tasks": {}}
-    assert "Stored: 3 &lt; 5 cells.</figcaption>" in SimilarityExplorer(data=data).fallback()
 
 
 # In a browser

@@ -11,15 +11,6 @@ SHARES = 1 - np.exp(-TIMES[:, None] * np.array(EIGENVALUES))
 REACHED = -np.log(1 - figures._LEVEL) / np.array(EIGENVALUES)
 
 
-def test_agreement_sets_every_layer_against_the_step():
-    step = np.array([-2.0, 1.0])
-    figure = figures.agreement(step, {"before": 0 * step, "after": step})
-    line, before, after = figure.data
-    assert line.x == line.y and max(line.x) > 2
-    assert before.x == after.x == after.y == (-2, 1) and before.y == (0, 0)
-    assert before.marker.color != after.marker.color and before.marker.symbol != after.marker.symbol
-
-
 def test_valley_marks_the_flattest_point():
     figure = figures.valley([-2, -1, 0, 1], {"one": [5, 3, 2, 3], "five": [9, 8, 9, 10]})
     marks = [trace for trace in figure.data if trace.mode == "markers"]
@@ -43,15 +34,6 @@ def test_decay_shows_sizes_and_the_line_of_the_rate():
     assert len(curves) == 3 and all(min(curve.y) >= 0 for curve in curves)
     assert curves[2].y == pytest.approx(line.y, abs=1e-12)  # the direction that falls at this rate
     assert figure.layout.yaxis.type == "log"
-
-
-def test_drift_has_a_line_for_each_seed_and_a_legend_entry_for_each_kind():
-    flow, run = np.zeros(2001), np.linspace(0, -5, 101)
-    figure = figures.drift({"flow": [flow], "Adam": [run, 2 * run]})
-    assert [trace.showlegend for trace in figure.data] == [True, True, False]
-    assert [trace.x[-1] for trace in figure.data] == [1, 1, 1]
-    assert [trace.y[-1] for trace in figure.data] == [0, -5, -10]
-    assert figure.data[0].line.dash != figure.data[1].line.dash == figure.data[2].line.dash
 
 
 def test_a_cell_has_an_interval_over_seeds_and_none_for_one_run():

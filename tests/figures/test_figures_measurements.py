@@ -64,13 +64,3 @@ def test_lines_across_and_cut_points():
     assert level.y == pytest.approx(np.log10(1 / 3)), "texts on a log axis are placed by powers of ten"
     assert mark.x == 18
     assert figure.layout.xaxis.type is None
-
-
-def test_extent_of_values_that_come_one_by_one():
-    assert measurements.extent(x / 2 for x in (4, 1, 3)) == (3, 0.5, 2.0)
-    assert measurements.extent([B, A]) == (2, 0.2, 3.0)
-
-
-def test_negative_values_are_drawn_where_they_are():
-    figure = measurements.points_on_curves({}, {"slope": {1: Interval(-1.5, -1.6, -1.4)}}, "N", "slope", log="x")
-    assert list(figure.data[0].y) == [-1.5]

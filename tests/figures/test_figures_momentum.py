@@ -68,14 +68,6 @@ def test_a_quoted_table_is_printed_as_the_paper_prints_it():
     assert rows == [("Transformer", "50.0", "43.9"), ("Transformer, with momentum attention", "100.0", "46.8")]
 
 
-def test_lines_have_their_intervals_and_a_legend_below():
-    mean = np.array([1.0, 2.0])
-    figure = momentum.lines([1, 2], {"a": (mean, mean - 0.5, mean + 1)}, ("lag", "share"), log_y=True)
-    assert figure.data[0].error_y.array == (1, 1) and figure.data[0].error_y.arrayminus == (0.5, 0.5)
-    assert figure.layout.legend.orientation == "h" and figure.layout.yaxis.type == "log"
-    assert momentum.lines([1, 2], {"a": (mean, mean, mean)}, ("lag", "share")).layout.yaxis.type == "linear"
-
-
 def test_ratios_are_taken_pair_by_pair():
     """A pause that hits both of a pair leaves the ratio alone."""
     rows = momentum.timings({512: [(0.1, 0.11), (0.2, 0.22), (0.4, 0.44)]})

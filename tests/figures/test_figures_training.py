@@ -1,6 +1,5 @@
 """The figures of the study on training with momentum draw what they are given."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -8,13 +7,6 @@ from explainer.figures import training as figures
 from explainer.theory.statistics import Interval, student
 
 LOSSES = pd.DataFrame([[5.0, 5.0, 5.0], [4.0, 4.0, 4.0], [3.0, 4.0, 5.0]], [10, 20, 30])
-
-
-def test_gap_curves_draw_seeds_thin_and_their_mean():
-    *seeds, mean = figures.gap_curves({"momentum": LOSSES}).data
-    assert [trace.line.width for trace in seeds] == [1, 1, 1] and not any(trace.showlegend for trace in seeds)
-    np.testing.assert_allclose(mean.y, [5, 4, 4])
-    np.testing.assert_allclose(mean.x, [1e-5, 2e-5, 3e-5])
 
 
 def test_gap_curves_have_an_interval_only_over_several_seeds():

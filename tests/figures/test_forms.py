@@ -42,22 +42,6 @@ def test_dots_tell_measured_quoted_and_floors_apart_without_colour():
     assert len(set(symbols)) == 4 and symbols[3] in forms._GREY_MARKERS
 
 
-def test_floors_and_quoted_values_of_a_series_stand_in_its_lane():
-    measured, floor, quoted = (
-        next(t for t in drawn(floors={"x": {"a": 0.05}}, quoted={"x": {"a": 0.6}}).data if t.marker.symbol == symbol)
-        for symbol in ("circle", "line-ns", "circle-open")
-    )
-    assert measured.y[0] == floor.y[0] == quoted.y[0]
-    assert quoted.marker.color == measured.marker.color != floor.marker.color
-
-
-def test_floors_and_quoted_values_beside_measured_ones_say_what_they_are():
-    of = {"x": {"a": 0.05}}
-    told = {t.name: t.showlegend for t in drawn(floors=of, quoted=of | {"paper": {"a": 0.6}}).data}
-    assert told == {"x": True, "x, quoted": False, "x, floor": False, "y": True, "paper": True}
-    assert [t.name for t in forms.dots({}, quoted=of, floors=of).data] == ["x", "x, floor"]
-
-
 @pytest.mark.parametrize("columns", [1, 2])
 def test_panels_have_the_same_rows_and_looks_and_one_legend(columns):
     figure = forms.dot_panels(PANELS, "x", columns=columns, line=None)
@@ -69,10 +53,6 @@ def test_panels_have_the_same_rows_and_looks_and_one_legend(columns):
     assert figure.data[1].marker == figure.data[2].marker
     assert [title.text for title in figure.layout.annotations] == ["one", "two"]
     assert figure.layout.yaxis.ticktext == figure.layout.yaxis2.ticktext == ("a", "b")
-
-
-def test_a_line_is_drawn_on_demand():
-    assert len(drawn().layout.shapes) == len(drawn(line=None).layout.shapes) + 1
 
 
 CURVES = {"one": {"s": {0: Interval(0.5, 0.4, 0.7), 16: Interval(0.9, 0.8, 1)}, "t": {16: Interval(1, 0, 2)}}}
@@ -93,17 +73,6 @@ def test_curves_by_rank_keep_their_names():
     bars = figure.data[0].error_y
     np.testing.assert_allclose((bars.array, bars.arrayminus), [[0.2, 0.1], [0.1, 0.1]])
     assert sum(t.showlegend for t in figure.data) == 2
-
-
-def test_floors_of_curves_are_dotted_and_open():
-    floors = {"one": {"t": {16: Interval(0.1, 0.0, 0.2)}}}
-    s, t, floor = forms.curve_panels(CURVES, "rate", floors=floors).data
-    assert floor.name == "t, floor" and floor.line.color == t.line.color != s.line.color
-    assert floor.line.dash == "dot" and "open" in floor.marker.symbol and not floor.showlegend
-
-
-def test_a_series_without_values_is_left_out():
-    assert [t.name for t in forms.curve_panels({"one": {"s": CURVES["one"]["s"], "u": {}}}, "x").data] == ["s"]
 
 
 def test_curves_take_means_and_ends_or_intervals_of_arrays():

@@ -136,12 +136,21 @@ def test_logits_of_hidden_states_are_the_models(saved, family):
 
 
 def test_digest_is_that_of_everything_that_is_read(saved, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(saved["opt"], copy)
-    (copy / "README.md").write_text("not read")
-    assert checkpoints.digest(copy) == checkpoints.digest(saved["opt"])
-    (copy / "config.json").write_text((copy / "config.json").read_text() + " ")
-    assert checkpoints.digest(copy) != checkpoints.digest(saved["opt"])
+    """Weights, configuration and tokenizer, and nothing else."""
+    same, digests = checkpoints.digest(saved["llama"]), set()
+    for name, old, new in (
+        ("config.json", '"rms_norm_eps": 1e-06', '"rms_norm_eps": 1e-05'),
+        ("tokenizer.json", '"add_prefix_space": false', '"add_prefix_space": true'),
+    ):
+        copy = shutil.copytree(saved["llama"], tmp_path / name)
+        (copy / "README.md").write_text("not read")
+        assert checkpoints.digest(copy) == same
+        text = (copy / name).read_text()
+        assert old in text
+        (copy / name).write_text(text.replace(old, new))
+        digests.add(checkpoints.digest(copy))
+    digests.add(checkpoints.digest(tiny_models.save("llama", tmp_path / "weights", seed=1)))
+    assert len(digests | {same}) == 4
     assert checkpoints.digest(checkpoints.STARTER) == assets.CHECKPOINT.sha256
 
 

@@ -260,12 +260,6 @@ def test_another_schedule_is_refused(runs, tmp_path):
         deep._train_missing(tmp_path, TWO, replace(TINY, steps=7), progress=False)
 
 
-def test_disk_that_refuses_is_named(runs, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(CheckpointError, match="cannot be written"):
-        deep._save(runs, tmp_path / "file", TINY)
-
-
 def test_command_trains_the_book(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(deep, "_STARTS", TWO)
     monkeypatch.setattr(deep, "_train", lambda start, schedule: dict(zip(TWO, runs, strict=True))[start])
@@ -309,8 +303,9 @@ def test_stored_errors_are_measured_again():
         assert error == pytest.approx(run.record["test"][1], rel=0.3), run.start.name
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
-@pytest.mark.parametrize("n_layers", [2, pytest.param(3, marks=pytest.mark.weekly)])
+@pytest.mark.parametrize("n_layers", [2, 3])
 def test_most_starts_of_a_short_training_end_where_those_of_the_book_are_at_rest(n_layers):
     short = _Schedule(steps=600, batch=128, samples=(2**10, 2**12), iterations=(40, 6), test_prompts=20_000)
     resting = [run.record["test"][1] for run in deep.stored("transformer", n_layers) if run.at_rest]

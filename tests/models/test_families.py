@@ -1,6 +1,7 @@
-"""Every family against transformers itself, in float64: scores, records, one step of fine-tuning, interventions."""
+"""Every family against transformers itself, in float64: scores, records, fine-tuning, interventions."""
 
 import copy
+import math
 
 import pytest
 import tiny_models
@@ -9,15 +10,28 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoConfig
 
 from explainer.errors import CheckpointError
-from explainer.models import architectures, finetuning, interventions, scoring
+from explainer.models import architectures, finetuning, hooks, interventions, scoring
 from explainer.models.architectures import FAMILIES, INTERVENTIONS, PATCHES, RECORDING
 
 CONTEXT = "Review: a wonderful film\nSentiment: Positive\nReview: a dreadful bore\nSentiment: Negative\n"
 PROMPTS = ("Review: a film\nSentiment:", "cat ->", "Article: the coach left\nTopic:")
 LABELS = ("Positive", "Negative", "Sport")
-LR = 0.01
+LR = 1e-3
+SEQUENCES = [
+    torch.randint(3, tiny_models.VOCAB, (n,), generator=torch.Generator().manual_seed(n)).tolist()
+    for n in (7, 12, 2, 9)
+]
 SINGLE = {"atol": 1e-4, "rtol": 1e-4}
 """Eager attention takes its softmax in float32."""
+
+
+def made_of(family):
+    """A random checkpoint with eager attention, in float64 where the family computes in it."""
+    if family in tiny_models.CONFIGS:
+        return tiny_models.random_checkpoint(tiny_models.CONFIGS[family], tiny_models.widest(family))
+    config = AutoConfig.for_model(family.partition(",")[0], **tiny_models.FURTHER[family])
+    config._attn_implementation = "eager"
+    return tiny_models.random_checkpoint(config, torch.float64)
 
 
 @pytest.fixture(scope="module", params=tiny_models.FURTHER)
@@ -27,9 +41,7 @@ def family(request):
 
 @pytest.fixture(scope="module")
 def checkpoint(family):
-    config = AutoConfig.for_model(family.partition(",")[0], **tiny_models.FURTHER[family])
-    config._attn_implementation = "eager"
-    return tiny_models.random_checkpoint(config, torch.float64)
+    return made_of(family)
 
 
 @pytest.fixture(scope="module")
@@ -84,62 +96,99 @@ def test_records_are_the_attention_of_transformers_or_are_refused_by_name(family
 
 
 def of_keys_and_values(model):
-    """For each parameter of a key or value projection, which of its entries belong to keys or values."""
+    """For each parameter of a key or value projection, ones where its entries belong to keys or values."""
     config, masks = model.config, {}
     for name, parameter in model.named_parameters():
-        *_, module, _kind = name.split(".")
-        rows = torch.zeros(len(parameter), dtype=torch.bool)
+        module, mask = name.split(".")[-2], torch.zeros_like(parameter)
         if module in ("k_proj", "v_proj"):
-            rows[:] = True
+            mask += 1
+        elif module == "c_attn":
+            mask[..., config.n_embd :] = 1
         elif module == "qkv_proj":
-            rows[config.hidden_size :] = True  # the queries come first
+            mask[config.hidden_size :] = 1  # the queries come first
         elif module == "query_key_value":
             size = config.hidden_size // config.num_attention_heads
-            groups = (len(rows) // size - config.num_attention_heads) // 2  # of queries with their key and value
-            rows.view(groups, -1, size)[:, -2:] = True
-        if rows.any():
-            masks[name] = rows.view(-1, *[1] * (parameter.ndim - 1))
+            grouped = config.model_type == "falcon"  # the queries of a group before its key and value
+            groups = (len(mask) // size - config.num_attention_heads) // 2 if grouped else config.num_attention_heads
+            mask.view(groups, len(mask) // groups // size, -1)[:, -2:] = 1
+        if mask.any():
+            masks[name] = mask
     return masks
 
 
-def test_one_step_of_fine_tuning_is_that_of_sgd(checkpoint):
-    ids = [checkpoint.first_token_id, *checkpoint.tokenize(CONTEXT)]
-    model = copy.deepcopy(checkpoint.model).requires_grad_(True)
-    logits = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0, :-1]
-    cross_entropy(logits, torch.tensor(ids[1:])).backward()
-    masks = of_keys_and_values(model)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if name in masks:
-                parameter.sub_(LR * parameter.grad * masks[name])
-    with finetuning.fine_tune(checkpoint, [ids], LR).applied():
-        for (name, ours), theirs in zip(checkpoint.model.named_parameters(), model.parameters(), strict=True):
+@pytest.fixture(scope="module", params=[*tiny_models.CONFIGS, *tiny_models.FURTHER])
+def trainee(request):
+    """A checkpoint of every family; whatever a test does with it, it must stay as it was."""
+    made = made_of(request.param)
+    with tiny_models.unchanged(made.model):
+        yield made
+
+
+def loss_of(model, sequence):
+    ids = torch.tensor([sequence])
+    return cross_entropy(model(input_ids=ids, use_cache=False).logits[0, :-1], ids[0, 1:])
+
+
+def require_same_weights(update, checkpoint, model):
+    """Applied, the update gives the weights of the model, and changes only those."""
+    masks, before = of_keys_and_values(model), [p.clone() for p in checkpoint.model.parameters()]
+    with update.applied():
+        each = zip(checkpoint.model.named_parameters(), before, model.parameters(), strict=True)
+        for (name, ours), old, theirs in each:
             torch.testing.assert_close(ours.detach(), theirs.detach(), msg=lambda m, name=name: f"{name}: {m}")
-    assert len(masks) >= 3
+            changed = (ours != old).to(ours)
+            assert not changed.any() if name not in masks else not (changed * (1 - masks[name])).any()
+            assert name not in masks or "bias" in name or changed.sum() > 0.5 * masks[name].sum()
 
 
-def test_a_step_of_layer_causal_descent_reads_every_layer_by_itself(checkpoint):
-    """Of layer l: the gradient of the loss at its own output, read by the model's last norm and embedding."""
-    ids = [checkpoint.first_token_id, *checkpoint.tokenize(CONTEXT)]
-    model = copy.deepcopy(checkpoint.model).requires_grad_(True)
+@pytest.mark.parametrize("lr", [LR, -LR])
+def test_fine_tuning_is_sgd_on_keys_and_values(trainee, lr):
+    model, losses, norms = copy.deepcopy(trainee.model), [], []
+    masks = of_keys_and_values(model)
+    parameters = {name: model.get_parameter(name).requires_grad_() for name in masks}
+    optimiser = torch.optim.SGD(parameters.values(), lr=abs(lr), maximize=lr < 0)
+    for sequence in SEQUENCES:
+        optimiser.zero_grad()
+        loss = loss_of(model, sequence)
+        loss.backward()
+        for name, parameter in parameters.items():
+            parameter.grad *= masks[name]
+        norms.append(math.sqrt(sum(parameter.grad.square().sum().item() for parameter in parameters.values())))
+        optimiser.step()
+        losses.append(loss.item())
+    finetuned = finetuning.fine_tune(trainee, SEQUENCES, lr)
+    assert finetuned.diverged_at is None and len(masks) >= 3
+    assert finetuned.losses == pytest.approx(losses, rel=1e-5)
+    assert finetuned.gradient_norms == pytest.approx(norms, rel=1e-5)
+    assert finetuned.loss_after == pytest.approx(loss_of(model, SEQUENCES[0]).item(), rel=1e-5)
+    require_same_weights(finetuned, trainee, model)
+
+
+def test_layer_causal_descent_is_sgd_on_each_layers_own_loss(trainee):
+    """Without detaching: dL_l/dW_l of the loss that norm and embedding read off after block l, for each sequence."""
+    model, totals = copy.deepcopy(trainee.model), []
     found, masks = architectures.architecture(model), of_keys_and_values(model)
-    update = finetuning.fine_tune_layer_causal(checkpoint, [ids], LR).update
-    l, outputs = 1, []  # noqa: E741 - the paper's letter
-    found.layers[l].block.register_forward_hook(
-        lambda _m, _x, out: outputs.append(out if torch.is_tensor(out) else out[0])
-    )
-    model(input_ids=torch.tensor([ids]), use_cache=False)
-    hidden = outputs[0][0, :-1]
-    for module in found.final:
-        hidden = module(hidden)
-    logits = architectures.logits(model, hidden)
-    cross_entropy(logits, torch.tensor(ids[1:])).backward()
-    layer = found.layers[l]
-    gradients = finetuning.keys_values(layer, lambda parameter: parameter.grad)
-    for ours, gradient in zip(update[l], gradients, strict=True):
-        if ours is not None:
-            torch.testing.assert_close(ours, -LR * gradient)
-    assert masks
+    for sequence in SEQUENCES:
+        hidden, gradients = [], {}
+        model.requires_grad_()
+        with hooks.outputs(
+            (layer.block, lambda _, output, hidden=hidden: hidden.append(output)) for layer in found.layers
+        ):
+            model(input_ids=torch.tensor([sequence]), use_cache=False)
+        losses = [cross_entropy(found.readout(h[0, :-1]), torch.tensor(sequence[1:])) for h in hidden]
+        for loss, layer in zip(losses, found.layers, strict=True):
+            its = set(map(id, layer.block.parameters()))
+            names = [name for name, p in model.named_parameters() if name in masks and id(p) in its]
+            own = torch.autograd.grad(loss, [model.get_parameter(name) for name in names], retain_graph=True)
+            gradients |= dict(zip(names, own, strict=True))
+        model.requires_grad_(False)
+        for name, gradient in gradients.items():
+            model.get_parameter(name).sub_(LR * gradient * masks[name])
+        totals.append(sum(loss.item() for loss in losses))
+    finetuned = finetuning.fine_tune_layer_causal(trainee, SEQUENCES, LR)
+    assert finetuned.diverged_at is None
+    assert finetuned.losses == pytest.approx(totals, rel=1e-5)
+    require_same_weights(finetuned, trainee, model)
 
 
 def test_interventions_exchange_attention_or_are_refused_by_name(family, checkpoint, prefix):

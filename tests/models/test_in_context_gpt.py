@@ -316,7 +316,12 @@ def test_stored_model_is_small_and_of_its_setting(name):
     assert {weights.dtype for weights in model.state_dict().values()} == {torch.float32}
 
 
-@pytest.mark.parametrize("name", gpt.STORED)
+def often(*names):
+    """All stored models; those that are not named are for weekly runs."""
+    return [name if name in names else pytest.param(name, marks=pytest.mark.weekly) for name in gpt.STORED]
+
+
+@pytest.mark.parametrize("name", often("gpt_line", "gpt_noisy", "gpt_pool_4"))
 def test_stored_errors_are_measured_again(name):
     errors = files.describe(WEIGHTS / name)["errors"]
     for k, error in gpt._final_errors(gpt.stored(name).model).items():
@@ -324,7 +329,7 @@ def test_stored_errors_are_measured_again(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", gpt.STORED)
+@pytest.mark.parametrize("name", often("gpt_line"))
 def test_stored_run_begins_again_as_it_did(name):
     n = 50 // gpt.LOSS_WINDOW
     losses = gpt.train(gpt.STORED[name], steps=50, progress=False).losses

@@ -144,8 +144,10 @@ def assert_equal_to_eager(checkpoint, records, i, ids, *, n_context, monkeypatch
     assert torch.equal(scores.isinf(), outside_window(checkpoint, len(ids)).expand_as(scores))
 
 
-@pytest.mark.parametrize("context", [[], "", CONTEXT])
-@pytest.mark.parametrize("suffix", ["", SUFFIX])
+each_kind = pytest.mark.parametrize(("context", "suffix"), [([], ""), ("", SUFFIX), (CONTEXT, ""), (CONTEXT, SUFFIX)])
+
+
+@each_kind
 def test_outputs_scores_and_queries_equal_eager_attention(checkpoint, context, suffix, monkeypatch):
     prefix = scoring.encode(checkpoint, context)
     records = record(checkpoint, prefix, PROMPTS, suffix=suffix)
@@ -313,8 +315,7 @@ def keys_and_values(checkpoint, ids):
     return [(layer.keys[0].double(), layer.values[0].double()) for layer in cache.layers]
 
 
-@pytest.mark.parametrize("suffix", ["", SUFFIX])
-@pytest.mark.parametrize("context", [[], "", CONTEXT])
+@each_kind
 def test_linear_maps_are_the_sum_of_values_times_scores(checkpoint, context, suffix):
     """W q = sum_j (k_j . R q) v_j for any q, with keys, values and rotation of transformers."""
     exact = double(checkpoint)

@@ -229,6 +229,18 @@ def test_exact_match_is_what_greedy_generation_writes(trained, context):
         assert 4 <= sum(expected) <= 20  # both outcomes occur
 
 
+def test_an_answer_ends_as_its_demonstrations_do(tiny):
+    """With the end of a document where that separates them, else with the separator as it is before the next one."""
+    checkpoint, prefix = tiny["llama"], scoring.encode(tiny["llama"], "")
+
+    def targets(end):
+        return [ids for _, _, ids in scoring.teacher_forced(checkpoint, prefix, ["Spain ->"], ["Madrid"], end)]
+
+    answer = checkpoint.tokenize(" Madrid")
+    assert targets(tasks.DOCUMENT_SEPARATOR) == [[*answer, checkpoint.document_separator_id]]
+    assert targets("\n") == [[*answer, *checkpoint.tokenize("\n")]]
+
+
 def test_exact_match_needs_the_end(trained):
     e = CAPITALS.train[0]
     prefix, prompt = scoring.encode(trained, ""), CAPITALS.task.prompt(e)
@@ -448,6 +460,12 @@ def test_starter_equals_the_whole_prompt_and_learns_in_context(starter):
 def test_starter_tokens(starter):
     assert starter.tokenizer.decode([starter.first_token_id]) == "<|endoftext|>"
     assert starter.document_separator_id == starter.first_token_id == 0
-    for name in ("reviews", "reviews5", "news", "sst2", "sst5", "mr", "subj", "agnews", "cb"):
-        for word in tasks.TASKS[name].labels:
-            assert len(starter.tokenize(f" {word}")) == 1
+    for task in tasks.TASKS.values():
+        if task.labels is None:
+            continue
+        assert all(len(starter.tokenize(f" {word}")) == 1 for word in task.labels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            scoring.require_distinct(starter, task)
+        prompt = task.prompt(Example(dict.fromkeys(task.fields, "a film"), ""))
+        assert scoring.stems(starter, [prompt], task.labels) == [[]], "recorded at the prompt's last token"

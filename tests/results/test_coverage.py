@@ -42,9 +42,11 @@ def kept(share, design, repetitions=300):
     return {name: held.estimate for name, held in coverage.coverage(share, design, repetitions).items()}
 
 
+WEEKLY = [pytest.param(*of, marks=pytest.mark.weekly) for of in ((5, 200), (10, 66), (10, 200), (20, 66))]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("pool", [66, 200])
-@pytest.mark.parametrize("seeds", [5, 10, 20])
+@pytest.mark.parametrize(("seeds", "pool"), [(5, 66), (20, 200), *WEEKLY])
 def test_the_promise_is_kept_where_seeds_share_queries(seeds, pool):
     """The interval of a difference keeps 95 % with few seeds and many; the crossed bootstrap needs ten.
 

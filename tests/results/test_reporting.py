@@ -3,14 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-import tiny_models
 
 from explainer.errors import StudyError
 from explainer.results import reporting
 from explainer.results.published import results
-from explainer.study.comparison_runs import Study
-from explainer.study.store import Store
-from explainer.study.tables import Published
 from explainer.theory import statistics
 
 STATES = ("zsl", "icl", "ft")
@@ -159,68 +155,16 @@ def test_selection_on_other_queries_and_on_the_same():
 
 # --- the published tables of the book ---------------------------------------------------------------------------
 
-GRID = """
-[toy]
-checkpoint = "{directory}"
-task = "capitals"
-k = 3
-lr = 1e-3
-n_queries = 6
-seed = [1, 0]
-control = ["none", "ascent"]
-"""
+
+def test_made_says_where_they_come_from():
+    text = reporting.made(results("cb", "queries", control="none", seed=0), results("cb", control="none"))
+    assert text.startswith("Stored: 10 cells, seeds 0 to 9; 56 queries each; k = 19; ") and "CPU seconds" in text
 
 
-@pytest.fixture(scope="module")
-def published(tmp_path_factory):
-    directory, place = (tmp_path_factory.mktemp(name) for name in ("tiny", "published"))
-    grids = place / Study.name / "grids.toml"
-    grids.parent.mkdir()
-    grids.write_text(GRID.format(directory=tiny_models.save("llama", directory)))
-    study, store = Study(), Store(tmp_path_factory.mktemp("store"))
-    cells = Study.read_grids(grids)["toy"]
-    study.run(cells, store, progress=False)
-    study.publish({"toy": cells}, store, Published(grids.parent))
-    return place
-
-
-@pytest.fixture
-def place(published, monkeypatch):
-    monkeypatch.setenv("EXPLAINER_RESULTS", str(published))
-    return published
-
-
-def test_results_are_found_by_their_setting_in_the_order_of_the_grid(place):
-    cells = results("toy", control="ascent")
-    assert cells["seed"].tolist() == [1, 0] and set(cells["control"]) == {"ascent"}
-    queries = results("toy", "queries", control="ascent")
-    assert queries["cell"].unique().tolist() == cells["cell"].tolist()
-    assert queries["query"].tolist() == [*range(6), *range(6)]
-    assert len(results("toy")) == 4
-
-
-def test_made_says_where_they_come_from(place):
-    text = reporting.made(results("toy", "queries"), results("toy"))
-    assert text.startswith("Stored: 4 cells, seeds 0, 1; 6 queries each; k = 3; ") and "CPU seconds" in text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "where", "message"),
-    [
-        (("no",), {}, "no grid 'no'; known: toy"),
-        (("toy",), {"seed": 7}, "no setting of the grid 'toy' has .*7"),
-        (("toy", "beauty"), {}, "no table 'beauty'.* it has cells"),
-    ],
-)
-def test_what_is_not_there_is_refused(place, arguments, where, message):
-    with pytest.raises(StudyError, match=message):
-        results(*arguments, **where)
-
-
-def test_rows_of_layers_are_means_over_queries(place):
-    rows = reporting.layer_rows(results("toy", "layers", control="none"), "sim_aou")
-    queries = results("toy", "queries", control="none")
-    assert rows.shape[0] == 2
+def test_rows_of_layers_are_means_over_queries():
+    layers, queries = (results("cb", table, control="none") for table in ("layers", "queries"))
+    rows = reporting.layer_rows(layers, "sim_aou")
+    assert rows.shape == (queries["cell"].nunique(), 30)
     np.testing.assert_allclose(rows.mean(1), queries.groupby("cell", sort=False)["sim_aou"].mean(), atol=2e-4)
 
 

@@ -10,23 +10,12 @@ import torch
 from explainer.compare import comparison, controls
 from explainer.data import tasks
 from explainer.data.files import rounded
-from explainer.errors import StudyError
 from explainer.models import checkpoints, finetuning, lockstep, scoring
 from explainer.study import agreement_runs
 from explainer.study.agreement_runs import Agreement, Setting
 from explainer.theory import metrics
 
 K, N, LR, EPOCHS = 4, 5, 1e-2, 3
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory):
-    return str(tiny_models.save("llama", tmp_path_factory.mktemp("tiny")))
-
-
-@pytest.fixture(scope="module")
-def checkpoint(directory):
-    return checkpoints.load(directory)
 
 
 @pytest.fixture(scope="module")
@@ -120,10 +109,11 @@ def test_a_direction_is_a_random_update_as_long_as_that_of_training(checkpoint, 
     assert stored == [pytest.approx(expected, abs=2e-3)]
 
 
-def test_a_bench_after_another_gives_the_same_bytes_as_alone(bench, tables):
-    experiment = Agreement()
-    experiment.compute(replace(bench, task="plurals", n_directions=0), progress=False)
-    assert rounded(experiment.compute(bench, progress=False).tables) == tables
+def test_a_bench_after_another_gives_the_same_bytes_as_alone(bench):
+    experiment, few = Agreement(), replace(bench, lessons="few", n_directions=1)
+    alone = experiment.compute(few, progress=False).tables
+    experiment.compute(replace(few, task="plurals"), progress=False)
+    assert rounded(experiment.compute(few, progress=False).tables) == rounded(alone)
 
 
 def test_own_lessons_alone(bench):
@@ -172,23 +162,6 @@ def test_stages():
     assert [stages(n) for n in (1, 2, 3, 5, 10, 20)] == [
         [1], [1, 2], [1, 2, 3], [1, 2, 5], [1, 2, 5, 10], [1, 2, 5, 10, 20]
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"epochs": 0}, "epochs = 0"),
-        ({"k": 1}, "k = 1: two halves"),
-        ({"lessons": "none"}, "no lessons 'none'; known: all, few, own"),
-        ({"loss": "labels"}, "no loss 'labels'"),
-        ({"n_directions": -1}, "n_directions = -1"),
-        ({"lr": 0.0}, "lr = 0 is not a positive number"),
-        ({"split": "other"}, "no split 'other'"),
-    ],
-)
-def test_settings_that_cannot_be_computed_are_refused(bench, changed, message):
-    with pytest.raises(StudyError, match=message):
-        replace(bench, **changed)
 
 
 def test_nonsense_keeps_the_format_and_no_word():

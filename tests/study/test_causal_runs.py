@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
 from toy_study import ALIKE
 
@@ -13,25 +12,13 @@ from explainer.compare import comparison
 from explainer.data import tasks
 from explainer.data.files import rounded
 from explainer.data.tasks import TaskData
-from explainer.errors import StudyError
-from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring
-from explainer.study import causal_runs, cli
+from explainer.models import finetuning, interventions, lockstep, scoring
+from explainer.study import causal_runs
 from explainer.study.causal_runs import INTERVENTIONS, CausalTests, run_tests
-from explainer.study.store import Store
 from explainer.theory import directions, patches
 
 N, K = 6, 3
 OWN, FOREIGN = tasks.load("capitals"), tasks.load("plurals")
-
-
-@pytest.fixture(scope="session")
-def directory(tmp_path_factory):
-    return str(tiny_models.save("llama", tmp_path_factory.mktemp("tiny")))
-
-
-@pytest.fixture(scope="session")
-def checkpoint(directory):
-    return checkpoints.load(directory, dtype=torch.float32)
 
 
 def case(directory, **changes):
@@ -205,37 +192,6 @@ def test_the_identity_holds_for_an_untrained_model(directory, checkpoint):
     tables = rounded(run_tests(checkpoint, OWN, FOREIGN, case(directory, model="untrained")))
     assert tables["cells"]["patch_error"] < 1e-4
     assert of(tables, "patch_own", "agrees") == [1] * N
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"seed": -1}, "seed -1 is negative"),
-        ({"k": 0}, "k = 0 is too small; use at least 1"),
-        ({"n_queries": 3}, "n_queries = 3 is too small; use at least 4"),
-        ({"n_selection": 1}, "n_selection = 1 is too small"),
-        ({"epochs": 0}, "epochs = 0 is too small"),
-        ({"rate": 0.0}, "rate = 0 is not a positive number"),
-        ({"lr": float("inf")}, "lr = inf is not a positive number"),
-        ({"model": "half-trained"}, "no model 'half-trained'; known: trained, untrained, untrained-layers"),
-    ],
-)
-def test_what_is_impossible_is_refused(changes, message):
-    with pytest.raises(StudyError, match=message):
-        case("nowhere", **changes)
-
-
-def test_a_case_is_computed_once_and_the_same_by_the_command(directory, tmp_path, capsys, monkeypatch):
-    one, store = case(directory, epochs=1), Store(tmp_path / "results")
-    tables = CausalTests().run([one], store, progress=False)
-    grid = tmp_path / "grids.toml"
-    values = {name: getattr(one, name) for name in ("checkpoint", "task", "seed", "k", "n_queries", "n_selection")}
-    text = "\n".join(f"{name} = {value!r}" for name, value in (values | {"epochs": 1, "rate": 1e-4}).items())
-    grid.write_text(f"[tiny]\n{text}\n")
-    monkeypatch.setattr(causal_runs, "run_tests", None)
-    assert cli.main(["causal", "--grid", str(grid), "--results", str(store.directory)]) == 0
-    assert one.slug in capsys.readouterr().out
-    assert tables["interventions"]["intervention"].to_pylist() == list(INTERVENTIONS)
 
 
 def test_what_decides_a_result_is_said(directory):

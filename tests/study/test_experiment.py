@@ -83,23 +83,7 @@ def test_a_run_gives_the_tables_of_all_and_computes_none_twice(tmp_path):
     assert row["source"] == "pencil" and row["numpy"] and row["seconds"] >= 0 and "explainer" in row
 
 
-def test_an_interrupted_run_goes_on_with_the_same_bytes(tmp_path):
-    whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
-    Powers().run(SETTINGS, whole, progress=False)
-
-    def interrupted(groups, work):
-        for i, outcome in enumerate(engines.local(groups, work)):
-            if i == 3:
-                raise KeyboardInterrupt
-            yield outcome
-
-    with pytest.raises(KeyboardInterrupt):
-        Powers().run(SETTINGS, parts, engine=interrupted, progress=False)
-    assert len(contents(parts)) == 3
-    Powers().run(SETTINGS, parts, progress=False)
-    assert contents(parts) == contents(whole)
-
-
+@pytest.mark.weekly  # `test_engines.py` compares processes with this one, `test_every_experiment.py` sends experiments
 def test_processes_store_what_this_process_stores(tmp_path):
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
     Powers().run(SETTINGS, here, progress=False)
@@ -129,6 +113,19 @@ def test_what_fails_is_named_and_the_others_are_stored(tmp_path):
     with pytest.raises(StudyError, match=r"1 of 3 could not be computed:\n13-to-2-plain: 13 has no power"):
         Powers().run(Powers.grid(base=[2, 13, 4]), store, progress=False)
     assert len(contents(store)) == 2
+
+
+def test_a_damaged_result_and_a_directory_that_cannot_be_written_stop_a_run_before_any_work(tmp_path):
+    store = Store(tmp_path / "results")
+    Powers().run(SETTINGS[:2], store, progress=False)
+    *_, victim = sorted(store.directory.glob("*.json"))
+    victim.write_bytes(victim.read_bytes()[:100])
+    (tmp_path / "file").write_text("")
+    for place, message in ((store, f"{victim} .*delete it"), (Store(tmp_path / "file"), "cannot be written")):
+        experiment = Powers()
+        with pytest.raises(ResultsError, match=message):
+            experiment.run(SETTINGS, place, progress=False)
+        assert experiment.computed == []
 
 
 def test_a_lost_engine_is_its_own_error_or_one_of_several(tmp_path):

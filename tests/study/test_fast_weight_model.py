@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from explainer.data import associative_recall
-from explainer.errors import StudyError
 from explainer.study import fast_weight_model as fwm
 from explainer.study.fast_weight_model import RULES, FastWeightModel, Setting
 from explainer.theory import fast_weights, momentum
@@ -137,17 +136,3 @@ def test_what_a_rule_does_not_use_stays_as_it_was_drawn():
     for name in ("memory.log_sharpness", "memory.log_slope"):
         assert torch.equal(first[name], last[name])
     assert not torch.equal(first["memory.keys.weight"], last["memory.keys.weight"])
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"rule": "best"}, "rule = 'best'; known are linear"),
-        ({"width": 7}, "width = 7 has to be even"),
-        ({"heads": 0}, "heads = 0; it must be at least 1"),
-        ({"learning_rate": 0.0}, "learning_rate = 0.0; it must be above 0"),
-    ],
-)
-def test_a_setting_that_cannot_be_trained_is_refused(changed, said):
-    with pytest.raises(StudyError, match=said):
-        replace(TINY, **changed)

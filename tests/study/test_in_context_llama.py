@@ -70,5 +70,5 @@ def test_a_training_repeats_itself_to_the_bit_and_another_seed_is_another_one(of
 def test_a_step_lowers_the_loss_on_its_texts(often):
     ids = regression_words.sequences(64, 5, torch.Generator().manual_seed(0))
     setting = replace(TINY, steps=20, batch=16, learning_rate=1e-2)
-    losses = [in_context_llama._loss(model, ids).item() for _, model in in_context_llama.train(setting, progress=False)]
+    losses = [model(ids, labels=ids).loss.item() for _, model in in_context_llama.train(setting, progress=False)]
     assert losses[-1] < losses[0]

@@ -4,12 +4,11 @@ import math
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
 
 from explainer.data import tasks
-from explainer.errors import StudyError, TaskError
-from explainer.models import checkpoints, interventions, scoring
+from explainer.errors import TaskError
+from explainer.models import interventions, scoring
 from explainer.study import minimal_pair_runs
 from explainer.study.minimal_pair_runs import (
     INTERVENTIONS,
@@ -21,20 +20,9 @@ from explainer.study.minimal_pair_runs import (
     run_pair,
     similarities,
 )
-from explainer.study.store import Store
 
 PAIR = "past/participles"
 DATA = {name: tasks.load(name) for name in PAIR.split("/")}
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory):
-    return str(tiny_models.save("llama", tmp_path_factory.mktemp("tiny")))
-
-
-@pytest.fixture(scope="module")
-def checkpoint(directory):
-    return checkpoints.load(directory, dtype=torch.float32)
 
 
 def setting(directory, **changes):
@@ -81,21 +69,6 @@ def test_too_few_words_and_other_templates_are_refused(directory, checkpoint):
     labels = {"past": DATA["past"], "reviews": tasks.load("reviews")}
     with pytest.raises(TaskError, match="one template of one field"):
         minimal_pair_runs.draw_words(checkpoint, labels, setting(directory, pair="past/reviews"))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"pair": "past"}, "does not name two tasks"),
-        ({"pair": "past/past"}, "does not name two tasks"),
-        ({"k": 0}, "k = 0 is too small"),
-        ({"lr": math.inf}, "lr = inf is not a positive number"),
-        ({"seed": -1}, "seed -1 is negative"),
-    ],
-)
-def test_what_is_impossible_is_refused(directory, changes, message):
-    with pytest.raises(StudyError, match=message):
-        setting(directory, **changes)
 
 
 def test_the_floor_is_zero():
@@ -221,18 +194,3 @@ def test_a_diverged_training_is_missing_and_noted(directory, checkpoint):
     assert "interventions" not in tables
     assert math.isnan(tables["cells"]["own"])
     assert not math.isnan(tables["cells"]["contexts"])
-
-
-def test_results_are_stored_and_the_same_again(directory, tmp_path):
-    settings, store = [setting(directory, seed=seed, epochs=1) for seed in (0, 1)], Store(tmp_path)
-    experiment = MinimalPairs(data=DATA)
-    run = experiment.run(settings, store, progress=False)
-    for again in (store, Store(tmp_path / "again")):
-        found = MinimalPairs(data=DATA).run(settings, again, progress=False)
-        for name, table in run.items():
-            assert (
-                found[name]
-                .to_pandas()
-                .drop(columns=["seconds", "cpu_seconds"], errors="ignore")
-                .equals(table.to_pandas().drop(columns=["seconds", "cpu_seconds"], errors="ignore"))
-            )

@@ -1,14 +1,13 @@
 """Associative recall with revision: matched runs, what is measured of them, storing and reading back."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 import torch
 
 from explainer.data import associative_recall
-from explainer.errors import StudyError
 from explainer.results import recall
-from explainer.study import cli, recall_runs
+from explainer.study import recall_runs
 from explainer.study.fast_weight_model import RULES, FastWeightModel
 from explainer.study.recall_runs import RecallRuns, Setting
 from explainer.study.store import Store
@@ -86,17 +85,3 @@ def test_a_rule_comes_with_its_chosen_rate():
 
 def test_rules_with_momentum_are_compared_with_those_without():
     assert {*recall._PAIRS, *recall._PAIRS.values()} <= set(RULES)
-
-
-def test_an_impossible_setting_names_itself():
-    with pytest.raises(StudyError, match="rule = 'best'"):
-        RecallRuns.grid(rule=["best"])
-
-
-def test_command_trains_what_is_missing(few, tmp_path, capsys):
-    fixed = "\n".join(f"{name} = {value!r}" for name, value in asdict(TINY).items() if name != "rule")
-    grid = tmp_path / "grids.toml"
-    grid.write_text(f'[tiny]\n{fixed}\nrule = ["delta", "softmax"]\n')
-    asked = ["recall", "--grid", str(grid), "--results", str(tmp_path / "results")]
-    assert cli.main(asked) == cli.main([*asked, "--list"]) == 0
-    assert "0 published, 2 stored, 0 waiting" in capsys.readouterr().out

@@ -5,10 +5,9 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 
-from explainer.errors import StudyError
 from explainer.models import in_context_gpt as gpt
 from explainer.models import momentum_attention
-from explainer.study import cli, regression_runs
+from explainer.study import regression_runs
 from explainer.study.regression_runs import RegressionRuns, Setting
 from explainer.study.store import Store
 
@@ -31,14 +30,6 @@ def test_prepare_is_momentum_of_the_run():
     momentum_attention.with_momentum(model.gpt, 0.5, "previous")
     same = gpt.InContextGPT(TINY, replace(PLAIN, average="previous", eta=0.5).prepare)
     assert torch.equal(gpt.predictions(model, prompts), gpt.predictions(same, prompts))
-
-
-@pytest.mark.parametrize(("average", "eta"), [("none", 0.5), ("momentum", 0.0)])
-def test_an_eta_needs_an_average_and_the_other_way_round(average, eta):
-    with pytest.raises(StudyError, match=f"eta = {eta} does not go with average = '{average}'"):
-        Setting(average=average, eta=eta)
-    with pytest.raises(StudyError, match="layers = 0"):
-        Setting(layers=0)
 
 
 def test_errors_are_those_of_the_predictions_on_the_common_prompts():
@@ -77,13 +68,3 @@ def test_plain_attention_comes_once_in_a_grid():
         (0, "momentum", 0.9),
     ]
     assert len(made) == 6
-
-
-def test_command_trains_what_is_missing(tmp_path, capsys):
-    fixed = "\n".join(f"{name} = {value!r}" for name, value in asdict(TINY).items())
-    grid = tmp_path / "grids.toml"
-    grid.write_text(f'[tiny]\n{fixed}\naverage = ["none", "momentum"]\neta = 0.5\n')
-    asked = ["regression", "--grid", str(grid), "--results", str(tmp_path / "results")]
-    assert cli.main(asked) == cli.main([*asked, "--list"]) == 0
-    assert "0 published, 2 stored, 0 waiting" in capsys.readouterr().out
-    assert sorted(path.suffix for path in (tmp_path / "results").iterdir()) == [".json", ".json", ".run", ".run"]

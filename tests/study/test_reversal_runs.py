@@ -2,24 +2,11 @@
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
 
 from explainer.errors import StudyError
-from explainer.models import checkpoints
 from explainer.study import reversal_runs
-from explainer.study.reversal_runs import Reversal, Setting
-from explainer.study.store import Store
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory):
-    return str(tiny_models.save("llama", tmp_path_factory.mktemp("tiny") / "llama"))
-
-
-@pytest.fixture(scope="module")
-def checkpoint(directory):
-    return checkpoints.load(directory, dtype=torch.float32)
+from explainer.study.reversal_runs import Setting
 
 
 def draw(directory, **changes):
@@ -88,27 +75,6 @@ def test_what_diverges_is_left_out_and_noted(directory, checkpoint):
     tables = reversal_runs.run_lessons(checkpoint, draw(directory, lr=1e6))
     assert "ft" not in tables["answers"]["kind"]
     assert "fine-tuning on both diverged at step" in tables["cells"]["note"]
-
-
-def test_results_are_stored_and_found_again(directory, tmp_path):
-    settings, store = [draw(directory, seed=seed, epochs=1) for seed in (0, 1)], Store(tmp_path)
-    tables = Reversal().run(settings, store, progress=False)
-    assert Reversal().run(settings, store, progress=False) == tables
-    assert len(tables["answers"]) == 2 * 7 * 2 * 4
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"seed": -1}, "seed -1 is negative"),
-        ({"n_pairs": 1}, "n_pairs = 1 is too small; use at least 2"),
-        ({"epochs": 0}, "epochs = 0 is too small"),
-        ({"lr": float("inf")}, "lr = inf is not a positive number"),
-    ],
-)
-def test_what_is_impossible_is_refused(changes, message):
-    with pytest.raises(StudyError, match=message):
-        draw("tiny", **changes)
 
 
 def test_too_many_pairs_are_refused():

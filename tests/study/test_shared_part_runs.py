@@ -1,34 +1,21 @@
 """What contexts and trainings share: both swaps have every corner, and what is put in or taken out is what it says."""
 
 import math
-import pickle
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
 from toy_study import ALIKE
 
 from explainer.compare import comparison, controls
 from explainer.data import tasks
-from explainer.errors import StudyError
-from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring
+from explainer.models import finetuning, interventions, lockstep, scoring
 from explainer.study import shared_part_runs
+from explainer.study.on_checkpoint import Asked
 from explainer.study.shared_part_runs import CONTEXTS, INTERVENTIONS, SharedPart, run_tasks
-from explainer.study.store import Store
 from explainer.theory import metrics
 
 N, K = 5, 3
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory):
-    return str(tiny_models.save("llama", tmp_path_factory.mktemp("tiny")))
-
-
-@pytest.fixture(scope="module")
-def checkpoint(directory):
-    return checkpoints.load(directory, dtype=torch.float32)
 
 
 def draw(directory, **changes):
@@ -182,10 +169,10 @@ def test_labels_that_begin_alike_are_judged_where_they_part(directory, checkpoin
     """What is recorded of the contexts, what is put in, and the answer are those of one token."""
     setting = draw(directory, tasks="toy")
     task = shared_part_runs._Task(setting, checkpoint, ALIKE, tasks.load("capitals"), tasks.queries(ALIKE, N, 0))
-    asked = shared_part_runs._Asked(task)
+    asked = Asked.of(checkpoint, task.context("own"), ALIKE.task, task.queries)
     seen = task.observed(checkpoint, task.context("own"))
     torch.testing.assert_close(asked.icl.attention, seen.outputs, atol=1e-4, rtol=1e-4)
-    assert asked.tokens.tolist() == [checkpoint.tokenize(f" {query.answer}")[3] for query in task.queries]
+    assert asked.answers.tolist() == [checkpoint.tokenize(f" {query.answer}")[3] for query in task.queries]
 
 
 def test_random_parts_have_the_cosine_and_the_size(task):
@@ -225,27 +212,3 @@ def test_a_diverged_training_is_missing_and_noted(directory, checkpoint):
         {row["a_kind"] for row in rows(tables["pairs"])} == {row["b_kind"] for row in rows(tables["pairs"])} == {"ICL"}
     )
     assert set(tables["queries"]["intervention"]) == {"zsl", "icl"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"tasks": "plurals/plurals"}, "names a task twice"),
-        ({"k": 0}, "k = 0 is too small"),
-        ({"lr": -1}, "lr = -1 is not a positive number"),
-        ({"layer_causal_lr": -1}, "layer_causal_lr = -1: use a positive number, or 0"),
-        ({"seed": -1}, "seed -1 is negative"),
-    ],
-)
-def test_what_is_impossible_is_refused(directory, changes, message):
-    with pytest.raises(StudyError, match=message):
-        draw(directory, **changes)
-
-
-def test_results_are_stored_and_the_same_again(directory, tmp_path):
-    settings, store = [draw(directory, tasks="plurals", seed=seed, epochs=1) for seed in (0, 1)], Store(tmp_path)
-    found = SharedPart().run(settings, store, progress=False)
-    again = pickle.loads(pickle.dumps(SharedPart())).run(settings, Store(tmp_path / "again"), progress=False)
-    for name, table in found.items():
-        if name != "runs":
-            assert again[name].to_pandas().equals(table.to_pandas()), name

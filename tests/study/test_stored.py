@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import samples
 import torch
+from published_grids import EXPERIMENTS, grids
 
 from explainer.compare import comparison
 from explainer.data import tasks
@@ -13,7 +14,6 @@ from explainer.data.files import published_directory, rounded
 from explainer.models import checkpoints
 from explainer.results.published import results
 from explainer.study.comparison_runs import Study
-from explainer.study.experiments import EXPERIMENTS, grids
 from explainer.study.tables import Published
 
 GRIDS = grids(Study)
@@ -157,33 +157,21 @@ def _sampled():
         new = {samples.folder(c): c for c in reversed(of_grid) if samples.folder(c) not in seen}
         seen |= set(new)
         for cell in new.values() or of_grid[-1:]:
-            yield grid, cell, bool(new)
+            yield pytest.param(grid, cell, id=f"{grid}-{cell.task}-{cell.control}")
 
 
 SAMPLED = list(_sampled())
-WHOLE_IN_EVERY_RUN = {"sst2"}
-"""The shortest texts; fine-tuning takes half a minute and more, so that on the others it is done weekly."""
-
-
-def _cases(grids_and_cells, often):
-    return [
-        pytest.param(grid, cell, id=f"{grid}-{cell.task}-{cell.control}", marks=() if often(cell, first) else WEEKLY)
-        for grid, cell, first in grids_and_cells
-    ]
 
 
 def of_sample(grid, cell, place):
     """What is stored of a cell, the cell with the queries that are computed again, and its data."""
-    stored = Stored(grid, cell)
     few = replace(cell, n_queries=N_COMPUTED_AGAIN)
-    return stored, few, samples.data_of(few, place)
+    return Stored(grid, cell), few, samples.data_of(few, place)
 
 
 @pytest.mark.slow
-@pytest.mark.weekly  # every run computes ZSL and ICL of this sample, and the training of word pairs
-@pytest.mark.parametrize(
-    ("grid", "cell"), _cases(SAMPLED, lambda cell, first: first and cell.task in WHOLE_IN_EVERY_RUN)
-)
+@pytest.mark.weekly  # every run computes ZSL and ICL of one sample, and the training of word pairs
+@pytest.mark.parametrize(("grid", "cell"), SAMPLED)
 def test_the_first_queries_of_a_cell_computed_again_give_what_is_stored(grid, cell, checkpoint, tmp_path):
     """On the sample that is kept of each data set: the same demonstrations, the same training, the first queries."""
     stored, few, data = of_sample(grid, cell, tmp_path)
@@ -196,12 +184,10 @@ def test_the_first_queries_of_a_cell_computed_again_give_what_is_stored(grid, ce
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("grid", "cell"), _cases([of for of in SAMPLED if of[2]], lambda *_: True))
-def test_zsl_and_icl_of_each_data_set_computed_again_give_what_is_stored(grid, cell, checkpoint, tmp_path):
-    stored, few, data = of_sample(grid, cell, tmp_path)
+def test_zsl_and_icl_of_the_shortest_texts_computed_again_give_what_is_stored(checkpoint, tmp_path):
+    stored, few, data = of_sample(*next(one.values for one in SAMPLED if one.values[1].task == "sst2"), tmp_path)
     baseline = comparison.prepare(checkpoint, data, few)
-    states = {state: getattr(baseline, state) for state in ("zsl", "icl")}
-    again = {state: (one.correct, one.log_probs) for state, one in states.items()}
+    again = {state: (its.correct, its.log_probs) for state, its in (("zsl", baseline.zsl), ("icl", baseline.icl))}
     require_same_predictions(again, stored, few.n_queries)
 
 

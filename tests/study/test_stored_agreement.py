@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from published_grids import grids
 
 from explainer.compare import comparison
 from explainer.data import tasks
@@ -9,7 +10,6 @@ from explainer.models import checkpoints, finetuning, scoring
 from explainer.results.published import results
 from explainer.study import agreement_runs
 from explainer.study.agreement_runs import Agreement
-from explainer.study.experiments import grids
 from explainer.theory import changes
 
 BENCH = grids(Agreement)["alike"][0]
@@ -38,10 +38,10 @@ def test_contexts_and_the_first_epoch_are_as_alike_as_stored(pairs):
         return comparison.observe(model, scoring.encode(model, context), data.task, queries).outputs
 
     def in_context(name):
-        ids, _ = scoring.context_ids(checkpoint, given[name].task, given[name].examples)
+        ids, _ = scoring.context_ids(checkpoint, *given[name])
         return outputs(checkpoint, ids)
 
-    once = finetuning.training_ids(checkpoint, data.task, given["own"].examples)
+    once = finetuning.training_ids(checkpoint, data.task, given["own"][1])
     with finetuning.fine_tune(checkpoint, once, BENCH.lr).applied() as tuned:
         trained = outputs(tuned, "")
     found = [in_context("own"), in_context("other"), in_context(BENCH.foreign[0]), trained]

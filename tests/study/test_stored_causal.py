@@ -4,11 +4,11 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from published_grids import grids
 
 from explainer.data.files import rounded
 from explainer.results.published import results
 from explainer.study.causal_runs import CausalTests
-from explainer.study.experiments import grids
 
 GRIDS = grids(CausalTests)
 

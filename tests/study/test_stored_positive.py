@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from published_grids import grids
 
 from explainer.results.published import results
 from explainer.study import in_context_llama, trained_control_runs
-from explainer.study.experiments import grids
 from explainer.study.trained_control_runs import PositivePipeline
 
 CELLS = grids(PositivePipeline)["positive"]

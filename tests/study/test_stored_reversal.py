@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from published_grids import grids
 
 from explainer.models import checkpoints
 from explainer.results.published import results
 from explainer.study import reversal_runs
-from explainer.study.experiments import grids
 from explainer.study.reversal_runs import Reversal
 
 DRAWS = grids(Reversal)["reversal"]

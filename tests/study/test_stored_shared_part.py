@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from published_grids import grids
 
 from explainer.data import tasks
 from explainer.models import checkpoints
@@ -12,7 +13,6 @@ from explainer.results import agreement
 from explainer.results.agreement import Which
 from explainer.results.published import results
 from explainer.study import shared_part_runs
-from explainer.study.experiments import grids
 from explainer.study.shared_part_runs import INTERVENTIONS, SharedPart
 
 GRIDS = grids(SharedPart)

@@ -8,8 +8,7 @@ import torch
 
 from explainer.compare import comparison, controls
 from explainer.data import regression_words, tasks
-from explainer.errors import StudyError
-from explainer.study import cli, in_context_llama, trained_control_runs
+from explainer.study import in_context_llama, trained_control_runs
 from explainer.study.in_context_llama import Setting
 from explainer.study.store import Store
 from explainer.study.trained_control_runs import PositivePipeline
@@ -116,27 +115,3 @@ def test_another_training_has_other_snapshots(monkeypatch):
     assert trained_control_runs.snapshots(cell(step=2)) == before != trained_control_runs.snapshots(cell(model=1))
     monkeypatch.setitem(trained_control_runs._MODELS, "tiny", replace(TINY, width=32))
     assert trained_control_runs.snapshots(cell()) != before
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"step": 3}, "step = 3"),
-        ({"step": 6}, "step = 6"),
-        ({"model": -1}, "model -1"),
-        ({"k": 5}, "k = 5"),
-        ({"task": "sst2"}, "no task 'sst2'"),
-        ({"checkpoint": "gpt2"}, "no model 'gpt2'"),
-    ],
-)
-def test_impossible_cells_are_refused(wrong, said):
-    with pytest.raises(StudyError, match=said):
-        cell(**wrong)
-
-
-def test_command_computes_what_is_missing(tmp_path, capsys):
-    grid = tmp_path / "grids.toml"
-    grid.write_text('[tiny]\ncheckpoint = "tiny"\nseed = 0\nlr = 0.1\nn_queries = 6\nstep = [0, 2]\n')
-    asked = ["positive", "--grid", str(grid), "--results", str(tmp_path / "results")]
-    assert cli.main(asked) == cli.main([*asked, "--list"]) == 0
-    assert "0 published, 2 stored, 0 waiting" in capsys.readouterr().out

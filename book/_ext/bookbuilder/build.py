@@ -9,7 +9,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from bookbuilder import execute, record
+from bookbuilder import edition as editions
+from bookbuilder import execute, found, locale, record, repository
 from bookbuilder.execute import Failure
 from explainer.findings import Finding
 
@@ -28,8 +29,9 @@ def main(arguments: list[str] | None = None) -> int:
     started = time.perf_counter()
     try:
         failed = _execute_chapters(options.workers)
-        if code := _build_pages():
+        if code := _build_pages(Path()) or _build_editions():
             return code
+        found.write_site(SITE, Path(), repository.site_address())
         from bookbuilder import web_model  # noqa: PLC0415 - its imports take a second
 
         if said := web_model.put(SITE) if options.model else web_model.remove(SITE):
@@ -42,8 +44,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     seconds = time.perf_counter() - started
     print(f"The book is in {SITE.resolve() / 'index.html'} ({seconds:.0f} s). Open it there, or run: make serve")
-    found = record.executed_findings()
-    fails = {name: [one for one in each if not one.holds] for name, each in found.items()}
+    results = record.executed_findings()
+    fails = {name: [one for one in each if not one.holds] for name, each in results.items()}
     return summary(failed, fails, strict=options.strict)
 
 
@@ -60,17 +62,27 @@ def _execute_chapters(workers: int) -> dict[str, Failure]:
     return {name: execution.failure for name, execution in done.items() if execution.failure}
 
 
-def _build_pages() -> int:
+def _build_editions() -> int:
+    """Build what the book has in other languages, after the English pages, whose anchors these take."""
+    for edition in locale.editions():
+        if code := _build_pages(editions.write_source(edition)):
+            return code
+        editions.install(edition, SITE)
+    return 0
+
+
+def _build_pages(source: Path) -> int:
     """Run the site generator; a failed run leaves no doctree that could make the next one look green."""
-    if not _BUILT.exists():
-        _forget()
-    _BUILT.unlink(missing_ok=True)
-    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", ".", "-W", "-n", "--keep-going"]
+    built = source / _BUILT
+    if not built.exists():
+        _forget(source)
+    built.unlink(missing_ok=True)
+    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(source), "-W", "-n", "--keep-going"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if not done.returncode:
-        _BUILT.touch()
+        built.touch()
         return 0
-    _forget()
+    _forget(source)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).splitlines()
     print("\n".join([line for line in lines[:-80] if "WARNING" in line] + lines[-80:]), file=sys.stderr)
     full = "No space left on device" in done.stdout
@@ -78,11 +90,11 @@ def _build_pages() -> int:
     return done.returncode
 
 
-def _forget() -> None:
+def _forget(source: Path) -> None:
     """Remove doctrees and pages; keep the executed chapters."""
-    for doctrees in (_BUILD / ".doctrees", SITE / ".doctrees"):
+    for doctrees in (source / _BUILD / ".doctrees", source / SITE / ".doctrees"):
         shutil.rmtree(doctrees, ignore_errors=True)
-    for page in SITE.rglob("*.html"):
+    for page in (source / SITE).rglob("*.html"):
         page.unlink()
 
 

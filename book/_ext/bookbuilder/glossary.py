@@ -7,15 +7,16 @@ term on every other page into a link to its definition, which `static/explainer/
 import html
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
 from bookbuilder.pages import address, reading_order, title
+from bookbuilder.translation import Edition
 
 SOURCE = Path(__file__).parent / "glossary.toml"
 PAGE = "book/reference/glossary"
@@ -33,6 +34,7 @@ class Term(NamedTuple):
     name: str
     definition: str
     chapter: str
+    english: str
     forms: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     only_on: tuple[str, ...] = ()
@@ -45,25 +47,43 @@ class Term(NamedTuple):
     @property
     def identity(self) -> str:
         """The name, without what stands in brackets, as it is written in addresses."""
-        return re.sub(r"\W+", "-", self.name.partition(" (")[0].lower()).strip("-")
+        return re.sub(r"\W+", "-", self.english.partition(" (")[0].lower()).strip("-")
 
 
 @cache
-def terms() -> tuple[Term, ...]:
-    """All terms, in the order of the source."""
+def terms(edition: Path | None = None) -> tuple[Term, ...]:
+    """All terms, in the order of the source, in English or in the language of an edition's folder."""
     rows = tomllib.loads(SOURCE.read_text("utf-8"))["term"]
-    known = [{"forms": [row["name"]]} | row for row in rows]
+    known = [{"forms": [row["name"]], "english": row["name"]} | row for row in rows]
+    if edition:
+        said = Edition(edition).texts("glossary")
+        known = [_in_other_words(row, said) for row in known if row["name"] in said]
     return tuple(Term(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}) for row in known)
 
 
+def _in_other_words(row: dict[str, Any], said: Mapping[str, str]) -> dict[str, Any]:
+    """A row in another language; a name of one character is a part of too many words to be recognised."""
+    name = said[row["name"]]
+    short = re.split(r"[(\N{FULLWIDTH LEFT PARENTHESIS}]", name)[0].strip()
+    words = {"name": name, "definition": said[row["definition"]], "forms": [short] * (len(short) > 1)}
+    return {key: value for key, value in row.items() if key != "unless"} | words
+
+
 @cache
-def _pattern() -> tuple[re.Pattern[str], tuple[Term | None, ...]]:
+def _pattern(edition: Path | None) -> tuple[re.Pattern[str], tuple[Term | None, ...]]:
     """One pattern for all words, long ones first, and what each of its groups stands for: a term, or nothing."""
-    known = {form: term for term in terms() for form in term.forms}
-    known = {form: None for term in terms() for form in term.unless if form not in known} | known
+    every = terms(edition)
+    known = {form: term for term in every for form in term.forms}
+    known = {form: None for term in every for form in term.unless if form not in known} | known
     ordered = sorted(known, key=len, reverse=True)
-    alternatives = "|".join(f"({_either_case(form)})" for form in ordered)
-    return re.compile(rf"(?<![\w-])(?:{alternatives})(?![\w-])"), tuple(known[form] for form in ordered)
+    alternatives = "|".join(f"({_whole(form)})" for form in ordered)
+    return re.compile(alternatives), tuple(known[form] for form in ordered)
+
+
+def _whole(form: str) -> str:
+    """A form as a pattern that matches no part of a longer word, in writing that has spaces between words."""
+    begin, end = (r"(?<![\w-])" * form[0].isascii(), r"(?![\w-])" * form[-1].isascii())
+    return f"{begin}{_either_case(form)}{end}"
 
 
 def _either_case(form: str) -> str:
@@ -72,31 +92,31 @@ def _either_case(form: str) -> str:
     return f"[{form[0]}{form[0].upper()}]{pattern[1:]}" if form.islower() and form[0].isalpha() else pattern
 
 
-def uses(text: str, page: str = "") -> Iterator[tuple[Term, re.Match[str]]]:
+def uses(text: str, page: str = "", edition: Path | None = None) -> Iterator[tuple[Term, re.Match[str]]]:
     """Every use of a term in a text of a page, in its order, where the word has the meaning of the glossary."""
-    pattern, meant = _pattern()
+    pattern, meant = _pattern(edition)
     for found in pattern.finditer(text):
         if (term := meant[(found.lastindex or 0) - 1]) and term.meant_on(page):
             yield term, found
 
 
-def mark(document: nodes.document, address: str, page: str = "") -> None:
+def mark(document: nodes.document, address: str, page: str = "", edition: Path | None = None) -> None:
     """Make the first use of each term in the prose of `page` a link to its definition; folds are passed over."""
     depth, seen = 0, set()
     for node in list(document.findall(lambda n: isinstance(n, nodes.Text | nodes.raw))):
         if isinstance(node, nodes.raw):
             depth += sum(-1 if closing else 1 for closing in _FOLDS.findall(node.astext()))
         elif depth == 0 and not _within(node, _NO_PROSE):
-            _mark_text(node, address, page, seen)
+            _mark_text(node, address, seen, list(uses(node.astext(), page, edition)))
 
 
 def _within(node: nodes.Node, kinds: tuple[type, ...]) -> bool:
     return node.parent is not None and (isinstance(node.parent, kinds) or _within(node.parent, kinds))
 
 
-def _mark_text(node: nodes.Text, address: str, page: str, seen: set[Term]) -> None:
+def _mark_text(node: nodes.Text, address: str, seen: set[Term], used: list[tuple[Term, re.Match[str]]]) -> None:
     text, parts, done = node.astext(), [], 0
-    for term, found in uses(text, page):
+    for term, found in used:
         if term not in seen:
             seen.add(term)
             link = f'<a class="xp-term" href="{address}#term-{term.identity}">{html.escape(found[0])}</a>'
@@ -107,16 +127,28 @@ def _mark_text(node: nodes.Text, address: str, page: str, seen: set[Term]) -> No
 
 
 def terms_of_the_book(here: Directive) -> list[nodes.Node]:
-    """`{terms}`: all terms in alphabetical order, each with its definition and the chapter that introduces it."""
-    root = Path(here.state.document.settings.env.srcdir)
-    titles = {path.stem: title(path) for path in reading_order(root)}
+    """`{terms}`: all terms by their English names, each with its definition and the chapter that introduces it."""
+    environment = here.state.document.settings.env
+    root, folder = Path(environment.srcdir), environment.config.book_edition
+    edition = Edition(Path(folder)) if folder else None
     listed = nodes.definition_list(classes=["xp-terms"])
-    for term in sorted(terms(), key=lambda term: re.sub(r"\W", "", term.name.lower())):
+    for term in sorted(terms(edition and edition.folder), key=lambda term: re.sub(r"\W", "", term.english.lower())):
         name = nodes.term("", term.name, ids=[f"term-{term.identity}"])
         text = nodes.paragraph("", term.definition)
-        if term.chapter in titles:
-            place = f"{address(term.chapter, root, Path(PAGE))}.html"
-            link = nodes.reference("", titles[term.chapter], refuri=place, internal=True)
-            text += [nodes.Text(" ("), link, nodes.Text(")")]
+        if link := _introduction(term, root, edition):
+            before, after = edition.settings["brackets"] if edition else (" (", ")")
+            text += [nodes.Text(before), link, nodes.Text(after)]
         listed += nodes.definition_list_item("", name, nodes.definition("", text))
     return [listed]
+
+
+def _introduction(term: Term, root: Path, edition: Edition | None) -> nodes.reference | None:
+    """The link to the page that introduces a term, to the English one where an edition has no other."""
+    for folder, start in ((root, PAGE), *([(edition.root, f"{edition.folder.name}/{PAGE}")] if edition else [])):
+        for path in reading_order(folder):
+            if path.stem == term.chapter:
+                words = title(path) + (edition.settings["english"] if edition and folder != root else "")
+                return nodes.reference(
+                    "", words, refuri=f"{address(path.stem, folder, Path(start))}.html", internal=True
+                )
+    return None

@@ -5,9 +5,10 @@
 
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from docutils import nodes
@@ -15,9 +16,13 @@ from docutils.parsers.rst import Directive
 
 from bookbuilder import symbols
 from bookbuilder.pages import address, markdown, parsed, reading_order, title
+from bookbuilder.translation import Edition
 
 SOURCE = Path(__file__).parent / "notation.toml"
 _PAGE = Path("book/reference/notation")
+
+
+HEADS = ("symbol", "meaning", "shape", "chapter")
 
 
 class Symbol(NamedTuple):
@@ -63,23 +68,37 @@ def notation(here: Directive) -> list[nodes.Node]:
     """`{notation}`: the symbols by groups, and the other meanings that some have in single chapters."""
     environment = here.state.document.settings.env
     environment.note_dependency(str(SOURCE))
-    return parsed(here, page(Path(environment.srcdir)))
+    edition = environment.config.book_edition
+    return parsed(here, page(Path(environment.srcdir), Edition(Path(edition)).texts(_PAGE.name) if edition else {}))
 
 
-def page(root: Path) -> str:
-    """The tables as Markdown: a general meaning names the page of its first use, any other the pages where it holds."""
+def page(root: Path, said: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The tables as Markdown: a general meaning names the page of its first use, any other the pages where it holds.
+
+    `said` is what the words of the table are in another language.
+    """
     lines, titles = [], {path.stem: title(path) for path in reading_order(root)}
     first = {base: name for name, cells in reversed(chapters(root).items()) for base in used(cells)}
     for group in dict.fromkeys(row.group for row in table()):
         rows = [row for row in table() if row.group == group]
-        columns = ["symbol", "meaning", "shape" if any(row.shape for row in rows) else "", "chapter"]
-        heads = [column for column in columns if column]
-        lines += ["", f"**{group}**", "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+        heads = [head for head in HEADS if head != "shape" or any(row.shape for row in rows)]
+        lines += [
+            "",
+            f"**{said.get(group, group)}**",
+            "",
+            f"| {' | '.join(said.get(head, head) for head in heads)} |",
+            "|---" * len(heads) + "|",
+        ]
         for row in rows:
             used_first = {first[base] for base in row.bases if base in first}
             names = row.chapters or sorted(used_first, key=list(titles).index)
             links = ", ".join(f"[{titles[n]}]({address(n, root, _PAGE)}.ipynb)" for n in names if n in titles)
-            cells = [f"${row.latex}$", row.words, *([row.shape] if "shape" in heads else []), links]
+            cells = [
+                f"${row.latex}$",
+                said.get(row.words, row.words),
+                *([said.get(row.shape, row.shape)] if "shape" in heads else []),
+                links,
+            ]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

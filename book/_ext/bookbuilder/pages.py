@@ -52,8 +52,14 @@ def reading_order(root: Path) -> list[Path]:
 
 def names(root: Path) -> list[str]:
     """The pages of the table of contents without their endings, those of a section after the page that opens it."""
+    return [name for _, names in parts(root) for name in names]
+
+
+def parts(root: Path) -> list[tuple[str, list[str]]]:
+    """The parts of the table of contents: caption and pages of each. The first page stands alone, under ""."""
     toc = _contents(root)
-    return [toc["root"], *(name for part in toc.get("parts", [toc]) for name in _below(part["chapters"]))]
+    below = [(part.get("caption", ""), list(_below(part["chapters"]))) for part in toc.get("parts", [toc])]
+    return [("", [toc["root"]]), *below]
 
 
 def _contents(root: Path) -> dict[str, Any]:
@@ -135,9 +141,9 @@ def contents_of(here: Directive, caption: str) -> list[nodes.Node]:
 
 def rows_of(root: Path, here: Path, caption: str) -> list[str]:
     """The rows as Markdown; raises KeyError for a caption that the table of contents does not have."""
-    parts = {part["caption"]: list(_below(part["chapters"])) for part in _contents(root)["parts"]}
     found = {path.with_suffix("").relative_to(root).as_posix(): path for path in reading_order(root)}
-    return [_row(found[name], address(Path(name).name, root, here)) for name in parts[caption] if name != str(here)]
+    names = dict(parts(root))[caption]
+    return [_row(found[name], address(Path(name).name, root, here)) for name in names if name != str(here)]
 
 
 def _row(path: Path, place: str) -> str:

@@ -23,6 +23,16 @@ def public_address(folder: Path = Path()) -> str | None:
     return normalise(setting or _git("remote", "get-url", "origin", folder=folder))
 
 
+def site_address(folder: Path = Path()) -> str | None:
+    """The address of the published site: `EXPLAINER_SITE`, else the Pages of a repository on GitHub, else None."""
+    if setting := os.environ.get("EXPLAINER_SITE"):
+        return f"{setting.rstrip('/')}/"
+    host, _, path = (public_address(folder) or "").removeprefix("https://").partition("/")
+    owner, _, name = path.partition("/")
+    pages = f"{owner.lower()}.github.io"
+    return None if host != "github.com" else f"https://{pages}/" + (f"{name}/" if name.lower() != pages else "")
+
+
 def branch() -> str:
     """The branch that links lead to: `EXPLAINER_BRANCH` if set, else main."""
     return os.environ.get("EXPLAINER_BRANCH", "main")

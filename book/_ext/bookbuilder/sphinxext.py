@@ -4,6 +4,7 @@ import html
 import json
 import os
 import platform
+import re
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,20 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from myst_nb.core.render import load_mime_renders
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from bookbuilder import api, bibliography, colours, execute, glossary, notation, pages, shown, vendored
+from bookbuilder import api, bibliography, colours, execute, found, glossary, notation, pages, shown, spelling, vendored
+from bookbuilder.characters import Characters
+from bookbuilder.locale import editions, main_line
 from bookbuilder.renderers import PLUGINS, STATE_MIME, WIDGET_MIME, script_json, widget_html
-from bookbuilder.repository import branch, public_address
+from bookbuilder.repository import branch, public_address, site_address
+from bookbuilder.translation import EXPLORABLES, Edition, translated
 from explainer.figures import drawings
 
 _STATIC = Path(__file__).parent / "static"
-_STORY = "Is in-context learning gradient descent in disguise? Why it is exact, where it breaks, and what we measured."
+_SITE = Path("_build", "html")
 _BOXES = {  # a block quote that opens with one of these words in bold becomes a box on the page
     "Takeaway": "tip",
     "The question": "important",
@@ -41,6 +47,8 @@ _SCRIPTS = {  # what a page's HTML has, and what then serves it
     'class="xp-plotly"': "plotly-host.js",
     'class="xp-widget"': "afm-host.js",
 }
+_FORMULA_AND_MARK = re.compile(r'(<span class="math[^>]*>[^<]*</span>)([，。：；？！、）])')
+"""No line of a language without spaces begins with a mark that ends something."""
 _NAMED = ("torch", "transformers", "datasets", "numpy", "plotly", "anywidget", "jupyter-book", "icl-explainer")
 
 
@@ -99,10 +107,46 @@ def _html(text: str) -> list[nodes.Node]:
     return [nodes.raw(text=text, format="html")]
 
 
+def edition_of(app: Sphinx) -> Edition | None:
+    """The language that is being built, None for English."""
+    return Edition(Path(app.config.book_edition)) if app.config.book_edition else None
+
+
+def _root(app: Sphinx) -> Path:
+    """The folder of the English book."""
+    edition = edition_of(app)
+    return edition.root if edition else Path(app.srcdir)
+
+
+class Anchors(SphinxTransform):
+    """Sections of a translated page keep the addresses of the English ones."""
+
+    default_priority = 5
+
+    def apply(self, **_: Any) -> None:
+        """Give each section the name that its place has on the English page."""
+        english = _root(self.app) / _SITE / f"{self.env.docname}.html"
+        if not self.app.config.book_edition or not english.exists():
+            return
+        names = re.findall(r'<section [^>]*?id="([^"]+)"', english.read_text("utf-8"))
+        sections = list(self.document.findall(nodes.section))
+        if len(names) != len(sections):
+            raise ExtensionError(f"{self.env.docname} has {len(sections)} sections, and {len(names)} in English.")
+        for name, section in zip(names, sections, strict=True):
+            section["ids"] = [name]
+            self.document.ids[name] = section
+
+
 class Boxes(SphinxPostTransform):
     """Block quotes that open with a bold key word become boxes: plain Markdown in Colab, an admonition on the site."""
 
     default_priority = 700
+
+    @property
+    def boxes(self) -> dict[str, str]:
+        """The kinds of boxes by the words that open them in the language of the page."""
+        edition = edition_of(self.app)
+        return {edition.settings["boxes"][word]: kind for word, kind in _BOXES.items()} if edition else _BOXES
 
     def run(self, **_: Any) -> None:
         """Replace each such quote in place."""
@@ -113,7 +157,7 @@ class Boxes(SphinxPostTransform):
             if first is None or not first.children or not isinstance(first[0], nodes.strong):
                 continue
             title = first[0].astext().rstrip(".:")
-            kind = next((box for word, box in _BOXES.items() if title.startswith(word)), None)
+            kind = next((box for word, box in self.boxes.items() if title.startswith(word)), None)
             if kind is None:
                 continue
             first.pop(0)
@@ -132,7 +176,9 @@ class Definitions(SphinxPostTransform):
         """Mark the page, if the book has a glossary."""
         if glossary.PAGE in self.env.found_docs and self.env.docname != glossary.PAGE:
             address = self.app.builder.get_relative_uri(self.env.docname, glossary.PAGE)
-            glossary.mark(self.document, address, self.env.docname.rpartition("/")[2])
+            edition = edition_of(self.app)
+            page = self.env.docname.rpartition("/")[2]
+            glossary.mark(self.document, address, page, edition and edition.folder)
 
 
 class Colours(SphinxPostTransform):
@@ -169,7 +215,9 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
     code = api.code_line(notebook, Path(app.srcdir), docname)
     if last:
         notebook = execute.with_outputs(notebook, json.loads(path.read_text("utf-8")))
-    notebook = shown.chapter(notebook, docname, code)
+    edition = edition_of(app)
+    words = (edition.settings["more_exercises"], edition.settings["boxes"]["Exercise"]) if edition else shown.ENGLISH
+    notebook = shown.chapter(notebook, docname, code, words)
     if last is None or last.failure:
         notebook = shown.marked(notebook, last and last.failure)
     source[0] = json.dumps(notebook)
@@ -177,6 +225,10 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
 
 def _configure(app: Sphinx, config: Any) -> None:
     config.html_static_path.append(str(_STATIC))
+    config.templates_path.append(str(_STATIC.with_name("templates")))
+    config.html_baseurl = config.html_baseurl or site_address(Path(app.srcdir)) or ""
+    if config.html_baseurl and config.book_edition:
+        config.html_baseurl = f"{config.html_baseurl.rstrip('/')}/{Path(config.book_edition).name}/"
     if address := public_address(Path(app.srcdir)):
         config.html_theme_options |= {
             "repository_url": address,
@@ -184,7 +236,6 @@ def _configure(app: Sphinx, config: Any) -> None:
             "path_to_docs": "",
             "use_repository_button": True,
             "use_edit_page_button": True,
-            "use_issues_button": True,
             "launch_buttons": {
                 "notebook_interface": "jupyterlab",
                 "binderhub_url": "https://mybinder.org",
@@ -194,19 +245,45 @@ def _configure(app: Sphinx, config: Any) -> None:
 
 
 def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
-    """Give a page the scripts that it needs, and the story what a shared link to it shows."""
+    """Give a page the scripts that it needs, what a search or a shared link shows of it, and a button for errors."""
     body = context.get("body", "")
+    if edition := edition_of(app):
+        body = _FORMULA_AND_MARK.sub(r'<span class="xp-together">\1\2</span>', translated(body, edition.said))
+        context["body"] = body
     for mark, script in _SCRIPTS.items():
         if mark in body:
             app.add_js_file(f"explainer/{script}", loading_method="defer")
     if 'class="xp-widget"' in body:  # the still picture needs its colours before, or without, the module
         app.add_css_file("explainer/explorables.css")
-    if pagename == "book/story":
-        base, name = app.config.html_baseurl, "_static/story.png"
-        picture = f"{base.rstrip('/')}/{name}" if base else context["pathto"](name, resource=True)
-        said = {"title": app.config.project, "description": _STORY, "type": "article", "image": picture}
-        tags = "".join(f'<meta property="og:{k}" content="{html.escape(v, quote=True)}" />' for k, v in said.items())
-        context["metatags"] = context.get("metatags", "") + tags
+        if edition:
+            app.add_js_file("explainer/words.js", loading_method="defer")
+    if doctree is not None:
+        words = edition.settings["found"] if edition else found.WORDS
+        context["metatags"] = context.get("metatags", "") + found.tags(
+            pagename, context, doctree, "../" * bool(edition)
+        )
+        context["report"] = found.report(pagename, context["title"], public_address(Path(app.srcdir)), words)
+        app.add_js_file("explainer/report.js", loading_method="defer")
+
+
+def _switch(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
+    """Lead from each page to the same one in the other language, or to the first where there is none."""
+    if doctree is None:
+        return
+    here, root = edition_of(app), _root(app)
+    for edition in editions(root):
+        ours = set(main_line(root))
+        folder, other = edition.folder.name, pagename if pagename in ours else "book/intro"
+        start = Path(folder, pagename).parent if here else Path(pagename).parent
+        place = os.path.relpath(Path(*([] if here else [folder]), f"{other}.html"), start)
+        tag, name = ("en", "English") if here else (edition.settings["tag"], edition.settings["name"])
+        context["header_buttons"].insert(0, {
+            "type": "link", "url": place, "text": name, "tooltip": name, "label": "xp-language", "icon": "",
+        })  # fmt: skip
+        if pagename in ours:
+            link = f'<link rel="alternate" hreflang="{tag}" href="{place}" />'
+            context["metatags"] = context.get("metatags", "") + link
+        app.add_js_file("explainer/language.js", loading_method="defer")
 
 
 def _finish(app: Sphinx, exception: Exception | None) -> None:
@@ -216,12 +293,18 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
     for file in (_STATIC / "explainer").iterdir():  # Sphinx leaves static files alone when no page changed
         vendored.copy_if_changed(file, static / "explainer" / file.name)
     vendored.copy_if_changed(api.PACKAGE / "explorables" / "explorables.css", static / "explainer" / "explorables.css")
-    (static / "explainer" / "glossary.json").write_text(
-        json.dumps({term.identity: term.definition for term in glossary.terms()}, ensure_ascii=False), "utf-8"
-    )
+    edition = edition_of(app)
+    definitions = {term.identity: term.definition for term in glossary.terms(edition and edition.folder)}
+    (static / "explainer" / "glossary.json").write_text(json.dumps(definitions, ensure_ascii=False), "utf-8")
+    if edition:
+        table = json.dumps(edition.texts(EXPLORABLES), ensure_ascii=False)
+        script = (_STATIC / "words.js").read_text("utf-8")
+        (static / "explainer" / "words.js").write_text(f"const TABLE = {table};\n{script}", "utf-8")
     vendored.copy_packages(static)
-    if not public_address(Path(app.srcdir)):
+    if not public_address(Path(app.srcdir)) and not app.config.book_edition:
         api.write_sources(Path(app.outdir))
+    words = edition.settings["found"] if edition else found.WORDS
+    found.write(Path(app.outdir), Path(app.srcdir), words, with_cards=edition is None)
     vendored.subset_icon_fonts(Path(app.outdir))
     vendored.drop_inline_search(Path(app.outdir))
 
@@ -247,9 +330,15 @@ def setup(app: Sphinx) -> dict[str, bool]:
         app.add_directive(name, pages.directive(run))
     for transform in (Boxes, Definitions, Colours):
         app.add_post_transform(transform)
+    app.add_config_value("book_edition", "", "env")
+    app.add_transform(Anchors)
+    app.add_search_language(Characters)
+    app.add_search_language(spelling.Search)
     app.add_css_file("explainer/site.css")
     app.connect("config-inited", _configure)
     app.connect("source-read", _read)
     app.connect("html-page-context", _page)
+    app.connect("html-page-context", _switch, priority=900)
     app.connect("build-finished", _finish)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    # Another number reads every page anew: what an older version of this extension made of them is no more valid.
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 2}

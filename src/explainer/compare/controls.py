@@ -20,11 +20,8 @@ Model = Callable[[Checkpoint, int], Checkpoint]
 Demonstrations = Callable[[TaskData, int, int], tuple[Task, list[Example]]]
 """(data, k, seed) -> k demonstrations and the task whose template they are written in."""
 
-_Descend = Callable[..., FineTuned]
-"""(checkpoint, sequences, lr, on_queries=...) -> FT."""
-
-_Change = Callable[[FineTuned, int], FineTuned]
-"""(FT, seed) -> FT with another update."""
+_Descend = Callable[..., FineTuned]  # (checkpoint, sequences, lr, on_queries=...) -> FT
+_Change = Callable[[FineTuned, int], FineTuned]  # (FT, seed) -> FT with another update
 
 
 # Demonstrations.

@@ -27,9 +27,7 @@ HEADS, DRAWS = 10, 4
 KINDS = ("previous token", "induction", "answer")
 _FILE = "head_circuits.json"
 
-_Cut = Callable[[Columns], list[tuple[int, int]]]
-"""The pairs (t, s) of tokens that are kept apart."""
-
+_Cut = Callable[[Columns], list[tuple[int, int]]]  # the pairs (t, s) of tokens that are kept apart
 CUTS: Mapping[str, _Cut] = {
     "input": lambda columns: columns.input_hidden(),
     "input, one before": lambda columns: columns.input_hidden(back=1),
@@ -183,7 +181,8 @@ class _Stored:
 
     def change(self, after: str, before: str = "whole") -> Interval:
         """Mean change of log p(right answer) in nats from one condition to another; crossed bootstrap."""
-        return _change(self.answers[after], self.answers[before], self.queries)
+        pairs = zip(self.answers[after], self.answers[before], strict=True)
+        return _mean([a.log_probs - b.log_probs for a, b in pairs], self.queries)
 
     def gain(self, off: str | None = None) -> Interval:
         """What the demonstrations add to log p(right answer), with all heads or some switched off: after all - none."""
@@ -191,7 +190,8 @@ class _Stored:
 
     def exact(self, condition: str) -> Interval:
         """Share of queries that are answered exactly; crossed bootstrap."""
-        return _exact(self.answers[condition], self.queries)
+        share = _mean([one.correct for one in self.answers[condition]], self.queries)
+        return statistics.with_width(share, len({str(query.fields) for each in self.queries for query in each}))
 
 
 def stored(task: str) -> _Stored:
@@ -205,20 +205,6 @@ def stored(task: str) -> _Stored:
         for name, each in table.items()
     }
     return _Stored(bench(task).queries, answers)
-
-
-# Arithmetic.
-
-
-def _change(after: Sequence[Answers], before: Sequence[Answers], queries: Sequence[Sequence[Example]]) -> Interval:
-    """Mean change of log p(right answer), one item for each set; the bootstrap draws sets and queries."""
-    return _mean([a.log_probs - b.log_probs for a, b in zip(after, before, strict=True)], queries)
-
-
-def _exact(answers: Sequence[Answers], queries: Sequence[Sequence[Example]]) -> Interval:
-    """Share of queries answered exactly, one item for each set; the bootstrap draws sets and queries."""
-    share = _mean([one.correct for one in answers], queries)
-    return statistics.with_width(share, len({str(query.fields) for each in queries for query in each}))
 
 
 def _mean(values: Sequence[np.ndarray], queries: Sequence[Sequence[Example]]) -> Interval:

@@ -18,9 +18,7 @@ from explainer.errors import ShapeError
 
 KEYS = 64
 VALUES = 64
-_BLANK = VALUES
-"""Stands at a query in place of a value."""
-
+_BLANK = VALUES  # stands at a query in place of a value
 NO_STALE = -1
 """Stands in place of the stale value of a key that was written once."""
 

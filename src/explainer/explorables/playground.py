@@ -22,8 +22,7 @@ from ridge are close to the medians: 0.05 of the GPT (median 0.054), 0.38 of the
 in 78 % of them, the linear transformer is too flat.
 """
 
-_LINE = (1.05, 0.6)
-"""Slope and intercept of ridge's line through these points, which the shifts keep."""
+_LINE = (1.05, 0.6)  # slope and intercept of ridge's line through these points, which the shifts keep
 
 
 def _shifted_points() -> dict[str, dict[str, Any]]:

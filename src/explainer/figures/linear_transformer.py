@@ -9,8 +9,7 @@ from explainer.figures.base import ABOVE, mark, stroke
 from explainer.theory import statistics
 
 _POINTS = 50
-_LEVEL = 0.9
-"""A direction counts as learned once this share of its optimum is reached."""
+_LEVEL = 0.9  # a direction counts as learned once this share of its optimum is reached
 
 
 def agreement(step: np.ndarray, predictions: Mapping[str, np.ndarray]) -> go.Figure:

@@ -242,7 +242,7 @@ def _balanced(layers: LinearAttention) -> LinearAttention:
     return LinearAttention(layers.W_PV * c[:, None, None], layers.W_KQ / c[:, None, None])
 
 
-def _gauss_newton(fit: "Fit", parameters: Tensor, iterations: int, tolerance: float) -> tuple[Tensor, list[float]]:
+def _gauss_newton(fit: "_Fit", parameters: Tensor, iterations: int, tolerance: float) -> tuple[Tensor, list[float]]:
     """Lower the error of a fit by damped Gauss-Newton steps; return the parameters and the error after every step.
 
     A step s solves (J^T J + mu diag(J^T J)) s = -J^T r for the residuals r = (v - w)/sqrt(B d) and their Jacobian J. mu
@@ -261,7 +261,7 @@ def _gauss_newton(fit: "Fit", parameters: Tensor, iterations: int, tolerance: fl
     return parameters, errors
 
 
-def _lower(fit: "Fit", parameters: Tensor, error: float, mu: float) -> tuple[Tensor, float] | None:
+def _lower(fit: "_Fit", parameters: Tensor, error: float, mu: float) -> tuple[Tensor, float] | None:
     """The parameters after the first step that lowers the error, and its mu; None if none does."""
     gradient, curvature = fit.normal_equations(parameters)
     scale = curvature.diagonal().clamp_min(1e-12)  # some entries have no effect
@@ -378,7 +378,8 @@ def _load(folder: str | os.PathLike, schedule: _Schedule | None = None) -> list[
     path = Path(folder) / _NAME
     description = files.describe(path)
     with files.reading(path):
-        stored_with = _schedule(description["schedule"])
+        settings = description["schedule"].items()
+        stored_with = _Schedule(**{key: tuple(of) if isinstance(of, list) else of for key, of in settings})
         weights = safetensors.load(path.with_suffix(".safetensors").read_bytes())
         runs = [_run(entry, weights, stored_with) for entry in description["runs"]]
     if schedule not in (None, stored_with):
@@ -401,10 +402,6 @@ def stored(family: str, n_layers: int) -> list[_Run]:
             f"{folder} lacks {'; '.join(missing)}: train them with python -m explainer.models.{_NAME}."
         )
     return [finished[start] for start in wanted]
-
-
-def _schedule(settings: Mapping[str, Any]) -> _Schedule:
-    return _Schedule(**{key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()})
 
 
 def _run(entry: Mapping[str, Any], weights: Mapping[str, Tensor], schedule: _Schedule) -> _Run:

@@ -149,13 +149,10 @@ def _attend_with_momentum(
     if average == "permuted" and attention_mask is not None and not attention_mask[..., 0].all():
         raise ValueError("padding on the left shifts the positions that 'permuted' is drawn for; pad on the right.")
     heads = momentum.without_padding(value, attention_mask, T_q).transpose(1, 2)
-    past = _last(heads.flatten(2), eta, average, T_q).unflatten(2, heads.shape[2:])
+    values = heads.flatten(2)
+    past = momentum.decode(values, eta, average) if T_q == 1 else momentum.AVERAGES[average](values, eta)[:, -T_q:]
+    past = past.unflatten(2, heads.shape[2:])
     return attention + past.repeat_interleave(query.shape[1] // value.shape[1], 2), None
-
-
-def _last(value: Tensor, eta: float, average: str, n: int) -> Tensor:
-    """The average at the last n positions: (..., T, d) -> (..., n, d)."""
-    return momentum.decode(value, eta, average) if n == 1 else momentum.AVERAGES[average](value, eta)[..., -n:, :]
 
 
 def _attend_with_convolution(

@@ -134,7 +134,7 @@ def _cut(checkpoint: Checkpoint, pieces: Sequence[str]) -> list[list[int]]:
     found = checkpoint.tokenizer(text, add_special_tokens=False, split_special_tokens=True, return_offsets_mapping=True)
     tokens, covered = [[] for _ in pieces], 0
     for token, (start, end) in zip(found["input_ids"], found["offset_mapping"], strict=True):
-        piece = bisect_right(ends, start)
+        piece = min(bisect_right(ends, start), len(pieces) - 1)
         seam = ends[piece - 1] if piece else 0
         dropped = text[seam:start].strip(" ") if covered == seam else covered < seam
         if end > ends[piece] or (piece and dropped):

@@ -14,8 +14,7 @@ from explainer.models.checkpoints import Checkpoint
 TASKS = ("capitals", "plurals", "past", "antonyms")
 """The tasks of word pairs that a reader can choose."""
 MADE = "computed with Python and stored with the book"
-_PAUSE = 0.01
-"""Seconds between two answers, in which the kernel hears what came meanwhile."""
+_PAUSE = 0.01  # seconds between two answers, in which the kernel hears what came meanwhile
 _QUESTIONS = {"ask": "id", "sweep": "sweep", "experiment": "experiment", "patch": "patch"}
 """By question, where its number stands in the answer."""
 

@@ -19,8 +19,7 @@ from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint
 
 _INDUCTION = ((18, 6), (17, 4), (17, 5), (17, 3), (20, 6), (23, 2), (23, 7), (18, 7), (24, 4), (23, 1))
 """The ten strongest induction heads, as the study `head_circuits` finds them: (layer, head) from 0."""
-_Pair = Sequence[str]
-"""A demonstration's x and y; or what is written before and after x."""
+_Pair = Sequence[str]  # a demonstration's x and y; or what is written before and after x
 
 
 class _Pairs(traitlets.List):

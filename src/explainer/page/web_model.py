@@ -25,9 +25,7 @@ FORMAT = 3  # of the folder; raised when the same GGUF file gives other files
 _SHARD_BYTES = 25_000_000
 """A shard that did not arrive is fetched again, and no host of pages refuses files of this size."""
 _MANIFEST = "manifest.json"
-_BLOCK = 32
-"""Weights that share a scale, in the formats Q4_1 and Q8_0 of GGUF."""
-
+_BLOCK = 32  # weights that share a scale, in the formats Q4_1 and Q8_0 of GGUF
 _GRAPH = "gpt"
 _OPSETS = {"": 18, "com.microsoft": 1}
 

@@ -63,11 +63,6 @@ def _matched(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> tuple[Sample, Sa
     return reporting.sample(both, measure), reporting.sample(both, f"{measure}_b")
 
 
-def _mean_differences(pairs: Mapping[Any, tuple[Sample, Sample] | None]) -> dict[Any, Interval]:
-    """`explainer.results.reporting.comparisons` of means, without the pairs that are None."""
-    return reporting.comparisons({name: both for name, both in pairs.items() if both})
-
-
 def learned(frame: pd.DataFrame, state: str) -> list[str]:
     """Tasks of which a state, "ft" or "icl", answers more than ZSL does, settled over seeds (p < 0.05 after Holm)."""
     real = frame[(frame["control"] == "none") & frame[f"{state}_correct"].notna()]
@@ -102,7 +97,7 @@ def changes(
         for control in (control for control in controls or of if control in of and control != than):
             for measure in measures:
                 pairs[name, control, measure] = _matched(of[control], of[than], measure)
-    return _mean_differences(pairs)
+    return reporting.comparisons({name: both for name, both in pairs.items() if both})
 
 
 def over_tasks(frame: pd.DataFrame, measures: Iterable[str]) -> dict[str, dict[str, Interval]]:

@@ -12,8 +12,7 @@ import pandas as pd
 from explainer.results import reporting
 from explainer.theory.statistics import Interval
 
-_Means = Mapping[str, float]
-"""Columns as means over pairs of tasks."""
+_Means = Mapping[str, float]  # columns as means over pairs of tasks
 
 
 def _interval(rows: pd.DataFrame, value: Callable[[_Means], float]) -> Interval:

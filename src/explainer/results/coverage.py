@@ -6,7 +6,7 @@ one pool, a draw of all the texts that one could have asked about. The truth, th
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -64,26 +64,13 @@ def _nested_counts(n_seeds: int, n: int) -> np.ndarray:
     return np.array([np.bincount(each.ravel(), minlength=n_seeds * n) for each in drawn], dtype=float)
 
 
-def _crossed_bootstrap(sample: Sample) -> Interval:
-    """`bootstrap_interval` of the mean."""
-    return statistics.bootstrap_interval(sample, n_resamples=_RESAMPLES)
-
-
-def _student_over_seeds(sample: Sample) -> Interval:
-    """Student's interval of the means of the seeds, as if they shared no query."""
-    return statistics.student([group.mean() for (group,) in sample.groups])
-
-
-def _student_with_shared_queries(sample: Sample) -> Interval:
-    """`paired_difference` from zero: Student over seeds, with the covariance due to the queries that they share."""
-    return statistics.paired_difference(sample, replace(sample, groups=[(0 * y,) for (y,) in sample.groups]))
-
-
 METHODS: Mapping[str, Callable[[Sample], Interval]] = {
     "nested bootstrap": _nested_bootstrap,
-    "crossed bootstrap": _crossed_bootstrap,
-    "Student over seeds": _student_over_seeds,
-    "Student, shared queries": _student_with_shared_queries,
+    "crossed bootstrap": partial(statistics.bootstrap_interval, n_resamples=_RESAMPLES),
+    "Student over seeds": lambda its: statistics.student([group.mean() for (group,) in its.groups]),
+    "Student, shared queries": lambda its: statistics.paired_difference(
+        its, replace(its, groups=[(0 * y,) for (y,) in its.groups])
+    ),
 }
 """What can be done with the same values, by name. The second and the fourth are what this book does."""
 

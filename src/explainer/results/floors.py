@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-import numpy as np
 import pandas as pd
 
 from explainer.data.files import PUBLISHED
@@ -198,12 +197,12 @@ def verdict(directory: str | Path, grids: Mapping[str, str] = MappingProxyType({
 
 def _way(floor: pd.Series, value: pd.Series, ceiling: pd.Series) -> dict[str, Interval]:
     """`way`, without a share where the ceiling is above the floor for some seeds and below it for others."""
-    with np.errstate(invalid="ignore"):
-        found = way(floor, value, ceiling)
     whole = (ceiling - floor).dropna()
-    if not (whole > 0).all() and not (whole < 0).all():
-        found["share of the way"] = Interval(*3 * [float("nan")])
-    return found
+    if (whole > 0).all() or (whole < 0).all():
+        return way(floor, value, ceiling)
+    three = {"floor": floor, "measured": value, "ceiling": ceiling}
+    no_share = {"share of the way": Interval(*3 * [float("nan")])}
+    return {name: statistics.student(of.dropna()) for name, of in three.items()} | no_share
 
 
 def missing(directory: Path) -> list[str]:

@@ -43,10 +43,6 @@ def _shared(run: pd.DataFrame) -> tuple:
     return tuple(run.iloc[0].reindex(_OF_A_PAIR).dropna().items())
 
 
-def _ratios(table: pd.DataFrame, sample: Sample) -> pd.Series:
-    return pd.Series([statistics.ratio_of_sums(*group) for group in sample.groups], table["seed"].unique())
-
-
 def of_arm(arm: str, table: str) -> pd.DataFrame:
     """A table of one arm of the published language models, e.g. "momentum"; the longer runs of the arm are below.
 
@@ -134,7 +130,8 @@ def _squared_errors(prompts: pd.DataFrame, k: int) -> Sample:
 
 def relative_errors(prompts: pd.DataFrame, k: int) -> pd.Series:
     """Error of each run relative to that of predicting 0, sum (yhat - y)^2 / sum y^2, after k examples; by seed."""
-    return _ratios(prompts, _squared_errors(prompts, k))
+    ratios = [statistics.ratio_of_sums(*group) for group in _squared_errors(prompts, k).groups]
+    return pd.Series(ratios, prompts["seed"].unique())
 
 
 def relative_error_change(variant: pd.DataFrame, plain: pd.DataFrame, k: int) -> Interval:

@@ -5,6 +5,7 @@ A *change* is what a lesson, some demonstrations, does to the zero-shot model: a
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, groupby
 from typing import Any, ClassVar
 
@@ -39,9 +40,7 @@ _N_MAPS = 4
 
 _N_FOREIGN_CONTEXTS = 3
 
-_SLOW = 0.1
-"""The factor of the training at a smaller rate."""
-
+_SLOW = 0.1  # the factor of the training at a smaller rate
 _BY_LAYER = ("sim_aou", "sim_aou_tangent_uncentred", "sim_aou_residual")
 
 
@@ -109,28 +108,21 @@ class Setting(on_checkpoint.Setting):
 # Lessons.
 
 
-_Lesson = tuple[Task, list[Example]]
-"""Demonstrations, and the task in whose template they are written."""
+_Lesson = tuple[Task, list[Example]]  # demonstrations, and the task in whose template they are written
 
 
-def _first_half(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
-    """The first half of the own demonstrations."""
+def _half(data: TaskData, k: int, seed: int, *, second: bool) -> tuple[Task, list[Example]]:
+    """One half of the own demonstrations."""
     task, examples = controls.own(data, k, seed)
-    return task, examples[: k // 2]
-
-
-def _second_half(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
-    """The second half of the own demonstrations."""
-    task, examples = controls.own(data, k, seed)
-    return task, examples[k // 2 :]
+    return task, examples[k // 2 :] if second else examples[: k // 2]
 
 
 OF_A_TASK: Mapping[str, controls.Demonstrations] = {
     "own": controls.own,
     "reordered": controls.reordered,
     "other": controls.other,
-    "first half": _first_half,
-    "second half": _second_half,
+    "first half": partial(_half, second=False),
+    "second half": partial(_half, second=True),
     "shuffled": controls.shuffled,
     "nonsense": controls.nonsense,
 }

@@ -18,7 +18,7 @@ from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import TaskError
-from explainer.models import finetuning, interventions, lockstep
+from explainer.models import finetuning, interventions, lockstep, scoring
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned
 from explainer.study import on_checkpoint
@@ -247,7 +247,9 @@ def _test_steps(shared: _Shared) -> None:
     """
     demonstrations = _demonstrations(shared)
     effects = _effects(shared, demonstrations)
-    shared.changes["descent"] = _effect(shared, _descended(shared, *demonstrations["own"])) * shared.setting.rate
+    sequences = finetuning.training_ids(shared.checkpoint, *demonstrations["own"])
+    descended = finetuning.fine_tune(shared.checkpoint, sequences, shared.setting.rate)
+    shared.changes["descent"] = _effect(shared, descended) * shared.setting.rate
     for of, change in shared.changes.items():
         fits = {kind: _held_out(change, effect) for kind, effect in effects.items()} | {"mean": _mean_of_others(change)}
         for kind, fitted in fits.items():
@@ -284,12 +286,6 @@ def _demonstrations(shared: _Shared) -> dict[str, tuple[Task, list[Example]]]:
     except TaskError as error:
         shared.notes.append(f"no other demonstrations: {error}")
     return kinds | {"foreign": controls.own(shared.foreign, setting.k, setting.seed)}
-
-
-def _descended(shared: _Shared, task: Task, examples: Sequence[Example]) -> FineTuned:
-    """Gradient descent at the small rate, one step for each example."""
-    sequences = finetuning.training_ids(shared.checkpoint, task, examples)
-    return finetuning.fine_tune(shared.checkpoint, sequences, shared.setting.rate)
 
 
 def _single_steps(shared: _Shared, task: Task, examples: Sequence[Example]) -> list[FineTuned]:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from jaxtyping import Int
-from torch import Generator, Tensor
+from torch import Generator
 from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -21,8 +20,7 @@ from explainer.models import checkpoints
 from explainer.study.training import BETAS
 from explainer.theory.optimisation import descend, warmed_up_cosine
 
-EVERY = 100
-"""Steps from one snapshot of a training to the next."""
+EVERY = 100  # steps from one snapshot of a training to the next
 
 
 @dataclass(frozen=True)
@@ -77,15 +75,12 @@ def train(setting: Setting, *, progress: bool = True) -> Iterator[tuple[int, Lla
     yield 0, model
     for step in tqdm(range(setting.steps), desc="training", unit="step", leave=False, disable=not progress):
         ids = regression_words.sequences(setting.batch, setting.n_examples + 1, generator)
+        logits = model(ids[:, :-1], use_cache=False).logits
+        loss = cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
         lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
-        descend(model.parameters(), optimizer, _loss(model, ids), lr, step)
+        descend(model.parameters(), optimizer, loss, lr, step)
         if (step + 1) % EVERY == 0:
             yield step + 1, model
-
-
-def _loss(model: LlamaForCausalLM, ids: Int[Tensor, "n T"]) -> Tensor:
-    logits = model(ids[:, :-1], use_cache=False).logits
-    return cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
 
 
 def save(model: LlamaForCausalLM, directory: str | os.PathLike) -> None:

@@ -1,6 +1,6 @@
 """Language models with and without momentum attention, trained from scratch in matched sets."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -135,9 +135,6 @@ def home(its: Identity) -> Path:
     return assets.cache_dir() / "training" / Path(its.filename).stem
 
 
-_OF_BLOCKS = ("document", "block_nll")
-
-
 def _tables(trained: Trained) -> Tables:
     """`cells`; `budgets`, what a model of each budget has learned; `curve`, losses along the trunk.
 
@@ -147,13 +144,17 @@ def _tables(trained: Trained) -> Tables:
     result, budgets = trained.result, trained.result["budgets"]
     cells = {name: result[name] for name in ("parameters", "flops")}
     last = {name: budgets[-1][name] for name in ("tokens", "held_out", "copied", "weights")}
-    numbers = [{k: v for k, v in one.items() if k not in (*_OF_BLOCKS, "position_nll")} for one in budgets]
+    numbers = [{k: v for k, v in one.items() if k not in ("document", "block_nll", "position_nll")} for one in budgets]
     return {
         "cells": cells | last,
         "budgets": columns(numbers),
         "curve": result["curve"],
         "blocks": columns(
-            [{"tokens": one["tokens"], "document": d, "nll": nll} for one in budgets for d, nll in _blocks(one)]
+            [
+                {"tokens": one["tokens"], "document": document, "nll": nll}
+                for one in budgets
+                for document, nll in zip(one["document"], one["block_nll"], strict=True)
+            ]
         ),
         "positions": columns(
             [
@@ -163,10 +164,6 @@ def _tables(trained: Trained) -> Tables:
             ]
         ),
     }
-
-
-def _blocks(budget: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    return zip(*(budget[name] for name in _OF_BLOCKS), strict=True)
 
 
 def _save_model(model: PreTrainedModel, tokens: Tokens, directory: Path) -> None:

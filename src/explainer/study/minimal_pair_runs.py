@@ -17,7 +17,7 @@ from torch import Tensor
 from explainer.compare import comparison
 from explainer.compare.comparison import require
 from explainer.data.files import Tables
-from explainer.data.tasks import Example, TaskData
+from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import TaskError
 from explainer.models import interventions, lockstep, scoring
 from explainer.models.checkpoints import Checkpoint
@@ -27,9 +27,7 @@ from explainer.study.experiment import Computed
 from explainer.study.on_checkpoint import OnCheckpoint, columns, held, near
 from explainer.theory import directions, metrics
 
-SETS = (0, 1)
-"""Two disjoint sets of words."""
-
+SETS = (0, 1)  # two disjoint sets of words
 INTERVENTIONS: Mapping[str, str] = {
     "context": "the pass with the other lesson as context, as it is",
     "context_whole": "it, plus the whole change to the context of this lesson",

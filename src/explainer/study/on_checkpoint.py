@@ -27,8 +27,7 @@ from explainer.study.experiment import Experiment
 from explainer.study.store import Identity
 from explainer.theory import directions
 
-N_RANDOM = 5
-"""Random directions beside a change; what is stored of them is the mean."""
+N_RANDOM = 5  # random directions beside a change; what is stored of them is the mean
 
 _ROUNDED = "capitals"
 """The task whose scores show what a number format rounds, where a setting has none."""

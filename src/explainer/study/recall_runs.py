@@ -17,18 +17,10 @@ from explainer.study import fast_weight_model
 from explainer.study.experiment import Computed, Experiment
 from explainer.study.fast_weight_model import GATES, FastWeightModel, Setting
 
-N_KEYS = (8, 16, 24, 32)
-"""Numbers of keys in the sequences of training, in turns, and of the test."""
-
-N_TEST = 256
-"""Test sequences for each number of keys."""
-
-_TEST_SEED = 1_000_003
-"""Of the test sequences, far from the seeds of training."""
-
-RATES = (5e-3, 1.5e-2, 4.5e-2)
-"""Learning rates to choose from."""
-
+N_KEYS = (8, 16, 24, 32)  # numbers of keys in the sequences of training, in turns, and of the test
+N_TEST = 256  # test sequences for each number of keys
+_TEST_SEED = 1_000_003  # of the test sequences, far from the seeds of training
+RATES = (5e-3, 1.5e-2, 4.5e-2)  # learning rates to choose from
 CHOSEN: Mapping[str, float] = {
     "linear": 0.015,
     "delta": 0.045,

@@ -19,9 +19,7 @@ from explainer.study.experiment import Computed, Experiment
 from explainer.study.training import NO_AVERAGE
 from explainer.theory import regression
 
-TESTED = (1, 2, 3, 4, 6, 8, 10, 12)
-"""Numbers k of examples whose errors are kept for every test prompt."""
-
+TESTED = (1, 2, 3, 4, 6, 8, 10, 12)  # numbers k of examples whose errors are kept for every test prompt
 N_PROMPTS = 1000
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from explainer.compare.comparison import require
 from explainer.compare.controls import made_up_word
 from explainer.data import tasks
+from explainer.data.tasks import Example, Task
 from explainer.models import finetuning, lockstep, scoring
 from explainer.models.checkpoints import Checkpoint
 from explainer.study import on_checkpoint
@@ -26,6 +27,9 @@ LESSONS: Mapping[str, str] = {
     "shuffled": "a -> b with the b of another pair, mostly",
 }
 """What stands in the context, or is trained on."""
+
+LINE = Task("reversal", "{word} ->", None)
+"""How a pair is written."""
 
 Pair = tuple[str, str]
 
@@ -66,8 +70,8 @@ def lesson(pairs: Sequence[Pair], name: str, seed: int) -> list[Pair]:
 
 def answers(checkpoint: Checkpoint, context: Sequence[Pair], pairs: Sequence[Pair]) -> dict[str, np.ndarray]:
     """log p of every answer to every question after the lines of a context, (n, n) for each direction."""
-    pieces = [checkpoint.tokenize(f"{x} -> {y}\n") for x, y in context]
-    prefix = scoring.encode(checkpoint, [checkpoint.first_token_id, *(token for piece in pieces for token in piece)])
+    ids, _ = scoring.context_ids(checkpoint, LINE, [Example({"word": x}, y) for x, y in context])
+    prefix = scoring.encode(checkpoint, ids)
     a, b = (list(side) for side in zip(*pairs, strict=True))
     ask = lambda questions, given: scoring.candidate_log_probs(  # noqa: E731
         checkpoint, prefix, [f"{word} ->" for word in questions], given

@@ -39,9 +39,7 @@ CONTEXTS: Mapping[str, controls.Demonstrations] = {
 }
 """Lessons that a task gives for its contexts; "foreign" are the demonstrations of `tasks.foreign`."""
 
-TRAININGS = ("own", "other")
-"""Lessons of trainings."""
-
+TRAININGS = ("own", "other")  # lessons of trainings
 INTERVENTIONS: Mapping[str, str] = {
     "zsl": "no context",
     "icl": "with the context",

@@ -19,12 +19,8 @@ from typing import Any
 from explainer.data.files import Tables, disk_errors, replace_file, rounded, to_json
 from explainer.errors import ResultsError
 
-_FORMAT = 3
-"""Of the files; raised when their layout changes."""
-
-_SETTING = ("cell", "dtype")
-"""The parts of an identity that name its file: what was asked for."""
-
+_FORMAT = 3  # of the files; raised when their layout changes
+_SETTING = ("cell", "dtype")  # the parts of an identity that name its file: what was asked for
 _KEYS = {"format", "slug", "identity", "provenance", "result", "sha256"}
 
 

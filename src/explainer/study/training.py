@@ -48,18 +48,10 @@ WITHOUT_ETA = (NO_AVERAGE, LEARNED_CONVOLUTION)
 BETAS = (0.9, 0.98)
 """Of AdamW; Dai et al. (2023), table 10."""
 
-WEIGHT_DECAY = 0.1
-"""Of matrices; vectors have none."""
-
-CURVE_BLOCKS = 16
-"""Held-out blocks whose mean loss is a point of the curve."""
-
-FINAL_BLOCKS = 200
-"""Held-out blocks on which a model is evaluated at the end of a budget."""
-
-POSITIONS = 16
-"""Positions whose losses are stored as one mean."""
-
+WEIGHT_DECAY = 0.1  # of matrices; vectors have none
+CURVE_BLOCKS = 16  # held-out blocks whose mean loss is a point of the curve
+FINAL_BLOCKS = 200  # held-out blocks on which a model is evaluated at the end of a budget
+POSITIONS = 16  # positions whose losses are stored as one mean
 _BUDGET_RATIO = 4  # of one budget to the next
 _DECAYING = 5  # the last step in so many of a budget is in its branch, where the rate falls
 _CURVE_POINTS, _OTHER_BLOCKS = 40, 60

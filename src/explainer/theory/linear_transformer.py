@@ -231,8 +231,10 @@ def excess_risk(covariance: Float[Tensor, "d d"], n: float, m: float) -> float:
     with the eigenvalues l_i of the covariance, t their sum and g_i = (1 + 1/N) l_i + t/N. Both lengths may be math.inf.
     Source: Zhang, Frei and Bartlett 2024, Theorem 4.2.
     """
-    test_length, training_length = _excess_terms(covariance, n)
-    return test_length / m + training_length
+    values = torch.linalg.eigvalsh(covariance)
+    t = values.sum()
+    share = values / ((1 + 1 / n) * values + t / n) ** 2
+    return (share * values * (values + t)).sum().item() / m + (share * (values + t) ** 2).sum().item() / n**2
 
 
 class _Lengths(NamedTuple):
@@ -265,14 +267,6 @@ def lengths_needed(covariance: Float[Tensor, "d d"], epsilon: float) -> _Lengths
         training,
         _least(lambda n: excess_risk(covariance, n, math.inf), epsilon),
     )
-
-
-def _excess_terms(covariance: Tensor, n: float) -> tuple[float, float]:
-    """What M divides in R(N, M), and what it does not."""
-    values = torch.linalg.eigvalsh(covariance)
-    t = values.sum()
-    share = values / ((1 + 1 / n) * values + t / n) ** 2
-    return (share * values * (values + t)).sum().item(), (share * (values + t) ** 2).sum().item() / n**2
 
 
 def _least(risk: Callable[[int], float], epsilon: float) -> int:

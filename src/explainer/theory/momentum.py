@@ -18,9 +18,7 @@ from explainer.theory.shapes import shaped
 _Average = Callable[[Float[Tensor, "*batch T d"], float], Float[Tensor, "*batch T d"]]
 _LagWeights = Callable[[float, int], Float[Tensor, " n"]]
 
-_CHUNK = 32
-"""Positions that one matrix product averages over."""
-
+_CHUNK = 32  # positions that one matrix product averages over
 SHORT = 4
 """Lags of the average "short_convolution"."""
 

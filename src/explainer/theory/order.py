@@ -16,8 +16,7 @@ from explainer.errors import ShapeError
 from explainer.theory.momentum import check_eta
 from explainer.theory.shapes import shaped
 
-_MOST = 8
-"""Most demonstrations whose orders are listed: there are 40,320 of them."""
+_MOST = 8  # most demonstrations whose orders are listed: there are 40,320 of them
 
 
 def orders(n: int) -> Int[Tensor, "orders n"]:

@@ -240,11 +240,6 @@ def _matrix(d_out: int, d: int, generator: torch.Generator) -> Float[Tensor, "d_
     return torch.randn(d_out, d, generator=generator, dtype=torch.float64) / d**0.5
 
 
-def _shuffled(lesson: Lesson, generator: torch.Generator) -> Lesson:
-    """The same inputs and the same targets, but not together: a control that keeps all but the task."""
-    return lesson._replace(targets=lesson.targets[torch.randperm(len(lesson.targets), generator=generator)])
-
-
 @dataclass(frozen=True)
 class Setting:
     """What a positive control is made of; rows of W_0 are N(0, scale^2 I / d), those of tasks N(0, I / d) about them.
@@ -297,7 +292,8 @@ def _draw(setting: Setting, seed: int) -> tuple[_Heads, dict[str, Lesson], Float
     foreign = _lesson_of(_draw_task(centre, generator), foreign)
     queries = draw(s.n_queries)
     own, other = _lesson_of(W, examples), _lesson_of(W, draw(s.n_examples))
-    lessons = own, other, _shuffled(own, generator), foreign
+    shuffled = own._replace(targets=own.targets[torch.randperm(s.n_examples, generator=generator)])
+    lessons = own, other, shuffled, foreign
     return heads, dict(zip(_LESSONS, lessons, strict=True)), queries
 
 

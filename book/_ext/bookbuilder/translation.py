@@ -1,0 +1,317 @@
+"""The words of the book in another language: gettext catalogues, and how a text becomes its translation.
+
+A page's Markdown is translated block by block. What code, figures and the builder put on a page is translated in its
+HTML, word for word with the numbers taken out, so that one execution serves all languages.
+"""
+
+import html
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from babel.messages import Catalog
+from babel.messages.pofile import read_po
+
+WORDS = "words"
+"""The catalogue of what is no Markdown of a page."""
+EXPLORABLES = "explorables"
+"""The catalogue of what explorables write while a reader uses them."""
+
+# Blocks of Markdown.
+
+_FENCE = re.compile(r"^\s*(?:> ?)*(`{3,}|~{3,}|:{3,}|\$\$)")
+_NO_PROSE = re.compile(
+    r"^ *(?:> ?)*(`{3,}|~{3,}).*?^ *(?:> ?)*\1 *$|\$\$.+?\$\$|\$[^$\n]+(?:\n[^$\n]+)*\$|`[^`]+`|<summary>.*?</summary>"
+    r"|<[^>]+>|\]\([^)]*\)|\{[a-z:]+\}",
+    re.DOTALL | re.MULTILINE,
+)
+_WORD = re.compile(r"[A-Za-z]{2}")
+
+
+def blocks(text: str) -> list[str]:
+    """The parts of a Markdown text between blank lines; fenced code and displayed formulas stay whole."""
+    found, lines, fence = [], [], None
+    for line in text.split("\n"):
+        mark = _FENCE.match(line)
+        if mark and fence is None and not (mark[1] == "$$" and line.count("$$") > 1):
+            fence = mark[1]
+        elif fence is not None and fence in line:
+            fence = None
+        if line.strip() or fence is not None:
+            lines.append(line)
+        elif lines:
+            found.append("\n".join(lines))
+            lines = []
+    return [*found, "\n".join(lines)] if lines else found
+
+
+def is_prose(block: str) -> bool:
+    """Whether a block has words outside of code, formulas, tags and addresses."""
+    return bool(_WORD.search(_NO_PROSE.sub(" ", block)))
+
+
+# Texts without their numbers.
+
+_NUMBER = re.compile(r"(?<![\w\-.{])[-+\N{MINUS SIGN}]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?!\w)", re.ASCII)
+
+
+def without_numbers(text: str) -> tuple[str, list[str]]:
+    """A text whose numbers are {0}, {1} and so on, and these numbers."""
+    numbers: list[str] = []
+
+    def number(found: re.Match) -> str:
+        numbers.append(found[0])
+        return f"{{{len(numbers) - 1}}}"
+
+    return _NUMBER.sub(number, " ".join(text.split())), numbers
+
+
+def with_numbers(text: str, numbers: list[str]) -> str:
+    """The text whose {0}, {1} and so on are these numbers."""
+    return re.sub(r"\{(\d+)\}", lambda found: numbers[int(found[1])], text)
+
+
+# What explorables say.
+
+_PLACE = re.compile(r"\{(\d+|[A-Za-z])\}")
+_WORDED = re.compile(r"\{[A-Za-z]\}")
+_SPLITS = tuple((re.compile(f"{between}(?![^“]*”)"), joint) for between, joint in (("; ", "；"), (": ", "：")))
+_SENTENCES = re.compile("(?<=[.?!]) (?![^“]*”)")  # what stands in quotes is no part
+_ENDS = {".": "。", "?": "？", "!": "！"}
+_SPACE = re.compile(r" (?=[，。：；？！（）])|(?<=[，。：；？！（）]) |(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff“])")
+
+_LATIN = re.compile(r"[A-Za-z]{2,}")
+_KEPT = re.compile(r"“[^”]*?(?:”|…)|\S+ (?:->|→)(?: \S+)?|-> \S+")
+"""Tokens of a model, whole or cut; demonstrations."""
+
+
+class Phrases:
+    """Translations of texts that are composed while a reader uses an explorable; `static/words.js` says the same.
+
+    A key has {0}, {1} and so on for numbers, {a}, {b} for words that are translated in turn, and {A}, {B} for words
+    that stay. A text that no key fits is said sentence by sentence, then part by part.
+    """
+
+    def __init__(self, table: dict[str, str]):
+        """Take the translations."""
+        self.table = table
+        worded = [key for key in table if _WORDED.search(key)]
+        self._patterns = [(self._pattern(key), table[key]) for key in sorted(worded, key=_literal, reverse=True)]
+
+    @staticmethod
+    def _pattern(key: str) -> re.Pattern:
+        places = _PLACE.split(key)
+        held = [rf"(?P<_{name}>\{{\d+\}})" if name.isdigit() else f"(?P<_{name}>.+?)" for name in places[1::2]]
+        return re.compile("".join(map("".join, zip(map(re.escape, places[::2]), [*held, ""], strict=True))))
+
+    def say(self, text: str) -> str | None:
+        """The translation of a text, or None; parts of it that nobody has translated stay as they are."""
+        if not _WORD.search(text):
+            return None
+        key, numbers = without_numbers(text)
+        if key in self.table:
+            return with_numbers(self.table[key], numbers)
+        return self._composed(key, numbers, " ".join(text.split()))
+
+    def _composed(self, key: str, numbers: list[str], text: str) -> str | None:
+        sentences = _SENTENCES.split(text)
+        if said := self._joined(sentences, "", whole=True):
+            return said
+        if text[-1:] in _ENDS and (said := self.say(text[:-1])):
+            return said + _ENDS[text[-1]]
+        if said := self._phrase(key, numbers) or self._joined(sentences, ""):
+            return said
+        return next(filter(None, (self._joined(between.split(text), joint) for between, joint in _SPLITS)), None)
+
+    def _phrase(self, key: str, numbers: list[str]) -> str | None:
+        for pattern, other in self._patterns:
+            if found := pattern.fullmatch(key):
+                held = {name[1:]: with_numbers(its, numbers) for name, its in found.groupdict().items()}
+                parts = _PLACE.split(other)
+                parts[1::2] = [self._held(name, held[name]) for name in parts[1::2]]
+                return _SPACE.sub("", "".join(parts))
+        return None
+
+    def _held(self, name: str, text: str) -> str:
+        return (self.say(text) or text) if name.islower() else text
+
+    def _joined(self, parts: list[str], joint: str, whole: bool = False) -> str | None:
+        if len(parts) < 2:
+            return None
+        said = [self.say(part) for part in parts]
+        unsaid = (part for new, part in zip(said, parts, strict=True) if not new)
+        if not any(said) or (whole and any(map(_WORD.search, unsaid))):
+            return None
+        return joint.join(new or part for new, part in zip(said, parts, strict=True))
+
+
+def _literal(key: str) -> int:
+    return len(_PLACE.sub("", key))
+
+
+# The HTML of a page.
+
+_PIECE = re.compile(r"(<!--.*?-->|<script\b.*?</script>|<style\b.*?</style>|<[^>]+>)", re.DOTALL)
+_OPEN = re.compile(r"<([a-z][\w-]*)((?:\s[^>]*)?)>", re.IGNORECASE)
+_CLASS = re.compile(r'class="([^"]*)"')
+_SAID_BY = re.compile(r'(\s(?:aria-label|alt|title|placeholder)=")([^"]*)(")')
+_JSON = re.compile(r'(<script type="application/json">)(.*)(</script>)', re.DOTALL)
+_KEYS = {"text", "name", "title", "ticktext", "label", "hovertemplate", "header", "values", "legendgroup"}
+_SILENT = {"pre", "code", "math"}
+_OURS = re.compile(r"\b(?:cell_output|xp-(?!terms?\b|box\b|spare\b))")
+
+
+def translated(body: str, said: Callable[[str, bool], str]) -> str:
+    """HTML whose texts, alternative texts and figures' words are what `said` makes of each.
+
+    `said(text, ours)` gets the text and whether code, a figure or the builder made it, not the page's Markdown. Code
+    and formulas are left alone.
+    """
+    parts, silent, ours = [], [], []
+    for piece in _PIECE.split(body):
+        if data := _JSON.fullmatch(piece):
+            drawing = _figure(json.loads(data[2]), lambda text: said(text, True))
+            parts.append(data[1] + json.dumps(drawing, separators=(",", ":")).replace("<", "\\u003c") + data[3])
+            continue
+        if piece.startswith("<"):
+            _follow(piece, silent, ours)
+            parts.append(
+                piece if silent else _SAID_BY.sub(partial(_attribute, said, bool(ours) or "xp-" in piece), piece)
+            )
+        else:
+            parts.append(piece if silent else _spoken(piece, said, bool(ours)))
+    return "".join(parts)
+
+
+def _follow(tag: str, *stacks: list[str]) -> None:
+    """Keep where we are: each stack has the elements open since the one that began a silent part, or one of ours."""
+    silent, ours = stacks
+    opening = _OPEN.fullmatch(tag)
+    if opening and not tag.endswith("/>"):
+        name, classes = opening[1].lower(), _CLASS.search(opening[2])
+        classes = classes[1] if classes else ""
+        for stack, begins in (
+            (silent, name in _SILENT or re.search(r"\b(?:math|highlight)\b", classes)),
+            (ours, name == "summary" or _OURS.search(classes)),
+        ):
+            if begins or (stack and name == stack[0]):
+                stack.append(name)
+    elif tag.startswith("</"):
+        name = tag[2:-1].strip().lower()
+        for stack in stacks:
+            if stack and name == stack[0]:
+                stack.pop()
+            elif stack and name in stack:
+                stack.remove(name)
+
+
+def _attribute(said: Callable[[str, bool], str], ours: bool, found: re.Match) -> str:
+    return found[1] + _spoken(found[2], said, ours) + found[3]
+
+
+def _spoken(text: str, said: Callable[[str, bool], str], ours: bool) -> str:
+    plain = html.unescape(text).strip()
+    if not _WORD.search(plain):
+        return text
+    new = said(plain, ours)
+    if new == plain:
+        return text
+    start = len(text) - len(text.lstrip())
+    end = len(text.rstrip())
+    return text[:start] + html.escape(new) + text[end:]
+
+
+def _figure(part: Any, said: Callable[[str], str], key: str = "") -> Any:
+    """A Plotly figure with its words translated: names, titles, labels and notes, not its data."""
+    if isinstance(part, dict):
+        return {name: _figure(value, said, name) for name, value in part.items()}
+    if isinstance(part, list):
+        return [_figure(value, said, key) for value in part]
+    if isinstance(part, str) and key in _KEYS and _WORD.search(part):
+        return said(part)
+    return part
+
+
+# An edition.
+
+
+class Edition:
+    """The book in one other language: a folder of `book/locale` with its catalogues and `edition.toml`."""
+
+    def __init__(self, folder: Path):
+        """Of the folder that is named as the language is in addresses."""
+        self.folder = folder
+
+    @property
+    def root(self) -> Path:
+        """The folder of the English book."""
+        return self.folder.parents[2]
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """Its language, title, and the words that the builder looks for in its pages."""
+        return tomllib.loads((self.folder / "edition.toml").read_text("utf-8"))
+
+    def catalogue(self, name: str) -> Catalog:
+        """What is translated of a page, or of the words that are no page's; empty where there is no such file."""
+        path = self.folder / f"{name}.po"
+        if not path.exists():
+            return Catalog()
+        with path.open("rb") as file:
+            return read_po(file)
+
+    def texts(self, name: str) -> dict[str, str]:
+        """English to the other language, what is translated and still fits."""
+        return {m.id: m.string for m in self.catalogue(name) if m.id and m.string and not m.fuzzy}
+
+    @cached_property
+    def _phrases(self) -> Phrases:
+        return Phrases(self.texts(EXPLORABLES))
+
+    def spoken(self, text: str) -> str | None:
+        """What a text of an explorable is in this language, or None."""
+        return self._phrases.say(text)
+
+    def english(self, text: str) -> list[str]:
+        """The English words of a text, without what every language keeps and the names that this one does."""
+        return [word for word in _LATIN.findall(_KEPT.sub(" ", text)) if word not in self.settings["names"]]
+
+    @cached_property
+    def _words(self) -> dict[str, str]:
+        return self.texts(WORDS)
+
+    def page(self, name: str, text: str) -> str:
+        """The Markdown of a page, its translated blocks in place of the English ones."""
+        known = self.texts(name)
+        return "\n\n".join(known.get(block, block) for block in blocks(text))
+
+    def said(self, text: str, _ours: bool = True) -> str:
+        """What a text that is no Markdown is in this language; the text itself where nobody has translated it."""
+        key, numbers = without_numbers(text)
+        return with_numbers(self._words[key], numbers) if key in self._words else text
+
+
+# What must be the same in both languages.
+
+_SAME = {
+    "formula": re.compile(r"\$\$.+?\$\$|\$[^$]+\$", re.DOTALL),
+    "code": re.compile(r"`[^`]+`"),
+    "address": re.compile(r"\]\(([^)]*)\)"),
+    "reference": re.compile(r"\{[a-z:]+\}"),
+    "placeholder": _PLACE,
+    "tag": re.compile(r"</?[a-z][^>]*>"),
+    "number": re.compile(r"\d+(?:[.,]\d+)*"),
+}
+
+
+def differences(english: str, other: str) -> Iterator[str]:
+    """What one of two texts has and the other has not, of all that no language changes."""
+    for kind, pattern in _SAME.items():
+        one, two = (sorted(" ".join(m.split()) for m in pattern.findall(text)) for text in (english, other))
+        if one != two:
+            yield f"{kind}: {sorted(set(one) ^ set(two)) or one} in only one of the two"
+        english, other = (pattern.sub(" ", text) for text in (english, other))

@@ -1,0 +1,298 @@
+"""The book's other languages: what a translation may change, that it is whole, and how its pages are made and found."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, drawn_again, require_frames
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookbuilder import locale, spoken
+from bookbuilder.characters import Characters
+from bookbuilder.edition import _linked
+from bookbuilder.explorables import run_module
+from bookbuilder.pages import markdown
+from bookbuilder.translation import (
+    EXPLORABLES,
+    WORDS,
+    Edition,
+    Phrases,
+    blocks,
+    differences,
+    is_prose,
+    translated,
+    with_numbers,
+    without_numbers,
+)
+
+HAN = re.compile("[\u3400-\u9fff]")
+
+
+@pytest.fixture(autouse=True)
+def _in_the_checkout(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.fixture(params=[edition.folder.name for edition in locale.editions(ROOT)])
+def edition(request):
+    return Edition(ROOT / locale.LOCALE / request.param)
+
+
+# A page's Markdown.
+
+
+def test_blocks():
+    text = "# A\nb\n\n```python\nx = 1\n\ny = 2\n```\n\n\n$$\na\n\n$$\n\n$$b$$\n\nc"
+    assert blocks(text) == ["# A\nb", "```python\nx = 1\n\ny = 2\n```", "$$\na\n\n$$", "$$b$$", "c"]
+
+
+@pytest.mark.parametrize("name", locale.main_line(ROOT))
+def test_blocks_lose_nothing(name):
+    for text in markdown(locale.path_of(name, ROOT)):
+        assert re.sub(r"\n\s*\n", "\n\n", text.strip()) == re.sub(r"\n\s*\n", "\n\n", "\n\n".join(blocks(text)))
+
+
+@pytest.mark.parametrize(
+    ("block", "prose"),
+    [
+        ("A word", True),
+        ("> **Exact.** So.", True),
+        ("| $x$ | input |", True),
+        ("$$\\text{loss}$$", False),
+        ("```{drawing} claim\n```", False),
+        ("<details><summary>Solution</summary>", False),
+        ("`code`", False),
+    ],
+)
+def test_what_is_prose(block, prose):
+    assert is_prose(block) == prose
+
+
+@pytest.mark.parametrize(
+    ("english", "other", "kind"),
+    [
+        ("Half of $x$ in `f(x)`, 12 %, [here](a.ipynb).", "`f(x)` 中 $x$ 的一半，12 %，见[这里](a.ipynb)。", None),
+        ("$x$ grows", "$y$ 增大", "formula"),
+        ("in `f`", "在 `g` 中", "code"),
+        ("[here](a.ipynb)", "[这里](b.ipynb)", "address"),
+        ("10,000 and 5", "1 万和 5", "number"),
+        ("0.30 below", "低于 0.3", "number"),
+        ("{0} of {1}", "{0} 中的 {0}", "placeholder"),
+        ("<em>a</em>", "甲", "tag"),
+        ("{cite:t}`a`", "甲 `a`", "reference"),
+    ],
+)
+def test_what_no_language_changes(english, other, kind):
+    found = [said.partition(":")[0] for said in differences(english, other)]
+    assert found == ([kind] if kind else [])
+
+
+# Words with numbers.
+
+
+@given(
+    st.lists(
+        st.sampled_from(["loss", "0.3", "\N{MINUS SIGN}2", "1e-5", "SST-2", "GPT-2", "10,000", "W_0", "95", "%", "(7)"])
+    )
+)
+def test_numbers_come_back(parts):
+    text = " ".join(parts)
+    key, numbers = without_numbers(text)
+    assert with_numbers(key, numbers) == text
+    assert not re.search(r"(?<![\w\-{])\d", key)
+
+
+def test_names_keep_their_digits():
+    assert without_numbers("SST-2 at 0.5, W_0, x2, \N{MINUS SIGN}3") == (
+        "SST-2 at {0}, W_0, x2, {1}",
+        ["0.5", "\N{MINUS SIGN}3"],
+    )
+
+
+# What explorables say.
+
+TABLE = {
+    "Reset": "重置", "floor": "下限", "another task": "另一任务", "n = {0}": "n = {0}", "the mean": "平均",
+    "It ends": "结束了", "{a}, {0} queries": "{a}，{0} 个查询", "Weights: {a}": "权重：{a}",
+    "After “{A}” it expects {b}": "“{A}”之后预期 {b}", "Loss {0} of {1}": "{1} 中的 {0}",
+}  # fmt: skip
+SPOKEN = {
+    "Reset": "重置",
+    " Reset\n": "重置",
+    "Loss 0.3 of \N{MINUS SIGN}2": "\N{MINUS SIGN}2 中的 0.3",
+    "Weights: floor": "权重：下限",
+    "Weights: unknown": "权重：unknown",
+    "another task, 30 queries": "另一任务，30 个查询",
+    "After “floor” it expects the mean.": "“floor”之后预期平均。",
+    "After “Ends. It” it expects “a; floor”": "“Ends. It”之后预期“a; floor”",
+    "It ends. another task, 2 queries; floor: n = 5.": "结束了。另一任务，2 个查询；下限：n = 5。",
+    "It ends. Who knows?": "结束了。Who knows？",
+    "Who knows?": None,
+    "constructor": None,
+    "“floor”": None,
+    "cold → hot": None,
+    "a": None,
+}
+
+
+@pytest.mark.parametrize("text", SPOKEN)
+def test_phrases(text):
+    assert Phrases(TABLE).say(text) == SPOKEN[text]
+
+
+_SAY = """
+import { readFileSync } from "node:fs";
+const { script, table, texts } = JSON.parse(readFileSync(0, "utf8"));
+const [document, MutationObserver] = [{ querySelectorAll: () => [] }, class {}];
+const run = new Function("document", "MutationObserver", "TABLE", `${script}; return sayFrom(TABLE);`);
+const say = run(document, MutationObserver, table);
+process.stdout.write(JSON.stringify(texts.map(say)));
+"""
+
+
+def test_phrases_are_the_same_on_the_page(edition):
+    script = (ROOT / "book" / "_ext" / "bookbuilder" / "static" / "words.js").read_text("utf-8")
+    table = edition.texts(EXPLORABLES)
+    example = {name: "Reset" for name in "abcd"} | {name: "Tokyo 3e\N{MINUS SIGN}16" for name in "ABCD"}
+    filled = [re.sub(r"\{(\w+)\}", lambda place: example.get(place[1], f"1,{place[1]}.5"), key) for key in table]
+    texts = [*filled, *(f"{one}. {other}; {one}: 3" for one, other in zip(filled, filled[7:], strict=False))]
+    found = json.loads(run_module(_SAY, {"script": script, "table": table, "texts": texts}))
+    assert found == [edition.spoken(text) for text in texts]
+    assert all(found[: len(filled)])
+
+
+# The HTML of a page.
+
+BODY = (
+    '<p>Prose &amp; more</p><div class="cell_output docutils"><p title="By 3">Loss 0.5</p><pre>print("Loss 0.5")</pre>'
+    '<span class="math">\\(Loss\\)</span></div><details><summary>Solution</summary><p>Its text</p></details>'
+    '<script type="application/json">{"data":[{"name":"the loss","x":["raw"]}]}</script>'
+)
+
+
+def test_html_stays_the_same_where_nothing_is_said():
+    assert translated(BODY, lambda text, _: text) == BODY
+
+
+def test_what_of_a_page_is_said():
+    heard = []
+    translated(BODY, lambda text, ours: heard.append((text, ours)) or text)
+    assert heard == [
+        ("Prose & more", False),
+        ("By 3", True),
+        ("Loss 0.5", True),
+        ("Solution", True),
+        ("Its text", False),
+        ("the loss", True),
+    ]
+
+
+def test_a_translation_is_no_markup():
+    assert translated("<p>A word</p>", lambda *_: "<b>&") == "<p>&lt;b&gt;&amp;</p>"
+
+
+def test_links_to_english_pages_say_so(edition):
+    text = "[The story](../story.ipynb) and [a *study*](../studies/order.ipynb#top), [out](https://example.org/a.md)"
+    made = _linked(edition, "book/chapters/verdict", text)
+    way = "../../../book/studies/order.html#top"
+    said = f'<a href="{way}" hreflang="en">a *study*{edition.settings["english"]}</a>'
+    assert made == text.replace("[a *study*](../studies/order.ipynb#top)", said)
+
+
+def test_search_splits_a_text_into_pairs():
+    search = Characters({})
+    assert search.split("用元梯度, SGD") == ["用元", "元梯", "梯度", "SGD"]
+
+
+# The catalogues.
+
+
+def test_catalogues_are_whole_and_say_the_same(edition):
+    assert list(locale.complaints(edition)) == []
+
+
+def test_changed_english_is_named(edition, tmp_path, monkeypatch):
+    name = "intro"
+    (tmp_path / f"{name}.po").write_bytes((edition.folder / f"{name}.po").read_bytes())
+    changed = [text.replace("GPT", "a GPT") for text in locale.messages("book/intro")]
+    monkeypatch.setattr(locale, "main_line", lambda *_: ["book/intro"])
+    monkeypatch.setattr(locale, "messages", lambda _: changed)
+    said = list(locale.complaints(Edition(tmp_path)))
+    assert said
+    assert all("no translation of" in one and "a GPT" in one for one in said)
+
+
+def test_words_of_the_built_pages_are_known(edition, site):
+    """A number that is written as a word may be another one on another machine: one text in a hundred is let pass."""
+    known, found = edition.texts(WORDS), locale.words(site)
+    missing = [text for text in found if text not in known]
+    assert len(missing) <= len(found) / 100, missing
+
+
+# The built pages.
+
+
+@pytest.mark.parametrize("name", locale.main_line(ROOT))
+def test_page_is_translated(edition, site, name):
+    page = (site / edition.folder.name / f"{name}.html").read_text("utf-8")
+    english = (site / f"{name}.html").read_text("utf-8")
+    assert f'lang="{edition.settings["tag"]}"' in page.replace("_", "-")
+    ids = [re.findall(r'<section [^>]*id="([^"]+)"', text) for text in (page, english)]
+    assert ids[0] == ids[1]
+    body = re.sub(
+        r"<(pre|script)\b.*?</\1>", "", page[page.index("<article") : page.index("</article>")], flags=re.DOTALL
+    )
+    assert "**" not in body, "bold that does not render"
+    for text, other in ((page, english), (english, page)):
+        (way,) = re.findall(r'<link rel="alternate" hreflang="[\w-]+" href="([^"]+)"', text)
+        start = (site / edition.folder.name if text is page else site) / Path(name).parent
+        assert (start / way).resolve().read_text("utf-8") == other
+
+
+def test_links_and_files_of_pages_exist(edition, site):
+    for file in (site / edition.folder.name).rglob("*.html"):
+        for way in re.findall(r'\b(?:href|src)="([^":#?]+)[#?"]', file.read_text("utf-8")):
+            assert (file.parent / way).exists(), (file, way)
+
+
+@pytest.mark.browser
+def test_switch_keeps_the_place_and_search_finds(edition, browser, address):
+    page = browser.new_page()
+    page.goto(f"{address}book/chapters/verdict.html")
+    anchor = page.evaluate("document.querySelectorAll('section[id]')[1].id")
+    page.goto(f"{address}book/chapters/verdict.html#{anchor}")
+    page.click(".btn-xp-language")
+    page.wait_for_url(f"**/{edition.folder.name}/book/chapters/verdict.html#{anchor}")
+    assert HAN.search(page.inner_text(f"section#{anchor}"))
+    page.goto(f"{address}{edition.folder.name}/search.html?q=元梯度")
+    page.wait_for_selector("#search-results li")
+    assert "attention_as_weight_update" in page.inner_html("#search-results")
+    page.close()
+
+
+EXPLORED = (
+    "intro",
+    *("chapters/keys_queries_values", "chapters/attention_as_weight_update", "chapters/linear_transformer"),
+    *("chapters/what_softmax_does", "chapters/paper_comparison", "chapters/idea_it_inspired", "chapters/verdict"),
+    "reference/laboratory",
+)
+"""Pages that have every explorable of the main line between them."""
+
+
+@pytest.mark.browser
+@drawn_again
+def test_explorables_speak_the_language(edition, browser, address):
+    """After the first drawing and a use of each control."""
+    page = browser.new_page()
+    page.set_default_timeout(100_000)  # a busy machine is slow, not wrong
+    left = {}
+    for name in EXPLORED:
+        page.goto(f"{address}{edition.folder.name}/book/{name}.html", wait_until="domcontentloaded")
+        require_frames(page)
+        texts = spoken.of_page(page, most=1, quiet=0)
+        assert any(map(HAN.search, texts)), name
+        left |= {text: english for text in texts if (english := edition.english(text))}
+    page.close()
+    assert left == {}
