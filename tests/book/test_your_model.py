@@ -8,8 +8,8 @@ from itertools import islice
 import pytest
 from conftest import ROOT
 
-from explainer.data import regression_words, tasks
-from explainer.study import cli, in_context_llama
+from explainer.data import tasks
+from explainer.study import cli, in_context_llama, regression_words
 
 TEXT = (ROOT / "book" / "reference" / "your_model.md").read_text("utf-8")
 COMMANDS = re.findall(r"^explainer .*", TEXT, re.MULTILINE)

@@ -5,12 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from explainer.data import regression_words
-from explainer.data.regression_words import TASK
 from explainer.data.tasks import Example
 from explainer.models import checkpoints, scoring
-from explainer.study import in_context_llama
+from explainer.study import in_context_llama, regression_words
 from explainer.study.in_context_llama import Setting
+from explainer.study.regression_words import TASK
 
 TINY = Setting(n_examples=4, layers=1, width=16, heads=2, inner=16, steps=4, batch=4)
 

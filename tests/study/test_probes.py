@@ -6,9 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from explainer.data import corpora
 from explainer.errors import CorpusError
-from explainer.study import probes, training
+from explainer.study import corpora, probes, training
 from explainer.study.training import Setting
 
 V = 300

@@ -7,11 +7,10 @@ import pytest
 from published_grids import grids
 from tqdm import tqdm
 
-from explainer.data import corpora
 from explainer.data.files import published_directory
 from explainer.models import in_context_gpt
 from explainer.results.published import results
-from explainer.study import training
+from explainer.study import corpora, training
 from explainer.study.language_model_runs import LanguageModels
 from explainer.study.regression_runs import RegressionRuns
 from explainer.study.tables import Published

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from explainer.compare import comparison, controls
-from explainer.data import regression_words, tasks
-from explainer.study import in_context_llama, trained_control_runs
+from explainer.data import tasks
+from explainer.study import in_context_llama, regression_words, trained_control_runs
 from explainer.study.in_context_llama import Setting
 from explainer.study.store import Store
 from explainer.study.trained_control_runs import PositivePipeline

@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 from transformers import AutoTokenizer
 
-from explainer.data import corpora
-from explainer.data.corpora import CorpusError
 from explainer.errors import CheckpointError, DivergenceError
 from explainer.models import momentum_attention
-from explainer.study import language_model_runs, probes, training
+from explainer.study import corpora, counting, language_model_runs, probes, training
+from explainer.study.corpora import CorpusError
 from explainer.study.language_model_runs import LanguageModels
 from explainer.study.store import Store
 from explainer.study.training import Setting, StudyError
-from explainer.theory import counting, momentum
+from explainer.theory import momentum
 
 TINY = Setting(vocabulary=300, layers=1, width=8, heads=2, length=16, batch=2, steps=20, branches=2, warmup=3)
 MOMENTUM = replace(TINY, average="momentum", eta=0.5)

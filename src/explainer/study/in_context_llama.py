@@ -1,7 +1,7 @@
 """A small Llama that was trained on nothing but linear classification in context, and is a checkpoint like any other.
 
-Its texts are those of `explainer.data.regression_words`: each has a new direction w, so that what a model knows of w it
-has from the demonstrations before the query. The embedding of a word starts as a linear map of its point.
+Its texts are those of `explainer.study.regression_words`: each has a new direction w, so that what a model knows of w
+it has from the demonstrations before the query. The embedding of a word starts as a linear map of its point.
 """
 
 import os
@@ -15,8 +15,8 @@ from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from explainer.data import regression_words
 from explainer.models import checkpoints
+from explainer.study import regression_words
 from explainer.study.training import BETAS
 from explainer.theory.optimisation import descend, warmed_up_cosine
 

@@ -8,12 +8,13 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from explainer.data import assets, corpora
-from explainer.data.corpora import SEPARATOR, Tokens
+from explainer.data import assets
 from explainer.data.files import Tables
 from explainer.errors import StudyError
 from explainer.models import checkpoints
 from explainer.models.momentum_attention import LEARNED_CONVOLUTION
+from explainer.study import corpora, counting
+from explainer.study.corpora import SEPARATOR, Tokens
 from explainer.study.experiment import Computed, Experiment
 from explainer.study.on_checkpoint import columns
 from explainer.study.probes import held_out_blocks
@@ -28,7 +29,7 @@ from explainer.study.training import (
     Trained,
     train,
 )
-from explainer.theory import counting, momentum
+from explainer.theory import momentum
 
 _SIZES = ("corpus", "vocabulary", "layers", "width", "heads", "length", "batch", "steps", "branches")
 _SLOWEST_FIRST = ("seed", *_SIZES, "lr", "warmup", "device", "eta", "average")

@@ -9,8 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from explainer.data.corpora import Tokens
 from explainer.errors import CorpusError
+from explainer.study.corpora import Tokens
 
 _TOKENS_AT_ONCE = 8192  # in one forward pass
 

@@ -19,12 +19,12 @@ from torch import Tensor
 from explainer.compare import comparison, controls
 from explainer.compare.comparison import Baseline, require
 from explainer.compare.controls import Control
-from explainer.data import assets, regression_words
+from explainer.data import assets
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.models import checkpoints, scoring
 from explainer.models.checkpoints import Checkpoint
-from explainer.study import in_context_llama, training
+from explainer.study import in_context_llama, regression_words, training
 from explainer.study.experiment import Computed, Experiment
 from explainer.study.in_context_llama import EVERY, Setting
 from explainer.theory import metrics, regression

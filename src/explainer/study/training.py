@@ -28,13 +28,12 @@ from torch.optim import Optimizer
 from tqdm import tqdm
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from explainer.data import corpora
-from explainer.data.corpora import Tokens
 from explainer.data.files import replace_file
 from explainer.errors import CheckpointError, CorpusError, StudyError
 from explainer.models import momentum_attention, products
 from explainer.models.momentum_attention import LEARNED_CONVOLUTION, RECENCY_BIAS
-from explainer.study import probes
+from explainer.study import corpora, probes
+from explainer.study.corpora import Tokens
 from explainer.theory import momentum
 from explainer.theory.optimisation import descend
 

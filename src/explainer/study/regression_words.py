@@ -22,7 +22,7 @@ TASK = Task(
     name="half-spaces",
     template="{word}",
     labels=("minus", "plus"),
-    source="points and directions drawn from explainer.data.regression_words",
+    source="points and directions drawn from explainer.study.regression_words",
     licence="MIT",
 )
 """The template and the labels of every direction."""

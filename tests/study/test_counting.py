@@ -1,4 +1,4 @@
-"""explainer.theory.counting against the same formula with dictionaries, one token at a time."""
+"""explainer.study.counting against the same formula with dictionaries, one token at a time."""
 
 import math
 from collections import Counter, defaultdict
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from explainer.theory import counting
+from explainer.study import counting
 
 
 @pytest.mark.parametrize("last", [0, 1, 2])

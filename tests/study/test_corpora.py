@@ -7,9 +7,10 @@ import datasets
 import pytest
 import torch
 
-from explainer.data import assets, corpora
+from explainer.data import assets
 from explainer.data.assets import Document
-from explainer.data.corpora import CorpusError
+from explainer.study import corpora
+from explainer.study.corpora import CorpusError
 
 WORDS = ("the", "model", "reads", "a", "field", "and", "café", "writes", "→", "query")
 

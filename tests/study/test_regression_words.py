@@ -5,8 +5,9 @@ import pytest
 import torch
 from scipy.optimize import linprog
 
-from explainer.data import regression_words, tasks
-from explainer.data.regression_words import DIMENSION, TASK, WORDS
+from explainer.data import tasks
+from explainer.study import regression_words
+from explainer.study.regression_words import DIMENSION, TASK, WORDS
 
 
 def test_points_have_length_one_and_directions_are_at_a_right_angle():
