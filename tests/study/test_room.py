@@ -10,10 +10,11 @@ import tiny_models
 import torch
 import toy_study
 from conftest import ROOT
+from transformers import XGLMConfig, XGLMForCausalLM
 
 from explainer.errors import StudyError
 from explainer.models import checkpoints
-from explainer.study import engines, room
+from explainer.study import engines, estimate, room
 from explainer.study.agreement_runs import Agreement, lessons
 from explainer.study.comparison_runs import Study
 from explainer.study.store import Store
@@ -34,6 +35,15 @@ def test_weights_and_updates_are_counted_as_they_are_held(saved, tiny, family):
     assert needed(n_models=2) - needed() == 4 * weights
     assert needed(torch.bfloat16, n_models=2) - needed(torch.bfloat16) == 2 * weights
     assert needed(n_updates=3) - needed() == 2 * 4 * 2 * config.num_hidden_layers * width * config.hidden_size
+
+
+@pytest.mark.parametrize("dtype", estimate.PER_WEIGHT)
+def test_what_is_said_of_a_weight_is_what_is_counted_for_a_model_of_24_layers(dtype):
+    config = XGLMConfig(d_model=2048, num_layers=24, attention_heads=32, ffn_dim=8192, vocab_size=50264)
+    with torch.device("meta"):
+        model = XGLMForCausalLM._from_config(config)
+    counted = room.needed(model, getattr(torch, dtype), 32, 1, 1) / sum(p.numel() for p in model.parameters())
+    assert counted == pytest.approx(estimate.PER_WEIGHT[dtype], rel=0.02)
 
 
 def test_an_agreement_counts_all_its_trainings(saved):

@@ -115,9 +115,9 @@ def _models(options: argparse.Namespace) -> int:
     rows = [(name, "; ".join(f"{what}: {why}" for what, why in of.refused.items())) for name, of in FAMILIES.items()]
     _print_table([("family", "what cannot be measured"), *rows])
     memory = estimate.memory()
-    room = max(0.0, memory - estimate.BESIDE_WEIGHTS)
-    print(f"{memory:.0f} GB of memory hold models of up to {room / 4:.1f} billion parameters in float32,")
-    print(f"{room / 2:.1f} billion with --dtype bfloat16. Other causal models of transformers can be scored only.")
+    wide, narrow = (memory / estimate.PER_WEIGHT[name] for name in ("float32", "bfloat16"))
+    print(f"{memory:.0f} GB of memory hold models of up to {wide:.1f} billion parameters in float32,")
+    print(f"{narrow:.1f} billion with --dtype bfloat16. Other causal models of transformers can be scored only.")
     return 0
 
 

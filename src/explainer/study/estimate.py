@@ -11,8 +11,8 @@ from explainer.models import checkpoints
 from explainer.results import published
 from explainer.study.store import Identity, Store
 
-BESIDE_WEIGHTS = 6.0
-"""GB that one cell takes beside the weights: measured 5.6 GB for 24 layers of width 2048 (`benchmarks/at_size.py`)."""
+PER_WEIGHT = {"float32": 7.0, "bfloat16": 4.6}
+"""Bytes that one cell takes for each weight, as `room.needed` counts them for 24 layers of width 2048."""
 
 _WEIGHTS_OF_BOOK = 134_515_008
 """Of the starter checkpoint, which need not be here."""
