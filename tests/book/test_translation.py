@@ -213,6 +213,14 @@ def test_catalogues_are_whole_and_say_the_same(edition):
     assert list(locale.complaints(edition)) == []
 
 
+def test_spaces_of_chinese_are_uniform():
+    """One between characters and words or numbers of another script, none before a percent sign."""
+    edition = Edition(ROOT / locale.LOCALE / "zh")
+    texts = [text for file in edition.folder.glob("*.po") for text in edition.texts(file.stem).values()]
+    wrong = re.compile(r"[\d}] %|[\u3400-\u9fff][A-Za-z\d$`]|[A-Za-z\d$`%][\u3400-\u9fff]|(?<=[\u3400-\u9fff])\{\d")
+    assert [found[0] for text in texts for found in wrong.finditer(text)] == []
+
+
 def test_changed_english_is_named(edition, tmp_path, monkeypatch):
     name = "intro"
     (tmp_path / f"{name}.po").write_bytes((edition.folder / f"{name}.po").read_bytes())
