@@ -30,6 +30,9 @@ _NO_PROSE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _WORD = re.compile(r"[A-Za-z]{2}")
+_DISPLAYED = re.compile(r"\$\$.+?\$\$", re.DOTALL)
+_WORDS_OF_FORMULA = re.compile(r"(?<!_)(\\text\{)[^}]*(?:[a-z]{3}|[\u3400-\u9fff])[^}]*\}")
+"""Words that stand in a displayed formula; those right after an underscore belong to a name."""
 
 
 def blocks(text: str) -> list[str]:
@@ -50,8 +53,9 @@ def blocks(text: str) -> list[str]:
 
 
 def is_prose(block: str) -> bool:
-    """Whether a block has words outside of code, formulas, tags and addresses."""
-    return bool(_WORD.search(_NO_PROSE.sub(" ", block)))
+    """Whether a block has words, outside of code, tags and addresses; of formulas those that are displayed can."""
+    spelled = any(map(_WORDS_OF_FORMULA.search, _DISPLAYED.findall(block)))
+    return spelled or bool(_WORD.search(_NO_PROSE.sub(" ", block)))
 
 
 # Texts without their numbers.
@@ -308,8 +312,13 @@ _SAME = {
 }
 
 
+def _without_words(formula: re.Match) -> str:
+    return _WORDS_OF_FORMULA.sub(r"\1}", formula[0])
+
+
 def differences(english: str, other: str) -> Iterator[str]:
     """What one of two texts has and the other has not, of all that no language changes."""
+    english, other = (_DISPLAYED.sub(_without_words, text) for text in (english, other))
     for kind, pattern in _SAME.items():
         one, two = (sorted(" ".join(m.split()) for m in pattern.findall(text)) for text in (english, other))
         if one != two:
