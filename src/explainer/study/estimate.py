@@ -11,7 +11,7 @@ from explainer.models import checkpoints
 from explainer.results import published
 from explainer.study.store import Identity, Store
 
-PER_WEIGHT = {"float32": 7.0, "bfloat16": 4.6}
+PER_WEIGHT = {"float32": 7.7, "bfloat16": 4.9}
 """Bytes that one cell takes for each weight, as `room.needed` counts them for 24 layers of width 2048."""
 
 _WEIGHTS_OF_BOOK = 134_515_008

@@ -26,7 +26,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h of glibc
 
 
 def needed(model: PreTrainedModel, dtype: torch.dtype, n_shown: int, n_models: int, n_updates: int) -> int:
-    """Bytes at the peak: weights + updates + max(copies, passes) + linear maps + the process itself.
+    """Bytes at the peak: weights + updates + copies + passes + linear maps + the process itself.
 
     The updates are of all keys and values, in float32, and the copies of these in the number format of the weights,
     which also hold the gradient. The passes hold the keys and values of `n_shown` demonstrations twice, those of a pack
@@ -46,7 +46,7 @@ def needed(model: PreTrainedModel, dtype: torch.dtype, n_shown: int, n_models: i
     if model.config._attn_implementation == "eager":
         passes += 3 * model.config.num_attention_heads * tokens * (tokens + pack) * 4
     maps = _N_MAPS * sum(layer.key.heads * layer.key.head_size**2 for layer in layers) * 4
-    return int(n_models * weights + n_updates * trained * 4 + max(copies, passes) + maps + _PROCESS)
+    return int(n_models * weights + n_updates * trained * 4 + copies + passes + maps + _PROCESS)
 
 
 def give_back() -> None:
