@@ -28,7 +28,7 @@ from explainer.page import (
     live_patch,
     live_sweep,
 )
-from explainer.page.asking import TASKS, book_checkpoint
+from explainer.page.asking import MORE_TASKS, TASKS, book_checkpoint
 
 pytestmark = drawn_again
 PATIENCE = 60
@@ -66,7 +66,7 @@ WEEKLY = pytest.mark.weekly
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [TASKS[0], *(pytest.param(name, marks=WEEKLY) for name in TASKS[1:])])
+@pytest.mark.parametrize("name", [TASKS[0], *(pytest.param(name, marks=WEEKLY) for name in MORE_TASKS[1:])])
 def test_stored_answers_are_the_checkpoints(checkpoint, name):
     stored = LiveGPT.stored()[name]
     require_close(live_gpt.answers(checkpoint, *stored["found"]["of"]), stored["found"], 1e-3)
@@ -174,28 +174,32 @@ def test_button_says_how_much_is_loaded(place):
 TOKENIZE = """
 import { readFileSync } from "node:fs";
 import { Tokenizer } from "@huggingface/tokenizers";
+import { LiveModel } from "#page/live_gpt_core.js";
 const { file, texts } = JSON.parse(readFileSync(0, "utf8"));
 const tokenizer = new Tokenizer(JSON.parse(readFileSync(file, "utf8")), {});
 const encoded = texts.map((text) => tokenizer.encode(text, { add_special_tokens: false }).ids);
-const options = { skip_special_tokens: false, clean_up_tokenization_spaces: false };
-const decoded = encoded.flat().map((id) => tokenizer.decode([id], options));
-process.stdout.write(JSON.stringify({ encoded, decoded }));
+const text = (ids) => LiveModel.prototype.text.call({ tokenizer }, ids);
+const all = Array.from({ length: tokenizer.model.vocab.length }, (_, id) => text([id]));
+process.stdout.write(JSON.stringify({ encoded, decoded: encoded.map(text), all }));
 """
 
 
 @pytest.mark.slow
 def test_tokenizer_of_the_page_is_that_of_python(place, checkpoint):
-    pairs = [tasks.load(name) for name in TASKS]
+    pairs = [tasks.load(name) for name in MORE_TASKS]
     texts = [data.task.demonstration(example) + "\n" for data in pairs for example in data.train[:40]]
     texts += [data.task.prompt(example) for data in pairs for example in data.train[:40]]
     texts += [example.fields["text"] for example in tasks.load("reviews").train[:200]]
     texts += ["", " ", "  two  spaces ", "東京 -> 日本", "naïve café", "🙂 -> 🙁"]
+    texts += ["热 -> 冷\nقطة -> cat", "👩🏽‍🔬👍🏽 🇨🇳 -> e\u0301", "שלום mixed 世界 🙂‍↔️", "\ufeffmark"]
     texts += ["<|im_start|>user", "a\tb", "1234 -> 5", "<b>&amp;"]
     file = place / web_model.PLACE / "tokenizer.json"
     found = json.loads(builder.run_module(TOKENIZE, {"file": str(file), "texts": texts}))
     expected = [checkpoint.tokenize(text) for text in texts]
     assert found["encoded"] == expected
-    assert found["decoded"] == [checkpoint.tokenizer.decode([token]) for ids in expected for token in ids]
+    assert found["decoded"] == texts
+    assert found["all"] == [checkpoint.text([token]) for token in range(len(checkpoint.tokenizer))]
+    assert "\ufffd" not in "".join(found["all"])
 
 
 # In a browser that reaches nothing but the site
