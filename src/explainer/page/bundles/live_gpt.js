@@ -327,7 +327,7 @@ var hasParts = (tokens) => tokens.some(([token]) => partOf(token));
 var named = (token) => partOf(token) ? isolated(token.trim()) : token.trim() ? `“${isolated(token.trim())}”` : token.includes("\n") ? "end of line" : "a space";
 function spoken(token) {
   const [, rest, bytes, dots, whole] = partOf(token) ?? [], n = bytes?.length / 2;
-  return !bytes ? named(token) : rest ? "the last bytes of a character" : `the first ${n} of ${n + dots.length} bytes of ${whole ? `“${isolated(whole)}”` : "a character"}`;
+  return !bytes ? named(token) : rest ? "the last bytes of a character" : `the first ${n > 1 ? `${n} ` : ""}of ${n + dots.length} bytes of ${whole ? `“${isolated(whole)}”` : "a character"}`;
 }
 var emOf = (c) => /[\u2068\u2069]/.test(c) ? 0 : /[ -~À-ɏ“”…→−×·]/.test(c) ? /[ijlIft.,:;'|!()·]/.test(c) ? 0.42 : /[mwMW@%→]/.test(c) ? 1 : /[A-Z]/.test(c) ? 0.75 : 0.64 : FROM_THE_RIGHT.test(c) ? 0.64 : 1.2;
 var charactersOf = (text) => Array.from(new Intl.Segmenter().segment(text), ({ segment }) => segment);

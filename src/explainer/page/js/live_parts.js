@@ -19,7 +19,7 @@ export const hasParts = (tokens) => tokens.some(([token]) => partOf(token));
 export const named = (token) => partOf(token) ? isolated(token.trim()) : token.trim() ? `“${isolated(token.trim())}”` : token.includes("\n") ? "end of line" : "a space";
 export function spoken(token) {
   const [, rest, bytes, dots, whole] = partOf(token) ?? [], n = bytes?.length / 2;
-  return !bytes ? named(token) : rest ? "the last bytes of a character" : `the first ${n} of ${n + dots.length} bytes of ${whole ? `“${isolated(whole)}”` : "a character"}`;
+  return !bytes ? named(token) : rest ? "the last bytes of a character" : `the first ${n > 1 ? `${n} ` : ""}of ${n + dots.length} bytes of ${whole ? `“${isolated(whole)}”` : "a character"}`;
 }
 
 // The width of a character in ems, as wide as common fonts without serifs have it
