@@ -371,7 +371,7 @@ var nextPanel = (title, tokens, role) => panel(
   title,
   164,
   tokens.map(([token, p], i) => [words(0, 44 + 25 * i, clip(named(token), 114)), group(colour(role), share(44 + 25 * i, 118, p))]),
-  hasParts(tokens) ? words(0, 162, "hexadecimal: a part of a character; each · is a missing byte", SMALL) : ""
+  hasParts(tokens) ? words(0, 162, "hexadecimal: part of a character; · is a missing byte", SMALL) : ""
 );
 function contributions(state) {
   const { found } = state, [, demonstrations, , hidden] = found.of, [token, p] = found.with[0], foot = 66 + 24 * demonstrations.length;
