@@ -45,7 +45,7 @@ from explainer.theory import duality
 
 JS_TESTS = Path(__file__).parent / "js"
 MAX_BYTES = 30_000
-MODEL_ROW_BYTES = 5_000
+MODEL_ROW_BYTES = 6_000
 LEAST_CONTRAST = 4.5
 FOLDERS = {explorable.folder for explorable in builder.ALL}
 

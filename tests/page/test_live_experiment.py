@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from bookbuilder import explorables as builder
 from explainer.models import checkpoints, finetuning
-from explainer.page import LiveExperiment, LiveSweep, live_experiment
+from explainer.page import LiveExperiment, live_experiment
 from explainer.page.asking import TASKS, book_checkpoint
 from explainer.theory import metrics
 
@@ -21,7 +21,7 @@ WEEKLY = pytest.mark.weekly
 
 def test_what_is_stored_belongs_to_the_study():
     stored = LiveExperiment.stored()
-    assert tuple(stored) == TASKS == tuple(LiveSweep.stored())
+    assert tuple(stored) == TASKS == tuple(LiveExperiment().lessons)
     for name, its in stored.items():
         assert its["order"] == live_experiment._order(name) != sorted(its["order"])
         assert its["bounds"] == live_experiment._bounds(name)
@@ -35,7 +35,7 @@ def test_what_is_stored_belongs_to_the_study():
 
 
 def test_own_query_is_new():
-    for name, its in LiveSweep.stored().items():
+    for name, its in LiveExperiment().lessons.items():
         taken = {x for rows in (its["queries"], *its["curves"].values()) for x, _ in rows}
         assert live_experiment.own_query(name) not in taken
 

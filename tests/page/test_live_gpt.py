@@ -28,7 +28,7 @@ from explainer.page import (
     live_patch,
     live_sweep,
 )
-from explainer.page.asking import TASKS, book_checkpoint
+from explainer.page.asking import MORE_TASKS, TASKS, book_checkpoint
 
 pytestmark = drawn_again
 PATIENCE = 60
@@ -66,7 +66,7 @@ WEEKLY = pytest.mark.weekly
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [TASKS[0], *(pytest.param(name, marks=WEEKLY) for name in TASKS[1:])])
+@pytest.mark.parametrize("name", [TASKS[0], "chinese", *(pytest.param(name, marks=WEEKLY) for name in TASKS[1:])])
 def test_stored_answers_are_the_checkpoints(checkpoint, name):
     stored = LiveGPT.stored()[name]
     require_close(live_gpt.answers(checkpoint, *stored["found"]["of"]), stored["found"], 1e-3)
@@ -174,28 +174,32 @@ def test_button_says_how_much_is_loaded(place):
 TOKENIZE = """
 import { readFileSync } from "node:fs";
 import { Tokenizer } from "@huggingface/tokenizers";
+import { LiveModel } from "#page/live_gpt_core.js";
 const { file, texts } = JSON.parse(readFileSync(0, "utf8"));
 const tokenizer = new Tokenizer(JSON.parse(readFileSync(file, "utf8")), {});
 const encoded = texts.map((text) => tokenizer.encode(text, { add_special_tokens: false }).ids);
-const options = { skip_special_tokens: false, clean_up_tokenization_spaces: false };
-const decoded = encoded.flat().map((id) => tokenizer.decode([id], options));
-process.stdout.write(JSON.stringify({ encoded, decoded }));
+const text = (ids) => LiveModel.prototype.text.call({ tokenizer }, ids);
+const all = Array.from({ length: tokenizer.model.vocab.length }, (_, id) => text([id]));
+process.stdout.write(JSON.stringify({ encoded, decoded: encoded.map(text), all }));
 """
 
 
 @pytest.mark.slow
 def test_tokenizer_of_the_page_is_that_of_python(place, checkpoint):
-    pairs = [tasks.load(name) for name in TASKS]
+    pairs = [tasks.load(name) for name in MORE_TASKS]
     texts = [data.task.demonstration(example) + "\n" for data in pairs for example in data.train[:40]]
     texts += [data.task.prompt(example) for data in pairs for example in data.train[:40]]
     texts += [example.fields["text"] for example in tasks.load("reviews").train[:200]]
     texts += ["", " ", "  two  spaces ", "東京 -> 日本", "naïve café", "🙂 -> 🙁"]
+    texts += ["热 -> 冷\nقطة -> cat", "👩🏽‍🔬👍🏽 🇨🇳 -> e\u0301", "שלום mixed 世界 🙂‍↔️", "\ufeffmark"]
     texts += ["<|im_start|>user", "a\tb", "1234 -> 5", "<b>&amp;"]
     file = place / web_model.PLACE / "tokenizer.json"
     found = json.loads(builder.run_module(TOKENIZE, {"file": str(file), "texts": texts}))
     expected = [checkpoint.tokenize(text) for text in texts]
     assert found["encoded"] == expected
-    assert found["decoded"] == [checkpoint.tokenizer.decode([token]) for ids in expected for token in ids]
+    assert found["decoded"] == texts
+    assert found["all"] == [checkpoint.text([token]) for token in range(len(checkpoint.tokenizer))]
+    assert "\ufffd" not in "".join(found["all"])
 
 
 # In a browser that reaches nothing but the site
@@ -279,6 +283,7 @@ def test_reader_loads_the_model_asks_it_and_removes_it(open_page, server, checkp
     require_hidden_demonstration(page, checkpoint)
     require_gates(page, checkpoint)
     require_text_that_stays_text(page)
+    require_every_script(page, checkpoint)
     require_sweep(page, checkpoint)
     require_experiment(page, checkpoint, further)
     require_patches(page, checkpoint, further)
@@ -362,6 +367,48 @@ def require_text_that_stays_text(page):
     page.get_by_label("query", exact=True).fill("<img src=x onerror=alert(1)>")
     until_says(page, "onerror", "p.explorable-status")
     assert page.locator("main img").count() == 0
+
+
+def asks(page, demonstrations, query):
+    """Texts come by a link; what Python answers to them, when the page has answered."""
+    texts = [["", " ->"], demonstrations, query, []]
+    page.evaluate("(texts) => { location.hash = '#gpt=' + encodeURIComponent(JSON.stringify(texts)); }", texts)
+    until(page, f"document.querySelector('.LiveGPT p.explorable-status').textContent.includes({query!r})", "it asked")
+    until(
+        page, "!document.querySelector('.LiveGPT .explorable-panels').textContent.includes('(earlier)')", "it answered"
+    )
+    return live_gpt.answers(book_checkpoint(), *texts)
+
+
+X_OF_LETTER = """(given) => {
+    const rows = [...document.querySelectorAll(".LiveGPT svg text")].map((row) => [row, row.textContent]);
+    const [row, text] = rows.find(([, text]) => text.includes("→ ") && text.includes(given));
+    return row.getExtentOfChar(text.indexOf(given)).x;
+}"""
+
+
+def require_every_script(page, checkpoint):
+    """Parts of characters are said as Python says them, and what runs from right to left moves nothing else."""
+    found = asks(page, [["热", "冷"], ["大", "小"], ["高", "低"]], "长")
+    shown = page.locator(".LiveGPT svg text").all_text_contents()
+    for token, _ in (*found["without"], *found["with"]):
+        assert _named(token) in shown
+    (token, p), part = found["with"][0], r"\s*((?:[0-9A-F]{2})+)(·+) \((.)\)"
+    bytes_, dots, whole = re.fullmatch(part, token).groups()
+    n = len(bytes_) // 2
+    words = f"of {n + len(dots)} bytes of “{whole}” ({100 * p:.0f} %) when it sees 3 of 3"
+    assert f"the first {f'{n} ' if n > 1 else ''}{words}" in described(page)
+    found = asks(page, [["قطة", "كلب"], ["👩🏽‍🔬", "🇨🇳"]], "שלום")
+    assert "“\u2068שלום\u2069 →” the model expects" in described(page)
+    assert page.evaluate(X_OF_LETTER, "قطة") < page.evaluate(X_OF_LETTER, "كلب")
+    ways = "(label) => getComputedStyle(document.querySelector(`[aria-label='${label}']`)).direction"
+    assert [page.evaluate(ways, label) for label in ("query", "demonstration 1", "demonstration 2")] == [
+        "rtl",
+        "rtl",
+        "ltr",
+    ]
+    assert "\ufffd" not in page.locator("main").inner_text()
+    assert {_named(token) for token, _ in found["with"]} <= set(page.locator(".LiveGPT svg text").all_text_contents())
 
 
 def require_sweep(page, checkpoint):
@@ -469,7 +516,12 @@ def require_patches(page, checkpoint, further):
 
 
 def _named(token):
-    return f"“{token.strip()[:12]}”" if token.strip() else "end of line" if "\n" in token else "a space"
+    text = token.strip()
+    if re.search("[\u0590-\u08ff]", text):
+        text = f"\u2068{text}\u2069"
+    if re.search("[0-9A-F]{2}·|…[0-9A-F]{2}", text):
+        return text
+    return f"“{text}”" if text else "end of line" if "\n" in token else "a space"
 
 
 SWEEP = """(message) => new Promise((answer, fail) => {
@@ -591,3 +643,38 @@ def test_link_brings_the_readers_text(open_page, server):
     other = open_page(page.url)
     assert other.get_by_label("the query sees demonstration 2").is_checked() is False
     assert other.get_by_label("query", exact=True).input_value() == page.get_by_label("query", exact=True).input_value()
+
+
+KILLED = "addEventListener('pagehide', (event) => window.killed && event.stopImmediatePropagation(), true)"
+ENDED = "The browser ended this page while it had the model"
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_killed_tab_offers_the_stored_answers(open_page, server, browser):
+    """And one that the reader left does not; a phone is told before what loading takes."""
+    server.faults = {"gpt.0.bin": "held back"}
+    context = browser.new_context(viewport={"width": 390, "height": 9000}, has_touch=True, is_mobile=True)
+    try:
+        context.add_init_script(KILLED)
+        page = open_page(server.address, context)
+        part = page.locator(".LiveGPT")
+        assert "takes a download of 115 MB, once, and 1 GB of memory" in part.inner_text()
+        load(page)
+        until_says(page, "The model is loading")
+        page.reload()
+        until_says(page, "takes a download of 115 MB")
+        load(page)
+        until_says(page, "The model is loading")
+        page.evaluate("window.killed = true")
+        page.reload()
+        until_says(page, ENDED)
+        assert "stored with the book" in part.locator(".explorable-answers").inner_text()
+        assert page.workers == [] and part.get_by_role("button", name="Load the model again").is_visible()
+        part.get_by_role("button", name="Keep the stored answers").click()
+        assert ENDED not in page.locator("main").inner_text()
+        assert part.get_by_role("button", name="Load the model (115 MB)").is_visible()
+        page.reload()
+        until_says(page, "takes a download of 115 MB")
+    finally:
+        context.close()

@@ -7,12 +7,12 @@ from scipy.stats import binomtest
 
 from bookbuilder import explorables as builder
 from explainer.page import LiveSweep, live_sweep
-from explainer.page.asking import TASKS, book_checkpoint
+from explainer.page.asking import MORE_TASKS, book_checkpoint
 
 
 def test_texts_are_those_of_the_controls():
     stored = LiveSweep.stored()
-    assert tuple(stored) == TASKS
+    assert tuple(stored) == MORE_TASKS
     for name, its in stored.items():
         assert live_sweep._lesson(name) == {part: its[part] for part in ("pattern", "curves", "queries")}
         asked = {x for x, _ in its["queries"]}
@@ -22,7 +22,7 @@ def test_texts_are_those_of_the_controls():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["plurals", *(pytest.param(n, marks=pytest.mark.weekly) for n in TASKS if n != "plurals")]
+    "name", ["plurals", *(pytest.param(n, marks=pytest.mark.weekly) for n in MORE_TASKS if n != "plurals")]
 )
 def test_stored_counts_are_the_checkpoints(name):
     """One query of thirty may turn on the last digit."""
@@ -30,6 +30,12 @@ def test_stored_counts_are_the_checkpoints(name):
     for kind, ks in (("right", (0, 3)), ("shuffled", (3,)), ("foreign", (1,))):
         found = live_sweep._counts(book_checkpoint(), its, kind, ks)
         assert all(abs(x - its["counts"][kind][k]) <= 1 for x, k in zip(found, ks, strict=True))
+
+
+def test_chinese_words_are_translated_as_well_after_shuffled_answers():
+    """What the laboratory says of them: about a third, in both cases."""
+    right, shuffled = (LiveSweep.stored()["chinese"]["counts"][kind][-1] / 30 for kind in ("right", "shuffled"))
+    assert abs(right - 1 / 3) < 0.1 and abs(right - shuffled) < 0.1
 
 
 WILSON = """

@@ -148,6 +148,7 @@ _WORDS = {
     "spanish": "English words and their Spanish translations",
     "categories": "English words and the categories that they belong to",
     "uppercase": "English words and the same words in capital letters",
+    "chinese": "Chinese words and their English translations",
 }
 _MR = "movie-review sentences of Pang and Lee (2005)"
 _SST = "Stanford Sentiment Treebank, Socher et al. (2013)"

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from explainer.errors import CheckpointError
-from explainer.models import architectures, products
+from explainer.models import architectures, byte_tokens, products
 
 _FAIRSEQ = ("opt", "xglm")
 _END_OF_TEXT = "<|endoftext|>"
@@ -109,6 +109,14 @@ class Checkpoint:
         """Token ids of each text as in `tokenize`, in one call of the tokenizer."""
         as_text = {"add_special_tokens": False, "split_special_tokens": True}
         return self.tokenizer(list(texts), **as_text)["input_ids"] if texts else []
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text of tokens whose bytes are joined; what is no whole character is as `byte_tokens.readable` has it."""
+        text = self.tokenizer.decode(ids, clean_up_tokenization_spaces=False)
+        if "\ufffd" not in text:
+            return text
+        tokens = self.tokenizer.convert_ids_to_tokens(ids)
+        return byte_tokens.readable(b"".join(map(byte_tokens.bytes_of, tokens)))
 
     def row(self, ids: Sequence[int]) -> Int[Tensor, "1 T"]:
         """Token ids as a batch of one; CheckpointError for no token or too many."""

@@ -341,7 +341,7 @@ def top_tokens(checkpoint: Checkpoint, prefix: Prefix, prompt: str, n: int) -> l
     """The n most probable next tokens after a prefix and a prompt, as (text, probability), most probable first."""
     probabilities = np.exp(next_token_log_probs(checkpoint, prefix, prompt))
     best = np.argsort(-probabilities)[:n]
-    return [(checkpoint.tokenizer.decode([i]), float(probabilities[i])) for i in best]
+    return [(checkpoint.text([int(i)]), float(probabilities[i])) for i in best]
 
 
 def sweep(

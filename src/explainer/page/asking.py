@@ -12,7 +12,9 @@ from explainer.models import checkpoints
 from explainer.models.checkpoints import Checkpoint
 
 TASKS = ("capitals", "plurals", "past", "antonyms")
-"""The tasks of word pairs that a reader can choose."""
+"""The tasks of word pairs that a reader can choose everywhere: they have studies."""
+MORE_TASKS = (*TASKS, "chinese")
+"""The tasks that need no study."""
 MADE = "computed with Python and stored with the book"
 _PAUSE = 0.01  # seconds between two answers, in which the kernel hears what came meanwhile
 _QUESTIONS = {"ask": "id", "sweep": "sweep", "experiment": "experiment", "patch": "patch"}

@@ -58,7 +58,7 @@ class LiveExperiment(Asking):
     @traitlets.default("lessons")
     def _lessons(self) -> dict[str, dict]:
         parts = ("pattern", "curves", "queries")
-        return {name: {part: its[part] for part in parts} for name, its in LiveSweep.stored().items()}
+        return {name: {part: its[part] for part in parts} for name, its in LiveSweep.stored().items() if name in TASKS}
 
     @traitlets.default("found")
     def _found(self) -> dict[str, Any]:

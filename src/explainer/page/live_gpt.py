@@ -13,9 +13,10 @@ from explainer.data import tasks
 from explainer.explorables.base import Stored
 from explainer.models import scoring
 from explainer.models.architectures import CACHE
+from explainer.models.byte_tokens import is_part
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.scoring import Prefix
-from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint
+from explainer.page.asking import MADE, MORE_TASKS, Asking, book_checkpoint
 
 _INDUCTION = ((18, 6), (17, 4), (17, 5), (17, 3), (20, 6), (23, 2), (23, 7), (18, 7), (24, 4), (23, 1))
 """The ten strongest induction heads, as the study `head_circuits` finds them: (layer, head) from 0."""
@@ -68,7 +69,7 @@ class LiveGPT(Asking):
     @classmethod
     def measured(cls) -> dict[str, Any]:
         """The tasks, with four demonstrations each, a query, and what the checkpoint answers."""
-        return {name: _preset(name) for name in TASKS}
+        return {name: _preset(name) for name in MORE_TASKS}
 
     def replies(self, checkpoint: Checkpoint, message: dict) -> Iterator[dict]:
         """The answers, once."""
@@ -96,23 +97,36 @@ def answers(
 ) -> dict[str, Any]:
     """What LiveGPT finds, by the checkpoint in Python.
 
-    `without` and `with` are the most probable next tokens without demonstrations and with those that are not hidden;
+    `without` and `with` are the most probable next tokens without demonstrations and with those that are not hidden; if
+    the first of them is but the beginning of a character, greedy decoding completes it, in brackets;
     `alone[i]` is the probability of the answer `with[0]` when demonstration i is hidden, too (None where it is);
     `looks` has the shares of attention of each layer and head, in thousandths.
     """
     prompt, asked = pattern[0] + query + pattern[1], (pattern, demonstrations, query)
-    best = scoring.top_tokens(checkpoint, _seen(checkpoint, pattern, demonstrations, hidden), prompt, 5)
     log_p = lambda out: _log_probabilities(checkpoint, *asked, out)  # noqa: E731
     answer = log_p(hidden).argmax()
     alone = [None if i in hidden else float(np.exp(log_p([*hidden, i])[answer])) for i in range(len(demonstrations))]
     return {
         "of": [list(pattern), [list(pair) for pair in demonstrations], query, list(hidden)],
         "made": MADE,
-        "without": [list(pair) for pair in scoring.top_tokens(checkpoint, scoring.encode(checkpoint, ""), prompt, 5)],
-        "with": [list(pair) for pair in best],
+        "without": _next(checkpoint, scoring.encode(checkpoint, ""), prompt),
+        "with": _next(checkpoint, _seen(checkpoint, pattern, demonstrations, hidden), prompt),
         "alone": alone,
         "looks": np.rint(1000 * _shares_of_attention(checkpoint, *asked, hidden)).astype(int).tolist(),
     }
+
+
+def _next(checkpoint: Checkpoint, prefix: Prefix, prompt: str) -> list[list]:
+    """The five most probable next tokens; the first with its whole character, if it is but the beginning of one."""
+    best = [list(pair) for pair in scoring.top_tokens(checkpoint, prefix, prompt, 5)]
+    (before,) = scoring.prompt_token_ids(checkpoint, prefix, [prompt])
+    ids = [int(scoring.next_token_log_probs(checkpoint, prefix, prompt).argmax())]
+    while is_part(text := checkpoint.text(ids)) and len(ids) < 4:
+        ((_, logits),) = scoring.row_logits(checkpoint, prefix, [(before, ids)])
+        ids.append(int(logits[-1].argmax()))
+    if len(ids) > 1 and not is_part(text):
+        best[0][0] += f" ({text.strip()})"
+    return best
 
 
 def _shares_of_attention(

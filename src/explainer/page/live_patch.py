@@ -46,6 +46,7 @@ class LivePatch(Asking):
         return {
             name: {"pattern": its["pattern"], "right": its["curves"]["right"], "queries": its["queries"]}
             for name, its in LiveSweep.stored().items()
+            if name in TASKS
         }
 
     @traitlets.default("found")
@@ -116,8 +117,7 @@ def answers(checkpoint: Checkpoint, name: str, donors: int, query: str | None = 
 
 def _top(checkpoint: Checkpoint, logits: Tensor) -> list[list]:
     best = logits.softmax(-1).topk(3)
-    tokens = map(checkpoint.tokenizer.decode, best.indices.tolist())
-    return [list(each) for each in zip(tokens, best.values.tolist(), strict=True)]
+    return [[checkpoint.text([i]), p] for i, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
 
 
 def _shares(name: str) -> dict[str, float]:

@@ -12,7 +12,7 @@ from explainer.data import tasks
 from explainer.explorables.base import Stored
 from explainer.models import scoring
 from explainer.models.checkpoints import Checkpoint
-from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint
+from explainer.page.asking import MADE, MORE_TASKS, Asking, book_checkpoint
 
 MOST, QUERIES, SEED = 16, 30, 0
 """Demonstrations and queries of a task, and the seed that draws them."""
@@ -30,7 +30,7 @@ class LiveSweep(Asking):
     question = "How many demonstrations does the model need, and must their answers be right?"
     height = 620
 
-    task = traitlets.Enum(TASKS, TASKS[0])
+    task = traitlets.Enum(MORE_TASKS, MORE_TASKS[0])
     found = traitlets.Dict()
     lessons = Stored()
 
@@ -42,7 +42,7 @@ class LiveSweep(Asking):
     @classmethod
     def measured(cls) -> dict[str, Any]:
         """The texts of each task and the checkpoint's counts of each curve."""
-        checkpoint, lessons = book_checkpoint(), {name: _lesson(name) for name in TASKS}
+        checkpoint, lessons = book_checkpoint(), {name: _lesson(name) for name in MORE_TASKS}
         kinds = {name: {kind: _counts(checkpoint, its, kind) for kind in _CURVES} for name, its in lessons.items()}
         return {name: its | {"counts": kinds[name]} for name, its in lessons.items()}
 

@@ -57,6 +57,11 @@ test("a link brings short texts and numbers of demonstrations, and nothing else"
   assert.equal(fromLink("#gpt=%"), null);
 });
 
+test("a link brings texts of every script as they are", () => {
+  const state = { pattern: ["", " ->"], demonstrations: [["热", "冷"], ["قطة", "cat"], ["👩🏽‍🔬", "🇨🇳 e\u0301"], ["\u202eab", "שלום"]], query: "大 قطة 🙂", hidden: [1] };
+  assert.deepEqual(fromLink(new URL(`http://site/#gpt=${encodeURIComponent(JSON.stringify(Object.values(state)))}`).hash), state);
+});
+
 test("sixteen bits are a number", () => {
   const bits = [0x0000, 0x3c00, 0xc000, 0x3555, 0x0001, 0x03ff, 0x7bff], numbers = [0, 1, -2, 0.333251953125, 2 ** -24, 1023 * 2 ** -24, 65504];
   assert.deepEqual(bits.map(ofHalf), numbers);
@@ -151,6 +156,19 @@ test("queries after the first k demonstrations stand where those end, and are re
   close(answers[0][0][2], 9 - Math.log(Math.exp(9) + 127), 1e-9);
   assert.deepEqual([numbers(run.positions), numbers(run.rows)], [[5, 6, 7, 8, 5, 6, 7, 8], [0, 1, 2, 3, 5, 6, 7]]);
   assert.deepEqual([...run.bias.data].slice(0, 17).map((x) => +(x === 0)), [1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+});
+
+test("an answer that begins a character is completed, and no further", async () => {
+  const { model } = known(), ids = [0xe5, 0x86, 0xb7], letters = { 0xe5: "å", 0x86: "Ĩ", 0xb7: "·", 55: "7" };
+  model.tokenizer.id_to_token = (id) => letters[id] ?? "a";
+  const runs = [], one = (best) => Float64Array.from({ length: 256 }, (_, id) => (id === best ? 0.9 : 0.1 / 255));
+  model.run = async ([text]) => (runs.push(text), { logits: [one(ids[runs.length])], P: 5 });
+  model.context = async () => ({ P: 5, ranges: [[1, 5]] });
+  const [[token, p]] = await model.completed(one(0xe5), ["", ""], [["a", "b"]], "c", [0]);
+  assert.deepEqual([token, p], ["E5·· (冷)", 0.9]);
+  assert.deepEqual(runs, [{ ids: [99, 0xe5], at: 5, hidden: [[1, 5]] }, { ids: [99, 0xe5, 0x86], at: 5, hidden: [[1, 5]] }]);
+  assert.equal((await model.completed(one(55), ["", ""], [], "c", ALONE))[0][0], "7");
+  assert.equal(runs.length, 2);
 });
 
 test("an update comes with every token, times its scale, and without one it is nothing", async () => {

@@ -116,9 +116,9 @@ function placeHandle(node, { label, plane: p, at, horizontal }, panelHeight) {
   node.style.left = `${100 * p.X(x) / WIDTH}%`;
   node.style.top = `${100 * p.Y(y) / panelHeight}%`;
   const value = horizontal ? fixed(at[0]) : vector(at);
-  const spoken = { "aria-label": `${label}, ${value}`, "aria-valuetext": value };
+  const spoken2 = { "aria-label": `${label}, ${value}`, "aria-valuetext": value };
   const range = { "aria-valuemin": p.x[0], "aria-valuemax": p.x[1], "aria-valuenow": at[0] };
-  for (const [key, text] of Object.entries({ ...spoken, ...range })) node.setAttribute(key, text);
+  for (const [key, text] of Object.entries({ ...spoken2, ...range })) node.setAttribute(key, text);
 }
 function sliderControl({ trait, label, range: [min, max, step], format, fromInput, toInput }, change, signal) {
   const input = element("input", { type: "range", min, max, step });
@@ -220,7 +220,6 @@ var slider = (trait, label, range, format = fixed, fromInput = same, toInput = s
 var SIZE = "115 MB";
 var CACHE = "explainer-model";
 var percent = (p) => p > 0 && p < 5e-3 ? "< 1 %" : `${Math.round(100 * p)} %`;
-var named = (token) => token.trim() ? `“${token.trim().slice(0, 12)}”` : token.includes("\n") ? "end of line" : "a space";
 function obstacle() {
   if (location.protocol === "file:") return "A page opened as a file cannot load the model. Run make serve, or read this page on the site. The stored answers stay.";
   if (typeof WebAssembly !== "object") return "This browser has no WebAssembly, which the model needs. The stored answers stay.";
@@ -228,7 +227,19 @@ function obstacle() {
   if (navigator.deviceMemory < 2) return "This device has too little memory for the model, which takes 1 GB. The stored answers stay.";
   return "";
 }
-var ofThePage = () => globalThis[/* @__PURE__ */ Symbol.for("explainer.model")] ??= Object.assign(new EventTarget(), { text: "", numbers: 0 });
+var NOTE = "explainer-model-is-here";
+function note(write) {
+  try {
+    return write(sessionStorage);
+  } catch {
+  }
+}
+function greeting() {
+  if (note((its) => its.getItem(NOTE))) return { ended: true, text: "The browser ended this page while it had the model, perhaps because memory was short. The stored answers need no model." };
+  const small = matchMedia("(max-width: 640px), (pointer: coarse)").matches || navigator.deviceMemory <= 4 || navigator.connection?.saveData;
+  return { text: small ? `To load the model takes a download of ${SIZE}, once, and 1 GB of memory. A phone that has less may end this page. The stored answers need neither.` : "" };
+}
+var ofThePage = () => globalThis[/* @__PURE__ */ Symbol.for("explainer.model")] ??= Object.assign(new EventTarget(), { numbers: 0 }, greeting());
 function kernelOf(model) {
   const hear = (data) => worker.onmessage({ data });
   const worker = { postMessage: (message) => model.send(message), terminate: () => model.off("msg:custom", hear) };
@@ -245,6 +256,7 @@ function modelRow(heard, widget) {
   };
   const end = (text) => {
     its.worker?.terminate();
+    note((kept) => kept.removeItem(NOTE));
     tell({ worker: void 0, ready: false, text });
     its.dispatchEvent(new CustomEvent("answer", { detail: { ended: true } }));
   };
@@ -263,9 +275,14 @@ function modelRow(heard, widget) {
     worker.postMessage({ load: true });
     if (!base) return tell({ worker, ready: false, text: "Asking the kernel of this notebook. Without one, the stored answers stay." });
     addEventListener("pagehide", () => its.worker === worker && end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
-    tell({ worker, ready: false, done: 0, text: "The model is loading …" });
+    note((kept) => kept.setItem(NOTE, "yes"));
+    tell({ worker, ready: false, ended: false, done: 0, text: "The model is loading …" });
   };
-  const load = button(base ? `Load the model (${SIZE})` : "Ask this notebook's kernel", start);
+  const load = button("Ask this notebook's kernel", start);
+  const forgo = button("Keep the stored answers", () => {
+    end("");
+    tell({ ended: false });
+  });
   const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."));
   const remove = button("Remove it from this browser", async () => {
     await caches.delete(CACHE);
@@ -274,17 +291,19 @@ function modelRow(heard, widget) {
   });
   const bar2 = element("progress", { attributes: { "aria-label": "loading the model" } }), amount = element("span", {});
   const said = element("p", { className: "explorable-hint", tabIndex: -1, style: "margin-bottom:.8rem", attributes: { role: "status" } });
-  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar2, amount, stop, remove), said);
+  const node = element("div", {}, element("div", { className: "explorable-controls" }, forgo, load, bar2, amount, stop, remove), said);
   let told;
   const show = () => {
     const had = node.contains(document.activeElement) && document.activeElement;
     load.hidden = !!its.worker;
+    forgo.hidden = !its.ended;
+    if (base) load.textContent = its.ended ? "Load the model again" : `Load the model (${SIZE})`;
     bar2.hidden = amount.hidden = stop.hidden = !its.worker || its.ready;
     remove.hidden = !its.kept;
     if (base) [bar2.max, bar2.value] = [its.total ?? 1, its.done ?? 0];
     amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB of weights` : "";
     if (its.text !== told) said.textContent = told = its.text;
-    if (had?.hidden) ([stop, load].find((each) => !each.hidden) ?? said).focus({ preventScroll: true });
+    if (had?.hidden) ([stop, forgo, load].find((each) => !each.hidden) ?? said).focus({ preventScroll: true });
   };
   const say = (text) => {
     said.textContent = text || its.text;
@@ -336,6 +355,7 @@ var asking = ({ kind, steps, question: question2, storedFor: storedFor2, queryOf
     type: "text",
     maxLength: LONGEST,
     style: "flex:1 1 8rem;min-width:0;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem",
+    dir: "auto",
     attributes: { "aria-label": "your own query" },
     oninput: () => change({ query: field.value })
   });
@@ -366,14 +386,27 @@ function wilson(x, n) {
   const p = x / n, scale2 = 1 + Z * Z / n, centre = (p + Z * Z / (2 * n)) / scale2, half = Z * Math.sqrt((p * (1 - p) + Z * Z / (4 * n)) / n) / scale2;
   return [centre - half, centre + half];
 }
-var emOf = (c) => /[ -~À-ɏ“”…→−×]/.test(c) ? /[ijlIft.,:;'|!()]/.test(c) ? 0.42 : /[mwMW@%→]/.test(c) ? 1 : /[A-Z]/.test(c) ? 0.75 : 0.64 : 1.2;
-var widthOf = (text, size) => size * [...text].reduce((sum, c) => sum + emOf(c), 0);
+var FROM_THE_RIGHT = /[\u0590-\u08ff\u202a-\u202e\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+var isolated = (text) => FROM_THE_RIGHT.test(text) ? `⁨${text}⁩` : text;
+var PART = /^(…)?((?:[0-9A-F]{2})+)(·*)(?: \((.+)\))?$/;
+var partOf = (token) => {
+  const found = PART.exec(token.trim());
+  return found && (found[1] || found[3]) ? found : null;
+};
+var named = (token) => partOf(token) ? isolated(token.trim()) : token.trim() ? `“${isolated(token.trim())}”` : token.includes("\n") ? "end of line" : "a space";
+function spoken(token) {
+  const [, rest, bytes, dots, whole] = partOf(token) ?? [], n = bytes?.length / 2;
+  return !bytes ? named(token) : rest ? "the last bytes of a character" : `the first ${n > 1 ? `${n} ` : ""}of ${n + dots.length} bytes of ${whole ? `“${isolated(whole)}”` : "a character"}`;
+}
+var emOf = (c) => /[\u2068\u2069]/.test(c) ? 0 : /[ -~À-ɏ“”…→−×·]/.test(c) ? /[ijlIft.,:;'|!()·]/.test(c) ? 0.42 : /[mwMW@%→]/.test(c) ? 1 : /[A-Z]/.test(c) ? 0.75 : 0.64 : FROM_THE_RIGHT.test(c) ? 0.64 : 1.2;
+var charactersOf = (text) => Array.from(new Intl.Segmenter().segment(text), ({ segment }) => segment);
+var widthOf = (text, size) => size * charactersOf(text).reduce((sum, c) => sum + emOf(c), 0);
 function clip(text, room, size = 13) {
-  const all = [...text];
+  const all = charactersOf(text);
   while (all.length && widthOf(`${all.join("")}…`, size) > room) all.pop();
   return widthOf(text, size) > room ? `${all.join("")}…` : text;
 }
-var titled = (before, text, after) => `${before}${clip(text, 320 - widthOf(before + after, 14), 14)}${after}`;
+var titled = (before, text, after) => `${before}${isolated(clip(text, 320 - widthOf(before + after, 14), 14))}${after}`;
 
 // live_experiment.js
 var SECONDS = {
@@ -402,8 +435,8 @@ function storedFor({ study, task, second, scale: scale2, query }) {
 }
 function describe(state) {
   const { found, study } = state, [zsl, icl, other] = found.right, { floor, ceiling } = study[found.task].bounds[found.second];
-  const [repairs, , both] = found.repaired, [before, inContext, after] = found.answers.map(([[token]]) => named(token));
-  return (isCurrent(state) ? "" : "Of an earlier choice: ") + `${found.task}, ${found.n} queries: right are ${zsl} without demonstrations, ${icl} in context, and ${other} ${isTuned(found) ? "when" : "with"} ${SECONDS[found.second]}${isTuned(found) && found.scale !== 1 ? `, the update times ${found.scale}` : ""}. Of ${repairs} errors that the context repairs, the second lesson repairs ${both}. The SimAOU of the two changes is ${two(mean(found.sim_aou))}, between a floor of ${two(floor)} and a ceiling of ${two(ceiling)}; SimAMΔ is ${two(found.sim_am_delta)}. After “${found.query}” the model expects ${before}, ${inContext} and ${after}.`;
+  const [repairs, , both] = found.repaired, [before, inContext, after] = found.answers.map(([[token]]) => spoken(token));
+  return (isCurrent(state) ? "" : "Of an earlier choice: ") + `${found.task}, ${found.n} queries: right are ${zsl} without demonstrations, ${icl} in context, and ${other} ${isTuned(found) ? "when" : "with"} ${SECONDS[found.second]}${isTuned(found) && found.scale !== 1 ? `, the update times ${found.scale}` : ""}. Of ${repairs} errors that the context repairs, the second lesson repairs ${both}. The SimAOU of the two changes is ${two(mean(found.sim_aou))}, between a floor of ${two(floor)} and a ceiling of ${two(ceiling)}; SimAMΔ is ${two(found.sim_am_delta)}. After “${isolated(found.query)}” the model expects ${before}, ${inContext} and ${after}.`;
 }
 var END = { "text-anchor": "end" };
 function answered({ found }, when) {

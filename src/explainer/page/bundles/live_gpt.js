@@ -107,9 +107,9 @@ function placeHandle(node, { label, plane: p, at, horizontal }, panelHeight) {
   node.style.left = `${100 * p.X(x) / WIDTH}%`;
   node.style.top = `${100 * p.Y(y) / panelHeight}%`;
   const value = horizontal ? fixed(at[0]) : vector(at);
-  const spoken = { "aria-label": `${label}, ${value}`, "aria-valuetext": value };
+  const spoken2 = { "aria-label": `${label}, ${value}`, "aria-valuetext": value };
   const range = { "aria-valuemin": p.x[0], "aria-valuemax": p.x[1], "aria-valuenow": at[0] };
-  for (const [key, text] of Object.entries({ ...spoken, ...range })) node.setAttribute(key, text);
+  for (const [key, text] of Object.entries({ ...spoken2, ...range })) node.setAttribute(key, text);
 }
 function sliderControl({ trait, label, range: [min, max, step], format, fromInput, toInput }, change, signal) {
   const input = element("input", { type: "range", min, max, step });
@@ -216,7 +216,19 @@ function obstacle() {
   if (navigator.deviceMemory < 2) return "This device has too little memory for the model, which takes 1 GB. The stored answers stay.";
   return "";
 }
-var ofThePage = () => globalThis[/* @__PURE__ */ Symbol.for("explainer.model")] ??= Object.assign(new EventTarget(), { text: "", numbers: 0 });
+var NOTE = "explainer-model-is-here";
+function note(write2) {
+  try {
+    return write2(sessionStorage);
+  } catch {
+  }
+}
+function greeting() {
+  if (note((its) => its.getItem(NOTE))) return { ended: true, text: "The browser ended this page while it had the model, perhaps because memory was short. The stored answers need no model." };
+  const small = matchMedia("(max-width: 640px), (pointer: coarse)").matches || navigator.deviceMemory <= 4 || navigator.connection?.saveData;
+  return { text: small ? `To load the model takes a download of ${SIZE}, once, and 1 GB of memory. A phone that has less may end this page. The stored answers need neither.` : "" };
+}
+var ofThePage = () => globalThis[/* @__PURE__ */ Symbol.for("explainer.model")] ??= Object.assign(new EventTarget(), { numbers: 0 }, greeting());
 function kernelOf(model) {
   const hear = (data) => worker.onmessage({ data });
   const worker = { postMessage: (message) => model.send(message), terminate: () => model.off("msg:custom", hear) };
@@ -233,6 +245,7 @@ function modelRow(heard, widget) {
   };
   const end = (text) => {
     its.worker?.terminate();
+    note((kept) => kept.removeItem(NOTE));
     tell({ worker: void 0, ready: false, text });
     its.dispatchEvent(new CustomEvent("answer", { detail: { ended: true } }));
   };
@@ -251,9 +264,14 @@ function modelRow(heard, widget) {
     worker.postMessage({ load: true });
     if (!base) return tell({ worker, ready: false, text: "Asking the kernel of this notebook. Without one, the stored answers stay." });
     addEventListener("pagehide", () => its.worker === worker && end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
-    tell({ worker, ready: false, done: 0, text: "The model is loading …" });
+    note((kept) => kept.setItem(NOTE, "yes"));
+    tell({ worker, ready: false, ended: false, done: 0, text: "The model is loading …" });
   };
-  const load = button(base ? `Load the model (${SIZE})` : "Ask this notebook's kernel", start);
+  const load = button("Ask this notebook's kernel", start);
+  const forgo = button("Keep the stored answers", () => {
+    end("");
+    tell({ ended: false });
+  });
   const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."));
   const remove = button("Remove it from this browser", async () => {
     await caches.delete(CACHE);
@@ -262,17 +280,19 @@ function modelRow(heard, widget) {
   });
   const bar2 = element("progress", { attributes: { "aria-label": "loading the model" } }), amount = element("span", {});
   const said = element("p", { className: "explorable-hint", tabIndex: -1, style: "margin-bottom:.8rem", attributes: { role: "status" } });
-  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar2, amount, stop, remove), said);
+  const node = element("div", {}, element("div", { className: "explorable-controls" }, forgo, load, bar2, amount, stop, remove), said);
   let told;
   const show = () => {
     const had = node.contains(document.activeElement) && document.activeElement;
     load.hidden = !!its.worker;
+    forgo.hidden = !its.ended;
+    if (base) load.textContent = its.ended ? "Load the model again" : `Load the model (${SIZE})`;
     bar2.hidden = amount.hidden = stop.hidden = !its.worker || its.ready;
     remove.hidden = !its.kept;
     if (base) [bar2.max, bar2.value] = [its.total ?? 1, its.done ?? 0];
     amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB of weights` : "";
     if (its.text !== told) said.textContent = told = its.text;
-    if (had?.hidden) ([stop, load].find((each) => !each.hidden) ?? said).focus({ preventScroll: true });
+    if (had?.hidden) ([stop, forgo, load].find((each) => !each.hidden) ?? said).focus({ preventScroll: true });
   };
   const say = (text) => {
     said.textContent = text || its.text;
@@ -296,20 +316,33 @@ function modelRow(heard, widget) {
 }
 
 // live_parts.js
-var emOf = (c) => /[ -~À-ɏ“”…→−×]/.test(c) ? /[ijlIft.,:;'|!()]/.test(c) ? 0.42 : /[mwMW@%→]/.test(c) ? 1 : /[A-Z]/.test(c) ? 0.75 : 0.64 : 1.2;
-var widthOf = (text, size) => size * [...text].reduce((sum, c) => sum + emOf(c), 0);
+var FROM_THE_RIGHT = /[\u0590-\u08ff\u202a-\u202e\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+var isolated = (text) => FROM_THE_RIGHT.test(text) ? `⁨${text}⁩` : text;
+var PART = /^(…)?((?:[0-9A-F]{2})+)(·*)(?: \((.+)\))?$/;
+var partOf = (token) => {
+  const found = PART.exec(token.trim());
+  return found && (found[1] || found[3]) ? found : null;
+};
+var hasParts = (tokens) => tokens.some(([token]) => partOf(token));
+var named = (token) => partOf(token) ? isolated(token.trim()) : token.trim() ? `“${isolated(token.trim())}”` : token.includes("\n") ? "end of line" : "a space";
+function spoken(token) {
+  const [, rest, bytes, dots, whole] = partOf(token) ?? [], n = bytes?.length / 2;
+  return !bytes ? named(token) : rest ? "the last bytes of a character" : `the first ${n > 1 ? `${n} ` : ""}of ${n + dots.length} bytes of ${whole ? `“${isolated(whole)}”` : "a character"}`;
+}
+var emOf = (c) => /[\u2068\u2069]/.test(c) ? 0 : /[ -~À-ɏ“”…→−×·]/.test(c) ? /[ijlIft.,:;'|!()·]/.test(c) ? 0.42 : /[mwMW@%→]/.test(c) ? 1 : /[A-Z]/.test(c) ? 0.75 : 0.64 : FROM_THE_RIGHT.test(c) ? 0.64 : 1.2;
+var charactersOf = (text) => Array.from(new Intl.Segmenter().segment(text), ({ segment }) => segment);
+var widthOf = (text, size) => size * charactersOf(text).reduce((sum, c) => sum + emOf(c), 0);
 function clip(text, room, size = 13) {
-  const all = [...text];
+  const all = charactersOf(text);
   while (all.length && widthOf(`${all.join("")}…`, size) > room) all.pop();
   return widthOf(text, size) > room ? `${all.join("")}…` : text;
 }
-var titled = (before, text, after) => `${before}${clip(text, 320 - widthOf(before + after, 14), 14)}${after}`;
+var titled = (before, text, after) => `${before}${isolated(clip(text, 320 - widthOf(before + after, 14), 14))}${after}`;
 
 // live_gpt.js
 var MOST = 16;
 var LONGEST = 400;
 var QUIET2 = 500;
-var named = (token) => token.trim() ? `“${token.trim()}”` : token.includes("\n") ? "end of line" : "a space";
 var question = ({ pattern, demonstrations, query, hidden }) => [pattern, demonstrations, query, hidden];
 var isCurrent = (state) => JSON.stringify(question(state)) === JSON.stringify(state.found.of);
 var seen = ({ demonstrations, hidden }) => demonstrations.length - hidden.length;
@@ -324,8 +357,8 @@ var largest = (rows) => rows.reduce((best, row, l) => row.reduce((most, x, i) =>
 function describe(state) {
   const { found, brief } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found);
   const [share2, layer, seenMost] = largest(sharesOf(found.looks, 0)), [gate, its, head] = largest(gatesOf(found.looks));
-  const expects = ([[token, p]]) => `${named(token)} (${percent(p)})`;
-  return (isCurrent(state) ? "" : "Of an earlier text: ") + `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` + (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`) + (share2 && !brief ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share2)} of the attention there, mean over heads. Head ${head} of layer ${its} has the largest gate: ${percent(gate)} of its attention goes to the demonstrations.` : "");
+  const expects = ([[token, p]]) => `${spoken(token)} (${percent(p)})`;
+  return (isCurrent(state) ? "" : "Of an earlier text: ") + `After “${isolated(query)}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` + (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${spoken(found.with[0][0])} has ${percent(found.alone[most])}.`) + (share2 && !brief ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share2)} of the attention there, mean over heads. Head ${head} of layer ${its} has the largest gate: ${percent(gate)} of its attention goes to the demonstrations.` : "");
 }
 var right = { "text-anchor": "end" };
 var share = (y, from, p) => [
@@ -337,7 +370,8 @@ var earlier = (state) => isCurrent(state) ? "" : " (earlier)";
 var nextPanel = (title, tokens, role) => panel(
   title,
   164,
-  tokens.map(([token, p], i) => [words(0, 44 + 25 * i, clip(named(token), 114)), group(colour(role), share(44 + 25 * i, 118, p))])
+  tokens.map(([token, p], i) => [words(0, 44 + 25 * i, clip(named(token), 114)), group(colour(role), share(44 + 25 * i, 118, p))]),
+  hasParts(tokens) ? words(0, 162, "hexadecimal: part of a character; · is a missing byte", SMALL) : ""
 );
 function contributions(state) {
   const { found } = state, [, demonstrations, , hidden] = found.of, [token, p] = found.with[0], foot = 66 + 24 * demonstrations.length;
@@ -345,7 +379,7 @@ function contributions(state) {
     const at = 66 + 24 * i, value = found.alone[i];
     return [
       group(colour("key"), badge(10, at - 4, i + 1)),
-      words(26, at, clip(`${x} → ${y}`, 116, 12), { "font-size": 12 }),
+      words(26, at, clip(`${isolated(x)} → ${isolated(y)}`, 116, 12), { "font-size": 12 }),
       hidden.includes(i) ? words(146, at, "already hidden", SMALL) : group(colour("sum"), share(at, 146, value))
     ];
   };
@@ -426,7 +460,7 @@ function fromLink(hash) {
   }
 }
 var STYLE = "flex:1 1 8rem;min-width:0;max-width:none;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem";
-var field = (label, put) => element("input", { type: "text", maxLength: LONGEST, style: STYLE, attributes: { "aria-label": label }, oninput: ({ target }) => put(target.value) });
+var field = (label, put) => element("input", { type: "text", dir: "auto", maxLength: LONGEST, style: STYLE, attributes: { "aria-label": label }, oninput: ({ target }) => put(target.value) });
 var write = (input, value) => {
   if (input.value !== value) input.value = value;
 };

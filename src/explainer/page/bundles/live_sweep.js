@@ -221,7 +221,19 @@ function obstacle() {
   if (navigator.deviceMemory < 2) return "This device has too little memory for the model, which takes 1 GB. The stored answers stay.";
   return "";
 }
-var ofThePage = () => globalThis[/* @__PURE__ */ Symbol.for("explainer.model")] ??= Object.assign(new EventTarget(), { text: "", numbers: 0 });
+var NOTE = "explainer-model-is-here";
+function note(write) {
+  try {
+    return write(sessionStorage);
+  } catch {
+  }
+}
+function greeting() {
+  if (note((its) => its.getItem(NOTE))) return { ended: true, text: "The browser ended this page while it had the model, perhaps because memory was short. The stored answers need no model." };
+  const small = matchMedia("(max-width: 640px), (pointer: coarse)").matches || navigator.deviceMemory <= 4 || navigator.connection?.saveData;
+  return { text: small ? `To load the model takes a download of ${SIZE}, once, and 1 GB of memory. A phone that has less may end this page. The stored answers need neither.` : "" };
+}
+var ofThePage = () => globalThis[/* @__PURE__ */ Symbol.for("explainer.model")] ??= Object.assign(new EventTarget(), { numbers: 0 }, greeting());
 function kernelOf(model) {
   const hear = (data) => worker.onmessage({ data });
   const worker = { postMessage: (message) => model.send(message), terminate: () => model.off("msg:custom", hear) };
@@ -238,6 +250,7 @@ function modelRow(heard, widget) {
   };
   const end = (text) => {
     its.worker?.terminate();
+    note((kept) => kept.removeItem(NOTE));
     tell({ worker: void 0, ready: false, text });
     its.dispatchEvent(new CustomEvent("answer", { detail: { ended: true } }));
   };
@@ -256,9 +269,14 @@ function modelRow(heard, widget) {
     worker.postMessage({ load: true });
     if (!base) return tell({ worker, ready: false, text: "Asking the kernel of this notebook. Without one, the stored answers stay." });
     addEventListener("pagehide", () => its.worker === worker && end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
-    tell({ worker, ready: false, done: 0, text: "The model is loading …" });
+    note((kept) => kept.setItem(NOTE, "yes"));
+    tell({ worker, ready: false, ended: false, done: 0, text: "The model is loading …" });
   };
-  const load = button(base ? `Load the model (${SIZE})` : "Ask this notebook's kernel", start);
+  const load = button("Ask this notebook's kernel", start);
+  const forgo = button("Keep the stored answers", () => {
+    end("");
+    tell({ ended: false });
+  });
   const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."));
   const remove = button("Remove it from this browser", async () => {
     await caches.delete(CACHE);
@@ -267,17 +285,19 @@ function modelRow(heard, widget) {
   });
   const bar = element("progress", { attributes: { "aria-label": "loading the model" } }), amount = element("span", {});
   const said = element("p", { className: "explorable-hint", tabIndex: -1, style: "margin-bottom:.8rem", attributes: { role: "status" } });
-  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar, amount, stop, remove), said);
+  const node = element("div", {}, element("div", { className: "explorable-controls" }, forgo, load, bar, amount, stop, remove), said);
   let told;
   const show = () => {
     const had = node.contains(document.activeElement) && document.activeElement;
     load.hidden = !!its.worker;
+    forgo.hidden = !its.ended;
+    if (base) load.textContent = its.ended ? "Load the model again" : `Load the model (${SIZE})`;
     bar.hidden = amount.hidden = stop.hidden = !its.worker || its.ready;
     remove.hidden = !its.kept;
     if (base) [bar.max, bar.value] = [its.total ?? 1, its.done ?? 0];
     amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB of weights` : "";
     if (its.text !== told) said.textContent = told = its.text;
-    if (had?.hidden) ([stop, load].find((each) => !each.hidden) ?? said).focus({ preventScroll: true });
+    if (had?.hidden) ([stop, forgo, load].find((each) => !each.hidden) ?? said).focus({ preventScroll: true });
   };
   const say = (text) => {
     said.textContent = text || its.text;

@@ -3,8 +3,8 @@
 
 import { SMALL, WIDTH, bar, colour, group, line, marker, panel, path, plane, through, words } from "#explorables/drawing.js";
 import { explorable, slider } from "#explorables/frame.js";
-import { asking, named, percent } from "./live_model.js";
-import { clip, titled, wilson } from "./live_parts.js";
+import { asking, percent } from "./live_model.js";
+import { clip, isolated, named, spoken, titled, wilson } from "./live_parts.js";
 
 const SECONDS = {
   "fine-tuned": "fine-tuned on the demonstrations", reordered: "a context in another order",
@@ -35,12 +35,12 @@ export function storedFor({ study, task, second, scale, query }) {
 
 function describe(state) {
   const { found, study } = state, [zsl, icl, other] = found.right, { floor, ceiling } = study[found.task].bounds[found.second];
-  const [repairs, , both] = found.repaired, [before, inContext, after] = found.answers.map(([[token]]) => named(token));
+  const [repairs, , both] = found.repaired, [before, inContext, after] = found.answers.map(([[token]]) => spoken(token));
   return (isCurrent(state) ? "" : "Of an earlier choice: ") +
     `${found.task}, ${found.n} queries: right are ${zsl} without demonstrations, ${icl} in context, and ${other} ${isTuned(found) ? "when" : "with"} ` +
     `${SECONDS[found.second]}${isTuned(found) && found.scale !== 1 ? `, the update times ${found.scale}` : ""}. Of ${repairs} errors that the context repairs, the second lesson repairs ${both}. ` +
     `The SimAOU of the two changes is ${two(mean(found.sim_aou))}, between a floor of ${two(floor)} and a ceiling of ${two(ceiling)}; SimAMΔ is ${two(found.sim_am_delta)}. ` +
-    `After “${found.query}” the model expects ${before}, ${inContext} and ${after}.`;
+    `After “${isolated(found.query)}” the model expects ${before}, ${inContext} and ${after}.`;
 }
 
 const END = { "text-anchor": "end" };

@@ -4,11 +4,9 @@
 import { SMALL, WIDTH, badge, bar, colour, group, line, panel, path, rect, words } from "#explorables/drawing.js";
 import { element, explorable } from "#explorables/frame.js";
 import { modelRow, percent } from "./live_model.js";
-import { clip, titled } from "./live_parts.js";
+import { clip, hasParts, isolated, named, spoken, titled } from "./live_parts.js";
 
 const MOST = 16, LONGEST = 400, QUIET = 500; // demonstrations; characters; ms without a change before the model is asked
-
-const named = (token) => token.trim() ? `“${token.trim()}”` : token.includes("\n") ? "end of line" : "a space";
 
 export const question = ({ pattern, demonstrations, query, hidden }) => [pattern, demonstrations, query, hidden];
 export const isCurrent = (state) => JSON.stringify(question(state)) === JSON.stringify(state.found.of);
@@ -36,11 +34,11 @@ export const largest = (rows) =>
 function describe(state) {
   const { found, brief } = state, [pattern, demonstrations, query, hidden] = found.of, most = mostNeeded(found);
   const [share, layer, seenMost] = largest(sharesOf(found.looks, 0)), [gate, its, head] = largest(gatesOf(found.looks));
-  const expects = ([[token, p]]) => `${named(token)} (${percent(p)})`;
+  const expects = ([[token, p]]) => `${spoken(token)} (${percent(p)})`;
   return (isCurrent(state) ? "" : "Of an earlier text: ") +
-    `After “${query}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} ` +
+    `After “${isolated(query)}${pattern[1].replace("->", "→").replaceAll("\n", " ")}” the model expects ${expects(found.without)} without demonstrations, and ${expects(found.with)} ` +
     `when it sees ${seen({ demonstrations, hidden })} of ${demonstrations.length}.` +
-    (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${named(found.with[0][0])} has ${percent(found.alone[most])}.`) +
+    (most < 0 ? "" : ` It needs demonstration ${most + 1} most: when that is hidden, ${spoken(found.with[0][0])} has ${percent(found.alone[most])}.`) +
     (share && !brief ? ` The query looks most at demonstration ${seenMost}, in layer ${layer}: ${percent(share)} of the attention there, mean over heads. ` +
       `Head ${head} of layer ${its} has the largest gate: ${percent(gate)} of its attention goes to the demonstrations.` : "");
 }
@@ -52,14 +50,15 @@ const share = (y, from, p) => [
 const earlier = (state) => (isCurrent(state) ? "" : " (earlier)");
 
 const nextPanel = (title, tokens, role) => panel(title, 164,
-  tokens.map(([token, p], i) => [words(0, 44 + 25 * i, clip(named(token), 114)), group(colour(role), share(44 + 25 * i, 118, p))]));
+  tokens.map(([token, p], i) => [words(0, 44 + 25 * i, clip(named(token), 114)), group(colour(role), share(44 + 25 * i, 118, p))]),
+  hasParts(tokens) ? words(0, 162, "hexadecimal: part of a character; · is a missing byte", SMALL) : "");
 
 function contributions(state) {
   const { found } = state, [, demonstrations, , hidden] = found.of, [token, p] = found.with[0], foot = 66 + 24 * demonstrations.length;
   const row = ([x, y], i) => {
     const at = 66 + 24 * i, value = found.alone[i];
     return [
-      group(colour("key"), badge(10, at - 4, i + 1)), words(26, at, clip(`${x} → ${y}`, 116, 12), { "font-size": 12 }),
+      group(colour("key"), badge(10, at - 4, i + 1)), words(26, at, clip(`${isolated(x)} → ${isolated(y)}`, 116, 12), { "font-size": 12 }),
       hidden.includes(i) ? words(146, at, "already hidden", SMALL) : group(colour("sum"), share(at, 146, value)),
     ];
   };
@@ -121,7 +120,7 @@ export function fromLink(hash) {
 }
 
 const STYLE = "flex:1 1 8rem;min-width:0;max-width:none;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem";
-const field = (label, put) => element("input", { type: "text", maxLength: LONGEST, style: STYLE, attributes: { "aria-label": label }, oninput: ({ target }) => put(target.value) });
+const field = (label, put) => element("input", { type: "text", dir: "auto", maxLength: LONGEST, style: STYLE, attributes: { "aria-label": label }, oninput: ({ target }) => put(target.value) });
 const write = (input, value) => { if (input.value !== value) input.value = value; };
 
 function demonstrationRow(i, read, change) {

@@ -40,6 +40,22 @@ export function topOf(p, n) {
   return best;
 }
 
+// Tokens are bytes. This reads them as byte_tokens.py does, and says what its functions say.
+const BYTES = new Map();
+for (let byte = 0, next = 256; byte < 256; byte++) BYTES.set(/[!-~¡-¬®-ÿ]/.test(String.fromCharCode(byte)) ? byte : next++, String.fromCharCode(byte));
+const CHARACTERS = /((?:[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|(?!\xe0[\x80-\x9f]|\xed[\xa0-\xbf]|\xf0[\x80-\x8f]|\xf4[\x90-\xbf]|\xef\xbf\xbd)(?:[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}))+)/;
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
+
+function inHexadecimal(bytes) {
+  const first = bytes.charCodeAt(0), begins = first >= 0xc2 && first <= 0xf4, length = 2 + (first >= 0xe0) + (first >= 0xf0);
+  const hexadecimal = Array.from(bytes, (c) => c.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")).join("");
+  return begins ? hexadecimal + "·".repeat(length - bytes.length) : `…${hexadecimal}`;
+}
+
+export const readable = (bytes) => bytes.split(CHARACTERS).map((part, i) => (i % 2 ? utf8.decode(Uint8Array.from(part, (c) => c.charCodeAt(0)))
+  : part.replace(/[\xc2-\xf4][\x80-\xbf]*|[^\xc2-\xf4]+/g, inHexadecimal))).join("");
+const isPart = (text) => /[0-9A-F]{2}·+$/.test(text);
+
 const MOST_TOKENS = 1024; // the scores of attention grow with the square
 
 // For each layer and head, the share of the first row's attention that goes to each range of positions; `attention` has the
@@ -173,7 +189,7 @@ export class LiveModel {
 
   tokens(text) { return this.tokenizer.encode(text, { add_special_tokens: false }).ids; }
 
-  text(id) { return this.tokenizer.decode([id], { skip_special_tokens: false, clean_up_tokenization_spaces: false }); }
+  text(ids) { return readable(ids.map((id) => this.tokenizer.id_to_token(id)).join("").replace(/./gsu, (c) => BYTES.get(c.codePointAt(0)))); }
 
   // Texts side by side after a context, which is what an earlier run gave: keys, values and P, the number of their
   // positions. Each text has its token ids, the position where it begins (`at`) or all its `positions`, what is `hidden` from
@@ -233,10 +249,21 @@ export class LiveModel {
   async next(pattern, demonstrations, query, ...hidden) {
     const context = await this.context(pattern, demonstrations);
     const ids = this.tokens(written(pattern, query));
-    const alone = { ids, at: 1, hidden: [[1, context.P]] };
-    const copies = hidden.map((its) => (its === ALONE ? alone : { ids, at: context.P, hidden: its.map((i) => context.ranges[i]) }));
-    const { logits, attention } = await this.run(copies, context, ["logits", "attention"]);
+    const { logits, attention } = await this.run(hidden.map((its) => this.#after(context, its, ids)), context, ["logits", "attention"]);
     return { logits, looks: sharesOf(attention, context.ranges) };
+  }
+
+  #after({ P, ranges }, hidden, ids) { return hidden === ALONE ? { ids, at: 1, hidden: [[1, P]] } : { ids, at: P, hidden: hidden.map((i) => ranges[i]) }; }
+
+  // The five most probable next tokens of probabilities p; the first with its whole character, if it is but the beginning of one
+  async completed(p, pattern, demonstrations, query, hidden) {
+    const best = this.top(p), ids = topOf(p, 1), before = this.tokens(written(pattern, query));
+    while (isPart(this.text(ids)) && ids.length < 4) {
+      const context = await this.context(pattern, demonstrations), { logits: [z] } = await this.run([this.#after(context, hidden, [...before, ...ids])], context, ["logits"]);
+      ids.push(topOf(z, 1)[0]);
+    }
+    if (ids.length > 1 && !isPart(this.text(ids))) best[0][0] += ` (${this.text(ids).trim()})`;
+    return best;
   }
 
   // Each query [x, y] after the first k demonstrations alone, all in one run: for every token of y and of the end of its line [the
@@ -312,5 +339,5 @@ export class LiveModel {
     return Math.max(...found.with.map(([token, p]) => (own.has(token) ? Math.abs(Math.log(own.get(token) / p)) : Infinity)));
   }
 
-  top(p, n = 5) { return topOf(p, n).map((id) => [this.text(id), p[id]]); }
+  top(p, n = 5) { return topOf(p, n).map((id) => [this.text([id]), p[id]]); }
 }

@@ -58,7 +58,8 @@ async function ask({ ask: id, pattern, demonstrations, query, hidden }) {
   const { logits, looks } = await model.next(pattern, demonstrations, query, hidden, ALONE, ...shown.map((i) => [...hidden, i]));
   const [p, zero, ...others] = logits.map(softmax), answer = p.indexOf(Math.max(...p));
   const alone = demonstrations.map((_, i) => others[shown.indexOf(i)]?.[answer] ?? null);
-  postMessage({ id, found: { without: model.top(zero), with: model.top(p), looks: looks.map((heads) => heads.map(thousandths)), alone } });
+  const expected = (its, out) => model.completed(its, pattern, demonstrations, query, out);
+  postMessage({ id, found: { without: await expected(zero, ALONE), with: await expected(p, hidden), looks: looks.map((heads) => heads.map(thousandths)), alone } });
 }
 
 // Which queries are answered word for word after the first k demonstrations of each curve, k by k

@@ -5,9 +5,8 @@ import { element } from "#explorables/frame.js";
 
 const SIZE = "115 MB", CACHE = "explainer-model";
 
-// A probability, and a token, as a reader writes them
+// A probability as a reader writes it
 export const percent = (p) => (p > 0 && p < 0.005 ? "< 1 %" : `${Math.round(100 * p)} %`);
-export const named = (token) => (token.trim() ? `“${token.trim().slice(0, 12)}”` : token.includes("\n") ? "end of line" : "a space");
 
 // Why the model cannot be loaded here, if it cannot
 function obstacle() {
@@ -18,8 +17,23 @@ function obstacle() {
   return "";
 }
 
+// The tab keeps a note while it has the model: if the note is there when the page begins, the browser ended the page.
+const NOTE = "explainer-model-is-here";
+function note(write) {
+  try {
+    return write(sessionStorage);
+  } catch {} // where nothing may be kept
+}
+
+// What is said before the model is loaded
+function greeting() {
+  if (note((its) => its.getItem(NOTE))) return { ended: true, text: "The browser ended this page while it had the model, perhaps because memory was short. The stored answers need no model." };
+  const small = matchMedia("(max-width: 640px), (pointer: coarse)").matches || navigator.deviceMemory <= 4 || navigator.connection?.saveData;
+  return { text: small ? `To load the model takes a download of ${SIZE}, once, and 1 GB of memory. A phone that has less may end this page. The stored answers need neither.` : "" };
+}
+
 // The worker of this page, which all its explorables share, and what is said of it
-const ofThePage = () => (globalThis[Symbol.for("explainer.model")] ??= Object.assign(new EventTarget(), { text: "", numbers: 0 }));
+const ofThePage = () => (globalThis[Symbol.for("explainer.model")] ??= Object.assign(new EventTarget(), { numbers: 0 }, greeting()));
 
 // The kernel behind a widget, with the face of a worker
 function kernelOf(model) {
@@ -40,6 +54,7 @@ export function modelRow(heard, widget) {
   };
   const end = (text) => {
     its.worker?.terminate();
+    note((kept) => kept.removeItem(NOTE));
     tell({ worker: undefined, ready: false, text });
     its.dispatchEvent(new CustomEvent("answer", { detail: { ended: true } }));
   };
@@ -58,9 +73,14 @@ export function modelRow(heard, widget) {
     worker.postMessage({ load: true });
     if (!base) return tell({ worker, ready: false, text: "Asking the kernel of this notebook. Without one, the stored answers stay." });
     addEventListener("pagehide", () => its.worker === worker && end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
-    tell({ worker, ready: false, done: 0, text: "The model is loading …" });
+    note((kept) => kept.setItem(NOTE, "yes"));
+    tell({ worker, ready: false, ended: false, done: 0, text: "The model is loading …" });
   };
-  const load = button(base ? `Load the model (${SIZE})` : "Ask this notebook's kernel", start);
+  const load = button("Ask this notebook's kernel", start);
+  const forgo = button("Keep the stored answers", () => {
+    end("");
+    tell({ ended: false });
+  });
   const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."));
   const remove = button("Remove it from this browser", async () => {
     await caches.delete(CACHE);
@@ -69,17 +89,19 @@ export function modelRow(heard, widget) {
   });
   const bar = element("progress", { attributes: { "aria-label": "loading the model" } }), amount = element("span", {}); // beside what is read aloud
   const said = element("p", { className: "explorable-hint", tabIndex: -1, style: "margin-bottom:.8rem", attributes: { role: "status" } });
-  const node = element("div", {}, element("div", { className: "explorable-controls" }, load, bar, amount, stop, remove), said);
+  const node = element("div", {}, element("div", { className: "explorable-controls" }, forgo, load, bar, amount, stop, remove), said);
   let told;
   const show = () => {
     const had = node.contains(document.activeElement) && document.activeElement;
     load.hidden = !!its.worker;
+    forgo.hidden = !its.ended;
+    if (base) load.textContent = its.ended ? "Load the model again" : `Load the model (${SIZE})`;
     bar.hidden = amount.hidden = stop.hidden = !its.worker || its.ready;
     remove.hidden = !its.kept;
     if (base) [bar.max, bar.value] = [its.total ?? 1, its.done ?? 0];
     amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB of weights` : "";
     if (its.text !== told) said.textContent = told = its.text; // else what this row says of its own question stays
-    if (had?.hidden) ([stop, load].find((each) => !each.hidden) ?? said).focus({ preventScroll: true }); // never on Remove, where Enter would delete
+    if (had?.hidden) ([stop, forgo, load].find((each) => !each.hidden) ?? said).focus({ preventScroll: true }); // never on Remove, where Enter would delete
   };
   const say = (text) => { said.textContent = text || its.text; }; // of a question of this row, else of the model
   its.addEventListener("change", show);
@@ -124,7 +146,7 @@ export const asking = ({ kind, steps, question, storedFor, queryOf, messageOf })
     model.say("Asking …");
   };
   const field = element("input", { type: "text", maxLength: LONGEST, style: "flex:1 1 8rem;min-width:0;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem",
-    attributes: { "aria-label": "your own query" }, oninput: () => change({ query: field.value }) });
+    dir: "auto", attributes: { "aria-label": "your own query" }, oninput: () => change({ query: field.value }) });
   const run = element("button", { type: "button", textContent: "Run it", style: "margin:0", onclick: ask });
   const controls = root.querySelector(".explorable-controls");
   controls.before(model.node);

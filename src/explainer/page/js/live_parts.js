@@ -1,4 +1,4 @@
-// What the drawings of the model's answers share: texts that fit, and intervals.
+// What the drawings of the model's answers share: texts of any script that fit, the names of tokens, and intervals.
 
 const Z = 1.959964; // the normal distribution has 95 % between -Z and Z
 
@@ -8,14 +8,29 @@ export function wilson(x, n) {
   return [centre - half, centre + half];
 }
 
+// A text of a script that runs from right to left is isolated: it would carry away what stands beside it
+const FROM_THE_RIGHT = /[\u0590-\u08ff\u202a-\u202e\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+export const isolated = (text) => (FROM_THE_RIGHT.test(text) ? `\u2068${text}\u2069` : text);
+
+// A token as a reader writes it. Of a part of a character, which comes as hexadecimal bytes, `spoken` says that it is one.
+const PART = /^(…)?((?:[0-9A-F]{2})+)(·*)(?: \((.+)\))?$/;
+const partOf = (token) => { const found = PART.exec(token.trim()); return found && (found[1] || found[3]) ? found : null; };
+export const hasParts = (tokens) => tokens.some(([token]) => partOf(token));
+export const named = (token) => partOf(token) ? isolated(token.trim()) : token.trim() ? `“${isolated(token.trim())}”` : token.includes("\n") ? "end of line" : "a space";
+export function spoken(token) {
+  const [, rest, bytes, dots, whole] = partOf(token) ?? [], n = bytes?.length / 2;
+  return !bytes ? named(token) : rest ? "the last bytes of a character" : `the first ${n > 1 ? `${n} ` : ""}of ${n + dots.length} bytes of ${whole ? `“${isolated(whole)}”` : "a character"}`;
+}
+
 // The width of a character in ems, as wide as common fonts without serifs have it
-const emOf = (c) => (/[ -~À-ɏ“”…→−×]/.test(c) ? (/[ijlIft.,:;'|!()]/.test(c) ? 0.42 : /[mwMW@%→]/.test(c) ? 1 : /[A-Z]/.test(c) ? 0.75 : 0.64) : 1.2);
-const widthOf = (text, size) => size * [...text].reduce((sum, c) => sum + emOf(c), 0);
+const emOf = (c) => (/[\u2068\u2069]/.test(c) ? 0 : /[ -~À-ɏ“”…→−×·]/.test(c) ? (/[ijlIft.,:;'|!()·]/.test(c) ? 0.42 : /[mwMW@%→]/.test(c) ? 1 : /[A-Z]/.test(c) ? 0.75 : 0.64) : FROM_THE_RIGHT.test(c) ? 0.64 : 1.2);
+const charactersOf = (text) => Array.from(new Intl.Segmenter().segment(text), ({ segment }) => segment);
+const widthOf = (text, size) => size * charactersOf(text).reduce((sum, c) => sum + emOf(c), 0);
 
 // A text cut to what has room; a title keeps what stands after it
 export function clip(text, room, size = 13) {
-  const all = [...text];
+  const all = charactersOf(text);
   while (all.length && widthOf(`${all.join("")}…`, size) > room) all.pop();
   return widthOf(text, size) > room ? `${all.join("")}…` : text;
 }
-export const titled = (before, text, after) => `${before}${clip(text, 320 - widthOf(before + after, 14), 14)}${after}`; // bold: as if of 14
+export const titled = (before, text, after) => `${before}${isolated(clip(text, 320 - widthOf(before + after, 14), 14))}${after}`; // bold: as if of 14

@@ -3,8 +3,8 @@
 
 import { SMALL, WIDTH, bar, colour, group, line, panel, words } from "#explorables/drawing.js";
 import { explorable } from "#explorables/frame.js";
-import { asking, named, percent } from "./live_model.js";
-import { clip, titled, wilson } from "./live_parts.js";
+import { asking, percent } from "./live_model.js";
+import { clip, isolated, named, spoken, titled, wilson } from "./live_parts.js";
 
 const ROLES = ["value", "query", "key"], END = { "text-anchor": "end" };
 const ofPatches = (n) => (n === 1 ? "the patch of another query" : `the mean patch of ${n} others`);
@@ -22,9 +22,9 @@ const size = (error) => (error ? `10${String(Math.ceil(Math.log10(error))).repla
 
 function describe(state) {
   const { found, study } = state, [zsl, icl, moved] = found.right, its = study[found.task].study;
-  const [without, inContext, own, mean] = found.answers.map(([[token, p]]) => `${named(token)} (${percent(p)})`);
+  const [without, inContext, own, mean] = found.answers.map(([[token, p]]) => `${spoken(token)} (${percent(p)})`);
   return (isCurrent(state) ? "" : "Of an earlier choice: ") +
-    `After “${found.query}” the model expects ${without} without demonstrations and ${inContext} with them. Without them it expects ${own} under the query's own ` +
+    `After “${isolated(found.query)}” the model expects ${without} without demonstrations and ${inContext} with them. Without them it expects ${own} under the query's own ` +
     `patch, and ${mean} under ${ofPatches(found.n)}. Own patches move no logit from that in context by more than ${size(found.error)}. ` +
     `Of ${found.of} queries of ${found.task} the first token is right for ${zsl} without demonstrations, ${icl} with them, and ${moved} under ${ofPatches(found.n)}; ` +
     `for ${found.carried} it is wrong, and it is what ${found.n === 1 ? "that query" : "one of those queries"} got in context. In the study the mean patch of 23 others answers ` +

@@ -1,0 +1,52 @@
+"""Tokens that are bytes: a character of most scripts is several tokens, and one token may be a part of a character."""
+
+import re
+
+_CHARACTERS = re.compile(
+    r"((?:[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]"
+    r"|(?!\xe0[\x80-\x9f]|\xed[\xa0-\xbf]|\xf0[\x80-\x8f]|\xf4[\x90-\xbf]|\xef\xbf\xbd)"
+    r"(?:[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}))+)"
+)
+"""Whole characters of UTF-8, whose bytes are read as Latin-1; U+FFFD, which marks what is none, is no whole one."""
+_PARTS = re.compile(r"[\xc2-\xf4][\x80-\xbf]*|[^\xc2-\xf4]+")
+
+
+def readable(data: bytes) -> str:
+    """The text of bytes in UTF-8. Those of a character that is not whole are hexadecimal.
+
+    A dot stands for each byte that is missing at its end (`E586·` begins U+51B7), and an ellipsis where its beginning
+    is missing. `live_gpt_core.js` writes the same.
+    """
+    parts = _CHARACTERS.split(data.decode("latin-1"))
+    parts[::2] = [_PARTS.sub(_in_hexadecimal, part) for part in parts[::2]]
+    parts[1::2] = [part.encode("latin-1").decode() for part in parts[1::2]]
+    return "".join(parts)
+
+
+def _in_hexadecimal(found: re.Match) -> str:
+    data = found[0].encode("latin-1")
+    begins = 0xC2 <= data[0] <= 0xF4
+    length = 2 + (data[0] >= 0xE0) + (data[0] >= 0xF0)
+    return ("" if begins else "…") + data.hex().upper() + "·" * (begins * (length - len(data)))
+
+
+def is_part(text: str) -> bool:
+    """Whether a text of `readable` ends within a character."""
+    return re.search("[0-9A-F]{2}·+$", text) is not None
+
+
+def bytes_of(token: str) -> bytes:
+    """The bytes of a token of a vocabulary that has one character for each, or that writes one byte as `<0xE5>`."""
+    if found := re.fullmatch("<0x([0-9A-F]{2})>", token):
+        return bytes.fromhex(found[1])
+    return b"".join(bytes([_BYTES[c]]) if c in _BYTES else c.encode() for c in token)
+
+
+def _bytes() -> dict[str, int]:
+    """By character: printable ones stand for their own byte, and those from U+0100 on for the others (GPT-2)."""
+    own = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(0x100) if byte not in own]
+    return {chr(byte): byte for byte in own} | {chr(0x100 + i): byte for i, byte in enumerate(others)}
+
+
+_BYTES = _bytes()

@@ -1,0 +1,49 @@
+"""explainer.models.byte_tokens: bytes as text, whole characters or not."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from explainer.models import byte_tokens
+from explainer.models.byte_tokens import bytes_of, is_part, readable
+
+WHOLE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufffd"))
+
+
+@given(WHOLE)
+def test_whole_characters_stay(text):
+    assert readable(text.encode()) == text
+
+
+@given(st.binary(max_size=12))
+def test_any_bytes_are_said_without_a_replacement_character(data):
+    assert "\ufffd" not in readable(data)
+
+
+@given(WHOLE, st.characters(min_codepoint=0x80, exclude_categories=["Cs"]), st.data())
+def test_a_beginning_says_how_many_bytes_are_missing(text, character, data):
+    whole = character.encode()
+    n = data.draw(st.integers(1, len(whole) - 1))
+    said = readable(text.encode() + whole[:n])
+    assert said == text + whole[:n].hex().upper() + "·" * (len(whole) - n)
+    assert is_part(said) and not is_part(character)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b" \xe5\x86", " E586·"),
+        (b"\xb7", "…B7"),
+        (b"\xd0\xbe\xd0", "оD0·"),
+        (b"\xb7\xe5", "…B7E5··"),
+        (b"\xef\xbf\xbd", "EFBFBD"),
+        (b"\xed\xa0\x80", "EDA080"),
+    ],
+)
+def test_parts(data, said):
+    assert readable(data) == said
+
+
+def test_bytes_of_both_kinds_of_vocabulary():
+    assert len(byte_tokens._BYTES) == 256 and set(byte_tokens._BYTES.values()) == set(range(256))
+    assert [*map(bytes_of, ["åĨ", "Ġä", "<0xE5>", "▁a"])] == [b"\xe5\x86", b" \xe4", b"\xe5", "▁a".encode()]
