@@ -101,7 +101,7 @@ def uses(text: str, page: str = "", edition: Path | None = None) -> Iterator[tup
 
 
 def mark(document: nodes.document, address: str, page: str = "", edition: Path | None = None) -> None:
-    """Make the first use of each term in the prose of `page` a link to its definition; folds and links are passed over."""
+    """Make the first use of each term in the prose of `page` a link to its definition, but not in folds and links."""
     depth, seen = 0, set()
     for node in list(document.findall(lambda n: isinstance(n, nodes.Text | nodes.raw))):
         if isinstance(node, nodes.raw):
