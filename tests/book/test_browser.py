@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from conftest import ROOT, drawn_again, require_frames
 
+from bookbuilder import locale
 from bookbuilder.pages import names
 
 pytestmark = [pytest.mark.browser, drawn_again]
@@ -38,6 +39,12 @@ THEME_PARTS = (
 def pages() -> list[str]:
     """Every page of the table of contents, as a path below the site."""
     return [f"{name}.html" for name in names(ROOT)]
+
+
+def translated() -> list[str]:
+    """Every page of the book's other languages."""
+    editions = [edition.folder.name for edition in locale.editions(ROOT)]
+    return [f"{edition}/{name}.html" for edition in editions for name in locale.main_line(ROOT)]
 
 
 @dataclass
@@ -108,13 +115,15 @@ def visit(browser, address):
         context.close()
 
 
-@pytest.mark.parametrize("path", pages())
+@pytest.mark.parametrize("path", [*pages(), *translated()])
 def test_page_is_whole_accessible_and_fits(visit, path):
     """Nothing broken, nothing from outside, no axe finding, and no page wider than a phone.
 
-    Every second page as on a desk in light, the others as on a phone in the dark: both for each would take minutes.
+    Every second page as on a desk in light, the others as on a phone in the dark: both for each would take minutes. A
+    translation is seen the other way.
     """
-    scheme, width = (("dark", PHONE), ("light", 1280))[pages().index(path) % 2]
+    english = path[path.index("book/") :]
+    scheme, width = (("dark", PHONE), ("light", 1280))[(pages().index(english) + (path != english)) % 2]
     seen = visit(path, width=width, scheme=scheme)
     require_whole(seen)
     require_accessible(seen, scheme)
@@ -132,9 +141,10 @@ NAMES_THAT_MEET = """() => [...document.querySelectorAll(".xp-plotly")].flatMap(
 """Names of rows that begin above the end of the name before them."""
 
 
-@pytest.mark.parametrize("path", ["book/story.html", "book/chapters/what_makes_it_learning.html"])
-def test_names_of_rows_do_not_meet_on_a_phone(visit, path):
-    seen = visit(path, width=PHONE)
+@pytest.mark.parametrize("page", ["book/story.html", "book/chapters/what_makes_it_learning.html"])
+@pytest.mark.parametrize("folder", ["", "zh/"])
+def test_names_of_rows_do_not_meet_on_a_phone(visit, folder, page):
+    seen = visit(folder + page, width=PHONE)
     seen.scroll()
     assert seen.page.locator("g[class^='y'][class$='tick']").count() > 5
     assert seen.page.evaluate(NAMES_THAT_MEET) == []
@@ -172,9 +182,10 @@ def test_first_chapter_is_light(visit):
     assert 50_000 < weight <= MAX_BYTES_BEFORE_FIGURES
 
 
-def test_explorable_answers_to_the_keyboard(visit):
+@pytest.mark.parametrize("path", ["book/intro.html", "zh/book/intro.html"])
+def test_explorable_answers_to_the_keyboard(visit, path):
     """On the intro page: the default shows the equality; arrow keys on a slider change the text result."""
-    seen = visit("book/intro.html")
+    seen = visit(path)
     seen.scroll()
     result = seen.page.locator(".xp-view [role=status]").first
     before = result.inner_text()
@@ -190,7 +201,7 @@ def test_explorable_answers_to_the_keyboard(visit):
 
 def test_site_works_from_a_folder(visit, site):
     """Opened as a file, without any server: explorable, figures and mathematics are there."""
-    for path in ("book/intro.html", "book/chapters/learning_in_context.html"):
+    for path in ("book/intro.html", "book/chapters/learning_in_context.html", "zh/book/intro.html"):
         seen = visit(path, base=site.as_uri() + "/")
         seen.scroll()
         seen.page.wait_for_function("() => document.querySelector('mjx-container')")

@@ -66,6 +66,13 @@ def test_leaves_folds_alone():
     assert "xp-term" not in made[1].astext()
 
 
+def test_leaves_links_alone():
+    """A link in a link would be two, of which the first is empty."""
+    begin, end = (nodes.raw("", tag, format="html") for tag in ('<a href="b.html">', "</a>"))
+    made = document(nodes.paragraph("", "", begin, nodes.Text("a gate"), end, nodes.Text(" and a key, a gate")))
+    assert [word for _, word in marked(made)] == ["key", "gate"]
+
+
 def test_terms_are_distinct():
     known = glossary.terms()
     forms = [form for term in known for form in term.forms]

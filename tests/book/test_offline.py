@@ -74,7 +74,7 @@ def test_the_epub_of_a_small_book_is_sound(made):
 def test_the_pdf_of_a_small_book_has_the_pages_of_its_contents(made):
     require_pages_of_contents(made[1], ["In & out", "More of it", "Solutions", "Status"])
     text = " ".join(page.extract_text() for page in PdfReader(made[1]).pages)
-    assert re.search(r"Solution \(page \d\)", text) and [
+    assert re.search(r"Solution \(page\s\d\)", text) and [
         each.title for each in PdfReader(made[1]).outline if not isinstance(each, list)
     ]
 

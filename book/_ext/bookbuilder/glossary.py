@@ -25,7 +25,7 @@ _NO_PROSE = (
     nodes.caption, nodes.target, nodes.image, nodes.term,
 )  # fmt: skip
 """Nodes whose words are left alone: headings and titles of boxes, code, mathematics, links, captions."""
-_FOLDS = re.compile(r"<(/?)details\b")
+_PASSED = re.compile(r"<(/?)(?:details|a)\b")
 
 
 class Term(NamedTuple):
@@ -101,11 +101,11 @@ def uses(text: str, page: str = "", edition: Path | None = None) -> Iterator[tup
 
 
 def mark(document: nodes.document, address: str, page: str = "", edition: Path | None = None) -> None:
-    """Make the first use of each term in the prose of `page` a link to its definition; folds are passed over."""
+    """Make the first use of each term in the prose of `page` a link to its definition, but not in folds and links."""
     depth, seen = 0, set()
     for node in list(document.findall(lambda n: isinstance(n, nodes.Text | nodes.raw))):
         if isinstance(node, nodes.raw):
-            depth += sum(-1 if closing else 1 for closing in _FOLDS.findall(node.astext()))
+            depth += sum(-1 if closing else 1 for closing in _PASSED.findall(node.astext()))
         elif depth == 0 and not _within(node, _NO_PROSE):
             _mark_text(node, address, seen, list(uses(node.astext(), page, edition)))
 

@@ -47,8 +47,8 @@ _SCRIPTS = {  # what a page's HTML has, and what then serves it
     'class="xp-plotly"': "plotly-host.js",
     'class="xp-widget"': "afm-host.js",
 }
-_FORMULA_AND_MARK = re.compile(r'(<span class="math[^>]*>[^<]*</span>)([，。：；？！、）])')
-"""No line of a language without spaces begins with a mark that ends something."""
+_FORMULA_AND_MARK = re.compile(r'(<span class="math[^>]*>[^<]*</span>)([，。：；？！、）.,:;?!)]+)')
+"""No line begins with a mark that ends something."""
 _NAMED = ("torch", "transformers", "datasets", "numpy", "plotly", "anywidget", "jupyter-book", "icl-explainer")
 
 
@@ -248,8 +248,9 @@ def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree:
     """Give a page the scripts that it needs, what a search or a shared link shows of it, and a button for errors."""
     body = context.get("body", "")
     if edition := edition_of(app):
-        body = _FORMULA_AND_MARK.sub(r'<span class="xp-together">\1\2</span>', translated(body, edition.said))
-        context["body"] = body
+        body = translated(body, edition.said)
+    if body:
+        context["body"] = body = _FORMULA_AND_MARK.sub(r'<span class="xp-together">\1\2</span>', body)
     for mark, script in _SCRIPTS.items():
         if mark in body:
             app.add_js_file(f"explainer/{script}", loading_method="defer")

@@ -50,7 +50,7 @@ def write(book: Book, file: Path, browser: Any, site: Path, lines: Iterable[str]
 
 
 def _print(browser: Any, source: Path, file: Path) -> None:
-    tab = browser.new_page()
+    tab = browser.new_page(device_scale_factor=2)  # text is then as wide as in print
     try:
         tab.set_default_timeout(PATIENCE)
         tab.goto(source.resolve().as_uri())
@@ -116,7 +116,7 @@ def _with_pages(body: str, places: Mapping[str, int], said: str) -> str:
 
     def numbered(link: re.Match[str]) -> str:
         page = said.format(_page_of(link[1], places))
-        return f'{link[0]} <span class="page-of">({page})</span>'
+        return f'{link[0]}<span class="page-of">{page}</span>'
 
     return re.sub(r'<a class="(?:[^"]* )?to-(?:page|exercise|solution)[^"]*" href="#([^"]*)">.*?</a>', numbered, body)
 

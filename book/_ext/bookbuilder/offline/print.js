@@ -19,12 +19,44 @@ async () => {
     const size = parseFloat(getComputedStyle(element).fontSize);
     for (let share = 1; tooWide(element) && share > 0.5; share -= 0.03) element.style.fontSize = `${share * size}px`;
   }
-  for (const image of document.querySelectorAll(".chapter img")) image.style.width = `${0.74 * image.naturalWidth}px`; // words as small as captions
-  for (const chapter of document.querySelectorAll(".chapter")) { // a picture that opens a chapter stays on its first page
-    const first = chapter.querySelector("img");
-    if (first && first.getBoundingClientRect().top - chapter.getBoundingClientRect().top < 300) first.classList.add("opening");
-  }
+  const scaled = (chapter, share) => { // 0.74: words are as small as captions
+    for (const image of chapter.querySelectorAll("img")) image.style.width = `${share * image.naturalWidth}px`;
+  };
+  for (const chapter of document.querySelectorAll(".chapter")) scaled(chapter, 0.74);
   for (const element of document.querySelectorAll("pre, table")) if (element.getBoundingClientRect().height > 500) element.classList.add("long");
+  for (const paragraph of document.querySelectorAll(".chapter p")) {
+    const lines = paragraph.getBoundingClientRect().height / parseFloat(getComputedStyle(paragraph).lineHeight);
+    if (lines < 3.5) paragraph.classList.add("whole"); // Chromium leaves one line of three behind
+    const [line] = paragraph.getClientRects(), formulas = [...paragraph.querySelectorAll("mjx-container")];
+    if (formulas.some((formula) => formula.getBoundingClientRect().width > 0.3 * line?.width)) paragraph.classList.add("loose");
+  }
+  // In columns as high as pages a chapter breaks as it will in print. A figure that would leave much of a page empty becomes
+  // a little smaller or goes behind the next paragraphs, as floating figures do, and few last lines have no page of their own.
+  const page = 763; // pixels: 202 mm
+  for (const chapter of document.querySelectorAll(".chapter")) {
+    chapter.classList.add("measured");
+    const end = (element) => [...element.getClientRects()].at(-1), top = chapter.getBoundingClientRect().top;
+    const figures = [...chapter.querySelectorAll("figure")];
+    for (const figure of figures) {
+      const block = figure.closest("section > *"), image = figure.querySelector("img"), least = figure === figures[0] ? 0.6 : 0.8;
+      for (let tries = 4; tries > 0; tries--) {
+        const [before, after] = [block.previousElementSibling, block.nextElementSibling];
+        if (!before || end(before).left === block.getClientRects()[0].left) break;
+        const left = top + page - end(before).bottom, high = image?.getBoundingClientRect().height ?? 0;
+        const room = left - (figure.getBoundingClientRect().height - high) - 24;
+        if (image && room > least * high) { image.style.maxHeight = `${room}px`; break; }
+        if (left < 0.2 * page || !after?.matches("p") || /[:：]\s*$/.test(before.textContent)) break;
+        block.before(after);
+      }
+    }
+    const last = [...chapter.querySelectorAll("p, li, pre, tr, figcaption")].at(-1), column = end(last).left;
+    const tighter = (step) => { chapter.style.lineHeight = 1.42 - 0.02 * step; scaled(chapter, 0.74 - 0.01 * step); };
+    if (end(last).bottom - top < 0.2 * page) {
+      for (let step = 1; step < 5 && end(last).left === column; step++) tighter(step);
+      if (end(last).left === column) tighter(0);
+    }
+    chapter.classList.remove("measured");
+  }
   const edge = document.body.getBoundingClientRect().right + 2;
   return [...document.querySelectorAll(".chapter *")].filter((element) => !element.closest("mjx-assistive-mml") && element.getBoundingClientRect().right > edge)
     .map((element) => `${element.closest(".chapter").className}: ${element.textContent.slice(0, 60)}`);
