@@ -23,6 +23,10 @@ async () => {
     for (const image of chapter.querySelectorAll("img")) image.style.width = `${share * image.naturalWidth}px`;
   };
   for (const chapter of document.querySelectorAll(".chapter")) scaled(chapter, 0.74);
+  for (const code of document.querySelectorAll(".chapter pre")) { // 80 columns fit
+    const columns = Math.max(...code.textContent.split("\n").map((line) => line.length));
+    if (columns > 80 && columns <= 100) code.style.fontSize = `${7.5 * 80 / columns}pt`;
+  }
   for (const element of document.querySelectorAll("pre, table")) if (element.getBoundingClientRect().height > 500) element.classList.add("long");
   for (const paragraph of document.querySelectorAll(".chapter p")) {
     const lines = paragraph.getBoundingClientRect().height / parseFloat(getComputedStyle(paragraph).lineHeight);
@@ -50,7 +54,7 @@ async () => {
       }
     }
     const last = [...chapter.querySelectorAll("p, li, pre, tr, figcaption")].at(-1), column = end(last).left;
-    const tighter = (step) => { chapter.style.lineHeight = 1.42 - 0.02 * step; scaled(chapter, 0.74 - 0.01 * step); };
+    const tighter = (step) => { chapter.style.setProperty("--step", step); scaled(chapter, 0.74 - 0.01 * step); };
     if (end(last).bottom - top < 0.2 * page) {
       for (let step = 1; step < 5 && end(last).left === column; step++) tighter(step);
       if (end(last).left === column) tighter(0);
