@@ -8,7 +8,7 @@ LAYERSxWIDTHxHEADS. The numbers of the cell mean nothing; time and memory do.
 """
 
 import argparse
-import resource
+import re
 import time
 from pathlib import Path
 
@@ -65,7 +65,8 @@ def largest_difference(checkpoint: Checkpoint, data: tasks.TaskData) -> float:
 def peak_bytes(device: torch.device) -> int:
     """The most memory so far: of the tensors on a GPU, of the whole process on a processor."""
     if device.type == "cpu":
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        status = Path("/proc/self/status").read_text()  # getrusage counts the process that started this one, too
+        return 1024 * int(re.search(r"VmHWM:\s*(\d+)", status)[1])
     return torch.accelerator.max_memory_allocated(device)
 
 
