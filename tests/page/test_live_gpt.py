@@ -8,6 +8,7 @@ import re
 import shutil
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -114,7 +115,7 @@ def place(tmp_path_factory):
     widgets = [
         f"<section class={name}>{node.astext()}</section>"
         for name in ("LiveGPT", "LiveSweep", "LiveExperiment", "LivePatch")
-        for node in sphinxext.explorable(None, name)
+        for node in sphinxext.explorable(Mock(), name)
     ]
     page = (
         '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
@@ -124,6 +125,13 @@ def place(tmp_path_factory):
     )
     (site / "index.html").write_text(page, "utf-8")
     return site
+
+
+def test_a_page_is_made_anew_where_a_bundle_or_stored_answers_changed():
+    here = Mock()
+    sphinxext.explorable(here, "LiveGPT")
+    noted = here.state.document.settings.env.note_dependency.call_args_list
+    assert {"live_gpt.js", "live_gpt.json"} <= {Path(call.args[0]).name for call in noted}
 
 
 class Host(_Handler):

@@ -52,11 +52,13 @@ _FORMULA_AND_MARK = re.compile(r'(<span class="math[^>]*>[^<]*</span>)([，。�
 _NAMED = ("torch", "transformers", "datasets", "numpy", "plotly", "anywidget", "jupyter-book", "icl-explainer")
 
 
-def explorable(_here: Directive, name: str) -> list[nodes.Node]:
+def explorable(here: Directive, name: str) -> list[nodes.Node]:
     """`{explorable} ClassName`: an explorable with its default state, for pages that run no code."""
     from bookbuilder.explorables import ALL  # noqa: PLC0415 - slow to import, and most pages need none
 
     (widget,) = (explorable() for explorable in ALL if explorable.__name__ == name)
+    for path in widget.folder.rglob(f"{widget.name}.*"):
+        here.state.document.settings.env.note_dependency(str(path))  # else the page stays as it was
     bundle = widget._repr_mimebundle_()
     view = (bundle[0] if isinstance(bundle, tuple) else bundle)[WIDGET_MIME]
     state = {k: v for k, v in widget.get_state().items() if not k.endswith("_id") and k != "layout"}
