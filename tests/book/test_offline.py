@@ -67,6 +67,8 @@ def test_the_epub_of_a_small_book_is_sound(made):
     assert "On the site this figure is interactive" in page and "With JavaScript" not in page
     assert "In two lines" in page and "Forty-two" not in page
     solutions = ElementTree.tostring(trees["solutions.xhtml"], "unicode")
+    (formula,) = [each for each in trees["solutions.xhtml"].iter(f"{XHTML}span") if each.get("class") == "xp-together"]
+    assert "".join(formula.itertext()) == "42."
     assert "Forty-two" in solutions and "intro.xhtml#intro.exercise-1" in solutions
 
 
