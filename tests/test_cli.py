@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,8 @@ from conftest import ROOT
 from explainer import __version__
 from explainer.compare import controls
 from explainer.data import assets, tasks
-from explainer.errors import DownloadError
+from explainer.errors import CheckpointError, DownloadError
+from explainer.models import checkpoints
 from explainer.models.architectures import FAMILIES
 from explainer.page import web_model
 from explainer.study import cli, engines, training
@@ -296,7 +298,8 @@ def test_a_changed_entry_is_refused_where_its_results_are(example, tmp_path, cap
     [
         (["--tasks", "tones"], r"no task 'tones'. Did you mean 'tone'\? Known tasks: reviews, .*, tone\."),
         (["--task-file", "none.toml"], "cannot read the task file none.toml"),
-        (["--data-dir", "elsewhere"], r"task 'tone': cannot read elsewhere/tone/train\.jsonl"),
+        (["--data-dir", "elsewhere"], r"task 'tone': cannot read elsewhere/tone/train\.jsonl .*; put its rows there"),
+        (["--model", ""], "--model was given an empty name"),
     ],
 )
 def test_what_can_be_wrong_with_an_own_task(example, tmp_path, capsys, options, message):
@@ -434,6 +437,24 @@ def test_a_look_says_which_models_could_not_be_asked(tiny_model, tmp_path, capsy
     out, err = capsys.readouterr()
     assert out.splitlines()[1].split()[:2] == [tiny_model, "capitals"] and "1 could not be asked:" in err
     assert cli.main(["look"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (IndexError("beyond"), r"tiny: IndexError: beyond \(test_cli.py, line \d+\); please report this\."),
+        (CheckpointError("tiny: no token"), "tiny: no token"),
+    ],
+)
+def test_a_look_that_fails_names_the_model_once_and_shows_no_code(monkeypatch, capsys, error, line):
+    def fail(*_, **__):
+        sys.stderr.write(warnings.formatwarning("labels of unequal length", UserWarning, "scoring.py", 1))
+        raise error
+
+    monkeypatch.setattr(checkpoints, "load", fail)
+    assert cli.main(["look", "--model", "tiny", "--tasks", "capitals", *FEW]) == 1
+    expected = "explainer: labels of unequal length\nexplainer: 1 could not be asked:\n"
+    assert re.fullmatch(f"{expected}{line}\n", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("options", [[], ["--splits", "report"], ["--publish", "mine"], ["--only", "alike"]])

@@ -101,10 +101,11 @@ _FEW = {
     "max_position_embeddings": LENGTH, **_COMMON,
 }  # fmt: skip
 _GROUPED = _FEW | {"num_key_value_heads": 2}
+_BLOOM = {"n_embed": 32, "n_layer": 3, "n_head": 4, **_COMMON}
 _WINDOWED = _GROUPED | {"head_dim": 8, "sliding_window": 16}
 
 FURTHER = {
-    "bloom": {"n_embed": 32, "n_layer": 3, "n_head": 4, **_COMMON},
+    "bloom": _BLOOM,
     "falcon": _FEW,
     "falcon, as 40B": _FEW | {"new_decoder_architecture": True, "num_kv_heads": 2},
     "falcon, one norm": _FEW | {"new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1},
@@ -119,6 +120,17 @@ FURTHER = {
     "phi3": _GROUPED,
     "smollm3": _GROUPED | {"no_rope_layer_interval": 2},
     "stablelm": _GROUPED,
+    "bloom, residual after the norm": _BLOOM | {"apply_residual_connection_post_layernorm": True},
+    "falcon, ALiBi by head": _FEW | {"alibi": True, "multi_query": False, "parallel_attn": False, "bias": True},
+    "gemma2, no caps": _WINDOWED | {"num_key_value_heads": 1, "attn_logit_softcapping": None},
+    "gemma3_text, one key": _WINDOWED | {"num_key_value_heads": 1, "tie_word_embeddings": False},
+    "gpt_neox, whole rotary": _FEW | {"rotary_pct": 1.0, "attention_bias": False},
+    "llama, one key": _FEW | {"num_key_value_heads": 1, "attention_bias": True, "mlp_bias": True, "head_dim": 16},
+    "phi, norms of queries": _GROUPED | {"qk_layernorm": True, "partial_rotary_factor": 0.25},
+    "phi3, partial rotary": _GROUPED | {"partial_rotary_factor": 0.5, "sliding_window": 16},
+    "qwen3, one key": _FEW | {"num_key_value_heads": 1, "head_dim": 16, "attention_bias": True},
+    "smollm3, window": _GROUPED | {"no_rope_layer_interval": 2, "use_sliding_window": True, "sliding_window": 8},
+    "stablelm, parallel": _GROUPED | {"use_parallel_residual": True, "qk_layernorm": True, "use_qkv_bias": True},
 }
 """Settings of families that the book's own studies do not use; behind a comma stands a variant."""
 

@@ -354,9 +354,10 @@ def test_empty_split_missing_file_and_wrong_encoding(rows, tmp_path):
     with pytest.raises(TaskError, match=r"'mr': cannot read .*mr/train\.jsonl.*EXPLAINER_DATA"):
         tasks.load("mr", data_dir=tmp_path)
     (tmp_path / "two" / "train.jsonl").write_bytes(b'{"text": "\xff", "label": 0}')
-    for task in (TWO, replace(TWO, folder="a\0b")):  # a folder that no system allows
-        with pytest.raises(TaskError, match="cannot read"):
-            tasks.load(task, data_dir=tmp_path)
+    with pytest.raises(TaskError, match=r"'two': .*train\.jsonl is not UTF-8 .*; save it as UTF-8"):
+        tasks.load(TWO, data_dir=tmp_path)
+    with pytest.raises(TaskError, match=r"cannot read .*; put its rows there\.$"):  # a folder that no system allows
+        tasks.load(replace(TWO, folder="a\0b"), data_dir=tmp_path)
 
 
 @pytest.mark.parametrize(("encoding", "newline"), [("utf-8", "\n"), ("utf-8-sig", "\r\n"), ("utf-8-sig", "\n")])

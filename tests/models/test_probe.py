@@ -8,6 +8,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import AutoConfig, AutoModelForCausalLM, GPT2Tokenizer, PreTrainedTokenizerFast
 
+from explainer.data.tasks import Example, Task
 from explainer.errors import CheckpointError
 from explainer.models import checkpoints, probe, scoring
 
@@ -29,11 +30,22 @@ def drop_spaces(directory):
     PreTrainedTokenizerFast(tokenizer_object=words, bos_token="<s>", eos_token="<s>").save_pretrained(directory)
 
 
+def fewer_rows(directory):
+    model = AutoModelForCausalLM.from_pretrained(directory)
+    model.resize_token_embeddings(100)
+    model.save_pretrained(directory)
+
+
 FAULTS = {
     "quantised": (
         lambda d: config_with(d, quantization_config={"quant_method": "gptq"}),
         r"quantised weights \(gptq\)",
     ),
+    "quantised, as bitsandbytes wrote it once": (
+        lambda d: config_with(d, quantization_config={"load_in_4bit": True}),
+        r"quantised weights \(unknown\)",
+    ),
+    "tokenizer of a larger model": (fewer_rows, r"its tokenizer gives token \d+, and the model has 100;"),
     "tokenizer of another version": (
         lambda d: (d / "tokenizer.json").write_text('{"version": "9.0", "model": {"type": "Unheard"}}'),
         "no tokenizer that can be read",
@@ -48,6 +60,15 @@ def test_a_fault_is_named_when_the_model_is_loaded(tmp_path, fault):
     make(directory)
     with pytest.raises(CheckpointError, match=message):
         checkpoints.load(directory)
+
+
+def test_a_rare_token_that_the_model_does_not_have_is_named_where_it_occurs():
+    checkpoint = tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"])
+    rare = max(checkpoint.tokenize("Sentiment: Positive"))
+    checkpoint.model.resize_token_embeddings(rare)
+    task = Task("rare", "{text}", labels=None)
+    with pytest.raises(CheckpointError, match=f"gives token {rare}, and the model has {rare};"):
+        scoring.context_ids(checkpoint, task, [Example({"text": "Sentiment:"}, "Positive")])
 
 
 def test_a_family_that_keeps_no_keys_and_values_is_refused_by_name(tmp_path):

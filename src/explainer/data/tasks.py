@@ -392,7 +392,9 @@ def _shuffled(examples: Sequence[Example], generator: np.random.Generator) -> li
 
 def _take(data: TaskData, examples: list[Example], n: int, what: str) -> list[Example]:
     if not 0 <= n <= len(examples):
-        raise TaskError(f"task {data.task.name!r}: {n} {what} asked for, {len(examples)} available; ask for fewer.")
+        raise TaskError(
+            f"task {data.task.name!r}: {n} {what} asked for, {len(examples)} available; ask for fewer, or add some."
+        )
     return examples[:n]
 
 
@@ -451,11 +453,11 @@ def _directory_rows(task: Task, split: str, directory: str | os.PathLike) -> lis
     path = Path(directory).expanduser() / (task.folder or task.name) / f"{split}.jsonl"
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")  # a file from Windows may begin with a mark
+    except UnicodeDecodeError as error:
+        raise TaskError(f"task {task.name!r}: {path} is not UTF-8 ({error}); save it as UTF-8.") from error
     except (OSError, ValueError) as error:
-        raise TaskError(
-            f"task {task.name!r}: cannot read {path} ({error}); "
-            "data_dir (or EXPLAINER_DATA) must hold <task>/<split>.jsonl. Leave it unset to use the hub."
-        ) from error
+        hub = " Leave data_dir and EXPLAINER_DATA unset to use the hub." if task.hub else ""
+        raise TaskError(f"task {task.name!r}: cannot read {path} ({error}); put its rows there.{hub}") from error
     return [_row(task, line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
 
 

@@ -1,10 +1,11 @@
 """A checkpoint: a causal language model, its tokenizer, and which token every text begins with."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -86,7 +87,8 @@ class Checkpoint:
         found = next((i for i in ids if isinstance(i, int) and i < self.model.config.vocab_size), None)
         if found is None:
             raise CheckpointError(
-                f"{self.name}: the tokenizer has no {_END_OF_TEXT} and no {kind}; set one and save it."
+                f"{self.name}: the tokenizer has no {_END_OF_TEXT} and no {kind}; set tokenizer.{kind[:-3]} to the "
+                "token that its texts began or ended with in training, and call tokenizer.save_pretrained."
             )
         return found
 
@@ -108,7 +110,18 @@ class Checkpoint:
     def tokenize_all(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text as in `tokenize`, in one call of the tokenizer."""
         as_text = {"add_special_tokens": False, "split_special_tokens": True}
-        return self.tokenizer(list(texts), **as_text)["input_ids"] if texts else []
+        ids = self.tokenizer(list(texts), **as_text)["input_ids"] if texts else []
+        self.require_known(chain.from_iterable(ids))
+        return ids
+
+    def require_known(self, ids: Iterable[int]) -> None:
+        """CheckpointError for a token that the model has no embedding of, as of another model's tokenizer."""
+        known, largest = self.model.get_input_embeddings().weight.shape[0], max(ids, default=0)
+        if largest >= known:
+            raise CheckpointError(
+                f"{self.name}: its tokenizer gives token {largest}, and the model has {known}; save beside it the "
+                "tokenizer that it was trained with."
+            )
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of tokens whose bytes are joined; what is no whole character is as `byte_tokens.readable` has it."""

@@ -17,6 +17,8 @@ from huggingface_hub import constants
 from huggingface_hub import errors as hub_errors
 from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import __version__ as transformers_version
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.utils import logging as transformers_logging
 
 from explainer.data import assets
@@ -229,6 +231,13 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
     shards = _read_json(index).get("weight_map", {}).values() if index.is_file() else ()
     if missing := sorted({shard for shard in shards if not (directory / shard).is_file()}):
         raise CheckpointError(f"{directory} lacks {', '.join(missing)}, listed in {index.name}; fetch them again.")
+    family = _read_json(config).get("model_type")
+    if family and family not in CONFIG_MAPPING:
+        raise CheckpointError(
+            f"{directory} is of the family {family!r}, which transformers {transformers_version} does not know, "
+            "and code of a repository is never run; install a newer transformers, or use a family that `explainer "
+            "models` lists."
+        )
     if quantised := _read_json(config).get("quantization_config"):
         method = quantised.get("quant_method", "unknown")
         raise CheckpointError(
@@ -282,10 +291,16 @@ def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTra
                 trust_remote_code=False,
                 local_files_only=True,
                 output_loading_info=True,
+                ignore_mismatched_sizes=True,  # refused below, with the name of the weight
                 **options,
             )
     except Exception as error:  # transformers and what it calls raise whatever a file makes them
         raise CheckpointError(f"{path} could not be loaded as a causal language model: {error!r}") from error
+    if mismatched := sorted(name for name, *_ in report["mismatched_keys"]):
+        raise CheckpointError(
+            f"{path} holds weights of other shapes than its config.json says ({', '.join(mismatched[:3])}); fetch both "
+            "again."
+        )
     if report["missing_keys"]:
         missing = ", ".join(sorted(report["missing_keys"])[:3])
         raise CheckpointError(f"{path} lacks weights that the model needs ({missing}, ...); fetch it again.")

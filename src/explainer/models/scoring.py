@@ -132,6 +132,7 @@ def _cut(checkpoint: Checkpoint, pieces: Sequence[str]) -> list[list[int]]:
     """
     text, ends = "".join(pieces), list(accumulate(map(len, pieces)))
     found = checkpoint.tokenizer(text, add_special_tokens=False, split_special_tokens=True, return_offsets_mapping=True)
+    checkpoint.require_known(found["input_ids"])
     tokens, covered = [[] for _ in pieces], 0
     for token, (start, end) in zip(found["input_ids"], found["offset_mapping"], strict=True):
         piece = min(bisect_right(ends, start), len(pieces) - 1)

@@ -3,7 +3,9 @@
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
 from importlib import import_module
@@ -19,13 +21,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 an error of the user's to mend, 130 interrupted."""
     options = _parser().parse_args(arguments)
     try:
-        return options.run(options)
+        with _warnings_of_one_line():
+            return options.run(options)
     except ExplainerError as error:
         print(f"explainer: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("explainer: interrupted; run again to resume", file=sys.stderr)
         return 130
+
+
+@contextmanager
+def _warnings_of_one_line() -> Iterator[None]:
+    """What a warning says, without the line of code that gave it."""
+    shown, warnings.formatwarning = warnings.formatwarning, lambda message, *_, **__: f"explainer: {message}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = shown
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -138,6 +151,7 @@ def _look(options: argparse.Namespace) -> int:
     from explainer.compare.look import look  # noqa: PLC0415
     from explainer.data import tasks  # noqa: PLC0415
     from explainer.models import checkpoints  # noqa: PLC0415
+    from explainer.study.experiment import unforeseen  # noqa: PLC0415
 
     names = _asked_tasks(options)
     if not names:
@@ -157,7 +171,9 @@ def _look(options: argparse.Namespace) -> int:
                 learns = "yes" if found.difference.low > 0 else "not settled"
                 rows.append((model, name, str(k), f"{len(options.seeds)} x {n}", constant, *shown, learns))
         except ExplainerError as error:
-            failed.append(f"{model}: {error}")
+            failed.append(f"{model}: {str(error).removeprefix(f'{model}: ')}")
+        except Exception as error:  # as in a study, it ends its own model only
+            failed.append(f"{model}: {unforeseen(error)}")
     head = ("model", "task", "k", "queries", "one label", "zero-shot", "in context", "difference", "learns in context")
     _print_table([head, *rows])
     if failed:
@@ -592,6 +608,8 @@ def _values(kind: type, name: str, options: argparse.Namespace) -> dict[str, lis
 
 def _models_asked(options: argparse.Namespace) -> list[str] | None:
     """The models that are named, else that of the environment; None for the checkpoint of the book."""
+    if "" in (options.model or ()):
+        raise ExplainerError("--model was given an empty name; name a model, or leave the option out.")
     return options.model or ([os.environ["EXPLAINER_MODEL"]] if os.environ.get("EXPLAINER_MODEL") else None)
 
 

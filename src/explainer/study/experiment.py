@@ -272,10 +272,7 @@ class _Work:
                 yield _Outcome(setting, error=str(error))
                 continue
             except Exception as error:  # what no check foresaw ends its own setting, and says where it happened
-                *_, place = traceback.extract_tb(error.__traceback__)
-                where = f"{Path(place.filename).name}, line {place.lineno}"
-                what = _NO_MEMORY if _of_memory(error) else "please report this"
-                yield _Outcome(setting, error=f"{type(error).__name__}: {error} ({where}); {what}.")
+                yield _Outcome(setting, error=unforeseen(error))
                 continue
             run = {
                 "seconds": time.perf_counter() - wall,
@@ -289,6 +286,13 @@ class _Work:
 
 
 _NO_MEMORY = "memory ran out: give --dtype bfloat16, fewer --workers, --k or --epochs, or a smaller model"
+
+
+def unforeseen(error: Exception) -> str:
+    """One line about an error that no check foresaw: what it is, where it happened, and what to do."""
+    *_, place = traceback.extract_tb(error.__traceback__)
+    what = _NO_MEMORY if _of_memory(error) else "please report this"
+    return f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno}); {what}."
 
 
 def _of_memory(error: Exception) -> bool:
