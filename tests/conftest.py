@@ -36,6 +36,11 @@ def site() -> Path:
     return SITE
 
 
+@functools.cache
+def _compressed(file: Path, _changed: int) -> bytes:
+    return gzip.compress(file.read_bytes())
+
+
 class _Handler(http.server.SimpleHTTPRequestHandler):
     """Serves files as a good host does: text compressed."""
 
@@ -48,7 +53,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         if not file.is_file() or file.suffix not in {".html", ".js", ".css", ".svg", ".json"}:
             super().do_GET()
             return
-        body = gzip.compress(file.read_bytes())
+        body = _compressed(file, file.stat().st_mtime_ns)
         self.send_response(200)
         self.send_header("Content-Type", self.guess_type(str(file)))
         self.send_header("Content-Encoding", "gzip")
