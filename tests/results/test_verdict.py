@@ -41,6 +41,12 @@ def publish(directory, name, change=lambda cells: cells):
     pq.write_table(table, directory / name / "cells.parquet")
 
 
+def test_a_model_that_does_not_learn_in_context_is_named(tmp_path):
+    publish(tmp_path, "agreement", lambda cells: cells.assign(icl_accuracy=cells["zsl_accuracy"]))
+    (line,) = floors.unlearned(tmp_path)
+    assert OWN in line and "0.00" in line
+
+
 def test_the_book_has_the_rows_of_its_chapter(of_book):
     rows = floors.of_seeds(
         agreement.pairs("alike"), results("shared", "queries"), results("causal", "queries"), results("causal")
@@ -55,6 +61,7 @@ def test_an_own_directory_has_the_rows_of_what_was_published(of_book, tmp_path):
     assert [line.rpartition("; ")[2] for line in floors.missing(tmp_path)] == [
         f"explainer {name} --publish {tmp_path}" for name in ("shared", "causal")
     ]
+    assert floors.unlearned(tmp_path) == []
     publish(tmp_path, "shared_part")
     publish(tmp_path, "causal")
     ((checkpoint, ten),) = floors.verdict(tmp_path).items()

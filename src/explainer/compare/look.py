@@ -31,7 +31,8 @@ class Look:
 def look(checkpoint: Checkpoint, data: TaskData, k: int, seeds: Sequence[int], n_queries: int) -> Look:
     """Ask each seed's queries, of the split "selection", after none and after k of its demonstrations.
 
-    Bootstrap over seeds and queries, the difference with Student's interval over seeds. Raises TaskError,
+    Bootstrap over seeds and queries, the difference with Student's interval over seeds,
+    within [-1, 1]. Raises TaskError,
     CheckpointError or StudyError.
     """
     right: dict[int, list[np.ndarray]] = {0: [], k: []}
@@ -48,6 +49,6 @@ def look(checkpoint: Checkpoint, data: TaskData, k: int, seeds: Sequence[int], n
     zero_shot, in_context = (Sample([(each,) for each in of], ids) for of in right.values())
     return Look(
         *(statistics.with_width(statistics.bootstrap_interval(of), of.n_queries) for of in (zero_shot, in_context)),
-        statistics.paired_difference(in_context, zero_shot),
+        statistics.paired_difference(in_context, zero_shot).map(lambda share: min(max(share, -1.0), 1.0)),
         None if data.task.labels is None else np.bincount(labels).max() / len(labels),
     )

@@ -186,7 +186,7 @@ def _why_not_downloaded(name: str, error: Exception, silent: bool) -> str:
             f"{name!r} cannot be kept in {constants.HF_HUB_CACHE} ({error.strerror}); free some space, or set HF_HOME "
             "to a directory on another disk, and run again to go on."
         )
-    what = f"no answer within {_HUB_SECONDS} s" if silent else error
+    what = f"no answer within {_HUB_SECONDS} s" if silent else " ".join(str(error).split())
     if isinstance(error, JSONDecodeError):
         what = "what answers is no hub; is it the login page of a network?"
     hub = f"the hub {constants.ENDPOINT}{' (HF_ENDPOINT)' if 'HF_ENDPOINT' in os.environ else ''}"

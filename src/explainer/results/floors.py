@@ -215,6 +215,21 @@ def missing(directory: Path) -> list[str]:
     ]
 
 
+def unlearned(directory: str | Path) -> list[str]:
+    """A line for each checkpoint of a directory of which it is not settled that demonstrations teach it anything."""
+    cells = published.of_folder(Path(directory) / "agreement", "cells", None)
+    reported = cells[(cells["lessons"] == "all") & (cells["split"] != "selection")]
+    lines = []
+    for checkpoint, its in reported.groupby("checkpoint", sort=False):
+        gain = agreement.over_tasks(its.assign(gain=its["icl_accuracy"] - its["zsl_accuracy"]), "gain")
+        if not gain.low > 0:
+            lines.append(
+                f"{checkpoint}: demonstrations add {gain:.2f} to its right answers. That it learns in context is not "
+                "settled, and as long as it is not, its rows say nothing about learning."
+            )
+    return lines
+
+
 def _agreement(folder: Path, grid: str | None) -> pd.DataFrame:
     """The pairs of the settings that report and have all lessons."""
     pairs, changes = (published.of_folder(folder, table, grid) for table in ("pairs", "changes"))

@@ -665,7 +665,7 @@ def _verdict(options: argparse.Namespace) -> int:
         print(checkpoint)
         head = ("", *next(iter(rows.values()), ()))
         _print_table([head, *((name, *(f"{one:.2f}" for one in its.values())) for name, its in rows.items())])
-    for line in floors.missing(directory):
+    for line in (*floors.missing(directory), *([] if directory == PUBLISHED else floors.unlearned(directory))):
         print(line)
     with disk_errors(output.parent):
         replace_file(output, verdict.page(shown))
