@@ -484,7 +484,7 @@ def _convert(gguf: str, into: str) -> None:
 
     folder, filename = os.path.split(gguf)
     model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=filename, dtype=torch.float32)
-    # transformers refuses to save what it de-quantised unless it forgets that it was quantised; 5.6 to 5.16 never noted it.
+    # transformers refuses to save what it de-quantised unless it forgets that it was; 5.6 to 5.16 never noted it.
     vars(model.config).pop("quantization_config", None)
     model.hf_quantizer, model.is_quantized = None, False
     model.save_pretrained(into)

@@ -162,11 +162,11 @@ class _Batch:
 
     def step(self, t: int) -> None:
         """One step of every run that has not diverged."""
-        losses = _losses(self._architecture, [asked[t] for asked in self._asked])
+        of_runs = losses(self._architecture, [asked[t] for asked in self._asked])
         trained = (*self._keys, *self._values)
-        errors = torch.autograd.grad(losses.sum(), [one.probe for one in trained])
+        errors = torch.autograd.grad(of_runs.sum(), [one.probe for one in trained])
         squares = [one.squared_norms(e) for one, e in zip(trained, errors, strict=True)]
-        self._note(t, losses.tolist(), torch.stack(squares).sum(0).sqrt().tolist())
+        self._note(t, of_runs.tolist(), torch.stack(squares).sum(0).sqrt().tolist())
         moving = torch.tensor([diverged is None for diverged in self._diverged], device=self._rates.device)
         for one, e in zip(trained, errors, strict=True):
             one.add(torch.where(moving[:, None, None], -self._rates.to(e)[:, None, None] * e, 0))
@@ -174,7 +174,7 @@ class _Batch:
     @torch.no_grad()
     def states(self, n: int, *, last: bool) -> list[FineTuned]:
         """Every run after n steps; if no step follows, with the updates themselves: copies would double the memory."""
-        after = _losses(self._architecture, [asked[0] for asked in self._asked]).tolist()
+        after = losses(self._architecture, [asked[0] for asked in self._asked]).tolist()
         outgrown = self._outgrown()
         states = [self._state(b, n, after[b], outgrown[b]) for b in range(len(self._runs))]
         return states if last else [replace(one, update=_copied(one.update)) for one in states]
@@ -208,8 +208,8 @@ class _Batch:
         """The loss of every sequence with the checkpoint's own weights."""
         sequences = list(dict.fromkeys(chain.from_iterable(self._asked)))
         parts = [sequences[i : i + len(self._runs)] for i in range(0, len(sequences), len(self._runs))]
-        losses = [loss for part in parts for loss in _losses(self._architecture, part).tolist()]
-        return dict(zip(sequences, losses, strict=True))
+        found = [loss for part in parts for loss in losses(self._architecture, part).tolist()]
+        return dict(zip(sequences, found, strict=True))
 
     def _outgrown(self) -> list[bool]:
         return torch.stack([one.outgrown() for one in (*self._keys, *self._values)]).any(0).tolist()
@@ -219,7 +219,7 @@ def _copied(update: Sequence[KeysValues]) -> tuple[KeysValues, ...]:
     return tuple(layer.map(Tensor.clone) for layer in update)
 
 
-def _losses(architecture: Architecture, sequences: Sequence[_Asked]) -> Float[Tensor, " runs"]:
+def losses(architecture: Architecture, sequences: Sequence[_Asked]) -> Float[Tensor, " runs"]:
     """The mean of -log p(token | tokens before it) over the tokens of each sequence that are asked for."""
     device = architecture.model.device
     ids = nn.utils.rnn.pad_sequence([torch.tensor(s.ids) for s in sequences], batch_first=True).to(device)

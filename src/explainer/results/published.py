@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "causal": "explainer causal",
     "language_models": "explainer train",
     "minimal_pairs": "explainer pairs",
+    "new_rule": "explainer new-rule",
     "positive": "explainer positive",
     "recall": "explainer recall",
     "regression": "explainer regression",

@@ -482,6 +482,11 @@ _EXPERIMENTS = {
         "CausalTests",
         "insert and remove what in-context learning and fine-tuning have in common, and count the answers",
     ),
+    "new-rule": (
+        "new_rule",
+        "NewRule",
+        "learn a rule that nobody could know, in the context or by training, and ask for words that were not shown",
+    ),
     "pairs": (
         "minimal_pair_runs",
         "MinimalPairs",
@@ -515,7 +520,7 @@ _EXPERIMENTS = {
 }
 """Experiments whose settings come from a file of grids: module, class, and what they do."""
 
-_ON_CHECKPOINT = ("study", "agreement", "causal", "pairs", "reversal", "shared")
+_ON_CHECKPOINT = ("study", "agreement", "causal", "new-rule", "pairs", "reversal", "shared")
 """Those that can be put to another model; what is given on the command line takes the place of a grid's values."""
 
 _VALUES: Mapping[str, tuple[str, ...]] = {
