@@ -7,6 +7,7 @@ from explainer.study.comparison_runs import Study
 from explainer.study.experiment import Experiment
 from explainer.study.language_model_runs import LanguageModels
 from explainer.study.minimal_pair_runs import MinimalPairs
+from explainer.study.new_rule import NewRule
 from explainer.study.recall_runs import RecallRuns
 from explainer.study.regression_runs import RegressionRuns
 from explainer.study.reversal_runs import Reversal
@@ -14,7 +15,7 @@ from explainer.study.shared_part_runs import SharedPart
 from explainer.study.trained_control_runs import PositivePipeline
 
 EXPERIMENTS = (
-    Study, Agreement, SharedPart, MinimalPairs, CausalTests, PositivePipeline,
+    Study, Agreement, SharedPart, MinimalPairs, NewRule, CausalTests, PositivePipeline,
     LanguageModels, RegressionRuns, RecallRuns, Reversal,
 )  # fmt: skip
 

@@ -20,6 +20,7 @@ from explainer.study.causal_runs import CausalTests
 from explainer.study.comparison_runs import Study
 from explainer.study.language_model_runs import LanguageModels
 from explainer.study.minimal_pair_runs import MinimalPairs
+from explainer.study.new_rule import NewRule
 from explainer.study.recall_runs import RecallRuns
 from explainer.study.regression_runs import RegressionRuns
 from explainer.study.reversal_runs import Reversal
@@ -36,6 +37,7 @@ GRIDS = {
     Agreement: ("agreement", TUNED | {"task": "capitals", "lessons": "own", "n_directions": 1}),
     SharedPart: ("shared", TUNED | {"tasks": "plurals"}),
     MinimalPairs: ("pairs", TUNED | {"pair": "past/participles"}),
+    NewRule: ("new-rule", TUNED | {"cue": "suffix", "k": 4, "training": "answers"}),
     CausalTests: ("causal", TUNED | {"task": "capitals", "n_selection": 4}),
     PositivePipeline: ("positive", {"checkpoint": "tiny", "model": [0, 1], "seed": 0, "n_queries": 6, "lr": 0.1}),
     LanguageModels: ("train", {"vocabulary": 300, "layers": 1, "width": 8, "heads": 2, "length": 16, "batch": 2,

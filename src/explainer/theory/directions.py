@@ -10,9 +10,14 @@ from torch import Generator, Tensor
 
 def component(change: Float[Tensor, "*n d"], direction: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
     """(change . u) u with u = direction / |direction|; zero where the direction is zero."""
+    return factor(change, direction) * direction
+
+
+def factor(change: Float[Tensor, "*n d"], direction: Float[Tensor, "*n d"]) -> Float[Tensor, "*n 1"]:
+    """How many directions make up the component: change . direction / |direction|^2; zero for a zero direction."""
     square = direction.square().sum(-1, keepdim=True)
     along = (change * direction).sum(-1, keepdim=True)
-    return torch.where(square > 0, along / square * direction, torch.zeros_like(direction))
+    return torch.where(square > 0, along / square, torch.zeros_like(square))
 
 
 def random_like(vectors: Float[Tensor, "*n d"], generator: Generator) -> Float[Tensor, "*n d"]:
