@@ -69,7 +69,7 @@ def test_the_cue_is_what_words_of_a_label_have_in_common():
 
 
 def test_the_assignment_is_drawn_anew_by_each_seed():
-    drawn = Counter(tuple(Rules(setting(seed=seed), None).label_of_cue[0]) for seed in range(40))
+    drawn = Counter(tuple(new_rule._labels_of_cues("suffix", seed)[0]) for seed in range(40))
     assert len(drawn) > 12 and max(drawn.values()) < 8
     assert Rules(setting(), None).words == Rules(setting(training="text"), None).words
 
@@ -91,7 +91,7 @@ def test_impossible_settings_are_refused():
     }.values():
         with pytest.raises(StudyError, match=said):
             setting(**changes)
-    with pytest.raises(StudyError, match=r"takes 14 words of each of four categories, which have \d+"):
+    with pytest.raises(StudyError, match=r"14 words of each of four categories are needed, which have \d+"):
         new_rule.draw_words(setting(cue="category", k=24, n_queries=8))
 
 

@@ -190,7 +190,7 @@ def test_the_passes_are_those_whose_outputs_are_compared(task, checkpoint, passe
 def test_labels_that_begin_alike_are_judged_where_they_part(directory, checkpoint):
     """What is recorded of the contexts, what is put in, and the answer are those of one token."""
     setting = draw(directory, tasks="toy")
-    task = shared_part_runs._Task(setting, checkpoint, ALIKE, {}, tasks.queries(ALIKE, N, 0))
+    task = shared_part_runs._Task(setting, checkpoint, ALIKE, {}, None, tasks.queries(ALIKE, N, 0))
     asked = Asked.of(checkpoint, task.context("own"), ALIKE.task, task.queries)
     seen = task.observed(checkpoint, task.context("own"))
     torch.testing.assert_close(asked.icl.attention, seen.outputs, atol=1e-4, rtol=1e-4)

@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, str] = {
     "recall": "explainer recall",
     "regression": "explainer regression",
     "reversal": "explainer reversal",
+    "rival": "explainer rival",
     "shared_part": "explainer shared",
 }
 """What computes the tables, by the name of their folder."""

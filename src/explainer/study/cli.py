@@ -507,6 +507,11 @@ _EXPERIMENTS = {
         "Reversal",
         "learn pairs in one direction, in the context or by fine-tuning, and ask in the other",
     ),
+    "rival": (
+        "rival",
+        "Rival",
+        "put in and switch off what a context may do instead of descent: task vectors, and the outputs of some heads",
+    ),
     "shared": (
         "shared_part_runs",
         "SharedPart",
@@ -520,7 +525,7 @@ _EXPERIMENTS = {
 }
 """Experiments whose settings come from a file of grids: module, class, and what they do."""
 
-_ON_CHECKPOINT = ("study", "agreement", "causal", "new-rule", "pairs", "reversal", "shared")
+_ON_CHECKPOINT = ("study", "agreement", "causal", "new-rule", "pairs", "reversal", "rival", "shared")
 """Those that can be put to another model; what is given on the command line takes the place of a grid's values."""
 
 _VALUES: Mapping[str, tuple[str, ...]] = {

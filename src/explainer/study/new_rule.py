@@ -24,7 +24,7 @@ from explainer.compare.comparison import require
 from explainer.compare.controls import made_up_word
 from explainer.data import tasks
 from explainer.data.files import Tables
-from explainer.data.tasks import Example, Task
+from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import DivergenceError, StudyError
 from explainer.models import all_weights, circuits, finetuning, interventions, lockstep, recording, scoring
 from explainer.models.checkpoints import Checkpoint
@@ -131,12 +131,15 @@ def draw_words(setting: Setting) -> tuple[list[Word], ...]:
 
     Raises StudyError where there are not so many known words.
     """
-    generator = np.random.default_rng([setting.seed, 11, *setting.cue.encode()])
-    n = 2 * setting.k + setting.n_queries
-    of_cue = _known_words(generator, n // 4) if setting.cue == "category" else _made_up(generator, setting.cue, n // 4)
-    words = [(of_cue[cue][i], int(cue)) for i in range(n // 4) for cue in generator.permutation(4)]
-    ends = 0, setting.k, 2 * setting.k, n
+    ends = 0, setting.k, 2 * setting.k, 2 * setting.k + setting.n_queries
+    words = _draw(setting.cue, setting.seed, ends[-1])
     return tuple(words[a:b] for a, b in pairwise(ends))
+
+
+def _draw(cue: str, seed: int, n: int) -> list[Word]:
+    generator = np.random.default_rng([seed, 11, *cue.encode()])
+    of_cue = _known_words(generator, n // 4) if cue == "category" else _made_up(generator, cue, n // 4)
+    return [(of_cue[number][i], int(number)) for i in range(n // 4) for number in generator.permutation(4)]
 
 
 def _made_up(generator: np.random.Generator, cue: str, n: int) -> list[list[str]]:
@@ -157,11 +160,22 @@ def _known_words(generator: np.random.Generator, n: int) -> list[list[str]]:
     large = [name for name, words in sorted(of_category.items()) if len(words) >= n]
     if len(large) < 4:
         most = sorted(map(len, of_category.values()))[-4]
-        raise StudyError(
-            f"2 k + n_queries takes {n} words of each of four categories, which have {most}; ask for less."
-        )
+        raise StudyError(f"{n} words of each of four categories are needed, which have {most}; ask for fewer.")
     chosen = generator.choice(large, 4, replace=False)
     return [generator.permutation(of_category[name]).tolist() for name in chosen]
+
+
+def data(cue: str, seed: int, rule: str, k: int, n: int) -> TaskData:
+    """k words to show and n to ask, with their labels under rule A or B, as a task; StudyError as `draw_words`."""
+    words, labels = _draw(cue, seed, k + n), _labels_of_cues(cue, seed)["AB".index(rule)]
+    examples = _labelled(words, [labels[number] for _, number in words])
+    return TaskData(_TASK, tuple(examples[:k]), tuple(examples[k:]))
+
+
+def _labels_of_cues(cue: str, seed: int) -> Int[np.ndarray, "2 4"]:
+    """The number of the label of each cue, under rule A and under rule B."""
+    drawn = np.random.default_rng([seed, 12, *cue.encode()]).permutation(len(LABELS))
+    return np.stack([drawn, np.roll(drawn, -1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,15 +190,10 @@ class Rules:
         """Two sets of words, and the queries."""
         return draw_words(self.setting)
 
-    @cached_property
-    def label_of_cue(self) -> Int[np.ndarray, "2 4"]:
-        """The number of the label of each cue, under rule A and under rule B."""
-        drawn = np.random.default_rng([self.setting.seed, 12, *self.setting.cue.encode()]).permutation(len(LABELS))
-        return np.stack([drawn, np.roll(drawn, -1)])
-
     def examples(self, rule: str, words: Sequence[Word]) -> list[Example]:
         """Words with their labels under rule A or B."""
-        return _labelled(words, [self.label_of_cue["AB".index(rule)][cue] for _, cue in words])
+        labels = _labels_of_cues(self.setting.cue, self.setting.seed)["AB".index(rule)]
+        return _labelled(words, [labels[cue] for _, cue in words])
 
     def demonstrations(self, lesson: Lesson) -> list[Example]:
         """The k examples of a lesson."""
@@ -442,8 +451,7 @@ def _interventions(rules: Rules, found: _Found, last: Pass) -> Iterator[dict[str
     Passes are those of the first set of words. A part is changed in all layers, or in a third of them alone.
     """
     icl, ft = found.outputs["ICL", rules.setting.k], found.outputs["FT", rules.setting.epochs]
-    labels = [_labelled(rules.words[2], [i] * len(rules.words[2])) for i in range(len(LABELS))]
-    tokens = torch.tensor([scoring.telling_tokens(rules.checkpoint, _TASK, its) for its in labels]).T
+    tokens = torch.tensor(scoring.label_tokens(rules.checkpoint, _TASK, rules.examples("A", rules.words[2])))
     generator = rules.setting.generator(7, rules.setting.cue)
     for to, away in ("AB", "BA"):
         wanted = torch.from_numpy(np.stack([rules.right(to), rules.right(away)], 1))
@@ -513,7 +521,7 @@ class NewRule(OnCheckpoint[Setting]):
 
     def parts(self, setting: Setting) -> dict[str, Any]:
         """Weights, the words, and their labels."""
-        drawn = repr((draw_words(setting), Rules(setting, None).label_of_cue.tolist(), LABELS))
+        drawn = repr((draw_words(setting), _labels_of_cues(setting.cue, setting.seed).tolist(), LABELS))
         return {"weights": self._weights(setting.checkpoint), "words": hashlib.sha256(drawn.encode()).hexdigest()}
 
     def compute(self, setting: Setting, *, progress: bool) -> Computed:

@@ -8,8 +8,9 @@ predictions, from before the runs, are in published/PLANS.md.
 Source: Dai et al. (2023), section 3; Deutch et al. (2024), section 4 (layer-causal descent).
 """
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, product
 from typing import Any, ClassVar
 
@@ -76,6 +77,8 @@ INTERVENTIONS: Mapping[str, str] = {
 
 _TRAININGS: Mapping[str, tuple[str, ...]] = {"all": tuple(CONTEXTS), "few": ("own", "other"), "own": ("own",)}
 
+N_SELECTION = 16  # other queries, whose mean change is the direction that is taken out
+
 Load = Callable[[str], TaskData]
 
 
@@ -134,6 +137,7 @@ class _Task:
     checkpoint: Checkpoint
     data: TaskData
     foreign: Mapping[str, TaskData]
+    cell: Cell
     queries: list[Example]
 
     def lesson(self, name: str) -> tuple[Task, list[Example]]:
@@ -157,14 +161,16 @@ def run_tasks(checkpoint: Checkpoint, load: Load, setting: Setting, *, progress:
     - "cells": means over tasks of the shares of right answers and of SimAOU of ICL and FT, and what is missing;
     - "changes": each context and training of each task, with its share of right answers;
     - "pairs": the similarities of contexts and trainings, and of two of a kind, as means over queries and layers;
-    - "layers": SimAOU of the corners of own and other, and of what is special to the demonstrations, by layer;
+    - "layers": SimAOU of CORNERS, and of what is special to the demonstrations, by layer;
+    - "link": the same when the direction of the mean in-context change of other queries is taken out of every change,
+      layer by layer, or a random direction with the cosine that this one has;
     - "queries": what each intervention gives for each query, whose id is that of `comparison.query_id`.
 
     Raises TaskError, CheckpointError or StudyError.
     """
     of_tasks = [_task(checkpoint, load, setting, name) for name in setting.names]
     trained = _train(checkpoint, of_tasks, setting, progress)
-    tables: dict[str, list[dict[str, Any]]] = {"changes": [], "pairs": [], "layers": [], "queries": []}
+    tables: dict[str, list[dict[str, Any]]] = {"changes": [], "pairs": [], "layers": [], "link": [], "queries": []}
     for task, states in zip(of_tasks, trained, strict=True):
         for table, rows in _of_task(task, states).items():
             tables[table] += [{"task": task.data.task.name} | row for row in rows]
@@ -177,7 +183,7 @@ def _task(checkpoint: Checkpoint, load: Load, setting: Setting, name: str) -> _T
     cell = Cell(checkpoint=setting.checkpoint, task=name, seed=setting.seed, k=setting.k, lr=setting.lr,
                 n_queries=setting.n_queries, split="report")  # fmt: skip
     foreign = {other: load(other) for other in setting.names if other != name}
-    return _Task(setting, checkpoint, data, foreign, comparison.draw_queries(data, cell))
+    return _Task(setting, checkpoint, data, foreign, cell, comparison.draw_queries(data, cell))
 
 
 def _train(
@@ -238,6 +244,7 @@ def _of_task(task: _Task, trained: Mapping[str, FineTuned]) -> dict[str, list[di
         ],
         "pairs": list(_pairs(zsl, found)),
         "layers": list(by_layer(zsl, found, list(task.foreign))),
+        "link": list(_link(task, zsl, found)),
         "queries": [] if task.setting.lessons == "own" else list(_answers(task, trained)),
     }
 
@@ -298,6 +305,36 @@ def by_layer(
     columns["reordered"] = agreement(special["ICL"], again)[0]
     for layer in range(len(unknown)):
         yield {"layer": layer} | {name: of[layer].item() for name, of in columns.items()}
+
+
+def _link(task: _Task, zsl: Observed, found: Mapping[tuple[str, str], Observed]) -> Iterator[dict[str, Any]]:
+    """SimAOU of what is left of all changes without the direction of the context for other queries, and without others.
+
+    The other directions are random, with the cosine that this one has with the change by the own context.
+    """
+    others = comparison.draw_queries(task.data, replace(task.cell, split="selection", n_queries=N_SELECTION))
+    passes = (
+        comparison.observe(task.checkpoint, prefix, task.data.task, others).outputs
+        for prefix in (task.context("own"), scoring.encode(task.checkpoint, ""))
+    )
+    vector = operator.sub(*passes).mean(0).expand_as(zsl.outputs)
+    own, generator = found["ICL", "own"].outputs - zsl.outputs, task.setting.generator(6, task.data.task.name)
+    random = [directions.as_near(own, vector, generator) for _ in range(N_RANDOM)]
+    for without, chosen in {"vector": [vector], "random": random}.items():
+        each = [list(by_layer(zsl, _without(zsl, found, one), list(task.foreign))) for one in chosen]
+        for rows in zip(*each, strict=True):
+            means = {name: float(np.mean([row[name] for row in rows])) for name in CORNERS}
+            yield {"without": without, "layer": rows[0]["layer"]} | means
+
+
+def _without(
+    zsl: Observed, found: Mapping[tuple[str, str], Observed], direction: Float[Tensor, "n layers d"]
+) -> dict[tuple[str, str], Observed]:
+    """The changes less their components along a direction."""
+    return {
+        name: replace(seen, outputs=seen.outputs - directions.component(seen.outputs - zsl.outputs, direction))
+        for name, seen in found.items()
+    }
 
 
 def _special(found: Mapping[tuple[str, str], Observed], kind: str, lessons: tuple[str, str]) -> Tensor | None:

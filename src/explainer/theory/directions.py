@@ -63,6 +63,20 @@ def combined(effects: Float[Tensor, "n k *l d"], rates: Float[Tensor, "*l k"]) -
     return torch.einsum("nk...d,...k->n...d", effects.double(), rates).to(effects.dtype)
 
 
+def halves(n: int) -> list[tuple[slice, slice]]:
+    """Which of n queries to fit on, and which to look at, both ways round."""
+    even, odd = slice(0, n, 2), slice(1, n, 2)
+    return [(even, odd), (odd, even)]
+
+
+def held_out(change: Float[Tensor, "n *l d"], effects: Float[Tensor, "n k *l d"]) -> Float[Tensor, "n *l d"]:
+    """The combination of effects with the rates that are best for the other half of the queries."""
+    fitted = torch.empty_like(change)
+    for fit, look in halves(len(change)):
+        fitted[look] = combined(effects[look], best_rates(effects[fit], change[fit]))
+    return fitted
+
+
 class _Squares(NamedTuple):
     """Sums over queries, one value for each layer: of |change - fitted|^2 and of |change|^2."""
 
