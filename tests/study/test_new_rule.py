@@ -98,7 +98,7 @@ def test_impossible_settings_are_refused():
 def test_a_vote_is_the_attention_to_the_answers_with_a_label(rules, checkpoint):
     """Summed once more, from the attention weights that the model itself returns."""
     examples = rules.demonstrations(LESSONS[0])
-    shown = circuits.columns(checkpoint, new_rule._TASK, examples)
+    shown = circuits.columns(checkpoint, new_rule.TASK, examples)
     found = new_rule.votes(checkpoint, examples, rules.prompts)
     for i in (0, N - 1):
         stem = scoring.stems(checkpoint, rules.prompts, LABELS)[i]
@@ -171,8 +171,8 @@ def test_answers_are_the_most_probable_labels(tables, rules, checkpoint):
 
 def telling(rules):
     """The token of each label that tells it from the others."""
-    asked = [new_rule._labelled([("", 0)], [label]) for label in range(4)]
-    return [scoring.telling_tokens(rules.checkpoint, new_rule._TASK, each)[0] for each in asked]
+    asked = [new_rule.labelled([("", 0)], [label]) for label in range(4)]
+    return [scoring.telling_tokens(rules.checkpoint, new_rule.TASK, each)[0] for each in asked]
 
 
 def test_what_is_put_in_and_taken_out(tables, rules, checkpoint):

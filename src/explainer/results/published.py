@@ -24,6 +24,7 @@ PUBLICATION = b"explainer.publication"
 COMMANDS: Mapping[str, str] = {
     "comparison": "explainer study",
     "agreement": "explainer agreement",
+    "blocking": "explainer blocking",
     "causal": "explainer causal",
     "language_models": "explainer train",
     "minimal_pairs": "explainer pairs",
