@@ -8,7 +8,7 @@ from explainer.study.comparison_runs import Study
 from explainer.study.experiment import Experiment
 from explainer.study.language_model_runs import LanguageModels
 from explainer.study.minimal_pair_runs import MinimalPairs
-from explainer.study.new_rule import NewRule
+from explainer.study.new_rule_runs import NewRule
 from explainer.study.recall_runs import RecallRuns
 from explainer.study.regression_runs import RegressionRuns
 from explainer.study.reversal_runs import Reversal

@@ -23,7 +23,7 @@ from explainer.models.checkpoints import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer.study import on_checkpoint
 from explainer.study.experiment import Computed
-from explainer.study.new_rule import LABELS, TASK, labelled
+from explainer.study.new_rule_runs import LABELS, TASK, labelled
 from explainer.study.on_checkpoint import OnCheckpoint, columns
 
 LESSONS: Mapping[str, tuple[str, str]] = {"blocked": ("X", "XY"), "control": ("Z", "XY"), "alone": ("Z", "Y")}

@@ -488,7 +488,7 @@ _EXPERIMENTS = {
         "insert and remove what in-context learning and fine-tuning have in common, and count the answers",
     ),
     "new-rule": (
-        "new_rule",
+        "new_rule_runs",
         "NewRule",
         "learn a rule that nobody could know, in the context or by training, and ask for words that were not shown",
     ),

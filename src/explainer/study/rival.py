@@ -26,7 +26,7 @@ from explainer.models import circuits, interventions, scoring
 from explainer.models.architectures import Layer
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.circuits import Head
-from explainer.study import new_rule, on_checkpoint
+from explainer.study import new_rule_runs, on_checkpoint
 from explainer.study.experiment import Computed
 from explainer.study.on_checkpoint import N_RANDOM, Asked, OnCheckpoint, columns, data_digest
 from explainer.theory import directions
@@ -65,7 +65,7 @@ INTERVENTIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Setting(on_checkpoint.Draw):
-    """The k demonstrations and the queries that a seed draws for a task, or for a kind of cue of `new_rule`.
+    """The k demonstrations and the queries that a seed draws for a task, or for a kind of cue of `new_rule_runs`.
 
     `n_queries` are reported; `n_selection` others make the vectors and choose heads and layers. Of a rule another task
     is the other rule, on the same words. Raises StudyError where a value is impossible.
@@ -355,8 +355,8 @@ class Rival(OnCheckpoint[Setting]):
 
     def _both(self, setting: Setting) -> tuple[TaskData, TaskData]:
         """The task and the one that stands for another; of a rule, the other rule."""
-        if setting.task in new_rule.CUES:
+        if setting.task in new_rule_runs.CUES:
             n = setting.n_queries + setting.n_selection
-            return tuple(new_rule.data(setting.task, setting.seed, rule, setting.k, n) for rule in "AB")
+            return tuple(new_rule_runs.data(setting.task, setting.seed, rule, setting.k, n) for rule in "AB")
         own = self._load_data(setting.task)
         return own, self._load_data(tasks.foreign(own.task))

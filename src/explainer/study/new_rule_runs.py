@@ -55,7 +55,7 @@ N_HEADS = 10
 """Heads that vote together: those that agree most often with the model about the other set of words."""
 
 _SUFFIXES, _FIRST_WORDS = ("ix", "ova", "unt", "ell"), ("telk", "bruva", "snom", "grifa")
-TASK = Task("new_rule", "{word} ->", LABELS, source="made up by explainer.study.new_rule", licence="MIT")
+TASK = Task("new_rule", "{word} ->", LABELS, source="made up by explainer.study.new_rule_runs", licence="MIT")
 _THIRDS = {"all": (0, 1), "lower third": (0, 1 / 3), "middle third": (1 / 3, 2 / 3), "upper third": (2 / 3, 1)}
 
 INTERVENTIONS: Mapping[str, str] = {

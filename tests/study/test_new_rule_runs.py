@@ -10,9 +10,9 @@ import torch
 
 from explainer.errors import StudyError
 from explainer.models import circuits, interventions, scoring
-from explainer.study import minimal_pair_runs, new_rule
+from explainer.study import minimal_pair_runs, new_rule_runs
 from explainer.study.minimal_pair_runs import LESSONS, Lesson
-from explainer.study.new_rule import CUES, INTERVENTIONS, LABELS, NewRule, Rules, run_rules
+from explainer.study.new_rule_runs import CUES, INTERVENTIONS, LABELS, NewRule, Rules, run_rules
 
 K, N = 4, 8
 
@@ -62,14 +62,14 @@ def test_every_cue_has_one_label_under_each_rule_and_no_word_twice(cue):
 
 def test_the_cue_is_what_words_of_a_label_have_in_common():
     of_suffix, of_first, of_category = (Rules(setting(cue=cue, k=16, n_queries=12), None).words[0] for cue in CUES)
-    assert all(word.endswith(new_rule._SUFFIXES[cue]) and " " not in word for word, cue in of_suffix)
-    assert all(word.split(" ")[0] == new_rule._FIRST_WORDS[cue] for word, cue in of_first)
-    categories = {e.fields["word"]: e.answer for e in new_rule.tasks.load("categories").train}
+    assert all(word.endswith(new_rule_runs._SUFFIXES[cue]) and " " not in word for word, cue in of_suffix)
+    assert all(word.split(" ")[0] == new_rule_runs._FIRST_WORDS[cue] for word, cue in of_first)
+    categories = {e.fields["word"]: e.answer for e in new_rule_runs.tasks.load("categories").train}
     assert len({(categories[word], cue) for word, cue in of_category}) == 4
 
 
 def test_the_assignment_is_drawn_anew_by_each_seed():
-    drawn = Counter(tuple(new_rule._labels_of_cues("suffix", seed)[0]) for seed in range(40))
+    drawn = Counter(tuple(new_rule_runs._labels_of_cues("suffix", seed)[0]) for seed in range(40))
     assert len(drawn) > 12 and max(drawn.values()) < 8
     assert Rules(setting(), None).words == Rules(setting(training="text"), None).words
 
@@ -92,14 +92,14 @@ def test_impossible_settings_are_refused():
         with pytest.raises(StudyError, match=said):
             setting(**changes)
     with pytest.raises(StudyError, match=r"14 words of each of four categories are needed, which have \d+"):
-        new_rule.draw_words(setting(cue="category", k=24, n_queries=8))
+        new_rule_runs.draw_words(setting(cue="category", k=24, n_queries=8))
 
 
 def test_a_vote_is_the_attention_to_the_answers_with_a_label(rules, checkpoint):
     """Summed once more, from the attention weights that the model itself returns."""
     examples = rules.demonstrations(LESSONS[0])
-    shown = circuits.columns(checkpoint, new_rule.TASK, examples)
-    found = new_rule.votes(checkpoint, examples, rules.prompts)
+    shown = circuits.columns(checkpoint, new_rule_runs.TASK, examples)
+    found = new_rule_runs.votes(checkpoint, examples, rules.prompts)
     for i in (0, N - 1):
         stem = scoring.stems(checkpoint, rules.prompts, LABELS)[i]
         ids = [*shown.ids, *checkpoint.tokenize(rules.prompts[i]), *stem]
@@ -117,12 +117,12 @@ def test_a_vote_is_the_attention_to_the_answers_with_a_label(rules, checkpoint):
 def test_heads_are_chosen_on_words_that_are_not_reported(rules, of_contexts):
     for rule in "AB":
         heads = rows(of_contexts["heads"], rule=rule)
-        chosen = sorted(heads, key=lambda row: -row["agrees_others"])[: new_rule.N_HEADS]
+        chosen = sorted(heads, key=lambda row: -row["agrees_others"])[: new_rule_runs.N_HEADS]
         least = min(row["agrees_others"] for row in chosen)
-        assert sum(row["chosen"] for row in heads) == min(new_rule.N_HEADS, len(heads))
+        assert sum(row["chosen"] for row in heads) == min(new_rule_runs.N_HEADS, len(heads))
         assert all(row["agrees_others"] >= least for row in heads if row["chosen"])
     given = rows(of_contexts["answers"], rule="A")
-    votes = new_rule.votes(rules.checkpoint, rules.demonstrations(LESSONS[0]), rules.prompts)
+    votes = new_rule_runs.votes(rules.checkpoint, rules.demonstrations(LESSONS[0]), rules.prompts)
     assert [row["vote_all"] for row in given] == votes.sum((1, 2)).argmax(-1).tolist()
     layer, head = next((r["layer"], r["head"]) for r in rows(of_contexts["heads"], rule="A"))
     agrees = np.mean([v == row["icl"] for v, row in zip(votes[:, layer, head].argmax(-1).tolist(), given, strict=True)])
@@ -144,7 +144,7 @@ def test_similarities_are_those_of_minimal_pairs(tables, rules, checkpoint):
     """With contexts and models of the two rules, by the code that is tested there."""
     outputs = {("ICL", K): {}, ("FT", 2): {}, ("ICL reordered", K): {}}
     order = np.random.default_rng([0, 3]).permutation(K)
-    for lesson, n, tuned in new_rule._trained(rules, [], False):
+    for lesson, n, tuned in new_rule_runs._trained(rules, [], False):
         if n == 2:
             outputs["FT", 2][lesson] = rules.see(tuned, scoring.encode(tuned, ""))[0]
     for lesson in LESSONS:
@@ -171,8 +171,8 @@ def test_answers_are_the_most_probable_labels(tables, rules, checkpoint):
 
 def telling(rules):
     """The token of each label that tells it from the others."""
-    asked = [new_rule.labelled([("", 0)], [label]) for label in range(4)]
-    return [scoring.telling_tokens(rules.checkpoint, new_rule.TASK, each)[0] for each in asked]
+    asked = [new_rule_runs.labelled([("", 0)], [label]) for label in range(4)]
+    return [scoring.telling_tokens(rules.checkpoint, new_rule_runs.TASK, each)[0] for each in asked]
 
 
 def test_what_is_put_in_and_taken_out(tables, rules, checkpoint):
@@ -181,7 +181,7 @@ def test_what_is_put_in_and_taken_out(tables, rules, checkpoint):
     assert {name for name, _, _ in found} == set(INTERVENTIONS)
     a, b = (rules.see(checkpoint, rules.context(rules.demonstrations(Lesson(rule, 0))))[0] for rule in "AB")
     trained = {lesson: rules.see(tuned, scoring.encode(tuned, ""))[0]
-               for lesson, n, tuned in new_rule._trained(rules, [], False) if n == 2}  # fmt: skip
+               for lesson, n, tuned in new_rule_runs._trained(rules, [], False) if n == 2}  # fmt: skip
     c, f = a - b, trained[Lesson("A", 0)] - trained[Lesson("B", 0)]
     part = (c * f).sum(-1, keepdim=True) / (f * f).sum(-1, keepdim=True) * f
     upper = part.clone()
