@@ -1,0 +1,38 @@
+"""Numbers that stand in sentences of the main line, computed once more from the tables that the sentences speak of."""
+
+import json
+import re
+
+import numpy as np
+from conftest import ROOT
+
+from explainer.results import papers
+
+
+def sentence(page: str, about: str) -> str:
+    """The first paragraph of a page that has these words."""
+    (path,) = (ROOT / "book").rglob(f"{page}.ipynb")
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return next(line for line in text.split("\n") if about in line)
+
+
+def per_cent(*shares: float) -> set[str]:
+    return {f"{100 * share:.0f} %" for share in shares}
+
+
+# What the papers print.
+
+
+def test_a_mean_over_tasks_stands_beside_its_lowest_task():
+    """The recall of a context is above 85 per cent on average only."""
+    averages, lowest = papers.REC2FTP_AVERAGE.values(), (min(of.values()) for of in papers.REC2FTP.values())
+    said = re.findall(r"\d+ %", sentence("story", "errors that fine-tuning repairs"))
+    assert set(said) == per_cent(*averages, *lowest)
+
+
+def test_a_rate_that_the_search_did_not_list_is_named():
+    grid = [i * step for i in range(1, 10) for step in (0.1, 0.01, 0.001, 0.0001)]
+    rates = {rate for of in papers.LEARNING_RATE.values() for rate in of.values()}
+    outside = [rate for rate in rates if not np.isclose(rate, grid).any()]
+    assert outside and all(f"{rate:f}".rstrip("0") in sentence("paper_comparison", "one of 36") for rate in outside)
