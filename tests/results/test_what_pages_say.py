@@ -7,7 +7,8 @@ import numpy as np
 from conftest import ROOT
 
 from explainer.compare import head_circuits
-from explainer.results import papers
+from explainer.results import effects, papers, training_runs
+from explainer.results.published import results
 
 
 def sentence(page: str, about: str) -> str:
@@ -51,3 +52,21 @@ def test_what_a_cut_takes_of_the_right_answers():
         lost.append((whole - cut) / (whole - alone))
     for page, about in (("story", "hides the inputs from the arrows"), ("what_makes_it_learning", "right answers it is")):
         assert set(re.findall(r"\d+ %", sentence(page, about))) == per_cent(*lost)
+
+
+def numbers(text: str) -> set[str]:
+    return set(re.findall(r"-?\d+\.\d+", text.replace("\N{MINUS SIGN}", "-")))
+
+
+def test_what_a_test_without_power_cannot_tell_stands_beside_its_number():
+    """Steps on another task explain a descent on the own examples as well as its own steps do."""
+    foreign = f"{effects.columns(results('causal'), {'r2_descent_foreign': 'R²'})['R²'].estimate:.2f}"
+    for page, about in (("shared_part", "Single gradient steps"), ("verdict", "last row")):
+        assert foreign in numbers(sentence(page, about))
+
+
+def test_a_gain_stands_beside_that_on_another_genre():
+    _, *larger = training_runs.change_on_other_genre("plain", "momentum").values()
+    assert all(gain.low < 0 < gain.high for gain in larger)
+    assert {f"{gain.estimate:.3f}" for gain in larger} <= numbers(sentence("story", "news articles"))
+    assert {f"{each:.3f}" for gain in larger for each in gain} <= numbers(sentence("idea_it_inspired", "news articles"))
