@@ -7,7 +7,7 @@ import numpy as np
 from conftest import ROOT
 
 from explainer.compare import head_circuits
-from explainer.results import effects, papers, training_runs
+from explainer.results import contrasts, effects, papers, training_runs
 from explainer.results.published import results
 
 
@@ -70,3 +70,14 @@ def test_a_gain_stands_beside_that_on_another_genre():
     assert all(gain.low < 0 < gain.high for gain in larger)
     assert {f"{gain.estimate:.3f}" for gain in larger} <= numbers(sentence("story", "news articles"))
     assert {f"{each:.3f}" for gain in larger for each in gain} <= numbers(sentence("idea_it_inspired", "news articles"))
+
+
+def test_what_is_settled_with_one_pair_of_tasks_only_is_not_called_settled():
+    """Minimal pairs: what other words cost, without the pair with capitals, and without what all queries share."""
+    cells = results("minimal-pairs")
+    whole = contrasts.similarities(cells)["own - other"]
+    without = contrasts.similarities(cells[cells["pair"] != "capitals/nationalities"])["own - other"]
+    residual = contrasts._mean(cells.assign(cost=cells["own_residual"] - cells["other_residual"]), "cost")
+    assert whole.low > 0 > max(without.low, residual.low)
+    said = {f"{each:.4f}" for of in (without, residual) for each in of}
+    assert said <= numbers(sentence("same_lesson", "**Which words: "))
