@@ -110,6 +110,15 @@ def test_repairs_beyond_chance_are_counted_again():
     assert said[0] == pytest.approx((of["both_fix"] / of["b_fixes"]).mean(), abs=6e-3)
 
 
+def test_right_answers_to_word_pairs_are_whole_ones():
+    """The same as in the chapters on these trainings; by first tokens, in other draws, FT has 0.32 and ICL 0.67."""
+    changes = results("alike", "changes").query("lesson == 'own'")
+    own = changes[(changes["kind"] == "ICL") | ((changes["epochs"] == 10) & (changes["rate"] == changes["lr"]))]
+    icl, ft = own.groupby("kind")["accuracy"].mean()[["ICL", "FT"]]
+    assert numbers(card()["ICL answers more than FT"].between.because) == [round(icl, 2), round(ft, 2)]
+    assert numbers(card()["FT answers more than ZSL"].between.because)[0] == round(ft, 2)
+
+
 def test_the_gap_of_momentum_is_that_of_the_stored_blocks():
     ends = {}
     for name in ("momentum", "plain", "previous"):

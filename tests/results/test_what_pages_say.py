@@ -81,3 +81,13 @@ def test_what_is_settled_with_one_pair_of_tasks_only_is_not_called_settled():
     assert whole.low > 0 > max(without.low, residual.low)
     said = {f"{each:.4f}" for of in (without, residual) for each in of}
     assert said <= numbers(sentence("same_lesson", "**Which words: "))
+
+
+def test_first_tokens_stand_beside_whole_answers():
+    """Interventions count first tokens, all else whole answers: both stand where a page has the first."""
+    first, whole = results("shared", "queries"), results("shared", "changes").query("lesson == 'own'")
+    right = [effects.over_tasks(first, name).estimate for name in ("icl", "ft")]
+    right += [whole[whole["kind"] == kind]["accuracy"].mean() for kind in ("ICL", "FT")]
+    said = {f"{100 * share:.0f}" for share in right}
+    for page, about in (("story", "67 of 100"), ("shared_part", "left panel"), ("verdict", "somewhat as training on them")):
+        assert said <= set(re.findall(r"\b\d+\b", sentence(page, about)))
