@@ -2,13 +2,21 @@
 
 import json
 import re
+import tomllib
 
 import numpy as np
 from conftest import ROOT
 
 from explainer.compare import head_circuits
-from explainer.results import contrasts, effects, papers, training_runs
+from explainer.results import agreement, contrasts, effects, floors, papers, training_runs
 from explainer.results.published import results
+from explainer.theory import statistics
+
+CAPTIONS = {
+    "story": ["swaps"], "floor_and_ceiling": ["swaps"], "same_lesson": ["lessons"], "claims": ["claims"],
+    "floors_and_ceilings": ["measures"], "update_matrices": ["swaps"],
+}  # fmt: skip
+"""Figures and tables with rows of trainings on other examples or on shuffled answers."""
 
 
 def sentence(page: str, about: str) -> str:
@@ -50,7 +58,10 @@ def test_what_a_cut_takes_of_the_right_answers():
         answers = head_circuits.stored(task).answers
         whole, cut, alone = (np.mean([one.correct for one in answers[n]]) for n in ("whole", "cut: input", "alone"))
         lost.append((whole - cut) / (whole - alone))
-    for page, about in (("story", "hides the inputs from the arrows"), ("what_makes_it_learning", "right answers it is")):
+    for page, about in (
+        ("story", "hides the inputs from the arrows"),
+        ("what_makes_it_learning", "right answers it is"),
+    ):
         assert set(re.findall(r"\d+ %", sentence(page, about))) == per_cent(*lost)
 
 
@@ -89,5 +100,34 @@ def test_first_tokens_stand_beside_whole_answers():
     right = [effects.over_tasks(first, name).estimate for name in ("icl", "ft")]
     right += [whole[whole["kind"] == kind]["accuracy"].mean() for kind in ("ICL", "FT")]
     said = {f"{100 * share:.0f}" for share in right}
-    for page, about in (("story", "67 of 100"), ("shared_part", "left panel"), ("verdict", "somewhat as training on them")):
+    for page, about in (
+        ("story", "67 of 100"),
+        ("shared_part", "left panel"),
+        ("verdict", "somewhat as training on them"),
+    ):
         assert said <= set(re.findall(r"\b\d+\b", sentence(page, about)))
+
+
+# How many draws, and of what.
+
+
+def test_captions_say_the_draws_that_their_intervals_have():
+    """Fewer with other examples and with shuffled answers, where trainings diverged."""
+    pairs = agreement.pairs("alike")
+    found = floors.draws(pairs)
+    assert (found["the same"], found["shuffled answers"], found["other examples of the task"]) == (20, 19, 18)
+    assert {floors.n_draws(*three) for three in floors.of_similarities(pairs).values()} == {18}
+    for chapter, names in CAPTIONS.items():
+        words = tomllib.loads((ROOT / "src" / "explainer" / "figures" / "words" / f"{chapter}.toml").read_text("utf-8"))
+        for name in names:
+            assert "{draws[other examples of the task]}" in words[name]["caption"], (chapter, name)
+
+
+def test_with_the_tasks_as_the_sample():
+    pairs, shares = agreement.pairs("alike"), []
+    for task in pairs["task"].unique():
+        three = floors.of_similarities(pairs[pairs["task"] == task])["attention outputs (SimAOU)"]
+        floor, value, ceiling = (of.mean() for of in three)
+        shares.append((value - floor) / (ceiling - floor))
+    said = {f"{each:.2f}" for each in statistics.student(shares)}
+    assert said <= numbers(sentence("floor_and_ceiling", "tasks as the sample"))
