@@ -50,7 +50,7 @@ book: $(BIN)/.installed fetch  ## run the chapters and build the site in _build/
 	@$(if $(WITH_MODEL),$(MAKE) --no-print-directory node_modules/.package-lock.json > /dev/null 2>&1 || true)
 	@$(BIN)/python -m bookbuilder.build --workers $(WORKERS) $(if $(STRICT),--strict) $(if $(WITH_MODEL),--model)
 
-# The oldest packages that pyproject.toml admits, in an environment of their own.
+# The oldest packages that pyproject.toml admits, in an environment and with a cache of their own.
 OLDEST := .venv-oldest
 SEEDS ?= 0
 
@@ -58,6 +58,8 @@ $(OLDEST)/.installed: requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet uv
 	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST)/bin/python --resolution lowest-direct --index-strategy unsafe-best-match $(PIP_FLAGS) --editable ".[test]"
+	EXPLAINER_CACHE=$(OLDEST)/cache $(OLDEST)/bin/explainer fetch > /dev/null
+	EXPLAINER_CACHE=$(OLDEST)/cache $(OLDEST)/bin/explainer fetch documentation > /dev/null
 	@touch $@
 
 portability: $(BIN)/.installed fetch $(OLDEST)/.installed  ## run chapters and numerical tests in other environments (SEEDS=20: with other seeds)

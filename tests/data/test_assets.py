@@ -4,17 +4,20 @@ import hashlib
 import io
 import multiprocessing
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import threading
 import time
+import tomllib
 import zipfile
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import distributions
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -616,6 +619,43 @@ def test_checkpoint_is_bit_equal_to_the_gguf_file(tmp_path):
     tokenizer = AutoTokenizer.from_pretrained(home)
     prompt = tokenizer("The capital of France is", return_tensors="pt")
     assert tokenizer.decode(model(**prompt).logits[0, -1].argmax()) == " Paris"
+
+
+_IDS = """\
+from explainer.compare import controls
+from explainer.data import tasks
+from explainer.models import checkpoints, finetuning, scoring
+checkpoint, lesson = checkpoints.load(), controls.own(tasks.load("capitals"), 16, 0)
+print(checkpoint.first_token_id, checkpoint.document_separator_id)
+print(scoring.context_ids(checkpoint, *lesson), finetuning.training_ids(checkpoint, *lesson))
+"""
+
+
+@pytest.mark.slow
+def test_the_oldest_transformers_that_is_admitted_fetches_and_converts_the_checkpoint(tmp_path):
+    """Into an empty cache of its own: the weights have the same bytes as here, and texts the same tokens."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    (lowest,) = (re.search(r">=([\d.]+)", one)[1] for one in project["dependencies"] if one.startswith("transformers"))
+    packages, oldest = tmp_path / "packages", f"transformers=={lowest}.0"
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", packages]
+    subprocess.run([*install, oldest], check=True)
+    (found,) = (one for one in distributions(path=[str(packages)]) if one.name == "transformers")
+    needed = [one for one in found.requires if one.startswith(("huggingface-hub", "tokenizers")) and ";" not in one]
+    subprocess.run([*install, *needed], check=True)
+
+    def run(*command, **sets):
+        done = subprocess.run(command, env=os.environ | sets, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    home = assets.checkpoint_path()
+    there = {"PYTHONPATH": os.pathsep.join([str(packages), *sys.path[1:]]), "EXPLAINER_CACHE": str(tmp_path / "cache")}
+    fetch = "import sys; from explainer.study.cli import main; sys.exit(main(['fetch', sys.argv[1]]))"
+    run(sys.executable, "-c", fetch, home.name, **there)
+    assert run(sys.executable, "-c", "import transformers; print(transformers.__version__)", **there) == f"{lowest}.0\n"
+    weights = (where / "model.safetensors" for where in (home, tmp_path / "cache" / home.name))
+    assert len({hashlib.sha256(path.read_bytes()).hexdigest() for path in weights}) == 1
+    assert run(sys.executable, "-c", _IDS, **there) == run(sys.executable, "-c", _IDS)
 
 
 @pytest.mark.slow

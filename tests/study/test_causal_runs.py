@@ -167,7 +167,7 @@ def test_rates_are_not_fitted_to_the_queries_that_they_are_judged_on():
     change = torch.randn(8, 1, 10, generator=generator)
     same = directions.combined(effects, directions.best_rates(effects, change))
     assert directions.squares(change, same).explained > 0.02
-    assert directions.squares(change, causal_runs._held_out(change, effects)).explained < 0
+    assert directions.squares(change, directions.held_out(change, effects)).explained < 0
     assert torch.equal(causal_runs._mean_of_others(change)[0], change[1::2].mean(0))
 
 

@@ -16,13 +16,16 @@ from toy_study import contents
 from explainer.errors import StudyError
 from explainer.study import cli, in_context_llama, recall_runs, trained_control_runs
 from explainer.study.agreement_runs import Agreement
+from explainer.study.blocking import Blocking
 from explainer.study.causal_runs import CausalTests
 from explainer.study.comparison_runs import Study
 from explainer.study.language_model_runs import LanguageModels
 from explainer.study.minimal_pair_runs import MinimalPairs
+from explainer.study.new_rule import NewRule
 from explainer.study.recall_runs import RecallRuns
 from explainer.study.regression_runs import RegressionRuns
 from explainer.study.reversal_runs import Reversal
+from explainer.study.rival import Rival
 from explainer.study.shared_part_runs import SharedPart
 from explainer.study.store import Store
 from explainer.study.trained_control_runs import PositivePipeline
@@ -36,6 +39,9 @@ GRIDS = {
     Agreement: ("agreement", TUNED | {"task": "capitals", "lessons": "own", "n_directions": 1}),
     SharedPart: ("shared", TUNED | {"tasks": "plurals"}),
     MinimalPairs: ("pairs", TUNED | {"pair": "past/participles"}),
+    NewRule: ("new-rule", TUNED | {"cue": "suffix", "k": 4, "training": "answers"}),
+    Blocking: ("blocking", TUNED | {"k": 4}),
+    Rival: ("rival", {"task": "plurals", "k": 3, "n_queries": 4, "n_selection": 4}),
     CausalTests: ("causal", TUNED | {"task": "capitals", "n_selection": 4}),
     PositivePipeline: ("positive", {"checkpoint": "tiny", "model": [0, 1], "seed": 0, "n_queries": 6, "lr": 0.1}),
     LanguageModels: ("train", {"vocabulary": 300, "layers": 1, "width": 8, "heads": 2, "length": 16, "batch": 2,

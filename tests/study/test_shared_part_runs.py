@@ -35,9 +35,9 @@ def task(directory, checkpoint):
 
 @pytest.fixture(scope="module")
 def trained(checkpoint, task):
-    """Both trainings, one after the other by the plain code."""
+    """All trainings, one after the other by the plain code."""
     found = {}
-    for name in shared_part_runs.TRAININGS:
+    for name in (*CONTEXTS, "capitals"):
         once = finetuning.training_ids(checkpoint, *task.lesson(name))
         found[name] = finetuning.fine_tune(checkpoint, lockstep.epochs(once, 2, 0), 0.05)
     return found
@@ -56,9 +56,9 @@ def test_every_context_meets_every_training_once(tables):
     for name in ("capitals", "plurals"):
         found = rows(tables["pairs"], task=name)
         keys = [(r["a_kind"], r["a_lesson"], r["b_kind"], r["b_lesson"]) for r in found]
-        contexts = [*CONTEXTS, "foreign"]
-        crossed = {("ICL", one, "FT", two) for one in contexts for two in ("own", "other")}
-        of_a_kind = {("ICL", "own", "ICL", one) for one in contexts[1:]} | {("FT", "own", "FT", "other")}
+        lessons = [*CONTEXTS, "plurals" if name == "capitals" else "capitals"]
+        crossed = {("ICL", one, "FT", two) for one in lessons for two in lessons}
+        of_a_kind = {(kind, "own", kind, one) for kind in ("ICL", "FT") for one in lessons[1:]}
         assert set(keys) == crossed | of_a_kind and len(keys) == len(set(keys))
 
 
@@ -74,7 +74,7 @@ def test_pairs_are_those_of_the_measures(tables, task, checkpoint, trained):
 
 def test_contexts_are_those_of_the_controls(task, directory):
     its = draw(directory)
-    assert task.lesson("foreign") == controls.own(tasks.load(tasks.foreign(task.data.task)), K, its.seed)
+    assert task.lesson("capitals") == controls.own(tasks.load("capitals"), K, its.seed)
     own, other = (task.lesson(name)[1] for name in ("own", "other"))
     assert own == tasks.demonstrations(task.data, K, its.seed)
     assert not {e.fields["word"] for e in own} & {e.fields["word"] for e in other}
@@ -101,9 +101,26 @@ def test_layers_have_the_corners_and_what_is_special(tables, task, checkpoint, t
     cosine = (c * f).sum(-1) / np.linalg.norm(c, axis=-1) / np.linalg.norm(f, axis=-1)
     found = rows(tables["layers"], task="plurals")
     assert [row["examples"] for row in found][1:] == pytest.approx(cosine.mean(0)[1:], abs=2e-3)
-    for column, (one, two) in (("training_other", ("own", "other")), ("both_other", ("other", "other"))):
+    corners = {
+        "training_other": ("own", "other"),
+        "both_other": ("other", "other"),
+        "context_nonsense": ("nonsense", "own"),
+        "training_foreign": ("own", "capitals"),
+        "context_foreign": ("capitals", "own"),
+    }
+    for column, (one, two) in corners.items():
         (pair,) = rows(tables["pairs"], task="plurals", a_kind="ICL", a_lesson=one, b_kind="FT", b_lesson=two)
-        assert np.nanmean([row[column] for row in found]) == pytest.approx(pair["sim_aou"])
+        for end, measure in (("", "sim_aou"), ("_noise", "sim_aou_noise")):
+            assert np.nanmean([row[column + end] for row in found]) == pytest.approx(pair[measure]), column
+
+
+def test_another_task_is_the_mean_over_all_others(directory, checkpoint):
+    found = run_tasks(checkpoint, tasks.load, draw(directory, tasks="past/plurals/capitals", epochs=1))
+    of_own = rows(found["pairs"], task="past", a_kind="ICL", a_lesson="own", b_kind="FT")
+    of_pairs = [row["sim_aou"] for row in of_own if row["b_lesson"] in ("plurals", "capitals")]
+    assert len(of_pairs) == 2
+    of_layers = [row["training_foreign"] for row in rows(found["layers"], task="past")]
+    assert np.nanmean(of_layers) == pytest.approx(np.mean(of_pairs), abs=1e-6)
 
 
 def of(tables, intervention, column="log_prob"):
@@ -149,6 +166,11 @@ def test_parts_are_put_in_and_taken_out_in_both_directions(tables, task, passes,
         "across_ft": icl.attention - along(c, f),
         "along_ft_other": zsl.attention + along(c, ft["other"].attention - zsl.attention),
         "across_ft_of_next": icl.attention - along(c, f.roll(1, 0)),
+        "along_ft_factor_of_next": zsl.attention + ((c * f).sum(-1, True) / (f * f).sum(-1, True)).roll(1, 0) * f,
+        **{
+            f"along_ft_{name}": zsl.attention + along(c, ft[lesson].attention - zsl.attention)
+            for name, lesson in {"shuffled": "shuffled", "nonsense": "nonsense", "foreign": "capitals"}.items()
+        },
         "ft_along_icl": zsl.attention + along(f, c),
         "ft_across_icl": ft["own"].attention - along(f, c),
         "ft_across_icl_other": ft["own"].attention - along(f, other.attention - zsl.attention),
@@ -168,7 +190,7 @@ def test_the_passes_are_those_whose_outputs_are_compared(task, checkpoint, passe
 def test_labels_that_begin_alike_are_judged_where_they_part(directory, checkpoint):
     """What is recorded of the contexts, what is put in, and the answer are those of one token."""
     setting = draw(directory, tasks="toy")
-    task = shared_part_runs._Task(setting, checkpoint, ALIKE, tasks.load("capitals"), tasks.queries(ALIKE, N, 0))
+    task = shared_part_runs._Task(setting, checkpoint, ALIKE, {}, None, tasks.queries(ALIKE, N, 0))
     asked = Asked.of(checkpoint, task.context("own"), ALIKE.task, task.queries)
     seen = task.observed(checkpoint, task.context("own"))
     torch.testing.assert_close(asked.icl.attention, seen.outputs, atol=1e-4, rtol=1e-4)
@@ -189,7 +211,7 @@ def test_random_parts_have_the_cosine_and_the_size(task):
 def test_layer_causal_descent_is_as_long_as_descent(directory, checkpoint):
     its = draw(directory, tasks="plurals", layer_causal_lr=1e-3)
     of_tasks = [shared_part_runs._task(checkpoint, tasks.load, its, "plurals")]
-    ((state,),) = (list(one.values()) for one in shared_part_runs._train(checkpoint, of_tasks, its, progress=False))
+    ((state, *_),) = (list(one.values()) for one in shared_part_runs._train(checkpoint, of_tasks, its, progress=False))
     sequences = its.sequences(checkpoint, *of_tasks[0].lesson("own"))
     descent = finetuning.fine_tune(checkpoint, sequences, its.lr)
     alone = finetuning.fine_tune_layer_causal(checkpoint, sequences, 1e-3)
@@ -198,15 +220,25 @@ def test_layer_causal_descent_is_as_long_as_descent(directory, checkpoint):
     torch.testing.assert_close(
         state.update[0].value_weight, factor * alone.update[0].value_weight, atol=1e-6, rtol=1e-3
     )
-    tables = run_tasks(checkpoint, tasks.load, its)
-    assert {row["b_lesson"] for row in rows(tables["pairs"], b_kind="FT")} == {"own"}
-    assert {"along_ft", "ft_across_near"} <= set(tables["queries"]["intervention"])
-    assert "ft_other" not in tables["queries"]["intervention"]
+    found = run_tasks(checkpoint, tasks.load, draw(directory, tasks="plurals", layer_causal_lr=1e-3, lessons="few"))
+    assert {row["b_lesson"] for row in rows(found["pairs"], b_kind="FT")} == {"own", "other"}
+    assert set(INTERVENTIONS) - set(found["queries"]["intervention"]) == {
+        f"along_{what}_{lesson}" for what in ("ft", "near") for lesson in ("shuffled", "nonsense", "foreign")
+    }
+
+
+def test_to_choose_a_rate_layer_causal_descent_has_its_own_length_and_nothing_is_put_in(directory, checkpoint):
+    its = draw(directory, tasks="plurals", layer_causal_lr=1e-3, as_long=0, lessons="own")
+    of_tasks = [shared_part_runs._task(checkpoint, tasks.load, its, "plurals")]
+    ((state,),) = (list(one.values()) for one in shared_part_runs._train(checkpoint, of_tasks, its, progress=False))
+    alone = finetuning.fine_tune_layer_causal(checkpoint, its.sequences(checkpoint, *of_tasks[0].lesson("own")), 1e-3)
+    assert state.norm == alone.norm
+    assert "queries" not in run_tasks(checkpoint, tasks.load, its)
 
 
 def test_a_diverged_training_is_missing_and_noted(directory, checkpoint):
     tables = run_tasks(checkpoint, tasks.load, draw(directory, tasks="plurals", lr=1e6))
-    assert tables["cells"]["note"] == "fine-tuning diverged: plurals on own, plurals on other"
+    assert tables["cells"]["note"] == "fine-tuning diverged: " + ", ".join(f"plurals on {name}" for name in CONTEXTS)
     assert math.isnan(tables["cells"]["sim_aou"])
     assert (
         {row["a_kind"] for row in rows(tables["pairs"])} == {row["b_kind"] for row in rows(tables["pairs"])} == {"ICL"}

@@ -40,7 +40,7 @@ def test_the_numbers_are_those_of_the_comparison():
     plain = comparison.Cell(one.checkpoint, one.task, one.seed, one.k, one.lr, one.n_queries)
     checkpoint = experiment._load(one, progress=False)
     expected = comparison.run_cell(comparison.prepare(checkpoint, data, plain), plain)
-    assert set(expected) == set(tables)
+    assert set(expected) == set(tables) - {"swaps"}
     assert set(tables["layers"]) - set(expected["layers"]) == {"sim_aou_icl", "sim_aou_icl_noise"}
     for name, values in expected["layers"].items():
         np.testing.assert_array_equal(tables["layers"][name], values, err_msg=name)
@@ -75,6 +75,19 @@ def test_two_lessons_on_one_task_are_compared_on_words_that_neither_has():
     tables = experiment.compute(one, progress=False).tables
     (in_layers,), (mean,) = ([tables[name]["sim_aou_icl"]] for name in ("layers", "cells"))
     assert mean == pytest.approx(in_layers.mean().item()) and (in_layers.abs() < 1).all()
+
+
+def test_both_sides_are_swapped_where_nothing_is_changed():
+    one, experiment = cell(), PositivePipeline()
+    tables = experiment.compute(one, progress=False).tables
+    swaps = {name: np.array(values) for name, values in tables["swaps"].items()}
+    np.testing.assert_allclose(swaps["own"], tables["layers"]["sim_aou"], atol=1e-5)
+    np.testing.assert_allclose(swaps["contexts"], tables["layers"]["sim_aou_icl"], atol=1e-5)
+    for control, column in (("other-training", "training_other"), ("reordered-context", "context_reordered")):
+        changed = experiment.compute(cell(control=control), progress=False).tables
+        np.testing.assert_allclose(swaps[column], changed["layers"]["sim_aou"], atol=1e-5)
+        assert "swaps" not in changed
+    assert abs(swaps["own"] - swaps["training_other"]).max() > 1e-3
 
 
 def test_known_learners_see_what_the_context_has():

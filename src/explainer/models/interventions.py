@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from transformers.cache_utils import DynamicCache
 
@@ -120,6 +120,11 @@ class Pass:
         logits, *recorded = self.record(sites, edits)
         return States(torch.stack(recorded[: len(layers)], 1), torch.stack(recorded[len(layers) :], 1), logits)
 
+    def heads(self) -> Float[Tensor, "n layers heads d_v"]:
+        """What every head gives to the output projection of its block."""
+        _, *read = self.record([_Site(layer.output, 0) for layer in self.layers])
+        return torch.stack(read, 1).unflatten(-1, (architectures.architecture(self.checkpoint.model).n_heads, -1))
+
     def record(self, sites: Sequence[_Site], edits: Sequence[_Edit] = ()) -> list[Tensor]:
         """Logits of the next token, (n, vocab), then what is at each site at the last token, (n, d)."""
         order = torch.cat([group.place.rows for group in self.groups]).argsort()
@@ -215,6 +220,27 @@ def attention_without(
 def stream_plus(layer: Layer, vectors: Float[Tensor, "n d"]) -> list[_Edit]:
     """The residual stream after one block has a vector added at the last token."""
     return [_at_last(layer.block, lambda rows, output: output + vectors[rows])]
+
+
+def heads_replaced(layer: Layer, outputs: Float[Tensor, "n heads d_v"], which: Bool[Tensor, "n heads"]) -> list[_Edit]:
+    """Some heads of one block give these outputs to its output projection at the last token; which, by query."""
+
+    def change(place: _Place, x: Tensor, output: Tensor) -> Tensor:
+        before = place.of(x)
+        chosen = which[place.rows].to(x.device)[..., None]
+        heads = torch.where(chosen, outputs[place.rows].to(x), before.unflatten(-1, outputs.shape[1:]))
+        # `forward` has no hooks, so that this edit is not made again.
+        moved = layer.output.forward(heads.flatten(-2)) - layer.output.forward(before)
+        return place.put(output, place.of(output) + moved)
+
+    return [_Edit(layer.output, change)]
+
+
+def projected(layer: Layer, outputs: Float[Tensor, "*n heads d_v"]) -> Float[Tensor, "*n heads d"]:
+    """What each head of a block adds to the residual stream: its part of the output projection."""
+    alone = torch.diag_embed(outputs.movedim(-1, -2)).movedim(-3, -1)
+    nothing = layer.output.forward(torch.zeros_like(outputs).flatten(-2))
+    return layer.output.forward(alone.flatten(-2)) - nothing[..., None, :]
 
 
 def _by_layer(layers: Sequence[Layer], *tensors: Tensor) -> Iterator[tuple]:

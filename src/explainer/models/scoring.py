@@ -295,6 +295,12 @@ def telling_tokens(checkpoint: Checkpoint, task: Task, queries: Sequence[Example
     return [ids[place] for ids, place in zip(answers, places, strict=True)]
 
 
+def label_tokens(checkpoint: Checkpoint, task: Task, queries: Sequence[Example]) -> list[list[int]]:
+    """Of each query the `telling_tokens` of every label, were it the right one; raises as that does."""
+    each = [[replace(query, answer=label, label=i) for query in queries] for i, label in enumerate(task.labels)]
+    return [list(of_query) for of_query in zip(*(telling_tokens(checkpoint, task, its) for its in each), strict=True)]
+
+
 def exact_match(
     checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], answers: Sequence[str], end: str = "\n"
 ) -> np.ndarray:

@@ -42,6 +42,25 @@ def difference(queries: pd.DataFrame, a: str, b: str) -> Interval:
     return _difference(_pairs(queries, a, b))
 
 
+def who_answers(queries: pd.DataFrame, intervention: str) -> pd.DataFrame:
+    """Right answers after an intervention by who else is right on the same query, with FT and with the context.
+
+    A row for each of the four cases: `ft`, `icl` (whether they are right), `n` queries, `right`, their share, an
+    interval over seeds. Raises as `rows`.
+    """
+    keys = ["cell", "task", "query"]
+    found = _rows(queries, intervention)
+    for name in ("ft", "icl"):
+        its = _rows(queries, name)[[*keys, "correct"]].rename(columns={"correct": name})
+        found = found.merge(its, on=keys, validate="one_to_one")
+    rows = []
+    for (ft, right), its in found.groupby(["ft", "icl"]):
+        sums = its.assign(n=1).groupby("seed")[["correct", "n"]].sum()
+        share = reporting.jackknife(sums, lambda kept: kept["correct"].sum() / kept["n"].sum())
+        rows.append({"ft": bool(ft), "icl": bool(right), "n": len(its), "right": share.of_share})
+    return pd.DataFrame(rows)
+
+
 def columns(cells: pd.DataFrame, names: Mapping[str, str]) -> dict[str, Interval]:
     """Columns of the cells, means over these tasks, by the names given to them; Student's intervals over seeds.
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from explainer.data.files import PUBLISHED
 from explainer.errors import ResultsError, StudyError
-from explainer.results import agreement, published
+from explainer.results import agreement, published, reporting
 from explainer.results.agreement import Which
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
@@ -307,6 +307,48 @@ def _explained(cells: pd.DataFrame, column: str) -> pd.Series:
 def n_draws(floor: pd.Series, value: pd.Series, ceiling: pd.Series) -> int:
     """On how many seeds the share of the way rests: those that have all three."""
     return len(pd.concat([floor, value, ceiling], axis="columns").dropna())
+
+
+_THIRDS = {"lower third": 0, "middle third": 1, "upper third": 2}
+_FLOORS = {"made-up words": "nonsense", "another task": "foreign", "shuffled answers": "shuffled"}
+
+
+def by_layer(layers: pd.DataFrame) -> dict[str, Interval]:
+    """SimAOU in each layer: the own lesson on both sides, its floors, and its ceiling, two trainings.
+
+    `layers` are those of the experiment "shared_part"; means over tasks, jackknife over seeds. A floor is made-up words
+    in the training or in the context.
+    """
+    columns = {"the same lesson": "own", "two trainings": "trainings", "two contexts": "contexts"}
+    columns |= {
+        "made-up words in the training": "training_nonsense",
+        "made-up words in the context": "context_nonsense",
+    }
+    columns |= {"another task in the training": "training_foreign", "another task in the context": "context_foreign"}
+    of_layer = layers.groupby(["seed", "layer"])[list(columns.values())].mean().unstack()
+    return {name: statistics.student(of_layer[column].to_numpy()) for name, column in columns.items()}
+
+
+def way_by_thirds(layers: pd.DataFrame, side: str, floor: str = "made-up words") -> dict[str, Interval]:
+    """The share of the way in each third of the layers, from a floor to two trainings.
+
+        (own - floor) / (trainings - floor),  of means over tasks, seeds and the layers of the third
+
+    `side` says who learns what the floor is named for: "training" or "context". Jackknife over seeds.
+    """
+    columns = ["own", f"{side}_{_FLOORS[floor]}", "trainings"]
+    n = layers["layer"].nunique()
+    third = (3 * layers["layer"]) // n
+    found = {}
+    for name, i in _THIRDS.items():
+        of_seeds = layers[third == i].groupby(["seed", "task"])[columns].mean().groupby("seed").mean()
+        found[name] = reporting.jackknife(of_seeds, _share_of_means)
+    return found
+
+
+def _share_of_means(rows: pd.DataFrame) -> float:
+    own, floor, ceiling = rows.mean()
+    return (own - floor) / (ceiling - floor)
 
 
 def way(floor: pd.Series, value: pd.Series, ceiling: pd.Series) -> dict[str, Interval]:

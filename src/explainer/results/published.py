@@ -24,6 +24,7 @@ PUBLICATION = b"explainer.publication"
 COMMANDS: Mapping[str, str] = {
     "comparison": "explainer study",
     "agreement": "explainer agreement",
+    "blocking": "explainer blocking",
     "causal": "explainer causal",
     "language_models": "explainer train",
     "minimal_pairs": "explainer pairs",
@@ -32,6 +33,7 @@ COMMANDS: Mapping[str, str] = {
     "recall": "explainer recall",
     "regression": "explainer regression",
     "reversal": "explainer reversal",
+    "rival": "explainer rival",
     "shared_part": "explainer shared",
 }
 """What computes the tables, by the name of their folder."""

@@ -204,37 +204,16 @@ def _test_task_vectors(shared: _Shared, selection: list[Example]) -> None:
     own = _ask(shared.checkpoint, shared.own, shared.own, selection, setting)
     queries = tasks.queries(shared.foreign, setting.n_selection, setting.seed)
     foreign = _ask(shared.checkpoint, shared.foreign, shared.foreign, queries, setting)
-    accuracy, log_prob = _by_layer(own)
-    best = max(range(len(accuracy)), key=lambda layer: (accuracy[layer], log_prob[layer]))
-    vectors = {"": _stream(own).mean(0)[best], "_foreign": _stream(foreign).mean(0)[best]}
+    found = own.by_layer(on_checkpoint.of_others(own.stream_change))
+    best = on_checkpoint.best_layer(found)
+    vectors = {"": own.stream_change.mean(0)[best], "_foreign": foreign.stream_change.mean(0)[best]}
     generator = setting.generator(2, setting.task)
     random = [directions.random_like(vectors[""], generator) for _ in range(N_RANDOM)]
-    for name, each in {**vectors, "_random": torch.stack(random)}.items():
-        added = each.view(-1, 1, each.shape[-1]).expand(-1, setting.n_queries, -1)
-        last = shared.asked.last.repeated(len(added))
-        edits = interventions.stream_plus(last.layers[best], added.flatten(0, 1))
-        shared.note(f"task_vector{name}", last.run(edits).logits)
+    added = {name: [vector] for name, vector in vectors.items()} | {"_random": random}
+    for name, each in added.items():
+        shared.note(f"task_vector{name}", shared.asked.with_added(best, *each))
     shared.cells["task_vector_layer"] = best
-    shared.layers.update(task_vector_accuracy=accuracy, task_vector_log_prob=log_prob)
-
-
-def _stream(asked: Asked) -> Float[Tensor, "n layers d"]:
-    return asked.icl.stream - asked.zsl.stream
-
-
-def _by_layer(asked: Asked) -> tuple[list[float], list[float]]:
-    """Accuracy and mean log-probability of the right answer when the mean of the other queries is added at a layer."""
-    change = _stream(asked)
-    n, n_layers, _ = change.shape
-    others = (change.sum(0) - change) / (n - 1)
-    last = asked.last.repeated(n_layers)
-    edits = []
-    for number, layer in enumerate(last.layers):
-        vectors = torch.zeros_like(others).transpose(0, 1)
-        vectors[number] = others[:, number]
-        edits += interventions.stream_plus(layer, vectors.flatten(0, 1))
-    found = asked.outcome(last.run(edits).logits)
-    return tuple(found[name].mean(1).tolist() for name in ("correct", "log_prob"))
+    shared.layers.update(task_vector_accuracy=found["correct"], task_vector_log_prob=found["log_prob"])
 
 
 # The best-matched step.
@@ -251,7 +230,9 @@ def _test_steps(shared: _Shared) -> None:
     descended = finetuning.fine_tune(shared.checkpoint, sequences, shared.setting.rate)
     shared.changes["descent"] = _effect(shared, descended) * shared.setting.rate
     for of, change in shared.changes.items():
-        fits = {kind: _held_out(change, effect) for kind, effect in effects.items()} | {"mean": _mean_of_others(change)}
+        fits = {kind: directions.held_out(change, effect) for kind, effect in effects.items()} | {
+            "mean": _mean_of_others(change)
+        }
         for kind, fitted in fits.items():
             shared.layers[f"r2_{of}_{kind}"] = directions.squares(change, fitted).explained
             if of == "icl":
@@ -301,23 +282,9 @@ def _effect(shared: _Shared, step: FineTuned) -> Float[Tensor, "n layers d"]:
         return (shared.asked.without.run().attention - shared.asked.zsl.attention) / step.lr
 
 
-def _halves(n: int) -> list[tuple[slice, slice]]:
-    """Which queries to fit on, and which to look at."""
-    even, odd = slice(0, n, 2), slice(1, n, 2)
-    return [(even, odd), (odd, even)]
-
-
-def _held_out(change: Float[Tensor, "n layers d"], effects: Float[Tensor, "n k layers d"]) -> Tensor:
-    """The combination of effects with the rates of the other half of the queries."""
-    fitted = torch.empty_like(change)
-    for fit, look in _halves(len(change)):
-        fitted[look] = directions.combined(effects[look], directions.best_rates(effects[fit], change[fit]))
-    return fitted
-
-
 def _mean_of_others(change: Float[Tensor, "n layers d"]) -> Tensor:
     fitted = torch.empty_like(change)
-    for fit, look in _halves(len(change)):
+    for fit, look in directions.halves(len(change)):
         fitted[look] = change[fit].mean(0)
     return fitted
 

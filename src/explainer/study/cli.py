@@ -477,6 +477,11 @@ def _settings(options: argparse.Namespace) -> dict[str, list]:
 _EXPERIMENTS = {
     "study": ("comparison_runs", "Study", "compare in-context learning with fine-tuning on a checkpoint"),
     "agreement": ("agreement_runs", "Agreement", "compare contexts and trainings of one model, each with each"),
+    "blocking": (
+        "blocking",
+        "Blocking",
+        "ask for a cue whose label another cue had already told, in the context or by training",
+    ),
     "causal": (
         "causal_runs",
         "CausalTests",
@@ -507,6 +512,11 @@ _EXPERIMENTS = {
         "Reversal",
         "learn pairs in one direction, in the context or by fine-tuning, and ask in the other",
     ),
+    "rival": (
+        "rival",
+        "Rival",
+        "put in and switch off what a context may do instead of descent: task vectors, and the outputs of some heads",
+    ),
     "shared": (
         "shared_part_runs",
         "SharedPart",
@@ -520,7 +530,7 @@ _EXPERIMENTS = {
 }
 """Experiments whose settings come from a file of grids: module, class, and what they do."""
 
-_ON_CHECKPOINT = ("study", "agreement", "causal", "new-rule", "pairs", "reversal", "shared")
+_ON_CHECKPOINT = ("study", "agreement", "blocking", "causal", "new-rule", "pairs", "reversal", "rival", "shared")
 """Those that can be put to another model; what is given on the command line takes the place of a grid's values."""
 
 _VALUES: Mapping[str, tuple[str, ...]] = {

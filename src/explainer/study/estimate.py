@@ -1,5 +1,6 @@
 """What a run will take, said before it begins: settings, time and memory of each checkpoint."""
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from statistics import median
@@ -42,7 +43,7 @@ def lines(experiment: Any, planned: Sequence[tuple[Any, Identity, str]], store: 
     for checkpoint, settings in waiting.items():
         try:
             gigabytes = max(map(experiment.needs, settings)) / 1e9
-            n, each, basis = len(settings), *_seconds(experiment, checkpoint, took.get(checkpoint))
+            n, (each, basis) = len(settings), _seconds(experiment, checkpoint, took.get(checkpoint))
             time = f"{_said(each)} each and {_said(n * each)} in all in one process ({basis})"
             yield f"{checkpoint}: {n} to compute, {time}; about {gigabytes:.1f} GB of memory."
         except CheckpointError:
@@ -59,6 +60,8 @@ def _seconds(experiment: Any, checkpoint: str, took: Sequence[float] | None) -> 
     """Seconds of one setting, and where the number is from."""
     if took:
         return median(took), f"the median of {len(took)} stored"
+    if not (PUBLISHED / experiment.name / "runs.parquet").is_file():
+        return math.nan, "nothing of this experiment is published"
     runs = published.of_folder(PUBLISHED / experiment.name, "runs")
     runs = runs[runs["checkpoint"] == checkpoints.STARTER]
     weights = sum(p.numel() for p in experiment.skeleton(checkpoint).parameters())
@@ -67,6 +70,8 @@ def _seconds(experiment: Any, checkpoint: str, took: Sequence[float] | None) -> 
 
 
 def _said(seconds: float) -> str:
+    if math.isnan(seconds):
+        return "an unknown time"
     if seconds < 60:
         return "less than a minute"
     return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"

@@ -24,7 +24,7 @@ from explainer.compare.comparison import require
 from explainer.compare.controls import made_up_word
 from explainer.data import tasks
 from explainer.data.files import Tables
-from explainer.data.tasks import Example, Task
+from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import DivergenceError, StudyError
 from explainer.models import all_weights, circuits, finetuning, interventions, lockstep, recording, scoring
 from explainer.models.checkpoints import Checkpoint
@@ -55,7 +55,7 @@ N_HEADS = 10
 """Heads that vote together: those that agree most often with the model about the other set of words."""
 
 _SUFFIXES, _FIRST_WORDS = ("ix", "ova", "unt", "ell"), ("telk", "bruva", "snom", "grifa")
-_TASK = Task("new_rule", "{word} ->", LABELS, source="made up by explainer.study.new_rule", licence="MIT")
+TASK = Task("new_rule", "{word} ->", LABELS, source="made up by explainer.study.new_rule", licence="MIT")
 _THIRDS = {"all": (0, 1), "lower third": (0, 1 / 3), "middle third": (1 / 3, 2 / 3), "upper third": (2 / 3, 1)}
 
 INTERVENTIONS: Mapping[str, str] = {
@@ -131,12 +131,15 @@ def draw_words(setting: Setting) -> tuple[list[Word], ...]:
 
     Raises StudyError where there are not so many known words.
     """
-    generator = np.random.default_rng([setting.seed, 11, *setting.cue.encode()])
-    n = 2 * setting.k + setting.n_queries
-    of_cue = _known_words(generator, n // 4) if setting.cue == "category" else _made_up(generator, setting.cue, n // 4)
-    words = [(of_cue[cue][i], int(cue)) for i in range(n // 4) for cue in generator.permutation(4)]
-    ends = 0, setting.k, 2 * setting.k, n
+    ends = 0, setting.k, 2 * setting.k, 2 * setting.k + setting.n_queries
+    words = _draw(setting.cue, setting.seed, ends[-1])
     return tuple(words[a:b] for a, b in pairwise(ends))
+
+
+def _draw(cue: str, seed: int, n: int) -> list[Word]:
+    generator = np.random.default_rng([seed, 11, *cue.encode()])
+    of_cue = _known_words(generator, n // 4) if cue == "category" else _made_up(generator, cue, n // 4)
+    return [(of_cue[number][i], int(number)) for i in range(n // 4) for number in generator.permutation(4)]
 
 
 def _made_up(generator: np.random.Generator, cue: str, n: int) -> list[list[str]]:
@@ -157,11 +160,22 @@ def _known_words(generator: np.random.Generator, n: int) -> list[list[str]]:
     large = [name for name, words in sorted(of_category.items()) if len(words) >= n]
     if len(large) < 4:
         most = sorted(map(len, of_category.values()))[-4]
-        raise StudyError(
-            f"2 k + n_queries takes {n} words of each of four categories, which have {most}; ask for less."
-        )
+        raise StudyError(f"{n} words of each of four categories are needed, which have {most}; ask for fewer.")
     chosen = generator.choice(large, 4, replace=False)
     return [generator.permutation(of_category[name]).tolist() for name in chosen]
+
+
+def data(cue: str, seed: int, rule: str, k: int, n: int) -> TaskData:
+    """k words to show and n to ask, with their labels under rule A or B, as a task; StudyError as `draw_words`."""
+    words, labels = _draw(cue, seed, k + n), _labels_of_cues(cue, seed)["AB".index(rule)]
+    examples = labelled(words, [labels[number] for _, number in words])
+    return TaskData(TASK, tuple(examples[:k]), tuple(examples[k:]))
+
+
+def _labels_of_cues(cue: str, seed: int) -> Int[np.ndarray, "2 4"]:
+    """The number of the label of each cue, under rule A and under rule B."""
+    drawn = np.random.default_rng([seed, 12, *cue.encode()]).permutation(len(LABELS))
+    return np.stack([drawn, np.roll(drawn, -1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,15 +190,10 @@ class Rules:
         """Two sets of words, and the queries."""
         return draw_words(self.setting)
 
-    @cached_property
-    def label_of_cue(self) -> Int[np.ndarray, "2 4"]:
-        """The number of the label of each cue, under rule A and under rule B."""
-        drawn = np.random.default_rng([self.setting.seed, 12, *self.setting.cue.encode()]).permutation(len(LABELS))
-        return np.stack([drawn, np.roll(drawn, -1)])
-
     def examples(self, rule: str, words: Sequence[Word]) -> list[Example]:
         """Words with their labels under rule A or B."""
-        return _labelled(words, [self.label_of_cue["AB".index(rule)][cue] for _, cue in words])
+        labels = _labels_of_cues(self.setting.cue, self.setting.seed)["AB".index(rule)]
+        return labelled(words, [labels[cue] for _, cue in words])
 
     def demonstrations(self, lesson: Lesson) -> list[Example]:
         """The k examples of a lesson."""
@@ -196,11 +205,11 @@ class Rules:
         for _, cue in self.words[0]:
             given.append((cue + seen[cue]) % len(LABELS))
             seen[cue] += 1
-        return _labelled(self.words[0], given)
+        return labelled(self.words[0], given)
 
     def context(self, examples: Sequence[Example]) -> Prefix:
         """The prefix of some examples."""
-        return on_checkpoint.context(self.checkpoint, _TASK, examples)
+        return on_checkpoint.context(self.checkpoint, TASK, examples)
 
     def right(self, rule: str) -> Int[np.ndarray, " n"]:
         """The number of the right label of each query under a rule."""
@@ -209,7 +218,7 @@ class Rules:
     @cached_property
     def prompts(self) -> list[str]:
         """The queries, which are the same text under both rules."""
-        return list(map(_TASK.prompt, self.examples("A", self.words[2])))
+        return list(map(TASK.prompt, self.examples("A", self.words[2])))
 
     def see(
         self, checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str] | None = None
@@ -219,7 +228,8 @@ class Rules:
         return torch.stack([r.outputs for r in records]), np.stack([r.log_probs for r in records]).argmax(1)
 
 
-def _labelled(words: Sequence[Word], labels: Sequence[int]) -> list[Example]:
+def labelled(words: Sequence[Word], labels: Sequence[int]) -> list[Example]:
+    """Words as examples, with the labels of these numbers."""
     return [Example({"word": word}, LABELS[i], int(i)) for (word, _), i in zip(words, labels, strict=True)]
 
 
@@ -230,10 +240,8 @@ def votes(
     checkpoint: Checkpoint, examples: Sequence[Example], prompts: Sequence[str]
 ) -> Float[Tensor, "n layers heads labels"]:
     """Attention of every head, from where each query is decided, to the answers that are a label, summed over them."""
-    shown = circuits.columns(checkpoint, _TASK, examples)
-    answers = scoring.continuation_ids(
-        checkpoint, list(map(_TASK.prompt, examples)), [f" {e.answer}" for e in examples]
-    )
+    shown = circuits.columns(checkpoint, TASK, examples)
+    answers = scoring.continuation_ids(checkpoint, list(map(TASK.prompt, examples)), [f" {e.answer}" for e in examples])
     of_label = torch.zeros(len(shown.ids), len(LABELS))
     for example, start, ids in zip(examples, shown.answers, answers, strict=True):
         of_label[start : start + len(ids), example.label] = 1
@@ -250,7 +258,7 @@ def _voted(rules: Rules, lesson: Lesson) -> tuple[Int[np.ndarray, "3 n"], dict[s
     Heads are chosen by how often they agree with the model about the other set of words, after the same context.
     """
     examples = rules.demonstrations(lesson)
-    others = list(map(_TASK.prompt, rules.examples("A", rules.words[1 - lesson.words])))
+    others = list(map(TASK.prompt, rules.examples("A", rules.words[1 - lesson.words])))
     prefix, agree, found = rules.context(examples), [], []
     for prompts in (others, rules.prompts):
         answers = torch.from_numpy(rules.see(rules.checkpoint, prefix, prompts)[1])
@@ -350,7 +358,7 @@ def _trained(rules: Rules, lost: list[str], progress: bool) -> Iterator[tuple[Le
     setting, checkpoint = rules.setting, rules.checkpoint
     runs = {}
     for lesson in setting.given:
-        shown = _TASK, rules.demonstrations(lesson)
+        shown = TASK, rules.demonstrations(lesson)
         asked = None if setting.training == "text" else finetuning.answer_lengths(checkpoint, *shown)
         runs[lesson] = lockstep.Run(setting.sequences(checkpoint, *shown), setting.lr, asked)
     steps = {n * setting.k // setting.batch: n for n in setting.stages}
@@ -442,8 +450,7 @@ def _interventions(rules: Rules, found: _Found, last: Pass) -> Iterator[dict[str
     Passes are those of the first set of words. A part is changed in all layers, or in a third of them alone.
     """
     icl, ft = found.outputs["ICL", rules.setting.k], found.outputs["FT", rules.setting.epochs]
-    labels = [_labelled(rules.words[2], [i] * len(rules.words[2])) for i in range(len(LABELS))]
-    tokens = torch.tensor([scoring.telling_tokens(rules.checkpoint, _TASK, its) for its in labels]).T
+    tokens = torch.tensor(scoring.label_tokens(rules.checkpoint, TASK, rules.examples("A", rules.words[2])))
     generator = rules.setting.generator(7, rules.setting.cue)
     for to, away in ("AB", "BA"):
         wanted = torch.from_numpy(np.stack([rules.right(to), rules.right(away)], 1))
@@ -513,10 +520,10 @@ class NewRule(OnCheckpoint[Setting]):
 
     def parts(self, setting: Setting) -> dict[str, Any]:
         """Weights, the words, and their labels."""
-        drawn = repr((draw_words(setting), Rules(setting, None).label_of_cue.tolist(), LABELS))
+        drawn = repr((draw_words(setting), _labels_of_cues(setting.cue, setting.seed).tolist(), LABELS))
         return {"weights": self._weights(setting.checkpoint), "words": hashlib.sha256(drawn.encode()).hexdigest()}
 
     def compute(self, setting: Setting, *, progress: bool) -> Computed:
         """One setting."""
         checkpoint = self._load(setting.checkpoint)
-        return Computed(run_rules(checkpoint, setting, progress=progress), self._provenance(checkpoint, _TASK))
+        return Computed(run_rules(checkpoint, setting, progress=progress), self._provenance(checkpoint, TASK))

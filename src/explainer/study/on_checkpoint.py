@@ -34,21 +34,18 @@ _ROUNDED = "capitals"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
-    """Fine-tuning of a checkpoint: `epochs` passes at the rate `lr`, each after the first in another order.
+class Draw:
+    """What a seed draws for a checkpoint: demonstrations, queries, and whatever else is random.
 
-    The seed draws demonstrations, queries, and whatever else is random. Raises StudyError where a value is impossible.
+    Raises StudyError where a value is impossible.
     """
 
     checkpoint: str
     seed: int
-    lr: float
-    epochs: int
-    least: ClassVar[Mapping[str, int]] = {"epochs": 1}
+    least: ClassVar[Mapping[str, int]] = {}
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
-        self._require_rate("lr")
         require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
         for name, least in self.least.items():
             require(getattr(self, name) >= least, f"{name} = {getattr(self, name)} is too small; use at least {least}.")
@@ -63,6 +60,25 @@ class Setting:
         """The checkpoint without its directory or owner."""
         return Path(self.checkpoint.partition("@")[0]).name
 
+    def generator(self, number: int, name: str = "") -> Generator:
+        """Random numbers of one purpose, by its number, and of one task; no two of a seed share them."""
+        seed = np.random.default_rng([self.seed, number, *name.encode()]).integers(2**62)
+        return Generator().manual_seed(int(seed))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting(Draw):
+    """Fine-tuning on a draw: `epochs` passes at the rate `lr`, each after the first in another order."""
+
+    lr: float
+    epochs: int
+    least: ClassVar[Mapping[str, int]] = {"epochs": 1}
+
+    def __post_init__(self):
+        """Refuse what cannot be computed before anything is."""
+        self._require_rate("lr")
+        super().__post_init__()
+
     @property
     def numbers(self) -> str:
         """The sizes and the seed, as they stand in names."""
@@ -76,11 +92,6 @@ class Setting:
     def sequences(self, checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> list[Sequence[int]]:
         """What a training on demonstrations passes, in all its epochs."""
         return lockstep.epochs(finetuning.training_ids(checkpoint, task, examples), self.epochs, self.seed)
-
-    def generator(self, number: int, name: str = "") -> Generator:
-        """Random numbers of one purpose, by its number, and of one task; no two of a seed share them."""
-        seed = np.random.default_rng([self.seed, number, *name.encode()]).integers(2**62)
-        return Generator().manual_seed(int(seed))
 
 
 _Its = TypeVar("_Its")
@@ -248,6 +259,27 @@ class Asked:
         """What the context adds to the attention outputs."""
         return self.icl.attention - self.zsl.attention
 
+    @property
+    def stream_change(self) -> Float[Tensor, "n layers d"]:
+        """What the context adds to the residual stream after every block."""
+        return self.icl.stream - self.zsl.stream
+
+    def with_added(self, layer: int, *vectors: Float[Tensor, " d"]) -> Float[Tensor, "times*n vocab"]:
+        """Logits without context when a vector is added after a block, one after the other."""
+        times = self.last.repeated(len(vectors))
+        added = torch.stack(vectors).repeat_interleave(len(self.queries), 0)
+        return times.run(interventions.stream_plus(times.layers[layer], added)).logits
+
+    def by_layer(self, vectors: Float[Tensor, "n layers d"]) -> dict[str, list[float]]:
+        """Mean `outcome` without context when the vector of a layer is added after its block, for each layer."""
+        last = self.last.repeated(vectors.shape[1])
+        edits = []
+        for number, layer in enumerate(last.layers):
+            added = torch.zeros_like(vectors).transpose(0, 1)
+            added[number] = vectors[:, number]
+            edits += interventions.stream_plus(layer, added.flatten(0, 1))
+        return {name: its.mean(1).tolist() for name, its in self.outcome(last.run(edits).logits).items()}
+
     @cached_property
     def last(self) -> Pass:
         """The pass of the last tokens without context, with the weights at its first use."""
@@ -270,6 +302,16 @@ class Asked:
             | {name: values[i].item() for name, values in means.items()}
             for i, query in enumerate(self.queries)
         ]
+
+
+def of_others(change: Float[Tensor, "n layers d"]) -> Float[Tensor, "n layers d"]:
+    """For each query the mean change of all others."""
+    return (change.sum(0) - change) / (len(change) - 1)
+
+
+def best_layer(found: Mapping[str, Sequence[float]]) -> int:
+    """The layer with most right answers, of several the one with the more probable ones."""
+    return max(range(len(found["correct"])), key=lambda layer: (found["correct"][layer], found["log_prob"][layer]))
 
 
 def context(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> Prefix:

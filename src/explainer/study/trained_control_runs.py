@@ -3,11 +3,13 @@
 Snapshots of the training of `explainer.study.in_context_llama` go through the code that measures the real checkpoint,
 `explainer.compare.comparison`, with its controls. A task is a direction w, and the seed of a cell draws w, the
 demonstrations and the queries. Beside ICL stand least squares, one step of gradient descent from w = 0, and the
-similarity of ICL with ICL from other demonstrations of w.
+similarity of ICL with ICL from other demonstrations of w. Where nothing is changed, other demonstrations of w are
+swapped in on either side, as in `shared_part_runs`: would the measure see that a context learns from its examples? The
+plan is in published/PLANS.md.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,11 +24,12 @@ from explainer.compare.controls import Control
 from explainer.data import assets
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.models import checkpoints, scoring
+from explainer.models import checkpoints, finetuning, scoring
 from explainer.models.checkpoints import Checkpoint
-from explainer.study import in_context_llama, regression_words, training
+from explainer.study import in_context_llama, on_checkpoint, regression_words, shared_part_runs, training
 from explainer.study.experiment import Computed, Experiment
 from explainer.study.in_context_llama import EVERY, Setting
+from explainer.study.on_checkpoint import columns
 from explainer.theory import metrics, regression
 from explainer.theory.regression import Prompts
 
@@ -85,7 +88,7 @@ class PositivePipeline(Experiment[Cell]):
 
     name = "positive"
     setting = Cell
-    protocol = 2
+    protocol = 3
     slowest_first = (
         *("checkpoint", "task", "model", "step", "k", "n_queries", "seed", "position", "split", "control", "lr"),
     )
@@ -132,8 +135,9 @@ class PositivePipeline(Experiment[Cell]):
         lessons = _similarity_of_lessons(self._baseline, cell)
         cells |= {"weights": training.weights_digest(checkpoint.model)}
         cells |= {name: values.nanmean() for name, values in lessons.items()}
+        swaps = {} if cell.control != "none" else {"swaps": columns(list(_swaps(self._baseline, cell, progress)))}
         return Computed(
-            {"cells": cells, "queries": tables["queries"] | known, "layers": tables["layers"] | lessons},
+            {"cells": cells, "queries": tables["queries"] | known, "layers": tables["layers"] | lessons} | swaps,
             {"source": data.task.source, "licence": data.task.licence},
             {"shared_zsl_and_icl": shared},
         )
@@ -170,6 +174,21 @@ def _similarity_of_lessons(baseline: Baseline, cell: Cell) -> dict[str, Float[Te
         "sim_aou_icl": metrics.sim_aou(*outputs).nanmean(0),
         "sim_aou_icl_noise": metrics.normalised_noise_value(*outputs).nanmean(0),
     }
+
+
+def _swaps(baseline: Baseline, cell: Cell, progress: bool) -> Iterator[dict[str, Any]]:
+    """Contexts beside trainings, of own and other demonstrations and of the own in another order, by layer."""
+    checkpoint, task, found = baseline.checkpoint, baseline.data.task, {}
+    for name in ("own", "other", "reordered"):
+        lesson = shared_part_runs.CONTEXTS[name](baseline.data, cell.k, cell.seed)
+        prefix = on_checkpoint.context(checkpoint, *lesson)
+        found["ICL", name] = comparison.observe(checkpoint, prefix, task, baseline.queries)
+        sequences = finetuning.training_ids(checkpoint, *lesson)
+        trained = finetuning.fine_tune(checkpoint, sequences, cell.lr, progress=progress)
+        if trained.diverged_at is None:
+            with trained.applied() as tuned:
+                found["FT", name] = comparison.observe(tuned, scoring.encode(tuned, ""), task, baseline.queries)
+    yield from shared_part_runs.by_layer(baseline.zsl, found, [])
 
 
 def _prompts(demonstrations: Sequence[Example], queries: Sequence[Example]) -> Prompts:

@@ -10,9 +10,14 @@ from torch import Generator, Tensor
 
 def component(change: Float[Tensor, "*n d"], direction: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
     """(change . u) u with u = direction / |direction|; zero where the direction is zero."""
+    return factor(change, direction) * direction
+
+
+def factor(change: Float[Tensor, "*n d"], direction: Float[Tensor, "*n d"]) -> Float[Tensor, "*n 1"]:
+    """How many directions make up the component: change . direction / |direction|^2; zero for a zero direction."""
     square = direction.square().sum(-1, keepdim=True)
     along = (change * direction).sum(-1, keepdim=True)
-    return torch.where(square > 0, along / square * direction, torch.zeros_like(direction))
+    return torch.where(square > 0, along / square, torch.zeros_like(square))
 
 
 def random_like(vectors: Float[Tensor, "*n d"], generator: Generator) -> Float[Tensor, "*n d"]:
@@ -56,6 +61,20 @@ def best_rates(effects: Float[Tensor, "n k *l d"], change: Float[Tensor, "n *l d
 def combined(effects: Float[Tensor, "n k *l d"], rates: Float[Tensor, "*l k"]) -> Float[Tensor, "n *l d"]:
     """sum_i eta_i effects_i, in the number format of the effects."""
     return torch.einsum("nk...d,...k->n...d", effects.double(), rates).to(effects.dtype)
+
+
+def halves(n: int) -> list[tuple[slice, slice]]:
+    """Which of n queries to fit on, and which to look at, both ways round."""
+    even, odd = slice(0, n, 2), slice(1, n, 2)
+    return [(even, odd), (odd, even)]
+
+
+def held_out(change: Float[Tensor, "n *l d"], effects: Float[Tensor, "n k *l d"]) -> Float[Tensor, "n *l d"]:
+    """The combination of effects with the rates that are best for the other half of the queries."""
+    fitted = torch.empty_like(change)
+    for fit, look in halves(len(change)):
+        fitted[look] = combined(effects[look], best_rates(effects[fit], change[fit]))
+    return fitted
 
 
 class _Squares(NamedTuple):

@@ -1,0 +1,100 @@
+"""What the published runs of a rule that nobody could know say: right answers, votes, steps, and parts of contrasts.
+
+Everything takes tables of `results` for grids of the experiment "new_rule". Values are means over kinds of cues, which
+are fixed, with Student's interval of the jackknife over draws.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from explainer.results import contrasts, reporting
+from explainer.results.published import results
+from explainer.theory.statistics import Interval
+
+
+def table(grid: str, name: str = "cells") -> pd.DataFrame:
+    """A table of a grid and of its fellow with categories, of which there are fewer words: all three cues."""
+    return pd.concat([results(grid, name), results(f"{grid}-category", name)], ignore_index=True)
+
+
+def right(changes: pd.DataFrame, kind: str) -> dict[int, Interval]:
+    """The share of right answers after lessons of a kind ("ICL", "ICL shuffled", "FT", "ZSL") by their strength."""
+    rows = changes[changes["kind"] == kind]
+    own = np.where(rows["lesson"] == "B", rows["right_b"], rows["right_a"])
+    of_strength = rows.assign(right=own).groupby("strength")
+    return {int(n): _over_draws(its[["seed", "cue", "right"]], _mean_of("right")) for n, its in of_strength}
+
+
+def agreement(answers: pd.DataFrame, given: str, *, wrong: bool = False) -> Interval:
+    """How often a column of "answers" is what the model answers after the context, or does where that is wrong."""
+    asked = _asked(answers, wrong)
+    return _share(asked.assign(hit=asked[given] == asked["icl"]))
+
+
+def by_chance(answers: pd.DataFrame, given: str, *, wrong: bool = False) -> Interval:
+    """The same if each query were given what a random query of the same draw and rule is given."""
+    draw = ["seed", "cue", "rule"]
+    shares = answers.groupby([*draw, given]).size() / answers.groupby(draw).size()
+    asked = _asked(answers, wrong)
+    keys = pd.MultiIndex.from_frame(asked[[*draw, "icl"]])
+    return _share(asked.assign(hit=shares.reindex(keys).fillna(0).to_numpy()))
+
+
+def _asked(answers: pd.DataFrame, wrong: bool) -> pd.DataFrame:
+    return answers[answers["icl"] != answers["right"]] if wrong else answers
+
+
+def _share(asked: pd.DataFrame) -> Interval:
+    """Hits over queries; cues count by their queries."""
+    sums = asked.assign(n=1).groupby(["seed", "cue"])[["hit", "n"]].sum()
+    return reporting.jackknife(sums, lambda kept: kept["hit"].sum() / kept["n"].sum())
+
+
+def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
+    """As `contrasts.similarities`, of "cells" or of "strengths" of one number of epochs and part of the layers."""
+    return contrasts.similarities(_as_pairs(rows))
+
+
+def by_layer(layers: pd.DataFrame, column: str) -> Interval:
+    """A column of "layers" in each layer, an interval of arrays."""
+    return contrasts.by_layer(_as_pairs(layers), column)
+
+
+def parts(interventions: pd.DataFrame, column: str = "right", layers: str = "all") -> dict[str, Interval]:
+    """A column of "interventions" by what is put in or taken out, in all layers or in a third of them."""
+    return contrasts.answers(_as_pairs(interventions[interventions["layers"].isin(("all", layers))]), column)
+
+
+def part_minus_random(interventions: pd.DataFrame, name: str, near: str, layers: str = "all") -> Interval:
+    """Right answers after a part less those after a random part, mean over directions and cues."""
+    chosen = interventions[interventions["layers"] == layers]
+    wide = chosen.pivot_table(index=["seed", "cue", "towards"], columns="intervention", values="right").reset_index()
+    return _over_draws(wide[["seed", "cue", name, near]], lambda means: means[name] - means[near])
+
+
+def steps_to(changes: pd.DataFrame, per_epoch: int) -> dict[str, float]:
+    """For each cue the steps of training after which it answers as many queries as the whole context; NaN if never."""
+    found = {}
+    for cue, its in changes.groupby("cue", sort=False):
+        context = right(its[its["strength"] == its["k"]], "ICL")
+        (wanted,) = (of.estimate for of in context.values())
+        enough = [n for n, of in right(its, "FT").items() if of.estimate >= wanted]
+        found[cue] = per_epoch * min(enough) if enough else float("nan")
+    return found
+
+
+def _as_pairs(rows: pd.DataFrame) -> pd.DataFrame:
+    """With the cue where `contrasts` has the pair of tasks."""
+    return rows.rename(columns={"cue": "pair"})
+
+
+def _mean_of(column: str) -> Callable[[pd.Series], float]:
+    return lambda means: means[column]
+
+
+def _over_draws(rows: pd.DataFrame, value: Callable[[pd.Series], float]) -> Interval:
+    """A function of the means over cues of their means over draws."""
+    of_cells = rows.groupby(["seed", "cue"]).mean(numeric_only=True)
+    return reporting.jackknife(of_cells, lambda kept: value(kept.groupby("cue").mean().mean()))
