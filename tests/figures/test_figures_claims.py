@@ -44,11 +44,15 @@ def rows():
             name: {of: around(value) for of in ("SimAOU", "SimAOU, made-up context", "right answers")}
             for name, value in (("descent", 0.38), ("layer-causal", 0.13))
         },
+        "draws": {"the same": 20, "other examples of the task": 18, "shuffled answers": 19},
+        "shared": 10,
+        "seeds": 5,
         "made": "Stored: 8 cells.",
     }
     values |= {side: of_measures(0.01 * (i + 1)) for i, side in enumerate(sides)}
     table = Texts("claims").table("claims", **values)
     assert table.made == "Stored: 8 cells."
+    assert "Student over 20 draws (18 where" in table.caption and "bootstrap over 5 draws" in table.caption
     return [
         [cell.replace("\N{NO-BREAK SPACE}", " ").replace("\N{MINUS SIGN}", "-") for cell in row] for row in table.rows
     ]

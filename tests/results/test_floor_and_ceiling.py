@@ -47,6 +47,14 @@ def test_both_swaps_take_the_lesson_of_the_side_that_is_swapped(pairs):
     assert found["two contexts"]["another task"].estimate == 240
 
 
+def test_a_draw_counts_where_no_training_diverged(pairs):
+    past = pairs.assign(task="past")
+    diverged = (past["seed"] == 1) & ((past["a_lesson"] == "other") | (past["b_lesson"] == "other"))
+    found = floors.draws(pd.concat([pairs, past[~diverged]]).rename(columns={"measure": "sim_aou"}))
+    assert found == dict.fromkeys(floors._LESSONS, 2) | {"other examples of the task": 1}
+    assert floors.n_draws(*(pd.Series(0.0, index=seeds) for seeds in ((0, 1, 2), (1, 2), (0, 1, 3)))) == 1
+
+
 def test_what_the_examples_cost_and_should_cost():
     sides = {("own", "own"): 0.4, ("own", "other"): 0.35, ("other", "own"): 0.38, ("other", "other"): 0.41}
     values = {(("ICL", c), ("FT", f)): value for (c, f), value in sides.items()}

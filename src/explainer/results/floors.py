@@ -77,6 +77,12 @@ def _swapped(pairs: pd.DataFrame, measure: str, kept: Which, swapped: Which) -> 
     return found
 
 
+def draws(pairs: pd.DataFrame, training: Which = FT) -> dict[str, int]:
+    """How many seeds have a training on each lesson of `both_swaps` that diverged on no task."""
+    trained = {name: agreement.between(pairs, ICL, replace(training, lesson=of)) for name, of in _LESSONS.items()}
+    return {name: len(agreement.by_seed(of, "sim_aou")) for name, of in trained.items() if len(of)}
+
+
 def of_the_examples(pairs: pd.DataFrame, measure: str, training: Which = FT) -> dict[str, Interval]:
     """What a measure loses when one side has other examples of the task, and what it would if examples counted.
 
@@ -296,6 +302,11 @@ def _right(answered: pd.DataFrame, intervention: str) -> pd.Series:
 def _explained(cells: pd.DataFrame, column: str) -> pd.Series:
     """The share of a change that steps explain, by seed, mean over tasks."""
     return cells.groupby("seed")[column].mean()
+
+
+def n_draws(floor: pd.Series, value: pd.Series, ceiling: pd.Series) -> int:
+    """On how many seeds the share of the way rests: those that have all three."""
+    return len(pd.concat([floor, value, ceiling], axis="columns").dropna())
 
 
 _THIRDS = {"lower third": 0, "middle third": 1, "upper third": 2}

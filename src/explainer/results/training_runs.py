@@ -77,6 +77,15 @@ def change_at_budgets(arm: str, other: str) -> dict[int, Interval]:
     return {int(tokens): change(variant, partner, tokens) for tokens in budgets}
 
 
+def change_on_other_genre(arm: str, other: str) -> dict[int, Interval]:
+    """Paired difference of the loss on text of a kind that no run was trained on, arm - other, at each budget of both.
+
+    In nats per token; Student over seeds, for one held-out text.
+    """
+    losses = [by_seed(of_arm(name, "budgets"), "other_genre") for name in (arm, other)]
+    return {int(tokens): statistics.student(each) for tokens, each in (losses[0] - losses[1]).dropna().iterrows()}
+
+
 def _documents(blocks: pd.DataFrame, tokens: int) -> Sample:
     """For each run and held-out document, the sum of the nats of the blocks that begin in it, and their number."""
     groups, ids = [], []
