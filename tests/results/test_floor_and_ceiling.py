@@ -55,23 +55,43 @@ def test_a_draw_counts_where_no_training_diverged(pairs):
     assert floors.n_draws(*(pd.Series(0.0, index=seeds) for seeds in ((0, 1, 2), (1, 2), (0, 1, 3)))) == 1
 
 
-def test_what_the_examples_cost_and_should_cost():
-    sides = {("own", "own"): 0.4, ("own", "other"): 0.35, ("other", "own"): 0.38, ("other", "other"): 0.41}
-    values = {(("ICL", c), ("FT", f)): value for (c, f), value in sides.items()}
-    values |= {(("ICL", "own"), ("ICL", "other")): 0.9, (("FT", "own"), ("FT", "other")): 0.6}
+def of_examples(values):
     rows = [
         {"task": task, "seed": seed, "lr": 5e-4, "measure": value + noise, **side("a", *a), **side("b", *b)}
         for task, seed, noise in (("capitals", 0, 0.01), ("capitals", 1, -0.01), ("past", 0, 0.0), ("past", 1, 0.0))
         for (a, b), value in values.items()
     ]
-    found = floors.of_the_examples(pd.DataFrame(rows), "measure")
+    return pd.DataFrame(rows)
+
+
+def within(kind, lesson):
+    return (kind, "own"), (kind, lesson)
+
+
+SIDES = {("own", "own"): 0.4, ("own", "other"): 0.35, ("other", "own"): 0.38, ("other", "other"): 0.41}
+EXAMPLES = {(("ICL", c), ("FT", f)): value for (c, f), value in SIDES.items()}
+EXAMPLES |= {within("ICL", "other"): 0.9, within("FT", "other"): 0.6}
+
+
+def test_what_the_examples_cost_and_should_cost():
+    rows = of_examples(EXAMPLES)
+    found = floors.of_the_examples(rows, "measure")
     assert found["training swapped"].estimate == pytest.approx(0.05)
     assert found["context swapped"].estimate == pytest.approx(0.02)
     assert found["both swapped"].estimate == pytest.approx((0.4 + 0.41 - 0.35 - 0.38) / 2)
     assert found["yardstick"].estimate == pytest.approx(0.4 * (0.1 * 0.4) ** 0.5, abs=1e-3)
-    assert "both swapped" not in floors.of_the_examples(
-        pd.DataFrame([row for row in rows if (row["a_lesson"], row["b_lesson"]) != ("other", "other")]), "measure"
-    )
+    lacking = rows[(rows["a_lesson"] != "other") | (rows["b_lesson"] != "other")]
+    assert "both swapped" not in floors.of_the_examples(lacking, "measure")
+
+
+@pytest.mark.parametrize(("of_contexts", "expected"), [(0.95, 0.4 * (0.05 * 0.2) ** 0.5), (0.85, 0.0)])
+def test_with_order_aside_only_what_is_special_to_the_examples_counts(of_contexts, expected):
+    """Two orders of one lesson may differ by more than two lessons do: then nothing is special to the examples."""
+    reordered = {within("ICL", "reordered"): of_contexts, within("FT", "reordered"): 0.8}
+    found = floors.of_the_examples(of_examples(EXAMPLES | reordered), "measure")["order aside"]
+    assert found.estimate == pytest.approx(expected)
+    for one in reordered:
+        assert "order aside" not in floors.of_the_examples(of_examples(EXAMPLES | {one: 0.9}), "measure")
 
 
 def test_the_share_of_the_way():
