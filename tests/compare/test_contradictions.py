@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from explainer.compare import contradictions
-from explainer.models import checkpoints
+from explainer.models import checkpoints, scoring
 from explainer.theory import order, statistics
 
 SETS = range(len(contradictions._LISTS))
@@ -48,6 +48,28 @@ def test_what_is_stored_rises_where_answers_are_unrelated_and_not_where_they_are
     for place in range(3):
         assert statistics.student(mixed[:, place + 1] - mixed[:, place]).low > 0
     assert statistics.student(together[:, 0] - together[:, 1]).low > 0.05
+
+
+def test_what_a_model_answers_is_stored_by_the_place_of_the_answer(monkeypatch, tmp_path):
+    """A model to which an answer is the less probable, the later it stands."""
+    loaded, prompts_of = [], {}
+    monkeypatch.setattr(checkpoints, "load", lambda **how: loaded.append(how) or "the model")
+    monkeypatch.setattr(scoring, "encode", lambda model, prefix: (model, prefix))
+    monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
+
+    def log_probs(_, prefix, prompts, answers):
+        assert prefix == ("the model", "") and len(set(prompts)) == 24
+        prompts_of.setdefault(tuple(answers), prompts)
+        lines = [prompt.split("\n")[:4] for prompt in prompts]
+        return -np.array([[[line.split()[-1] for line in each].index(a) + 1 / 3 for a in answers] for each in lines])
+
+    monkeypatch.setattr(scoring, "candidate_log_probs", log_probs)
+    contradictions.store()
+    assert loaded == [{"device": "cpu", "dtype": torch.float32}]
+    stored = contradictions.stored()
+    assert list(stored) == ["of one kind", "mixed"] and len(prompts_of) == 2 * len(SETS)
+    for each in stored.values():
+        np.testing.assert_array_equal(each, np.broadcast_to([-0.3333, -1.3333, -2.3333, -3.3333], (len(SETS), 24, 4)))
 
 
 @pytest.mark.slow

@@ -6,7 +6,8 @@ import torch
 
 from explainer.compare import few_shots
 from explainer.data import tasks
-from explainer.models import checkpoints
+from explainer.models import checkpoints, scoring
+from explainer.models.scoring import Record
 
 
 @pytest.mark.parametrize("task", few_shots.SWEEPS)
@@ -23,6 +24,46 @@ def test_every_k_of_every_seed_is_stored_with_its_queries(task):
             assert (one.correct == (one.log_probs.argmax(1) == one.labels)).all()
         else:
             assert one.log_probs is None and one.labels is None
+
+
+@pytest.fixture
+def model(monkeypatch, tmp_path):
+    """What is given in place of the starter checkpoint, and an empty directory in place of the published results."""
+    loaded = []
+    monkeypatch.setattr(checkpoints, "load", lambda **how: loaded.append(how) or "the model")
+    monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
+    yield "the model"
+    assert loaded == [{"device": "cpu", "dtype": torch.float32}]
+
+
+def test_what_a_model_answers_is_stored_to_four_places(model, monkeypatch):
+    given = {}
+
+    def sweep(asked, data, ks, seeds, n, **_):
+        assert asked == model
+        random, name = np.random.default_rng(n), data.task.name
+        for seed in seeds:
+            queries = tasks.queries(data, n, seed)
+            for k in ks:
+                of = name, seed, k, [data.task.prompt(query) for query in queries]
+                if data.task.labels:
+                    log_probs = -random.exponential(size=(n, len(data.task.labels)))
+                    labels = np.array([query.label for query in queries])
+                    record = Record(*of, log_probs.argmax(1) == labels, log_probs, labels)
+                else:
+                    record = Record(*of, random.random(n) < 0.5)
+                given.setdefault(name, []).append(record)
+        return given[name]
+
+    monkeypatch.setattr(scoring, "sweep", sweep)
+    few_shots.store()
+    assert set(given) == set(few_shots.SWEEPS)
+    for task, expected in given.items():
+        for stored, record in zip(few_shots.stored(task), expected, strict=True):
+            assert (stored.task, stored.seed, stored.k, stored.prompts) == (task, record.seed, record.k, record.prompts)
+            assert stored.correct.tolist() == record.correct.tolist()
+            if record.log_probs is not None:
+                np.testing.assert_allclose(stored.log_probs, record.log_probs, rtol=0, atol=0.5e-4 + 1e-12)
 
 
 @pytest.mark.slow

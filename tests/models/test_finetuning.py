@@ -187,15 +187,16 @@ def test_scaled_updates(llama):
         assert loss_of(llama.model, SEQUENCES[0]) == before
 
 
-@pytest.mark.parametrize("rank", [1, 3])
-def test_truncated_updates_are_the_nearest_of_their_rank(wide, rank):
-    finetuned = fine_tune(wide["opt"], SEQUENCES, LR)
+@pytest.mark.parametrize(("family", "rank"), [("opt", 1), ("opt", 3), ("llama", 3)])
+def test_truncated_updates_are_the_nearest_of_their_rank(wide, family, rank):
+    """Of square matrices with biases, and of matrices with fewer rows than columns."""
+    finetuned = fine_tune(wide[family], SEQUENCES, LR)
     for ours, whole in zip(truncated(finetuned, rank).update, finetuned.update, strict=True):
         for near, dW in ((ours.key_weight, whole.key_weight), (ours.value_weight, whole.value_weight)):
             sigma = torch.linalg.svdvals(dW.flatten(0, 1))
             assert torch.linalg.matrix_rank(near.flatten(0, 1)) == rank < len(sigma)
             torch.testing.assert_close((dW - near).norm(), sigma[rank:].norm())
-        assert torch.equal(ours.value_bias, whole.value_bias)
+        assert all(a is b is None or torch.equal(a, b) for a, b in zip(ours[1::2], whole[1::2], strict=True))
     for ours, dW in zip(tensors(truncated(finetuned, 1000).update), tensors(finetuned.update), strict=True):
         torch.testing.assert_close(ours, dW)
     with pytest.raises(ValueError, match="rank is 0"):
@@ -282,8 +283,8 @@ def test_every_weight_is_watched(llama, i):
 
 
 def test_a_rise_of_a_small_loss_is_no_divergence():
-    """From .01 to .02 nats nothing is lost, though it doubles."""
-    assert not finetuning.exceeds(0.9, 0.01)
+    """From .01 to .02 nats nothing is lost, though it doubles; the bound itself is not exceeded."""
+    assert not finetuning.exceeds(0.9, 0.01) and not finetuning.exceeds(1.5, 0.01) and not finetuning.exceeds(6.0, 4.0)
     assert finetuning.exceeds(1.6, 0.01)
     assert finetuning.exceeds(math.nan, 1.0)
 

@@ -138,6 +138,7 @@ def test_learning_rate_rises_and_falls():
     assert rates[100] == pytest.approx(0.5)
     assert rates[200] == pytest.approx(0, abs=1e-12)
     assert rates[10:] == sorted(rates[10:], reverse=True)
+    assert [warmed_up_cosine(0, steps) for steps in (1, 27, 33, 50)] == [1, 1, 1 / 2, 1 / 2]  # of so many: 1, 1, 2, 2
 
 
 def test_training_is_repeated_to_the_bit_and_leaves_the_global_generator(trained):

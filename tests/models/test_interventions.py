@@ -183,6 +183,15 @@ def test_hooks_are_gone_after_an_error(llama):
         llama.without.run(interventions.patched(llama.layers[:1], wrong, torch.ones(len(PROMPTS), 1)))
 
 
+def test_values_for_other_layers_are_refused(llama):
+    z, patches = llama.icl.attention, interventions.context_patches(llama.after, llama.without)
+    for fewer in (lambda: interventions.attention_held(llama.layers, z[:, :-1]),
+                  lambda: interventions.attention_without(llama.layers, z, z[:, :-1]),
+                  lambda: interventions.patched(llama.layers, patches[:-1], torch.eye(len(PROMPTS)))):  # fmt: skip
+        with pytest.raises(ValueError, match="shorter"):
+            fewer()
+
+
 def test_what_cannot_be_asked_is_refused(llama):
     for prompts in ((), ("",)):
         with pytest.raises(TaskError, match="a prompt is empty, or there is none"):

@@ -91,6 +91,36 @@ def test_a_seed_without_one_of_two_interventions_is_left_out():
     assert tuple(found) == pytest.approx(tuple(statistics.student(np.array([2, 1, 2]) / N)))
 
 
+def test_right_answers_by_who_else_is_right_on_the_same_query():
+    """With queries of two seeds in which fine-tuning, the context and an intervention are right or not."""
+    of = {  # (seed, query): right with FT, with the context, and after the intervention
+        (0, 0): (0, 1, 1), (0, 1): (0, 1, 0), (0, 2): (1, 1, 1), (0, 3): (0, 0, 0),
+        (1, 0): (0, 1, 0), (1, 1): (1, 1, 1), (1, 2): (1, 1, 0), (1, 3): (0, 0, 0),
+    }  # fmt: skip
+    asked = [
+        {
+            "cell": f"c{seed}",
+            "task": "past",
+            "seed": seed,
+            "intervention": name,
+            "query": query,
+            "correct": float(right),
+        }
+        for i, name in enumerate(("ft", "icl", "along_ft"))
+        for (seed, query), answers in of.items()
+        for right in answers[i : i + 1]
+    ]
+    found = effects.who_answers(pd.DataFrame(asked[::-1]), "along_ft")
+    assert found[["ft", "icl", "n"]].to_numpy().tolist() == [[False, False, 2], [False, True, 3], [True, True, 3]]
+    neither, context_only, both = found["right"]
+    assert neither.estimate == 0
+    for share, hits, n in ((context_only, (1, 0), (2, 1)), (both, (1, 1), (1, 2))):
+        whole, left = sum(hits) / sum(n), [hits[1 - i] / n[1 - i] for i in (0, 1)]
+        expected = statistics.student([2 * whole - each for each in left])
+        assert tuple(share) == pytest.approx((expected.estimate, max(expected.low, 0), min(expected.high, 1)))
+    assert effects.who_answers(pd.DataFrame(asked), "icl")["right"].map(lambda one: one.estimate).tolist() == [0, 1, 1]
+
+
 def test_columns_of_cells_are_compared_seed_by_seed():
     cells = pd.DataFrame({"task": "past", "seed": SEEDS, "a": [0.2, 0.3, 0.1, 0.4], "b": [0.1, 0.3, 0.2, 0.1]})
     assert tuple(effects.gaps(cells, "a", "b")["past"]) == pytest.approx(

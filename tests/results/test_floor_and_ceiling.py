@@ -9,6 +9,7 @@ from explainer.explorables import Ladder
 from explainer.results import agreement, floors
 from explainer.results.agreement import Which
 from explainer.results.published import results
+from explainer.theory import statistics
 
 LESSONS = ("own", "reordered", "other", "shuffled", "plurals", "nonsense")
 
@@ -55,23 +56,43 @@ def test_a_draw_counts_where_no_training_diverged(pairs):
     assert floors.n_draws(*(pd.Series(0.0, index=seeds) for seeds in ((0, 1, 2), (1, 2), (0, 1, 3)))) == 1
 
 
-def test_what_the_examples_cost_and_should_cost():
-    sides = {("own", "own"): 0.4, ("own", "other"): 0.35, ("other", "own"): 0.38, ("other", "other"): 0.41}
-    values = {(("ICL", c), ("FT", f)): value for (c, f), value in sides.items()}
-    values |= {(("ICL", "own"), ("ICL", "other")): 0.9, (("FT", "own"), ("FT", "other")): 0.6}
+def of_examples(values):
     rows = [
         {"task": task, "seed": seed, "lr": 5e-4, "measure": value + noise, **side("a", *a), **side("b", *b)}
         for task, seed, noise in (("capitals", 0, 0.01), ("capitals", 1, -0.01), ("past", 0, 0.0), ("past", 1, 0.0))
         for (a, b), value in values.items()
     ]
-    found = floors.of_the_examples(pd.DataFrame(rows), "measure")
+    return pd.DataFrame(rows)
+
+
+def within(kind, lesson):
+    return (kind, "own"), (kind, lesson)
+
+
+SIDES = {("own", "own"): 0.4, ("own", "other"): 0.35, ("other", "own"): 0.38, ("other", "other"): 0.41}
+EXAMPLES = {(("ICL", c), ("FT", f)): value for (c, f), value in SIDES.items()}
+EXAMPLES |= {within("ICL", "other"): 0.9, within("FT", "other"): 0.6}
+
+
+def test_what_the_examples_cost_and_should_cost():
+    rows = of_examples(EXAMPLES)
+    found = floors.of_the_examples(rows, "measure")
     assert found["training swapped"].estimate == pytest.approx(0.05)
     assert found["context swapped"].estimate == pytest.approx(0.02)
     assert found["both swapped"].estimate == pytest.approx((0.4 + 0.41 - 0.35 - 0.38) / 2)
     assert found["yardstick"].estimate == pytest.approx(0.4 * (0.1 * 0.4) ** 0.5, abs=1e-3)
-    assert "both swapped" not in floors.of_the_examples(
-        pd.DataFrame([row for row in rows if (row["a_lesson"], row["b_lesson"]) != ("other", "other")]), "measure"
-    )
+    lacking = rows[(rows["a_lesson"] != "other") | (rows["b_lesson"] != "other")]
+    assert "both swapped" not in floors.of_the_examples(lacking, "measure")
+
+
+@pytest.mark.parametrize(("of_contexts", "expected"), [(0.95, 0.4 * (0.05 * 0.2) ** 0.5), (0.85, 0.0)])
+def test_with_order_aside_only_what_is_special_to_the_examples_counts(of_contexts, expected):
+    """Two orders of one lesson may differ by more than two lessons do: then nothing is special to the examples."""
+    reordered = {within("ICL", "reordered"): of_contexts, within("FT", "reordered"): 0.8}
+    found = floors.of_the_examples(of_examples(EXAMPLES | reordered), "measure")["order aside"]
+    assert found.estimate == pytest.approx(expected)
+    for one in reordered:
+        assert "order aside" not in floors.of_the_examples(of_examples(EXAMPLES | {one: 0.9}), "measure")
 
 
 def test_the_share_of_the_way():
@@ -79,6 +100,69 @@ def test_the_share_of_the_way():
     way = floors.way(floor, value, ceiling)
     assert way["share of the way"].estimate == pytest.approx((0.5 + 0.2) / 2)
     assert way["floor"].estimate == pytest.approx(0.1)
+
+
+COLUMNS = ("own", "trainings", "contexts", *(f"{side}_{name}" for side in ("training", "context")
+           for name in ("nonsense", "foreign", "shuffled")))  # fmt: skip
+
+
+@pytest.fixture
+def layers():
+    """Two tasks, three seeds, six layers: a column is its number, a tenth of the layer, and noise of its seed."""
+    return pd.DataFrame(
+        [
+            {"task": task, "seed": seed, "layer": layer}
+            | {name: i + layer / 10 + seed * (layer + 1) / 100 + (task == "past") for i, name in enumerate(COLUMNS)}
+            for layer in (3, 0, 5, 1, 4, 2)
+            for seed in range(3)
+            for task in ("capitals", "past")
+        ]
+    )
+
+
+def test_similarity_by_layer_is_a_mean_over_tasks(layers):
+    found = floors.by_layer(layers)
+    said = {
+        "the same lesson": "own", "two trainings": "trainings", "two contexts": "contexts",
+        "made-up words in the training": "training_nonsense", "made-up words in the context": "context_nonsense",
+        "another task in the training": "training_foreign", "another task in the context": "context_foreign",
+    }  # fmt: skip
+    assert set(found) == set(said)
+    for name, column in said.items():
+        i = COLUMNS.index(column)
+        for layer in range(6):
+            expected = statistics.student([i + 0.5 + layer / 10 + seed * (layer + 1) / 100 for seed in range(3)])
+            one = [getattr(found[name], end)[layer] for end in ("estimate", "low", "high")]
+            assert one == pytest.approx([expected.estimate, expected.low, expected.high])
+
+
+@pytest.mark.parametrize(
+    ("side", "floor", "column"),
+    [
+        ("training", "made-up words", "training_nonsense"),
+        ("context", "another task", "context_foreign"),
+        ("context", "shuffled answers", "context_shuffled"),
+    ],
+)
+def test_the_share_of_the_way_in_each_third_of_the_layers(layers, side, floor, column):
+    """A ratio of means over tasks, seeds and layers, whose interval is that of the jackknife over seeds."""
+    values = {"lower third": (0.1, 0.4, 0.5), "middle third": (0.2, 0.3, 0.7), "upper third": (0.0, 0.6, 0.8)}
+    of_layer = dict(zip(range(6), [v for v in values.values() for _ in range(2)], strict=True))
+    for i, name in enumerate((column, "own", "trainings")):
+        of = layers["layer"].map(lambda layer, i=i: of_layer[layer][i])
+        layers[name] = of + layers["layer"] % 2 * 0.01 + (layers["task"] == "past") * 0.02 + layers["seed"] * 0.03 * i
+    found = floors.way_by_thirds(layers, side, floor)
+    assert list(found) == list(values)
+    for name, (low, own, high) in values.items():
+
+        def share(seeds, low=low, own=own, high=high):
+            seed = sum(seeds) / len(seeds)
+            return (own + 0.03 * seed - low) / (high + 0.06 * seed - low)
+
+        left = [share([seed for seed in range(3) if seed != out]) for out in range(3)]
+        expected = statistics.student([3 * share([0, 1, 2]) - 2 * each for each in left])
+        assert tuple(found[name]) == pytest.approx(tuple(expected))
+    assert floors.way_by_thirds(layers, side) == floors.way_by_thirds(layers, side, "made-up words")
 
 
 def test_right_answers_are_means_over_tasks_of_each_seed():

@@ -59,6 +59,13 @@ def test_rules_are_compared_seed_by_seed():
     assert opposite.ahead == 0 and opposite.mean.estimate == pytest.approx(-found.mean.estimate)
 
 
+def test_a_tie_is_not_ahead():
+    tied, delta, other = CURVE.copy(), CURVE["rule"] == "delta", CURVE["rule"] == "delta-momentum"
+    tied.loc[other & (CURVE["seed"] == 2), "revised"] = CURVE.loc[delta & (CURVE["seed"] == 2), "revised"].to_numpy()
+    found = recall.compared(tied, "delta-momentum", "delta", "revised")
+    assert found.by_seed[2] == 0 and found.ahead == 3 and found.sign_p == pytest.approx(2 / 8)
+
+
 def test_a_seed_without_its_match_is_refused():
     lonely = CURVE[(CURVE["rule"] != "delta") | (CURVE["seed"] != 2)]
     with pytest.raises(StudyError, match=r"seeds \[2\] are not there for both delta-momentum and delta"):

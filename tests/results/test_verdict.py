@@ -15,6 +15,7 @@ from explainer.figures import verdict
 from explainer.results import agreement, floors
 from explainer.results.published import results
 from explainer.study import cli
+from explainer.theory import statistics
 
 OWN = "/models/<b>mine"
 
@@ -85,6 +86,23 @@ def test_what_is_missing_or_mixed_is_said(tmp_path, change, message):
         publish(tmp_path, "agreement", change)
     with pytest.raises(ExplainerError, match=message):
         floors.verdict(tmp_path)
+
+
+@pytest.mark.parametrize(("lacking", "there"), [({0}, True), (range(100), False)])
+def test_a_row_rests_on_the_seeds_that_have_it_and_is_left_out_if_none_has(of_book, tmp_path, lacking, there):
+    def without(cells):
+        return cells.assign(r2_icl_own=cells["r2_icl_own"].mask(cells["seed"].isin(lacking)))
+
+    publish(tmp_path, "agreement")
+    publish(tmp_path, "causal", without)
+    (rows,) = floors.verdict(tmp_path).values()
+    (name,) = floors._EXPLAINED
+    assert set(of_book) - set(rows) == {*floors._SHARED, *([] if there else [name])}
+    if there:
+        cells = results("causal").query("seed != 0")
+        assert numbers({name: rows[name]})[name][1] == [
+            round(each, 9) for each in statistics.student(cells.groupby("seed")["r2_icl_own"].mean())
+        ]
 
 
 def test_a_share_needs_a_ceiling_on_one_side_of_the_floor():

@@ -1,5 +1,8 @@
 """explainer.study.experiment: a run of any experiment resumes, refuses what is not its own, and says what failed."""
 
+import os
+import re
+import subprocess
 from dataclasses import dataclass
 from functools import partial
 
@@ -36,7 +39,7 @@ class Powers(Experiment[Power]):
     packages = ("numpy",)
 
     def __init__(self, weights="w"):
-        self.weights, self.computed, self.cleared = weights, [], []
+        self.weights, self.computed, self.cleared, self.shown_of = weights, [], [], []
 
     def __getstate__(self):
         return {"weights": self.weights}
@@ -52,6 +55,7 @@ class Powers(Experiment[Power]):
 
     def compute(self, one, *, progress):
         self.computed.append(one)
+        self.shown_of.append(progress)
         if one.base == 13:
             raise TaskError("13 has no power here; use another number.")
         table = {"i": list(range(one.base)), "power": [i**one.exponent / 3 for i in range(one.base)]}
@@ -90,6 +94,57 @@ def test_processes_store_what_this_process_stores(tmp_path):
     engine = partial(engines.in_processes, workers=2, threads=torch.get_num_threads())
     Powers().run(SETTINGS, there, engine=engine, progress=False)
     assert contents(there) == contents(here)
+
+
+@pytest.mark.parametrize(
+    ("progress", "here", "shown"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_a_setting_shows_its_own_progress_where_it_is_asked_for_and_computed_here(tmp_path, progress, here, shown):
+    experiment = Powers()
+    engine = engines.local if here else partial(engines.local)
+    experiment.run(SETTINGS[:2], Store(tmp_path), engine=engine, progress=progress)
+    assert experiment.shown_of == [shown] * 2
+
+
+def test_a_run_that_goes_on_counts_what_is_there(tmp_path, capsys):
+    store = Store(tmp_path)
+    Powers().run(SETTINGS[:4], store, progress=False)
+    assert capsys.readouterr().err == ""
+    Powers().run(SETTINGS, store)
+    counts = re.findall(r" (\d+)/(\d+) ", capsys.readouterr().err)
+    assert counts[0] == ("4", "6") and counts[-1] == ("6", "6")
+
+
+def test_an_interrupted_run_ends_its_engine_at_once(tmp_path):
+    """Not when its memory is cleared: workers would go on for as long as somebody looks at the traceback."""
+    ended = []
+
+    def engine(groups, work):
+        try:
+            yield from engines.local(groups, work)
+        finally:
+            ended.append(True)
+
+    class Interrupted(Powers):
+        def finished(self, identity):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        Interrupted().run(SETTINGS, Store(tmp_path), engine=engine, progress=False)
+    assert caught.tb and ended == [True]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the git of this test is a script")
+@pytest.mark.parametrize(("seconds", "commit"), [(0, "of-git"), (2, None)])
+def test_a_git_that_says_nothing_is_not_waited_for(tmp_path, monkeypatch, seconds, commit):
+    git, run = tmp_path / "git", subprocess.run
+    git.write_text(f'#!/bin/sh\n[ "$1" = log ] && sleep {seconds} && echo of-git\nexit 0\n')
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    sooner = {} if commit else {"timeout": 0.2}
+    monkeypatch.setattr(subprocess, "run", lambda *of, **how: run(*of, **how | (sooner if "timeout" in how else {})))
+    (row,) = Powers().run(SETTINGS[:1], Store(tmp_path / "store"), progress=False)["runs"].to_pylist()
+    assert row["commit"] == commit
 
 
 def test_published_results_are_finished_and_new_ones_are_folded_in(tmp_path):

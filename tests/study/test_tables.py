@@ -49,6 +49,17 @@ def test_each_setting_has_its_rows_with_its_key(tmp_path):
     assert (run["slug"], run["threads"], run["seconds"]) == ("cell-2", 1, 2.0)
 
 
+def test_a_column_of_whole_and_other_numbers_has_floats_however_large(tmp_path):
+    """Of which no one takes the large whole number for exact; whole numbers alone stay whole."""
+    large = [2**53 + 1, 0.5, None]
+    store = Store(tmp_path)
+    for n, value in enumerate(large):
+        store.save(identity(n), {"cells": {"mean": value, "seed": 2**53 + n}}, provenance={}, run={})
+    cells = frames([store.load(identity(n)) for n in range(3)])["cells"].to_pylist()
+    assert [row["mean"] for row in cells] == [2.0**53, 0.5, None]
+    assert [row["seed"] for row in cells] == [2**53, 2**53 + 1, 2**53 + 2]
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.permutations(range(5)), st.integers(0, 5))
 def test_the_same_results_are_the_same_bytes_in_any_order_and_portions(tmp_path_factory, order, first):

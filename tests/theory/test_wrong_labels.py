@@ -98,6 +98,10 @@ def test_agreement_is_the_share_of_equal_signs():
     assert wrong_labels.agreement(-w, w).item() == pytest.approx(0, abs=1e-6)
 
 
+def test_nothing_is_learned_from_no_example():
+    assert wrong_labels.effective_rate(0, 3) == wrong_labels.effective_rate(0, 3, 2.0) == 0
+
+
 def test_refusals():
     with pytest.raises(ValueError, match=r"p = 1\.5"):
         wrong_labels.flipped(randn(3), 1.5, seeded())
