@@ -378,6 +378,17 @@ def test_the_same_split_twice_is_one_pool(rows):
     assert len(drawn) == 9
 
 
+def test_rows_that_a_pool_repeats_go_before_it_is_split(rows):
+    """Each twice: the copy has other white space, and another value in a column that the template does not read."""
+    once = [{"text": f"a text {i}", "label": i % 2, "id": i} for i in range(9)]
+    copies = [{"text": f" a\n text\u00a0{i}", "label": i % 2, "id": 100 + i} for i in range(9)]
+    pool = replace(TWO, splits=("all", "all"))
+    data = tasks.load(pool, data_dir=rows(*once, *copies, splits=("all",)))
+    assert data.train is data.test and [e.fields["text"] for e in data.train] == [row["text"] for row in once]
+    with pytest.raises(TaskError, match=r"'Text: a text 3 Label:' is answered 'yes' in row 3 and 'no' in row 9; rem"):
+        tasks.load(pool, data_dir=rows(*once, {"text": "a  text 3", "label": 0}, splits=("all",)))
+
+
 # --- from the row to the tokens ----------------------------------------------------------------------------------
 
 
@@ -429,6 +440,37 @@ def test_hub_is_asked_for_the_pinned_revision(monkeypatch):
     assert tasks.load("cb").test[0].answer == "Neither"
     cb, revision = ("aps/super_glue", "cb"), TASKS["cb"].hub.revision
     assert hub.call_args_list == [call(*cb, revision=revision, split=split) for split in ("train", "validation")]
+
+
+@pytest.mark.parametrize(
+    ("names", "labels", "wrong"),
+    [
+        (("negative", "positive"), ("Positive", "Negative"), "label 0 is 'Positive'.*has 'positive' for 1; give"),
+        (("neg", "pos"), ("Positive", "Negative"), "label 0 is 'Positive'.*order of the data set: neg, pos"),
+        (("World", "Sci/Tech", "Sport"), ("World", "Sport", "Technology"), "label 1 is 'Sport'.*has 'Sport' for 2"),
+        *((names, labels, None) for names, labels in (
+            (("neg", "pos"), ("Negative", "Positive")),
+            (("World", "Sports", "Business", "Sci/Tech"), WORLD),
+            (("entailment", "contradiction", "neutral"), ENTAILED),
+            (("not_equivalent", "equivalent"), ("no", "yes")),
+            (("very negative", "negative", "neutral", "positive", "very positive"), FIVE),
+        )),
+    ],
+)  # fmt: skip
+def test_labels_have_the_order_of_the_data_set(monkeypatch, names, labels, wrong):
+    import datasets  # noqa: PLC0415
+
+    columns = {"text": [f"text {i}" for i in range(len(names))], "label": list(range(len(names)))}
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=list(names))})
+    found = datasets.Dataset.from_dict(columns, features)
+    monkeypatch.delenv("EXPLAINER_DATA", raising=False)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: found)
+    task = replace(TWO, labels=labels, hub=Hub("a/set", "main"), splits=("train", "train"))
+    if wrong:
+        with pytest.raises(TaskError, match=wrong):
+            tasks.load(task)
+    else:
+        assert [example.answer for example in tasks.load(task).train] == list(labels)
 
 
 def test_no_network_and_no_source_say_what_to_do(monkeypatch, tmp_path):

@@ -11,10 +11,12 @@ from types import SimpleNamespace
 
 import gguf
 import huggingface_hub
+import numpy as np
 import pytest
 import tiny_models
 import torch
 from huggingface_hub import errors as hub_errors
+from safetensors.torch import load_file, save_file
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -177,8 +179,8 @@ def test_sharded_weights(saved, tmp_path):
         checkpoints.load(tmp_path)
 
 
-def write_gguf(checkpoint, path):
-    """The checkpoint's weights and tokenizer in llama.cpp's layout, in float32."""
+def write_gguf(checkpoint, path, **more):
+    """The checkpoint's weights and tokenizer in llama.cpp's layout, in float32, and `more` tensors."""
     config, bpe = checkpoint.model.config, json.loads(checkpoint.tokenizer.backend_tokenizer.to_str())["model"]
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_context_length(config.max_position_embeddings)
@@ -203,6 +205,8 @@ def write_gguf(checkpoint, path):
             if kind in name:  # llama.cpp rotates neighbouring pairs, transformers the two halves of a head
                 weight = weight.view(heads, 2, -1, weight.shape[1]).transpose(1, 2).reshape(weight.shape)  # noqa: PLW2901
         writer.add_tensor(names.get_name(name, (".weight",)), weight.contiguous().numpy())
+    for name, values in more.items():
+        writer.add_tensor(name, np.array(values, np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -481,6 +485,61 @@ def test_logits_beyond_the_output_embedding_are_refused(tmp_path):
     )  # fmt: skip
     with pytest.raises(CheckpointError, match="changes its logits after the output embedding"):
         checkpoints.load(save_other(CohereForCausalLM(config), tmp_path / "cohere"))
+
+
+BIAS = {f"model.layers.{i}.self_attn.{part}_proj.bias": torch.ones(48) for i in range(3) for part in "qo"}
+MASK = torch.ones(1, 1, tiny_models.LENGTH, tiny_models.LENGTH).tril().bool()
+
+
+def with_weights(saved, family, directory, more):
+    shutil.copytree(saved[family], directory)
+    weights = load_file(directory / "model.safetensors")
+    save_file(weights | more(weights), directory / "model.safetensors", metadata={"format": "pt"})
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("more", "names"),
+    [
+        (BIAS, r"model\.layers\.0\.self_attn\.o_proj\.bias, model\.layers\.0\.self_attn\.q_proj\.bias, .*\.\.\."),
+        ({"model.layers.3.mlp.up_proj.weight": torch.ones(64, 48)}, r"model\.layers\.3\.mlp\.up_proj\.weight"),
+    ],
+)
+def test_weights_without_a_place_are_named(saved, tmp_path, more, names):
+    with pytest.raises(CheckpointError, match=rf"describes has no place \({names}\).*Correct its configuration"):
+        checkpoints.load(with_weights(saved, "llama", tmp_path / "more", lambda _: more))
+
+
+@pytest.mark.parametrize(
+    ("family", "more"),
+    [
+        ("llama", lambda _: {f"model.layers.{i}.self_attn.rotary_emb.inv_freq": torch.ones(4) for i in range(3)}),
+        ("llama", lambda of: {"lm_head.weight": of["model.embed_tokens.weight"].clone()}),
+        ("gpt2", lambda _: {"transformer.h.0.attn.bias": MASK, "transformer.h.0.attn.masked_bias": torch.tensor(-1e4)}),
+        ("gpt_neo", lambda _: {"transformer.h.0.attn.attention.bias": MASK}),
+        ("gpt_neox", lambda _: {"gpt_neox.layers.0.attention.rotary_emb.inv_freq": torch.ones(4)}),
+        ("opt", lambda _: {"model.decoder.version": torch.tensor([3.0])}),
+        ("xglm", lambda _: {"model.embed_positions.weights": torch.ones(9, 32)}),
+    ],
+)  # fmt: skip
+def test_what_older_versions_wrote_beside_the_weights_still_loads(saved, tmp_path, family, more):
+    expected, found = (
+        checkpoints.load(directory).model.state_dict()
+        for directory in (saved[family], with_weights(saved, family, tmp_path / "old", more))
+    )
+    assert all(torch.equal(weight, found[name]) for name, weight in expected.items())
+
+
+@pytest.mark.parametrize(
+    "more", [{"blk.0.attn_q.bias": [1] * 48}, {"rope_freqs.weight": [1, 4, 32, 32]}, {"blk.3.attn_norm.weight": [1]}]
+)
+def test_tensors_of_a_gguf_file_without_a_place_are_named(saved, tmp_path, more):
+    original = checkpoints.load(saved["llama"])
+    write_gguf(original, tmp_path / "more.gguf", **more)
+    with pytest.raises(CheckpointError, match=rf"more\.gguf .*has no place \({re.escape(*more)}\)"):
+        checkpoints.load(tmp_path / "more.gguf")
+    write_gguf(original, tmp_path / "frequencies.gguf", **{"rope_freqs.weight": [1, 0.1, 0.01, 0.001]})
+    checkpoints.load(tmp_path / "frequencies.gguf")
 
 
 def test_weights_that_are_not_finite_are_refused(saved, tmp_path):

@@ -336,10 +336,10 @@ def load(task: str | Task, *, data_dir: str | os.PathLike | None = None) -> Task
     A directory (`data_dir`, or the environment variable EXPLAINER_DATA) holds `<folder>/<split>.jsonl`, one object
     with the template's fields and the answer column per line. Without a directory the hub is asked. White space
     inside a text, newlines included, becomes one space, so that a newline always separates what the template says.
-    A task that names the same split twice has one pool for demonstrations and queries.
+    A task that names the same split twice has one pool for demonstrations and queries, in which each text is once.
 
-    Raises TaskError (unknown name, missing file or column, unknown label, empty text or split) and, for starter
-    tasks, DownloadError or CacheError.
+    Raises TaskError (unknown name, missing file or column, unknown label, empty text or split, a text of a pool with
+    two answers, labels in another order than the data set's) and, for starter tasks, DownloadError or CacheError.
     """
     task = find(task) if isinstance(task, str) else task
     if task.name in _STARTER_ROWS:
@@ -347,6 +347,8 @@ def load(task: str | Task, *, data_dir: str | os.PathLike | None = None) -> Task
     directory = data_dir or os.environ.get("EXPLAINER_DATA")
     read = partial(_directory_rows, directory=directory) if directory else _hub_rows
     splits = {split: _examples(task, read(task, split), split) for split in dict.fromkeys(task.splits)}
+    if len(splits) == 1:
+        splits = {split: _distinct(task, pool) for split, pool in splits.items()}
     return TaskData(task, *(splits[split] for split in task.splits))
 
 
@@ -408,6 +410,19 @@ def _examples(task: Task, rows: Iterable[Mapping[str, Any]], split: str) -> tupl
     if not examples:
         raise TaskError(f"task {task.name!r}: the split {split!r} is empty; check the file or the split's name.")
     return tuple(examples)
+
+
+def _distinct(task: Task, pool: Iterable[Example]) -> tuple[Example, ...]:
+    """A pool with each text once: another copy would make it a query that stands among its own demonstrations."""
+    first: dict[tuple[str, ...], tuple[int, Example]] = {}
+    for number, example in enumerate(pool):
+        before, known = first.setdefault(tuple(example.fields.values()), (number, example))
+        if known.answer != example.answer:
+            raise TaskError(
+                f"task {task.name!r}: {_shown(task.prompt(example))} is answered {known.answer!r} in row {before} and "
+                f"{example.answer!r} in row {number}; remove one of these rows."
+            )
+    return tuple(example for _, example in first.values())
 
 
 def _example(task: Task, row: Mapping[str, Any]) -> Example:
@@ -477,7 +492,7 @@ def _hub_rows(task: Task, split: str) -> Iterable[dict]:
     import datasets  # here because it takes a second to import and only this function needs it  # noqa: PLC0415
 
     try:
-        return datasets.load_dataset(task.hub.id, task.hub.config, revision=task.hub.revision, split=split)
+        rows = datasets.load_dataset(task.hub.id, task.hub.config, revision=task.hub.revision, split=split)
     except Exception as error:  # the library raises a dozen unrelated types for a missing network or data set
         raise TaskError(
             f"task {task.name!r}: the data set {task.hub.id!r} (split {split!r}) could not be loaded from the hub "
@@ -485,6 +500,31 @@ def _hub_rows(task: Task, split: str) -> Iterable[dict]:
             f"{task.folder or task.name}/ and give data_dir or set EXPLAINER_DATA, or use a starter task: "
             f"{', '.join(_STARTER_ROWS)}."
         ) from error
+    column = (getattr(rows, "features", None) or {}).get(task.answer_column)
+    _require_order(task, getattr(column, "names", None) or ())
+    return rows
+
+
+def _require_order(task: Task, names: Sequence[str]) -> None:
+    """Refuse labels of which one is, or begins like, the data set's name of another class and not of its own."""
+    classes = [_plain(name) for name in names]
+    for i, word in enumerate(map(_plain, task.labels or ())):
+        same = [j for j, name in enumerate(classes) if name == word] or [
+            j for j, name in enumerate(classes) if min(len(name), len(word)) > 2 and _begin_alike(name, word)
+        ]
+        if same and i not in same:
+            raise TaskError(
+                f"task {task.name!r}: label {i} is {task.labels[i]!r}, and {task.hub.id!r} has {names[same[0]]!r} for "
+                f"{same[0]}; give the labels in the order of the data set: {', '.join(names)}."
+            )
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"[\W_]+", " ", word).strip().casefold()
+
+
+def _begin_alike(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
 
 
 def _word_pairs(task: Task) -> TaskData:

@@ -4,12 +4,14 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from json import JSONDecodeError
 from pathlib import Path
+from typing import Any
 
 import huggingface_hub
 import torch
@@ -38,6 +40,12 @@ _HUB_SECONDS = 30
 _FILES = ("*.safetensors", "*.json", "*.txt", "*.model")
 _OTHER_FORMATS = ("original/*", "consolidated*", "onnx/*")
 
+_NO_WEIGHTS = re.compile(
+    r"inv_freq$|(cos|sin)_cached$|\.attn(\.attention)?\.(masked_)?bias$|(^|\.)position_ids$|embed_positions\.weights$"
+    r"|\.version$|_float_tensor$"
+)
+"""What older versions wrote beside the weights and newer ones compute: frequencies, masks, positions, versions."""
+
 
 def load(
     name: str | os.PathLike | None = None, *, dtype: torch.dtype | None = None, device: str | torch.device | None = None
@@ -55,11 +63,13 @@ def load(
     device = device_of(device)
     path, revision = _locate(name)
     if path.suffix == ".gguf":
-        _check_gguf(path)
+        reader = _gguf_reader(path)
         files, directory, of_model, of_both = (path,), path.parent, {}, {"gguf_file": path.name}
     else:
-        files, directory, of_model, of_both = _weight_files(path), path, {"use_safetensors": True}, {}
+        reader, files, directory, of_model, of_both = None, _weight_files(path), path, {"use_safetensors": True}, {}
     model, tokenizer = _model(path, directory, dtype, **of_model, **of_both), _tokenizer(path, directory, **of_both)
+    if reader is not None:
+        _require_place(path, _without_place(model, reader))
     model = model.eval().requires_grad_(False).to(device)
     checkpoint = Checkpoint(model, tokenizer, name.partition("@")[0] if revision else name, revision, files)
     probe.require_usable(checkpoint)
@@ -260,14 +270,45 @@ def _read_json(path: Path) -> dict:
         raise CheckpointError(f"{path} cannot be read ({error}); fetch it again.") from error
 
 
-def _check_gguf(path: Path) -> None:
-    """Read the header and find every tensor, which a file that was cut short lacks."""
+def _gguf_reader(path: Path) -> Any:
+    """A file's header and all its tensors, which one that was cut short lacks."""
     import gguf  # noqa: PLC0415 - only a GGUF file needs it
 
     try:
-        gguf.GGUFReader(path)
+        return gguf.GGUFReader(path)
     except Exception as error:  # the reader unpacks bytes as they come, and fails wherever they end
         raise CheckpointError(f"{path} is damaged or cut short ({error!r}); delete it and fetch it again.") from error
+
+
+def _without_place(model: PreTrainedModel, reader: Any) -> list[str]:
+    """The tensors of a GGUF file, which transformers leaves out in silence, for which a model has no place."""
+    import gguf  # noqa: PLC0415 - only a GGUF file needs it
+
+    here = {name: p.numel() for name, p in model.named_parameters()}
+    there = {one.name: int(one.n_elements) for one in reader.tensors if not _is_buffer(one)}
+    if model.config.tie_word_embeddings:
+        there.pop("output.weight", None)
+    if sum(there.values()) <= sum(here.values()):
+        return []  # names alone do not tell: weights of experts, for one, are laid out anew
+    architecture = reader.get_field("general.architecture").contents()
+    kind = next(kind for kind, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
+    names = gguf.get_tensor_name_map(kind, model.config.num_hidden_layers)
+    known = {names.get_name(name, (".weight", ".bias")) for name in here}
+    return [name for name in there if name not in known]
+
+
+def _is_buffer(tensor: Any) -> bool:
+    """Whether it holds the frequencies of a rotation, which are at most 1, and not the factors that divide them."""
+    return tensor.name == "rope_freqs.weight" and bool((tensor.data <= 1).all())
+
+
+def _require_place(path: Path, names: Iterable[str]) -> None:
+    if names := sorted(names):
+        shown = ", ".join(names[:3]) + ", ..." * (len(names) > 3)
+        raise CheckpointError(
+            f"{path} holds weights for which the model that it describes has no place ({shown}); without them it is "
+            "another model. Correct its configuration (attention_bias, say), or give the model that it was made from."
+        )
 
 
 @contextmanager
@@ -301,6 +342,7 @@ def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTra
             f"{path} holds weights of other shapes than its config.json says ({', '.join(mismatched[:3])}); fetch both "
             "again."
         )
+    _require_place(path, (name for name in report["unexpected_keys"] if not _NO_WEIGHTS.search(name)))
     if report["missing_keys"]:
         missing = ", ".join(sorted(report["missing_keys"])[:3])
         raise CheckpointError(f"{path} lacks weights that the model needs ({missing}, ...); fetch it again.")

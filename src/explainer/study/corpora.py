@@ -191,8 +191,9 @@ def _parts(found: Any, name: str) -> tuple[tuple[Document, ...], tuple[Document,
     for other in ("validation", "test"):
         if other in splits:
             held_out = _documents(splits[other], name)
-            known = {document.text for document in held_out}
-            return tuple(d for d in _documents(splits["train"], name) if d.text not in known), tuple(held_out)
+            known = {_spaced(document.text) for document in held_out}
+            train = (document for document in _documents(splits["train"], name) if _spaced(document.text) not in known)
+            return tuple(train), tuple(held_out)
     return _split(_documents(splits["train"], name), name)
 
 
@@ -208,8 +209,16 @@ def _documents(rows: Any, name: str) -> list[Document]:
 
 
 def _named(texts: Iterable[str]) -> list[Document]:
-    """Documents with their number for a name, without empty ones and repetitions."""
-    return [Document(str(i), text) for i, text in enumerate(dict.fromkeys(t for t in texts if t.strip()))]
+    """Documents with their number for a name, without empty ones and repetitions, whatever their white space."""
+    first: dict[str, str] = {}
+    for text in texts:
+        first.setdefault(_spaced(text), text)
+    first.pop("", None)
+    return [Document(str(i), text) for i, text in enumerate(first.values())]
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.split())
 
 
 # The cache
