@@ -1,13 +1,16 @@
-"""What is declared: packages that are imported, the lock of the environment, the version of a release."""
+"""What is declared: packages that are imported, the lock of the environment, the name of a release."""
 
 import re
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
 
+import yaml
 from conftest import ROOT
 from packaging.requirements import Requirement
 from test_floors import SOURCES, imported
+
+import explainer
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
@@ -80,3 +83,14 @@ def test_the_lock_is_of_these_requirements():
     assert _stale(_named([]), lock) == {"pandas"}
     required = _named((ROOT / "requirements.txt").read_text("utf-8").splitlines())
     assert _stale(required, (ROOT / "requirements.lock").read_text("utf-8")) == set(), "run `make lock`"
+
+
+def test_the_last_release_has_one_name_everywhere():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    versions = re.findall(r"^## (\d+\.\d+\.\d+) \((.*)\)$", changes, re.MULTILINE)
+    assert versions[0] == (explainer.__version__, str(cited["date-released"]))
+    assert sorted(versions, key=lambda one: tuple(map(int, one[0].split("."))), reverse=True) == versions
+    assert cited["version"] == explainer.__version__
+    assert f"Version {explainer.__version__}}}" in (ROOT / "book" / "reference" / "cite.md").read_text("utf-8")
+    assert PROJECT["authors"] == cited["authors"]
