@@ -3,6 +3,8 @@
 PYTHON ?= python3
 # On Linux without a GPU, PIP_FLAGS="--extra-index-url https://download.pytorch.org/whl/cpu" saves 3 GB.
 PIP_FLAGS ?=
+# LOCKED=1 installs the versions of requirements.lock, with which a release is built; else the newest that are admitted.
+LOCKED ?=
 PORT ?= 8000
 # Chapters, and then tests, run side by side; each worker needs up to 4 GB.
 WORKERS ?= 2
@@ -26,7 +28,7 @@ export PYTHONPATH := $(CURDIR)/book/_ext$(if $(PYTHONPATH),:$(PYTHONPATH))
 # Tests run side by side, so each uses one thread.
 test: export OMP_NUM_THREADS ?= 1
 
-.PHONY: help book test lab serve bench clean fetch lint notebooks findings portability alone explorables offline
+.PHONY: help book test lab serve bench clean fetch lint lock notebooks findings portability alone explorables offline
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -35,7 +37,7 @@ help:  ## list the targets
 $(BIN)/.installed: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 13) else f"Python 3.11 to 3.13 is needed, $(PYTHON) is {v[0]}.{v[1]}; run make with PYTHON=python3.12, say")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --no-compile $(PIP_FLAGS) --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --no-compile $(PIP_FLAGS) $(if $(LOCKED),--constraint requirements.lock) --requirement requirements.txt
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
@@ -102,6 +104,10 @@ lint: $(BIN)/.installed  ## style of the code and hygiene of the notebooks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m bookbuilder.notebooks --check book
+
+# For every admitted Python and system; pip reads it as constraints. The record of an upgrade is the diff of this file.
+lock: $(BIN)/.installed  ## write the newest admitted versions of all packages into requirements.lock
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --annotation-style line --custom-compile-command "make lock" requirements.txt --output-file requirements.lock
 
 notebooks: $(BIN)/.installed  ## strip outputs, format cells and renew the first cell of every notebook
 	$(BIN)/python -m bookbuilder.notebooks book

@@ -46,7 +46,7 @@ class Which:
             if self.epochs is not None:
                 chosen &= frame[f"{side}_epochs"] == self.epochs
             if self.rate is not None:
-                chosen &= np.isclose(frame[f"{side}_rate"] / frame["lr"], self.rate)
+                chosen &= np.isclose(frame[f"{side}_rate"].astype(float) / frame["lr"], self.rate)
         return chosen
 
 
