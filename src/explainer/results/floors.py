@@ -23,10 +23,10 @@ _SIMILARITIES = {
     "weights (cos ΔW)": "update_cosine",
 }
 _SHARED = {
-    "the shared part alone answers": ("along_near", "along_ft", "ft"),
-    "fine-tuning needs the shared part": ("ft_across_near", "ft_across_icl", "zsl"),
+    "fine-tuning needs what is common": ("ft_across_near", "ft_across_icl", "zsl"),
+    "the context needs what is common": ("across_near", "across_ft", "zsl"),
 }
-"""Interventions of `shared_part` whose shares of right answers are floor, measured value and ceiling."""
+"""Interventions of `shared_part`, taken out, whose shares of right answers are floor, measured value and ceiling."""
 _PATCH = {"the mean patch answers": ("patch_foreign_mean", "patch_mean", "icl")}
 """Interventions of `causal`."""
 _EXPLAINED = {

@@ -5,6 +5,7 @@ Models are the unit that is drawn: the mean over the tasks of each model, then S
 
 import pandas as pd
 
+from explainer.results import reporting
 from explainer.theory.statistics import Interval, student
 
 _SAME = ("checkpoint", "model", "step", "seed", "k", "n_queries", "split", "lr")
@@ -36,3 +37,21 @@ def chosen_rate(frame: pd.DataFrame) -> float:
     of_rate = frame.groupby("lr")
     stable = of_rate["diverged_at"].apply(lambda steps: steps.isna().all())
     return float(of_rate["ft_accuracy"].mean()[stable].idxmax())
+
+
+def other_examples(swaps: pd.DataFrame) -> dict[str, Interval]:
+    """What SimAOU loses when one side has other examples, and what it would if the examples counted as the task does.
+
+    As `floors.of_the_examples`, of "swaps": own - s(c_own, f_other); own - s(c_other, f_own); half of both corners less
+    the two; own sqrt((1 - C) (1 - F)). Functions of means over tasks and layers, Student's jackknife over models.
+    """
+    columns = ["own", "training_other", "context_other", "both_other", "contexts", "trainings"]
+    of_models = swaps.groupby("model")[columns].mean().rename_axis("seed")
+    values = {
+        "own": lambda m: m.own,
+        "training swapped": lambda m: m.own - m.training_other,
+        "context swapped": lambda m: m.own - m.context_other,
+        "both swapped": lambda m: (m.own + m.both_other - m.training_other - m.context_other) / 2,
+        "yardstick": lambda m: m.own * ((1 - m.contexts) * (1 - m.trainings)) ** 0.5,
+    }
+    return {name: reporting.jackknife(of_models, lambda kept, of=of: of(kept.mean())) for name, of in values.items()}

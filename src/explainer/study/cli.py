@@ -252,7 +252,9 @@ def _on_checkpoint(kind: type, grids: Mapping[str, Sequence], options: argparse.
 
 def _task_names(setting: Any) -> Sequence[str]:
     """The tasks of a setting, which has one, several or none."""
-    return (setting.task,) if hasattr(setting, "task") else getattr(setting, "names", getattr(setting, "tasks", ()))
+    if hasattr(setting, "names"):
+        return setting.names
+    return (setting.task,) if hasattr(setting, "task") else getattr(setting, "tasks", ())
 
 
 def _add_laboratory(command: argparse.ArgumentParser) -> None:
@@ -485,7 +487,7 @@ _EXPERIMENTS = {
     "causal": (
         "causal_runs",
         "CausalTests",
-        "insert and remove what in-context learning and fine-tuning have in common, and count the answers",
+        "put in patches, task vectors and gradient steps in place of the context, and count the answers",
     ),
     "new-rule": (
         "new_rule_runs",

@@ -78,6 +78,11 @@ class Setting(on_checkpoint.Draw):
     least: ClassVar = {"k": 2, "n_queries": 4, "n_selection": 4}
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The task whose data are read; a rule is drawn."""
+        return () if self.task in new_rule_runs.CUES else (self.task,)
+
+    @property
     def slug(self) -> str:
         """A readable name."""
         sizes = f"k{self.k}-n{self.n_queries}-seed{self.seed}"
