@@ -8,8 +8,17 @@ from explainer.results import trained_control
 
 def test_falls_and_yardstick_are_those_of_the_corners():
     """Own .5, corners .4, .3 and .35 on two models alike: falls .1, .2 and .075, yardstick .5 sqrt(.19 .36)."""
-    one = {"own": 0.5, "training_other": 0.4, "context_other": 0.3, "both_other": 0.35, "contexts": 0.81, "trainings": 0.64}
-    found = trained_control.other_examples(pd.DataFrame([one | {"model": i, "seed": s} for i in (0, 1) for s in (0, 1)]))
+    one = {
+        "own": 0.5,
+        "training_other": 0.4,
+        "context_other": 0.3,
+        "both_other": 0.35,
+        "contexts": 0.81,
+        "trainings": 0.64,
+    }
+    found = trained_control.other_examples(
+        pd.DataFrame([one | {"model": i, "seed": s} for i in (0, 1) for s in (0, 1)])
+    )
     estimates = {name: each.estimate for name, each in found.items()}
     wanted = {"own": 0.5, "training swapped": 0.1, "context swapped": 0.2, "both swapped": 0.075}
     assert estimates == pytest.approx(wanted | {"yardstick": 0.5 * (0.19 * 0.36) ** 0.5})

@@ -148,6 +148,13 @@ def test_random_heads_are_of_the_same_layers(found, directory):
     assert off["off_foreign"] == [[(0, 0)]]
 
 
+def test_random_heads_match_half_of_a_layer_at_most():
+    """Of three chosen heads of a layer of four the first two are matched; for all three there are not enough others."""
+    drawn = rival._random_of_the_same_layers([(0, 1), (0, 2), (1, 0), (1, 3), (1, 2)], 4, seed=0)
+    assert [layer for layer, _ in drawn] == [0, 0, 1, 1]
+    assert not {(0, 1), (0, 2), (1, 0), (1, 3)} & set(drawn)
+
+
 def test_a_sum_of_single_effects_is_found_where_it_is_one(monkeypatch, found):
     """Where the change by all is twice the sum of those by single ones, R^2 is 1 with one rate."""
     generator = torch.Generator().manual_seed(0)

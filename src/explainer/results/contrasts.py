@@ -41,14 +41,14 @@ def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
         own / sqrt(C F)         own, corrected for what two lessons of one task do not share
         examples, reordered     of what two sets of words do differently in one task, and its ceiling
 
-    `rows` are those of "strengths", one for each pair and seed, or of "cells". NaN where trainings do not agree.
+    `rows` are those of "strengths", one for each pair and seed, or of "cells". NaN where C or F is not above 0.
     """
     names = ("own", "other", "contexts", "trainings", "examples", "reordered")
     derived: dict[str, Callable[[_Means], float]] = {
         "own - other": lambda m: m["own"] - m["other"],
         "yardstick": lambda m: m["own"] * np.sqrt((1 - m["contexts"]) * (1 - m["trainings"])),
         "own / sqrt(C F)": lambda m: (
-            m["own"] / np.sqrt(m["contexts"] * m["trainings"]) if m["trainings"] > 0 else np.nan
+            m["own"] / np.sqrt(m["contexts"] * m["trainings"]) if min(m["contexts"], m["trainings"]) > 0 else np.nan
         ),
     }
     chosen = rows[["seed", "pair", *names]]

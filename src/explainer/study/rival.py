@@ -213,7 +213,9 @@ class _Heads:
 
     def random(self, setting: Setting) -> list[list[Head]]:
         n_heads = self.effects.shape[1]
-        return [circuits.others(self.effective, n_heads, N_RANDOM * setting.seed + i) for i in range(N_RANDOM)]
+        return [
+            _random_of_the_same_layers(self.effective, n_heads, N_RANDOM * setting.seed + i) for i in range(N_RANDOM)
+        ]
 
     def off(self, setting: Setting) -> dict[str, list[list[Head]]]:
         """Which heads are switched off, of random ones several sets."""
@@ -365,3 +367,12 @@ class Rival(OnCheckpoint[Setting]):
             return tuple(new_rule_runs.data(setting.task, setting.seed, rule, setting.k, n) for rule in "AB")
         own = self._load_data(setting.task)
         return own, self._load_data(tasks.foreign(own.task))
+
+
+def _random_of_the_same_layers(heads: Sequence[Head], n_heads: int, seed: int) -> list[Head]:
+    """`circuits.others` of the first half at most of a layer's heads: of more there are not as many others."""
+    kept: list[Head] = []
+    for head in heads:
+        if sum(layer == head[0] for layer, _ in kept) < n_heads // 2:
+            kept.append(head)
+    return circuits.others(kept, n_heads, seed)
