@@ -38,12 +38,10 @@ def rows():
             "untrained": {"sim_am_delta": around(0.05)},
             "foreign-training": {"sim_am_delta": around(0.15)},
         },
-        "effect": {name: 0.9 - 0.1 * i for i, name in enumerate(EFFECTS)} | {"along_ft_other": 0.45, "ft_other": 0.55},
+        "effect": {name: 0.9 - 0.1 * i for i, name in enumerate(EFFECTS)} | {"across_ft_other": 0.45},
         "r2": {name: 0.05 + 0.1 * i for i, name in enumerate(R2)},
-        "partners": {
-            name: {of: around(value) for of in ("SimAOU", "SimAOU, made-up context", "right answers")}
-            for name, value in (("descent", 0.38), ("layer-causal", 0.13))
-        },
+        "layer_causal": {"at 0.001": 0.34},
+        "answers": 0.0,
         "draws": {"the same": 20, "other examples of the task": 18, "shuffled answers": 19},
         "shared": 10,
         "seeds": 5,
@@ -81,10 +79,8 @@ def test_the_lesson_and_the_tokens_have_their_counts(rows):
 def test_causal_tests_are_shown_beside_their_floors(rows):
     assert "ICL 0.90; without its component along FT 0.70" in rows[8][1] and "same cosine 0.60" in rows[8][1]
     assert "FT 0.80; without its component along ICL 0.10; random 0.00" in rows[8][1]
-    assert (
-        rows[8][2].startswith("alone the component answers 0.50;")
-        and "0.45, and FT on other examples 0.55" in rows[8][3]
-    )
+    assert rows[8][2].startswith("taking it out costs more") and "ICL keeps 0.45" in rows[8][3]
+    assert "answers 0.50" in rows[8][3]
     assert rows[9][1] == "own patch 0.40, another query's 0.30, the mean patch 0.20"
     assert "own steps 0.05, another task's 0.15; mean change of other queries 0.25; ceiling 0.35" in rows[11][1]
-    assert "SimAOU with descent 0.38" in rows[10][1] and "five draws 0.13" in rows[10][1]
+    assert "one draw: at 0.001 0.34" in rows[10][1] and "answers 0.00 at each" in rows[10][3]

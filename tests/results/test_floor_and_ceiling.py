@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from explainer.explorables import Ladder
-from explainer.results import agreement, floors
+from explainer.results import agreement, effects, floors
 from explainer.results.agreement import Which
 from explainer.results.published import results
 from explainer.theory import statistics
@@ -207,8 +207,12 @@ def test_what_the_story_says_of_the_causal_tests():
         "ft": 0.32,
         "along_ft": 0.21,
         "along_near": 0.08,
-        "along_ft_other": 0.22,
-        "ft_across_icl": 0.12,
+        "across_ft": 0.46,
+        "across_near": 0.58,
+        "across_ft_other": 0.43,
+        "along_ft_factor_of_next": 0.2,
+        "ft_across_icl": 0.13,
+        "ft_across_near": 0.22,
     }
     assert {name: round(floors._right(shared, name).mean(), 2) for name in said} == said
     assert round(floors._explained(results("causal"), "r2_icl_own").mean(), 2) == 0.05
@@ -224,11 +228,13 @@ def test_what_the_chapter_says_of_the_shared_part():
     """Task by task, beside another query of the task, and out of the context; counted from the table of queries."""
     shared = results("shared", "queries")
     right = shared.groupby(["intervention", "task"])["correct"].mean().unstack()
-    assert [round(right["antonyms"][name], 2) for name in ("along_ft", "icl")] == [0.45, 0.48]
-    assert round(right["past"]["along_ft"] / right["past"]["ft"], 2) == 0.49
-    others = ["capitals", "plurals", "past"]
-    of_context = right.loc["along_ft", others] / right.loc["icl", others]
-    assert of_context.min() > 1 / 8 and of_context.max() <= 0.25
+    assert round(right["past"]["along_ft"] / right["past"]["ft"], 2) == 0.45
+    who = effects.who_answers(shared, "along_ft").set_index(["ft", "icl"])
+    hits = who["n"] * who["right"].map(lambda of: of.estimate)
+    assert round(hits[True].sum() / hits.sum(), 2) == 0.95
+    assert round(who["right"][False, True].estimate, 2) == 0.02
+    gain = effects.difference(shared, "along_ft_shuffled", "along_near_shuffled")
+    assert f"{gain:.3f}" == "0.027 [0.015, 0.039]".replace(" ", "\N{NO-BREAK SPACE}")
     assert round(floors._right(shared, "along_ft_of_next").mean(), 2) == 0.06
     costs_more = floors._right(shared, "across_ft") - floors._right(shared, "across_ft_other")
     assert round(costs_more.mean(), 2) == 0.03
@@ -280,3 +286,13 @@ def test_what_the_note_on_update_matrices_says_in_words():
         less = agreement.differences(own, agreement.between(stored, kept, which), "update_cosine")
         settled[which.kind] = [task for task, each in less.items() if each.p_value < 0.05]
     assert settled == {"FT": ["capitals"], "ICL": []}
+
+
+def test_what_the_pages_say_of_the_thirds():
+    """From another task 0.02, 0.08 and 0.42 of the way, whichever side has it; from made-up words in the context."""
+    layers = results("shared", "layers")
+    said = {("training", "another task"): [0.02, 0.08, 0.42], ("context", "made-up words"): [0.04, 0.08, 0.5]}
+    said |= {("training", "made-up words"): [0.26, 0.29, 0.53]}
+    for (side, floor), wanted in said.items():
+        found = floors.way_by_thirds(layers, side, floor)
+        assert [round(of.estimate, 2) for of in found.values()] == wanted
