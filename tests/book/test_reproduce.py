@@ -68,7 +68,7 @@ def test_files_and_modules_of_the_page_exist():
         assert Path(ROOT, word.rstrip(".")).exists(), word
 
 
-SHOWN = re.findall(r"^explainer ([\w-]+)(.*)", TEXT, re.MULTILINE) + re.findall(r"`explainer (\w+)([^`]*)`", TEXT)
+SHOWN = re.findall(r"^explainer ([\w-]+)(.*)", TEXT, re.MULTILINE) + re.findall(r"`explainer ([\w-]+)([^`]*)`", TEXT)
 
 
 @pytest.mark.parametrize("command", sorted({command for command, _ in SHOWN}))
