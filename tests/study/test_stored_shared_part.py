@@ -40,7 +40,8 @@ def test_similarities_are_those_of_the_agreement():
     keys = ["task", "seed"]
     both = own.set_index(keys)["sim_aou"].to_frame("ours").join(theirs.set_index(keys)["sim_aou"], how="inner")
     assert len(both) == len(own)
-    assert (both["ours"] - both["sim_aou"]).abs().max() < 0.06
+    apart = (both["ours"] - both["sim_aou"]).abs()
+    assert (apart < 0.02).sum() >= len(apart) - 1 and apart.max() < 0.06  # on past tense trainings are near divergence
 
 
 def test_answers_of_fine_tuning_are_those_of_the_agreement():
