@@ -316,8 +316,8 @@ _FLOORS = {"made-up words": "nonsense", "another task": "foreign", "shuffled ans
 def by_layer(layers: pd.DataFrame) -> dict[str, Interval]:
     """SimAOU in each layer: the own lesson on both sides, its floors, and its ceiling, two trainings.
 
-    `layers` are those of the experiment "shared_part"; means over tasks, Student over seeds. A floor is made-up words or
-    the other tasks, in the training or in the context.
+    `layers` are those of the experiment "shared_part"; means over tasks, Student over seeds. A floor is made-up words
+    or the other tasks, in the training or in the context.
     """
     columns = {"the same lesson": "own", "two trainings": "trainings", "two contexts": "contexts"}
     columns |= {
