@@ -31,3 +31,11 @@ def test_models_are_the_unit():
     found = trained_control.other_examples(pd.DataFrame(rows))["training swapped"]
     assert found.estimate == pytest.approx(0.3)
     assert found.high - found.estimate == pytest.approx(12.706 * 0.1, rel=1e-3)
+
+
+def test_draws_are_the_unit_where_they_are_asked_for():
+    """Two draws that differ on five models give the interval of two numbers."""
+    base = {"training_other": 0.0, "context_other": 0.0, "both_other": 0.0, "contexts": 0.5, "trainings": 0.5}
+    rows = [base | {"model": i, "seed": s, "own": own} for s, own in enumerate((0.2, 0.4)) for i in range(5)]
+    found = trained_control.other_examples(pd.DataFrame(rows), sample="seed")["training swapped"]
+    assert found.high - found.estimate == pytest.approx(12.706 * 0.1, rel=1e-3)

@@ -39,14 +39,15 @@ def chosen_rate(frame: pd.DataFrame) -> float:
     return float(of_rate["ft_accuracy"].mean()[stable].idxmax())
 
 
-def other_examples(swaps: pd.DataFrame) -> dict[str, Interval]:
+def other_examples(swaps: pd.DataFrame, sample: str = "model") -> dict[str, Interval]:
     """What SimAOU loses when one side has other examples, and what it would if the examples counted as the task does.
 
     As `floors.of_the_examples`, of "swaps": own - s(c_own, f_other); own - s(c_other, f_own); half of both corners less
-    the two; own sqrt((1 - C) (1 - F)). Functions of means over tasks and layers, Student's jackknife over models.
+    the two; own sqrt((1 - C) (1 - F)). Functions of means over layers, Student's
+    jackknife over the `sample`: "model", each with the mean over its draws, or "seed", draws with the mean over models.
     """
     columns = ["own", "training_other", "context_other", "both_other", "contexts", "trainings"]
-    of_models = swaps.groupby("model")[columns].mean().rename_axis("seed")
+    means = swaps.groupby(sample)[columns].mean().rename_axis("seed")
     values = {
         "own": lambda m: m.own,
         "training swapped": lambda m: m.own - m.training_other,
@@ -54,4 +55,4 @@ def other_examples(swaps: pd.DataFrame) -> dict[str, Interval]:
         "both swapped": lambda m: (m.own + m.both_other - m.training_other - m.context_other) / 2,
         "yardstick": lambda m: m.own * ((1 - m.contexts) * (1 - m.trainings)) ** 0.5,
     }
-    return {name: reporting.jackknife(of_models, lambda kept, of=of: of(kept.mean())) for name, of in values.items()}
+    return {name: reporting.jackknife(means, lambda kept, of=of: of(kept.mean())) for name, of in values.items()}
