@@ -15,6 +15,7 @@ from test_bets import bets_fixture
 from test_noise_value import noise_value_fixture
 from test_real_head import real_head_fixture
 from test_similarity_explorer import similarity_explorer_fixture
+from test_swap import swap_fixture
 
 from bookbuilder import explorables as builder
 from explainer import explorables
@@ -36,6 +37,7 @@ from explainer.explorables import (
     RealHead,
     SimilarityExplorer,
     SoftmaxBend,
+    Swap,
     ThreeTokens,
     TwoNeurons,
     WhichBox,
@@ -164,6 +166,7 @@ def javascript(tmp_path_factory) -> Path:
         ladder=[Ladder(rung=rung).state() for rung in range(6)],
         similarity_explorer=similarity_explorer_fixture(),
         bets=bets_fixture(),
+        swap=swap_fixture(),
     )
     for name, known in fixtures.items():
         (folder / f"{name}.json").write_text(json.dumps(known), "utf-8")
@@ -354,6 +357,8 @@ REFUSED = [
     (SimilarityExplorer, {"normalised": "yes"}, "normalised"),
     (SoftmaxBend, {"spread": 0}, r"spread.*0\.125"),
     (SoftmaxBend, {"tokens": 2.5}, r"tokens"),
+    (Swap, {"side": "both"}, "side.*'both'"),
+    (Swap, {"lesson": "none"}, "lesson.*'none'"),
     (ThreeTokens, {"token_keys": [[1, 1]]}, r"token_keys.*it has 1 rows; it must have 3 to 3"),
     (ThreeTokens, {"attention": "hard"}, r"attention.*'hard'"),
     (TwoNeurons, {"query": [math.nan, 0]}, r"query = \[nan, 0\]"),

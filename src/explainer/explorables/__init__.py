@@ -19,6 +19,7 @@ from explainer.explorables.phase_plane import PhasePlane
 from explainer.explorables.playground import InContextRegression
 from explainer.explorables.real_head import RealHead
 from explainer.explorables.softmax_bend import SoftmaxBend
+from explainer.explorables.swap import Swap
 from explainer.explorables.three_tokens import ThreeTokens
 from explainer.explorables.two_neurons import TwoNeurons
 from explainer.explorables.which_box import WhichBox
@@ -26,7 +27,7 @@ from explainer.explorables.which_box import WhichBox
 __all__ = [
     "EXPLORABLES", "AgeWeights", "Bets", "Explorable", "InContextRegression", "Ladder", "MemoryOrRidge",
     "MomentumWindow", "NoiseValue", "OneHead", "OnePlane", "OneStep", "PhasePlane", "RealHead", "SimilarityExplorer",
-    "SoftmaxBend", "ThreeTokens", "TwoNeurons", "WhichBox",
+    "SoftmaxBend", "Swap", "ThreeTokens", "TwoNeurons", "WhichBox",
 ]  # fmt: skip
 
 EXPLORABLES: tuple[type[Explorable], ...] = (
@@ -46,5 +47,6 @@ EXPLORABLES: tuple[type[Explorable], ...] = (
     RealHead,
     Ladder,
     WhichBox,
+    Swap,
     Bets,
 )

@@ -1,0 +1,98 @@
+// Two boxes, the lesson of a context and that of a training: swap one of them, and see the similarity layer by layer.
+
+import { DIAMOND, SMALL, WIDTH, colour, group, line, marker, panel, path, plane, rect, through, words } from "./drawing.js";
+import { explorable } from "./frame.js";
+import { fixed } from "./numbers.js";
+
+export const LESSONS = [
+  ["own", "the same examples"],
+  ["reordered", "the same, in another order"],
+  ["other", "other examples of the task"],
+  ["shuffled", "shuffled answers"],
+  ["foreign", "another task"],
+  ["nonsense", "made-up words"],
+];
+const NAMES = Object.fromEntries(LESSONS);
+const SIDES = [["context", "the context"], ["training", "the training"]];
+const THIRDS = ["lower third", "middle third", "upper third"];
+
+export const column = (lesson, side) => (lesson === "own" ? "own" : `${side}_${lesson}`);
+export const series = ({ similarity, lesson, side }, its = lesson) => similarity[column(its, side)];
+
+// Means over the layers of each third
+export function thirds(values) {
+  const n = values.length / 3;
+  return [0, 1, 2].map((k) => values.slice(k * n, (k + 1) * n).reduce((sum, value) => sum + value, 0) / n);
+}
+const upper = (values) => thirds(values)[2];
+const two = (value) => fixed(value, 2);
+
+function describe(state) {
+  const { similarity, side, lesson } = state, its = upper(series(state)[0]), own = upper(similarity.own[0]);
+  const swapped = lesson === "own" ? "Both sides have learned the same examples" : `The ${side} has learned ${NAMES[lesson]}`;
+  const others = LESSONS.map(([key, name]) => `${name} ${two(upper(series(state, key)[0]))}`).join(", ");
+  return `${swapped}: in the upper third of the layers the similarity is ${two(its)}. With the same examples it is ${two(own)}, and two trainings agree to ${two(upper(similarity.trainings[0]))}. ` +
+    `With the ${side} swapped: ${others}.`;
+}
+
+const HEIGHT = 352, ROW = 44, TOP = 62, LEFT = 12, RIGHT = 268, X = (value) => LEFT + Math.max(0, value) * (RIGHT - LEFT);
+
+function lessonsPanel(state) {
+  const { similarity, side } = state, end = TOP + ROW * LESSONS.length;
+  const row = ([key, name], at) => {
+    const top = TOP + ROW * at, y = top + 27, now = key === state.lesson, value = upper(series(state, key)[0]), exact = similarity.true[side][key];
+    return group({ "data-lesson": key, style: "cursor:pointer" },
+      rect(1, top, WIDTH - 2, ROW - 4, { rx: 5, "fill-opacity": now ? 0.08 : 0, stroke: "currentColor", "stroke-opacity": now ? 0.8 : 0 }),
+      words(LEFT, top + 14, name, { "font-size": 12, ...(now ? { "font-weight": 600 } : {}) }),
+      line(LEFT, y, RIGHT, y, { "stroke-opacity": 0.2 }),
+      exact === undefined ? "" : group(colour("key"), marker(DIAMOND, X(exact), y, false)),
+      group(colour("value"), rect(X(value) - 5, y - 5, 10, 10)),
+      words(WIDTH - 8, y + 4, two(value), { "text-anchor": "end", "font-weight": 600 }));
+  };
+  return panel(`One side swapped: the ${side}`, HEIGHT,
+    group({ "font-size": 11 },
+      group(colour("value"), rect(LEFT - 4, 27, 8, 8)), words(LEFT + 10, 35, "this GPT, layers 21 to 30", SMALL),
+      group(colour("key"), marker(DIAMOND, LEFT, 47, false)), words(LEFT + 10, 51, "a layer in which the context is a step of descent", SMALL)),
+    LESSONS.map(row),
+    words(LEFT, end + 12, "0", SMALL), words(RIGHT, end + 12, "1", { ...SMALL, "text-anchor": "middle" }), words(X(0.5), end + 12, "similarity (cosine)", { ...SMALL, "text-anchor": "middle" }));
+}
+
+function layersPanel(state) {
+  const { similarity, side, lesson } = state, { trainings, own, noise } = similarity, [mean, half] = series(state), n = mean.length;
+  const { X: x, Y: y, inside, left, top, width, height } = plane({ left: 30, top: 44, width: 282, height: 226, x: [1, n], y: [0, 1] });
+  const curve = (values) => through(values.map((value, i) => [x(i + 1), y(value)]));
+  const band = through([...mean.map((value, i) => [x(i + 1), y(value + half[i])]), ...mean.map((value, i) => [x(i + 1), y(value - half[i])]).reverse()]);
+  const key = (at, role, more, text) => group(role ? colour(role) : {}, line(0, 318 + 15 * at, 22, 318 + 15 * at, more), words(28, 322 + 15 * at, text, SMALL));
+  const dashed = { "stroke-width": 2, "stroke-dasharray": "6 4" }, dotted = { "stroke-width": 1.5, "stroke-dasharray": "1 3" };
+  return panel("Similarity in each layer", HEIGHT + 22,
+    [0, 0.25, 0.5, 0.75, 1].map((t) => line(left, y(t), left + width, y(t), { "stroke-opacity": t ? 0.15 : 0.6 }) + words(left - 5, y(t) + 4, t === 0 || t === 1 ? fixed(t, 0) : fixed(t, 2), { ...SMALL, "text-anchor": "end" })),
+    [1, 10, 20, 30].map((t) => words(x(t), top + height + 14, fixed(t, 0), { ...SMALL, "text-anchor": "middle" })),
+    words(left + width, top + height + 28, "layer", { ...SMALL, "text-anchor": "end" }), words(0, top - 10, "cosine", SMALL),
+    inside(path(curve(trainings[0]), dashed),
+      group(colour("query"), path(curve(own[0]), { "stroke-width": 5, "stroke-opacity": 0.45 })),
+      group(colour("value"), path(`${band}Z`, { fill: "currentColor", "fill-opacity": 0.2, stroke: "none" }), path(curve(mean), { "stroke-width": 2 }),
+        path(curve(noise[column(lesson, side)]), dotted))),
+    key(0, "", dashed, "two trainings, different examples"), key(1, "query", { "stroke-width": 5, "stroke-opacity": 0.45 }, "context and training, the same examples"),
+    key(2, "value", { "stroke-width": 2 }, lesson === "own" ? "chosen: nothing swapped" : `chosen: ${NAMES[lesson]} (band: 95 %)`), key(3, "value", dotted, "its noise value"));
+}
+
+function extend(root, start, read, change) {
+  root.addEventListener("click", ({ target }) => {
+    const row = target.closest?.("[data-lesson]");
+    if (row) change({ lesson: row.dataset.lesson });
+  });
+}
+
+export default explorable({
+  question: "Which lesson must one side get before the similarity falls?",
+  hint: "Choose whose lesson is swapped, and for what, from the lists or by a click on a row. The other side keeps its own lesson. " +
+    "Squares: the GPT on word pairs, means over four tasks. Diamonds: a layer in which the claim is true by construction, where measured.",
+  traits: ["side", "lesson", "similarity"],
+  lists: () => [["side", "swapped is", SIDES], ["lesson", "its lesson is now", LESSONS]],
+  panels: (state) => [lessonsPanel(state), layersPanel(state)],
+  describe, extend,
+  answers: (state) => {
+    const its = thirds(series(state)[0]), own = thirds(state.similarity.own[0]), best = thirds(state.similarity.trainings[0]);
+    return THIRDS.map((name, k) => [name, `${two(its[k])}; with the same examples ${two(own[k])}, two trainings ${two(best[k])}`]);
+  },
+});
