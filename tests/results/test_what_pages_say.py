@@ -72,7 +72,7 @@ def numbers(text: str) -> set[str]:
 def test_what_a_test_without_power_cannot_tell_stands_beside_its_number():
     """Steps on another task explain a descent on the own examples as well as its own steps do."""
     foreign = f"{effects.columns(results('causal'), {'r2_descent_foreign': 'R²'})['R²'].estimate:.2f}"
-    for page, about in (("shared_part", "Single gradient steps"), ("verdict", "last row")):
+    for page, about in (("shared_part", "Single gradient steps"), ("claims", "last row")):
         assert foreign in numbers(sentence(page, about))
 
 

@@ -11,7 +11,7 @@ from explainer.theory.statistics import Interval
 
 _SHARE = "share of the way"
 _CAPTION = (
-    "Each row is a question to a checkpoint: 0 is its floor and 1 its ceiling, which the chapter The verdict explains. "
+    "Each row is a question to a checkpoint: 0 is its floor and 1 its ceiling, which the page All claims explains. "
     "Points: means over tasks; bars: 95 % (Student over seeds, none for a single seed)."
 )
 
