@@ -145,7 +145,8 @@ def test_digest_is_that_of_everything_that_is_read(saved, tmp_path):
         ("tokenizer.json", '"add_prefix_space": false', '"add_prefix_space": true'),
     ):
         copy = shutil.copytree(saved["llama"], tmp_path / name)
-        (copy / "README.md").write_text("not read")
+        for beside in ("README.md", "eval_results.json", "LICENSE.txt", "optimizer.safetensors", checkpoints._INDEX):
+            (copy / beside).write_text("not read")
         assert checkpoints.digest(copy) == same
         text = (copy / name).read_text()
         assert old in text
@@ -172,6 +173,12 @@ def test_sharded_weights(saved, tmp_path):
     original.tokenizer.save_pretrained(tmp_path)
     again = checkpoints.load(tmp_path)
     assert len(again.files) > 1
+    shards = checkpoints.digest(tmp_path)
+    (tmp_path / "eval_results.json").write_text("{}")
+    assert checkpoints.digest(tmp_path) == shards
+    index = tmp_path / checkpoints._INDEX
+    index.write_text(index.read_text().replace("\n", " "))
+    assert checkpoints.digest(tmp_path) != shards
     for name, weight in original.model.state_dict().items():
         assert torch.equal(weight, again.model.state_dict()[name])
     again.files[0].unlink()

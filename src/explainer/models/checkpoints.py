@@ -37,7 +37,13 @@ _EXAMPLES = "'gpt2', 'EleutherAI/pythia-160m', 'KoboldAI/fairseq-dense-125M', a 
 _HUB_SECONDS = 30
 """After which a hub that says nothing is not waited for."""
 
-_FILES = ("*.safetensors", "*.json", "*.txt", "*.model")
+_INDEX = "model.safetensors.index.json"
+_TEXTS = (
+    *("config.json", "generation_config.json", "tokenizer*.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab*.json", "vocab*.txt", "merges.txt", "dict.txt", "emoji.json", "tekken.json", "*.model"),
+)
+"""What transformers reads beside the weights: configuration and the files of tokenizers, by their names there."""
+
 _OTHER_FORMATS = ("original/*", "consolidated*", "onnx/*")
 
 _NO_WEIGHTS = re.compile(
@@ -102,7 +108,7 @@ def digest(name: str | os.PathLike) -> str:
     if str(name) == STARTER:
         return assets.CHECKPOINT.sha256
     path, _ = _locate(str(name))
-    files = [path] if path.is_file() else sorted({file for pattern in _FILES for file in path.glob(pattern)})
+    files = [path] if path.is_file() else sorted(_loaded(path))
     total = hashlib.sha256()
     for file in files:
         with file.open("rb") as stream:
@@ -159,7 +165,7 @@ def _download(name: str) -> tuple[Path, str]:
         path = huggingface_hub.snapshot_download(
             hub_id,
             revision=revision or None,
-            allow_patterns=list(_FILES),
+            allow_patterns=["*.safetensors", _INDEX, *_TEXTS],
             ignore_patterns=list(_OTHER_FORMATS),
             local_files_only=silent,
         )
@@ -219,28 +225,44 @@ def _converted(hub_id: str) -> str | None:
     return None
 
 
+def _loaded(directory: Path) -> set[Path]:
+    """The files of a directory that decide what is loaded from it; others, as logs of a training, come and go."""
+    weights = _weights(directory)
+    index = [] if directory / "model.safetensors" in weights else [directory / _INDEX]
+    texts = [file for pattern in _TEXTS for file in directory.glob(pattern)]
+    return {file for file in (*weights, *index, *texts) if file.is_file()}
+
+
+def _weights(directory: Path) -> tuple[Path, ...]:
+    """The files that transformers takes weights from, in its order: one, else those of the index, here or not."""
+    whole, index = directory / "model.safetensors", directory / _INDEX
+    if whole.is_file():
+        return (whole,)
+    if index.is_file():
+        return tuple(sorted(directory / name for name in set(_read_json(index).get("weight_map", {}).values())))
+    return tuple(sorted(directory.glob("*.safetensors")))
+
+
 def _weight_files(directory: Path) -> tuple[Path, ...]:
     """The weight files of a directory, after every cheap check that can explain why it will not load."""
     config = directory / "config.json"
     if not config.is_file():
         raise CheckpointError(f"{directory} has no config.json; give the directory that save_pretrained wrote.")
-    files = tuple(sorted(directory.glob("*.safetensors")))
+    files = _weights(directory)
     if not files:
         pickled = [p.name for p in sorted(directory.iterdir()) if p.suffix in (".bin", ".pt", ".pth", ".ckpt")]
         raise CheckpointError(
             f"{directory} holds no *.safetensors file (found {', '.join(pickled) or 'no weights'}). Pickled weights "
             f"are not read, because a pickle can run any code when it is opened; convert them: {_CONVERT}."
         )
+    if missing := [file.name for file in files if not file.is_file()]:
+        raise CheckpointError(f"{directory} lacks {', '.join(missing)}, listed in {_INDEX}; fetch them again.")
     for path in files:
         try:
             with safe_open(path, framework="pt"):
                 pass
         except (SafetensorError, OSError) as error:
             raise CheckpointError(f"{path} is damaged or cut short ({error}); delete it and fetch it again.") from error
-    index = directory / "model.safetensors.index.json"
-    shards = _read_json(index).get("weight_map", {}).values() if index.is_file() else ()
-    if missing := sorted({shard for shard in shards if not (directory / shard).is_file()}):
-        raise CheckpointError(f"{directory} lacks {', '.join(missing)}, listed in {index.name}; fetch them again.")
     family = _read_json(config).get("model_type")
     if family and family not in CONFIG_MAPPING:
         raise CheckpointError(
