@@ -247,6 +247,36 @@ def test_hub_id_and_revision_are_passed_on_and_the_commit_is_kept(saved, monkeyp
     assert not any(pattern.endswith((".bin", ".pt", ".py", "*")) for pattern in asked[0][2])
 
 
+@pytest.mark.parametrize(
+    ("lacks", "loads"),
+    [
+        ("LICENSE.txt", True),
+        ("generation_config.json", True),
+        ("model.fp16.safetensors", True),
+        ("model.safetensors", False),
+        ("tokenizer_config.json", False),
+    ],
+)
+def test_offline_what_is_needed_decides(saved, tmp_path, monkeypatch, lacks, loads):
+    """Of a hub's listing that was kept, files that were fetched by name may lack what is not loaded."""
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    commit, home = "c" * 40, tmp_path / "models--someone--model"
+    files = shutil.copytree(saved["llama"], home / "snapshots" / commit)
+    (files / lacks).unlink(missing_ok=True)
+    (home / "refs").mkdir()
+    (home / "refs" / "main").write_text(commit)
+    listed = {*(path.name for path in saved["llama"].iterdir()), lacks}
+    tree = pytest.importorskip("huggingface_hub._tree_cache")
+    entry = tree.TreeCacheEntry(size=1, blob_id="b", lfs_sha256=None, lfs_size=None, xet_hash=None)
+    tree.write_tree_cache(str(home), commit, dict.fromkeys(listed, entry))
+    if loads:
+        assert checkpoints.load("someone/model").revision == commit
+    else:
+        with pytest.raises(CheckpointError, match="is not in the local hub cache"):
+            checkpoints.load("someone/model")
+
+
 # --- tokens ----------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
@@ -162,13 +162,7 @@ def _download(name: str) -> tuple[Path, str]:
     hub_id, _, revision = name.partition("@")
     silent = _is_silent(hub_id, revision)
     try:
-        path = huggingface_hub.snapshot_download(
-            hub_id,
-            revision=revision or None,
-            allow_patterns=["*.safetensors", _INDEX, *_TEXTS],
-            ignore_patterns=list(_OTHER_FORMATS),
-            local_files_only=silent,
-        )
+        path = _snapshot(hub_id, revision, silent)
     except (hub_errors.GatedRepoError, hub_errors.DisabledRepoError) as error:
         raise CheckpointError(f"{name!r} needs permission on the hub ({error}); ask, then `hf auth login`.") from error
     except hub_errors.RevisionNotFoundError as error:
@@ -184,6 +178,22 @@ def _download(name: str) -> tuple[Path, str]:
             f"'{hub_id}@{converted}'."
         )
     return path, path.name
+
+
+def _snapshot(hub_id: str, revision: str, silent: bool) -> str:
+    """The folder of the hub's cache; without the hub, one with all that is needed, where it is known what that is."""
+    weights, others = ("*.safetensors", _INDEX), {"revision": revision or None, "ignore_patterns": list(_OTHER_FORMATS)}
+    try:
+        return huggingface_hub.snapshot_download(
+            hub_id, allow_patterns=[*weights, *_TEXTS], local_files_only=silent, **others
+        )
+    except hub_errors.LocalEntryNotFoundError:
+        needed = [pattern for pattern in _TEXTS if pattern != "generation_config.json"]
+        with suppress(hub_errors.LocalEntryNotFoundError):
+            path = huggingface_hub.snapshot_download(hub_id, allow_patterns=needed, local_files_only=True, **others)
+            if (files := _weights(Path(path))) and all(file.is_file() for file in files):
+                return path  # other weights of the listing, as those of a second format, are not loaded
+        raise
 
 
 def _is_silent(hub_id: str, revision: str) -> bool:
