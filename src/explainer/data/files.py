@@ -4,7 +4,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,16 @@ def replace_file(path: Path, content: str | bytes) -> None:
     except BaseException:
         Path(file.name).unlink(missing_ok=True)
         raise
+
+
+def spelled(name: str, others: Container[str] = ()) -> str:
+    """A path that is here as it is written shortest, so that what it holds has one name; `others` are no paths."""
+    plain = os.path.normpath(os.path.expanduser(name))
+    try:
+        same = os.path.samefile(os.path.expanduser(name), plain)  # not so for .. behind a link
+    except (OSError, ValueError):
+        return name
+    return plain if same and plain not in others else name
 
 
 @contextmanager

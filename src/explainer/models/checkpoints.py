@@ -24,6 +24,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.utils import logging as transformers_logging
 
 from explainer.data import assets
+from explainer.data.files import spelled
 from explainer.data.package_index import proxy_hint
 from explainer.errors import CheckpointError
 from explainer.models import probe
@@ -64,7 +65,7 @@ def load(
 
     Raises CheckpointError: unknown name, no network, missing or damaged files, pickled weights, not a causal model.
     """
-    name = str(name or os.environ.get("EXPLAINER_MODEL") or STARTER)
+    name = one_name(str(name or os.environ.get("EXPLAINER_MODEL") or STARTER))
     dtype = dtype or torch.float32
     device = device_of(device)
     path, revision = _locate(name)
@@ -80,6 +81,11 @@ def load(
     checkpoint = Checkpoint(model, tokenizer, name.partition("@")[0] if revision else name, revision, files)
     probe.require_usable(checkpoint)
     return checkpoint
+
+
+def one_name(name: str) -> str:
+    """A directory or file under one name, however its path is spelled; a name of the hub as it is."""
+    return spelled(name, (STARTER,))
 
 
 def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
