@@ -151,6 +151,7 @@ def _look(options: argparse.Namespace) -> int:
     from explainer.compare.look import look  # noqa: PLC0415
     from explainer.data import tasks  # noqa: PLC0415
     from explainer.models import checkpoints  # noqa: PLC0415
+    from explainer.study import room  # noqa: PLC0415
     from explainer.study.experiment import unforeseen  # noqa: PLC0415
 
     names = _asked_tasks(options)
@@ -163,6 +164,7 @@ def _look(options: argparse.Namespace) -> int:
         checkpoint = None  # frees the memory of the last one before the next one needs it
         try:
             dtype = checkpoints.dtype_of(options.dtype, options.device)
+            room.require_to_ask(model, checkpoints.device_of(options.device), dtype, max(options.k))
             checkpoint = checkpoints.load(model, dtype=dtype, device=options.device)
             for name, k, n in product(names, options.k, options.queries):
                 found = look(checkpoint, data[name], k, options.seeds, n)
