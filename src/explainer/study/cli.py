@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,16 +20,40 @@ from explainer.errors import ExplainerError, StudyError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 an error of the user's to mend, 130 interrupted."""
-    options = _parser().parse_args(arguments)
+    if getattr(sys.stdout, "errors", None) == "strict" and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # else a sign that the terminal lacks ends what was computed
     try:
-        with _warnings_of_one_line():
-            return options.run(options)
+        with _silent_where_nobody_reads():
+            return _run_command(arguments)
     except ExplainerError as error:
         print(f"explainer: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("explainer: interrupted; run again to resume", file=sys.stderr)
         return 130
+
+
+def _run_command(arguments: Sequence[str] | None) -> int:
+    options = _parser().parse_args(arguments)
+    with _warnings_of_one_line():
+        return options.run(options)
+
+
+@contextmanager
+def _silent_where_nobody_reads() -> Iterator[None]:
+    """End as other programs do whose output is a pipe that was closed, as by `head`."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        try:
+            print(flush=True)  # it may have been the pipe of a worker
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+            sys.exit(128 + signal.SIGPIPE)
+        raise
 
 
 @contextmanager
