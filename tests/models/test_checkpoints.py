@@ -446,6 +446,24 @@ def test_missing_path(name):
         checkpoints.load(name)
 
 
+@pytest.mark.parametrize("left", ["return_dict", "output_attentions", "output_hidden_states"])
+def test_what_a_training_left_in_the_configuration_is_not_heeded(saved, copy, left):
+    edit_config(copy, **{left: left != "return_dict"})
+    model = checkpoints.load(copy).model
+    ids = torch.arange(5)[None]
+    found = model(input_ids=ids)
+    assert found.attentions is None and found.hidden_states is None
+    assert torch.equal(found.logits, checkpoints.load(saved["llama"]).model(input_ids=ids).logits)
+
+
+@pytest.mark.parametrize("left", ["use_return_dict", "attn_implementation"])
+def test_what_a_training_left_and_cannot_be_loaded_is_named(copy, left):
+    edit_config(copy, **{left: "flash_attention_2"})
+    for read in (checkpoints.load, checkpoints.skeleton):
+        with pytest.raises(CheckpointError, match=f"; take {left}, left by a training, out of config.json"):
+            read(copy)
+
+
 def test_pickled_weights_are_refused_without_being_opened(copy):
     class Bomb:
         def __reduce__(self):

@@ -150,7 +150,9 @@ def skeleton(name: str | os.PathLike) -> PreTrainedModel:
         with torch.device("meta"):
             return AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     except Exception as error:  # as in `_model`
-        raise CheckpointError(f"{path} does not describe a causal language model: {error!r}") from error
+        raise CheckpointError(
+            f"{path} does not describe a causal language model: {error!r}{_remedy(directory)}"
+        ) from error
 
 
 def _locate(name: str) -> tuple[Path, str | None]:
@@ -374,7 +376,10 @@ def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTra
                 **options,
             )
     except Exception as error:  # transformers and what it calls raise whatever a file makes them
-        raise CheckpointError(f"{path} could not be loaded as a causal language model: {error!r}") from error
+        raise CheckpointError(
+            f"{path} could not be loaded as a causal language model: {error!r}{_remedy(directory)}"
+        ) from error
+    model.config.return_dict, model.config.output_attentions, model.config.output_hidden_states = True, False, False
     if mismatched := sorted(name for name, *_ in report["mismatched_keys"]):
         raise CheckpointError(
             f"{path} holds weights of other shapes than its config.json says ({', '.join(mismatched[:3])}); fetch both "
@@ -385,6 +390,14 @@ def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTra
         missing = ", ".join(sorted(report["missing_keys"])[:3])
         raise CheckpointError(f"{path} lacks weights that the model needs ({missing}, ...); fetch it again.")
     return model
+
+
+def _remedy(directory: Path) -> str:
+    """What may be taken out of a config.json that does not load: what a training wrote that is no part of the model."""
+    path = directory / "config.json"
+    written = _read_json(path) if path.is_file() else {}
+    found = [name for name in ("use_return_dict", "attn_implementation", "_attn_implementation") if name in written]
+    return f"; take {' and '.join(found)}, left by a training, out of config.json" if found else ""
 
 
 def _tokenizer(path: Path, directory: Path, **options) -> PreTrainedTokenizerBase:
