@@ -7,6 +7,7 @@ import shutil
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import SimpleNamespace
 
 import gguf
@@ -461,6 +462,22 @@ def test_what_a_training_left_and_cannot_be_loaded_is_named(copy, left):
     edit_config(copy, **{left: "flash_attention_2"})
     for read in (checkpoints.load, checkpoints.skeleton):
         with pytest.raises(CheckpointError, match=f"; take {left}, left by a training, out of config.json"):
+            read(copy)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_a_file_that_may_not_be_read_is_named(copy, monkeypatch, name):
+    """Simulated: tests may run as root, whom no mode stops."""
+    opened = Path.open
+
+    def refuse(path, *args, **options):
+        if path.name == name:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *args, **options)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    for read in (checkpoints.load, checkpoints.digest, checkpoints.skeleton):
+        with pytest.raises(CheckpointError, match=rf"{name} may not be read by this user; allow it \(chmod"):
             read(copy)
 
 

@@ -24,6 +24,17 @@ def save(store, identity=FIRST, result=RESULT):
     return store.save(identity, result, provenance={"threads": 1}, run={"seconds": 1.5})
 
 
+def test_a_result_that_may_not_be_read_is_not_to_be_deleted(tmp_path, monkeypatch):
+    path = save(Store(tmp_path))
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied", str(path))  # simulated, as below
+
+    monkeypatch.setattr(type(path), "read_text", refuse)
+    with pytest.raises(ResultsError, match=r"may not be read by this user; allow it"):
+        read(path)
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),

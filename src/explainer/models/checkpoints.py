@@ -24,7 +24,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.utils import logging as transformers_logging
 
 from explainer.data import assets
-from explainer.data.files import spelled
+from explainer.data.files import PERMIT, spelled
 from explainer.data.package_index import proxy_hint
 from explainer.errors import CheckpointError
 from explainer.models import probe
@@ -159,11 +159,29 @@ def _locate(name: str) -> tuple[Path, str | None]:
     if name == STARTER:
         return assets.checkpoint_path(), None
     path = Path(name).expanduser()
-    if path.is_dir() or (path.is_file() and path.suffix == ".gguf"):
+    with _permission():
+        is_here = path.is_dir() or (path.is_file() and path.suffix == ".gguf")
+    if is_here:
+        _require_permission(path)
         return path, None
     if path.is_absolute() or name.startswith((".", "~")) or path.suffix == ".gguf" or path.exists():
         raise CheckpointError(f"{name!r} is neither a directory nor an existing .gguf file; give the path of one.")
     return _download(name)
+
+
+@contextmanager
+def _permission() -> Iterator[None]:
+    """Else what may not be read looks damaged, and the advice would be to delete it."""
+    try:
+        yield
+    except PermissionError as error:
+        raise CheckpointError(f"{error.filename} may not be read by this user; {PERMIT}.") from error
+
+
+def _require_permission(path: Path) -> None:
+    with _permission():
+        for file in (path,) if path.is_file() else _loaded(path) if os.listdir(path) else ():
+            file.open("rb").close()
 
 
 def _download(name: str) -> tuple[Path, str]:
@@ -180,6 +198,7 @@ def _download(name: str) -> tuple[Path, str]:
     except Exception as error:  # a proxy or a page in place of the hub makes its client raise whatever
         raise CheckpointError(_why_not_downloaded(name, error, silent)) from error
     path = Path(path)
+    _require_permission(path)
     if not list(path.glob("*.safetensors")) and (converted := _converted(hub_id)):
         raise CheckpointError(
             f"{name!r} holds no *.safetensors file, and pickled weights are not read; the hub has them converted: give "
@@ -306,6 +325,8 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
 def _read_json(path: Path) -> dict:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
+    except PermissionError:
+        raise  # told by `_require_permission`
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} cannot be read ({error}); fetch it again.") from error
 
