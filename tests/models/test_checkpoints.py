@@ -481,6 +481,18 @@ def test_a_file_that_may_not_be_read_is_named(copy, monkeypatch, name):
             read(copy)
 
 
+@pytest.mark.parametrize("with_config", [True, False])
+@pytest.mark.parametrize("suffix", ["safetensors", "bin"])
+def test_an_adapter_is_to_be_merged(copy, with_config, suffix):
+    (copy / "adapter_config.json").write_text("{}")
+    assert checkpoints.load(copy).name == str(copy)  # a whole model beside which it lies
+    (copy / "model.safetensors").rename(copy / f"adapter_model.{suffix}")
+    if not with_config:
+        (copy / "config.json").unlink()
+    with pytest.raises(CheckpointError, match=r"holds an adapter .* merge them: .*merge_and_unload"):
+        checkpoints.load(copy)
+
+
 def test_pickled_weights_are_refused_without_being_opened(copy):
     class Bomb:
         def __reduce__(self):

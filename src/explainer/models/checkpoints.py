@@ -282,6 +282,7 @@ def _weights(directory: Path) -> tuple[Path, ...]:
 
 def _weight_files(directory: Path) -> tuple[Path, ...]:
     """The weight files of a directory, after every cheap check that can explain why it will not load."""
+    _require_no_adapter(directory)
     config = directory / "config.json"
     if not config.is_file():
         raise CheckpointError(f"{directory} has no config.json; give the directory that save_pretrained wrote.")
@@ -320,6 +321,17 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
             f"give a decoder-only language model, like {_EXAMPLES}."
         )
     return files
+
+
+def _require_no_adapter(directory: Path) -> None:
+    """What PEFT writes is only what a training added, whatever configuration lies beside it."""
+    adapters = [*directory.glob("adapter_model.*"), *directory.glob("adapter_config.json")]
+    if adapters and all(file.name.startswith("adapter_model") for file in _weights(directory)):
+        raise CheckpointError(
+            f"{directory} holds an adapter ({adapters[0].name}), and not the model that it adapts; merge them: "
+            "AutoPeftModelForCausalLM.from_pretrained(...).merge_and_unload().save_pretrained(...), save the tokenizer "
+            "beside it, and give that directory."
+        )
 
 
 def _read_json(path: Path) -> dict:
