@@ -232,6 +232,19 @@ def test_gguf_holds_the_same_model(saved, tmp_path):
     torch.testing.assert_close(*logits, rtol=1e-4, atol=1e-4)
 
 
+def test_an_upper_case_suffix_is_one_and_a_part_of_a_split_file_is_named(saved, tmp_path):
+    whole, part = tmp_path / "MODEL.GGUF", tmp_path / "model-00001-of-00002.gguf"
+    write_gguf(checkpoints.load(saved["llama"]), whole)
+    assert checkpoints.load(whole).files == (whole,)
+    writer = gguf.GGUFWriter(part, "llama")
+    writer.add_uint16(gguf.Keys.Split.LLM_KV_SPLIT_COUNT, 2)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    with pytest.raises(CheckpointError, match="is one of the 2 parts of a split file; merge them"):
+        checkpoints.load(part)
+
+
 def test_hub_id_and_revision_are_passed_on_and_the_commit_is_kept(saved, monkeypatch, tmp_path):
     asked = []
     commit = shutil.copytree(saved["gpt2"], tmp_path / "c0ffee")

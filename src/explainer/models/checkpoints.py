@@ -69,7 +69,7 @@ def load(
     dtype = dtype or torch.float32
     device = device_of(device)
     path, revision = _locate(name)
-    if path.suffix == ".gguf":
+    if path.suffix.lower() == ".gguf":
         reader = _gguf_reader(path)
         files, directory, of_model, of_both = (path,), path.parent, {}, {"gguf_file": path.name}
     else:
@@ -160,7 +160,7 @@ def _locate(name: str) -> tuple[Path, str | None]:
         return assets.checkpoint_path(), None
     path = Path(name).expanduser()
     with _permission():
-        is_here = path.is_dir() or (path.is_file() and path.suffix == ".gguf")
+        is_here = path.is_dir() or (path.is_file() and path.suffix.lower() == ".gguf")
     if is_here:
         _require_permission(path)
         return path, None
@@ -348,9 +348,17 @@ def _gguf_reader(path: Path) -> Any:
     import gguf  # noqa: PLC0415 - only a GGUF file needs it
 
     try:
-        return gguf.GGUFReader(path)
+        reader = gguf.GGUFReader(path)
+        parts = reader.get_field(gguf.Keys.Split.LLM_KV_SPLIT_COUNT)
+        n_parts = int(parts.contents()) if parts else 1
     except Exception as error:  # the reader unpacks bytes as they come, and fails wherever they end
         raise CheckpointError(f"{path} is damaged or cut short ({error!r}); delete it and fetch it again.") from error
+    if n_parts > 1:
+        raise CheckpointError(
+            f"{path} is one of the {n_parts} parts of a split file; merge them with `llama-gguf-split --merge` of "
+            "llama.cpp, given the first part and a name, and give the file of that name."
+        )
+    return reader
 
 
 def _without_place(model: PreTrainedModel, reader: Any) -> list[str]:
