@@ -30,7 +30,7 @@ def published_directory() -> Path:
 
     Raises ResultsError if the given directory does not exist.
     """
-    given = os.environ.get("EXPLAINER_RESULTS")
+    given = os.path.expanduser(os.environ.get("EXPLAINER_RESULTS", ""))
     if given and not Path(given).is_dir():
         raise ResultsError(f"EXPLAINER_RESULTS = {given!r} is no directory; give one, or unset it.")
     return Path(given) if given else PUBLISHED

@@ -332,7 +332,7 @@ def _run(
     if options.publish is not None:
         published = Published(Path(options.publish or published_directory()) / experiment.name)
     of_book = published_directory() / experiment.name / "grids.toml"
-    if options.publish == "" and Path(options.grid or "").resolve() != of_book.resolve():
+    if options.publish == "" and Path(options.grid or "").expanduser().resolve() != of_book.resolve():
         raise ExplainerError(_OWN_TABLES.format("settings"))
     if options.list:
         _print_planned(experiment.plan(settings, store, published), store)
@@ -703,7 +703,7 @@ def _verdict(options: argparse.Namespace) -> int:
     from explainer.figures import verdict  # noqa: PLC0415
     from explainer.results import floors  # noqa: PLC0415
 
-    directory, output = Path(options.results or published_directory()), Path(options.output)
+    directory, output = (Path(p).expanduser() for p in (options.results or published_directory(), options.output))
     shown = ({} if directory == PUBLISHED else floors.verdict(directory)) | floors.of_book()
     for checkpoint, rows in shown.items():
         print(checkpoint)
