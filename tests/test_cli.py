@@ -1,5 +1,6 @@
 import functools
 import json
+import os
 import re
 import shlex
 import shutil
@@ -98,6 +99,35 @@ def test_wrong_usage(arguments, capsys):
         cli.main(arguments)
     assert stopped.value.code == 2
     assert "usage: explainer" in capsys.readouterr().err
+
+
+def run_explainer(code, **options):
+    """Runs Python in which `explainer web-model` prints what the code does."""
+    begin = "import sys; from explainer.study import cli; cli._web_model = lambda _: print("
+    command = [sys.executable, "-c", f"{begin}{code}) or 0; sys.exit(cli.main(['web-model']))"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def test_output_in_another_encoding_is_whole():
+    environment = os.environ | {"PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
+    out, err = run_explainer("'π ± é'", env=environment).communicate()
+    assert (out.strip(), err) == ("? ± é".encode("cp1252"), b"")
+
+
+@pytest.mark.parametrize("lines", ["'line'", "'line\\n' * 10**6"])
+def test_a_closed_pipe_is_silent(lines):
+    process = run_explainer(lines)
+    process.stdout.close()
+    assert (process.stderr.read(), process.wait()) == (b"", 141)
+
+
+def test_another_broken_pipe_is_not_silent(monkeypatch):
+    def broken(_):
+        raise BrokenPipeError("of a worker")
+
+    monkeypatch.setattr(cli, "_web_model", broken)
+    with pytest.raises(BrokenPipeError, match="of a worker"):
+        cli.main(["web-model"])
 
 
 def test_version(capsys):

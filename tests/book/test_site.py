@@ -12,7 +12,8 @@ from plotly.subplots import make_subplots
 from small_book import code_cell, notebook_of
 from test_browser import pages
 
-from bookbuilder import notebooks, record, renderers, repository, vendored
+from bookbuilder import notebooks, record, renderers, repository, sphinxext, vendored
+from bookbuilder.explorables import run_module
 from explainer.figures import curve_panels, dot_panels, dots
 from explainer.theory.statistics import Interval
 
@@ -77,6 +78,22 @@ def test_no_launch_button_without_an_address(site):
 )
 def test_repository_address(address, expected):
     assert repository.normalise(address) == expected
+
+
+def test_where_the_browser_refuses_storage_the_page_has_one_that_forgets():
+    refused = '{ configurable: true, get() { throw new Error("SecurityError"); } }'
+    window = f'Object.defineProperties({{ sessionStorage: "own" }}, {{ localStorage: {refused}, caches: {refused} }})'
+    found = run_module(
+        f"""
+        globalThis.window = {window};
+        {sphinxext._FORGETFUL.removeprefix("<script>").removesuffix("</script>")}
+        window.localStorage.setItem("mode", 1);
+        const [kept, none] = ["mode", "theme"].map((key) => window.localStorage.getItem(key));
+        process.stdout.write(JSON.stringify([kept, none, window.sessionStorage, typeof window.caches]));
+        """,
+        None,
+    )
+    assert json.loads(found) == ["1", None, "own", "undefined"]
 
 
 def test_script_json_cannot_be_closed_by_its_content():

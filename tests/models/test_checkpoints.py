@@ -7,6 +7,7 @@ import shutil
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import SimpleNamespace
 
 import gguf
@@ -145,7 +146,8 @@ def test_digest_is_that_of_everything_that_is_read(saved, tmp_path):
         ("tokenizer.json", '"add_prefix_space": false', '"add_prefix_space": true'),
     ):
         copy = shutil.copytree(saved["llama"], tmp_path / name)
-        (copy / "README.md").write_text("not read")
+        for beside in ("README.md", "eval_results.json", "LICENSE.txt", "optimizer.safetensors", checkpoints._INDEX):
+            (copy / beside).write_text("not read")
         assert checkpoints.digest(copy) == same
         text = (copy / name).read_text()
         assert old in text
@@ -172,6 +174,12 @@ def test_sharded_weights(saved, tmp_path):
     original.tokenizer.save_pretrained(tmp_path)
     again = checkpoints.load(tmp_path)
     assert len(again.files) > 1
+    shards = checkpoints.digest(tmp_path)
+    (tmp_path / "eval_results.json").write_text("{}")
+    assert checkpoints.digest(tmp_path) == shards
+    index = tmp_path / checkpoints._INDEX
+    index.write_text(index.read_text().replace("\n", " "))
+    assert checkpoints.digest(tmp_path) != shards
     for name, weight in original.model.state_dict().items():
         assert torch.equal(weight, again.model.state_dict()[name])
     again.files[0].unlink()
@@ -224,6 +232,19 @@ def test_gguf_holds_the_same_model(saved, tmp_path):
     torch.testing.assert_close(*logits, rtol=1e-4, atol=1e-4)
 
 
+def test_an_upper_case_suffix_is_one_and_a_part_of_a_split_file_is_named(saved, tmp_path):
+    whole, part = tmp_path / "MODEL.GGUF", tmp_path / "model-00001-of-00002.gguf"
+    write_gguf(checkpoints.load(saved["llama"]), whole)
+    assert checkpoints.load(whole).files == (whole,)
+    writer = gguf.GGUFWriter(part, "llama")
+    writer.add_uint16(gguf.Keys.Split.LLM_KV_SPLIT_COUNT, 2)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    with pytest.raises(CheckpointError, match="is one of the 2 parts of a split file; merge them"):
+        checkpoints.load(part)
+
+
 def test_hub_id_and_revision_are_passed_on_and_the_commit_is_kept(saved, monkeypatch, tmp_path):
     asked = []
     commit = shutil.copytree(saved["gpt2"], tmp_path / "c0ffee")
@@ -238,6 +259,36 @@ def test_hub_id_and_revision_are_passed_on_and_the_commit_is_kept(saved, monkeyp
     assert checkpoints.load("gpt2").name == "gpt2"
     assert [a[:2] for a in asked] == [("someone/model", "v1"), ("gpt2", None)]
     assert not any(pattern.endswith((".bin", ".pt", ".py", "*")) for pattern in asked[0][2])
+
+
+@pytest.mark.parametrize(
+    ("lacks", "loads"),
+    [
+        ("LICENSE.txt", True),
+        ("generation_config.json", True),
+        ("model.fp16.safetensors", True),
+        ("model.safetensors", False),
+        ("tokenizer_config.json", False),
+    ],
+)
+def test_offline_what_is_needed_decides(saved, tmp_path, monkeypatch, lacks, loads):
+    """Of a hub's listing that was kept, files that were fetched by name may lack what is not loaded."""
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    commit, home = "c" * 40, tmp_path / "models--someone--model"
+    files = shutil.copytree(saved["llama"], home / "snapshots" / commit)
+    (files / lacks).unlink(missing_ok=True)
+    (home / "refs").mkdir()
+    (home / "refs" / "main").write_text(commit)
+    listed = {*(path.name for path in saved["llama"].iterdir()), lacks}
+    tree = pytest.importorskip("huggingface_hub._tree_cache")
+    entry = tree.TreeCacheEntry(size=1, blob_id="b", lfs_sha256=None, lfs_size=None, xet_hash=None)
+    tree.write_tree_cache(str(home), commit, dict.fromkeys(listed, entry))
+    if loads:
+        assert checkpoints.load("someone/model").revision == commit
+    else:
+        with pytest.raises(CheckpointError, match="is not in the local hub cache"):
+            checkpoints.load("someone/model")
 
 
 # --- tokens ----------------------------------------------------------------------------------------------------
@@ -407,6 +458,52 @@ def test_the_number_format_follows_the_device(monkeypatch, computes, dtype):
 def test_missing_path(name):
     with pytest.raises(CheckpointError, match=r"neither a directory nor an existing \.gguf file"):
         checkpoints.load(name)
+
+
+@pytest.mark.parametrize("left", ["return_dict", "output_attentions", "output_hidden_states"])
+def test_what_a_training_left_in_the_configuration_is_not_heeded(saved, copy, left):
+    edit_config(copy, **{left: left != "return_dict"})
+    model = checkpoints.load(copy).model
+    ids = torch.arange(5)[None]
+    found = model(input_ids=ids)
+    assert found.attentions is None and found.hidden_states is None
+    assert torch.equal(found.logits, checkpoints.load(saved["llama"]).model(input_ids=ids).logits)
+
+
+@pytest.mark.parametrize("left", ["use_return_dict", "attn_implementation"])
+def test_what_a_training_left_and_cannot_be_loaded_is_named(copy, left):
+    edit_config(copy, **{left: "flash_attention_2"})
+    for read in (checkpoints.load, checkpoints.skeleton):
+        with pytest.raises(CheckpointError, match=f"; take {left}, left by a training, out of config.json"):
+            read(copy)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_a_file_that_may_not_be_read_is_named(copy, monkeypatch, name):
+    """Simulated: tests may run as root, whom no mode stops."""
+    opened = Path.open
+
+    def refuse(path, *args, **options):
+        if path.name == name:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *args, **options)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    for read in (checkpoints.load, checkpoints.digest, checkpoints.skeleton):
+        with pytest.raises(CheckpointError, match=rf"{name} may not be read by this user; allow it \(chmod"):
+            read(copy)
+
+
+@pytest.mark.parametrize("with_config", [True, False])
+@pytest.mark.parametrize("suffix", ["safetensors", "bin"])
+def test_an_adapter_is_to_be_merged(copy, with_config, suffix):
+    (copy / "adapter_config.json").write_text("{}")
+    assert checkpoints.load(copy).name == str(copy)  # a whole model beside which it lies
+    (copy / "model.safetensors").rename(copy / f"adapter_model.{suffix}")
+    if not with_config:
+        (copy / "config.json").unlink()
+    with pytest.raises(CheckpointError, match=r"holds an adapter .* merge them: .*merge_and_unload"):
+        checkpoints.load(copy)
 
 
 def test_pickled_weights_are_refused_without_being_opened(copy):

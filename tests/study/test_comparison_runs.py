@@ -17,7 +17,8 @@ from explainer.compare.comparison import Cell
 from explainer.data import tasks
 from explainer.errors import StudyError
 from explainer.models import checkpoints
-from explainer.study import cli, experiment
+from explainer.study import cli, experiment, training
+from explainer.study.agreement_runs import Agreement
 from explainer.study.comparison_runs import Study
 from explainer.study.store import Store
 
@@ -45,6 +46,32 @@ def ran(cells, tmp_path_factory):
 def test_grid_is_every_combination_neighbours_sharing_what_they_can(cells):
     assert len(cells) == len(set(cells)) == 8
     assert [(c.seed, c.control, c.lr) for c in cells[:3]] == [(0, "none", 1e-3), (0, "none", 2e-3), (0, "ascent", 1e-3)]
+
+
+@pytest.mark.parametrize("spelling", ["./m", "m/", "m//", "~/m", "linked/../m"])
+def test_one_model_and_one_corpus_have_one_name(tmp_path, monkeypatch, spelling):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for folder in ("m", "deep/m", "deep/er", checkpoints.STARTER, "manuals"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "linked").symlink_to("deep/er")
+    name = {"~/m": str(tmp_path / "m"), "linked/../m": "linked/../m"}.get(spelling, "m")
+    assert [of(spelling) for of in (_of_a_study, _of_an_agreement, _of_a_training)] == [name] * 3
+    assert _of_a_training("./manuals") == "./manuals"
+    for other in (f"./{checkpoints.STARTER}", "nobody/nothing", "./nowhere/", "gpt2"):
+        assert _of_a_study(other) == other
+
+
+def _of_a_study(name):
+    return cell(name).checkpoint
+
+
+def _of_an_agreement(name):
+    return Agreement.of(checkpoint=name, task="capitals", seed=0).checkpoint
+
+
+def _of_a_training(name):
+    return training.Setting(corpus=name).corpus
 
 
 def test_run_returns_every_cell_and_how_long_it_took(cells, ran):

@@ -248,6 +248,16 @@ class TestInProcesses:
             list(engines.in_processes(groups(1), refusing, workers=1))
 
 
+@pytest.mark.parametrize("error", [OSError(30, "Read-only file system"), NotImplementedError("no sem_open")])
+def test_without_shared_memory_the_remedy_is_said(monkeypatch, error):
+    def refuse(*_, **__):
+        raise error
+
+    monkeypatch.setattr("multiprocessing.synchronize.SemLock.__init__", refuse)
+    with pytest.raises(EngineError, match=r"2 processes need shared memory .*leave out --workers"):
+        list(engines.in_processes(groups(3), numbers_and_state, workers=2))
+
+
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(EngineError, match=r"\.\[ray\]"):

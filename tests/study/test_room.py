@@ -14,7 +14,7 @@ from transformers import XGLMConfig, XGLMForCausalLM
 
 from explainer.errors import StudyError
 from explainer.models import checkpoints
-from explainer.study import engines, estimate, room
+from explainer.study import cli, engines, estimate, room
 from explainer.study.agreement_runs import Agreement, lessons
 from explainer.study.comparison_runs import Study
 from explainer.study.store import Store
@@ -73,6 +73,42 @@ def test_free_memory_is_that_of_the_machine_or_of_the_job(tmp_path):
     assert room.free(here, machine(tmp_path / "machine", 4096 * 1024)) == 4096 * 1024
     assert room.free(here, machine(tmp_path / "job", 4096 * 1024, limit=2048)) == 1024 + 7
     assert room.free(here, tmp_path / "none") is None
+
+
+V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+
+
+@pytest.mark.parametrize(
+    ("own", "mount", "files"),
+    [
+        ("0::/job/step\n", "", ("memory.max", "memory.current", "inactive_file")),
+        ("2:cpuset:/elsewhere\n5:hugetlb,memory:/job/step\n0::/other\n", "memory", V1),
+        ("5:memory:/of/the/host\n", "memory", V1),  # as in a container that sees its own group as the root
+    ],
+)
+def test_the_smallest_limit_of_all_groups_above_counts(tmp_path, own, mount, files):
+    machine(tmp_path, 1 << 20)
+    (tmp_path / "proc/self").mkdir()
+    (tmp_path / "proc/self/cgroup").write_text(own)
+    top = tmp_path / "sys/fs/cgroup" / mount
+    for folder, limit in ((top / "job/step", 1 << 19), (top / "job", 4096), (top, 5000)):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / files[0]).write_text(str(limit))
+        (folder / files[1]).write_text("1000")
+        (folder / "memory.stat").write_text(f"anon 9\n{files[2]} 7\n")
+    least = 5000 if "host" in own else 4096
+    assert room.free(torch.device("cpu"), tmp_path) == least - 1000 + 7
+    assert room.total(tmp_path) == least
+
+
+def test_a_look_is_refused_before_its_model_is_loaded(saved, monkeypatch, capsys):
+    monkeypatch.setattr(checkpoints, "load", lambda *_, **__: pytest.fail("loaded"))
+    need = room.needed(checkpoints.skeleton(saved["llama"]), torch.float32, 4, 1, None)
+    monkeypatch.setattr(room, "free", lambda _: need - 1)
+    asked = ["look", "--model", str(saved["llama"]), "--tasks", "capitals", "--k", "4", "--device", "cpu"]
+    assert cli.main(asked) == 1
+    assert "does not fit" in capsys.readouterr().err
+    room.require_to_ask(str(saved["llama"]), torch.device("cpu"), torch.float32, 3)
 
 
 @pytest.mark.parametrize(("workers", "message"), [(1, "give --dtype bfloat16 "), (3, "3 processes .* fewer --workers")])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from explainer.data.files import published_directory, rounded, to_json
 from explainer.errors import ResultsError
+from explainer.models import weights
 from explainer.study.store import Identity, Store, read
 
 FIRST = Identity("model-task-k4", {"cell": {"k": 4, "lr": 0.00016}, "weights": "w", "data": "abc", "protocol": 1})
@@ -22,6 +23,28 @@ RESULT = {"cells": {"accuracy": 0.5}, "queries": {"query": [0, 1], "value": [0.1
 
 def save(store, identity=FIRST, result=RESULT):
     return store.save(identity, result, provenance={"threads": 1}, run={"seconds": 1.5})
+
+
+def test_a_result_that_may_not_be_read_is_not_to_be_deleted(tmp_path, monkeypatch):
+    path = save(Store(tmp_path))
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied", str(path))  # simulated, as below
+
+    monkeypatch.setattr(type(path), "read_text", refuse)
+    with pytest.raises(ResultsError, match=r"may not be read by this user; allow it"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("variable", "directory"),
+    [("EXPLAINER_RESULTS", published_directory), ("EXPLAINER_WEIGHTS", weights.directory)],
+)
+def test_a_tilde_in_a_variable_is_the_home_directory(tmp_path, monkeypatch, variable, directory):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine").mkdir()
+    monkeypatch.setenv(variable, "~/mine")
+    assert directory() == tmp_path / "mine"
 
 
 json_values = st.recursive(

@@ -25,7 +25,7 @@ HOW = "No Chromium-family browser: install one (Debian: apt install chromium) or
 def find_browser() -> str | None:
     """Path of an installed Chromium-family browser."""
     if setting := os.environ.get("EXPLAINER_BROWSER"):
-        return setting
+        return os.path.expanduser(setting)
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     apps = (Path("/Applications") / f"{name}.app" / "Contents" / "MacOS" / name for name in MAC_BROWSERS)
     return found or next((str(path) for path in apps if path.exists()), None)

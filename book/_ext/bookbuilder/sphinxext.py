@@ -246,8 +246,22 @@ def _configure(app: Sphinx, config: Any) -> None:
         }
 
 
+_FORGETFUL = """<script>
+for (const name of ["localStorage", "sessionStorage", "caches"]) {
+  try { if (window[name] !== null) continue; } catch {}
+  const kept = new Map(), value = name === "caches" ? undefined : {
+    getItem: (key) => kept.get(`${key}`) ?? null, setItem: (key, its) => { kept.set(`${key}`, `${its}`); },
+    removeItem: (key) => { kept.delete(`${key}`); }, clear: () => kept.clear(),
+  };
+  Object.defineProperty(window, name, { value });
+}
+</script>"""
+"""Storage that lasts as long as the page, where the browser refuses another: the scripts of the theme end without."""
+
+
 def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
     """Give a page the scripts that it needs, what a search or a shared link shows of it, and a button for errors."""
+    context["metatags"] = _FORGETFUL + context.get("metatags", "")
     body = context.get("body", "")
     if edition := edition_of(app):
         body = translated(body, edition.said)

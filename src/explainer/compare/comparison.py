@@ -21,7 +21,7 @@ from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import StudyError
-from explainer.models import finetuning, scoring
+from explainer.models import checkpoints, finetuning, scoring
 from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned
 from explainer.theory import metrics
@@ -64,6 +64,7 @@ class Cell:
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
         object.__setattr__(self, "lr", float(self.lr))  # 1 and 1.0 are one cell, not two
+        object.__setattr__(self, "checkpoint", checkpoints.one_name(self.checkpoint))
         require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
         require(self.k >= 1, f"k = {self.k}: fine-tuning needs at least 1 demonstration.")
         require(self.n_queries >= 2, f"{self.n_queries} queries: comparisons between queries need at least 2.")

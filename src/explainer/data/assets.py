@@ -461,7 +461,8 @@ def _convert_in_own_process(gguf: Path, into: Path) -> None:
         "import sys; from explainer.data.assets import _convert; _convert(*sys.argv[1:])",
     ]
     environment = os.environ | {"HF_HUB_OFFLINE": "1"}
-    done = subprocess.run([*command, gguf, into], env=environment, capture_output=True, text=True, check=False)
+    read = {"capture_output": True, "text": True, "errors": "replace"}  # its libraries may write any bytes
+    done = subprocess.run([*command, gguf, into], env=environment, check=False, **read)
     if done.returncode < 0:
         raise CacheError(
             f"converting {gguf.name} was ended by signal {-done.returncode}; it needs about 1.5 GB of memory"

@@ -4,7 +4,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,9 @@ Tables = Mapping[str, Mapping[str, Any]]
 """A result: `cells` is one row, a value for each column; every other table has a list for each of its columns."""
 
 
+PERMIT = "allow it (chmod u+rX), or ask whose it is"
+"""What to do about a file or a folder that may not be read."""
+
 PUBLISHED = Path(__file__).parents[1] / "published"
 """The published results of the book, which come with the package."""
 
@@ -27,7 +30,7 @@ def published_directory() -> Path:
 
     Raises ResultsError if the given directory does not exist.
     """
-    given = os.environ.get("EXPLAINER_RESULTS")
+    given = os.path.expanduser(os.environ.get("EXPLAINER_RESULTS", ""))
     if given and not Path(given).is_dir():
         raise ResultsError(f"EXPLAINER_RESULTS = {given!r} is no directory; give one, or unset it.")
     return Path(given) if given else PUBLISHED
@@ -79,6 +82,16 @@ def replace_file(path: Path, content: str | bytes) -> None:
     except BaseException:
         Path(file.name).unlink(missing_ok=True)
         raise
+
+
+def spelled(name: str, others: Container[str] = ()) -> str:
+    """A path that is here as it is written shortest, so that what it holds has one name; `others` are no paths."""
+    plain = os.path.normpath(os.path.expanduser(name))
+    try:
+        same = os.path.samefile(os.path.expanduser(name), plain)  # not so for .. behind a link
+    except (OSError, ValueError):
+        return name
+    return plain if same and plain not in others else name
 
 
 @contextmanager

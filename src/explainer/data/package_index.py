@@ -201,7 +201,7 @@ def _session() -> requests.Session:
     for scheme in ("https://", "http://"):
         session.mount(scheme, HTTPAdapter(max_retries=retry))
     # Behind a company's proxy pip knows the certificates; requests has its own variable for them, which wins.
-    session.verify = os.environ.get("PIP_CERT") or True
+    session.verify = os.path.expanduser(os.environ.get("PIP_CERT", "")) or True
     return session
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from explainer.data import assets
+from explainer.data.files import PERMIT
 from explainer.data.package_index import proxy_hint
 from explainer.errors import TaskError
 
@@ -470,6 +471,8 @@ def _directory_rows(task: Task, split: str, directory: str | os.PathLike) -> lis
         lines = path.read_text(encoding="utf-8-sig").split("\n")  # a file from Windows may begin with a mark
     except UnicodeDecodeError as error:
         raise TaskError(f"task {task.name!r}: {path} is not UTF-8 ({error}); save it as UTF-8.") from error
+    except PermissionError as error:
+        raise TaskError(f"task {task.name!r}: {path} may not be read by this user; {PERMIT}.") from error
     except (OSError, ValueError) as error:
         hub = " Leave data_dir and EXPLAINER_DATA unset to use the hub." if task.hub else ""
         raise TaskError(f"task {task.name!r}: cannot read {path} ({error}); put its rows there.{hub}") from error

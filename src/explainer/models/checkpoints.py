@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.utils import logging as transformers_logging
 
 from explainer.data import assets
+from explainer.data.files import PERMIT, spelled
 from explainer.data.package_index import proxy_hint
 from explainer.errors import CheckpointError
 from explainer.models import probe
@@ -37,7 +38,13 @@ _EXAMPLES = "'gpt2', 'EleutherAI/pythia-160m', 'KoboldAI/fairseq-dense-125M', a 
 _HUB_SECONDS = 30
 """After which a hub that says nothing is not waited for."""
 
-_FILES = ("*.safetensors", "*.json", "*.txt", "*.model")
+_INDEX = "model.safetensors.index.json"
+_TEXTS = (
+    *("config.json", "generation_config.json", "tokenizer*.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab*.json", "vocab*.txt", "merges.txt", "dict.txt", "emoji.json", "tekken.json", "*.model"),
+)
+"""What transformers reads beside the weights: configuration and the files of tokenizers, by their names there."""
+
 _OTHER_FORMATS = ("original/*", "consolidated*", "onnx/*")
 
 _NO_WEIGHTS = re.compile(
@@ -58,11 +65,11 @@ def load(
 
     Raises CheckpointError: unknown name, no network, missing or damaged files, pickled weights, not a causal model.
     """
-    name = str(name or os.environ.get("EXPLAINER_MODEL") or STARTER)
+    name = one_name(str(name or os.environ.get("EXPLAINER_MODEL") or STARTER))
     dtype = dtype or torch.float32
     device = device_of(device)
     path, revision = _locate(name)
-    if path.suffix == ".gguf":
+    if path.suffix.lower() == ".gguf":
         reader = _gguf_reader(path)
         files, directory, of_model, of_both = (path,), path.parent, {}, {"gguf_file": path.name}
     else:
@@ -74,6 +81,11 @@ def load(
     checkpoint = Checkpoint(model, tokenizer, name.partition("@")[0] if revision else name, revision, files)
     probe.require_usable(checkpoint)
     return checkpoint
+
+
+def one_name(name: str) -> str:
+    """A directory or file under one name, however its path is spelled; a name of the hub as it is."""
+    return spelled(name, (STARTER,))
 
 
 def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
@@ -102,7 +114,7 @@ def digest(name: str | os.PathLike) -> str:
     if str(name) == STARTER:
         return assets.CHECKPOINT.sha256
     path, _ = _locate(str(name))
-    files = [path] if path.is_file() else sorted({file for pattern in _FILES for file in path.glob(pattern)})
+    files = [path] if path.is_file() else sorted(_loaded(path))
     total = hashlib.sha256()
     for file in files:
         with file.open("rb") as stream:
@@ -138,31 +150,45 @@ def skeleton(name: str | os.PathLike) -> PreTrainedModel:
         with torch.device("meta"):
             return AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     except Exception as error:  # as in `_model`
-        raise CheckpointError(f"{path} does not describe a causal language model: {error!r}") from error
+        raise CheckpointError(
+            f"{path} does not describe a causal language model: {error!r}{_remedy(directory)}"
+        ) from error
 
 
 def _locate(name: str) -> tuple[Path, str | None]:
     if name == STARTER:
         return assets.checkpoint_path(), None
     path = Path(name).expanduser()
-    if path.is_dir() or (path.is_file() and path.suffix == ".gguf"):
+    with _permission():
+        is_here = path.is_dir() or (path.is_file() and path.suffix.lower() == ".gguf")
+    if is_here:
+        _require_permission(path)
         return path, None
     if path.is_absolute() or name.startswith((".", "~")) or path.suffix == ".gguf" or path.exists():
         raise CheckpointError(f"{name!r} is neither a directory nor an existing .gguf file; give the path of one.")
     return _download(name)
 
 
+@contextmanager
+def _permission() -> Iterator[None]:
+    """Else what may not be read looks damaged, and the advice would be to delete it."""
+    try:
+        yield
+    except PermissionError as error:
+        raise CheckpointError(f"{error.filename} may not be read by this user; {PERMIT}.") from error
+
+
+def _require_permission(path: Path) -> None:
+    with _permission():
+        for file in (path,) if path.is_file() else _loaded(path) if os.listdir(path) else ():
+            file.open("rb").close()
+
+
 def _download(name: str) -> tuple[Path, str]:
     hub_id, _, revision = name.partition("@")
     silent = _is_silent(hub_id, revision)
     try:
-        path = huggingface_hub.snapshot_download(
-            hub_id,
-            revision=revision or None,
-            allow_patterns=list(_FILES),
-            ignore_patterns=list(_OTHER_FORMATS),
-            local_files_only=silent,
-        )
+        path = _snapshot(hub_id, revision, silent)
     except (hub_errors.GatedRepoError, hub_errors.DisabledRepoError) as error:
         raise CheckpointError(f"{name!r} needs permission on the hub ({error}); ask, then `hf auth login`.") from error
     except hub_errors.RevisionNotFoundError as error:
@@ -172,12 +198,29 @@ def _download(name: str) -> tuple[Path, str]:
     except Exception as error:  # a proxy or a page in place of the hub makes its client raise whatever
         raise CheckpointError(_why_not_downloaded(name, error, silent)) from error
     path = Path(path)
+    _require_permission(path)
     if not list(path.glob("*.safetensors")) and (converted := _converted(hub_id)):
         raise CheckpointError(
             f"{name!r} holds no *.safetensors file, and pickled weights are not read; the hub has them converted: give "
             f"'{hub_id}@{converted}'."
         )
     return path, path.name
+
+
+def _snapshot(hub_id: str, revision: str, silent: bool) -> str:
+    """The folder of the hub's cache; without the hub, one with all that is needed, where it is known what that is."""
+    weights, others = ("*.safetensors", _INDEX), {"revision": revision or None, "ignore_patterns": list(_OTHER_FORMATS)}
+    try:
+        return huggingface_hub.snapshot_download(
+            hub_id, allow_patterns=[*weights, *_TEXTS], local_files_only=silent, **others
+        )
+    except hub_errors.LocalEntryNotFoundError:
+        needed = [pattern for pattern in _TEXTS if pattern != "generation_config.json"]
+        with suppress(hub_errors.LocalEntryNotFoundError):
+            path = huggingface_hub.snapshot_download(hub_id, allow_patterns=needed, local_files_only=True, **others)
+            if (files := _weights(Path(path))) and all(file.is_file() for file in files):
+                return path  # other weights of the listing, as those of a second format, are not loaded
+        raise
 
 
 def _is_silent(hub_id: str, revision: str) -> bool:
@@ -219,28 +262,45 @@ def _converted(hub_id: str) -> str | None:
     return None
 
 
+def _loaded(directory: Path) -> set[Path]:
+    """The files of a directory that decide what is loaded from it; others, as logs of a training, come and go."""
+    weights = _weights(directory)
+    index = [] if directory / "model.safetensors" in weights else [directory / _INDEX]
+    texts = [file for pattern in _TEXTS for file in directory.glob(pattern)]
+    return {file for file in (*weights, *index, *texts) if file.is_file()}
+
+
+def _weights(directory: Path) -> tuple[Path, ...]:
+    """The files that transformers takes weights from, in its order: one, else those of the index, here or not."""
+    whole, index = directory / "model.safetensors", directory / _INDEX
+    if whole.is_file():
+        return (whole,)
+    if index.is_file():
+        return tuple(sorted(directory / name for name in set(_read_json(index).get("weight_map", {}).values())))
+    return tuple(sorted(directory.glob("*.safetensors")))
+
+
 def _weight_files(directory: Path) -> tuple[Path, ...]:
     """The weight files of a directory, after every cheap check that can explain why it will not load."""
+    _require_no_adapter(directory)
     config = directory / "config.json"
     if not config.is_file():
         raise CheckpointError(f"{directory} has no config.json; give the directory that save_pretrained wrote.")
-    files = tuple(sorted(directory.glob("*.safetensors")))
+    files = _weights(directory)
     if not files:
         pickled = [p.name for p in sorted(directory.iterdir()) if p.suffix in (".bin", ".pt", ".pth", ".ckpt")]
         raise CheckpointError(
             f"{directory} holds no *.safetensors file (found {', '.join(pickled) or 'no weights'}). Pickled weights "
             f"are not read, because a pickle can run any code when it is opened; convert them: {_CONVERT}."
         )
+    if missing := [file.name for file in files if not file.is_file()]:
+        raise CheckpointError(f"{directory} lacks {', '.join(missing)}, listed in {_INDEX}; fetch them again.")
     for path in files:
         try:
             with safe_open(path, framework="pt"):
                 pass
         except (SafetensorError, OSError) as error:
             raise CheckpointError(f"{path} is damaged or cut short ({error}); delete it and fetch it again.") from error
-    index = directory / "model.safetensors.index.json"
-    shards = _read_json(index).get("weight_map", {}).values() if index.is_file() else ()
-    if missing := sorted({shard for shard in shards if not (directory / shard).is_file()}):
-        raise CheckpointError(f"{directory} lacks {', '.join(missing)}, listed in {index.name}; fetch them again.")
     family = _read_json(config).get("model_type")
     if family and family not in CONFIG_MAPPING:
         raise CheckpointError(
@@ -263,9 +323,22 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
     return files
 
 
+def _require_no_adapter(directory: Path) -> None:
+    """What PEFT writes is only what a training added, whatever configuration lies beside it."""
+    adapters = [*directory.glob("adapter_model.*"), *directory.glob("adapter_config.json")]
+    if adapters and all(file.name.startswith("adapter_model") for file in _weights(directory)):
+        raise CheckpointError(
+            f"{directory} holds an adapter ({adapters[0].name}), and not the model that it adapts; merge them: "
+            "AutoPeftModelForCausalLM.from_pretrained(...).merge_and_unload().save_pretrained(...), save the tokenizer "
+            "beside it, and give that directory."
+        )
+
+
 def _read_json(path: Path) -> dict:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
+    except PermissionError:
+        raise  # told by `_require_permission`
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} cannot be read ({error}); fetch it again.") from error
 
@@ -275,9 +348,17 @@ def _gguf_reader(path: Path) -> Any:
     import gguf  # noqa: PLC0415 - only a GGUF file needs it
 
     try:
-        return gguf.GGUFReader(path)
+        reader = gguf.GGUFReader(path)
+        parts = reader.get_field(gguf.Keys.Split.LLM_KV_SPLIT_COUNT)
+        n_parts = int(parts.contents()) if parts else 1
     except Exception as error:  # the reader unpacks bytes as they come, and fails wherever they end
         raise CheckpointError(f"{path} is damaged or cut short ({error!r}); delete it and fetch it again.") from error
+    if n_parts > 1:
+        raise CheckpointError(
+            f"{path} is one of the {n_parts} parts of a split file; merge them with `llama-gguf-split --merge` of "
+            "llama.cpp, given the first part and a name, and give the file of that name."
+        )
+    return reader
 
 
 def _without_place(model: PreTrainedModel, reader: Any) -> list[str]:
@@ -336,7 +417,10 @@ def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTra
                 **options,
             )
     except Exception as error:  # transformers and what it calls raise whatever a file makes them
-        raise CheckpointError(f"{path} could not be loaded as a causal language model: {error!r}") from error
+        raise CheckpointError(
+            f"{path} could not be loaded as a causal language model: {error!r}{_remedy(directory)}"
+        ) from error
+    model.config.return_dict, model.config.output_attentions, model.config.output_hidden_states = True, False, False
     if mismatched := sorted(name for name, *_ in report["mismatched_keys"]):
         raise CheckpointError(
             f"{path} holds weights of other shapes than its config.json says ({', '.join(mismatched[:3])}); fetch both "
@@ -347,6 +431,14 @@ def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTra
         missing = ", ".join(sorted(report["missing_keys"])[:3])
         raise CheckpointError(f"{path} lacks weights that the model needs ({missing}, ...); fetch it again.")
     return model
+
+
+def _remedy(directory: Path) -> str:
+    """What may be taken out of a config.json that does not load: what a training wrote that is no part of the model."""
+    path = directory / "config.json"
+    written = _read_json(path) if path.is_file() else {}
+    found = [name for name in ("use_return_dict", "attn_implementation", "_attn_implementation") if name in written]
+    return f"; take {' and '.join(found)}, left by a training, out of config.json" if found else ""
 
 
 def _tokenizer(path: Path, directory: Path, **options) -> PreTrainedTokenizerBase:

@@ -20,7 +20,7 @@ def directory() -> Path:
 
     Raises CheckpointError if the given directory does not exist.
     """
-    given = os.environ.get("EXPLAINER_WEIGHTS")
+    given = os.path.expanduser(os.environ.get("EXPLAINER_WEIGHTS", ""))
     if given and not Path(given).is_dir():
         raise CheckpointError(
             f"EXPLAINER_WEIGHTS = {given!r} is no directory; give one with trained models, or unset it."

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,16 +20,40 @@ from explainer.errors import ExplainerError, StudyError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 an error of the user's to mend, 130 interrupted."""
-    options = _parser().parse_args(arguments)
+    if getattr(sys.stdout, "errors", None) == "strict" and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # else a sign that the terminal lacks ends what was computed
     try:
-        with _warnings_of_one_line():
-            return options.run(options)
+        with _silent_where_nobody_reads():
+            return _run_command(arguments)
     except ExplainerError as error:
         print(f"explainer: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("explainer: interrupted; run again to resume", file=sys.stderr)
         return 130
+
+
+def _run_command(arguments: Sequence[str] | None) -> int:
+    options = _parser().parse_args(arguments)
+    with _warnings_of_one_line():
+        return options.run(options)
+
+
+@contextmanager
+def _silent_where_nobody_reads() -> Iterator[None]:
+    """End as other programs do whose output is a pipe that was closed, as by `head`."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        try:
+            print(flush=True)  # it may have been the pipe of a worker
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+            sys.exit(128 + signal.SIGPIPE)
+        raise
 
 
 @contextmanager
@@ -151,6 +176,7 @@ def _look(options: argparse.Namespace) -> int:
     from explainer.compare.look import look  # noqa: PLC0415
     from explainer.data import tasks  # noqa: PLC0415
     from explainer.models import checkpoints  # noqa: PLC0415
+    from explainer.study import room  # noqa: PLC0415
     from explainer.study.experiment import unforeseen  # noqa: PLC0415
 
     names = _asked_tasks(options)
@@ -163,6 +189,7 @@ def _look(options: argparse.Namespace) -> int:
         checkpoint = None  # frees the memory of the last one before the next one needs it
         try:
             dtype = checkpoints.dtype_of(options.dtype, options.device)
+            room.require_to_ask(model, checkpoints.device_of(options.device), dtype, max(options.k))
             checkpoint = checkpoints.load(model, dtype=dtype, device=options.device)
             for name, k, n in product(names, options.k, options.queries):
                 found = look(checkpoint, data[name], k, options.seeds, n)
@@ -305,7 +332,7 @@ def _run(
     if options.publish is not None:
         published = Published(Path(options.publish or published_directory()) / experiment.name)
     of_book = published_directory() / experiment.name / "grids.toml"
-    if options.publish == "" and Path(options.grid or "").resolve() != of_book.resolve():
+    if options.publish == "" and Path(options.grid or "").expanduser().resolve() != of_book.resolve():
         raise ExplainerError(_OWN_TABLES.format("settings"))
     if options.list:
         _print_planned(experiment.plan(settings, store, published), store)
@@ -676,7 +703,7 @@ def _verdict(options: argparse.Namespace) -> int:
     from explainer.figures import verdict  # noqa: PLC0415
     from explainer.results import floors  # noqa: PLC0415
 
-    directory, output = Path(options.results or published_directory()), Path(options.output)
+    directory, output = (Path(p).expanduser() for p in (options.results or published_directory(), options.output))
     shown = ({} if directory == PUBLISHED else floors.verdict(directory)) | floors.of_book()
     for checkpoint, rows in shown.items():
         print(checkpoint)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from explainer.data import assets
 from explainer.data.assets import Document
-from explainer.data.files import fresh_folder
+from explainer.data.files import fresh_folder, spelled
 from explainer.errors import CorpusError
 
 DEFAULT = assets.DOCUMENTATION.name
@@ -70,6 +70,11 @@ class Tokens:
     def digest(self) -> str:
         """SHA-256 of both streams."""
         return hashlib.sha256(self.train.numpy().tobytes() + self.held_out.numpy().tobytes()).hexdigest()
+
+
+def one_name(name: str) -> str:
+    """A file or directory under one name, however its path is spelled; another corpus as it is."""
+    return spelled(name, (DEFAULT, _MANUALS))
 
 
 def _load(name: str = DEFAULT) -> _Corpus:

@@ -43,11 +43,7 @@ def in_processes(
     `work`, groups and outcomes must be picklable. Raises EngineError if a process dies, for want of memory as a rule,
     and what `work` raises.
     """
-    spawn = multiprocessing.get_context("spawn")  # a forked process would inherit the locks of torch's threads
-    seen = spawn.SimpleQueue()
-    for i in range(workers if gpus else 0):
-        seen.put(gpus[i % len(gpus)])
-    pool = ProcessPoolExecutor(workers, spawn, _begin, (threads, seen if gpus else None))
+    pool = _pool(workers, threads, gpus)
     try:
         for finished in as_completed([pool.submit(_outcomes, work, group) for group in groups]):
             yield from finished.result()
@@ -59,6 +55,20 @@ def in_processes(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _pool(workers: int, threads: int, gpus: Sequence[str]) -> ProcessPoolExecutor:
+    spawn = multiprocessing.get_context("spawn")  # a forked process would inherit the locks of torch's threads
+    try:
+        seen = spawn.SimpleQueue()
+        for i in range(workers if gpus else 0):
+            seen.put(gpus[i % len(gpus)])
+        return ProcessPoolExecutor(workers, spawn, _begin, (threads, seen if gpus else None))
+    except (OSError, NotImplementedError) as error:
+        raise EngineError(
+            f"{workers} processes need shared memory for their locks, and cannot have it here ({error}): make /dev/shm "
+            "writable and give it some room, or leave out --workers."
+        ) from error
 
 
 def gpus_of(device: str | None) -> list[str]:

@@ -1,7 +1,6 @@
 """What a run will take, said before it begins: settings, time and memory of each checkpoint."""
 
 import math
-import os
 from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
@@ -10,6 +9,7 @@ from explainer.data.files import PUBLISHED
 from explainer.errors import CheckpointError, TaskError
 from explainer.models import checkpoints
 from explainer.results import published
+from explainer.study import room
 from explainer.study.store import Identity, Store
 
 PER_WEIGHT = {"float32": 7.7, "bfloat16": 4.9}
@@ -23,8 +23,8 @@ _LEAST = 3.0
 
 
 def memory() -> float:
-    """GB of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    """GB of this machine, or of the container or the job."""
+    return room.total() / 1e9
 
 
 def lines(experiment: Any, planned: Sequence[tuple[Any, Identity, str]], store: Store) -> Iterator[str]:

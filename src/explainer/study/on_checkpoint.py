@@ -46,6 +46,7 @@ class Draw:
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
+        object.__setattr__(self, "checkpoint", checkpoints.one_name(self.checkpoint))
         require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
         for name, least in self.least.items():
             require(getattr(self, name) >= least, f"{name} = {getattr(self, name)} is too small; use at least {least}.")

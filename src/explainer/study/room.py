@@ -2,15 +2,16 @@
 
 import ctypes
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import torch
 from transformers import PreTrainedModel
 
 from explainer.errors import CheckpointError
-from explainer.models import architectures, scoring
+from explainer.models import architectures, checkpoints, scoring
 
 _PROCESS = 0.5e9
 """Bytes of Python with its libraries: measured."""
@@ -25,12 +26,13 @@ _N_MAPS = 48
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h of glibc
 
 
-def needed(model: PreTrainedModel, dtype: torch.dtype, n_shown: int, n_models: int, n_updates: int) -> int:
+def needed(model: PreTrainedModel, dtype: torch.dtype, n_shown: int, n_models: int, n_updates: int | None) -> int:
     """Bytes at the peak: weights + updates + copies + passes + linear maps + the process itself.
 
     The updates are of all keys and values, in float32, and the copies of these in the number format of the weights,
     which also hold the gradient. The passes hold the keys and values of `n_shown` demonstrations twice, those of a pack
     of queries, and attention weights where attention is computed in one piece. Of `model` only the shapes are read.
+    Where it is only asked, `n_updates` is None.
     """
     weights = sum(p.numel() for p in model.parameters()) * dtype.itemsize
     try:
@@ -45,6 +47,8 @@ def needed(model: PreTrainedModel, dtype: torch.dtype, n_shown: int, n_models: i
     passes = (2 * tokens + pack) * sum(p.heads * p.head_size for p in projections) * dtype.itemsize
     if model.config._attn_implementation == "eager":
         passes += 3 * model.config.num_attention_heads * tokens * (tokens + pack) * 4
+    if n_updates is None:
+        return int(n_models * weights + passes + _PROCESS)  # nothing is trained, and no map is read off
     maps = _N_MAPS * sum(layer.key.heads * layer.key.head_size**2 for layer in layers) * 4
     return int(n_models * weights + n_updates * trained * 4 + copies + passes + maps + _PROCESS)
 
@@ -64,7 +68,7 @@ def give_back() -> None:
 def free(device: torch.device, root: Path = Path("/")) -> int | None:
     """Bytes that are free: on a GPU, or on this machine, less where a container or a job has a limit; None if unknown.
 
-    Source: proc(5), MemAvailable; cgroup-v2, memory.max.
+    Source: proc(5), MemAvailable.
     """
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
@@ -73,13 +77,38 @@ def free(device: torch.device, root: Path = Path("/")) -> int | None:
         available = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration):
         return None
-    group = root / "sys/fs/cgroup"
+    return min([available, *(limit - used for limit, used in _limits(root))])
+
+
+def total(root: Path = Path("/")) -> int:
+    """Bytes of this machine, less where a container or a job has a limit."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([machine, *(limit for limit, _ in _limits(root))])
+
+
+def _limits(root: Path) -> Iterator[tuple[int, int]]:
+    """The limit of each control group of this process and of all above, and what is used of it and cannot be dropped.
+
+    Source: cgroups(7), /proc/self/cgroup; cgroup-v2, memory.max; cgroup-v1, memory.limit_in_bytes.
+    """
     try:
-        limit, used = (int((group / name).read_text()) for name in ("memory.max", "memory.current"))
-        files = next(line for line in (group / "memory.stat").read_text().splitlines() if line.startswith("inactive_f"))
-    except (OSError, ValueError, StopIteration):  # no group, or no limit
-        return available
-    return min(available, limit - used + int(files.split()[1]))
+        lines = [line.split(":", 2) for line in (root / "proc/self/cgroup").read_text().splitlines()]
+    except OSError:
+        lines = []
+    of = {controllers: name for _, controllers, name in lines}
+    first = next((name for controllers, name in of.items() if "memory" in controllers.split(",")), "/")
+    kinds = (
+        ("", of.get("", "/"), "memory.max", "memory.current", "inactive_file"),
+        ("memory", first, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    )
+    for mount, name, *files, dropped in kinds:
+        group = PurePosixPath(name)
+        for here in (group, *group.parents):  # a container may see its own group as the root, or not at all
+            folder = root / "sys/fs/cgroup" / mount / str(here).lstrip("/")
+            with suppress(OSError, ValueError, KeyError):  # no such group, or no limit
+                limit, used = (int((folder / file).read_text()) for file in files)
+                stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+                yield limit, used - int(stat[dropped])
 
 
 def fits(n_bytes: float, device: torch.device) -> bool:
@@ -101,3 +130,12 @@ def require(name: str, device: torch.device, dtype: torch.dtype, need: Callable[
         f"{name} does not fit: a setting needs about {each / 1e9:.1f} GB in {str(dtype).removeprefix('torch.')}"
         f"{of_all}, and {have / 1e9:.1f} GB are free on {device}; give {', '.join(ways)}."
     )
+
+
+def require_to_ask(name: str, device: torch.device, dtype: torch.dtype, n_shown: int) -> None:
+    """Raise CheckpointError where a model that is only asked, after so many demonstrations, does not fit the device."""
+    try:
+        model = checkpoints.skeleton(name)
+    except CheckpointError:
+        return  # whoever loads it says why
+    require(name, device, dtype, lambda its: needed(model, its, n_shown, 1, None), 1)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from explainer.data.files import Tables, disk_errors, replace_file, rounded, to_json
+from explainer.data.files import PERMIT, Tables, disk_errors, replace_file, rounded, to_json
 from explainer.errors import ResultsError
 
 _FORMAT = 3  # of the files; raised when their layout changes
@@ -136,6 +136,8 @@ def read(path: str | os.PathLike) -> Stored:
     path = Path(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
+    except PermissionError as error:
+        raise ResultsError(f"{path} may not be read by this user; {PERMIT}.") from error
     except (OSError, ValueError) as error:
         raise ResultsError(f"{path} cannot be read ({error}); delete it and run the study again.") from error
     if not isinstance(content, dict) or "format" not in content:

@@ -84,6 +84,7 @@ class Setting:
 
     def __post_init__(self):
         """Check every value."""
+        object.__setattr__(self, "corpus", corpora.one_name(self.corpus))
         share = _DECAYING * _BUDGET_RATIO ** (self.branches - 1)
         for name in ("layers", "width", "heads", "batch", "steps", "branches"):
             self._require(name, getattr(self, name) >= 1, "must be at least 1.")

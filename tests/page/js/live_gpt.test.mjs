@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import test from "node:test";
 import view, { fromLink, gatesOf, largest, mostNeeded, sharesOf } from "#page/live_gpt.js";
-import { ALONE, LiveModel, biasOf, fetchShards, meanOf, ofHalf, sharesOf as sumsOf, softmax, topOf, written } from "#page/live_gpt_core.js";
+import { ALONE, LiveModel, biasOf, fetchShards, meanOf, ofHalf, opened, sharesOf as sumsOf, softmax, topOf, written } from "#page/live_gpt_core.js";
 import { close } from "../../explorables/js/support.mjs";
 
 test("writes a demonstration as the book's tasks do", () => {
@@ -97,6 +97,15 @@ test("shards become one array, and are asked for once", async (t) => {
   assert.deepEqual(steps, [6, 12]);
   assert.equal(text(await load()), "first second");
   assert.deepEqual(asked, ["gpt.0.bin", "gpt.1.bin"]);
+});
+
+test("where the browser keeps nothing, the shards arrive and are not kept", async (t) => {
+  const { asked } = site(t, { "gpt.0.bin": "first ", "gpt.1.bin": "second" });
+  for (const caches of [undefined, { open: async () => { throw new Error("SecurityError"); } }]) {
+    Object.defineProperty(globalThis, "caches", { value: caches, configurable: true, writable: true });
+    assert.equal(text(await fetchShards("http://site/", SHARDS, await opened("name"), () => {})), "first second");
+  }
+  assert.equal(asked.length, 4);
 });
 
 test("what was stopped goes on from the last whole shard", async (t) => {

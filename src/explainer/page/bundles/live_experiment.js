@@ -223,7 +223,7 @@ var percent = (p) => p > 0 && p < 5e-3 ? "< 1 %" : `${Math.round(100 * p)} %`;
 function obstacle() {
   if (location.protocol === "file:") return "A page opened as a file cannot load the model. Run make serve, or read this page on the site. The stored answers stay.";
   if (typeof WebAssembly !== "object") return "This browser has no WebAssembly, which the model needs. The stored answers stay.";
-  if (!isSecureContext || typeof caches !== "object") return "The model loads only over https, or from this machine. The stored answers stay.";
+  if (!isSecureContext) return "The model loads only over https, or from this machine. The stored answers stay.";
   if (navigator.deviceMemory < 2) return "This device has too little memory for the model, which takes 1 GB. The stored answers stay.";
   return "";
 }
@@ -260,21 +260,22 @@ function modelRow(heard, widget) {
     tell({ worker: void 0, ready: false, text });
     its.dispatchEvent(new CustomEvent("answer", { detail: { ended: true } }));
   };
+  const ifKept = (text) => its.kept === false ? "" : text;
   const start = () => {
     const why = base && obstacle();
     if (why) return tell({ text: why });
     const worker = base ? new Worker(new URL("live_gpt_worker.js", base), { type: "module" }) : kernelOf(widget);
     worker.onerror = () => end(navigator.onLine ? "This copy of the site was built without the model. The stored answers stay." : "The site cannot be reached. Check the connection, then load the model again.");
     worker.onmessage = ({ data }) => {
-      const { done, total } = data;
-      if (total) return tell({ done, total, kept: true, ...done === total && { text: "All is here. The model starts; this takes some seconds." } });
+      const { done, total, kept = true } = data;
+      if (total) return tell({ done, total, kept, ...done === total && { text: "All is here. The model starts; this takes some seconds." } });
       if (data.failed && !its.ready) end(data.failed);
       if (data.ready) tell({ ready: true, text: `The model is here${data.on ? `, on ${data.on}` : ""}. Change anything: it answers ${place}, and nothing leaves ${base ? "it" : "this machine"}.` });
       its.dispatchEvent(new CustomEvent("answer", { detail: data }));
     };
     worker.postMessage({ load: true });
     if (!base) return tell({ worker, ready: false, text: "Asking the kernel of this notebook. Without one, the stored answers stay." });
-    addEventListener("pagehide", () => its.worker === worker && end("The model was put away when you left. It is kept in this browser: load it again."), { once: true });
+    addEventListener("pagehide", () => its.worker === worker && end(ifKept("The model was put away when you left. It is kept in this browser: load it again.")), { once: true });
     note((kept) => kept.setItem(NOTE, "yes"));
     tell({ worker, ready: false, ended: false, done: 0, text: "The model is loading …" });
   };
@@ -283,7 +284,7 @@ function modelRow(heard, widget) {
     end("");
     tell({ ended: false });
   });
-  const stop = button("Cancel", () => end("Stopped. What has arrived is kept; loading goes on from there."));
+  const stop = button("Cancel", () => end(ifKept("Stopped. What has arrived is kept; loading goes on from there.")));
   const remove = button("Remove it from this browser", async () => {
     await caches.delete(CACHE);
     end("Removed. The answers shown stay.");

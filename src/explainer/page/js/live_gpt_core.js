@@ -137,6 +137,17 @@ export async function fetchShards(base, shards, cache, report) {
   return bytes;
 }
 
+export const FORGETFUL = { match: async () => undefined, put: async () => undefined, delete: async () => false };
+
+// The browser's cache of this name; where it may keep nothing, one that forgets
+export async function opened(name) {
+  try {
+    return await caches.open(name);
+  } catch {
+    return FORGETFUL;
+  }
+}
+
 export async function reach(url) {
   const answer = await fetch(url).catch(() => {
     throw new Error("The site cannot be reached. Check the connection, then load the model again: what has arrived is kept.");

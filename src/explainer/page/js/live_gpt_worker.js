@@ -5,7 +5,7 @@
 // context, and `update` names a task whose fine-tuning takes its place; { patch, pattern, demonstrations, donors, asked, query }.
 
 import { Tokenizer } from "./tokenizers.min.mjs";
-import { ALONE, Refused, fetchShards, modelOn, reach, simAMDelta, simAOU, softmax, tensorsOf } from "./live_gpt_core.js";
+import { ALONE, FORGETFUL, Refused, fetchShards, modelOn, opened, reach, simAMDelta, simAOU, softmax, tensorsOf } from "./live_gpt_core.js";
 
 const BASE = new URL("./", import.meta.url), CACHE = "explainer-model";
 const AS_STORED = 0.01, QUICK = 600; // nats; ms of a query, which WebAssembly needs on two slow cores
@@ -35,9 +35,9 @@ async function byProcessor(...files) {
 
 async function load(withGPU = true) {
   const manifest = await (await reach(new URL("manifest.json", BASE))).json();
-  const [words] = manifest.tokenizer, files = [words, ...manifest.shards], cache = await caches.open(CACHE);
+  const [words] = manifest.tokenizer, files = [words, ...manifest.shards], cache = await opened(CACHE);
   const total = files.reduce((sum, { size }) => sum + size, 0);
-  const bytes = await fetchShards(BASE, files, cache, (done) => postMessage({ done, total }));
+  const bytes = await fetchShards(BASE, files, cache, (done) => postMessage({ done, total, kept: cache !== FORGETFUL }));
   const tokenizer = new Tokenizer(JSON.parse(new TextDecoder().decode(bytes.subarray(0, words.size))), {});
   const its = [bytes.subarray(words.size), tokenizer, manifest];
   const givenUp = new Promise((resolve) => setTimeout(resolve, PATIENCE, null));
@@ -80,7 +80,7 @@ async function sweep({ sweep: id, pattern, curves, queries }) {
 // The factors of the update that fine-tuning makes on a task, fetched once
 async function factorsOf(task) {
   const files = await (await reach(new URL("updates.json", BASE))).json();
-  return tensorsOf(await fetchShards(BASE, [files[task]], await caches.open(CACHE), () => {}));
+  return tensorsOf(await fetchShards(BASE, [files[task]], await opened(CACHE), () => {}));
 }
 
 const factors = new Map(), observations = new Map();
