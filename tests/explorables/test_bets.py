@@ -1,6 +1,7 @@
 """Bets: results are those of the published tables, and what the reader bets is kept where a browser keeps anything."""
 
 import json
+import os
 
 import pytest
 import traitlets
@@ -29,6 +30,21 @@ def bets_fixture() -> dict:
 
 def test_results_are_computed_again_from_the_tables():
     assert Bets.stored() == rounded(Bets.measured(), Bets.digits)
+
+
+def test_a_write_that_fails_leaves_what_is_stored(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Bets, "folder", tmp_path)
+    monkeypatch.setattr(Bets, "measured", lambda: {"alike": [0.25]})
+    Bets.store()
+    assert Bets.stored() == {"alike": [0.25]}
+    monkeypatch.setattr(Bets, "measured", lambda: {"alike": [0.5]})
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        Bets.store()
+    assert Bets.stored() == {"alike": [0.25]}
 
 
 def test_similarities_are_of_every_seed_and_as_the_floors_have_them():

@@ -161,3 +161,22 @@ def test_view_says_to_which_choice_its_answers_belong():
     assert f"right are {right[0]} without demonstrations, {right[1]} in context, and {right[2]} when" in words[0]
     assert words[1].startswith("Of an earlier choice: ")
     assert "changes is not defined" in words[5] and "times 0" in words[5]
+
+
+def test_updates_that_are_not_finished_leave_the_old_ones(tmp_path, monkeypatch):
+    """A digest in `updates.json` that is not its file's makes the page refuse the update."""
+    folder = tmp_path / "updates"
+    folder.mkdir()
+    (folder / "updates.json").write_text("old")
+    monkeypatch.setattr(live_experiment, "UPDATES", folder)
+    monkeypatch.setattr(live_experiment, "book_checkpoint", lambda: None)
+    monkeypatch.setattr(live_experiment, "_factors", lambda *_: {"in": torch.ones(1)})
+    trained = dict.fromkeys(TASKS[:1])
+    monkeypatch.setattr(live_experiment, "_trained", lambda _, name: trained[name])
+    with pytest.raises(KeyError):
+        live_experiment.store_updates()
+    assert [path.name for path in tmp_path.rglob("*")] == ["updates", "updates.json"]
+    trained |= dict.fromkeys(TASKS)
+    live_experiment.store_updates()
+    for entry in json.loads((folder / "updates.json").read_text()).values():
+        assert entry["sha256"] == hashlib.sha256((folder / entry["name"]).read_bytes()).hexdigest()

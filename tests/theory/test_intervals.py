@@ -26,6 +26,13 @@ def test_an_interval_in_another_unit():
     assert tuple(100 * statistics.Interval(0.5, 0.25, 0.75)) == (50, 25, 75)
 
 
+def test_a_negative_factor_swaps_the_ends():
+    of_gain = -2 * statistics.Interval(1.0, 0.5, 2.0, p_value=0.01)
+    assert (*of_gain, of_gain.p_value) == (-2, -4, -1, 0.01)
+    of_layers = -1 * statistics.student(np.array([[1.0, 2.0], [3.0, 5.0]]))
+    assert (of_layers.low < of_layers.high).all()
+
+
 def test_which_intervals_exclude_zero():
     assert statistics.Interval(0.2, 0.1, 0.3).excludes_zero
     assert statistics.Interval(-0.2, -0.3, -0.1).excludes_zero

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 import anywidget
 import traitlets
 
+from explainer.data.files import replace_file
+
 _FOLDER = Path(__file__).parent
 LIMIT = 2.0  # the planes are drawn from -2 to 2
 _VIEW_MIME = "application/vnd.jupyter.widget-view+json"
@@ -127,7 +129,7 @@ class Explorable(anywidget.AnyWidget):
         """Write what `measured` gives, a line for each entry."""
         found = rounded(cls.measured(), cls.digits)
         lines = [f"{json.dumps(key)}: {_compact(each)}" for key, each in found.items()]
-        (cls.folder / f"{cls.name}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+        replace_file(cls.folder / f"{cls.name}.json", "{\n" + ",\n".join(lines) + "\n}\n")
 
     @property
     def still_name(self) -> str:

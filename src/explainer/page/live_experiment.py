@@ -14,6 +14,7 @@ from torch import Tensor
 from explainer.compare import comparison, controls
 from explainer.compare.comparison import Observed
 from explainer.data import tasks
+from explainer.data.files import fresh_folder
 from explainer.data.package_index import sha256_of
 from explainer.data.tasks import Example, Task
 from explainer.explorables.base import Number, Stored, rounded
@@ -186,12 +187,12 @@ def _factors(finetuned: FineTuned, rank: int) -> dict[str, Tensor]:
 def store_updates() -> None:
     """Write UPDATES with the starter checkpoint in float32."""
     entries = {}
-    UPDATES.mkdir(exist_ok=True)
-    for name in TASKS:
-        path = UPDATES / f"{name}.safetensors"
-        path.write_bytes(save(_factors(_trained(book_checkpoint(), name), _RANK)))
-        entries[name] = {"name": path.name, "size": path.stat().st_size, "sha256": sha256_of(path)}
-    (UPDATES / "updates.json").write_text(json.dumps(entries, indent=1) + "\n", "utf-8")
+    with fresh_folder(UPDATES) as fresh:
+        for name in TASKS:
+            path = fresh / f"{name}.safetensors"
+            path.write_bytes(save(_factors(_trained(book_checkpoint(), name), _RANK)))
+            entries[name] = {"name": path.name, "size": path.stat().st_size, "sha256": sha256_of(path)}
+        (fresh / "updates.json").write_text(json.dumps(entries, indent=1) + "\n", "utf-8")
 
 
 # The study

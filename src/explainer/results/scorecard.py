@@ -178,7 +178,7 @@ def _beyond_chance(pairs: pd.DataFrame, by: Which) -> pd.DataFrame:
 
 
 def _above_both_floors(pairs: pd.DataFrame, measure: str) -> _Entry:
-    """Own demonstrations against made-up words on either side, with the shares of the way to two training_runs."""
+    """Own demonstrations against made-up words on either side, with the shares of the way to two trainings."""
     own, ceiling = (agreement.between(pairs, ICL, FT), agreement.between(pairs, FT, replace(FT, lesson="other")))
     made_up = (agreement.between(pairs, *two) for two in ((ICL, replace(FT, lesson="nonsense")),
                                                      (replace(ICL, lesson="nonsense"), FT)))  # fmt: skip

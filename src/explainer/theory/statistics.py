@@ -54,8 +54,9 @@ class Interval:
         return re.sub(r"-(?=[\d.])", "\N{MINUS SIGN}", text)
 
     def __rmul__(self, factor: float) -> "Interval":
-        """In another unit: 100 * interval is in per cent."""
-        return self.map(lambda value: factor * value)
+        """In another unit: 100 * interval is in per cent; a negative factor swaps the ends."""
+        scaled = self.map(lambda value: factor * value)
+        return replace(scaled, low=scaled.high, high=scaled.low) if factor < 0 else scaled
 
     @property
     def excludes_zero(self) -> bool:
