@@ -152,5 +152,7 @@ def _read(directory: Path, _modified: int) -> dict[str, pa.Table]:
                 f"{path} cannot be read ({error}); get it again, or publish the results again."
             ) from error
     if len(publications) > 1:
-        raise ResultsError(f"the tables in {directory} are of different publications; get them again, or delete and publish them.")
+        raise ResultsError(
+            f"the tables in {directory} are of different publications; get them again, or delete and publish them."
+        )
     return tables
