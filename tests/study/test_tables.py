@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -138,6 +139,43 @@ def test_a_full_disk_leaves_the_tables_that_were_there(tmp_path, monkeypatch, fa
     with pytest.raises(ResultsError, match="No space left"):
         published.add(more)
     assert {path.name: path.read_bytes() for path in published.directory.iterdir()} == before
+
+
+class Killed(BaseException):
+    """What no `except` of the package stops."""
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["the first publication", "a second one"])
+@pytest.mark.parametrize("steps", range(6))  # the folder, its four tables, and the empty folder
+def test_a_kill_at_any_step_leaves_the_old_tables_or_the_new_ones(tmp_path, monkeypatch, steps, first):
+    (old, new), grids = stored(tmp_path / "store", (1, 2)), {"grid": [{"cell": identity(1).cell}]}
+    published, expected = Published(tmp_path / "tables"), Published(tmp_path / "expected")
+    for one in (published, expected) if not first else ():
+        one.add([old], grids)
+    expected.add([new], grids)
+    left = iter(range(steps))
+
+    def until_killed(of):
+        def step(*given):
+            if next(left, None) is None:
+                raise Killed
+            return of(*given)
+
+        return step
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(os, "replace", until_killed(os.replace))
+        patch.setattr(Path, "rmdir", until_killed(Path.rmdir))
+        published.add([new], grids)
+    if first and not steps:
+        assert not published.has(identity(2))
+    else:
+        assert published.has(identity(2)) == bool(steps)
+        assert published.tables().keys() == {"cells", "queries", "runs"}
+    published.add([new], grids)
+    found = {path.name: path.read_bytes() for path in published.directory.iterdir()}
+    assert found == {path.name: path.read_bytes() for path in expected.directory.iterdir()}
+    assert published.tables() == expected.tables()
 
 
 def test_a_data_set_library_reads_them_as_they_are(tmp_path):

@@ -21,6 +21,9 @@ from explainer.errors import ResultsError, StudyError
 PUBLICATION = b"explainer.publication"
 """Key of the digest that the files of one publication have in common."""
 
+PENDING = ".publication"
+"""Folder beside the tables with those of the last publication that are not yet in their place: it was interrupted."""
+
 COMMANDS: Mapping[str, str] = {
     "comparison": "explainer study",
     "agreement": "explainer agreement",
@@ -73,11 +76,11 @@ def results(grid: str, table: str = "cells", **where: Any) -> pd.DataFrame:
 def settings_of(grid: str) -> tuple[str, pd.DataFrame]:
     """The folder that has a grid, and its settings, published or not; StudyError if none has it."""
     known = []
-    for path in sorted(published_directory().glob("*/grids.parquet")):
-        grids = read(path.parent)["grids"].to_pandas()
+    for folder in _folders("grids"):
+        grids = read(folder)["grids"].to_pandas()
         known += grids["grid"].unique().tolist()
         if grid in known:
-            return path.parent.name, grids[grids["grid"] == grid]
+            return folder.name, grids[grids["grid"] == grid]
     raise StudyError(f"there is no grid {grid!r}; known: {', '.join(known)}.")
 
 
@@ -95,7 +98,7 @@ def of_folder(folder: Path, table: str = "cells", grid: str | None = None) -> pd
 
     Raises ResultsError if there are none; the message names the command that computes them.
     """
-    if not (folder / "runs.parquet").is_file():
+    if "runs" not in files(folder):
         raise ResultsError(
             f"there are no tables of results in {folder}; compute them, with your model, and publish them: "
             f"{COMMANDS[folder.name]} --publish {folder.parent}"
@@ -110,11 +113,20 @@ def of_folder(folder: Path, table: str = "cells", grid: str | None = None) -> pd
 
 def runs(cells: Iterable[str]) -> tuple[str, pd.DataFrame]:
     """The folder that has these cells, and its rows of `runs`; StudyError if none has."""
-    for path in sorted(published_directory().glob("*/runs.parquet")):
-        found = read(path.parent)["runs"].to_pandas()
+    for folder in _folders("runs"):
+        found = read(folder)["runs"].to_pandas()
         if (chosen := found["cell"].isin(set(cells))).any():
-            return path.parent.name, found[chosen]
+            return folder.name, found[chosen]
     raise StudyError(f"no published table in {published_directory()} has the given cells; publish them.")
+
+
+def _folders(table: str) -> list[Path]:
+    return [folder for folder in sorted(published_directory().iterdir()) if table in files(folder)]
+
+
+def files(directory: Path) -> dict[str, Path]:
+    """The files of the tables in a folder, by name; of an interrupted publication those that are not in their place."""
+    return {path.stem: path for place in (directory, directory / PENDING) for path in sorted(place.glob("*.parquet"))}
 
 
 def read(directory: Path) -> dict[str, pa.Table]:
@@ -122,8 +134,8 @@ def read(directory: Path) -> dict[str, pa.Table]:
 
     Raises ResultsError if there are none, or if a file is damaged or of another publication than the others.
     """
-    runs = directory / "runs.parquet"
-    if not runs.is_file():
+    runs = files(directory).get("runs")
+    if runs is None:
         raise ResultsError(f"there are no tables of results in {directory}; publish some, or fetch them.")
     return dict(_read(directory, runs.stat().st_mtime_ns))
 
@@ -131,14 +143,14 @@ def read(directory: Path) -> dict[str, pa.Table]:
 @lru_cache(maxsize=16)
 def _read(directory: Path, _modified: int) -> dict[str, pa.Table]:
     tables, publications = {}, set()
-    for path in sorted(directory.glob("*.parquet")):
+    for name, path in sorted(files(directory).items()):
         try:
-            tables[path.stem] = pq.read_table(path)
+            tables[name] = pq.read_table(path)
             publications.add((pq.read_metadata(path).metadata or {}).get(PUBLICATION))
         except (OSError, pa.ArrowException) as error:
             raise ResultsError(
                 f"{path} cannot be read ({error}); get it again, or publish the results again."
             ) from error
     if len(publications) > 1:
-        raise ResultsError(f"the tables in {directory} are of different publications; publish the results again.")
+        raise ResultsError(f"the tables in {directory} are of different publications; get them again.")
     return tables

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from explainer.data.files import disk_errors
 from explainer.results import published
-from explainer.results.published import PUBLICATION
+from explainer.results.published import PENDING, PUBLICATION
 from explainer.study.store import Identity, Stored, require_origin
 
 Frames = dict[str, pa.Table]
@@ -97,8 +97,8 @@ class Published:
 
     def has(self, identity: Identity) -> bool:
         """Whether there is a result of this setting; ResultsError if it was made of something else than is asked."""
-        runs = self.directory / "runs.parquet"
-        stored = _identities(self.directory, runs.stat().st_mtime_ns).get(identity.cell) if runs.is_file() else None
+        runs = published.files(self.directory).get("runs")
+        stored = _identities(self.directory, runs.stat().st_mtime_ns).get(identity.cell) if runs else None
         if stored is not None:
             require_origin(f"{identity.slug} in {self.directory}", identity, json.loads(stored))
         return stored is not None
@@ -108,11 +108,12 @@ class Published:
 
         A grid is a list of its settings, each with its key `cell`. The same results give the same bytes, in whatever
         order and portions they come. All files are written before the first is replaced, and each says which
-        publication it belongs to. Raises ResultsError if they cannot be written.
+        publication it belongs to; killed at any step, the tables are those before or those after, and the next
+        publication goes on. Raises ResultsError if they cannot be written.
         """
         new = frames({one.identity.cell: one for one in results}.values())  # a cell may stand in several grids
         parts, named = [new], {}
-        if (self.directory / "runs.parquet").is_file():
+        if "runs" in published.files(self.directory):
             tables = self.tables()
             replaced = set(new["runs"]["cell"].to_pylist()) if new else set()
             parts.insert(0, of_cells(tables, sorted(set(tables["runs"]["cell"].to_pylist()) - replaced)))
@@ -126,11 +127,21 @@ class Published:
             tables["grids"] = _table([{"grid": name, **row} for name, rows in named.items() for row in rows])
         with disk_errors(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
+            self._put_in_place()
             with tempfile.TemporaryDirectory(dir=self.directory) as work:
+                whole = Path(work, "whole")
+                whole.mkdir()
                 for name, table in tables.items():
-                    _write(table, Path(work, f"{name}.parquet"), digest)
-                for name in tables:
-                    os.replace(Path(work, f"{name}.parquet"), self.directory / f"{name}.parquet")
+                    _write(table, whole / f"{name}.parquet", digest)
+                os.replace(whole, self.directory / PENDING)  # from here on these are the tables
+            self._put_in_place()
+
+    def _put_in_place(self) -> None:
+        pending = self.directory / PENDING
+        if pending.is_dir():
+            for path in sorted(pending.iterdir()):
+                os.replace(path, self.directory / path.name)
+            pending.rmdir()
 
     def _grids(self) -> dict[str, list[dict[str, Any]]]:
         named: dict[str, list[dict[str, Any]]] = {}
