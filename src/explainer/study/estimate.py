@@ -1,5 +1,6 @@
 """What a run will take, said before it begins: settings, time and memory of each checkpoint."""
 
+import ctypes
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -23,8 +24,14 @@ _LEAST = 3.0
 
 
 def memory() -> float:
-    """GB of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    """GB of this machine; NaN where it cannot be known."""
+    if hasattr(os, "sysconf"):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    if not hasattr(ctypes, "windll"):
+        return math.nan
+    kilobytes = ctypes.c_ulonglong()
+    known = ctypes.windll.kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes))
+    return kilobytes.value * 1024 / 1e9 if known else math.nan
 
 
 def lines(experiment: Any, planned: Sequence[tuple[Any, Identity, str]], store: Store) -> Iterator[str]:
