@@ -5,6 +5,7 @@ determined its result and how long that took, `grids` with the settings of each 
 (`queries`, `layers`). All have the column `cell`, the key of a setting.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -118,6 +119,12 @@ def runs(cells: Iterable[str]) -> tuple[str, pd.DataFrame]:
         if (chosen := found["cell"].isin(set(cells))).any():
             return folder.name, found[chosen]
     raise StudyError(f"no published table in {published_directory()} has the given cells; publish them.")
+
+
+def number_formats(runs: pd.DataFrame) -> dict[str, str]:
+    """The number format by cell; an identity may leave out float32."""
+    identities = map(json.loads, runs["identity"])
+    return {cell: its.get("dtype", "float32") for cell, its in zip(runs["cell"], identities, strict=True)}
 
 
 def _folders(table: str) -> list[Path]:
