@@ -472,7 +472,7 @@ def test_a_look_says_which_models_could_not_be_asked(tiny_model, tmp_path, capsy
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (IndexError("beyond"), r"tiny: IndexError: beyond \(test_cli.py, line \d+\); please report this\."),
+        (IndexError("beyond"), r"tiny: IndexError: beyond \(test_cli.py, line \d+\); please report this with \S+txt\."),
         (CheckpointError("tiny: no token"), "tiny: no token"),
     ],
 )

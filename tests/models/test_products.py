@@ -1,11 +1,12 @@
 """Products of oneDNN against PyTorch's own, values and gradients, in models of every family."""
 
+import numpy as np
 import pytest
 import tiny_models
 import torch
 from torch.nn.functional import cross_entropy, linear
 
-from explainer.models import checkpoints, products
+from explainer.models import checkpoints, products, scoring
 
 
 def gradients(model: torch.nn.Module, ids: torch.Tensor) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
@@ -56,3 +57,17 @@ def test_autocast_still_rounds(monkeypatch):
     x, weight = torch.randn(4, 8), torch.randn(6, 8)
     with torch.autocast("cpu", torch.bfloat16), products.fast():
         assert linear(x, weight).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("_of_no_version", (1,)), ("_linear_pointwise", ("another",))])
+def test_an_operator_that_a_version_lacks_or_has_otherwise_is_none(name, arguments):
+    assert products.operator("mkldnn", name, *arguments) is None
+
+
+def test_without_the_private_operators_pytorchs_own_are_used(saved, monkeypatch):
+    model = checkpoints.load(saved["llama"])
+    asked = model, scoring.encode(model, "one two three"), ["four", "five"], ["yes", "no"]
+    expected = scoring.candidate_log_probs(*asked)
+    monkeypatch.setattr(products, "_linear_pointwise", None)
+    monkeypatch.setattr(scoring, "_flash", None)
+    np.testing.assert_allclose(scoring.candidate_log_probs(*asked), expected, atol=1e-4)

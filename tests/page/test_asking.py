@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import tiny_models
@@ -114,6 +116,21 @@ def test_an_error_reaches_the_view_with_its_number(monkeypatch, tiny):
     message = {"ask": 4, "pattern": PATTERN, "demonstrations": PAIRS, "query": "e", "hidden": []}
     (answer,) = answers_to(LiveGPT(), monkeypatch, tiny, message)
     assert answer == {"failed": "too long; shorten it.", "id": 4}
+
+
+@pytest.mark.parametrize("message", [{"load": True}, {"ask": 4, "pattern": PATTERN}])
+def test_an_error_that_no_check_foresaw_reaches_the_view_with_what_to_report(monkeypatch, message):
+    """The message of a load fails in the kernel, the question lacks what the widget reads of it."""
+
+    class Broken:
+        def __bool__(self):
+            raise OSError("gone")
+
+    (answer,) = answers_to(LiveGPT(), monkeypatch, Broken() if "load" in message else None, message)
+    what, kept = re.fullmatch(r"(.*); please report this with (.*)\.", answer["failed"]).groups()
+    assert re.match(r"(OSError: gone|KeyError: 'demonstrations') \(\w+\.py, line \d+\)", what)
+    assert "in _answer" in Path(kept).read_text()
+    assert answer.get("id") == message.get("ask")
 
 
 NOTEBOOK = """async ([bundle, state]) => {

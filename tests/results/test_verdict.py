@@ -1,5 +1,6 @@
 """The verdict redrawn from the tables of another directory: the same numbers, what may be missing, what is refused."""
 
+import json
 import math
 import re
 import shutil
@@ -10,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from explainer.data.files import PUBLISHED
-from explainer.errors import ExplainerError
+from explainer.errors import ExplainerError, StudyError
 from explainer.figures import verdict
-from explainer.results import agreement, floors
+from explainer.results import agreement, floors, published, reporting
 from explainer.results.published import results
 from explainer.study import cli
 from explainer.theory import statistics
@@ -85,6 +86,26 @@ def test_what_is_missing_or_mixed_is_said(tmp_path, change, message):
     if change:
         publish(tmp_path, "agreement", change)
     with pytest.raises(ExplainerError, match=message):
+        floors.verdict(tmp_path)
+
+
+def in_bfloat16(path, cell):
+    """One run of a table as if it had been computed in bfloat16."""
+    runs, metadata = pq.read_table(path).to_pandas(), pq.read_metadata(path).metadata
+    its = runs["cell"] == cell
+    runs.loc[its, "identity"] = [json.dumps(json.loads(each) | {"dtype": "bfloat16"}) for each in runs["identity"][its]]
+    pq.write_table(pa.Table.from_pandas(runs, preserve_index=False).replace_schema_metadata(metadata), path)
+
+
+def test_two_number_formats_are_not_averaged_and_each_is_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
+    publish(tmp_path, "agreement")
+    cells = published.of_folder(tmp_path / "agreement")
+    floors.verdict(tmp_path)
+    assert ", float32, " in reporting.made(cells)
+    in_bfloat16(tmp_path / "agreement" / "runs.parquet", cells["cell"].iloc[0])
+    assert ", bfloat16 and float32, " in reporting.made(cells)
+    with pytest.raises(StudyError, match="mine are in bfloat16 and float32; one format is averaged"):
         floors.verdict(tmp_path)
 
 

@@ -1,6 +1,10 @@
 """What is said before a run: what is left, from which seconds, and whether it fits."""
 
+import ctypes
+import math
+import os
 import re
+from types import SimpleNamespace
 
 import pytest
 import tiny_models
@@ -53,3 +57,21 @@ def test_seconds_in_words(seconds, words):
 def test_the_weights_of_the_book_are_counted():
     shapes = checkpoints.skeleton(checkpoints.STARTER).parameters()
     assert sum(p.numel() for p in shapes) == estimate._WEIGHTS_OF_BOOK
+
+
+def test_memory_of_windows_is_asked_of_its_kernel_and_may_be_unknown(monkeypatch):
+    """There `os` has no `sysconf`."""
+
+    def installed(kilobytes):
+        kilobytes._obj.value = 16 * 2**20
+        return known
+
+    monkeypatch.setattr(room, "_limits", lambda root: iter(()))
+    monkeypatch.delattr(os, "sysconf")
+    assert math.isnan(estimate.memory())
+    kernel = SimpleNamespace(GetPhysicallyInstalledSystemMemory=installed)
+    monkeypatch.setattr(ctypes, "windll", SimpleNamespace(kernel32=kernel), raising=False)
+    known = 1
+    assert estimate.memory() == pytest.approx(17.18, abs=0.01)
+    known = 0
+    assert math.isnan(estimate.memory())

@@ -56,6 +56,8 @@ class Powers(Experiment[Power]):
     def compute(self, one, *, progress):
         self.computed.append(one)
         self.shown_of.append(progress)
+        if one.base == 14:
+            raise IndexError("no 14")
         if one.base == 13:
             raise TaskError("13 has no power here; use another number.")
         table = {"i": list(range(one.base)), "power": [i**one.exponent / 3 for i in range(one.base)]}
@@ -168,6 +170,18 @@ def test_what_fails_is_named_and_the_others_are_stored(tmp_path):
     with pytest.raises(StudyError, match=r"1 of 3 could not be computed:\n13-to-2-plain: 13 has no power"):
         Powers().run(Powers.grid(base=[2, 13, 4]), store, progress=False)
     assert len(contents(store)) == 2
+
+
+@pytest.mark.parametrize("engine", [engines.local, partial(engines.in_processes, workers=2, threads=1)])
+def test_what_no_check_foresaw_keeps_its_whole_traceback(tmp_path, monkeypatch, engine):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    with pytest.raises(StudyError, match=r"IndexError: no 14 \(test_exp\w+\.py, line \d+\); please report") as failed:
+        Powers().run(Powers.grid(base=[14]), Store(tmp_path / "store"), engine=engine, progress=False)
+    (kept,) = tmp_path.glob("explainer-*.txt")
+    assert str(kept) in str(failed.value)
+    frames = re.findall(r"in (\w+)", kept.read_text())
+    assert {"__call__", "compute"} <= set(frames) and "IndexError: no 14" in kept.read_text()
 
 
 def test_a_damaged_result_and_a_directory_that_cannot_be_written_stop_a_run_before_any_work(tmp_path):

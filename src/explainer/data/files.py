@@ -1,9 +1,10 @@
-"""Where published results are, how their numbers are written, and how a file gets there whole or not at all."""
+"""Where published results are, how their numbers are written, how a file gets there whole; what is kept of an error."""
 
 import json
 import math
 import os
 import tempfile
+import traceback
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -117,3 +118,23 @@ def fresh_folder(home: Path) -> Iterator[Path]:
         if home.exists():
             os.replace(home, Path(work, "stale"))
         os.replace(fresh, home)
+
+
+def unforeseen(error: Exception, advice: str | None = None) -> str:
+    """One line about an error that no check foresaw: what, where, and the advice, else the file with its traceback."""
+    *_, place = traceback.extract_tb(error.__traceback__)
+    what = f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})"
+    return f"{what}; {advice or f'please report this with {_kept(error)}'}."
+
+
+def _kept(error: Exception) -> str:
+    """The file with the whole traceback."""
+    try:  # the deepest frame alone is often one of a library, the same for many causes
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", prefix="explainer-", suffix=".txt", delete=False
+        ) as file:
+            traceback.print_exception(error, file=file)
+    except OSError:  # a full disk may be what is reported
+        traceback.print_exception(error)
+        return "the traceback above"
+    return file.name

@@ -27,6 +27,7 @@ from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import CheckpointError, TaskError
 from explainer.models.architectures import CACHE
 from explainer.models.checkpoint import Checkpoint
+from explainer.models.products import operator
 
 PACK_TOKENS = 512
 """Query tokens in one forward pass: enough for fast matrix products, few enough that a mask costs little."""
@@ -34,7 +35,8 @@ PACK_TOKENS = 512
 _NEIGHBOURS = 64
 """Characters before a prompt that are tokenized with it: what stands further away changes no token of it."""
 
-_flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+_ONE = torch.ones(1, 1, 1, 1, dtype=torch.float32, device="cpu")
+_flash = operator("aten", "_scaled_dot_product_flash_attention_for_cpu", _ONE, _ONE, _ONE, 0.0, True)
 
 
 @dataclass(frozen=True)
@@ -505,7 +507,7 @@ class _SharedPrefix(TorchFunctionMode):
 
     def __init__(self, mask: Tensor | None, lengths: list[int]):
         super().__init__()
-        self._mask = mask if mask is not None and mask.device.type == "cpu" else None
+        self._mask = mask if _flash and mask is not None and mask.device.type == "cpu" else None
         self._lengths = lengths
 
     def __torch_function__(self, function, types, args=(), kwargs=None):

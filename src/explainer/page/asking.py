@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from explainer.data.files import unforeseen
 from explainer.errors import ExplainerError
 from explainer.explorables import Explorable
 from explainer.models import checkpoints
@@ -52,9 +53,9 @@ class Asking(Explorable):
             for reply in replies:
                 self.send(reply)
                 await asyncio.sleep(_PAUSE)
-        except ExplainerError as error:
+        except Exception as error:  # whatever is not sent is lost: nobody awaits this
             numbers = {name: message[key] for key, name in _QUESTIONS.items() if key in message}
-            self.send({"failed": str(error)} | numbers)
+            self.send({"failed": str(error) if isinstance(error, ExplainerError) else unforeseen(error)} | numbers)
 
     def _replies(self, message: dict) -> Iterator[dict]:
         return self.replies(self._checkpoint(), message) if any(map(message.get, _QUESTIONS)) else iter(())

@@ -265,6 +265,13 @@ def _reported(folder: Path, table: str, grid: str | None, **usual: float | str) 
 
 
 def _of_one_setting(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
+    formats = rows["cell"].map(published.number_formats(published.read(folder)["runs"].to_pandas()))
+    for checkpoint, its in formats.groupby(rows["checkpoint"], sort=False):
+        if its.nunique() > 1:
+            raise StudyError(
+                f"{folder}: the settings of {checkpoint} are in {' and '.join(sorted(its.unique()))}; one format "
+                "is averaged, so publish each in a directory of its own."
+            )
     for (checkpoint, task), its in rows.groupby(["checkpoint", "task"], sort=False):
         for name in _SETTING:
             if name in its and its[name].nunique() > 1:

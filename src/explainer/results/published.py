@@ -5,6 +5,7 @@ determined its result and how long that took, `grids` with the settings of each 
 (`queries`, `layers`). All have the column `cell`, the key of a setting.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -120,6 +121,12 @@ def runs(cells: Iterable[str]) -> tuple[str, pd.DataFrame]:
     raise StudyError(f"no published table in {published_directory()} has the given cells; publish them.")
 
 
+def number_formats(runs: pd.DataFrame) -> dict[str, str]:
+    """The number format by cell; an identity may leave out float32."""
+    identities = map(json.loads, runs["identity"])
+    return {cell: its.get("dtype", "float32") for cell, its in zip(runs["cell"], identities, strict=True)}
+
+
 def _folders(table: str) -> list[Path]:
     return [folder for folder in sorted(published_directory().iterdir()) if table in files(folder)]
 
@@ -152,7 +159,5 @@ def _read(directory: Path, _modified: int) -> dict[str, pa.Table]:
                 f"{path} cannot be read ({error}); get it again, or publish the results again."
             ) from error
     if len(publications) > 1:
-        raise ResultsError(
-            f"the tables in {directory} are of different publications; get them again, or delete and publish them."
-        )
+        raise ResultsError(f"the tables in {directory} are of different publications; get them again.")
     return tables

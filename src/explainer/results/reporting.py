@@ -27,10 +27,11 @@ def made(*frames: pd.DataFrame) -> str:
     if "checkpoint" not in cells:
         return _made_by_training(cells)
     name, runs = published.runs(cells["cell"])
-    first = runs.iloc[0]
+    first, formats = runs.iloc[0], " and ".join(sorted(set(published.number_formats(runs).values())))
     return (
         f"Stored: {len(cells)} cells, seeds {_range(cells['seed'], ', ')}; {_range(cells['n_queries'])} queries each; "
-        f"k = {_range(cells['k'])}; {cells['checkpoint'].iloc[0]}, float32, {first['device']}, torch {first['torch']}; "
+        f"k = {_range(cells['k'])}; {cells['checkpoint'].iloc[0]}, {formats}, {first['device']}, "
+        f"torch {first['torch']}; "
         f"{runs['cpu_seconds'].sum():.0f} CPU seconds; computed by {published.COMMANDS[name]} (see Reproduce)."
     )
 

@@ -10,7 +10,6 @@ import platform
 import subprocess
 import time
 import tomllib
-import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -22,6 +21,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from tqdm import tqdm
 
 import explainer
+from explainer.data import files
 from explainer.data.files import Tables, rounded
 from explainer.errors import CheckpointError, EngineError, ExplainerError, StudyError, TaskError
 from explainer.study import engines
@@ -289,10 +289,8 @@ _NO_MEMORY = "memory ran out: give --dtype bfloat16, fewer --workers, --k or --e
 
 
 def unforeseen(error: Exception) -> str:
-    """One line about an error that no check foresaw: what it is, where it happened, and what to do."""
-    *_, place = traceback.extract_tb(error.__traceback__)
-    what = _NO_MEMORY if _of_memory(error) else "please report this"
-    return f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno}); {what}."
+    """`files.unforeseen`, with what to do where memory ran out."""
+    return files.unforeseen(error, _NO_MEMORY if _of_memory(error) else None)
 
 
 def _of_memory(error: Exception) -> bool:

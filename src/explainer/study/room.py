@@ -80,10 +80,19 @@ def free(device: torch.device, root: Path = Path("/")) -> int | None:
     return min([available, *(limit - used for limit, used in _limits(root))])
 
 
-def total(root: Path = Path("/")) -> int:
-    """Bytes of this machine, less where a container or a job has a limit."""
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min([machine, *(limit for limit, _ in _limits(root))])
+def total(root: Path = Path("/")) -> float:
+    """Bytes of this machine, less where a container or a job has a limit; NaN where they cannot be known."""
+    return min([_of_machine(), *(limit for limit, _ in _limits(root))])
+
+
+def _of_machine() -> float:
+    if hasattr(os, "sysconf"):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if not hasattr(ctypes, "windll"):
+        return math.nan
+    kilobytes = ctypes.c_ulonglong()
+    known = ctypes.windll.kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes))
+    return kilobytes.value * 1024 if known else math.nan
 
 
 def _limits(root: Path) -> Iterator[tuple[int, int]]:
