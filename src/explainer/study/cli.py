@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,7 +51,7 @@ def _silent_where_nobody_reads() -> Iterator[None]:
             print(flush=True)  # it may have been the pipe of a worker
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
-            sys.exit(128 + signal.SIGPIPE)
+            sys.exit(141)  # 128 + SIGPIPE, which Windows does not have
         raise
 
 
