@@ -16,6 +16,7 @@ from test_noise_value import noise_value_fixture
 from test_real_head import real_head_fixture
 from test_similarity_explorer import similarity_explorer_fixture
 from test_swap import swap_fixture
+from test_yardstick import yardstick_fixture
 
 from bookbuilder import explorables as builder
 from explainer import explorables
@@ -41,6 +42,7 @@ from explainer.explorables import (
     ThreeTokens,
     TwoNeurons,
     WhichBox,
+    Yardstick,
 )  # fmt: skip
 from explainer.page import LiveExperiment, LiveGPT, LivePatch
 from explainer.theory import duality
@@ -167,6 +169,7 @@ def javascript(tmp_path_factory) -> Path:
         similarity_explorer=similarity_explorer_fixture(),
         bets=bets_fixture(),
         swap=swap_fixture(),
+        yardstick=yardstick_fixture(),
     )
     for name, known in fixtures.items():
         (folder / f"{name}.json").write_text(json.dumps(known), "utf-8")
@@ -364,6 +367,7 @@ REFUSED = [
     (TwoNeurons, {"query": [math.nan, 0]}, r"query = \[nan, 0\]"),
     (TwoNeurons, {"inputs": [[1, 1]]}, r"1 inputs and 3 targets"),
     (WhichBox, {"a": "ridge"}, "a"),
+    (Yardstick, {"contexts": 1.2}, "contexts"),
 ]
 
 

@@ -23,11 +23,12 @@ from explainer.explorables.swap import Swap
 from explainer.explorables.three_tokens import ThreeTokens
 from explainer.explorables.two_neurons import TwoNeurons
 from explainer.explorables.which_box import WhichBox
+from explainer.explorables.yardstick import Yardstick
 
 __all__ = [
     "EXPLORABLES", "AgeWeights", "Bets", "Explorable", "InContextRegression", "Ladder", "MemoryOrRidge",
     "MomentumWindow", "NoiseValue", "OneHead", "OnePlane", "OneStep", "PhasePlane", "RealHead", "SimilarityExplorer",
-    "SoftmaxBend", "Swap", "ThreeTokens", "TwoNeurons", "WhichBox",
+    "SoftmaxBend", "Swap", "ThreeTokens", "TwoNeurons", "WhichBox", "Yardstick",
 ]  # fmt: skip
 
 EXPLORABLES: tuple[type[Explorable], ...] = (
@@ -48,5 +49,6 @@ EXPLORABLES: tuple[type[Explorable], ...] = (
     Ladder,
     WhichBox,
     Swap,
+    Yardstick,
     Bets,
 )
