@@ -16,7 +16,7 @@ class Yardstick(Explorable):
 
     name = "yardstick"
     question = "How much could other examples cost, if they counted?"
-    height = 655
+    height = 710
     made = (
         "Stored: 20 draws of four tasks of word pairs (10 where both are swapped), 24 queries each; 10 epochs; "
         "SmolLM2-135M-Instruct, float32; computed by explainer agreement and explainer shared."
