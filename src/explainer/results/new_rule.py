@@ -6,7 +6,6 @@ are fixed, with Student's interval of the jackknife over draws.
 
 from collections.abc import Callable
 
-import numpy as np
 import pandas as pd
 
 from explainer.results import contrasts, reporting
@@ -22,9 +21,13 @@ def table(grid: str, name: str = "cells") -> pd.DataFrame:
 def right(changes: pd.DataFrame, kind: str) -> dict[int, Interval]:
     """The share of right answers after lessons of a kind ("ICL", "ICL shuffled", "FT", "ZSL") by their strength."""
     rows = changes[changes["kind"] == kind]
-    own = np.where(rows["lesson"] == "B", rows["right_b"], rows["right_a"])
-    of_strength = rows.assign(right=own).groupby("strength")
+    of_strength = rows.assign(right=by_own_rule(rows)).groupby("strength")
     return {int(n): _over_draws(its[["seed", "cue", "right"]], _mean_of("right")) for n, its in of_strength}
+
+
+def by_own_rule(changes: pd.DataFrame) -> pd.Series:
+    """The share of right answers by the rule that was taught, a number for each row; rule A where none was."""
+    return changes["right_a"].where(changes["lesson"] != "B", changes["right_b"])
 
 
 def agreement(answers: pd.DataFrame, given: str, *, wrong: bool = False) -> Interval:

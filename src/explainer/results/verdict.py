@@ -61,7 +61,7 @@ def _carried(rows: pd.DataFrame) -> float:
 def _learned(changes: pd.DataFrame) -> pd.DataFrame:
     """Right answers after sixteen lines and after shuffled ones, by seed, means over rules and cues."""
     rows = changes[(changes["strength"] == 16) & changes["kind"].isin(["ICL", "ICL shuffled"])]
-    rows = rows.assign(right=rows["right_a"].where(rows["lesson"] != "B", rows["right_b"]))
+    rows = rows.assign(right=new_rule.by_own_rule(rows))
     return rows.groupby(["seed", "cue", "kind"])["right"].mean().groupby(["seed", "kind"]).mean().unstack()
 
 
