@@ -16,11 +16,10 @@ import torch
 from transformers import XGLMConfig, XGLMForCausalLM
 
 from explainer.compare import comparison
-from explainer.compare.comparison import Cell
+from explainer.compare.comparison import ComparisonSetting
 from explainer.data import assets, tasks
-from explainer.models import checkpoints, scoring
+from explainer.models import loading, memory, scoring
 from explainer.models.checkpoint import Checkpoint
-from explainer.study import room
 
 SHAPES = {"1.3B": (24, 2048, 32), "2.7B": (32, 2560, 32)}
 """Layers, width, heads."""
@@ -42,7 +41,7 @@ def random_checkpoint(options: argparse.Namespace) -> Checkpoint:
         its = config(*shape, vocabulary=options.vocabulary)
         model = XGLMForCausalLM._from_config(its, dtype=getattr(torch, options.dtype)).eval().requires_grad_(False)
     files = (Path(assets.checkpoint_path(), "model.safetensors"),)
-    return Checkpoint(model, checkpoints.load(device="cpu").tokenizer, f"random-{options.shape}", None, files)
+    return Checkpoint(model, loading.load(device="cpu").tokenizer, f"random-{options.shape}", None, files)
 
 
 def largest_difference(checkpoint: Checkpoint, data: tasks.TaskData) -> float:
@@ -72,18 +71,20 @@ def peak_bytes(device: torch.device) -> int:
 
 def main(options: argparse.Namespace) -> None:
     """Print what one cell takes."""
-    room.give_back()
+    memory.release_freed_memory()
     checkpoint, data = random_checkpoint(options), tasks.load(options.task, data_dir=options.data_dir)
     weights = sum(p.numel() * p.element_size() for p in checkpoint.model.parameters())
     print(f"{options.shape}, {options.dtype}, {checkpoint.device}, {torch.get_num_threads()} threads", end=", ")
     print(f"weights {weights / 1e9:.2f} GB, peak {peak_bytes(checkpoint.device) / 1e9:.2f} GB")
     print(f"largest difference from transformers {largest_difference(checkpoint, data):.1e} nats")
-    cell = Cell(checkpoint.name, data.task.name, 0, options.k, 1e-3, options.queries, position="first-label")
+    cell = ComparisonSetting(
+        checkpoint.name, data.task.name, 0, options.k, 1e-3, options.queries, position="first-label"
+    )
     wall, cpu = time.perf_counter(), time.process_time()
     baseline = comparison.prepare(checkpoint, data, cell, progress=True)
     zsl_and_icl = time.perf_counter() - wall
     print(f"ZSL and ICL {zsl_and_icl:.0f} s, peak {peak_bytes(checkpoint.device) / 1e9:.2f} GB")
-    comparison.run_cell(baseline, cell, progress=True)
+    comparison.run_comparison(baseline, cell, progress=True)
     peak = peak_bytes(checkpoint.device)
     print(f"whole cell {time.perf_counter() - wall:.0f} s, {time.process_time() - cpu:.0f} CPU seconds", end=", ")
     print(f"peak {peak / 1e9:.2f} GB, {(peak - weights) / 1e9:.2f} GB more than the weights")

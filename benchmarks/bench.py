@@ -26,11 +26,11 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from explainer.compare import comparison
-from explainer.compare.comparison import Cell
+from explainer.compare.comparison import ComparisonSetting
 from explainer.data import tasks
 from explainer.data.tasks import Example, Task
-from explainer.models import checkpoints, recording, scoring
-from explainer.models.checkpoints import Checkpoint
+from explainer.models import loading, recording, scoring
+from explainer.models.loading import Checkpoint
 from explainer.theory import momentum
 
 K = 32
@@ -230,8 +230,8 @@ def bench_bound(work: Work) -> None:
 def bench_cell(checkpoint: Checkpoint, n_queries: int) -> None:
     """One complete cell of a study: ZSL, ICL and FT of K reviews with five labels, and every measure."""
     data = tasks.load("reviews5")
-    cell = Cell(checkpoint.name, data.task.name, seed=0, k=K, lr=1e-3, n_queries=n_queries)
-    took = timed(lambda: comparison.run_cell(comparison.prepare(checkpoint, data, cell), cell))
+    cell = ComparisonSetting(checkpoint.name, data.task.name, seed=0, k=K, lr=1e-3, n_queries=n_queries)
+    took = timed(lambda: comparison.run_comparison(comparison.prepare(checkpoint, data, cell), cell))
     name = str(checkpoint.dtype).removeprefix("torch.")
     _row(f"a complete cell, {n_queries} queries, {name}, in seconds", took)
 
@@ -257,7 +257,7 @@ def _resident(field: str) -> float:
 def _peak(way: Callable[[Work], object], n_queries: int) -> tuple[float, float]:
     """MB with the checkpoint loaded, and at most while the queries are answered."""
     torch.set_num_threads(1)
-    work = Work.reviews(checkpoints.load(), n_queries)
+    work = Work.reviews(loading.load(), n_queries)
     loaded = _resident("VmRSS")
     way(work)
     return loaded, _resident("VmHWM")
@@ -358,12 +358,12 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"one thread, torch {torch.__version__}, {K} demonstrations; seconds per query where not said otherwise")
     print(f"{'':<62}{'CPU':>9}{'wall':>9}")
     for dtype in (torch.float32, torch.bfloat16):
-        work = Work.reviews(checkpoints.load(dtype=dtype), options.queries)
+        work = Work.reviews(loading.load(dtype=dtype), options.queries)
         compare(work, min(options.whole, options.queries))
         bench_bound(work)
         bench_recording(work.first(64))
         bench_cell(work.checkpoint, min(150, options.queries))
-    work = Work.reviews(checkpoints.load(), options.queries)
+    work = Work.reviews(loading.load(), options.queries)
     bench_sweep(work)
     bench_busy(work)
     bench_memory(options.queries)

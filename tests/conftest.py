@@ -116,9 +116,9 @@ def directory(saved):
 @pytest.fixture(scope="session")
 def checkpoint(directory):
     """The tiny Llama in float32."""
-    from explainer.models import checkpoints  # noqa: PLC0415
+    from explainer.models import loading  # noqa: PLC0415
 
-    return checkpoints.load(directory)
+    return loading.load(directory)
 
 
 @pytest.fixture(scope="session")
@@ -126,10 +126,10 @@ def tiny(saved):
     """The tiny checkpoint of each family, and of variants of them, in float32."""
     import tiny_models  # noqa: PLC0415
 
-    from explainer.models import checkpoints  # noqa: PLC0415
+    from explainer.models import loading  # noqa: PLC0415
 
     more = tiny_models.MORE | {"qwen2, window": tiny_models.WINDOW}
-    of_disk = {family: checkpoints.load(directory) for family, directory in saved.items()}
+    of_disk = {family: loading.load(directory) for family, directory in saved.items()}
     return of_disk | {name: tiny_models.random_checkpoint(config) for name, config in more.items()}
 
 
@@ -138,6 +138,6 @@ def wide(saved):
     """The tiny checkpoint of each family, in float64 where the family computes in it."""
     import tiny_models  # noqa: PLC0415
 
-    from explainer.models import checkpoints  # noqa: PLC0415
+    from explainer.models import loading  # noqa: PLC0415
 
-    return {family: checkpoints.load(path, dtype=tiny_models.widest(family)) for family, path in saved.items()}
+    return {family: loading.load(path, dtype=tiny_models.widest(family)) for family, path in saved.items()}

@@ -18,7 +18,7 @@ import tiny_models  # noqa: E402
 
 from explainer.compare import comparison  # noqa: E402
 from explainer.data import tasks  # noqa: E402
-from explainer.models import checkpoints, finetuning, interventions, lockstep, scoring  # noqa: E402
+from explainer.models import batched_finetuning, finetuning, interventions, loading, scoring  # noqa: E402
 
 LR = 1e-2
 
@@ -29,20 +29,22 @@ def numbers(checkpoint):
     shown, asked = tasks.demonstrations(data, 3, 0), tasks.queries(data, 3, 0)
     prompts, ids = [data.task.prompt(one) for one in asked], scoring.context_ids(checkpoint, data.task, shown)[0]
     prefix, sequences = scoring.encode(checkpoint, ids), finetuning.training_ids(checkpoint, data.task, shown)
-    runs = [lockstep.Run(sequences, LR), lockstep.Run(sequences[::-1], LR)]
-    cell = comparison.Cell(checkpoint.name, "capitals", seed=0, k=3, lr=LR, n_queries=3)
-    columns = comparison.run_cell(comparison.prepare(checkpoint, data, cell), cell)["queries"]
+    runs = [batched_finetuning.Run(sequences, LR), batched_finetuning.Run(sequences[::-1], LR)]
+    cell = comparison.ComparisonSetting(checkpoint.name, "capitals", seed=0, k=3, lr=LR, n_queries=3)
+    columns = comparison.run_comparison(comparison.prepare(checkpoint, data, cell), cell)["queries"]
     after, without = (
         make(checkpoint, prefix, prompts) for make in (interventions.after_context, interventions.without_context)
     )
     patches = interventions.context_patches(after, without)
-    patched = without.run(interventions.patched(after.layers, patches, torch.eye(3, device=checkpoint.device)))
+    patched = without.run(
+        interventions.with_weight_patches(after.layers, patches, torch.eye(3, device=checkpoint.device))
+    )
     return {
         "candidates": scoring.candidate_log_probs(checkpoint, prefix, prompts, ["Paris", "Rome"]).tolist(),
         "exact": scoring.exact_match(checkpoint, prefix, prompts, [one.answer for one in asked]).tolist(),
         "records": tiny_models.record(checkpoint, prefix, prompts).context_scores.tolist(),
         "cell": {name: [float(x) for x in each] for name, each in columns.items() if name.startswith("sim_")},
-        "lockstep": [states[3].loss_after for states in lockstep.fine_tune(checkpoint, runs, [3])],
+        "lockstep": [states[3].loss_after for states in batched_finetuning.fine_tune(checkpoint, runs, [3])],
         "layer-causal": finetuning.fine_tune_layer_causal(checkpoint, sequences, LR).losses,
         "patched": patched.logits.cpu().tolist(),
     }
@@ -63,7 +65,7 @@ def main(families):
     for family in families:
         with tempfile.TemporaryDirectory() as place:
             directory = tiny_models.save(family, Path(place))
-            here, there = (checkpoints.load(directory, device=device) for device in ("cpu", accelerator.DEVICE))
+            here, there = (loading.load(directory, device=device) for device in ("cpu", accelerator.DEVICE))
         assert there.device == accelerator.DEVICE
         found = numbers(here), numbers(there)
         yield family, {name: [side[name] for side in found] for name in found[0]}

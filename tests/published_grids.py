@@ -1,24 +1,24 @@
 """All experiments of the book, and the grids whose results are published."""
 
 from explainer.data.files import published_directory
-from explainer.study.agreement_runs import Agreement
-from explainer.study.blocking import Blocking
-from explainer.study.causal_runs import CausalTests
-from explainer.study.comparison_runs import Study
-from explainer.study.experiment import Experiment
-from explainer.study.language_model_runs import LanguageModels
-from explainer.study.minimal_pair_runs import MinimalPairs
-from explainer.study.new_rule_runs import NewRule
-from explainer.study.recall_runs import RecallRuns
-from explainer.study.regression_runs import RegressionRuns
-from explainer.study.reversal_runs import Reversal
-from explainer.study.rival import Rival
-from explainer.study.shared_part_runs import SharedPart
-from explainer.study.trained_control_runs import PositivePipeline
+from explainer_lab.agreement import Agreement
+from explainer_lab.blocking import Blocking
+from explainer_lab.causal_tests import CausalTests
+from explainer_lab.comparison import Comparison
+from explainer_lab.experiment import Experiment
+from explainer_lab.language_models import LanguageModels
+from explainer_lab.minimal_pairs import MinimalPairs
+from explainer_lab.new_rule import NewRule
+from explainer_lab.recall import Recall
+from explainer_lab.regression import Regression
+from explainer_lab.reversal import Reversal
+from explainer_lab.rival import Rival
+from explainer_lab.shared_part import SharedPart
+from explainer_lab.trained_control import TrainedControl
 
 EXPERIMENTS = (
-    Study, Agreement, SharedPart, MinimalPairs, NewRule, Blocking, Rival, CausalTests, PositivePipeline,
-    LanguageModels, RegressionRuns, RecallRuns, Reversal,
+    Comparison, Agreement, SharedPart, MinimalPairs, NewRule, Blocking, Rival, CausalTests, TrainedControl,
+    LanguageModels, Regression, Recall, Reversal,
 )  # fmt: skip
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from published_grids import grids
 
 from explainer.compare import comparison
-from explainer.compare.comparison import Cell
+from explainer.compare.comparison import ComparisonSetting
 from explainer.data import tasks
 from explainer.data.tasks import Example, TaskData
-from explainer.study.comparison_runs import Study
+from explainer_lab.comparison import Comparison
 
 SEED = 0
 N_QUERIES = 6
@@ -26,12 +26,12 @@ def directory() -> Path:
     return Path(__file__).parent / "data_samples"
 
 
-def folder(cell: Cell) -> str:
+def folder(cell: ComparisonSetting) -> str:
     """Name of the cell's data set."""
     return tasks.TASKS[cell.task].folder or cell.task
 
 
-def data_of(cell: Cell, place: Path) -> TaskData:
+def data_of(cell: ComparisonSetting, place: Path) -> TaskData:
     """Task data from which the cell's seed draws the sample's demonstrations and queries, in the order of the whole."""
     task = tasks.TASKS[cell.task]
     sample = json.loads((directory() / f"{folder(cell)}.json").read_text("utf-8"))
@@ -50,7 +50,7 @@ def _row(task: tasks.Task, example: Example) -> dict:
 
 def make(data_dir: str) -> None:
     """Write a sample for each data set of the stored studies."""
-    cells = [c for of in grids(Study).values() for c in of]
+    cells = [c for of in grids(Comparison).values() for c in of]
     for name in dict.fromkeys(folder(c) for c in cells if tasks.TASKS[c.task].hub is not None):
         of_folder = [c for c in cells if c.task == name]
         data = tasks.load(name, data_dir=data_dir)

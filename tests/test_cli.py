@@ -19,13 +19,13 @@ from explainer import __version__
 from explainer.compare import controls
 from explainer.data import assets, tasks
 from explainer.errors import CheckpointError, DownloadError
-from explainer.models import checkpoints
+from explainer.models import loading
 from explainer.models.architectures import FAMILIES
 from explainer.page import web_model
-from explainer.study import cli, engines, training
-from explainer.study.comparison_runs import Study
-from explainer.study.experiment import Experiment
-from explainer.study.language_model_runs import LanguageModels
+from explainer_lab import cli, engines, training
+from explainer_lab.comparison import Comparison
+from explainer_lab.experiment import Experiment
+from explainer_lab.language_models import LanguageModels
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_version(capsys):
 
 def test_help_loads_nothing_heavy():
     script = (
-        "import sys, explainer.study.cli as c\ntry: c.main(['--help'])\n"
+        "import sys, explainer_lab.cli as c\ntry: c.main(['--help'])\n"
         "except SystemExit: print({'requests', 'torch', 'tqdm'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -172,7 +172,7 @@ def recorded(monkeypatch, experiment):
 @pytest.fixture
 def asked(monkeypatch, tmp_path):
     """Records what a study would run, and gives the command for it."""
-    calls = recorded(monkeypatch, Study)
+    calls = recorded(monkeypatch, Comparison)
     command = ["study", "--results", str(tmp_path / "results"), "--tasks", "capitals"]
     return lambda *options: (cli.main([*command, *options]), *calls[-1:])
 
@@ -196,18 +196,18 @@ def test_processes_have_their_threads_and_workers_of_ray_the_processor(asked):
 
 def test_publish_names_the_tables(asked, tmp_path, monkeypatch, capsys):
     folded = []
-    monkeypatch.setattr(Study, "publish", lambda _, cells, store, published: folded.append(published.directory))
+    monkeypatch.setattr(Comparison, "publish", lambda _, cells, store, published: folded.append(published.directory))
     (_, how) = asked("--publish", str(tmp_path))[1]
     assert [how["published"].directory] == folded == [tmp_path / "comparison"]
     assert asked("--publish")[0] == 1
     assert "task of your own would be published under the names of the book's grids" in capsys.readouterr().err
     own = tmp_path / "own.toml"
-    own.write_text('[alike]\ntask = "capitals"\nseed = 0\n')
+    own.write_text('[agreement]\ntask = "capitals"\nseed = 0\n')
     with_file = ["study", "--results", str(tmp_path), "--publish", "--grid"]
     assert cli.main([*with_file, str(own)]) == 1
     assert "settings of your own would be published" in capsys.readouterr().err
     of_book = ROOT / "src" / "explainer" / "published" / "comparison" / "grids.toml"
-    assert cli.main([*with_file, str(of_book), "--only", "pairs-k"]) == 0
+    assert cli.main([*with_file, str(of_book), "--only", "word-pairs-k"]) == 0
     assert folded[1:] == [of_book.parent]
 
 
@@ -384,7 +384,7 @@ def test_train_takes_grids_from_a_file(monkeypatch, tmp_path, capsys):
     assert cli.main(command) == 0
     assert cli.main([*command, "--only", "fast", "--every", "7"]) == 0
     assert [(len(settings), how["experiment"].__getstate__()["every"]) for settings, how in calls] == [(3, 100), (1, 7)]
-    assert calls[1][0] == [training.Setting(lr=0.01)]
+    assert calls[1][0] == [training.TrainingSetting(lr=0.01)]
     for options, message in (
         (["--only", "slow"], "has no grid 'slow'; it has half, fast"),
         (["--eta", "0.9"], "--grid and --eta both say what to train"),
@@ -481,13 +481,13 @@ def test_a_look_that_fails_names_the_model_once_and_shows_no_code(monkeypatch, c
         sys.stderr.write(warnings.formatwarning("labels of unequal length", UserWarning, "scoring.py", 1))
         raise error
 
-    monkeypatch.setattr(checkpoints, "load", fail)
+    monkeypatch.setattr(loading, "load", fail)
     assert cli.main(["look", "--model", "tiny", "--tasks", "capitals", *FEW]) == 1
     expected = "explainer: labels of unequal length\nexplainer: 1 could not be asked:\n"
     assert re.fullmatch(f"{expected}{line}\n", capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("options", [[], ["--splits", "report"], ["--publish", "mine"], ["--only", "alike"]])
+@pytest.mark.parametrize("options", [[], ["--splits", "report"], ["--publish", "mine"], ["--only", "agreement"]])
 def test_a_choice_is_made_on_its_own_split_of_tasks(capsys, tiny_model, options):
     tasks_asked = ["--tasks", "capitals"] * bool(options)
     assert cli.main(["agreement", "--model", tiny_model, "--choose", *tasks_asked, *options]) == 1
@@ -509,7 +509,7 @@ def test_a_file_of_tasks_alone_asks_for_all_of_them_and_reads_what_is_beside_it(
     path = tmp_path / "my_data" / "tasks.toml"
     path.write_text(path.read_text() + path.read_text().replace("[tone]", '[voice]\nfolder = "tone"'))
     monkeypatch.chdir("/")
-    calls = recorded(monkeypatch, Study)
+    calls = recorded(monkeypatch, Comparison)
     assert cli.main(["study", "--task-file", str(path), "--results", str(tmp_path / "results")]) == 0
     ((settings, how),) = calls
     assert [one.task for one in settings] == ["tone", "voice"] == list(how["experiment"].__getstate__()["data"])
@@ -517,13 +517,13 @@ def test_a_file_of_tasks_alone_asks_for_all_of_them_and_reads_what_is_beside_it(
 
 def test_a_model_of_ones_own_does_not_replace_the_published_grids(monkeypatch, capsys, tiny_model):
     monkeypatch.setenv("EXPLAINER_MODEL", tiny_model)
-    assert cli.main(["agreement", "--only", "alike", "--publish", "--list"]) == 1
+    assert cli.main(["agreement", "--only", "agreement", "--publish", "--list"]) == 1
     assert "checkpoint of your own would be published under the names of the book's grids" in capsys.readouterr().err
 
 
 def test_a_value_that_a_study_does_not_have_is_refused(capsys):
     assert cli.main(["reversal", "--k", "3"]) == 1
-    assert "`explainer reversal` has no --k: its settings are" in capsys.readouterr().err
+    assert "`explainer-lab reversal` has no --k: its settings are" in capsys.readouterr().err
 
 
 def test_models_lists_every_family_with_what_is_refused(capsys):

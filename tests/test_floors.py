@@ -59,7 +59,7 @@ def test_every_room_has_one_floor():
 
 
 def test_imports_are_found():
-    source = "import explainer.study.store\ndef f():\n    from explainer.theory.metrics import sim_aou\n"
+    source = "import explainer_lab.store\ndef f():\n    from explainer.theory.metrics import sim_aou\n"
     assert of_the_package(imported(source)) == {"study.store", "theory.metrics"}
 
 

@@ -30,7 +30,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from explainer.models import recording
-from explainer.models.checkpoints import Checkpoint
+from explainer.models.loading import Checkpoint
 
 VOCAB = 400
 LENGTH = 256

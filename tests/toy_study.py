@@ -3,10 +3,10 @@
 import json
 from dataclasses import replace
 
-from explainer.compare.comparison import Cell, prepare, run_cell
+from explainer.compare.comparison import ComparisonSetting, prepare, run_comparison
 from explainer.data.files import rounded
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.study.comparison_runs import Study
+from explainer_lab.comparison import Comparison
 
 ADJECTIVES = ("a fine", "a dull", "a loud", "an odd", "a long", "a sad")
 NOUNS = ("film", "book", "play", "song", "tale", "dance", "show", "joke", "plot", "cast")
@@ -34,11 +34,13 @@ N = 6
 
 
 def cell(directory, **changes):
-    return Cell(**({"checkpoint": directory, "task": "toy", "seed": 0, "k": 3, "lr": 1e-3, "n_queries": N} | changes))
+    return ComparisonSetting(
+        **({"checkpoint": directory, "task": "toy", "seed": 0, "k": 3, "lr": 1e-3, "n_queries": N} | changes)
+    )
 
 
 def compute(checkpoint, one, data=DATA):
-    return rounded(run_cell(prepare(checkpoint, data, one), one))
+    return rounded(run_comparison(prepare(checkpoint, data, one), one))
 
 
 def contents(store):
@@ -46,7 +48,7 @@ def contents(store):
 
 
 def start(cells, store, **options):
-    return Study(data={"toy": DATA}).run(cells, store, progress=False, **options)
+    return Comparison(data={"toy": DATA}).run(cells, store, progress=False, **options)
 
 
 def write_mr(directory):

@@ -41,7 +41,7 @@ class ShapeError(ExplainerError, ValueError):
     """A tensor does not have the shape that the equation needs."""
 
 
-class StudyError(ExplainerError):
+class ExperimentError(ExplainerError):
     """A setting or a grid of an experiment is not possible, or some of its runs failed."""
 
 

@@ -11,13 +11,13 @@ from torch.utils.flop_counter import FlopCounterMode
 import bench
 from explainer.data import tasks
 from explainer.data.tasks import Example
-from explainer.models import checkpoints
+from explainer.models import loading
 
 
 @pytest.fixture
 def work(tmp_path):
     """Three short reviews after two others, on a tiny Llama whose labels are single tokens."""
-    checkpoint = checkpoints.load(tiny_models.save("llama", tmp_path / "llama"))
+    checkpoint = loading.load(tiny_models.save("llama", tmp_path / "llama"))
     task = replace(tasks.TASKS["reviews"], labels=("cats", "Positive"))
     shown = tuple(Example({"text": f"film {i}"}, task.labels[i], i) for i in (0, 1))
     return bench.Work(checkpoint, task, shown, tuple(f"Review: {text}\nSentiment:" for text in ("a", "bb", "ccc dd")))

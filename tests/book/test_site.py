@@ -14,7 +14,7 @@ from test_browser import pages
 
 from bookbuilder import notebooks, record, renderers, repository, sphinxext, vendored
 from bookbuilder.explorables import run_module
-from explainer.figures import curve_panels, dot_panels, dots
+from explainer.figures import curve_panels, dot_panels, dot_plot
 from explainer.theory.statistics import Interval
 
 OUTSIDE = re.compile(
@@ -132,7 +132,7 @@ def table_of(figure):
 
 def test_data_table_names_the_rows_of_dots():
     measured = {"s": {"a": Interval(0.2, 0.1, 0.4), "b": 0.3}, "t": {"b": 0.5}, "u": {"a": 0.6}}
-    head, rows = table_of(dots(measured, "cosine", floors={"s": {"a": 0.1}}))
+    head, rows = table_of(dot_plot(measured, "cosine", floors={"s": {"a": 0.1}}))
     assert head == ["series", "cosine", "y", "95 % interval"]
     assert rows[0] == ["s", "0.2", "a", "0.1 to 0.4"]
     assert [row[:3] for row in rows[1:]] == [

@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT
 
 from explainer.data import tasks
-from explainer.study import cli, in_context_llama, regression_words
+from explainer_lab import cli, in_context_llama, regression_words
 
 TEXT = (ROOT / "book" / "reference" / "your_model.md").read_text("utf-8")
 COMMANDS = re.findall(r"^explainer .*", TEXT, re.MULTILINE)
@@ -41,7 +41,7 @@ def test_the_script_writes_a_task_of_three_labels_that_the_commands_read(tmp_pat
 @pytest.mark.slow
 def test_the_six_commands_in_their_order(tmp_path, monkeypatch, capsys):
     """On a small Llama that was trained to classify in context, and a direction of its own."""
-    steps = in_context_llama.train(in_context_llama.Setting(), progress=False)
+    steps = in_context_llama.train(in_context_llama.LlamaSetting(), progress=False)
     ((_, model),) = islice(steps, 4, 5)
     in_context_llama.save(model, tmp_path / "my_model")
     pool = regression_words.data(regression_words.directions(3)[0]).train

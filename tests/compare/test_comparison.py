@@ -9,12 +9,12 @@ import torch
 from toy_study import ALIKE, DATA, LABELS, TOY, N, cell, compute
 
 from explainer.compare import comparison, controls, similarities
-from explainer.compare.comparison import draw_queries, prepare, run_cell
+from explainer.compare.comparison import draw_queries, prepare, run_comparison
 from explainer.compare.controls import CONTROLS
 from explainer.data import tasks
 from explainer.data.files import rounded
-from explainer.errors import StudyError, TaskError
-from explainer.models import checkpoints, finetuning, recording, scoring
+from explainer.errors import ExperimentError, TaskError
+from explainer.models import finetuning, loading, recording, scoring
 from explainer.theory import metrics
 
 
@@ -25,7 +25,7 @@ def directory(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def checkpoint(directory):
-    return checkpoints.load(directory)
+    return loading.load(directory)
 
 
 # --- one cell --------------------------------------------------------------------------------------------------
@@ -219,13 +219,13 @@ def test_free_answers_are_matched_exactly(directory, checkpoint):
     assert icl == {"icl_accuracy", "icl_fixes"}
     assert not result["queries"].keys() & {"label", "icl_log_probs"}
     assert len(result["queries"]["sim_aou"]) == N
-    with pytest.raises(StudyError, match=r"capitals.*no labels"):
+    with pytest.raises(ExperimentError, match=r"capitals.*no labels"):
         compute(checkpoint, cell(directory, task="capitals", position="first-label"), data)
 
 
 @pytest.mark.parametrize("family", tiny_models.CONFIGS)
 def test_every_family(family, tmp_path):
-    checkpoint = checkpoints.load(tiny_models.save(family, tmp_path))
+    checkpoint = loading.load(tiny_models.save(family, tmp_path))
     result = compute(checkpoint, cell(str(tmp_path)))
     assert result["cells"]["note"] == "" or result["cells"]["note"].startswith("FT repairs none")
     measures = [name for name in result["layers"] if f"{name}_sd" in result["layers"]]
@@ -289,7 +289,7 @@ def test_controls_of_the_context_leave_fine_tuning_alone(directory, checkpoint):
         one = cell(directory, k=6, control=control)
         baseline = prepare(checkpoint, DATA, one)
         assert not torch.equal(baseline.zsl.outputs, baseline.icl.outputs)
-        result = rounded(run_cell(baseline, one))
+        result = rounded(run_comparison(baseline, one))
         assert result["cells"]["losses"] == plain["cells"]["losses"]
         assert predictions(result, "zsl", "ft") == predictions(plain, "zsl", "ft")
         assert predictions(result, "icl") != predictions(plain, "icl")
@@ -437,7 +437,7 @@ def test_split_halves_are_disjoint_for_all_seeds_and_selection_reports_nothing(d
     ],
 )
 def test_impossible_cells_are_refused_at_once(changes, message):
-    with pytest.raises(StudyError, match=message):
+    with pytest.raises(ExperimentError, match=message):
         cell("model", **changes)
 
 
@@ -448,6 +448,6 @@ def test_a_baseline_serves_its_own_cells_only(directory, checkpoint):
     others = ({"seed": 1}, {"k": 4}, {"n_queries": 7}, {"control": "untrained"}, {"control": "shuffled-context"})
     for changes in (*others, {"split": "report"}, {"position": "first-label"}, {"task": "mr"}):
         assert not baseline.serves(checkpoint, cell(directory, **changes))
-        with pytest.raises(StudyError, match="prepare another"):
-            run_cell(baseline, cell(directory, **changes))
-    assert not baseline.serves(checkpoints.load(directory), cell(directory))
+        with pytest.raises(ExperimentError, match="prepare another"):
+            run_comparison(baseline, cell(directory, **changes))
+    assert not baseline.serves(loading.load(directory), cell(directory))

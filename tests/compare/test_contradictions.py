@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from explainer.compare import contradictions
-from explainer.models import checkpoints, scoring
+from explainer.models import loading, scoring
 from explainer.theory import order, statistics
 
 SETS = range(len(contradictions._LISTS))
@@ -53,7 +53,7 @@ def test_what_is_stored_rises_where_answers_are_unrelated_and_not_where_they_are
 def test_what_a_model_answers_is_stored_by_the_place_of_the_answer(monkeypatch, tmp_path):
     """A model to which an answer is the less probable, the later it stands."""
     loaded, prompts_of = [], {}
-    monkeypatch.setattr(checkpoints, "load", lambda **how: loaded.append(how) or "the model")
+    monkeypatch.setattr(loading, "load", lambda **how: loaded.append(how) or "the model")
     monkeypatch.setattr(scoring, "encode", lambda model, prefix: (model, prefix))
     monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
 
@@ -75,6 +75,6 @@ def test_what_a_model_answers_is_stored_by_the_place_of_the_answer(monkeypatch, 
 @pytest.mark.slow
 @pytest.mark.parametrize(("grouping", "number"), [("mixed", 3), ("of one kind", 0)])
 def test_a_sample_is_computed_again(grouping, number):
-    starter = checkpoints.load(device="cpu", dtype=torch.float32)
+    starter = loading.load(device="cpu", dtype=torch.float32)
     found = contradictions.log_probs(starter, grouping, number)
     np.testing.assert_allclose(found, contradictions.stored()[grouping][number], atol=2e-2)

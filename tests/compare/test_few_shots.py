@@ -6,7 +6,7 @@ import torch
 
 from explainer.compare import few_shots
 from explainer.data import tasks
-from explainer.models import checkpoints, scoring
+from explainer.models import loading, scoring
 from explainer.models.scoring import Record
 
 
@@ -30,7 +30,7 @@ def test_every_k_of_every_seed_is_stored_with_its_queries(task):
 def model(monkeypatch, tmp_path):
     """What is given in place of the starter checkpoint, and an empty directory in place of the published results."""
     loaded = []
-    monkeypatch.setattr(checkpoints, "load", lambda **how: loaded.append(how) or "the model")
+    monkeypatch.setattr(loading, "load", lambda **how: loaded.append(how) or "the model")
     monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
     yield "the model"
     assert loaded == [{"device": "cpu", "dtype": torch.float32}]
@@ -70,7 +70,7 @@ def test_what_a_model_answers_is_stored_to_four_places(model, monkeypatch):
 @pytest.mark.parametrize(("task", "most"), [("plurals", 4), ("reviews", 2)])
 def test_a_sample_is_computed_again(task, most):
     """Logits move in the last digits from processor to processor, so that an answer on the edge may change."""
-    starter = checkpoints.load(device="cpu", dtype=torch.float32)
+    starter = loading.load(device="cpu", dtype=torch.float32)
     stored = {(one.seed, one.k): one for one in few_shots.stored(task)}
     for one in few_shots._records(starter, task, seeds=[1], most=most):
         before = stored[one.seed, one.k]

@@ -8,10 +8,10 @@ from explainer.compare import head_circuits
 from explainer.data import tasks
 from explainer.data.tasks import Example
 from explainer.errors import TaskError
-from explainer.models import checkpoints, circuits
-from explainer.models.circuits import Answers, Columns
+from explainer.models import circuits, loading
+from explainer.models.circuits import Answers, TokenSpans
 
-TWO = Columns((0,) * 10, answers=(4, 8), ends=(1, 6, 10))  # input of two tokens, then one
+TWO = TokenSpans((0,) * 10, answers=(4, 8), ends=(1, 6, 10))  # input of two tokens, then one
 
 
 def test_the_clean_cut_hides_the_input_from_arrow_and_answer_and_keeps_the_arrow():
@@ -89,7 +89,7 @@ def test_the_input_is_needed_and_not_always_its_own():
 
 @pytest.mark.slow
 def test_a_sample_is_computed_again():
-    starter = checkpoints.load(device="cpu", dtype=torch.float32)
+    starter = loading.load(device="cpu", dtype=torch.float32)
     one = head_circuits.bench("plurals", [0])
     table = head_circuits.stored("plurals").answers
     off = head_circuits._kinds_of_heads(starter)["answer"]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from explainer.data import assets, tasks
 from explainer.data.tasks import TASKS, Example, Hub, Task
 from explainer.errors import TaskError
-from explainer.models import checkpoints, scoring
+from explainer.models import loading, scoring
 
 STUDIED_PAIRS = ("capitals", "plurals", "past", "antonyms")
 PAIRS = json.loads(resources.files("explainer").joinpath("data/word_pairs.json").read_text(encoding="utf-8"))
@@ -394,7 +394,7 @@ def test_rows_that_a_pool_repeats_go_before_it_is_split(rows):
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
-    return checkpoints.load(tiny_models.save("llama", tmp_path_factory.mktemp("llama")), device="cpu")
+    return loading.load(tiny_models.save("llama", tmp_path_factory.mktemp("llama")), device="cpu")
 
 
 HOSTILE = (

@@ -9,7 +9,7 @@ from javascript import OVERFLOWS, page_of
 
 from explainer.explorables import Bets, bets
 from explainer.explorables.base import rounded
-from explainer.results import agreement, floors, training_runs
+from explainer.results import agreement, language_models, verdict_scale
 from explainer.results.published import results
 from explainer.theory import statistics
 
@@ -19,8 +19,8 @@ GIVEN = dict(alike=0.6, floor=0.0, ceiling=1.0, others="floor", lowest="previous
 
 def bets_fixture() -> dict:
     """What the tests in JavaScript take: starts, and states with some and all bets, shown or not."""
-    some = {"alike": 0.38, "others": "stays", "lowest": "momentum"}
-    changes = [{}, some, GIVEN, GIVEN | {"shown": ["alike", "lowest"]}, GIVEN | {"shown": list(GIVEN)}]
+    some = {"agreement": 0.38, "others": "stays", "lowest": "momentum"}
+    changes = [{}, some, GIVEN, GIVEN | {"shown": ["agreement", "lowest"]}, GIVEN | {"shown": list(GIVEN)}]
     states = [start | change for start in STARTS for change in changes]
     return dict(starts=STARTS, states=states, choices=bets._CHOICES, numbers=bets._NUMBERS)
 
@@ -37,23 +37,23 @@ def test_a_write_that_fails_leaves_what_is_stored(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Bets, "folder", tmp_path)
-    monkeypatch.setattr(Bets, "measured", lambda: {"alike": [0.25]})
+    monkeypatch.setattr(Bets, "measured", lambda: {"agreement": [0.25]})
     Bets.store()
-    assert Bets.stored() == {"alike": [0.25]}
-    monkeypatch.setattr(Bets, "measured", lambda: {"alike": [0.5]})
+    assert Bets.stored() == {"agreement": [0.25]}
+    monkeypatch.setattr(Bets, "measured", lambda: {"agreement": [0.5]})
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="No space"):
         Bets.store()
-    assert Bets.stored() == {"alike": [0.25]}
+    assert Bets.stored() == {"agreement": [0.25]}
 
 
 def test_similarities_are_of_every_seed_and_as_the_floors_have_them():
-    pairs, stored = agreement.pairs("alike"), Bets.stored()
+    pairs, stored = agreement.pairs("agreement"), Bets.stored()
     for kept, one, other in (
-        ("alike", floors.ICL, floors.FT),
-        ("floor", floors.ICL, agreement.Which("FT", "nonsense", 10)),
-        ("floor_context", agreement.Which("ICL", "nonsense"), floors.FT),
-        ("ceiling", floors.FT, agreement.Which("FT", "other", 10)),
+        ("agreement", verdict_scale.ICL, verdict_scale.FT),
+        ("floor", verdict_scale.ICL, agreement.UpdateFilter("FT", "nonsense", 10)),
+        ("floor_context", agreement.UpdateFilter("ICL", "nonsense"), verdict_scale.FT),
+        ("ceiling", verdict_scale.FT, agreement.UpdateFilter("FT", "other", 10)),
     ):
         of_seed = agreement.by_seed(agreement.between(pairs, one, other), "sim_aou")
         assert stored[kept] == pytest.approx([*statistics.student(of_seed)], abs=1e-4)
@@ -61,13 +61,13 @@ def test_similarities_are_of_every_seed_and_as_the_floors_have_them():
 
 def test_choices_that_hold_are_what_the_tables_say():
     stored = Bets.stored()
-    change, floor = stored["others"]["change"], stored["alike"][0] - stored["floor"][0]
+    change, floor = stored["others"]["change"], stored["agreement"][0] - stored["floor"][0]
     assert stored["others"]["is"] == ["stays"] and change[1] < 0 < change[2] and abs(change[0]) < floor / 4
     blocks = {arm: results(f"{arm}-longer", "blocks") for arm in bets._CHOICES["lowest"]}
     tokens = stored["lowest"]["tokens"]
-    gaps = {arm: training_runs.change(blocks["plain"], blocks[arm], tokens) for arm in ("momentum", "previous")}
+    gaps = {arm: language_models.change(blocks["plain"], blocks[arm], tokens) for arm in ("momentum", "previous")}
     assert all(stored["lowest"][arm] == pytest.approx([*gap], abs=1e-4) and gap.low > 0 for arm, gap in gaps.items())
-    assert not training_runs.change(blocks["momentum"], blocks["previous"], tokens).excludes_zero
+    assert not language_models.change(blocks["momentum"], blocks["previous"], tokens).excludes_zero
     assert stored["lowest"]["is"] == ["momentum", "previous"]
     (_, early, _, behind), (_, peak, lead, _), (_, late, _, end) = stored["lasting"]["gains"]
     assert behind < 0 < late < peak and end < lead and early < 0 and stored["lasting"]["is"] == ["peaks"]
@@ -146,14 +146,14 @@ def test_bets_are_kept_from_page_to_page_and_forgotten(visit):
     assert "stay in this browser" in view(page, "comparison").locator(".explorable-hint").text_content()
 
     momentum = visit("momentum")
-    assert state(momentum, "momentum")["alike"] is None, "it asks of momentum only"
+    assert state(momentum, "momentum")["agreement"] is None, "it asks of momentum only"
     momentum.locator("#momentum [data-choice=grows]").click()
     last = visit("all")
     found = state(last, "all")
-    assert (found["alike"], found["others"], found["lasting"], found["floor"]) == (0.51, "stays", "grows", None)
+    assert (found["agreement"], found["others"], found["lasting"], found["floor"]) == (0.51, "stays", "grows", None)
     assert view(last, "all").get_by_role("slider").count() == view(last, "all").get_by_role("combobox").count() == 0
     view(last, "all").get_by_role("status").filter(has_text="your bet 0.51, result 0.38").wait_for()
-    assert state(visit("comparison"), "comparison")["alike"] == 0.51
+    assert state(visit("comparison"), "comparison")["agreement"] == 0.51
 
     view(last, "all").get_by_role("button", name="Forget my bets").click()
     assert state(visit("momentum"), "momentum")["lasting"] is None
@@ -176,7 +176,7 @@ def test_without_storage_it_works_on_its_page(visit):
 
 @pytest.mark.browser
 def test_what_is_no_bet_is_not_taken_from_the_browser(visit):
-    kept = json.dumps({"lowest": "toString", "lasting": "peaks", "alike": 7})
+    kept = json.dumps({"lowest": "toString", "lasting": "peaks", "agreement": 7})
     script = f"localStorage.setItem('explainer.bets', {json.dumps(kept)})"
     found = state(visit("momentum", script), "momentum")
     assert (found["lowest"], found["lasting"]) == (None, "peaks")

@@ -313,7 +313,7 @@ REFUSED = [
     (AgeWeights, {"momentum": 1.0}, r"momentum.*0\.95"),
     (AgeWeights, {"momentum": math.nan}, "momentum = nan"),
     (Bets, {"about": "causal"}, "about"),
-    (Bets, {"alike": 1.1}, "alike"),
+    (Bets, {"agreement": 1.1}, "agreement"),
     (Bets, {"ceiling": math.nan}, "ceiling"),
     (Bets, {"shown": ["similarity"]}, "shown"),
     (InContextRegression, {"points": [[0, 0]]}, r"it has 1 rows; it must have 2 to 12"),

@@ -9,10 +9,10 @@ from conftest import ROOT
 from javascript import run_tests
 
 from explainer.models import in_context_gpt as gpt
-from explainer.models.in_context_gpt import InContextGPT, Setting
+from explainer.models.in_context_gpt import InContextGPT, InContextGPTSetting
 from explainer.theory.regression import Prompts
 
-RANDOM = Setting(dimension=5, n_examples=6, layers=2, width=12, heads=3, inner=20)
+RANDOM = InContextGPTSetting(dimension=5, n_examples=6, layers=2, width=12, heads=3, inner=20)
 
 
 def rounded(model: InContextGPT) -> InContextGPT:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from explainer.explorables import Ladder, rungs, running_prompt
-from explainer.models import checkpoints
+from explainer.models import loading
 from explainer.theory import duality
 
 EXACT = range(4)  # rungs
@@ -75,7 +75,7 @@ def test_stored_rungs_are_ordered():
 
 @pytest.mark.slow
 def test_stored_shares_of_heads_are_the_checkpoints():
-    kept, prompt = Ladder.stored(), running_prompt.read(checkpoints.load(dtype=torch.float32, device="cpu"))
+    kept, prompt = Ladder.stored(), running_prompt.read(loading.load(dtype=torch.float32, device="cpu"))
     assert rungs._logits_of(prompt) == pytest.approx((kept["spread"], kept["shared"]), abs=0.02)
     found = [rungs._on_head(h.query, h.keys, h.values) for layer in prompt.heads for h in layer]
     assert len(found) == kept["heads"]

@@ -10,8 +10,8 @@ from javascript import OVERFLOWS, computed, show
 
 from bookbuilder.explorables import still
 from explainer.errors import CheckpointError
-from explainer.explorables import playground as pg
-from explainer.explorables.playground import InContextRegression
+from explainer.explorables import in_context_regression as pg
+from explainer.explorables.in_context_regression import InContextRegression
 from explainer.models import in_context_gpt as gpt
 from explainer.theory import regression as rp
 from explainer.theory.linear_transformer import prediction
@@ -213,7 +213,9 @@ def test_the_model_that_travels_is_small():
 
 
 def test_points_take_tensors_and_another_model():
-    small = gpt.InContextGPT(gpt.Setting("line", dimension=2, n_examples=12, layers=1, width=4, heads=1, inner=4))
+    small = gpt.InContextGPT(
+        gpt.InContextGPTSetting("line", dimension=2, n_examples=12, layers=1, width=4, heads=1, inner=4)
+    )
     widget = InContextRegression(points=torch.eye(2), gpt=gpt.page_weights(small))
     assert widget.points == [[1, 0], [0, 1]]
     assert "small GPT" in still(widget)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from explainer.explorables import RealHead, running_prompt
-from explainer.models import architectures, checkpoints
+from explainer.models import architectures, loading
 from explainer.theory import duality
 
 SHIFTS = (-4.0, -3.0, -1.0, 0.0, 0.7, 2.0)
@@ -81,7 +81,7 @@ def test_first_axes_are_those_of_the_drawing():
 
 @pytest.fixture(scope="module")
 def prompt():
-    return running_prompt.read(checkpoints.load(dtype=torch.float32, device="cpu"))
+    return running_prompt.read(loading.load(dtype=torch.float32, device="cpu"))
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_basis_and_direction_change_no_number(prompt):
 @pytest.mark.slow
 def test_directions_add_up_to_what_attention_writes(prompt):
     """On the direct path, all heads together add what their layers' outputs add to the logits of the last position."""
-    checkpoint = checkpoints.load(dtype=torch.float32, device="cpu")
+    checkpoint = loading.load(dtype=torch.float32, device="cpu")
     parts, written = architectures.architecture(checkpoint.model), []
     hooks = [
         layer.output.register_forward_hook(lambda *a: written.append(a[2][0, -1].double())) for layer in parts.layers

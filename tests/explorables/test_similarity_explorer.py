@@ -13,17 +13,19 @@ from scipy import stats
 from bookbuilder.explorables import still
 from bookbuilder.renderers import script_json
 from explainer.compare.controls import CONTROLS
-from explainer.errors import ResultsError, StudyError
-from explainer.explorables import SimilarityExplorer, explorer
+from explainer.errors import ExperimentError, ResultsError
+from explainer.explorables import SimilarityExplorer, similarity_explorer
 from explainer.results import published, reporting
 from explainer.theory.statistics import Interval
 
 LAYERS = 30
 SEEDS = (0, 1, 2, 3, 4)
 TASKS = ("sst2", "sst5", "mr", "subj", "agnews", "cb", "capitals", "plurals", "past", "antonyms")
-FLOORS = [floor for floor in explorer._MEASURES.values() if floor]
-ISOTROPIC = [f"{name}_isotropic" for name in explorer._MEASURES if name not in ("update_cosine", "kendall_tau_b")]
-ALL = [*explorer._MEASURES, "sim_aou_noise", *FLOORS, *ISOTROPIC]
+FLOORS = [floor for floor in similarity_explorer._MEASURES.values() if floor]
+ISOTROPIC = [
+    f"{name}_isotropic" for name in similarity_explorer._MEASURES if name not in ("update_cosine", "kendall_tau_b")
+]
+ALL = [*similarity_explorer._MEASURES, "sim_aou_noise", *FLOORS, *ISOTROPIC]
 MOST_BYTES = 150_000
 
 
@@ -49,25 +51,27 @@ def studies(monkeypatch, tmp_path) -> Callable:
     def make(grids: dict[str, dict[str, list[str]]], missing: set = frozenset()) -> dict:
         def settings_of(grid):
             if grid not in grids:
-                raise StudyError("no such grid")
+                raise ExperimentError("no such grid")
             rows = [(t, c, s) for t, controls in grids[grid].items() for c in controls for s in SEEDS]
             return "comparison", pd.DataFrame(rows, columns=["task", "control", "seed"])
 
         def read(grid, name, *, task, control):
             assert name == "layers"
             if (grid, task, control) in missing:
-                raise StudyError("not stored")
+                raise ExperimentError("not stored")
             return table(task, control)
 
-        monkeypatch.setattr(explorer, "published_directory", lambda: tmp_path)
+        monkeypatch.setattr(similarity_explorer, "published_directory", lambda: tmp_path)
         monkeypatch.setattr(published, "settings_of", settings_of)
         monkeypatch.setattr(published, "results", read)
-        monkeypatch.setattr(reporting, "made", lambda *used: f"Stored: {pd.concat(used)['cell'].nunique()} cells.")
-        explorer._data.cache_clear()
+        monkeypatch.setattr(
+            reporting, "provenance", lambda *used: f"Stored: {pd.concat(used)['cell'].nunique()} cells."
+        )
+        similarity_explorer._data.cache_clear()
         return SimilarityExplorer.stored()
 
     yield make
-    explorer._data.cache_clear()
+    similarity_explorer._data.cache_clear()
 
 
 def similarity_explorer_fixture() -> dict:
@@ -77,7 +81,7 @@ def similarity_explorer_fixture() -> dict:
         "untrained": table(control="untrained", absent=("update_cosine",)),
         "ascent": table(control="ascent", seeds=SEEDS[:2]),
     }
-    records = {control: explorer._record(each, control) for control, each in finished.items()}
+    records = {control: similarity_explorer._record(each, control) for control, each in finished.items()}
     data = {
         "layers": LAYERS,
         "made": "Stored: somewhere.",
@@ -85,20 +89,21 @@ def similarity_explorer_fixture() -> dict:
     }
     cases = []
     for control, each in finished.items():
-        for name in explorer._MEASURES:
-            rows = explorer._layer_rows(each, name)
+        for name in similarity_explorer._MEASURES:
+            rows = similarity_explorer._layer_rows(each, name)
             curve = None if np.isnan(rows).any() else reporting_curve(rows)
             cases.append({"control": control, "measure": name, "curve": curve, "first": rows[0].tolist()})
     rng = np.random.default_rng(0)
     ranked = [rng.normal(size=30).tolist(), [0.0, 0.0, 1.0, 1.0, 2.0], list(range(9, 0, -1))]
     floors = {
-        name: explorer._layer_rows(finished["none"], name).mean(0).tolist() for name in ["sim_aou_noise", *FLOORS]
+        name: similarity_explorer._layer_rows(finished["none"], name).mean(0).tolist()
+        for name in ["sim_aou_noise", *FLOORS]
     }
     return {
         "data": data,
         "cases": json.loads(json.dumps(cases).replace("NaN", "null")),
         "floors": floors,
-        "floorOf": explorer._MEASURES,
+        "floorOf": similarity_explorer._MEASURES,
         "spearman": [[values, stats.spearmanr(range(len(values)), values).statistic] for values in ranked],
     }
 
@@ -114,27 +119,31 @@ def reporting_curve(rows: np.ndarray) -> dict[str, list[float]]:
 
 
 def unpack(text: str, width: int) -> list[int]:
-    places = [len(explorer._ALPHABET) ** place for place in reversed(range(width))]
+    places = [len(similarity_explorer._ALPHABET) ** place for place in reversed(range(width))]
     groups = [text[i : i + width] for i in range(0, len(text), width)]
-    return [sum(p * explorer._ALPHABET.index(c) for p, c in zip(places, group, strict=True)) for group in groups]
+    return [
+        sum(p * similarity_explorer._ALPHABET.index(c) for p, c in zip(places, group, strict=True)) for group in groups
+    ]
 
 
 def test_numbers_are_packed_to_three_digits():
     values = np.array([-1.0, -0.9996, 0.0, 0.12345, 1.0, 7.0])
-    assert unpack(explorer._pack(values), 2) == [0, 0, 1000, 1123, 2000, 2000]
-    assert unpack(explorer._pack(np.array([np.nan])), 2) == [len(explorer._ALPHABET) ** 2 - 1]
+    assert unpack(similarity_explorer._pack(values), 2) == [0, 0, 1000, 1123, 2000, 2000]
+    assert unpack(similarity_explorer._pack(np.array([np.nan])), 2) == [len(similarity_explorer._ALPHABET) ** 2 - 1]
     half = np.array([0.0, 0.0123, 0.3, 0.301, 0.36, 99.0])
-    packed = unpack(explorer._pack_with_width(Interval(values, values - half, values + half)), 3)
+    packed = unpack(similarity_explorer._pack_with_width(Interval(values, values - half, values + half)), 3)
     assert [code % 2001 for code in packed] == [0, 0, 1000, 1123, 2000, 2000]
     assert [code // 2001 for code in packed] == [0, 12, 300, 301, 303, 368]
-    assert len(explorer._ALPHABET) ** 3 - 1 > 368 * 2001 + 2000, "the largest number means that there is none"
-    assert not set(explorer._ALPHABET) & set('"\\<\x7f') and len(set(explorer._ALPHABET)) == 91
+    assert len(similarity_explorer._ALPHABET) ** 3 - 1 > 368 * 2001 + 2000, (
+        "the largest number means that there is none"
+    )
+    assert not set(similarity_explorer._ALPHABET) & set('"\\<\x7f') and len(set(similarity_explorer._ALPHABET)) == 91
 
 
 def test_full_size_fits_and_stands_in_a_page(studies):
     """Ten tasks, thirteen controls (more than any stored task has), thirty layers, eight measures, five seeds."""
     controls = list(CONTROLS)[:13]
-    assert len(explorer._MEASURES) == 8
+    assert len(similarity_explorer._MEASURES) == 8
     data = studies({"classification": {task: controls for task in TASKS}})
     assert sum(isinstance(one, dict) for each in data["tasks"].values() for one in each.values()) == 130
     text = script_json(data)
@@ -167,7 +176,7 @@ def test_without_studies(monkeypatch, tmp_path):
     def nowhere():
         raise ResultsError("there are no stored studies")
 
-    monkeypatch.setattr(explorer, "published_directory", nowhere)
+    monkeypatch.setattr(similarity_explorer, "published_directory", nowhere)
     with pytest.raises(ResultsError):
         SimilarityExplorer()
     assert SimilarityExplorer(data={"layers": 1, "made": "", "tasks": {}}).data["layers"] == 1
@@ -180,23 +189,26 @@ def diverged(layers: pd.DataFrame, *seeds: int) -> pd.DataFrame:
 
 
 def test_diverged_seeds_are_left_out():
-    kept = explorer._record(diverged(table(), 1), "none")
+    kept = similarity_explorer._record(diverged(table(), 1), "none")
     assert kept["of"][3] == [0, 2, 3, 4] and len(kept["singles"]) == 4
-    assert explorer._record(diverged(table(), 1, 2, 3, 4), "none") == "fine-tuning diverged"
+    assert similarity_explorer._record(diverged(table(), 1, 2, 3, 4), "none") == "fine-tuning diverged"
 
 
 def test_undefined_layers_stay_undefined_and_means_are_over_the_others():
     layers = table()
     layers.loc[(layers["seed"] == 2) & (layers["layer"] == 7), "sim_aou"] = np.nan
     layers.loc[layers["layer"] == 0, ["sim_am_delta", "sim_am_delta_isotropic"]] = np.nan
-    codes = unpack(explorer._record(layers, "ascent")["curves"], 3)
-    first = list(explorer._MEASURES).index("sim_am_delta") * (LAYERS + 1)
-    undefined = [i for i, code in enumerate(codes) if code == len(explorer._ALPHABET) ** 3 - 1]
+    codes = unpack(similarity_explorer._record(layers, "ascent")["curves"], 3)
+    first = list(similarity_explorer._MEASURES).index("sim_am_delta") * (LAYERS + 1)
+    undefined = [i for i, code in enumerate(codes) if code == len(similarity_explorer._ALPHABET) ** 3 - 1]
     assert undefined == [7, first], "neither mean over layers is undefined"
-    mean = explorer._layer_rows(layers, "sim_am_delta")[:, 1:].mean()
+    mean = similarity_explorer._layer_rows(layers, "sim_am_delta")[:, 1:].mean()
     assert codes[first + LAYERS] % 2001 == round((mean + 1) * 1000)
-    isotropic = unpack(explorer._record(layers, "none")["isotropic"], 2)
-    assert isotropic[list(explorer._MEASURES).index("sim_am_delta")] != len(explorer._ALPHABET) ** 2 - 1
+    isotropic = unpack(similarity_explorer._record(layers, "none")["isotropic"], 2)
+    assert (
+        isotropic[list(similarity_explorer._MEASURES).index("sim_am_delta")]
+        != len(similarity_explorer._ALPHABET) ** 2 - 1
+    )
 
 
 # The traits and the pictures

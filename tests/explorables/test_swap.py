@@ -9,7 +9,7 @@ from explainer.results.published import results
 
 
 def swap_fixture() -> dict:
-    layers = results("shared", "layers")
+    layers = results("shared-part", "layers")
     columns = ["own", *(f"{side}_{lesson}" for side in SIDES for lesson in LESSONS[1:])]
     upper = layers[layers["layer"] >= 20][columns].mean().to_dict()
     return {"states": [Swap(side=side, lesson=lesson).state() for side in SIDES for lesson in LESSONS], "upper": upper}

@@ -4,11 +4,11 @@ import pytest
 
 from explainer.explorables import Yardstick
 from explainer.explorables.base import rounded
-from explainer.results import agreement, floors
+from explainer.results import agreement, verdict_scale
 
 
 def yardstick_fixture() -> dict:
-    measured = floors.of_the_examples(agreement.pairs("alike"), "sim_aou")["yardstick"].estimate
+    measured = verdict_scale.cost_of_other_examples(agreement.pairs("agreement"), "sim_aou")["yardstick"].estimate
     ends = [Yardstick(contexts=c, trainings=f, own=s).state() for c in (0, 1) for f in (0, 0.5) for s in (0, 1)]
     return {"states": [Yardstick().state(), *ends], "measured": measured}
 

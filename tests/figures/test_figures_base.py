@@ -31,7 +31,7 @@ def test_a_stored_result_of_another_checkpoint_than_the_readers_says_so(monkeypa
 
 
 def test_figures_tables_and_explorables_say_it(monkeypatch, capsys):
-    made = reporting.made(agreement.pairs("alike", seed=0))
+    made = reporting.provenance(agreement.pairs("agreement", seed=0))
     shown = []
     monkeypatch.setattr(base, "display", lambda of, **_: shown.append(of))
     monkeypatch.setenv("EXPLAINER_MODEL", "other")

@@ -10,7 +10,7 @@ A, B, ROUNDING = Interval(0.2, 0.1, 0.4), Interval(3.0, 2.5, 3.5), Interval(1e-2
 
 
 def test_dots_stand_beside_each_other_in_their_category():
-    figure = measurements.dots(
+    figure = measurements.log_dot_plot(
         {"layer": {"no shift": A, "inputs x 2": B}, "OLS": {"no shift": ROUNDING}}, "error", smallest=1e-3
     )
     layer, ols = figure.data
@@ -25,7 +25,7 @@ def test_dots_stand_beside_each_other_in_their_category():
 
 
 def test_floors_are_drawn_under_the_dots():
-    figure = measurements.dots(
+    figure = measurements.log_dot_plot(
         {"layer": {"relu": A, "sign": B}}, "error", smallest=1e-3, floors={"sign": 0.36, "relu": 0.25}
     )
     floor = figure.data[0]
@@ -33,7 +33,7 @@ def test_floors_are_drawn_under_the_dots():
 
 
 def test_names_are_escaped():
-    figure = measurements.dots({"a": {"<b>": A}}, "error", smallest=1e-3)
+    figure = measurements.log_dot_plot({"a": {"<b>": A}}, "error", smallest=1e-3)
     assert figure.layout.xaxis.ticktext == ("&lt;b&gt;",)
 
 

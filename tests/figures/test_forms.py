@@ -15,7 +15,7 @@ PANELS = {
 
 
 def drawn(**more):
-    return forms.dots(PANELS["one"], "cosine", **more)
+    return forms.dot_plot(PANELS["one"], "cosine", **more)
 
 
 def test_dots_have_a_row_for_each_name_of_any_series_and_a_lane_for_each_series():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from explainer.errors import DivergenceError
-from explainer.models import all_weights, lockstep
+from explainer.models import all_weights, batched_finetuning
 
 SEQUENCES = [[0, 5, 9, 7], [0, 11, 3], [0, 8, 2, 6, 4], [0, 5, 1]]
 
@@ -43,7 +43,7 @@ def test_the_first_step_is_gradient_descent_on_every_weight(checkpoint, own, bat
     answers = None if n is None else {tuple(ids): n for ids in SEQUENCES}
     asked = [(ids, len(ids) - 1 if n is None else n) for ids in SEQUENCES[:batch]]
     expected = by_autograd(checkpoint, asked, 0.1)
-    states = all_weights.fine_tune(checkpoint, lockstep.Run(SEQUENCES, 0.1, answers), batch)
+    states = all_weights.fine_tune(checkpoint, batched_finetuning.Run(SEQUENCES, 0.1, answers), batch)
     steps, tuned = next(states)
     assert steps == 1
     for name, tensor in tuned.model.state_dict().items():
@@ -53,7 +53,7 @@ def test_the_first_step_is_gradient_descent_on_every_weight(checkpoint, own, bat
 
 
 def test_all_steps_are_taken_and_the_loss_falls(checkpoint, own):
-    states = all_weights.fine_tune(checkpoint, lockstep.Run(5 * SEQUENCES, 0.3), 2)
+    states = all_weights.fine_tune(checkpoint, batched_finetuning.Run(5 * SEQUENCES, 0.3), 2)
     counted = [(n, weights(tuned)) for n, tuned in states]
     assert [n for n, _ in counted] == list(range(1, 11))
     changed = [name for name in own if not torch.equal(counted[-1][1][name], own[name])]
@@ -62,10 +62,10 @@ def test_all_steps_are_taken_and_the_loss_falls(checkpoint, own):
 
 def test_whoever_stops_gives_the_weights_back(checkpoint, own):
     with pytest.raises(KeyboardInterrupt):
-        for _ in all_weights.fine_tune(checkpoint, lockstep.Run(SEQUENCES, 0.1)):
+        for _ in all_weights.fine_tune(checkpoint, batched_finetuning.Run(SEQUENCES, 0.1)):
             raise KeyboardInterrupt
 
 
 def test_a_loss_that_is_not_finite_is_named(checkpoint, own):
     with pytest.raises(DivergenceError, match=r"the loss before step \d is (nan|inf)"):
-        list(all_weights.fine_tune(checkpoint, lockstep.Run(5 * SEQUENCES, 1e30)))
+        list(all_weights.fine_tune(checkpoint, batched_finetuning.Run(5 * SEQUENCES, 1e30)))

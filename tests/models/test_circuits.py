@@ -9,7 +9,7 @@ import torch
 from explainer.data import tasks
 from explainer.data.tasks import Example
 from explainer.errors import CheckpointError, ShapeError
-from explainer.models import architectures, checkpoints, circuits, hooks, scoring
+from explainer.models import architectures, circuits, hooks, loading, scoring
 from explainer.models.heads import read_heads
 
 CAPITALS = tasks.TASKS["capitals"]
@@ -202,7 +202,7 @@ def test_only_an_earlier_token_can_be_cut_off(checkpoint, pair):
 
 
 def test_columns_are_where_the_words_stand(checkpoint):
-    found = circuits.columns(checkpoint, CAPITALS, EXAMPLES)
+    found = circuits.token_spans(checkpoint, CAPITALS, EXAMPLES)
     text = [checkpoint.tokenizer.decode([i]) for i in found.ids]
     assert list(found.ids) == scoring.context_ids(checkpoint, CAPITALS, EXAMPLES)[0]
     for i, example in enumerate(EXAMPLES):
@@ -212,7 +212,7 @@ def test_columns_are_where_the_words_stand(checkpoint):
 
 
 def test_pairs_between_answers_and_what_stands_before_them():
-    two = circuits.Columns((0,) * 10, answers=(4, 8), ends=(1, 6, 10))  # input of two tokens, then one
+    two = circuits.TokenSpans((0,) * 10, answers=(4, 8), ends=(1, 6, 10))  # input of two tokens, then one
     assert two.between("input") == [(4, 1), (4, 2), (5, 1), (5, 2), (8, 6), (9, 6)]
     assert two.between("arrow") == [(4, 3), (5, 3), (8, 7), (9, 7)]
     assert set(two.between("both")) == {*two.between("input"), *two.between("arrow")}
@@ -220,7 +220,7 @@ def test_pairs_between_answers_and_what_stands_before_them():
 
 
 def test_pairs_that_hide_the_input_keep_the_arrow():
-    two = circuits.Columns((0,) * 10, answers=(4, 8), ends=(1, 6, 10))
+    two = circuits.TokenSpans((0,) * 10, answers=(4, 8), ends=(1, 6, 10))
     assert two.input_hidden() == [(3, 1), (3, 2), (4, 1), (4, 2), (5, 1), (5, 2), (7, 6), (8, 6), (9, 6)]
     assert two.input_hidden(back=1) == [(7, 1), (7, 2), (8, 1), (8, 2), (9, 1), (9, 2)]
 
@@ -228,7 +228,7 @@ def test_pairs_that_hide_the_input_keep_the_arrow():
 def test_with_its_input_hidden_no_column_of_a_demonstration_knows_it(any_family):
     """From the arrow on, keys and values do not know the input; with the cut of the answer alone they do."""
     ids, other = (0, 31, 7, 12, 99, 5), (0, 77, 7, 12, 99, 5)  # first, input, arrow, answer, line end, next input
-    columns = circuits.Columns(ids, answers=(3,), ends=(1, 5))
+    columns = circuits.TokenSpans(ids, answers=(3,), ends=(1, 5))
     for cut, same in ((columns.input_hidden(), True), (columns.between("input"), False)):
         a, b = (circuits.encode_cut(any_family, each, cut) for each in (ids, other))
         change = max((x - y)[:, :, 2:5].abs().max().item() for x, y in zip(a.values, b.values, strict=True))
@@ -236,7 +236,7 @@ def test_with_its_input_hidden_no_column_of_a_demonstration_knows_it(any_family)
 
 
 def test_answers_are_those_of_scoring(checkpoint):
-    prefix = circuits.encode_cut(checkpoint, circuits.columns(checkpoint, CAPITALS, EXAMPLES).ids, [])
+    prefix = circuits.encode_cut(checkpoint, circuits.token_spans(checkpoint, CAPITALS, EXAMPLES).ids, [])
     queries = [Example({"word": "Spain"}, "Madrid"), Example({"word": "Peru"}, "Lima")]
     prompts, words = [CAPITALS.prompt(one) for one in queries], [one.answer for one in queries]
     found = circuits.answers(checkpoint, CAPITALS, prefix, queries)
@@ -247,6 +247,6 @@ def test_answers_are_those_of_scoring(checkpoint):
 
 @pytest.mark.slow
 def test_the_starter_checkpoint_has_both_kinds_of_heads():
-    starter = checkpoints.load(dtype=torch.float32)
+    starter = loading.load(dtype=torch.float32)
     maps = circuits.attention_maps(starter, circuits.repeated(starter, 50, seed=11))
     assert circuits.previous_token_score(maps).max() > 0.75 and circuits.induction_score(maps).max() > 0.6

@@ -11,7 +11,7 @@ from torch import Generator
 
 from explainer.errors import CheckpointError
 from explainer.models import deep_linear as deep
-from explainer.models import weights as files
+from explainer.models import stored_weights as files
 from explainer.models.deep_linear import _Schedule, _Start
 from explainer.theory.linear_transformer import LinearAttention, layerwise_prediction
 from explainer.theory.regression import Prompts, query_shift

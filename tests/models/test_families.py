@@ -203,7 +203,7 @@ def test_interventions_exchange_attention_or_are_refused_by_name(family, checkpo
     icl, zsl, layers = after.run(), without.run(), architectures.architecture(checkpoint.model).layers
     for i, ids in enumerate(scoring.prompt_token_ids(*asked)):
         torch.testing.assert_close(icl.logits[i], whole(checkpoint, [*prefix.ids, *ids]).logits[0, -1])
-    held = without.at_last().run(interventions.attention_held(layers, icl.attention))
+    held = without.at_last().run(interventions.with_attention_outputs(layers, icl.attention))
     torch.testing.assert_close(held.logits, icl.logits)
     assert (icl.logits - zsl.logits).abs().max() > 0.01
     if not can(family, PATCHES):
@@ -211,5 +211,5 @@ def test_interventions_exchange_attention_or_are_refused_by_name(family, checkpo
             interventions.context_patches(after, without)
         return
     patches = interventions.context_patches(after, without)
-    own = without.run(interventions.patched(layers, patches, torch.eye(len(PROMPTS), dtype=torch.float64)))
+    own = without.run(interventions.with_weight_patches(layers, patches, torch.eye(len(PROMPTS), dtype=torch.float64)))
     torch.testing.assert_close(own.logits, icl.logits)

@@ -139,7 +139,7 @@ def test_what_is_no_softmax_over_all_tokens_is_refused(config):
 
 def test_rows_first_moves_rows_and_keeps_the_output(tiny):
     head = heads.read_heads(tiny["gpt2"], IDS)[1][2]
-    moved = head.rows_first(3, 10)
+    moved = head.with_rows_first(3, 10)
     assert torch.equal(moved.keys, torch.cat([head.keys[3:10], head.keys[:3], head.keys[10:]]))
     assert torch.equal(moved.values, torch.cat([head.values[3:10], head.values[:3], head.values[10:]]))
     outputs = [duality.softmax_attention(h.query, h.keys, h.values) for h in (head, moved)]

@@ -16,12 +16,12 @@ from torch import Generator
 
 from explainer.errors import CheckpointError, DivergenceError, ExplainerError, ShapeError
 from explainer.models import in_context_gpt as gpt
-from explainer.models import weights as files
-from explainer.models.in_context_gpt import InContextGPT, Setting
+from explainer.models import stored_weights as files
+from explainer.models.in_context_gpt import InContextGPT, InContextGPTSetting
 from explainer.theory.optimisation import warmed_up_cosine
 from explainer.theory.regression import Prompts, ridge
 
-SMALL = Setting(dimension=3, n_examples=4, layers=2, width=8, heads=2, inner=12, steps=40, batch=16)
+SMALL = InContextGPTSetting(dimension=3, n_examples=4, layers=2, width=8, heads=2, inner=12, steps=40, batch=16)
 WEIGHTS = ROOT / "src" / "explainer" / "published" / "weights"
 MAX_BYTES = 1_000_000
 MAX_PAGE_BYTES = 80_000
@@ -31,7 +31,7 @@ def seeded(seed: int = 0) -> Generator:
     return Generator().manual_seed(seed)
 
 
-def wide_awake(setting: Setting) -> InContextGPT:
+def wide_awake(setting: InContextGPTSetting) -> InContextGPT:
     """A model with weights so large that every token matters, which GPT-2's initial 0.02 would hide; float64."""
     model = InContextGPT(setting).eval().double()
     with torch.no_grad():
@@ -185,7 +185,9 @@ def test_preparation_sees_the_same_weights_and_changes_the_model():
 
 def test_training_learns():
     """The height of the line is learned within a hundred steps; the slope takes thousands."""
-    line = Setting("line", dimension=2, n_examples=6, layers=1, width=16, heads=2, inner=32, steps=120, batch=32)
+    line = InContextGPTSetting(
+        "line", dimension=2, n_examples=6, layers=1, width=16, heads=2, inner=32, steps=120, batch=32
+    )
     losses = gpt.train(replace(line, learning_rate=1e-2), progress=False).losses
     assert np.mean(losses[-3:]) < 0.8 * losses[0]
 
@@ -215,7 +217,7 @@ def test_relative_errors_are_ratios_of_sums():
 @pytest.mark.parametrize(("distribution", "d"), [("isotropic", 3), ("random covariance", 3), ("line", 2)])
 def test_linear_preconditioner_is_the_least_squares_fit(distribution, d):
     """yhat = <A, x_q h^T> is linear in A: regression on many prompts finds the same A."""
-    setting = Setting(distribution, dimension=d, n_examples=6)
+    setting = InContextGPTSetting(distribution, dimension=d, n_examples=6)
     prompts = setting.prompts(200_000, seeded())
     h = (prompts.y[..., None] * prompts.X).mean(1).double()
     features = (prompts.x_q.double()[:, :, None] * h[:, None]).flatten(1)

@@ -10,7 +10,7 @@ from transformers.pytorch_utils import Conv1D
 from explainer.errors import CheckpointError, TaskError
 from explainer.models import architectures, interventions, scoring
 from explainer.models.interventions import States
-from explainer.theory.patches import LowRank, Patch
+from explainer.theory.weight_patches import LowRank, Patch
 
 FAMILIES = tiny_models.CONFIGS | {
     name: config for name, config in tiny_models.MORE.items() if name != "gpt2, scaled by layer"
@@ -78,7 +78,7 @@ def test_a_pass_with_context_is_that_of_the_whole_text(tiny):
 def test_a_pass_without_context_keeps_the_first_token_and_the_positions(tiny):
     for i in range(len(PROMPTS)):
         tiny.close(tiny.zsl.logits[i], tiny.alone(tiny.model, i))
-    blind = scoring.row_logits(tiny.checkpoint, tiny.prefix.blind(1), [(ids, []) for ids in tiny.ids])
+    blind = scoring.row_logits(tiny.checkpoint, tiny.prefix.masked(1), [(ids, []) for ids in tiny.ids])
     for i, logits in blind:
         torch.testing.assert_close(logits[0], tiny.zsl.logits[i].float(), rtol=1e-3, atol=1e-3)
 
@@ -94,7 +94,7 @@ def test_the_last_tokens_alone_compute_what_the_whole_pass_computes(tiny):
 def test_what_the_context_does_at_the_last_token_it_does_through_attention(tiny):
     """With the attention outputs of the other pass, either pass has the logits of the other."""
     for whole, other in ((tiny.without, tiny.icl), (tiny.after, tiny.zsl)):
-        held = whole.at_last().run(interventions.attention_held(tiny.layers, other.attention))
+        held = whole.at_last().run(interventions.with_attention_outputs(tiny.layers, other.attention))
         tiny.close(held.stream, other.stream)
         tiny.close(held.logits, other.logits)
     assert (tiny.icl.logits - tiny.zsl.logits).abs().max() > 0.1
@@ -103,10 +103,10 @@ def test_what_the_context_does_at_the_last_token_it_does_through_attention(tiny)
 def test_a_query_with_its_own_patch_has_its_context(tiny):
     patches = interventions.context_patches(tiny.after, tiny.without)
     itself = torch.eye(len(PROMPTS), dtype=tiny.icl.logits.dtype)
-    own = tiny.without.run(interventions.patched(tiny.layers, patches, itself))
+    own = tiny.without.run(interventions.with_weight_patches(tiny.layers, patches, itself))
     tiny.close(own.stream, tiny.icl.stream)
     tiny.close(own.logits, tiny.icl.logits)
-    other = tiny.without.run(interventions.patched(tiny.layers, patches, itself.roll(1, 1)))
+    other = tiny.without.run(interventions.with_weight_patches(tiny.layers, patches, itself.roll(1, 1)))
     assert (other.logits - tiny.icl.logits).abs().max() > 0.1
 
 
@@ -123,7 +123,7 @@ def test_a_patch_is_a_change_of_weights(tiny):
     """Added to the matrices of a copy, the mean of the patches gives what the edits give."""
     patches = interventions.context_patches(tiny.after, tiny.without)
     weights = torch.full((len(PROMPTS), len(PROMPTS)), 1 / len(PROMPTS), dtype=tiny.icl.logits.dtype)
-    edited = tiny.without.run(interventions.patched(tiny.layers, patches, weights)).logits
+    edited = tiny.without.run(interventions.with_weight_patches(tiny.layers, patches, weights)).logits
     model = copy.deepcopy(tiny.model)
     for layer, patch in zip(architectures.architecture(model).layers, patches, strict=True):
         for module, update in zip((*layer.mlp.inputs, layer.mlp.output), (*patch.inputs, patch.output), strict=True):
@@ -142,7 +142,7 @@ def test_a_parallel_mlp_never_sees_the_attention_of_its_block():
 
 def test_attention_loses_the_component_in_every_layer_and_nothing_else(tiny):
     direction = torch.randn(tiny.icl.attention.shape, generator=torch.Generator().manual_seed(0)).to(tiny.icl.attention)
-    edits = interventions.attention_without(tiny.layers, tiny.zsl.attention, direction)
+    edits = interventions.without_component(tiny.layers, tiny.zsl.attention, direction)
     lost = tiny.after.run(edits)
     left = ((lost.attention - tiny.zsl.attention) * direction).sum(-1)
     assert left.abs().max() < 100 * tiny.tolerance * tiny.icl.attention.abs().max()
@@ -154,7 +154,7 @@ def test_attention_loses_the_component_in_every_layer_and_nothing_else(tiny):
 
 def test_a_vector_is_added_after_one_block(tiny):
     vectors = torch.arange(len(PROMPTS))[:, None] * tiny.icl.stream[:, 0]
-    moved = tiny.without.run(interventions.stream_plus(tiny.layers[1], vectors))
+    moved = tiny.without.run(interventions.with_added_to_stream(tiny.layers[1], vectors))
     tiny.close(moved.stream[:, 0], tiny.zsl.stream[:, 0])
     tiny.close(moved.stream[:, 1], tiny.zsl.stream[:, 1] + vectors)
     tiny.close(moved.logits[0], tiny.zsl.logits[0])
@@ -164,15 +164,15 @@ def test_a_vector_is_added_after_one_block(tiny):
 def test_queries_that_are_repeated_take_edits_of_their_own(tiny):
     n, last = len(PROMPTS), tiny.without.at_last().repeated(2)
     both = torch.cat([tiny.icl.attention, tiny.zsl.attention])
-    held = last.run(interventions.attention_held(tiny.layers, both))
+    held = last.run(interventions.with_attention_outputs(tiny.layers, both))
     assert len(last) == 2 * n
     tiny.close(held.logits[:n], tiny.icl.logits)
     tiny.close(held.logits[n:], tiny.zsl.logits)
 
 
 def test_edits_of_one_module_act_in_their_order(llama):
-    first = interventions.attention_held(llama.layers, llama.icl.attention)
-    then = interventions.attention_held(llama.layers, llama.zsl.attention)
+    first = interventions.with_attention_outputs(llama.layers, llama.icl.attention)
+    then = interventions.with_attention_outputs(llama.layers, llama.zsl.attention)
     states = llama.without.run([*first, *then])
     llama.close(states.attention, llama.zsl.attention)
 
@@ -180,14 +180,14 @@ def test_edits_of_one_module_act_in_their_order(llama):
 def test_hooks_are_gone_after_an_error(llama):
     wrong = [Patch(tuple(LowRank(torch.ones(1, 3), torch.ones(1, 3)) for _ in "gu"), LowRank(*torch.ones(2, 1, 3)))]
     with tiny_models.unchanged(llama.model), pytest.raises(RuntimeError):
-        llama.without.run(interventions.patched(llama.layers[:1], wrong, torch.ones(len(PROMPTS), 1)))
+        llama.without.run(interventions.with_weight_patches(llama.layers[:1], wrong, torch.ones(len(PROMPTS), 1)))
 
 
 def test_values_for_other_layers_are_refused(llama):
     z, patches = llama.icl.attention, interventions.context_patches(llama.after, llama.without)
-    for fewer in (lambda: interventions.attention_held(llama.layers, z[:, :-1]),
-                  lambda: interventions.attention_without(llama.layers, z, z[:, :-1]),
-                  lambda: interventions.patched(llama.layers, patches[:-1], torch.eye(len(PROMPTS)))):  # fmt: skip
+    for fewer in (lambda: interventions.with_attention_outputs(llama.layers, z[:, :-1]),
+                  lambda: interventions.without_component(llama.layers, z, z[:, :-1]),
+                  lambda: interventions.with_weight_patches(llama.layers, patches[:-1], torch.eye(len(PROMPTS)))):  # fmt: skip
         with pytest.raises(ValueError, match="shorter"):
             fewer()
 

@@ -17,7 +17,7 @@ from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 
 from explainer.data.tasks import Example, Task
 from explainer.errors import CheckpointError, TaskError
-from explainer.models import checkpoints, scoring
+from explainer.models import loading, scoring
 
 SEPARATORS = ("\n", "\n\n", " ", "\t", "###", "\u2028", "\U0001f469\u200d\U0001f467", ". ", "", "\r\n", "  ", "#\n\n")
 PIECES = (
@@ -132,17 +132,17 @@ def test_a_tokenizer_of_words_that_loses_line_breaks_is_refused(saved, tmp_path,
     words.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, bos_token="<s>", eos_token="<s>", **unknown)
     with pytest.raises(CheckpointError, match=r"its tokenizer reads .* back as"):
-        checkpoints.load(with_tokenizer(saved, tmp_path, tokenizer))
+        loading.load(with_tokenizer(saved, tmp_path, tokenizer))
 
 
 def test_a_tokenizer_that_does_not_say_where_its_tokens_stand_is_refused(saved, tmp_path):
     with pytest.raises(CheckpointError, match=r"ByT5Tokenizer.*does not say where its tokens stand"):
-        checkpoints.load(with_tokenizer(saved, tmp_path, ByT5Tokenizer(bos_token="</s>")))
+        loading.load(with_tokenizer(saved, tmp_path, ByT5Tokenizer(bos_token="</s>")))
 
 
 @pytest.mark.parametrize("kind", tiny_models.TOKENIZERS)
 def test_a_tokenizer_that_keeps_what_a_text_holds_is_taken(saved, tmp_path, kind):
-    assert checkpoints.load(with_tokenizer(saved, tmp_path, tiny_models.TOKENIZERS[kind]())).first_token_id == 0
+    assert loading.load(with_tokenizer(saved, tmp_path, tiny_models.TOKENIZERS[kind]())).first_token_id == 0
 
 
 def with_tokenizer(saved, place, tokenizer):

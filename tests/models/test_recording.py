@@ -16,7 +16,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from explainer.data import assets, tasks
 from explainer.errors import CheckpointError, TaskError
-from explainer.models import architectures, checkpoints, finetuning, recording, scoring
+from explainer.models import architectures, finetuning, loading, recording, scoring
 from explainer.models.recording import stream
 from explainer.theory import metrics
 
@@ -176,7 +176,7 @@ def test_packing_changes_nothing(checkpoint, budget, monkeypatch):
 @pytest.mark.parametrize("keep", [0, 1, 4])
 def test_a_blind_prefix_shows_the_scores_that_are_left(llama, keep):
     prefix = scoring.encode(llama, CONTEXT)
-    seeing, blind = (record(llama, p, PROMPTS) for p in (prefix, prefix.blind(keep)))
+    seeing, blind = (record(llama, p, PROMPTS) for p in (prefix, prefix.masked(keep)))
     assert blind.context_scores.shape == (4, 3, 6, keep)
     near(blind.context_scores[:, 0], seeing.context_scores[:, 0, :, :keep])  # the first layer sees only tokens
     if keep == 0:  # positions are rotations, and only differences of positions count
@@ -346,7 +346,7 @@ def test_linear_maps_do_not_depend_on_the_absolute_position(checkpoint):
     """
     exact = double(checkpoint)
     rotary = checkpoint.model.config.model_type in ("gpt_neox", "llama", "qwen2", "qwen3")
-    blind, nothing = scoring.encode(exact, CONTEXT).blind(), scoring.encode(exact, [])
+    blind, nothing = scoring.encode(exact, CONTEXT).masked(), scoring.encode(exact, [])
     for moved, maps in zip(*(recording.linear_maps(exact, p, PROMPTS) for p in (blind, nothing)), strict=True):
         error = (moved.own - maps.own).abs().max() / maps.own.abs().max()
         assert error < 1e-5 if rotary else error > 1e-2
@@ -471,7 +471,7 @@ def test_prompts_that_cannot_be_recorded_are_refused(llama):
 
 @pytest.mark.slow
 def test_starter_equals_eager_attention(monkeypatch):
-    checkpoint = checkpoints.load(assets.checkpoint_path())
+    checkpoint = loading.load(assets.checkpoint_path())
     data = tasks.load("reviews")
     ids, _ = scoring.context_ids(checkpoint, data.task, tasks.demonstrations(data, 4, 0))
     prefix, prompts = scoring.encode(checkpoint, ids), [data.task.prompt(q) for q in tasks.queries(data, 3, 0)]

@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerFast
 from explainer.data import assets, tasks
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import CheckpointError, TaskError
-from explainer.models import checkpoints, scoring
+from explainer.models import loading, scoring
 
 FAMILIES = tuple(tiny_models.CONFIGS)
 CANDIDATES = ("Paris", "Rome", "Positive", "Ouagadougou", "Rome Italy")
@@ -145,7 +145,7 @@ def test_a_slice_outside_the_prefix_is_refused(tiny):
         with pytest.raises(ValueError, match="has no first"):
             prefix.first(n)
     with pytest.raises(ValueError, match="has no first"):
-        prefix.blind().first(3)
+        prefix.masked().first(3)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -176,7 +176,7 @@ def test_blind_is_zero_shot_for_rotary_models(tiny, family):
     prefix = scoring.encode(checkpoint, CONTEXT)
     seeing, blind, zero_shot = (
         scoring.candidate_log_probs(checkpoint, p, PROMPTS, CANDIDATES)
-        for p in (prefix, prefix.blind(), scoring.encode(checkpoint, []))
+        for p in (prefix, prefix.masked(), scoring.encode(checkpoint, []))
     )
     np.testing.assert_allclose(blind, zero_shot, atol=1e-4, rtol=0)
     assert np.abs(seeing - blind).max() > 0.1
@@ -197,7 +197,7 @@ def test_blind_equals_an_attention_mask_with_the_same_positions(tiny, family, ke
         position_ids=torch.arange(n)[None],
         use_cache=False,
     ).logits
-    ours = scoring.next_token_log_probs(checkpoint, prefix.blind(keep), "Spain ->")
+    ours = scoring.next_token_log_probs(checkpoint, prefix.masked(keep), "Spain ->")
     np.testing.assert_allclose(ours, logits[0, -1].log_softmax(-1).numpy(), atol=1e-4, rtol=0)
 
 
@@ -365,8 +365,8 @@ def test_attention_is_recorded_where_all_candidates_part(tiny):
     un = tiny["llama"].tokenize(" un")
     assert len(un) == 3 and len(tiny["llama"].tokenize(" Negative")) > 1
     for labels, stem in ((ALIKE, un), (TREE, []), (TASK.labels, []), (("Rome",), []), ((), [])):
-        assert scoring.stems(tiny["llama"], PROMPTS, labels) == [stem] * len(PROMPTS)
-    assert scoring.stems(tiny["llama"], ["x"], ALIKE, " Rome") == [tiny["llama"].tokenize(" Rome")]
+        assert scoring.answer_prefixes(tiny["llama"], PROMPTS, labels) == [stem] * len(PROMPTS)
+    assert scoring.answer_prefixes(tiny["llama"], ["x"], ALIKE, " Rome") == [tiny["llama"].tokenize(" Rome")]
 
 
 @pytest.mark.parametrize("family", ("llama", "gpt_neo"))
@@ -403,7 +403,7 @@ def test_what_a_reader_should_know_of_the_labels_is_told(tiny, labels, messages)
 def test_the_token_that_tells_labels_apart_stands_where_they_part(tiny):
     checkpoint, queries = tiny["llama"], [Example({"text": "x"}, "unhappy", 0), Example({"text": "y"}, "unsure", 1)]
     tokens = [checkpoint.tokenize(f" {query.answer}") for query in queries]
-    tell = lambda labels: scoring.telling_tokens(checkpoint, replace(TASK, labels=labels), queries)  # noqa: E731
+    tell = lambda labels: scoring.distinguishing_tokens(checkpoint, replace(TASK, labels=labels), queries)  # noqa: E731
     assert tell(ALIKE) == [ids[3] for ids in tokens]
     assert tell(None) == [ids[0] for ids in tokens]
     with pytest.raises(TaskError, match="no one token tells all apart"):
@@ -439,7 +439,7 @@ def test_sweep_of_free_answers(trained):
 @pytest.fixture(scope="module")
 def starter():
     """The starter checkpoint, or a failure that says how to get it."""
-    return checkpoints.load(assets.checkpoint_path())
+    return loading.load(assets.checkpoint_path())
 
 
 @pytest.mark.slow
@@ -468,4 +468,4 @@ def test_starter_tokens(starter):
             warnings.simplefilter("error")
             scoring.require_distinct(starter, task)
         prompt = task.prompt(Example(dict.fromkeys(task.fields, "a film"), ""))
-        assert scoring.stems(starter, [prompt], task.labels) == [[]], "recorded at the prompt's last token"
+        assert scoring.answer_prefixes(starter, [prompt], task.labels) == [[]], "recorded at the prompt's last token"

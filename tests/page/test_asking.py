@@ -11,7 +11,7 @@ import tiny_models
 import torch
 
 from explainer.errors import CheckpointError
-from explainer.models import checkpoints
+from explainer.models import loading
 from explainer.page import (
     LiveExperiment,
     LiveGPT,
@@ -30,7 +30,7 @@ PAIRS = [["a", "b"], ["c", "d"]]
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
-    return checkpoints.load(tiny_models.save("llama", tmp_path_factory.mktemp("tiny") / "llama"), dtype=torch.float32)
+    return loading.load(tiny_models.save("llama", tmp_path_factory.mktemp("tiny") / "llama"), dtype=torch.float32)
 
 
 def answers_to(widget, monkeypatch, tiny, *messages):

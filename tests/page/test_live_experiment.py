@@ -11,7 +11,7 @@ from javascript import told
 from safetensors.torch import load_file
 
 from bookbuilder import explorables as builder
-from explainer.models import checkpoints, finetuning
+from explainer.models import finetuning, loading
 from explainer.page import LiveExperiment, live_experiment
 from explainer.page.asking import TASKS, book_checkpoint
 from explainer.theory import metrics
@@ -74,7 +74,7 @@ def test_updates_are_the_files_that_are_named():
 
 
 def test_factors_are_those_of_the_truncated_update(tmp_path):
-    checkpoint = checkpoints.load(tiny_models.save("llama", tmp_path / "llama"), dtype=torch.float64)
+    checkpoint = loading.load(tiny_models.save("llama", tmp_path / "llama"), dtype=torch.float64)
     finetuned = finetuning.fine_tune(checkpoint, [[1, 2, 3, 4], [5, 6, 7]], 0.5)
     its, near = live_experiment._factors(finetuned, 2), finetuning.truncated(finetuned, 2)
     product = (its["in"].double() @ its["out"].double()).mT

@@ -15,8 +15,8 @@ from transformers import AutoModelForCausalLM
 from explainer.data import assets
 from explainer.errors import CheckpointError
 from explainer.models import scoring
-from explainer.models.checkpoints import Checkpoint
-from explainer.models.interventions import after_context, context_patches, patched, without_context
+from explainer.models.interventions import after_context, context_patches, with_weight_patches, without_context
+from explainer.models.loading import Checkpoint
 from explainer.page import web_model
 
 pytest.importorskip("onnx")
@@ -230,7 +230,9 @@ def test_patches_are_those_of_the_package(tiny):
     after, without = (of(checkpoint, prefix, prompts) for of in (after_context, without_context))
     patches = context_patches(*(of(checkpoint, prefix, prompts[:2]) for of in (after_context, without_context)))
     weights = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
-    expected = torch.cat([after.run().logits[:2], without.run(patched(without.layers, patches, weights)).logits])
+    expected = torch.cat(
+        [after.run().logits[:2], without.run(with_weight_patches(without.layers, patches, weights)).logits]
+    )
     assert (expected[:2] - expected[2:4]).abs().max() < 1e-4 < (expected[:2] - without.run().logits[:2]).abs().max()
 
     past, P = run(session(graph), shape, context), len(context)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explainer.compare.controls import CONTROLS
-from explainer.errors import StudyError
+from explainer.errors import ExperimentError
 from explainer.results import against_controls, reporting
 from explainer.theory import statistics
 
@@ -88,9 +88,9 @@ def test_matched_values_are_of_the_same_queries():
 
 def test_a_side_of_two_settings_is_refused():
     real, two = cells({"seed": 0}, {"seed": 1}), cells({"control": "ascent"}, {"control": "untrained"})
-    with pytest.raises(StudyError, match="cells of capitals differ in control: ascent, untrained"):
+    with pytest.raises(ExperimentError, match="cells of capitals differ in control: ascent, untrained"):
         against_controls._matched(two, real, "sim_aou")
-    with pytest.raises(StudyError, match=r"several cells for one of A, with \['ascent', 'untrained'\] as control"):
+    with pytest.raises(ExperimentError, match=r"several cells for one of A, with \['ascent', 'untrained'\] as control"):
         against_controls._matched(real, two, "sim_aou")
     more = cells({"seed": 0}, {"seed": 0, "k": 8}, {"seed": 0, "k": 16})
     assert against_controls._matched(cell(control="ascent", k=8), more, "sim_aou")[0].sizes == (N,), (

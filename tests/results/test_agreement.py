@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from explainer.results import agreement
-from explainer.results.agreement import Which
+from explainer.results.agreement import UpdateFilter
 from explainer.theory import statistics
 
 LR = 1e-3
@@ -45,34 +45,34 @@ def frame():
 
 
 def test_a_pair_is_found_whichever_change_comes_first(frame):
-    own, nonsense = Which("FT", "own", 10), Which("FT", "nonsense", 10)
+    own, nonsense = UpdateFilter("FT", "own", 10), UpdateFilter("FT", "nonsense", 10)
     assert len(agreement.between(frame, own, nonsense)) == len(agreement.between(frame, nonsense, own)) == 4
-    assert set(agreement.between(frame, own, Which("FT", "past"))["sim_aou"]) == {0.6}
+    assert set(agreement.between(frame, own, UpdateFilter("FT", "past"))["sim_aou"]) == {0.6}
 
 
 def test_a_training_is_told_by_its_epochs_and_its_relative_rate(frame):
     def values(which):
-        return sorted(set(agreement.between(frame, Which("ICL"), which)["sim_aou"].round(6)))
+        return sorted(set(agreement.between(frame, UpdateFilter("ICL"), which)["sim_aou"].round(6)))
 
-    assert values(Which("FT", "own", 1)) == [0.2, 0.21, 0.22, 0.23]
-    assert values(Which("FT", "own", 10)) == [0.4, 0.42, 0.44, 0.46]
-    assert values(Which("FT", "own", 10, 0.1)) == [0.1]
-    assert len(values(Which("FT", "own", None, None))) == 9
-    assert values(Which("ICL", "other")) == [0.9]
+    assert values(UpdateFilter("FT", "own", 1)) == [0.2, 0.21, 0.22, 0.23]
+    assert values(UpdateFilter("FT", "own", 10)) == [0.4, 0.42, 0.44, 0.46]
+    assert values(UpdateFilter("FT", "own", 10, 0.1)) == [0.1]
+    assert len(values(UpdateFilter("FT", "own", None, None))) == 9
+    assert values(UpdateFilter("ICL", "other")) == [0.9]
 
 
 def test_intervals_are_students_over_seeds(frame):
-    own = agreement.between(frame, Which("ICL"), Which("FT", "own", 10))
+    own = agreement.between(frame, UpdateFilter("ICL"), UpdateFilter("FT", "own", 10))
     expected = statistics.student([0.4, 0.42, 0.44, 0.46])
     assert tuple(agreement.by_task(own, "sim_aou")["plurals"]) == pytest.approx(tuple(expected))
-    once = agreement.between(frame, Which("ICL"), Which("FT", "own", 1))
+    once = agreement.between(frame, UpdateFilter("ICL"), UpdateFilter("FT", "own", 1))
     assert tuple(agreement.differences(own, once, "sim_aou")["plurals"]) == pytest.approx(
         tuple(statistics.student([0.2, 0.21, 0.22, 0.23]))
     )
 
 
 def test_the_rank_counts_other_tasks_and_no_other_lesson(frame):
-    found = agreement.ranks(frame, Which("ICL"), 10, "sim_aou")
+    found = agreement.ranks(frame, UpdateFilter("ICL"), 10, "sim_aou")
     assert found["n"].tolist() == [2] * 4
     assert found["above"].tolist() == [0, 1, 1, 1]
 
@@ -84,12 +84,12 @@ def test_the_rank_of_a_context_that_knows_no_task_is_any(frame):
         for seed in range(400)
         for lesson in ("own", "past", "capitals", "agents")
     ]
-    above = agreement.ranks(pd.DataFrame(rows), Which("ICL"), 10, "sim_aou")["above"]
+    above = agreement.ranks(pd.DataFrame(rows), UpdateFilter("ICL"), 10, "sim_aou")["above"]
     np.testing.assert_allclose(above.value_counts(normalize=True).sort_index(), 0.25, atol=0.06)
 
 
 def test_another_task_is_any_other(frame):
-    foreign = agreement.between(frame, Which("ICL"), Which("FT", agreement.FOREIGN, 10))
+    foreign = agreement.between(frame, UpdateFilter("ICL"), UpdateFilter("FT", agreement.FOREIGN, 10))
     assert set(foreign["b_lesson"]) == {"past", "capitals"}
 
 
@@ -99,12 +99,14 @@ def test_repairs_are_counted_on_the_side_of_the_change_whichever_comes_first():
         row("plurals", 0, ICL, ft("own"), 0.0) | counts | {"a_fixes": 10, "b_fixes": 5},
         row("plurals", 1, ft("own"), ICL, 0.0) | counts | {"a_fixes": 5, "b_fixes": 10},
     ]
-    found = agreement.repairs(pd.DataFrame(rows), Which("FT", epochs=10), Which("ICL"))
+    found = agreement.common_repairs(pd.DataFrame(rows), UpdateFilter("FT", epochs=10), UpdateFilter("ICL"))
     assert found[["errors", "of", "by", "both", "chance"]].to_numpy().tolist() == [[20, 5, 10, 4, 2.5]] * 2
 
 
 def test_the_recall_of_one_training_by_another_is_in_the_tables():
-    found = agreement.repairs(agreement.pairs("alike"), Which("FT", epochs=10), Which("FT", "other", 10))
+    found = agreement.common_repairs(
+        agreement.pairs("agreement"), UpdateFilter("FT", epochs=10), UpdateFilter("FT", "other", 10)
+    )
     sums = found.groupby("task").sum()
     recall = (sums["both"] / sums["of"]).round(2).to_dict()
     assert recall == {"antonyms": 0.82, "capitals": 0.62, "past": 0.65, "plurals": 0.52}

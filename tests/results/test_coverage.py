@@ -86,7 +86,7 @@ def test_false_alarms_of_few_seeds():
 
 def test_shares_of_the_published_word_pairs():
     """Which word is asked decides more of an answer than which demonstrations are shown."""
-    real = results("pairs", "queries", control="none")
+    real = results("word-pairs", "queries", control="none")
     of_task = dict(list(real.groupby("task", sort=False)))
     of_answers, of_similarity = (
         coverage.typical(coverage.shares({t: reporting.sample(its, measure) for t, its in of_task.items()}))
@@ -94,7 +94,7 @@ def test_shares_of_the_published_word_pairs():
     )
     assert of_answers.query > 0.3 and of_answers.seed < 0.15
     assert of_similarity.query > 0.2
-    shuffled = results("pairs-controls", "queries", control="shuffled-context")
+    shuffled = results("word-pairs-controls", "queries", control="shuffled-context")
     pairs = {
         task: against_controls._matched(shuffled[shuffled["task"] == task], its, "icl_correct")
         for task, its in of_task.items()

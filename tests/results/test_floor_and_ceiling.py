@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from explainer.explorables import Ladder
-from explainer.results import agreement, effects, floors
-from explainer.results.agreement import Which
+from explainer.results import agreement, intervention_effects, verdict_scale
+from explainer.results.agreement import UpdateFilter
 from explainer.results.published import results
 from explainer.theory import statistics
 
@@ -37,10 +37,10 @@ def pairs():
 
 
 def test_both_swaps_take_the_lesson_of_the_side_that_is_swapped(pairs):
-    found = floors.both_swaps(pairs, "measure")
+    found = verdict_scale.lesson_swaps(pairs, "measure")
     training, context = (found[f"context and training, {side} swapped"] for side in ("training", "context"))
     assert training["the same"].estimate == context["the same"].estimate == 0
-    for i, name in enumerate(floors._LESSONS):
+    for i, name in enumerate(verdict_scale._LESSONS):
         assert training[name].estimate == 10 * i
         assert context[name].estimate == i
     assert "the same" not in found["two trainings"]
@@ -51,9 +51,9 @@ def test_both_swaps_take_the_lesson_of_the_side_that_is_swapped(pairs):
 def test_a_draw_counts_where_no_training_diverged(pairs):
     past = pairs.assign(task="past")
     diverged = (past["seed"] == 1) & ((past["a_lesson"] == "other") | (past["b_lesson"] == "other"))
-    found = floors.draws(pd.concat([pairs, past[~diverged]]).rename(columns={"measure": "sim_aou"}))
-    assert found == dict.fromkeys(floors._LESSONS, 2) | {"other examples of the task": 1}
-    assert floors.n_draws(*(pd.Series(0.0, index=seeds) for seeds in ((0, 1, 2), (1, 2), (0, 1, 3)))) == 1
+    found = verdict_scale.draws(pd.concat([pairs, past[~diverged]]).rename(columns={"measure": "sim_aou"}))
+    assert found == dict.fromkeys(verdict_scale._LESSONS, 2) | {"other examples of the task": 1}
+    assert verdict_scale.n_draws(*(pd.Series(0.0, index=seeds) for seeds in ((0, 1, 2), (1, 2), (0, 1, 3)))) == 1
 
 
 def of_examples(values):
@@ -76,28 +76,28 @@ EXAMPLES |= {within("ICL", "other"): 0.9, within("FT", "other"): 0.6}
 
 def test_what_the_examples_cost_and_should_cost():
     rows = of_examples(EXAMPLES)
-    found = floors.of_the_examples(rows, "measure")
+    found = verdict_scale.cost_of_other_examples(rows, "measure")
     assert found["training swapped"].estimate == pytest.approx(0.05)
     assert found["context swapped"].estimate == pytest.approx(0.02)
     assert found["both swapped"].estimate == pytest.approx((0.4 + 0.41 - 0.35 - 0.38) / 2)
     assert found["yardstick"].estimate == pytest.approx(0.4 * (0.1 * 0.4) ** 0.5, abs=1e-3)
     lacking = rows[(rows["a_lesson"] != "other") | (rows["b_lesson"] != "other")]
-    assert "both swapped" not in floors.of_the_examples(lacking, "measure")
+    assert "both swapped" not in verdict_scale.cost_of_other_examples(lacking, "measure")
 
 
 @pytest.mark.parametrize(("of_contexts", "expected"), [(0.95, 0.4 * (0.05 * 0.2) ** 0.5), (0.85, 0.0)])
 def test_with_order_aside_only_what_is_special_to_the_examples_counts(of_contexts, expected):
     """Two orders of one lesson may differ by more than two lessons do: then nothing is special to the examples."""
     reordered = {within("ICL", "reordered"): of_contexts, within("FT", "reordered"): 0.8}
-    found = floors.of_the_examples(of_examples(EXAMPLES | reordered), "measure")["order aside"]
+    found = verdict_scale.cost_of_other_examples(of_examples(EXAMPLES | reordered), "measure")["order aside"]
     assert found.estimate == pytest.approx(expected)
     for one in reordered:
-        assert "order aside" not in floors.of_the_examples(of_examples(EXAMPLES | {one: 0.9}), "measure")
+        assert "order aside" not in verdict_scale.cost_of_other_examples(of_examples(EXAMPLES | {one: 0.9}), "measure")
 
 
 def test_the_share_of_the_way():
     floor, value, ceiling = (pd.Series(of, index=[0, 1]) for of in ([0.0, 0.2], [0.5, 0.4], [1.0, 1.2]))
-    way = floors.way(floor, value, ceiling)
+    way = verdict_scale.normalised_position(floor, value, ceiling)
     assert way["share of the way"].estimate == pytest.approx((0.5 + 0.2) / 2)
     assert way["floor"].estimate == pytest.approx(0.1)
 
@@ -121,7 +121,7 @@ def layers():
 
 
 def test_similarity_by_layer_is_a_mean_over_tasks(layers):
-    found = floors.by_layer(layers)
+    found = verdict_scale.by_layer(layers)
     said = {
         "the same lesson": "own", "two trainings": "trainings", "two contexts": "contexts",
         "made-up words in the training": "training_nonsense", "made-up words in the context": "context_nonsense",
@@ -151,7 +151,7 @@ def test_the_share_of_the_way_in_each_third_of_the_layers(layers, side, floor, c
     for i, name in enumerate((column, "own", "trainings")):
         of = layers["layer"].map(lambda layer, i=i: of_layer[layer][i])
         layers[name] = of + layers["layer"] % 2 * 0.01 + (layers["task"] == "past") * 0.02 + layers["seed"] * 0.03 * i
-    found = floors.way_by_thirds(layers, side, floor)
+    found = verdict_scale.normalised_position_by_thirds(layers, side, floor)
     assert list(found) == list(values)
     for name, (low, own, high) in values.items():
 
@@ -162,20 +162,22 @@ def test_the_share_of_the_way_in_each_third_of_the_layers(layers, side, floor, c
         left = [share([seed for seed in range(3) if seed != out]) for out in range(3)]
         expected = statistics.student([3 * share([0, 1, 2]) - 2 * each for each in left])
         assert tuple(found[name]) == pytest.approx(tuple(expected))
-    assert floors.way_by_thirds(layers, side) == floors.way_by_thirds(layers, side, "made-up words")
+    assert verdict_scale.normalised_position_by_thirds(layers, side) == verdict_scale.normalised_position_by_thirds(
+        layers, side, "made-up words"
+    )
 
 
 def test_right_answers_are_means_over_tasks_of_each_seed():
     rows = [("icl", 0, "a", 1), ("icl", 0, "a", 0), ("icl", 0, "b", 1), ("ft", 0, "a", 0), ("icl", 1, "a", 0)]
     answered = pd.DataFrame(rows, columns=["intervention", "seed", "task", "correct"])
-    assert floors._right(answered, "icl").to_dict() == {0: 0.75, 1: 0.0}
+    assert verdict_scale._right(answered, "icl").to_dict() == {0: 0.75, 1: 0.0}
 
 
 def test_what_the_story_says_of_the_stored_pairs():
     """Its numbers stand in sentences: similarity, floors, ceilings, and what other examples cost and should cost."""
-    stored = agreement.pairs("alike")
+    stored = agreement.pairs("agreement")
     found = {kind: {row: one.estimate for row, one in of.items()} for kind, of in
-             floors.both_swaps(stored, "sim_aou").items()}  # fmt: skip
+             verdict_scale.lesson_swaps(stored, "sim_aou").items()}  # fmt: skip
     training, context, trainings, contexts = found.values()
     said = {
         "same": (training["the same"], 0.38), "made-up training": (training["made-up words"], 0.20),
@@ -193,15 +195,15 @@ def test_what_the_story_says_of_the_stored_pairs():
     other = "other examples of the task"
     should = training["the same"] * ((1 - contexts[other]) * (1 - trainings[other])) ** 0.5
     assert round(should, 2) == 0.05
-    for swapped in (Which("FT", "other", 10), Which("ICL", "other")):
-        kept = floors.ICL if swapped.kind == "FT" else floors.FT
-        own = agreement.between(stored, floors.ICL, floors.FT)
+    for swapped in (UpdateFilter("FT", "other", 10), UpdateFilter("ICL", "other")):
+        kept = verdict_scale.ICL if swapped.kind == "FT" else verdict_scale.FT
+        own = agreement.between(stored, verdict_scale.ICL, verdict_scale.FT)
         cost = agreement.mean_difference(own, agreement.between(stored, kept, swapped), "sim_aou")
         assert -0.02 < cost.low < 0 < cost.high < 0.02
 
 
 def test_what_the_story_says_of_the_causal_tests():
-    shared = results("shared", "queries")
+    shared = results("shared-part", "queries")
     said = {
         "icl": 0.67,
         "ft": 0.32,
@@ -213,40 +215,42 @@ def test_what_the_story_says_of_the_causal_tests():
         "ft_across_icl": 0.13,
         "ft_across_near": 0.22,
     }
-    assert {name: round(floors._right(shared, name).mean(), 2) for name in said} == said
-    assert round(floors._explained(results("causal"), "r2_icl_own").mean(), 2) == 0.05
+    assert {name: round(verdict_scale._right(shared, name).mean(), 2) for name in said} == said
+    assert round(verdict_scale._explained(results("causal-tests"), "r2_icl_own").mean(), 2) == 0.05
 
 
 def test_what_between_floor_and_ceiling_says_of_noise():
-    own = agreement.between(agreement.pairs("alike"), floors.ICL, floors.FT)
+    own = agreement.between(agreement.pairs("agreement"), verdict_scale.ICL, verdict_scale.FT)
     said = {"sim_aou_noise": 0.14, "sim_aou_tangent_uncentred": 0.29}
     assert {name: round(agreement.over_tasks(own, name).estimate, 2) for name in said} == said
 
 
 def test_what_the_chapter_says_of_the_shared_part():
     """Task by task, beside another query of the task, and out of the context; counted from the table of queries."""
-    shared = results("shared", "queries")
+    shared = results("shared-part", "queries")
     right = shared.groupby(["intervention", "task"])["correct"].mean().unstack()
     assert round(right["past"]["along_ft"] / right["past"]["ft"], 2) == 0.45
-    who = effects.who_answers(shared, "along_ft").set_index(["ft", "icl"])
+    who = intervention_effects.who_answers(shared, "along_ft").set_index(["ft", "icl"])
     hits = who["n"] * who["right"].map(lambda of: of.estimate)
     assert round(hits[True].sum() / hits.sum(), 2) == 0.95
     assert round(who["right"][False, True].estimate, 2) == 0.02
-    gain = effects.difference(shared, "along_ft_shuffled", "along_near_shuffled")
+    gain = intervention_effects.difference(shared, "along_ft_shuffled", "along_near_shuffled")
     assert f"{gain:.3f}" == "0.027 [0.015, 0.039]".replace(" ", "\N{NO-BREAK SPACE}")
-    assert round(floors._right(shared, "along_ft_of_next").mean(), 2) == 0.06
-    costs_more = effects.difference(shared, "across_ft", "across_ft_other")
+    assert round(verdict_scale._right(shared, "along_ft_of_next").mean(), 2) == 0.06
+    costs_more = intervention_effects.difference(shared, "across_ft", "across_ft_other")
     assert f"{costs_more:.3f}" == "0.025 [0.004, 0.046]".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def test_what_the_pages_say_of_single_steps():
     """A third of what steps explain is in the first layer; fine-tuning stands at 0.04 and answers 9 in a hundred."""
-    layers = results("causal", "layers").groupby("layer")["r2_icl_own"].mean()
+    layers = results("causal-tests", "layers").groupby("layer")["r2_icl_own"].mean()
     assert 0.3 < layers[0] / layers.sum() < 0.4
     columns = ("r2_ft_foreign", "r2_ft_own", "r2_descent_own")
-    itself = floors.way(*(floors._explained(results("causal"), of) for of in columns))
+    itself = verdict_scale.normalised_position(
+        *(verdict_scale._explained(results("causal-tests"), of) for of in columns)
+    )
     assert round(itself["share of the way"].estimate, 2) == 0.04
-    assert round(floors._right(results("causal", "queries"), "ft").mean(), 2) == 0.09
+    assert round(verdict_scale._right(results("causal-tests", "queries"), "ft").mean(), 2) == 0.09
 
 
 def test_what_the_story_says_of_the_ladder():
@@ -258,9 +262,12 @@ def test_what_the_story_says_of_the_ladder():
 
 def test_what_floors_and_ceilings_says_of_capitals():
     """The weights tell the very examples from others when the training is swapped, and not when the context is."""
-    stored = agreement.pairs("alike").query("task == 'capitals'")
-    own = agreement.between(stored, floors.ICL, floors.FT)
-    swaps = {"training": (floors.ICL, Which("FT", "other", 10)), "context": (floors.FT, Which("ICL", "other"))}
+    stored = agreement.pairs("agreement").query("task == 'capitals'")
+    own = agreement.between(stored, verdict_scale.ICL, verdict_scale.FT)
+    swaps = {
+        "training": (verdict_scale.ICL, UpdateFilter("FT", "other", 10)),
+        "context": (verdict_scale.FT, UpdateFilter("ICL", "other")),
+    }
     cost = {name: agreement.mean_difference(own, agreement.between(stored, *pair), "update_cosine")
             for name, pair in swaps.items()}  # fmt: skip
     said = {name: (round(one.estimate, 3), round(one.low, 3), round(one.high, 3)) for name, one in cost.items()}
@@ -272,16 +279,16 @@ def test_what_floors_and_ceilings_says_of_capitals():
 
 def test_what_the_note_on_update_matrices_says_in_words():
     """A tenth, about the same with other examples on either side, less with another task; one settled difference."""
-    stored = agreement.pairs("alike")
-    training, context, *_ = floors.both_swaps(stored, "update_cosine").values()
+    stored = agreement.pairs("agreement")
+    training, context, *_ = verdict_scale.lesson_swaps(stored, "update_cosine").values()
     assert training["the same"].estimate == pytest.approx(0.1, abs=0.01)
     for swapped in (training, context):
         other, foreign = (swapped[name].estimate for name in ("other examples of the task", agreement.FOREIGN))
         assert abs(training["the same"].estimate - other) < 0.01 and foreign < 0.8 * other
-    own = agreement.between(stored, floors.ICL, floors.FT)
+    own = agreement.between(stored, verdict_scale.ICL, verdict_scale.FT)
     settled = {}
-    for which in (Which("FT", "other", 10), Which("ICL", "other")):
-        kept = floors.ICL if which.kind == "FT" else floors.FT
+    for which in (UpdateFilter("FT", "other", 10), UpdateFilter("ICL", "other")):
+        kept = verdict_scale.ICL if which.kind == "FT" else verdict_scale.FT
         less = agreement.differences(own, agreement.between(stored, kept, which), "update_cosine")
         settled[which.kind] = [task for task, each in less.items() if each.p_value < 0.05]
     assert settled == {"FT": ["capitals"], "ICL": []}
@@ -289,9 +296,9 @@ def test_what_the_note_on_update_matrices_says_in_words():
 
 def test_what_the_pages_say_of_the_thirds():
     """From another task 0.02, 0.08 and 0.42 of the way, whichever side has it; from made-up words in the context."""
-    layers = results("shared", "layers")
+    layers = results("shared-part", "layers")
     said = {("training", "another task"): [0.02, 0.08, 0.42], ("context", "made-up words"): [0.04, 0.08, 0.5]}
     said |= {("training", "made-up words"): [0.26, 0.29, 0.53]}
     for (side, floor), wanted in said.items():
-        found = floors.way_by_thirds(layers, side, floor)
+        found = verdict_scale.normalised_position_by_thirds(layers, side, floor)
         assert [round(of.estimate, 2) for of in found.values()] == wanted

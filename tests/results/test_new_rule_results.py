@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from explainer.results import contrasts, new_rule
+from explainer.results import minimal_pairs, new_rule
 from explainer.theory import statistics
 
 CUES, SEEDS = ("suffix", "category"), (0, 1, 2)
@@ -139,7 +139,7 @@ NAMES = ("own", "other", "contexts", "trainings", "examples", "reordered")
 
 def test_cues_stand_where_the_contrasts_have_pairs():
     cells = rows(**{name: lambda i, seed, n=n: 0.1 * n + 0.02 * i + 0.01 * seed for n, name in enumerate(NAMES, 1)})
-    expected = contrasts.similarities(cells.rename(columns={"cue": "pair"}))
+    expected = minimal_pairs.similarities(cells.rename(columns={"cue": "pair"}))
     assert new_rule.similarities(cells) == expected
     same(expected["own"], [0.11 + 0.01 * seed for seed in SEEDS])
     layers = pd.concat(rows(own=lambda i, seed, n=n: n + i).assign(layer=n) for n in (0, 1, 2))

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from explainer.errors import StudyError
+from explainer.errors import ExperimentError
 from explainer.results import recall
 from explainer.theory import statistics
 
@@ -68,7 +68,7 @@ def test_a_tie_is_not_ahead():
 
 def test_a_seed_without_its_match_is_refused():
     lonely = CURVE[(CURVE["rule"] != "delta") | (CURVE["seed"] != 2)]
-    with pytest.raises(StudyError, match=r"seeds \[2\] are not there for both delta-momentum and delta"):
+    with pytest.raises(ExperimentError, match=r"seeds \[2\] are not there for both delta-momentum and delta"):
         recall.compared(lonely, "delta-momentum", "delta", "kept")
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from explainer.errors import StudyError
+from explainer.errors import ExperimentError
 from explainer.results import reporting
 from explainer.results.published import results
 from explainer.theory import statistics
@@ -51,11 +51,11 @@ def test_settings_that_differ_in_more_than_the_seed_are_refused(other, message):
     one = queries_of(0, x=1.0, position="prompt")
     mixed = pd.concat([one, one.assign(cell="other", **other)])
     for read in (reporting.sample, reporting.similarity_interval, reporting.by_task):
-        with pytest.raises(StudyError, match=message):
+        with pytest.raises(ExperimentError, match=message):
             read(mixed, "x")
-    with pytest.raises(StudyError, match=message):
+    with pytest.raises(ExperimentError, match=message):
         reporting.prediction_interval(mixed, "icl")
-    with pytest.raises(StudyError, match=message):
+    with pytest.raises(ExperimentError, match=message):
         reporting.layer_rows(mixed.assign(layer=0), "x")
     two_tasks = pd.concat([one, one.assign(cell="b", task="other", k=22)])
     assert reporting.similarity_interval(two_tasks, "x").estimate == 1, "tasks may have their own setting"
@@ -79,7 +79,7 @@ def test_intervals_over_seeds_and_queries():
     ],
 )
 def test_what_a_cell_does_not_have_is_an_error(call, message):
-    with pytest.raises(StudyError, match=message):
+    with pytest.raises(ExperimentError, match=message):
         call(queries_of(0, ft=None, sim_aou=np.nan))
 
 
@@ -147,9 +147,9 @@ def test_selection_on_other_queries_and_on_the_same():
     cells = pd.DataFrame(rows, columns=columns)
     assert reporting.selected(cells).name == 7
     assert reporting.selected(cells, "report").name == 5
-    with pytest.raises(StudyError, match="not among the reported"):
+    with pytest.raises(ExperimentError, match="not among the reported"):
         reporting.selected(cells[:5])
-    with pytest.raises(StudyError, match="none of the cells"):
+    with pytest.raises(ExperimentError, match="none of the cells"):
         reporting.selected(cells[4:], "selection")
 
 
@@ -157,7 +157,7 @@ def test_selection_on_other_queries_and_on_the_same():
 
 
 def test_made_says_where_they_come_from():
-    text = reporting.made(results("cb", "queries", control="none", seed=0), results("cb", control="none"))
+    text = reporting.provenance(results("cb", "queries", control="none", seed=0), results("cb", control="none"))
     assert text.startswith("Stored: 10 cells, seeds 0 to 9; 56 queries each; k = 19; ") and "CPU seconds" in text
 
 

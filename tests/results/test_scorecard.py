@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from explainer.results import layers, papers, scorecard
-from explainer.results.layers import Signs
+from explainer.results import depth, papers, scorecard
+from explainer.results.depth import Signs
 from explainer.results.published import results
 from explainer.results.scorecard import _CANNOT_BE_ASKED, _NOT_REPRODUCED, REPRODUCED
 from explainer.theory.statistics import Interval
@@ -44,7 +44,7 @@ def test_most_tasks_and_the_opposite_on_none(signs, verdict):
 
 def test_what_is_settled_has_a_sign_and_a_small_p():
     found = {"a": Interval(0.1, 0, 1, p_value=0.01), "b": Interval(-0.1, 0, 1, p_value=0.04)}
-    assert layers.signs(found | {"c": Interval(0.3, 0, 1, p_value=0.06)}) == Signs(1, 1, 1)
+    assert depth.signs(found | {"c": Interval(0.3, 0, 1, p_value=0.06)}) == Signs(1, 1, 1)
 
 
 def test_the_verdicts_are_those_that_the_chapter_puts_in_words():
@@ -95,7 +95,7 @@ def test_depth_is_a_rank_correlation():
 
 def test_repairs_beyond_chance_are_counted_again():
     """Mean over tasks and seeds of both - a b / errors, for the own context and for one of shuffled answers."""
-    found = results("alike", "pairs").query("lr == 0.0005")
+    found = results("agreement", "pairs").query("lr == 0.0005")
     wanted = []
     for context in ("ICL own", "ICL shuffled"):
         of = found[(found["a"] == context) & (found["b"] == "FT own 10 0.0005")]
@@ -112,7 +112,7 @@ def test_repairs_beyond_chance_are_counted_again():
 
 def test_right_answers_to_word_pairs_are_whole_ones():
     """The same as in the chapters on these trainings; by first tokens, in other draws, FT has 0.32 and ICL 0.67."""
-    changes = results("alike", "changes").query("lesson == 'own'")
+    changes = results("agreement", "changes").query("lesson == 'own'")
     own = changes[(changes["kind"] == "ICL") | ((changes["epochs"] == 10) & (changes["rate"] == changes["lr"]))]
     icl, ft = own.groupby("kind")["accuracy"].mean()[["ICL", "FT"]]
     assert numbers(card()["ICL answers more than FT"].between.because) == [round(icl, 2), round(ft, 2)]

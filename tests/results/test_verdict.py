@@ -11,19 +11,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from explainer.data.files import PUBLISHED
-from explainer.errors import ExplainerError, StudyError
+from explainer.errors import ExperimentError, ExplainerError
 from explainer.figures import verdict
-from explainer.results import agreement, floors, published, reporting
+from explainer.results import agreement, published, reporting, verdict_scale
 from explainer.results.published import results
-from explainer.study import cli
 from explainer.theory import statistics
+from explainer_lab import cli
 
 OWN = "/models/<b>mine"
 
 
 @pytest.fixture(scope="module")
 def of_book():
-    return next(iter(floors.of_book().values()))
+    return next(iter(verdict_scale.of_book().values()))
 
 
 def numbers(rows):
@@ -36,7 +36,7 @@ def publish(directory, name, change=lambda cells: cells):
     shutil.copytree(PUBLISHED / name, directory / name)
     grids = pq.read_table(directory / name / "grids.parquet").to_pandas()
     cells = pq.read_table(directory / name / "cells.parquet").to_pandas()
-    chosen = cells["cell"].isin(grids.loc[grids["grid"] == floors._BOOK[name], "cell"])
+    chosen = cells["cell"].isin(grids.loc[grids["grid"] == verdict_scale._BOOK[name], "cell"])
     own = change(cells[chosen].assign(checkpoint=OWN))
     metadata = pq.read_metadata(directory / name / "runs.parquet").metadata
     table = pa.Table.from_pandas(own, preserve_index=False).replace_schema_metadata(metadata)
@@ -45,35 +45,40 @@ def publish(directory, name, change=lambda cells: cells):
 
 def test_a_model_that_does_not_learn_in_context_is_named(tmp_path):
     publish(tmp_path, "agreement", lambda cells: cells.assign(icl_accuracy=cells["zsl_accuracy"]))
-    (line,) = floors.unlearned(tmp_path)
+    (line,) = verdict_scale.unlearned(tmp_path)
     assert OWN in line and "0.00" in line
 
 
 def test_the_book_has_the_rows_of_its_chapter(of_book):
-    rows = floors.of_seeds(
-        agreement.pairs("alike"), results("shared", "queries"), results("causal", "queries"), results("causal")
+    rows = verdict_scale.of_seeds(
+        agreement.pairs("agreement"),
+        results("shared-part", "queries"),
+        results("causal-tests", "queries"),
+        results("causal-tests"),
     )
-    assert numbers(of_book) == numbers({name: floors.way(*three) for name, three in rows.items()})
+    assert numbers(of_book) == numbers(
+        {name: verdict_scale.normalised_position(*three) for name, three in rows.items()}
+    )
 
 
 def test_an_own_directory_has_the_rows_of_what_was_published(of_book, tmp_path):
     publish(tmp_path, "agreement")
-    (six,) = floors.verdict(tmp_path).values()
+    (six,) = verdict_scale.verdict(tmp_path).values()
     assert len(six) == 6 and numbers(six) == numbers({name: of_book[name] for name in six})
-    assert [line.rpartition("; ")[2] for line in floors.missing(tmp_path)] == [
+    assert [line.rpartition("; ")[2] for line in verdict_scale.missing(tmp_path)] == [
         f"explainer {name} --publish {tmp_path}" for name in ("shared", "causal")
     ]
-    assert floors.unlearned(tmp_path) == []
+    assert verdict_scale.unlearned(tmp_path) == []
     publish(tmp_path, "shared_part")
     publish(tmp_path, "causal")
-    ((checkpoint, ten),) = floors.verdict(tmp_path).items()
-    assert checkpoint == OWN and numbers(ten) == numbers(of_book) and not floors.missing(tmp_path)
+    ((checkpoint, ten),) = verdict_scale.verdict(tmp_path).items()
+    assert checkpoint == OWN and numbers(ten) == numbers(of_book) and not verdict_scale.missing(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (None, "there are no tables of results in .*compute them, .*: explainer agreement --publish"),
+        (None, "there are no tables of results in .*compute them, .*: explainer-lab agreement --publish"),
         (lambda cells: cells.assign(split="selection"), "has no setting with all lessons that reports; .*--splits"),
         (lambda cells: cells.assign(lessons="own"), "has no setting with all lessons that reports"),
         (
@@ -86,7 +91,7 @@ def test_what_is_missing_or_mixed_is_said(tmp_path, change, message):
     if change:
         publish(tmp_path, "agreement", change)
     with pytest.raises(ExplainerError, match=message):
-        floors.verdict(tmp_path)
+        verdict_scale.verdict(tmp_path)
 
 
 def in_bfloat16(path, cell):
@@ -100,13 +105,13 @@ def in_bfloat16(path, cell):
 def test_two_number_formats_are_not_averaged_and_each_is_said(tmp_path, monkeypatch):
     monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
     publish(tmp_path, "agreement")
-    cells = published.of_folder(tmp_path / "agreement")
-    floors.verdict(tmp_path)
-    assert ", float32, " in reporting.made(cells)
+    cells = published.of_experiment(tmp_path / "agreement")
+    verdict_scale.verdict(tmp_path)
+    assert ", float32, " in reporting.provenance(cells)
     in_bfloat16(tmp_path / "agreement" / "runs.parquet", cells["cell"].iloc[0])
-    assert ", bfloat16 and float32, " in reporting.made(cells)
-    with pytest.raises(StudyError, match="mine are in bfloat16 and float32; one format is averaged"):
-        floors.verdict(tmp_path)
+    assert ", bfloat16 and float32, " in reporting.provenance(cells)
+    with pytest.raises(ExperimentError, match="mine are in bfloat16 and float32; one format is averaged"):
+        verdict_scale.verdict(tmp_path)
 
 
 @pytest.mark.parametrize(("lacking", "there"), [({0}, True), (range(100), False)])
@@ -116,11 +121,11 @@ def test_a_row_rests_on_the_seeds_that_have_it_and_is_left_out_if_none_has(of_bo
 
     publish(tmp_path, "agreement")
     publish(tmp_path, "causal", without)
-    (rows,) = floors.verdict(tmp_path).values()
-    (name,) = floors._EXPLAINED
-    assert set(of_book) - set(rows) == {*floors._SHARED, *([] if there else [name])}
+    (rows,) = verdict_scale.verdict(tmp_path).values()
+    (name,) = verdict_scale._EXPLAINED
+    assert set(of_book) - set(rows) == {*verdict_scale._SHARED, *([] if there else [name])}
     if there:
-        cells = results("causal").query("seed != 0")
+        cells = results("causal-tests").query("seed != 0")
         assert numbers({name: rows[name]})[name][1] == [
             round(each, 9) for each in statistics.student(cells.groupby("seed")["r2_icl_own"].mean())
         ]
@@ -129,7 +134,7 @@ def test_a_row_rests_on_the_seeds_that_have_it_and_is_left_out_if_none_has(of_bo
 def test_a_share_needs_a_ceiling_on_one_side_of_the_floor():
     def share(*ceiling):
         floor = pd.Series([0.0, 0.1])
-        return floors._way(floor, floor + 0.1, pd.Series(ceiling))["share of the way"].estimate
+        return verdict_scale._way(floor, floor + 0.1, pd.Series(ceiling))["share of the way"].estimate
 
     assert share(0.5, 0.6) == pytest.approx(0.2) and share(-0.5, -0.4) == pytest.approx(-0.2)
     assert math.isnan(share(0.5, -0.4)) and math.isnan(share(0.0, 0.6))
@@ -146,7 +151,10 @@ def test_the_command_prints_and_draws_own_points_beside_those_of_the_book(tmp_pa
     page = (tmp_path / "own.html").read_text("utf-8")
     assert "<b>mine" not in page.partition("<table>")[2] and "&lt;b&gt;mine" in page
     assert not re.search(r"<script[^>]* src=|<link", page), "nothing is fetched"
-    drawn = verdict.ways(floors.verdict("mine"))
+    drawn = verdict.normalised_positions(verdict_scale.verdict("mine"))
     assert [list(trace.x) for trace in drawn.data] == [
-        [pytest.approx(its["share of the way"].estimate, abs=1e-3) for its in floors.verdict("mine")[OWN].values()]
+        [
+            pytest.approx(its["share of the way"].estimate, abs=1e-3)
+            for its in verdict_scale.verdict("mine")[OWN].values()
+        ]
     ]

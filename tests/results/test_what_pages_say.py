@@ -8,12 +8,12 @@ import numpy as np
 from conftest import ROOT
 
 from explainer.compare import head_circuits
-from explainer.results import agreement, contrasts, effects, floors, papers, training_runs
+from explainer.results import agreement, intervention_effects, language_models, minimal_pairs, papers, verdict_scale
 from explainer.results.published import results
 from explainer.theory import statistics
 
 CAPTIONS = {
-    "story": ["swaps"], "floor_and_ceiling": ["swaps"], "same_lesson": ["lessons"], "claims": ["claims"],
+    "story": ["swaps"], "agreement": ["swaps"], "minimal_pairs": ["lessons"], "claims": ["claims"],
     "floors_and_ceilings": ["measures"], "update_matrices": ["swaps"],
 }  # fmt: skip
 """Figures and tables with rows of trainings on other examples or on shuffled answers."""
@@ -45,7 +45,7 @@ def test_a_rate_that_the_search_did_not_list_is_named():
     grid = [i * step for i in range(1, 10) for step in (0.1, 0.01, 0.001, 0.0001)]
     rates = {rate for of in papers.LEARNING_RATE.values() for rate in of.values()}
     outside = [rate for rate in rates if not np.isclose(rate, grid).any()]
-    assert outside and all(f"{rate:f}".rstrip("0") in sentence("paper_comparison", "one of 36") for rate in outside)
+    assert outside and all(f"{rate:f}".rstrip("0") in sentence("comparison", "one of 36") for rate in outside)
 
 
 # What is lost, in the unit that the sentence has.
@@ -71,13 +71,15 @@ def numbers(text: str) -> set[str]:
 
 def test_what_a_test_without_power_cannot_tell_stands_beside_its_number():
     """Steps on another task explain a descent on the own examples as well as its own steps do."""
-    foreign = f"{effects.columns(results('causal'), {'r2_descent_foreign': 'R²'})['R²'].estimate:.2f}"
+    foreign = (
+        f"{intervention_effects.columns(results('causal-tests'), {'r2_descent_foreign': 'R²'})['R²'].estimate:.2f}"
+    )
     for page, about in (("shared_part", "Single gradient steps"), ("claims", "last row")):
         assert foreign in numbers(sentence(page, about))
 
 
 def test_a_gain_stands_beside_that_on_another_genre():
-    _, *larger = training_runs.change_on_other_genre("plain", "momentum").values()
+    _, *larger = language_models.change_on_other_genre("plain", "momentum").values()
     assert all(gain.low < 0 < gain.high for gain in larger)
     assert {f"{gain.estimate:.3f}" for gain in larger} <= numbers(sentence("story", "news articles"))
     assert {f"{each:.3f}" for gain in larger for each in gain} <= numbers(sentence("idea_it_inspired", "news articles"))
@@ -86,18 +88,18 @@ def test_a_gain_stands_beside_that_on_another_genre():
 def test_what_is_settled_with_one_pair_of_tasks_only_is_not_called_settled():
     """Minimal pairs: what other words cost, without the pair with capitals, and without what all queries share."""
     cells = results("minimal-pairs")
-    whole = contrasts.similarities(cells)["own - other"]
-    without = contrasts.similarities(cells[cells["pair"] != "capitals/nationalities"])["own - other"]
-    residual = contrasts._mean(cells.assign(cost=cells["own_residual"] - cells["other_residual"]), "cost")
+    whole = minimal_pairs.similarities(cells)["own - other"]
+    without = minimal_pairs.similarities(cells[cells["pair"] != "capitals/nationalities"])["own - other"]
+    residual = minimal_pairs._mean(cells.assign(cost=cells["own_residual"] - cells["other_residual"]), "cost")
     assert whole.low > 0 > max(without.low, residual.low)
     said = {f"{each:.4f}" for of in (without, residual) for each in of}
-    assert said <= numbers(sentence("same_lesson", "**Which words: "))
+    assert said <= numbers(sentence("minimal_pairs", "**Which words: "))
 
 
 def test_first_tokens_stand_beside_whole_answers():
     """Interventions count first tokens, all else whole answers: both stand where a page has the first."""
-    first, whole = results("shared", "queries"), results("shared", "changes").query("lesson == 'own'")
-    right = [effects.over_tasks(first, name).estimate for name in ("icl", "ft")]
+    first, whole = results("shared-part", "queries"), results("shared-part", "changes").query("lesson == 'own'")
+    right = [intervention_effects.over_tasks(first, name).estimate for name in ("icl", "ft")]
     right += [whole[whole["kind"] == kind]["accuracy"].mean() for kind in ("ICL", "FT")]
     said = {f"{100 * share:.0f}" for share in right}
     for page, about in (
@@ -113,10 +115,10 @@ def test_first_tokens_stand_beside_whole_answers():
 
 def test_captions_say_the_draws_that_their_intervals_have():
     """Fewer with other examples and with shuffled answers, where trainings diverged."""
-    pairs = agreement.pairs("alike")
-    found = floors.draws(pairs)
+    pairs = agreement.pairs("agreement")
+    found = verdict_scale.draws(pairs)
     assert (found["the same"], found["shuffled answers"], found["other examples of the task"]) == (20, 19, 18)
-    assert {floors.n_draws(*three) for three in floors.of_similarities(pairs).values()} == {18}
+    assert {verdict_scale.n_draws(*three) for three in verdict_scale.of_similarities(pairs).values()} == {18}
     for chapter, names in CAPTIONS.items():
         words = tomllib.loads((ROOT / "src" / "explainer" / "figures" / "words" / f"{chapter}.toml").read_text("utf-8"))
         for name in names:
@@ -124,10 +126,10 @@ def test_captions_say_the_draws_that_their_intervals_have():
 
 
 def test_with_the_tasks_as_the_sample():
-    pairs, shares = agreement.pairs("alike"), []
+    pairs, shares = agreement.pairs("agreement"), []
     for task in pairs["task"].unique():
-        three = floors.of_similarities(pairs[pairs["task"] == task])["attention outputs (SimAOU)"]
+        three = verdict_scale.of_similarities(pairs[pairs["task"] == task])["attention outputs (SimAOU)"]
         floor, value, ceiling = (of.mean() for of in three)
         shares.append((value - floor) / (ceiling - floor))
     said = {f"{each:.2f}" for each in statistics.student(shares)}
-    assert said <= numbers(sentence("floor_and_ceiling", "tasks as the sample"))
+    assert said <= numbers(sentence("agreement", "tasks as the sample"))

@@ -67,7 +67,7 @@ def test_the_best_measured_step_is_the_best_of_the_candidates():
 
 def test_the_step_is_chosen_on_one_sample_and_judged_on_another():
     choose, report = ([learning_head.lessons(n, EVEN, seed, tasks=9) for n in (3, 8)] for seed in (0, 1))
-    heads, descent = learning_head.left_at_best_step(choose, report, 4, [0.5, 1.5, 2.5])
+    heads, descent = learning_head.errors_at_best_step(choose, report, 4, [0.5, 1.5, 2.5])
     eta = learning_head._best_measured_step(choose[1], 4, [0.5, 1.5, 2.5])
     assert heads.shape == (9, 2) and same(heads, descent)
     assert torch.equal(heads[:, 1], learning_head._left_by_layers(report[1], eta, 4))
@@ -80,7 +80,7 @@ def test_the_step_is_chosen_on_one_sample_and_judged_on_another():
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 3), st.integers(0, 99))
 def test_two_layers_take_one_step_on_a_row_of_tokens(n, d, d_y, seed):
     X, Y, x = randn(n, d, seed=seed), randn(n, d_y, seed=seed + 100), randn(d, seed=seed + 200)
-    H = learning_head.look_back(learning_head.in_a_row(X, Y, x), d, d_y)
+    H = learning_head.look_back(learning_head.residual_stream(X, Y, x), d, d_y)
     copied = H[:, -d:]
     assert torch.equal(copied[1::2], X) and not copied[::2].any()
     step = torch_step(torch.zeros(d_y, d, dtype=torch.float64), X.mT, Y.mT, 0.5)
@@ -91,7 +91,7 @@ def test_one_layer_cannot_learn_from_a_row_of_tokens():
     """With any matrices, inputs and labels act one by one: the effects of both together add up."""
     n, d, d_y = 4, 3, 2
     X, Y, x = randn(n, d), randn(n, d_y, seed=1), randn(d, seed=2)
-    rows = {(a, b): learning_head.in_a_row(a * X, b * Y, x) for a in (1, 2) for b in (1, 2)}
+    rows = {(a, b): learning_head.residual_stream(a * X, b * Y, x) for a in (1, 2) for b in (1, 2)}
     assert not learning_head.learn(rows[1, 1], d, d_y, 0.5).any()
     matrices = randn(3, 4, rows[1, 1].shape[1], seed=3)
     out = {at: learning_head._causal_head(H, *matrices)[-1] for at, H in rows.items()}

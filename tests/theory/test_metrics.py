@@ -647,11 +647,15 @@ def test_changes_beyond_rounding_keep_their_values(seed, axes, shift):
     last = tuple(range(-axes, 0))
     length = [torch.linalg.vector_norm(v, dim=last, keepdim=True) for v in (state, change)]
     change = change * length[0] / length[1]  # as long as the state
-    rule = {"eps": metrics.spacing(state.float()), "shift": shift, "axes": axes}
-    kept = metrics.beyond_rounding(1.01 * edge * change, state, **rule)
+    rule = {"eps": metrics.machine_epsilon(state.float()), "shift": shift, "axes": axes}
+    kept = metrics.nan_within_rounding(1.01 * edge * change, state, **rule)
     assert torch.equal(kept, 1.01 * edge * change)
-    assert metrics.beyond_rounding(0.99 * edge * change, state, **rule).isnan().all()
-    assert metrics.spacing(state, state.half()) == metrics.spacing(state.float()) > metrics.spacing(state)
+    assert metrics.nan_within_rounding(0.99 * edge * change, state, **rule).isnan().all()
+    assert (
+        metrics.machine_epsilon(state, state.half())
+        == metrics.machine_epsilon(state.float())
+        > metrics.machine_epsilon(state)
+    )
 
 
 @each_output_measure

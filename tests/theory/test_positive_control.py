@@ -16,8 +16,8 @@ from explainer.theory import positive_control as pc
 from explainer.theory.regression import Prompts, gradient_steps
 
 SEEDS = range(20)
-NARROW = pc.Setting()
-WIDE = pc.Setting(d=64, d_out=64, n_examples=80)
+NARROW = pc.PositiveControlSetting()
+WIDE = pc.PositiveControlSetting(d=64, d_out=64, n_examples=80)
 SHAPES = {"narrow": NARROW, "wide": WIDE, "four heads": replace(WIDE, n_heads=4)}
 
 few = settings(max_examples=30, deadline=None)
@@ -336,7 +336,7 @@ def test_a_control_gives_intervals_over_tasks():
 
 def test_other_examples_of_the_task_cost_what_they_should():
     """The row that a context which descends on its own examples has: d = 64, 32 examples (see `both_swaps`)."""
-    found = pc.both_swaps(pc.Setting(d=64, n_queries=24), range(20))
+    found = pc.both_swaps(pc.PositiveControlSetting(d=64, n_queries=24), range(20))
     training, context, trainings, contexts = found.values()
     assert training["own"].estimate == context["own"].estimate > 0.99
     for swapped in (training, context):
@@ -357,7 +357,7 @@ def test_both_swaps_are_those_of_the_comparison():
 
 def test_what_is_special_to_the_examples_agrees_where_the_claim_is_true():
     """cos(c_own - c_other, f_own - f_other) is 1 in this layer, and own - other is what its yardstick says."""
-    setting, agreed, cost, yardstick = pc.Setting(d=64, n_queries=24), [], [], []
+    setting, agreed, cost, yardstick = pc.PositiveControlSetting(d=64, n_queries=24), [], [], []
     for seed in range(5):
         c, f, zsl = {}, {}, None
         for name in ("own", "other"):

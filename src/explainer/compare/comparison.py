@@ -20,10 +20,10 @@ from explainer.compare.observations import Observed, linear_maps, observe, score
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.errors import StudyError
-from explainer.models import checkpoints, finetuning, scoring
-from explainer.models.checkpoints import Checkpoint
+from explainer.errors import ExperimentError
+from explainer.models import finetuning, loading, scoring
 from explainer.models.finetuning import FineTuned
+from explainer.models.loading import Checkpoint
 from explainer.theory import metrics
 
 POSITIONS: Mapping[str, str] = {
@@ -44,11 +44,11 @@ PROTOCOL = 2
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparisonSetting:
     """One comparison. `lr` is the learning rate of FT, `k` the number of demonstrations, `n_queries` that of queries.
 
     The seed draws the demonstrations, the queries, and whatever else is random. `control`, `position` and `split` are
-    names in CONTROLS, POSITIONS and SPLITS. Raises StudyError where a value is none.
+    names in CONTROLS, POSITIONS and SPLITS. Raises ExperimentError where a value is none.
     """
 
     checkpoint: str
@@ -64,7 +64,7 @@ class Cell:
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
         object.__setattr__(self, "lr", float(self.lr))  # 1 and 1.0 are one cell, not two
-        object.__setattr__(self, "checkpoint", checkpoints.one_name(self.checkpoint))
+        object.__setattr__(self, "checkpoint", loading.one_name(self.checkpoint))
         require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
         require(self.k >= 1, f"k = {self.k}: fine-tuning needs at least 1 demonstration.")
         require(self.n_queries >= 2, f"{self.n_queries} queries: comparisons between queries need at least 2.")
@@ -88,9 +88,9 @@ class Cell:
 
 
 def require(condition: bool, message: str) -> None:
-    """Raise StudyError with the message unless the condition holds."""
+    """Raise ExperimentError with the message unless the condition holds."""
     if not condition:
-        raise StudyError(message)
+        raise ExperimentError(message)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class Baseline:
     and `W_zsl`, one for each of the first queries, have shape (layers, key heads, d_v, d).
     """
 
-    cell: Cell
+    cell: ComparisonSetting
     source: Checkpoint
     checkpoint: Checkpoint
     data: TaskData
@@ -113,18 +113,18 @@ class Baseline:
     dW_icl: list[Tensor]
     W_zsl: list[Tensor]
 
-    def serves(self, source: Checkpoint, cell: Cell) -> bool:
+    def serves(self, source: Checkpoint, cell: ComparisonSetting) -> bool:
         """Whether the cell differs from that of the baseline in fine-tuning only."""
         return source is self.source and share_icl(self.cell, cell)
 
 
-def share_icl(a: Cell, b: Cell) -> bool:
+def share_icl(a: ComparisonSetting, b: ComparisonSetting) -> bool:
     """Whether two cells differ in fine-tuning only."""
     return replace(a, lr=1.0, control="none") == replace(b, lr=1.0, control="none") and a.changes.shares_icl(b.changes)
 
 
-def prepare(checkpoint: Checkpoint, data: TaskData, cell: Cell, *, progress: bool = False) -> Baseline:
-    """Demonstrations and queries of a cell, ZSL and ICL; raises TaskError, CheckpointError or StudyError."""
+def prepare(checkpoint: Checkpoint, data: TaskData, cell: ComparisonSetting, *, progress: bool = False) -> Baseline:
+    """Demonstrations and queries of a cell, ZSL and ICL; raises TaskError, CheckpointError or ExperimentError."""
     scoring.require_distinct(checkpoint, data.task)
     studied = cell.changes.model(checkpoint, cell.seed)
     context = scoring.context_ids(studied, *cell.changes.context(data, cell.k, cell.seed))
@@ -144,7 +144,7 @@ def prepare(checkpoint: Checkpoint, data: TaskData, cell: Cell, *, progress: boo
     )
 
 
-def run_cell(baseline: Baseline, cell: Cell, *, progress: bool = False) -> Tables:
+def run_comparison(baseline: Baseline, cell: ComparisonSetting, *, progress: bool = False) -> Tables:
     """The tables of one cell, to which the baseline must belong, as the laboratory stores them.
 
     - "cells": sizes and labels; for ZSL, ICL and FT accuracy raw and calibrated (by the batch and by a content-free
@@ -156,10 +156,12 @@ def run_cell(baseline: Baseline, cell: Cell, *, progress: bool = False) -> Table
     - "layers": for each layer the norms of the update, and each similarity as a mean over queries with its standard
       deviation, `<similarity>_sd` (n - 1).
 
-    Where FT diverges, what needs it is missing. Raises TaskError, CheckpointError or StudyError.
+    Where FT diverges, what needs it is missing. Raises TaskError, CheckpointError or ExperimentError.
     """
     if not baseline.serves(baseline.source, cell):
-        raise StudyError(f"the baseline was prepared for {baseline.cell.slug}, not for {cell.slug}; prepare another.")
+        raise ExperimentError(
+            f"the baseline was prepared for {baseline.cell.slug}, not for {cell.slug}; prepare another."
+        )
     ft, notes = _fine_tune(baseline, cell, progress), []
     observed = {"zsl": baseline.zsl, "icl": baseline.icl} | ({} if ft.observed is None else {"ft": ft.observed})
     cells, queries = _predictions(observed, baseline)
@@ -184,7 +186,7 @@ def run_cell(baseline: Baseline, cell: Cell, *, progress: bool = False) -> Table
 # Queries.
 
 
-def draw_queries(data: TaskData, cell: Cell) -> list[Example]:
+def draw_queries(data: TaskData, cell: ComparisonSetting) -> list[Example]:
     """The first n queries, in the order that the seed draws, of those in the cell's split.
 
     Raises TaskError when there are fewer.
@@ -206,7 +208,7 @@ def _digest(query: Example) -> bytes:
     return hashlib.sha256("\n".join(query.fields.values()).encode()).digest()
 
 
-def _suffix(task: Task, cell: Cell) -> str:
+def _suffix(task: Task, cell: ComparisonSetting) -> str:
     if cell.position == "prompt":
         return ""
     require(task.labels is not None, f"task {task.name!r} has no labels, so there is no position {cell.position!r}.")
@@ -233,7 +235,7 @@ class _FT:
     W: list[Tensor] | None = None
 
 
-def _fine_tune(baseline: Baseline, cell: Cell, progress: bool) -> _FT:
+def _fine_tune(baseline: Baseline, cell: ComparisonSetting, progress: bool) -> _FT:
     task = baseline.data.task
     asked = {"task": task, "queries": baseline.queries, "suffix": _suffix(task, cell)}
     examples = cell.changes.training(baseline.data, cell.k, cell.seed)
@@ -259,7 +261,7 @@ def _fine_tune(baseline: Baseline, cell: Cell, progress: bool) -> _FT:
 # What is compared.
 
 
-def _sizes(baseline: Baseline, cell: Cell) -> dict[str, Any]:
+def _sizes(baseline: Baseline, cell: ComparisonSetting) -> dict[str, Any]:
     return {
         "n_layers": baseline.zsl.outputs.shape[1],
         "n_heads": baseline.zsl.own_scores[0].shape[1],
@@ -304,7 +306,7 @@ def _rec2ftp(observed: Mapping[str, Observed], notes: list[str]) -> dict[str, An
     return counts._asdict() | {"rec2ftp": value, "rec2ftp_chance": metrics.rec2ftp_chance(zsl, icl)}
 
 
-def _similarities(baseline: Baseline, trained: _FT, cell: Cell, notes: list[str]) -> dict[str, Tensor]:
+def _similarities(baseline: Baseline, trained: _FT, cell: ComparisonSetting, notes: list[str]) -> dict[str, Tensor]:
     """Each similarity of each query (of the first ones, where maps are compared) in each layer, (n, layers)."""
     zsl, icl, ft = baseline.zsl, baseline.icl, trained.observed
     measures = similarities.of_outputs(zsl.outputs, icl.outputs, ft.outputs, cell.seed)
@@ -322,7 +324,7 @@ def _similarities(baseline: Baseline, trained: _FT, cell: Cell, notes: list[str]
     return measures
 
 
-def common_tokens(baseline: Baseline, cell: Cell) -> list[tuple[int, int]] | None:
+def common_tokens(baseline: Baseline, cell: ComparisonSetting) -> list[tuple[int, int]] | None:
     """For each demonstration, where it starts in the context and how many tokens FT is trained on stand there.
 
     That is all of them, or those before the answer if the context has another one. The context has separators that FT

@@ -11,7 +11,7 @@ import numpy as np
 from explainer.compare import starter
 from explainer.compare.controls import made_up_word
 from explainer.models import scoring
-from explainer.models.checkpoints import Checkpoint
+from explainer.models.loading import Checkpoint
 from explainer.theory import order
 
 _LISTS = (

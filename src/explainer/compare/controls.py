@@ -11,8 +11,8 @@ from explainer.data import tasks
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import TaskError
 from explainer.models import architectures, finetuning
-from explainer.models.checkpoints import Checkpoint
 from explainer.models.finetuning import FineTuned
+from explainer.models.loading import Checkpoint
 
 Model = Callable[[Checkpoint, int], Checkpoint]
 """(checkpoint, seed) -> the checkpoint that is studied."""

@@ -12,7 +12,7 @@ import numpy as np
 from explainer.compare import starter
 from explainer.data import tasks
 from explainer.models import scoring
-from explainer.models.checkpoints import Checkpoint
+from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Record
 
 _FILE = "few_shots.json"

@@ -15,8 +15,8 @@ from explainer.data import tasks
 from explainer.data.tasks import Example, TaskData
 from explainer.errors import TaskError
 from explainer.models import circuits, scoring
-from explainer.models.checkpoints import Checkpoint
-from explainer.models.circuits import Answers, Columns, Head
+from explainer.models.circuits import Answers, HeadIndex, TokenSpans
+from explainer.models.loading import Checkpoint
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
@@ -27,7 +27,7 @@ HEADS, DRAWS = 10, 4
 KINDS = ("previous token", "induction", "answer")
 _FILE = "head_circuits.json"
 
-_Cut = Callable[[Columns], list[tuple[int, int]]]  # the pairs (t, s) of tokens that are kept apart
+_Cut = Callable[[TokenSpans], list[tuple[int, int]]]  # the pairs (t, s) of tokens that are kept apart
 CUTS: Mapping[str, _Cut] = {
     "input": lambda columns: columns.input_hidden(),
     "input, one before": lambda columns: columns.input_hidden(back=1),
@@ -50,9 +50,9 @@ class _Bench:
         mixed = tuple(_shuffled_answers(each, seed) for seed, each in enumerate(self.demonstrations))
         return replace(self, demonstrations=mixed)
 
-    def columns(self, checkpoint: Checkpoint) -> list[Columns]:
+    def columns(self, checkpoint: Checkpoint) -> list[TokenSpans]:
         """The token ids of each set and where their parts stand."""
-        return [circuits.columns(checkpoint, self.data.task, each) for each in self.demonstrations]
+        return [circuits.token_spans(checkpoint, self.data.task, each) for each in self.demonstrations]
 
 
 def bench(
@@ -80,7 +80,11 @@ def _shuffled_answers(examples: Sequence[Example], seed: int) -> tuple[Example, 
 
 
 def ask(
-    checkpoint: Checkpoint, bench: _Bench, cut: _Cut | None = None, off: Iterable[Head] = (), means: torch.Tensor = None
+    checkpoint: Checkpoint,
+    bench: _Bench,
+    cut: _Cut | None = None,
+    off: Iterable[HeadIndex] = (),
+    means: torch.Tensor = None,
 ) -> list[Answers]:
     """The answers after each set, with tokens kept apart and heads that give their mean output."""
     with circuits.heads_off(checkpoint, off, means):
@@ -92,7 +96,7 @@ def ask(
 
 
 def _ask_alone(
-    checkpoint: Checkpoint, bench: _Bench, off: Iterable[Head] = (), means: torch.Tensor = None
+    checkpoint: Checkpoint, bench: _Bench, off: Iterable[HeadIndex] = (), means: torch.Tensor = None
 ) -> list[Answers]:
     """The answers to the same queries after no demonstration."""
     with circuits.heads_off(checkpoint, off, means):
@@ -107,7 +111,7 @@ def _after(checkpoint: Checkpoint, bench: _Bench, prefixes: Sequence[scoring.Pre
     ]
 
 
-def _kinds_of_heads(checkpoint: Checkpoint, m: int = HEADS, n: int = 50) -> dict[str, list[Head]]:
+def _kinds_of_heads(checkpoint: Checkpoint, m: int = HEADS, n: int = 50) -> dict[str, list[HeadIndex]]:
     """The m strongest heads of each of KINDS: on 4 sequences of n random tokens said twice, and on 4 prompts of "past".
 
     The answer heads are found on a task that no page asks about, so that they are chosen on one and judged on others.

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from explainer.compare import comparison
-from explainer.compare.comparison import Cell, query_id
+from explainer.compare.comparison import ComparisonSetting, query_id
 from explainer.data import tasks
 from explainer.data.tasks import TaskData
 from explainer.models import scoring
-from explainer.models.checkpoints import Checkpoint
+from explainer.models.loading import Checkpoint
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval, Sample
 
@@ -33,12 +33,14 @@ def look(checkpoint: Checkpoint, data: TaskData, k: int, seeds: Sequence[int], n
 
     Bootstrap over seeds and queries, the difference with Student's interval over seeds,
     within [-1, 1]. Raises TaskError,
-    CheckpointError or StudyError.
+    CheckpointError or ExperimentError.
     """
     right: dict[int, list[np.ndarray]] = {0: [], k: []}
     ids, labels = [], []
     for seed in seeds:
-        cell = Cell(checkpoint.name, data.task.name, seed, k, lr=1.0, n_queries=n_queries, split="selection")
+        cell = ComparisonSetting(
+            checkpoint.name, data.task.name, seed, k, lr=1.0, n_queries=n_queries, split="selection"
+        )
         queries = comparison.draw_queries(data, cell)
         context, ends = scoring.context_ids(checkpoint, data.task, tasks.demonstrations(data, k, seed))
         prefix = scoring.encode(checkpoint, context)

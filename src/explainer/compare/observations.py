@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from explainer.data.tasks import Example, Task
 from explainer.models import recording, scoring
-from explainer.models.checkpoints import Checkpoint
+from explainer.models.loading import Checkpoint
 from explainer.models.recording import LinearMaps
 from explainer.models.scoring import Prefix
 from explainer.theory import statistics
@@ -50,7 +50,7 @@ def observe(
 ) -> Observed:
     """Answer the queries after a prefix, and record attention where the answer is decided, or at a suffix's last token.
 
-    That is the last token of the prompt, or of what the tokens of all labels have in common: see `scoring.stems`.
+    That is the last token of the prompt, or of what the tokens of all labels have in common: see `scoring.answer_prefixes`.
     """
     prompts = [task.prompt(query) for query in queries]
     stream = recording.stream(checkpoint, prefix, prompts, task.labels or (), suffix=suffix)

@@ -68,7 +68,8 @@ def of_updates(dW_icl: Sequence[Tensor], W_zsl: Sequence[Tensor], W_ft: Sequence
     """
     dW_ft = [ft - zsl for ft, zsl in zip(W_ft, W_zsl, strict=True)]
     changed = [
-        metrics.beyond_rounding(dW, zsl, metrics.spacing(zsl), axes=2) for dW, zsl in zip(dW_ft, W_zsl, strict=True)
+        metrics.nan_within_rounding(dW, zsl, metrics.machine_epsilon(zsl), axes=2)
+        for dW, zsl in zip(dW_ft, W_zsl, strict=True)
     ]
     another = [*changed[1:], *changed[:1]]
 

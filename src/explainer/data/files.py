@@ -85,7 +85,7 @@ def replace_file(path: Path, content: str | bytes) -> None:
         raise
 
 
-def spelled(name: str, others: Container[str] = ()) -> str:
+def did_you_mean(name: str, others: Container[str] = ()) -> str:
     """A path that is here as it is written shortest, so that what it holds has one name; `others` are no paths."""
     plain = os.path.normpath(os.path.expanduser(name))
     try:
@@ -120,7 +120,7 @@ def fresh_folder(home: Path) -> Iterator[Path]:
         os.replace(fresh, home)
 
 
-def unforeseen(error: Exception, advice: str | None = None) -> str:
+def report_unexpected(error: Exception, advice: str | None = None) -> str:
     """One line about an error that no check foresaw: what, where, and the advice, else the file with its traceback."""
     *_, place = traceback.extract_tb(error.__traceback__)
     what = f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})"

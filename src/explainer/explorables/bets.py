@@ -9,7 +9,7 @@ from explainer.explorables.base import Explorable, Number, Stored
 if TYPE_CHECKING:
     from explainer.theory.statistics import Interval
 
-_NUMBERS = ("alike", "floor", "ceiling")
+_NUMBERS = ("agreement", "floor", "ceiling")
 """Questions that are answered by a similarity, a cosine from 0 to 1."""
 _CHOICES = {
     "others": ("floor", "half", "stays"),
@@ -24,7 +24,7 @@ class Bets(Explorable):
     """Questions that the reader answers before a chapter, kept in the browser and shown beside the results in another.
 
     Traits: `about`, which questions, "comparison" or "momentum", or "all", which asks nothing and shows bets and
-    results; it cannot change. `alike`, `floor`, `ceiling`, `others`, `lowest`, `lasting`: the bets, or None; what the
+    results; it cannot change. `agreement`, `floor`, `ceiling`, `others`, `lowest`, `lasting`: the bets, or None; what the
     reader's browser keeps takes their place. `shown`, the questions whose results are shown before their chapter;
     `results`, what is stored.
     """
@@ -70,21 +70,21 @@ class Bets(Explorable):
         quarters. Losses are differences in nats per token, paired by set; `lowest` is every model that none is below
         for certain.
         """
-        from explainer.results import agreement, floors, published, training_runs  # noqa: PLC0415 - they need torch
+        from explainer.results import agreement, language_models, published, verdict_scale  # noqa: PLC0415 - they need torch
 
-        pairs = agreement.pairs("alike")
-        trained, context, trainings, _ = floors.both_swaps(pairs, "sim_aou").values()
+        pairs = agreement.pairs("agreement")
+        trained, context, trainings, _ = verdict_scale.lesson_swaps(pairs, "sim_aou").values()
         own, other, made_up = trained["the same"], "other examples of the task", "made-up words"
-        falls = floors.of_the_examples(pairs, "sim_aou")["training swapped"]
+        falls = verdict_scale.cost_of_other_examples(pairs, "sim_aou")["training swapped"]
         share = falls.estimate / (own.estimate - trained[made_up].estimate)
         arms, read = _CHOICES["lowest"], published.results
         first, last = ({arm: read(f"{arm}{run}", "blocks") for arm in arms} for run in ("", "-longer"))
         early, longest = (sorted(map(int, runs["plain"]["tokens"].unique())) for runs in (first, last))
 
         def below(arm: str, other: str) -> "Interval":
-            return training_runs.change(last[other], last[arm], *longest)
+            return language_models.change(last[other], last[arm], *longest)
 
-        gains = [training_runs.change(first["plain"], first["momentum"], at) for at in early]
+        gains = [language_models.change(first["plain"], first["momentum"], at) for at in early]
         gains.append(below("momentum", "plain"))
         start, peak, end = gains[0], max(gains, key=lambda gain: gain.estimate), gains[-1]
         kept = "stays" if share < 1 / 4 else "half" if share < 3 / 4 else "floor"
@@ -94,7 +94,7 @@ class Bets(Explorable):
         change = [-falls.estimate, -falls.high, -falls.low]
         return {
             "seeds": pairs["seed"].nunique(), "sets": last["plain"]["seed"].nunique(),
-            "alike": [*own], "floor": [*trained[made_up]], "floor_context": [*context[made_up]],
+            "agreement": [*own], "floor": [*trained[made_up]], "floor_context": [*context[made_up]],
             "ceiling": [*trainings[other]], "others": {"is": [kept], "other": [*trained[other]], "change": change},
             "lowest": {"is": lowest, "tokens": longest[-1], **leads},
             "lasting": {"is": [lasts], "gains": [[at, *gain] for at, gain in zip(early + longest, gains, strict=True)]},

@@ -23,9 +23,9 @@ def measured() -> dict[str, Any]:
     and `shared` are the logits of the draws, those of the median head (`_logits_of`); `signs` are those of
     `_by_sign`; `chosen` is the head of RealHead: layer, head, and what is missed.
     """
-    from explainer.models import checkpoints  # noqa: PLC0415 - transformers is slow to import
+    from explainer.models import loading  # noqa: PLC0415 - transformers is slow to import
 
-    prompt = running_prompt.read(checkpoints.load(device="cpu"))
+    prompt = running_prompt.read(loading.load(device="cpu"))
     spread, shared = (round(x, 2) for x in _logits_of(prompt))
     heads = [[_on_head(h.query, h.keys, h.values) for h in layer] for layer in prompt.heads]
     i, j = running_prompt.choose(prompt)

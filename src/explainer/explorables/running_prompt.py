@@ -9,8 +9,8 @@ from torch import Tensor
 from explainer.theory import duality
 
 if TYPE_CHECKING:
-    from explainer.models.checkpoints import Checkpoint
     from explainer.models.heads import Head
+    from explainer.models.loading import Checkpoint
 
 _SHOWN, _ASKED = ("France", "Italy", "Egypt", "China"), "Japan"
 _ANSWER, _INPUT = " Tokyo", " Japan"
@@ -26,9 +26,9 @@ def measured() -> dict[str, Any]:
     . direction, nats. `added`: what attention to the demonstrations adds. `cosine`: quartiles of the cosines of
     `_changes` over `heads` heads.
     """
-    from explainer.models import checkpoints  # noqa: PLC0415 - as below
+    from explainer.models import loading  # noqa: PLC0415 - as below
 
-    prompt = read(checkpoints.load(device="cpu"))
+    prompt = read(loading.load(device="cpu"))
     i, j = choose(prompt)
     head, direction, n = prompt.heads[i][j], prompt.directions[i][j], prompt.n
     soft, _ = _changes(head.query, head.keys, head.values, n)
@@ -80,7 +80,7 @@ def read(checkpoint: "Checkpoint") -> RunningPrompt:
     ids, ends = scoring.context_ids(checkpoint, data.task, shown)
     ids = ids + scoring.continuation_ids(checkpoint, ["\n"], [data.task.prompt(asked)])[0]
     n = ends[-1] - 1
-    read = [[head.rows_first(1, n + 1) for head in layer] for layer in heads.read_heads(checkpoint, ids)]
+    read = [[head.with_rows_first(1, n + 1) for head in layer] for layer in heads.read_heads(checkpoint, ids)]
     parts, last = architectures.architecture(checkpoint.model), {}
     norm = parts.final[0]
     hook = norm.register_forward_pre_hook(lambda _, inputs: last.update(x=inputs[0][0, -1]))

@@ -24,7 +24,7 @@ class Swap(Explorable):
     height = 785
     made = (
         "Stored: 10 draws of four tasks of word pairs, 24 queries each; 16 demonstrations, 10 epochs; "
-        "SmolLM2-135M-Instruct, float32; computed by explainer shared."
+        "SmolLM2-135M-Instruct, float32; computed by explainer-lab shared-part."
     )
     digits = 3
 
@@ -41,7 +41,7 @@ class Swap(Explorable):
         from explainer.results.published import results  # noqa: PLC0415 - pandas and torch are slow to import
         from explainer.theory import positive_control, statistics  # noqa: PLC0415
 
-        layers = results("shared", "layers")
+        layers = results("shared-part", "layers")
 
         def by_layer(column: str) -> statistics.Interval:
             of_layer = layers.groupby(["seed", "layer"])[column].mean().unstack()
@@ -49,7 +49,7 @@ class Swap(Explorable):
 
         names = ["own", "trainings", *(f"{side}_{lesson}" for side in SIDES for lesson in LESSONS[1:])]
         found = {name: by_layer(name) for name in names}
-        swaps = positive_control.both_swaps(positive_control.Setting(d=64, n_queries=24), range(10))
+        swaps = positive_control.both_swaps(positive_control.PositiveControlSetting(d=64, n_queries=24), range(10))
         return {name: [its.estimate.tolist(), (its.high - its.estimate).tolist()] for name, its in found.items()} | {
             "noise": {name: by_layer(f"{name}_noise").estimate.tolist() for name in names},
             "true": {

@@ -19,7 +19,7 @@ class Yardstick(Explorable):
     height = 710
     made = (
         "Stored: 20 draws of four tasks of word pairs (10 where both are swapped), 24 queries each; 10 epochs; "
-        "SmolLM2-135M-Instruct, float32; computed by explainer agreement and explainer shared."
+        "SmolLM2-135M-Instruct, float32; computed by explainer-lab agreement and explainer-lab shared-part."
     )
 
     contexts = Number(0.94, min=0, max=1)
@@ -29,11 +29,13 @@ class Yardstick(Explorable):
 
     @classmethod
     def measured(cls) -> dict[str, Any]:
-        """Mean, low and high end of the falls that `floors.of_the_examples` gives for the GPT, by what is swapped."""
-        from explainer.results import agreement, floors  # noqa: PLC0415 - pandas and torch are slow to import
+        """Mean, low and high end of the falls that `verdict_scale.cost_of_other_examples` gives for the GPT, by what is swapped."""
+        from explainer.results import agreement, verdict_scale  # noqa: PLC0415 - pandas and torch are slow to import
         from explainer.results.published import results  # noqa: PLC0415
 
-        swapped = floors.of_the_examples(agreement.pairs("alike"), "sim_aou")
-        four = floors.of_the_examples(results("shared", "pairs"), "sim_aou", agreement.Which("FT", rate=None))
+        swapped = verdict_scale.cost_of_other_examples(agreement.pairs("agreement"), "sim_aou")
+        four = verdict_scale.cost_of_other_examples(
+            results("shared-part", "pairs"), "sim_aou", agreement.UpdateFilter("FT", rate=None)
+        )
         chosen = {"context": swapped["context swapped"], "both": four["both swapped"]}
         return {name: [of.estimate, of.low, of.high] for name, of in chosen.items()}

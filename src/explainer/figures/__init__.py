@@ -8,7 +8,7 @@ from explainer.figures.base import (
     Drawing,
     Table,
 )
-from explainer.figures.forms import curve_panels, curves, dot_panels, dots, matrices
+from explainer.figures.forms import curve_panels, curves, dot_panels, dot_plot, matrices
 from explainer.figures.predict import predict
 from explainer.figures.texts import Texts
 
@@ -23,7 +23,7 @@ __all__ = [
     "curve_panels",
     "curves",
     "dot_panels",
-    "dots",
+    "dot_plot",
     "matrices",
     "predict",
 ]

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from torch import Tensor
 
-from explainer.figures.base import COLOURS, below
+from explainer.figures.base import COLOURS, legend_below
 
 
 def over_tokens(tokens: Sequence[str], weights: Float[Tensor, " T"], marked: Collection[int], name: str) -> go.Figure:
@@ -23,4 +23,4 @@ def over_tokens(tokens: Sequence[str], weights: Float[Tensor, " T"], marked: Col
     labels = [repr(token)[1:-1] for token in tokens]
     figure.update_yaxes(tickvals=list(rows), ticktext=labels, autorange="reversed", tickfont={"family": "monospace"})
     figure.update_xaxes(title_text="attention weight", rangemode="tozero")
-    return figure.update_layout(height=22 * len(tokens) + 150, legend=below(-0.13), bargap=0.25)
+    return figure.update_layout(height=22 * len(tokens) + 150, legend=legend_below(-0.13), bargap=0.25)

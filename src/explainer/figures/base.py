@@ -19,26 +19,26 @@ _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 KINDS = ("Live", "Stored", "Quoted")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 GREY = "#808080"
-ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
+LEGEND_ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 """A legend above the figure, where it may have several lines on a phone."""
 
 
-def below(y: float) -> dict[str, Any]:
+def legend_below(y: float) -> dict[str, Any]:
     """A legend below the figure, at a height that leaves room for the title of the axis."""
     return {"orientation": "h", "x": 0, "y": y, "yanchor": "top"}
 
 
-def stroke(i: int, **more: Any) -> dict[str, Any]:
+def line_style(i: int, **more: Any) -> dict[str, Any]:
     """The line of the i-th series: its colour and its dash."""
     return {"color": COLOURS[i % 6], "dash": _DASHES[i % 6], **more}
 
 
-def mark(i: int, size: int, **more: Any) -> dict[str, Any]:
+def marker_style(i: int, size: int, **more: Any) -> dict[str, Any]:
     """The marker of the i-th series: its colour and its shape."""
     return {"color": COLOURS[i % 6], "symbol": MARKERS[i % 6], "size": size, **more}
 
 
-def short(values: Iterable[float], digits: int = 4) -> list[float]:
+def significant(values: Iterable[float], digits: int = 4) -> list[float]:
     """Numbers with so many significant digits, which is what a page has to carry."""
     return [float(f"{value:.{digits}g}") for value in values]
 

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import MARKERS, below, mark, short, stroke
+from explainer.figures.base import MARKERS, legend_below, line_style, marker_style, significant
 from explainer.theory.statistics import student
 
 _Array = np.ndarray
@@ -32,7 +32,7 @@ def falling_loss(lengths: Sequence[int], panels: Mapping[str, _Losses]) -> go.Fi
     ticks = {"tickvals": [1, 0.1, 0.01, 0.001], "ticktext": ["100 %", "10 %", "1 %", "0.1 %"]}
     figure.update_yaxes(type="log", range=[-3.4, 0.05], **ticks)
     figure.update_yaxes(title_text="loss left on new inputs", col=1)
-    return figure.update_layout(height=390, legend=below(-0.26))
+    return figure.update_layout(height=390, legend=legend_below(-0.26))
 
 
 def _pair(i: int, name: str, x: Sequence[int], head: Float[_Array, "n x"], descent: Float[_Array, "n x"]) -> list:
@@ -40,11 +40,11 @@ def _pair(i: int, name: str, x: Sequence[int], head: Float[_Array, "n x"], desce
     mean, low, high = student(head)
     low = np.maximum(low, mean / 10)
     bars = {"array": (high - mean).tolist(), "arrayminus": (mean - low).tolist(), "thickness": 1}
-    marker = mark(i, 9, symbol=f"{MARKERS[i]}-open")
+    marker = marker_style(i, 9, symbol=f"{MARKERS[i]}-open")
     return [
-        go.Scatter(x=list(x), y=short(y, 3), name=f"{by}{name}", **looks)
+        go.Scatter(x=list(x), y=significant(y, 3), name=f"{by}{name}", **looks)
         for y, by, looks in (
-            (mean, "", {"mode": "lines", "line": stroke(i), "error_y": bars}),
+            (mean, "", {"mode": "lines", "line": line_style(i), "error_y": bars}),
             (descent.mean(0), "descent, ", {"mode": "markers", "marker": marker, "showlegend": False}),
         )
     ]

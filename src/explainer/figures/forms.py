@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import COLOURS, GREY, MARKERS, short, stroke
+from explainer.figures.base import COLOURS, GREY, MARKERS, line_style, significant
 from explainer.theory.statistics import Interval
 
 _GREY_MARKERS = ("line-ns", "x-thin", "cross-thin", "asterisk")
@@ -21,7 +21,7 @@ Ends = tuple[np.ndarray, np.ndarray, np.ndarray]
 _Curve = Mapping[float, Interval]
 
 
-def dots(
+def dot_plot(
     measured: Mapping[str, Values],
     x_title: str = "",
     *,
@@ -201,7 +201,7 @@ def _line(name: str, x: Sequence[float], ends: tuple | Interval, i: int) -> go.S
         y=mean.tolist(),
         name=name,
         mode="lines+markers",
-        line=stroke(i),
+        line=line_style(i),
         marker={"symbol": MARKERS[i % 6], "size": 8},
         error_y=_bars(mean, low, high),
     )
@@ -216,7 +216,7 @@ def _bars(mean: np.ndarray, low: np.ndarray, high: np.ndarray) -> dict[str, Any]
 def _ends(values: Mapping[Any, Interval | float]) -> np.ndarray:
     """Estimates, low and high ends, with four significant digits: (3, values)."""
     ends = [(value,) * 3 if np.isscalar(value) else tuple(value) for value in values.values()]
-    return np.array([short(each) for each in ends]).T
+    return np.array([significant(each) for each in ends]).T
 
 
 def _names(*of: Mapping[str, Mapping[str, Mapping]]) -> list[str]:

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer.figures.forms import Values, dots
+from explainer.figures.forms import Values, dot_plot
 
 # From nothing to the blue of keys, so that the page's own background is the zero, light or dark.
 _SHADES = ((0, "rgba(0, 114, 178, 0)"), (1, "rgba(0, 114, 178, 1)"))
@@ -44,4 +44,4 @@ def effects(
     measured: Mapping[str, Values], control: Mapping[str, Values] | None = None, *, of: str = "change"
 ) -> go.Figure:
     """Changes of a log-probability, `measured[task][what]`, with the control of each in grey in the same lane."""
-    return dots(measured, f"{of} of log p(right answer), nats", floors=control)
+    return dot_plot(measured, f"{of} of log p(right answer), nats", floors=control)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explainer.figures.base import ABOVE, mark, stroke
+from explainer.figures.base import LEGEND_ABOVE, line_style, marker_style
 from explainer.theory import statistics
 
 _POINTS = 50
@@ -17,25 +17,25 @@ def agreement(step: np.ndarray, predictions: Mapping[str, np.ndarray]) -> go.Fig
     figure, bound = go.Figure(), float(np.abs(step).max()) * 1.05
     figure.add_scatter(x=[-bound, bound], y=[-bound, bound], mode="lines", line={"color": "#888888"}, name="equal")
     for k, (name, values) in enumerate(predictions.items()):
-        look = mark(1 - k % 2, 7, symbol=("x", "circle")[k % 2])
+        look = marker_style(1 - k % 2, 7, symbol=("x", "circle")[k % 2])
         x, y = np.asarray(step).tolist(), np.asarray(values).tolist()
         figure.add_scatter(x=x, y=y, mode="markers", marker=look, name=name)
     figure.update_xaxes(title="one gradient step on the prompt's examples")
     figure.update_yaxes(title="the layer's prediction")
-    return figure.update_layout(height=300, legend=ABOVE)
+    return figure.update_layout(height=300, legend=LEGEND_ABOVE)
 
 
 def valley(imbalances: Sequence[float], curvatures: Mapping[str, Sequence[float]]) -> go.Figure:
     """The largest curvature at the optimum of each imbalance, one line a setting, with a mark where it is least."""
     figure = go.Figure()
     for k, (name, values) in enumerate(curvatures.items()):
-        figure.add_scatter(x=list(imbalances), y=list(values), mode="lines", line=stroke(k, width=2), name=name)
+        figure.add_scatter(x=list(imbalances), y=list(values), mode="lines", line=line_style(k, width=2), name=name)
         least = int(np.argmin(values))
-        look = {"mode": "markers", "marker": mark(k, 11), "showlegend": False}
+        look = {"mode": "markers", "marker": marker_style(k, 11), "showlegend": False}
         figure.add_scatter(x=[imbalances[least]], y=[values[least]], name=f"{name}, flattest", **look)
     figure.update_xaxes(title="imbalance u² − ‖U‖² of the optimum")
     figure.update_yaxes(title="largest curvature", rangemode="tozero")
-    return figure.update_layout(height=320, legend=ABOVE)
+    return figure.update_layout(height=320, legend=LEGEND_ABOVE)
 
 
 def _spaced(length: int, n: int) -> np.ndarray:
@@ -58,20 +58,20 @@ def learning_curves(
     figure, chosen = go.Figure(), _log_spaced(times, _POINTS)[1:]
     for k, eigenvalue in enumerate(eigenvalues):
         x, y = [float(times[i]) for i in chosen], shares[chosen, k].tolist()
-        figure.add_scatter(x=x, y=y, mode="lines", line=stroke(k, width=2), name=f"λ = {eigenvalue:g}")
+        figure.add_scatter(x=x, y=y, mode="lines", line=line_style(k, width=2), name=f"λ = {eigenvalue:g}")
         figure.add_scatter(
             x=[float(reached[k])],
             y=[_LEVEL],
             mode="markers+text",
             text=[f"{reached[k]:.2g}"],
             textposition=("top left", "bottom right")[k % 2],
-            marker=mark(k, 10),
+            marker=marker_style(k, 10),
             name=f"λ = {eigenvalue:g} reaches {_LEVEL:.0%}",
             showlegend=False,
         )
     figure.update_xaxes(type="log", title="time of the flow", tickvals=[0.1, 1, 10, 100])
     figure.update_yaxes(title="share learned", range=[0, 1.1])
-    return figure.update_layout(height=350, legend=ABOVE)
+    return figure.update_layout(height=350, legend=LEGEND_ABOVE)
 
 
 def decay(times: Sequence[float], missing: np.ndarray, rate: float, eigenvalues: Sequence[float]) -> go.Figure:
@@ -81,12 +81,12 @@ def decay(times: Sequence[float], missing: np.ndarray, rate: float, eigenvalues:
     x = np.asarray(times, dtype=float)[chosen]
     for k, eigenvalue in enumerate(eigenvalues):
         y = np.abs(missing[chosen, k]).tolist()
-        figure.add_scatter(x=x.tolist(), y=y, mode="lines", line=stroke(k, width=2), name=f"λ = {eigenvalue:g}")
+        figure.add_scatter(x=x.tolist(), y=y, mode="lines", line=line_style(k, width=2), name=f"λ = {eigenvalue:g}")
     y = np.exp(-rate * x).tolist()
     figure.add_scatter(x=x.tolist(), y=y, mode="lines", line={"color": "#888888"}, name="slowest rate")
     figure.update_xaxes(title="time of the flow")
     figure.update_yaxes(type="log", title="share missing", exponentformat="power", dtick=2)
-    return figure.update_layout(height=330, legend=ABOVE)
+    return figure.update_layout(height=330, legend=LEGEND_ABOVE)
 
 
 def drift(runs: Mapping[str, Sequence[np.ndarray]]) -> go.Figure:
@@ -102,14 +102,14 @@ def drift(runs: Mapping[str, Sequence[np.ndarray]]) -> go.Figure:
                 x=(chosen / (len(values) - 1)).tolist(),
                 y=np.asarray(values)[chosen].tolist(),
                 mode="lines",
-                line=stroke(k, width=2),
+                line=line_style(k, width=2),
                 name=kind,
                 legendgroup=kind,
                 showlegend=first == 0,
             )
     figure.update_xaxes(title="share of the run", tickformat=".0%")
     figure.update_yaxes(title="u² − ‖U‖²")
-    return figure.update_layout(height=350, legend=ABOVE)
+    return figure.update_layout(height=350, legend=LEGEND_ABOVE)
 
 
 def spread(values: Sequence[float]) -> str:

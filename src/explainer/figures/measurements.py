@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import plotly.graph_objects as go
 
-from explainer.figures.base import COLOURS, below, mark, short, stroke
+from explainer.figures.base import COLOURS, legend_below, line_style, marker_style, significant
 from explainer.theory.statistics import Interval
 
 _Curve = tuple[Sequence[float], Sequence[float]]
-_BELOW = below(-0.25) | {"traceorder": "normal"}
+_BELOW = legend_below(-0.25) | {"traceorder": "normal"}
 
 
-def dots(
+def log_dot_plot(
     values: Mapping[str, Mapping[str, Interval]],
     y_title: str,
     *,
@@ -60,8 +60,8 @@ def points_on_curves(
     for i, name in enumerate(names):
         both = name in curves and name in points
         if name in curves:
-            x, y = map(short, curves[name])
-            look = {"mode": "lines", "line": stroke(i)}
+            x, y = map(significant, curves[name])
+            look = {"mode": "lines", "line": line_style(i)}
             figure.add_scatter(x=x, y=y, name=name, legendgroup=name, showlegend=not both, **look)
         if name in points:
             style = _marks(i, points[name].values(), smallest)
@@ -104,7 +104,7 @@ def _marks(i: int, values: Sequence[Interval], smallest: float) -> dict:
         "thickness": 1.5,
         "width": 4,
     }
-    return {"y": short(estimates), "error_y": error, "marker": mark(i, 9)}
+    return {"y": significant(estimates), "error_y": error, "marker": marker_style(i, 9)}
 
 
 def _on_axis(value: float, log: bool) -> float:

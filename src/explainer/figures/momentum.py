@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from explainer.errors import ShapeError
-from explainer.figures.base import COLOURS, GREY, MARKERS, below
+from explainer.figures.base import COLOURS, GREY, MARKERS, legend_below
 from explainer.figures.forms import Ends, curves
 
 _RIDGE = 1e-6  # of the readout, for each position that it is fitted on: it only keeps the fit defined
@@ -72,7 +72,7 @@ def quoted(table: Mapping[str, Mapping[str, float]], digits: int, scale: float =
 def lines(x: Sequence[float], series: Mapping[str, Ends], titles: tuple[str, str], *, log_y: bool = False) -> go.Figure:
     """Curves with intervals, (estimate, low, high) by name, and a legend below that fits a phone."""
     figure = curves(x, series, *titles)
-    figure.update_layout(height=460, legend=below(-0.2))
+    figure.update_layout(height=460, legend=legend_below(-0.2))
     return figure.update_yaxes(type="log" if log_y else "linear")
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from explainer.figures.base import COLOURS, MARKERS, below, stroke
+from explainer.figures.base import COLOURS, MARKERS, legend_below, line_style
 
 _Array = np.ndarray
-_BELOW = below(-0.27) | {"traceorder": "normal"}
+_BELOW = legend_below(-0.27) | {"traceorder": "normal"}
 
 
 def _bands(
@@ -27,7 +27,7 @@ def _bands(
         fill = {"fill": "tonexty", "fillcolor": f"rgba({_rgb(COLOURS[i])}, 0.16)"}
         figure.add_scatter(x=list(x), y=low, name=f"{name}, lower quartile", **edge)
         figure.add_scatter(x=list(x), y=high, name=f"{name}, upper quartile", **edge, **fill)
-        style = {"line": stroke(i), "marker": {"symbol": MARKERS[i], "size": 7}}
+        style = {"line": line_style(i), "marker": {"symbol": MARKERS[i], "size": 7}}
         figure.add_scatter(x=list(x), y=median, name=name, mode="lines+markers", **style)
     return figure.update_layout(height=420, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
 
@@ -64,7 +64,7 @@ def gates(dots: Float[_Array, "layers heads"], medians: Mapping[str, Float[_Arra
     x, y = np.repeat(layers, dots.shape[1]).tolist(), np.round(dots.flatten(), 4).tolist()
     figure.add_scatter(x=x, y=y, name="one head, capitals", mode="markers", marker=marker)
     for i, (name, median) in enumerate(medians.items()):
-        look = {"mode": "lines", "line": stroke(i, width=2.5)}
+        look = {"mode": "lines", "line": line_style(i, width=2.5)}
         figure.add_scatter(x=layers.tolist(), y=np.round(median, 4).tolist(), name=f"{name}, median", **look)
     figure.update_yaxes(range=[-0.03, 1.03], title_text="gate g")
     return figure.update_layout(height=340, xaxis_title="layer", legend=_BELOW)

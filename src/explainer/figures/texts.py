@@ -44,8 +44,8 @@ def _filled(text: str, values: Mapping[str, Any]) -> str:
 class Texts:
     """The texts of one chapter, put around what it draws.
 
-    `texts = Texts("paper_comparison")`, then `texts.figure("overview", drawn, n=6, made=made)`: `caption`, `alt` and
-    `made`, where the numbers come from, are those below `[overview]` in `words/paper_comparison.toml`, with {n} filled
+    `texts = Texts("comparison")`, then `texts.figure("overview", drawn, n=6, made=made)`: `caption`, `alt` and
+    `made`, where the numbers come from, are those below `[overview]` in `words/comparison.toml`, with {n} filled
     in; without a `made` there, the given one is used as it is. Without either the figure is live, took what the cells
     since the last figure took, and says the `facts` of the file, like seeds. Raises KeyError for a figure without texts
     and for a value that a text needs and does not get.

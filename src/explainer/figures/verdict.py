@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import plotly.graph_objects as go
 
-from explainer.figures.base import ABOVE
-from explainer.figures.forms import dots
+from explainer.figures.base import LEGEND_ABOVE
+from explainer.figures.forms import dot_plot
 from explainer.theory.statistics import Interval
 
 _SHARE = "share of the way"
@@ -19,12 +19,12 @@ _Ways = Mapping[str, Mapping[str, Mapping[str, Interval]]]
 """What `results.floors.verdict` gives: by checkpoint and row, floor, measured, ceiling and share of the way."""
 
 
-def ways(found: _Ways) -> go.Figure:
+def normalised_positions(found: _Ways) -> go.Figure:
     """How far from floor, 0, to ceiling, 1: a row for each question, a lane for each checkpoint."""
     shares = {html.escape(name): {row: its[_SHARE] for row, its in rows.items()} for name, rows in found.items()}
-    drawn = dots(shares, "0: floor, 1: ceiling")
+    drawn = dot_plot(shares, "0: floor, 1: ceiling")
     drawn.add_vline(x=1, line={"width": 1, "dash": "dot"})
-    return drawn.update_layout(showlegend=len(shares) > 1, legend=ABOVE)
+    return drawn.update_layout(showlegend=len(shares) > 1, legend=LEGEND_ABOVE)
 
 
 def page(found: _Ways) -> str:
@@ -39,6 +39,6 @@ def page(found: _Ways) -> str:
     )
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>The verdict, redrawn</title></head>'
-        f"<body><h1>How far from floor to ceiling?</h1>{ways(found).to_html(full_html=False)}<p>{_CAPTION}</p>"
+        f"<body><h1>How far from floor to ceiling?</h1>{normalised_positions(found).to_html(full_html=False)}<p>{_CAPTION}</p>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></body></html>"
     )

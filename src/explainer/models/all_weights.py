@@ -8,9 +8,9 @@ from torch import Tensor
 from tqdm import trange
 
 from explainer.errors import DivergenceError
-from explainer.models import architectures, finetuning, lockstep
-from explainer.models.checkpoints import Checkpoint
-from explainer.models.lockstep import Run
+from explainer.models import architectures, batched_finetuning, finetuning
+from explainer.models.batched_finetuning import Run
+from explainer.models.loading import Checkpoint
 
 
 @torch.inference_mode(False)
@@ -39,7 +39,7 @@ def fine_tune(
         for t in trange(0, len(asked), batch, desc="training", unit="step", leave=False, disable=not progress):
             model.requires_grad_(True)
             with torch.enable_grad():
-                loss = lockstep.losses(architectures.architecture(model), asked[t : t + batch]).mean()
+                loss = batched_finetuning.losses(architectures.architecture(model), asked[t : t + batch]).mean()
             if not math.isfinite(loss.item()):
                 raise DivergenceError(f"{checkpoint.name}: the loss before step {t // batch} is {loss.item()}.")
             loss.backward()

@@ -21,10 +21,10 @@ from explainer.data.tasks import Example, Task
 from explainer.errors import CheckpointError, ShapeError
 from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import CACHE
-from explainer.models.checkpoints import Checkpoint
+from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 
-Head = tuple[int, int]
+HeadIndex = tuple[int, int]
 """(layer, head), both from 0."""
 
 _ORDINARY = 256  # ids below are special tokens and single bytes in the usual vocabularies
@@ -76,13 +76,13 @@ def repeated(checkpoint: Checkpoint, n: int, seed: int) -> list[int]:
     return [checkpoint.first_token_id, *2 * drawn.tolist()]
 
 
-def strongest(scores: Float[Tensor, "layers heads"], m: int) -> list[Head]:
+def strongest(scores: Float[Tensor, "layers heads"], m: int) -> list[HeadIndex]:
     """The m heads with the highest scores, highest first."""
     best = scores.flatten().argsort(descending=True)[:m].tolist()
     return [divmod(i, scores.shape[1]) for i in best]
 
 
-def others(heads: Sequence[Head], n_heads: int, seed: int) -> list[Head]:
+def others(heads: Sequence[HeadIndex], n_heads: int, seed: int) -> list[HeadIndex]:
     """As many random heads of the same layers, none of them among those given: the control for switching heads off.
 
     Raises CheckpointError where a layer of `n_heads` heads has too few others.
@@ -105,7 +105,7 @@ def others(heads: Sequence[Head], n_heads: int, seed: int) -> list[Head]:
 
 @contextmanager
 def heads_off(
-    checkpoint: Checkpoint, heads: Iterable[Head], outputs: Float[Tensor, "layers heads d_v"] | None = None
+    checkpoint: Checkpoint, heads: Iterable[HeadIndex], outputs: Float[Tensor, "layers heads d_v"] | None = None
 ) -> Iterator[None]:
     """Switch heads off inside a `with` block: each gives the output projection the same vector at every token.
 
@@ -175,7 +175,7 @@ def encode_cut(checkpoint: Checkpoint, ids: Sequence[int], cut: Iterable[tuple[i
 
 
 @dataclass(frozen=True)
-class Columns:
+class TokenSpans:
     """Token ids of k demonstrations after the first token, and for each where its parts stand.
 
     Demonstration i fills the positions `ends[i]` to `ends[i + 1] - 1`, with its answer from `answers[i]` on; the arrow
@@ -208,7 +208,7 @@ class Columns:
         ]
 
 
-def columns(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> Columns:
+def token_spans(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> TokenSpans:
     """Tokenize demonstrations in a row, as `scoring.context_ids` does, and find where their parts stand.
 
     For tasks of word pairs, whose template ends in an arrow of one token.
@@ -217,7 +217,7 @@ def columns(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> 
     tails = [f" {one.answer}{task.separator}" for one in examples]
     lengths = map(len, scoring.continuation_ids(checkpoint, [task.prompt(one) for one in examples], tails))
     starts = tuple(end - n for end, n in zip(ends[1:], lengths, strict=True))
-    return Columns(tuple(ids), tuple(starts), tuple(ends))
+    return TokenSpans(tuple(ids), tuple(starts), tuple(ends))
 
 
 @dataclass(frozen=True, eq=False)

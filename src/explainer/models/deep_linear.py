@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 from explainer.data.files import rounded, to_json
 from explainer.errors import CheckpointError
-from explainer.models import weights as files
+from explainer.models import stored_weights as files
 from explainer.models.in_context_gpt import TEST_SEED
 from explainer.theory.linear_transformer import LinearAttention, descend_on_prompts, embedding, gradient_layer
 from explainer.theory.regression import Prompts, draw_prompts
@@ -350,7 +350,7 @@ def _train_missing(
 
 
 def _save(runs: Iterable[_Run], folder: str | os.PathLike, schedule: _Schedule) -> None:
-    """Write the runs to the two files of a folder; raises as `weights.write`.
+    """Write the runs to the two files of a folder; raises as `stored_weights.write`.
 
     Each run has a digest of its own: weights that are newer by one run, as after a kill, are still good for the others.
     """

@@ -22,9 +22,9 @@ from tqdm import tqdm
 
 from explainer.data.tasks import Example, Task
 from explainer.errors import CheckpointError, DivergenceError, TaskError
-from explainer.models import architectures, hooks, products, scoring
+from explainer.models import architectures, hooks, onednn, scoring
 from explainer.models.architectures import Architecture, Layer
-from explainer.models.checkpoints import Checkpoint
+from explainer.models.loading import Checkpoint
 
 OUTGROWN = 10.0
 """Training has diverged when the norm of an update is more than so many times that of the weights."""
@@ -224,7 +224,7 @@ def _descend(
             return objective(architecture, ids)[0]
 
     rows = [torch.tensor([sequence], device=checkpoint.device) for sequence in sequences]
-    with products.fast(), _held(trained):
+    with onednn.fast(), _held(trained):
         for t, ids in enumerate(tqdm(rows, desc="fine-tuning", unit="step", disable=not progress)):
             with _queries(layers, on_queries, t):
                 loss, root = objective(architecture, ids)

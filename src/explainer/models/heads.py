@@ -17,7 +17,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from explainer.data import tasks
 from explainer.errors import CheckpointError
 from explainer.models import scoring
-from explainer.models.checkpoints import Checkpoint
+from explainer.models.loading import Checkpoint
 
 _NAME = "explainer_heads"
 _EXAMPLES = "'gpt2', 'EleutherAI/pythia-160m', 'facebook/opt-125m' or the starter checkpoint"
@@ -35,7 +35,7 @@ class Head:
     keys: Float[Tensor, "T d"]
     values: Float[Tensor, "T d_v"]
 
-    def rows_first(self, start: int, stop: int) -> "Head":
+    def with_rows_first(self, start: int, stop: int) -> "Head":
         """The same head with the rows start, ..., stop - 1 put before the others; its output does not change."""
         rows = [*range(start, stop), *range(start), *range(stop, len(self.keys))]
         return Head(self.query, self.keys[rows], self.values[rows])
@@ -86,7 +86,7 @@ def read_demonstrations(checkpoint: Checkpoint, data: tasks.TaskData, seed: int,
     (query,) = tasks.queries(data, 1, seed)
     ids = ids + scoring.continuation_ids(checkpoint, ["\n"], [data.task.prompt(query)])[0]
     n = ends[-1] - 1  # without the first token of the sequence
-    heads = [head.rows_first(1, n + 1) for layer in read_heads(checkpoint, ids) for head in layer]
+    heads = [head.with_rows_first(1, n + 1) for layer in read_heads(checkpoint, ids) for head in layer]
     return PromptHeads(heads, ids, n)
 
 

@@ -27,7 +27,7 @@ from transformers import GPT2Config, GPT2Model
 
 from explainer.data.files import rounded
 from explainer.errors import CheckpointError, ShapeError
-from explainer.models import weights as files
+from explainer.models import stored_weights as files
 from explainer.theory.linear_transformer import exponential_preconditioner, gamma
 from explainer.theory.optimisation import descend, warmed_up_cosine
 from explainer.theory.regression import Prompts, draw_prompts, random_covariances, squared_errors
@@ -117,7 +117,7 @@ _DISTRIBUTIONS: Mapping[str, Callable[[int, int, int, Generator], Prompts]] = {
 
 
 @dataclass(frozen=True)
-class Setting:
+class InContextGPTSetting:
     """Everything that determines a trained model; `inner` is the width of the feed-forward layers.
 
     Raises ValueError for an unknown distribution of prompts, a width that the heads cannot share, or a number below 1.
@@ -158,7 +158,7 @@ class InContextGPT(nn.Module):
     The weights are drawn from the setting's seed, which leaves the global generator as it was.
     """
 
-    def __init__(self, setting: Setting, prepare: Preparation | None = None):
+    def __init__(self, setting: InContextGPTSetting, prepare: Preparation | None = None):
         """Draw the weights, then prepare the transformer."""
         super().__init__()
         self.setting = setting
@@ -185,7 +185,7 @@ def _tokens(inputs: Float[Tensor, "B n d"], targets: Float[Tensor, "B n"]) -> Fl
     return torch.stack([inputs, padded], 2).flatten(1, 2)[:, :-1]
 
 
-def _configuration(setting: Setting) -> GPT2Config:
+def _configuration(setting: InContextGPTSetting) -> GPT2Config:
     return GPT2Config(
         vocab_size=1,  # tokens are vectors; GPT2Model still wants an embedding
         n_positions=2 * setting.n_examples + 1,
@@ -215,7 +215,7 @@ class _Trained(NamedTuple):
 
 
 def train(
-    setting: Setting, *, prepare: Preparation | None = None, steps: int | None = None, progress: bool = True
+    setting: InContextGPTSetting, *, prepare: Preparation | None = None, steps: int | None = None, progress: bool = True
 ) -> _Trained:
     """Train on fresh prompts: AdamW on the mean over prompts and k = 0 ... N of (yhat_k - y_k)^2.
 
@@ -278,7 +278,7 @@ def relative_errors(estimator: _Estimator, prompts: Prompts, ks: Sequence[int] =
     return {k: ratio_interval([(error, y_q**2)]) for k, error in errors.items()}
 
 
-def linear_preconditioner(setting: Setting) -> Float[Tensor, "d d"]:
+def linear_preconditioner(setting: InContextGPTSetting) -> Float[Tensor, "d d"]:
     """The best A of one layer of linear attention, yhat = x_q^T A h: (E h h^T)^-1 for inputs with E x x^T = I.
 
     Isotropic inputs: Gamma^-1. Random covariances: 1/(3 + (d + 5)/N) I. Lines: E h h^T = (1 - 1/N) I + (diag(4, 2) +
@@ -297,11 +297,13 @@ def linear_preconditioner(setting: Setting) -> Float[Tensor, "d d"]:
 # _Trained models on disk
 
 
-_SMALL_POOL = Setting("noisy", dimension=3, n_examples=8, layers=3, width=32, inner=64, steps=8000, learning_rate=2e-3)
+_SMALL_POOL = InContextGPTSetting(
+    "noisy", dimension=3, n_examples=8, layers=3, width=32, inner=64, steps=8000, learning_rate=2e-3
+)
 
-STORED: Mapping[str, Setting] = {
-    "gpt_random_covariance": Setting("random covariance", steps=4500),
-    "gpt_line": Setting(
+STORED: Mapping[str, InContextGPTSetting] = {
+    "gpt_random_covariance": InContextGPTSetting("random covariance", steps=4500),
+    "gpt_line": InContextGPTSetting(
         "line", dimension=2, n_examples=12, layers=3, width=32, inner=64, steps=5000, learning_rate=2e-3
     ),
     "gpt_half_length": replace(_SMALL_POOL, distribution="half length", n_examples=20),
@@ -312,7 +314,7 @@ STORED: Mapping[str, Setting] = {
 
 
 def _save(trained: _Trained, path: str | os.PathLike, errors: Mapping[str, Any] | None = None) -> None:
-    """Write a model, its setting, losses, errors and provenance to two files of a path; raises as `weights.write`."""
+    """Write a model, its setting, losses, errors and provenance to two files of a path; raises as `stored_weights.write`."""
     model = trained.model
     weights = safetensors.save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
     versions = {
@@ -345,7 +347,7 @@ def _load(path: str | os.PathLike, *, prepare: Preparation | None = None) -> _Tr
         weights = path.with_suffix(".safetensors").read_bytes()
         if hashlib.sha256(weights).hexdigest() != description["provenance"]["sha256"]:
             raise CheckpointError(f"{path}.safetensors is not the file that {path}.json describes; fetch both again.")
-        model = InContextGPT(Setting(**description["setting"]), prepare)
+        model = InContextGPT(InContextGPTSetting(**description["setting"]), prepare)
         model.load_state_dict(safetensors.load(weights))
         return _Trained(model.eval(), description["losses"], description["provenance"]["cpu_seconds"])
 
@@ -353,7 +355,7 @@ def _load(path: str | os.PathLike, *, prepare: Preparation | None = None) -> _Tr
 def stored(name: str, *, prepare: Preparation | None = None) -> _Trained:
     """A trained model of the book, by its key in `STORED`, prepared as by `_load`.
 
-    Raises CheckpointError as `_load` and `weights.directory`, and for a name that the book does not have.
+    Raises CheckpointError as `_load` and `stored_weights.directory`, and for a name that the book does not have.
     """
     if name not in STORED:
         raise CheckpointError(f"there is no model {name!r}; the book has {', '.join(STORED)}.")

@@ -20,10 +20,10 @@ from transformers.cache_utils import DynamicCache
 from explainer.errors import TaskError
 from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import CACHE, MLP, Layer
-from explainer.models.checkpoints import Checkpoint
+from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
-from explainer.theory import directions
-from explainer.theory.patches import LowRank, Patch, rank_one
+from explainer.theory import projections
+from explainer.theory.weight_patches import LowRank, Patch, rank_one
 
 
 class _Place(NamedTuple):
@@ -146,7 +146,7 @@ def after_context(
     """The queries after a prefix: the first token, and demonstrations after it.
 
     The last token of a query is that of its prompt, or of what the tokens of all candidates have in common, as in
-    `scoring.stems`. Raises TaskError for no prompt or an empty one, CheckpointError for too many tokens.
+    `scoring.answer_prefixes`. Raises TaskError for no prompt or an empty one, CheckpointError for too many tokens.
     """
 
     def group(place: _Place, ids: Tensor) -> _Group:
@@ -187,7 +187,10 @@ def _padded(
     if not ids or not all(ids):
         raise TaskError("a prompt is empty, or there is none: give at least one, of at least one token.")
     if candidates:
-        ids = [[*one, *stem] for one, stem in zip(ids, scoring.stems(checkpoint, prompts, candidates), strict=True)]
+        ids = [
+            [*one, *stem]
+            for one, stem in zip(ids, scoring.answer_prefixes(checkpoint, prompts, candidates), strict=True)
+        ]
     lengths = torch.tensor([*map(len, ids)])
     architectures.require(checkpoint.model, architectures.INTERVENTIONS)
     scoring.require_room(checkpoint, len(prefix) + int(lengths.max()))
@@ -201,28 +204,30 @@ def _padded(
 # Edits at the last token.
 
 
-def attention_held(layers: Sequence[Layer], values: Float[Tensor, "n layers d"]) -> list[_Edit]:
+def with_attention_outputs(layers: Sequence[Layer], values: Float[Tensor, "n layers d"]) -> list[_Edit]:
     """Attention at the last token returns these values in every layer, whatever it reads."""
     return [_at_last(layer.output, lambda rows, _, v=v: v[rows]) for layer, v in _by_layer(layers, values)]
 
 
-def attention_without(
+def without_component(
     layers: Sequence[Layer], zsl: Float[Tensor, "n layers d"], direction: Float[Tensor, "n layers d"]
 ) -> list[_Edit]:
     """The change of attention from `zsl` at the last token of the running pass loses its component along one other."""
 
     def change(z: Tensor, u: Tensor, rows: Tensor, output: Tensor) -> Tensor:
-        return output - directions.component(output - z[rows], u[rows])
+        return output - projections.component(output - z[rows], u[rows])
 
     return [_at_last(layer.output, partial(change, z, u)) for layer, z, u in _by_layer(layers, zsl, direction)]
 
 
-def stream_plus(layer: Layer, vectors: Float[Tensor, "n d"]) -> list[_Edit]:
+def with_added_to_stream(layer: Layer, vectors: Float[Tensor, "n d"]) -> list[_Edit]:
     """The residual stream after one block has a vector added at the last token."""
     return [_at_last(layer.block, lambda rows, output: output + vectors[rows])]
 
 
-def heads_replaced(layer: Layer, outputs: Float[Tensor, "n heads d_v"], which: Bool[Tensor, "n heads"]) -> list[_Edit]:
+def with_head_outputs(
+    layer: Layer, outputs: Float[Tensor, "n heads d_v"], which: Bool[Tensor, "n heads"]
+) -> list[_Edit]:
     """Some heads of one block give these outputs to its output projection at the last token; which, by query."""
 
     def change(place: _Place, x: Tensor, output: Tensor) -> Tensor:
@@ -236,7 +241,7 @@ def heads_replaced(layer: Layer, outputs: Float[Tensor, "n heads d_v"], which: B
     return [_Edit(layer.output, change)]
 
 
-def projected(layer: Layer, outputs: Float[Tensor, "*n heads d_v"]) -> Float[Tensor, "*n heads d"]:
+def output_projection(layer: Layer, outputs: Float[Tensor, "*n heads d_v"]) -> Float[Tensor, "*n heads d"]:
     """What each head of a block adds to the residual stream: its part of the output projection."""
     alone = torch.diag_embed(outputs.movedim(-1, -2)).movedim(-3, -1)
     nothing = layer.output.forward(torch.zeros_like(outputs).flatten(-2))
@@ -272,7 +277,9 @@ def context_patches(after: Pass, without: Pass) -> list[Patch]:
     return [maker.patch() for maker in makers]
 
 
-def patched(layers: Sequence[Layer], patches: Sequence[Patch], weights: Float[Tensor, "n m"]) -> list[_Edit]:
+def with_weight_patches(
+    layers: Sequence[Layer], patches: Sequence[Patch], weights: Float[Tensor, "n m"]
+) -> list[_Edit]:
     """In the pass of query i every MLP has the matrices W + sum_j weights_ij dW_j, with the m patches of its block.
 
     One row of weights [1, 0, 0, ...] is the first patch, one of [1/m, ...] their mean, of rank m.

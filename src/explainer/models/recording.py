@@ -21,7 +21,7 @@ from torch import Tensor
 from explainer.errors import CheckpointError
 from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import Layer
-from explainer.models.checkpoints import Checkpoint
+from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 
 
@@ -68,7 +68,7 @@ def stream(
     """Score the candidates and record attention at the last token of every prompt, with a suffix if one is given.
 
     Where the tokens of all candidates begin alike, attention is recorded at the last one that they have in common
-    (`scoring.stems`). The released code of Dai et al. (2023) records at the first label, appended to every query:
+    (`scoring.answer_prefixes`). The released code of Dai et al. (2023) records at the first label, appended to every query:
     `suffix=" Negative"`. The candidates are scored at the end of the prompt in both cases. The model runs while the
     next record is asked for, with the weights it has then. Between two records it carries no hooks and may be used.
 
@@ -98,7 +98,7 @@ def linear_maps(
     `own` after FT minus `own` without is the dW_FT of the same query, with what FT changes in the layers below.
     """
     prompt_ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
-    stems = scoring.stems(checkpoint, prompts, candidates, suffix)
+    stems = scoring.answer_prefixes(checkpoint, prompts, candidates, suffix)
     passes = scoring.row_logits(checkpoint, prefix, list(zip(prompt_ids, stems, strict=True)))
     for _, _, maps in _attached(_MapRecorder(checkpoint, prefix), passes):
         yield LinearMaps(*maps)

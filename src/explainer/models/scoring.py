@@ -27,7 +27,7 @@ from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import CheckpointError, TaskError
 from explainer.models.architectures import CACHE
 from explainer.models.checkpoint import Checkpoint
-from explainer.models.products import operator
+from explainer.models.onednn import operator
 
 PACK_TOKENS = 512
 """Query tokens in one forward pass: enough for fast matrix products, few enough that a mask costs little."""
@@ -43,7 +43,7 @@ _flash = operator("aten", "_scaled_dot_product_flash_attention_for_cpu", _ONE, _
 class Prefix:
     """The keys and values of a context of P tokens, all that a causal model needs to remember of it.
 
-    `keys[l]` and `values[l]` have shape (1, key heads, P, head size), or fewer than P after `blind`. Whatever is
+    `keys[l]` and `values[l]` have shape (1, key heads, P, head size), or fewer than P after `masked`. Whatever is
     hidden, the next token has position P.
     """
 
@@ -66,9 +66,9 @@ class Prefix:
         visible = self.keys[0].shape[2] if self.keys else 0
         if not 0 <= n_tokens <= visible:
             raise ValueError(f"a prefix with keys of {visible} tokens has no first {n_tokens}.")
-        return replace(self.blind(n_tokens), ids=self.ids[:n_tokens])
+        return replace(self.masked(n_tokens), ids=self.ids[:n_tokens])
 
-    def blind(self, keep: int = 0) -> "Prefix":
+    def masked(self, keep: int = 0) -> "Prefix":
         """The same prefix with all but the first `keep` tokens hidden from attention, positions unchanged.
 
         With `keep=0` a model with rotary positions gives exactly its zero-shot answer without a first token; other
@@ -230,7 +230,7 @@ def candidate_lengths(checkpoint: Checkpoint, prompts: Sequence[str], candidates
     return np.array(lengths, dtype=int).reshape(len(prompts), len(candidates))
 
 
-def stems(
+def answer_prefixes(
     checkpoint: Checkpoint, prompts: Sequence[str], candidates: Sequence[str] = (), suffix: str = ""
 ) -> list[list[int]]:
     """The tokens behind each prompt at whose last one attention is recorded; where there are none, the prompt's last.
@@ -280,14 +280,14 @@ def _shared(ids: Sequence[Sequence[int]]) -> list[int]:
     return [tokens[0] for tokens in takewhile(lambda tokens: len(set(tokens)) == 1, places)]
 
 
-def telling_tokens(checkpoint: Checkpoint, task: Task, queries: Sequence[Example]) -> list[int]:
+def distinguishing_tokens(checkpoint: Checkpoint, task: Task, queries: Sequence[Example]) -> list[int]:
     """The token of each right answer that is predicted where labels part: see `stems`; its first token, as a rule.
 
     Raises TaskError where two labels have the same token there, so that one token does not tell them apart.
     """
     prompts, labels = [task.prompt(query) for query in queries], task.labels or ()
     answers = continuation_ids(checkpoint, prompts, [f" {query.answer}" for query in queries])
-    places = list(map(len, stems(checkpoint, prompts, labels)))
+    places = list(map(len, answer_prefixes(checkpoint, prompts, labels)))
     for prompt, place in zip(prompts, places, strict=True):
         if len({ids[place] for ids in _candidate_ids(checkpoint, prompt, labels)}) < len(labels):
             raise TaskError(
@@ -300,7 +300,9 @@ def telling_tokens(checkpoint: Checkpoint, task: Task, queries: Sequence[Example
 def label_tokens(checkpoint: Checkpoint, task: Task, queries: Sequence[Example]) -> list[list[int]]:
     """Of each query the `telling_tokens` of every label, were it the right one; raises as that does."""
     each = [[replace(query, answer=label, label=i) for query in queries] for i, label in enumerate(task.labels)]
-    return [list(of_query) for of_query in zip(*(telling_tokens(checkpoint, task, its) for its in each), strict=True)]
+    return [
+        list(of_query) for of_query in zip(*(distinguishing_tokens(checkpoint, task, its) for its in each), strict=True)
+    ]
 
 
 def exact_match(

@@ -6,11 +6,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from explainer.data.files import unforeseen
+from explainer.data.files import report_unexpected
 from explainer.errors import ExplainerError
 from explainer.explorables import Explorable
-from explainer.models import checkpoints
-from explainer.models.checkpoints import Checkpoint
+from explainer.models import loading
+from explainer.models.loading import Checkpoint
 
 TASKS = ("capitals", "plurals", "past", "antonyms")
 """The tasks of word pairs that a reader can choose everywhere: they have studies."""
@@ -55,7 +55,9 @@ class Asking(Explorable):
                 await asyncio.sleep(_PAUSE)
         except Exception as error:  # whatever is not sent is lost: nobody awaits this
             numbers = {name: message[key] for key, name in _QUESTIONS.items() if key in message}
-            self.send({"failed": str(error) if isinstance(error, ExplainerError) else unforeseen(error)} | numbers)
+            self.send(
+                {"failed": str(error) if isinstance(error, ExplainerError) else report_unexpected(error)} | numbers
+            )
 
     def _replies(self, message: dict) -> Iterator[dict]:
         return self.replies(self._checkpoint(), message) if any(map(message.get, _QUESTIONS)) else iter(())
@@ -67,4 +69,4 @@ class Asking(Explorable):
 @cache
 def book_checkpoint() -> Checkpoint:
     """The starter checkpoint in float32, loaded once."""
-    return checkpoints.load(device="cpu")
+    return loading.load(device="cpu")

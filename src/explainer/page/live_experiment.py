@@ -18,14 +18,14 @@ from explainer.data.files import fresh_folder
 from explainer.data.package_index import sha256_of
 from explainer.data.tasks import Example, Task
 from explainer.explorables.base import Number, Stored, rounded
-from explainer.models import architectures, finetuning, lockstep, scoring
-from explainer.models.checkpoints import Checkpoint
+from explainer.models import architectures, batched_finetuning, finetuning, scoring
 from explainer.models.finetuning import FineTuned, KeysValues
+from explainer.models.loading import Checkpoint
 from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint
 from explainer.page.live_sweep import MOST, QUERIES, SEED, LiveSweep
 from explainer.results import agreement
-from explainer.results.agreement import Which
-from explainer.theory import changes, metrics
+from explainer.results.agreement import UpdateFilter
+from explainer.theory import metrics, pairwise_similarity
 
 UPDATES = Asking.folder / "updates"
 """For each task the update dW by fine-tuning, in factors of low rank, and `updates.json`, which names the files."""
@@ -118,7 +118,7 @@ def answers(
     (h_zsl, h_icl, h_other), (m_zsl, m_icl, m_other) = (
         [getattr(seen, field) for seen, _ in (zsl, icl, other)] for field in ("outputs", "own_scores")
     )
-    maps = changes.of_scores(m_zsl, [m_icl, m_other], tokens)["sim_am_delta"]
+    maps = pairwise_similarity.of_scores(m_zsl, [m_icl, m_other], tokens)["sim_am_delta"]
     correct = [seen.correct for seen, _ in (zsl, icl, other)]
     repaired = [int((~correct[0] & its).sum()) for its in (*correct[1:], correct[1] & correct[2])]
     return {
@@ -172,7 +172,7 @@ def _trained(checkpoint: Checkpoint, name: str) -> FineTuned:
     data = tasks.load(name)
     shown = tasks.demonstrations(data, MOST, SEED)
     once = finetuning.training_ids(checkpoint, data.task, shown)
-    return finetuning.fine_tune(checkpoint, lockstep.epochs(once, _EPOCHS, SEED), _LR, progress=True)
+    return finetuning.fine_tune(checkpoint, batched_finetuning.epochs(once, _EPOCHS, SEED), _LR, progress=True)
 
 
 def _factors(finetuned: FineTuned, rank: int) -> dict[str, Tensor]:
@@ -204,15 +204,18 @@ def _bounds(name: str) -> dict[str, dict[str, float]]:
     Of fine-tuning: with training on another task; and of two trainings, the second on other examples of the task. Of a
     context: with a context of made-up words; and in another order.
     """
-    pairs = agreement.pairs("alike", task=name)
-    ICL, FT = Which("ICL"), Which("FT", epochs=_EPOCHS)
+    pairs = agreement.pairs("agreement", task=name)
+    ICL, FT = UpdateFilter("ICL"), UpdateFilter("FT", epochs=_EPOCHS)
 
-    def mean(one: Which, other: Which) -> float:
+    def mean(one: UpdateFilter, other: UpdateFilter) -> float:
         return round(agreement.by_task(agreement.between(pairs, one, other), "sim_aou")[name].estimate, 3)
 
-    foreign = mean(ICL, Which("FT", agreement.FOREIGN, _EPOCHS))
-    trainings = {"floor": foreign, "ceiling": mean(FT, Which("FT", "other", _EPOCHS))}
-    contexts = {"floor": mean(ICL, Which("ICL", "nonsense")), "ceiling": mean(ICL, Which("ICL", "reordered"))}
+    foreign = mean(ICL, UpdateFilter("FT", agreement.FOREIGN, _EPOCHS))
+    trainings = {"floor": foreign, "ceiling": mean(FT, UpdateFilter("FT", "other", _EPOCHS))}
+    contexts = {
+        "floor": mean(ICL, UpdateFilter("ICL", "nonsense")),
+        "ceiling": mean(ICL, UpdateFilter("ICL", "reordered")),
+    }
     return {second: trainings if second == "fine-tuned" else contexts for second in _SECONDS}
 
 

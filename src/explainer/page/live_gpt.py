@@ -14,7 +14,7 @@ from explainer.explorables.base import Stored
 from explainer.models import scoring
 from explainer.models.architectures import CACHE
 from explainer.models.byte_tokens import is_part
-from explainer.models.checkpoints import Checkpoint
+from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer.page.asking import MADE, MORE_TASKS, Asking, book_checkpoint
 

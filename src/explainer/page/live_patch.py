@@ -10,7 +10,7 @@ from torch import Tensor
 from explainer.data import tasks
 from explainer.explorables.base import Stored, rounded
 from explainer.models import interventions, scoring
-from explainer.models.checkpoints import Checkpoint
+from explainer.models.loading import Checkpoint
 from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint
 from explainer.page.live_experiment import own_query
 from explainer.page.live_sweep import MOST, QUERIES, SEED, LiveSweep
@@ -94,7 +94,7 @@ def answers(checkpoint: Checkpoint, name: str, donors: int, query: str | None = 
     patches = interventions.context_patches(after, without)
 
     def under(asked: interventions.Pass, weights: Tensor) -> Tensor:
-        return asked.run(interventions.patched(asked.layers, patches, weights)).logits
+        return asked.run(interventions.with_weight_patches(asked.layers, patches, weights)).logits
 
     mean = torch.tensor([[1 / donors] * donors + [0.0]]).expand(len(others), -1)
     in_context, by_own = after.run().logits, under(without, torch.eye(len(own)))
@@ -122,5 +122,5 @@ def _top(checkpoint: Checkpoint, logits: Tensor) -> list[list]:
 
 def _shares(name: str) -> dict[str, float]:
     """From the published causal study of a task, the shares of right first tokens that the figure compares with."""
-    answered = results("causal", "queries", task=name).groupby("intervention")["correct"].mean()
+    answered = results("causal-tests", "queries", task=name).groupby("intervention")["correct"].mean()
     return {short: round(float(answered[intervention]), 3) for short, intervention in _STUDIED.items()}

@@ -11,7 +11,7 @@ from explainer.compare import controls
 from explainer.data import tasks
 from explainer.explorables.base import Stored
 from explainer.models import scoring
-from explainer.models.checkpoints import Checkpoint
+from explainer.models.loading import Checkpoint
 from explainer.page.asking import MADE, MORE_TASKS, Asking, book_checkpoint
 
 MOST, QUERIES, SEED = 16, 30, 0

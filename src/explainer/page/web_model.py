@@ -401,7 +401,7 @@ def _copy_tokenizer(source: Path, into: Path) -> None:
 
 
 def _first_token_id(tokenizer: Path) -> int:
-    """Of what stands before every text: see `checkpoints.Checkpoint`."""
+    """Of what stands before every text: see `loading.Checkpoint`."""
     added = json.loads((tokenizer / "tokenizer.json").read_text("utf-8"))["added_tokens"]
     return next((token["id"] for token in added if token["content"] == "<|endoftext|>"), 0)
 

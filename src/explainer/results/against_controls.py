@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from explainer.compare.comparison import Cell
+from explainer.compare.comparison import ComparisonSetting
 from explainer.compare.controls import CONTROLS
-from explainer.errors import StudyError
+from explainer.errors import ExperimentError
 from explainer.results import reporting
 from explainer.results.published import results
 from explainer.theory.statistics import Interval, Sample
@@ -49,15 +49,15 @@ def _interval(frame: pd.DataFrame, measure: str) -> Interval:
 def _matched(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> tuple[Sample, Sample] | None:
     """The values of A and B for the same queries, of cells that differ in the control only; those without a partner go.
 
-    None where no cell has a partner. Raises StudyError where a query of A has several partners, and where the cells
+    None where no cell has a partner. Raises ExperimentError where a query of A has several partners, and where the cells
     of A that have one differ in more than their seeds.
     """
-    same = [*(field.name for field in fields(Cell) if field.name != "control"), "query"]
+    same = [*(field.name for field in fields(ComparisonSetting) if field.name != "control"), "query"]
     both = a.merge(b[[*same, measure]], on=same, suffixes=("", "_b")).dropna(subset=[measure, f"{measure}_b"])
     if both.empty:
         return None
     if both.duplicated(["cell", "query"]).any():
-        raise StudyError(
+        raise ExperimentError(
             f"B has several cells for one of A, with {b['control'].unique().tolist()} as control; choose one."
         )
     return reporting.sample(both, measure), reporting.sample(both, f"{measure}_b")

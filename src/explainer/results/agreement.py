@@ -26,7 +26,7 @@ _FOREIGN_LESSONS = (*TASKS, "foreign")
 
 
 @dataclass(frozen=True)
-class Which:
+class UpdateFilter:
     """Changes by their kind (ICL or FT), lesson, and, for trainings, number of epochs and rate; None for any.
 
     The rate is told relative to that of the cell: 1, or 0.1 for the training at a tenth of it.
@@ -52,10 +52,10 @@ class Which:
 
 def pairs(grid: str, **where: Any) -> pd.DataFrame:
     """The pairs of a grid with what both changes are, as `told` gives them."""
-    return told(results(grid, "pairs", **where), results(grid, "changes", **where))
+    return with_updates(results(grid, "pairs", **where), results(grid, "changes", **where))
 
 
-def told(found: pd.DataFrame, changes: pd.DataFrame) -> pd.DataFrame:
+def with_updates(found: pd.DataFrame, changes: pd.DataFrame) -> pd.DataFrame:
     """Pairs with what both changes are: columns a_kind, a_lesson, a_epochs, a_rate, and so for b."""
     for side in "ab":
         names = {"change": side} | {name: f"{side}_{name}" for name in DESCRIBED}
@@ -64,13 +64,13 @@ def told(found: pd.DataFrame, changes: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-def between(frame: pd.DataFrame, one: Which, other: Which) -> pd.DataFrame:
+def between(frame: pd.DataFrame, one: UpdateFilter, other: UpdateFilter) -> pd.DataFrame:
     """The pairs of one such change with one other such, whichever of them is a."""
     either = (one.of(frame, "a") & other.of(frame, "b")) | (one.of(frame, "b") & other.of(frame, "a"))
     return frame[either]
 
 
-def repairs(frame: pd.DataFrame, of: Which, by: Which) -> pd.DataFrame:
+def common_repairs(frame: pd.DataFrame, of: UpdateFilter, by: UpdateFilter) -> pd.DataFrame:
     """How many zero-shot errors a change repairs, how many another one, and how many both, for each task and seed.
 
     Columns errors, of, by, both, and chance = of by / errors. The recall of the one by the other is both / of.
@@ -127,12 +127,12 @@ def mean_difference(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> Interval:
     return reporting.jackknife(of_seed, lambda kept: kept.mean().mean())
 
 
-def ranks(frame: pd.DataFrame, context: Which, epochs: int, measure: str) -> pd.DataFrame:
+def ranks(frame: pd.DataFrame, context: UpdateFilter, epochs: int, measure: str) -> pd.DataFrame:
     """How many trainings on other tasks are more similar to a context than the training on its own task.
 
     A row for each task and seed: `above`, and `n`, the number of other tasks.
     """
-    trained = between(frame, context, Which("FT", None, epochs))
+    trained = between(frame, context, UpdateFilter("FT", None, epochs))
     trained = trained.assign(lesson=trained["b_lesson"].where(trained["b_kind"] == "FT", trained["a_lesson"]))
     rows = []
     for (task, seed), each in trained.groupby(["task", "seed"], sort=False):

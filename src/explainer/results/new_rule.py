@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from explainer.results import contrasts, reporting
+from explainer.results import minimal_pairs, reporting
 from explainer.results.published import results
 from explainer.theory.statistics import Interval
 
@@ -56,18 +56,18 @@ def _share(asked: pd.DataFrame) -> Interval:
 
 
 def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
-    """As `contrasts.similarities`, of "cells" or of "strengths" of one number of epochs and part of the layers."""
-    return contrasts.similarities(_as_pairs(rows))
+    """As `minimal_pairs.similarities`, of "cells" or of "strengths" of one number of epochs and part of the layers."""
+    return minimal_pairs.similarities(_as_pairs(rows))
 
 
 def by_layer(layers: pd.DataFrame, column: str) -> Interval:
     """A column of "layers" in each layer, an interval of arrays."""
-    return contrasts.by_layer(_as_pairs(layers), column)
+    return minimal_pairs.by_layer(_as_pairs(layers), column)
 
 
 def parts(interventions: pd.DataFrame, column: str = "right", layers: str = "all") -> dict[str, Interval]:
     """A column of "interventions" by what is put in or taken out, in all layers or in a third of them."""
-    return contrasts.answers(_as_pairs(interventions[interventions["layers"].isin(("all", layers))]), column)
+    return minimal_pairs.answers(_as_pairs(interventions[interventions["layers"].isin(("all", layers))]), column)
 
 
 def part_minus_random(interventions: pd.DataFrame, name: str, near: str, layers: str = "all") -> Interval:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from explainer.data.files import published_directory
-from explainer.errors import ResultsError, StudyError
+from explainer.errors import ExperimentError, ResultsError
 
 PUBLICATION = b"explainer.publication"
 """Key of the digest that the files of one publication have in common."""
@@ -26,25 +26,25 @@ PENDING = ".publication"
 """Folder beside the tables with those of the last publication that are not yet in their place: it was interrupted."""
 
 COMMANDS: Mapping[str, str] = {
-    "comparison": "explainer study",
-    "agreement": "explainer agreement",
-    "blocking": "explainer blocking",
-    "causal": "explainer causal",
-    "language_models": "explainer train",
-    "minimal_pairs": "explainer pairs",
-    "new_rule": "explainer new-rule",
-    "positive": "explainer positive",
-    "recall": "explainer recall",
-    "regression": "explainer regression",
-    "reversal": "explainer reversal",
-    "rival": "explainer rival",
-    "shared_part": "explainer shared",
+    "comparison": "explainer-lab comparison",
+    "agreement": "explainer-lab agreement",
+    "blocking": "explainer-lab blocking",
+    "causal": "explainer-lab causal-tests",
+    "language_models": "explainer-lab language-models",
+    "minimal_pairs": "explainer-lab minimal-pairs",
+    "new_rule": "explainer-lab new-rule",
+    "positive": "explainer-lab trained-control",
+    "recall": "explainer-lab recall",
+    "regression": "explainer-lab regression",
+    "reversal": "explainer-lab reversal",
+    "rival": "explainer-lab rival",
+    "shared_part": "explainer-lab shared-part",
 }
 """What computes the tables, by the name of their folder."""
 
 TEN_TASKS: Mapping[str, tuple[str, ...]] = {
     "none": ("classification", "agnews", "cb", "pairs"),
-    "untrained": ("classification", "agnews", "cb", "pairs-controls"),
+    "untrained": ("classification", "agnews", "cb", "word-pairs-controls"),
 }
 """Grids with the comparison on the paper's six tasks and on word pairs, and those with the untrained model instead."""
 
@@ -53,7 +53,7 @@ def results(grid: str, table: str = "cells", **where: Any) -> pd.DataFrame:
     """The published rows of a grid whose settings have the given values, in the order of the grid.
 
     `results("pairs")` has a row for each cell, `results("pairs", "queries", task="capitals")` one for each query of the
-    cells of one task; the README beside the tables says which there are. Raises StudyError for an unknown grid or
+    cells of one task; the README beside the tables says which there are. Raises ExperimentError for an unknown grid or
     table, for values that no setting of the grid has and for a setting that is not published, ResultsError for a
     damaged file.
     """
@@ -61,13 +61,13 @@ def results(grid: str, table: str = "cells", **where: Any) -> pd.DataFrame:
     for column, value in where.items():
         settings = settings[settings[column] == value] if column in settings else settings[:0]
     if settings.empty:
-        raise StudyError(f"no setting of the grid {grid!r} has {where}.")
+        raise ExperimentError(f"no setting of the grid {grid!r} has {where}.")
     tables = read(published_directory() / name)
     if table not in tables:
-        raise StudyError(f"there is no table {table!r} of {name}; it has {', '.join(tables)}.")
+        raise ExperimentError(f"there is no table {table!r} of {name}; it has {', '.join(tables)}.")
     if missing := set(settings["cell"]) - set(tables["cells"]["cell"].to_pylist()):
         place = published_directory() / name
-        raise StudyError(
+        raise ExperimentError(
             f"{len(missing)} of the {len(settings)} settings asked for are not published in {place}; compute them: "
             f"{COMMANDS[name]} --grid {place / 'grids.toml'} --publish {place.parent}"
         )
@@ -75,14 +75,14 @@ def results(grid: str, table: str = "cells", **where: Any) -> pd.DataFrame:
 
 
 def settings_of(grid: str) -> tuple[str, pd.DataFrame]:
-    """The folder that has a grid, and its settings, published or not; StudyError if none has it."""
+    """The folder that has a grid, and its settings, published or not; ExperimentError if none has it."""
     known = []
     for folder in _folders("grids"):
         grids = read(folder)["grids"].to_pandas()
         known += grids["grid"].unique().tolist()
         if grid in known:
             return folder.name, grids[grids["grid"] == grid]
-    raise StudyError(f"there is no grid {grid!r}; known: {', '.join(known)}.")
+    raise ExperimentError(f"there is no grid {grid!r}; known: {', '.join(known)}.")
 
 
 def _with_settings(settings: pd.DataFrame, table: pa.Table, *, own_first: bool) -> pd.DataFrame:
@@ -94,7 +94,7 @@ def _with_settings(settings: pd.DataFrame, table: pa.Table, *, own_first: bool) 
     )
 
 
-def of_folder(folder: Path, table: str = "cells", grid: str | None = None) -> pd.DataFrame:
+def of_experiment(folder: Path, table: str = "cells", grid: str | None = None) -> pd.DataFrame:
     """All published rows of the folder of an experiment, or those of one of its grids, with the columns of the setting.
 
     Raises ResultsError if there are none; the message names the command that computes them.
@@ -113,12 +113,12 @@ def of_folder(folder: Path, table: str = "cells", grid: str | None = None) -> pd
 
 
 def runs(cells: Iterable[str]) -> tuple[str, pd.DataFrame]:
-    """The folder that has these cells, and its rows of `runs`; StudyError if none has."""
+    """The folder that has these cells, and its rows of `runs`; ExperimentError if none has."""
     for folder in _folders("runs"):
         found = read(folder)["runs"].to_pandas()
         if (chosen := found["cell"].isin(set(cells))).any():
             return folder.name, found[chosen]
-    raise StudyError(f"no published table in {published_directory()} has the given cells; publish them.")
+    raise ExperimentError(f"no published table in {published_directory()} has the given cells; publish them.")
 
 
 def number_formats(runs: pd.DataFrame) -> dict[str, str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from explainer.errors import StudyError
+from explainer.errors import ExperimentError
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval, student
 
@@ -80,11 +80,11 @@ def over_training(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> dic
 def compared(curve: pd.DataFrame, rule: str, other: str, outcome: str) -> _Comparison:
     """The outcome of a rule minus that of another at the end, seed by seed, as the mean over the numbers of keys.
 
-    Raises StudyError for a seed that one of them does not have.
+    Raises ExperimentError for a seed that one of them does not have.
     """
     of = _of_seeds(curve, outcome)[[rule, other]]
     if missing := of.index[of.isna().any(axis=1)].tolist():
-        raise StudyError(f"seeds {missing} are not there for both {rule} and {other}; train them too.")
+        raise ExperimentError(f"seeds {missing} are not there for both {rule} and {other}; train them too.")
     differences = of[rule] - of[other]
     values = differences.to_numpy()
     return _Comparison(differences, student(values), statistics.sign_test(values))

@@ -11,14 +11,14 @@ from dataclasses import fields, replace
 import numpy as np
 import pandas as pd
 
-from explainer.compare.comparison import Cell
-from explainer.errors import StudyError
+from explainer.compare.comparison import ComparisonSetting
+from explainer.errors import ExperimentError
 from explainer.results import published
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
 
-def made(*frames: pd.DataFrame) -> str:
+def provenance(*frames: pd.DataFrame) -> str:
     """Where published results come from: seeds, device, versions and seconds, in the words that pages show.
 
     Those of one experiment on checkpoints by their cells, with queries and the command; trainings by tables "runs".
@@ -57,22 +57,22 @@ def sizes(queries: pd.DataFrame) -> str:
 
 
 def require_one_setting(table: pd.DataFrame) -> None:
-    """StudyError where cells of one task, draws of one thing for an interval, differ in more than the seed."""
-    setting = [f.name for f in fields(Cell) if f.name in table and f.name not in ("task", "seed")]
+    """ExperimentError where cells of one task, draws of one thing for an interval, differ in more than the seed."""
+    setting = [f.name for f in fields(ComparisonSetting) if f.name in table and f.name not in ("task", "seed")]
     cells = table.drop_duplicates("cell")
     for task, of_task in cells.groupby("task", sort=False):
         for name in setting:
             if len(values := of_task[name].unique()) > 1:
                 listed = ", ".join(map(str, values))
-                raise StudyError(f"cells of {task} differ in {name}: {listed}; choose one, only seeds may differ.")
+                raise ExperimentError(f"cells of {task} differ in {name}: {listed}; choose one, only seeds may differ.")
         if (twice := of_task["seed"][of_task["seed"].duplicated()]).size:
-            raise StudyError(f"seed {twice.iloc[0]} of {task} is there twice; each cell should be given once.")
+            raise ExperimentError(f"seed {twice.iloc[0]} of {task} is there twice; each cell should be given once.")
 
 
 def sample(queries: pd.DataFrame, *columns: str) -> statistics.Sample:
     """Columns of the queries as `explainer.theory.statistics` takes them: a group for each cell, a stratum for a task.
 
-    Queries without a value are left out. Raises StudyError, with the note of the study, where a cell has none of a
+    Queries without a value are left out. Raises ExperimentError, with the note of the study, where a cell has none of a
     column, and as `require_one_setting`.
     """
     require_one_setting(queries)
@@ -86,7 +86,7 @@ def _arrays(of_cell: pd.DataFrame, columns: Iterable[str]) -> list[np.ndarray]:
     for name in columns:
         if name not in of_cell or (of_cell[name].isna().all() and not _without_order(name, of_cell)):
             first = of_cell.iloc[0]
-            raise StudyError(
+            raise ExperimentError(
                 f"{first['task']}, seed {first['seed']}, control {first['control']} has no {name!r}; see its note."
             )
     known = of_cell[of_cell[list(columns)].notna().all(axis=1)]
@@ -109,10 +109,10 @@ _STATISTICS: Mapping[str, Callable[..., float]] = {
 def prediction_interval(queries: pd.DataFrame, state: str, measure: str = "accuracy", **options) -> Interval:
     """A measure of the predictions in a state: accuracy, calibrated_accuracy, macro_f1 or auc.
 
-    Options as in `explainer.theory.statistics.bootstrap_interval`. Raises StudyError as `sample`.
+    Options as in `explainer.theory.statistics.bootstrap_interval`. Raises ExperimentError as `sample`.
     """
     if measure not in _STATISTICS:
-        raise StudyError(f"there is no measure {measure!r}; known: {', '.join(_STATISTICS)}.")
+        raise ExperimentError(f"there is no measure {measure!r}; known: {', '.join(_STATISTICS)}.")
     columns = (f"{state}_correct",) if measure == "accuracy" else (f"{state}_log_probs", "label")
     found = sample(queries, *columns)
     interval = statistics.bootstrap_interval(found, _STATISTICS[measure], **options)
@@ -122,7 +122,7 @@ def prediction_interval(queries: pd.DataFrame, state: str, measure: str = "accur
 def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Interval:
     """A similarity, mean over layers, queries, seeds and tasks, with its interval over seeds and queries; or a share.
 
-    Measures that are centred over queries keep their centre when queries are resampled. Raises StudyError as `sample`.
+    Measures that are centred over queries keep their centre when queries are resampled. Raises ExperimentError as `sample`.
     """
     found = sample(queries, measure)
     interval = statistics.bootstrap_interval(found, np.nanmean, **options)
@@ -155,7 +155,7 @@ def estimates(values: Mapping) -> dict:
 def layer_rows(layers: pd.DataFrame, measure: str) -> np.ndarray:
     """A similarity in each layer, mean over queries: (cells, layers); cells whose FT diverged are left out.
 
-    Raises StudyError as `require_one_setting`.
+    Raises ExperimentError as `require_one_setting`.
     """
     require_one_setting(layers)
     rows = layers.pivot(index="cell", columns="layer", values=measure).reindex(layers["cell"].unique())
@@ -187,15 +187,15 @@ def selected(cells: pd.DataFrame, split: str = "selection") -> pd.Series:
 
     The seed by the accuracy of ICL, then the learning rate by that of FT with this seed; the smaller one of equals,
     and none that diverged. With `split="report"` it is the selection of Dai et al. (2023). The cells should differ in
-    seed, learning rate and split only. Raises StudyError if there is nothing to select from.
+    seed, learning rate and split only. Raises ExperimentError if there is nothing to select from.
     """
     candidates = cells[(cells["split"] == split) & cells["ft_accuracy"].notna()].sort_values(["seed", "lr"])
     if candidates.empty:
-        raise StudyError(f"none of the cells of the split {split!r} has an FT that did not diverge.")
+        raise ExperimentError(f"none of the cells of the split {split!r} has an FT that did not diverge.")
     seed = candidates.loc[candidates["icl_accuracy"].idxmax(), "seed"]
     of_seed = candidates[candidates["seed"] == seed]
     lr = of_seed.loc[of_seed["ft_accuracy"].idxmax(), "lr"]
     report = cells[(cells["split"] == "report") & (cells["seed"] == seed) & (cells["lr"] == lr)]
     if report.empty:
-        raise StudyError(f"seed {seed} and learning rate {lr:g} are selected but not among the reported cells.")
+        raise ExperimentError(f"seed {seed} and learning rate {lr:g} are selected but not among the reported cells.")
     return report.iloc[0]

@@ -14,11 +14,20 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from explainer.results import agreement, effects, floors, layers, papers, reporting, similarity, training_runs
-from explainer.results.agreement import Which
-from explainer.results.floors import FT, ICL
-from explainer.results.layers import Signs
+from explainer.results import (
+    agreement,
+    depth,
+    intervention_effects,
+    language_models,
+    papers,
+    rec2ftp,
+    reporting,
+    verdict_scale,
+)
+from explainer.results.agreement import UpdateFilter
+from explainer.results.depth import Signs
 from explainer.results.published import results
+from explainer.results.verdict_scale import FT, ICL
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
@@ -46,8 +55,8 @@ class _Row(NamedTuple):
 
 def scorecard() -> list[_Row]:
     """All claims, from the published tables."""
-    queries, pairs = similarity.queries(), agreement.pairs("alike")
-    of_paper, word_pairs = queries[queries["task"].isin(papers.TASKS)], results("alike")
+    queries, pairs = rec2ftp.queries(), agreement.pairs("agreement")
+    of_paper, word_pairs = queries[queries["task"].isin(papers.TASKS)], results("agreement")
     return [
         _Row("FT answers more than ZSL", _quoted_accuracy("ft", "zsl"), _accuracy(of_paper, "ft", "zsl"),
             _answers(word_pairs, "ft", "zsl")),
@@ -117,7 +126,7 @@ def _differences(queries: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
 
 def _compared(queries: pd.DataFrame, a: str, b: str) -> _Entry:
     numbers = (queries.groupby("task")[name].mean().mean() for name in (a, b))
-    return _entry(layers.signs(_differences(queries, a, b)), "{:.3f} against {:.3f}".format(*numbers))
+    return _entry(depth.signs(_differences(queries, a, b)), "{:.3f} against {:.3f}".format(*numbers))
 
 
 def _accuracy(queries: pd.DataFrame, higher: str, lower: str) -> _Entry:
@@ -126,7 +135,7 @@ def _accuracy(queries: pd.DataFrame, higher: str, lower: str) -> _Entry:
 
 def _repairs(queries: pd.DataFrame) -> _Entry:
     """Rec2FTP beside its chance value within each label."""
-    found = [similarity.repairs(its) for _, its in queries.groupby("task", sort=False)]
+    found = [rec2ftp.repairs(its) for _, its in queries.groupby("task", sort=False)]
     above, below = (sum(of(r.excess) for r in found) for of in (lambda e: e.low > 0, lambda e: e.high < 0))
     recall, chance = (np.mean([getattr(r, name).estimate for r in found]) for name in ("recall", "within_label"))
     share = sum(r.n_repaired for r in found) / sum(r.n_errors for r in found)
@@ -137,11 +146,11 @@ def _repairs(queries: pd.DataFrame) -> _Entry:
 def _depth(measure: str, of: str = "") -> _Entry:
     """Spearman's correlation of layer and value: where is its sign settled?"""
     rises = {
-        task: layers.rank_trend(reporting.layer_rows(its, measure))
-        for task, its in layers.by_task("none", _PAPER).items()
+        task: depth.rank_trend(reporting.layer_rows(its, measure))
+        for task, its in depth.by_task("none", _PAPER).items()
     }
     mean = np.mean([each.estimate for each in rises.values()])
-    return _entry(layers.verdict(rises), f"{of}{', ' * bool(of)}rank correlation {mean:+.2f}")
+    return _entry(depth.verdict(rises), f"{of}{', ' * bool(of)}rank correlation {mean:+.2f}")
 
 
 def _tau(queries: pd.DataFrame) -> _Entry:
@@ -156,24 +165,24 @@ def _answers(cells: pd.DataFrame, higher: str, lower: str) -> _Entry:
     """Whole answers to word pairs after ten epochs."""
     columns = f"{higher}_accuracy", f"{lower}_accuracy"
     numbers = (agreement.over_tasks(cells, name).estimate for name in columns)
-    signs = layers.signs(effects.gaps(cells, *columns))
+    signs = depth.signs(intervention_effects.gaps(cells, *columns))
     return _entry(signs, "word pairs, ten epochs: {:.2f} against {:.2f}".format(*numbers))
 
 
 def _recall(pairs: pd.DataFrame) -> _Entry:
     """Is the recall of FT by a context above chance? Beside it, that by the context with shuffled answers."""
     own, shuffled = (_beyond_chance(pairs, by) for by in (ICL, replace(ICL, lesson="shuffled")))
-    above = layers.signs(reporting.corrected({task: statistics.student(own[task].dropna()) for task in own}))
-    counts = agreement.repairs(pairs, FT, ICL).groupby("task").sum()
+    above = depth.signs(reporting.corrected({task: statistics.student(own[task].dropna()) for task in own}))
+    counts = agreement.common_repairs(pairs, FT, ICL).groupby("task").sum()
     recall, chance = ((counts[name] / counts["of"]).mean() for name in ("both", "chance"))
     entry = _entry(above, f"recall {recall:.2f}, by chance {chance:.2f}")
     extra = f"beyond chance {own.mean().mean():.1f} repairs a draw, with shuffled answers {shuffled.mean().mean():.1f}"
     return _Entry(entry.verdict, f"{entry.because}; {extra}")
 
 
-def _beyond_chance(pairs: pd.DataFrame, by: Which) -> pd.DataFrame:
+def _beyond_chance(pairs: pd.DataFrame, by: UpdateFilter) -> pd.DataFrame:
     """Errors that FT and another change both repair, less what chance would give them in common: seeds by tasks."""
-    found = agreement.repairs(pairs, FT, by)
+    found = agreement.common_repairs(pairs, FT, by)
     return (found["both"] - found["chance"]).unstack("task")
 
 
@@ -184,9 +193,9 @@ def _above_both_floors(pairs: pd.DataFrame, measure: str) -> _Entry:
                                                      (replace(ICL, lesson="nonsense"), FT)))  # fmt: skip
     signs, shares = [], []
     for floor in made_up:
-        signs.append(layers.signs(agreement.differences(own, floor, measure)))
+        signs.append(depth.signs(agreement.differences(own, floor, measure)))
         of_seeds = (agreement.by_seed(each, measure) for each in (floor, own, ceiling))
-        shares.append(floors.way(*of_seeds)["share of the way"].estimate)
+        shares.append(verdict_scale.normalised_position(*of_seeds)["share of the way"].estimate)
     least = min(signs, key=lambda of: of.rises)
     text = "{:.2f} of the way from made-up words to two trainings, {:.2f} if the context has them"
     return _Entry(_judged(*signs), f"{text.format(*shares)}; settled on {least.rises} of {sum(least)} tasks")
@@ -194,24 +203,22 @@ def _above_both_floors(pairs: pd.DataFrame, measure: str) -> _Entry:
 
 def _gain_with_depth() -> _Entry:
     """Does what FT adds to SimAM rise with depth?"""
-    tables = {
-        t: its.assign(gain=its["sim_am"] - its["sim_am_zsl"]) for t, its in layers.by_task("none", _PAPER).items()
-    }
-    rises = {task: layers.rank_trend(reporting.layer_rows(its, "gain")) for task, its in tables.items()}
+    tables = {t: its.assign(gain=its["sim_am"] - its["sim_am_zsl"]) for t, its in depth.by_task("none", _PAPER).items()}
+    rises = {task: depth.rank_trend(reporting.layer_rows(its, "gain")) for task, its in tables.items()}
     mean = np.mean([each.estimate for each in rises.values()])
-    return _entry(layers.verdict(rises), f"its rise by FT: rank correlation {mean:+.2f}")
+    return _entry(depth.verdict(rises), f"its rise by FT: rank correlation {mean:+.2f}")
 
 
 def _tau_of_right_answers() -> _Entry:
     """Is τ higher with right answers in the context than with shuffled ones?"""
-    queries = results("pairs-controls", "queries")
+    queries = results("word-pairs-controls", "queries")
     of = {control: queries[queries["control"] == control] for control in ("none", "shuffled-context")}
     samples = {
         task: tuple(reporting.sample(its[its["task"] == task], "kendall_tau_b") for its in of.values())
         for task in of["none"]["task"].unique()
     }
     numbers = (its.groupby("task")["kendall_tau_b"].mean().mean() for its in of.values())
-    signs = layers.signs(reporting.comparisons(samples))
+    signs = depth.signs(reporting.comparisons(samples))
     return _entry(signs, "word pairs: {:.3f} against {:.3f} with shuffled answers".format(*numbers))
 
 
@@ -225,11 +232,11 @@ def _momentum() -> tuple[_Entry, _Entry]:
     """
     blocks = {name: results(f"{name}-longer", "blocks") for name in ("plain", "momentum", "previous")}
     tokens = blocks["momentum"]["tokens"].max()
-    plain, previous = (training_runs.change(blocks[of], blocks["momentum"], tokens) for of in ("plain", "previous"))
+    plain, previous = (language_models.change(blocks[of], blocks["momentum"], tokens) for of in ("plain", "previous"))
     verdict = REPRODUCED if plain.low > 0 else _NOT_REPRODUCED
     lower = f"lower than plain attention by {plain:.3f} nats a token after {tokens / 1e6:.1f} million tokens"
     control = f"against the previous value alone {previous:.3f}"
-    elsewhere = training_runs.change_on_other_genre("plain", "momentum")[int(tokens)]
+    elsewhere = language_models.change_on_other_genre("plain", "momentum")[int(tokens)]
     return _Entry(verdict, lower), _Entry(verdict, f"{lower}, on news articles by {elsewhere:.3f}; {control}")
 
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from explainer.results import floors, new_rule, reporting
+from explainer.results import new_rule, reporting, verdict_scale
 from explainer.results.published import results
 from explainer.theory.statistics import Interval
 
@@ -27,7 +27,9 @@ def questions(
     right = answers.groupby(["seed", "task", "intervention"])["correct"].mean().groupby(["seed", "intervention"]).mean()
     last = strengths[strengths["epochs"] == strengths["epochs"].max()]
     return {
-        "word pairs: like training": floors.way_by_thirds(layers, "context", "another task")["upper third"],
+        "word pairs: like training": verdict_scale.normalised_position_by_thirds(layers, "context", "another task")[
+            "upper third"
+        ],
         "word pairs: on these examples": reporting.jackknife(of_seeds, _of_yardstick),
         "word pairs: carried by one vector": reporting.jackknife(right.unstack(), _carried),
         "new rule: learned": reporting.jackknife(_learned(changes), _of_the_rest),
@@ -38,13 +40,13 @@ def questions(
 def of_book() -> dict[str, Interval]:
     """`questions` of the book's tables."""
     strengths, changes = new_rule.table("rule-strongest", "strengths"), new_rule.table("rule-contexts", "changes")
-    return questions(results("shared", "layers"), results("rival", "queries"), strengths, changes)
+    return questions(results("shared-part", "layers"), results("rival", "queries"), strengths, changes)
 
 
-def made() -> str:
+def provenance() -> str:
     """What the rows of the book were made of, one line each."""
-    cells = results("shared"), results("rival"), new_rule.table("rule-strongest"), new_rule.table("rule-contexts")
-    return " ".join(map(reporting.made, cells))
+    cells = results("shared-part"), results("rival"), new_rule.table("rule-strongest"), new_rule.table("rule-contexts")
+    return " ".join(map(reporting.provenance, cells))
 
 
 def _of_yardstick(rows: pd.DataFrame) -> float:

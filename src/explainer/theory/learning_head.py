@@ -99,7 +99,7 @@ def _best_measured_step(drawn: _Lessons, steps: int, candidates: Sequence[float]
     return min(candidates, key=left)
 
 
-def left_at_best_step(
+def errors_at_best_step(
     choose: Sequence[_Lessons], report: Sequence[_Lessons], steps: int, candidates: Sequence[float]
 ) -> tuple[Float[Tensor, "B lengths"], Float[Tensor, "B lengths"]]:
     """What heads leave, and descent, on lessons of several lengths, at the step that is best on other lessons each."""
@@ -112,7 +112,7 @@ def left_at_best_step(
 # Examples as a row of tokens.
 
 
-def in_a_row(
+def residual_stream(
     inputs: Float[Tensor, "n d"], labels: Float[Tensor, "n d_y"], query: Float[Tensor, " d"]
 ) -> Float[Tensor, "T parts"]:
     """The columns of x_1, y_1, ..., x_n, y_n, x as rows: an input, a label, a one-hot position, a free part of width d.

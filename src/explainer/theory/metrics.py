@@ -53,7 +53,7 @@ def _cosine(a: Float[Tensor, "*m d"], b: Float[Tensor, "*m d"]) -> Float[Tensor,
 
 
 @shaped
-def beyond_rounding(
+def nan_within_rounding(
     change: Float[Tensor, "*m d"], beside: Float[Tensor, "*m d"], eps: float, *, shift: int = 0, axes: int = 1
 ) -> Float[Tensor, "*m d"]:
     """The changes that are more than rounding of what they were subtracted from; the others are NaN as a whole.
@@ -70,7 +70,7 @@ def beyond_rounding(
     return change.masked_fill(length <= rounding * of_state, float("nan"))
 
 
-def spacing(*states: Tensor) -> float:
+def machine_epsilon(*states: Tensor) -> float:
     """Largest eps of the dtypes of some states, for `beyond_rounding`; for half precision that of float32.
 
     Half precision sums in float32 but stores what is rounded again: compare states that were computed in float32.
@@ -78,7 +78,7 @@ def spacing(*states: Tensor) -> float:
     return max(torch.finfo(torch.promote_types(state.dtype, torch.float32)).eps for state in states)
 
 
-def without(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
+def reject_from(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
     """Project out a unit direction: h - z (z . h)."""
     return h - direction * (direction * h).sum(-1, keepdim=True)
 
@@ -140,7 +140,7 @@ def sim_aou(zsl: Outputs, icl: Outputs, ft: Outputs, normalize: bool = True) -> 
     Source: Dai et al. 2023, Table 3; without normalisation, Deutch et al. 2024.
     """
     h_zsl, h_icl, h_ft = map(unit, _exact(zsl, icl, ft)) if normalize else _exact(zsl, icl, ft)
-    return _cosine(*(beyond_rounding(h - h_zsl, h, spacing(zsl, icl, ft)) for h in (h_icl, h_ft)))
+    return _cosine(*(nan_within_rounding(h - h_zsl, h, machine_epsilon(zsl, icl, ft)) for h in (h_icl, h_ft)))
 
 
 @shaped
@@ -161,8 +161,8 @@ def sim_aou_tangent_uncentred(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[
 
     0 is its value for unrelated changes. NaN where an output is zero or a t is no more than rounding.
     """
-    eps = spacing(zsl, icl, ft)
-    return _cosine(*(beyond_rounding(t, u, eps) for t, u in _tangents(zsl, icl, ft)))
+    eps = machine_epsilon(zsl, icl, ft)
+    return _cosine(*(nan_within_rounding(t, u, eps) for t, u in _tangents(zsl, icl, ft)))
 
 
 def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
@@ -172,8 +172,8 @@ def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n
     less on the query, they score up to 1 though unrelated; `sim_aou_residual` removes this. NaN for n = 1, in a whole
     layer if one output is zero, and where what is left is no more than rounding.
     """
-    eps = spacing(zsl, icl, ft)
-    return _cosine(*(beyond_rounding(t - t.mean(0), u, eps) for t, u in _tangents(zsl, icl, ft)))
+    eps = machine_epsilon(zsl, icl, ft)
+    return _cosine(*(nan_within_rounding(t - t.mean(0), u, eps) for t, u in _tangents(zsl, icl, ft)))
 
 
 @shaped
@@ -183,18 +183,18 @@ def sim_aou_residual(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "
     u' = u - mean u over the n queries, and P projects out the plane of z and mean z. NaN for n = 1, in a whole layer if
     one output is zero, and where the z of all queries are equal or what is left is no more than rounding.
     """
-    eps = spacing(zsl, icl, ft)
+    eps = machine_epsilon(zsl, icl, ft)
     z, u_icl, u_ft = map(unit, _exact(zsl, icl, ft))
-    across = unit(beyond_rounding(without(z - z.mean(0), z), z, eps))
-    rests = ((without(without(u - u.mean(0), z), across), u) for u in (u_icl, u_ft))
-    return _cosine(*(beyond_rounding(rest, u, eps) for rest, u in rests))
+    across = unit(nan_within_rounding(reject_from(z - z.mean(0), z), z, eps))
+    rests = ((reject_from(reject_from(u - u.mean(0), z), across), u) for u in (u_icl, u_ft))
+    return _cosine(*(nan_within_rounding(rest, u, eps) for rest, u in rests))
 
 
 @shaped
 def _tangents(zsl: Outputs, icl: Outputs, ft: Outputs) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """t and u of ICL and of FT."""
     z, u_icl, u_ft = map(unit, _exact(zsl, icl, ft))
-    return (without(u_icl, z), u_icl), (without(u_ft, z), u_ft)
+    return (reject_from(u_icl, z), u_icl), (reject_from(u_ft, z), u_ft)
 
 
 # Part 3. Floors: what the same measure gives for something that is no fine-tuning.
@@ -252,7 +252,7 @@ def uniform_floor(zsl: Outputs, icl: Outputs, seed: int) -> Float[Tensor, "n lay
     """
     z, u_icl = map(unit, _exact(zsl, icl))
     draw = torch.rand(z.shape, generator=_generator(seed), dtype=torch.float64)
-    return _cosine(beyond_rounding(u_icl - z, u_icl, spacing(zsl, icl)), draw.to(z.device))
+    return _cosine(nan_within_rounding(u_icl - z, u_icl, machine_epsilon(zsl, icl)), draw.to(z.device))
 
 
 # Part 4. Attention scores.
@@ -278,12 +278,12 @@ def sim_am_delta(
     NaN where a head's scores change by no more than rounding after `context_tokens`, as everywhere in the first layer.
     Source: Deutch et al. 2024 (SimAM_delta).
     """
-    eps = spacing(*zsl_scores, *icl_scores, *ft_scores)
+    eps = machine_epsilon(*zsl_scores, *icl_scores, *ft_scores)
 
     @shaped
     def measure(zsl: Float[Tensor, "*m d"], icl: Float[Tensor, "*m d"], ft: Float[Tensor, "*m d"]) -> Tensor:
-        d_icl = beyond_rounding(icl - zsl, icl, eps, shift=context_tokens)
-        return _cosine(d_icl, beyond_rounding(ft - zsl, ft, eps))
+        d_icl = nan_within_rounding(icl - zsl, icl, eps, shift=context_tokens)
+        return _cosine(d_icl, nan_within_rounding(ft - zsl, ft, eps))
 
     return _per_query(measure, zsl_scores=zsl_scores, icl_scores=icl_scores, ft_scores=ft_scores)
 

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from explainer.theory import changes, metrics
+from explainer.theory import metrics, pairwise_similarity
 from explainer.theory.duality import squared_error_gradient
 from explainer.theory.optimisation import require_finite
 from explainer.theory.regression import draw_prompts
@@ -241,7 +241,7 @@ def _matrix(d_out: int, d: int, generator: torch.Generator) -> Float[Tensor, "d_
 
 
 @dataclass(frozen=True)
-class Setting:
+class PositiveControlSetting:
     """What a positive control is made of; rows of W_0 are N(0, scale^2 I / d), those of tasks N(0, I / d) about them.
 
     `shown` and `taught` name what stands in the context and what is fine-tuned on, keys of `_LESSONS`. `centred` tasks
@@ -278,7 +278,7 @@ _LESSONS = "own", "other", "shuffled", "foreign"
 other's targets, other inputs and another task."""
 
 
-def _draw(setting: Setting, seed: int) -> tuple[_Heads, dict[str, Lesson], Float[Tensor, "n T d"]]:
+def _draw(setting: PositiveControlSetting, seed: int) -> tuple[_Heads, dict[str, Lesson], Float[Tensor, "n T d"]]:
     """A layer, the lessons of a task by name, and queries."""
     generator = torch.Generator().manual_seed(seed)
     s, draw = setting, partial(_draw_inputs, T=setting.own_tokens, d=setting.d, generator=generator, unit=setting.unit)
@@ -297,14 +297,14 @@ def _draw(setting: Setting, seed: int) -> tuple[_Heads, dict[str, Lesson], Float
     return heads, dict(zip(_LESSONS, lessons, strict=True)), queries
 
 
-def _compared_task(setting: Setting, seed: int) -> _Compared:
+def _compared_task(setting: PositiveControlSetting, seed: int) -> _Compared:
     """Draw W_0, a task, its demonstrations and queries, and compare ZSL, ICL and FT."""
     heads, lessons, queries = _draw(setting, seed)
     shown, taught = lessons[setting.shown], lessons[setting.taught]
     return _compare(heads, shown, taught, queries, rate=setting.rate, lr=setting.lr, keys=setting.keys)
 
 
-def positive_control(setting: Setting, seeds: Iterable[int]) -> _Measures:
+def positive_control(setting: PositiveControlSetting, seeds: Iterable[int]) -> _Measures:
     """Measure ZSL, ICL and FT on one task for each seed; intervals are Student's over tasks, not over queries.
 
     Raises: KeyError for an unknown lesson; ValueError unless the heads divide d; DivergenceError at a large rate.
@@ -313,7 +313,7 @@ def positive_control(setting: Setting, seeds: Iterable[int]) -> _Measures:
     return _Measures(*map(student, zip(*by_task, strict=True)))
 
 
-def both_swaps(setting: Setting, seeds: Iterable[int]) -> dict[str, dict[str, Interval]]:
+def both_swaps(setting: PositiveControlSetting, seeds: Iterable[int]) -> dict[str, dict[str, Interval]]:
     """SimAOU of a context and a training when either has another lesson, beside two trainings and two contexts.
 
     Student's interval over tasks, by what is compared, then by the lesson of the side that is swapped; "both" has other
@@ -337,7 +337,7 @@ def both_swaps(setting: Setting, seeds: Iterable[int]) -> dict[str, dict[str, In
 _CHANGES = tuple((kind, name) for kind in ("shown", "taught") for name in _LESSONS)
 
 
-def _similarities(setting: Setting, seed: int) -> Float[Tensor, "changes changes"]:
+def _similarities(setting: PositiveControlSetting, seed: int) -> Float[Tensor, "changes changes"]:
     """SimAOU of every two changes of one draw, means over queries."""
     heads, lessons, queries = _draw(setting, seed)
     outputs = []
@@ -345,4 +345,4 @@ def _similarities(setting: Setting, seed: int) -> Float[Tensor, "changes changes
         changed = {"shown": lessons["own"], "taught": lessons["own"]} | {kind: lessons[name]}
         found = _compare(heads, *changed.values(), queries, rate=setting.rate, lr=setting.lr, keys=setting.keys)
         outputs.append(found.icl if kind == "shown" else found.ft)
-    return changes.of_outputs(found.zsl, outputs)["sim_aou"].nanmean((2, 3))
+    return pairwise_similarity.of_outputs(found.zsl, outputs)["sim_aou"].nanmean((2, 3))

@@ -4,7 +4,7 @@ import { SMALL, WIDTH, arrow, axes, colour, entry, group, line, panel, path, pla
 import { explorable, slider } from "./frame.js";
 import { fixed } from "./numbers.js";
 
-// A change of length 1 of which another one on other examples shares the squared length `alike`: its two parts
+// A change of length 1 of which another one on other examples shares the squared length `agreement`: its two parts
 export const parts = (alike) => [Math.sqrt(alike), Math.sqrt(1 - alike)];
 export const yardstick = ({ contexts, trainings, own }) => own * parts(contexts)[1] * parts(trainings)[1];
 

@@ -1,0 +1,179 @@
+"""The stored similarities, layer by layer, for a reader to choose from: `SimilarityExplorer` and its data."""
+
+import html
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import traitlets
+
+from explainer.data.files import published_directory
+from explainer.errors import ExperimentError
+from explainer.explorables.base import Explorable, Stored
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from explainer.theory.statistics import Interval
+
+_SOURCES = (
+    "classification",
+    "agnews",
+    "cb",
+    "pairs",
+    "word-pairs-controls",
+    "half-trained",
+    "controls",
+    "layer-causal",
+)
+"""Grids of the published results; where two have the same condition of a task, the first one counts."""
+
+_MEASURES: Mapping[str, str | None] = {
+    "sim_aou": "sim_aou_permuted",
+    "sim_aou_raw": "sim_aou_raw_permuted",
+    "sim_aou_tangent": "sim_aou_tangent_permuted",
+    "sim_aou_residual": "sim_aou_residual_permuted",
+    "sim_am": "sim_am_zsl",
+    "update_cosine": "update_cosine_permuted",
+    "sim_am_delta": None,
+    "kendall_tau_b": None,
+}
+"""What is kept for each condition, and the floor that is kept per layer for the conditions in _FLOORED."""
+
+_FLOORED = ("none", "untrained")
+_SINGLE = "none"  # the condition of which single seeds are kept
+_MOST_SINGLES = 5
+_ALPHABET = "".join(chr(code) for code in range(33, 127) if chr(code) not in '"\\<')
+"""Digits of the packed numbers: what stands in JSON and in HTML as it is."""
+
+_BASE = len(_ALPHABET)
+_LEVELS = 2001  # -1, -0.999, ..., 1
+_FINE, _COARSE_STEP = 300, 0.025  # half-widths up to 0.3 in steps of 0.001, larger ones rounded up to this step
+
+
+@cache
+def _data(_place: Path) -> dict[str, Any]:
+    from explainer.results import reporting  # noqa: PLC0415 - torch is slow to import and not every explorable needs it
+    from explainer.results.published import results, settings_of  # noqa: PLC0415
+
+    tasks, used = {}, []
+    for grid in _SOURCES:
+        try:
+            _, settings = settings_of(grid)
+        except ExperimentError:
+            continue
+        for task, control in settings[["task", "control"]].drop_duplicates().itertuples(index=False):
+            conditions = tasks.setdefault(task, {})
+            if isinstance(conditions.get(control), dict):
+                continue
+            try:
+                layers = results(grid, "layers", task=task, control=control)
+            except ExperimentError:
+                conditions[control] = "not computed yet"
+            else:
+                reporting.require_one_setting(layers)
+                conditions[control] = _record(layers, control)
+                used.append(layers)
+    made = reporting.provenance(*used) if used else "Stored: nothing yet."
+    return {"layers": used[0]["layer"].nunique() if used else 1, "made": made, "tasks": tasks}
+
+
+def _record(layers: "pd.DataFrame", control: str) -> dict[str, Any] | str:
+    """One condition of one task, from the table "layers" of its seeds; words where FT diverged for all."""
+    layers = layers[layers["sim_aou"].notna().groupby(layers["cell"]).transform("any")]
+    cells = layers.drop_duplicates("cell")
+    if len(cells) < 2:
+        return "fine-tuning diverged"
+    rows, first = {name: _layer_rows(layers, name) for name in _MEASURES}, cells.iloc[0]
+    found = {
+        "of": [int(first["n_queries"]), int(first["k"]), float(first["lr"]), cells["seed"].tolist()],
+        "curves": "".join(_pack_with_width(_with_mean(values)) for values in rows.values()),
+        "noise": _pack(_layer_rows(layers, "sim_aou_noise").mean(0)),
+    }
+    if control in _FLOORED:
+        found["floors"] = "".join(_pack(_layer_rows(layers, floor).mean(0)) for floor in _MEASURES.values() if floor)
+        isotropic = [_layer_rows(layers, f"{name}_isotropic").mean(0) for name in _MEASURES]
+        largest = [np.nanmax(np.abs(values)) if np.isfinite(values).any() else np.nan for values in isotropic]
+        found["isotropic"] = _pack(np.array(largest))
+    if control == _SINGLE:
+        per_seed = zip(*rows.values(), strict=True)
+        found["singles"] = ["".join(map(_pack, values)) for values in list(per_seed)[:_MOST_SINGLES]]
+    return found
+
+
+def _layer_rows(layers: "pd.DataFrame", measure: str) -> np.ndarray:
+    """A similarity in each layer, (seeds, layers), NaN where it does not exist or was not measured."""
+    return layers.reindex(columns=[measure]).to_numpy(float).reshape(-1, layers["layer"].nunique())
+
+
+def _with_mean(rows: np.ndarray) -> "Interval":
+    """Student's intervals over seeds, for each layer and for the mean over the layers that have a value."""
+    from explainer.theory import statistics  # noqa: PLC0415
+
+    there = np.isfinite(rows)
+    with np.errstate(invalid="ignore"):
+        means = np.where(there, rows, 0).sum(1) / there.sum(1)
+    return statistics.student(np.column_stack([rows, means]))
+
+
+def _pack(values: np.ndarray) -> str:
+    """Numbers from -1 to 1 as two digits of _ALPHABET each, rounded to 0.001; NaN is the largest number of two."""
+    codes = np.round((np.clip(values, -1, 1) + 1) * 1000)
+    return _digits(np.where(np.isnan(codes), _BASE**2 - 1, codes), 2)
+
+
+def _pack_with_width(numbers: "Interval") -> str:
+    """Numbers from -1 to 1 with half-widths as three digits each, both to 0.001; NaN is the largest number of three.
+
+    Half-widths above 0.3 are rounded up to multiples of 0.025, up to 2, more than which no interval here can show.
+    """
+    values, half = numbers.estimate, numbers.high - numbers.estimate
+    fine, coarse = np.round(half * 1000), _FINE + np.ceil((np.minimum(half, 2) - _FINE / 1000) / _COARSE_STEP - 1e-9)
+    codes = np.where(fine <= _FINE, fine, coarse) * _LEVELS + np.round((np.clip(values, -1, 1) + 1) * 1000)
+    return _digits(np.where(np.isnan(codes), _BASE**3 - 1, codes), 3)
+
+
+def _digits(codes: np.ndarray, width: int) -> str:
+    places = [_BASE**place for place in reversed(range(width))]
+    return "".join(_ALPHABET[int(code) // place % _BASE] for code in codes for place in places)
+
+
+class SimilarityExplorer(Explorable):
+    """Stored similarities of ICL and FT in each layer, beside their floors.
+
+    Traits: `task`; `measure`, and whether SimAOU is `normalised`; the condition `control` and the one it is compared
+    with, `against` ("" for none), names in `explainer.compare.controls.CONTROLS`; `seed`, -1 for all; `data`, what
+    is stored, the published results of the book unless given.
+    """
+
+    name = "similarity_explorer"
+    question = "Where in the network are the two changes alike, and where is that more than a floor?"
+    height = 740
+    made = "Stored: results of the study, with its seeds below the figure; SmolLM2-135M-Instruct, float32."
+
+    data = Stored()
+    task = traitlets.Unicode("sst2")
+    measure = traitlets.Enum([name for name in _MEASURES if name != "sim_aou_raw"], default_value="sim_aou")
+    normalised = traitlets.Bool(True)
+    control = traitlets.Unicode("none")
+    against = traitlets.Unicode("untrained")
+    seed = traitlets.Int(-1, min=-1)
+
+    def fallback(self) -> str:
+        """Return the still of the default state, with the question and the origin of the numbers as caption."""
+        return super().fallback().replace("</figcaption>", f" {html.escape(self.data['made'])}</figcaption>")
+
+    @classmethod
+    def stored(cls) -> dict[str, Any]:
+        """The stored results of the book for `SimilarityExplorer`: every task and condition that is there.
+
+        "layers", "made" and "tasks"; `tasks[task][control]` is why there is nothing, in words, or the seeds, the number
+        of queries and packed numbers of three digits (see `_pack` and `_pack_with_width`): "curves", for each of
+        _MEASURES its mean over seeds in every layer and over the layers, each with the half-width of Student's 95 %
+        interval over seeds; "noise", the noise value of SimAOU; for _FLOORED conditions "floors" as in _MEASURES and
+        "isotropic", the largest |mean| of a layer with random directions in place of FT; for _SINGLE "singles", the
+        measures seed by seed. Raises ResultsError where there are no published results.
+        """
+        return dict(_data(published_directory()))

@@ -1,0 +1,256 @@
+"""A small model with one memory, to compare the rules by which a memory is written and read.
+
+The models of one seed start from the same weights, to the bit, and see the same sequences in the same order; they
+differ in the rule of their memory alone. A token is a pair, the embedding of the key beside that of the value. There
+are no embeddings of positions; the softmax rules have a bias that falls with the distance, with a slope that is learned
+(ALiBi, Press et al. 2022, arXiv 2108.12409).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Generator, Tensor, nn
+from torch.nn.functional import cross_entropy, normalize
+from tqdm import tqdm
+
+from explainer.data import associative_recall
+from explainer.data.associative_recall import Sequences
+from explainer.errors import ExperimentError
+from explainer.theory import fast_weights
+from explainer.theory.momentum import momentum_attention
+from explainer.theory.optimisation import descend, warmed_up_cosine
+
+_ETA = 0.5
+"""Decay of the average in `momentum-attention`, and the momentum of `delta-half`, which no training can switch off."""
+
+_BETAS = (0.9, 0.98)  # of AdamW
+_SNAPSHOTS = 10  # how often a model is looked at during its training
+_CHUNK = 32  # tokens; of 16, 32 and 80 the fastest
+_FIRST = {"rate": 0.5, "retention": 0.98, "momentum": 0.5}  # of the gates, where the token says nothing
+_SHARPNESS, _SLOPE = 8.0, 0.1  # at first: of the softmax, and per token of distance
+
+
+# The rules
+
+
+class _Tokens(NamedTuple):
+    """What a memory has of every token: queries and keys of length 1, values, and three gates in (0, 1)."""
+
+    queries: Float[Tensor, "B H T d"]
+    keys: Float[Tensor, "B H T d"]
+    values: Float[Tensor, "B H T d"]
+    rate: Float[Tensor, "B H T"]
+    retention: Float[Tensor, "B H T"]
+    momentum: Float[Tensor, "B H T"]
+
+
+class _Bias(NamedTuple):
+    """What the softmax rules have of every head: the factor c of the scores, and the slope m of their bias."""
+
+    sharpness: Float[Tensor, " H"]
+    slope: Float[Tensor, " H"]
+
+
+_Rule = Callable[[_Tokens, _Bias], Float[Tensor, "B H T d"]]
+
+
+def _linear_attention(its: _Tokens, _: _Bias) -> Float[Tensor, "B H T d"]:
+    """Write values, not errors: S <- S + beta v k^T, and read S q."""
+    return (its.queries @ its.keys.mT).tril() @ (its.rate[..., None] * its.values)
+
+
+def _delta_rule(
+    its: _Tokens, _: _Bias, *, retention: float | None = 1.0, momentum: float | None = 0.0
+) -> Float[Tensor, "B H T d"]:
+    """Write errors, e = beta (v - alpha S k), by the rule of `fast_weights`; None leaves a gate to the tokens."""
+    alpha = its.retention if retention is None else retention
+    mu = its.momentum if momentum is None else momentum
+    return fast_weights.chunked(*its[:3], its.rate, alpha, mu, chunk=_CHUNK)
+
+
+def _ascent(its: _Tokens, _: _Bias) -> Float[Tensor, "B H T d"]:
+    """Climb the squared error for the value -v: S <- S - beta (-v - S k) k^T. The writes of v are those of descent."""
+    return fast_weights.chunked(its.queries, its.keys, -its.values, -its.rate, 1.0, 0.0, chunk=_CHUNK)
+
+
+def _softmax_attention(its: _Tokens, bias: _Bias, *, eta: float) -> Float[Tensor, "B H T d"]:
+    """Attend to all tokens up to one's own, softmax_i (c k_i . q_t - m (t - i)), and add an average of past values."""
+    positions = torch.arange(its.keys.shape[-2])
+    distance = positions[:, None] - positions
+    mask = (-bias.slope[:, None, None] * distance).masked_fill(distance < 0, -torch.inf)
+    queries = bias.sharpness[:, None, None] * its.queries
+    return momentum_attention(queries, its.keys, its.values, eta, attn_mask=mask, scale=1.0)
+
+
+RULES: Mapping[str, _Rule] = {
+    "linear": _linear_attention,
+    "delta": _delta_rule,
+    "delta-momentum": partial(_delta_rule, momentum=None),
+    "delta-half": partial(_delta_rule, momentum=_ETA),
+    "gated": partial(_delta_rule, retention=None),
+    "gated-momentum": partial(_delta_rule, retention=None, momentum=None),
+    "ascent": _ascent,
+    "softmax": partial(_softmax_attention, eta=0.0),
+    "momentum-attention": partial(_softmax_attention, eta=_ETA),
+}
+"""How a memory is written and read, by the names of the settings."""
+
+GATES: Mapping[str, tuple[str, ...]] = dict.fromkeys(RULES, ("rate",)) | {
+    "delta-momentum": ("rate", "momentum"),
+    "gated": ("rate", "retention"),
+    "gated-momentum": ("rate", "retention", "momentum"),
+    "softmax": (),
+    "momentum-attention": (),
+}
+"""The gates that a rule learns."""
+
+
+# The model
+
+
+@dataclass(frozen=True, kw_only=True)
+class FastWeightSetting:
+    """Everything that determines a trained model, but for the numbers of keys in its sequences.
+
+    `rule` is a key of RULES, `inner` the width of the feed-forward layer. Raises ExperimentError for an unknown rule, an odd
+    width, a number below 1, and a learning rate that is not positive.
+    """
+
+    rule: str
+    width: int = 64
+    heads: int = 2
+    head_width: int = 16
+    inner: int = 128
+    steps: int = 600
+    batch: int = 32
+    learning_rate: float = 5e-3
+    seed: int = 0
+
+    def __post_init__(self):
+        """Refuse a setting that cannot be trained."""
+        if self.rule not in RULES:
+            raise ExperimentError(f"rule = {self.rule!r}; known are {', '.join(RULES)}.")
+        for name in ("width", "heads", "head_width", "inner", "steps", "batch"):
+            if getattr(self, name) < 1:
+                raise ExperimentError(f"{name} = {getattr(self, name)}; it must be at least 1.")
+        if self.width % 2:
+            raise ExperimentError(f"width = {self.width} has to be even: one half is the key's, the other the value's.")
+        if not self.learning_rate > 0:
+            raise ExperimentError(f"learning_rate = {self.learning_rate}; it must be above 0.")
+
+    @property
+    def slug(self) -> str:
+        """A readable name."""
+        sizes = f"{self.width}-{self.heads}x{self.head_width}-n{self.steps}"
+        return f"recall-{sizes}-lr{self.learning_rate:g}-seed{self.seed}-{self.rule}"
+
+
+class _Memory(nn.Module):
+    """A memory of several heads between projections: norm, (q, k, v and gates), rule, norm of each head, projection.
+
+    The gates are sigmoids of linear maps of the token: beta, alpha and mu, one of each for every token and head.
+    """
+
+    def __init__(self, setting: FastWeightSetting):
+        """Draw the weights; the gates begin near 0.5, 0.98 and 0.5."""
+        super().__init__()
+        self.heads, self.rule = setting.heads, RULES[setting.rule]
+        whole = setting.heads * setting.head_width
+        self.before, self.of_head = nn.LayerNorm(setting.width), nn.RMSNorm(setting.head_width)
+        self.queries, self.keys, self.values = (nn.Linear(setting.width, whole, bias=False) for _ in range(3))
+        self.gates = nn.Linear(setting.width, len(_FIRST) * setting.heads)
+        self.output = nn.Linear(whole, setting.width, bias=False)
+        self.log_sharpness, self.log_slope = (
+            nn.Parameter(torch.full((setting.heads,), first).log()) for first in (_SHARPNESS, _SLOPE)
+        )
+        first = torch.tensor(list(_FIRST.values())).repeat_interleave(setting.heads)
+        with torch.no_grad():
+            self.gates.bias.copy_(first.logit())
+
+    def tokens(self, x: Float[Tensor, "B T width"]) -> _Tokens:
+        """Project the tokens."""
+        x = self.before(x)
+        heads = (of(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for of in (self.queries, self.keys, self.values))
+        queries, keys, values = heads
+        gates = self.gates(x).sigmoid().unflatten(-1, (-1, self.heads)).permute(2, 0, 3, 1)
+        return _Tokens(normalize(queries, dim=-1), normalize(keys, dim=-1), values, *gates)
+
+    def forward(self, x: Float[Tensor, "B T width"]) -> Float[Tensor, "B T width"]:
+        """Write and read at every token."""
+        read = self.rule(self.tokens(x), _Bias(self.log_sharpness.exp(), self.log_slope.exp()))
+        return self.output(self.of_head(read).transpose(1, 2).flatten(2))
+
+
+class FastWeightModel(nn.Module):
+    """Embeddings of key and value side by side, a memory, a feed-forward layer, and a readout over all values.
+
+    The weights are drawn from the setting's seed, which leaves the global generator as it was.
+    """
+
+    def __init__(self, setting: FastWeightSetting):
+        """Draw the weights, which do not depend on the rule."""
+        super().__init__()
+        self.setting = setting
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(setting.seed)
+            self.key = nn.Embedding(associative_recall.KEYS, setting.width // 2)
+            self.value = nn.Embedding(associative_recall.VALUES + 1, setting.width // 2)
+            self.memory = _Memory(setting)
+            self.feed_forward = nn.Sequential(
+                nn.LayerNorm(setting.width),
+                nn.Linear(setting.width, setting.inner),
+                nn.GELU(),
+                nn.Linear(setting.inner, setting.width),
+            )
+            values = associative_recall.VALUES
+            self.read_out = nn.Sequential(nn.LayerNorm(setting.width), nn.Linear(setting.width, values))
+
+    def embedded(self, keys: Int[Tensor, "B T"], values: Int[Tensor, "B T"]) -> Float[Tensor, "B T width"]:
+        """The embedding of every key beside that of its value."""
+        return torch.cat([self.key(keys), self.value(values)], -1)
+
+    def forward(self, sequences: Sequences) -> Float[Tensor, "B n values"]:
+        """Logits of all values at the queries, the last n tokens."""
+        x = self.embedded(sequences.keys, sequences.values)
+        x = x + self.memory(x)
+        x = x[:, -sequences.answers.shape[1] :]
+        return self.read_out(x + self.feed_forward(x))
+
+
+# Training
+
+
+class _Snapshot(NamedTuple):
+    """A model after so many steps, and the losses of the steps since the last snapshot."""
+
+    step: int
+    model: FastWeightModel
+    losses: list[float]
+
+
+def train(setting: FastWeightSetting, n_keys: Sequence[int], *, progress: bool = True) -> Iterator[_Snapshot]:
+    """Train on fresh sequences, of n_keys[0] keys in the first step, n_keys[1] in the second, and so on in turns.
+
+    AdamW on the mean over queries of -log p(answer); the rate rises over 5 % of the steps and falls to 0 along half a
+    cosine. Yields before the first step and ten times after it; it is one model, which changes when the next is asked
+    for. Repeated on the same machine with as many threads, the weights are the same to the bit. Raises DivergenceError
+    when the loss is no longer finite.
+    """
+    model = FastWeightModel(setting)
+    optimiser = torch.optim.AdamW(model.parameters(), setting.learning_rate, betas=_BETAS)
+    generator = Generator().manual_seed(setting.seed)
+    yield _Snapshot(0, model, [])
+    losses: list[float] = []
+    looked_at = {round(setting.steps * i / _SNAPSHOTS) for i in range(1, _SNAPSHOTS + 1)}
+    for step in tqdm(range(setting.steps), desc=setting.rule, unit="step", leave=False, disable=not progress):
+        sequences = associative_recall.draw(setting.batch, n_keys[step % len(n_keys)], generator)
+        loss = cross_entropy(model(sequences).flatten(0, 1), sequences.answers.flatten())
+        lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
+        losses.append(descend(model.parameters(), optimiser, loss, lr, step))
+        if step + 1 in looked_at:
+            yield _Snapshot(step + 1, model, losses)
+            losses = []

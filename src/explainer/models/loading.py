@@ -1,0 +1,448 @@
+"""Checkpoints: a causal language model and its tokenizer, loaded once, from the hub, a directory or a GGUF file."""
+
+import errno
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from json import JSONDecodeError
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import torch
+from huggingface_hub import constants
+from huggingface_hub import errors as hub_errors
+from safetensors import SafetensorError, safe_open
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import __version__ as transformers_version
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+from transformers.utils import logging as transformers_logging
+
+from explainer.data import assets
+from explainer.data.files import PERMIT, did_you_mean
+from explainer.data.package_index import proxy_hint
+from explainer.errors import CheckpointError
+from explainer.models import validation
+from explainer.models.checkpoint import Checkpoint
+
+STARTER = "SmolLM2-135M-Instruct"
+"""Name of the checkpoint that comes through the package index."""
+
+_CONVERT = "AutoModelForCausalLM.from_pretrained(...).save_pretrained(...) on a machine where you trust the file"
+_EXAMPLES = "'gpt2', 'EleutherAI/pythia-160m', 'KoboldAI/fairseq-dense-125M', a directory or a .gguf file"
+_HUB_SECONDS = 30
+"""After which a hub that says nothing is not waited for."""
+
+_INDEX = "model.safetensors.index.json"
+_TEXTS = (
+    *("config.json", "generation_config.json", "tokenizer*.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab*.json", "vocab*.txt", "merges.txt", "dict.txt", "emoji.json", "tekken.json", "*.model"),
+)
+"""What transformers reads beside the weights: configuration and the files of tokenizers, by their names there."""
+
+_OTHER_FORMATS = ("original/*", "consolidated*", "onnx/*")
+
+_NO_WEIGHTS = re.compile(
+    r"inv_freq$|(cos|sin)_cached$|\.attn(\.attention)?\.(masked_)?bias$|(^|\.)position_ids$|embed_positions\.weights$"
+    r"|\.version$|_float_tensor$"
+)
+"""What older versions wrote beside the weights and newer ones compute: frequencies, masks, positions, versions."""
+
+
+def load(
+    name: str | os.PathLike | None = None, *, dtype: torch.dtype | None = None, device: str | torch.device | None = None
+) -> Checkpoint:
+    """Load a causal language model from a hub id (`id` or `id@revision`), a local directory or a .gguf file.
+
+    Without a name, the environment variable EXPLAINER_MODEL decides, else the starter checkpoint. `dtype` defaults
+    to float32, `device` to a GPU when there is one. Only safetensors and GGUF are read, and no code from a repository
+    is ever run.
+
+    Raises CheckpointError: unknown name, no network, missing or damaged files, pickled weights, not a causal model.
+    """
+    name = one_name(str(name or os.environ.get("EXPLAINER_MODEL") or STARTER))
+    dtype = dtype or torch.float32
+    device = device_of(device)
+    path, revision = _locate(name)
+    if path.suffix.lower() == ".gguf":
+        reader = _gguf_reader(path)
+        files, directory, of_model, of_both = (path,), path.parent, {}, {"gguf_file": path.name}
+    else:
+        reader, files, directory, of_model, of_both = None, _weight_files(path), path, {"use_safetensors": True}, {}
+    model, tokenizer = _model(path, directory, dtype, **of_model, **of_both), _tokenizer(path, directory, **of_both)
+    if reader is not None:
+        _require_place(path, _without_place(model, reader))
+    model = model.eval().requires_grad_(False).to(device)
+    checkpoint = Checkpoint(model, tokenizer, name.partition("@")[0] if revision else name, revision, files)
+    validation.require_usable(checkpoint)
+    return checkpoint
+
+
+def one_name(name: str) -> str:
+    """A directory or file under one name, however its path is spelled; a name of the hub as it is."""
+    return did_you_mean(name, (STARTER,))
+
+
+def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
+    """Write a model that was trained here for `load`, whole or not at all; replaces what is there.
+
+    Raises CheckpointError where the disk refuses.
+    """
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=directory.parent, ignore_cleanup_errors=True) as work:
+            fresh = Path(work, "fresh")
+            with _without_progress_bars():
+                model.save_pretrained(fresh)
+            tokenizer.save_pretrained(fresh)
+            shutil.rmtree(directory, ignore_errors=True)
+            os.replace(fresh, directory)
+    except OSError as error:
+        raise CheckpointError(f"the model cannot be kept in {directory} ({error}); free some space.") from error
+
+
+def digest(name: str | os.PathLike) -> str:
+    """SHA-256 of all that `load` reads for this name: weights, configuration and tokenizer; loads no model.
+
+    Of the starter checkpoint it is that of the package file it comes in, whatever unpacked it. Raises CheckpointError.
+    """
+    if str(name) == STARTER:
+        return assets.CHECKPOINT.sha256
+    path, _ = _locate(str(name))
+    files = [path] if path.is_file() else sorted(_loaded(path))
+    total = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            total.update(f"{file.name}\0".encode() + hashlib.file_digest(stream, "sha256").digest())
+    return total.hexdigest()
+
+
+def device_of(device: str | torch.device | None) -> torch.device:
+    """The device of this name; without one, a GPU if there is one. CheckpointError where it cannot be used."""
+    try:
+        found = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError) as error:  # torch asserts that it was built for a device
+        raise CheckpointError(f"device {device!r} cannot be used here ({error}); give cpu, or leave it out.") from error
+    return found
+
+
+def dtype_of(name: str, device: str | torch.device | None) -> torch.dtype:
+    """The number format of this name; "auto" is bfloat16 on a GPU that computes in it, else float32."""
+    if name != "auto":
+        return getattr(torch, name)
+    on_gpu = device_of(device).type == "cuda"
+    return torch.bfloat16 if on_gpu and torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
+
+
+def skeleton(name: str | os.PathLike) -> PreTrainedModel:
+    """The model of this name without its weights, on the device "meta": its shapes. Raises CheckpointError."""
+    path, _ = _locate(str(name))
+    of_file = {"gguf_file": path.name} if path.is_file() else {}
+    directory = path.parent if path.is_file() else path
+    try:
+        config = AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **of_file)
+        with torch.device("meta"):
+            return AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+    except Exception as error:  # as in `_model`
+        raise CheckpointError(
+            f"{path} does not describe a causal language model: {error!r}{_remedy(directory)}"
+        ) from error
+
+
+def _locate(name: str) -> tuple[Path, str | None]:
+    if name == STARTER:
+        return assets.checkpoint_path(), None
+    path = Path(name).expanduser()
+    with _permission():
+        is_here = path.is_dir() or (path.is_file() and path.suffix.lower() == ".gguf")
+    if is_here:
+        _require_permission(path)
+        return path, None
+    if path.is_absolute() or name.startswith((".", "~")) or path.suffix == ".gguf" or path.exists():
+        raise CheckpointError(f"{name!r} is neither a directory nor an existing .gguf file; give the path of one.")
+    return _download(name)
+
+
+@contextmanager
+def _permission() -> Iterator[None]:
+    """Else what may not be read looks damaged, and the advice would be to delete it."""
+    try:
+        yield
+    except PermissionError as error:
+        raise CheckpointError(f"{error.filename} may not be read by this user; {PERMIT}.") from error
+
+
+def _require_permission(path: Path) -> None:
+    with _permission():
+        for file in (path,) if path.is_file() else _loaded(path) if os.listdir(path) else ():
+            file.open("rb").close()
+
+
+def _download(name: str) -> tuple[Path, str]:
+    hub_id, _, revision = name.partition("@")
+    silent = _is_silent(hub_id, revision)
+    try:
+        path = _snapshot(hub_id, revision, silent)
+    except (hub_errors.GatedRepoError, hub_errors.DisabledRepoError) as error:
+        raise CheckpointError(f"{name!r} needs permission on the hub ({error}); ask, then `hf auth login`.") from error
+    except hub_errors.RevisionNotFoundError as error:
+        raise CheckpointError(f"{hub_id!r} has no revision {revision!r} on the hub; leave out @{revision}.") from error
+    except (hub_errors.RepositoryNotFoundError, hub_errors.HFValidationError) as error:
+        raise CheckpointError(f"there is no model {name!r} on the hub; names look like {_EXAMPLES}.") from error
+    except Exception as error:  # a proxy or a page in place of the hub makes its client raise whatever
+        raise CheckpointError(_why_not_downloaded(name, error, silent)) from error
+    path = Path(path)
+    _require_permission(path)
+    if not list(path.glob("*.safetensors")) and (converted := _converted(hub_id)):
+        raise CheckpointError(
+            f"{name!r} holds no *.safetensors file, and pickled weights are not read; the hub has them converted: give "
+            f"'{hub_id}@{converted}'."
+        )
+    return path, path.name
+
+
+def _snapshot(hub_id: str, revision: str, silent: bool) -> str:
+    """The folder of the hub's cache; without the hub, one with all that is needed, where it is known what that is."""
+    weights, others = ("*.safetensors", _INDEX), {"revision": revision or None, "ignore_patterns": list(_OTHER_FORMATS)}
+    try:
+        return huggingface_hub.snapshot_download(
+            hub_id, allow_patterns=[*weights, *_TEXTS], local_files_only=silent, **others
+        )
+    except hub_errors.LocalEntryNotFoundError:
+        needed = [pattern for pattern in _TEXTS if pattern != "generation_config.json"]
+        with suppress(hub_errors.LocalEntryNotFoundError):
+            path = huggingface_hub.snapshot_download(hub_id, allow_patterns=needed, local_files_only=True, **others)
+            if (files := _weights(Path(path))) and all(file.is_file() for file in files):
+                return path  # other weights of the listing, as those of a second format, are not loaded
+        raise
+
+
+def _is_silent(hub_id: str, revision: str) -> bool:
+    """Whether the hub says nothing at all for so long; a download would wait for it for ever."""
+    try:
+        huggingface_hub.HfApi().model_info(hub_id, revision=revision or None, timeout=_HUB_SECONDS)
+    except Exception as error:  # every other one comes again, and is named, in the download
+        return type(error).__name__.endswith("Timeout")
+    return False
+
+
+def _why_not_downloaded(name: str, error: Exception, silent: bool) -> str:
+    """What happened between here and the hub, and what to do."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return (
+            f"{name!r} cannot be kept in {constants.HF_HUB_CACHE} ({error.strerror}); free some space, or set HF_HOME "
+            "to a directory on another disk, and run again to go on."
+        )
+    what = f"no answer within {_HUB_SECONDS} s" if silent else " ".join(str(error).split())
+    if isinstance(error, JSONDecodeError):
+        what = "what answers is no hub; is it the login page of a network?"
+    hub = f"the hub {constants.ENDPOINT}{' (HF_ENDPOINT)' if 'HF_ENDPOINT' in os.environ else ''}"
+    return (
+        f"{name!r} is not in the local hub cache and {hub} could not be reached ({what}){proxy_hint()}. Check the name "
+        f"and the connection, give a local directory, or leave the name out to use the starter checkpoint {STARTER}."
+    )
+
+
+def _converted(hub_id: str) -> str | None:
+    """The first pull request of a repository that has its weights as safetensors; the hub opens such by itself."""
+    hub = huggingface_hub.HfApi()
+    try:
+        asked = [ref.ref for ref in hub.list_repo_refs(hub_id, include_pull_requests=True).pull_requests or ()]
+        for ref in sorted(asked, key=lambda ref: int(ref.rpartition("/")[2])):
+            if any(name.endswith(".safetensors") for name in hub.list_repo_files(hub_id, revision=ref)):
+                return ref
+    except Exception:  # without the hub the reader is told how to convert
+        return None
+    return None
+
+
+def _loaded(directory: Path) -> set[Path]:
+    """The files of a directory that decide what is loaded from it; others, as logs of a training, come and go."""
+    weights = _weights(directory)
+    index = [] if directory / "model.safetensors" in weights else [directory / _INDEX]
+    texts = [file for pattern in _TEXTS for file in directory.glob(pattern)]
+    return {file for file in (*weights, *index, *texts) if file.is_file()}
+
+
+def _weights(directory: Path) -> tuple[Path, ...]:
+    """The files that transformers takes weights from, in its order: one, else those of the index, here or not."""
+    whole, index = directory / "model.safetensors", directory / _INDEX
+    if whole.is_file():
+        return (whole,)
+    if index.is_file():
+        return tuple(sorted(directory / name for name in set(_read_json(index).get("weight_map", {}).values())))
+    return tuple(sorted(directory.glob("*.safetensors")))
+
+
+def _weight_files(directory: Path) -> tuple[Path, ...]:
+    """The weight files of a directory, after every cheap check that can explain why it will not load."""
+    _require_no_adapter(directory)
+    config = directory / "config.json"
+    if not config.is_file():
+        raise CheckpointError(f"{directory} has no config.json; give the directory that save_pretrained wrote.")
+    files = _weights(directory)
+    if not files:
+        pickled = [p.name for p in sorted(directory.iterdir()) if p.suffix in (".bin", ".pt", ".pth", ".ckpt")]
+        raise CheckpointError(
+            f"{directory} holds no *.safetensors file (found {', '.join(pickled) or 'no weights'}). Pickled weights "
+            f"are not read, because a pickle can run any code when it is opened; convert them: {_CONVERT}."
+        )
+    if missing := [file.name for file in files if not file.is_file()]:
+        raise CheckpointError(f"{directory} lacks {', '.join(missing)}, listed in {_INDEX}; fetch them again.")
+    for path in files:
+        try:
+            with safe_open(path, framework="pt"):
+                pass
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(f"{path} is damaged or cut short ({error}); delete it and fetch it again.") from error
+    family = _read_json(config).get("model_type")
+    if family and family not in CONFIG_MAPPING:
+        raise CheckpointError(
+            f"{directory} is of the family {family!r}, which transformers {transformers_version} does not know, "
+            "and code of a repository is never run; install a newer transformers, or use a family that `explainer "
+            "models` lists."
+        )
+    if quantised := _read_json(config).get("quantization_config"):
+        method = quantised.get("quant_method", "unknown")
+        raise CheckpointError(
+            f"{directory} holds quantised weights ({method}), which cannot be fine-tuned or compared here; give the "
+            "repository that they were made from, with --dtype bfloat16 if memory is short."
+        )
+    architectures = _read_json(config).get("architectures") or []
+    if architectures and not any(a.endswith(("ForCausalLM", "LMHeadModel")) for a in architectures):
+        raise CheckpointError(
+            f"{directory} holds a {architectures[0]}, which does not predict the next token; "
+            f"give a decoder-only language model, like {_EXAMPLES}."
+        )
+    return files
+
+
+def _require_no_adapter(directory: Path) -> None:
+    """What PEFT writes is only what a training added, whatever configuration lies beside it."""
+    adapters = [*directory.glob("adapter_model.*"), *directory.glob("adapter_config.json")]
+    if adapters and all(file.name.startswith("adapter_model") for file in _weights(directory)):
+        raise CheckpointError(
+            f"{directory} holds an adapter ({adapters[0].name}), and not the model that it adapts; merge them: "
+            "AutoPeftModelForCausalLM.from_pretrained(...).merge_and_unload().save_pretrained(...), save the tokenizer "
+            "beside it, and give that directory."
+        )
+
+
+def _read_json(path: Path) -> dict:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except PermissionError:
+        raise  # told by `_require_permission`
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} cannot be read ({error}); fetch it again.") from error
+
+
+def _gguf_reader(path: Path) -> Any:
+    """A file's header and all its tensors, which one that was cut short lacks."""
+    import gguf  # noqa: PLC0415 - only a GGUF file needs it
+
+    try:
+        reader = gguf.GGUFReader(path)
+        parts = reader.get_field(gguf.Keys.Split.LLM_KV_SPLIT_COUNT)
+        n_parts = int(parts.contents()) if parts else 1
+    except Exception as error:  # the reader unpacks bytes as they come, and fails wherever they end
+        raise CheckpointError(f"{path} is damaged or cut short ({error!r}); delete it and fetch it again.") from error
+    if n_parts > 1:
+        raise CheckpointError(
+            f"{path} is one of the {n_parts} parts of a split file; merge them with `llama-gguf-split --merge` of "
+            "llama.cpp, given the first part and a name, and give the file of that name."
+        )
+    return reader
+
+
+def _without_place(model: PreTrainedModel, reader: Any) -> list[str]:
+    """The tensors of a GGUF file, which transformers leaves out in silence, for which a model has no place."""
+    import gguf  # noqa: PLC0415 - only a GGUF file needs it
+
+    here = {name: p.numel() for name, p in model.named_parameters()}
+    there = {one.name: int(one.n_elements) for one in reader.tensors if not _is_buffer(one)}
+    if model.config.tie_word_embeddings:
+        there.pop("output.weight", None)
+    if sum(there.values()) <= sum(here.values()):
+        return []  # names alone do not tell: weights of experts, for one, are laid out anew
+    architecture = reader.get_field("general.architecture").contents()
+    kind = next(kind for kind, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
+    names = gguf.get_tensor_name_map(kind, model.config.num_hidden_layers)
+    known = {names.get_name(name, (".weight", ".bias")) for name in here}
+    return [name for name in there if name not in known]
+
+
+def _is_buffer(tensor: Any) -> bool:
+    """Whether it holds the frequencies of a rotation, which are at most 1, and not the factors that divide them."""
+    return tensor.name == "rope_freqs.weight" and bool((tensor.data <= 1).all())
+
+
+def _require_place(path: Path, names: Iterable[str]) -> None:
+    if names := sorted(names):
+        shown = ", ".join(names[:3]) + ", ..." * (len(names) > 3)
+        raise CheckpointError(
+            f"{path} holds weights for which the model that it describes has no place ({shown}); without them it is "
+            "another model. Correct its configuration (attention_bias, say), or give the model that it was made from."
+        )
+
+
+@contextmanager
+def _without_progress_bars() -> Iterator[None]:
+    """Loading takes a second, and in a notebook the library's bar is a widget that stays behind, dead, on the page."""
+    shown = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()
+
+
+def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTrainedModel:
+    try:
+        with _without_progress_bars():
+            model, report = AutoModelForCausalLM.from_pretrained(
+                directory,
+                dtype=dtype,
+                trust_remote_code=False,
+                local_files_only=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # refused below, with the name of the weight
+                **options,
+            )
+    except Exception as error:  # transformers and what it calls raise whatever a file makes them
+        raise CheckpointError(
+            f"{path} could not be loaded as a causal language model: {error!r}{_remedy(directory)}"
+        ) from error
+    model.config.return_dict, model.config.output_attentions, model.config.output_hidden_states = True, False, False
+    if mismatched := sorted(name for name, *_ in report["mismatched_keys"]):
+        raise CheckpointError(
+            f"{path} holds weights of other shapes than its config.json says ({', '.join(mismatched[:3])}); fetch both "
+            "again."
+        )
+    _require_place(path, (name for name in report["unexpected_keys"] if not _NO_WEIGHTS.search(name)))
+    if report["missing_keys"]:
+        missing = ", ".join(sorted(report["missing_keys"])[:3])
+        raise CheckpointError(f"{path} lacks weights that the model needs ({missing}, ...); fetch it again.")
+    return model
+
+
+def _remedy(directory: Path) -> str:
+    """What may be taken out of a config.json that does not load: what a training wrote that is no part of the model."""
+    path = directory / "config.json"
+    written = _read_json(path) if path.is_file() else {}
+    found = [name for name in ("use_return_dict", "attn_implementation", "_attn_implementation") if name in written]
+    return f"; take {' and '.join(found)}, left by a training, out of config.json" if found else ""
+
+
+def _tokenizer(path: Path, directory: Path, **options) -> PreTrainedTokenizerBase:
+    try:
+        return AutoTokenizer.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **options)
+    except Exception as error:  # as above; `tokenizers` raises bare ones
+        raise CheckpointError(f"{path} has no tokenizer that can be read ({error!r}); save one beside it.") from error

@@ -1,0 +1,154 @@
+"""Room: the memory that a setting takes, and what a machine or a GPU has of it."""
+
+import ctypes
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+
+import torch
+from transformers import PreTrainedModel
+
+from explainer.errors import CheckpointError
+from explainer.models import architectures, loading, scoring
+
+_PROCESS = 0.5e9
+"""Bytes of Python with its libraries: measured."""
+
+_TOKENS = 40
+"""Of a demonstration, more than those of most tasks."""
+
+_N_MAPS = 48
+"""Linear maps of one query that are held at once: 16 queries, in three states."""
+
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h of glibc
+
+
+def required_bytes(
+    model: PreTrainedModel, dtype: torch.dtype, n_shown: int, n_models: int, n_updates: int | None
+) -> int:
+    """Bytes at the peak: weights + updates + copies + passes + linear maps + the process itself.
+
+    The updates are of all keys and values, in float32, and the copies of these in the number format of the weights,
+    which also hold the gradient. The passes hold the keys and values of `n_shown` demonstrations twice, those of a pack
+    of queries, and attention weights where attention is computed in one piece. Of `model` only the shapes are read.
+    Where it is only asked, `n_updates` is None.
+    """
+    weights = sum(p.numel() for p in model.parameters()) * dtype.itemsize
+    try:
+        layers = architectures.architecture(model).layers
+    except CheckpointError:  # a family that can be scored only
+        return int(n_models * weights + _PROCESS)
+    projections = [p for layer in layers for p in (layer.key, layer.value)]
+    trained = sum(p.weight().numel() for p in projections)
+    copies = sum(module.weight.numel() for module in {p.module for p in projections}) * dtype.itemsize
+    longest = getattr(model.config, "max_position_embeddings", None) or math.inf
+    tokens, pack = min(_TOKENS * n_shown, longest), scoring.PACK_TOKENS
+    passes = (2 * tokens + pack) * sum(p.heads * p.head_size for p in projections) * dtype.itemsize
+    if model.config._attn_implementation == "eager":
+        passes += 3 * model.config.num_attention_heads * tokens * (tokens + pack) * 4
+    if n_updates is None:
+        return int(n_models * weights + passes + _PROCESS)  # nothing is trained, and no map is read off
+    maps = _N_MAPS * sum(layer.key.heads * layer.key.head_size**2 for layer in layers) * 4
+    return int(n_models * weights + n_updates * trained * 4 + copies + passes + maps + _PROCESS)
+
+
+def release_freed_memory() -> None:
+    """Let freed memory go back to the system at once, where the C library can be told to.
+
+    glibc keeps freed blocks of up to 32 MB by itself. Between tensors that stay they are lost for the next ones of the
+    same size: a cell of 1.3 billion weights took 1 GB more. Source: mallopt(3).
+    """
+    with suppress(AttributeError, OSError, TypeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_MMAP_THRESHOLD, 8 << 20)
+        mallopt(_M_TRIM_THRESHOLD, 64 << 20)
+
+
+def free_bytes(device: torch.device, root: Path = Path("/")) -> int | None:
+    """Bytes that are free: on a GPU, or on this machine, less where a container or a job has a limit; None if unknown.
+
+    Source: proc(5), MemAvailable.
+    """
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        lines = (root / "proc/meminfo").read_text().splitlines()
+        available = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return None
+    return min([available, *(limit - used for limit, used in _limits(root))])
+
+
+def total_bytes(root: Path = Path("/")) -> float:
+    """Bytes of this machine, less where a container or a job has a limit; NaN where they cannot be known."""
+    return min([_of_machine(), *(limit for limit, _ in _limits(root))])
+
+
+def _of_machine() -> float:
+    if hasattr(os, "sysconf"):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if not hasattr(ctypes, "windll"):
+        return math.nan
+    kilobytes = ctypes.c_ulonglong()
+    known = ctypes.windll.kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes))
+    return kilobytes.value * 1024 if known else math.nan
+
+
+def _limits(root: Path) -> Iterator[tuple[int, int]]:
+    """The limit of each control group of this process and of all above, and what is used of it and cannot be dropped.
+
+    Source: cgroups(7), /proc/self/cgroup; cgroup-v2, memory.max; cgroup-v1, memory.limit_in_bytes.
+    """
+    try:
+        lines = [line.split(":", 2) for line in (root / "proc/self/cgroup").read_text().splitlines()]
+    except OSError:
+        lines = []
+    of = {controllers: name for _, controllers, name in lines}
+    first = next((name for controllers, name in of.items() if "memory" in controllers.split(",")), "/")
+    kinds = (
+        ("", of.get("", "/"), "memory.max", "memory.current", "inactive_file"),
+        ("memory", first, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    )
+    for mount, name, *files, dropped in kinds:
+        group = PurePosixPath(name)
+        for here in (group, *group.parents):  # a container may see its own group as the root, or not at all
+            folder = root / "sys/fs/cgroup" / mount / str(here).lstrip("/")
+            with suppress(OSError, ValueError, KeyError):  # no such group, or no limit
+                limit, used = (int((folder / file).read_text()) for file in files)
+                stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+                yield limit, used - int(stat[dropped])
+
+
+def fits(n_bytes: float, device: torch.device) -> bool:
+    """Whether so many bytes, and a process, are free."""
+    have = free_bytes(device)
+    return have is None or n_bytes + _PROCESS <= have
+
+
+def require_memory(
+    name: str, device: torch.device, dtype: torch.dtype, need: Callable[[torch.dtype], int], n: int
+) -> None:
+    """Raise CheckpointError where n processes with a model, which need so much each, do not fit the device."""
+    have, each = free_bytes(device), need(dtype)
+    if have is None or n * each <= have:
+        return
+    of_all = f", and {n} processes {n * each / 1e9:.1f} GB" if n > 1 else ""
+    ways = ["fewer --workers"] * (n > 1)
+    ways += [f"--dtype bfloat16 ({need(torch.bfloat16) / 1e9:.1f} GB)"] * (dtype.itemsize > 2)
+    ways += ["fewer --k or --epochs", "a smaller model", "or a machine with more memory"]
+    raise CheckpointError(
+        f"{name} does not fit: a setting needs about {each / 1e9:.1f} GB in {str(dtype).removeprefix('torch.')}"
+        f"{of_all}, and {have / 1e9:.1f} GB are free on {device}; give {', '.join(ways)}."
+    )
+
+
+def require_memory_to_score(name: str, device: torch.device, dtype: torch.dtype, n_shown: int) -> None:
+    """Raise CheckpointError where a model that is only asked, after so many demonstrations, does not fit the device."""
+    try:
+        model = loading.skeleton(name)
+    except CheckpointError:
+        return  # whoever loads it says why
+    require_memory(name, device, dtype, lambda its: required_bytes(model, its, n_shown, 1, None), 1)

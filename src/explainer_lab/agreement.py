@@ -1,0 +1,441 @@
+"""How alike are the changes of one model: what contexts do to it, what trainings do to it, and each with each.
+
+A *change* is what a lesson, some demonstrations, does to the zero-shot model: as a context (ICL) or as a training (FT).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations, groupby
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from tqdm import tqdm
+
+from explainer.compare import comparison, controls
+from explainer.compare.comparison import ComparisonSetting, Observed, require
+from explainer.data import tasks
+from explainer.data.files import Tables
+from explainer.data.tasks import Example, Task, TaskData
+from explainer.models import batched_finetuning, finetuning, recording, scoring
+from explainer.models.finetuning import FineTuned
+from explainer.models.loading import Checkpoint
+from explainer.models.scoring import Prefix
+from explainer.theory import metrics, pairwise_similarity
+from explainer_lab import on_checkpoint
+from explainer_lab.comparison import Comparison
+from explainer_lab.experiment import Computed
+from explainer_lab.on_checkpoint import as_columns
+
+_WORD_TASKS = ("capitals", "plurals", "past", "antonyms", "comparatives", "participles", "agents", "nationalities")
+_WORD_TASKS += ("categories", "uppercase")
+_LABEL_TASKS = ("sst2", "sst5", "mr", "subj", "agnews", "cb", "reviews", "reviews5", "news")
+"""The tasks that are foreign to each other; a task is compared with those of its own kind of answers."""
+
+_N_MAPS = 4
+"""Queries whose linear maps are compared: one map of a query is as large as a layer's keys and values."""
+
+_N_FOREIGN_CONTEXTS = 3
+
+_SLOW = 0.1  # the factor of the training at a smaller rate
+_BY_LAYER = ("sim_aou", "sim_aou_tangent_uncentred", "sim_aou_residual")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgreementSetting(on_checkpoint.FineTuningSetting):
+    """What the k demonstrations of a seed do as context and as training, beside what other demonstrations do.
+
+    `n_directions` random updates stand beside them. `lessons` says which others:
+    "all"; "few", one floor and one ceiling of each kind; "own", none, enough to choose a rate. The `loss` of FT is that
+    of the "text" of a demonstration, as in the paper, or that of its "answers" only. Raises ExperimentError where a value is
+    none.
+    """
+
+    task: str
+    k: int
+    n_queries: int
+    lessons: str = "all"
+    n_directions: int = 0
+    split: str = "all"
+    loss: str = "text"
+
+    def __post_init__(self):
+        """Refuse what cannot be computed before anything is."""
+        super().__post_init__()
+        require(self.k >= 2, f"k = {self.k}: two halves need at least 2 demonstrations.")
+        self.cell  # noqa: B018 - which refuses what a comparison cannot use
+        known = ", ".join(_LESSONS)
+        require(self.lessons in _LESSONS, f"there are no lessons {self.lessons!r}; known: {known}.")
+        require(self.loss in ("text", "answers"), f"there is no loss {self.loss!r}; known: text, answers.")
+        require(self.n_directions >= 0, f"n_directions = {self.n_directions} is negative; use 0 for none.")
+
+    @property
+    def cell(self) -> ComparisonSetting:
+        """The comparison of ZSL, ICL and FT with the same demonstrations and queries."""
+        shared = ("checkpoint", "task", "seed", "k", "lr", "n_queries", "split")
+        return ComparisonSetting(**{name: getattr(self, name) for name in shared})
+
+    @property
+    def slug(self) -> str:
+        """A readable name, not quite unique."""
+        directions = [f"{self.n_directions}directions"] * (self.n_directions > 0)
+        loss = ["answers"] * (self.loss == "answers")
+        return "-".join([self.cell.slug, f"{self.epochs}epochs", self.lessons, *directions, *loss])
+
+    @property
+    def kin(self) -> tuple[str, ...]:
+        """The tasks whose own demonstrations are lessons: with all lessons, every one with the same kind of answers.
+
+        Beside a task of one's own those are the word pairs, which need no data from elsewhere.
+        """
+        task = tasks.TASKS.get(self.task)
+        if self.lessons == "own":
+            return (self.task,)
+        if self.lessons == "few":
+            return self.task, tasks.foreign(task) if task else _WORD_TASKS[0]
+        known = _LABEL_TASKS if task and task.labels else _WORD_TASKS
+        return known if self.task in known else (self.task, *known)
+
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """Those of them that are not the own task."""
+        return tuple(name for name in self.kin if name != self.task)
+
+
+# Lessons.
+
+
+_Lesson = tuple[Task, list[Example]]  # demonstrations, and the task in whose template they are written
+
+
+def _half(data: TaskData, k: int, seed: int, *, second: bool) -> tuple[Task, list[Example]]:
+    """One half of the own demonstrations."""
+    task, examples = controls.own(data, k, seed)
+    return task, examples[k // 2 :] if second else examples[: k // 2]
+
+
+OF_A_TASK: Mapping[str, controls.Demonstrations] = {
+    "own": controls.own,
+    "reordered": controls.reordered,
+    "other": controls.other,
+    "first half": partial(_half, second=False),
+    "second half": partial(_half, second=True),
+    "shuffled": controls.shuffled,
+    "nonsense": controls.nonsense,
+}
+"""Lessons that a task gives: its demonstrations, others that teach the same, and some that teach less."""
+
+_LESSONS: Mapping[str, tuple[str, ...]] = {
+    "all": tuple(OF_A_TASK),
+    "few": ("own", "other", "shuffled"),
+    "own": ("own",),
+}
+"""Which of a task's lessons a setting has."""
+
+_STAGED = ("own", "shuffled", "nonsense")
+"""Lessons whose trainings are compared after several numbers of epochs, and not after the last one only."""
+
+
+def lessons(setting: AgreementSetting, load: Callable[[str], TaskData]) -> dict[str, _Lesson]:
+    """The lessons of a setting by name; a foreign task gives its own demonstrations under its name."""
+    drawn = load(setting.task), setting.k, setting.seed
+    of_the_task = {name: OF_A_TASK[name](*drawn) for name in _LESSONS[setting.lessons]}
+    return of_the_task | {name: controls.own(load(name), *drawn[1:]) for name in setting.foreign}
+
+
+# Changes.
+
+
+@dataclass(frozen=True, eq=False)
+class _Change:
+    """What a lesson does to the model, by context (`kind` ICL) or training (FT) for some epochs at a rate.
+
+    `observed` is what the changed model does with the queries. `maps` are the changes of the linear maps of the first
+    queries. `context_tokens` stand before them, and `training` are the numbers that only FT has.
+    """
+
+    kind: str
+    lesson: str
+    observed: Observed
+    maps: Float[Tensor, "n layers key_heads d_v d"]
+    epochs: int | None = None
+    lr: float | None = None
+    training: Mapping[str, float] | None = None
+    context_tokens: int = 0
+
+    @property
+    def name(self) -> str:
+        """Unique among the changes of a setting."""
+        return f"ICL {self.lesson}" if self.kind == "ICL" else f"FT {self.lesson} {self.epochs} {self.lr:g}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Queries:
+    """The queries of a setting, and what is done with them after any prefix and under any weights."""
+
+    task: Task
+    examples: list[Example]
+
+    def observed(self, checkpoint: Checkpoint, prefix: Prefix) -> Observed:
+        return comparison.observe(checkpoint, prefix, self.task, self.examples)
+
+    def maps(self, checkpoint: Checkpoint, prefix: Prefix) -> list[recording.LinearMaps]:
+        prompts = [self.task.prompt(example) for example in self.examples[:_N_MAPS]]
+        return list(recording.linear_maps(checkpoint, prefix, prompts, self.task.labels or ()))
+
+
+def _every_change(
+    checkpoint: Checkpoint,
+    setting: AgreementSetting,
+    queries: _Queries,
+    given: Mapping[str, _Lesson],
+    trained: Mapping[tuple[str, float], Mapping[int, FineTuned]],
+) -> Iterator[_Change]:
+    """Every context and every training of a setting, one after the other; trainings that diverged are left out."""
+    contexts = [name for name in given if name not in setting.foreign[_N_FOREIGN_CONTEXTS:]]
+    for name in contexts:
+        prefix = on_checkpoint.context(checkpoint, *given[name])
+        maps = torch.stack([maps.context for maps in queries.maps(checkpoint, prefix)])
+        yield _Change("ICL", name, queries.observed(checkpoint, prefix), maps, context_tokens=len(prefix))
+    empty = torch.stack([maps.own for maps in queries.maps(checkpoint, scoring.encode(checkpoint, ""))])
+    for (name, lr), states in trained.items():
+        for n in setting.stages if name in _STAGED else (setting.epochs,):
+            if states[n].diverged_at is None:
+                observed, maps = _tuned(queries, states[n])
+                changed = metrics.nan_within_rounding(maps - empty, empty, metrics.machine_epsilon(empty), axes=2)
+                yield _Change("FT", name, observed, changed, n, lr, _numbers(states[n]))
+
+
+def _tuned(queries: _Queries, state: FineTuned) -> tuple[Observed, Tensor]:
+    with state.applied() as tuned:
+        prefix = scoring.encode(tuned, "")
+        return queries.observed(tuned, prefix), torch.stack([maps.own for maps in queries.maps(tuned, prefix)])
+
+
+def _numbers(state: FineTuned) -> dict[str, float]:
+    matrices = torch.stack([W.flatten(0, 1) for layer in state.update for W in (layer.key_weight, layer.value_weight)])
+    rank = metrics.participation_ratio(matrices).nanmean().item()
+    return {"loss_after": state.loss_after, "update_norm": state.norm, "update_rank": rank}
+
+
+def _random_changes(
+    checkpoint: Checkpoint, setting: AgreementSetting, queries: _Queries, state: FineTuned
+) -> Iterator[tuple[int, int, Observed]]:
+    """Random updates as long as that of `state`, weight by weight, each and its opposite: (number, sign, observed)."""
+    for i in range(setting.n_directions):
+        drawn = finetuning.random_direction(state, 1000 * setting.seed + i)
+        for sign in (1, -1):
+            with finetuning.scaled(drawn, sign).applied() as moved:
+                yield i, sign, queries.observed(moved, scoring.encode(moved, ""))
+
+
+# Agreement.
+
+
+def _compared(zsl: Observed, found: Sequence[_Change]) -> dict[str, Float[Tensor, "C C n layers"]]:
+    """Similarities of all changes, each with each."""
+    observed = [change.observed for change in found]
+    measures = pairwise_similarity.of_outputs(zsl.outputs, [one.outputs for one in observed])
+    tokens = [change.context_tokens for change in found]
+    measures |= pairwise_similarity.of_scores(zsl.own_scores, [one.own_scores for one in observed], tokens)
+    return measures | {"update_cosine": pairwise_similarity.of_maps([change.maps for change in found])}
+
+
+def _are_compared(a: _Change, b: _Change) -> bool:
+    """Whether one of two changes is by the own demonstrations, or they are by the two halves of them."""
+    halves = {a.lesson, b.lesson} == {"first half", "second half"} and a.kind == b.kind
+    return halves or "own" in (a.lesson, b.lesson)
+
+
+def _shown_by_layer(change: _Change, setting: AgreementSetting) -> bool:
+    """Whether layers are kept: of contexts and whole trainings on the own, other, and first foreign demonstrations."""
+    return change.lesson in ("own", "other", *setting.foreign[:1]) and change.epochs in (None, setting.epochs)
+
+
+def _tables(setting: AgreementSetting, zsl: Observed, found: Sequence[_Change], labels: list[int] | None) -> Tables:
+    """`changes`, `pairs` and `layers` of a setting; columns as in the README beside the published tables."""
+    measures = _compared(zsl, found)
+    pairs, layers = [], []
+    for (i, a), (j, b) in combinations(enumerate(found), 2):
+        if not _are_compared(a, b):
+            continue
+        names = {"a": a.name, "b": b.name}
+        means = {name: values[i, j].nanmean().item() for name, values in measures.items()}
+        pairs.append(names | means | _repairs(zsl, a.observed, b.observed))
+        if _shown_by_layer(a, setting) and _shown_by_layer(b, setting):
+            by_layer = torch.stack([measures[name][i, j].nanmean(0) for name in _BY_LAYER], 1).tolist()
+            layers += [names | {"layer": n} | dict(zip(_BY_LAYER, row, strict=True)) for n, row in enumerate(by_layer)]
+    rows = [_row(zsl, change, labels) for change in found]
+    return {"changes": as_columns(rows), "pairs": as_columns(pairs), "layers": as_columns(layers)}
+
+
+def _row(zsl: Observed, change: _Change, labels: list[int] | None) -> dict[str, Any]:
+    z, u = (torch.nn.functional.normalize(h.double(), dim=-1) for h in (zsl.outputs, change.observed.outputs))
+    return {
+        "change": change.name,
+        "kind": change.kind,
+        "lesson": change.lesson,
+        "epochs": change.epochs,
+        "rate": change.lr,
+        **{name: value for name, value in comparison.scores(change.observed, labels).items() if name != "content_free"},
+        "change_norm": torch.linalg.vector_norm(u - z, dim=-1).mean().item(),
+        "map_rank": metrics.participation_ratio(change.maps).nanmean().item(),
+        **(change.training or dict.fromkeys(("loss_after", "update_norm", "update_rank"))),
+    }
+
+
+def _repairs(zsl: Observed, a: Observed, b: Observed) -> dict[str, int]:
+    counts = metrics.rec2ftp_counts(*(torch.from_numpy(np.asarray(one.correct)) for one in (zsl, a, b)))
+    return dict(zip(("zsl_errors", "b_fixes", "a_fixes", "both_fix"), counts, strict=True))
+
+
+# The experiment.
+
+
+class Agreement(Comparison):
+    """Computes settings; what is trained on a task's own demonstrations serves all settings of a seed."""
+
+    name = "agreement"
+    setting = AgreementSetting
+    protocol = 2
+    slowest_first = (
+        "checkpoint", "split", "loss", "lessons", "n_directions", "n_queries", "k", "epochs", "seed", "lr", "task",
+    )  # fmt: skip
+    shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "note")
+
+    usual: ClassVar = {"k": 16, "n_queries": 24, "lr": 5e-4, "epochs": 10}
+
+    def __init__(self, **options: Any):
+        """Options as of a study; nothing is loaded before it is asked for."""
+        super().__init__(**options)
+        self._shared: tuple | None = None
+        self._trainings: dict[tuple[str, float], dict[int, FineTuned]] = {}
+
+    def holds(self, setting: AgreementSetting) -> tuple[int, int]:
+        """One model, and every training after each number of epochs."""
+        others = len(_LESSONS[setting.lessons]) - 1 + (setting.lessons == "all")
+        return 1, (len(setting.kin) + others) * len(setting.stages)
+
+    def parts(self, setting: AgreementSetting) -> dict[str, Any]:
+        """Weights and data, those of the foreign tasks with them."""
+        parts = super().parts(setting.cell)
+        if not setting.foreign or parts["data"] is None:
+            return parts
+        return parts | {"data": parts["data"] | {"foreign": self._data_digests(setting.foreign)}}
+
+    def prepare(self, settings: Sequence[AgreementSetting]) -> None:
+        """Load the data of every task; TaskError if that is not possible."""
+        for setting in settings:
+            lessons(setting, self._load_data)
+
+    def groups(self, settings: Sequence[AgreementSetting]) -> list[tuple[AgreementSetting, ...]]:
+        """Those that share trainings, one after the other."""
+        return [tuple(group) for _, group in groupby(settings, _shares)]
+
+    def compute(self, setting: AgreementSetting, *, progress: bool) -> Computed:
+        """All changes of a setting, and how alike they are; trainings that diverged are missing, and noted."""
+        checkpoint, data = self._load(setting.checkpoint), self._load_data(setting.task)
+        scoring.require_distinct(checkpoint, data.task)
+        queries = _Queries(data.task, comparison.draw_queries(data, setting.cell))
+        given = lessons(setting, self._load_data)
+        trained = self._train(checkpoint, setting, given, progress)
+        zsl = queries.observed(checkpoint, scoring.encode(checkpoint, ""))
+        stream = _every_change(checkpoint, setting, queries, given, trained)
+        found = list(tqdm(stream, desc="changes", unit="change", leave=False, disable=not progress))
+        labels = None if data.task.labels is None else [example.label for example in queries.examples]
+        tables = _tables(setting, zsl, found, labels)
+        if setting.n_directions:
+            drawn = _random_changes(checkpoint, setting, queries, trained["own", setting.lr][setting.epochs])
+            tables["directions"] = _directions(zsl, found, drawn)
+        cells = {"zsl_accuracy": zsl.correct.mean(), **_main(tables, setting), "note": _note(trained)}
+        return Computed({"cells": cells} | tables, self._provenance(checkpoint, data.task))
+
+    def _train(
+        self, checkpoint: Checkpoint, setting: AgreementSetting, given: Mapping[str, _Lesson], progress: bool
+    ) -> dict[tuple[str, float], dict[int, FineTuned]]:
+        """Every training of a setting by lesson and rate, and after each number of epochs that is compared.
+
+        Those that settings share are trained in one batch and the others in another: the last digits depend on the
+        setting alone, and not on what was computed before it.
+        """
+        if self._shared != _shares(setting):
+            of_tasks = {name: controls.own(self._load_data(name), setting.k, setting.seed) for name in setting.kin}
+            self._shared, self._trainings = _shares(setting), {}
+            self._trainings = _train_together(
+                checkpoint, setting, of_tasks, [(name, setting.lr) for name in of_tasks], progress
+            )
+        source = {"own": setting.task} | {name: name for name in setting.foreign}
+        shared = {(name, setting.lr): self._trainings[source[name], setting.lr] for name in given if name in source}
+        others = [(name, setting.lr) for name in given if name not in source]
+        slow = [("own", _SLOW * setting.lr)] if setting.lessons == "all" else []
+        return shared | _train_together(checkpoint, setting, given, others + slow, progress)
+
+
+def _shares(setting: AgreementSetting) -> tuple:
+    """What trainings on the tasks' own demonstrations depend on."""
+    return setting.checkpoint, setting.seed, setting.k, setting.lr, setting.epochs, setting.loss, setting.kin
+
+
+def _train_together(
+    checkpoint: Checkpoint,
+    setting: AgreementSetting,
+    given: Mapping[str, _Lesson],
+    wanted: Sequence[tuple[str, float]],
+    progress: bool,
+) -> dict[tuple[str, float], dict[int, FineTuned]]:
+    """Train on lessons at rates, those of one length side by side."""
+    trained = {}
+
+    def length(key: tuple[str, float]) -> int:
+        return len(given[key[0]][1])
+
+    for k, group in groupby(sorted(wanted, key=length), length):
+        keys = list(group)
+        runs = [_run(checkpoint, setting, given[name], lr) for name, lr in keys]
+        states = batched_finetuning.fine_tune(checkpoint, runs, [k * n for n in setting.stages], progress=progress)
+        of_epochs = ({n: each[k * n] for n in setting.stages} for each in states)
+        trained |= dict(zip(keys, of_epochs, strict=True))
+    return {key: trained[key] for key in wanted}
+
+
+def _run(checkpoint: Checkpoint, setting: AgreementSetting, lesson: _Lesson, lr: float) -> batched_finetuning.Run:
+    answers = finetuning.answer_lengths(checkpoint, *lesson) if setting.loss == "answers" else None
+    return batched_finetuning.Run(setting.sequences(checkpoint, *lesson), lr, answers)
+
+
+def _directions(zsl: Observed, found: Sequence[_Change], drawn: Iterator[tuple[int, int, Observed]]) -> dict[str, list]:
+    """How alike random updates are to the own context and to the own training."""
+    own = [change for change in found if change.lesson == "own"]
+    context, training = own[0], max(own[1:], key=lambda change: (change.lr, change.epochs))
+    rows = []
+    for i, sign, moved in drawn:
+        for change in (context, training):
+            outputs = zsl.outputs, change.observed.outputs, moved.outputs
+            similarities = {name: getattr(metrics, name)(*outputs).nanmean().item() for name in _BY_LAYER}
+            rows.append({"direction": i, "sign": sign, "a": change.name} | similarities)
+    return as_columns(rows)
+
+
+def _main(tables: Tables, setting: AgreementSetting) -> dict[str, Any]:
+    """Accuracies of ICL and FT and their similarity, as far as FT did not diverge."""
+    context, training = "ICL own", f"FT own {setting.epochs} {setting.lr:g}"
+    accuracy = dict(zip(tables["changes"]["change"], tables["changes"]["accuracy"], strict=True))
+    pairs = tables["pairs"] or {name: [] for name in ("a", "b", "sim_aou")}  # none where FT diverged at once
+    sim_aou = dict(zip(zip(pairs["a"], pairs["b"], strict=True), pairs["sim_aou"], strict=True))
+    return {
+        "icl_accuracy": accuracy[context],
+        "ft_accuracy": accuracy.get(training),
+        "sim_aou": sim_aou.get((context, training)),
+    }
+
+
+def _note(trained: Mapping[tuple[str, float], Mapping[int, FineTuned]]) -> str:
+    """Which trainings diverged, and when."""
+    ends = {key: max(states.items())[1] for key, states in trained.items()}
+    lost = [
+        f"{name} at {lr:g}: step {end.diverged_at}" for (name, lr), end in ends.items() if end.diverged_at is not None
+    ]
+    return f"fine-tuning diverged: {'; '.join(lost)}" if lost else ""

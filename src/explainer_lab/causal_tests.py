@@ -1,0 +1,353 @@
+"""Causal tests: does what a context changes give its answers, when it is put in as a patch, a vector, or a step?
+
+All changes are those at the last token of a query, between passes at the same positions (`models.interventions`). An
+answer is right if its first token, that where labels part, is the most probable one of all.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from explainer.compare import controls
+from explainer.compare.comparison import require
+from explainer.data import tasks
+from explainer.data.files import Tables
+from explainer.data.tasks import Example, Task, TaskData
+from explainer.errors import TaskError
+from explainer.models import batched_finetuning, finetuning, interventions, scoring
+from explainer.models.finetuning import FineTuned
+from explainer.models.loading import Checkpoint
+from explainer.theory import projections
+from explainer_lab import on_checkpoint
+from explainer_lab.experiment import Computed
+from explainer_lab.on_checkpoint import N_RANDOM, OnCheckpoint, PairedPasses, as_columns, data_digest
+
+MODELS: Mapping[str, controls.Model] = {
+    "trained": controls.as_loaded,
+    "untrained": controls.untrained,
+    "untrained-layers": controls.untrained_layers,
+}
+"""The model that is studied: the checkpoint, or one of the untrained models of `controls`."""
+
+INTERVENTIONS: Mapping[str, str] = {
+    "zsl": "no context",
+    "icl": "with the context",
+    "ft": "no context, fine-tuned keys and values",
+    "patch_own": "no context, the MLPs changed by the query's own patch",
+    "patch_other": "no context, the MLPs changed by the patch of another query",
+    "patch_mean": "no context, the MLPs changed by the mean patch of all other queries",
+    "patch_foreign": "no context, the MLPs changed by the patch of another query and of another task's context",
+    "patch_foreign_mean": "no context, the MLPs changed by the mean of such patches",
+    "task_vector": "ZSL, plus the mean in-context change of the residual stream after one block",
+    "task_vector_foreign": "ZSL, plus that of another task",
+    "task_vector_random": "ZSL, plus a random vector as large as the task vector",
+    "step_own": "ZSL, plus the best-matched step on the demonstrations",
+    "step_other": "ZSL, plus the best-matched step on other demonstrations of the task",
+    "step_foreign": "ZSL, plus the best-matched step on demonstrations of another task",
+    "step_random": "ZSL, plus the best-matched step in random directions of the weights",
+    "step_equal": "ZSL, plus the best-matched step on the demonstrations at one rate for all",
+    "step_mean": "ZSL, plus the mean in-context change of the other half of the queries, which is no step",
+}
+"""What is asked of the model; changes are those of the attention outputs of all layers, unless it says otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CausalTestsSetting(on_checkpoint.FineTuningSetting):
+    """One checkpoint and task, and a seed; FT takes its passes over `k` demonstrations.
+
+    `n_queries` are reported; `n_selection` others make the task vector and choose its layer. `rate` is that of the
+    single steps of gradient descent whose effects are taken for linear. `model` is a name in MODELS. Raises ExperimentError
+    where a value is impossible.
+    """
+
+    task: str
+    k: int
+    n_queries: int
+    n_selection: int
+    rate: float
+    model: str = "trained"
+    least: ClassVar = {"k": 1, "epochs": 1, "n_queries": 4, "n_selection": 2}
+
+    def __post_init__(self):
+        """Refuse what cannot be computed before anything is."""
+        super().__post_init__()
+        self._require_rate("rate")
+        require(self.model in MODELS, f"there is no model {self.model!r}; known: {', '.join(MODELS)}.")
+
+    @property
+    def slug(self) -> str:
+        """A readable name."""
+        unusual = [] if self.model == "trained" else [self.model]
+        return "-".join(["causal", self.name, self.task, self.numbers, *unusual])
+
+
+@dataclass(frozen=True, eq=False)
+class _Shared:
+    """What all tests of a setting share, and what they have found.
+
+    `changes` are those of the attention outputs, (n, layers, d), in context ("icl") and, once they are known, by
+    fine-tuning ("ft") and by one small step on all demonstrations.
+    """
+
+    setting: CausalTestsSetting
+    checkpoint: Checkpoint
+    own: TaskData
+    foreign: TaskData
+    asked: PairedPasses
+    changes: dict[str, Tensor]
+    outcomes: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+    cells: dict[str, Any] = field(default_factory=dict)
+    layers: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, intervention: str, logits: Float[Tensor, "times*n vocab"]) -> None:
+        """Keep what came out, as a mean over the times where the queries were passed several times."""
+        self.outcomes[intervention] = {name: its.mean(0) for name, its in self.asked.outcome(logits).items()}
+
+    def demonstrations(self) -> tuple[Task, list[Example]]:
+        """The own ones."""
+        return controls.own(self.own, self.setting.k, self.setting.seed)
+
+
+def run_causal_tests(
+    checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting: CausalTestsSetting, *, progress: bool = False
+) -> Tables:
+    """The tables of one setting, as the laboratory stores them; `foreign` are the data of another task.
+
+    - "cells": sizes, accuracies of ZSL, ICL and FT, the training, the largest error of a query's own patch in a logit,
+      the layer of the task vector, R^2 of each best-matched step as a mean over layers, and why something is missing;
+    - "interventions": for each its accuracy, how often its answer is that of ICL, and the log-probability of the right
+      one, as means over `n` queries;
+    - "queries": the same for each query, whose id is that of `comparison.query_id`;
+    - "layers": sizes of the changes and their cosine, R^2 by layer, and the task vector's accuracy on the selection.
+
+    Raises TaskError, CheckpointError or ExperimentError.
+    """
+    scoring.require_distinct(checkpoint, own.task)
+    studied = MODELS[setting.model](checkpoint, setting.seed)
+    drawn = tasks.queries(own, setting.n_queries + setting.n_selection, setting.seed)
+    reported, selection = drawn[: setting.n_queries], drawn[setting.n_queries :]
+    asked = _ask(studied, own, own, reported, setting)
+    shared = _Shared(setting, studied, own, foreign, asked, {"icl": asked.change})
+    shared.note("zsl", asked.zsl.logits)
+    shared.note("icl", asked.icl.logits)
+    _test_finetuning(shared, progress)
+    _test_patches(shared)
+    _test_task_vectors(shared, selection)
+    _test_steps(shared)
+    return _tables(shared)
+
+
+def _ask(
+    checkpoint: Checkpoint, context: TaskData, task: TaskData, queries: list[Example], setting: CausalTestsSetting
+) -> PairedPasses:
+    """Queries of a task after the setting's demonstrations of another, or of the same."""
+    prefix = on_checkpoint.context(checkpoint, *controls.own(context, setting.k, setting.seed))
+    return PairedPasses.of(checkpoint, prefix, task.task, queries)
+
+
+# Fine-tuning.
+
+
+def _test_finetuning(shared: _Shared, progress: bool) -> None:
+    """The answers and the change of FT, which the steps below are to explain, too."""
+    asked, setting = shared.asked, shared.setting
+    sequences = setting.sequences(shared.checkpoint, *shared.demonstrations())
+    finetuned = finetuning.fine_tune(shared.checkpoint, sequences, setting.lr, progress=progress)
+    shared.cells.update(losses=finetuned.losses, loss_after=finetuned.loss_after, diverged_at=finetuned.diverged_at)
+    if finetuned.diverged_at is not None:
+        shared.notes.append(f"fine-tuning diverged at step {finetuned.diverged_at}")
+        return
+    with finetuned.applied():
+        tuned = asked.without.run()
+    shared.note("ft", tuned.logits)
+    shared.changes["ft"] = tuned.attention - asked.zsl.attention
+    shared.layers.update(icl_norm=asked.change.norm(dim=-1).mean(0), ft_norm=shared.changes["ft"].norm(dim=-1).mean(0))
+
+
+# The context as a change of weights.
+
+
+def _test_patches(shared: _Shared) -> None:
+    """Patches of the queries' own context, and of another task's, each for the query itself and for others."""
+    asked, setting = shared.asked, shared.setting
+    own = interventions.context_patches(asked.after, asked.without)
+    away = _ask(shared.checkpoint, shared.foreign, shared.own, asked.queries, setting)
+    foreign = interventions.context_patches(away.after, away.without)
+    n = len(asked.queries)
+    itself = torch.eye(n, dtype=asked.icl.logits.dtype, device=asked.icl.logits.device)
+    another, mean = itself.roll(1, 1), (1 - itself) / (n - 1)
+
+    def logits(patches: list, weights: Tensor) -> Tensor:
+        return asked.without.run(interventions.with_weight_patches(asked.without.layers, patches, weights)).logits
+
+    exact, moved = logits(own, itself), logits(own, another)
+    shared.note("patch_own", exact)
+    shared.note("patch_other", moved)
+    shared.note("patch_mean", logits(own, mean))
+    shared.note("patch_foreign", logits(foreign, another))
+    shared.note("patch_foreign_mean", logits(foreign, mean))
+    shared.cells.update(
+        patch_error=(exact - asked.icl.logits).abs().max(),
+        patch_other_copied=(moved.argmax(-1) == asked.answers.roll(-1)).float().mean(),
+    )
+
+
+# Task vectors.
+
+
+def _test_task_vectors(shared: _Shared, selection: list[Example]) -> None:
+    """The mean change of the residual stream over the selection, at the layer that is best there."""
+    setting = shared.setting
+    own = _ask(shared.checkpoint, shared.own, shared.own, selection, setting)
+    queries = tasks.queries(shared.foreign, setting.n_selection, setting.seed)
+    foreign = _ask(shared.checkpoint, shared.foreign, shared.foreign, queries, setting)
+    found = own.by_layer(on_checkpoint.of_others(own.stream_change))
+    best = on_checkpoint.best_layer(found)
+    vectors = {"": own.stream_change.mean(0)[best], "_foreign": foreign.stream_change.mean(0)[best]}
+    generator = setting.generator(2, setting.task)
+    random = [projections.random_like(vectors[""], generator) for _ in range(N_RANDOM)]
+    added = {name: [vector] for name, vector in vectors.items()} | {"_random": random}
+    for name, each in added.items():
+        shared.note(f"task_vector{name}", shared.asked.with_added(best, *each))
+    shared.cells["task_vector_layer"] = best
+    shared.layers.update(task_vector_accuracy=found["correct"], task_vector_log_prob=found["log_prob"])
+
+
+# The best-matched step.
+
+
+def _test_steps(shared: _Shared) -> None:
+    """Each change as a combination of the effects of single steps, one for each demonstration.
+
+    The rates are found on one half of the queries and used on the other, and the other way round.
+    """
+    demonstrations = _demonstrations(shared)
+    effects = _effects(shared, demonstrations)
+    sequences = finetuning.training_ids(shared.checkpoint, *demonstrations["own"])
+    descended = finetuning.fine_tune(shared.checkpoint, sequences, shared.setting.rate)
+    shared.changes["descent"] = _effect(shared, descended) * shared.setting.rate
+    for of, change in shared.changes.items():
+        fits = {kind: projections.cross_fitted(change, effect) for kind, effect in effects.items()} | {
+            "mean": _mean_of_others(change)
+        }
+        for kind, fitted in fits.items():
+            shared.layers[f"r2_{of}_{kind}"] = projections.sums_of_squares(change, fitted).explained
+            if of == "icl":
+                logits = on_checkpoint.logits_with_outputs(shared.asked.last, shared.asked.zsl.attention + fitted)
+                shared.note(f"step_{kind}", logits)
+    shared.layers["rate"] = projections.least_squares_rates(effects["equal"], shared.changes["icl"])[:, 0]
+    shared.cells.update({name: v.mean() for name, v in shared.layers.items() if name.startswith("r2_")})
+
+
+def _effects(
+    shared: _Shared, demonstrations: Mapping[str, tuple[Task, list[Example]]]
+) -> dict[str, Float[Tensor, "n k layers d"]]:
+    """What single steps do, one for each demonstration; "random": steps of the own sizes; "equal": the sum of own."""
+    effects = {kind: [] for kind in (*demonstrations, "random")}
+    generator = shared.setting.generator(3, shared.setting.task)
+    seeds = torch.randint(2**31, (shared.setting.k,), generator=generator).tolist()
+    for kind, (task, examples) in demonstrations.items():
+        for step, seed in zip(_single_steps(shared, task, examples), seeds, strict=True):
+            effects[kind].append(_effect(shared, step))
+            if kind == "own":
+                effects["random"].append(_effect(shared, finetuning.random_direction(step, seed)))
+    stacked = {kind: torch.stack(each, 1) for kind, each in effects.items()}
+    return stacked | {"equal": stacked["own"].sum(1, keepdim=True)}
+
+
+def _demonstrations(shared: _Shared) -> dict[str, tuple[Task, list[Example]]]:
+    """k of the context, k others of the task if there are as many, and k of another task."""
+    setting = shared.setting
+    kinds = {"own": shared.demonstrations()}
+    try:
+        kinds["other"] = controls.other(shared.own, setting.k, setting.seed)
+    except TaskError as error:
+        shared.notes.append(f"no other demonstrations: {error}")
+    return kinds | {"foreign": controls.own(shared.foreign, setting.k, setting.seed)}
+
+
+def _single_steps(shared: _Shared, task: Task, examples: Sequence[Example]) -> list[FineTuned]:
+    """One step at the small rate on each example by itself."""
+    sequences = finetuning.training_ids(shared.checkpoint, task, examples)
+    runs = [batched_finetuning.Run([sequence], shared.setting.rate) for sequence in sequences]
+    return [after[1] for after in batched_finetuning.fine_tune(shared.checkpoint, runs, after=[1])]
+
+
+def _effect(shared: _Shared, step: FineTuned) -> Float[Tensor, "n layers d"]:
+    """What a step does to the attention outputs, for a rate of 1: (a(W + dW) - a(W)) / rate."""
+    with step.applied():
+        return (shared.asked.without.run().attention - shared.asked.zsl.attention) / step.lr
+
+
+def _mean_of_others(change: Float[Tensor, "n layers d"]) -> Tensor:
+    fitted = torch.empty_like(change)
+    for fit, look in projections.halves(len(change)):
+        fitted[look] = change[fit].mean(0)
+    return fitted
+
+
+# Tables.
+
+
+def _tables(shared: _Shared) -> Tables:
+    asked, outcomes = shared.asked, {name: shared.outcomes[name] for name in INTERVENTIONS if name in shared.outcomes}
+    n = len(asked.queries)
+    means = [{name: values.mean() for name, values in one.items()} for one in outcomes.values()]
+    cells = {
+        "n_layers": len(asked.after.layers),
+        "context_tokens": len(asked.context),
+        **{f"{name}_accuracy": outcomes[name]["correct"].mean() for name in ("zsl", "icl", "ft") if name in outcomes},
+        **shared.cells,
+        "note": "; ".join(shared.notes),
+    }
+    return {
+        "cells": cells,
+        "interventions": {
+            "intervention": list(outcomes),
+            "n": [n] * len(outcomes),
+            "accuracy": [mean["correct"] for mean in means],
+            "agreement": [mean["agrees"] for mean in means],
+            "log_prob": [mean["log_prob"] for mean in means],
+        },
+        "queries": as_columns([row for name, means in outcomes.items() for row in asked.rows(name, means)]),
+        "layers": {"layer": list(range(len(asked.after.layers))), **shared.layers},
+    }
+
+
+class CausalTests(OnCheckpoint[CausalTestsSetting]):
+    """Computes the tests of each setting."""
+
+    name = "causal"
+    setting = CausalTestsSetting
+    protocol = 2
+    slowest_first = (
+        "checkpoint", "model", "task", "k", "n_queries", "n_selection", "lr", "epochs", "rate", "seed",
+    )  # fmt: skip
+    shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "patch_error", "task_vector_layer", "r2_icl_own", "note")
+
+    usual: ClassVar = {"k": 8, "n_queries": 24, "n_selection": 16, "lr": 3e-4, "epochs": 10, "rate": 1e-6}
+
+    def holds(self, setting: CausalTestsSetting) -> tuple[int, int]:
+        """A second model where it is not the trained one, and a step for each demonstration."""
+        return 1 + (setting.model != "trained"), setting.k
+
+    def parts(self, setting: CausalTestsSetting) -> dict[str, Any]:
+        """Weights and data."""
+        data = dict(zip(("own", "foreign"), map(data_digest, self._both(setting.task)), strict=True))
+        return {"weights": self._weights(setting.checkpoint), "data": data}
+
+    def compute(self, setting: CausalTestsSetting, *, progress: bool) -> Computed:
+        """One setting."""
+        checkpoint, (own, foreign) = self._load(setting.checkpoint), self._both(setting.task)
+        tables = run_causal_tests(checkpoint, own, foreign, setting, progress=progress)
+        return Computed(tables, self._provenance(checkpoint, own.task))
+
+    def _both(self, name: str) -> tuple[TaskData, TaskData]:
+        """The task and the one that stands for another."""
+        own = self._load_data(name)
+        return own, self._load_data(tasks.foreign(own.task))

@@ -1,0 +1,265 @@
+"""Corpora to train language models on: documents, their split, a tokenizer made for them, and the tokens."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from torch import Tensor
+
+from explainer.data import assets
+from explainer.data.assets import Document
+from explainer.data.files import did_you_mean, fresh_folder
+from explainer.errors import CorpusError
+
+DEFAULT = assets.DOCUMENTATION.name
+_MANUALS = "manuals"  # the documentation of several packages
+
+SEPARATOR = "<|endoftext|>"
+"""Stands before every document; token 0."""
+
+SMALLEST_VOCABULARY = 257  # the bytes and the separator
+_HELD_OUT_EVERY = 10
+_LAYOUT = 1  # of the cached tokens; raised when they are made in another way
+_TITLE = re.compile(r" = [^=].* = \n")  # WikiText has a line per row; an article starts at its title
+
+
+@dataclass(frozen=True)
+class _Corpus:
+    """Documents to train on and documents held out; no document is in both."""
+
+    name: str
+    source: str
+    licence: str
+    train: tuple[Document, ...] = field(repr=False)
+    held_out: tuple[Document, ...] = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the names and texts of both parts."""
+        digest = hashlib.sha256()
+        for document in (*self.train, None, *self.held_out):
+            digest.update(repr(document and (document.name, document.text)).encode())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """The tokens of a corpus: two streams, int64, each document after a separator.
+
+    `starts[i]` is where document i of the held-out stream begins, `documents[i]` its name.
+    """
+
+    corpus: str
+    source: str
+    licence: str
+    tokenizer: Tokenizer = field(repr=False)
+    train: Tensor = field(repr=False)
+    held_out: Tensor = field(repr=False)
+    starts: Tensor = field(repr=False)
+    documents: tuple[str, ...] = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of both streams."""
+        return hashlib.sha256(self.train.numpy().tobytes() + self.held_out.numpy().tobytes()).hexdigest()
+
+
+def one_name(name: str) -> str:
+    """A file or directory under one name, however its path is spelled; another corpus as it is."""
+    return did_you_mean(name, (DEFAULT, _MANUALS))
+
+
+def _load(name: str = DEFAULT) -> _Corpus:
+    """A corpus by name: `documentation`, `manuals`, a text file, a directory, or a data set of the hub.
+
+    A text file holds documents with two empty lines between them. A directory is what `save_to_disk` of `datasets`
+    wrote. A name like `Salesforce/wikitext:wikitext-103-raw-v1` is a data set of the hub and its configuration. The
+    held-out part is the split `validation`, else `test`, else every tenth document. Raises CorpusError.
+    """
+    if name == DEFAULT:
+        asset = assets.DOCUMENTATION
+        return _Corpus(name, asset.source, asset.licence, *_split(assets.documentation(), name))
+    if name == _MANUALS:
+        documents = [document for asset in assets.MANUALS for document in _prefixed(asset)]
+        sources, licences = ([getattr(asset, key) for asset in assets.MANUALS] for key in ("source", "licence"))
+        return _Corpus(name, "; ".join(sources), ", ".join(dict.fromkeys(licences)), *_split(documents, name))
+    path = Path(name).expanduser()
+    if path.is_file():
+        return _Corpus(path.name, str(path.name), "your own", *_split(_documents_of_file(path), name))
+    read = _from_disk if path.is_dir() else _from_hub
+    parts, source = read(name, path)
+    return _Corpus(name if read is _from_hub else path.name, source, "see the data set's card", *parts)
+
+
+def tokens(name: str = DEFAULT, vocabulary: int = 1024) -> Tokens:
+    """The tokens of a corpus with a byte-level BPE vocabulary made from its training part; made once, then cached.
+
+    Raises CorpusError if the corpus cannot be loaded or the vocabulary cannot hold the 256 bytes and the separator.
+    """
+    if vocabulary < SMALLEST_VOCABULARY:
+        raise CorpusError(f"vocabulary = {vocabulary} is too small; the least is {SMALLEST_VOCABULARY}.")
+    corpus = _load(name)
+    home = assets.cache_dir() / "corpora" / f"{corpus.digest[:16]}-{vocabulary}-{_LAYOUT}"
+    if not home.exists():
+        _write(corpus, vocabulary, home)
+    return _read(corpus, home)
+
+
+def other_genre(tokens: Tokens) -> Tensor:
+    """A stream of another genre than documentation, news articles, in the tokens of a corpus: int64.
+
+    Every tenth article, each after a separator.
+    """
+    articles = [Document(str(i), item.text) for i, item in enumerate(assets.news())][::_HELD_OUT_EVERY]
+    return torch.cat(_encoded(tokens.tokenizer, articles))
+
+
+def _train_tokenizer(texts: Iterable[str], vocabulary: int) -> Tokenizer:
+    """Byte-level byte-pair encoding (Sennrich et al. 2016; Radford et al. 2019) with SEPARATOR as token 0."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=[SEPARATOR],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+# Where documents come from
+
+
+def _prefixed(asset: assets.Asset) -> list[Document]:
+    return [Document(f"{asset.project}/{document.name}", document.text) for document in assets.documentation(asset)]
+
+
+def _split(documents: Sequence[Document], name: str) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
+    """Every tenth document is held out."""
+    if len(documents) < _HELD_OUT_EVERY:
+        raise CorpusError(
+            f"{name!r} has {len(documents)} documents and at least {_HELD_OUT_EVERY} are needed, since every tenth is "
+            "held out; in a text file, two empty lines end a document."
+        )
+    last = _HELD_OUT_EVERY - 1
+    kept = (document for i, document in enumerate(documents) if i % _HELD_OUT_EVERY != last)
+    return tuple(kept), tuple(documents[last::_HELD_OUT_EVERY])
+
+
+def _documents_of_file(path: Path) -> list[Document]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise CorpusError(f"cannot read {path} ({error}); give a text file in UTF-8.") from error
+    return _named(part.strip("\n") for part in re.split(r"\n{3,}", text))
+
+
+def _from_disk(name: str, path: Path) -> tuple[tuple, str]:
+    import datasets  # here because it takes a second to import  # noqa: PLC0415
+
+    try:
+        found = datasets.load_from_disk(path)
+    except (OSError, ValueError) as error:
+        raise CorpusError(f"{name!r} holds no data set ({error}); give what `save_to_disk` wrote.") from error
+    return _parts(found, name), path.name
+
+
+def _from_hub(name: str, _: Path) -> tuple[tuple, str]:
+    import datasets  # here because it takes a second to import  # noqa: PLC0415
+
+    hub_id, _, configuration = name.partition(":")
+    try:
+        found = datasets.load_dataset(hub_id, configuration or None)
+    except Exception as error:  # the library raises a dozen unrelated types for a missing network or data set
+        raise CorpusError(
+            f"{name!r} is no file or directory here, and the hub gave no such data set ({type(error).__name__}: "
+            f"{error}); names look like Salesforce/wikitext:wikitext-103-raw-v1, the default is {DEFAULT}."
+        ) from error
+    return _parts(found, name), f"huggingface.co/datasets/{hub_id}"
+
+
+def _parts(found: Any, name: str) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
+    """The training and held-out documents of a data set or of its splits."""
+    splits = found if isinstance(found, Mapping) else {"train": found}
+    if "train" not in splits:
+        raise CorpusError(f"{name!r} has the splits {', '.join(splits)}; one named train is needed.")
+    for other in ("validation", "test"):
+        if other in splits:
+            held_out = _documents(splits[other], name)
+            known = {_spaced(document.text) for document in held_out}
+            train = (document for document in _documents(splits["train"], name) if _spaced(document.text) not in known)
+            return tuple(train), tuple(held_out)
+    return _split(_documents(splits["train"], name), name)
+
+
+def _documents(rows: Any, name: str) -> list[Document]:
+    if "text" not in rows.column_names:
+        raise CorpusError(f"{name!r} has the columns {', '.join(rows.column_names)}; one named text is needed.")
+    texts = rows["text"]
+    titles = [i for i, text in enumerate(texts) if _TITLE.fullmatch(text)]
+    if titles:
+        ends = [*titles[1:], len(texts)]
+        return _named("".join(texts[start:end]) for start, end in zip(titles, ends, strict=True))
+    return _named(texts)
+
+
+def _named(texts: Iterable[str]) -> list[Document]:
+    """Documents with their number for a name, without empty ones and repetitions, whatever their white space."""
+    first: dict[str, str] = {}
+    for text in texts:
+        first.setdefault(_spaced(text), text)
+    first.pop("", None)
+    return [Document(str(i), text) for i, text in enumerate(first.values())]
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.split())
+
+
+# The cache
+
+
+def _write(corpus: _Corpus, vocabulary: int, home: Path) -> None:
+    tokenizer = _train_tokenizer((document.text for document in corpus.train), vocabulary)
+    held_out = _encoded(tokenizer, corpus.held_out)
+    starts = torch.tensor([0, *(len(ids) for ids in held_out)]).cumsum(0)[:-1]
+    streams = {"train": torch.cat(_encoded(tokenizer, corpus.train)), "held_out": torch.cat(held_out), "starts": starts}
+    names = json.dumps([document.name for document in corpus.held_out])
+    try:
+        with fresh_folder(home) as fresh:
+            tokenizer.save(str(fresh / "tokenizer.json"))
+            save_file(streams, fresh / "tokens.safetensors", metadata={"documents": names})
+    except OSError as error:
+        if not home.exists():  # another process may have been first
+            raise CorpusError(
+                f"the tokens of {corpus.name!r} cannot be kept in {home.parent} ({error}); make it a directory that "
+                "you can write, or set EXPLAINER_CACHE to one."
+            ) from error
+
+
+def _read(corpus: _Corpus, home: Path) -> Tokens:
+    try:
+        tokenizer = Tokenizer.from_file(str(home / "tokenizer.json"))
+        with safe_open(home / "tokens.safetensors", "pt") as file:
+            streams = {name: file.get_tensor(name) for name in ("train", "held_out", "starts")}
+            names = json.loads(file.metadata()["documents"])
+    except Exception as error:  # both libraries raise plain Exception for damaged files
+        raise CorpusError(f"{home} is damaged ({error}); delete it and run again.") from error
+    return Tokens(corpus.name, corpus.source, corpus.licence, tokenizer, **streams, documents=tuple(names))
+
+
+def _encoded(tokenizer: Tokenizer, documents: Iterable[Document]) -> list[Tensor]:
+    separator = tokenizer.token_to_id(SEPARATOR)
+    tokenizer.encode_special_tokens = True  # a text that contains the separator's name is text
+    batch = tokenizer.encode_batch([document.text for document in documents], add_special_tokens=False)
+    return [torch.tensor([separator, *encoding.ids]) for encoding in batch]

@@ -1,0 +1,76 @@
+"""What a run will take, said before it begins: settings, time and memory of each checkpoint."""
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Any
+
+from explainer.data.files import PUBLISHED
+from explainer.errors import CheckpointError, TaskError
+from explainer.models import loading, memory
+from explainer.results import published
+from explainer_lab.store import Identity, Store
+
+PER_WEIGHT = {"float32": 7.7, "bfloat16": 4.9}
+"""Bytes that one cell takes for each weight, as `memory.required_bytes` counts them for 24 layers of width 2048."""
+
+_WEIGHTS_OF_BOOK = 134_515_008
+"""Of the starter checkpoint, which need not be here."""
+
+_LEAST = 3.0
+"""Seconds of a setting of the smallest model: measured 2 to 5 for a hundred thousand weights."""
+
+
+def machine_gigabytes() -> float:
+    """GB of this machine, or of the container or the job."""
+    return memory.total_bytes() / 1e9
+
+
+def lines(experiment: Any, planned: Sequence[tuple[Any, Identity, str]], store: Store) -> Iterator[str]:
+    """A line for each checkpoint with something to compute, and one for what its number format rounds, if it does.
+
+    The time of a setting is the median of those of the checkpoint that are stored, else that of the book's checkpoint
+    times the ratio of the numbers of weights. The memory is that of the largest setting, as `memory.required_bytes` counts it.
+    """
+    waiting: dict[str, list[Any]] = {}
+    took: dict[str, list[float]] = {}
+    for setting, identity, state in planned:
+        if state == "waiting":
+            waiting.setdefault(setting.checkpoint, []).append(setting)
+        elif state == "stored":
+            took.setdefault(setting.checkpoint, []).append(store.load(identity).run["seconds"])
+    for checkpoint, settings in waiting.items():
+        try:
+            gigabytes = max(map(experiment.needs, settings)) / 1e9
+            n, (each, basis) = len(settings), _seconds(experiment, checkpoint, took.get(checkpoint))
+            time = f"{_said(each)} each and {_said(n * each)} in all in one process ({basis})"
+            yield f"{checkpoint}: {n} to compute, {time}; about {gigabytes:.1f} GB of memory."
+        except CheckpointError:
+            continue  # the run says why
+        try:
+            rounding = experiment.rounding(settings[0])
+        except (CheckpointError, TaskError) as error:
+            rounding = f"what its number format rounds is not measured: {error}"
+        if rounding:
+            yield f"{checkpoint}: {rounding}"
+
+
+def _seconds(experiment: Any, checkpoint: str, took: Sequence[float] | None) -> tuple[float, str]:
+    """Seconds of one setting, and where the number is from."""
+    if took:
+        return median(took), f"the median of {len(took)} stored"
+    if not (PUBLISHED / experiment.name / "runs.parquet").is_file():
+        return math.nan, "nothing of this experiment is published"
+    runs = published.of_experiment(PUBLISHED / experiment.name, "runs")
+    runs = runs[runs["checkpoint"] == loading.STARTER]
+    weights = sum(p.numel() for p in experiment.skeleton(checkpoint).parameters())
+    seconds = max(_LEAST, runs["seconds"].median() * weights / _WEIGHTS_OF_BOOK)
+    return seconds, "the book's, scaled by the number of weights; longer prompts take longer"
+
+
+def _said(seconds: float) -> str:
+    if math.isnan(seconds):
+        return "an unknown time"
+    if seconds < 60:
+        return "less than a minute"
+    return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"

@@ -1,0 +1,94 @@
+"""A small Llama that was trained on nothing but linear classification in context, and is a checkpoint like any other.
+
+Its texts are those of `explainer_lab.regression_words`: each has a new direction w, so that what a model knows of w
+it has from the demonstrations before the query. The embedding of a word starts as a linear map of its point.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Generator
+from torch.nn.functional import cross_entropy
+from tqdm import tqdm
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from explainer.models import loading
+from explainer.theory.optimisation import descend, warmed_up_cosine
+from explainer_lab import regression_words
+from explainer_lab.training import BETAS
+
+EVERY = 100  # steps from one snapshot of a training to the next
+
+
+@dataclass(frozen=True)
+class LlamaSetting:
+    """Everything that determines a trained model; `inner` is the width of the feed-forward layers."""
+
+    n_examples: int = 16
+    layers: int = 2
+    width: int = 64
+    heads: int = 4
+    inner: int = 128
+    steps: int = 800
+    batch: int = 32
+    learning_rate: float = 3e-3
+    seed: int = 0
+
+
+def initial_model(setting: LlamaSetting) -> LlamaForCausalLM:
+    """A Llama whose weights have the variance 1 / width and whose words start as linear maps of their points."""
+    config = LlamaConfig(
+        vocab_size=regression_words.vocabulary(),
+        hidden_size=setting.width,
+        intermediate_size=setting.inner,
+        num_hidden_layers=setting.layers,
+        num_attention_heads=setting.heads,
+        num_key_value_heads=setting.heads,
+        max_position_embeddings=len(regression_words.sequences(1, setting.n_examples + 1, Generator())[0]),
+        initializer_range=setting.width**-0.5,
+        tie_word_embeddings=True,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(setting.seed)
+        model = LlamaForCausalLM(config)
+        read_in = torch.randn(regression_words.DIMENSION, setting.width) * config.initializer_range
+    with torch.no_grad():
+        model.get_input_embeddings().weight[regression_words.word_ids()] = regression_words.points() @ read_in
+    return model
+
+
+def train(setting: LlamaSetting, *, progress: bool = True) -> Iterator[tuple[int, LlamaForCausalLM]]:
+    """Train on fresh texts, and yield (step, model) before the first step and after every EVERY steps.
+
+    The loss is the mean over all tokens after the first of -log p(token | tokens before it). The rate rises over 5 % of
+    the steps and falls to 0 along half a cosine. It is one model, which changes when the next is asked for. Repeated on
+    the same machine the weights are the same to the bit.
+    """
+    model = initial_model(setting)
+    optimizer = torch.optim.AdamW(model.parameters(), setting.learning_rate, betas=BETAS)
+    generator = Generator().manual_seed(setting.seed)
+    yield 0, model
+    for step in tqdm(range(setting.steps), desc="training", unit="step", leave=False, disable=not progress):
+        ids = regression_words.sequences(setting.batch, setting.n_examples + 1, generator)
+        logits = model(ids[:, :-1], use_cache=False).logits
+        loss = cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+        lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
+        descend(model.parameters(), optimizer, loss, lr, step)
+        if (step + 1) % EVERY == 0:
+            yield step + 1, model
+
+
+def save(model: LlamaForCausalLM, directory: str | os.PathLike) -> None:
+    """Write model and tokenizer for `loading.load`; whole or not at all. Raises CheckpointError."""
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=regression_words.tokenizer(),
+        bos_token=regression_words.SEPARATOR,
+        eos_token=regression_words.SEPARATOR,
+        unk_token=regression_words.UNKNOWN,
+    )
+    loading.save(model, tokenizer, Path(directory))

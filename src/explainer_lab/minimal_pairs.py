@@ -1,0 +1,428 @@
+"""Minimal pairs of lessons: the same words, template and order, with the answers of two tasks A and B.
+
+With u(h) = h / |h| for the attention outputs at the last token of a query, the *contrast* of two contexts is c =
+u_ICL(A) - u_ICL(B), and that of two trainings f = u_FT(A) - u_FT(B). Exchanging A and B in one of them turns the sign
+of cos(c, f): its floor is 0, exactly. The plan and the predictions, from before the runs, are in published/PLANS.md.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from explainer.compare import comparison
+from explainer.compare.comparison import require
+from explainer.data.files import Tables
+from explainer.data.tasks import Example, Task, TaskData
+from explainer.errors import TaskError
+from explainer.models import batched_finetuning, interventions, scoring
+from explainer.models.finetuning import FineTuned
+from explainer.models.loading import Checkpoint
+from explainer.theory import metrics, projections
+from explainer_lab import on_checkpoint
+from explainer_lab.experiment import Computed
+from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, logits_with_outputs, matched_random
+
+SETS = (0, 1)  # two disjoint sets of words
+INTERVENTIONS: Mapping[str, str] = {
+    "context": "the pass with the other lesson as context, as it is",
+    "context_whole": "it, plus the whole change to the context of this lesson",
+    "context_along_ft": "it, plus the component of that change along the contrast of the trainings",
+    "context_along_other_ft": "it, plus the component along the contrast of the trainings on the other words",
+    "context_along_near": "it, plus the component along a random direction with the cosine that the first contrast has",
+    "ft": "the model that was trained on the other lesson, as it is",
+    "ft_whole": "it, plus the whole change to the training on this lesson",
+    "ft_along_icl": "it, plus the component of that change along the contrast of the contexts",
+    "ft_along_near": "it, plus the component along a random direction with the cosine that this contrast has",
+}
+"""What is asked for the answers of each lesson; changes are those of the attention outputs of all layers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinimalPairsSetting(on_checkpoint.FineTuningSetting):
+    """Two tasks of one template, as "A/B", and the draw of a seed: two sets of k words, and other words as queries.
+
+    Raises ExperimentError where a value is impossible.
+    """
+
+    pair: str
+    k: int
+    n_queries: int
+    least: ClassVar = {"k": 1, "epochs": 1, "n_queries": 2}
+
+    def __post_init__(self):
+        """Refuse what cannot be computed before anything is."""
+        super().__post_init__()
+        require(len(set(self.tasks)) == 2, f"the pair {self.pair!r} does not name two tasks; give 'past/participles'.")
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """A and B."""
+        return tuple(self.pair.split("/"))
+
+    @property
+    def shots(self) -> list[int]:
+        """The numbers of words with which contexts are compared: 1, 2, 4, 8, 16, as far as they go, and k."""
+        return [n for n in (1, 2, 4, 8, 16) if n < self.k] + [self.k]
+
+    @property
+    def slug(self) -> str:
+        """A readable name."""
+        return f"pairs-{self.name}-{self.pair.replace('/', '-')}-{self.numbers}"
+
+
+# Lessons.
+
+
+class Words(NamedTuple):
+    """The words of a draw: two sets to learn from, and the queries; with the example of each word in both tasks."""
+
+    examples: Mapping[str, Mapping[str, Example]]
+    sets: tuple[list[str], ...]
+    queries: list[str]
+
+    def of(self, lesson: str, words: Sequence[str]) -> list[Example]:
+        """The examples of words in a task."""
+        return [self.examples[lesson][word] for word in words]
+
+
+def draw_words(checkpoint: Checkpoint, data: Mapping[str, TaskData], setting: MinimalPairsSetting) -> Words:
+    """Words that the two tasks answer differently, the queries with another first token; TaskError where too few."""
+    (field,) = _fields_of_both(data)
+    examples = {
+        name: {example.fields[field]: example for example in (*its.train, *its.test)} for name, its in data.items()
+    }
+    shared = sorted(set.intersection(*map(set, examples.values())))
+    differ = [word for word in shared if len({of[word].answer for of in examples.values()}) == len(data)]
+    order = np.random.default_rng([setting.seed, *setting.pair.encode()]).permutation(len(differ))
+    words = [differ[i] for i in order]
+    first = [_first_tokens(checkpoint, data[name].task, [of[w] for w in words]) for name, of in examples.items()]
+    telling = [word for word, *tokens in zip(words, *first, strict=True) if len(set(tokens)) == len(data)]
+    queries = telling[: setting.n_queries]
+    rest = [word for word in words if word not in queries]
+    _require_enough(setting, "n_queries", setting.n_queries, telling, "have answers with another first token")
+    _require_enough(setting, "2 k", 2 * setting.k, rest, "are left beside the queries")
+    return Words(examples, (rest[: setting.k], rest[setting.k : 2 * setting.k]), queries)
+
+
+def _require_enough(setting: MinimalPairsSetting, name: str, needed: int, words: Sequence[str], which: str) -> None:
+    if needed > len(words):
+        raise TaskError(
+            f"{setting.pair}: {name} = {needed} words are needed, and {len(words)} {which}; use smaller numbers."
+        )
+
+
+def _fields_of_both(data: Mapping[str, TaskData]) -> tuple[str, ...]:
+    """The fields of the questions; TaskError unless the tasks differ in nothing but their answers."""
+    forms = {(its.task.fields, its.task.template, its.task.separator, its.task.labels) for its in data.values()}
+    if len(forms) > 1 or len(next(iter(forms))[0]) != 1 or next(iter(forms))[3] is not None:
+        raise TaskError(f"{'/'.join(data)}: a minimal pair has one template of one field, and free answers, in common.")
+    return next(iter(forms))[0]
+
+
+# Contrasts.
+
+
+def contrast(a: Float[Tensor, "n layers d"], b: Float[Tensor, "n layers d"]) -> Float[Tensor, "n layers d"]:
+    """u(a) - u(b), the difference of the normalised outputs under two lessons; NaN where it is rounding."""
+    u, v = (torch.nn.functional.normalize(h.double(), dim=-1) for h in (a, b))
+    return metrics.nan_within_rounding(u - v, u, metrics.machine_epsilon(a, b))
+
+
+def agreement(
+    c: Float[Tensor, "n layers d"], f: Float[Tensor, "n layers d"]
+) -> tuple[Float[Tensor, " layers"], Float[Tensor, " layers"]]:
+    """Means over queries of cos(c, f), and of the cosine of what is left of each when its mean over queries is taken.
+
+    Exchanging the lessons of one contrast turns both signs. NaN where a contrast is rounding.
+    """
+    cosine = torch.nn.functional.cosine_similarity
+    return cosine(c, f, dim=-1).nanmean(0), cosine(c - c.nanmean(0), f - f.nanmean(0), dim=-1).nanmean(0)
+
+
+class Lesson(NamedTuple):
+    """A task, A or B, and the number of a set of words."""
+
+    task: str
+    words: int
+
+
+LESSONS = tuple(Lesson(task, words) for words in SETS for task in "AB")
+
+CONTRASTS: Mapping[str, tuple[Lesson, Lesson]] = {
+    "tasks 0": (Lesson("A", 0), Lesson("B", 0)),
+    "tasks 1": (Lesson("A", 1), Lesson("B", 1)),
+    "words A": (Lesson("A", 0), Lesson("A", 1)),
+    "words B": (Lesson("B", 0), Lesson("B", 1)),
+}
+"""Which lessons are subtracted: both tasks on one set of words, or both sets of words in one task."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """What all tests of a pair share."""
+
+    setting: MinimalPairsSetting
+    checkpoint: Checkpoint
+    data: Mapping[str, TaskData]
+    words: Words
+
+    def name(self, letter: str) -> str:
+        """The task that is called A or B."""
+        return self.setting.tasks["AB".index(letter)]
+
+    def examples(self, lesson: Lesson) -> list[Example]:
+        return self.words.of(self.name(lesson.task), self.words.sets[lesson.words])
+
+    def context(self, lesson: Lesson, order: Sequence[int]) -> scoring.Prefix:
+        """The examples with these numbers, in this order."""
+        task, examples = self.data[self.name(lesson.task)].task, self.examples(lesson)
+        return on_checkpoint.context(self.checkpoint, task, [examples[i] for i in order])
+
+    def queries(self, letter: str) -> list[Example]:
+        return self.words.of(self.name(letter), self.words.queries)
+
+    def prompts(self) -> list[str]:
+        """The queries, which are the same text in both tasks."""
+        return [self.data[self.name("A")].task.prompt(example) for example in self.queries("A")]
+
+    def first_tokens(self, letter: str) -> Tensor:
+        return torch.tensor(
+            scoring.distinguishing_tokens(self.checkpoint, self.data[self.name(letter)].task, self.queries(letter))
+        )
+
+    def seen(self, checkpoint: Checkpoint, prefix: scoring.Prefix) -> tuple[Tensor, dict[str, float]]:
+        """Attention outputs at the last token of the queries, and the shares of right answers of each task."""
+        seen = comparison.observe(checkpoint, prefix, self.data[self.name("A")].task, self.queries("A"))
+        answers, end = [example.answer for example in self.queries("B")], self.data[self.name("A")].task.separator
+        of_b = scoring.exact_match(checkpoint, prefix, self.prompts(), answers, end)
+        return seen.outputs, {"right_a": seen.correct.mean(), "right_b": of_b.mean()}
+
+
+Outputs = dict[tuple[str, int], dict[Lesson, Tensor]]
+"""Attention outputs by ("ICL", number of words), ("ICL reordered", k) or ("FT", number of epochs), and by lesson."""
+
+
+def run_minimal_pairs(
+    checkpoint: Checkpoint, data: Mapping[str, TaskData], setting: MinimalPairsSetting, *, progress: bool = False
+) -> Tables:
+    """The tables of one pair and seed, as the laboratory stores them.
+
+    - "cells": answers without a lesson, after whole contexts and whole trainings, what `similarities` gives for these,
+      and what is missing;
+    - "changes": the shares of right answers of A and of B under each lesson, in every strength;
+    - "strengths": the similarities of contexts of each number of words and trainings of each number of epochs;
+    - "layers": those of the whole, by layer;
+    - "interventions": answers when a part of a change is put in.
+
+    Raises TaskError, CheckpointError or ExperimentError.
+    """
+    pair = _Pair(setting, checkpoint, data, draw_words(checkpoint, data, setting))
+    trained = _train(pair, progress)
+    outputs, changes = _every_change(pair, trained)
+    layers = similarities(outputs, setting.k, setting.epochs)
+    tables = {
+        "cells": _cells(pair, changes, layers),
+        "changes": as_columns(changes),
+        "strengths": as_columns(list(_strengths(pair, outputs))),
+        "layers": {"layer": list(range(len(layers["own"])))} | {name: its.tolist() for name, its in layers.items()},
+    }
+    states = {lesson: of[setting.epochs] for lesson, of in trained.items()}
+    if any(state.diverged_at is not None for state in states.values()):
+        return tables
+    return tables | {"interventions": as_columns(list(_interventions(pair, states)))}
+
+
+def _train(pair: _Pair, progress: bool) -> dict[Lesson, dict[int, FineTuned]]:
+    setting, k = pair.setting, pair.setting.k
+    tasks = [pair.data[pair.name(lesson.task)].task for lesson in LESSONS]
+    lessons = zip(tasks, map(pair.examples, LESSONS), strict=True)
+    runs = [batched_finetuning.Run(setting.sequences(pair.checkpoint, *lesson), setting.lr) for lesson in lessons]
+    after = batched_finetuning.fine_tune(pair.checkpoint, runs, [k * n for n in setting.stages], progress=progress)
+    return {lesson: {n: states[k * n] for n in setting.stages} for lesson, states in zip(LESSONS, after, strict=True)}
+
+
+def _every_change(
+    pair: _Pair, trained: Mapping[Lesson, Mapping[int, FineTuned]]
+) -> tuple[Outputs, list[dict[str, Any]]]:
+    """Attention outputs under every lesson in every strength, and the answers."""
+    setting, outputs = pair.setting, {}
+    nothing = pair.seen(pair.checkpoint, scoring.encode(pair.checkpoint, ""))[1]
+    rows = [{"kind": "ZSL", "strength": 0, "lesson": None, "words": None} | nothing]
+    order = np.random.default_rng([setting.seed, 3]).permutation(setting.k)
+    contexts = {("ICL", n): range(n) for n in setting.shots} | {("ICL reordered", setting.k): order}
+
+    def add(strength: tuple[str, int], lesson: Lesson, seen: tuple[Tensor, dict[str, float]]) -> None:
+        outputs.setdefault(strength, {})[lesson] = seen[0]
+        told = {"kind": strength[0], "strength": strength[1], "lesson": lesson.task, "words": lesson.words}
+        rows.append(told | seen[1])
+
+    for lesson in LESSONS:
+        for strength, order in contexts.items():
+            add(strength, lesson, pair.seen(pair.checkpoint, pair.context(lesson, order)))
+        for n, state in trained[lesson].items():
+            if state.diverged_at is None:
+                with state.applied() as tuned:
+                    add(("FT", n), lesson, pair.seen(tuned, scoring.encode(tuned, "")))
+    return outputs, rows
+
+
+SIMILARITIES = (
+    "own", "other", "contexts", "trainings", "examples", "reordered",
+    "own_residual", "other_residual", "contexts_residual", "trainings_residual",
+)  # fmt: skip
+"""What is said of a context and a training; the first lines of this module define it."""
+
+
+def similarities(outputs: Outputs, shots: int, epochs: int) -> dict[str, Float[Tensor, " layers"]]:
+    """The agreement of contexts of so many words and trainings of so many epochs, by layer, mean over queries.
+
+    "own" and "other" are each the mean of two: both sets of words are context and training in turn. "examples" is the
+    mean over both tasks, and so is "reordered", its ceiling, which is that of the whole context with itself in another
+    order. Residuals leave out the mean of a contrast over queries. NaN where a training diverged.
+    """
+    c, f = (_contrasts(outputs.get(strength, {})) for strength in (("ICL", shots), ("FT", epochs)))
+    whole, reordered = (
+        _contrasts(next((of for (kind, _), of in reversed(outputs.items()) if kind == wanted), {}))
+        for wanted in ("ICL", "ICL reordered")
+    )
+    tasks_of, words_of = ("tasks 0", "tasks 1"), ("words A", "words B")
+    of = {
+        "own": [(c, one, f, one) for one in tasks_of],
+        "other": [(c, one, f, two) for one, two in (tasks_of, tasks_of[::-1])],
+        "contexts": [(c, *tasks_of[:1], c, *tasks_of[1:])],
+        "trainings": [(f, *tasks_of[:1], f, *tasks_of[1:])],
+        "examples": [(c, one, f, one) for one in words_of],
+        "reordered": [(whole, one, reordered, one) for one in words_of],
+    }
+    found = {name: _mean([agreement(x[one], y[two]) for x, one, y, two in its]) for name, its in of.items()}
+    both = {name: its[0] for name, its in found.items()} | {f"{name}_residual": its[1] for name, its in found.items()}
+    return {name: both[name] for name in SIMILARITIES}
+
+
+def _contrasts(of: Mapping[Lesson, Tensor]) -> dict[str, Tensor]:
+    """All contrasts of one strength; of NaN where a lesson is missing."""
+    unknown = torch.full_like(next(iter(of.values())), torch.nan) if of else torch.full((1, 1, 1), torch.nan)
+    return {name: contrast(of.get(one, unknown), of.get(two, unknown)) for name, (one, two) in CONTRASTS.items()}
+
+
+def _mean(pairs: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    return tuple(torch.stack(values).mean(0) for values in zip(*pairs, strict=True))
+
+
+def _strengths(pair: _Pair, outputs: Outputs) -> Iterator[dict[str, Any]]:
+    """Means over layers, and over the upper third of the layers."""
+    for shots in pair.setting.shots:
+        for epochs in pair.setting.stages:
+            by_layer = similarities(outputs, shots, epochs)
+            for part, first in (("all", 0.0), ("upper third", 2 / 3)):
+                means = {name: its[round(first * len(its)) :].nanmean().item() for name, its in by_layer.items()}
+                yield {"shots": shots, "epochs": epochs, "layers": part} | means
+
+
+def _cells(pair: _Pair, changes: Sequence[Mapping], layers: Mapping[str, Tensor]) -> dict[str, Any]:
+    setting, lost = pair.setting, []
+    whole = {"ZSL": 0, "ICL": setting.k, "FT": setting.epochs}
+    answers = {}
+    for kind, n in whole.items():
+        for letter in "AB":
+            rows = [r for r in changes if (r["kind"], r["strength"]) == (kind, n) and r["lesson"] in (None, letter)]
+            answers[f"{kind.lower()}_{letter.lower()}"] = (
+                float(np.mean([r[f"right_{letter.lower()}"] for r in rows])) if rows else float("nan")
+            )
+            if kind == "FT" and len(rows) < len(SETS):
+                lost.append(setting.tasks["AB".index(letter)])
+    means = {name: its.nanmean().item() for name, its in layers.items()}
+    return answers | means | {"note": f"a training diverged: {', '.join(lost)}" if lost else ""}
+
+
+# Insert.
+
+
+def _interventions(pair: _Pair, states: Mapping[Lesson, FineTuned]) -> Iterator[dict[str, Any]]:
+    """Answers in the pass with one lesson when a part of the change to the other is put in, in both directions.
+
+    Base and change are those of the first set of words, each in the pass whose outputs are compared elsewhere: contexts
+    with the positions that follow them, trainings without a context. With all attention outputs of the last token
+    given, its position plays no part.
+    """
+    prompts, whole = pair.prompts(), range(pair.setting.k)
+    generator = pair.setting.generator(7)
+    contexts = {lesson: pair.context(lesson, whole) for lesson in LESSONS if lesson.words == 0}
+    icl = {
+        lesson: interventions.after_context(pair.checkpoint, context, prompts).run().attention
+        for lesson, context in contexts.items()
+    }
+    without = interventions.without_context(pair.checkpoint, scoring.encode(pair.checkpoint, ""), prompts)
+    last, ft = without.at_last(), {}
+    for lesson, state in states.items():
+        with state.applied():
+            ft[lesson] = without.run().attention
+    first = {letter: pair.first_tokens(letter) for letter in "AB"}
+    for to, away in ("AB", "BA"):
+        this, that = Lesson(to, 0), Lesson(away, 0)
+        c, f = icl[this] - icl[that], ft[this] - ft[that]
+        f_other = ft[Lesson(to, 1)] - ft[Lesson(away, 1)]
+        put = {
+            "context": (icl[that], [0 * c]),
+            "context_whole": (icl[that], [c]),
+            "context_along_ft": (icl[that], [projections.component(c, f)]),
+            "context_along_other_ft": (icl[that], [projections.component(c, f_other)]),
+            "context_along_near": (icl[that], matched_random(c, f, generator)),
+            "ft": (ft[that], [0 * f]),
+            "ft_whole": (ft[that], [f]),
+            "ft_along_icl": (ft[that], [projections.component(f, c)]),
+            "ft_along_near": (ft[that], matched_random(f, c, generator)),
+        }
+        for name, (base, parts) in put.items():
+            answers = _answers(logits_with_outputs(last, *(base + part for part in parts)), first[to], first[away])
+            yield {"intervention": name, "towards": to} | answers
+
+
+def _answers(logits: Float[Tensor, "times*n vocab"], this: Tensor, that: Tensor) -> dict[str, float]:
+    """Shares of queries whose most probable token begins the answer of this or of that lesson, and their log odds."""
+    this, that = (tokens.to(logits.device).repeat(len(logits) // len(tokens)) for tokens in (this, that))
+    best, log_p = logits.argmax(-1), logits.float().log_softmax(-1)
+    odds = log_p.gather(1, this[:, None]) - log_p.gather(1, that[:, None])
+    return {
+        "right": (best == this).float().mean().item(),
+        "right_other": (best == that).float().mean().item(),
+        "log_odds": odds.mean().item(),
+    }
+
+
+# The experiment.
+
+
+class MinimalPairs(OnCheckpoint[MinimalPairsSetting]):
+    """Computes the pair of each setting."""
+
+    name = "minimal_pairs"
+    setting = MinimalPairsSetting
+    protocol = 1
+    slowest_first = ("checkpoint", "epochs", "k", "n_queries", "pair", "lr", "seed")
+    shown = ("icl_a", "icl_b", "ft_a", "ft_b", "own", "other", "contexts", "trainings", "note")
+
+    usual: ClassVar = {"k": 16, "n_queries": 16, "lr": 7e-4, "epochs": 10}
+
+    def holds(self, setting: MinimalPairsSetting) -> tuple[int, int]:
+        """One model, and every lesson after each number of epochs."""
+        return 1, len(LESSONS) * len(setting.stages)
+
+    def parts(self, setting: MinimalPairsSetting) -> dict[str, Any]:
+        """Weights and data."""
+        return {"weights": self._weights(setting.checkpoint), "data": self._data_digests(setting.tasks)}
+
+    def compute(self, setting: MinimalPairsSetting, *, progress: bool) -> Computed:
+        """One pair of lessons."""
+        checkpoint, data = self._load(setting.checkpoint), {name: self._load_data(name) for name in setting.tasks}
+        return Computed(run_minimal_pairs(checkpoint, data, setting, progress=progress), self._provenance(checkpoint))
+
+
+def _first_tokens(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> list[int]:
+    prompts, answers = [task.prompt(e) for e in examples], [f" {e.answer}" for e in examples]
+    return [ids[0] for ids in scoring.continuation_ids(checkpoint, prompts, answers)]

@@ -1,0 +1,531 @@
+"""A rule that nobody could know: a cue in made-up words stands for a label without meaning, drawn anew by each seed.
+
+Rule A gives each of four cues a label, rule B the label of the next cue: the same words, order and template, and every
+answer another. A context or a training shows k words of one rule, and words that were not shown are asked. With u(h) =
+h / |h| for the attention outputs where the answer is decided, the *contrast* of two contexts is c = u_ICL(A) -
+u_ICL(B), that of two trainings f = u_FT(A) - u_FT(B), as in `minimal_pair_runs`. The *vote* of a head for a label is
+its attention to the answers that are this label, summed over the demonstrations. The plan and the predictions, from
+before the runs, are in published/PLANS.md.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from explainer.compare.comparison import require
+from explainer.compare.controls import made_up_word
+from explainer.data import tasks
+from explainer.data.files import Tables
+from explainer.data.tasks import Example, Task, TaskData
+from explainer.errors import DivergenceError, ExperimentError
+from explainer.models import all_weights, batched_finetuning, circuits, finetuning, interventions, recording, scoring
+from explainer.models.interventions import Pass
+from explainer.models.loading import Checkpoint
+from explainer.models.scoring import Prefix
+from explainer.theory import projections
+from explainer_lab import minimal_pairs, on_checkpoint
+from explainer_lab.experiment import Computed
+from explainer_lab.minimal_pairs import LESSONS, SETS, Lesson, Outputs
+from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, logits_with_outputs, matched_random
+
+CUES: Mapping[str, str] = {
+    "suffix": "the end of a made-up word",
+    "first word": "the first of two made-up words",
+    "category": "the category of a known word",
+}
+"""What a label stands for, and where it stands."""
+
+TRAININGS: Mapping[str, str] = {
+    "none": "none: contexts of every length, and the votes of the heads",
+    "text": "keys and values, by the loss of the whole text, as in the paper",
+    "answers": "keys and values, by the loss of the answers only",
+    "all weights": "every weight, by the loss of the answers only",
+}
+
+LABELS = ("kel", "bip", "dod", "vor")
+N_HEADS = 10
+"""Heads that vote together: those that agree most often with the model about the other set of words."""
+
+_SUFFIXES, _FIRST_WORDS = ("ix", "ova", "unt", "ell"), ("telk", "bruva", "snom", "grifa")
+TASK = Task("new_rule", "{word} ->", LABELS, source="made up by explainer_lab.new_rule", licence="MIT")
+_THIRDS = {"all": (0, 1), "lower third": (0, 1 / 3), "middle third": (1 / 3, 2 / 3), "upper third": (2 / 3, 1)}
+
+INTERVENTIONS: Mapping[str, str] = {
+    "context": "the pass with the rule as context",
+    "context_other_rule": "the pass with the other rule as context",
+    "context_along_ft": "the latter, plus the component of the contrast of contexts along that of trainings",
+    "context_along_other_ft": "the latter, plus that along the contrast of trainings on the other words",
+    "context_along_near": "the latter, plus that along a random direction with the cosine of the first",
+    "context_across_ft": "the former, less the component along the contrast of trainings",
+    "context_across_other_ft": "the former, less that along the contrast of trainings on the other words",
+    "context_across_near": "the former, less that along a random direction with the cosine of the first",
+    "ft": "the model that was trained on the rule",
+    "ft_other_rule": "the model that was trained on the other rule",
+    "ft_along_icl": "the latter, plus the component of the contrast of trainings along that of contexts",
+    "ft_along_near": "the latter, plus that along a random direction with the cosine of the first",
+    "ft_across_icl": "the former, less the component along the contrast of contexts",
+    "ft_across_near": "the former, less that along a random direction with the cosine of the first",
+}
+"""What is asked for the answers of a rule; contrasts are those of attention outputs, in all layers or a third."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewRuleSetting(on_checkpoint.FineTuningSetting):
+    """A kind of cue, and the draw of a seed: the labels of the cues, two sets of k words, and other words as queries.
+
+    `training` is a name in TRAININGS; each of its steps takes `batch` lines. With `lessons` "own" there is one lesson,
+    enough to choose a rate. Raises ExperimentError where a value is impossible.
+    """
+
+    cue: str
+    k: int
+    n_queries: int
+    training: str
+    batch: int = 1
+    lessons: str = "all"
+    least: ClassVar = {"k": 4, "epochs": 1, "n_queries": 4, "batch": 1}
+
+    def __post_init__(self):
+        """Refuse what cannot be computed before anything is."""
+        super().__post_init__()
+        for name, known in (("cue", CUES), ("training", TRAININGS), ("lessons", ("all", "own"))):
+            value = getattr(self, name)
+            require(value in known, f"there is no {name} {value!r}; known: {', '.join(known)}.")
+        for name in ("k", "n_queries"):
+            value = getattr(self, name)
+            require(value % 4 == 0, f"{name} = {value}: each of the four cues needs as many; use a multiple of 4.")
+        one = self.batch == 1 or self.training == "all weights"
+        require(one, f"batch = {self.batch}: keys and values learn one line a step; leave it out.")
+        require(self.k % self.batch == 0, f"batch = {self.batch} does not divide k = {self.k}.")
+
+    @property
+    def given(self) -> tuple[Lesson, ...]:
+        """The lessons of the setting."""
+        return LESSONS if self.lessons == "all" else LESSONS[:1]
+
+    @property
+    def slug(self) -> str:
+        """A readable name."""
+        unusual = [f"batch{self.batch}"] * (self.batch > 1) + ["own"] * (self.lessons == "own")
+        of = [self.cue, self.training] if self.training != "none" else [self.cue]
+        return "-".join(["rule", self.name, *(word.replace(" ", "-") for word in of), self.numbers, *unusual])
+
+
+# The rules and their words.
+
+
+Word = tuple[str, int]
+"""A word, or two, and the number of its cue."""
+
+
+def draw_words(setting: NewRuleSetting) -> tuple[list[Word], ...]:
+    """Two sets of k words and the queries, all different, each cue in each four in a row once.
+
+    Raises ExperimentError where there are not so many known words.
+    """
+    ends = 0, setting.k, 2 * setting.k, 2 * setting.k + setting.n_queries
+    words = _draw(setting.cue, setting.seed, ends[-1])
+    return tuple(words[a:b] for a, b in pairwise(ends))
+
+
+def _draw(cue: str, seed: int, n: int) -> list[Word]:
+    generator = np.random.default_rng([seed, 11, *cue.encode()])
+    of_cue = _known_words(generator, n // 4) if cue == "category" else _made_up(generator, cue, n // 4)
+    return [(of_cue[number][i], int(number)) for i in range(n // 4) for number in generator.permutation(4)]
+
+
+def _made_up(generator: np.random.Generator, cue: str, n: int) -> list[list[str]]:
+    stems: dict[str, None] = {}
+    while len(stems) < 4 * n:
+        stems[made_up_word(generator)] = None
+    each = [list(stems)[i::4] for i in range(4)]
+    if cue == "suffix":
+        return [[stem + end for stem in its] for its, end in zip(each, _SUFFIXES, strict=True)]
+    return [[f"{first} {stem}" for stem in its] for its, first in zip(each, _FIRST_WORDS, strict=True)]
+
+
+def _known_words(generator: np.random.Generator, n: int) -> list[list[str]]:
+    """The words of four of the categories that have so many."""
+    of_category: dict[str, list[str]] = {}
+    for example in tasks.load("categories").train:
+        of_category.setdefault(example.answer, []).append(example.fields["word"])
+    large = [name for name, words in sorted(of_category.items()) if len(words) >= n]
+    if len(large) < 4:
+        most = sorted(map(len, of_category.values()))[-4]
+        raise ExperimentError(f"{n} words of each of four categories are needed, which have {most}; ask for fewer.")
+    chosen = generator.choice(large, 4, replace=False)
+    return [generator.permutation(of_category[name]).tolist() for name in chosen]
+
+
+def data(cue: str, seed: int, rule: str, k: int, n: int) -> TaskData:
+    """k words to show and n to ask, with their labels under rule A or B, as a task; ExperimentError as `draw_words`."""
+    words, labels = _draw(cue, seed, k + n), _labels_of_cues(cue, seed)["AB".index(rule)]
+    examples = labelled(words, [labels[number] for _, number in words])
+    return TaskData(TASK, tuple(examples[:k]), tuple(examples[k:]))
+
+
+def _labels_of_cues(cue: str, seed: int) -> Int[np.ndarray, "2 4"]:
+    """The number of the label of each cue, under rule A and under rule B."""
+    drawn = np.random.default_rng([seed, 12, *cue.encode()]).permutation(len(LABELS))
+    return np.stack([drawn, np.roll(drawn, -1)])
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """Both rules of a draw, and what is asked of a checkpoint about them."""
+
+    setting: NewRuleSetting
+    checkpoint: Checkpoint
+
+    @cached_property
+    def words(self) -> tuple[list[Word], ...]:
+        """Two sets of words, and the queries."""
+        return draw_words(self.setting)
+
+    def examples(self, rule: str, words: Sequence[Word]) -> list[Example]:
+        """Words with their labels under rule A or B."""
+        labels = _labels_of_cues(self.setting.cue, self.setting.seed)["AB".index(rule)]
+        return labelled(words, [labels[cue] for _, cue in words])
+
+    def demonstrations(self, lesson: Lesson) -> list[Example]:
+        """The k examples of a lesson."""
+        return self.examples(lesson.task, self.words[lesson.words])
+
+    def shuffled(self) -> list[Example]:
+        """The first set of words with labels that say nothing: each cue has each label as often as the others."""
+        seen, given = [0] * 4, []
+        for _, cue in self.words[0]:
+            given.append((cue + seen[cue]) % len(LABELS))
+            seen[cue] += 1
+        return labelled(self.words[0], given)
+
+    def context(self, examples: Sequence[Example]) -> Prefix:
+        """The prefix of some examples."""
+        return on_checkpoint.context(self.checkpoint, TASK, examples)
+
+    def right(self, rule: str) -> Int[np.ndarray, " n"]:
+        """The number of the right label of each query under a rule."""
+        return np.array([query.label for query in self.examples(rule, self.words[2])])
+
+    @cached_property
+    def prompts(self) -> list[str]:
+        """The queries, which are the same text under both rules."""
+        return list(map(TASK.prompt, self.examples("A", self.words[2])))
+
+    def see(
+        self, checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str] | None = None
+    ) -> tuple[Float[Tensor, "n layers d"], Int[np.ndarray, " n"]]:
+        """Attention outputs where each query, or another prompt, is decided, and the number of its label."""
+        records = list(recording.stream(checkpoint, prefix, prompts or self.prompts, LABELS))
+        return torch.stack([r.outputs for r in records]), np.stack([r.log_probs for r in records]).argmax(1)
+
+
+def labelled(words: Sequence[Word], labels: Sequence[int]) -> list[Example]:
+    """Words as examples, with the labels of these numbers."""
+    return [Example({"word": word}, LABELS[i], int(i)) for (word, _), i in zip(words, labels, strict=True)]
+
+
+# The vote.
+
+
+def votes(
+    checkpoint: Checkpoint, examples: Sequence[Example], prompts: Sequence[str]
+) -> Float[Tensor, "n layers heads labels"]:
+    """Attention of every head, from where each query is decided, to the answers that are a label, summed over them."""
+    shown = circuits.token_spans(checkpoint, TASK, examples)
+    answers = scoring.continuation_ids(checkpoint, list(map(TASK.prompt, examples)), [f" {e.answer}" for e in examples])
+    of_label = torch.zeros(len(shown.ids), len(LABELS))
+    for example, start, ids in zip(examples, shown.answers, answers, strict=True):
+        of_label[start : start + len(ids), example.label] = 1
+    found = []
+    for record in recording.stream(checkpoint, scoring.encode(checkpoint, shown.ids), prompts, LABELS):
+        weights = torch.cat([record.context_scores, record.own_scores], -1).softmax(-1)
+        found.append(weights[..., : len(of_label)] @ of_label)
+    return torch.stack(found)
+
+
+def _voted(rules: Rules, lesson: Lesson) -> tuple[Int[np.ndarray, "3 n"], dict[str, list]]:
+    """Labels with most votes of chosen heads, of all heads, and of the best head; and how often each head agrees.
+
+    Heads are chosen by how often they agree with the model about the other set of words, after the same context.
+    """
+    examples = rules.demonstrations(lesson)
+    others = list(map(TASK.prompt, rules.examples("A", rules.words[1 - lesson.words])))
+    prefix, agree, found = rules.context(examples), [], []
+    for prompts in (others, rules.prompts):
+        answers = torch.from_numpy(rules.see(rules.checkpoint, prefix, prompts)[1])
+        found.append(votes(rules.checkpoint, examples, prompts))
+        agree.append((found[-1].argmax(-1) == answers[:, None, None]).float().mean(0))
+    chosen = circuits.strongest(agree[0], N_HEADS)
+    layers, heads = map(list, zip(*chosen, strict=True))
+    of_queries = found[1]
+    totals = of_queries[:, layers, heads].sum(1), of_queries.sum((1, 2)), of_queries[:, layers[0], heads[0]]
+    n_layers, n_heads = agree[0].shape
+    table = {
+        "layer": np.repeat(range(n_layers), n_heads).tolist(),
+        "head": np.tile(range(n_heads), n_layers).tolist(),
+        "agrees": agree[1].flatten().tolist(),
+        "agrees_others": agree[0].flatten().tolist(),
+        "chosen": [divmod(i, n_heads) in chosen for i in range(n_layers * n_heads)],
+        "attention": of_queries.sum(-1).mean(0).flatten().tolist(),
+    }
+    return np.stack([total.argmax(-1).numpy() for total in totals]), table
+
+
+# Contexts and trainings.
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What was seen: outputs as `minimal_pair_runs` has them, answers by (kind, strength, lesson), what diverged."""
+
+    outputs: Outputs
+    answers: dict[tuple[str, int, Lesson | None], Int[np.ndarray, " n"]]
+    lost: list[str]
+
+    def add(self, kind: str, strength: int, lesson: Lesson, seen: tuple[Tensor, np.ndarray]) -> None:
+        self.outputs.setdefault((kind, strength), {})[lesson], self.answers[kind, strength, lesson] = seen
+
+
+def run_new_rule(checkpoint: Checkpoint, setting: NewRuleSetting, *, progress: bool = False) -> Tables:
+    """The tables of one setting, as the laboratory stores them.
+
+    - "cells": right answers without a lesson, after whole contexts, after shuffled labels and after whole trainings;
+      the similarities of `minimal_pair_runs`; what is missing;
+    - "changes": right answers under both rules after each lesson, in every strength;
+    - "answers": for each query and rule the label that is right and those that are given, by number;
+    - "heads": without a training, how often each head votes as the model answers, and whether it is a chosen one;
+    - "strengths", "layers": the similarities by number of epochs, and of the whole by layer;
+    - "interventions": answers when a part of a contrast is put in or taken out.
+
+    Raises TaskError, CheckpointError or ExperimentError.
+    """
+    rules, found = Rules(setting, checkpoint), _Found({}, {}, [])
+    empty = scoring.encode(checkpoint, "")
+    found.answers["ZSL", 0, None] = rules.see(checkpoint, empty)[1]
+    _add_contexts(rules, found)
+    if setting.training == "none":
+        return (
+            {"cells": _cells(rules, found)}
+            | _votes(rules, found)
+            | {"changes": as_columns(list(_changes(rules, found)))}
+        )
+    for lesson, n, tuned in _trained(rules, found.lost, progress):
+        found.add("FT", n, lesson, rules.see(tuned, scoring.encode(tuned, "")))
+    tables = {"changes": as_columns(list(_changes(rules, found)))}
+    if setting.lessons == "own":
+        return {"cells": _cells(rules, found)} | tables
+    layers = minimal_pairs.similarities(found.outputs, setting.k, setting.epochs)
+    tables["cells"] = _cells(rules, found) | {name: its.nanmean().item() for name, its in layers.items()}
+    tables["layers"] = {"layer": list(range(len(layers["own"])))} | {name: its.tolist() for name, its in layers.items()}
+    tables["strengths"] = as_columns(list(_strengths(rules, found)))
+    if found.lost:
+        return tables
+    given = {"icl": ("ICL", setting.k), "ft": ("FT", setting.epochs)}
+    tables["answers"] = as_columns([row for rule in "AB" for row in _given(rules, found, rule, given)])
+    last = interventions.without_context(checkpoint, empty, rules.prompts, LABELS).at_last()
+    return tables | {"interventions": as_columns(list(_interventions(rules, found, last)))}
+
+
+def _add_contexts(rules: Rules, found: _Found) -> None:
+    """Whole contexts, those in another order, and shuffled labels; without a training contexts of all lengths."""
+    setting, every_length = rules.setting, rules.setting.training == "none"
+
+    def see(kind: str, lesson: Lesson, examples: Sequence[Example]) -> None:
+        found.add(kind, len(examples), lesson, rules.see(rules.checkpoint, rules.context(examples)))
+
+    order = np.random.default_rng([setting.seed, 3]).permutation(setting.k)
+    for lesson in setting.given:
+        examples = rules.demonstrations(lesson)
+        for n in [n for n in (1, 2, 4, 8) if n < setting.k and every_length] + [setting.k]:
+            see("ICL", lesson, examples[:n])
+        if setting.lessons == "all":
+            see("ICL reordered", lesson, [examples[i] for i in order])
+    see("ICL shuffled", LESSONS[0], rules.shuffled())
+    if every_length:
+        for rule in "AB":
+            see("ICL", Lesson(rule, 0), [e for i in SETS for e in rules.demonstrations(Lesson(rule, i))])
+
+
+def _trained(rules: Rules, lost: list[str], progress: bool) -> Iterator[tuple[Lesson, int, Checkpoint]]:
+    """The model after each number of epochs of each lesson, until the next one is asked for; who diverged is `lost`."""
+    setting, checkpoint = rules.setting, rules.checkpoint
+    runs = {}
+    for lesson in setting.given:
+        shown = TASK, rules.demonstrations(lesson)
+        asked = None if setting.training == "text" else finetuning.answer_lengths(checkpoint, *shown)
+        runs[lesson] = batched_finetuning.Run(setting.sequences(checkpoint, *shown), setting.lr, asked)
+    steps = {n * setting.k // setting.batch: n for n in setting.stages}
+    if setting.training == "all weights":
+        for lesson, run in runs.items():
+            try:
+                states = all_weights.fine_tune(checkpoint, run, setting.batch, progress=progress)
+                yield from ((lesson, steps[n], tuned) for n, tuned in states if n in steps)
+            except DivergenceError as error:
+                lost.append(f"{lesson.task}{lesson.words}: {error}")
+        return
+    after = batched_finetuning.fine_tune(checkpoint, list(runs.values()), list(steps), progress=progress)
+    for lesson, states in zip(runs, after, strict=True):
+        for step, n in steps.items():
+            if (at := states[step].diverged_at) is None:
+                with states[step].applied() as tuned:
+                    yield lesson, n, tuned
+        if at is not None:
+            lost.append(f"{lesson.task}{lesson.words} at step {at}")
+
+
+# Tables.
+
+
+def _cells(rules: Rules, found: _Found) -> dict[str, Any]:
+    setting, rows = rules.setting, list(_changes(rules, found))
+
+    def right(kind: str, strength: int) -> float:
+        its = [r for r in rows if (r["kind"], r["strength"]) == (kind, strength)]
+        return float(np.mean([r[f"right_{(r['lesson'] or 'A').lower()}"] for r in its])) if its else float("nan")
+
+    strengths = {"zsl": ("ZSL", 0), "icl": ("ICL", setting.k), "shuffled": ("ICL shuffled", setting.k)}
+    strengths |= {} if setting.training == "none" else {"ft": ("FT", setting.epochs)}
+    note = f"a training diverged: {', '.join(found.lost)}" if found.lost else ""
+    return {f"{name}_accuracy": right(*its) for name, its in strengths.items()} | {"note": note}
+
+
+def _changes(rules: Rules, found: _Found) -> Iterator[dict[str, Any]]:
+    """Shares of right answers; a context of more than k words has both sets."""
+    for (kind, strength, lesson), answers in found.answers.items():
+        told = {"kind": kind, "strength": strength, "lesson": lesson and lesson.task, "words": lesson and lesson.words}
+        yield told | {f"right_{rule.lower()}": (answers == rules.right(rule)).mean() for rule in "AB"}
+
+
+def _strengths(rules: Rules, found: _Found) -> Iterator[dict[str, Any]]:
+    """Means over layers after each number of epochs, and over each third of the layers."""
+    for epochs in rules.setting.stages:
+        by_layer = minimal_pairs.similarities(found.outputs, rules.setting.k, epochs)
+        for part, chosen in _thirds(len(by_layer["own"])).items():
+            yield {"epochs": epochs, "layers": part} | {
+                name: its[chosen].nanmean().item() for name, its in by_layer.items()
+            }
+
+
+def _thirds(n_layers: int) -> dict[str, slice]:
+    return {name: slice(round(a * n_layers), round(b * n_layers)) for name, (a, b) in _THIRDS.items()}
+
+
+def _given(
+    rules: Rules, found: _Found, rule: str, given: Mapping[str, tuple[str, int]], **more: np.ndarray
+) -> Iterator[dict[str, Any]]:
+    """For each query the right label, those given after the first set of words and after the other, and more."""
+    labels = {"right": rules.right(rule)} | more
+    for name, strength in given.items():
+        labels |= {f"{name}{end}": found.answers[*strength, Lesson(rule, i)] for end, i in (("", 0), ("_other", 1))}
+    for i, (word, _) in enumerate(rules.words[2]):
+        yield {"rule": rule, "query": i, "word": word} | {name: int(its[i]) for name, its in labels.items()}
+
+
+def _votes(rules: Rules, found: _Found) -> Tables:
+    """What is voted after the first set of words, beside the answers after it, after the other set, and reordered."""
+    k, answers, heads = rules.setting.k, [], []
+    for rule in "AB":
+        lesson = Lesson(rule, 0)
+        voted, table = _voted(rules, lesson)
+        more = dict(zip(("vote", "vote_all", "vote_best"), voted, strict=True))
+        more["icl_reordered"] = found.answers["ICL reordered", k, lesson]
+        answers += _given(rules, found, rule, {"icl": ("ICL", k)}, **more)
+        heads += [{"rule": rule} | dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    return {"answers": as_columns(answers), "heads": as_columns(heads)}
+
+
+# Interventions.
+
+
+def _interventions(rules: Rules, found: _Found, last: Pass) -> Iterator[dict[str, Any]]:
+    """Answers when a part of a contrast is put into the pass with the other rule, or taken out of that with the rule.
+
+    Passes are those of the first set of words. A part is changed in all layers, or in a third of them alone.
+    """
+    icl, ft = found.outputs["ICL", rules.setting.k], found.outputs["FT", rules.setting.epochs]
+    tokens = torch.tensor(scoring.label_tokens(rules.checkpoint, TASK, rules.examples("A", rules.words[2])))
+    generator = rules.setting.generator(7, rules.setting.cue)
+    for to, away in ("AB", "BA"):
+        wanted = torch.from_numpy(np.stack([rules.right(to), rules.right(away)], 1))
+
+        def row(name: str, layers: str, *attention: Tensor, wanted: Tensor = wanted, to: str = to) -> dict[str, Any]:
+            logits = logits_with_outputs(last, *attention).cpu()
+            return {"intervention": name, "towards": to, "layers": layers} | _answered(logits, tokens, wanted)
+
+        (c_this, c_that, c), (f_this, f_that, f) = (_contrast(of, to, away, 0) for of in (icl, ft))
+        f_other = _contrast(ft, to, away, 1)[-1]
+        yield row("context", "all", c_this)
+        yield row("context_other_rule", "all", c_that)
+        yield row("ft", "all", f_this)
+        yield row("ft_other_rule", "all", f_that)
+        parts = {
+            ("context", "ft"): [projections.component(c, f)],
+            ("context", "other_ft"): [projections.component(c, f_other)],
+            ("context", "near"): matched_random(c, f, generator),
+            ("ft", "icl"): [projections.component(f, c)],
+            ("ft", "near"): matched_random(f, c, generator),
+        }
+        for (side, name), its in parts.items():
+            with_rule, with_other = (c_this, c_that) if side == "context" else (f_this, f_that)
+            for layers, chosen in _thirds(c.shape[1]).items():
+                kept = torch.zeros(c.shape[1], 1)
+                kept[chosen] = 1
+                yield row(f"{side}_along_{name}", layers, *(with_other + kept * part for part in its))
+                yield row(f"{side}_across_{name}", layers, *(with_rule - kept * part for part in its))
+
+
+def _contrast(of: Mapping[Lesson, Tensor], to: str, away: str, words: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The outputs under one rule, those under the other, and their difference."""
+    this, that = of[Lesson(to, words)], of[Lesson(away, words)]
+    return this, that, this - that
+
+
+def _answered(
+    logits: Float[Tensor, "times*n vocab"], tokens: Int[Tensor, "n labels"], wanted: Int[Tensor, "n 2"]
+) -> dict[str, float]:
+    """Shares of queries whose most probable label is that of this or of the other rule, and their log odds."""
+    times = len(logits) // len(tokens)
+    of_labels = logits.float().gather(1, tokens.repeat(times, 1))
+    this, that = wanted.repeat(times, 1).T
+    best, odds = of_labels.argmax(1), of_labels.gather(1, this[:, None]) - of_labels.gather(1, that[:, None])
+    shares = {"right": (best == this).float(), "right_other": (best == that).float(), "log_odds": odds}
+    return {name: values.mean().item() for name, values in shares.items()}
+
+
+# The experiment.
+
+
+class NewRule(OnCheckpoint[NewRuleSetting]):
+    """Computes the rules of each setting."""
+
+    name = "new_rule"
+    setting = NewRuleSetting
+    protocol = 1
+    slowest_first = ("checkpoint", "cue", "training", "lessons", "batch", "epochs", "k", "n_queries", "lr", "seed")
+    shown = ("zsl_accuracy", "icl_accuracy", "shuffled_accuracy", "ft_accuracy", "own", "other", "note")
+
+    usual: ClassVar = {"k": 16, "n_queries": 24, "lr": 2e-3, "epochs": 10, "training": "none"}
+
+    def holds(self, setting: NewRuleSetting) -> tuple[int, int]:
+        """A second model to go back to where every weight is trained; else every lesson after each number of epochs."""
+        whole = setting.training == "all weights"
+        return 1 + 2 * whole, 0 if whole or setting.training == "none" else len(setting.given) * len(setting.stages)
+
+    def parts(self, setting: NewRuleSetting) -> dict[str, Any]:
+        """Weights, the words, and their labels."""
+        drawn = repr((draw_words(setting), _labels_of_cues(setting.cue, setting.seed).tolist(), LABELS))
+        return {"weights": self._weights(setting.checkpoint), "words": hashlib.sha256(drawn.encode()).hexdigest()}
+
+    def compute(self, setting: NewRuleSetting, *, progress: bool) -> Computed:
+        """One setting."""
+        checkpoint = self._load(setting.checkpoint)
+        return Computed(run_new_rule(checkpoint, setting, progress=progress), self._provenance(checkpoint, TASK))

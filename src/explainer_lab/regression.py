@@ -1,0 +1,107 @@
+"""Linear regression in context with and without momentum attention: small GPTs, trained in matched sets.
+
+The models of one seed start from the same weights and see the same prompts in the same order; they differ in the
+average that is added to attention alone. All are tested on the same prompts.
+"""
+
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Generator
+
+from explainer.data.files import Tables
+from explainer.errors import ExperimentError
+from explainer.models import in_context_gpt as gpt
+from explainer.models import momentum_attention
+from explainer.theory import regression
+from explainer_lab.experiment import Computed, Experiment
+from explainer_lab.training import NO_AVERAGE
+
+TESTED = (1, 2, 3, 4, 6, 8, 10, 12)  # numbers k of examples whose errors are kept for every test prompt
+N_PROMPTS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegressionSetting(gpt.InContextGPTSetting):
+    """A model to train: an average of `momentum.AVERAGES` with its eta, or `none`, and what determines the rest."""
+
+    average: str = NO_AVERAGE
+    eta: float = 0.0
+
+    def __post_init__(self):
+        """Refuse an eta without an average and an average without an eta."""
+        try:
+            super().__post_init__()
+        except ValueError as error:
+            raise ExperimentError(str(error)) from error
+        if (self.average == NO_AVERAGE) != (self.eta == 0):
+            raise ExperimentError(
+                f"eta = {self.eta} does not go with average = {self.average!r}: plain attention is eta = 0 with "
+                f"{NO_AVERAGE!r}, every average needs an eta > 0."
+            )
+
+    @property
+    def slug(self) -> str:
+        """A readable name."""
+        variant = "plain" if self.average == NO_AVERAGE else f"{self.average}-eta{self.eta:g}"
+        size = f"d{self.dimension}-{self.layers}x{self.width}-n{self.steps}-lr{self.learning_rate:g}"
+        return f"{self.distribution.replace(' ', '-')}-{size}-seed{self.seed}-{variant}"
+
+    @property
+    def plain(self) -> gpt.InContextGPTSetting:
+        """Everything but the average."""
+        return gpt.InContextGPTSetting(**{f.name: getattr(self, f.name) for f in fields(gpt.InContextGPTSetting)})
+
+    @property
+    def prepare(self) -> gpt.Preparation | None:
+        """What is done to the transformer before its training."""
+        if self.average == NO_AVERAGE:
+            return None
+        return partial(momentum_attention.with_momentum, eta=self.eta, average=self.average)
+
+
+class Regression(Experiment[RegressionSetting]):
+    """Trains one model for each setting."""
+
+    name = "regression"
+    shown = ("parameters",)
+    setting = RegressionSetting
+    protocol = 2
+    slowest_first = ("seed", *(f.name for f in fields(gpt.InContextGPTSetting) if f.name != "seed"), "eta", "average")
+
+    @classmethod
+    def of(cls, **values: Any) -> RegressionSetting:
+        """Plain attention has no eta."""
+        return super().of(**values | ({"eta": 0.0} if values.get("average") == NO_AVERAGE else {}))
+
+    def parts(self, _: RegressionSetting) -> dict[str, Any]:
+        """Nothing else: the prompts are drawn from the seed."""
+        return {}
+
+    def compute(self, setting: RegressionSetting, *, progress: bool) -> Computed:
+        """Train the model and test it."""
+        trained = gpt.train(setting.plain, prepare=setting.prepare, progress=progress)
+        tables = _tables(trained.model)
+        cells = tables["cells"] | {"losses": trained.losses}
+        return Computed(tables | {"cells": cells}, {}, {"cpu_seconds": trained.seconds})
+
+
+def _tables(model: gpt.InContextGPT, n_prompts: int = N_PROMPTS) -> Tables:
+    """`cells`, the number of parameters; `prompts`, squared errors after k examples and squared targets.
+
+    The prompts are of the training's kind, from `in_context_gpt.TEST_SEED`: the same for all models of a setting. The
+    numbers k are those of `TESTED` that the setting has.
+    """
+    prompts = model.setting.prompts(n_prompts, Generator().manual_seed(gpt.TEST_SEED))
+    ks = [k for k in TESTED if k <= model.setting.n_examples]
+
+    def errors(k: int) -> torch.Tensor:
+        shortened = prompts.shortened(k)
+        return regression.squared_errors(gpt.query_prediction(model, shortened), shortened)
+
+    return {
+        "cells": {"parameters": sum(parameter.numel() for parameter in model.parameters())},
+        "prompts": {"squared_target": prompts.y_q**2, **{f"squared_error_{k}": errors(k) for k in ks}},
+    }

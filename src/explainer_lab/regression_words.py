@@ -1,0 +1,104 @@
+"""Linear classification in words: a word stands for a point, a task is a direction, an answer says on which side.
+
+Letters: x a point of length 1 in d dimensions, w the direction of a task, y = sign <w, x> the answer. A demonstration
+is a line, `x17 plus`. The points of the words are the same for all tasks, and no word stands in two demonstrations.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import torch
+from jaxtyping import Float, Int
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from torch import Generator, Tensor
+from torch.nn.functional import normalize
+
+from explainer.data.tasks import Example, Task, TaskData
+
+WORDS = 128
+DIMENSION = 2
+
+TASK = Task(
+    name="half-spaces",
+    template="{word}",
+    labels=("minus", "plus"),
+    source="points and directions drawn from explainer_lab.regression_words",
+    licence="MIT",
+)
+"""The template and the labels of every direction."""
+
+SEPARATOR = "<|endoftext|>"
+UNKNOWN = "N/A"
+"""What a field of a query that says nothing holds; no model is trained on it."""
+
+_FIXED = (SEPARATOR, UNKNOWN, "\n", *TASK.labels)
+_NEWLINE, _MINUS, _PLUS = range(2, len(_FIXED))
+_SEED_OF_POINTS = 0
+
+
+@lru_cache(maxsize=1)
+def points() -> Float[Tensor, "n d"]:
+    """The points of all words, uniform on the sphere, float32: word i is `x<i>`."""
+    generator = Generator().manual_seed(_SEED_OF_POINTS)
+    return normalize(torch.randn(WORDS, DIMENSION, generator=generator), dim=-1)
+
+
+def directions(seed: int) -> Float[Tensor, "2 d"]:
+    """The direction w of a seed and another one at a right angle to it, each of length 1.
+
+    Where points are uniform on the sphere, the answers of the two are independent.
+    """
+    generator = Generator().manual_seed(WORDS + seed)
+    w, v = normalize(torch.randn(2, DIMENSION, generator=generator), dim=-1)
+    return torch.stack([w, normalize(v - (v @ w) * w, dim=0)])
+
+
+def data(w: Float[Tensor, " d"]) -> TaskData:
+    """All words with their answers for a direction, one pool for demonstrations and queries."""
+    labels = (points() @ w > 0).long().tolist()
+    pool = tuple(Example({"word": f"x{i}"}, TASK.labels[label], label) for i, label in enumerate(labels))
+    return TaskData(TASK, pool, pool)
+
+
+def numbers(examples: Sequence[Example]) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
+    """The points x of the words and their answers y as -1 and 1, float64."""
+    index = [int(example.fields["word"][1:]) for example in examples]
+    return points()[index].double(), torch.tensor([2.0 * example.label - 1 for example in examples]).double()
+
+
+# Texts
+
+
+def tokenizer() -> Tokenizer:
+    """One token for each word, each label and the newline; a space is none."""
+    words = (*_FIXED, *(f"x{i}" for i in range(WORDS)))
+    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token=UNKNOWN))
+    made.pre_tokenizer = pre_tokenizers.Split(Regex(r"\n|[^ \n]+"), "removed", invert=True)
+    made.add_special_tokens([SEPARATOR])
+    return made
+
+
+def word_ids() -> slice:
+    """Where the words stand in the vocabulary."""
+    return slice(len(_FIXED), len(_FIXED) + WORDS)
+
+
+def vocabulary() -> int:
+    """Number of tokens."""
+    return len(_FIXED) + WORDS
+
+
+def sequences(n: int, n_examples: int, generator: Generator) -> Int[Tensor, "n T"]:
+    """Token ids of n texts, T = 1 + 3 n_examples: a separator, then examples of one new direction w ~ N(0, I).
+
+    The words of a text are drawn without replacement.
+    """
+    chosen = torch.rand(n, WORDS, generator=generator).argsort(-1)[:, :n_examples]
+    w = torch.randn(n, DIMENSION, 1, generator=generator)
+    plus = (points()[chosen] @ w)[..., 0] > 0
+    columns = (
+        len(_FIXED) + chosen,
+        torch.where(plus, _PLUS, _MINUS),
+        torch.full_like(chosen, _NEWLINE),
+    )
+    return torch.cat([torch.zeros(n, 1, dtype=torch.long), torch.stack(columns, -1).flatten(1)], 1)

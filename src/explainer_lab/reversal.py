@@ -1,0 +1,145 @@
+"""Reversal: pairs "a -> b" are learned, in the context or by fine-tuning, and "b -> a" is asked.
+
+The words a are made up and the words b are nouns, paired at random. An answer is right if of all answers of the lesson
+it is the most probable: by chance 1 / n_pairs.
+Source: Berglund et al. (2024), of trainings; Lampinen et al. (2025), of contexts.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from explainer.compare.comparison import require
+from explainer.compare.controls import made_up_word
+from explainer.data import tasks
+from explainer.data.tasks import Example, Task
+from explainer.models import batched_finetuning, finetuning, scoring
+from explainer.models.loading import Checkpoint
+from explainer_lab import on_checkpoint
+from explainer_lab.experiment import Computed
+from explainer_lab.on_checkpoint import OnCheckpoint
+
+LESSONS: Mapping[str, str] = {
+    "forward": "a -> b",
+    "both": "a -> b of all pairs, then b -> a of all pairs",
+    "shuffled": "a -> b with the b of another pair, mostly",
+}
+"""What stands in the context, or is trained on."""
+
+LINE = Task("reversal", "{word} ->", None)
+"""How a pair is written."""
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReversalSetting(on_checkpoint.FineTuningSetting):
+    """The pairs of one seed, and how they are trained on."""
+
+    n_pairs: int
+    least: ClassVar = {"n_pairs": 2, "epochs": 1}
+
+    @property
+    def slug(self) -> str:
+        """A readable name."""
+        return f"reversal-{self.name}-n{self.n_pairs}-lr{self.lr:g}-e{self.epochs}-seed{self.seed}"
+
+
+def draw_pairs(n: int, seed: int) -> list[Pair]:
+    """(a, b) with a made up and b a noun, all different; ExperimentError if there are not so many nouns."""
+    generator = np.random.default_rng([seed, 3])
+    nouns = sorted({example.fields["word"] for example in tasks.load("plurals").train})
+    require(n <= len(nouns), f"n_pairs = {n} is too large; there are {len(nouns)} nouns.")
+    made_up: dict[str, None] = {}
+    while len(made_up) < n:
+        made_up[made_up_word(generator)] = None
+    return list(zip(made_up, generator.choice(nouns, n, replace=False).tolist(), strict=True))
+
+
+def lesson(pairs: Sequence[Pair], name: str, seed: int) -> list[Pair]:
+    """The lines of a lesson, question and answer."""
+    if name == "both":
+        return [*pairs, *((b, a) for a, b in pairs)]
+    if name == "shuffled":
+        order = np.random.default_rng([seed, 4]).permutation(len(pairs))
+        return [(a, pairs[i][1]) for (a, _), i in zip(pairs, order, strict=True)]
+    return list(pairs)
+
+
+def answers(checkpoint: Checkpoint, context: Sequence[Pair], pairs: Sequence[Pair]) -> dict[str, np.ndarray]:
+    """log p of every answer to every question after the lines of a context, (n, n) for each direction."""
+    ids, _ = scoring.context_ids(checkpoint, LINE, [Example({"word": x}, y) for x, y in context])
+    prefix = scoring.encode(checkpoint, ids)
+    a, b = (list(side) for side in zip(*pairs, strict=True))
+    ask = lambda questions, given: scoring.candidate_log_probs(  # noqa: E731
+        checkpoint, prefix, [f"{word} ->" for word in questions], given
+    )
+    return {"forward": ask(a, b), "backward": ask(b, a)}
+
+
+def run_reversal(checkpoint: Checkpoint, setting: ReversalSetting, *, progress: bool = False) -> dict[str, Any]:
+    """The tables of one setting: answers after nothing, after each lesson in the context, and after training on it."""
+    pairs = draw_pairs(setting.n_pairs, setting.seed)
+    rows, cells, notes = [], {}, []
+    scoring.warn_of_lengths(checkpoint, "reversal", "word ->", [word for pair in pairs for word in pair])
+
+    def add(kind: str, name: str | None, found: Mapping[str, np.ndarray]) -> None:
+        for direction, log_probs in found.items():
+            row = _scored(log_probs)
+            told = {"kind": kind, "lesson": name, "direction": direction}
+            cells["_".join(filter(None, told.values()))] = float(row["correct"].mean())
+            rows.append(
+                {column: [value] * len(pairs) for column, value in told.items()}
+                | {"pair": list(range(len(pairs)))}
+                | {column: values.tolist() for column, values in row.items()}
+            )
+
+    add("zsl", None, answers(checkpoint, [], pairs))
+    for name in LESSONS:
+        lines = lesson(pairs, name, setting.seed)
+        add("icl", name, answers(checkpoint, lines, pairs))
+        once = [[checkpoint.first_token_id, *checkpoint.tokenize(f"{x} -> {y}")] for x, y in lines]
+        repeated = batched_finetuning.epochs(once, setting.epochs, setting.seed)
+        finetuned = finetuning.fine_tune(checkpoint, repeated, setting.lr, progress=progress)
+        if finetuned.diverged_at is not None:
+            notes.append(f"fine-tuning on {name} diverged at step {finetuned.diverged_at}")
+            continue
+        with finetuned.applied() as tuned:
+            add("ft", name, answers(tuned, [], pairs))
+    columns = {name: [value for row in rows for value in row[name]] for name in rows[0]}
+    return {"cells": cells | {"note": "; ".join(notes)}, "answers": columns}
+
+
+def _scored(log_probs: np.ndarray) -> dict[str, np.ndarray]:
+    """Whether the right answer is the most probable one, and so less each answer's mean log p (`calibrated`)."""
+    right = np.arange(len(log_probs))
+    calibrated = log_probs - log_probs.mean(0)
+    return {
+        "correct": log_probs.argmax(1) == right,
+        "calibrated": calibrated.argmax(1) == right,
+        "log_prob": log_probs[right, right].astype(float),
+    }
+
+
+class Reversal(OnCheckpoint[ReversalSetting]):
+    """Computes the lessons of each setting."""
+
+    name = "reversal"
+    setting = ReversalSetting
+    protocol = 1
+    slowest_first = ("checkpoint", "n_pairs", "lr", "epochs", "seed")
+    shown = ("icl_forward_forward", "icl_forward_backward", "ft_forward_forward", "ft_forward_backward", "note")
+
+    usual: ClassVar = {"n_pairs": 8}
+
+    def parts(self, setting: ReversalSetting) -> dict[str, Any]:
+        """Weights, and the nouns of the pairs."""
+        pairs = [list(pair) for pair in draw_pairs(setting.n_pairs, setting.seed)]
+        return {"weights": self._weights(setting.checkpoint), "pairs": pairs}
+
+    def compute(self, setting: ReversalSetting, *, progress: bool) -> Computed:
+        """One setting."""
+        checkpoint = self._load(setting.checkpoint)
+        return Computed(run_reversal(checkpoint, setting, progress=progress), self._provenance(checkpoint))

@@ -1,0 +1,378 @@
+"""The rival of gradient descent: what a context does instead, if it is a vector, or what some heads put out.
+
+At the last token of a query, without a context: the *task vector* is the mean in-context change of the residual stream
+for other queries; the *vector of heads* is the sum of the mean in-context changes of what some heads put out. Each is
+added after one block, chosen on selection queries. With a context, heads are switched off at every token (mean
+ablation). An answer is right if its first token, that where labels part, is the most probable one of all. The plan and
+the predictions, from before the runs, are in published/PLANS.md.
+Source: Hendel et al. (2023), task vectors; Todd et al. (2024), function vectors; Yin & Steinhardt (2025), ablation.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from explainer.compare import controls
+from explainer.data import tasks
+from explainer.data.files import Tables
+from explainer.data.tasks import Example, Task, TaskData
+from explainer.models import circuits, interventions, scoring
+from explainer.models.architectures import Layer
+from explainer.models.circuits import HeadIndex
+from explainer.models.loading import Checkpoint
+from explainer.theory import projections
+from explainer_lab import new_rule, on_checkpoint
+from explainer_lab.experiment import Computed
+from explainer_lab.on_checkpoint import N_RANDOM, OnCheckpoint, PairedPasses, as_columns, data_digest
+
+N_HEADS = 10
+"""Heads of each kind."""
+
+_N_EFFECTS = 8
+"""Selection queries on which the effect of each head is measured."""
+
+_N_REPEATED = 50  # random tokens that are said twice, in four texts, to find induction heads
+
+INTERVENTIONS: Mapping[str, str] = {
+    "zsl": "no context",
+    "icl": "with the context",
+    "vector": "no context, plus the task vector",
+    "vector_shuffled": "no context, plus the same of shuffled answers",
+    "vector_foreign": "no context, plus the same of another task",
+    "vector_random": "no context, plus a random vector as large as the task vector",
+    "vector_of_singles": "no context, plus the sum of the vectors of single demonstrations, as long as the task vector",
+    "vector_of_singles_foreign": "no context, plus the same of another task",
+    "heads": "no context, plus the vector of the heads with the largest effect",
+    "heads_shuffled": "no context, plus that of the same heads after shuffled answers",
+    "heads_foreign": "no context, plus that of the same heads after another task",
+    "heads_induction": "no context, plus the vector of the induction heads",
+    "heads_random": "no context, plus the vector of random heads of the layers of those with the largest effect",
+    "off": "with the context, without the heads with the largest effect",
+    "off_foreign": "with the context, without those with the largest effect on another task",
+    "off_induction": "with the context, without the induction heads",
+    "off_no_induction": "with the context, without the heads with the largest effect that are no induction heads",
+    "off_induction_alone": "with the context, without the induction heads that have none of the largest effects",
+    "off_random": "with the context, without random heads of the layers of those with the largest effect",
+}
+"""What is asked of the model; heads that are off give their mean output."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RivalSetting(on_checkpoint.CheckpointSetting):
+    """The k demonstrations and the queries that a seed draws for a task, or for a kind of cue of `new_rule_runs`.
+
+    `n_queries` are reported; `n_selection` others make the vectors and choose heads and layers. Of a rule another task
+    is the other rule, on the same words. Raises ExperimentError where a value is impossible.
+    """
+
+    task: str
+    k: int
+    n_queries: int
+    n_selection: int
+    least: ClassVar = {"k": 2, "n_queries": 4, "n_selection": 4}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The task whose data are read; a rule is drawn."""
+        return () if self.task in new_rule.CUES else (self.task,)
+
+    @property
+    def slug(self) -> str:
+        """A readable name."""
+        sizes = f"k{self.k}-n{self.n_queries}-seed{self.seed}"
+        return "-".join(["rival", self.name, self.task.replace(" ", "-"), sizes])
+
+
+def run_rival(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting: RivalSetting) -> Tables:
+    """The tables of one setting, as the laboratory stores them; `foreign` are the data of another task.
+
+    - "cells": accuracies, the layers to which vectors are added, how many of the heads with the largest effect are
+      induction heads, and how near the change by all demonstrations is to the sum of those by single ones, where the
+      task vector is added: the cosine, R^2 with one rate for all, with a rate for each, and of another task's;
+    - "queries": what each intervention gives for each query;
+    - "heads": the effect of each head on selection queries, on those of another task, its score as an induction head;
+    - "layers": right answers to the selection queries by the layer to which a vector is added, and these R^2.
+
+    Raises TaskError, CheckpointError or ExperimentError.
+    """
+    scoring.require_distinct(checkpoint, own.task)
+    rival = _Rival.of(checkpoint, own, foreign, setting)
+    heads = _heads(rival)
+    put_in, layers = _vectors(rival, heads)
+    singles = _singles(rival, layers["vector"])
+    asked = rival.asked
+    logits = {"zsl": asked.zsl.logits, "icl": asked.icl.logits}
+    logits |= {name: asked.with_added(layer, *each) for name, (layer, each) in (put_in | singles.put_in).items()}
+    logits |= {name: torch.cat([*map(rival.without, sets)]) for name, sets in heads.off(rival.setting).items()}
+    rows = [row for name, its in logits.items() for row in rival.rows(name, its)]
+    right = {name: np.mean([r["correct"] for r in rows if r["intervention"] == name]) for name in ("zsl", "icl")}
+    chosen = {f"{name}_layer": on_checkpoint.best_layer(found) for name, found in layers.items()}
+    both = len({*heads.effective} & {*heads.induction})
+    return {
+        "cells": {f"{name}_accuracy": value for name, value in right.items()}
+        | {"n_heads": len(heads.effective), "n_induction": both} | chosen | singles.cells,
+        "queries": as_columns(rows),
+        "heads": heads.table(),
+        "layers": {f"{name}_accuracy": found["correct"] for name, found in layers.items()} | singles.layers,
+    }  # fmt: skip
+
+
+_Lesson = tuple[Task, list[Example]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Rival:
+    """The queries that are reported, and selection queries after each lesson: own, shuffled, and another task's.
+
+    The queries after "foreign" and "foreign shuffled" are those of the other task.
+    """
+
+    setting: RivalSetting
+    checkpoint: Checkpoint
+    lessons: Mapping[str, _Lesson]
+    asked: PairedPasses
+    selected: Mapping[str, PairedPasses]
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting: RivalSetting) -> "_Rival":
+        n, drawn = setting.n_queries, (setting.k, setting.seed)
+        lessons, selected = {}, {}
+        for data, name in ((own, ""), (foreign, "_foreign")):
+            queries = tasks.queries(data, n + setting.n_selection, setting.seed)
+            for kind, lesson in (("", controls.own), ("_shuffled", controls.shuffled)):
+                lessons[name + kind] = lesson(data, *drawn)
+                prefix = on_checkpoint.context(checkpoint, *lessons[name + kind])
+                selected[name + kind] = PairedPasses.of(checkpoint, prefix, data.task, queries[n:])
+        prefix = on_checkpoint.context(checkpoint, *lessons[""])
+        asked = PairedPasses.of(checkpoint, prefix, own.task, tasks.queries(own, n, setting.seed))
+        return cls(setting, checkpoint, lessons, asked, selected)
+
+    @property
+    def layers(self) -> Sequence[Layer]:
+        return self.asked.after.layers
+
+    @cached_property
+    def tokens(self) -> Int[Tensor, "n labels"] | None:
+        """Those that tell the labels apart, where answers are a closed set."""
+        task, queries = self.lessons[""][0], self.asked.queries
+        return None if task.labels is None else torch.tensor(scoring.label_tokens(self.checkpoint, task, queries))
+
+    def rows(self, intervention: str, logits: Float[Tensor, "times*n vocab"]) -> list[dict[str, Any]]:
+        """A row for each query; `right_label`: whether of all labels, where there are some, the right one leads."""
+        found = self.asked.outcome(logits)
+        if self.tokens is not None:
+            of_labels = logits.cpu().gather(1, self.tokens.repeat(len(found["correct"]), 1)).argmax(1)
+            right = torch.tensor([query.label for query in self.asked.queries]).repeat(len(found["correct"]))
+            found["right_label"] = (of_labels == right).float().view_as(found["correct"])
+        return self.asked.rows(intervention, {name: its.mean(0) for name, its in found.items()})
+
+    @cached_property
+    def mean_outputs(self) -> Float[Tensor, "layers heads d_v"]:
+        """Of each head, over all tokens of the lessons."""
+        contexts = [scoring.context_ids(self.checkpoint, *lesson)[0] for lesson in self.lessons.values()]
+        return circuits.mean_outputs(self.checkpoint, contexts)
+
+    def without(self, heads: Sequence[HeadIndex]) -> Float[Tensor, "n vocab"]:
+        """Logits after the own context when heads give their mean output at every token."""
+        task, examples = self.lessons[""]
+        prompts = [task.prompt(query) for query in self.asked.queries]
+        with circuits.heads_off(self.checkpoint, heads, self.mean_outputs):
+            prefix = on_checkpoint.context(self.checkpoint, task, examples)
+            return interventions.after_context(self.checkpoint, prefix, prompts, task.labels or ()).run().logits
+
+
+# Heads.
+
+
+@dataclass(frozen=True, eq=False)
+class _Heads:
+    """Scores of all heads, (layers, heads), and the strongest by effect and as induction heads."""
+
+    effects: Float[Tensor, "layers heads"]
+    effects_foreign: Float[Tensor, "layers heads"]
+    scores: Float[Tensor, "layers heads"]
+
+    @property
+    def m(self) -> int:
+        """How many heads a kind has: N_HEADS, or an eighth of all where there are fewer."""
+        return max(1, min(N_HEADS, self.effects.numel() // 8))
+
+    @property
+    def effective(self) -> list[HeadIndex]:
+        return circuits.strongest(self.effects, self.m)
+
+    @property
+    def induction(self) -> list[HeadIndex]:
+        return circuits.strongest(self.scores, self.m)
+
+    def random(self, setting: RivalSetting) -> list[list[HeadIndex]]:
+        n_heads = self.effects.shape[1]
+        return [
+            _random_of_the_same_layers(self.effective, n_heads, N_RANDOM * setting.seed + i) for i in range(N_RANDOM)
+        ]
+
+    def off(self, setting: RivalSetting) -> dict[str, list[list[HeadIndex]]]:
+        """Which heads are switched off, of random ones several sets."""
+        return {
+            "off": [self.effective],
+            "off_foreign": [circuits.strongest(self.effects_foreign, self.m)],
+            "off_induction": [self.induction],
+            "off_no_induction": [[head for head in self.effective if head not in self.induction]],
+            "off_induction_alone": [[head for head in self.induction if head not in self.effective]],
+            "off_random": self.random(setting),
+        }
+
+    def table(self) -> dict[str, list]:
+        n_layers, n_heads = self.effects.shape
+        places = {"layer": np.repeat(range(n_layers), n_heads), "head": np.tile(range(n_heads), n_layers)}
+        scores = {"effect": self.effects, "effect_foreign": self.effects_foreign, "induction_score": self.scores}
+        return {name: its.tolist() for name, its in places.items()} | {
+            name: its.flatten().tolist() for name, its in scores.items()
+        }
+
+
+def _heads(rival: _Rival) -> _Heads:
+    texts = [circuits.repeated(rival.checkpoint, _N_REPEATED, seed) for seed in range(4)]
+    scores = [circuits.induction_score(circuits.attention_maps(rival.checkpoint, ids)) for ids in texts]
+    own, foreign = (_effects(rival, name) for name in ("", "_foreign"))
+    return _Heads(own, foreign, torch.stack(scores).mean(0))
+
+
+def _effects(rival: _Rival, name: str) -> Float[Tensor, "layers heads"]:
+    """What log p of the right answer gains after shuffled answers when a head gives its mean output after right ones.
+
+    At the last token; the mean is over queries. Source: Todd et al. (2024), average indirect effect.
+    """
+    right, shuffled = rival.selected[name], rival.lessons[f"{name}_shuffled"]
+    context = on_checkpoint.context(rival.checkpoint, *shuffled)
+    asked = PairedPasses.of(rival.checkpoint, context, shuffled[0], right.queries[:_N_EFFECTS])
+    outputs, before = right.after.heads().mean(0), asked.outcome(asked.icl.logits)["log_prob"].mean()
+    n, (n_layers, n_heads, _) = len(asked.queries), outputs.shape
+    times, which = asked.after.at_last().repeated(n_heads), torch.eye(n_heads, dtype=torch.bool)
+    found = torch.empty(n_layers, n_heads)
+    for number, layer in enumerate(times.layers):
+        every = outputs[number].expand(n * n_heads, -1, -1)
+        edits = interventions.with_head_outputs(layer, every, which.repeat_interleave(n, 0))
+        found[number] = asked.outcome(times.run(edits).logits)["log_prob"].mean(1) - before
+    return found
+
+
+# Vectors.
+
+
+_PutIn = dict[str, tuple[int, Sequence[Tensor]]]
+"""By the name of an intervention, the layer after which vectors are added, and these: their answers are averaged."""
+
+
+def _vectors(rival: _Rival, heads: _Heads) -> tuple[_PutIn, dict[str, dict[str, list[float]]]]:
+    """Task vectors and vectors of heads, with the layer that is best on selection queries for each kind."""
+    selected = rival.selected
+    changes = {name: asked.stream_change.mean(0) for name, asked in selected.items()}
+    layers = {"vector": selected[""].by_layer(on_checkpoint.of_others(selected[""].stream_change))}
+    at = on_checkpoint.best_layer(layers["vector"])
+    put_in = {f"vector{name}": (at, [changes[name][at]]) for name in ("", "_shuffled", "_foreign")}
+    generator = rival.setting.generator(8, rival.setting.task)
+    put_in["vector_random"] = at, [projections.random_like(changes[""][at], generator) for _ in range(N_RANDOM)]
+    added = {
+        name: torch.stack([interventions.output_projection(*each) for each in zip(rival.layers, change, strict=True)])
+        for name, asked in selected.items()
+        for change in [(asked.after.heads() - asked.without.heads()).mean(0)]
+    }
+
+    def summed(name: str, chosen: Sequence[HeadIndex]) -> Tensor:
+        return torch.stack([added[name][head] for head in chosen]).sum(0)
+
+    sets = {
+        "heads": [heads.effective],
+        "heads_induction": [heads.induction],
+        "heads_random": heads.random(rival.setting),
+    }
+    for kind, each in sets.items():
+        vectors = [summed("", chosen) for chosen in each]
+        shape = selected[""].stream_change.shape
+        found = [selected[""].by_layer(vector.expand(shape)) for vector in vectors]
+        layers[kind] = {name: np.mean([one[name] for one in found], 0).tolist() for name in found[0]}
+        put_in[kind] = on_checkpoint.best_layer(layers[kind]), vectors
+    for name in ("_shuffled", "_foreign"):
+        put_in[f"heads{name}"] = put_in["heads"][0], [summed(name, heads.effective)]
+    return put_in, layers
+
+
+@dataclass(frozen=True, eq=False)
+class _Singles:
+    """What single demonstrations say of all together."""
+
+    put_in: _PutIn
+    cells: dict[str, float]
+    layers: dict[str, list[float]]
+
+
+def _singles(rival: _Rival, of_vector: Mapping[str, Sequence[float]]) -> _Singles:
+    """The changes of the stream by each demonstration alone, own ones and those of another task, and their sums."""
+    queries, change, at = (
+        rival.selected[""].queries,
+        rival.selected[""].stream_change,
+        on_checkpoint.best_layer(of_vector),
+    )
+    task, put_in, layers = rival.lessons[""][0], {}, {}
+    for name, (of, examples) in {"": rival.lessons[""], "_foreign": rival.lessons["_foreign"]}.items():
+        contexts = [on_checkpoint.context(rival.checkpoint, of, [example]) for example in examples]
+        each = [PairedPasses.of(rival.checkpoint, context, task, queries).stream_change for context in contexts]
+        effects = torch.stack(each, 1)
+        total = effects.sum(1)
+        for rates, its in (("one_rate", total[:, None]), ("rates", effects)):
+            fitted = projections.cross_fitted(change, its)
+            layers[f"r2_{rates}{name}"] = projections.sums_of_squares(change, fitted).explained.tolist()
+        cosines = torch.nn.functional.cosine_similarity(total.mean(0), change.mean(0), dim=-1)
+        layers[f"cosine_of_sum{name}"] = cosines.tolist()
+        vector = total.mean(0)[at]
+        put_in[f"vector_of_singles{name}"] = at, [vector * change.mean(0)[at].norm() / vector.norm()]
+    return _Singles(put_in, {name: its[at] for name, its in layers.items()}, layers)
+
+
+# The experiment.
+
+
+class Rival(OnCheckpoint[RivalSetting]):
+    """Computes the rival of each setting."""
+
+    name = "rival"
+    setting = RivalSetting
+    protocol = 1
+    slowest_first = ("checkpoint", "task", "k", "n_queries", "n_selection", "seed")
+    shown = ("zsl_accuracy", "icl_accuracy", "vector_layer", "heads_layer", "n_induction", "r2_one_rate")
+
+    usual: ClassVar = {"k": 16, "n_queries": 24, "n_selection": 16}
+
+    def parts(self, setting: RivalSetting) -> dict[str, Any]:
+        """Weights and data."""
+        data = dict(zip(("own", "foreign"), map(data_digest, self._both(setting)), strict=True))
+        return {"weights": self._weights(setting.checkpoint), "data": data}
+
+    def compute(self, setting: RivalSetting, *, progress: bool) -> Computed:
+        """One setting."""
+        checkpoint, (own, foreign) = self._load(setting.checkpoint), self._both(setting)
+        return Computed(run_rival(checkpoint, own, foreign, setting), self._provenance(checkpoint, own.task))
+
+    def _both(self, setting: RivalSetting) -> tuple[TaskData, TaskData]:
+        """The task and the one that stands for another; of a rule, the other rule."""
+        if setting.task in new_rule.CUES:
+            n = setting.n_queries + setting.n_selection
+            return tuple(new_rule.data(setting.task, setting.seed, rule, setting.k, n) for rule in "AB")
+        own = self._load_data(setting.task)
+        return own, self._load_data(tasks.foreign(own.task))
+
+
+def _random_of_the_same_layers(heads: Sequence[HeadIndex], n_heads: int, seed: int) -> list[HeadIndex]:
+    """`circuits.others` of the first half at most of a layer's heads: of more there are not as many others."""
+    kept: list[HeadIndex] = []
+    for head in heads:
+        if sum(layer == head[0] for layer, _ in kept) < n_heads // 2:
+            kept.append(head)
+    return circuits.others(kept, n_heads, seed)

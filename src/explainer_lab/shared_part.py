@@ -1,0 +1,470 @@
+"""What in-context learning and fine-tuning share: on which lessons it depends, and what it does to the answers.
+
+A *change* is what a lesson does to the attention outputs at the last token of a query, c in context and f by training.
+*Both swaps*: contexts of six lessons beside trainings on own and other demonstrations. *Both directions*: parts of c
+are put into the zero-shot pass or taken out of the in-context pass, parts of f likewise after fine-tuning. The part of
+c along f is f with another length, so that parts that cannot carry the lesson stand beside it. The plan and the
+predictions, from before the runs, are in published/PLANS.md.
+Source: Dai et al. (2023), section 3; Deutch et al. (2024), section 4 (layer-causal descent).
+"""
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, product
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Generator, Tensor
+
+from explainer.compare import comparison, controls
+from explainer.compare.comparison import ComparisonSetting, Observed, require
+from explainer.data.files import Tables
+from explainer.data.tasks import Example, Task, TaskData
+from explainer.models import batched_finetuning, finetuning, interventions, scoring
+from explainer.models.finetuning import FineTuned
+from explainer.models.loading import Checkpoint
+from explainer.theory import pairwise_similarity, projections
+from explainer_lab import on_checkpoint
+from explainer_lab.experiment import Computed
+from explainer_lab.minimal_pairs import agreement, contrast
+from explainer_lab.on_checkpoint import (
+    N_RANDOM,
+    OnCheckpoint,
+    PairedPasses,
+    as_columns,
+    logits_with_outputs,
+    matched_random,
+)
+
+CONTEXTS: Mapping[str, controls.Demonstrations] = {
+    "own": controls.own,
+    "reordered": controls.reordered,
+    "other": controls.other,
+    "shuffled": controls.shuffled,
+    "nonsense": controls.nonsense,
+}
+"""Lessons that a task gives; beside them stand the demonstrations of the other tasks of the setting, by name."""
+
+INTERVENTIONS: Mapping[str, str] = {
+    "zsl": "no context",
+    "icl": "with the context",
+    "ft": "no context, fine-tuned keys and values",
+    "ft_other": "the same, fine-tuned on other demonstrations",
+    "along_ft": "ZSL, plus the component of the in-context change along the change of FT",
+    "across_ft": "ICL, less that component",
+    "across_ft_running": "ICL, less that component of the running pass",
+    "along_ft_other": "ZSL, plus the component along the change of FT on other demonstrations",
+    "across_ft_other": "ICL, less that component",
+    "along_ft_factor_of_next": "ZSL, plus the change of FT as long as the component is for another query",
+    "along_ft_shuffled": "ZSL, plus the component along the change of FT on shuffled answers",
+    "along_near_shuffled": "ZSL, plus the component along a random direction with the cosine that this one has",
+    "along_ft_nonsense": "ZSL, plus the component along the change of FT on made-up words",
+    "along_near_nonsense": "ZSL, plus the component along a random direction with the cosine that this one has",
+    "along_ft_foreign": "ZSL, plus the component along the change of FT on another task, mean over other tasks",
+    "along_near_foreign": "ZSL, plus the component along a random direction with the cosine that this one has",
+    "along_ft_of_next": "ZSL, plus the component along the change of FT of another query",
+    "across_ft_of_next": "ICL, less that component",
+    "along_near": "ZSL, plus the component along a random direction with the cosine that FT has",
+    "across_near": "ICL, less that component",
+    "along_random": "ZSL, plus a random vector as large as the component along FT",
+    "across_random": "ICL, less that vector",
+    "ft_along_icl": "ZSL, plus the component of the change of FT along the in-context change",
+    "ft_across_icl": "FT, less that component",
+    "ft_along_icl_other": "ZSL, plus the component along the in-context change by other demonstrations",
+    "ft_across_icl_other": "FT, less that component",
+    "ft_along_near": "ZSL, plus the component along a random direction with the cosine that ICL has",
+    "ft_across_near": "FT, less that component",
+    "ft_along_random": "ZSL, plus a random vector as large as the component along ICL",
+    "ft_across_random": "FT, less that vector",
+}
+"""What is asked of the model; changes are those of the attention outputs of all layers, unless it says otherwise."""
+
+_TRAININGS: Mapping[str, tuple[str, ...]] = {"all": tuple(CONTEXTS), "few": ("own", "other"), "own": ("own",)}
+
+N_SELECTION = 16  # other queries, whose mean change is the direction that is taken out
+
+Load = Callable[[str], TaskData]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedPartSetting(on_checkpoint.FineTuningSetting):
+    """The demonstrations and queries that a seed draws for each of some tasks, given as "capitals/plurals".
+
+    FT takes its passes over k demonstrations. With `layer_causal_lr` above 0 it is layer-causal descent at that rate;
+    with `as_long` 1 its update is brought to the length of that of FT. With `lessons` "few" trainings are on own and
+    other demonstrations only, and with "own" on own ones, enough to choose a rate, and nothing is put in or taken out.
+    Raises ExperimentError where a value is impossible.
+    """
+
+    tasks: str
+    k: int
+    n_queries: int
+    layer_causal_lr: float = 0.0
+    as_long: int = 1
+    lessons: str = "all"
+    least: ClassVar = {"k": 1, "epochs": 1, "n_queries": 2}
+
+    def __post_init__(self):
+        """Refuse what cannot be computed before anything is."""
+        super().__post_init__()
+        rate = float(self.layer_causal_lr)
+        object.__setattr__(self, "layer_causal_lr", rate)
+        require(0 <= rate < float("inf"), f"layer_causal_lr = {rate:g}: use a positive number, or 0 for descent.")
+        require(len(set(self.names)) == len(self.names), f"tasks = {self.tasks!r} names a task twice.")
+        require(self.as_long in (0, 1), f"as_long = {self.as_long}: use 1 for yes, or 0 for no.")
+        known = ", ".join(_TRAININGS)
+        require(self.lessons in _TRAININGS, f"there are no lessons {self.lessons!r}; known: {known}.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tasks."""
+        return tuple(self.tasks.split("/"))
+
+    @property
+    def trainings(self) -> tuple[str, ...]:
+        """The lessons of each task that are trained on."""
+        return _TRAININGS[self.lessons]
+
+    @property
+    def slug(self) -> str:
+        """A readable name."""
+        descent = [f"layer-causal{self.layer_causal_lr:g}"] if self.layer_causal_lr else []
+        descent += ["whole"] * (not self.as_long) + [self.lessons] * (self.lessons != "all")
+        return "-".join(["shared", self.name, *self.names, self.numbers, *descent])
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """One task of a setting: its data, those of the other tasks by name, and its queries."""
+
+    setting: SharedPartSetting
+    checkpoint: Checkpoint
+    data: TaskData
+    foreign: Mapping[str, TaskData]
+    cell: ComparisonSetting
+    queries: list[Example]
+
+    def lesson(self, name: str) -> tuple[Task, list[Example]]:
+        if name in self.foreign:
+            return controls.own(self.foreign[name], self.setting.k, self.setting.seed)
+        return CONTEXTS[name](self.data, self.setting.k, self.setting.seed)
+
+    def context(self, name: str) -> scoring.Prefix:
+        return on_checkpoint.context(self.checkpoint, *self.lesson(name))
+
+    def observed(self, checkpoint: Checkpoint, prefix: scoring.Prefix) -> Observed:
+        return comparison.observe(checkpoint, prefix, self.data.task, self.queries)
+
+    def prompts(self) -> list[str]:
+        return [self.data.task.prompt(query) for query in self.queries]
+
+
+def run_shared_part(
+    checkpoint: Checkpoint, load: Load, setting: SharedPartSetting, *, progress: bool = False
+) -> Tables:
+    """The tables of one setting, as the laboratory stores them.
+
+    - "cells": means over tasks of the shares of right answers and of SimAOU of ICL and FT, and what is missing;
+    - "changes": each context and training of each task, with its share of right answers;
+    - "pairs": the similarities of contexts and trainings, and of two of a kind, as means over queries and layers;
+    - "layers": SimAOU of CORNERS, and of what is special to the demonstrations, by layer;
+    - "link": the same when the direction of the mean in-context change of other queries is taken out of every change,
+      layer by layer, or a random direction with the cosine that this one has;
+    - "queries": what each intervention gives for each query, whose id is that of `comparison.query_id`.
+
+    Raises TaskError, CheckpointError or ExperimentError.
+    """
+    of_tasks = [_task(checkpoint, load, setting, name) for name in setting.names]
+    trained = _train(checkpoint, of_tasks, setting, progress)
+    tables: dict[str, list[dict[str, Any]]] = {"changes": [], "pairs": [], "layers": [], "link": [], "queries": []}
+    for task, states in zip(of_tasks, trained, strict=True):
+        for table, rows in _of_task(task, states).items():
+            tables[table] += [{"task": task.data.task.name} | row for row in rows]
+    return {"cells": _cells(tables, trained, setting)} | {
+        name: as_columns(rows) for name, rows in tables.items() if rows
+    }
+
+
+def _task(checkpoint: Checkpoint, load: Load, setting: SharedPartSetting, name: str) -> _Task:
+    data = load(name)
+    scoring.require_distinct(checkpoint, data.task)
+    cell = ComparisonSetting(checkpoint=setting.checkpoint, task=name, seed=setting.seed, k=setting.k, lr=setting.lr,
+                n_queries=setting.n_queries, split="report")  # fmt: skip
+    foreign = {other: load(other) for other in setting.names if other != name}
+    return _Task(setting, checkpoint, data, foreign, cell, comparison.draw_queries(data, cell))
+
+
+def _train(
+    checkpoint: Checkpoint, of_tasks: Sequence[_Task], setting: SharedPartSetting, progress: bool
+) -> list[dict[str, FineTuned]]:
+    """For each task its trainings that did not diverge, by lesson, and those of the other tasks; all side by side."""
+    sequences = [[setting.sequences(checkpoint, *task.lesson(name)) for name in setting.trainings] for task in of_tasks]
+    flat = list(chain.from_iterable(sequences))
+    ends = [None] * len(flat)
+    if setting.as_long or not setting.layer_causal_lr:
+        runs, last = [batched_finetuning.Run(each, setting.lr) for each in flat], len(flat[0])
+        ends = [states[last] for states in batched_finetuning.fine_tune(checkpoint, runs, [last], progress=progress)]
+    if setting.layer_causal_lr:
+        ends = [_layer_causal(checkpoint, *each, setting, progress) for each in zip(flat, ends, strict=True)]
+    per_task = len(setting.trainings)
+    found = [
+        {name: end for name, end in zip(setting.trainings, ends[i : i + per_task], strict=True) if _converged(end)}
+        for i in range(0, len(ends), per_task)
+    ]
+    own = {task.data.task.name: its["own"] for task, its in zip(of_tasks, found, strict=True) if "own" in its}
+    return [
+        its | {name: own[name] for name in task.foreign if name in own}
+        for task, its in zip(of_tasks, found, strict=True)
+    ]
+
+
+def _converged(end: FineTuned) -> bool:
+    return end.diverged_at is None
+
+
+def _layer_causal(
+    checkpoint: Checkpoint,
+    sequences: Sequence[Sequence[int]],
+    descent: FineTuned | None,
+    setting: SharedPartSetting,
+    progress: bool,
+) -> FineTuned:
+    """Layer-causal descent, with an update as long as that of descent where there is one."""
+    found = finetuning.fine_tune_layer_causal(checkpoint, sequences, setting.layer_causal_lr, progress=progress)
+    if found.diverged_at is not None or descent is None:
+        return found
+    return descent if descent.diverged_at is not None else finetuning.scaled(found, descent.norm / found.norm)
+
+
+def _of_task(task: _Task, trained: Mapping[str, FineTuned]) -> dict[str, list[dict[str, Any]]]:
+    zsl = task.observed(task.checkpoint, scoring.encode(task.checkpoint, ""))
+    contexts = {name: task.observed(task.checkpoint, task.context(name)) for name in (*CONTEXTS, *task.foreign)}
+    trainings = {}
+    for name, state in trained.items():
+        with state.applied() as tuned:
+            trainings[name] = task.observed(tuned, scoring.encode(tuned, ""))
+    found = {("ICL", name): seen for name, seen in contexts.items()}
+    found |= {("FT", name): seen for name, seen in trainings.items()}
+    accuracies = {("ZSL", "none"): zsl} | found
+    return {
+        "changes": [
+            {"kind": kind, "lesson": name, "accuracy": seen.correct.mean()} for (kind, name), seen in accuracies.items()
+        ],
+        "pairs": list(_pairs(zsl, found)),
+        "layers": list(by_layer(zsl, found, list(task.foreign))),
+        "link": list(_link(task, zsl, found)),
+        "queries": [] if task.setting.lessons == "own" else list(_answers(task, trained)),
+    }
+
+
+# Both swaps.
+
+
+def _are_compared(a: tuple[str, str], b: tuple[str, str]) -> bool:
+    """Every context with every training, the own one with every other of its kind."""
+    return a[0] != b[0] or "own" in (a[1], b[1])
+
+
+def _pairs(zsl: Observed, found: Mapping[tuple[str, str], Observed]) -> Iterator[dict[str, Any]]:
+    measures = pairwise_similarity.of_outputs(zsl.outputs, [seen.outputs for seen in found.values()])
+    names = list(found)
+    for i, a in enumerate(names):
+        for j, b in enumerate(names[i + 1 :], i + 1):
+            if _are_compared(a, b):
+                told = {"a_kind": a[0], "a_lesson": a[1], "b_kind": b[0], "b_lesson": b[1]}
+                yield told | {name: values[i, j].nanmean().item() for name, values in measures.items()}
+
+
+FOREIGN = "foreign"
+"""Stands for every other task of the setting, of which the mean is taken."""
+
+CORNERS = {
+    "own": (("ICL", "own"), ("FT", "own")),
+    "both_other": (("ICL", "other"), ("FT", "other")),
+    "contexts": (("ICL", "own"), ("ICL", "other")),
+    "trainings": (("FT", "own"), ("FT", "other")),
+    "contexts_reordered": (("ICL", "own"), ("ICL", "reordered")),
+    "trainings_reordered": (("FT", "own"), ("FT", "reordered")),
+}
+CORNERS |= {f"training_{name}": (("ICL", "own"), ("FT", name)) for name in (*CONTEXTS, FOREIGN) if name != "own"}
+CORNERS |= {f"context_{name}": (("ICL", name), ("FT", "own")) for name in (*CONTEXTS, FOREIGN) if name != "own"}
+"""SimAOU of which two changes a column of "layers" holds, and the noise value of these in that with _noise."""
+
+
+def by_layer(
+    zsl: Observed, found: Mapping[tuple[str, str], Observed], foreign: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """SimAOU of CORNERS in each layer, and what is special to the demonstrations, of changes by (kind, lesson)."""
+    names = list(found)
+    measured = pairwise_similarity.of_outputs(zsl.outputs, [seen.outputs for seen in found.values()])
+    unknown = torch.full(zsl.outputs.shape[1:2], torch.nan)
+
+    def mean(measure: str, corner: Sequence[tuple[str, str]]) -> Tensor:
+        """Over queries, and over other tasks; NaN where a change is missing."""
+        sides = [[(kind, name) for name in (foreign if lesson == FOREIGN else (lesson,))] for kind, lesson in corner]
+        pairs = [(names.index(a), names.index(b)) for a, b in product(*sides) if a in names and b in names]
+        return torch.stack([measured[measure][pair].nanmean(0) for pair in pairs]).mean(0) if pairs else unknown
+
+    columns = {name: mean("sim_aou", corner) for name, corner in CORNERS.items()}
+    columns |= {f"{name}_noise": mean("sim_aou_noise", corner) for name, corner in CORNERS.items()}
+    special = {kind: _special(found, kind, ("own", "other")) for kind in ("ICL", "FT")}
+    columns["examples"] = unknown if special["FT"] is None else agreement(special["ICL"], special["FT"])[0]
+    again = contrast(found["ICL", "reordered"].outputs, found["ICL", "other"].outputs)
+    columns["reordered"] = agreement(special["ICL"], again)[0]
+    for layer in range(len(unknown)):
+        yield {"layer": layer} | {name: of[layer].item() for name, of in columns.items()}
+
+
+def _link(task: _Task, zsl: Observed, found: Mapping[tuple[str, str], Observed]) -> Iterator[dict[str, Any]]:
+    """SimAOU of what is left of all changes without the direction of the context for other queries, and without others.
+
+    The other directions are random, with the cosine that this one has with the change by the own context.
+    """
+    others = comparison.draw_queries(task.data, replace(task.cell, split="selection", n_queries=N_SELECTION))
+    passes = (
+        comparison.observe(task.checkpoint, prefix, task.data.task, others).outputs
+        for prefix in (task.context("own"), scoring.encode(task.checkpoint, ""))
+    )
+    vector = operator.sub(*passes).mean(0).expand_as(zsl.outputs)
+    own, generator = found["ICL", "own"].outputs - zsl.outputs, task.setting.generator(6, task.data.task.name)
+    random = [projections.matched_random_direction(own, vector, generator) for _ in range(N_RANDOM)]
+    for without, chosen in {"vector": [vector], "random": random}.items():
+        each = [list(by_layer(zsl, _without(zsl, found, one), list(task.foreign))) for one in chosen]
+        for rows in zip(*each, strict=True):
+            means = {name: float(np.mean([row[name] for row in rows])) for name in CORNERS}
+            yield {"without": without, "layer": rows[0]["layer"]} | means
+
+
+def _without(
+    zsl: Observed, found: Mapping[tuple[str, str], Observed], direction: Float[Tensor, "n layers d"]
+) -> dict[tuple[str, str], Observed]:
+    """The changes less their components along a direction."""
+    return {
+        name: replace(seen, outputs=seen.outputs - projections.component(seen.outputs - zsl.outputs, direction))
+        for name, seen in found.items()
+    }
+
+
+def _special(found: Mapping[tuple[str, str], Observed], kind: str, lessons: tuple[str, str]) -> Tensor | None:
+    """What two lessons of one task do differently."""
+    of = [found[kind, name].outputs for name in lessons if (kind, name) in found]
+    return contrast(*of) if len(of) == 2 else None
+
+
+# Both directions.
+
+
+def _answers(task: _Task, trained: Mapping[str, FineTuned]) -> Iterator[dict[str, Any]]:
+    nothing = scoring.encode(task.checkpoint, "")
+    asked = PairedPasses.of(task.checkpoint, task.context("own"), task.data.task, task.queries, at=nothing)
+    zsl, icl = asked.zsl.attention, asked.icl.attention
+
+    def rows(intervention: str, logits: Float[Tensor, "times*n vocab"]) -> list[dict[str, Any]]:
+        return asked.rows(intervention, {name: its.mean(0) for name, its in asked.outcome(logits).items()})
+
+    yield from rows("zsl", asked.zsl.logits)
+    yield from rows("icl", asked.icl.logits)
+    last = asked.last
+    f, tuned = {}, {}
+    for name, state in trained.items():
+        with state.applied():
+            tuned[name] = asked.without.run()
+        f[name] = tuned[name].attention - zsl
+        if name in ("own", "other"):
+            yield from rows("ft" if name == "own" else "ft_other", tuned[name].logits)
+    if "own" not in f:
+        return
+    labels = task.data.task.labels or ()
+    other = interventions.after_context(task.checkpoint, task.context("other"), task.prompts(), labels).run().attention
+    c = {"own": icl - zsl, "other": other - zsl}
+    generator = task.setting.generator(5, task.data.task.name)
+    for prefix, base, change, towards in (("", icl, c["own"], f), ("ft_", tuned["own"].attention, f["own"], c)):
+        for name, parts in _parts(change, towards, generator, "icl" if prefix else "ft"):
+            yield from rows(f"{prefix}along_{name}", logits_with_outputs(last, *(zsl + part for part in parts)))
+            yield from rows(f"{prefix}across_{name}", logits_with_outputs(last, *(base - part for part in parts)))
+    for name, parts in _that_cannot_carry(c["own"], f, list(task.foreign), generator):
+        yield from rows(f"along_{name}", logits_with_outputs(last, *(zsl + part for part in parts)))
+    edits = interventions.without_component(asked.after.layers, zsl, f["own"])
+    yield from rows("across_ft_running", asked.after.run(edits).logits)
+
+
+def _that_cannot_carry(
+    c: Tensor, f: Mapping[str, Tensor], foreign: Sequence[str], generator: Generator
+) -> Iterator[tuple[str, list[Tensor]]]:
+    """The own training at a length that is another query's, and components along trainings on another lesson."""
+    yield "ft_factor_of_next", [projections.coefficient(c, f["own"]).roll(1, 0) * f["own"]]
+    for lesson, names in {"shuffled": ["shuffled"], "nonsense": ["nonsense"], FOREIGN: foreign}.items():
+        if of := [f[name] for name in names if name in f]:
+            yield f"ft_{lesson}", [projections.component(c, one) for one in of]
+            yield f"near_{lesson}", [part for one in of for part in matched_random(c, one, generator)]
+
+
+def _parts(
+    change: Tensor, towards: Mapping[str, Tensor], generator: Generator, of: str
+) -> Iterator[tuple[str, list[Tensor]]]:
+    """Components of a change along the other change, and what they are compared with, by the names they have."""
+    along = projections.component(change, towards["own"])
+    yield of, [along]
+    if "other" in towards:
+        yield f"{of}_other", [projections.component(change, towards["other"])]
+    if of == "ft":
+        yield "ft_of_next", [projections.component(change, towards["own"].roll(1, 0))]
+    yield "near", matched_random(change, towards["own"], generator)
+    yield "random", [projections.random_like(along, generator) for _ in range(N_RANDOM)]
+
+
+def _cells(
+    tables: Mapping[str, list[dict[str, Any]]], trained: Sequence[Mapping[str, FineTuned]], setting: SharedPartSetting
+) -> Tables:
+    def accuracy(kind: str, lesson: str) -> float:
+        of = [row["accuracy"] for row in tables["changes"] if (row["kind"], row["lesson"]) == (kind, lesson)]
+        return float(np.mean(of)) if of else float("nan")
+
+    own = [row["sim_aou"] for row in tables["pairs"] if (row["a_lesson"], row["b_lesson"]) == ("own", "own")]
+    lost = [
+        f"{name} on {lesson}"
+        for name, states in zip(setting.names, trained, strict=True)
+        for lesson in setting.trainings
+        if lesson not in states
+    ]
+    return {
+        "zsl_accuracy": accuracy("ZSL", "none"),
+        "icl_accuracy": accuracy("ICL", "own"),
+        "ft_accuracy": accuracy("FT", "own"),
+        "sim_aou": float(np.mean(own)) if own else float("nan"),
+        "note": f"fine-tuning diverged: {', '.join(lost)}" if lost else "",
+    }
+
+
+# The experiment.
+
+
+class SharedPart(OnCheckpoint[SharedPartSetting]):
+    """Computes what the tasks of each setting give."""
+
+    name = "shared_part"
+    setting = SharedPartSetting
+    protocol = 2
+    slowest_first = (
+        "checkpoint", "layer_causal_lr", "as_long", "lessons", "tasks", "epochs", "k", "n_queries", "lr", "seed",
+    )  # fmt: skip
+    shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "note")
+
+    usual: ClassVar = {"k": 16, "n_queries": 24, "lr": 5e-4, "epochs": 10}
+
+    def holds(self, setting: SharedPartSetting) -> tuple[int, int]:
+        """One model, and the trainings of all tasks."""
+        return 1, len(setting.names) * len(setting.trainings)
+
+    def parts(self, setting: SharedPartSetting) -> dict[str, Any]:
+        """Weights and data."""
+        return {"weights": self._weights(setting.checkpoint), "data": self._data_digests(sorted(setting.names))}
+
+    def compute(self, setting: SharedPartSetting, *, progress: bool) -> Computed:
+        """One setting."""
+        checkpoint = self._load(setting.checkpoint)
+        tables = run_shared_part(checkpoint, self._load_data, setting, progress=progress)
+        return Computed(tables, self._provenance(checkpoint))

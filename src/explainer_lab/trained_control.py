@@ -1,0 +1,207 @@
+"""A positive control of the whole comparison: a softmax transformer whose in-context learning certainly is learning.
+
+Snapshots of the training of `explainer_lab.in_context_llama` go through the code that measures the real checkpoint,
+`explainer.compare.comparison`, with its controls. A task is a direction w, and the seed of a cell draws w, the
+demonstrations and the queries. Beside ICL stand least squares, one step of gradient descent from w = 0, and the
+similarity of ICL with ICL from other demonstrations of w. Where nothing is changed, other demonstrations of w are
+swapped in on either side, as in `shared_part_runs`: would the measure see that a context learns from its examples? The
+plan is in published/PLANS.md.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from explainer.compare import comparison, controls
+from explainer.compare.comparison import Baseline, require
+from explainer.compare.controls import Control
+from explainer.data import assets
+from explainer.data.files import Tables
+from explainer.data.tasks import Example, Task, TaskData
+from explainer.models import finetuning, loading, scoring
+from explainer.models.loading import Checkpoint
+from explainer.theory import metrics, regression
+from explainer.theory.regression import Prompts
+from explainer_lab import in_context_llama, on_checkpoint, regression_words, shared_part, training
+from explainer_lab.experiment import Computed, Experiment
+from explainer_lab.in_context_llama import EVERY, LlamaSetting
+from explainer_lab.on_checkpoint import as_columns
+
+_MODELS = {"in-context-llama": LlamaSetting()}
+"""What is trained, by the name of the checkpoint, for each seed of a model."""
+
+
+@dataclass(frozen=True)
+class TrainedControlSetting(comparison.ComparisonSetting):
+    """One comparison as in `comparison.ComparisonSetting`, of the model of one seed after some steps of its training.
+
+    `checkpoint` names what is trained, one of _MODELS. Another task, where a control asks for one, has the same words
+    with the answers of a direction at a right angle to w. Raises ExperimentError where a value cannot be used.
+    """
+
+    model: int = 0
+    step: int = 0
+
+    def __post_init__(self):
+        """Refuse what cannot be computed before anything is."""
+        super().__post_init__()
+        require(self.checkpoint in _MODELS, f"there is no model {self.checkpoint!r}; known: {', '.join(_MODELS)}.")
+        steps, n_examples = self.trained.steps, self.trained.n_examples
+        require(self.task == regression_words.TASK.name, f"there is no task {self.task!r} here; leave it out.")
+        require(self.model >= 0, f"model {self.model} is negative; use 0, 1, 2, ...")
+        require(self.k <= n_examples, f"k = {self.k} demonstrations; {self.checkpoint} was trained on {n_examples}.")
+        require(
+            0 <= self.step <= steps and self.step % EVERY == 0,
+            f"step = {self.step}: there are snapshots of every {EVERY} steps from 0 to {steps}.",
+        )
+
+    @property
+    def trained(self) -> LlamaSetting:
+        """What determines the training of the model."""
+        return replace(_MODELS[self.checkpoint], seed=self.model)
+
+    @property
+    def changes(self) -> Control:
+        """What the control changes, with another direction for another task."""
+        its, meant = super().changes, {controls.foreign: _foreign}
+        return replace(its, context=meant.get(its.context, its.context), training=meant.get(its.training, its.training))
+
+    @property
+    def slug(self) -> str:
+        """A readable name."""
+        return f"{super().slug}-model{self.model}-step{self.step}"
+
+
+def _foreign(_: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+    """The demonstrations that the seed draws, with the answers of a direction at a right angle to that of the seed."""
+    return controls.own(regression_words.data(regression_words.directions(seed)[1]), k, seed)
+
+
+class TrainedControl(Experiment[TrainedControlSetting]):
+    """Trains each model once, keeps its snapshots in the cache, and compares ZSL, ICL and FT on them."""
+
+    name = "positive"
+    setting = TrainedControlSetting
+    protocol = 3
+    slowest_first = (
+        *("checkpoint", "task", "model", "step", "k", "n_queries", "seed", "position", "split", "control", "lr"),
+    )
+    packages = ("numpy", "tokenizers", "torch", "transformers")
+    shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "sim_aou_permuted", "sim_aou_icl", "note")
+
+    def __init__(self):
+        """Nothing is trained or loaded before it is asked for."""
+        self._checkpoint: tuple[Path, Checkpoint] | None = None
+        self._baseline: Baseline | None = None
+
+    def __reduce__(self) -> tuple[type, tuple]:
+        """Another process loads for itself."""
+        return type(self), ()
+
+    @classmethod
+    def of(cls, **values: Any) -> TrainedControlSetting:
+        """The model after its training, as many demonstrations as it was trained on, and 32 queries."""
+        model = _MODELS.get(values.get("checkpoint"), LlamaSetting())
+        default = {"checkpoint": "in-context-llama", "task": regression_words.TASK.name, "k": model.n_examples}
+        return super().of(**default | {"n_queries": 32, "step": model.steps} | values)
+
+    def parts(self, cell: TrainedControlSetting) -> dict[str, Any]:
+        """The training; the texts are drawn from its seed, and the task from that of the cell."""
+        return {"training": _of_training(cell)}
+
+    def groups(self, cells: Sequence[TrainedControlSetting]) -> list[tuple[TrainedControlSetting, ...]]:
+        """Cells of one model, which is trained once; those that share ZSL and ICL one after the other."""
+        models: dict[LlamaSetting, list[TrainedControlSetting]] = {}
+        for cell in cells:
+            models.setdefault(cell.trained, []).append(cell)
+        return [tuple(its) for its in models.values()]
+
+    def compute(self, cell: TrainedControlSetting, *, progress: bool) -> Computed:
+        """One cell, without calibration by a query that says nothing, because no model has seen one in its training."""
+        checkpoint = self._load(cell, progress)
+        data = regression_words.data(regression_words.directions(cell.seed)[0])
+        shared = self._baseline is not None and self._baseline.serves(checkpoint, cell)
+        if not shared:
+            self._baseline = comparison.prepare(checkpoint, data, cell, progress=progress)
+        tables = comparison.run_comparison(self._baseline, cell, progress=progress)
+        known = _known_learners(_prompts(cell.changes.context(data, cell.k, cell.seed)[1], self._baseline.queries))
+        cells = {name: value for name, value in tables["cells"].items() if "content_free" not in name}
+        lessons = _similarity_of_lessons(self._baseline, cell)
+        cells |= {"weights": training.weights_digest(checkpoint.model)}
+        cells |= {name: values.nanmean() for name, values in lessons.items()}
+        swaps = {} if cell.control != "none" else {"swaps": as_columns(list(_swaps(self._baseline, cell, progress)))}
+        return Computed(
+            {"cells": cells, "queries": tables["queries"] | known, "layers": tables["layers"] | lessons} | swaps,
+            {"source": data.task.source, "licence": data.task.licence},
+            {"shared_zsl_and_icl": shared},
+        )
+
+    def _load(self, cell: TrainedControlSetting, progress: bool) -> Checkpoint:
+        place = snapshots(cell) / str(cell.step)
+        if self._checkpoint is None or self._checkpoint[0] != place:
+            if not place.is_dir():
+                for step, model in in_context_llama.train(cell.trained, progress=progress):
+                    in_context_llama.save(model, snapshots(cell) / str(step))
+            self._checkpoint, self._baseline = (place, loading.load(place, dtype=torch.float32, device="cpu")), None
+        return self._checkpoint[1]
+
+
+def _of_training(cell: TrainedControlSetting) -> dict[str, Any]:
+    """What determines the weights of all snapshots."""
+    sizes = {"words": regression_words.WORDS, "dimension": regression_words.DIMENSION}
+    return asdict(cell.trained) | sizes
+
+
+def snapshots(cell: TrainedControlSetting) -> Path:
+    """The directory in the cache with a directory for each snapshot of a training, named by its step."""
+    digest = hashlib.sha256(repr(_of_training(cell)).encode()).hexdigest()[:16]
+    return assets.cache_dir() / "training" / f"{cell.checkpoint}-model{cell.model}-{digest}"
+
+
+def _similarity_of_lessons(baseline: Baseline, cell: TrainedControlSetting) -> dict[str, Float[Tensor, " layers"]]:
+    """SimAOU of ICL and of ICL by k other demonstrations of w, and its noise value; means over queries."""
+    checkpoint, task = baseline.checkpoint, baseline.data.task
+    ids, _ = scoring.context_ids(checkpoint, *controls.other(baseline.data, cell.k, cell.seed))
+    other = comparison.observe(checkpoint, scoring.encode(checkpoint, ids), task, baseline.queries)
+    outputs = baseline.zsl.outputs, baseline.icl.outputs, other.outputs
+    return {
+        "sim_aou_icl": metrics.sim_aou(*outputs).nanmean(0),
+        "sim_aou_icl_noise": metrics.normalised_noise_value(*outputs).nanmean(0),
+    }
+
+
+def _swaps(baseline: Baseline, cell: TrainedControlSetting, progress: bool) -> Iterator[dict[str, Any]]:
+    """Contexts beside trainings, of own and other demonstrations and of the own in another order, by layer."""
+    checkpoint, task, found = baseline.checkpoint, baseline.data.task, {}
+    for name in ("own", "other", "reordered"):
+        lesson = shared_part.CONTEXTS[name](baseline.data, cell.k, cell.seed)
+        prefix = on_checkpoint.context(checkpoint, *lesson)
+        found["ICL", name] = comparison.observe(checkpoint, prefix, task, baseline.queries)
+        sequences = finetuning.training_ids(checkpoint, *lesson)
+        trained = finetuning.fine_tune(checkpoint, sequences, cell.lr, progress=progress)
+        if trained.diverged_at is None:
+            with trained.applied() as tuned:
+                found["FT", name] = comparison.observe(tuned, scoring.encode(tuned, ""), task, baseline.queries)
+    yield from shared_part.by_layer(baseline.zsl, found, [])
+
+
+def _prompts(demonstrations: Sequence[Example], queries: Sequence[Example]) -> Prompts:
+    """The points and answers, -1 or 1, of the demonstrations before each query, without the direction (NaN)."""
+    (x, y), (x_q, y_q) = map(regression_words.numbers, (demonstrations, queries))
+    inputs = torch.cat([x.expand(len(x_q), -1, -1), x_q[:, None]], 1)
+    targets = torch.cat([y.expand(len(y_q), -1), y_q[:, None]], 1)
+    return Prompts(inputs, targets, torch.full_like(x_q, torch.nan))
+
+
+def _known_learners(asked: Prompts) -> Tables:
+    """What least squares predicts for each query, and one step of gradient descent from w = 0 at rate 1."""
+    return {
+        "least_squares": regression.ordinary_least_squares(asked),
+        "gradient_step": regression.gradient_steps(asked, [1.0]),
+    }

@@ -1,0 +1,197 @@
+"""study.agreement_runs: changes are what the modules below make of their lessons, and pairs are told apart."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+
+from explainer.compare import comparison, controls
+from explainer.data import tasks
+from explainer.data.files import rounded
+from explainer.models import batched_finetuning, finetuning, loading, scoring
+from explainer.theory import metrics
+from explainer_lab import agreement
+from explainer_lab.agreement import Agreement, AgreementSetting
+
+K, N, LR, EPOCHS = 4, 5, 1e-2, 3
+
+
+@pytest.fixture(scope="module")
+def bench(directory):
+    return AgreementSetting(
+        checkpoint=directory, task="capitals", seed=0, k=K, lr=LR, epochs=EPOCHS, n_queries=N, n_directions=2
+    )
+
+
+@pytest.fixture(scope="module")
+def tables(bench):
+    return rounded(Agreement().compute(bench, progress=False).tables)
+
+
+def column(table, name, **where):
+    chosen = [all(table[key][i] == value for key, value in where.items()) for i in range(len(table[name]))]
+    return [value for value, wanted in zip(table[name], chosen, strict=True) if wanted]
+
+
+def test_the_main_pair_is_what_the_modules_below_give(checkpoint, bench, tables):
+    data = tasks.load("capitals")
+    _, examples = controls.own(data, K, 0)
+    prompts = [data.task.prompt(query) for query in comparison.draw_queries(data, bench.cell)]
+    sequences = batched_finetuning.epochs(finetuning.training_ids(checkpoint, data.task, examples), EPOCHS, 0)
+    finetuned = finetuning.fine_tune(checkpoint, sequences, LR)
+
+    def outputs(model, ids):
+        return tiny_models.record(model, scoring.encode(model, ids), prompts).outputs
+
+    zsl, icl = outputs(checkpoint, ""), outputs(checkpoint, scoring.context_ids(checkpoint, data.task, examples)[0])
+    with finetuned.applied() as tuned:
+        ft = outputs(tuned, "")
+    pair = {"a": "ICL own", "b": f"FT own {EPOCHS} {LR:g}"}
+    for name in ("sim_aou", "sim_aou_tangent_uncentred", "sim_aou_residual"):
+        expected = getattr(metrics, name)(zsl, icl, ft)
+        assert column(tables["pairs"], name, **pair) == [pytest.approx(expected.mean().item(), abs=2e-3)]
+        by_layer = column(tables["layers"], name, **pair)
+        np.testing.assert_allclose(by_layer, expected.mean(0), atol=5e-3)
+    change = {"change": pair["b"]}
+    assert column(tables["changes"], "update_norm", **change) == [pytest.approx(finetuned.norm, rel=1e-3)]
+    assert column(tables["changes"], "loss_after", **change) == [pytest.approx(finetuned.loss_after, rel=1e-3)]
+
+
+def test_every_lesson_is_there_as_context_and_as_training(bench, tables):
+    contexts = set(column(tables["changes"], "lesson", kind="ICL"))
+    trainings = set(column(tables["changes"], "lesson", kind="FT"))
+    assert trainings == {*agreement.OF_A_TASK, *bench.foreign} and len(bench.foreign) >= 8
+    assert contexts == {*agreement.OF_A_TASK, *bench.foreign[:3]}
+    assert column(tables["changes"], "epochs", kind="FT", lesson="own", rate=LR) == [1, 2, 3]
+    assert column(tables["changes"], "epochs", kind="FT", lesson="own", rate=LR / 10) == [1, 2, 3]
+    assert column(tables["changes"], "epochs", kind="FT", lesson="other") == [3]
+    assert len(set(tables["changes"]["change"])) == len(tables["changes"]["change"])
+
+
+def test_descent_at_another_order_is_nearer_than_on_another_task(tables):
+    def similarity(lesson):
+        return column(tables["pairs"], "sim_aou", a=f"FT own 3 {LR:g}", b=f"FT {lesson} 3 {LR:g}")[0]
+
+    assert similarity("reordered") > max(similarity("past"), similarity("nonsense"))
+
+
+def test_pairs_without_the_own_lesson_are_the_halves_only(tables):
+    pairs = zip(tables["pairs"]["a"], tables["pairs"]["b"], strict=True)
+    without = {pair for pair in pairs if not any(" own" in name for name in pair)}
+    last = f"{EPOCHS} {LR:g}"
+    halves = ("first half", "second half")
+    assert without == {tuple(f"ICL {h}" for h in halves), tuple(f"FT {h} {last}" for h in halves)}
+
+
+def test_a_direction_and_its_opposite_are_both_there(tables):
+    table = tables["directions"]
+    assert sorted(zip(table["direction"], table["sign"], table["a"], strict=True)) == sorted(
+        (i, sign, name) for i in (0, 1) for sign in (1, -1) for name in ("ICL own", f"FT own 3 {LR:g}")
+    )
+
+
+def test_a_direction_is_a_random_update_as_long_as_that_of_training(checkpoint, bench, tables):
+    data = tasks.load("capitals")
+    prompts = [data.task.prompt(query) for query in comparison.draw_queries(data, bench.cell)]
+    sequences = finetuning.training_ids(checkpoint, data.task, tasks.demonstrations(data, K, 0))
+    finetuned = finetuning.fine_tune(checkpoint, batched_finetuning.epochs(sequences, EPOCHS, 0), LR)
+    ids, _ = scoring.context_ids(checkpoint, data.task, tasks.demonstrations(data, K, 0))
+
+    def outputs(prefix=""):
+        return tiny_models.record(checkpoint, scoring.encode(checkpoint, prefix), prompts).outputs
+
+    with finetuning.scaled(finetuning.random_direction(finetuned, 1), -1).applied():
+        moved = outputs()
+    expected = metrics.sim_aou(outputs(), outputs(ids), moved).mean().item()
+    stored = column(tables["directions"], "sim_aou", direction=1, sign=-1, a="ICL own")
+    assert stored == [pytest.approx(expected, abs=2e-3)]
+
+
+def test_a_bench_after_another_gives_the_same_bytes_as_alone(bench):
+    experiment, few = Agreement(), replace(bench, lessons="few", n_directions=1)
+    alone = experiment.compute(few, progress=False).tables
+    experiment.compute(replace(few, task="plurals"), progress=False)
+    assert rounded(experiment.compute(few, progress=False).tables) == rounded(alone)
+
+
+def test_own_lessons_alone(bench):
+    own = rounded(Agreement().compute(replace(bench, lessons="own", n_directions=0), progress=False).tables)
+    assert set(own["changes"]["lesson"]) == {"own"}
+    assert column(own["changes"], "epochs", kind="FT") == [1, 2, 3]
+
+
+def test_few_lessons_are_one_floor_and_one_ceiling(bench):
+    few = replace(bench, lessons="few", n_directions=0)
+    tables = rounded(Agreement().compute(few, progress=False).tables)
+    assert few.foreign == (tasks.foreign(tasks.find("capitals")),) == ("plurals",)
+    for kind in ("ICL", "FT"):
+        assert set(column(tables["changes"], "lesson", kind=kind)) == {"own", "other", "shuffled", "plurals"}
+    assert set(column(tables["changes"], "rate", kind="FT")) == {LR}
+
+
+def test_a_loss_of_answers_learns_the_answers(bench, tables):
+    """Of the demonstrations themselves; the loss after training is that of the first of them."""
+    answers = replace(bench, lessons="own", loss="answers", n_directions=0)
+    found = rounded(Agreement().compute(answers, progress=False).tables)
+    checkpoint, data = loading.load(bench.checkpoint), tasks.load("capitals")
+    _, examples = controls.own(data, K, 0)
+    lengths = finetuning.answer_lengths(checkpoint, data.task, examples)
+    ids = finetuning.training_ids(checkpoint, data.task, examples)
+    prompts = [checkpoint.tokenize(data.task.prompt(example)) for example in examples]
+    assert list(lengths.values()) == [len(i) - 1 - len(p) for i, p in zip(ids, prompts, strict=True)]
+    assert column(found["changes"], "loss_after", kind="FT") != column(
+        tables["changes"], "loss_after", kind="FT", lesson="own", rate=LR
+    )
+    assert answers.slug != replace(answers, loss="text").slug
+
+
+def test_training_that_diverges_is_told(bench):
+    lost = replace(bench, lr=1e4, lessons="own", n_directions=0)
+    tables = Agreement().compute(lost, progress=False).tables
+    assert set(tables["changes"]["kind"]) == {"ICL"}
+    assert tables["cells"]["ft_accuracy"] is None and tables["cells"]["sim_aou"] is None
+    assert "fine-tuning diverged: own at 10000: step" in tables["cells"]["note"]
+
+
+def test_stages():
+    def stages(epochs):
+        return AgreementSetting(
+            checkpoint="x", task="capitals", seed=0, k=4, lr=1e-3, epochs=epochs, n_queries=5
+        ).stages
+
+    assert [stages(n) for n in (1, 2, 3, 5, 10, 20)] == [
+        [1], [1, 2], [1, 2, 3], [1, 2, 5], [1, 2, 5, 10], [1, 2, 5, 10, 20]
+    ]  # fmt: skip
+
+
+def test_nonsense_keeps_the_format_and_no_word():
+    data = tasks.load("capitals")
+    task, examples = controls.nonsense(data, 8, 0)
+    own = tasks.demonstrations(data, 8, 0)
+    words = {word for e in own for word in (*e.fields["word"].split(), *e.answer.split())}
+    made_up = [word for e in examples for word in (*e.fields["word"].split(), *e.answer.split())]
+    assert task is data.task and len(examples) == 8 and not words & set(made_up)
+    counts = [[len(e.fields["word"].split()) for e in those] for those in (own, examples)]
+    assert counts[0] == counts[1]
+    assert examples == controls.nonsense(data, 8, 0)[1] != controls.nonsense(data, 8, 1)[1]
+
+
+def test_layer_causal_descent_is_as_long_as_descent(checkpoint):
+    data = tasks.load("capitals")
+    sequences = finetuning.training_ids(checkpoint, data.task, tasks.demonstrations(data, K, 0))
+    descent, found = finetuning.fine_tune(checkpoint, sequences, LR), controls._layer_causal(checkpoint, sequences, LR)
+    plain = finetuning.fine_tune_layer_causal(checkpoint, sequences, LR)
+    assert found.norm == pytest.approx(descent.norm, rel=1e-5) and plain.norm != pytest.approx(descent.norm, rel=1e-2)
+    assert found.losses == plain.losses
+
+
+def test_participation_ratio_counts_equal_directions():
+    generator = torch.Generator().manual_seed(0)
+    Q, _ = torch.linalg.qr(torch.randn(6, 6, generator=generator, dtype=torch.float64))
+    for r in (1, 2, 5):
+        assert metrics.participation_ratio(Q[:, :r] @ Q[:r]).item() == pytest.approx(r)
+    s = torch.tensor([3.0, 1.0, 0.0], dtype=torch.float64)
+    assert metrics.participation_ratio(torch.diag(s)).item() == pytest.approx(100 / 82)
+    assert metrics.participation_ratio(torch.zeros(2, 3, 4)).isnan().all()

@@ -1,0 +1,201 @@
+"""study.causal_runs: what is put in, taken out and combined is what the names say, and what is stored is that."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from toy_study import ALIKE
+
+from explainer.compare import comparison
+from explainer.data import tasks
+from explainer.data.files import rounded
+from explainer.data.tasks import TaskData
+from explainer.models import batched_finetuning, finetuning, interventions, scoring
+from explainer.theory import projections, weight_patches
+from explainer_lab import causal_tests
+from explainer_lab.causal_tests import INTERVENTIONS, CausalTests, run_causal_tests
+
+N, K = 6, 3
+OWN, FOREIGN = tasks.load("capitals"), tasks.load("plurals")
+
+
+def case(directory, **changes):
+    setting = {"checkpoint": directory, "task": "capitals", "seed": 0, "k": K, "n_queries": N, "n_selection": 4}
+    return CausalTests.of(**setting | {"epochs": 2, "rate": 1e-4} | changes)
+
+
+@pytest.fixture(scope="module")
+def result(directory, checkpoint):
+    return rounded(run_causal_tests(checkpoint, OWN, FOREIGN, case(directory)))
+
+
+@pytest.fixture(scope="module")
+def asked(checkpoint):
+    """Queries, answers, context and both passes of the case, from the modules below."""
+    queries = tasks.queries(OWN, N, 0)
+    ids, _ = scoring.context_ids(checkpoint, OWN.task, tasks.demonstrations(OWN, K, 0))
+    prefix, prompts = scoring.encode(checkpoint, ids), [OWN.task.prompt(query) for query in queries]
+    after, without = (
+        f(checkpoint, prefix, prompts) for f in (interventions.after_context, interventions.without_context)
+    )
+    answers = [checkpoint.tokenize(f" {query.answer}")[0] for query in queries]
+    return queries, answers, prefix, after, without
+
+
+def of(result, intervention, column):
+    table = result["queries"]
+    return [value for name, value in zip(table["intervention"], table[column], strict=True) if name == intervention]
+
+
+def log_probs(logits, answers):
+    return rounded(logits.float().log_softmax(-1)[range(len(answers)), answers])
+
+
+def near(ours, expected):
+    np.testing.assert_allclose(ours, expected, atol=2e-3, rtol=1e-3)
+
+
+def test_tables_have_every_intervention_for_every_query(result, asked):
+    table, each = result["interventions"], result["queries"]
+    assert table["intervention"] == list(INTERVENTIONS) and set(table["n"]) == {N}
+    assert each["intervention"] == [name for name in INTERVENTIONS for _ in range(N)]
+    assert each["query"] == list(range(N)) * len(INTERVENTIONS)
+    assert each["query_id"][:N] == [comparison.query_id(query) for query in asked[0]]
+    for name, column in (("accuracy", "correct"), ("agreement", "agrees"), ("log_prob", "log_prob")):
+        means = [np.mean(of(result, intervention, column)) for intervention in INTERVENTIONS]
+        np.testing.assert_allclose(table[name], means, rtol=1e-3, atol=1e-4)
+    assert result["cells"]["icl_accuracy"] == table["accuracy"][1]
+    assert result["layers"]["layer"] == [0, 1, 2] == list(range(result["cells"]["n_layers"]))
+    assert result["cells"]["note"] == ""
+
+
+def test_zsl_and_icl_are_those_of_scoring(result, asked, checkpoint):
+    queries, answers, prefix, *_ = asked
+    for name, seen in (("icl", prefix), ("zsl", prefix.masked(1))):
+        ids = scoring.prompt_token_ids(checkpoint, prefix, [OWN.task.prompt(query) for query in queries])
+        rows = [(prompt, []) for prompt in ids]
+        logits = torch.cat([logits for _, logits in scoring.row_logits(checkpoint, seen, rows)])
+        near(of(result, name, "log_prob"), log_probs(logits, answers))
+        assert of(result, name, "correct") == (logits.argmax(-1) == torch.tensor(answers)).float().tolist()
+    assert of(result, "icl", "agrees") == [1] * N
+
+
+def test_labels_that_begin_alike_are_judged_where_they_part(directory, checkpoint):
+    result = rounded(run_causal_tests(checkpoint, ALIKE, OWN, case(directory, task="toy")))
+    ids, _ = scoring.context_ids(checkpoint, ALIKE.task, tasks.demonstrations(ALIKE, K, 0))
+    queries = tasks.queries(ALIKE, N, 0)
+    prompts = [f"{ALIKE.task.prompt(query)} un" for query in queries]
+    logits = interventions.after_context(checkpoint, scoring.encode(checkpoint, ids), prompts).run().logits
+    right = [checkpoint.tokenize(f" {query.answer}")[3] for query in queries]
+    near(of(result, "icl", "log_prob"), log_probs(logits, right))
+
+
+def test_a_query_with_its_own_patch_answers_as_in_context(result):
+    assert result["cells"]["patch_error"] < 1e-3
+    near(of(result, "patch_own", "log_prob"), of(result, "icl", "log_prob"))
+    assert of(result, "patch_own", "agrees") == [1] * N
+
+
+def test_the_patch_of_another_query_is_that_of_the_next_one(result, asked):
+    _, answers, _, after, without = asked
+    of_each = interventions.context_patches(after, without)
+    following = [*range(1, N), 0]
+    moved = [
+        weight_patches.Patch(
+            tuple(weight_patches.LowRank(*(side[following] for side in part)) for part in patch.inputs),
+            weight_patches.LowRank(*(side[following] for side in patch.output)),
+        )
+        for patch in of_each
+    ]
+    logits = without.run(interventions.with_weight_patches(without.layers, moved, torch.eye(N))).logits
+    near(of(result, "patch_other", "log_prob"), log_probs(logits, answers))
+    copied = logits.argmax(-1) == torch.tensor(answers)[following]
+    assert result["cells"]["patch_other_copied"] == pytest.approx(copied.float().mean().item(), abs=1e-3)
+
+
+@pytest.fixture(scope="module")
+def finetuned(checkpoint, directory):
+    sequences = finetuning.training_ids(checkpoint, OWN.task, tasks.demonstrations(OWN, K, 0))
+    return finetuning.fine_tune(checkpoint, batched_finetuning.epochs(sequences, 2, seed=0), case(directory).lr)
+
+
+def test_ft_takes_its_epochs_as_the_comparison_does(result, finetuned):
+    assert result["cells"]["losses"] == rounded(finetuned.losses)
+
+
+def test_ft_answers_without_context(result, asked, finetuned):
+    _, answers, _, _, without = asked
+    with finetuned.applied():
+        ft = without.run()
+    near(of(result, "ft", "log_prob"), log_probs(ft.logits, answers))
+    length = (ft.attention - without.run().attention).norm(dim=-1).mean(0)
+    np.testing.assert_allclose(result["layers"]["ft_norm"], length, rtol=1e-2)
+
+
+def test_the_task_vector_is_the_mean_change_of_queries_that_are_not_reported(result, asked, checkpoint):
+    _, answers, prefix, _, without = asked
+    prompts = [OWN.task.prompt(query) for query in tasks.queries(OWN, N + 4, 0)[N:]]
+    streams = [
+        f(checkpoint, prefix, prompts).run().stream
+        for f in (interventions.after_context, interventions.without_context)
+    ]
+    change = streams[0] - streams[1]
+    layer = result["cells"]["task_vector_layer"]
+    vector = change.mean(0)[layer].expand(N, -1)
+    logits = without.run(interventions.with_added_to_stream(without.layers[layer], vector)).logits
+    near(of(result, "task_vector", "log_prob"), log_probs(logits, answers))
+    accuracy, log_prob = (result["layers"][f"task_vector_{name}"] for name in ("accuracy", "log_prob"))
+    assert (accuracy[layer], log_prob[layer]) == max(zip(accuracy, log_prob, strict=True))
+
+
+def test_gradient_descent_is_a_combination_of_its_own_steps_and_little_else_is(result):
+    cells = result["cells"]
+    assert cells["r2_descent_own"] > 0.99
+    assert cells["r2_descent_equal"] == pytest.approx(cells["r2_descent_own"], abs=0.02)
+    assert max(cells["r2_icl_own"], cells["r2_descent_random"]) < cells["r2_descent_own"]
+    for column, value in cells.items():
+        if column.startswith("r2_"):
+            assert value == pytest.approx(np.mean(result["layers"][column]), rel=2e-3, abs=1e-3)
+
+
+def test_rates_are_not_fitted_to_the_queries_that_they_are_judged_on():
+    """Effects that are noise explain nothing of noise on other queries; fitted to the same, they would explain some."""
+    generator = torch.Generator().manual_seed(0)
+    effects = torch.randn(8, 5, 1, 10, generator=generator)
+    change = torch.randn(8, 1, 10, generator=generator)
+    same = projections.combined(effects, projections.least_squares_rates(effects, change))
+    assert projections.sums_of_squares(change, same).explained > 0.02
+    assert projections.sums_of_squares(change, projections.cross_fitted(change, effects)).explained < 0
+    assert torch.equal(causal_tests._mean_of_others(change)[0], change[1::2].mean(0))
+
+
+def test_where_ft_diverges_only_what_needs_it_is_missing(directory, checkpoint):
+    tables = rounded(run_causal_tests(checkpoint, OWN, FOREIGN, case(directory, lr=1e6)))
+    found = set(tables["interventions"]["intervention"])
+    assert {"zsl", "icl", "patch_mean", "task_vector", "step_own"} <= found
+    assert "ft" not in found
+    assert "fine-tuning diverged at step" in tables["cells"]["note"]
+    assert "r2_ft_own" not in tables["layers"] and "ft_accuracy" not in tables["cells"]
+
+
+def test_too_few_examples_for_other_demonstrations_are_noted(directory, checkpoint):
+    few = TaskData(OWN.task, OWN.train[:30], ())
+    few = replace(few, test=few.train)
+    tables = run_causal_tests(checkpoint, few, FOREIGN, case(directory, k=6))
+    assert "no other demonstrations" in tables["cells"]["note"]
+    assert "step_other" not in tables["interventions"]["intervention"]
+
+
+def test_the_identity_holds_for_an_untrained_model(directory, checkpoint):
+    tables = rounded(run_causal_tests(checkpoint, OWN, FOREIGN, case(directory, model="untrained")))
+    assert tables["cells"]["patch_error"] < 1e-4
+    assert of(tables, "patch_own", "agrees") == [1] * N
+
+
+def test_what_decides_a_result_is_said(directory):
+    experiment = pickle.loads(pickle.dumps(CausalTests(data={"capitals": OWN})))
+    parts = experiment.parts(case(directory))
+    assert parts["data"]["own"] != parts["data"]["foreign"] and len(parts["weights"]) == 64
+    assert experiment.parts(case(directory, task="plurals"))["data"]["foreign"] == parts["data"]["own"]

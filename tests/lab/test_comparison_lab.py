@@ -1,0 +1,277 @@
+"""explainer_lab.comparison: neighbours share what they can, and a result says what it came from."""
+
+import pickle
+import re
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+import transformers
+from conftest import ROOT
+from toy_study import DATA, TOY, N, cell, contents, start, write_mr
+
+from explainer.compare import comparison
+from explainer.compare.comparison import ComparisonSetting
+from explainer.data import tasks
+from explainer.errors import ExperimentError
+from explainer.models import loading
+from explainer_lab import cli, experiment, training
+from explainer_lab.agreement import Agreement
+from explainer_lab.comparison import Comparison
+from explainer_lab.store import Store
+
+
+@pytest.fixture(scope="module")
+def cells(directory):
+    axes = {"seed": (0, 1), "lr": (1e-3, 2e-3), "control": ("none", "ascent")}
+    return Comparison.grid(checkpoint=directory, task="toy", k=3, n_queries=N, **axes)
+
+
+def identity(data, one, dtype=None):
+    return Comparison(data={one.task: data}, dtype=dtype).identity(one)
+
+
+@pytest.fixture(scope="module")
+def ran(cells, tmp_path_factory):
+    """The tables of a run, in which one cell is asked for twice, and what it stored."""
+    store = Store(tmp_path_factory.mktemp("ran"))
+    return start([*cells, cells[0]], store), contents(store)
+
+
+# --- running ---------------------------------------------------------------------------------------------------
+
+
+def test_grid_is_every_combination_neighbours_sharing_what_they_can(cells):
+    assert len(cells) == len(set(cells)) == 8
+    assert [(c.seed, c.control, c.lr) for c in cells[:3]] == [(0, "none", 1e-3), (0, "none", 2e-3), (0, "ascent", 1e-3)]
+
+
+@pytest.mark.parametrize("spelling", ["./m", "m/", "m//", "~/m", "linked/../m"])
+def test_one_model_and_one_corpus_have_one_name(tmp_path, monkeypatch, spelling):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for folder in ("m", "deep/m", "deep/er", loading.STARTER, "manuals"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "linked").symlink_to("deep/er")
+    name = {"~/m": str(tmp_path / "m"), "linked/../m": "linked/../m"}.get(spelling, "m")
+    assert [of(spelling) for of in (_of_a_study, _of_an_agreement, _of_a_training)] == [name] * 3
+    assert _of_a_training("./manuals") == "./manuals"
+    for other in (f"./{loading.STARTER}", "nobody/nothing", "./nowhere/", "gpt2"):
+        assert _of_a_study(other) == other
+
+
+def _of_a_study(name):
+    return cell(name).checkpoint
+
+
+def _of_an_agreement(name):
+    return Agreement.of(checkpoint=name, task="capitals", seed=0).checkpoint
+
+
+def _of_a_training(name):
+    return training.TrainingSetting(corpus=name).corpus
+
+
+def test_run_returns_every_cell_and_how_long_it_took(cells, ran):
+    tables, stored = ran
+    names = [f.name for f in fields(ComparisonSetting)]
+    assert [ComparisonSetting(**row) for row in tables["cells"].select(names).to_pylist()] == cells and len(
+        stored
+    ) == len(cells)
+    runs = tables["runs"].to_pylist()
+    assert all(one["seconds"] > 0 and one["cpu_seconds"] > 0 for one in runs)
+    assert [one["shared_zsl_and_icl"] for one in runs] == [False, True, True, True] * 2
+
+
+def test_neighbours_that_share_zsl_and_icl_get_what_each_gets_alone(cells, ran, tmp_path):
+    store = Store(tmp_path)
+    for one in reversed(cells):
+        start([one], store)
+    assert contents(store) == ran[1]
+
+
+def command(directory, data_dir, store, *more):
+    options = {"--model": directory, "--tasks": "mr", "--k": "3", "--queries": str(N), "--data-dir": data_dir}
+    pairs = [word for option in options.items() for word in option]
+    return ["study", *pairs, "--seeds", "0", "1", "2", "--results", str(store.directory), *more]
+
+
+def test_each_checkpoint_is_loaded_once(directory, tmp_path, monkeypatch):
+    other = str(tiny_models.save("gpt2", tmp_path / "gpt2"))
+    loaded, load = [], loading.load
+    monkeypatch.setattr(loading, "load", lambda name, **how: loaded.append(name) or load(name, **how))
+    names = [directory, other, directory, other]
+    tables = start([cell(name, seed=i // 2) for i, name in enumerate(names)], Store(tmp_path / "results"))
+    assert loaded == [directory, other]
+    assert tables["cells"]["checkpoint"].to_pylist() == names
+
+
+# --- what determines a result ----------------------------------------------------------------------------------
+
+
+def test_every_setting_has_a_file_of_its_own(directory):
+    one = cell(directory)
+    changes = {"seed": 1, "k": 4, "lr": 1.1e-3, "n_queries": 7, "control": "ascent", "split": "report"}
+    changes |= {"position": "first-label", "task": "other"}
+    others = [cell(directory, **{k: v}) for k, v in changes.items()]
+    names = [identity(DATA, each).filename for each in (one, *others)]
+    names.append(identity(DATA, one, torch.bfloat16).filename)
+    assert identity(DATA, cell(directory)).filename == names[0]
+    assert len(set(names)) == len(names)
+
+
+def test_whatever_a_result_is_made_of_is_in_its_identity(directory, monkeypatch):
+    e, made = DATA.train[0], []
+    for example in (replace(e, fields={"text": "changed"}), replace(e, answer="Great"), replace(e, label=1 - e.label)):
+        made.append(replace(DATA, train=(example, *DATA.train[1:])))
+    made += [replace(DATA, test=DATA.test[:-1]), replace(DATA, train=DATA.train[::-1])]
+    for task in (replace(TOY, separator="\n\n"), replace(TOY, template="{text} Is:"), replace(TOY, labels=("A", "B"))):
+        made.append(replace(DATA, task=task))
+    made += [replace(DATA, test=test) for test in (DATA.train, tuple(list(DATA.train)))]  # one pool, and two equal ones
+    identities = [identity(data, cell(directory)) for data in (DATA, *made)]
+    monkeypatch.setattr(Comparison, "protocol", 99)
+    identities.append(identity(DATA, cell(directory)))
+    assert len({repr(identity.parts) for identity in identities}) == len(identities)
+    assert len({identity.filename for identity in identities}) == 1
+
+
+def test_what_a_result_is_made_of_depends_on_no_library_and_no_source(directory, monkeypatch):
+    before = identity(DATA, cell(directory))
+    for module in (np, torch, transformers):
+        monkeypatch.setattr(module, "__version__", "99")
+    monkeypatch.setattr(experiment, "version", lambda _: "99")
+    assert identity(DATA, cell(directory)) == before
+
+
+def test_data_that_only_the_hub_has_are_not_asked_for_to_list(directory, tmp_path, monkeypatch):
+    monkeypatch.delenv("EXPLAINER_DATA", raising=False)
+    monkeypatch.setattr(tasks, "load", lambda *_, **__: pytest.fail("data were loaded"))
+    ((_, its, state),) = Comparison().plan([cell(directory, task="mr")], Store(tmp_path))
+    assert its.parts["data"] is None and state == "waiting"
+
+
+def test_a_result_says_where_it_comes_from(directory, tmp_path):
+    start([cell(directory)], Store(tmp_path))
+    (stored,) = Store(tmp_path).all()
+    parts = stored.identity.parts
+    assert parts["cell"]["lr"] == 1e-3 and parts["cell"]["checkpoint"] == directory
+    assert (parts["weights"], parts["dtype"]) == (loading.digest(directory), "float32")
+    assert (parts["data"]["train"], parts["data"]["test"]) == (24, 36)
+    assert parts["protocol"] == comparison.PROTOCOL
+    assert stored.provenance.keys() >= {"numpy", "torch", "transformers", "source", "licence", "revision"}
+    assert stored.provenance["threads"] == torch.get_num_threads()
+
+
+# --- the command line ------------------------------------------------------------------------------------------
+
+
+def test_command_lists_and_computes(directory, tmp_path, capsys):
+    data_dir, store = write_mr(tmp_path / "data"), Store(tmp_path / "results")
+    asked = command(directory, data_dir, store)
+    assert cli.main([*asked, "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "0 published, 0 stored, 3 waiting" in out and not store.directory.exists()
+    assert cli.main(asked) == 0
+    header, *rows = capsys.readouterr().out.splitlines()
+    assert header.split()[:5] == ["setting", *Comparison.shown[:4]]
+    assert [row.split()[0].endswith(f"seed{seed}") for seed, row in enumerate(rows)] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--tasks", "nonsense"], "no task 'nonsense'"),
+        (["--model", "/no/such/model"], "neither a directory"),
+        (["--controls", "magic"], "no control 'magic'"),
+        (["--k", "0"], "at least 1 demonstration"),
+        (["--data-dir", "/no/such/directory"], "cannot read"),
+        (["--k", "1000"], "3 of 3 could not be computed"),
+    ],
+)
+def test_command_errors_are_short_and_say_what_to_do(directory, tmp_path, capsys, options, message):
+    asked = command(directory, write_mr(tmp_path / "data"), Store(tmp_path / "results"))
+    for option, value in zip(options[::2], options[1::2], strict=True):
+        if option in asked:
+            asked[asked.index(option) + 1] = value
+        else:
+            asked += [option, value]
+    assert cli.main(asked) == 1
+    error = capsys.readouterr().err
+    assert re.search(f"explainer: .*({message})", error)
+    assert "Traceback" not in error
+    assert not list((tmp_path / "results").glob("*.json"))
+
+
+# --- grids in a file -------------------------------------------------------------------------------------------
+
+
+def write_grids(path, text):
+    path.write_text(text)
+    return path
+
+
+def test_grids_of_a_file_are_those_of_grid(tmp_path):
+    a = '[a]\ntask = "mr"\nseed = [0, 1]\nk = 4\nn_queries = 9\nlr = [1e-3, 1]\n'
+    read = Comparison.read_grids(write_grids(tmp_path / "grids.toml", a + '[b]\ntask = ["cb"]\nseed = 3\n'))
+    starter = loading.STARTER
+    assert read == {
+        "a": [ComparisonSetting(starter, "mr", seed, 4, lr, 9) for seed in (0, 1) for lr in (1e-3, 1.0)],
+        "b": [ComparisonSetting(starter, "cb", 3, 32, 1e-3, 150)],
+    }
+
+
+def test_command_computes_the_grids_that_are_asked_for(directory, tmp_path, capsys):
+    rows = f'checkpoint = "{directory}"\ntask = "mr"\nk = 3\nn_queries = {N}\n'
+    path = write_grids(tmp_path / "grids.toml", f"[one]\n{rows}seed = 0\n[two]\n{rows}seed = [1, 2]\n")
+    asked = ["study", "--results", str(tmp_path / "results"), "--data-dir", write_mr(tmp_path / "data")]
+    assert cli.main([*asked, "--grid", str(path), "--only", "two"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert cli.main([*asked, "--grid", str(path), "--list"]) == 0
+    out = capsys.readouterr().out
+    assert "2 stored, 1 waiting" in out
+    for options, message in (
+        (["--grid", str(path), "--only", "three"], "no grid 'three'; it has one, two"),
+        (["--grid", str(path), "--tasks", "none"], "no task 'none'"),
+        (["--grid", str(tmp_path / "none.toml")], "cannot read"),
+        ([], "say what to compute"),
+        (["--tasks", "mr", "--only", "one"], "has no grid 'one'; it has pairs"),
+    ):
+        assert cli.main([*asked, *options]) == 1
+        assert message in capsys.readouterr().err
+
+
+def test_grid_of_the_papers_models_runs_on_the_same_architecture(tmp_path):
+    cells = Comparison.read_grids(ROOT / "book" / "reference" / "fairseq.toml")["mr"]
+    tiny = str(tiny_models.save("xglm", tmp_path / "xglm"))
+    assert {c.checkpoint for c in cells} == {f"KoboldAI/fairseq-dense-{size}B" for size in (1.3, 2.7)}
+    small = [replace(c, checkpoint=tiny, k=2, n_queries=N) for c in cells if c.seed == 0]
+    store = Store(tmp_path / "results")
+    rows = Comparison(data_dir=write_mr(tmp_path / "data")).run(small, store, progress=False)["cells"].to_pylist()
+    assert {row["control"] for row in rows} == {"none", "untrained"}
+    assert all(row["sim_aou"] is not None for row in rows)
+
+
+# --- elsewhere -------------------------------------------------------------------------------------------------
+
+
+def elsewhere(groups, work):
+    """An engine whose workers load other weights than this process."""
+    for group in groups:
+        for outcome in work(group):
+            other = outcome.identity.parts | {"weights": "others"}
+            yield replace(outcome, identity=replace(outcome.identity, parts=other))
+
+
+def test_a_result_from_other_weights_elsewhere_is_refused(cells, tmp_path):
+    with pytest.raises(ExperimentError, match="computed elsewhere with other weights than here"):
+        start(cells[:1], Store(tmp_path), engine=elsewhere)
+    assert contents(Store(tmp_path)) == {}
+
+
+def test_work_that_travels_takes_no_checkpoint_along(cells, directory):
+    work = experiment._Work(Comparison(data={"toy": DATA}), progress=False)
+    list(work((cells[0],)))
+    assert len(pickle.dumps(work)) < 50_000
+    assert pickle.loads(pickle.dumps(work)).experiment._checkpoint is None

@@ -1,0 +1,168 @@
+"""Corpora: where documents come from, their split, the tokenizer, the cache."""
+
+import re
+from unittest.mock import Mock, call
+
+import datasets
+import pytest
+import torch
+
+from explainer.data import assets
+from explainer.data.assets import Document
+from explainer_lab import corpora
+from explainer_lab.corpora import CorpusError
+
+WORDS = ("the", "model", "reads", "a", "field", "and", "café", "writes", "→", "query")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path / "cache"))
+
+
+def texts(n):
+    return [f"{i} " + " ".join(WORDS[(i * j) % len(WORDS)] for j in range(1, 30)) for i in range(n)]
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "own.txt"
+    path.write_text("\n\n\n".join(texts(20)), encoding="utf8")
+    return str(path)
+
+
+# --- documents and their split ---------------------------------------------------------------------------------
+
+
+def test_the_default_is_the_documentation_with_every_tenth_document_held_out(monkeypatch):
+    documents = [Document(f"{i}.txt", f"text {i}") for i in range(25)]
+    monkeypatch.setattr(assets, "documentation", lambda asset=None: documents)
+    corpus = corpora._load()
+    assert corpus.held_out == (documents[9], documents[19])
+    assert corpus.train == tuple(d for d in documents if d.name not in ("9.txt", "19.txt"))
+    assert (corpus.name, corpus.licence) == ("documentation", "BSD-3-Clause")
+
+
+def test_manuals_are_the_documentation_of_all_packages(monkeypatch):
+    monkeypatch.setattr(assets, "documentation", lambda asset: [Document(f"{i}.txt", asset.name) for i in range(10)])
+    corpus = corpora._load("manuals")
+    assert [one.name for one in corpus.held_out] == [f"{asset.project}/9.txt" for asset in assets.MANUALS]
+    assert len(corpus.train) == 9 * len(assets.MANUALS)
+    assert corpus.licence == "BSD-3-Clause, MIT"
+    assert all(asset.source in corpus.source for asset in assets.MANUALS)
+
+
+def test_the_other_genre_is_every_tenth_article_in_the_tokens_of_the_corpus(monkeypatch, file):
+    monkeypatch.setattr(assets, "news", lambda: [assets.NewsItem(f"article {i}", "tech") for i in range(25)])
+    tokens = corpora.tokens(file, 300)
+    other = corpora.other_genre(tokens)
+    assert tokens.tokenizer.decode(other.tolist(), skip_special_tokens=True) == "article 0article 10article 20"
+    assert (other == 0).sum() == 3
+
+
+def test_a_text_file_and_a_saved_data_set_hold_out_every_tenth_document(file, tmp_path):
+    """In the file two empty lines are between documents; the data set has an empty one and one twice, spaced apart."""
+    found = datasets.Dataset.from_dict({"text": [*texts(20), "", texts(20)[3].replace(" ", "\n")]})
+    found.save_to_disk(tmp_path / "saved")
+    for name in (file, str(tmp_path / "saved")):
+        corpus = corpora._load(name)
+        assert [d.text for d in corpus.held_out] == [texts(20)[9], texts(20)[19]]
+        assert [d.text for d in corpus.train] == [t for i, t in enumerate(texts(20)) if i not in (9, 19)]
+    assert corpus.name == "saved"
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_a_data_set_with_splits_is_held_out_as_it_says_and_loses_what_is_in_both(tmp_path, split):
+    parts = {"train": texts(12), split: [f"{text} " for text in texts(14)[11:]]}
+    saved = datasets.DatasetDict({name: datasets.Dataset.from_dict({"text": rows}) for name, rows in parts.items()})
+    saved.save_to_disk(tmp_path / "saved")
+    corpus = corpora._load(str(tmp_path / "saved"))
+    assert [d.text for d in corpus.train] == texts(12)[:11]
+    assert [d.text for d in corpus.held_out] == parts[split]
+
+
+def test_a_data_set_of_the_hub_is_asked_for_with_its_configuration(monkeypatch):
+    hub = Mock(return_value=datasets.DatasetDict({"train": datasets.Dataset.from_dict({"text": texts(10)})}))
+    monkeypatch.setattr(datasets, "load_dataset", hub)
+    assert corpora._load("some/set:raw").source == "huggingface.co/datasets/some/set"
+    assert corpora._load("some/set").name == "some/set"
+    assert hub.call_args_list == [call("some/set", "raw"), call("some/set", None)]
+
+
+def test_the_lines_of_wikitext_become_articles():
+    rows = ["", " = One = \n", "", " text of one \n", " = = Part = = \n", " more \n", " = Two = \n", " text of two \n"]
+    one, two = corpora._documents(datasets.Dataset.from_dict({"text": rows}), "x")
+    assert (one.text, two.text) == ("".join(rows[1:6]), "".join(rows[6:]))
+
+
+@pytest.mark.parametrize(
+    ("split", "columns", "message"),
+    [
+        ("train", {"words": ["a"]}, "has the columns words; one named text is needed"),
+        ("dev", {"text": ["a"]}, "has the splits dev; one named train is needed"),
+        ("train", {"text": ["a", "b"]}, "has 2 documents and at least 10 are needed"),
+    ],
+)
+def test_data_sets_that_cannot_be_used(tmp_path, split, columns, message):
+    datasets.DatasetDict({split: datasets.Dataset.from_dict(columns)}).save_to_disk(tmp_path / "saved")
+    with pytest.raises(CorpusError, match=message):
+        corpora._load(str(tmp_path / "saved"))
+
+
+def test_what_is_nowhere(tmp_path, monkeypatch):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CorpusError, match=r"holds no data set .*save_to_disk"):
+        corpora._load(str(tmp_path / "empty"))
+    (tmp_path / "bytes.txt").write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(CorpusError, match=r"cannot read .*bytes.txt .*UTF-8"):
+        corpora._load(str(tmp_path / "bytes.txt"))
+    monkeypatch.setattr(datasets, "load_dataset", Mock(side_effect=ConnectionError("no network")))
+    with pytest.raises(CorpusError, match=r"'documentaton' is no file .*ConnectionError: no network.*documentation"):
+        corpora._load("documentaton")
+
+
+# --- tokens ----------------------------------------------------------------------------------------------------
+
+
+def test_every_document_can_be_read_back_from_the_tokens(file):
+    tokens, corpus = corpora.tokens(file, 300), corpora._load(file)
+    for stream, documents in ((tokens.train, corpus.train), (tokens.held_out, corpus.held_out)):
+        pieces = tokens.tokenizer.decode(stream.tolist(), skip_special_tokens=False).split(corpora.SEPARATOR)
+        assert pieces == ["", *(d.text for d in documents)]
+    assert (tokens.held_out[tokens.starts] == 0).all() and (tokens.held_out == 0).sum() == len(tokens.starts)
+    assert tokens.documents == tuple(d.name for d in corpus.held_out)
+    assert tokens.train.dtype == torch.int64 and int(tokens.train.max()) < 300
+
+
+def test_the_tokenizer_can_write_everything_and_sees_the_training_part_only(file):
+    tokenizer = corpora._train_tokenizer((d.text for d in corpora._load(file).train), 300)
+    assert corpora.tokens(file, 300).tokenizer.to_str() == tokenizer.to_str(), "the same each time"
+    assert tokenizer.token_to_id(corpora.SEPARATOR) == 0 and tokenizer.get_vocab_size() == 300
+    assert tokenizer.decode(tokenizer.encode("naïve ☃\x00\n\t x").ids) == "naïve ☃\x00\n\t x"
+    (ids,) = corpora._encoded(tokenizer, [Document("0", f"a {corpora.SEPARATOR} b")])
+    assert (ids == 0).tolist() == [True] + [False] * (len(ids) - 1), "its name in a text is text"
+
+
+def test_tokens_are_made_once_for_each_text(file, tmp_path, monkeypatch):
+    first = corpora.tokens(file, 300)
+    with monkeypatch.context() as patch:
+        patch.setattr(corpora, "_train_tokenizer", None)
+        second = corpora.tokens(file, 300)
+    assert torch.equal(second.train, first.train) and second.documents == first.documents
+    assert second.digest == first.digest != corpora.tokens(file, 301).digest
+    path = tmp_path / "own.txt"
+    path.write_text(path.read_text("utf8").replace("model", "reader"), encoding="utf8")
+    assert corpora.tokens(file, 300).digest != first.digest
+
+
+def test_a_damaged_or_unwritable_cache(file, tmp_path, monkeypatch):
+    corpora.tokens(file, 300)
+    (damaged,) = (tmp_path / "cache" / "corpora").glob("*/tokens.safetensors")
+    damaged.write_bytes(b"no tokens")
+    with pytest.raises(CorpusError, match=re.escape(f"{damaged.parent} is damaged")):
+        corpora.tokens(file, 300)
+    monkeypatch.setenv("EXPLAINER_CACHE", file)
+    with pytest.raises(CorpusError, match=r"cannot be kept .*EXPLAINER_CACHE"):
+        corpora.tokens(file, 300)
+    with pytest.raises(CorpusError, match="vocabulary = 256 is too small; the least is 257"):
+        corpora.tokens(file, 256)

@@ -1,0 +1,77 @@
+"""What is said before a run: what is left, from which seconds, and whether it fits."""
+
+import ctypes
+import math
+import os
+import re
+from types import SimpleNamespace
+
+import pytest
+import tiny_models
+import torch
+import toy_study
+
+from explainer.models import loading, memory
+from explainer_lab import estimate
+from explainer_lab.comparison import Comparison
+from explainer_lab.store import Store
+
+
+@pytest.fixture
+def said(tmp_path):
+    """The lines for three settings of a tiny model, of which some are stored with the given seconds."""
+    model = str(tiny_models.save("llama", tmp_path / "model"))
+    store = Store(tmp_path / "store")
+
+    def lines(*seconds, dtype=None):
+        experiment = Comparison(data={"toy": toy_study.DATA}, dtype=dtype)
+        settings = [toy_study.cell(model, seed=seed) for seed in range(3)]
+        for one, its in zip(settings, seconds, strict=False):
+            store.save(experiment.identity(one), {"cells": {}}, provenance={}, run={"seconds": its})
+        return list(estimate.lines(experiment, experiment.plan(settings, store), store))
+
+    return lines
+
+
+def test_the_time_is_the_books_until_a_setting_of_the_checkpoint_is_stored(said):
+    (first,) = said()
+    assert re.search(r"model: 3 to compute, less than a minute each and .* \(the book's, scaled by", first)
+    (then,) = said(600.0, 660.0)
+    assert "model: 1 to compute, about 10 min each and about 10 min in all in one process (the median" in then
+    assert said(600.0, 660.0, 5.0) == []
+
+
+def test_what_a_number_format_rounds_is_said_or_that_it_is_not_measured(said, monkeypatch):
+    (_, rounding) = said(dtype=torch.bfloat16)
+    assert re.search(r"in bfloat16 differ from those in float32 by at most 0\.\d+ nats \(4 queries of toy\)", rounding)
+    monkeypatch.setattr(memory, "free_bytes", lambda _: 10**8)
+    (_, rounding) = said(dtype=torch.bfloat16)
+    assert re.search(r"the error of bfloat16 is not measured: float32 takes 0\.0 GB, which are not free", rounding)
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(59, "less than a minute"), (90, "about 2 min"), (9000, "about 2.5 h")])
+def test_seconds_in_words(seconds, words):
+    assert estimate._said(seconds) == words
+
+
+def test_the_weights_of_the_book_are_counted():
+    shapes = loading.skeleton(loading.STARTER).parameters()
+    assert sum(p.numel() for p in shapes) == estimate._WEIGHTS_OF_BOOK
+
+
+def test_memory_of_windows_is_asked_of_its_kernel_and_may_be_unknown(monkeypatch):
+    """There `os` has no `sysconf`."""
+
+    def installed(kilobytes):
+        kilobytes._obj.value = 16 * 2**20
+        return known
+
+    monkeypatch.setattr(memory, "_limits", lambda root: iter(()))
+    monkeypatch.delattr(os, "sysconf")
+    assert math.isnan(estimate.machine_gigabytes())
+    kernel = SimpleNamespace(GetPhysicallyInstalledSystemMemory=installed)
+    monkeypatch.setattr(ctypes, "windll", SimpleNamespace(kernel32=kernel), raising=False)
+    known = 1
+    assert estimate.machine_gigabytes() == pytest.approx(17.18, abs=0.01)
+    known = 0
+    assert math.isnan(estimate.machine_gigabytes())

@@ -1,0 +1,196 @@
+"""Minimal pairs of lessons: nothing differs but the answers, the floor is zero, and what is put in is what it says."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from explainer.data import tasks
+from explainer.errors import TaskError
+from explainer.models import interventions, scoring
+from explainer_lab import minimal_pairs
+from explainer_lab.minimal_pairs import (
+    INTERVENTIONS,
+    LESSONS,
+    Lesson,
+    MinimalPairs,
+    agreement,
+    contrast,
+    run_minimal_pairs,
+    similarities,
+)
+
+PAIR = "past/participles"
+DATA = {name: tasks.load(name) for name in PAIR.split("/")}
+
+
+def setting(directory, **changes):
+    return MinimalPairs.of(
+        **{"checkpoint": directory, "pair": PAIR, "seed": 0, "k": 3, "n_queries": 4, "lr": 0.05, "epochs": 2} | changes
+    )
+
+
+@pytest.fixture(scope="module")
+def pair(directory, checkpoint):
+    its = setting(directory)
+    return minimal_pairs._Pair(its, checkpoint, DATA, minimal_pairs.draw_words(checkpoint, DATA, its))
+
+
+@pytest.fixture(scope="module")
+def tables(directory, checkpoint):
+    return run_minimal_pairs(checkpoint, DATA, setting(directory))
+
+
+def rows(table):
+    return [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
+
+
+def test_lessons_differ_in_nothing_but_the_answers(pair):
+    one, two, queries = (*pair.words.sets, pair.words.queries)
+    assert len({*one, *two, *queries}) == len(one) + len(two) + len(queries) == 10
+    for number in minimal_pairs.SETS:
+        a, b = (pair.examples(Lesson(task, number)) for task in "AB")
+        assert [e.fields for e in a] == [e.fields for e in b]
+        assert all(x.answer != y.answer for x, y in zip(a, b, strict=True))
+    assert not (pair.first_tokens("A") == pair.first_tokens("B")).any()
+
+
+def test_draws_are_those_of_the_seed(directory, checkpoint):
+    draws = [minimal_pairs.draw_words(checkpoint, DATA, setting(directory, seed=seed)) for seed in (0, 0, 1)]
+    assert draws[0].sets == draws[1].sets != draws[2].sets
+
+
+def test_too_few_words_and_other_templates_are_refused(directory, checkpoint):
+    with pytest.raises(TaskError, match=r"past/participles: 2 k = 400 words are needed, and \d+ are left beside"):
+        minimal_pairs.draw_words(checkpoint, DATA, setting(directory, k=200))
+    with pytest.raises(TaskError, match=r"n_queries = 400 words are needed, and \d+ have answers with another first"):
+        minimal_pairs.draw_words(checkpoint, DATA, setting(directory, n_queries=400))
+    labels = {"past": DATA["past"], "reviews": tasks.load("reviews")}
+    with pytest.raises(TaskError, match="one template of one field"):
+        minimal_pairs.draw_words(checkpoint, labels, setting(directory, pair="past/reviews"))
+
+
+def test_the_floor_is_zero():
+    """Who exchanges the lessons of one contrast turns the sign of its agreement with any other."""
+    generator = torch.Generator().manual_seed(0)
+    a, b, c, d = torch.randn(4, 5, 2, 8, generator=generator, dtype=torch.float64)
+    one, two, turned = contrast(a, b), contrast(c, d), contrast(d, c)
+    for x, y in zip(agreement(one, two), agreement(one, turned), strict=True):
+        torch.testing.assert_close(x, -y, atol=1e-15, rtol=0)
+    assert agreement(one, one)[0].tolist() == pytest.approx([1, 1])
+
+
+def test_a_contrast_of_rounding_has_no_agreement():
+    h = torch.randn(5, 2, 8, generator=torch.Generator().manual_seed(1))
+    assert contrast(h, h + 1e-8 * h.flip(-1)).isnan().all()
+
+
+@pytest.fixture(scope="module")
+def outputs():
+    """Contexts that show the task with all their width, trainings that show the words, and 40 queries."""
+    generator = torch.Generator().manual_seed(2)
+    base, of_task, of_words = torch.randn(3, 40, 3, 16, generator=generator, dtype=torch.float64)
+
+    def of(task, words):
+        return {one: base + task * of_task * (one.task == "A") + words * of_words * (one.words == 0) for one in LESSONS}
+
+    return {("ICL", 2): of(0.1, 0.01), ("ICL reordered", 2): of(0.1, 0.01), ("FT", 5): of(0.01, 0.1)}
+
+
+def test_similarities_tell_the_task_from_the_words(outputs):
+    """Each contrast holds one difference alone, and so they agree wholly, whatever else a lesson changes."""
+    found = {name: its.mean().item() for name, its in similarities(outputs, 2, 5).items()}
+    for name in ("own", "other", "contexts", "trainings", "examples", "reordered"):
+        assert found[name] == pytest.approx(1, abs=0.1), name
+
+
+def test_exchanging_the_tasks_of_the_trainings_turns_own_and_other(outputs):
+    turned = dict(outputs)
+    turned["FT", 5] = {one: outputs["FT", 5][Lesson("BA"["AB".index(one.task)], one.words)] for one in LESSONS}
+    found, of_turned = similarities(outputs, 2, 5), similarities(turned, 2, 5)
+    for name in ("own", "other", "own_residual", "other_residual"):
+        torch.testing.assert_close(of_turned[name], -found[name], atol=1e-12, rtol=0)
+    torch.testing.assert_close(of_turned["contexts"], found["contexts"], atol=1e-12, rtol=0)
+
+
+def test_a_missing_training_leaves_what_it_is_not_needed_for(outputs):
+    lost = {("FT", 5): {one: h for one, h in outputs["FT", 5].items() if one != Lesson("B", 1)}}
+    found = similarities(outputs | lost, 2, 5)
+    assert found["own"].isnan().all()
+    assert not found["contexts"].isnan().any()
+
+
+def test_own_is_the_cosine_of_differences_of_what_was_seen(pair, tables):
+    """Computed once more with other code: from the outputs of two contexts and of two models, query by query."""
+    its = pair.setting
+    trained = minimal_pairs._train(pair, progress=False)
+
+    def unit(h):
+        h = h.double().numpy()
+        return h / np.linalg.norm(h, axis=-1, keepdims=True)
+
+    values = []
+    for words in (0, 1):
+        a, b = (Lesson(task, words) for task in "AB")
+        c, f = [], []
+        for lesson in (a, b):
+            c.append(unit(pair.seen(pair.checkpoint, pair.context(lesson, range(its.k)))[0]))
+            with trained[lesson][its.epochs].applied() as tuned:
+                f.append(unit(pair.seen(tuned, scoring.encode(tuned, ""))[0]))
+        c, f = c[0] - c[1], f[0] - f[1]
+        values.append((c * f).sum(-1) / np.linalg.norm(c, axis=-1) / np.linalg.norm(f, axis=-1))
+    by_layer = np.mean(values, axis=(0, 1))
+    assert tables["layers"]["own"][1:] == pytest.approx(by_layer[1:], abs=1e-4)
+    assert tables["cells"]["own"] == pytest.approx(np.nanmean(tables["layers"]["own"]))
+
+
+def test_every_strength_has_a_row_for_all_layers_and_for_the_upper_third(tables):
+    found = rows(tables["strengths"])
+    keys = [(r["shots"], r["epochs"], r["layers"]) for r in found]
+    assert keys == [(k, n, part) for k in (1, 2, 3) for n in (1, 2) for part in ("all", "upper third")]
+    whole = next(r for r in found if (r["shots"], r["epochs"], r["layers"]) == (3, 2, "all"))
+    assert whole["own"] == tables["cells"]["own"]
+
+
+def test_answers_are_kept_in_every_strength(tables):
+    found = [(r["kind"], r["strength"], r["lesson"], r["words"]) for r in rows(tables["changes"])]
+    strengths = [("ICL", 1), ("ICL", 2), ("ICL", 3), ("ICL reordered", 3), ("FT", 1), ("FT", 2)]
+    assert set(found) == {("ZSL", 0, None, None)} | {(*s, task, words) for s in strengths for task, words in LESSONS}
+    assert len(found) == len(set(found))
+
+
+def test_whole_changes_lead_to_the_other_lesson(pair, tables):
+    """With all attention outputs those of the other lesson, the answers are its own."""
+    prompts, trained = pair.prompts(), minimal_pairs._train(pair, progress=False)
+    found = {(r["intervention"], r["towards"]): r for r in rows(tables["interventions"])}
+    assert {name for name, _ in found} == set(INTERVENTIONS)
+    for this, that in ("AB", "BA"):
+        context = pair.context(Lesson(this, 0), range(pair.setting.k))
+        with trained[Lesson(this, 0)][pair.setting.epochs].applied() as tuned:
+            by_training = interventions.without_context(tuned, scoring.encode(tuned, ""), prompts).run().logits
+        by_context = interventions.after_context(pair.checkpoint, context, prompts).run().logits
+        for name, logits in (("context_whole", by_context), ("ft_whole", by_training)):
+            log_p = logits.float().log_softmax(-1)
+            odds = log_p.gather(1, pair.first_tokens(this)[:, None]) - log_p.gather(1, pair.first_tokens(that)[:, None])
+            assert found[name, this]["log_odds"] == pytest.approx(odds.mean().item(), abs=1e-3)
+    for base, whole in (("context", "context_whole"), ("ft", "ft_whole")):
+        assert found[base, "A"]["log_odds"] == pytest.approx(-found[whole, "B"]["log_odds"], abs=1e-4)
+
+
+def test_answers_are_those_of_the_task(pair, tables):
+    asked = [pair.data["participles"].task.prompt(e) for e in pair.words.of("participles", pair.words.queries)]
+    answers = [e.answer for e in pair.words.of("participles", pair.words.queries)]
+    right = scoring.exact_match(pair.checkpoint, pair.context(Lesson("A", 1), range(3)), asked, answers)
+    (row,) = [
+        r for r in rows(tables["changes"]) if (r["kind"], r["strength"], r["lesson"], r["words"]) == ("ICL", 3, "A", 1)
+    ]
+    assert row["right_b"] == right.mean()
+
+
+def test_a_diverged_training_is_missing_and_noted(directory, checkpoint):
+    tables = run_minimal_pairs(checkpoint, DATA, setting(directory, lr=1e6))
+    assert tables["cells"]["note"] == "a training diverged: past, participles"
+    assert "interventions" not in tables
+    assert math.isnan(tables["cells"]["own"])
+    assert not math.isnan(tables["cells"]["contexts"])

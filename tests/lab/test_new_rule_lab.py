@@ -1,0 +1,245 @@
+"""A rule that nobody could know: what differs between two rules, what a head votes, what is put in and taken out."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from explainer.errors import ExperimentError
+from explainer.models import circuits, interventions, scoring
+from explainer_lab import minimal_pairs, new_rule
+from explainer_lab.minimal_pairs import LESSONS, Lesson
+from explainer_lab.new_rule import CUES, INTERVENTIONS, LABELS, NewRule, Rules, run_new_rule
+
+K, N = 4, 8
+
+
+def setting(directory="model", **changes):
+    usual = {"checkpoint": directory, "cue": "suffix", "seed": 0, "k": K, "n_queries": N, "lr": 0.05, "epochs": 2}
+    return NewRule.of(**usual | {"training": "answers"} | changes)
+
+
+def rows(table, **where):
+    every = (dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True))
+    return [row for row in every if where.items() <= row.items()]
+
+
+@pytest.fixture(scope="module")
+def rules(directory, checkpoint):
+    return Rules(setting(directory), checkpoint)
+
+
+@pytest.fixture(scope="module")
+def tables(directory, checkpoint):
+    return run_new_rule(checkpoint, setting(directory))
+
+
+@pytest.fixture(scope="module")
+def of_contexts(directory, checkpoint):
+    return run_new_rule(checkpoint, setting(directory, training="none"))
+
+
+@pytest.mark.parametrize("cue", CUES)
+def test_every_cue_has_one_label_under_each_rule_and_no_word_twice(cue):
+    rules = Rules(setting(cue=cue, k=16, n_queries=12), None)
+    words = [word for each in rules.words for word, _ in each]
+    assert len(set(words)) == len(words) == 2 * 16 + 12
+    labels = {rule: {} for rule in "AB"}
+    for rule, given in labels.items():
+        for each in rules.words:
+            for (_, cue_number), example in zip(each, rules.examples(rule, each), strict=True):
+                assert given.setdefault(cue_number, example.label) == example.label
+                assert example.answer == LABELS[example.label]
+        assert sorted(given.values()) == [0, 1, 2, 3]
+    assert all(labels["A"][cue_number] != labels["B"][cue_number] for cue_number in range(4))
+    for each in rules.words:
+        for i in range(0, len(each), 4):
+            assert {cue_number for _, cue_number in each[i : i + 4]} == {0, 1, 2, 3}
+
+
+def test_the_cue_is_what_words_of_a_label_have_in_common():
+    of_suffix, of_first, of_category = (Rules(setting(cue=cue, k=16, n_queries=12), None).words[0] for cue in CUES)
+    assert all(word.endswith(new_rule._SUFFIXES[cue]) and " " not in word for word, cue in of_suffix)
+    assert all(word.split(" ")[0] == new_rule._FIRST_WORDS[cue] for word, cue in of_first)
+    categories = {e.fields["word"]: e.answer for e in new_rule.tasks.load("categories").train}
+    assert len({(categories[word], cue) for word, cue in of_category}) == 4
+
+
+def test_the_assignment_is_drawn_anew_by_each_seed():
+    drawn = Counter(tuple(new_rule._labels_of_cues("suffix", seed)[0]) for seed in range(40))
+    assert len(drawn) > 12 and max(drawn.values()) < 8
+    assert Rules(setting(), None).words == Rules(setting(training="text"), None).words
+
+
+def test_shuffled_labels_say_nothing():
+    """Each cue has each label as often as every other."""
+    rules = Rules(setting(k=16), None)
+    seen = Counter((cue, e.label) for (_, cue), e in zip(rules.words[0], rules.shuffled(), strict=True))
+    assert set(seen.values()) == {1} and len(seen) == 16
+
+
+def test_impossible_settings_are_refused():
+    for changes, said in {
+        "cue": ({"cue": "colour"}, "there is no cue 'colour'; known: suffix, first word, category"),
+        "training": ({"training": "lora"}, "there is no training 'lora'"),
+        "k": ({"k": 6}, "k = 6: each of the four cues needs as many"),
+        "batch": ({"batch": 2}, "batch = 2: keys and values learn one line a step"),
+        "divide": ({"batch": 3, "training": "all weights"}, "batch = 3 does not divide k = 4"),
+    }.values():
+        with pytest.raises(ExperimentError, match=said):
+            setting(**changes)
+    with pytest.raises(ExperimentError, match=r"14 words of each of four categories are needed, which have \d+"):
+        new_rule.draw_words(setting(cue="category", k=24, n_queries=8))
+
+
+def test_a_vote_is_the_attention_to_the_answers_with_a_label(rules, checkpoint):
+    """Summed once more, from the attention weights that the model itself returns."""
+    examples = rules.demonstrations(LESSONS[0])
+    shown = circuits.token_spans(checkpoint, new_rule.TASK, examples)
+    found = new_rule.votes(checkpoint, examples, rules.prompts)
+    for i in (0, N - 1):
+        stem = scoring.answer_prefixes(checkpoint, rules.prompts, LABELS)[i]
+        ids = [*shown.ids, *checkpoint.tokenize(rules.prompts[i]), *stem]
+        maps = circuits.attention_maps(checkpoint, ids)[:, :, -1]
+        for label in range(4):
+            places = [
+                place
+                for example, start, end in zip(examples, shown.answers, shown.ends[1:], strict=True)
+                if example.label == label
+                for place in range(start, end - 1)  # without the newline
+            ]
+            torch.testing.assert_close(found[i, :, :, label], maps[:, :, places].sum(-1), atol=1e-5, rtol=1e-4)
+
+
+def test_heads_are_chosen_on_words_that_are_not_reported(rules, of_contexts):
+    for rule in "AB":
+        heads = rows(of_contexts["heads"], rule=rule)
+        chosen = sorted(heads, key=lambda row: -row["agrees_others"])[: new_rule.N_HEADS]
+        least = min(row["agrees_others"] for row in chosen)
+        assert sum(row["chosen"] for row in heads) == min(new_rule.N_HEADS, len(heads))
+        assert all(row["agrees_others"] >= least for row in heads if row["chosen"])
+    given = rows(of_contexts["answers"], rule="A")
+    votes = new_rule.votes(rules.checkpoint, rules.demonstrations(LESSONS[0]), rules.prompts)
+    assert [row["vote_all"] for row in given] == votes.sum((1, 2)).argmax(-1).tolist()
+    layer, head = next((r["layer"], r["head"]) for r in rows(of_contexts["heads"], rule="A"))
+    agrees = np.mean([v == row["icl"] for v, row in zip(votes[:, layer, head].argmax(-1).tolist(), given, strict=True)])
+    assert rows(of_contexts["heads"], rule="A")[0]["agrees"] == pytest.approx(agrees)
+
+
+def test_contexts_of_all_lengths_are_asked(of_contexts, rules):
+    found = {(r["kind"], r["strength"], r["lesson"], r["words"]) for r in rows(of_contexts["changes"])}
+    lengths = {("ICL", n, *lesson) for n in (1, 2, K) for lesson in LESSONS} | {("ICL", 2 * K, r, 0) for r in "AB"}
+    reordered = {("ICL reordered", K, *lesson) for lesson in LESSONS}
+    assert found == lengths | reordered | {("ZSL", 0, None, None), ("ICL shuffled", K, "A", 0)}
+    both = rules.demonstrations(Lesson("B", 0)) + rules.demonstrations(Lesson("B", 1))
+    answers = rules.see(rules.checkpoint, rules.context(both))[1]
+    (row,) = rows(of_contexts["changes"], kind="ICL", strength=2 * K, lesson="B")
+    assert row["right_b"] == (answers == rules.right("B")).mean()
+
+
+def test_similarities_are_those_of_minimal_pairs(tables, rules, checkpoint):
+    """With contexts and models of the two rules, by the code that is tested there."""
+    outputs = {("ICL", K): {}, ("FT", 2): {}, ("ICL reordered", K): {}}
+    order = np.random.default_rng([0, 3]).permutation(K)
+    for lesson, n, tuned in new_rule._trained(rules, [], False):
+        if n == 2:
+            outputs["FT", 2][lesson] = rules.see(tuned, scoring.encode(tuned, ""))[0]
+    for lesson in LESSONS:
+        examples = rules.demonstrations(lesson)
+        outputs["ICL", K][lesson] = rules.see(checkpoint, rules.context(examples))[0]
+        outputs["ICL reordered", K][lesson] = rules.see(checkpoint, rules.context([examples[i] for i in order]))[0]
+    for name, its in minimal_pairs.similarities(outputs, K, 2).items():
+        np.testing.assert_allclose(tables["layers"][name], its, atol=1e-6, err_msg=name)
+        assert tables["cells"][name] == pytest.approx(its.nanmean().item(), abs=1e-6)
+    last = rows(tables["strengths"], epochs=2, layers="all")[0]
+    assert last["own"] == pytest.approx(tables["cells"]["own"])
+
+
+def test_answers_are_the_most_probable_labels(tables, rules, checkpoint):
+    lesson = Lesson("B", 1)
+    log_probs = scoring.candidate_log_probs(
+        checkpoint, rules.context(rules.demonstrations(lesson)), rules.prompts, LABELS
+    )
+    given = rows(tables["answers"], rule="B")
+    assert [row["icl_other"] for row in given] == log_probs.argmax(1).tolist()
+    assert [row["right"] for row in given] == rules.right("B").tolist()
+    assert [row["word"] for row in given] == [word for word, _ in rules.words[2]]
+
+
+def telling(rules):
+    """The token of each label that tells it from the others."""
+    asked = [new_rule.labelled([("", 0)], [label]) for label in range(4)]
+    return [scoring.distinguishing_tokens(rules.checkpoint, new_rule.TASK, each)[0] for each in asked]
+
+
+def test_what_is_put_in_and_taken_out(tables, rules, checkpoint):
+    """The whole, and a third of the layers, computed once more with other code."""
+    found = {(r["intervention"], r["towards"], r["layers"]): r for r in rows(tables["interventions"])}
+    assert {name for name, _, _ in found} == set(INTERVENTIONS)
+    a, b = (rules.see(checkpoint, rules.context(rules.demonstrations(Lesson(rule, 0))))[0] for rule in "AB")
+    trained = {lesson: rules.see(tuned, scoring.encode(tuned, ""))[0]
+               for lesson, n, tuned in new_rule._trained(rules, [], False) if n == 2}  # fmt: skip
+    c, f = a - b, trained[Lesson("A", 0)] - trained[Lesson("B", 0)]
+    part = (c * f).sum(-1, keepdim=True) / (f * f).sum(-1, keepdim=True) * f
+    upper = part.clone()
+    upper[:, : round(2 / 3 * c.shape[1])] = 0
+    without = interventions.without_context(checkpoint, scoring.encode(checkpoint, ""), rules.prompts, LABELS)
+    tokens = telling(rules)
+    for (name, layers), outputs in {
+        ("context", "all"): a,
+        ("context_other_rule", "all"): b,
+        ("context_along_ft", "all"): b + part,
+        ("context_across_ft", "all"): a - part,
+        ("context_across_ft", "upper third"): a - upper,
+        ("ft_across_icl", "all"): trained[Lesson("A", 0)] - (c * f).sum(-1, True) / (c * c).sum(-1, True) * c,
+    }.items():
+        logits = without.run(interventions.with_attention_outputs(without.layers, outputs)).logits[:, tokens]
+        this, that = (logits[range(N), rules.right(rule)] for rule in "AB")
+        row = found[name, "A", layers]
+        assert row["log_odds"] == pytest.approx((this - that).mean().item(), abs=2e-3), name
+        assert row["right"] == pytest.approx((logits.argmax(1).numpy() == rules.right("A")).mean(), abs=1e-6)
+
+
+def test_the_pass_with_all_outputs_of_the_context_answers_as_the_context(tables, rules, checkpoint):
+    (whole,) = rows(tables["interventions"], intervention="context", towards="A")
+    context = rules.context(rules.demonstrations(Lesson("A", 0)))
+    logits = interventions.after_context(checkpoint, context, rules.prompts, LABELS).run().logits[:, telling(rules)]
+    assert whole["right"] == pytest.approx((logits.argmax(1).numpy() == rules.right("A")).mean())
+    this, that = (logits[range(N), rules.right(rule)] for rule in "AB")
+    assert whole["log_odds"] == pytest.approx((this - that).mean().item(), abs=2e-3)
+
+
+@pytest.mark.parametrize("changes", [{"training": "text"}, {"training": "all weights", "batch": 2, "lr": 0.01}])
+def test_other_trainings_have_the_same_tables(directory, checkpoint, tables, changes):
+    before = {name: tensor.clone() for name, tensor in checkpoint.model.state_dict().items()}
+    found = run_new_rule(checkpoint, setting(directory, **changes))
+    assert set(found) == set(tables) and set(found["cells"]) == set(tables["cells"])
+    assert found["cells"]["ft_accuracy"] != pytest.approx(tables["cells"]["own"])
+    assert all(torch.equal(tensor, before[name]) for name, tensor in checkpoint.model.state_dict().items())
+
+
+def test_one_lesson_is_enough_to_choose_a_rate(directory, checkpoint, tables):
+    found = run_new_rule(checkpoint, setting(directory, lessons="own"))
+    assert set(found) == {"cells", "changes"}
+    (row,) = rows(found["changes"], kind="FT", strength=2)
+    assert row == rows(tables["changes"], kind="FT", strength=2, lesson="A", words=0)[0]
+
+
+@pytest.mark.parametrize("changes", [{"lr": 1e6}, {"training": "all weights", "lr": 1e30}])
+def test_a_diverged_training_is_missing_and_noted(directory, checkpoint, changes):
+    found = run_new_rule(checkpoint, setting(directory, **changes))
+    assert found["cells"]["note"].startswith("a training diverged: A0")
+    assert "interventions" not in found
+    assert math.isnan(found["cells"]["own"]) and math.isnan(found["cells"]["ft_accuracy"])
+    assert not math.isnan(found["cells"]["contexts"])
+
+
+def test_another_assignment_is_another_result(monkeypatch):
+    experiment = NewRule()
+    monkeypatch.setattr(experiment, "_weights", lambda name: "weights")
+    one = setting()
+    assert experiment.parts(one) == experiment.parts(replace(one, training="text"))
+    assert experiment.parts(one) != experiment.parts(replace(one, seed=1))

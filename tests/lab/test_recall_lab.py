@@ -1,0 +1,87 @@
+"""Associative recall with revision: matched runs, what is measured of them, storing and reading back."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from explainer.data import associative_recall
+from explainer.models.fast_weight_model import RULES, FastWeightModel
+from explainer.results import recall
+from explainer_lab import recall
+from explainer_lab.recall import Recall, Setting
+from explainer_lab.store import Store
+
+TINY = Setting(rule="delta", width=8, heads=1, head_width=4, inner=8, steps=10, batch=2, learning_rate=1e-2)
+
+
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr(recall, "N_KEYS", (2, 4))
+    monkeypatch.setattr(recall, "N_TEST", 20)
+
+
+class Oracle(FastWeightModel):
+    """Gives an answer of its own, one row of logits for each value."""
+
+    def __init__(self, answers):
+        super().__init__(TINY)
+        self._answers = answers
+
+    def forward(self, sequences):
+        return torch.nn.functional.one_hot(self._answers(sequences), associative_recall.VALUES).double()
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        (lambda asked: asked.answers, {"kept": 1.0, "revised": 1.0, "stale": 0.0}),
+        (
+            lambda asked: asked.answers.where(asked.stale == associative_recall.NO_STALE, asked.stale),
+            {"kept": 1.0, "revised": 0.0, "stale": 1.0},
+        ),
+    ],
+)
+def test_measured_counts_right_and_stale_answers(answers, expected):
+    asked = recall.test_sequences(8)
+    measured = recall._outcomes(Oracle(answers), asked)
+    assert {name: measured[name] for name in expected} == expected
+    assert measured["n_keys"] == 8
+    assert measured["right"] == recall.N_TEST * 8 * (expected["kept"] + expected["revised"]) / 2
+    assert measured["retention"] is None and measured["momentum"] is None
+    assert measured["rate"] == pytest.approx(0.5, abs=0.2)
+
+
+def test_test_sequences_are_the_same_each_time_and_not_those_of_a_training():
+    assert torch.equal(recall.test_sequences(8).keys, recall.test_sequences(8).keys)
+    first = associative_recall.draw(recall.N_TEST, 8, torch.Generator().manual_seed(0))
+    assert not torch.equal(recall.test_sequences(8).keys, first.keys)
+
+
+def test_a_run_has_a_row_for_each_look_and_number_of_keys(few):
+    tables = Recall().compute(replace(TINY, rule="gated-momentum"), progress=False).tables
+    curve = tables["curve"]
+    assert curve["step"] == [step for step in range(11) for _ in range(2)] and curve["n_keys"] == [2, 4] * 11
+    assert "right" not in curve and len(tables["cells"]["losses"]) == 10
+    shares = [sum(curve[name][i] for name in ("kept", "revised")) / 2 for i in (-2, -1)]
+    assert tables["cells"]["accuracy"] == pytest.approx((2 * shares[0] + 4 * shares[1]) / 6)
+    assert all(0 < gate < 1 for name in ("rate", "retention", "momentum") for gate in curve[name])
+
+
+def test_results_are_stored_and_found_again(few, tmp_path):
+    runs, store = [replace(TINY, rule=rule) for rule in ("linear", "softmax")], Store(tmp_path)
+    tables = Recall().run(runs, store, progress=False)
+    assert Recall().run(runs, store, progress=False) == tables
+    assert tables["cells"]["parameters"].to_pylist()[0] == tables["cells"]["parameters"].to_pylist()[1]
+    assert tables["curve"]["rate"].null_count == len(tables["curve"]) // 2
+
+
+def test_a_rule_comes_with_its_chosen_rate():
+    for rule, rate in recall.CHOSEN.items():
+        assert Recall.of(rule=rule).learning_rate == rate
+        assert Recall.of(rule=rule, learning_rate=1.0).learning_rate == 1.0
+    assert set(recall.CHOSEN) == set(RULES) and set(recall.CHOSEN.values()) <= set(recall.RATES)
+
+
+def test_rules_with_momentum_are_compared_with_those_without():
+    assert {*recall._PAIRS, *recall._PAIRS.values()} <= set(RULES)

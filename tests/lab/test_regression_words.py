@@ -1,0 +1,58 @@
+"""Words that stand for points, and the texts that are made of them."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import linprog
+
+from explainer.data import tasks
+from explainer_lab import regression_words
+from explainer_lab.regression_words import DIMENSION, TASK, WORDS
+
+
+def test_points_have_length_one_and_directions_are_at_a_right_angle():
+    assert regression_words.points().shape == (WORDS, DIMENSION)
+    torch.testing.assert_close(regression_words.points().norm(dim=-1), torch.ones(WORDS))
+    for seed in range(3):
+        V = regression_words.directions(seed)
+        torch.testing.assert_close(V @ V.T, torch.eye(2), atol=1e-6, rtol=0)
+    assert not torch.allclose(regression_words.directions(0), regression_words.directions(1))
+
+
+def test_answers_are_signs_and_the_opposite_direction_has_the_opposite_ones():
+    w = regression_words.directions(0)[0]
+    one, opposite = (regression_words.data(v) for v in (w, -w))
+    x, y = regression_words.numbers(one.train)
+    assert torch.equal(y, torch.sign(x @ w.double()))
+    assert torch.equal(y, -regression_words.numbers(opposite.train)[1])
+    assert one.train is one.test and all(e.answer == TASK.labels[e.label] for e in one.train)
+
+
+def test_answers_of_a_direction_at_a_right_angle_say_nothing_about_its_own():
+    agreement = [
+        torch.eq(*(regression_words.numbers(regression_words.data(v).train)[1] for v in regression_words.directions(s)))
+        for s in range(20)
+    ]
+    assert torch.stack(agreement).double().mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_texts_are_demonstrations_of_one_direction_without_a_word_twice():
+    rows = regression_words.sequences(5, 12, torch.Generator().manual_seed(0))
+    assert rows.shape == (5, 1 + 3 * 12) and (rows[:, 0] == 0).all()
+    tokenizer = regression_words.tokenizer()
+    for ids in rows.tolist():
+        lines = [[tokenizer.id_to_token(i) for i in ids[start : start + 3]] for start in range(1, len(ids), 3)]
+        examples = [tasks.Example({"word": word}, answer, TASK.labels.index(answer)) for word, answer, _ in lines]
+        text = "".join(f"{TASK.demonstration(example)}\n" for example in examples)
+        assert tokenizer.encode(text).ids == ids[1:]
+        assert len({example.fields["word"] for example in examples}) == 12
+        x, y = (part.numpy() for part in regression_words.numbers(examples))
+        separates = linprog(np.zeros(DIMENSION), -y[:, None] * x, -1e-3 * np.ones(12), bounds=(None, None))
+        assert separates.success, "some direction has all of these answers"
+
+
+def test_a_space_is_no_token_and_an_unknown_word_is_one():
+    tokenizer = regression_words.tokenizer()
+    assert tokenizer.get_vocab_size() == regression_words.vocabulary()
+    assert tokenizer.encode("  x3   plus\n").tokens == ["x3", "plus", "\n"]
+    assert tokenizer.encode("seven").tokens == [regression_words.UNKNOWN]

@@ -1,0 +1,250 @@
+"""What contexts and trainings share: both swaps have every corner, and what is put in or taken out is what it says."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from toy_study import ALIKE
+
+from explainer.compare import comparison, controls
+from explainer.data import tasks
+from explainer.models import batched_finetuning, finetuning, interventions, scoring
+from explainer.theory import metrics
+from explainer_lab import shared_part
+from explainer_lab.on_checkpoint import PairedPasses
+from explainer_lab.shared_part import CONTEXTS, INTERVENTIONS, SharedPart, run_shared_part
+
+N, K = 5, 3
+
+
+def draw(directory, **changes):
+    usual = {"checkpoint": directory, "tasks": "capitals/plurals", "seed": 0, "k": K, "n_queries": N, "lr": 0.05}
+    return SharedPart.of(**usual | {"epochs": 2} | changes)
+
+
+@pytest.fixture(scope="module")
+def tables(directory, checkpoint):
+    return run_shared_part(checkpoint, tasks.load, draw(directory))
+
+
+@pytest.fixture(scope="module")
+def task(directory, checkpoint):
+    return shared_part._task(checkpoint, tasks.load, draw(directory), "plurals")
+
+
+@pytest.fixture(scope="module")
+def trained(checkpoint, task):
+    """All trainings, one after the other by the plain code."""
+    found = {}
+    for name in (*CONTEXTS, "capitals"):
+        once = finetuning.training_ids(checkpoint, *task.lesson(name))
+        found[name] = finetuning.fine_tune(checkpoint, batched_finetuning.epochs(once, 2, 0), 0.05)
+    return found
+
+
+def rows(table, **where):
+    every = (dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True))
+    return [row for row in every if where.items() <= row.items()]
+
+
+def outputs(task, model, prefix):
+    return task.observed(model, prefix).outputs
+
+
+def test_every_context_meets_every_training_once(tables):
+    for name in ("capitals", "plurals"):
+        found = rows(tables["pairs"], task=name)
+        keys = [(r["a_kind"], r["a_lesson"], r["b_kind"], r["b_lesson"]) for r in found]
+        lessons = [*CONTEXTS, "plurals" if name == "capitals" else "capitals"]
+        crossed = {("ICL", one, "FT", two) for one in lessons for two in lessons}
+        of_a_kind = {(kind, "own", kind, one) for kind in ("ICL", "FT") for one in lessons[1:]}
+        assert set(keys) == crossed | of_a_kind and len(keys) == len(set(keys))
+
+
+def test_pairs_are_those_of_the_measures(tables, task, checkpoint, trained):
+    zsl = outputs(task, checkpoint, scoring.encode(checkpoint, ""))
+    icl = outputs(task, checkpoint, task.context("shuffled"))
+    with trained["other"].applied() as tuned:
+        ft = outputs(task, tuned, scoring.encode(tuned, ""))
+    (row,) = rows(tables["pairs"], task="plurals", a_kind="ICL", a_lesson="shuffled", b_kind="FT", b_lesson="other")
+    for name in ("sim_aou", "sim_aou_tangent_uncentred", "sim_aou_residual"):
+        assert row[name] == pytest.approx(getattr(metrics, name)(zsl, icl, ft).nanmean().item(), abs=2e-3), name
+
+
+def test_contexts_are_those_of_the_controls(task, directory):
+    its = draw(directory)
+    assert task.lesson("capitals") == controls.own(tasks.load("capitals"), K, its.seed)
+    own, other = (task.lesson(name)[1] for name in ("own", "other"))
+    assert own == tasks.demonstrations(task.data, K, its.seed)
+    assert not {e.fields["word"] for e in own} & {e.fields["word"] for e in other}
+
+
+def test_queries_are_those_that_are_reported_elsewhere(task, directory):
+    cell = comparison.ComparisonSetting(
+        checkpoint=directory, task="plurals", seed=0, k=K, lr=0.05, n_queries=N, split="report"
+    )
+    assert task.queries == comparison.draw_queries(task.data, cell)
+
+
+def test_layers_have_the_corners_and_what_is_special(tables, task, checkpoint, trained):
+    """The direct estimate, computed once more with other code."""
+
+    def unit(h):
+        h = h.double().numpy()
+        return h / np.linalg.norm(h, axis=-1, keepdims=True)
+
+    c = [unit(outputs(task, checkpoint, task.context(name))) for name in ("own", "other")]
+    f = []
+    for name in ("own", "other"):
+        with trained[name].applied() as tuned:
+            f.append(unit(outputs(task, tuned, scoring.encode(tuned, ""))))
+    c, f = c[0] - c[1], f[0] - f[1]
+    cosine = (c * f).sum(-1) / np.linalg.norm(c, axis=-1) / np.linalg.norm(f, axis=-1)
+    found = rows(tables["layers"], task="plurals")
+    assert [row["examples"] for row in found][1:] == pytest.approx(cosine.mean(0)[1:], abs=2e-3)
+    corners = {
+        "training_other": ("own", "other"),
+        "both_other": ("other", "other"),
+        "context_nonsense": ("nonsense", "own"),
+        "training_foreign": ("own", "capitals"),
+        "context_foreign": ("capitals", "own"),
+    }
+    for column, (one, two) in corners.items():
+        (pair,) = rows(tables["pairs"], task="plurals", a_kind="ICL", a_lesson=one, b_kind="FT", b_lesson=two)
+        for end, measure in (("", "sim_aou"), ("_noise", "sim_aou_noise")):
+            assert np.nanmean([row[column + end] for row in found]) == pytest.approx(pair[measure]), column
+
+
+def test_another_task_is_the_mean_over_all_others(directory, checkpoint):
+    found = run_shared_part(checkpoint, tasks.load, draw(directory, tasks="past/plurals/capitals", epochs=1))
+    of_own = rows(found["pairs"], task="past", a_kind="ICL", a_lesson="own", b_kind="FT")
+    of_pairs = [row["sim_aou"] for row in of_own if row["b_lesson"] in ("plurals", "capitals")]
+    assert len(of_pairs) == 2
+    of_layers = [row["training_foreign"] for row in rows(found["layers"], task="past")]
+    assert np.nanmean(of_layers) == pytest.approx(np.mean(of_pairs), abs=1e-6)
+
+
+def of(tables, intervention, column="log_prob"):
+    return np.array([row[column] for row in rows(tables["queries"], task="plurals", intervention=intervention)])
+
+
+def test_every_query_has_every_intervention(tables):
+    for name in ("capitals", "plurals"):
+        found = rows(tables["queries"], task=name)
+        assert {row["intervention"] for row in found} == set(INTERVENTIONS)
+        assert len(found) == N * len(INTERVENTIONS)
+
+
+@pytest.fixture(scope="module")
+def passes(task, checkpoint):
+    prompts = task.prompts()
+    after = interventions.after_context(checkpoint, task.context("own"), prompts)
+    return after, interventions.without_context(checkpoint, scoring.encode(checkpoint, ""), prompts)
+
+
+def log_probs(task, logits):
+    return (
+        logits.float()
+        .log_softmax(-1)[range(N), scoring.distinguishing_tokens(task.checkpoint, task.data.task, task.queries)]
+        .numpy()
+    )
+
+
+def test_parts_are_put_in_and_taken_out_in_both_directions(tables, task, passes, trained):
+    after, without = passes
+    icl, zsl, ft = after.run(), without.run(), {}
+    for name, state in trained.items():
+        with state.applied():
+            ft[name] = without.run()
+    other = interventions.after_context(task.checkpoint, task.context("other"), task.prompts()).run()
+    c, f = icl.attention - zsl.attention, ft["own"].attention - zsl.attention
+
+    def along(x, y):
+        return (x * y).sum(-1, keepdim=True) / (y * y).sum(-1, keepdim=True) * y
+
+    held = {
+        "along_ft": zsl.attention + along(c, f),
+        "across_ft": icl.attention - along(c, f),
+        "along_ft_other": zsl.attention + along(c, ft["other"].attention - zsl.attention),
+        "across_ft_of_next": icl.attention - along(c, f.roll(1, 0)),
+        "along_ft_factor_of_next": zsl.attention + ((c * f).sum(-1, True) / (f * f).sum(-1, True)).roll(1, 0) * f,
+        **{
+            f"along_ft_{name}": zsl.attention + along(c, ft[lesson].attention - zsl.attention)
+            for name, lesson in {"shuffled": "shuffled", "nonsense": "nonsense", "foreign": "capitals"}.items()
+        },
+        "ft_along_icl": zsl.attention + along(f, c),
+        "ft_across_icl": ft["own"].attention - along(f, c),
+        "ft_across_icl_other": ft["own"].attention - along(f, other.attention - zsl.attention),
+    }
+    for name, values in held.items():
+        logits = without.run(interventions.with_attention_outputs(without.layers, values)).logits
+        np.testing.assert_allclose(of(tables, name), log_probs(task, logits), atol=3e-3, err_msg=name)
+    for name, state in (("icl", icl), ("zsl", zsl), ("ft", ft["own"]), ("ft_other", ft["other"])):
+        np.testing.assert_allclose(of(tables, name), log_probs(task, state.logits), atol=3e-3, err_msg=name)
+
+
+def test_the_passes_are_those_whose_outputs_are_compared(task, checkpoint, passes):
+    for one, prefix in zip(passes, (task.context("own"), scoring.encode(checkpoint, "")), strict=True):
+        torch.testing.assert_close(one.run().attention, outputs(task, checkpoint, prefix), atol=1e-4, rtol=1e-4)
+
+
+def test_labels_that_begin_alike_are_judged_where_they_part(directory, checkpoint):
+    """What is recorded of the contexts, what is put in, and the answer are those of one token."""
+    setting = draw(directory, tasks="toy")
+    task = shared_part._Task(setting, checkpoint, ALIKE, {}, None, tasks.queries(ALIKE, N, 0))
+    asked = PairedPasses.of(checkpoint, task.context("own"), ALIKE.task, task.queries)
+    seen = task.observed(checkpoint, task.context("own"))
+    torch.testing.assert_close(asked.icl.attention, seen.outputs, atol=1e-4, rtol=1e-4)
+    assert asked.answers.tolist() == [checkpoint.tokenize(f" {query.answer}")[3] for query in task.queries]
+
+
+def test_random_parts_have_the_cosine_and_the_size(task):
+    generator = torch.Generator().manual_seed(0)
+    c, f = torch.randn(2, N, 3, 16, generator=generator, dtype=torch.float64)
+    parts = dict(shared_part._parts(c, {"own": f}, generator, "ft"))
+    wanted = torch.nn.functional.cosine_similarity(c, f, dim=-1).abs()
+    for part in parts["near"]:
+        torch.testing.assert_close(torch.nn.functional.cosine_similarity(c, part, dim=-1).abs(), wanted)
+    for part in parts["random"]:
+        torch.testing.assert_close(part.norm(dim=-1), parts["ft"][0].norm(dim=-1))
+
+
+def test_layer_causal_descent_is_as_long_as_descent(directory, checkpoint):
+    its = draw(directory, tasks="plurals", layer_causal_lr=1e-3)
+    of_tasks = [shared_part._task(checkpoint, tasks.load, its, "plurals")]
+    ((state, *_),) = (list(one.values()) for one in shared_part._train(checkpoint, of_tasks, its, progress=False))
+    sequences = its.sequences(checkpoint, *of_tasks[0].lesson("own"))
+    descent = finetuning.fine_tune(checkpoint, sequences, its.lr)
+    alone = finetuning.fine_tune_layer_causal(checkpoint, sequences, 1e-3)
+    assert state.norm == pytest.approx(descent.norm, rel=1e-4)
+    factor = descent.norm / alone.norm
+    torch.testing.assert_close(
+        state.update[0].value_weight, factor * alone.update[0].value_weight, atol=1e-6, rtol=1e-3
+    )
+    found = run_shared_part(
+        checkpoint, tasks.load, draw(directory, tasks="plurals", layer_causal_lr=1e-3, lessons="few")
+    )
+    assert {row["b_lesson"] for row in rows(found["pairs"], b_kind="FT")} == {"own", "other"}
+    assert set(INTERVENTIONS) - set(found["queries"]["intervention"]) == {
+        f"along_{what}_{lesson}" for what in ("ft", "near") for lesson in ("shuffled", "nonsense", "foreign")
+    }
+
+
+def test_to_choose_a_rate_layer_causal_descent_has_its_own_length_and_nothing_is_put_in(directory, checkpoint):
+    its = draw(directory, tasks="plurals", layer_causal_lr=1e-3, as_long=0, lessons="own")
+    of_tasks = [shared_part._task(checkpoint, tasks.load, its, "plurals")]
+    ((state,),) = (list(one.values()) for one in shared_part._train(checkpoint, of_tasks, its, progress=False))
+    alone = finetuning.fine_tune_layer_causal(checkpoint, its.sequences(checkpoint, *of_tasks[0].lesson("own")), 1e-3)
+    assert state.norm == alone.norm
+    assert "queries" not in run_shared_part(checkpoint, tasks.load, its)
+
+
+def test_a_diverged_training_is_missing_and_noted(directory, checkpoint):
+    tables = run_shared_part(checkpoint, tasks.load, draw(directory, tasks="plurals", lr=1e6))
+    assert tables["cells"]["note"] == "fine-tuning diverged: " + ", ".join(f"plurals on {name}" for name in CONTEXTS)
+    assert math.isnan(tables["cells"]["sim_aou"])
+    assert (
+        {row["a_kind"] for row in rows(tables["pairs"])} == {row["b_kind"] for row in rows(tables["pairs"])} == {"ICL"}
+    )
+    assert set(tables["queries"]["intervention"]) == {"zsl", "icl"}

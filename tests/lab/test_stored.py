@@ -1,0 +1,205 @@
+"""The published results of the book: complete, undamaged, and what the code of today computes."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+import samples
+import torch
+from published_grids import EXPERIMENTS, grids
+
+from explainer.compare import comparison
+from explainer.data import tasks
+from explainer.data.files import published_directory, rounded
+from explainer.models import loading
+from explainer.results.published import results
+from explainer_lab.comparison import Comparison
+from explainer_lab.publication import Published
+
+GRIDS = grids(Comparison)
+OF_ONE_QUERY = ("sim_aou", "sim_aou_noise", "sim_aou_raw", "sim_am", "sim_am_zsl", "sim_am_delta", "kendall_tau_b")
+"""Measures of a query that do not depend on the other queries."""
+N_COMPUTED_AGAIN = samples.N_QUERIES // 2
+STABLE_RATE = 1e-3
+"""Training at a higher rate multiplies the last digits in which processors differ."""
+
+
+OF_SOME = {
+    "agreement": {"directions", "layers", "pairs"},
+    "minimal_pairs": {"interventions"},
+    "shared_part": {"queries"},
+    "new_rule": {"answers", "heads", "interventions", "layers", "strengths"},
+    "positive": {"swaps"},
+}
+"""Tables in which not every setting has rows: a training diverged, or a grid that only chooses does not measure it."""
+
+EVERY_GRID = [(experiment, name) for experiment in EXPERIMENTS for name in grids(experiment)]
+
+
+@pytest.mark.parametrize(("experiment", "grid"), EVERY_GRID)
+def test_every_setting_is_published_in_the_order_of_its_grid(experiment, grid):
+    found = results(grid)
+    names = [f.name for f in fields(experiment.setting)]
+    assert [experiment.setting(**row) for row in found[names].to_dict("records")] == grids(experiment)[grid]
+    assert found["cell"].is_unique
+
+
+def test_grids_have_names_of_their_own():
+    names = [name for _, name in EVERY_GRID]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_nothing_is_published_that_no_grid_has_and_every_row_has_its_setting(experiment):
+    known = {experiment().key(one).cell for of in grids(experiment).values() for one in of}
+    tables = Published(published_directory() / experiment.name).tables()
+    of_cells = {name: set(table["cell"].to_pylist()) for name, table in tables.items()}
+    assert {name for name, of in of_cells.items() if of != known} == OF_SOME.get(experiment.name, set())
+    assert all(of <= known for of in of_cells.values())
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_the_readme_explains_every_table_and_every_column(experiment):
+    text = (published_directory() / "README.md").read_text("utf-8")
+    tables = Published(published_directory() / experiment.name).tables()
+    for name, table in tables.items():
+        assert f"{experiment.name}/{name}.parquet" in text
+        columns = {column.removesuffix("_sd").removesuffix("_noise") for column in table.column_names}
+        assert [column for column in sorted(columns) if f"`{column}`" not in text] == [], (experiment.name, name)
+
+
+def test_nothing_is_waiting(tmp_path):
+    """Weights and data that are here are those that the results were made of."""
+    from explainer_lab.store import Store  # noqa: PLC0415 - only here
+
+    study, cells = Comparison(), [cell for of in GRIDS.values() for cell in of]
+    planned = study.plan(cells, Store(tmp_path), Published(published_directory() / study.name))
+    assert [cell.slug for cell, _, state in planned if state != "published"] == []
+
+
+def test_a_query_has_one_id_in_all_cells_that_ask_it():
+    asked = results("classification", "queries", task="sst2")
+    assert (asked.groupby(["seed", "query"])["query_id"].nunique() == 1).all()
+    assert asked.groupby("seed")["query_id"].nunique().eq(150).all()
+    shared = asked.drop_duplicates(["seed", "query_id"])["query_id"].value_counts()
+    assert shared.max() > 1, "seeds draw from the same queries, so that some are drawn twice"
+
+
+def numbers(values):
+    """NaN where a value does not exist: one demonstration has no rank among demonstrations."""
+    return np.array([np.nan if value is None else value for value in values])
+
+
+@pytest.fixture(scope="module")
+def checkpoint():
+    return loading.load(dtype=torch.float32)
+
+
+def computed_again(checkpoint, data, cell):
+    return rounded(comparison.run_comparison(comparison.prepare(checkpoint, data, cell), cell))
+
+
+class Stored:
+    """The published rows of one cell: `cell` a row, `queries` and `layers` frames."""
+
+    def __init__(self, grid, cell):
+        where = {f.name: getattr(cell, f.name) for f in fields(cell)}
+        (self.cell,) = results(grid, **where).to_dict("records")
+        self.queries, self.layers = (results(grid, table, **where) for table in ("queries", "layers"))
+
+
+def require_same_predictions(again, stored, n):
+    """Of the first n queries and of every state in `again`; a close decision may flip on another processor."""
+    for state, (correct, log_probs) in again.items():
+        then = stored.queries[f"{state}_correct"][:n]
+        if then.isna().all():
+            assert correct is None
+            continue
+        assert np.sum(then.to_numpy(bool) != correct) <= max(1, 0.02 * n), state
+        if log_probs is not None:
+            expected = np.stack(stored.queries[f"{state}_log_probs"][:n])
+            np.testing.assert_allclose(log_probs, expected, atol=0.02)
+
+
+def predictions(again):
+    queries = again["queries"]
+    states = ("zsl", "icl", "ft")
+    return {state: (queries.get(f"{state}_correct"), queries.get(f"{state}_log_probs")) for state in states}
+
+
+def require_same_training(again, stored):
+    for name in ("losses", "gradient_norms"):
+        np.testing.assert_allclose(numbers(again["cells"][name]), stored.cell[name], rtol=5e-3)
+    for name in ("update_norm_keys", "update_norm_values"):
+        np.testing.assert_allclose(numbers(again["layers"][name]), stored.layers[name], rtol=5e-3)
+
+
+WEEKLY = pytest.mark.weekly
+WHOLE = {grid: cell for grid, cells in GRIDS.items() for cell in cells[:1] if tasks.TASKS[cell.task].hub is None}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("grid", [grid if grid == "pairs" else pytest.param(grid, marks=WEEKLY) for grid in WHOLE])
+def test_a_cell_computed_again_gives_what_is_stored(grid, checkpoint):
+    """To the rounding of another processor."""
+    cell = WHOLE[grid]
+    stored = Stored(grid, cell)
+    again = computed_again(checkpoint, tasks.load(cell.task), cell)
+    require_same_predictions(predictions(again), stored, cell.n_queries)
+    require_same_training(again, stored)
+    for measure, now in again["layers"].items():
+        if measure in again["queries"]:
+            np.testing.assert_allclose(numbers(now), stored.layers[measure], atol=0.02, err_msg=measure)
+            mean = numbers([again["cells"][measure]])
+            np.testing.assert_allclose(mean, stored.cell[measure], atol=5e-3, err_msg=measure)
+
+
+def _sampled():
+    """Of the grids whose data are not part of this project: each data set once, else what is furthest from plain."""
+    seen = set()
+    for grid, cells in GRIDS.items():
+        from_hub = [c for c in cells if c.seed == samples.SEED and tasks.TASKS[c.task].hub is not None]
+        of_grid = [c for c in from_hub if c.lr <= STABLE_RATE]
+        new = {samples.folder(c): c for c in reversed(of_grid) if samples.folder(c) not in seen}
+        seen |= set(new)
+        for cell in new.values() or of_grid[-1:]:
+            yield pytest.param(grid, cell, id=f"{grid}-{cell.task}-{cell.control}")
+
+
+SAMPLED = list(_sampled())
+
+
+def of_sample(grid, cell, place):
+    """What is stored of a cell, the cell with the queries that are computed again, and its data."""
+    few = replace(cell, n_queries=N_COMPUTED_AGAIN)
+    return Stored(grid, cell), few, samples.data_of(few, place)
+
+
+@pytest.mark.slow
+@pytest.mark.weekly  # every run computes ZSL and ICL of one sample, and the training of word pairs
+@pytest.mark.parametrize(("grid", "cell"), SAMPLED)
+def test_the_first_queries_of_a_cell_computed_again_give_what_is_stored(grid, cell, checkpoint, tmp_path):
+    """On the sample that is kept of each data set: the same demonstrations, the same training, the first queries."""
+    stored, few, data = of_sample(grid, cell, tmp_path)
+    again = computed_again(checkpoint, data, few)
+    require_same_predictions(predictions(again), stored, few.n_queries)
+    require_same_training(again, stored)
+    for measure in [name for name in OF_ONE_QUERY if stored.queries[name].notna().any()]:
+        now, then = again["queries"][measure], stored.queries[measure][: few.n_queries]
+        np.testing.assert_allclose(numbers(now), then, atol=0.01, err_msg=measure)
+
+
+@pytest.mark.slow
+def test_zsl_and_icl_of_the_shortest_texts_computed_again_give_what_is_stored(checkpoint, tmp_path):
+    stored, few, data = of_sample(*next(one.values for one in SAMPLED if one.values[1].task == "sst2"), tmp_path)
+    baseline = comparison.prepare(checkpoint, data, few)
+    again = {state: (its.correct, its.log_probs) for state, its in (("zsl", baseline.zsl), ("icl", baseline.icl))}
+    require_same_predictions(again, stored, few.n_queries)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_protocol_has_its_line(experiment):
+    """Whoever raises a number says what changed."""
+    text = (published_directory() / "PROTOCOLS.md").read_text("utf-8")
+    lines = [line for line in text.splitlines() if line.startswith(f"| {experiment.name} | ")]
+    assert [int(line.split("|")[2]) for line in lines] == list(range(1, experiment.protocol + 1))

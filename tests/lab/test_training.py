@@ -1,0 +1,297 @@
+"""Training: pairs that start alike, runs that survive a kill, evaluations against loops, grids and stored runs."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.functional import cross_entropy
+from transformers import AutoTokenizer
+
+from explainer.errors import CheckpointError, DivergenceError
+from explainer.models import momentum_attention
+from explainer.theory import momentum
+from explainer_lab import corpora, language_models, lm_probes, ngram, training
+from explainer_lab.corpora import CorpusError
+from explainer_lab.language_models import LanguageModels
+from explainer_lab.store import Store
+from explainer_lab.training import ExperimentError, TrainingSetting
+
+TINY = TrainingSetting(vocabulary=300, layers=1, width=8, heads=2, length=16, batch=2, steps=20, branches=2, warmup=3)
+MOMENTUM = replace(TINY, average="momentum", eta=0.5)
+LEARNED = replace(TINY, average="learned_convolution")
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """A corpus of 30 documents in a text file."""
+    words = ("the", "model", "reads", "a", "field", "and", "writes", "query", "never", "again")
+    texts = [f"{i} " + " ".join(words[(i * j) % 10] for j in range(1, 60)) for i in range(30)]
+    path = tmp_path_factory.mktemp("corpus") / "own.txt"
+    path.write_text("\n\n\n".join(texts))
+    return str(path)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def tokens(file, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EXPLAINER_CACHE", str(tmp_path_factory.mktemp("cache")))
+        return corpora.tokens(file, 300)
+
+
+def trained(setting, tokens, **options):
+    return training.train(setting, tokens, tokens.held_out, progress=False, **options)
+
+
+# --- pairs -----------------------------------------------------------------------------------------------------
+
+
+def test_variants_start_from_the_same_bits_and_other_seeds_do_not():
+    variants = [replace(TINY, average=name, eta=0.9) for name in (*momentum.AVERAGES, "recency_bias")]
+    digests = {training.weights_digest(training._initial_model(one)) for one in (TINY, *variants)}
+    assert len(digests) == 1
+    plain, learned = (training._initial_model(one) for one in (TINY, LEARNED))
+    kernels = {name for name, _ in learned.named_parameters()} - {name for name, _ in plain.named_parameters()}
+    assert kernels == {"model.layers.0.self_attn.value_kernel"}
+    ids = torch.arange(16)[None]
+    assert torch.equal(learned(ids).logits, plain(ids).logits), "its kernel starts at 0"
+    assert training.weights_digest(training._initial_model(replace(TINY, seed=1))) not in digests
+
+
+def test_variants_have_the_attention_that_they_name():
+    ids = torch.arange(32).reshape(2, 16)
+    logits = {}
+    for one in (TINY, MOMENTUM, replace(MOMENTUM, average="previous"), replace(MOMENTUM, average="recency_bias")):
+        logits[one.variant] = training._initial_model(one)(ids).logits
+    plain = training._initial_model(TINY)
+    assert torch.equal(momentum_attention.with_momentum(plain, 0.5, "previous")(ids).logits, logits["previous-eta0.5"])
+    assert len({tuple(x.flatten().tolist()) for x in logits.values()}) == 4
+
+
+def test_initial_weights_leave_the_global_generator_alone():
+    state = torch.get_rng_state()
+    training._initial_model(TINY)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@given(st.integers(0, 2**31), st.integers(0, 10**6))
+def test_a_batch_depends_on_seed_and_step_alone(seed, step):
+    stream = torch.arange(500)
+    one, other = replace(TINY, seed=seed), replace(MOMENTUM, seed=seed, lr=1.0)
+    windows = training._batch(stream, one, step)
+    assert torch.equal(windows, training._batch(stream, other, step))
+    assert torch.equal(windows - windows[:, :1], torch.arange(17).expand(2, 17))
+
+
+def test_every_window_can_be_drawn():
+    stream = torch.arange(20)
+    starts = {int(w[0]) for step in range(200) for w in training._batch(stream, TINY, step)}
+    assert starts == {0, 1, 2, 3}
+
+
+def test_rate_rises_stays_and_falls_to_zero_in_the_last_fifth_of_each_budget():
+    one = replace(TINY, steps=400, branches=2, warmup=10, lr=2.0)
+    assert one.budgets == (100, 400) and one.work == 320 + 20 + 80
+    rates = [training._learning_rate(one, step, 100) for step in range(100)]
+    np.testing.assert_allclose(rates[:10], np.arange(1, 11) / 5)
+    assert set(rates[10:81]) == {2.0}
+    np.testing.assert_allclose(rates[80:], np.arange(20, 0, -1) / 10)
+    assert {training._learning_rate(one, step, 400) for step in range(10, 321)} == {2.0}
+
+
+def test_a_branch_leaves_the_trunk_as_it_was(tokens):
+    """A smaller budget beside it changes nothing of the largest, and is what a run of that size alone would give."""
+    both = trained(replace(TINY, steps=40, branches=2), tokens).result
+    large, small = (trained(replace(TINY, steps=n, branches=1), tokens).result for n in (40, 10))
+    assert both["budgets"] == [{**small["budgets"][0]}, large["budgets"][0]]
+    assert both["curve"] == large["curve"]
+
+
+def test_training_is_adamw_on_clipped_gradients_with_decay_of_matrices(tokens):
+    """Five steps, against the equations written out (Loshchilov & Hutter 2019, algorithm 2)."""
+    one = replace(TINY, steps=5, branches=1, warmup=0, lr=1e-2)
+    model = training._initial_model(one).double()
+    moments = {}
+    for step in range(5):
+        windows = training._batch(tokens.train, one, step)
+        cross_entropy(model(windows[:, :-1]).logits.flatten(0, 1), windows[:, 1:].flatten()).backward()
+        norm = math.sqrt(sum(float((p.grad**2).sum()) for p in model.parameters()))
+        for name, p in model.named_parameters():
+            g = p.grad * min(1.0, 1.0 / (norm + 1e-6))
+            m, v = moments.get(name, (0.0, 0.0))
+            m, v = 0.9 * m + 0.1 * g, 0.98 * v + 0.02 * g**2
+            moments[name] = m, v
+            rate = training._learning_rate(one, step, 5)
+            decay = training.WEIGHT_DECAY if p.ndim == 2 else 0.0
+            corrected = (m / (1 - 0.9 ** (step + 1))) / ((v / (1 - 0.98 ** (step + 1))).sqrt() + 1e-8)
+            p.data = p.data - rate * decay * p.data - rate * corrected
+            p.grad = None
+    ours = dict(trained(one, tokens).model.named_parameters())
+    for name, p in model.named_parameters():
+        torch.testing.assert_close(ours[name].double(), p, atol=1e-4, rtol=1e-3, msg=name)
+
+
+def test_a_model_learns(tokens):
+    result = trained(replace(TINY, width=32, steps=60, branches=1, lr=1e-2), tokens).result
+    assert result["curve"]["train"][-1] < 0.6 * result["curve"]["train"][0]
+    assert result["budgets"][0]["held_out"] < math.log(60)  # chance is log 300
+
+
+# --- killed and resumed ----------------------------------------------------------------------------------------
+
+
+def end(done):
+    return done.result, {name: p.tolist() for name, p in done.model.named_parameters()}
+
+
+@pytest.mark.parametrize(("stop", "first"), [(1, 0), (4, 4), (9, 8), (18, 16)])
+def test_an_interrupted_run_goes_on_from_its_last_state_and_ends_with_the_same_bits(tokens, tmp_path, stop, first):
+    """Before there is a state, in the branch of the small budget, on the trunk, in the branch of the large one."""
+    one, path, update, steps = LEARNED if stop == 9 else MOMENTUM, tmp_path / "state", training._Descent.update, []
+
+    def interrupted(*arguments):
+        if len(steps) == stop:
+            raise KeyboardInterrupt
+        steps.append(arguments[-2])
+        return update(*arguments)
+
+    whole = end(trained(one, tokens))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training._Descent, "update", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            trained(one, tokens, checkpoint=path, every=2)
+        done, stop = len(steps), None
+        assert path.exists() == (first > 0)
+        assert end(trained(one, tokens, checkpoint=path, every=2)) == whole
+    assert steps[done] == first
+
+
+def test_checkpoints_that_cannot_be_used(tokens, tmp_path):
+    path = tmp_path / "state"
+    trained(TINY, tokens, checkpoint=path, every=6)
+    with pytest.raises(CheckpointError, match=r"state is of the setting .*give each run its own file"):
+        trained(replace(TINY, seed=1), tokens, checkpoint=path)
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(CheckpointError, match=r"state is damaged .*delete it"):
+        trained(TINY, tokens, checkpoint=path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match=r"state cannot be written .*another directory"):
+        trained(TINY, tokens, checkpoint=tmp_path / "file" / "state", every=6)
+
+
+def test_divergence_is_named(tokens, monkeypatch):
+    real = training._initial_model
+
+    def ruined(setting):
+        model = real(setting)
+        model.get_input_embeddings().weight.data[0] = math.nan
+        return model
+
+    monkeypatch.setattr(training, "_initial_model", ruined)
+    with pytest.raises(DivergenceError, match=r"the loss at step 0 is nan; lower the learning rate"):
+        trained(TINY, tokens)
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ("train", "the training part of 'own.txt' has 16 tokens, a window takes 17"),
+        ("held_out", "the held-out part of 'own.txt' is too short: it has 16 tokens and a window takes 17"),
+    ],
+)
+def test_a_corpus_that_is_too_short(tokens, part, message):
+    short = replace(tokens, **{part: getattr(tokens, part)[:16]})
+    with pytest.raises(CorpusError, match=message):
+        training.train(TINY, short, tokens.held_out, progress=False)
+    with pytest.raises(CorpusError, match="it has 16 tokens and a window takes 17"):
+        training.train(TINY, tokens, tokens.held_out[:16], progress=False)
+
+
+# --- what a run counts -------------------------------------------------------------------------------------------
+
+
+def test_flops_count_every_product():
+    """Forward products of one sequence counted by hand: 2 m k n for an (m, k) by (k, n) product."""
+    one = TrainingSetting(vocabulary=300, layers=2, width=8, heads=2, length=16)
+    model, T, d, V, inner = training._initial_model(one), 16, 8, 300, 21
+    layer = 2 * T * (4 * d * d + 3 * d * inner)
+    forward = 2 * layer + 2 * T * d * V + 2 * (2 * T * T * d)  # half of the scores and half of the sums are used
+    vectors = 5 * d
+    n = model.num_parameters() - vectors
+    assert training._model_flops(one, n, T) == 3 * forward
+
+
+# --- settings and grids ----------------------------------------------------------------------------------------
+
+
+def test_a_grid_pairs_the_variants_of_each_seed_and_has_plain_attention_once():
+    made = LanguageModels.grid(average=["none", "momentum"], eta=[0.5, 0.9], seed=[0, 1], steps=100)
+    assert [(one.seed, one.variant) for one in made] == [
+        *((0, "plain"), (0, "momentum-eta0.5"), (0, "momentum-eta0.9")),
+        *((1, "plain"), (1, "momentum-eta0.5"), (1, "momentum-eta0.9")),
+    ]
+    assert {one.steps for one in made} == {100}
+    assert LanguageModels.grid() == [TrainingSetting()]
+
+
+def test_an_eta_needs_an_average():
+    with pytest.raises(ExperimentError, match=r"eta = 0.5 needs an average; known: momentum"):
+        LanguageModels.grid(eta=0.5)
+
+
+# --- stored runs -----------------------------------------------------------------------------------------------
+
+
+def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monkeypatch):
+    store = Store(tmp_path / "results")
+    pair = [replace(one, corpus=file) for one in (TINY, MOMENTUM)]
+    tables = LanguageModels().run(pair, store, progress=False)
+    rows, stored = tables["cells"].to_pylist(), store.all()
+    assert [row["average"] for row in rows] == ["none", "momentum"]
+    assert {one.identity.parts["data"] for one in stored} == {corpora.tokens(file, 300).digest}
+    budgets, curve, blocks, positions = (
+        [row for row in tables[name].to_pylist() if row["cell"] == rows[0]["cell"]]
+        for name in ("budgets", "curve", "blocks", "positions")
+    )
+    assert [row["tokens"] for row in budgets] == [5 * 2 * 16, 20 * 2 * 16]
+    assert (curve[-1]["tokens"], rows[0]["tokens"]) == (16 * 2 * 16, 20 * 2 * 16)
+    assert rows[0]["held_out"] == budgets[1]["held_out"]
+    blocks_of_16, _ = lm_probes.held_out_blocks(corpora.tokens(file, 300), 16, training.FINAL_BLOCKS)
+    for name, last in (("counting_one", 1), ("counting_two", 2)):
+        direct = ngram.nll(corpora.tokens(file, 300).train, blocks_of_16, last, 300)
+        assert rows[0][name] == rows[1][name] == pytest.approx(direct, rel=1e-3)
+    for n in (0, 1):
+        of_one = [row["nll"] for row in blocks if row["tokens"] == budgets[n]["tokens"]]
+        assert np.mean(of_one) == pytest.approx(budgets[n]["held_out"], rel=1e-3)  # stored with four digits
+        at = [row for row in positions if row["tokens"] == budgets[n]["tokens"]]
+        assert [row["first_position"] for row in at] == [1]
+        assert at[0]["nll"] == pytest.approx(budgets[n]["held_out"], rel=1e-3)
+    run = stored[0].run
+    assert run["cpu_seconds"] > 0 and run["seconds"] > 0
+    monkeypatch.setattr(language_models, "train", None)
+    assert LanguageModels().run(pair, store, progress=False) == tables
+    assert not list(language_models.home(stored[0].identity).glob("*.safetensors")), "the state is cleared away"
+
+
+def test_a_device_that_is_not_there(file, tmp_path):
+    with pytest.raises(ExperimentError, match="device = 'cuda:99' cannot be used"):
+        LanguageModels().run([replace(TINY, corpus=file, device="cuda:99")], Store(tmp_path / "results"))
+
+
+def test_the_trained_model_is_kept_with_its_tokenizer(file, tmp_path):
+    one = replace(MOMENTUM, corpus=file)
+    (row,) = LanguageModels().run([one], Store(tmp_path / "results"), progress=False)["cells"].to_pylist()
+    place = language_models.home(LanguageModels().identity(one)) / "model"
+    model = momentum_attention.load(place)
+    assert training.weights_digest(model) == row["weights"]
+    assert model.config.momentum_eta == 0.5
+    tokenizer = AutoTokenizer.from_pretrained(place)
+    assert tokenizer("the model")["input_ids"] == corpora.tokens(file, 300).tokenizer.encode("the model").ids

@@ -1,0 +1,656 @@
+"""explainer.models.loading on tiny random models saved to disk: what loads, and what every refusal says."""
+
+import json
+import pickle
+import re
+import shutil
+import threading
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+
+import gguf
+import huggingface_hub
+import numpy as np
+import pytest
+import tiny_models
+import torch
+from huggingface_hub import errors as hub_errors
+from safetensors.torch import load_file, save_file
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertLMHeadModel,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+from explainer.data import assets
+from explainer.errors import CheckpointError
+from explainer.models import loading
+
+
+@pytest.fixture
+def copy(saved, tmp_path):
+    """A copy of the tiny Llama that a test may damage."""
+    return shutil.copytree(saved["llama"], tmp_path / "copy")
+
+
+IS_SILENT = loading._is_silent
+
+
+@pytest.fixture(autouse=True)
+def no_hub_is_asked(monkeypatch):
+    """Tests without a server of their own say what the hub answers."""
+    monkeypatch.setattr(loading, "_is_silent", lambda *_: False)
+
+
+class Hub(BaseHTTPRequestHandler):
+    """What stands in place of the hub, by the first part of a path."""
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        kind = self.path.split("/")[1]
+        if kind == "silent":
+            self.server.ended.wait()
+            return
+        body = b"<html>Please log in to this network</html>"
+        self.send_response({"page": 200, "refusing": 403, "busy": 503}.get(kind, 407))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_CONNECT(self):
+        self.send_error(407)
+
+
+@pytest.fixture
+def asked(monkeypatch, tmp_path, no_hub_is_asked):
+    """What an error says of a model that is asked of such a hub, or through such a proxy, named by a variable."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    server.ended = threading.Event()
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    address = f"127.0.0.1:{server.server_port}"
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(loading, "_is_silent", IS_SILENT)
+    monkeypatch.setattr(loading, "_HUB_SECONDS", 0.5)
+    for variable in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def message(hub=None, **variables):
+        monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", f"http://{address}/{hub}" if hub else "https://hub")
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value.format(address))
+        huggingface_hub.close_session()
+        with pytest.raises(CheckpointError) as raised:
+            loading.load("a/b")
+        return str(raised.value)
+
+    yield message
+    server.ended.set()
+    server.shutdown()
+    huggingface_hub.close_session()
+
+
+@pytest.fixture
+def no_network(monkeypatch, tmp_path):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+
+
+def edit_config(directory, **changes):
+    path = directory / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+# --- loading ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", tiny_models.CONFIGS)
+def test_every_family_loads_ready_for_inference(saved, family):
+    checkpoint = loading.load(saved[family])
+    assert checkpoint.model.config.model_type == family
+    assert not checkpoint.model.training
+    assert not any(p.requires_grad for p in checkpoint.model.parameters())
+    assert checkpoint.dtype == torch.float32
+    assert checkpoint.device.type == "cpu"
+    assert checkpoint.context_length == tiny_models.LENGTH
+    assert (checkpoint.name, checkpoint.revision) == (str(saved[family]), None)
+
+
+def test_dtype_and_device_can_be_set(saved):
+    checkpoint = loading.load(saved["gpt2"], dtype=torch.bfloat16, device="cpu")
+    assert {p.dtype for p in checkpoint.model.parameters()} == {torch.bfloat16}
+    hidden = checkpoint.hidden(input_ids=torch.tensor([[4, 5]]))
+    assert hidden.dtype == torch.bfloat16
+    assert checkpoint.logits(hidden).dtype == torch.float32
+
+
+@pytest.mark.parametrize("family", tiny_models.CONFIGS)
+def test_logits_of_hidden_states_are_the_models(saved, family):
+    checkpoint = loading.load(saved[family])
+    ids = torch.randint(tiny_models.VOCAB, (2, 30), generator=torch.Generator().manual_seed(0))
+    expected = checkpoint.model(input_ids=ids).logits
+    torch.testing.assert_close(checkpoint.logits(checkpoint.hidden(input_ids=ids)), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_digest_is_that_of_everything_that_is_read(saved, tmp_path):
+    """Weights, configuration and tokenizer, and nothing else."""
+    same, digests = loading.digest(saved["llama"]), set()
+    for name, old, new in (
+        ("config.json", '"rms_norm_eps": 1e-06', '"rms_norm_eps": 1e-05'),
+        ("tokenizer.json", '"add_prefix_space": false', '"add_prefix_space": true'),
+    ):
+        copy = shutil.copytree(saved["llama"], tmp_path / name)
+        for beside in ("README.md", "eval_results.json", "LICENSE.txt", "optimizer.safetensors", loading._INDEX):
+            (copy / beside).write_text("not read")
+        assert loading.digest(copy) == same
+        text = (copy / name).read_text()
+        assert old in text
+        (copy / name).write_text(text.replace(old, new))
+        digests.add(loading.digest(copy))
+    digests.add(loading.digest(tiny_models.save("llama", tmp_path / "weights", seed=1)))
+    assert len(digests | {same}) == 4
+    assert loading.digest(loading.STARTER) == assets.CHECKPOINT.sha256
+
+
+def test_environment_names_the_default_and_the_starter_comes_last(saved, monkeypatch):
+    monkeypatch.setenv("EXPLAINER_MODEL", str(saved["opt"]))
+    assert loading.load().model.config.model_type == "opt"
+    assert loading.load(saved["gpt2"]).model.config.model_type == "gpt2"
+    monkeypatch.delenv("EXPLAINER_MODEL")
+    monkeypatch.setattr(assets, "checkpoint_path", lambda: saved["llama"])
+    assert loading.load().name == loading.STARTER
+    assert loading.load(loading.STARTER).files == (saved["llama"] / "model.safetensors",)
+
+
+def test_sharded_weights(saved, tmp_path):
+    original = loading.load(saved["llama"])
+    original.model.save_pretrained(tmp_path, max_shard_size="40KB")
+    original.tokenizer.save_pretrained(tmp_path)
+    again = loading.load(tmp_path)
+    assert len(again.files) > 1
+    shards = loading.digest(tmp_path)
+    (tmp_path / "eval_results.json").write_text("{}")
+    assert loading.digest(tmp_path) == shards
+    index = tmp_path / loading._INDEX
+    index.write_text(index.read_text().replace("\n", " "))
+    assert loading.digest(tmp_path) != shards
+    for name, weight in original.model.state_dict().items():
+        assert torch.equal(weight, again.model.state_dict()[name])
+    again.files[0].unlink()
+    with pytest.raises(CheckpointError, match=rf"lacks {again.files[0].name}, listed in model.safetensors.index.json"):
+        loading.load(tmp_path)
+
+
+def write_gguf(checkpoint, path, **more):
+    """The checkpoint's weights and tokenizer in llama.cpp's layout, in float32, and `more` tensors."""
+    config, bpe = checkpoint.model.config, json.loads(checkpoint.tokenizer.backend_tokenizer.to_str())["model"]
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_vocab_size(config.vocab_size)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(sorted(bpe["vocab"], key=bpe["vocab"].get))
+    writer.add_token_types([3 if i < 3 else 1 for i in range(len(bpe["vocab"]))])
+    writer.add_token_merges([" ".join(pair) for pair in bpe["merges"]])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(2)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
+    for name, weight in checkpoint.model.state_dict().items():
+        if name == "lm_head.weight":
+            continue  # tied
+        for kind, heads in (("q_proj", config.num_attention_heads), ("k_proj", config.num_key_value_heads)):
+            if kind in name:  # llama.cpp rotates neighbouring pairs, transformers the two halves of a head
+                weight = weight.view(heads, 2, -1, weight.shape[1]).transpose(1, 2).reshape(weight.shape)  # noqa: PLW2901
+        writer.add_tensor(names.get_name(name, (".weight",)), weight.contiguous().numpy())
+    for name, values in more.items():
+        writer.add_tensor(name, np.array(values, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def test_gguf_holds_the_same_model(saved, tmp_path):
+    original = loading.load(saved["llama"])
+    write_gguf(original, tmp_path / "model.gguf")
+    checkpoint = loading.load(tmp_path / "model.gguf")
+    assert checkpoint.files == (tmp_path / "model.gguf",)
+    ids = original.tokenize("Review: a dull film\nSentiment:")
+    assert checkpoint.tokenize("Review: a dull film\nSentiment:") == ids
+    logits = [c.logits(c.hidden(input_ids=torch.tensor([ids]))) for c in (original, checkpoint)]
+    torch.testing.assert_close(*logits, rtol=1e-4, atol=1e-4)
+
+
+def test_an_upper_case_suffix_is_one_and_a_part_of_a_split_file_is_named(saved, tmp_path):
+    whole, part = tmp_path / "MODEL.GGUF", tmp_path / "model-00001-of-00002.gguf"
+    write_gguf(loading.load(saved["llama"]), whole)
+    assert loading.load(whole).files == (whole,)
+    writer = gguf.GGUFWriter(part, "llama")
+    writer.add_uint16(gguf.Keys.Split.LLM_KV_SPLIT_COUNT, 2)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    with pytest.raises(CheckpointError, match="is one of the 2 parts of a split file; merge them"):
+        loading.load(part)
+
+
+def test_hub_id_and_revision_are_passed_on_and_the_commit_is_kept(saved, monkeypatch, tmp_path):
+    asked = []
+    commit = shutil.copytree(saved["gpt2"], tmp_path / "c0ffee")
+
+    def snapshot_download(hub_id, **options):
+        asked.append((hub_id, options["revision"], options["allow_patterns"]))
+        return str(commit)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    checkpoint = loading.load("someone/model@v1")
+    assert (checkpoint.name, checkpoint.revision) == ("someone/model", "c0ffee")
+    assert loading.load("gpt2").name == "gpt2"
+    assert [a[:2] for a in asked] == [("someone/model", "v1"), ("gpt2", None)]
+    assert not any(pattern.endswith((".bin", ".pt", ".py", "*")) for pattern in asked[0][2])
+
+
+@pytest.mark.parametrize(
+    ("lacks", "loads"),
+    [
+        ("LICENSE.txt", True),
+        ("generation_config.json", True),
+        ("model.fp16.safetensors", True),
+        ("model.safetensors", False),
+        ("tokenizer_config.json", False),
+    ],
+)
+def test_offline_what_is_needed_decides(saved, tmp_path, monkeypatch, lacks, loads):
+    """Of a hub's listing that was kept, files that were fetched by name may lack what is not loaded."""
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    commit, home = "c" * 40, tmp_path / "models--someone--model"
+    files = shutil.copytree(saved["llama"], home / "snapshots" / commit)
+    (files / lacks).unlink(missing_ok=True)
+    (home / "refs").mkdir()
+    (home / "refs" / "main").write_text(commit)
+    listed = {*(path.name for path in saved["llama"].iterdir()), lacks}
+    tree = pytest.importorskip("huggingface_hub._tree_cache")
+    entry = tree.TreeCacheEntry(size=1, blob_id="b", lfs_sha256=None, lfs_size=None, xet_hash=None)
+    tree.write_tree_cache(str(home), commit, dict.fromkeys(listed, entry))
+    if loads:
+        assert loading.load("someone/model").revision == commit
+    else:
+        with pytest.raises(CheckpointError, match="is not in the local hub cache"):
+            loading.load("someone/model")
+
+
+# --- tokens ----------------------------------------------------------------------------------------------------
+
+
+def test_tokenize_adds_no_special_token(saved):
+    checkpoint = loading.load(saved["llama"])
+    ids = checkpoint.tokenize("cat -> cats\n")
+    assert checkpoint.tokenizer.decode(ids) == "cat -> cats\n"
+    assert not set(ids) & set(checkpoint.tokenizer.all_special_ids)
+    assert checkpoint.tokenize_all(["cat", "", "walk"]) == [checkpoint.tokenize(t) for t in ("cat", "", "walk")]
+    assert checkpoint.tokenize_all([]) == []
+
+
+def with_tokens(saved, tmp_path, family, **tokens):
+    directory = shutil.copytree(saved[family], tmp_path / "with_tokens")
+    tokenizer = tiny_models.tokenizer()
+    tokenizer.add_special_tokens(tokens)
+    tokenizer.save_pretrained(directory)
+    return loading.load(directory)
+
+
+def test_special_tokens_default_to_bos_and_eos(saved):
+    checkpoint = loading.load(saved["llama"])
+    assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (0, 2)
+
+
+def test_end_of_text_wins_over_the_chat_formats_bos(saved, tmp_path):
+    checkpoint = with_tokens(
+        saved, tmp_path, "llama", bos_token="<|im_start|>", eos_token="<|im_end|>", unk_token="<|endoftext|>"
+    )
+    end = checkpoint.tokenizer.convert_tokens_to_ids("<|endoftext|>")
+    assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (end, end)
+
+
+def test_an_end_of_text_token_without_an_embedding_is_not_used(saved, tmp_path):
+    directory, tokenizer = shutil.copytree(saved["llama"], tmp_path / "model"), tiny_models.tokenizer()
+    tokenizer.add_tokens([f"<extra_{i}>" for i in range(20)])
+    tokenizer.add_special_tokens({"unk_token": "<|endoftext|>"})
+    tokenizer.save_pretrained(directory)
+    checkpoint = loading.load(directory)
+    assert checkpoint.tokenizer.unk_token_id >= tiny_models.VOCAB
+    assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (0, 2)
+
+
+@pytest.mark.parametrize("family", ["opt", "xglm"])
+def test_fairseq_models_follow_their_configuration(saved, family, tmp_path):
+    checkpoint = with_tokens(saved, tmp_path, family, bos_token="<|endoftext|>", eos_token="<|endoftext|>")
+    assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (0, 2)
+
+
+def test_the_tokenizers_own_first_token_comes_first(saved):
+    checkpoint = loading.load(saved["xglm"])
+    from tokenizers.processors import TemplateProcessing  # noqa: PLC0415
+
+    checkpoint.tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single="</s> $A", special_tokens=[("</s>", 2)]
+    )
+    assert replace(checkpoint).first_token_id == 2
+    assert checkpoint.tokenize("cat")[0] != 2
+
+
+def test_a_tokenizer_without_any_special_token_is_refused(saved, monkeypatch):
+    checkpoint = loading.load(saved["llama"])
+    bare = PreTrainedTokenizerFast(tokenizer_object=tiny_models.tokenizer().backend_tokenizer)
+    monkeypatch.setattr(checkpoint.model.config, "bos_token_id", None)
+    with pytest.raises(CheckpointError, match=r"no <\|endoftext\|> and no bos_token_id; set tokenizer.bos_token"):
+        _ = replace(checkpoint, tokenizer=bare).first_token_id
+
+
+# --- refusals --------------------------------------------------------------------------------------------------
+
+
+def test_no_network(no_network):
+    with pytest.raises(CheckpointError, match=r"'nobody/nothing' is not in the local hub cache.*checkpoint SmolLM2"):
+        loading.load("nobody/nothing")
+
+
+def _http_error(kind):
+    import httpx  # noqa: PLC0415
+
+    return kind("refused", response=httpx.Response(404, request=httpx.Request("GET", "https://huggingface.co")))
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            lambda: _http_error(hub_errors.RepositoryNotFoundError),
+            "no model 'a/b@r' on the hub; names look like",
+        ),
+        (lambda: _http_error(hub_errors.RevisionNotFoundError), "'a/b' has no revision 'r' on the hub; leave out @r"),
+        (lambda: _http_error(hub_errors.GatedRepoError), "'a/b@r' needs permission on the hub"),
+        (lambda: hub_errors.HFValidationError("bad"), "there is no model 'a/b@r'"),
+        (
+            lambda: OSError(28, "No space left on device"),
+            r"cannot be kept in .*hub \(No space left on device\); free some space, or set HF_HOME",
+        ),
+    ],
+)
+def test_answers_of_the_hub(monkeypatch, error, message):
+    def snapshot_download(*_, **__):
+        raise error()
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    with pytest.raises(CheckpointError, match=message):
+        loading.load("a/b@r")
+
+
+@pytest.mark.parametrize(
+    ("hub", "message"),
+    [
+        ("page", r"the hub http://\S+/page could not be reached \(what answers is no hub; is it the login page"),
+        ("refusing", r"the hub http://\S+/refusing could not be reached \(.*403 Forbidden"),
+        ("busy", r"the hub http://\S+/busy could not be reached \(.*503"),
+        ("silent", r"the hub http://\S+/silent could not be reached \(no answer within 0.5 s\)"),
+    ],
+)
+def test_what_stands_in_place_of_the_hub_is_named_with_its_address(asked, hub, message):
+    assert re.search(message + r"(.|\n)*Check the name and the connection, give a local directory", asked(hub))
+
+
+@pytest.mark.parametrize(
+    ("variable", "proxy", "reason"),
+    [
+        ("ALL_PROXY", "socks5://me:secret@localhost:1", "SOCKS proxy.* not installed|refused"),
+        ("HTTPS_PROXY", "http://me:secret@localhost:1", "refused"),
+        ("HTTPS_PROXY", "http://me:secret@{}", "407"),
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_named_with_its_variable(asked, variable, proxy, reason):
+    message = asked(**{variable: proxy})
+    assert re.search(rf"{reason}(.|\n)*asked through {variable} = \w+://[\w.]+:\d+: correct it or unset it", message)
+    assert "secret" not in message
+
+
+@pytest.mark.parametrize("converted", [True, False])
+def test_of_a_pickled_repository_the_converted_revision_is_named(monkeypatch, tmp_path, converted):
+    (tmp_path / "pytorch_model.bin").write_bytes(b"")
+    (tmp_path / "config.json").write_text("{}")
+    files = {"refs/pr/2": ["README.md"], "refs/pr/10": ["model.safetensors"] if converted else []}
+    refs = SimpleNamespace(pull_requests=[SimpleNamespace(ref=ref) for ref in reversed(files)])
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: str(tmp_path))
+    monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_refs", lambda *_, **__: refs)
+    monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", lambda _self, _id, revision: files[revision])
+    expected = "give 'a/b@refs/pr/10'" if converted else "convert them"
+    with pytest.raises(CheckpointError, match=expected):
+        loading.load("a/b")
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "nonsense"])
+def test_a_device_that_is_not_here_is_named(saved, device):
+    with pytest.raises(CheckpointError, match=f"device '{device}' cannot be used here .* give cpu, or leave it out"):
+        loading.load(saved["llama"], device=device)
+
+
+@pytest.mark.parametrize(("computes", "dtype"), [(True, torch.bfloat16), (False, torch.float32)])
+def test_the_number_format_follows_the_device(monkeypatch, computes, dtype):
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: computes)
+    monkeypatch.setattr(loading, "device_of", torch.device)
+    assert loading.dtype_of("auto", "cuda") == dtype
+    assert loading.dtype_of("auto", "cpu") == torch.float32
+    assert loading.dtype_of("float16", "cpu") == torch.float16
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/model", "~/nowhere", "model.gguf"])
+def test_missing_path(name):
+    with pytest.raises(CheckpointError, match=r"neither a directory nor an existing \.gguf file"):
+        loading.load(name)
+
+
+@pytest.mark.parametrize("left", ["return_dict", "output_attentions", "output_hidden_states"])
+def test_what_a_training_left_in_the_configuration_is_not_heeded(saved, copy, left):
+    edit_config(copy, **{left: left != "return_dict"})
+    model = loading.load(copy).model
+    ids = torch.arange(5)[None]
+    found = model(input_ids=ids)
+    assert found.attentions is None and found.hidden_states is None
+    assert torch.equal(found.logits, loading.load(saved["llama"]).model(input_ids=ids).logits)
+
+
+@pytest.mark.parametrize("left", ["use_return_dict", "attn_implementation"])
+def test_what_a_training_left_and_cannot_be_loaded_is_named(copy, left):
+    edit_config(copy, **{left: "flash_attention_2"})
+    for read in (loading.load, loading.skeleton):
+        with pytest.raises(CheckpointError, match=f"; take {left}, left by a training, out of config.json"):
+            read(copy)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_a_file_that_may_not_be_read_is_named(copy, monkeypatch, name):
+    """Simulated: tests may run as root, whom no mode stops."""
+    opened = Path.open
+
+    def refuse(path, *args, **options):
+        if path.name == name:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *args, **options)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    for read in (loading.load, loading.digest, loading.skeleton):
+        with pytest.raises(CheckpointError, match=rf"{name} may not be read by this user; allow it \(chmod"):
+            read(copy)
+
+
+@pytest.mark.parametrize("with_config", [True, False])
+@pytest.mark.parametrize("suffix", ["safetensors", "bin"])
+def test_an_adapter_is_to_be_merged(copy, with_config, suffix):
+    (copy / "adapter_config.json").write_text("{}")
+    assert loading.load(copy).name == str(copy)  # a whole model beside which it lies
+    (copy / "model.safetensors").rename(copy / f"adapter_model.{suffix}")
+    if not with_config:
+        (copy / "config.json").unlink()
+    with pytest.raises(CheckpointError, match=r"holds an adapter .* merge them: .*merge_and_unload"):
+        loading.load(copy)
+
+
+def test_pickled_weights_are_refused_without_being_opened(copy):
+    class Bomb:
+        def __reduce__(self):
+            return (pytest.fail, ("the pickle was opened",))
+
+    (copy / "model.safetensors").unlink()
+    (copy / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(CheckpointError, match=r"found pytorch_model\.bin.*a pickle can run any code.*save_pretrained"):
+        loading.load(copy)
+    (copy / "pytorch_model.bin").unlink()
+    with pytest.raises(CheckpointError, match="found no weights"):
+        loading.load(copy)
+
+
+def cut(keep):
+    return lambda directory: (path := directory / "model.safetensors").write_bytes(path.read_bytes()[:keep])
+
+
+def evil(directory):
+    (directory / "evil.py").write_text("import pytest; pytest.fail('ran')")
+    classes = {"AutoConfig": "evil.C", "AutoModelForCausalLM": "evil.M"}
+    edit_config(directory, model_type="evil", architectures=["Evil"], auto_map=classes)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda copy: (copy / "config.json").unlink(), r"has no config\.json"),
+        (lambda copy: (copy / "config.json").write_text("{"), r"config\.json cannot be read"),
+        *((cut(keep), r"model\.safetensors is damaged or cut short") for keep in (0, 6, 1000, -1)),
+        (lambda copy: edit_config(copy, num_hidden_layers=4), r"lacks weights that the model needs \(model\.layers\.3"),
+        (lambda copy: edit_config(copy, intermediate_size=65), r"other shapes than its config\.json says \(model"),
+        (evil, "family 'evil', which transformers .* does not know, and code of a repository is never run"),
+        (lambda copy: [path.unlink() for path in copy.glob("tokenizer*")], "no tokenizer that can be read"),
+    ],
+)
+def test_what_is_damaged_or_would_run_code_is_refused(copy, damage, message):
+    damage(copy)
+    with pytest.raises(CheckpointError, match=message):
+        loading.load(copy)
+
+
+def save_other(model, directory):
+    model.save_pretrained(directory)
+    tiny_models.tokenizer().save_pretrained(directory)
+    return directory
+
+
+SMALL_BERT = dict(vocab_size=400, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
+
+
+def test_encoder_only_and_encoder_decoder_models_are_refused(tmp_path):
+    bert = save_other(BertForMaskedLM(BertConfig(**SMALL_BERT)), tmp_path / "bert")
+    t5 = T5ForConditionalGeneration(T5Config(vocab_size=400, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2))
+    for path, name in ((bert, "BertForMaskedLM"), (save_other(t5, tmp_path / "t5"), "T5ForConditionalGeneration")):
+        with pytest.raises(CheckpointError, match=f"holds a {name}, which does not predict the next token"):
+            loading.load(path)
+
+
+def test_a_model_that_sees_the_future_is_refused_whatever_its_name(tmp_path):
+    torch.manual_seed(0)
+    model = BertLMHeadModel(BertConfig(**SMALL_BERT, initializer_range=0.5))
+    with pytest.raises(CheckpointError, match="is not causal: later tokens change earlier predictions"):
+        loading.load(save_other(model, tmp_path / "bert"))
+
+
+def test_logits_beyond_the_output_embedding_are_refused(tmp_path):
+    from transformers import CohereConfig, CohereForCausalLM  # noqa: PLC0415
+
+    torch.manual_seed(0)
+    config = CohereConfig(
+        vocab_size=400, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
+        num_key_value_heads=1, logit_scale=8.0, initializer_range=0.5,
+    )  # fmt: skip
+    with pytest.raises(CheckpointError, match="changes its logits after the output embedding"):
+        loading.load(save_other(CohereForCausalLM(config), tmp_path / "cohere"))
+
+
+BIAS = {f"model.layers.{i}.self_attn.{part}_proj.bias": torch.ones(48) for i in range(3) for part in "qo"}
+MASK = torch.ones(1, 1, tiny_models.LENGTH, tiny_models.LENGTH).tril().bool()
+
+
+def with_weights(saved, family, directory, more):
+    shutil.copytree(saved[family], directory)
+    weights = load_file(directory / "model.safetensors")
+    save_file(weights | more(weights), directory / "model.safetensors", metadata={"format": "pt"})
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("more", "names"),
+    [
+        (BIAS, r"model\.layers\.0\.self_attn\.o_proj\.bias, model\.layers\.0\.self_attn\.q_proj\.bias, .*\.\.\."),
+        ({"model.layers.3.mlp.up_proj.weight": torch.ones(64, 48)}, r"model\.layers\.3\.mlp\.up_proj\.weight"),
+    ],
+)
+def test_weights_without_a_place_are_named(saved, tmp_path, more, names):
+    with pytest.raises(CheckpointError, match=rf"describes has no place \({names}\).*Correct its configuration"):
+        loading.load(with_weights(saved, "llama", tmp_path / "more", lambda _: more))
+
+
+@pytest.mark.parametrize(
+    ("family", "more"),
+    [
+        ("llama", lambda _: {f"model.layers.{i}.self_attn.rotary_emb.inv_freq": torch.ones(4) for i in range(3)}),
+        ("llama", lambda of: {"lm_head.weight": of["model.embed_tokens.weight"].clone()}),
+        ("gpt2", lambda _: {"transformer.h.0.attn.bias": MASK, "transformer.h.0.attn.masked_bias": torch.tensor(-1e4)}),
+        ("gpt_neo", lambda _: {"transformer.h.0.attn.attention.bias": MASK}),
+        ("gpt_neox", lambda _: {"gpt_neox.layers.0.attention.rotary_emb.inv_freq": torch.ones(4)}),
+        ("opt", lambda _: {"model.decoder.version": torch.tensor([3.0])}),
+        ("xglm", lambda _: {"model.embed_positions.weights": torch.ones(9, 32)}),
+    ],
+)  # fmt: skip
+def test_what_older_versions_wrote_beside_the_weights_still_loads(saved, tmp_path, family, more):
+    expected, found = (
+        loading.load(directory).model.state_dict()
+        for directory in (saved[family], with_weights(saved, family, tmp_path / "old", more))
+    )
+    assert all(torch.equal(weight, found[name]) for name, weight in expected.items())
+
+
+@pytest.mark.parametrize(
+    "more", [{"blk.0.attn_q.bias": [1] * 48}, {"rope_freqs.weight": [1, 4, 32, 32]}, {"blk.3.attn_norm.weight": [1]}]
+)
+def test_tensors_of_a_gguf_file_without_a_place_are_named(saved, tmp_path, more):
+    original = loading.load(saved["llama"])
+    write_gguf(original, tmp_path / "more.gguf", **more)
+    with pytest.raises(CheckpointError, match=rf"more\.gguf .*has no place \({re.escape(*more)}\)"):
+        loading.load(tmp_path / "more.gguf")
+    write_gguf(original, tmp_path / "frequencies.gguf", **{"rope_freqs.weight": [1, 0.1, 0.01, 0.001]})
+    loading.load(tmp_path / "frequencies.gguf")
+
+
+def test_weights_that_are_not_finite_are_refused(saved, tmp_path):
+    checkpoint = loading.load(saved["llama"])
+    checkpoint.model.get_input_embeddings().weight.data[3] = float("nan")
+    with pytest.raises(CheckpointError, match=r"logits are not finite in torch\.float32; its weights are damaged"):
+        loading.load(save_other(checkpoint.model, tmp_path / "nan"))
+
+
+def test_what_is_no_whole_gguf_file_is_named(saved, tmp_path):
+    write_gguf(loading.load(saved["llama"]), tmp_path / "model.gguf")
+    content = (tmp_path / "model.gguf").read_bytes()
+    cuts = [content[: int(share * len(content))] for share in (0.1, 0.9)]
+    for damaged in (b"", content[:3], content[:40], *cuts, b"GGUF" + b"\0" * 20):
+        (tmp_path / "cut.gguf").write_bytes(damaged)
+        with pytest.raises(CheckpointError, match=r"cut\.gguf is damaged or cut short .* fetch it again"):
+            loading.load(tmp_path / "cut.gguf")

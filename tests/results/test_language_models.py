@@ -1,0 +1,168 @@
+"""What the published trainings say: pairs of runs, perplexities and errors of small made-up tables."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from explainer.errors import ExperimentError
+from explainer.results import language_models, papers, reporting
+from explainer.theory import statistics
+
+
+def table(columns, average="none", **setting):
+    """The rows of a run with the columns of its setting, as `explainer.results` gives them."""
+    setting = {"lr": 3e-3, "seed": 0, "average": average, "eta": 0.0 if average == "none" else 0.5} | setting
+    return pd.DataFrame({"cell": f"{average}-{setting['seed']}-{setting['lr']:g}", **setting, **columns})
+
+
+def runs(columns, average="none", seeds=range(3)):
+    """Tables of several seeds; a column may depend on the seed."""
+    return pd.concat(
+        table({k: v(seed) if callable(v) else v for k, v in columns.items()}, average, seed=seed) for seed in seeds
+    )
+
+
+PLAIN_CURVE = runs({"tokens": [10, 20, 30], "held_out": lambda seed: [5.0, 4.0, 3.0 + seed]})
+CURVE = runs({"tokens": [10, 20, 30], "held_out": [5.5, 3.5, 2.0]}, "momentum", (2, 0, 1))
+DOCUMENTS = ["b", "a", "a", "c"]
+PLAIN = runs({"tokens": 9, "document": DOCUMENTS, "nll": lambda seed: [1, 2, 3, 4 + seed]})
+VARIANT = runs({"tokens": 9, "document": DOCUMENTS, "nll": [1, 1, 3, 4]}, "momentum", (2, 0, 1))
+
+
+def test_quoted_tables_have_the_averages_that_the_paper_prints():
+    average = {name: np.mean(list(row.values())) for name, row in papers.MOMENTUM_ACCURACY.items()}
+    assert papers.MOMENTUM_ACCURACY_AVERAGE == {"plain": 0.519, "momentum": 0.547}
+    assert average == pytest.approx(papers.MOMENTUM_ACCURACY_AVERAGE, abs=6e-4)
+    plain, momentum = (papers.MOMENTUM_PERPLEXITY[name] for name in ("plain", "momentum"))
+    assert [round(plain[c] - momentum[c], 2) for c in plain] == [0.06, 0.13, 0.14, 0.12]
+
+
+def test_runs_are_matched_by_all_but_the_average():
+    names = [list(side["cell"].unique()) for side in language_models._matched(VARIANT, PLAIN)]
+    assert names == [[f"{average}-{seed}-0.003" for seed in (2, 0, 1)] for average in ("momentum", "none")]
+    with pytest.raises(ExperimentError, match=r"momentum, seed 7, cell momentum-7-0\.003 has no plain run"):
+        language_models._matched(table({"tokens": [1]}, "momentum", seed=7), PLAIN)
+    with pytest.raises(ExperimentError, match="has no plain run"):
+        language_models._matched(table({"tokens": [1]}, "momentum", width=64), PLAIN)
+    own_rate = table({"tokens": [1]}, "momentum", lr=1e-3)
+    assert language_models._matched(own_rate, PLAIN)[1]["cell"].unique() == ["none-0-0.003"]
+
+
+def test_gap_is_plain_minus_variant_pair_by_pair():
+    gaps = language_models.gaps(CURVE, PLAIN_CURVE)
+    assert gaps.index.tolist() == [10, 20, 30] and gaps.columns.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(gaps.T, [[-0.5, 0.5, 1], [-0.5, 0.5, 2], [-0.5, 0.5, 3]])
+
+
+def test_tokens_to_reach_a_loss():
+    curve = pd.Series([5.0, 4.0, 2.0], [10, 20, 30])
+    reached = [language_models._tokens_to_reach(curve, loss) for loss in (6.0, 5.0, 4.5, 3.0, 2.0)]
+    assert reached == pytest.approx([10, 10, 15, 25, 30])
+    assert math.isnan(language_models._tokens_to_reach(curve, 1.9))
+
+
+def test_a_curve_that_rises_again_reaches_a_loss_when_it_first_is_there():
+    curve = pd.Series([5.0, 3.0, 6.0, 2.0], [10, 20, 30, 40])
+    assert language_models._tokens_to_reach(curve, 4.0) == 15
+
+
+def test_lead_is_how_much_later_plain_attention_has_the_loss():
+    lead = language_models.lead(CURVE, PLAIN_CURVE)
+    assert lead.index.tolist() == [10, 20, 30]
+    np.testing.assert_allclose(lead[0], [0, 5, np.nan])  # 5.5 at once, 3.5 at 25, never 2.0
+    np.testing.assert_allclose(lead[2], [0, np.nan, np.nan])
+
+
+def test_documents_keep_the_mean_over_blocks():
+    sample = language_models._documents(PLAIN, 9)
+    total, count = sample.groups[0]
+    assert (total.tolist(), count.tolist()) == ([5, 1, 4], [2, 1, 1])
+    assert [ids.tolist() for ids in sample.ids] == [["a", "b", "c"]] * 3, "all runs are asked for the same documents"
+
+
+def test_changes_are_paired():
+    change = language_models.change(VARIANT, PLAIN, 9)
+    changes = [-1 / 4, -2 / 4, -3 / 4]
+    assert change.estimate == pytest.approx(-0.5)
+    assert change.high - change.low >= statistics.student(changes).high - statistics.student(changes).low
+    none = language_models.change(PLAIN, PLAIN, 9)
+    assert (*none, none.p_value) == (0, 0, 0, 1)
+
+
+def test_changes_are_those_of_the_budget_when_longer_runs_stand_beside():
+    longer = [side.assign(cell="longer-" + side["cell"], tokens=36) for side in (VARIANT, PLAIN)]
+    longer[0]["nll"] -= 5
+    both = [pd.concat(sides) for sides in zip((VARIANT, PLAIN), longer, strict=True)]
+    assert language_models.change(*both, 9).estimate == pytest.approx(-0.5)
+    assert language_models.change(*both, 36).estimate == pytest.approx(-5.5)
+
+
+def test_by_seed_has_a_row_for_each_budget():
+    budgets = runs({"tokens": [10, 40], "copied": lambda seed: [0.1, 0.2 + seed]})
+    assert language_models.by_seed(budgets, "copied").to_dict("list") == {s: [0.1, 0.2 + s] for s in range(3)}
+
+
+def test_an_arm_is_read_with_its_longer_runs():
+    budgets = language_models.of_arm("previous", "budgets")
+    assert sorted(budgets["tokens"].unique()) == [327_680, 1_310_720, 5_242_880]
+    assert set(language_models.of_arm("learned", "budgets")["tokens"]) == {327_680}
+
+
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [("momentum", (-0.06, 0.15, 0.03)), ("previous", (0.11, 0.19, 0.04)), ("learned", (0.34,))],
+)
+def test_the_chapter_says_the_stored_gaps(arm, said):
+    """`idea_it_inspired`: the gap appears, peaks and shrinks; that of the previous value alone is never smaller."""
+    found = language_models.change_at_budgets("plain", arm)
+    assert [round(each.estimate, 2) for each in found.values()] == list(said)
+    losses = [language_models.by_seed(language_models.of_arm(name, "budgets"), "held_out") for name in ("plain", arm)]
+    for tokens, each in found.items():
+        plain, other = (its.loc[tokens] for its in losses)
+        assert (np.sign(plain - other) == np.sign(each.estimate)).all()
+        np.testing.assert_allclose(each.estimate, (plain - other).mean(), atol=1e-3)
+
+
+def test_both_leads_rise_and_then_flatten():
+    """`language_models` once said that the lead of the previous value stays near 0.3 million tokens."""
+    plain, *variants = (language_models.of_arm(arm, "curve") for arm in ("plain", "momentum", "previous"))
+    plain, *variants = (rows[rows["steps"] == 640] for rows in (plain, *variants))
+    for variant in variants:
+        lead = language_models.lead(variant, plain)
+        early, middle, late = (lead.iloc[i].mean() / 1e6 for i in (11, 15, 19))
+        assert early + 0.05 < middle and early < middle < late and late - middle < middle - early
+
+
+REGRESSION = runs({"squared_error_2": lambda seed: [1.0 + seed, 2.0], "squared_target": [2.0, 4.0]})
+
+
+def test_relative_error_is_a_ratio_of_sums():
+    errors = language_models.relative_errors(REGRESSION, 2)
+    assert errors.to_dict() == pytest.approx({0: 3 / 6, 1: 4 / 6, 2: 5 / 6})
+
+
+def test_errors_are_compared_in_pairs():
+    halved = REGRESSION.assign(average="momentum", eta=0.5, cell="m" + REGRESSION["cell"])
+    halved["squared_error_2"] /= 2
+    change = language_models.relative_error_change(halved, REGRESSION, 2)
+    assert change.estimate == pytest.approx(-2 / 6) and change.low < -2 / 6 < change.high
+    with pytest.raises(ExperimentError, match="has no plain run"):
+        language_models.relative_error_change(halved, REGRESSION[REGRESSION["seed"] > 0], 2)
+
+
+def test_training_losses_are_means_over_stretches():
+    cells = pd.DataFrame({"seed": [3, 1], "losses": [[4.0, 2, 1, 1], [8.0, 4, 2, 0]]})
+    found = language_models.training_losses(cells, 20)
+    assert found.to_dict() == {3: {20: 3, 40: 1}, 1: {20: 6, 40: 1}}
+    for every in (15, 30, 0):
+        with pytest.raises(ExperimentError, match=f"every = {every}; take a multiple of 10 that divides the 40 steps"):
+            language_models.training_losses(cells, every)
+
+
+def test_made_names_seeds_and_time_and_counts_a_run_once():
+    made = {"device": "cpu x", "threads": 1, "torch": "2.0", "cpu_seconds": [12.0]}
+    two = runs(made, seeds=(4, 1))
+    expected = "Stored: 2 runs, seeds 1, 4; cpu x, 1 thread, torch 2.0; 24 CPU seconds"
+    assert reporting.provenance(two, two[:1]) == expected

@@ -1,0 +1,44 @@
+"""The choice of a rate by hand: the most right answers, the least training of equals, none that diverged."""
+
+import pandas as pd
+import pytest
+
+from explainer.results import learning_rates
+from explainer.theory.statistics import Interval
+
+
+def cells(**accuracies):
+    """Accuracies of two seeds by rate, named as r0_001."""
+    return pd.DataFrame(
+        [
+            {"task": "t", "seed": seed, "epochs": 10, "lr": float(name[1:].replace("_", ".")), "ft_accuracy": value}
+            for name, values in accuracies.items()
+            for seed, value in enumerate(values)
+        ]
+    )
+
+
+def test_each_rate_has_its_mean_and_none_where_a_training_diverged():
+    found = learning_rates.tried(cells(r0_01=(0.5, 0.7), r0_1=(0.9, None), r0_001=(0.2, 0.4)))
+    assert [(one.lr, one.epochs) for one in found] == [(0.001, 10), (0.01, 10), (0.1, 10)]
+    assert [one.right and round(one.right.estimate, 3) for one in found] == [0.3, 0.6, None]
+    assert found[1].right.low == 0 and found[1].right.high == 1
+    assert learning_rates.best(found).lr == 0.01
+    assert "--lr 0.01 --epochs 10. Report" in learning_rates.advice(
+        found, learning_rates.best(found), Interval(0.5, 0.4, 0.6)
+    )
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "said"),
+    [
+        ({"r0_1": (None, 0.5)}, "every rate diverged; try smaller ones"),
+        ({"r0_1": (0.5, 0.5), "r0_01": (0.3, 0.3)}, "no rate that was tried teaches the task"),
+        ({"r0_1": (0.8, 0.8), "r0_01": (0.8, 0.8)}, "chosen: --lr 0.01 --epochs 10; .* try smaller ones, too"),
+        ({"r0_1": (0.9, 0.9), "r0_01": (0.8, 0.8)}, "chosen: --lr 0.1 --epochs 10; .* try larger ones, too"),
+    ],
+)
+def test_what_is_advised(accuracies, said):
+    found = learning_rates.tried(cells(**accuracies))
+    with pytest.raises(AssertionError, match=said):
+        raise AssertionError(learning_rates.advice(found, learning_rates.best(found), Interval(0.5, 0.4, 0.6)))
