@@ -30,8 +30,8 @@ def numbers(checkpoint):
     prompts, ids = [data.task.prompt(one) for one in asked], scoring.context_ids(checkpoint, data.task, shown)[0]
     prefix, sequences = scoring.encode(checkpoint, ids), finetuning.training_ids(checkpoint, data.task, shown)
     runs = [batched_finetuning.Run(sequences, LR), batched_finetuning.Run(sequences[::-1], LR)]
-    cell = comparison.ComparisonSetting(checkpoint.name, "capitals", seed=0, k=3, lr=LR, n_queries=3)
-    columns = comparison.run_comparison(comparison.prepare(checkpoint, data, cell), cell)["queries"]
+    setting = comparison.ComparisonSetting(checkpoint.name, "capitals", seed=0, k=3, lr=LR, n_queries=3)
+    columns = comparison.run_comparison(comparison.prepare(checkpoint, data, setting), setting)["queries"]
     after, without = (
         make(checkpoint, prefix, prompts) for make in (interventions.after_context, interventions.without_context)
     )
@@ -43,7 +43,7 @@ def numbers(checkpoint):
         "candidates": scoring.candidate_log_probs(checkpoint, prefix, prompts, ["Paris", "Rome"]).tolist(),
         "exact": scoring.exact_match(checkpoint, prefix, prompts, [one.answer for one in asked]).tolist(),
         "records": tiny_models.record(checkpoint, prefix, prompts).context_scores.tolist(),
-        "cell": {name: [float(x) for x in each] for name, each in columns.items() if name.startswith("sim_")},
+        "setting": {name: [float(x) for x in each] for name, each in columns.items() if name.startswith("sim_")},
         "lockstep": [states[3].loss_after for states in batched_finetuning.fine_tune(checkpoint, runs, [3])],
         "layer-causal": finetuning.fine_tune_layer_causal(checkpoint, sequences, LR).losses,
         "patched": patched.logits.cpu().tolist(),

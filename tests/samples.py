@@ -26,18 +26,18 @@ def directory() -> Path:
     return Path(__file__).parent / "data_samples"
 
 
-def folder(cell: ComparisonSetting) -> str:
+def folder(setting: ComparisonSetting) -> str:
     """Name of the cell's data set."""
-    return tasks.TASKS[cell.task].folder or cell.task
+    return tasks.TASKS[setting.task].folder or setting.task
 
 
-def data_of(cell: ComparisonSetting, place: Path) -> TaskData:
+def data_of(setting: ComparisonSetting, place: Path) -> TaskData:
     """Task data from which the cell's seed draws the sample's demonstrations and queries, in the order of the whole."""
-    task = tasks.TASKS[cell.task]
+    task = tasks.TASKS[setting.task]
     sample = json.loads((directory() / f"{folder(cell)}.json").read_text("utf-8"))
     generator = np.random.default_rng(SEED)  # as explainer.data.tasks draws
-    for split, rows in zip(task.splits, (sample["demonstrations"], sample["queries"][cell.split]), strict=True):
-        path = place / folder(cell) / f"{split}.jsonl"
+    for split, rows in zip(task.splits, (sample["demonstrations"], sample["queries"][setting.split]), strict=True):
+        path = place / folder(setting) / f"{split}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         drawn = dict(zip(generator.permutation(len(rows)).tolist(), rows, strict=True))
         path.write_text("".join(json.dumps(drawn[i]) + "\n" for i in range(len(rows))), "utf-8")
@@ -50,9 +50,9 @@ def _row(task: tasks.Task, example: Example) -> dict:
 
 def make(data_dir: str) -> None:
     """Write a sample for each data set of the stored studies."""
-    cells = [c for of in grids(Comparison).values() for c in of]
-    for name in dict.fromkeys(folder(c) for c in cells if tasks.TASKS[c.task].hub is not None):
-        of_folder = [c for c in cells if c.task == name]
+    settings = [c for of in grids(Comparison).values() for c in of]
+    for name in dict.fromkeys(folder(c) for c in settings if tasks.TASKS[c.task].hub is not None):
+        of_folder = [c for c in settings if c.task == name]
         data = tasks.load(name, data_dir=data_dir)
         k = max(c.k for c in of_folder) * (1 + any(c.control == "other-training" for c in of_folder))
         splits = dict.fromkeys(c.split for c in of_folder)

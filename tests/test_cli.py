@@ -163,7 +163,7 @@ def recorded(monkeypatch, experiment):
     def run(self, settings, store, published=None, *, engine):
         calls.append((settings, {"engine": engine, "experiment": self, "published": published}))
         nothing = pa.table({"slug": pa.array([], pa.string())})
-        return {"cells": pa.table({}), "runs": nothing}
+        return {"settings": pa.table({}), "runs": nothing}
 
     monkeypatch.setattr(experiment, "run", run)
     return calls
@@ -178,9 +178,14 @@ def asked(monkeypatch, tmp_path):
 
 
 def test_engine_is_local_unless_ray_is_asked_for(asked):
-    code, (cells, how) = asked("--controls", "ascent", "none", "--seeds", "1", "2")
+    code, (settings, how) = asked("--controls", "ascent", "none", "--seeds", "1", "2")
     assert code == 0
-    assert [(cell.seed, cell.control) for cell in cells] == [(1, "ascent"), (1, "none"), (2, "ascent"), (2, "none")]
+    assert [(setting.seed, setting.control) for setting in settings] == [
+        (1, "ascent"),
+        (1, "none"),
+        (2, "ascent"),
+        (2, "none"),
+    ]
     assert how["engine"] is engines.local
     assert how["published"] is None
     given = {"data": {}, "data_dir": None, "dtype": torch.float32, "device": None}
@@ -196,7 +201,7 @@ def test_processes_have_their_threads_and_workers_of_ray_the_processor(asked):
 
 def test_publish_names_the_tables(asked, tmp_path, monkeypatch, capsys):
     folded = []
-    monkeypatch.setattr(Comparison, "publish", lambda _, cells, store, published: folded.append(published.directory))
+    monkeypatch.setattr(Comparison, "publish", lambda _, settings, store, published: folded.append(published.directory))
     (_, how) = asked("--publish", str(tmp_path))[1]
     assert [how["published"].directory] == folded == [tmp_path / "comparison"]
     assert asked("--publish")[0] == 1
@@ -309,7 +314,7 @@ def test_the_example_of_the_book_runs_from_the_file_to_the_stored_result(example
     assert "model-tone-k2" in capsys.readouterr().out
     (path,) = (tmp_path / "my_results").glob("*.json")
     content = json.loads(path.read_text())
-    assert content["identity"]["cell"]["task"] == "tone"
+    assert content["identity"]["setting"]["task"] == "tone"
     assert len(content["result"]["queries"]["query_id"]) == 4
     assert {"rude", "polite"} == set(tasks.read_file("my_data/tasks.toml")[0].labels)
 

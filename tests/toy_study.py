@@ -33,7 +33,7 @@ ALIKE = with_labels("unhappy", "unsure")
 N = 6
 
 
-def cell(directory, **changes):
+def setting(directory, **changes):
     return ComparisonSetting(
         **({"checkpoint": directory, "task": "toy", "seed": 0, "k": 3, "lr": 1e-3, "n_queries": N} | changes)
     )
@@ -47,8 +47,8 @@ def contents(store):
     return {path.name: path.read_bytes() for path in store.directory.glob("*.json")}
 
 
-def start(cells, store, **options):
-    return Comparison(data={"toy": DATA}).run(cells, store, progress=False, **options)
+def start(settings, store, **options):
+    return Comparison(data={"toy": DATA}).run(settings, store, progress=False, **options)
 
 
 def write_mr(directory):

@@ -66,14 +66,14 @@ class AgreementSetting(on_checkpoint.FineTuningSetting):
         """Refuse what cannot be computed before anything is."""
         super().__post_init__()
         require(self.k >= 2, f"k = {self.k}: two halves need at least 2 demonstrations.")
-        self.cell  # noqa: B018 - which refuses what a comparison cannot use
+        self.comparison  # noqa: B018 - which refuses what a comparison cannot use
         known = ", ".join(_LESSONS)
         require(self.lessons in _LESSONS, f"there are no lessons {self.lessons!r}; known: {known}.")
         require(self.loss in ("text", "answers"), f"there is no loss {self.loss!r}; known: text, answers.")
         require(self.n_directions >= 0, f"n_directions = {self.n_directions} is negative; use 0 for none.")
 
     @property
-    def cell(self) -> ComparisonSetting:
+    def comparison(self) -> ComparisonSetting:
         """The comparison of ZSL, ICL and FT with the same demonstrations and queries."""
         shared = ("checkpoint", "task", "seed", "k", "lr", "n_queries", "split")
         return ComparisonSetting(**{name: getattr(self, name) for name in shared})
@@ -83,7 +83,7 @@ class AgreementSetting(on_checkpoint.FineTuningSetting):
         """A readable name, not quite unique."""
         directions = [f"{self.n_directions}directions"] * (self.n_directions > 0)
         loss = ["answers"] * (self.loss == "answers")
-        return "-".join([self.cell.slug, f"{self.epochs}epochs", self.lessons, *directions, *loss])
+        return "-".join([self.comparison.slug, f"{self.epochs}epochs", self.lessons, *directions, *loss])
 
     @property
     def kin(self) -> tuple[str, ...]:
@@ -321,7 +321,7 @@ class Agreement(Comparison):
 
     def parts(self, setting: AgreementSetting) -> dict[str, Any]:
         """Weights and data, those of the foreign tasks with them."""
-        parts = super().parts(setting.cell)
+        parts = super().parts(setting.comparison)
         if not setting.foreign or parts["data"] is None:
             return parts
         return parts | {"data": parts["data"] | {"foreign": self._data_digests(setting.foreign)}}
@@ -339,7 +339,7 @@ class Agreement(Comparison):
         """All changes of a setting, and how alike they are; trainings that diverged are missing, and noted."""
         checkpoint, data = self._load(setting.checkpoint), self._load_data(setting.task)
         scoring.require_distinct(checkpoint, data.task)
-        queries = _Queries(data.task, comparison.draw_queries(data, setting.cell))
+        queries = _Queries(data.task, comparison.draw_queries(data, setting.comparison))
         given = lessons(setting, self._load_data)
         trained = self._train(checkpoint, setting, given, progress)
         zsl = queries.observed(checkpoint, scoring.encode(checkpoint, ""))
@@ -350,8 +350,8 @@ class Agreement(Comparison):
         if setting.n_directions:
             drawn = _random_changes(checkpoint, setting, queries, trained["own", setting.lr][setting.epochs])
             tables["directions"] = _directions(zsl, found, drawn)
-        cells = {"zsl_accuracy": zsl.correct.mean(), **_main(tables, setting), "note": _note(trained)}
-        return Computed({"cells": cells} | tables, self._provenance(checkpoint, data.task))
+        settings = {"zsl_accuracy": zsl.correct.mean(), **_main(tables, setting), "note": _note(trained)}
+        return Computed({"settings": settings} | tables, self._provenance(checkpoint, data.task))
 
     def _train(
         self, checkpoint: Checkpoint, setting: AgreementSetting, given: Mapping[str, _Lesson], progress: bool

@@ -106,7 +106,7 @@ def run_blocking(checkpoint: Checkpoint, setting: BlockingSetting, *, progress: 
         except DivergenceError as error:
             lost.append(f"{lesson}: {error}")
     of_y = {f"{r['kind'].lower()}_{r['lesson']}": r["right"] for r in rows if r["cue"] == "Y"}
-    return {"cells": of_y | {"note": "; ".join(lost)}, "answers": as_columns(rows)}
+    return {"settings": of_y | {"note": "; ".join(lost)}, "answers": as_columns(rows)}
 
 
 def _trained(

@@ -100,7 +100,7 @@ class _Shared:
     asked: PairedPasses
     changes: dict[str, Tensor]
     outcomes: dict[str, dict[str, Tensor]] = field(default_factory=dict)
-    cells: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     layers: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -158,7 +158,7 @@ def _test_finetuning(shared: _Shared, progress: bool) -> None:
     asked, setting = shared.asked, shared.setting
     sequences = setting.sequences(shared.checkpoint, *shared.demonstrations())
     finetuned = finetuning.fine_tune(shared.checkpoint, sequences, setting.lr, progress=progress)
-    shared.cells.update(losses=finetuned.losses, loss_after=finetuned.loss_after, diverged_at=finetuned.diverged_at)
+    shared.settings.update(losses=finetuned.losses, loss_after=finetuned.loss_after, diverged_at=finetuned.diverged_at)
     if finetuned.diverged_at is not None:
         shared.notes.append(f"fine-tuning diverged at step {finetuned.diverged_at}")
         return
@@ -191,7 +191,7 @@ def _test_patches(shared: _Shared) -> None:
     shared.note("patch_mean", logits(own, mean))
     shared.note("patch_foreign", logits(foreign, another))
     shared.note("patch_foreign_mean", logits(foreign, mean))
-    shared.cells.update(
+    shared.settings.update(
         patch_error=(exact - asked.icl.logits).abs().max(),
         patch_other_copied=(moved.argmax(-1) == asked.answers.roll(-1)).float().mean(),
     )
@@ -214,7 +214,7 @@ def _test_task_vectors(shared: _Shared, selection: list[Example]) -> None:
     added = {name: [vector] for name, vector in vectors.items()} | {"_random": random}
     for name, each in added.items():
         shared.note(f"task_vector{name}", shared.asked.with_added(best, *each))
-    shared.cells["task_vector_layer"] = best
+    shared.settings["task_vector_layer"] = best
     shared.layers.update(task_vector_accuracy=found["correct"], task_vector_log_prob=found["log_prob"])
 
 
@@ -241,7 +241,7 @@ def _test_steps(shared: _Shared) -> None:
                 logits = on_checkpoint.logits_with_outputs(shared.asked.last, shared.asked.zsl.attention + fitted)
                 shared.note(f"step_{kind}", logits)
     shared.layers["rate"] = projections.least_squares_rates(effects["equal"], shared.changes["icl"])[:, 0]
-    shared.cells.update({name: v.mean() for name, v in shared.layers.items() if name.startswith("r2_")})
+    shared.settings.update({name: v.mean() for name, v in shared.layers.items() if name.startswith("r2_")})
 
 
 def _effects(
@@ -298,15 +298,15 @@ def _tables(shared: _Shared) -> Tables:
     asked, outcomes = shared.asked, {name: shared.outcomes[name] for name in INTERVENTIONS if name in shared.outcomes}
     n = len(asked.queries)
     means = [{name: values.mean() for name, values in one.items()} for one in outcomes.values()]
-    cells = {
+    settings = {
         "n_layers": len(asked.after.layers),
         "context_tokens": len(asked.context),
         **{f"{name}_accuracy": outcomes[name]["correct"].mean() for name in ("zsl", "icl", "ft") if name in outcomes},
-        **shared.cells,
+        **shared.settings,
         "note": "; ".join(shared.notes),
     }
     return {
-        "cells": cells,
+        "settings": settings,
         "interventions": {
             "intervention": list(outcomes),
             "n": [n] * len(outcomes),

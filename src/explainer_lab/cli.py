@@ -367,8 +367,8 @@ def _print_finished(experiment: Any, settings: Iterable[Any], store: Any) -> Non
 
 
 def _print_summary(experiment: Any, tables: Mapping[str, Any]) -> None:
-    names = [name for name in experiment.shown if name in tables["cells"].column_names]
-    columns = [tables["runs"]["slug"].to_pylist(), *(tables["cells"][name].to_pylist() for name in names)]
+    names = [name for name in experiment.shown if name in tables["settings"].column_names]
+    columns = [tables["runs"]["slug"].to_pylist(), *(tables["settings"][name].to_pylist() for name in names)]
     _print_table([("setting", *names), *(tuple(map(_text, row)) for row in zip(*columns, strict=True))])
 
 
@@ -382,7 +382,7 @@ def _print_planned(planned: Sequence[tuple], store: Any) -> None:
     states = [state for *_, state in planned]
     print(", ".join(f"{states.count(state)} {state}" for state in ("published", "stored", "waiting")))
     seen = [identity for _, identity, state in planned if state != "waiting"]
-    if unseen := dict.fromkeys(i.parts["cell"]["task"] for i in seen if i.parts.get("data", "") is None):
+    if unseen := dict.fromkeys(i.parts["setting"]["task"] for i in seen if i.parts.get("data", "") is None):
         print(f"not compared with the data, which are not here: {', '.join(unseen)} (--data-dir)")
     for path in store.remains():
         print(f"left by a run that was killed while writing, may be deleted: {path}")
@@ -672,12 +672,12 @@ def _print_choice(tables: Mapping[str, Any]) -> None:
     """What each rate gives, and which is the best, by checkpoint."""
     from explainer.results import learning_rates  # noqa: PLC0415
 
-    for checkpoint, cells in tables["cells"].to_pandas().groupby("checkpoint", sort=False):
-        tried = learning_rates.tried(cells)
+    for checkpoint, settings in tables["settings"].to_pandas().groupby("checkpoint", sort=False):
+        tried = learning_rates.tried(settings)
         best = learning_rates.best(tried)
         rows = [(f"{lr:g}", str(n), f"{right:.2f}" if right else "diverged") for lr, n, right in tried]
         _print_table([("rate", "epochs", "right after fine-tuning"), *rows])
-        zero_shot, in_context = (learning_rates.right(cells, state) for state in ("zsl", "icl"))
+        zero_shot, in_context = (learning_rates.right(settings, state) for state in ("zsl", "icl"))
         print(f"{checkpoint}: zero-shot {zero_shot:.2f}, in context {in_context:.2f}")
         print(learning_rates.advice(tried, best, zero_shot))
 
@@ -724,4 +724,4 @@ def _verdict(options: argparse.Namespace) -> int:
 def _print_table(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print("  ".join(setting.ljust(width) for setting, width in zip(row, widths, strict=True)).rstrip())

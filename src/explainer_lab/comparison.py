@@ -33,44 +33,44 @@ class Comparison(OnCheckpoint[ComparisonSetting]):
         self._data_parts: dict[tuple[str, bool], dict[str, Any]] = {}
         self._baseline: Baseline | None = None
 
-    def key(self, cell: ComparisonSetting) -> Identity:
+    def key(self, setting: ComparisonSetting) -> Identity:
         """The cell, in its number format."""
         dtype = str(self._dtype or torch.float32).removeprefix("torch.")
-        return Identity(cell.slug, {**super().key(cell).parts, "dtype": dtype})
+        return Identity(setting.slug, {**super().key(setting).parts, "dtype": dtype})
 
-    def holds(self, cell: ComparisonSetting) -> tuple[int, int]:
+    def holds(self, setting: ComparisonSetting) -> tuple[int, int]:
         """A second model under a control that has one, and one update."""
-        return 1 + (cell.changes.model is not controls.as_loaded), 1
+        return 1 + (setting.changes.model is not controls.as_loaded), 1
 
-    def parts(self, cell: ComparisonSetting) -> dict[str, Any]:
+    def parts(self, setting: ComparisonSetting) -> dict[str, Any]:
         """Weights and data; without the data if the hub would have to be asked for them."""
-        data = self._data_part(cell) if self._at_hand(cell.task) else None
-        return {"weights": self._weights(cell.checkpoint), "data": data}
+        data = self._data_part(setting) if self._at_hand(setting.task) else None
+        return {"weights": self._weights(setting.checkpoint), "data": data}
 
-    def prepare(self, cells: Sequence[ComparisonSetting]) -> None:
+    def prepare(self, settings: Sequence[ComparisonSetting]) -> None:
         """Load the data of every task; TaskError if that is not possible."""
-        for cell in cells:
-            self._load_data(cell.task)
+        for setting in settings:
+            self._load_data(setting.task)
 
-    def groups(self, cells: Sequence[ComparisonSetting]) -> list[tuple[ComparisonSetting, ...]]:
+    def groups(self, settings: Sequence[ComparisonSetting]) -> list[tuple[ComparisonSetting, ...]]:
         """Cells that share ZSL and ICL, those of a checkpoint one after the other."""
-        order = list(dict.fromkeys(cell.checkpoint for cell in cells))
+        order = list(dict.fromkeys(setting.checkpoint for setting in settings))
         groups: list[list[ComparisonSetting]] = []
-        for cell in sorted(cells, key=lambda cell: order.index(cell.checkpoint)):
-            if group := next((g for g in groups if comparison.share_icl(g[0], cell)), None):
-                group.append(cell)
+        for setting in sorted(settings, key=lambda setting: order.index(setting.checkpoint)):
+            if group := next((g for g in groups if comparison.share_icl(g[0], setting)), None):
+                group.append(setting)
             else:
-                groups.append([cell])
+                groups.append([setting])
         return list(map(tuple, groups))
 
-    def compute(self, cell: ComparisonSetting, *, progress: bool) -> Computed:
+    def compute(self, setting: ComparisonSetting, *, progress: bool) -> Computed:
         """One cell; ZSL and ICL are those of the last one if both have the same."""
-        checkpoint, data = self._load(cell.checkpoint), self._load_data(cell.task)
-        shared = self._baseline is not None and self._baseline.serves(checkpoint, cell)
+        checkpoint, data = self._load(setting.checkpoint), self._load_data(setting.task)
+        shared = self._baseline is not None and self._baseline.serves(checkpoint, setting)
         if not shared:
             self._baseline = None  # frees its memory before the next one needs it
-            self._baseline = comparison.prepare(checkpoint, data, cell, progress=progress)
-        tables = comparison.run_comparison(self._baseline, cell, progress=progress)
+            self._baseline = comparison.prepare(checkpoint, data, setting, progress=progress)
+        tables = comparison.run_comparison(self._baseline, setting, progress=progress)
         on_gpu = checkpoint.device.type == "cuda"
         provenance = {
             "revision": checkpoint.revision,
@@ -89,13 +89,13 @@ class Comparison(OnCheckpoint[ComparisonSetting]):
         given = self._data_dir or os.environ.get("EXPLAINER_DATA")
         return task in self._data or bool(given) or tasks.find(task).hub is None
 
-    def _data_part(self, cell: ComparisonSetting) -> dict[str, Any]:
-        key = cell.task, cell.changes.needs_foreign
+    def _data_part(self, setting: ComparisonSetting) -> dict[str, Any]:
+        key = setting.task, setting.changes.needs_foreign
         if key not in self._data_parts:
-            data = self._load_data(cell.task)
+            data = self._load_data(setting.task)
             own = {"sha256": data_digest(data), "train": len(data.train), "test": len(data.test)}
             foreign = (
-                {"foreign": data_digest(tasks.load(tasks.foreign(data.task)))} if cell.changes.needs_foreign else {}
+                {"foreign": data_digest(tasks.load(tasks.foreign(data.task)))} if setting.changes.needs_foreign else {}
             )
             self._data_parts[key] = own | foreign
         return self._data_parts[key]

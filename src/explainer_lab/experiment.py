@@ -80,7 +80,7 @@ class Experiment(ABC, Generic[AnySetting]):
 
     def key(self, setting: AnySetting) -> Identity:
         """What is asked for, and by which protocol: enough to find a result, and known without weights and data."""
-        return Identity(setting.slug, {"cell": asdict(setting), "protocol": self.protocol})
+        return Identity(setting.slug, {"setting": asdict(setting), "protocol": self.protocol})
 
     def identity(self, setting: AnySetting) -> Identity:
         """Everything that determines the result of a setting."""
@@ -196,14 +196,14 @@ class Experiment(ABC, Generic[AnySetting]):
         parts = [frames(kept)] if kept else []
         if len(kept) < len(planned):
             parts.append(published.tables())
-        return of_settings(joined(parts), [identity.cell for identity in identities.values()])
+        return of_settings(joined(parts), [identity.key for identity in identities.values()])
 
     def publish(self, grids: Mapping[str, Sequence[AnySetting]], store: Store, published: Published) -> None:
         """Fold what the store has of these grids into the tables; ResultsError if they cannot be written."""
         settings = dict.fromkeys(one for its in grids.values() for one in its)
         found = [stored for one in settings if (stored := store.load(self.identity(one)))]
         keys = {name: map(self.key, its) for name, its in grids.items()}
-        rows = {name: [{"cell": key.cell, **key.parts["cell"]} for key in its] for name, its in keys.items()}
+        rows = {name: [{"setting": key.key, **key.parts["setting"]} for key in its] for name, its in keys.items()}
         published.add(found, rows)
 
     def _compute(

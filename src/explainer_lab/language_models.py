@@ -78,8 +78,8 @@ class LanguageModels(Experiment[TrainingSetting]):
     def key(self, setting: TrainingSetting) -> Identity:
         """As for every experiment, with the values that a setting no longer has."""
         its = super().key(setting)
-        cell = {**its.parts["cell"], "dtype": "float32", "weight_decay": WEIGHT_DECAY}
-        return Identity(its.slug, {**its.parts, "cell": cell})
+        setting = {**its.parts["setting"], "dtype": "float32", "weight_decay": WEIGHT_DECAY}
+        return Identity(its.slug, {**its.parts, "setting": setting})
 
     def parts(self, setting: TrainingSetting) -> dict[str, Any]:
         """The tokens."""
@@ -102,7 +102,7 @@ class LanguageModels(Experiment[TrainingSetting]):
         elsewhere, kept = corpora.other_genre(tokens), {"checkpoint": checkpoint, "every": self._every}
         trained = train(setting, tokens, elsewhere, **kept, progress=progress)
         tables = _tables(trained)
-        tables["cells"] |= self._counted(setting)
+        tables["settings"] |= self._counted(setting)
         if setting.average != LEARNED_CONVOLUTION:
             _save_model(trained.model, tokens, place / "model")
         device = {} if setting.device == "cpu" else {"device": torch.cuda.get_device_name(setting.device)}
@@ -143,11 +143,11 @@ def _tables(trained: Trained) -> Tables:
     budget.
     """
     result, budgets = trained.result, trained.result["budgets"]
-    cells = {name: result[name] for name in ("parameters", "flops")}
+    settings = {name: result[name] for name in ("parameters", "flops")}
     last = {name: budgets[-1][name] for name in ("tokens", "held_out", "copied", "weights")}
     numbers = [{k: v for k, v in one.items() if k not in ("document", "block_nll", "position_nll")} for one in budgets]
     return {
-        "cells": cells | last,
+        "settings": settings | last,
         "budgets": as_columns(numbers),
         "curve": result["curve"],
         "blocks": as_columns(

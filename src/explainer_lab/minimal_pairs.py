@@ -226,7 +226,7 @@ def run_minimal_pairs(
     outputs, changes = _every_change(pair, trained)
     layers = similarities(outputs, setting.k, setting.epochs)
     tables = {
-        "cells": _cells(pair, changes, layers),
+        "settings": _cells(pair, changes, layers),
         "changes": as_columns(changes),
         "strengths": as_columns(list(_strengths(pair, outputs))),
         "layers": {"layer": list(range(len(layers["own"])))} | {name: its.tolist() for name, its in layers.items()},

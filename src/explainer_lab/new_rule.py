@@ -314,7 +314,7 @@ def run_new_rule(checkpoint: Checkpoint, setting: NewRuleSetting, *, progress: b
     _add_contexts(rules, found)
     if setting.training == "none":
         return (
-            {"cells": _cells(rules, found)}
+            {"settings": _cells(rules, found)}
             | _votes(rules, found)
             | {"changes": as_columns(list(_changes(rules, found)))}
         )
@@ -322,9 +322,9 @@ def run_new_rule(checkpoint: Checkpoint, setting: NewRuleSetting, *, progress: b
         found.add("FT", n, lesson, rules.see(tuned, scoring.encode(tuned, "")))
     tables = {"changes": as_columns(list(_changes(rules, found)))}
     if setting.lessons == "own":
-        return {"cells": _cells(rules, found)} | tables
+        return {"settings": _cells(rules, found)} | tables
     layers = minimal_pairs.similarities(found.outputs, setting.k, setting.epochs)
-    tables["cells"] = _cells(rules, found) | {name: its.nanmean().item() for name, its in layers.items()}
+    tables["settings"] = _cells(rules, found) | {name: its.nanmean().item() for name, its in layers.items()}
     tables["layers"] = {"layer": list(range(len(layers["own"])))} | {name: its.tolist() for name, its in layers.items()}
     tables["strengths"] = as_columns(list(_strengths(rules, found)))
     if found.lost:

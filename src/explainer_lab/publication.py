@@ -30,10 +30,10 @@ def frames(results: Iterable[Stored]) -> Frames:
     """The tables of results, in their order."""
     rows: dict[str, list[dict[str, Any]]] = {}
     for one in results:
-        key = {"cell": one.identity.cell}
+        key = {"setting": one.identity.key}
         for name, columns in one.result.items():
-            each = [columns] if name == "cells" else _rows(columns)
-            setting = one.identity.parts["cell"] if name == "cells" else {}
+            each = [columns] if name == "settings" else _rows(columns)
+            setting = one.identity.parts["setting"] if name == "settings" else {}
             rows.setdefault(name, []).extend({**key, **setting, **row} for row in each)
         identity = {"slug": one.identity.slug, "identity": json.dumps(one.identity.parts, sort_keys=True)}
         rows.setdefault("runs", []).append({**key, **identity, **one.provenance, **one.run})
@@ -59,7 +59,7 @@ def _array(values: Sequence[Any]) -> pa.Array:
 
 def _ordered(table: pa.Table) -> pa.Table:
     """The key first, the other columns by name, in one piece: the same bytes for the same values."""
-    return table.select(sorted(table.column_names, key=lambda name: (name != "cell", name))).combine_chunks()
+    return table.select(sorted(table.column_names, key=lambda name: (name != "setting", name))).combine_chunks()
 
 
 def joined(parts: Sequence[Frames]) -> Frames:
@@ -69,13 +69,13 @@ def joined(parts: Sequence[Frames]) -> Frames:
     return {name: pa.concat_tables(tables, promote_options="permissive") for name, tables in below.items()}
 
 
-def of_settings(tables: Frames, cells: Sequence[str]) -> Frames:
+def of_settings(tables: Frames, settings: Sequence[str]) -> Frames:
     """The rows of these cells, cell by cell in this order."""
-    place = {cell: i for i, cell in enumerate(cells)}
+    place = {setting: i for i, setting in enumerate(settings)}
 
     def rows_of(table: pa.Table) -> pa.Table:
-        table = table.filter(pc.is_in(table["cell"], pa.array(list(place), pa.string())))
-        order = sorted(range(len(table)), key=[place[cell] for cell in table["cell"].to_pylist()].__getitem__)
+        table = table.filter(pc.is_in(table["setting"], pa.array(list(place), pa.string())))
+        order = sorted(range(len(table)), key=[place[setting] for setting in table["setting"].to_pylist()].__getitem__)
         return table.take(pa.array(order, pa.int64()))
 
     return {name: rows_of(table) for name, table in tables.items()}
@@ -98,7 +98,7 @@ class Published:
     def has(self, identity: Identity) -> bool:
         """Whether there is a result of this setting; ResultsError if it was made of something else than is asked."""
         runs = published.files(self.directory).get("runs")
-        stored = _identities(self.directory, runs.stat().st_mtime_ns).get(identity.cell) if runs else None
+        stored = _identities(self.directory, runs.stat().st_mtime_ns).get(identity.key) if runs else None
         if stored is not None:
             require_origin(f"{identity.slug} in {self.directory}", identity, json.loads(stored))
         return stored is not None
@@ -111,16 +111,18 @@ class Published:
         publication it belongs to; killed at any step, the tables are those before or those after, and the next
         publication goes on. Raises ResultsError if they cannot be written.
         """
-        new = frames({one.identity.cell: one for one in results}.values())  # a cell may stand in several grids
+        new = frames({one.identity.key: one for one in results}.values())  # a cell may stand in several grids
         parts, named = [new], {}
         if "runs" in published.files(self.directory):
             tables = self.tables()
-            replaced = set(new["runs"]["cell"].to_pylist()) if new else set()
-            parts.insert(0, of_settings(tables, sorted(set(tables["runs"]["cell"].to_pylist()) - replaced)))
+            replaced = set(new["runs"]["setting"].to_pylist()) if new else set()
+            parts.insert(0, of_settings(tables, sorted(set(tables["runs"]["setting"].to_pylist()) - replaced)))
             named = self._grids()
         tables = joined(parts)
-        order = sorted(zip(*(tables["runs"][name].to_pylist() for name in ("slug", "cell")), strict=True))
-        tables = {name: _ordered(table) for name, table in of_settings(tables, [cell for _, cell in order]).items()}
+        order = sorted(zip(*(tables["runs"][name].to_pylist() for name in ("slug", "setting")), strict=True))
+        tables = {
+            name: _ordered(table) for name, table in of_settings(tables, [setting for _, setting in order]).items()
+        }
         digest = hashlib.sha256(repr(order).encode() + repr(tables["runs"].to_pylist()).encode()).hexdigest()
         named = dict(sorted({**named, **grids}.items()))
         if named:
@@ -154,7 +156,7 @@ class Published:
 @lru_cache(maxsize=16)
 def _identities(directory: Path, _modified: int) -> dict[str, str]:
     runs = published.read(directory)["runs"]
-    return dict(zip(runs["cell"].to_pylist(), runs["identity"].to_pylist(), strict=True))
+    return dict(zip(runs["setting"].to_pylist(), runs["identity"].to_pylist(), strict=True))
 
 
 def _write(table: pa.Table, path: Path, publication: str) -> None:

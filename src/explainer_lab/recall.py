@@ -74,9 +74,9 @@ class Recall(Experiment[FastWeightSetting]):
             losses += [sum(since) / len(since)] if since else []
         last = curve[-len(N_KEYS) :]
         right = sum(row["right"] for row in last) / sum(row["n_keys"] for row in last) / N_TEST
-        cells = {"parameters": sum(each.numel() for each in model.parameters()), "losses": losses, "accuracy": right}
+        settings = {"parameters": sum(each.numel() for each in model.parameters()), "losses": losses, "accuracy": right}
         columns = {name: [row[name] for row in curve] for name in curve[0] if name != "right"}
-        return Computed({"cells": cells, "curve": columns}, {})
+        return Computed({"settings": settings, "curve": columns}, {})
 
 
 def test_sequences(n_keys: int) -> Sequences:

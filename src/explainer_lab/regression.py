@@ -84,8 +84,8 @@ class Regression(Experiment[RegressionSetting]):
         """Train the model and test it."""
         trained = gpt.train(setting.plain, prepare=setting.prepare, progress=progress)
         tables = _tables(trained.model)
-        cells = tables["cells"] | {"losses": trained.losses}
-        return Computed(tables | {"cells": cells}, {}, {"cpu_seconds": trained.seconds})
+        settings = tables["settings"] | {"losses": trained.losses}
+        return Computed(tables | {"settings": settings}, {}, {"cpu_seconds": trained.seconds})
 
 
 def _tables(model: gpt.InContextGPT, n_prompts: int = N_PROMPTS) -> Tables:
@@ -102,6 +102,6 @@ def _tables(model: gpt.InContextGPT, n_prompts: int = N_PROMPTS) -> Tables:
         return regression.squared_errors(gpt.query_prediction(model, shortened), shortened)
 
     return {
-        "cells": {"parameters": sum(parameter.numel() for parameter in model.parameters())},
+        "settings": {"parameters": sum(parameter.numel() for parameter in model.parameters())},
         "prompts": {"squared_target": prompts.y_q**2, **{f"squared_error_{k}": errors(k) for k in ks}},
     }

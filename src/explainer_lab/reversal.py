@@ -82,14 +82,14 @@ def answers(checkpoint: Checkpoint, context: Sequence[Pair], pairs: Sequence[Pai
 def run_reversal(checkpoint: Checkpoint, setting: ReversalSetting, *, progress: bool = False) -> dict[str, Any]:
     """The tables of one setting: answers after nothing, after each lesson in the context, and after training on it."""
     pairs = draw_pairs(setting.n_pairs, setting.seed)
-    rows, cells, notes = [], {}, []
+    rows, settings, notes = [], {}, []
     scoring.warn_of_lengths(checkpoint, "reversal", "word ->", [word for pair in pairs for word in pair])
 
     def add(kind: str, name: str | None, found: Mapping[str, np.ndarray]) -> None:
         for direction, log_probs in found.items():
             row = _scored(log_probs)
             told = {"kind": kind, "lesson": name, "direction": direction}
-            cells["_".join(filter(None, told.values()))] = float(row["correct"].mean())
+            settings["_".join(filter(None, told.values()))] = float(row["correct"].mean())
             rows.append(
                 {column: [value] * len(pairs) for column, value in told.items()}
                 | {"pair": list(range(len(pairs)))}
@@ -109,7 +109,7 @@ def run_reversal(checkpoint: Checkpoint, setting: ReversalSetting, *, progress: 
         with finetuned.applied() as tuned:
             add("ft", name, answers(tuned, [], pairs))
     columns = {name: [value for row in rows for value in row[name]] for name in rows[0]}
-    return {"cells": cells | {"note": "; ".join(notes)}, "answers": columns}
+    return {"settings": settings | {"note": "; ".join(notes)}, "answers": columns}
 
 
 def _scored(log_probs: np.ndarray) -> dict[str, np.ndarray]:

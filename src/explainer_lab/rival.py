@@ -115,8 +115,8 @@ def run_rival(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting:
     chosen = {f"{name}_layer": on_checkpoint.best_layer(found) for name, found in layers.items()}
     both = len({*heads.effective} & {*heads.induction})
     return {
-        "cells": {f"{name}_accuracy": value for name, value in right.items()}
-        | {"n_heads": len(heads.effective), "n_induction": both} | chosen | singles.cells,
+        "settings": {f"{name}_accuracy": value for name, value in right.items()}
+        | {"n_heads": len(heads.effective), "n_induction": both} | chosen | singles.settings,
         "queries": as_columns(rows),
         "heads": heads.table(),
         "layers": {f"{name}_accuracy": found["correct"] for name, found in layers.items()} | singles.layers,
@@ -309,7 +309,7 @@ class _Singles:
     """What single demonstrations say of all together."""
 
     put_in: _PutIn
-    cells: dict[str, float]
+    settings: dict[str, float]
     layers: dict[str, list[float]]
 
 

@@ -144,7 +144,7 @@ class _Task:
     checkpoint: Checkpoint
     data: TaskData
     foreign: Mapping[str, TaskData]
-    cell: ComparisonSetting
+    comparison: ComparisonSetting
     queries: list[Example]
 
     def lesson(self, name: str) -> tuple[Task, list[Example]]:
@@ -183,7 +183,7 @@ def run_shared_part(
     for task, states in zip(of_tasks, trained, strict=True):
         for table, rows in _of_task(task, states).items():
             tables[table] += [{"task": task.data.task.name} | row for row in rows]
-    return {"cells": _cells(tables, trained, setting)} | {
+    return {"settings": _cells(tables, trained, setting)} | {
         name: as_columns(rows) for name, rows in tables.items() if rows
     }
 
@@ -191,10 +191,10 @@ def run_shared_part(
 def _task(checkpoint: Checkpoint, load: Load, setting: SharedPartSetting, name: str) -> _Task:
     data = load(name)
     scoring.require_distinct(checkpoint, data.task)
-    cell = ComparisonSetting(checkpoint=setting.checkpoint, task=name, seed=setting.seed, k=setting.k, lr=setting.lr,
+    setting = ComparisonSetting(checkpoint=setting.checkpoint, task=name, seed=setting.seed, k=setting.k, lr=setting.lr,
                 n_queries=setting.n_queries, split="report")  # fmt: skip
     foreign = {other: load(other) for other in setting.names if other != name}
-    return _Task(setting, checkpoint, data, foreign, cell, comparison.draw_queries(data, cell))
+    return _Task(setting, checkpoint, data, foreign, setting, comparison.draw_queries(data, setting))
 
 
 def _train(
@@ -323,7 +323,7 @@ def _link(task: _Task, zsl: Observed, found: Mapping[tuple[str, str], Observed])
 
     The other directions are random, with the cosine that this one has with the change by the own context.
     """
-    others = comparison.draw_queries(task.data, replace(task.cell, split="selection", n_queries=N_SELECTION))
+    others = comparison.draw_queries(task.data, replace(task.comparison, split="selection", n_queries=N_SELECTION))
     passes = (
         comparison.observe(task.checkpoint, prefix, task.data.task, others).outputs
         for prefix in (task.context("own"), scoring.encode(task.checkpoint, ""))

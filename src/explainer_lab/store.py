@@ -20,7 +20,7 @@ from explainer.data.files import PERMIT, Tables, disk_errors, replace_file, roun
 from explainer.errors import ResultsError
 
 _FORMAT = 3  # of the files; raised when their layout changes
-_SETTING = ("cell", "dtype")  # the parts of an identity that name its file: what was asked for
+_SETTING = ("setting", "dtype")  # the parts of an identity that name its file: what was asked for
 _KEYS = {"format", "slug", "identity", "provenance", "result", "sha256"}
 
 
@@ -36,14 +36,14 @@ class Identity:
     parts: Mapping[str, Any]
 
     @property
-    def cell(self) -> str:
+    def key(self) -> str:
         """The first 16 digits of the setting's digest: the key of its rows in the tables."""
         return _sha256({name: self.parts[name] for name in _SETTING if name in self.parts})[:16]
 
     @property
     def filename(self) -> str:
         """`<slug>-<cell>.json`."""
-        return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', self.slug)[:120]}-{self.cell}.json"
+        return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', self.slug)[:120]}-{self.key}.json"
 
     def differences(self, stored: Mapping[str, Any]) -> list[str]:
         """Names of the known parts that a stored identity has otherwise."""

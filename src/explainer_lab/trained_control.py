@@ -111,63 +111,67 @@ class TrainedControl(Experiment[TrainedControlSetting]):
         default = {"checkpoint": "in-context-llama", "task": regression_words.TASK.name, "k": model.n_examples}
         return super().of(**default | {"n_queries": 32, "step": model.steps} | values)
 
-    def parts(self, cell: TrainedControlSetting) -> dict[str, Any]:
+    def parts(self, setting: TrainedControlSetting) -> dict[str, Any]:
         """The training; the texts are drawn from its seed, and the task from that of the cell."""
-        return {"training": _of_training(cell)}
+        return {"training": _of_training(setting)}
 
-    def groups(self, cells: Sequence[TrainedControlSetting]) -> list[tuple[TrainedControlSetting, ...]]:
+    def groups(self, settings: Sequence[TrainedControlSetting]) -> list[tuple[TrainedControlSetting, ...]]:
         """Cells of one model, which is trained once; those that share ZSL and ICL one after the other."""
         models: dict[LlamaSetting, list[TrainedControlSetting]] = {}
-        for cell in cells:
-            models.setdefault(cell.trained, []).append(cell)
+        for setting in settings:
+            models.setdefault(setting.trained, []).append(setting)
         return [tuple(its) for its in models.values()]
 
-    def compute(self, cell: TrainedControlSetting, *, progress: bool) -> Computed:
+    def compute(self, setting: TrainedControlSetting, *, progress: bool) -> Computed:
         """One cell, without calibration by a query that says nothing, because no model has seen one in its training."""
-        checkpoint = self._load(cell, progress)
-        data = regression_words.data(regression_words.directions(cell.seed)[0])
-        shared = self._baseline is not None and self._baseline.serves(checkpoint, cell)
+        checkpoint = self._load(setting, progress)
+        data = regression_words.data(regression_words.directions(setting.seed)[0])
+        shared = self._baseline is not None and self._baseline.serves(checkpoint, setting)
         if not shared:
-            self._baseline = comparison.prepare(checkpoint, data, cell, progress=progress)
-        tables = comparison.run_comparison(self._baseline, cell, progress=progress)
-        known = _known_learners(_prompts(cell.changes.context(data, cell.k, cell.seed)[1], self._baseline.queries))
-        cells = {name: value for name, value in tables["cells"].items() if "content_free" not in name}
-        lessons = _similarity_of_lessons(self._baseline, cell)
-        cells |= {"weights": training.weights_digest(checkpoint.model)}
-        cells |= {name: values.nanmean() for name, values in lessons.items()}
-        swaps = {} if cell.control != "none" else {"swaps": as_columns(list(_swaps(self._baseline, cell, progress)))}
+            self._baseline = comparison.prepare(checkpoint, data, setting, progress=progress)
+        tables = comparison.run_comparison(self._baseline, setting, progress=progress)
+        known = _known_learners(
+            _prompts(setting.changes.context(data, setting.k, setting.seed)[1], self._baseline.queries)
+        )
+        settings = {name: value for name, value in tables["settings"].items() if "content_free" not in name}
+        lessons = _similarity_of_lessons(self._baseline, setting)
+        settings |= {"weights": training.weights_digest(checkpoint.model)}
+        settings |= {name: values.nanmean() for name, values in lessons.items()}
+        swaps = (
+            {} if setting.control != "none" else {"swaps": as_columns(list(_swaps(self._baseline, setting, progress)))}
+        )
         return Computed(
-            {"cells": cells, "queries": tables["queries"] | known, "layers": tables["layers"] | lessons} | swaps,
+            {"settings": settings, "queries": tables["queries"] | known, "layers": tables["layers"] | lessons} | swaps,
             {"source": data.task.source, "licence": data.task.licence},
             {"shared_zsl_and_icl": shared},
         )
 
-    def _load(self, cell: TrainedControlSetting, progress: bool) -> Checkpoint:
-        place = snapshots(cell) / str(cell.step)
+    def _load(self, setting: TrainedControlSetting, progress: bool) -> Checkpoint:
+        place = snapshots(setting) / str(setting.step)
         if self._checkpoint is None or self._checkpoint[0] != place:
             if not place.is_dir():
-                for step, model in in_context_llama.train(cell.trained, progress=progress):
-                    in_context_llama.save(model, snapshots(cell) / str(step))
+                for step, model in in_context_llama.train(setting.trained, progress=progress):
+                    in_context_llama.save(model, snapshots(setting) / str(step))
             self._checkpoint, self._baseline = (place, loading.load(place, dtype=torch.float32, device="cpu")), None
         return self._checkpoint[1]
 
 
-def _of_training(cell: TrainedControlSetting) -> dict[str, Any]:
+def _of_training(setting: TrainedControlSetting) -> dict[str, Any]:
     """What determines the weights of all snapshots."""
     sizes = {"words": regression_words.WORDS, "dimension": regression_words.DIMENSION}
-    return asdict(cell.trained) | sizes
+    return asdict(setting.trained) | sizes
 
 
-def snapshots(cell: TrainedControlSetting) -> Path:
+def snapshots(setting: TrainedControlSetting) -> Path:
     """The directory in the cache with a directory for each snapshot of a training, named by its step."""
-    digest = hashlib.sha256(repr(_of_training(cell)).encode()).hexdigest()[:16]
-    return assets.cache_dir() / "training" / f"{cell.checkpoint}-model{cell.model}-{digest}"
+    digest = hashlib.sha256(repr(_of_training(setting)).encode()).hexdigest()[:16]
+    return assets.cache_dir() / "training" / f"{setting.checkpoint}-model{setting.model}-{digest}"
 
 
-def _similarity_of_lessons(baseline: Baseline, cell: TrainedControlSetting) -> dict[str, Float[Tensor, " layers"]]:
+def _similarity_of_lessons(baseline: Baseline, setting: TrainedControlSetting) -> dict[str, Float[Tensor, " layers"]]:
     """SimAOU of ICL and of ICL by k other demonstrations of w, and its noise value; means over queries."""
     checkpoint, task = baseline.checkpoint, baseline.data.task
-    ids, _ = scoring.context_ids(checkpoint, *controls.other(baseline.data, cell.k, cell.seed))
+    ids, _ = scoring.context_ids(checkpoint, *controls.other(baseline.data, setting.k, setting.seed))
     other = comparison.observe(checkpoint, scoring.encode(checkpoint, ids), task, baseline.queries)
     outputs = baseline.zsl.outputs, baseline.icl.outputs, other.outputs
     return {
@@ -176,15 +180,15 @@ def _similarity_of_lessons(baseline: Baseline, cell: TrainedControlSetting) -> d
     }
 
 
-def _swaps(baseline: Baseline, cell: TrainedControlSetting, progress: bool) -> Iterator[dict[str, Any]]:
+def _swaps(baseline: Baseline, setting: TrainedControlSetting, progress: bool) -> Iterator[dict[str, Any]]:
     """Contexts beside trainings, of own and other demonstrations and of the own in another order, by layer."""
     checkpoint, task, found = baseline.checkpoint, baseline.data.task, {}
     for name in ("own", "other", "reordered"):
-        lesson = shared_part.CONTEXTS[name](baseline.data, cell.k, cell.seed)
+        lesson = shared_part.CONTEXTS[name](baseline.data, setting.k, setting.seed)
         prefix = on_checkpoint.context(checkpoint, *lesson)
         found["ICL", name] = comparison.observe(checkpoint, prefix, task, baseline.queries)
         sequences = finetuning.training_ids(checkpoint, *lesson)
-        trained = finetuning.fine_tune(checkpoint, sequences, cell.lr, progress=progress)
+        trained = finetuning.fine_tune(checkpoint, sequences, setting.lr, progress=progress)
         if trained.diverged_at is None:
             with trained.applied() as tuned:
                 found["FT", name] = comparison.observe(tuned, scoring.encode(tuned, ""), task, baseline.queries)

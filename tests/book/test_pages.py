@@ -108,15 +108,15 @@ def test_every_page_of_the_folders_is_in_the_contents():
 
 
 @pytest.mark.parametrize(
-    ("made", "kind", "details"),
+    ("provenance", "kind", "details"),
     [
         ("Live: in 2 s <on> it.", "live", "in 2 s &lt;on&gt; it."),
         ("Stored", "stored", None),
         ("Quoted.", "quoted", None),
     ],
 )
-def test_badge(made, kind, details):
-    found = badge(made)
+def test_badge(provenance, kind, details):
+    found = badge(provenance)
     assert f'class="xp-badge xp-{kind}" tabindex="0"' in found
     assert (f'<span class="xp-badge-more">{details}</span>' in found) == (details is not None)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
-from toy_study import ALIKE, DATA, LABELS, TOY, N, cell, compute
+from toy_study import ALIKE, DATA, LABELS, TOY, N, setting, compute
 
 from explainer.compare import comparison, controls, similarities
 from explainer.compare.comparison import draw_queries, prepare, run_comparison
@@ -33,7 +33,7 @@ def checkpoint(directory):
 
 @pytest.fixture(scope="module")
 def result(directory, checkpoint):
-    return compute(checkpoint, cell(directory))
+    return compute(checkpoint, setting(directory))
 
 
 @pytest.fixture(scope="module")
@@ -68,21 +68,21 @@ def predictions(result, *states):
 
 def test_predictions_are_those_of_scoring(result, by_hand):
     labels = by_hand[-1]
-    queries, cells = result["queries"], result["cells"]
+    queries, settings = result["queries"], result["settings"]
     assert queries["label"] == labels.tolist() and queries["query"] == list(range(N))
     assert queries["query_id"] == [comparison.query_id(query) for query in tasks.queries(DATA, N, 0)]
     for state, records in zip(("zsl", "icl", "ft"), by_hand, strict=False):
         np.testing.assert_allclose(queries[f"{state}_log_probs"], records.log_probs, rtol=1e-3)
         assert queries[f"{state}_correct"] == (records.log_probs.argmax(1) == labels).tolist()
-        assert cells[f"{state}_accuracy"] == pytest.approx(np.mean(queries[f"{state}_correct"]), abs=1e-4)
+        assert settings[f"{state}_accuracy"] == pytest.approx(np.mean(queries[f"{state}_correct"]), abs=1e-4)
         others = ("calibrated_accuracy", "content_free_accuracy", "macro_f1", "auc")
-        assert {f"{state}_{name}" for name in others} <= cells.keys()
+        assert {f"{state}_{name}" for name in others} <= settings.keys()
 
 
 def test_a_query_has_the_same_id_whichever_seed_draws_it(directory):
     ids = [
         {comparison.query_id(query) for query in comparison.draw_queries(DATA, one)}
-        for one in (cell(directory, seed=seed, n_queries=len(DATA.test)) for seed in (0, 1))
+        for one in (setting(directory, seed=seed, n_queries=len(DATA.test)) for seed in (0, 1))
     ]
     assert ids[0] == ids[1] and len(ids[0]) == len(DATA.test)
 
@@ -90,7 +90,7 @@ def test_a_query_has_the_same_id_whichever_seed_draws_it(directory):
 def test_content_free_query_is_the_template_of_not_available(result, checkpoint):
     empty = scoring.encode(checkpoint, "")
     expected = scoring.candidate_log_probs(checkpoint, empty, ["N/A\nIs:"], LABELS)[0]
-    np.testing.assert_allclose(result["cells"]["zsl_content_free"], expected, rtol=1e-3)
+    np.testing.assert_allclose(result["settings"]["zsl_content_free"], expected, rtol=1e-3)
 
 
 def test_accuracies_are_raw_and_calibrated_by_the_batch_and_by_a_content_free_query():
@@ -139,7 +139,7 @@ def test_similarities_are_those_of_the_metrics(result, by_hand):
         sd = numbers(result["layers"][f"{name}_sd"])
         np.testing.assert_allclose(sd[there], values[:, there].std(0), atol=1e-3, err_msg=name)
         np.testing.assert_allclose(result["queries"][name], values.nanmean(1), atol=1e-4, err_msg=name)
-        assert result["cells"][name] == pytest.approx(values.nanmean().item(), abs=1e-4)
+        assert result["settings"][name] == pytest.approx(values.nanmean().item(), abs=1e-4)
     sequences = [s[1:] for s in _training_ids(by_hand)]
     m_icl, m_ft, at = [], [], 1
     for t, tokens in enumerate(sequences):
@@ -151,7 +151,7 @@ def test_similarities_are_those_of_the_metrics(result, by_hand):
     m_icl, m_ft = torch.cat(m_icl, -1), torch.cat(m_ft, -1)
     tau = metrics.kendall_training_tokens(m_icl, m_ft)
     np.testing.assert_allclose(result["layers"]["kendall_tau_b"], tau.mean(0), atol=2e-3)
-    assert result["cells"]["top_k_recall_chance"] == 1  # fewer than 100 tokens
+    assert result["settings"]["top_k_recall_chance"] == 1  # fewer than 100 tokens
     assert abs(tau.mean()) > 0.01, "an agreement of zero would not tell one pairing of tokens from another"
 
 
@@ -166,7 +166,7 @@ def _training_ids(by_hand):
 def test_fine_tuning_is_told(result, checkpoint):
     demonstrations = tasks.demonstrations(DATA, 3, 0)
     finetuned = finetuning.fine_tune(checkpoint, finetuning.training_ids(checkpoint, TOY, demonstrations), 1e-3)
-    told = result["cells"] | result["layers"]
+    told = result["settings"] | result["layers"]
     np.testing.assert_allclose(told["losses"], finetuned.losses, rtol=1e-3)
     np.testing.assert_allclose(
         told["update_norm_values"], [d.value_weight.norm().item() for d in finetuned.update], rtol=1e-3
@@ -179,7 +179,7 @@ def test_the_checkpoint_is_left_as_it_was(directory, checkpoint):
     before = {name: p.clone() for name, p in checkpoint.model.named_parameters()}
     for control in CONTROLS:
         if not CONTROLS[control].needs_foreign:  # which the tiny model has no room for
-            compute(checkpoint, cell(directory, control=control, lr=1e-2))
+            compute(checkpoint, setting(directory, control=control, lr=1e-2))
     assert all(torch.equal(p, before[name]) for name, p in checkpoint.model.named_parameters())
 
 
@@ -204,36 +204,36 @@ def test_summaries_leave_out_what_does_not_exist_and_fill_up_what_was_not_measur
 
 
 def test_training_that_diverges_is_told_not_averaged(directory, checkpoint):
-    result = compute(checkpoint, cell(directory, lr=1e4))
-    assert not result["cells"].keys() & {"ft_accuracy", "rec2ftp", "sim_aou"}
+    result = compute(checkpoint, setting(directory, lr=1e4))
+    assert not result["settings"].keys() & {"ft_accuracy", "rec2ftp", "sim_aou"}
     assert "ft_correct" not in result["queries"] and "sim_aou" not in result["layers"]
-    assert result["cells"]["icl_accuracy"] is not None
-    assert result["cells"]["diverged_at"] is not None
-    assert "learning rate 10000 diverged at step" in result["cells"]["note"]
+    assert result["settings"]["icl_accuracy"] is not None
+    assert result["settings"]["diverged_at"] is not None
+    assert "learning rate 10000 diverged at step" in result["settings"]["note"]
 
 
 def test_free_answers_are_matched_exactly(directory, checkpoint):
     data = tasks.load("capitals")
-    result = compute(checkpoint, cell(directory, task="capitals"), data)
-    icl = {name for name in result["cells"] if name.startswith("icl_")}
+    result = compute(checkpoint, setting(directory, task="capitals"), data)
+    icl = {name for name in result["settings"] if name.startswith("icl_")}
     assert icl == {"icl_accuracy", "icl_fixes"}
     assert not result["queries"].keys() & {"label", "icl_log_probs"}
     assert len(result["queries"]["sim_aou"]) == N
     with pytest.raises(ExperimentError, match=r"capitals.*no labels"):
-        compute(checkpoint, cell(directory, task="capitals", position="first-label"), data)
+        compute(checkpoint, setting(directory, task="capitals", position="first-label"), data)
 
 
 @pytest.mark.parametrize("family", tiny_models.CONFIGS)
 def test_every_family(family, tmp_path):
     checkpoint = loading.load(tiny_models.save(family, tmp_path))
-    result = compute(checkpoint, cell(str(tmp_path)))
-    assert result["cells"]["note"] == "" or result["cells"]["note"].startswith("FT repairs none")
+    result = compute(checkpoint, setting(str(tmp_path)))
+    assert result["settings"]["note"] == "" or result["settings"]["note"].startswith("FT repairs none")
     measures = [name for name in result["layers"] if f"{name}_sd" in result["layers"]]
-    assert len(measures) > 30 and all(result["cells"][name] is not None for name in measures)
+    assert len(measures) > 30 and all(result["settings"][name] is not None for name in measures)
 
 
 def test_position_of_the_released_code(directory, checkpoint, result):
-    released = compute(checkpoint, cell(directory, position="first-label"))
+    released = compute(checkpoint, setting(directory, position="first-label"))
     assert predictions(released) == predictions(result)
     queries = tasks.queries(DATA, N, 0)
     prompts = [f"{TOY.prompt(q)} Negative" for q in queries]
@@ -245,7 +245,7 @@ def test_position_of_the_released_code(directory, checkpoint, result):
 
 
 def test_labels_that_begin_alike_are_recorded_where_they_part_and_have_an_accuracy_per_token(directory, checkpoint):
-    result, demonstrations = compute(checkpoint, cell(directory), ALIKE), tasks.demonstrations(ALIKE, 3, 0)
+    result, demonstrations = compute(checkpoint, setting(directory), ALIKE), tasks.demonstrations(ALIKE, 3, 0)
     queries = tasks.queries(ALIKE, N, 0)
     prompts = [f"{TOY.prompt(query)} un" for query in queries]
     ids, _ = scoring.context_ids(checkpoint, ALIKE.task, demonstrations)
@@ -262,48 +262,48 @@ def test_labels_that_begin_alike_are_recorded_where_they_part_and_have_an_accura
     for state in ("zsl", "icl", "ft"):
         means = np.array(result["queries"][f"{state}_log_probs"]) / [8, 6]
         right = means.argmax(1) == [query.label for query in queries]
-        assert result["cells"][f"{state}_per_token_accuracy"] == pytest.approx(right.mean(), abs=1e-4)
+        assert result["settings"][f"{state}_per_token_accuracy"] == pytest.approx(right.mean(), abs=1e-4)
 
 
 # --- controls and splits ---------------------------------------------------------------------------------------
 
 
 def test_ascent_and_random_direction_change_fine_tuning_only(directory, checkpoint, result):
-    ascent, random = (compute(checkpoint, cell(directory, control=c)) for c in ("ascent", "random-direction"))
+    ascent, random = (compute(checkpoint, setting(directory, control=c)) for c in ("ascent", "random-direction"))
     for other in (ascent, random):
         assert predictions(other, "icl") == predictions(result, "icl")
         assert predictions(other, "ft") != predictions(result, "ft")
-    assert ascent["cells"]["loss_after"] > ascent["cells"]["losses"][0]
+    assert ascent["settings"]["loss_after"] > ascent["settings"]["losses"][0]
     np.testing.assert_allclose(random["layers"]["update_norm_keys"], result["layers"]["update_norm_keys"], rtol=1e-3)
-    assert random["cells"]["losses"] == result["cells"]["losses"]
+    assert random["settings"]["losses"] == result["settings"]["losses"]
 
 
 def test_layer_causal_sums_the_losses_of_all_layers(directory, checkpoint, result):
-    layer_causal = compute(checkpoint, cell(directory, control="layer-causal"))
-    assert layer_causal["cells"]["losses"][0] > 2 * result["cells"]["losses"][0]
+    layer_causal = compute(checkpoint, setting(directory, control="layer-causal"))
+    assert layer_causal["settings"]["losses"][0] > 2 * result["settings"]["losses"][0]
 
 
 def test_controls_of_the_context_leave_fine_tuning_alone(directory, checkpoint):
-    plain = compute(checkpoint, cell(directory, k=6))
+    plain = compute(checkpoint, setting(directory, k=6))
     for control in ("shuffled-context", "flipped-context"):
-        one = cell(directory, k=6, control=control)
+        one = setting(directory, k=6, control=control)
         baseline = prepare(checkpoint, DATA, one)
         assert not torch.equal(baseline.zsl.outputs, baseline.icl.outputs)
         result = rounded(run_comparison(baseline, one))
-        assert result["cells"]["losses"] == plain["cells"]["losses"]
+        assert result["settings"]["losses"] == plain["settings"]["losses"]
         assert predictions(result, "zsl", "ft") == predictions(plain, "zsl", "ft")
         assert predictions(result, "icl") != predictions(plain, "icl")
-        assert result["cells"]["training_labels"] == plain["cells"]["training_labels"]
-        assert result["cells"]["context_labels"] != plain["cells"]["context_labels"]
+        assert result["settings"]["training_labels"] == plain["settings"]["training_labels"]
+        assert result["settings"]["context_labels"] != plain["settings"]["context_labels"]
 
 
 def test_controls_of_fine_tuning_leave_the_context_alone(directory, checkpoint):
-    plain = compute(checkpoint, cell(directory, k=6))
+    plain = compute(checkpoint, setting(directory, k=6))
     for control in ("shuffled-training", "flipped-training", "reordered-training", "other-training"):
-        result = compute(checkpoint, cell(directory, k=6, control=control))
+        result = compute(checkpoint, setting(directory, k=6, control=control))
         assert predictions(result, "icl") == predictions(plain, "icl")
-        assert result["cells"]["losses"] != plain["cells"]["losses"]
-        assert result["cells"]["context_labels"] == plain["cells"]["context_labels"]
+        assert result["settings"]["losses"] != plain["settings"]["losses"]
+        assert result["settings"]["context_labels"] == plain["settings"]["context_labels"]
 
 
 def test_what_the_controls_show_and_train_on():
@@ -330,19 +330,19 @@ def test_foreign_demonstrations_keep_their_template_and_the_queries_theirs(direc
     short = {"k": 1, "task": "capitals"}
     data = tasks.load("capitals")
     plain, foreign = (
-        prepare(checkpoint, data, cell(directory, control=c, **short)) for c in ("none", "foreign-context")
+        prepare(checkpoint, data, setting(directory, control=c, **short)) for c in ("none", "foreign-context")
     )
     (pair,) = tasks.demonstrations(tasks.load("plurals"), 1, 0)
     shown = checkpoint.tokenizer.decode(foreign.context[0][1:])
     assert shown == f"{pair.fields['word']} -> {pair.answer}\n"
     assert torch.equal(plain.zsl.outputs, foreign.zsl.outputs)
-    result = compute(checkpoint, cell(directory, control="foreign-training", **short), data)
-    assert "other tokens" in result["cells"]["note"]
-    assert result["cells"]["sim_aou"] is not None
+    result = compute(checkpoint, setting(directory, control="foreign-training", **short), data)
+    assert "other tokens" in result["settings"]["note"]
+    assert result["settings"]["sim_aou"] is not None
 
 
 def test_attention_to_training_tokens_is_compared_where_the_tokens_are_the_same(directory, checkpoint):
-    shuffled = cell(directory, k=6, control="shuffled-context")
+    shuffled = setting(directory, k=6, control="shuffled-context")
     own = replace(shuffled, control="none")
     plain, baseline = (prepare(checkpoint, DATA, c) for c in (own, shuffled))
     demonstrations, shown = (source(DATA, 6, 0)[1] for source in (controls.own, controls.shuffled))
@@ -354,7 +354,7 @@ def test_attention_to_training_tokens_is_compared_where_the_tokens_are_the_same(
         assert (common == full) == (d.answer == s.answer)
     assert 0 < sum(fewer) < sum(lengths)
     result = compute(checkpoint, shuffled)
-    assert result["cells"]["kendall_tau_b"] is not None
+    assert result["settings"]["kendall_tau_b"] is not None
     (ids, ends) = baseline.context
     misread = replace(baseline, context=([*ids[:2], 399, *ids[3:]], ends))
     assert comparison.common_tokens(misread, shuffled) is None
@@ -407,19 +407,19 @@ def test_split_halves_are_disjoint_for_all_seeds_and_selection_reports_nothing(d
         split: {
             q.fields["text"]
             for seed in range(5)
-            for q in draw_queries(DATA, cell(directory, n_queries=10, seed=seed, split=split))
+            for q in draw_queries(DATA, setting(directory, n_queries=10, seed=seed, split=split))
         }
         for split in ("selection", "report")
     }
     assert not halves["selection"] & halves["report"]
-    all_queries = draw_queries(DATA, cell(directory, n_queries=36))
+    all_queries = draw_queries(DATA, setting(directory, n_queries=36))
     assert all_queries == tasks.queries(DATA, 36, 0)
     assert 10 <= sum(comparison._half(q) == "report" for q in all_queries) <= 26
     with pytest.raises(TaskError, match="36 queries asked for, 18 available"):
-        draw_queries(DATA, cell(directory, n_queries=36, split="report"))
-    result = compute(checkpoint, cell(directory, split="selection"))
-    assert "sim_aou" not in result["cells"] and "selection" in result["cells"]["note"]
-    assert result["cells"]["ft_accuracy"] is not None
+        draw_queries(DATA, setting(directory, n_queries=36, split="report"))
+    result = compute(checkpoint, setting(directory, split="selection"))
+    assert "sim_aou" not in result["settings"] and "selection" in result["settings"]["note"]
+    assert result["settings"]["ft_accuracy"] is not None
 
 
 @pytest.mark.parametrize(
@@ -438,16 +438,16 @@ def test_split_halves_are_disjoint_for_all_seeds_and_selection_reports_nothing(d
 )
 def test_impossible_cells_are_refused_at_once(changes, message):
     with pytest.raises(ExperimentError, match=message):
-        cell("model", **changes)
+        setting("model", **changes)
 
 
 def test_a_baseline_serves_its_own_cells_only(directory, checkpoint):
-    baseline = prepare(checkpoint, DATA, cell(directory))
+    baseline = prepare(checkpoint, DATA, setting(directory))
     for changes in ({"lr": 0.5}, {"control": "ascent"}, {"control": "random-direction"}, {"control": "layer-causal"}):
-        assert baseline.serves(checkpoint, cell(directory, **changes))
+        assert baseline.serves(checkpoint, setting(directory, **changes))
     others = ({"seed": 1}, {"k": 4}, {"n_queries": 7}, {"control": "untrained"}, {"control": "shuffled-context"})
     for changes in (*others, {"split": "report"}, {"position": "first-label"}, {"task": "mr"}):
-        assert not baseline.serves(checkpoint, cell(directory, **changes))
+        assert not baseline.serves(checkpoint, setting(directory, **changes))
         with pytest.raises(ExperimentError, match="prepare another"):
-            run_comparison(baseline, cell(directory, **changes))
-    assert not baseline.serves(loading.load(directory), cell(directory))
+            run_comparison(baseline, setting(directory, **changes))
+    assert not baseline.serves(loading.load(directory), setting(directory))

@@ -39,8 +39,8 @@ def table(
         rng = np.random.default_rng(sum(map(ord, task + control)) * 100 + seed)
         values = {name: rng.uniform(-0.999, 0.999, LAYERS).round(4) for name in ALL}
         known = {name: each for name, each in values.items() if name not in absent}
-        cell = f"{task}-{control}-{seed}"
-        parts.append(pd.DataFrame({"cell": cell, **setting, "seed": seed, "layer": range(LAYERS), **known}))
+        setting = f"{task}-{control}-{seed}"
+        parts.append(pd.DataFrame({"setting": setting, **setting, "seed": seed, "layer": range(LAYERS), **known}))
     return pd.concat(parts)
 
 
@@ -65,7 +65,7 @@ def studies(monkeypatch, tmp_path) -> Callable:
         monkeypatch.setattr(published, "settings_of", settings_of)
         monkeypatch.setattr(published, "results", read)
         monkeypatch.setattr(
-            reporting, "provenance", lambda *used: f"Stored: {pd.concat(used)['cell'].nunique()} cells."
+            reporting, "provenance", lambda *used: f"Stored: {pd.concat(used)['setting'].nunique()} settings."
         )
         similarity_explorer._data.cache_clear()
         return SimilarityExplorer.stored()

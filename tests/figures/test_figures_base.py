@@ -12,7 +12,7 @@ SAID = f"Stored, computed with {STARTER}"
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("provenance", "said"),
     [
         (f"Stored: 2 cells, seeds 0, 1; k = 16; {STARTER}, float32, x86_64; 7 CPU s.", f", computed with {STARTER}"),
         (f"Stored: {STARTER}, float32; computed by a function.", f", computed with {STARTER}"),
@@ -22,20 +22,22 @@ SAID = f"Stored, computed with {STARTER}"
         (f"Live: computed in this page; {STARTER}, float32.", ""),
     ],
 )  # fmt: skip
-def test_a_stored_result_of_another_checkpoint_than_the_readers_says_so(monkeypatch, made, said):
+def test_a_stored_result_of_another_checkpoint_than_the_readers_says_so(monkeypatch, provenance, said):
     monkeypatch.setenv("EXPLAINER_MODEL", "other")
-    assert base.of_checkpoint(made) == said
-    assert said.replace("<", "&lt;").replace(">", "&gt;") in base.badge(made) and "<model>" not in base.badge(made)
+    assert base.of_checkpoint(provenance) == said
+    assert said.replace("<", "&lt;").replace(">", "&gt;") in base.badge(provenance) and "<model>" not in base.badge(
+        provenance
+    )
     monkeypatch.delenv("EXPLAINER_MODEL")
-    assert base.of_checkpoint(made) == ""
+    assert base.of_checkpoint(provenance) == ""
 
 
 def test_figures_tables_and_explorables_say_it(monkeypatch, capsys):
-    made = reporting.provenance(agreement.pairs("agreement", seed=0))
+    provenance = reporting.provenance(agreement.pairs("agreement", seed=0))
     shown = []
     monkeypatch.setattr(base, "display", lambda of, **_: shown.append(of))
     monkeypatch.setenv("EXPLAINER_MODEL", "other")
-    Captioned({}, "A caption.", "Alt.", made)._ipython_display_()
+    Captioned({}, "A caption.", "Alt.", provenance)._ipython_display_()
     assert f"<strong>{SAID}.</strong> A caption." in shown[-1]["text/html"]
-    assert SAID in Table(["a"], [["b"]], "A caption.", made)._repr_mimebundle_()["text/html"]
-    assert SAID in widget_html({"explainer": {"made": Bets.made}})
+    assert SAID in Table(["a"], [["b"]], "A caption.", provenance)._repr_mimebundle_()["text/html"]
+    assert SAID in widget_html({"explainer": {"provenance": Bets.provenance}})

@@ -45,11 +45,11 @@ def rows():
         "draws": {"the same": 20, "other examples of the task": 18, "shuffled answers": 19},
         "shared": 10,
         "seeds": 5,
-        "made": "Stored: 8 cells.",
+        "provenance": "Stored: 8 cells.",
     }
     values |= {side: of_measures(0.01 * (i + 1)) for i, side in enumerate(sides)}
     table = Texts("claims").table("claims", **values)
-    assert table.made == "Stored: 8 cells."
+    assert table.provenance == "Stored: 8 cells."
     assert "Student over 20 draws (18 where" in table.caption and "bootstrap over 5 draws" in table.caption
     return [
         [cell.replace("\N{NO-BREAK SPACE}", " ").replace("\N{MINUS SIGN}", "-") for cell in row] for row in table.rows

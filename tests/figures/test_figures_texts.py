@@ -20,7 +20,7 @@ WORDS = ROOT / "src" / "explainer" / "figures" / "words"
 @pytest.fixture
 def words(monkeypatch):
     own = {
-        "a": {"caption": "n = {n},\nof {of:.1f}.", "alt": "At {of[GD]:.0%}: {tokens[0]!r}.", "made": "Live."},
+        "a": {"caption": "n = {n},\nof {of:.1f}.", "alt": "At {of[GD]:.0%}: {tokens[0]!r}.", "provenance": "Live."},
         "b": {"caption": "C.", "head": ["<i>x</i>", "y"], "rows": [["one", "{n:.2f}"]]},
         "c": {"caption": "C.", "head": ["x"], "rows": [], "facts": "seed {n}"},
     }
@@ -30,7 +30,11 @@ def words(monkeypatch):
 
 def test_numbers_are_filled_in_one_by_one(words):
     shown = words.figure("a", go.Figure(), n=3, of={"GD": 0.11, "Adam": 0.25}, tokens=["  two spaces"])
-    assert (shown.caption, shown.alt, shown.made) == ("n = 3, of GD 0.1, Adam 0.2.", "At 11%: '  two spaces'.", "Live.")
+    assert (shown.caption, shown.alt, shown.provenance) == (
+        "n = 3, of GD 0.1, Adam 0.2.",
+        "At 11%: '  two spaces'.",
+        "Live.",
+    )
     shown = words.figure("a", go.Figure(), n=[1, 2], of={"GD": 0.5}, tokens=[""])
     assert shown.caption == "n = 1, 2, of GD 0.5."
 
@@ -40,9 +44,9 @@ def test_lists_in_a_mapping_stay_apart(words):
 
 
 def test_table_takes_rows_of_the_file_or_given_ones(words):
-    assert words.table("b", n=1 / 3, made="Live.").rows == [["one", "0.33"]]
-    given = words.table("b", ["z"], [["1"]], made="Live.")
-    assert (given.head, given.rows, given.made) == (["z"], [["1"]], "Live.")
+    assert words.table("b", n=1 / 3, provenance="Live.").rows == [["one", "0.33"]]
+    given = words.table("b", ["z"], [["1"]], provenance="Live.")
+    assert (given.head, given.rows, given.provenance) == (["z"], [["1"]], "Live.")
 
 
 @pytest.fixture
@@ -57,7 +61,7 @@ def cell(monkeypatch):
         wait(1000)  # between cells
         shell.push({"texts": texts, "wait": wait, "told": []})
         shell.run_cell(code)
-        return [re.sub(r"\d+ threads?", "n threads", made) for made in shell.user_ns["told"]]
+        return [re.sub(r"\d+ threads?", "n threads", provenance) for provenance in shell.user_ns["told"]]
 
     return run
 
@@ -75,7 +79,7 @@ def test_a_live_figure_says_what_the_cells_since_the_last_one_took(words, cell, 
 
 
 def test_outside_a_notebook_nothing_is_timed(words):
-    assert re.fullmatch(r"Live: computed in this page on \d+ threads?, seed 3\.", words.table("c", n=3).made)
+    assert re.fullmatch(r"Live: computed in this page on \d+ threads?, seed 3\.", words.table("c", n=3).provenance)
 
 
 @pytest.mark.parametrize("call", [{"name": "d"}, {"name": "a"}, {"name": "b"}])
@@ -129,7 +133,7 @@ def test_every_figure_of_published_numbers_says_so(path):
     own = tomllib.loads(path.read_text("utf-8"))
     for name, given in figures_of_published_numbers(code_of(path.stem)):
         simulated = name == "promise"  # here, from published shares
-        assert simulated or "made" in given | own[name].keys(), f"{name} is not live: give it a `made`"
+        assert simulated or "provenance" in given | own[name].keys(), f"{name} is not live: give it a `made`"
 
 
 @pytest.mark.parametrize("path", sorted(WORDS.glob("*.toml")), ids=lambda path: path.stem)

@@ -38,7 +38,7 @@ def column(table, name, **where):
 def test_the_main_pair_is_what_the_modules_below_give(checkpoint, bench, tables):
     data = tasks.load("capitals")
     _, examples = controls.own(data, K, 0)
-    prompts = [data.task.prompt(query) for query in comparison.draw_queries(data, bench.cell)]
+    prompts = [data.task.prompt(query) for query in comparison.draw_queries(data, bench.setting)]
     sequences = batched_finetuning.epochs(finetuning.training_ids(checkpoint, data.task, examples), EPOCHS, 0)
     finetuned = finetuning.fine_tune(checkpoint, sequences, LR)
 
@@ -94,7 +94,7 @@ def test_a_direction_and_its_opposite_are_both_there(tables):
 
 def test_a_direction_is_a_random_update_as_long_as_that_of_training(checkpoint, bench, tables):
     data = tasks.load("capitals")
-    prompts = [data.task.prompt(query) for query in comparison.draw_queries(data, bench.cell)]
+    prompts = [data.task.prompt(query) for query in comparison.draw_queries(data, bench.setting)]
     sequences = finetuning.training_ids(checkpoint, data.task, tasks.demonstrations(data, K, 0))
     finetuned = finetuning.fine_tune(checkpoint, batched_finetuning.epochs(sequences, EPOCHS, 0), LR)
     ids, _ = scoring.context_ids(checkpoint, data.task, tasks.demonstrations(data, K, 0))
@@ -151,8 +151,8 @@ def test_training_that_diverges_is_told(bench):
     lost = replace(bench, lr=1e4, lessons="own", n_directions=0)
     tables = Agreement().compute(lost, progress=False).tables
     assert set(tables["changes"]["kind"]) == {"ICL"}
-    assert tables["cells"]["ft_accuracy"] is None and tables["cells"]["sim_aou"] is None
-    assert "fine-tuning diverged: own at 10000: step" in tables["cells"]["note"]
+    assert tables["settings"]["ft_accuracy"] is None and tables["settings"]["sim_aou"] is None
+    assert "fine-tuning diverged: own at 10000: step" in tables["settings"]["note"]
 
 
 def test_stages():

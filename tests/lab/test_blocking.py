@@ -86,7 +86,7 @@ def test_answers_are_those_after_the_lines(directory, checkpoint):
     log_probs = scoring.candidate_log_probs(checkpoint, context, [TASK.prompt(e) for e in asked], LABELS)
     right = log_probs.argmax(1) == [e.label for e in asked]
     (row,) = rows(tables["answers"], kind="ICL", lesson="control", cue="Y")
-    assert row["right"] == right.mean() == tables["cells"]["icl_control"]
+    assert row["right"] == right.mean() == tables["settings"]["icl_control"]
     assert {(r["kind"], r["lesson"], r["cue"]) for r in rows(tables["answers"])} == {
         (kind, lesson, cue) for kind in ("ICL", "FT") for lesson in LESSONS for cue in "XY"
     }
@@ -114,5 +114,5 @@ def test_impossible_settings_are_refused_and_divergence_is_noted(directory, chec
         with pytest.raises(ExperimentError, match=said):
             setting(**changes)
     tables = run_blocking(checkpoint, setting(directory, lr=1e30))
-    assert tables["cells"]["note"].startswith("blocked: ")
+    assert tables["settings"]["note"].startswith("blocked: ")
     assert not rows(tables["answers"], kind="FT")

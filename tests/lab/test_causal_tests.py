@@ -66,9 +66,9 @@ def test_tables_have_every_intervention_for_every_query(result, asked):
     for name, column in (("accuracy", "correct"), ("agreement", "agrees"), ("log_prob", "log_prob")):
         means = [np.mean(of(result, intervention, column)) for intervention in INTERVENTIONS]
         np.testing.assert_allclose(table[name], means, rtol=1e-3, atol=1e-4)
-    assert result["cells"]["icl_accuracy"] == table["accuracy"][1]
-    assert result["layers"]["layer"] == [0, 1, 2] == list(range(result["cells"]["n_layers"]))
-    assert result["cells"]["note"] == ""
+    assert result["settings"]["icl_accuracy"] == table["accuracy"][1]
+    assert result["layers"]["layer"] == [0, 1, 2] == list(range(result["settings"]["n_layers"]))
+    assert result["settings"]["note"] == ""
 
 
 def test_zsl_and_icl_are_those_of_scoring(result, asked, checkpoint):
@@ -93,7 +93,7 @@ def test_labels_that_begin_alike_are_judged_where_they_part(directory, checkpoin
 
 
 def test_a_query_with_its_own_patch_answers_as_in_context(result):
-    assert result["cells"]["patch_error"] < 1e-3
+    assert result["settings"]["patch_error"] < 1e-3
     near(of(result, "patch_own", "log_prob"), of(result, "icl", "log_prob"))
     assert of(result, "patch_own", "agrees") == [1] * N
 
@@ -112,7 +112,7 @@ def test_the_patch_of_another_query_is_that_of_the_next_one(result, asked):
     logits = without.run(interventions.with_weight_patches(without.layers, moved, torch.eye(N))).logits
     near(of(result, "patch_other", "log_prob"), log_probs(logits, answers))
     copied = logits.argmax(-1) == torch.tensor(answers)[following]
-    assert result["cells"]["patch_other_copied"] == pytest.approx(copied.float().mean().item(), abs=1e-3)
+    assert result["settings"]["patch_other_copied"] == pytest.approx(copied.float().mean().item(), abs=1e-3)
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def finetuned(checkpoint, directory):
 
 
 def test_ft_takes_its_epochs_as_the_comparison_does(result, finetuned):
-    assert result["cells"]["losses"] == rounded(finetuned.losses)
+    assert result["settings"]["losses"] == rounded(finetuned.losses)
 
 
 def test_ft_answers_without_context(result, asked, finetuned):
@@ -142,7 +142,7 @@ def test_the_task_vector_is_the_mean_change_of_queries_that_are_not_reported(res
         for f in (interventions.after_context, interventions.without_context)
     ]
     change = streams[0] - streams[1]
-    layer = result["cells"]["task_vector_layer"]
+    layer = result["settings"]["task_vector_layer"]
     vector = change.mean(0)[layer].expand(N, -1)
     logits = without.run(interventions.with_added_to_stream(without.layers[layer], vector)).logits
     near(of(result, "task_vector", "log_prob"), log_probs(logits, answers))
@@ -151,11 +151,11 @@ def test_the_task_vector_is_the_mean_change_of_queries_that_are_not_reported(res
 
 
 def test_gradient_descent_is_a_combination_of_its_own_steps_and_little_else_is(result):
-    cells = result["cells"]
-    assert cells["r2_descent_own"] > 0.99
-    assert cells["r2_descent_equal"] == pytest.approx(cells["r2_descent_own"], abs=0.02)
-    assert max(cells["r2_icl_own"], cells["r2_descent_random"]) < cells["r2_descent_own"]
-    for column, value in cells.items():
+    settings = result["settings"]
+    assert settings["r2_descent_own"] > 0.99
+    assert settings["r2_descent_equal"] == pytest.approx(settings["r2_descent_own"], abs=0.02)
+    assert max(settings["r2_icl_own"], settings["r2_descent_random"]) < settings["r2_descent_own"]
+    for column, value in settings.items():
         if column.startswith("r2_"):
             assert value == pytest.approx(np.mean(result["layers"][column]), rel=2e-3, abs=1e-3)
 
@@ -176,21 +176,21 @@ def test_where_ft_diverges_only_what_needs_it_is_missing(directory, checkpoint):
     found = set(tables["interventions"]["intervention"])
     assert {"zsl", "icl", "patch_mean", "task_vector", "step_own"} <= found
     assert "ft" not in found
-    assert "fine-tuning diverged at step" in tables["cells"]["note"]
-    assert "r2_ft_own" not in tables["layers"] and "ft_accuracy" not in tables["cells"]
+    assert "fine-tuning diverged at step" in tables["settings"]["note"]
+    assert "r2_ft_own" not in tables["layers"] and "ft_accuracy" not in tables["settings"]
 
 
 def test_too_few_examples_for_other_demonstrations_are_noted(directory, checkpoint):
     few = TaskData(OWN.task, OWN.train[:30], ())
     few = replace(few, test=few.train)
     tables = run_causal_tests(checkpoint, few, FOREIGN, case(directory, k=6))
-    assert "no other demonstrations" in tables["cells"]["note"]
+    assert "no other demonstrations" in tables["settings"]["note"]
     assert "step_other" not in tables["interventions"]["intervention"]
 
 
 def test_the_identity_holds_for_an_untrained_model(directory, checkpoint):
     tables = rounded(run_causal_tests(checkpoint, OWN, FOREIGN, case(directory, model="untrained")))
-    assert tables["cells"]["patch_error"] < 1e-4
+    assert tables["settings"]["patch_error"] < 1e-4
     assert of(tables, "patch_own", "agrees") == [1] * N
 
 

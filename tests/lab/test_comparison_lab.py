@@ -10,7 +10,7 @@ import tiny_models
 import torch
 import transformers
 from conftest import ROOT
-from toy_study import DATA, TOY, N, cell, contents, start, write_mr
+from toy_study import DATA, TOY, N, setting, contents, start, write_mr
 
 from explainer.compare import comparison
 from explainer.compare.comparison import ComparisonSetting
@@ -24,7 +24,7 @@ from explainer_lab.store import Store
 
 
 @pytest.fixture(scope="module")
-def cells(directory):
+def settings(directory):
     axes = {"seed": (0, 1), "lr": (1e-3, 2e-3), "control": ("none", "ascent")}
     return Comparison.grid(checkpoint=directory, task="toy", k=3, n_queries=N, **axes)
 
@@ -34,18 +34,22 @@ def identity(data, one, dtype=None):
 
 
 @pytest.fixture(scope="module")
-def ran(cells, tmp_path_factory):
+def ran(settings, tmp_path_factory):
     """The tables of a run, in which one cell is asked for twice, and what it stored."""
     store = Store(tmp_path_factory.mktemp("ran"))
-    return start([*cells, cells[0]], store), contents(store)
+    return start([*settings, settings[0]], store), contents(store)
 
 
 # --- running ---------------------------------------------------------------------------------------------------
 
 
-def test_grid_is_every_combination_neighbours_sharing_what_they_can(cells):
-    assert len(cells) == len(set(cells)) == 8
-    assert [(c.seed, c.control, c.lr) for c in cells[:3]] == [(0, "none", 1e-3), (0, "none", 2e-3), (0, "ascent", 1e-3)]
+def test_grid_is_every_combination_neighbours_sharing_what_they_can(settings):
+    assert len(settings) == len(set(settings)) == 8
+    assert [(c.seed, c.control, c.lr) for c in settings[:3]] == [
+        (0, "none", 1e-3),
+        (0, "none", 2e-3),
+        (0, "ascent", 1e-3),
+    ]
 
 
 @pytest.mark.parametrize("spelling", ["./m", "m/", "m//", "~/m", "linked/../m"])
@@ -63,7 +67,7 @@ def test_one_model_and_one_corpus_have_one_name(tmp_path, monkeypatch, spelling)
 
 
 def _of_a_study(name):
-    return cell(name).checkpoint
+    return setting(name).checkpoint
 
 
 def _of_an_agreement(name):
@@ -74,20 +78,20 @@ def _of_a_training(name):
     return training.TrainingSetting(corpus=name).corpus
 
 
-def test_run_returns_every_cell_and_how_long_it_took(cells, ran):
+def test_run_returns_every_cell_and_how_long_it_took(settings, ran):
     tables, stored = ran
     names = [f.name for f in fields(ComparisonSetting)]
-    assert [ComparisonSetting(**row) for row in tables["cells"].select(names).to_pylist()] == cells and len(
+    assert [ComparisonSetting(**row) for row in tables["settings"].select(names).to_pylist()] == settings and len(
         stored
-    ) == len(cells)
+    ) == len(settings)
     runs = tables["runs"].to_pylist()
     assert all(one["seconds"] > 0 and one["cpu_seconds"] > 0 for one in runs)
     assert [one["shared_zsl_and_icl"] for one in runs] == [False, True, True, True] * 2
 
 
-def test_neighbours_that_share_zsl_and_icl_get_what_each_gets_alone(cells, ran, tmp_path):
+def test_neighbours_that_share_zsl_and_icl_get_what_each_gets_alone(settings, ran, tmp_path):
     store = Store(tmp_path)
-    for one in reversed(cells):
+    for one in reversed(settings):
         start([one], store)
     assert contents(store) == ran[1]
 
@@ -103,22 +107,22 @@ def test_each_checkpoint_is_loaded_once(directory, tmp_path, monkeypatch):
     loaded, load = [], loading.load
     monkeypatch.setattr(loading, "load", lambda name, **how: loaded.append(name) or load(name, **how))
     names = [directory, other, directory, other]
-    tables = start([cell(name, seed=i // 2) for i, name in enumerate(names)], Store(tmp_path / "results"))
+    tables = start([setting(name, seed=i // 2) for i, name in enumerate(names)], Store(tmp_path / "results"))
     assert loaded == [directory, other]
-    assert tables["cells"]["checkpoint"].to_pylist() == names
+    assert tables["settings"]["checkpoint"].to_pylist() == names
 
 
 # --- what determines a result ----------------------------------------------------------------------------------
 
 
 def test_every_setting_has_a_file_of_its_own(directory):
-    one = cell(directory)
+    one = setting(directory)
     changes = {"seed": 1, "k": 4, "lr": 1.1e-3, "n_queries": 7, "control": "ascent", "split": "report"}
     changes |= {"position": "first-label", "task": "other"}
-    others = [cell(directory, **{k: v}) for k, v in changes.items()]
+    others = [setting(directory, **{k: v}) for k, v in changes.items()]
     names = [identity(DATA, each).filename for each in (one, *others)]
     names.append(identity(DATA, one, torch.bfloat16).filename)
-    assert identity(DATA, cell(directory)).filename == names[0]
+    assert identity(DATA, setting(directory)).filename == names[0]
     assert len(set(names)) == len(names)
 
 
@@ -130,33 +134,33 @@ def test_whatever_a_result_is_made_of_is_in_its_identity(directory, monkeypatch)
     for task in (replace(TOY, separator="\n\n"), replace(TOY, template="{text} Is:"), replace(TOY, labels=("A", "B"))):
         made.append(replace(DATA, task=task))
     made += [replace(DATA, test=test) for test in (DATA.train, tuple(list(DATA.train)))]  # one pool, and two equal ones
-    identities = [identity(data, cell(directory)) for data in (DATA, *made)]
+    identities = [identity(data, setting(directory)) for data in (DATA, *made)]
     monkeypatch.setattr(Comparison, "protocol", 99)
-    identities.append(identity(DATA, cell(directory)))
+    identities.append(identity(DATA, setting(directory)))
     assert len({repr(identity.parts) for identity in identities}) == len(identities)
     assert len({identity.filename for identity in identities}) == 1
 
 
 def test_what_a_result_is_made_of_depends_on_no_library_and_no_source(directory, monkeypatch):
-    before = identity(DATA, cell(directory))
+    before = identity(DATA, setting(directory))
     for module in (np, torch, transformers):
         monkeypatch.setattr(module, "__version__", "99")
     monkeypatch.setattr(experiment, "version", lambda _: "99")
-    assert identity(DATA, cell(directory)) == before
+    assert identity(DATA, setting(directory)) == before
 
 
 def test_data_that_only_the_hub_has_are_not_asked_for_to_list(directory, tmp_path, monkeypatch):
     monkeypatch.delenv("EXPLAINER_DATA", raising=False)
     monkeypatch.setattr(tasks, "load", lambda *_, **__: pytest.fail("data were loaded"))
-    ((_, its, state),) = Comparison().plan([cell(directory, task="mr")], Store(tmp_path))
+    ((_, its, state),) = Comparison().plan([setting(directory, task="mr")], Store(tmp_path))
     assert its.parts["data"] is None and state == "waiting"
 
 
 def test_a_result_says_where_it_comes_from(directory, tmp_path):
-    start([cell(directory)], Store(tmp_path))
+    start([setting(directory)], Store(tmp_path))
     (stored,) = Store(tmp_path).all()
     parts = stored.identity.parts
-    assert parts["cell"]["lr"] == 1e-3 and parts["cell"]["checkpoint"] == directory
+    assert parts["setting"]["lr"] == 1e-3 and parts["setting"]["checkpoint"] == directory
     assert (parts["weights"], parts["dtype"]) == (loading.digest(directory), "float32")
     assert (parts["data"]["train"], parts["data"]["test"]) == (24, 36)
     assert parts["protocol"] == comparison.PROTOCOL
@@ -243,12 +247,12 @@ def test_command_computes_the_grids_that_are_asked_for(directory, tmp_path, caps
 
 
 def test_grid_of_the_papers_models_runs_on_the_same_architecture(tmp_path):
-    cells = Comparison.read_grids(ROOT / "book" / "reference" / "fairseq.toml")["mr"]
+    settings = Comparison.read_grids(ROOT / "book" / "reference" / "fairseq.toml")["mr"]
     tiny = str(tiny_models.save("xglm", tmp_path / "xglm"))
-    assert {c.checkpoint for c in cells} == {f"KoboldAI/fairseq-dense-{size}B" for size in (1.3, 2.7)}
-    small = [replace(c, checkpoint=tiny, k=2, n_queries=N) for c in cells if c.seed == 0]
+    assert {c.checkpoint for c in settings} == {f"KoboldAI/fairseq-dense-{size}B" for size in (1.3, 2.7)}
+    small = [replace(c, checkpoint=tiny, k=2, n_queries=N) for c in settings if c.seed == 0]
     store = Store(tmp_path / "results")
-    rows = Comparison(data_dir=write_mr(tmp_path / "data")).run(small, store, progress=False)["cells"].to_pylist()
+    rows = Comparison(data_dir=write_mr(tmp_path / "data")).run(small, store, progress=False)["settings"].to_pylist()
     assert {row["control"] for row in rows} == {"none", "untrained"}
     assert all(row["sim_aou"] is not None for row in rows)
 
@@ -264,14 +268,14 @@ def elsewhere(groups, work):
             yield replace(outcome, identity=replace(outcome.identity, parts=other))
 
 
-def test_a_result_from_other_weights_elsewhere_is_refused(cells, tmp_path):
+def test_a_result_from_other_weights_elsewhere_is_refused(settings, tmp_path):
     with pytest.raises(ExperimentError, match="computed elsewhere with other weights than here"):
-        start(cells[:1], Store(tmp_path), engine=elsewhere)
+        start(settings[:1], Store(tmp_path), engine=elsewhere)
     assert contents(Store(tmp_path)) == {}
 
 
-def test_work_that_travels_takes_no_checkpoint_along(cells, directory):
+def test_work_that_travels_takes_no_checkpoint_along(settings, directory):
     work = experiment._Work(Comparison(data={"toy": DATA}), progress=False)
-    list(work((cells[0],)))
+    list(work((settings[0],)))
     assert len(pickle.dumps(work)) < 50_000
     assert pickle.loads(pickle.dumps(work)).experiment._checkpoint is None

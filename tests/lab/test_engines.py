@@ -345,9 +345,9 @@ def test_workers_of_ray_store_the_same_bytes_as_this_process(tmp_path, threads):
     threads(1)
     directory = str(tiny_models.save("llama", tmp_path / "model"))
     axes = {"seed": (0, 1), "lr": (1e-3, 2e-3), "control": ("none", "ascent")}
-    cells = Comparison.grid(checkpoint=directory, task="toy", k=3, n_queries=toy_study.N, **axes)
+    settings = Comparison.grid(checkpoint=directory, task="toy", k=3, n_queries=toy_study.N, **axes)
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
-    toy_study.start(cells, here)
-    toy_study.start(cells[:3], there)
-    toy_study.start(cells, there, engine=engines.on_ray)
+    toy_study.start(settings, here)
+    toy_study.start(settings[:3], there)
+    toy_study.start(settings, there, engine=engines.on_ray)
     assert toy_study.contents(there) == toy_study.contents(here)

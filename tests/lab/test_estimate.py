@@ -25,9 +25,9 @@ def said(tmp_path):
 
     def lines(*seconds, dtype=None):
         experiment = Comparison(data={"toy": toy_study.DATA}, dtype=dtype)
-        settings = [toy_study.cell(model, seed=seed) for seed in range(3)]
+        settings = [toy_study.setting(model, seed=seed) for seed in range(3)]
         for one, its in zip(settings, seconds, strict=False):
-            store.save(experiment.identity(one), {"cells": {}}, provenance={}, run={"seconds": its})
+            store.save(experiment.identity(one), {"settings": {}}, provenance={}, run={"seconds": its})
         return list(estimate.lines(experiment, experiment.plan(settings, store), store))
 
     return lines

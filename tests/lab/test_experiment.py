@@ -61,7 +61,7 @@ class Powers(Experiment[Power]):
         if one.base == 13:
             raise TaskError("13 has no power here; use another number.")
         table = {"i": list(range(one.base)), "power": [i**one.exponent / 3 for i in range(one.base)]}
-        return Computed({"cells": {"value": one.base**one.exponent / 3}, "steps": table}, {"source": "pencil"})
+        return Computed({"settings": {"value": one.base**one.exponent / 3}, "steps": table}, {"source": "pencil"})
 
 
 def contents(store):
@@ -79,11 +79,11 @@ def test_grid_is_every_combination_in_its_order():
 def test_a_run_gives_the_tables_of_all_and_computes_none_twice(tmp_path):
     experiment, store = Powers(), Store(tmp_path)
     tables = experiment.run([*SETTINGS, SETTINGS[0]], store, progress=False)
-    assert [row["value"] for row in tables["cells"].to_pylist()] == [0.6667, 1.886, 1.0, 5.196, 1.333, 10.67]
+    assert [row["value"] for row in tables["settings"].to_pylist()] == [0.6667, 1.886, 1.0, 5.196, 1.333, 10.67]
     assert len(tables["steps"]) == 2 * (2 + 3 + 4)
     assert experiment.computed == SETTINGS and len(experiment.cleared) == 6
     again = Powers()
-    assert again.run(SETTINGS[::-1], store, progress=False)["cells"]["base"].to_pylist() == [4, 4, 3, 3, 2, 2]
+    assert again.run(SETTINGS[::-1], store, progress=False)["settings"]["base"].to_pylist() == [4, 4, 3, 3, 2, 2]
     assert again.computed == []
     (row, *_) = tables["runs"].to_pylist()
     assert row["source"] == "pencil" and row["numpy"] and row["seconds"] >= 0 and "explainer" in row
@@ -158,7 +158,7 @@ def test_published_results_are_finished_and_new_ones_are_folded_in(tmp_path):
     assert states == ["published"] * 4 + ["waiting"] * 2
     tables = experiment.run(SETTINGS, second, published, progress=False)
     assert experiment.computed == SETTINGS[4:]
-    assert tables["cells"]["base"].to_pylist() == [2, 2, 3, 3, 4, 4]
+    assert tables["settings"]["base"].to_pylist() == [2, 2, 3, 3, 4, 4]
     experiment.publish({"all": SETTINGS}, second, published)
     assert [state for *_, state in experiment.plan(SETTINGS, Store(tmp_path / "c"), published)] == ["published"] * 6
     with pytest.raises(ResultsError, match="other weights"):

@@ -142,7 +142,7 @@ def test_own_is_the_cosine_of_differences_of_what_was_seen(pair, tables):
         values.append((c * f).sum(-1) / np.linalg.norm(c, axis=-1) / np.linalg.norm(f, axis=-1))
     by_layer = np.mean(values, axis=(0, 1))
     assert tables["layers"]["own"][1:] == pytest.approx(by_layer[1:], abs=1e-4)
-    assert tables["cells"]["own"] == pytest.approx(np.nanmean(tables["layers"]["own"]))
+    assert tables["settings"]["own"] == pytest.approx(np.nanmean(tables["layers"]["own"]))
 
 
 def test_every_strength_has_a_row_for_all_layers_and_for_the_upper_third(tables):
@@ -150,7 +150,7 @@ def test_every_strength_has_a_row_for_all_layers_and_for_the_upper_third(tables)
     keys = [(r["shots"], r["epochs"], r["layers"]) for r in found]
     assert keys == [(k, n, part) for k in (1, 2, 3) for n in (1, 2) for part in ("all", "upper third")]
     whole = next(r for r in found if (r["shots"], r["epochs"], r["layers"]) == (3, 2, "all"))
-    assert whole["own"] == tables["cells"]["own"]
+    assert whole["own"] == tables["settings"]["own"]
 
 
 def test_answers_are_kept_in_every_strength(tables):
@@ -190,7 +190,7 @@ def test_answers_are_those_of_the_task(pair, tables):
 
 def test_a_diverged_training_is_missing_and_noted(directory, checkpoint):
     tables = run_minimal_pairs(checkpoint, DATA, setting(directory, lr=1e6))
-    assert tables["cells"]["note"] == "a training diverged: past, participles"
+    assert tables["settings"]["note"] == "a training diverged: past, participles"
     assert "interventions" not in tables
-    assert math.isnan(tables["cells"]["own"])
-    assert not math.isnan(tables["cells"]["contexts"])
+    assert math.isnan(tables["settings"]["own"])
+    assert not math.isnan(tables["settings"]["contexts"])

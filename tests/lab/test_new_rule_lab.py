@@ -153,9 +153,9 @@ def test_similarities_are_those_of_minimal_pairs(tables, rules, checkpoint):
         outputs["ICL reordered", K][lesson] = rules.see(checkpoint, rules.context([examples[i] for i in order]))[0]
     for name, its in minimal_pairs.similarities(outputs, K, 2).items():
         np.testing.assert_allclose(tables["layers"][name], its, atol=1e-6, err_msg=name)
-        assert tables["cells"][name] == pytest.approx(its.nanmean().item(), abs=1e-6)
+        assert tables["settings"][name] == pytest.approx(its.nanmean().item(), abs=1e-6)
     last = rows(tables["strengths"], epochs=2, layers="all")[0]
-    assert last["own"] == pytest.approx(tables["cells"]["own"])
+    assert last["own"] == pytest.approx(tables["settings"]["own"])
 
 
 def test_answers_are_the_most_probable_labels(tables, rules, checkpoint):
@@ -216,14 +216,14 @@ def test_the_pass_with_all_outputs_of_the_context_answers_as_the_context(tables,
 def test_other_trainings_have_the_same_tables(directory, checkpoint, tables, changes):
     before = {name: tensor.clone() for name, tensor in checkpoint.model.state_dict().items()}
     found = run_new_rule(checkpoint, setting(directory, **changes))
-    assert set(found) == set(tables) and set(found["cells"]) == set(tables["cells"])
-    assert found["cells"]["ft_accuracy"] != pytest.approx(tables["cells"]["own"])
+    assert set(found) == set(tables) and set(found["settings"]) == set(tables["settings"])
+    assert found["settings"]["ft_accuracy"] != pytest.approx(tables["settings"]["own"])
     assert all(torch.equal(tensor, before[name]) for name, tensor in checkpoint.model.state_dict().items())
 
 
 def test_one_lesson_is_enough_to_choose_a_rate(directory, checkpoint, tables):
     found = run_new_rule(checkpoint, setting(directory, lessons="own"))
-    assert set(found) == {"cells", "changes"}
+    assert set(found) == {"settings", "changes"}
     (row,) = rows(found["changes"], kind="FT", strength=2)
     assert row == rows(tables["changes"], kind="FT", strength=2, lesson="A", words=0)[0]
 
@@ -231,10 +231,10 @@ def test_one_lesson_is_enough_to_choose_a_rate(directory, checkpoint, tables):
 @pytest.mark.parametrize("changes", [{"lr": 1e6}, {"training": "all weights", "lr": 1e30}])
 def test_a_diverged_training_is_missing_and_noted(directory, checkpoint, changes):
     found = run_new_rule(checkpoint, setting(directory, **changes))
-    assert found["cells"]["note"].startswith("a training diverged: A0")
+    assert found["settings"]["note"].startswith("a training diverged: A0")
     assert "interventions" not in found
-    assert math.isnan(found["cells"]["own"]) and math.isnan(found["cells"]["ft_accuracy"])
-    assert not math.isnan(found["cells"]["contexts"])
+    assert math.isnan(found["settings"]["own"]) and math.isnan(found["settings"]["ft_accuracy"])
+    assert not math.isnan(found["settings"]["contexts"])
 
 
 def test_another_assignment_is_another_result(monkeypatch):

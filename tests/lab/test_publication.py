@@ -16,13 +16,13 @@ from explainer_lab.store import Identity, Store
 
 
 def identity(n, **parts):
-    return Identity(f"cell-{n}", {"cell": {"n": n, "name": "é" * n}, "protocol": 1} | parts)
+    return Identity(f"cell-{n}", {"setting": {"n": n, "name": "é" * n}, "protocol": 1} | parts)
 
 
 def tables(n):
-    cells = {"mean": n / 4, "losses": [0.5] * n, "at": n if n == 2 else None, "note": ""}
+    settings = {"mean": n / 4, "losses": [0.5] * n, "at": n if n == 2 else None, "note": ""}
     queries = {"query": list(range(n)), "right": [True] * n, "value": [None, *[0.25] * (n - 1)], "logs": [[n, 0.5]] * n}
-    return {"cells": cells, "queries": queries} if n else {"cells": cells}
+    return {"settings": settings, "queries": queries} if n else {"settings": settings}
 
 
 def stored(directory, ns):
@@ -34,15 +34,15 @@ def stored(directory, ns):
 
 def test_each_setting_has_its_rows_with_its_key(tmp_path):
     found = frames(stored(tmp_path, (2, 0, 3)))
-    keys = [identity(n).cell for n in (2, 0, 3)]
-    assert found.keys() == {"cells", "queries", "runs"}
-    cells = found["cells"].to_pylist()
-    assert [row["cell"] for row in cells] == keys
-    assert [(row["n"], row["name"], row["mean"], row["at"]) for row in cells] == [
+    keys = [identity(n).key for n in (2, 0, 3)]
+    assert found.keys() == {"settings", "queries", "runs"}
+    settings = found["settings"].to_pylist()
+    assert [row["setting"] for row in settings] == keys
+    assert [(row["n"], row["name"], row["mean"], row["at"]) for row in settings] == [
         (2, "éé", 0.5, 2), (0, "", 0.0, None), (3, "ééé", 0.75, None)
     ]  # fmt: skip
     queries = found["queries"].to_pylist()
-    assert [row["cell"] for row in queries] == [keys[0]] * 2 + [keys[2]] * 3
+    assert [row["setting"] for row in queries] == [keys[0]] * 2 + [keys[2]] * 3
     assert [row["value"] for row in queries] == [None, 0.25, None, 0.25, 0.25]
     assert queries[0]["logs"] == [2.0, 0.5] and queries[0]["right"] is True
     (run, *_) = found["runs"].to_pylist()
@@ -55,10 +55,10 @@ def test_a_column_of_whole_and_other_numbers_has_floats_however_large(tmp_path):
     large = [2**53 + 1, 0.5, None]
     store = Store(tmp_path)
     for n, value in enumerate(large):
-        store.save(identity(n), {"cells": {"mean": value, "seed": 2**53 + n}}, provenance={}, run={})
-    cells = frames([store.load(identity(n)) for n in range(3)])["cells"].to_pylist()
-    assert [row["mean"] for row in cells] == [2.0**53, 0.5, None]
-    assert [row["seed"] for row in cells] == [2**53, 2**53 + 1, 2**53 + 2]
+        store.save(identity(n), {"settings": {"mean": value, "seed": 2**53 + n}}, provenance={}, run={})
+    settings = frames([store.load(identity(n)) for n in range(3)])["settings"].to_pylist()
+    assert [row["mean"] for row in settings] == [2.0**53, 0.5, None]
+    assert [row["seed"] for row in settings] == [2**53, 2**53 + 1, 2**53 + 2]
 
 
 @settings(max_examples=20, deadline=None)
@@ -79,9 +79,9 @@ def test_a_result_computed_again_takes_the_place_of_the_old_one(tmp_path):
     published = Published(tmp_path / "tables")
     published.add(stored(tmp_path / "store", (1, 2)))
     store = Store(tmp_path / "again")
-    store.save(identity(1), {"cells": {"mean": 9.5}}, provenance={}, run={})
+    store.save(identity(1), {"settings": {"mean": 9.5}}, provenance={}, run={})
     published.add(store.all())
-    assert [row["mean"] for row in published.tables()["cells"].to_pylist()] == [9.5, 0.5]
+    assert [row["mean"] for row in published.tables()["settings"].to_pylist()] == [9.5, 0.5]
     assert len(published.tables()["queries"]) == 2
 
 
@@ -89,7 +89,7 @@ def test_a_result_of_two_grids_is_published_once(tmp_path):
     published = Published(tmp_path / "tables")
     results = stored(tmp_path / "store", (1, 2))
     published.add([*results, results[0]])
-    assert [len(published.tables()[name]) for name in ("cells", "runs")] == [2, 2]
+    assert [len(published.tables()[name]) for name in ("settings", "runs")] == [2, 2]
 
 
 def test_what_is_published_counts_unless_it_was_made_of_something_else(tmp_path):
@@ -103,11 +103,11 @@ def test_what_is_published_counts_unless_it_was_made_of_something_else(tmp_path)
 
 def test_rows_are_chosen_in_the_order_that_is_asked_for(tmp_path):
     found = frames(stored(tmp_path, (1, 2, 3)))
-    chosen = of_settings(found, [identity(3).cell, identity(1).cell])
-    assert [row["n"] for row in chosen["cells"].to_pylist()] == [3, 1]
+    chosen = of_settings(found, [identity(3).key, identity(1).key])
+    assert [row["n"] for row in chosen["settings"].to_pylist()] == [3, 1]
     assert chosen["queries"]["query"].to_pylist() == [0, 1, 2, 0]
-    both = joined([chosen, of_settings(found, [identity(2).cell])])
-    assert both["cells"]["n"].to_pylist() == [3, 1, 2]
+    both = joined([chosen, of_settings(found, [identity(2).key])])
+    assert both["settings"]["n"].to_pylist() == [3, 1, 2]
 
 
 def test_no_tables_damaged_ones_and_a_mixture_are_named(tmp_path):
@@ -148,7 +148,7 @@ class Killed(BaseException):
 @pytest.mark.parametrize("first", [True, False], ids=["the first publication", "a second one"])
 @pytest.mark.parametrize("steps", range(6))  # the folder, its four tables, and the empty folder
 def test_a_kill_at_any_step_leaves_the_old_tables_or_the_new_ones(tmp_path, monkeypatch, steps, first):
-    (old, new), grids = stored(tmp_path / "store", (1, 2)), {"grid": [{"cell": identity(1).cell}]}
+    (old, new), grids = stored(tmp_path / "store", (1, 2)), {"grid": [{"setting": identity(1).key}]}
     published, expected = Published(tmp_path / "tables"), Published(tmp_path / "expected")
     for one in (published, expected) if not first else ():
         one.add([old], grids)
@@ -171,7 +171,7 @@ def test_a_kill_at_any_step_leaves_the_old_tables_or_the_new_ones(tmp_path, monk
         assert not published.has(identity(2))
     else:
         assert published.has(identity(2)) == bool(steps)
-        assert published.tables().keys() == {"cells", "queries", "runs"}
+        assert published.tables().keys() == {"settings", "queries", "runs"}
     published.add([new], grids)
     found = {path.name: path.read_bytes() for path in published.directory.iterdir()}
     assert found == {path.name: path.read_bytes() for path in expected.directory.iterdir()}

@@ -62,9 +62,9 @@ def test_a_run_has_a_row_for_each_look_and_number_of_keys(few):
     tables = Recall().compute(replace(TINY, rule="gated-momentum"), progress=False).tables
     curve = tables["curve"]
     assert curve["step"] == [step for step in range(11) for _ in range(2)] and curve["n_keys"] == [2, 4] * 11
-    assert "right" not in curve and len(tables["cells"]["losses"]) == 10
+    assert "right" not in curve and len(tables["settings"]["losses"]) == 10
     shares = [sum(curve[name][i] for name in ("kept", "revised")) / 2 for i in (-2, -1)]
-    assert tables["cells"]["accuracy"] == pytest.approx((2 * shares[0] + 4 * shares[1]) / 6)
+    assert tables["settings"]["accuracy"] == pytest.approx((2 * shares[0] + 4 * shares[1]) / 6)
     assert all(0 < gate < 1 for name in ("rate", "retention", "momentum") for gate in curve[name])
 
 
@@ -72,7 +72,7 @@ def test_results_are_stored_and_found_again(few, tmp_path):
     runs, store = [replace(TINY, rule=rule) for rule in ("linear", "softmax")], Store(tmp_path)
     tables = Recall().run(runs, store, progress=False)
     assert Recall().run(runs, store, progress=False) == tables
-    assert tables["cells"]["parameters"].to_pylist()[0] == tables["cells"]["parameters"].to_pylist()[1]
+    assert tables["settings"]["parameters"].to_pylist()[0] == tables["settings"]["parameters"].to_pylist()[1]
     assert tables["curve"]["rate"].null_count == len(tables["curve"]) // 2
 
 

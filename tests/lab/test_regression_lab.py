@@ -52,10 +52,10 @@ def test_a_set_is_trained_once_on_the_same_prompts(tmp_path, monkeypatch):
     tables = experiment.run((PLAIN, MOMENTUM), store, progress=False)
     monkeypatch.setattr(gpt, "train", None)
     assert Regression().run((PLAIN, MOMENTUM), store, progress=False) == tables
-    assert tables["cells"]["average"].to_pylist() == ["none", "momentum"]
+    assert tables["settings"]["average"].to_pylist() == ["none", "momentum"]
     targets = tables["prompts"]["squared_target"].to_pylist()
     assert len(targets) == 2 * regression.N_PROMPTS and targets[: len(targets) // 2] == targets[len(targets) // 2 :]
-    assert len(tables["cells"]["losses"][0]) == TINY.steps // gpt.LOSS_WINDOW
+    assert len(tables["settings"]["losses"][0]) == TINY.steps // gpt.LOSS_WINDOW
 
 
 def test_plain_attention_comes_once_in_a_grid():

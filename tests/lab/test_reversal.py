@@ -59,7 +59,7 @@ def test_a_draw_has_every_lesson_in_both_directions(directory, checkpoint):
     assert set(rows) == {(*each, direction) for each in wanted for direction in ("forward", "backward")}
     assert all(rows.count(row) == 4 for row in set(rows))
     of = [c for c, row in zip(tables["answers"]["correct"], rows, strict=True) if row == ("ft", "both", "backward")]
-    assert tables["cells"]["ft_both_backward"] == np.mean(of)
+    assert tables["settings"]["ft_both_backward"] == np.mean(of)
 
 
 def test_training_on_a_lesson_makes_its_answers_more_probable(directory, checkpoint):
@@ -74,7 +74,7 @@ def test_training_on_a_lesson_makes_its_answers_more_probable(directory, checkpo
 def test_what_diverges_is_left_out_and_noted(directory, checkpoint):
     tables = reversal.run_reversal(checkpoint, draw(directory, lr=1e6))
     assert "ft" not in tables["answers"]["kind"]
-    assert "fine-tuning on both diverged at step" in tables["cells"]["note"]
+    assert "fine-tuning on both diverged at step" in tables["settings"]["note"]
 
 
 def test_too_many_pairs_are_refused():

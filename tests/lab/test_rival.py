@@ -103,7 +103,7 @@ def test_one_head_is_replaced_at_the_last_token_and_no_other(found, checkpoint):
 def test_the_task_vector_is_the_mean_change_and_its_layer_that_which_is_best_for_others(tables, found):
     change = found.selected[""].stream_change
     accuracy = tables["layers"]["vector_accuracy"]
-    layer = tables["cells"]["vector_layer"]
+    layer = tables["settings"]["vector_layer"]
     assert accuracy[layer] == max(accuracy)
     edits = interventions.with_added_to_stream(found.layers[layer], change.mean(0)[layer].expand(N, -1))
     assert log_probs(tables, "vector") == pytest.approx(of(found, found.asked.without.run(edits).logits), abs=1e-3)
@@ -125,7 +125,7 @@ def test_the_vector_of_heads_is_the_sum_of_their_parts(tables, found, checkpoint
         alone, output = torch.zeros_like(change[layer]), found.layers[layer].output
         alone[head] = change[layer, head]
         vector = vector + output.forward(alone.flatten()) - output.forward(torch.zeros_like(alone.flatten()))
-    at = tables["cells"]["heads_layer"]
+    at = tables["settings"]["heads_layer"]
     edits = interventions.with_added_to_stream(found.layers[at], vector.expand(N, -1))
     assert log_probs(tables, "heads") == pytest.approx(of(found, found.asked.without.run(edits).logits), abs=1e-3)
 
@@ -174,8 +174,8 @@ def test_a_sum_of_single_effects_is_found_where_it_is_one(monkeypatch, found):
     monkeypatch.setattr(type(found), "selected", {"": Whole()}, raising=False)
     faked = rival._Rival(found.setting, found.checkpoint, found.lessons, found.asked, {"": Whole()})
     its = rival._singles(faked, {"correct": [0, 1], "log_prob": [0, 0]})
-    assert its.cells["r2_one_rate"] == pytest.approx(1) and its.cells["cosine_of_sum"] == pytest.approx(1)
-    assert its.cells["r2_one_rate_foreign"] < 0.9
+    assert its.settings["r2_one_rate"] == pytest.approx(1) and its.settings["cosine_of_sum"] == pytest.approx(1)
+    assert its.settings["r2_one_rate_foreign"] < 0.9
     layer, (vector,) = its.put_in["vector_of_singles"]
     assert layer == 1
     torch.testing.assert_close(vector, 2 * effects[:K].sum(0).mean(0)[1])

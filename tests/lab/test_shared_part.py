@@ -81,10 +81,10 @@ def test_contexts_are_those_of_the_controls(task, directory):
 
 
 def test_queries_are_those_that_are_reported_elsewhere(task, directory):
-    cell = comparison.ComparisonSetting(
+    setting = comparison.ComparisonSetting(
         checkpoint=directory, task="plurals", seed=0, k=K, lr=0.05, n_queries=N, split="report"
     )
-    assert task.queries == comparison.draw_queries(task.data, cell)
+    assert task.queries == comparison.draw_queries(task.data, setting)
 
 
 def test_layers_have_the_corners_and_what_is_special(tables, task, checkpoint, trained):
@@ -242,8 +242,8 @@ def test_to_choose_a_rate_layer_causal_descent_has_its_own_length_and_nothing_is
 
 def test_a_diverged_training_is_missing_and_noted(directory, checkpoint):
     tables = run_shared_part(checkpoint, tasks.load, draw(directory, tasks="plurals", lr=1e6))
-    assert tables["cells"]["note"] == "fine-tuning diverged: " + ", ".join(f"plurals on {name}" for name in CONTEXTS)
-    assert math.isnan(tables["cells"]["sim_aou"])
+    assert tables["settings"]["note"] == "fine-tuning diverged: " + ", ".join(f"plurals on {name}" for name in CONTEXTS)
+    assert math.isnan(tables["settings"]["sim_aou"])
     assert (
         {row["a_kind"] for row in rows(tables["pairs"])} == {row["b_kind"] for row in rows(tables["pairs"])} == {"ICL"}
     )

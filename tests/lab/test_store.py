@@ -17,8 +17,8 @@ from explainer.errors import ResultsError
 from explainer.models import stored_weights
 from explainer_lab.store import Identity, Store, read
 
-FIRST = Identity("model-task-k4", {"cell": {"k": 4, "lr": 0.00016}, "weights": "w", "data": "abc", "protocol": 1})
-RESULT = {"cells": {"accuracy": 0.5}, "queries": {"query": [0, 1], "value": [0.1, None]}}
+FIRST = Identity("model-task-k4", {"setting": {"k": 4, "lr": 0.00016}, "weights": "w", "data": "abc", "protocol": 1})
+RESULT = {"settings": {"accuracy": 0.5}, "queries": {"query": [0, 1], "value": [0.1, None]}}
 
 
 def save(store, identity=FIRST, result=RESULT):
@@ -110,9 +110,9 @@ def test_names_are_plain_and_differ_when_anything_differs():
     hostile = Identity("../a b\n<é>/c", FIRST.parts)
     assert hostile.filename == f"..-a-b-c-{FIRST.filename.removeprefix('model-task-k4-')}"
     assert "/" not in hostile.filename
-    other = Identity(FIRST.slug, {"cell": {"k": 4, "lr": 0.000161}, "data": "abc"})
+    other = Identity(FIRST.slug, {"setting": {"k": 4, "lr": 0.000161}, "data": "abc"})
     assert other.filename != FIRST.filename
-    assert len(Identity("x" * 500, {"cell": {}}).filename) < 150
+    assert len(Identity("x" * 500, {"setting": {}}).filename) < 150
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_bytes_that_are_no_text_are_damage_too(tmp_path):
 
 
 def test_a_copy_under_the_name_of_another_cell_is_refused(tmp_path):
-    store, other = Store(tmp_path), Identity("model-task-k8", {"cell": {"k": 8}, "data": "abc"})
+    store, other = Store(tmp_path), Identity("model-task-k8", {"setting": {"k": 8}, "data": "abc"})
     save(store).rename(store.path(other))
     with pytest.raises(ResultsError, match="renamed"):
         store.load(other)
@@ -164,7 +164,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch, failing):
 
     monkeypatch.setattr(os, failing, full)
     with pytest.raises(ResultsError, match=r"No space left.*choose another"):
-        save(store, result={"cells": {"accuracy": 0.75}})
+        save(store, result={"settings": {"accuracy": 0.75}})
     monkeypatch.undo()
     assert store.path(FIRST).read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 2

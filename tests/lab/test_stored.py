@@ -41,7 +41,7 @@ def test_every_setting_is_published_in_the_order_of_its_grid(experiment, grid):
     found = results(grid)
     names = [f.name for f in fields(experiment.setting)]
     assert [experiment.setting(**row) for row in found[names].to_dict("records")] == grids(experiment)[grid]
-    assert found["cell"].is_unique
+    assert found["setting"].is_unique
 
 
 def test_grids_have_names_of_their_own():
@@ -51,9 +51,9 @@ def test_grids_have_names_of_their_own():
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_nothing_is_published_that_no_grid_has_and_every_row_has_its_setting(experiment):
-    known = {experiment().key(one).cell for of in grids(experiment).values() for one in of}
+    known = {experiment().key(one).key for of in grids(experiment).values() for one in of}
     tables = Published(published_directory() / experiment.name).tables()
-    of_cells = {name: set(table["cell"].to_pylist()) for name, table in tables.items()}
+    of_cells = {name: set(table["setting"].to_pylist()) for name, table in tables.items()}
     assert {name for name, of in of_cells.items() if of != known} == OF_SOME.get(experiment.name, set())
     assert all(of <= known for of in of_cells.values())
 
@@ -72,9 +72,9 @@ def test_nothing_is_waiting(tmp_path):
     """Weights and data that are here are those that the results were made of."""
     from explainer_lab.store import Store  # noqa: PLC0415 - only here
 
-    study, cells = Comparison(), [cell for of in GRIDS.values() for cell in of]
-    planned = study.plan(cells, Store(tmp_path), Published(published_directory() / study.name))
-    assert [cell.slug for cell, _, state in planned if state != "published"] == []
+    study, settings = Comparison(), [setting for of in GRIDS.values() for setting in of]
+    planned = study.plan(settings, Store(tmp_path), Published(published_directory() / study.name))
+    assert [setting.slug for setting, _, state in planned if state != "published"] == []
 
 
 def test_a_query_has_one_id_in_all_cells_that_ask_it():
@@ -95,16 +95,16 @@ def checkpoint():
     return loading.load(dtype=torch.float32)
 
 
-def computed_again(checkpoint, data, cell):
-    return rounded(comparison.run_comparison(comparison.prepare(checkpoint, data, cell), cell))
+def computed_again(checkpoint, data, setting):
+    return rounded(comparison.run_comparison(comparison.prepare(checkpoint, data, setting), setting))
 
 
 class Stored:
     """The published rows of one cell: `cell` a row, `queries` and `layers` frames."""
 
-    def __init__(self, grid, cell):
-        where = {f.name: getattr(cell, f.name) for f in fields(cell)}
-        (self.cell,) = results(grid, **where).to_dict("records")
+    def __init__(self, grid, setting):
+        where = {f.name: getattr(setting, f.name) for f in fields(setting)}
+        (self.setting,) = results(grid, **where).to_dict("records")
         self.queries, self.layers = (results(grid, table, **where) for table in ("queries", "layers"))
 
 
@@ -129,58 +129,63 @@ def predictions(again):
 
 def require_same_training(again, stored):
     for name in ("losses", "gradient_norms"):
-        np.testing.assert_allclose(numbers(again["cells"][name]), stored.cell[name], rtol=5e-3)
+        np.testing.assert_allclose(numbers(again["settings"][name]), stored.setting[name], rtol=5e-3)
     for name in ("update_norm_keys", "update_norm_values"):
         np.testing.assert_allclose(numbers(again["layers"][name]), stored.layers[name], rtol=5e-3)
 
 
 WEEKLY = pytest.mark.weekly
-WHOLE = {grid: cell for grid, cells in GRIDS.items() for cell in cells[:1] if tasks.TASKS[cell.task].hub is None}
+WHOLE = {
+    grid: setting
+    for grid, settings in GRIDS.items()
+    for setting in settings[:1]
+    if tasks.TASKS[setting.task].hub is None
+}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("grid", [grid if grid == "pairs" else pytest.param(grid, marks=WEEKLY) for grid in WHOLE])
 def test_a_cell_computed_again_gives_what_is_stored(grid, checkpoint):
     """To the rounding of another processor."""
-    cell = WHOLE[grid]
-    stored = Stored(grid, cell)
-    again = computed_again(checkpoint, tasks.load(cell.task), cell)
-    require_same_predictions(predictions(again), stored, cell.n_queries)
+    setting = WHOLE[grid]
+    stored = Stored(grid, setting)
+    again = computed_again(checkpoint, tasks.load(setting.task), setting)
+    require_same_predictions(predictions(again), stored, setting.n_queries)
     require_same_training(again, stored)
     for measure, now in again["layers"].items():
         if measure in again["queries"]:
             np.testing.assert_allclose(numbers(now), stored.layers[measure], atol=0.02, err_msg=measure)
-            mean = numbers([again["cells"][measure]])
-            np.testing.assert_allclose(mean, stored.cell[measure], atol=5e-3, err_msg=measure)
+            mean = numbers([again["settings"][measure]])
+            np.testing.assert_allclose(mean, stored.setting[measure], atol=5e-3, err_msg=measure)
 
 
 def _sampled():
     """Of the grids whose data are not part of this project: each data set once, else what is furthest from plain."""
     seen = set()
-    for grid, cells in GRIDS.items():
-        from_hub = [c for c in cells if c.seed == samples.SEED and tasks.TASKS[c.task].hub is not None]
+    for grid, settings in GRIDS.items():
+        from_hub = [c for c in settings if c.seed == samples.SEED and tasks.TASKS[c.task].hub is not None]
         of_grid = [c for c in from_hub if c.lr <= STABLE_RATE]
         new = {samples.folder(c): c for c in reversed(of_grid) if samples.folder(c) not in seen}
         seen |= set(new)
-        for cell in new.values() or of_grid[-1:]:
-            yield pytest.param(grid, cell, id=f"{grid}-{cell.task}-{cell.control}")
+        for setting in new.values() or of_grid[-1:]:
+            yield pytest.param(grid, setting, id=f"{grid}-{setting.task}-{setting.control}")
 
 
 SAMPLED = list(_sampled())
 
 
-def of_sample(grid, cell, place):
+def of_sample(grid, setting, place):
     """What is stored of a cell, the cell with the queries that are computed again, and its data."""
-    few = replace(cell, n_queries=N_COMPUTED_AGAIN)
-    return Stored(grid, cell), few, samples.data_of(few, place)
+    few = replace(setting, n_queries=N_COMPUTED_AGAIN)
+    return Stored(grid, setting), few, samples.data_of(few, place)
 
 
 @pytest.mark.slow
 @pytest.mark.weekly  # every run computes ZSL and ICL of one sample, and the training of word pairs
-@pytest.mark.parametrize(("grid", "cell"), SAMPLED)
-def test_the_first_queries_of_a_cell_computed_again_give_what_is_stored(grid, cell, checkpoint, tmp_path):
+@pytest.mark.parametrize(("grid", "setting"), SAMPLED)
+def test_the_first_queries_of_a_cell_computed_again_give_what_is_stored(grid, setting, checkpoint, tmp_path):
     """On the sample that is kept of each data set: the same demonstrations, the same training, the first queries."""
-    stored, few, data = of_sample(grid, cell, tmp_path)
+    stored, few, data = of_sample(grid, setting, tmp_path)
     again = computed_again(checkpoint, data, few)
     require_same_predictions(predictions(again), stored, few.n_queries)
     require_same_training(again, stored)

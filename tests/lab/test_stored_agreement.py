@@ -22,16 +22,16 @@ def pairs():
 
 
 def test_every_pair_is_of_two_changes_of_its_cell():
-    every = results("agreement", "changes").groupby("cell")["change"].agg(set)
-    for cell, of in results("agreement", "pairs").groupby("cell"):
-        assert set(of["a"]) | set(of["b"]) <= every[cell]
+    every = results("agreement", "changes").groupby("setting")["change"].agg(set)
+    for setting, of in results("agreement", "pairs").groupby("setting"):
+        assert set(of["a"]) | set(of["b"]) <= every[setting]
 
 
 @pytest.mark.slow
 def test_contexts_and_the_first_epoch_are_as_alike_as_stored(pairs):
     """Training is repeated one run at a time, not side by side as for the tables."""
     checkpoint, data = loading.load(dtype=torch.float32), tasks.load(BENCH.task)
-    queries = comparison.draw_queries(data, BENCH.cell)
+    queries = comparison.draw_queries(data, BENCH.setting)
     given = agreement.lessons(BENCH, tasks.load)
 
     def outputs(model, context):

@@ -21,10 +21,10 @@ def stored(table, setting, **where):
 
 
 def test_there_are_ten_seeds_of_five_pairs_and_two_draws_lack_a_training():
-    cells = results("minimal-pairs")
-    assert cells.groupby("pair")["seed"].nunique().to_dict() == dict.fromkeys(cells["pair"].unique(), 10)
-    assert cells["pair"].nunique() == 5
-    assert cells["own"].isna().sum() == (cells["note"] != "").sum() == 2
+    settings = results("minimal-pairs")
+    assert settings.groupby("pair")["seed"].nunique().to_dict() == dict.fromkeys(settings["pair"].unique(), 10)
+    assert settings["pair"].nunique() == 5
+    assert settings["own"].isna().sum() == (settings["note"] != "").sum() == 2
 
 
 def test_what_the_chapter_says_in_words():
@@ -43,17 +43,17 @@ def test_what_the_chapter_says_in_words():
 def test_means_of_layers_are_those_of_the_cells_and_the_strengths():
     """Up to the four digits that are stored."""
     keys = ["pair", "seed"]
-    layers, cells = results("minimal-pairs", "layers"), results("minimal-pairs").set_index(keys)
+    layers, settings = results("minimal-pairs", "layers"), results("minimal-pairs").set_index(keys)
     strengths = results("minimal-pairs", "strengths").query("shots == k")
     last = strengths[(strengths["epochs"] == SETTINGS[0].epochs)].set_index(keys)
     thirds = layers[layers["layer"] >= 20].groupby(keys)
     for name in minimal_pairs.SIMILARITIES:
         by_layer = layers.groupby(keys)[name].mean()
-        np.testing.assert_allclose(by_layer.loc[cells.index], cells[name], atol=1e-3)
-        np.testing.assert_allclose(last[last["layers"] == "all"][name].loc[cells.index], cells[name], atol=1e-4)
+        np.testing.assert_allclose(by_layer.loc[settings.index], settings[name], atol=1e-3)
+        np.testing.assert_allclose(last[last["layers"] == "all"][name].loc[settings.index], settings[name], atol=1e-4)
         np.testing.assert_allclose(
-            last[last["layers"] == "upper third"][name].loc[cells.index],
-            thirds[name].mean().loc[cells.index],
+            last[last["layers"] == "upper third"][name].loc[settings.index],
+            thirds[name].mean().loc[settings.index],
             atol=1e-3,
         )
 
@@ -83,9 +83,9 @@ def test_a_whole_pair_computed_again_gives_what_is_stored():
     """Weekly only: it takes minutes. Ten epochs amplify the rounding of another processor."""
     whole = SETTINGS[0]
     tables = MinimalPairs().compute(whole, progress=False).tables
-    cells = stored("cells", whole).iloc[0]
+    settings = stored("settings", whole).iloc[0]
     for name in ("own", "other", "contexts", "trainings", "examples"):
-        assert tables["cells"][name] == pytest.approx(cells[name], abs=0.03), name
+        assert tables["settings"][name] == pytest.approx(settings[name], abs=0.03), name
     then = stored("interventions", whole)
     assert tables["interventions"]["intervention"] == then["intervention"].to_list()
     np.testing.assert_allclose(tables["interventions"]["log_odds"], then["log_odds"], atol=0.5)

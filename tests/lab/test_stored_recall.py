@@ -60,7 +60,7 @@ def test_the_first_steps_of_a_run_lower_the_loss_as_they_did(rule):
     """Within the rounding of a processor."""
     run, snapshots = begun(rule)
     _, first = next(snapshots), next(snapshots)
-    assert np.mean(first.losses) == pytest.approx(published(run, "cells")["losses"].item()[0], abs=0.02)
+    assert np.mean(first.losses) == pytest.approx(published(run, "settings")["losses"].item()[0], abs=0.02)
 
 
 @pytest.mark.slow

@@ -22,10 +22,10 @@ def test_rate_and_epochs_were_chosen_on_another_draw():
 
 
 def test_shares_of_cells_are_means_of_answers():
-    answers, cells = results("reversal", "answers"), results("reversal").set_index("seed")
+    answers, settings = results("reversal", "answers"), results("reversal").set_index("seed")
     for kind, lesson, direction in [("icl", "both", "backward"), ("ft", "forward", "forward")]:
         of = answers.query("kind == @kind and lesson == @lesson and direction == @direction")
-        np.testing.assert_allclose(of.groupby("seed")["correct"].mean(), cells[f"{kind}_{lesson}_{direction}"])
+        np.testing.assert_allclose(of.groupby("seed")["correct"].mean(), settings[f"{kind}_{lesson}_{direction}"])
 
 
 @pytest.mark.slow

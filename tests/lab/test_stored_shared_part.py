@@ -19,16 +19,16 @@ GRIDS = grids(SharedPart)
 PAIR = ["a_kind", "a_lesson", "b_kind", "b_lesson"]
 
 
-def _diverged(cells):
+def _diverged(settings):
     """Notes of trainings on other examples: such a draw lacks these and no more."""
-    return [note for note in cells["note"] if note.endswith("on other")]
+    return [note for note in settings["note"] if note.endswith("on other")]
 
 
 def test_none_is_missing():
     for grid, settings in GRIDS.items():
-        cells = results(grid)
-        assert len(cells) == len(settings)
-        assert cells["note"].isin(["", *_diverged(cells)]).all(), grid
+        settings = results(grid)
+        assert len(settings) == len(settings)
+        assert settings["note"].isin(["", *_diverged(settings)]).all(), grid
     assert set(results("shared-part", "queries")["intervention"]) == set(INTERVENTIONS)
 
 

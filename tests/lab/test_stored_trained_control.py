@@ -12,8 +12,8 @@ from explainer_lab.trained_control import TrainedControl
 CELLS = grids(TrainedControl)["positive"]
 
 
-def published(cell, table="cells"):
-    where = {name: getattr(cell, name) for name in ("model", "step", "seed", "control", "lr")}
+def published(setting, table="settings"):
+    where = {name: getattr(setting, name) for name in ("model", "step", "seed", "control", "lr")}
     return results("trained-control", table, **where)
 
 
@@ -22,28 +22,28 @@ def cache(monkeypatch, tmp_path):
     monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path))
 
 
-def computed_again(cell, model):
-    in_context_llama.save(model, trained_control.snapshots(cell) / str(cell.step))
-    return TrainedControl().compute(cell, progress=False).tables
+def computed_again(setting, model):
+    in_context_llama.save(model, trained_control.snapshots(setting) / str(setting.step))
+    return TrainedControl().compute(setting, progress=False).tables
 
 
 def test_a_cell_of_the_random_weights_computed_again_gives_what_is_stored(cache):
     """To the rounding of another processor."""
-    cell = next(one for one in CELLS if one.step == 0)
-    again, stored = computed_again(cell, in_context_llama.initial_model(cell.trained)), published(cell)
+    setting = next(one for one in CELLS if one.step == 0)
+    again, stored = computed_again(setting, in_context_llama.initial_model(setting.trained)), published(setting)
     for state in ("zsl", "icl", "ft"):
-        expected = np.stack(published(cell, "queries")[f"{state}_log_probs"])
+        expected = np.stack(published(setting, "queries")[f"{state}_log_probs"])
         np.testing.assert_allclose(again["queries"][f"{state}_log_probs"], expected, atol=0.02)
     for measure in ("sim_aou", "sim_aou_permuted", "sim_aou_icl"):
-        assert float(again["cells"][measure]) == pytest.approx(stored[measure].item(), abs=5e-3)
+        assert float(again["settings"][measure]) == pytest.approx(stored[measure].item(), abs=5e-3)
 
 
 @pytest.mark.slow
 @pytest.mark.weekly
 def test_a_training_learns_in_context_again(cache):
     """Another processor trains to other weights, and as good ones."""
-    cell = next(one for one in CELLS if one.step == one.trained.steps)
+    setting = next(one for one in CELLS if one.step == one.trained.steps)
     torch.set_num_threads(1)
-    *_, (_, model) = in_context_llama.train(cell.trained, progress=False)
-    again = computed_again(cell, model)["cells"]
+    *_, (_, model) = in_context_llama.train(setting.trained, progress=False)
+    again = computed_again(setting, model)["settings"]
     assert again["icl_accuracy"] > 0.85 and again["sim_aou"] > again["sim_aou_permuted"]

@@ -68,7 +68,7 @@ def test_a_task_vector_computed_again_gives_what_is_stored(checkpoint):
     grid = "rival"
     setting = next(one for one in KINDS[Rival][grid] if one.task == "plurals")
     its = rival._Rival.of(checkpoint, *Rival()._both(setting), setting)
-    layer = int(stored(grid, setting, "cells")["vector_layer"].iloc[0])
+    layer = int(stored(grid, setting, "settings")["vector_layer"].iloc[0])
     selected = its.selected[""]
     right = selected.by_layer(selected.stream_change * 0 + selected.stream_change.mean(0))["correct"]
     assert right[layer] >= max(right) - 0.13  # two of sixteen

@@ -24,7 +24,7 @@ def tiny(monkeypatch, tmp_path):
         monkeypatch.setattr(module, "EVERY", 2)
 
 
-def cell(**values):
+def setting(**values):
     return TrainedControl.of(**{"checkpoint": "tiny", "seed": 0, "lr": 0.1, "n_queries": 6} | values)
 
 
@@ -34,7 +34,7 @@ def demonstrations(one):
 
 
 def test_the_numbers_are_those_of_the_comparison():
-    experiment, one = TrainedControl(), cell()
+    experiment, one = TrainedControl(), setting()
     tables = experiment.compute(one, progress=False).tables
     data = regression_words.data(regression_words.directions(0)[0])
     plain = comparison.ComparisonSetting(one.checkpoint, one.task, one.seed, one.k, one.lr, one.n_queries)
@@ -45,13 +45,13 @@ def test_the_numbers_are_those_of_the_comparison():
     for name, values in expected["layers"].items():
         np.testing.assert_array_equal(tables["layers"][name], values, err_msg=name)
     assert set(tables["queries"]) - set(expected["queries"]) == {"least_squares", "gradient_step"}
-    assert not [name for name in tables["cells"] if "content_free" in name]
+    assert not [name for name in tables["settings"] if "content_free" in name]
 
 
 def test_foreign_demonstrations_have_the_same_words_and_answers_of_another_direction():
     differing = []
     for seed in range(20):
-        context, training = demonstrations(cell(control="foreign-context", seed=seed, k=4))
+        context, training = demonstrations(setting(control="foreign-context", seed=seed, k=4))
         assert [e.fields for e in context] == [e.fields for e in training]
         assert training == tasks.demonstrations(regression_words.data(regression_words.directions(seed)[0]), 4, seed)
         differing += [a.label != b.label for a, b in zip(context, training, strict=True)]
@@ -59,39 +59,39 @@ def test_foreign_demonstrations_have_the_same_words_and_answers_of_another_direc
 
 
 def test_foreign_training_is_the_other_way_round_and_other_controls_are_their_own():
-    foreign, own = demonstrations(cell(control="foreign-context"))
-    assert list(demonstrations(cell(control="foreign-training"))) == [own, foreign]
-    shuffled, _ = demonstrations(cell(control="shuffled-context"))
+    foreign, own = demonstrations(setting(control="foreign-context"))
+    assert list(demonstrations(setting(control="foreign-training"))) == [own, foreign]
+    shuffled, _ = demonstrations(setting(control="shuffled-context"))
     assert shuffled == controls.shuffled(regression_words.data(regression_words.directions(0)[0]), 4, 0)[1]
 
 
 def test_two_lessons_on_one_task_are_compared_on_words_that_neither_has():
-    one, experiment = cell(), TrainedControl()
+    one, experiment = setting(), TrainedControl()
     own, _ = demonstrations(one)
     data = regression_words.data(regression_words.directions(one.seed)[0])
     other, asked = controls.other(data, one.k, one.seed)[1], comparison.draw_queries(data, one)
     words = [example.fields["word"] for example in (*own, *other, *asked)]
     assert len(set(words)) == 2 * one.k + one.n_queries
     tables = experiment.compute(one, progress=False).tables
-    (in_layers,), (mean,) = ([tables[name]["sim_aou_icl"]] for name in ("layers", "cells"))
+    (in_layers,), (mean,) = ([tables[name]["sim_aou_icl"]] for name in ("layers", "settings"))
     assert mean == pytest.approx(in_layers.mean().item()) and (in_layers.abs() < 1).all()
 
 
 def test_both_sides_are_swapped_where_nothing_is_changed():
-    one, experiment = cell(), TrainedControl()
+    one, experiment = setting(), TrainedControl()
     tables = experiment.compute(one, progress=False).tables
     swaps = {name: np.array(values) for name, values in tables["swaps"].items()}
     np.testing.assert_allclose(swaps["own"], tables["layers"]["sim_aou"], atol=1e-5)
     np.testing.assert_allclose(swaps["contexts"], tables["layers"]["sim_aou_icl"], atol=1e-5)
     for control, column in (("other-training", "training_other"), ("reordered-context", "context_reordered")):
-        changed = experiment.compute(cell(control=control), progress=False).tables
+        changed = experiment.compute(setting(control=control), progress=False).tables
         np.testing.assert_allclose(swaps[column], changed["layers"]["sim_aou"], atol=1e-5)
         assert "swaps" not in changed
     assert abs(swaps["own"] - swaps["training_other"]).max() > 1e-3
 
 
 def test_known_learners_see_what_the_context_has():
-    one = cell(control="flipped-context")
+    one = setting(control="flipped-context")
     context, training = demonstrations(one)
     queries = comparison.draw_queries(regression_words.data(regression_words.directions(0)[0]), one)
     known = trained_control._known_learners(trained_control._prompts(context, queries))
@@ -104,19 +104,20 @@ def test_known_learners_see_what_the_context_has():
 
 
 def test_a_model_is_trained_once_and_its_snapshots_serve_all_cells(tmp_path, monkeypatch):
-    cells = [cell(step=step, control=control) for step in (0, 4) for control in ("none", "foreign-context")]
-    tables = TrainedControl().run(cells, Store(tmp_path / "results"), progress=False)
+    settings = [setting(step=step, control=control) for step in (0, 4) for control in ("none", "foreign-context")]
+    tables = TrainedControl().run(settings, Store(tmp_path / "results"), progress=False)
     monkeypatch.setattr(in_context_llama, "train", None)
-    fresh = TrainedControl().run([*cells, cell(step=2)], Store(tmp_path / "results"), progress=False)
-    weights = fresh["cells"]["weights"].to_pylist()
-    assert weights[:4] == tables["cells"]["weights"].to_pylist() and weights[0] == weights[1] != weights[2]
+    fresh = TrainedControl().run([*settings, setting(step=2)], Store(tmp_path / "results"), progress=False)
+    weights = fresh["settings"]["weights"].to_pylist()
+    assert weights[:4] == tables["settings"]["weights"].to_pylist() and weights[0] == weights[1] != weights[2]
     assert len(set(weights)) == 3
 
 
 def test_zero_shot_and_fine_tuning_do_not_depend_on_the_context():
     experiment = TrainedControl()
     own, foreign = (
-        experiment.compute(cell(control=name), progress=False).tables["queries"] for name in ("none", "foreign-context")
+        experiment.compute(setting(control=name), progress=False).tables["queries"]
+        for name in ("none", "foreign-context")
     )
     for state in ("zsl", "ft"):
         np.testing.assert_array_equal(own[f"{state}_log_probs"], foreign[f"{state}_log_probs"])
@@ -124,7 +125,7 @@ def test_zero_shot_and_fine_tuning_do_not_depend_on_the_context():
 
 
 def test_another_training_has_other_snapshots(monkeypatch):
-    before = trained_control.snapshots(cell())
-    assert trained_control.snapshots(cell(step=2)) == before != trained_control.snapshots(cell(model=1))
+    before = trained_control.snapshots(setting())
+    assert trained_control.snapshots(setting(step=2)) == before != trained_control.snapshots(setting(model=1))
     monkeypatch.setitem(trained_control._MODELS, "tiny", replace(TINY, width=32))
-    assert trained_control.snapshots(cell()) != before
+    assert trained_control.snapshots(setting()) != before

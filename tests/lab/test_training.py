@@ -254,11 +254,11 @@ def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monk
     store = Store(tmp_path / "results")
     pair = [replace(one, corpus=file) for one in (TINY, MOMENTUM)]
     tables = LanguageModels().run(pair, store, progress=False)
-    rows, stored = tables["cells"].to_pylist(), store.all()
+    rows, stored = tables["settings"].to_pylist(), store.all()
     assert [row["average"] for row in rows] == ["none", "momentum"]
     assert {one.identity.parts["data"] for one in stored} == {corpora.tokens(file, 300).digest}
     budgets, curve, blocks, positions = (
-        [row for row in tables[name].to_pylist() if row["cell"] == rows[0]["cell"]]
+        [row for row in tables[name].to_pylist() if row["setting"] == rows[0]["setting"]]
         for name in ("budgets", "curve", "blocks", "positions")
     )
     assert [row["tokens"] for row in budgets] == [5 * 2 * 16, 20 * 2 * 16]
@@ -288,7 +288,7 @@ def test_a_device_that_is_not_there(file, tmp_path):
 
 def test_the_trained_model_is_kept_with_its_tokenizer(file, tmp_path):
     one = replace(MOMENTUM, corpus=file)
-    (row,) = LanguageModels().run([one], Store(tmp_path / "results"), progress=False)["cells"].to_pylist()
+    (row,) = LanguageModels().run([one], Store(tmp_path / "results"), progress=False)["settings"].to_pylist()
     place = language_models.home(LanguageModels().identity(one)) / "model"
     model = momentum_attention.load(place)
     assert training.weights_digest(model) == row["weights"]

@@ -114,15 +114,15 @@ def test_a_look_is_refused_before_its_model_is_loaded(saved, monkeypatch, capsys
 @pytest.mark.parametrize(("workers", "message"), [(1, "give --dtype bfloat16 "), (3, "3 processes .* fewer --workers")])
 def test_what_does_not_fit_is_refused_before_it_is_loaded(saved, tmp_path, monkeypatch, workers, message):
     model, study = str(saved["llama"]), Comparison(data={"toy": toy_study.DATA})
-    cells = [toy_study.cell(model, seed=seed) for seed in range(2)]
+    settings = [toy_study.setting(model, seed=seed) for seed in range(2)]
     monkeypatch.setattr(loading, "load", lambda *_, **__: pytest.fail("loaded"))
     monkeypatch.setattr(engines, "at_once", lambda _: workers)
-    need = study.needs(cells[0])
+    need = study.needs(settings[0])
     monkeypatch.setattr(memory, "free_bytes", lambda _: workers * need - 1)
     with pytest.raises(ExperimentError, match=f"does not fit: a setting needs about .* in float32.*{message}"):
-        study.run(cells, Store(tmp_path), progress=False)
+        study.run(settings, Store(tmp_path), progress=False)
     monkeypatch.setattr(memory, "free_bytes", lambda _: workers * need)
-    study.require_room(cells[0], workers)
+    study.require_room(settings[0], workers)
 
 
 def test_memory_that_runs_out_is_said(saved, tmp_path, monkeypatch):
@@ -131,7 +131,7 @@ def test_memory_that_runs_out_is_said(saved, tmp_path, monkeypatch):
 
     monkeypatch.setattr(loading, "load", full)
     with pytest.raises(ExperimentError, match="memory ran out: give --dtype bfloat16, fewer --workers"):
-        toy_study.start([toy_study.cell(str(saved["llama"]))], Store(tmp_path))
+        toy_study.start([toy_study.setting(str(saved["llama"]))], Store(tmp_path))
 
 
 @pytest.mark.slow

@@ -14,14 +14,14 @@ from explainer.theory import statistics
 N = 30
 
 
-def cell(task="capitals", seed=0, control="none", k=4, *, shift=0.0, lr=1e-3, diverged=False) -> pd.DataFrame:
+def setting(task="capitals", seed=0, control="none", k=4, *, shift=0.0, lr=1e-3, diverged=False) -> pd.DataFrame:
     """N queries whose similarities are the same for every control but for `shift`; maps for the first eight."""
     values = np.random.default_rng([seed, len(task)]).normal(0.2, 0.1, N) + shift
     setting = {"task": task, "seed": seed, "k": k, "lr": lr, "n_queries": N, "control": control}
     similar = np.full(N, np.nan) if diverged else values
     return pd.DataFrame(
         {
-            "cell": f"{task}-{seed}-{control}-{k}-{lr:g}",
+            "setting": f"{task}-{seed}-{control}-{k}-{lr:g}",
             **setting,
             "checkpoint": "m",
             "position": "prompt",
@@ -37,32 +37,32 @@ def cell(task="capitals", seed=0, control="none", k=4, *, shift=0.0, lr=1e-3, di
     )
 
 
-def cells(*settings: dict, **shared) -> pd.DataFrame:
-    return pd.concat([cell(**shared, **setting) for setting in settings])
+def settings(*settings: dict, **shared) -> pd.DataFrame:
+    return pd.concat([setting(**shared, **setting) for setting in settings])
 
 
 # Means
 
 
 def test_intervals_are_those_of_reporting():
-    frame = cells({"seed": 0}, {"seed": 1}, {"seed": 2})
+    frame = settings({"seed": 0}, {"seed": 1}, {"seed": 2})
     assert against_controls._interval(frame, "sim_aou") == reporting.similarity_interval(
         frame, "sim_aou", n_resamples=against_controls._RESAMPLES
     )
 
 
 def test_what_diverged_is_left_out():
-    frame = cells({"seed": 0}, {"seed": 1, "diverged": True}, {"control": "ascent", "diverged": True})
+    frame = settings({"seed": 0}, {"seed": 1, "diverged": True}, {"control": "ascent", "diverged": True})
     found = against_controls.over_tasks(frame, ["sim_aou", "icl_correct", "sim_am_delta"])
     assert list(found["none"]) == ["sim_aou", "icl_correct"] and list(found["ascent"]) == ["icl_correct"]
-    assert against_controls._interval(frame, "sim_aou").estimate == pytest.approx(cell()["sim_aou"].mean())
+    assert against_controls._interval(frame, "sim_aou").estimate == pytest.approx(setting()["sim_aou"].mean())
 
 
 # Differences
 
 
 def test_differences_are_students_over_seeds_corrected_together():
-    real, ascent = (cells(*({"seed": s, "control": c, "shift": x * s} for s in range(4)))
+    real, ascent = (settings(*({"seed": s, "control": c, "shift": x * s} for s in range(4)))
                     for c, x in (("none", 0), ("ascent", -0.1)))  # fmt: skip
     pairs = {
         "yes": against_controls._matched(ascent, real, "sim_aou"),
@@ -77,23 +77,23 @@ def test_differences_are_students_over_seeds_corrected_together():
 
 
 def test_matched_values_are_of_the_same_queries():
-    real = cells(*({"seed": s} for s in (0, 1, 2)))
-    control = cells(*({"seed": s, "control": "ascent", "shift": -1} for s in (2, 0)))
+    real = settings(*({"seed": s} for s in (0, 1, 2)))
+    control = settings(*({"seed": s, "control": "ascent", "shift": -1} for s in (2, 0)))
     a, b = against_controls._matched(control.sample(frac=1, random_state=0).sort_values("seed"), real, "sim_aou")
     assert len(a.groups) == 2 and all(np.allclose(x, y - 1) for (x,), (y,) in zip(a.groups, b.groups, strict=True))
     assert all((x == y).all() for x, y in zip(a.ids, b.ids, strict=True))
-    assert against_controls._matched(cell(k=8, control="ascent"), cell(k=4), "sim_aou") is None
-    assert against_controls._matched(cell(control="ascent"), cell(), "update_cosine")[0].sizes == (8,)
+    assert against_controls._matched(setting(k=8, control="ascent"), setting(k=4), "sim_aou") is None
+    assert against_controls._matched(setting(control="ascent"), setting(), "update_cosine")[0].sizes == (8,)
 
 
 def test_a_side_of_two_settings_is_refused():
-    real, two = cells({"seed": 0}, {"seed": 1}), cells({"control": "ascent"}, {"control": "untrained"})
+    real, two = settings({"seed": 0}, {"seed": 1}), settings({"control": "ascent"}, {"control": "untrained"})
     with pytest.raises(ExperimentError, match="cells of capitals differ in control: ascent, untrained"):
         against_controls._matched(two, real, "sim_aou")
     with pytest.raises(ExperimentError, match=r"several cells for one of A, with \['ascent', 'untrained'\] as control"):
         against_controls._matched(real, two, "sim_aou")
-    more = cells({"seed": 0}, {"seed": 0, "k": 8}, {"seed": 0, "k": 16})
-    assert against_controls._matched(cell(control="ascent", k=8), more, "sim_aou")[0].sizes == (N,), (
+    more = settings({"seed": 0}, {"seed": 0, "k": 8}, {"seed": 0, "k": 16})
+    assert against_controls._matched(setting(control="ascent", k=8), more, "sim_aou")[0].sizes == (N,), (
         "B may hold other settings"
     )
 
@@ -102,14 +102,16 @@ def test_a_side_of_two_settings_is_refused():
 @given(st.floats(-1, 1), st.permutations(range(3)))
 def test_what_both_conditions_share_cancels(shift, seeds):
     """A constant shift is its own interval, in whatever order the cells come."""
-    frame = cells(*({"seed": s} for s in range(3)), *({"seed": s, "control": "ascent", "shift": shift} for s in seeds))
+    frame = settings(
+        *({"seed": s} for s in range(3)), *({"seed": s, "control": "ascent", "shift": shift} for s in seeds)
+    )
     (exact,) = against_controls.changes({"all": frame}, ["ascent"], ["sim_aou"]).values()
     assert tuple(exact) == pytest.approx((shift,) * 3, abs=1e-5)
 
 
 def test_what_was_learned_is_settled_over_seeds():
     """A task on which FT repairs a few answers of two seeds has not been learned, and a control there has no power."""
-    frame = cells(*({"task": t, "seed": s} for t in ("past", "capitals", "plurals") for s in range(5)))
+    frame = settings(*({"task": t, "seed": s} for t in ("past", "capitals", "plurals") for s in range(5)))
     frame = frame.assign(zsl_correct=False, ft_correct=False)
     frame.loc[(frame["task"] == "past") & (frame["query"] < 20), "ft_correct"] = True
     frame.loc[(frame["task"] == "capitals") & (frame["query"] < 3) & (frame["seed"] < 2), "ft_correct"] = True
@@ -119,7 +121,7 @@ def test_what_was_learned_is_settled_over_seeds():
 
 
 def test_every_control_is_compared_with_the_real_one():
-    frame = cells(
+    frame = settings(
         *({"seed": s, "control": c, "shift": x} for c, x in (("ascent", -0.3), ("none", 0)) for s in range(3))
     )
     measures = ("sim_aou", "sim_am_delta", "update_cosine")
@@ -137,7 +139,7 @@ def test_every_control_is_compared_with_the_real_one():
 
 
 def test_a_cell_of_two_grids_counts_once(monkeypatch):
-    grids = {"pairs": cells({"seed": 0}, {"seed": 1}), "rates": cells({"seed": 1}, {"seed": 1, "lr": 1e-2})}
+    grids = {"pairs": settings({"seed": 0}, {"seed": 1}), "rates": settings({"seed": 1}, {"seed": 1, "lr": 1e-2})}
     monkeypatch.setattr(against_controls, "results", lambda grid, table: grids[grid].drop(columns="name"))
     found = against_controls.queries("pairs", "rates")
     assert len(found) == 3 * N and found["name"].unique().tolist() == ["real comparison"]
@@ -148,7 +150,7 @@ def test_every_control_has_a_name_of_its_own():
 
 
 def test_means_over_tasks_are_of_these_tasks():
-    frame = cells(
+    frame = settings(
         *(
             {"task": t, "seed": s, "control": c}
             for t in ("past", "capitals")
@@ -156,10 +158,10 @@ def test_means_over_tasks_are_of_these_tasks():
             for c in ("none", "ascent")
         )
     )
-    frame = pd.concat([frame, cell("past", 2)])
+    frame = pd.concat([frame, setting("past", 2)])
     found = against_controls.over_tasks(frame, ["sim_aou", "sim_am_delta"])
     real = frame[frame["control"] == "none"]
     assert found["none"]["sim_aou"] == against_controls._interval(real, "sim_aou")
-    by_cell = real.groupby(["task", "cell"])["sim_aou"].mean()
+    by_cell = real.groupby(["task", "setting"])["sim_aou"].mean()
     assert found["none"]["sim_aou"].estimate == pytest.approx(by_cell.groupby("task").mean().mean())
     assert "sim_am_delta" not in found["none"] and set(found) == {"none", "ascent"}

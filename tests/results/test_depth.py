@@ -12,7 +12,7 @@ from explainer.theory.statistics import Interval
 def table(task: str, curves: dict[int, list[float]]) -> pd.DataFrame:
     """A table "layers" with one curve for each seed; NaN is an FT that diverged."""
     return pd.DataFrame(
-        {"cell": f"{task}{seed}", "task": task, "seed": seed, "layer": layer, "sim_aou": value}
+        {"setting": f"{task}{seed}", "task": task, "seed": seed, "layer": layer, "sim_aou": value}
         for seed, curve in curves.items()
         for layer, value in enumerate(curve)
     )

@@ -19,7 +19,7 @@ RIGHT = {  # intervention: right answers of each seed, out of three
 def table(task="plurals", shared=False, right=RIGHT):
     rows = [
         {
-            "cell": f"{task}-{seed}",
+            "setting": f"{task}-{seed}",
             "task": task,
             "seed": seed,
             "intervention": intervention,
@@ -36,7 +36,7 @@ def table(task="plurals", shared=False, right=RIGHT):
 
 def test_a_cell_may_hold_several_tasks():
     apart = pd.concat([table(), table("past", right=RIGHT | {"icl": [1, 2, 1, 2]})])
-    together = apart.assign(cell=apart["seed"].map("draw-{}".format))
+    together = apart.assign(setting=apart["seed"].map("draw-{}".format))
     for said in (intervention_effects.differences, intervention_effects.difference):
         assert said(together, "icl", "patch_mean") == said(apart, "icl", "patch_mean")
     assert intervention_effects.over_tasks(together, "icl") == intervention_effects.over_tasks(apart, "icl")
@@ -101,7 +101,7 @@ def test_right_answers_by_who_else_is_right_on_the_same_query():
     }  # fmt: skip
     asked = [
         {
-            "cell": f"c{seed}",
+            "setting": f"c{seed}",
             "task": "past",
             "seed": seed,
             "intervention": name,
@@ -126,16 +126,16 @@ def test_right_answers_by_who_else_is_right_on_the_same_query():
 
 
 def test_columns_of_cells_are_compared_seed_by_seed():
-    cells = pd.DataFrame({"task": "past", "seed": SEEDS, "a": [0.2, 0.3, 0.1, 0.4], "b": [0.1, 0.3, 0.2, 0.1]})
-    assert tuple(intervention_effects.gaps(cells, "a", "b")["past"]) == pytest.approx(
+    settings = pd.DataFrame({"task": "past", "seed": SEEDS, "a": [0.2, 0.3, 0.1, 0.4], "b": [0.1, 0.3, 0.2, 0.1]})
+    assert tuple(intervention_effects.gaps(settings, "a", "b")["past"]) == pytest.approx(
         tuple(statistics.student([0.1, 0.0, -0.1, 0.3]))
     )
 
 
 def test_columns_are_means_over_tasks_of_the_seeds_that_have_them():
-    cells = pd.DataFrame({"task": 3 * ["past"] + 3 * ["agents"], "seed": [0, 1, 2, 0, 1, 2]})
-    cells["a"], cells["b"] = [0.2, 0.4, 0.3, 0.1, 0.3, 0.5], [0.5, 0.7, 0.1, 0.9, 0.8, np.nan]
-    found = intervention_effects.columns(cells, {"a": "first", "b": "second"})
+    settings = pd.DataFrame({"task": 3 * ["past"] + 3 * ["agents"], "seed": [0, 1, 2, 0, 1, 2]})
+    settings["a"], settings["b"] = [0.2, 0.4, 0.3, 0.1, 0.3, 0.5], [0.5, 0.7, 0.1, 0.9, 0.8, np.nan]
+    found = intervention_effects.columns(settings, {"a": "first", "b": "second"})
     assert tuple(found["first"]) == pytest.approx(tuple(statistics.student([0.15, 0.35, 0.4])))
     assert tuple(found["second"]) == pytest.approx(tuple(statistics.student([0.7, 0.75])))
 
@@ -155,6 +155,6 @@ def test_layers_are_in_their_order_and_shares_stay_shares():
 def test_what_cannot_be_found_or_is_there_twice_is_refused():
     with pytest.raises(ExperimentError, match=r"no intervention 'patch' in this table; it has zsl, icl, patch_mean"):
         intervention_effects.over_tasks(table(), "patch")
-    twice = pd.concat([table(), table().assign(cell=lambda frame: frame["cell"] + "-untrained")])
+    twice = pd.concat([table(), table().assign(setting=lambda frame: frame["setting"] + "-untrained")])
     with pytest.raises(ExperimentError, match="seed 0 of plurals is there twice"):
         intervention_effects.over_tasks(twice, "icl")

@@ -13,7 +13,9 @@ def queries_of(seed, answers, labels, n_labels=2):
     """Queries of one cell in whose every state the labels `answers` have the largest log-probability."""
     log_probs = np.full((len(answers), n_labels), -2.0)
     log_probs[np.arange(len(answers)), answers] = -1
-    frame = pd.DataFrame({"cell": f"c{seed}", "task": "toy", "seed": seed, "n_queries": len(labels), "label": labels})
+    frame = pd.DataFrame(
+        {"setting": f"c{seed}", "task": "toy", "seed": seed, "n_queries": len(labels), "label": labels}
+    )
     frame["query_id"] = [f"q{i}" for i in range(len(labels))]
     return frame.assign(**{f"{state}_log_probs": list(log_probs) for state in label_bias.STATES})
 

@@ -14,7 +14,7 @@ from explainer.theory import statistics
 def table(columns, average="none", **setting):
     """The rows of a run with the columns of its setting, as `explainer.results` gives them."""
     setting = {"lr": 3e-3, "seed": 0, "average": average, "eta": 0.0 if average == "none" else 0.5} | setting
-    return pd.DataFrame({"cell": f"{average}-{setting['seed']}-{setting['lr']:g}", **setting, **columns})
+    return pd.DataFrame({"setting": f"{average}-{setting['seed']}-{setting['lr']:g}", **setting, **columns})
 
 
 def runs(columns, average="none", seeds=range(3)):
@@ -40,14 +40,14 @@ def test_quoted_tables_have_the_averages_that_the_paper_prints():
 
 
 def test_runs_are_matched_by_all_but_the_average():
-    names = [list(side["cell"].unique()) for side in language_models._matched(VARIANT, PLAIN)]
+    names = [list(side["setting"].unique()) for side in language_models._matched(VARIANT, PLAIN)]
     assert names == [[f"{average}-{seed}-0.003" for seed in (2, 0, 1)] for average in ("momentum", "none")]
     with pytest.raises(ExperimentError, match=r"momentum, seed 7, cell momentum-7-0\.003 has no plain run"):
         language_models._matched(table({"tokens": [1]}, "momentum", seed=7), PLAIN)
     with pytest.raises(ExperimentError, match="has no plain run"):
         language_models._matched(table({"tokens": [1]}, "momentum", width=64), PLAIN)
     own_rate = table({"tokens": [1]}, "momentum", lr=1e-3)
-    assert language_models._matched(own_rate, PLAIN)[1]["cell"].unique() == ["none-0-0.003"]
+    assert language_models._matched(own_rate, PLAIN)[1]["setting"].unique() == ["none-0-0.003"]
 
 
 def test_gap_is_plain_minus_variant_pair_by_pair():
@@ -92,7 +92,7 @@ def test_changes_are_paired():
 
 
 def test_changes_are_those_of_the_budget_when_longer_runs_stand_beside():
-    longer = [side.assign(cell="longer-" + side["cell"], tokens=36) for side in (VARIANT, PLAIN)]
+    longer = [side.assign(setting="longer-" + side["setting"], tokens=36) for side in (VARIANT, PLAIN)]
     longer[0]["nll"] -= 5
     both = [pd.concat(sides) for sides in zip((VARIANT, PLAIN), longer, strict=True)]
     assert language_models.change(*both, 9).estimate == pytest.approx(-0.5)
@@ -144,7 +144,7 @@ def test_relative_error_is_a_ratio_of_sums():
 
 
 def test_errors_are_compared_in_pairs():
-    halved = REGRESSION.assign(average="momentum", eta=0.5, cell="m" + REGRESSION["cell"])
+    halved = REGRESSION.assign(average="momentum", eta=0.5, setting="m" + REGRESSION["setting"])
     halved["squared_error_2"] /= 2
     change = language_models.relative_error_change(halved, REGRESSION, 2)
     assert change.estimate == pytest.approx(-2 / 6) and change.low < -2 / 6 < change.high
@@ -153,16 +153,16 @@ def test_errors_are_compared_in_pairs():
 
 
 def test_training_losses_are_means_over_stretches():
-    cells = pd.DataFrame({"seed": [3, 1], "losses": [[4.0, 2, 1, 1], [8.0, 4, 2, 0]]})
-    found = language_models.training_losses(cells, 20)
+    settings = pd.DataFrame({"seed": [3, 1], "losses": [[4.0, 2, 1, 1], [8.0, 4, 2, 0]]})
+    found = language_models.training_losses(settings, 20)
     assert found.to_dict() == {3: {20: 3, 40: 1}, 1: {20: 6, 40: 1}}
     for every in (15, 30, 0):
         with pytest.raises(ExperimentError, match=f"every = {every}; take a multiple of 10 that divides the 40 steps"):
-            language_models.training_losses(cells, every)
+            language_models.training_losses(settings, every)
 
 
 def test_made_names_seeds_and_time_and_counts_a_run_once():
-    made = {"device": "cpu x", "threads": 1, "torch": "2.0", "cpu_seconds": [12.0]}
-    two = runs(made, seeds=(4, 1))
+    provenance = {"device": "cpu x", "threads": 1, "torch": "2.0", "cpu_seconds": [12.0]}
+    two = runs(provenance, seeds=(4, 1))
     expected = "Stored: 2 runs, seeds 1, 4; cpu x, 1 thread, torch 2.0; 24 CPU seconds"
     assert reporting.provenance(two, two[:1]) == expected

@@ -13,9 +13,9 @@ PAIRS, SEEDS = ("a/b", "c/d"), (0, 1, 2)
 
 def table(**columns):
     """Rows for each pair and seed; a column is a function of the number of the pair and the seed."""
-    cells = [(i, pair, seed) for i, pair in enumerate(PAIRS) for seed in SEEDS]
+    settings = [(i, pair, seed) for i, pair in enumerate(PAIRS) for seed in SEEDS]
     rows = [
-        {"pair": pair, "seed": seed} | {name: of(i, seed) for name, of in columns.items()} for i, pair, seed in cells
+        {"pair": pair, "seed": seed} | {name: of(i, seed) for name, of in columns.items()} for i, pair, seed in settings
     ]
     return pd.DataFrame(rows)
 

@@ -138,9 +138,9 @@ NAMES = ("own", "other", "contexts", "trainings", "examples", "reordered")
 
 
 def test_cues_stand_where_the_contrasts_have_pairs():
-    cells = rows(**{name: lambda i, seed, n=n: 0.1 * n + 0.02 * i + 0.01 * seed for n, name in enumerate(NAMES, 1)})
-    expected = minimal_pairs.similarities(cells.rename(columns={"cue": "pair"}))
-    assert new_rule.similarities(cells) == expected
+    settings = rows(**{name: lambda i, seed, n=n: 0.1 * n + 0.02 * i + 0.01 * seed for n, name in enumerate(NAMES, 1)})
+    expected = minimal_pairs.similarities(settings.rename(columns={"cue": "pair"}))
+    assert new_rule.similarities(settings) == expected
     same(expected["own"], [0.11 + 0.01 * seed for seed in SEEDS])
     layers = pd.concat(rows(own=lambda i, seed, n=n: n + i).assign(layer=n) for n in (0, 1, 2))
     assert new_rule.by_layer(layers, "own").estimate.tolist() == [0.5, 1.5, 2.5]
@@ -185,7 +185,7 @@ def test_a_part_is_compared_with_a_random_one_of_the_same_layers(interventions, 
 
 
 def test_a_grid_is_read_with_its_fellow_of_categories(monkeypatch):
-    read = {("rule", "cells"): "suffix", ("rule-category", "cells"): "category", ("rule", "heads"): "first word"}
+    read = {("rule", "settings"): "suffix", ("rule-category", "settings"): "category", ("rule", "heads"): "first word"}
     monkeypatch.setattr(new_rule, "results", lambda grid, name: pd.DataFrame({"cue": [read.get((grid, name), "none")]}))
     both = new_rule.table("rule")
     assert both["cue"].tolist() == ["suffix", "category"] and both.index.tolist() == [0, 1]

@@ -16,14 +16,14 @@ LABELS = [0, 1, 0, 0, 0, 0, 1, 1, 1, 1]
 
 def queries_of(seed=0, *, zsl=ZSL, icl=ICL, ft=FT, label=LABELS, **columns):
     correct = {f"{name}_correct": np.array(row, dtype=bool) for name, row in (("zsl", zsl), ("icl", icl), ("ft", ft))}
-    setting = {"cell": f"c{seed}", "task": "a", "seed": seed, "control": "none", "k": 3}
+    setting = {"setting": f"c{seed}", "task": "a", "seed": seed, "control": "none", "k": 3}
     names = {"query": range(len(zsl)), "query_id": [f"q{i}" for i in range(len(zsl))]}
     return pd.DataFrame(setting | names | {"label": label} | correct | columns)
 
 
 def test_similarities_by_task_leave_out_tasks_without_the_measure():
     a = pd.concat([queries_of(0, x=0.1, y=np.nan), queries_of(1, x=0.5, y=0.2)])
-    both = pd.concat([a, a.assign(task="b", cell=a["cell"] + "b", y=0.3)])
+    both = pd.concat([a, a.assign(task="b", setting=a["setting"] + "b", y=0.3)])
     found = reporting.by_task(both, "x", n_resamples=200)
     assert list(found) == ["a", "b"] and found["a"].estimate == pytest.approx(0.3)
     assert found["a"].low < 0.3 < found["a"].high
@@ -34,12 +34,14 @@ def test_similarities_by_task_leave_out_tasks_without_the_measure():
 def over(task, seeds=3, shift=0.0, n=40):
     """Cells of a task whose seeds differ by 0.1, a floor 0.05 lower, and another that does not exist."""
     rng = np.random.default_rng(len(task))
-    cells = []
+    settings = []
     for seed in range(seeds):
         x = 0.2 + shift + 0.1 * rng.normal() + 0.05 * rng.normal(size=n)
-        cell = queries_of(seed, zsl=[0] * n, icl=[0] * n, ft=[0] * n, label=0.0)
-        cells.append(cell.assign(task=task, cell=f"{task}{seed}", x=x, floor=x - 0.05 - 0.01 * seed, none=np.nan))
-    return pd.concat(cells)
+        setting = queries_of(seed, zsl=[0] * n, icl=[0] * n, ft=[0] * n, label=0.0)
+        settings.append(
+            setting.assign(task=task, setting=f"{task}{seed}", x=x, floor=x - 0.05 - 0.01 * seed, none=np.nan)
+        )
+    return pd.concat(settings)
 
 
 def test_tasks_are_no_replicates():
@@ -54,7 +56,7 @@ def test_tasks_are_no_replicates():
 def test_one_task_given_three_times_is_not_known_better():
     """SST-2 and SST-5 ask about the same sentences: ids tell, so that a copy of a task adds nothing to its queries."""
     one = over("a", seeds=1)
-    copies = pd.concat([one.assign(task=name, cell=name) for name in "abc"])
+    copies = pd.concat([one.assign(task=name, setting=name) for name in "abc"])
     alone, thrice = (reporting.similarity_interval(each, "x", n_resamples=1000) for each in (one, copies))
     assert thrice.estimate == pytest.approx(alone.estimate)
     assert thrice.high - thrice.low == pytest.approx(alone.high - alone.low, rel=0.05)
@@ -105,4 +107,4 @@ def test_ten_tasks_are_published_for_both_models():
     for each, control in ((trained, "none"), (untrained, "untrained")):
         reporting.require_one_setting(each)
         assert set(each["control"]) == {control} and each["ft_correct"].notna().all()
-    assert set(untrained["cell"]).isdisjoint(trained["cell"])
+    assert set(untrained["setting"]).isdisjoint(trained["setting"])

@@ -16,7 +16,7 @@ def queries_of(seed, *, zsl=(0, 0), icl=(0, 1), ft=(1, 0), **columns):
     """Queries of one cell; None is an FT that diverged."""
     correct = {"zsl": zsl, "icl": icl, "ft": [None] * len(zsl) if ft is None else ft}
     states = {f"{s}_correct": [x if x is None else bool(x) for x in row] for s, row in correct.items()}
-    setting = {"cell": f"c{seed}", "task": "toy", "seed": seed, "control": "none", "k": 3, "lr": 1e-3}
+    setting = {"setting": f"c{seed}", "task": "toy", "seed": seed, "control": "none", "k": 3, "lr": 1e-3}
     names = {"n_queries": len(zsl), "query": range(len(zsl)), "query_id": [f"q{i}" for i in range(len(zsl))]}
     return pd.DataFrame(setting | names | states | columns)
 
@@ -49,7 +49,7 @@ def test_settings_that_differ_in_more_than_the_seed_are_refused(other, message):
     What a whole grid holds has to be asked for setting by setting.
     """
     one = queries_of(0, x=1.0, position="prompt")
-    mixed = pd.concat([one, one.assign(cell="other", **other)])
+    mixed = pd.concat([one, one.assign(setting="other", **other)])
     for read in (reporting.sample, reporting.similarity_interval, reporting.by_task):
         with pytest.raises(ExperimentError, match=message):
             read(mixed, "x")
@@ -57,7 +57,7 @@ def test_settings_that_differ_in_more_than_the_seed_are_refused(other, message):
         reporting.prediction_interval(mixed, "icl")
     with pytest.raises(ExperimentError, match=message):
         reporting.layer_rows(mixed.assign(layer=0), "x")
-    two_tasks = pd.concat([one, one.assign(cell="b", task="other", k=22)])
+    two_tasks = pd.concat([one, one.assign(setting="b", task="other", k=22)])
     assert reporting.similarity_interval(two_tasks, "x").estimate == 1, "tasks may have their own setting"
 
 
@@ -90,7 +90,7 @@ def test_intervals_of_words_that_come_back_are_those_of_words():
     same = pd.concat([queries_of(s, zsl=[0] * 40, icl=right, ft=[0] * 40) for s in range(10)])
     interval = reporting.prediction_interval(same, "icl")
     assert interval.high - interval.low == pytest.approx(2 * 1.96 * right.std() / 40**0.5, rel=0.15)
-    new = same.assign(query_id=same["cell"] + same["query_id"])
+    new = same.assign(query_id=same["setting"] + same["query_id"])
     interval = reporting.prediction_interval(new, "icl")
     assert interval.high - interval.low < 0.6 * 2 * 1.96 * right.std() / 40**0.5
 
@@ -127,7 +127,7 @@ def test_comparisons_are_students_over_seeds_and_corrected():
 
 
 def test_sizes_in_words():
-    both = pd.concat([queries_of(0), queries_of(1), queries_of(0).assign(cell="y", task="other")])
+    both = pd.concat([queries_of(0), queries_of(1), queries_of(0).assign(setting="y", task="other")])
     assert reporting.sizes(both) == "2 × 2 (toy), 1 × 2 (other)"
 
 
@@ -144,13 +144,13 @@ def test_selection_on_other_queries_and_on_the_same():
         ("report", 1, 2e-3, 0.6, 0.5),
         ("report", 1, 3e-3, 0.6, 0.7),
     ]
-    cells = pd.DataFrame(rows, columns=columns)
-    assert reporting.selected(cells).name == 7
-    assert reporting.selected(cells, "report").name == 5
+    settings = pd.DataFrame(rows, columns=columns)
+    assert reporting.selected(settings).name == 7
+    assert reporting.selected(settings, "report").name == 5
     with pytest.raises(ExperimentError, match="not among the reported"):
-        reporting.selected(cells[:5])
+        reporting.selected(settings[:5])
     with pytest.raises(ExperimentError, match="none of the cells"):
-        reporting.selected(cells[4:], "selection")
+        reporting.selected(settings[4:], "selection")
 
 
 # --- the published tables of the book ---------------------------------------------------------------------------
@@ -164,12 +164,12 @@ def test_made_says_where_they_come_from():
 def test_rows_of_layers_are_means_over_queries():
     layers, queries = (results("cb", table, control="none") for table in ("layers", "queries"))
     rows = reporting.layer_rows(layers, "sim_aou")
-    assert rows.shape == (queries["cell"].nunique(), 30)
-    np.testing.assert_allclose(rows.mean(1), queries.groupby("cell", sort=False)["sim_aou"].mean(), atol=2e-4)
+    assert rows.shape == (queries["setting"].nunique(), 30)
+    np.testing.assert_allclose(rows.mean(1), queries.groupby("setting", sort=False)["sim_aou"].mean(), atol=2e-4)
 
 
 def test_intervals_of_label_tasks_agree_with_the_cells():
-    cells, queries = (results("cb", table, control="none") for table in ("cells", "queries"))
+    settings, queries = (results("cb", table, control="none") for table in ("settings", "queries"))
     for measure in ("accuracy", "calibrated_accuracy", "macro_f1", "auc"):
         interval = reporting.prediction_interval(queries, "icl", measure, n_resamples=20)
-        assert interval.estimate == pytest.approx(cells[f"icl_{measure}"].mean(), abs=1e-2)
+        assert interval.estimate == pytest.approx(settings[f"icl_{measure}"].mean(), abs=1e-2)

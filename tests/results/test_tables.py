@@ -21,9 +21,9 @@ def place(tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     grid = f'checkpoint = "{directory}"\ntask = "toy"\nk = 3\nn_queries = {toy_study.N}\nseed = [1, 0]\n'
     (folder / "grids.toml").write_text(f'[toy]\n{grid}control = ["none", "ascent"]\n')
-    cells, store = Comparison.read_grids(folder / "grids.toml")["toy"], Store(tmp_path / "store")
-    toy_study.start(cells[:3], store)
-    Comparison(data={"toy": toy_study.DATA}).publish({"toy": cells}, store, Published(folder))
+    settings, store = Comparison.read_grids(folder / "grids.toml")["toy"], Store(tmp_path / "store")
+    toy_study.start(settings[:3], store)
+    Comparison(data={"toy": toy_study.DATA}).publish({"toy": settings}, store, Published(folder))
     monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path / "published"))
     return folder
 
@@ -33,8 +33,8 @@ def test_rows_come_in_the_order_of_the_grid_with_the_columns_of_their_setting(pl
     assert queries[["seed", "control", "query"]].values.tolist() == [
         [1, control, query] for control in ("none", "ascent") for query in range(toy_study.N)
     ]
-    (cell,) = results("toy", seed=0, control="none").to_dict("records")
-    assert cell["task"] == "toy" and 0 <= cell["icl_accuracy"] <= 1
+    (setting,) = results("toy", seed=0, control="none").to_dict("records")
+    assert setting["task"] == "toy" and 0 <= setting["icl_accuracy"] <= 1
 
 
 def test_a_table_keeps_its_own_column_where_the_setting_has_one_of_that_name():

@@ -31,20 +31,20 @@ def numbers(rows):
     return {name: [[round(each, 9) for each in one] for one in its.values()] for name, its in rows.items()}
 
 
-def publish(directory, name, change=lambda cells: cells):
+def publish(directory, name, change=lambda settings: settings):
     """The book's tables of an experiment under another checkpoint, as the settings of its verdict were changed."""
     shutil.copytree(PUBLISHED / name, directory / name)
     grids = pq.read_table(directory / name / "grids.parquet").to_pandas()
-    cells = pq.read_table(directory / name / "cells.parquet").to_pandas()
-    chosen = cells["cell"].isin(grids.loc[grids["grid"] == verdict_scale._BOOK[name], "cell"])
-    own = change(cells[chosen].assign(checkpoint=OWN))
+    settings = pq.read_table(directory / name / "cells.parquet").to_pandas()
+    chosen = settings["setting"].isin(grids.loc[grids["grid"] == verdict_scale._BOOK[name], "setting"])
+    own = change(settings[chosen].assign(checkpoint=OWN))
     metadata = pq.read_metadata(directory / name / "runs.parquet").metadata
     table = pa.Table.from_pandas(own, preserve_index=False).replace_schema_metadata(metadata)
     pq.write_table(table, directory / name / "cells.parquet")
 
 
 def test_a_model_that_does_not_learn_in_context_is_named(tmp_path):
-    publish(tmp_path, "agreement", lambda cells: cells.assign(icl_accuracy=cells["zsl_accuracy"]))
+    publish(tmp_path, "agreement", lambda settings: settings.assign(icl_accuracy=settings["zsl_accuracy"]))
     (line,) = verdict_scale.unlearned(tmp_path)
     assert OWN in line and "0.00" in line
 
@@ -79,10 +79,13 @@ def test_an_own_directory_has_the_rows_of_what_was_published(of_book, tmp_path):
     ("change", "message"),
     [
         (None, "there are no tables of results in .*compute them, .*: explainer-lab agreement --publish"),
-        (lambda cells: cells.assign(split="selection"), "has no setting with all lessons that reports; .*--splits"),
-        (lambda cells: cells.assign(lessons="own"), "has no setting with all lessons that reports"),
         (
-            lambda cells: cells.assign(k=[8, *[16] * (len(cells) - 1)]),
+            lambda settings: settings.assign(split="selection"),
+            "has no setting with all lessons that reports; .*--splits",
+        ),
+        (lambda settings: settings.assign(lessons="own"), "has no setting with all lessons that reports"),
+        (
+            lambda settings: settings.assign(k=[8, *[16] * (len(settings) - 1)]),
             "differ in k: .*; only seeds may differ, so publish each in a directory of its own",
         ),
     ],
@@ -94,10 +97,10 @@ def test_what_is_missing_or_mixed_is_said(tmp_path, change, message):
         verdict_scale.verdict(tmp_path)
 
 
-def in_bfloat16(path, cell):
+def in_bfloat16(path, setting):
     """One run of a table as if it had been computed in bfloat16."""
     runs, metadata = pq.read_table(path).to_pandas(), pq.read_metadata(path).metadata
-    its = runs["cell"] == cell
+    its = runs["setting"] == setting
     runs.loc[its, "identity"] = [json.dumps(json.loads(each) | {"dtype": "bfloat16"}) for each in runs["identity"][its]]
     pq.write_table(pa.Table.from_pandas(runs, preserve_index=False).replace_schema_metadata(metadata), path)
 
@@ -105,19 +108,19 @@ def in_bfloat16(path, cell):
 def test_two_number_formats_are_not_averaged_and_each_is_said(tmp_path, monkeypatch):
     monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
     publish(tmp_path, "agreement")
-    cells = published.of_experiment(tmp_path / "agreement")
+    settings = published.of_experiment(tmp_path / "agreement")
     verdict_scale.verdict(tmp_path)
-    assert ", float32, " in reporting.provenance(cells)
-    in_bfloat16(tmp_path / "agreement" / "runs.parquet", cells["cell"].iloc[0])
-    assert ", bfloat16 and float32, " in reporting.provenance(cells)
+    assert ", float32, " in reporting.provenance(settings)
+    in_bfloat16(tmp_path / "agreement" / "runs.parquet", settings["setting"].iloc[0])
+    assert ", bfloat16 and float32, " in reporting.provenance(settings)
     with pytest.raises(ExperimentError, match="mine are in bfloat16 and float32; one format is averaged"):
         verdict_scale.verdict(tmp_path)
 
 
 @pytest.mark.parametrize(("lacking", "there"), [({0}, True), (range(100), False)])
 def test_a_row_rests_on_the_seeds_that_have_it_and_is_left_out_if_none_has(of_book, tmp_path, lacking, there):
-    def without(cells):
-        return cells.assign(r2_icl_own=cells["r2_icl_own"].mask(cells["seed"].isin(lacking)))
+    def without(settings):
+        return settings.assign(r2_icl_own=settings["r2_icl_own"].mask(settings["seed"].isin(lacking)))
 
     publish(tmp_path, "agreement")
     publish(tmp_path, "causal", without)
@@ -125,9 +128,9 @@ def test_a_row_rests_on_the_seeds_that_have_it_and_is_left_out_if_none_has(of_bo
     (name,) = verdict_scale._EXPLAINED
     assert set(of_book) - set(rows) == {*verdict_scale._SHARED, *([] if there else [name])}
     if there:
-        cells = results("causal-tests").query("seed != 0")
+        settings = results("causal-tests").query("seed != 0")
         assert numbers({name: rows[name]})[name][1] == [
-            round(each, 9) for each in statistics.student(cells.groupby("seed")["r2_icl_own"].mean())
+            round(each, 9) for each in statistics.student(settings.groupby("seed")["r2_icl_own"].mean())
         ]
 
 

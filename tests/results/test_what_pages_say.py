@@ -22,8 +22,8 @@ CAPTIONS = {
 def sentence(page: str, about: str) -> str:
     """The first paragraph of a page that has these words."""
     (path,) = (ROOT / "book").rglob(f"{page}.ipynb")
-    cells = json.loads(path.read_text("utf-8"))["cells"]
-    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    settings = json.loads(path.read_text("utf-8"))["settings"]
+    text = "\n".join("".join(setting["source"]) for setting in settings if setting["cell_type"] == "markdown")
     return next(line for line in text.split("\n") if about in line)
 
 
@@ -87,10 +87,10 @@ def test_a_gain_stands_beside_that_on_another_genre():
 
 def test_what_is_settled_with_one_pair_of_tasks_only_is_not_called_settled():
     """Minimal pairs: what other words cost, without the pair with capitals, and without what all queries share."""
-    cells = results("minimal-pairs")
-    whole = minimal_pairs.similarities(cells)["own - other"]
-    without = minimal_pairs.similarities(cells[cells["pair"] != "capitals/nationalities"])["own - other"]
-    residual = minimal_pairs._mean(cells.assign(cost=cells["own_residual"] - cells["other_residual"]), "cost")
+    settings = results("minimal-pairs")
+    whole = minimal_pairs.similarities(settings)["own - other"]
+    without = minimal_pairs.similarities(settings[settings["pair"] != "capitals/nationalities"])["own - other"]
+    residual = minimal_pairs._mean(settings.assign(cost=settings["own_residual"] - settings["other_residual"]), "cost")
     assert whole.low > 0 > max(without.low, residual.low)
     said = {f"{each:.4f}" for of in (without, residual) for each in of}
     assert said <= numbers(sentence("minimal_pairs", "**Which words: "))

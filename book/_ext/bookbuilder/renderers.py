@@ -122,8 +122,8 @@ def data_table(figure: Mapping) -> str:
 
 
 def _caption(meta: Mapping) -> str:
-    made = badge(meta["made"]) if meta.get("made") else ""
-    return f"<figcaption>{made} {html.escape(meta.get('caption', ''))}</figcaption>"
+    provenance = badge(meta["provenance"]) if meta.get("provenance") else ""
+    return f"<figcaption>{provenance} {html.escape(meta.get('caption', ''))}</figcaption>"
 
 
 def _figure_html(data: Any) -> str:
@@ -146,11 +146,11 @@ def widget_html(view: Mapping) -> str:
     extra = view.get("explainer") or {}
     fallback = extra.get("fallback") or "<p>This control needs a running notebook.</p>"
     tag = {k: v for k, v in view.items() if k != "explainer"}
-    made = f'<p class="xp-origin">{badge(extra["made"])}</p>' if extra.get("made") else ""
+    provenance = f'<p class="xp-origin">{badge(extra["provenance"])}</p>' if extra.get("provenance") else ""
     return (
         f'<div class="xp-widget" style="min-height:{int(extra.get("height", 0))}px">'
         f'<div class="xp-fallback">{fallback}</div>'
-        f'<script type="{WIDGET_MIME}">{script_json(tag)}</script></div>{made}'
+        f'<script type="{WIDGET_MIME}">{script_json(tag)}</script></div>{provenance}'
     )
 
 

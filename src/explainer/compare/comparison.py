@@ -102,7 +102,7 @@ class Baseline:
     and `W_zsl`, one for each of the first queries, have shape (layers, key heads, d_v, d).
     """
 
-    cell: ComparisonSetting
+    setting: ComparisonSetting
     source: Checkpoint
     checkpoint: Checkpoint
     data: TaskData
@@ -113,9 +113,9 @@ class Baseline:
     dW_icl: list[Tensor]
     W_zsl: list[Tensor]
 
-    def serves(self, source: Checkpoint, cell: ComparisonSetting) -> bool:
+    def serves(self, source: Checkpoint, setting: ComparisonSetting) -> bool:
         """Whether the cell differs from that of the baseline in fine-tuning only."""
-        return source is self.source and share_icl(self.cell, cell)
+        return source is self.source and share_icl(self.setting, setting)
 
 
 def share_icl(a: ComparisonSetting, b: ComparisonSetting) -> bool:
@@ -123,15 +123,15 @@ def share_icl(a: ComparisonSetting, b: ComparisonSetting) -> bool:
     return replace(a, lr=1.0, control="none") == replace(b, lr=1.0, control="none") and a.changes.shares_icl(b.changes)
 
 
-def prepare(checkpoint: Checkpoint, data: TaskData, cell: ComparisonSetting, *, progress: bool = False) -> Baseline:
+def prepare(checkpoint: Checkpoint, data: TaskData, setting: ComparisonSetting, *, progress: bool = False) -> Baseline:
     """Demonstrations and queries of a cell, ZSL and ICL; raises TaskError, CheckpointError or ExperimentError."""
     scoring.require_distinct(checkpoint, data.task)
-    studied = cell.changes.model(checkpoint, cell.seed)
-    context = scoring.context_ids(studied, *cell.changes.context(data, cell.k, cell.seed))
-    asked = {"task": data.task, "queries": draw_queries(data, cell), "suffix": _suffix(data.task, cell)}
+    studied = setting.changes.model(checkpoint, setting.seed)
+    context = scoring.context_ids(studied, *setting.changes.context(data, setting.k, setting.seed))
+    asked = {"task": data.task, "queries": draw_queries(data, setting), "suffix": _suffix(data.task, setting)}
     nothing, demonstrations = (scoring.encode(studied, ids) for ids in ("", context[0]))
     return Baseline(
-        cell=cell,
+        setting=setting,
         source=checkpoint,
         checkpoint=studied,
         data=data,
@@ -144,7 +144,7 @@ def prepare(checkpoint: Checkpoint, data: TaskData, cell: ComparisonSetting, *, 
     )
 
 
-def run_comparison(baseline: Baseline, cell: ComparisonSetting, *, progress: bool = False) -> Tables:
+def run_comparison(baseline: Baseline, setting: ComparisonSetting, *, progress: bool = False) -> Tables:
     """The tables of one cell, to which the baseline must belong, as the laboratory stores them.
 
     - "cells": sizes and labels; for ZSL, ICL and FT accuracy raw and calibrated (by the batch and by a content-free
@@ -158,26 +158,26 @@ def run_comparison(baseline: Baseline, cell: ComparisonSetting, *, progress: boo
 
     Where FT diverges, what needs it is missing. Raises TaskError, CheckpointError or ExperimentError.
     """
-    if not baseline.serves(baseline.source, cell):
+    if not baseline.serves(baseline.source, setting):
         raise ExperimentError(
-            f"the baseline was prepared for {baseline.cell.slug}, not for {cell.slug}; prepare another."
+            f"the baseline was prepared for {baseline.setting.slug}, not for {setting.slug}; prepare another."
         )
-    ft, notes = _fine_tune(baseline, cell, progress), []
+    ft, notes = _fine_tune(baseline, setting, progress), []
     observed = {"zsl": baseline.zsl, "icl": baseline.icl} | ({} if ft.observed is None else {"ft": ft.observed})
-    cells, queries = _predictions(observed, baseline)
+    settings, queries = _predictions(observed, baseline)
     measures: dict[str, Tensor] = {}
     if ft.observed is None:
-        notes.append(f"fine-tuning with learning rate {cell.lr:g} diverged at step {ft.finetuned.diverged_at}")
+        notes.append(f"fine-tuning with learning rate {setting.lr:g} diverged at step {ft.finetuned.diverged_at}")
     else:
-        cells |= _rec2ftp(observed, notes)
-    if cell.split == "selection":
+        settings |= _rec2ftp(observed, notes)
+    if setting.split == "selection":
         notes.append("the split 'selection' is for choosing settings; nothing is reported on it")
     elif ft.observed is not None:
-        measures = _similarities(baseline, ft, cell, notes)
-    over_queries, over_layers = similarities.summaries(measures, cell.n_queries)
+        measures = _similarities(baseline, ft, setting, notes)
+    over_queries, over_layers = similarities.summaries(measures, setting.n_queries)
     means = {name: values.nanmean() for name, values in measures.items()}
     return {
-        "cells": _sizes(baseline, cell) | _training(ft.finetuned) | cells | means | {"note": "; ".join(notes)},
+        "settings": _sizes(baseline, setting) | _training(ft.finetuned) | settings | means | {"note": "; ".join(notes)},
         "queries": queries | over_layers,
         "layers": _update_norms(ft.finetuned) | over_queries,
     }
@@ -186,12 +186,12 @@ def run_comparison(baseline: Baseline, cell: ComparisonSetting, *, progress: boo
 # Queries.
 
 
-def draw_queries(data: TaskData, cell: ComparisonSetting) -> list[Example]:
+def draw_queries(data: TaskData, setting: ComparisonSetting) -> list[Example]:
     """The first n queries, in the order that the seed draws, of those in the cell's split.
 
     Raises TaskError when there are fewer.
     """
-    return tasks.queries(data, cell.n_queries, cell.seed, lambda query: cell.split in ("all", _half(query)))
+    return tasks.queries(data, setting.n_queries, setting.seed, lambda query: setting.split in ("all", _half(query)))
 
 
 def _half(query: Example) -> str:
@@ -208,10 +208,10 @@ def _digest(query: Example) -> bytes:
     return hashlib.sha256("\n".join(query.fields.values()).encode()).digest()
 
 
-def _suffix(task: Task, cell: ComparisonSetting) -> str:
-    if cell.position == "prompt":
+def _suffix(task: Task, setting: ComparisonSetting) -> str:
+    if setting.position == "prompt":
         return ""
-    require(task.labels is not None, f"task {task.name!r} has no labels, so there is no position {cell.position!r}.")
+    require(task.labels is not None, f"task {task.name!r} has no labels, so there is no position {setting.position!r}.")
     return f" {task.labels[0]}"
 
 
@@ -235,10 +235,10 @@ class _FT:
     W: list[Tensor] | None = None
 
 
-def _fine_tune(baseline: Baseline, cell: ComparisonSetting, progress: bool) -> _FT:
+def _fine_tune(baseline: Baseline, setting: ComparisonSetting, progress: bool) -> _FT:
     task = baseline.data.task
-    asked = {"task": task, "queries": baseline.queries, "suffix": _suffix(task, cell)}
-    examples = cell.changes.training(baseline.data, cell.k, cell.seed)
+    asked = {"task": task, "queries": baseline.queries, "suffix": _suffix(task, setting)}
+    examples = setting.changes.training(baseline.data, setting.k, setting.seed)
     sequences = finetuning.training_ids(baseline.checkpoint, *examples)
     training_queries = []
     with tqdm(total=len(sequences), desc="fine-tuning", unit="step", leave=False, disable=not progress) as bar:
@@ -247,10 +247,10 @@ def _fine_tune(baseline: Baseline, cell: ComparisonSetting, progress: bool) -> _
             training_queries.append(queries.float().cpu())
             bar.update()
 
-        finetuned = cell.changes.descend(baseline.checkpoint, sequences, cell.lr, on_queries=keep)
+        finetuned = setting.changes.descend(baseline.checkpoint, sequences, setting.lr, on_queries=keep)
     if finetuned.diverged_at is not None:
         return _FT(finetuned, training_queries)
-    finetuned = cell.changes.update(finetuned, cell.seed)
+    finetuned = setting.changes.update(finetuned, setting.seed)
     with finetuned.applied() as tuned:
         empty = scoring.encode(tuned, "")
         observed = observe(tuned, empty, **asked, progress=progress)
@@ -261,13 +261,13 @@ def _fine_tune(baseline: Baseline, cell: ComparisonSetting, progress: bool) -> _
 # What is compared.
 
 
-def _sizes(baseline: Baseline, cell: ComparisonSetting) -> dict[str, Any]:
+def _sizes(baseline: Baseline, setting: ComparisonSetting) -> dict[str, Any]:
     return {
         "n_layers": baseline.zsl.outputs.shape[1],
         "n_heads": baseline.zsl.own_scores[0].shape[1],
         "context_tokens": len(baseline.context[0]),
-        "context_labels": _labels(*cell.changes.context(baseline.data, cell.k, cell.seed)),
-        "training_labels": _labels(*cell.changes.training(baseline.data, cell.k, cell.seed)),
+        "context_labels": _labels(*setting.changes.context(baseline.data, setting.k, setting.seed)),
+        "training_labels": _labels(*setting.changes.training(baseline.data, setting.k, setting.seed)),
     }
 
 
@@ -276,12 +276,12 @@ def _predictions(observed: Mapping[str, Observed], baseline: Baseline) -> tuple[
     labels = _labels(baseline.data.task, baseline.queries)
     queries = {"query": list(range(len(baseline.queries))), "query_id": list(map(query_id, baseline.queries))}
     queries |= {} if labels is None else {"label": labels}
-    cells: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for state, one in observed.items():
-        cells |= {f"{state}_{name}": value for name, value in scores(one, labels).items()}
+        settings |= {f"{state}_{name}": value for name, value in scores(one, labels).items()}
         queries[f"{state}_correct"] = one.correct
         queries |= {} if labels is None else {f"{state}_log_probs": one.log_probs}
-    return cells, queries
+    return settings, queries
 
 
 def _training(finetuned: FineTuned) -> dict[str, Any]:
@@ -306,32 +306,32 @@ def _rec2ftp(observed: Mapping[str, Observed], notes: list[str]) -> dict[str, An
     return counts._asdict() | {"rec2ftp": value, "rec2ftp_chance": metrics.rec2ftp_chance(zsl, icl)}
 
 
-def _similarities(baseline: Baseline, trained: _FT, cell: ComparisonSetting, notes: list[str]) -> dict[str, Tensor]:
+def _similarities(baseline: Baseline, trained: _FT, setting: ComparisonSetting, notes: list[str]) -> dict[str, Tensor]:
     """Each similarity of each query (of the first ones, where maps are compared) in each layer, (n, layers)."""
     zsl, icl, ft = baseline.zsl, baseline.icl, trained.observed
-    measures = similarities.of_outputs(zsl.outputs, icl.outputs, ft.outputs, cell.seed)
+    measures = similarities.of_outputs(zsl.outputs, icl.outputs, ft.outputs, setting.seed)
     measures |= similarities.of_updates(baseline.dW_icl, baseline.W_zsl, trained.W)
     if all(a.shape == b.shape for a, b in zip(zsl.own_scores, icl.own_scores, strict=True)):
         own_scores = zsl.own_scores, icl.own_scores, ft.own_scores
-        measures |= similarities.of_scores(*own_scores, len(baseline.context[0]), cell.seed)
+        measures |= similarities.of_scores(*own_scores, len(baseline.context[0]), setting.seed)
     else:
         notes.append("the tokenizer gives a query other tokens after demonstrations than without them")
-    spans = common_tokens(baseline, cell)
+    spans = common_tokens(baseline, setting)
     if spans is None:
         notes.append("FT was trained on other tokens than those of the context")
     else:
-        measures |= similarities.of_training_tokens(icl, ft, trained.training_queries, spans, cell.seed)
+        measures |= similarities.of_training_tokens(icl, ft, trained.training_queries, spans, setting.seed)
     return measures
 
 
-def common_tokens(baseline: Baseline, cell: ComparisonSetting) -> list[tuple[int, int]] | None:
+def common_tokens(baseline: Baseline, setting: ComparisonSetting) -> list[tuple[int, int]] | None:
     """For each demonstration, where it starts in the context and how many tokens FT is trained on stand there.
 
     That is all of them, or those before the answer if the context has another one. The context has separators that FT
     does not see, and one first token for all. None where even a prompt has other tokens, or FT has other examples.
     """
     (ids, ends), checkpoint = baseline.context, baseline.checkpoint
-    task, examples = cell.changes.training(baseline.data, cell.k, cell.seed)
+    task, examples = setting.changes.training(baseline.data, setting.k, setting.seed)
     sequences = finetuning.training_ids(checkpoint, task, examples)
     prompts = checkpoint.tokenize_all([task.prompt(example) for example in examples])
     spans = []

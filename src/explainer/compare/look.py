@@ -38,10 +38,10 @@ def look(checkpoint: Checkpoint, data: TaskData, k: int, seeds: Sequence[int], n
     right: dict[int, list[np.ndarray]] = {0: [], k: []}
     ids, labels = [], []
     for seed in seeds:
-        cell = ComparisonSetting(
+        setting = ComparisonSetting(
             checkpoint.name, data.task.name, seed, k, lr=1.0, n_queries=n_queries, split="selection"
         )
-        queries = comparison.draw_queries(data, cell)
+        queries = comparison.draw_queries(data, setting)
         context, ends = scoring.context_ids(checkpoint, data.task, tasks.demonstrations(data, k, seed))
         prefix = scoring.encode(checkpoint, context)
         for n, answers in right.items():

@@ -87,7 +87,7 @@ class Explorable(anywidget.AnyWidget):
     height: ClassVar[int]  # CSS pixels at the width of a page of the book
     folder: ClassVar[Path] = _FOLDER
     """Where its bundle, its stills and what is stored of it are."""
-    made: ClassVar[str] = "Live: computed by the page as you look."
+    provenance: ClassVar[str] = "Live: computed by the page as you look."
     """Where its numbers come from: Live, Stored or Quoted, a colon and the details."""
     digits: ClassVar[int] = 4
     """Digits after the point of what is stored: what is below them depends on the processor."""
@@ -146,7 +146,7 @@ class Explorable(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict] | None:
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is not None:
-            extra = {"fallback": self.fallback(), "height": self.height, "made": self.made}
+            extra = {"fallback": self.fallback(), "height": self.height, "provenance": self.provenance}
             bundle[0][_VIEW_MIME]["explainer"] = extra
         return bundle
 

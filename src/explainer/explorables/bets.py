@@ -32,7 +32,7 @@ class Bets(Explorable):
     name = "bets"
     question = "What do you expect, and what was found?"
     height = _HEIGHTS["comparison"]
-    made = (
+    provenance = (
         "Stored: 20 seeds of four tasks, eight sets of small language models; SmolLM2-135M-Instruct, float32; "
         "explainer.results."
     )

@@ -21,7 +21,7 @@ class OnePlane(Explorable):
     name = "one_plane"
     question = "Which weights does the layer act on, and what moves them away from the true ones?"
     height = 770
-    made = "Live: computed by the page as you look, with 4,000 drawn prompts."
+    provenance = "Live: computed by the page as you look, with 4,000 drawn prompts."
 
     w = Pair([1.0, 1.4])
     train = Pair([1.2, 0.5])

@@ -76,19 +76,19 @@ def _data(_place: Path) -> dict[str, Any]:
                 reporting.require_one_setting(layers)
                 conditions[control] = _record(layers, control)
                 used.append(layers)
-    made = reporting.provenance(*used) if used else "Stored: nothing yet."
-    return {"layers": used[0]["layer"].nunique() if used else 1, "made": made, "tasks": tasks}
+    provenance = reporting.provenance(*used) if used else "Stored: nothing yet."
+    return {"layers": used[0]["layer"].nunique() if used else 1, "made": provenance, "tasks": tasks}
 
 
 def _record(layers: "pd.DataFrame", control: str) -> dict[str, Any] | str:
     """One condition of one task, from the table "layers" of its seeds; words where FT diverged for all."""
-    layers = layers[layers["sim_aou"].notna().groupby(layers["cell"]).transform("any")]
-    cells = layers.drop_duplicates("cell")
-    if len(cells) < 2:
+    layers = layers[layers["sim_aou"].notna().groupby(layers["setting"]).transform("any")]
+    settings = layers.drop_duplicates("setting")
+    if len(settings) < 2:
         return "fine-tuning diverged"
-    rows, first = {name: _layer_rows(layers, name) for name in _MEASURES}, cells.iloc[0]
+    rows, first = {name: _layer_rows(layers, name) for name in _MEASURES}, settings.iloc[0]
     found = {
-        "of": [int(first["n_queries"]), int(first["k"]), float(first["lr"]), cells["seed"].tolist()],
+        "of": [int(first["n_queries"]), int(first["k"]), float(first["lr"]), settings["seed"].tolist()],
         "curves": "".join(_pack_with_width(_with_mean(values)) for values in rows.values()),
         "noise": _pack(_layer_rows(layers, "sim_aou_noise").mean(0)),
     }
@@ -151,7 +151,7 @@ class SimilarityExplorer(Explorable):
     name = "similarity_explorer"
     question = "Where in the network are the two changes alike, and where is that more than a floor?"
     height = 740
-    made = "Stored: results of the study, with its seeds below the figure; SmolLM2-135M-Instruct, float32."
+    provenance = "Stored: results of the study, with its seeds below the figure; SmolLM2-135M-Instruct, float32."
 
     data = Stored()
     task = traitlets.Unicode("sst2")

@@ -22,7 +22,7 @@ class Swap(Explorable):
     name = "swap"
     question = "Which lesson must one side get before the similarity falls?"
     height = 785
-    made = (
+    provenance = (
         "Stored: 10 draws of four tasks of word pairs, 24 queries each; 16 demonstrations, 10 epochs; "
         "SmolLM2-135M-Instruct, float32; computed by explainer-lab shared-part."
     )

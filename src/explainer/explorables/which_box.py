@@ -35,7 +35,7 @@ class WhichBox(Explorable):
     name = "which_box"
     question = "Three boxes answer the same prompts. Which one is the small GPT?"
     height = 680
-    made = (
+    provenance = (
         f"Stored: {_PROMPTS} prompts of each kind, seed {_SEED}; computed by explainer.explorables.WhichBox.store() "
         f"with the stored weights {_MODEL}."
     )

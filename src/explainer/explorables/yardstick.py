@@ -17,7 +17,7 @@ class Yardstick(Explorable):
     name = "yardstick"
     question = "How much could other examples cost, if they counted?"
     height = 710
-    made = (
+    provenance = (
         "Stored: 20 draws of four tasks of word pairs (10 where both are swapped), 24 queries each; 10 epochs; "
         "SmolLM2-135M-Instruct, float32; computed by explainer-lab agreement and explainer-lab shared-part."
     )

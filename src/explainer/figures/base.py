@@ -43,28 +43,28 @@ def significant(values: Iterable[float], digits: int = 4) -> list[float]:
     return [float(f"{value:.{digits}g}") for value in values]
 
 
-def of_checkpoint(made: str) -> str:
+def of_checkpoint(provenance: str) -> str:
     """Of which checkpoint a stored result is, where $EXPLAINER_MODEL asks the page for another; else nothing.
 
     `made` names it as "; SmolLM2-135M-Instruct, float32"; what is stored of no checkpoint names none.
     """
-    asked, found = os.environ.get("EXPLAINER_MODEL"), re.match(r"Stored: (?:.*?; )?([^;]+), float32", made)
+    asked, found = os.environ.get("EXPLAINER_MODEL"), re.match(r"Stored: (?:.*?; )?([^;]+), float32", provenance)
     return f", computed with {found[1]}" if asked and found and found[1] != asked else ""
 
 
-def badge(made: str) -> str:
+def badge(provenance: str) -> str:
     """The origin of a figure as a badge, Live, Stored or Quoted, whose details show on hover and focus.
 
     A stored result of another checkpoint than the reader's says so. `made` is one of these words, a colon and the
     details. Raises ValueError for any other beginning.
     """
-    kind, details = re.match(r"(\w*)[:.]?\s*(.*)", made, re.DOTALL).groups()
+    kind, details = re.match(r"(\w*)[:.]?\s*(.*)", provenance, re.DOTALL).groups()
     if kind not in KINDS:
         raise ValueError(
-            f"{made!r} does not say where numbers come from; begin it with {', '.join(KINDS)} and a colon."
+            f"{provenance!r} does not say where numbers come from; begin it with {', '.join(KINDS)} and a colon."
         )
     more = f'<span class="xp-badge-more">{html.escape(details)}</span>' if details else ""
-    of = html.escape(of_checkpoint(made))
+    of = html.escape(of_checkpoint(provenance))
     return f'<span class="xp-badge xp-{kind.lower()}" tabindex="0">{kind}{of}{more}</span>'
 
 
@@ -75,12 +75,12 @@ class Captioned:
     figure: go.Figure
     caption: str
     alt: str
-    made: str
+    provenance: str
 
     def _ipython_display_(self) -> None:
-        meta = {"explainer": {"caption": self.caption, "alt": self.alt, "made": self.made}}
+        meta = {"explainer": {"caption": self.caption, "alt": self.alt, "provenance": self.provenance}}
         display(go.Figure(self.figure).update_layout(meta=meta))
-        other = of_checkpoint(self.made) and f"<strong>Stored{html.escape(of_checkpoint(self.made))}.</strong> "
+        other = of_checkpoint(self.provenance) and f"<strong>Stored{html.escape(of_checkpoint(self.made))}.</strong> "
         text = f'<p class="xp-caption">{other}{html.escape(self.caption)} <em>{html.escape(self.made)}</em></p>'
         display({"text/html": text, "text/plain": self.caption, CAPTION_MIME: {}}, raw=True)
 
@@ -108,7 +108,7 @@ class Table:
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str
-    made: str
+    provenance: str
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         head = "".join(f'<th scope="col">{name}</th>' for name in self.head)

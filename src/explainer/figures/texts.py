@@ -58,7 +58,7 @@ class Texts:
 
     def figure(self, name: str, drawn: go.Figure, **values: Any) -> Captioned:
         """A Plotly figure with its caption, its text alternative and its origin."""
-        return Captioned(drawn, *(self._text(name, key, values) for key in ("caption", "alt", "made")))
+        return Captioned(drawn, *(self._text(name, key, values) for key in ("caption", "alt", "provenance")))
 
     def drawing(self, name: str, svg: str) -> Drawing:
         """A diagram with its caption and its text alternative."""
@@ -74,11 +74,11 @@ class Texts:
         """A table with its caption and its origin; head and rows are those of the file where none are given."""
         own = _texts(self._chapter)[name]
         rows = [[_filled(cell, values) for cell in row] for row in own["rows"]] if rows is None else rows
-        return Table(head or own["head"], rows, *(self._text(name, key, values) for key in ("caption", "made")))
+        return Table(head or own["head"], rows, *(self._text(name, key, values) for key in ("caption", "provenance")))
 
     def _text(self, name: str, key: str, values: dict[str, Any]) -> str:
         own = _texts(self._chapter)[name]
-        seconds = self._seconds() if key == "made" else 0.0  # of every figure: the next one's begin here
-        if key == "made" and key not in own:
+        seconds = self._seconds() if key == "provenance" else 0.0  # of every figure: the next one's begin here
+        if key == "provenance" and key not in own:
             return values[key] if key in values else live(seconds, _filled(own.get("facts", ""), values))
         return _filled(own[key], values)

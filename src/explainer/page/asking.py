@@ -29,7 +29,7 @@ class Asking(Explorable):
     """
 
     folder = Path(__file__).parent
-    made = "Stored: computed with Python beforehand; live where you start the model in the page."
+    provenance = "Stored: computed with Python beforehand; live where you start the model in the page."
 
     def __init__(self, checkpoint: Checkpoint | None = None, **traits: Any):
         """Take the traits, and hear the view."""

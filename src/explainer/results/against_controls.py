@@ -36,13 +36,13 @@ _RESAMPLES = 1000  # ends of intervals known to a twentieth of their width, and 
 
 def queries(*grids: str) -> pd.DataFrame:
     """The queries of some grids, a cell of two of them once, with the short name of the control in a column `name`."""
-    frame = pd.concat([results(grid, "queries") for grid in grids]).drop_duplicates(["cell", "query"])
+    frame = pd.concat([results(grid, "queries") for grid in grids]).drop_duplicates(["setting", "query"])
     return frame.assign(name=frame["control"].map(NAMES))
 
 
 def _interval(frame: pd.DataFrame, measure: str) -> Interval:
     """Mean over tasks of the mean over their cells of the mean over queries."""
-    has = frame[measure].notna().groupby(frame["cell"]).transform("any")
+    has = frame[measure].notna().groupby(frame["setting"]).transform("any")
     return reporting.similarity_interval(frame[has], measure, n_resamples=_RESAMPLES)
 
 
@@ -56,7 +56,7 @@ def _matched(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> tuple[Sample, Sa
     both = a.merge(b[[*same, measure]], on=same, suffixes=("", "_b")).dropna(subset=[measure, f"{measure}_b"])
     if both.empty:
         return None
-    if both.duplicated(["cell", "query"]).any():
+    if both.duplicated(["setting", "query"]).any():
         raise ExperimentError(
             f"B has several cells for one of A, with {b['control'].unique().tolist()} as control; choose one."
         )

@@ -59,8 +59,8 @@ def with_updates(found: pd.DataFrame, changes: pd.DataFrame) -> pd.DataFrame:
     """Pairs with what both changes are: columns a_kind, a_lesson, a_epochs, a_rate, and so for b."""
     for side in "ab":
         names = {"change": side} | {name: f"{side}_{name}" for name in DESCRIBED}
-        its = changes[["cell", *names]].rename(columns=names)
-        found = found.merge(its, on=["cell", side], how="left", validate="many_to_one")
+        its = changes[["setting", *names]].rename(columns=names)
+        found = found.merge(its, on=["setting", side], how="left", validate="many_to_one")
     return found
 
 

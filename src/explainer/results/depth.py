@@ -27,7 +27,7 @@ def by_task(control: str, grids: Sequence[str] | None = None, **where: Any) -> d
     their seeds.
     """
     frames = pd.concat([results(grid, "layers", control=control, **where) for grid in grids or TEN_TASKS[control]])
-    tables = frames.drop_duplicates(["cell", "layer"])
+    tables = frames.drop_duplicates(["setting", "layer"])
     reporting.require_one_setting(tables)
     return dict(list(tables.groupby("task", sort=False)))
 

@@ -48,7 +48,7 @@ def who_answers(queries: pd.DataFrame, intervention: str) -> pd.DataFrame:
     A row for each of the four cases: `ft`, `icl` (whether they are right), `n` queries, `right`, their share, an
     interval over seeds. Raises as `rows`.
     """
-    keys = ["cell", "task", "query"]
+    keys = ["setting", "task", "query"]
     found = _rows(queries, intervention)
     for name in ("ft", "icl"):
         its = _rows(queries, name)[[*keys, "correct"]].rename(columns={"correct": name})
@@ -61,13 +61,13 @@ def who_answers(queries: pd.DataFrame, intervention: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def columns(cells: pd.DataFrame, names: Mapping[str, str]) -> dict[str, Interval]:
+def columns(settings: pd.DataFrame, names: Mapping[str, str]) -> dict[str, Interval]:
     """Columns of the cells, means over these tasks, by the names given to them; Student's intervals over seeds.
 
     Seeds that lack a column on some task are left out of it.
     """
     means = {
-        name: cells.pivot(index="seed", columns="task", values=column).dropna().mean(axis=1)
+        name: settings.pivot(index="seed", columns="task", values=column).dropna().mean(axis=1)
         for column, name in names.items()
     }
     return {name: statistics.student(of_seed.to_numpy()) for name, of_seed in means.items()}
@@ -80,9 +80,9 @@ def accuracy_by_layer(layers: pd.DataFrame, column: str) -> dict[str, Interval]:
     return {task: each.of_share for task, each in means.items()}
 
 
-def gaps(cells: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
+def gaps(settings: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
     """Column A minus column B of the cells for each task, with p-values corrected by Holm for the tasks."""
-    return reporting.corrected(agreement.by_task(cells.assign(gap=cells[a] - cells[b]), "gap"))
+    return reporting.corrected(agreement.by_task(settings.assign(gap=settings[a] - settings[b]), "gap"))
 
 
 def _rows(queries: pd.DataFrame, intervention: str) -> pd.DataFrame:
@@ -99,7 +99,7 @@ def _rows(queries: pd.DataFrame, intervention: str) -> pd.DataFrame:
 def _pairs(queries: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
     """The queries after A, with what they have after B in columns that end in _b."""
     return _rows(queries, a).merge(
-        _rows(queries, b), on=["cell", "task", "query"], suffixes=("", "_b"), validate="one_to_one"
+        _rows(queries, b), on=["setting", "task", "query"], suffixes=("", "_b"), validate="one_to_one"
     )
 
 
@@ -119,8 +119,8 @@ def _difference(rows: pd.DataFrame) -> Interval:
 
 def _sample(rows: pd.DataFrame, values: pd.Series) -> Sample:
     """A group for each cell and task, a stratum for each task."""
-    cells = list(rows.assign(value=values).groupby(["cell", "task"], sort=False))
-    groups = [(of_cell["value"].to_numpy(float),) for _, of_cell in cells]
-    first = [of_cell.iloc[0] for _, of_cell in cells]
-    ids = [of_cell["query_id"].to_numpy() for _, of_cell in cells]
+    settings = list(rows.assign(value=values).groupby(["setting", "task"], sort=False))
+    groups = [(of_cell["value"].to_numpy(float),) for _, of_cell in settings]
+    first = [of_cell.iloc[0] for _, of_cell in settings]
+    ids = [of_cell["query_id"].to_numpy() for _, of_cell in settings]
     return Sample(groups, ids, [one["task"] for one in first], [one["seed"] for one in first])

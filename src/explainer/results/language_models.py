@@ -30,13 +30,13 @@ def _matched(variant: pd.DataFrame, plain: pd.DataFrame) -> tuple[pd.DataFrame, 
     """
     of_setting = {_shared(run): run for run in _runs(plain)}
     if missing := [run.iloc[0] for run in _runs(variant) if _shared(run) not in of_setting]:
-        names = ", ".join(f"{one['average']}, seed {one['seed']}, cell {one['cell']}" for one in missing)
+        names = ", ".join(f"{one['average']}, seed {one['seed']}, cell {one['setting']}" for one in missing)
         raise ExperimentError(f"{names} has no plain run with the same seed and setting; train it too.")
     return variant, pd.concat(of_setting[_shared(run)] for run in _runs(variant))
 
 
 def _runs(table: pd.DataFrame) -> list[pd.DataFrame]:
-    return [rows for _, rows in table.groupby("cell", sort=False)]
+    return [rows for _, rows in table.groupby("setting", sort=False)]
 
 
 def _shared(run: pd.DataFrame) -> tuple:
@@ -149,15 +149,15 @@ def relative_error_change(variant: pd.DataFrame, plain: pd.DataFrame, k: int) ->
     return statistics.paired_difference(*sides, statistics.ratio_of_sums)
 
 
-def training_losses(cells: pd.DataFrame, every: int) -> pd.DataFrame:
+def training_losses(settings: pd.DataFrame, every: int) -> pd.DataFrame:
     """Mean loss of the training over stretches of `every` steps, (steps at their end) x (seeds), from table "cells".
 
     Raises ExperimentError unless `every` is a multiple of the steps of a stored loss that divides the training.
     """
-    stored = np.stack(cells["losses"])
+    stored = np.stack(settings["losses"])
     width, rest = divmod(every, LOSS_WINDOW)
     if rest or not width or stored.shape[1] % width:
         steps = stored.shape[1] * LOSS_WINDOW
         raise ExperimentError(f"every = {every}; take a multiple of {LOSS_WINDOW} that divides the {steps} steps.")
     means = stored.reshape(len(stored), -1, width).mean(-1)
-    return pd.DataFrame(means.T, every * np.arange(1, means.shape[1] + 1), cells["seed"].to_numpy())
+    return pd.DataFrame(means.T, every * np.arange(1, means.shape[1] + 1), settings["seed"].to_numpy())

@@ -16,18 +16,18 @@ class Tried(NamedTuple):
     right: Interval | None
 
 
-def tried(cells: pd.DataFrame) -> list[Tried]:
+def tried(settings: pd.DataFrame) -> list[Tried]:
     """What each rate and number of epochs gives: mean over tasks, Student's interval over seeds."""
     found = []
-    for (epochs, lr), its in cells.groupby(["epochs", "lr"]):
+    for (epochs, lr), its in settings.groupby(["epochs", "lr"]):
         whole = its["ft_accuracy"].notna().all()
         found.append(Tried(lr, epochs, right(its, "ft") if whole else None))
     return found
 
 
-def right(cells: pd.DataFrame, state: str) -> Interval:
+def right(settings: pd.DataFrame, state: str) -> Interval:
     """Right answers in a state, zsl, icl or ft: mean over tasks, Student's interval over seeds, within [0, 1]."""
-    return agreement.over_tasks(cells, f"{state}_accuracy").map(lambda share: min(max(share, 0.0), 1.0))
+    return agreement.over_tasks(settings, f"{state}_accuracy").map(lambda share: min(max(share, 0.0), 1.0))
 
 
 def best(found: list[Tried]) -> Tried | None:

@@ -49,7 +49,7 @@ TEN_TASKS: Mapping[str, tuple[str, ...]] = {
 """Grids with the comparison on the paper's six tasks and on word pairs, and those with the untrained model instead."""
 
 
-def results(grid: str, table: str = "cells", **where: Any) -> pd.DataFrame:
+def results(grid: str, table: str = "settings", **where: Any) -> pd.DataFrame:
     """The published rows of a grid whose settings have the given values, in the order of the grid.
 
     `results("pairs")` has a row for each cell, `results("pairs", "queries", task="capitals")` one for each query of the
@@ -65,13 +65,13 @@ def results(grid: str, table: str = "cells", **where: Any) -> pd.DataFrame:
     tables = read(published_directory() / name)
     if table not in tables:
         raise ExperimentError(f"there is no table {table!r} of {name}; it has {', '.join(tables)}.")
-    if missing := set(settings["cell"]) - set(tables["cells"]["cell"].to_pylist()):
+    if missing := set(settings["setting"]) - set(tables["settings"]["setting"].to_pylist()):
         place = published_directory() / name
         raise ExperimentError(
             f"{len(missing)} of the {len(settings)} settings asked for are not published in {place}; compute them: "
             f"{COMMANDS[name]} --grid {place / 'grids.toml'} --publish {place.parent}"
         )
-    return _with_settings(settings.drop(columns="grid"), tables[table], own_first=table != "cells")
+    return _with_settings(settings.drop(columns="grid"), tables[table], own_first=table != "settings")
 
 
 def settings_of(grid: str) -> tuple[str, pd.DataFrame]:
@@ -87,14 +87,14 @@ def settings_of(grid: str) -> tuple[str, pd.DataFrame]:
 
 def _with_settings(settings: pd.DataFrame, table: pa.Table, *, own_first: bool) -> pd.DataFrame:
     """The rows of these settings, their columns first; `own_first` keeps the table's where both have one."""
-    rows = table.filter(pc.is_in(table["cell"], pa.array(settings["cell"]))).to_pandas()
-    twice = [name for name in rows if name in settings and name != "cell"]
+    rows = table.filter(pc.is_in(table["setting"], pa.array(settings["setting"]))).to_pandas()
+    twice = [name for name in rows if name in settings and name != "setting"]
     return (settings.drop(columns=twice) if own_first else settings).merge(
-        rows if own_first else rows.drop(columns=twice), on="cell"
+        rows if own_first else rows.drop(columns=twice), on="setting"
     )
 
 
-def of_experiment(folder: Path, table: str = "cells", grid: str | None = None) -> pd.DataFrame:
+def of_experiment(folder: Path, table: str = "settings", grid: str | None = None) -> pd.DataFrame:
     """All published rows of the folder of an experiment, or those of one of its grids, with the columns of the setting.
 
     Raises ResultsError if there are none; the message names the command that computes them.
@@ -105,18 +105,18 @@ def of_experiment(folder: Path, table: str = "cells", grid: str | None = None) -
             f"{COMMANDS[folder.name]} --publish {folder.parent}"
         )
     tables = read(folder)
-    settings = tables["cells"].to_pandas()
+    settings = tables["settings"].to_pandas()
     if grid is not None:
         grids = tables["grids"].to_pandas()
-        settings = settings[settings["cell"].isin(grids.loc[grids["grid"] == grid, "cell"])]
-    return settings if table == "cells" else _with_settings(settings, tables[table], own_first=True)
+        settings = settings[settings["setting"].isin(grids.loc[grids["grid"] == grid, "setting"])]
+    return settings if table == "settings" else _with_settings(settings, tables[table], own_first=True)
 
 
-def runs(cells: Iterable[str]) -> tuple[str, pd.DataFrame]:
+def runs(settings: Iterable[str]) -> tuple[str, pd.DataFrame]:
     """The folder that has these cells, and its rows of `runs`; ExperimentError if none has."""
     for folder in _folders("runs"):
         found = read(folder)["runs"].to_pandas()
-        if (chosen := found["cell"].isin(set(cells))).any():
+        if (chosen := found["setting"].isin(set(settings))).any():
             return folder.name, found[chosen]
     raise ExperimentError(f"no published table in {published_directory()} has the given cells; publish them.")
 
@@ -124,7 +124,7 @@ def runs(cells: Iterable[str]) -> tuple[str, pd.DataFrame]:
 def number_formats(runs: pd.DataFrame) -> dict[str, str]:
     """The number format by cell; an identity may leave out float32."""
     identities = map(json.loads, runs["identity"])
-    return {cell: its.get("dtype", "float32") for cell, its in zip(runs["cell"], identities, strict=True)}
+    return {setting: its.get("dtype", "float32") for setting, its in zip(runs["setting"], identities, strict=True)}
 
 
 def _folders(table: str) -> list[Path]:

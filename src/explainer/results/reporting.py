@@ -23,14 +23,14 @@ def provenance(*frames: pd.DataFrame) -> str:
 
     Those of one experiment on checkpoints by their cells, with queries and the command; trainings by tables "runs".
     """
-    cells = pd.concat(frames).drop_duplicates("cell")
-    if "checkpoint" not in cells:
-        return _made_by_training(cells)
-    name, runs = published.runs(cells["cell"])
+    settings = pd.concat(frames).drop_duplicates("setting")
+    if "checkpoint" not in settings:
+        return _made_by_training(settings)
+    name, runs = published.runs(settings["setting"])
     first, formats = runs.iloc[0], " and ".join(sorted(set(published.number_formats(runs).values())))
     return (
-        f"Stored: {len(cells)} cells, seeds {_range(cells['seed'], ', ')}; {_range(cells['n_queries'])} queries each; "
-        f"k = {_range(cells['k'])}; {cells['checkpoint'].iloc[0]}, {formats}, {first['device']}, "
+        f"Stored: {len(cells)} settings, seeds {_range(cells['seed'], ', ')}; {_range(cells['n_queries'])} queries each; "
+        f"k = {_range(cells['k'])}; {settings['checkpoint'].iloc[0]}, {formats}, {first['device']}, "
         f"torch {first['torch']}; "
         f"{runs['cpu_seconds'].sum():.0f} CPU seconds; computed by {published.COMMANDS[name]} (see Reproduce)."
     )
@@ -59,8 +59,8 @@ def sizes(queries: pd.DataFrame) -> str:
 def require_one_setting(table: pd.DataFrame) -> None:
     """ExperimentError where cells of one task, draws of one thing for an interval, differ in more than the seed."""
     setting = [f.name for f in fields(ComparisonSetting) if f.name in table and f.name not in ("task", "seed")]
-    cells = table.drop_duplicates("cell")
-    for task, of_task in cells.groupby("task", sort=False):
+    settings = table.drop_duplicates("setting")
+    for task, of_task in settings.groupby("task", sort=False):
         for name in setting:
             if len(values := of_task[name].unique()) > 1:
                 listed = ", ".join(map(str, values))
@@ -76,10 +76,10 @@ def sample(queries: pd.DataFrame, *columns: str) -> statistics.Sample:
     column, and as `require_one_setting`.
     """
     require_one_setting(queries)
-    found = [_arrays(of_cell, ("query_id", *columns)) for _, of_cell in queries.groupby("cell", sort=False)]
-    cells = queries.drop_duplicates("cell")
+    found = [_arrays(of_cell, ("query_id", *columns)) for _, of_cell in queries.groupby("setting", sort=False)]
+    settings = queries.drop_duplicates("setting")
     groups, ids = [tuple(arrays) for _, *arrays in found], [ids for ids, *_ in found]
-    return statistics.Sample(groups, ids, cells["task"].tolist(), cells["seed"].tolist())
+    return statistics.Sample(groups, ids, settings["task"].tolist(), settings["seed"].tolist())
 
 
 def _arrays(of_cell: pd.DataFrame, columns: Iterable[str]) -> list[np.ndarray]:
@@ -143,7 +143,7 @@ def over_tasks(queries: pd.DataFrame, measure: str, **options) -> Interval:
 
 def with_measure(queries: pd.DataFrame, measure: str) -> pd.DataFrame:
     """The tasks all of whose cells have the measure."""
-    has = queries[measure].notna().groupby(queries["cell"]).transform("any")
+    has = queries[measure].notna().groupby(queries["setting"]).transform("any")
     return queries[has.groupby(queries["task"]).transform("all")]
 
 
@@ -158,7 +158,7 @@ def layer_rows(layers: pd.DataFrame, measure: str) -> np.ndarray:
     Raises ExperimentError as `require_one_setting`.
     """
     require_one_setting(layers)
-    rows = layers.pivot(index="cell", columns="layer", values=measure).reindex(layers["cell"].unique())
+    rows = layers.pivot(index="setting", columns="layer", values=measure).reindex(layers["setting"].unique())
     return rows.dropna(how="all").to_numpy()
 
 
@@ -182,20 +182,20 @@ def corrected(tested: Mapping[str, Interval]) -> dict[str, Interval]:
     return {name: replace(one, p_value=float(p)) for (name, one), p in zip(tested.items(), p_values, strict=True)}
 
 
-def selected(cells: pd.DataFrame, split: str = "selection") -> pd.Series:
+def selected(settings: pd.DataFrame, split: str = "selection") -> pd.Series:
     """The cell of the split "report" with the seed and learning rate that are best on `split`.
 
     The seed by the accuracy of ICL, then the learning rate by that of FT with this seed; the smaller one of equals,
     and none that diverged. With `split="report"` it is the selection of Dai et al. (2023). The cells should differ in
     seed, learning rate and split only. Raises ExperimentError if there is nothing to select from.
     """
-    candidates = cells[(cells["split"] == split) & cells["ft_accuracy"].notna()].sort_values(["seed", "lr"])
+    candidates = settings[(settings["split"] == split) & settings["ft_accuracy"].notna()].sort_values(["seed", "lr"])
     if candidates.empty:
         raise ExperimentError(f"none of the cells of the split {split!r} has an FT that did not diverge.")
     seed = candidates.loc[candidates["icl_accuracy"].idxmax(), "seed"]
     of_seed = candidates[candidates["seed"] == seed]
     lr = of_seed.loc[of_seed["ft_accuracy"].idxmax(), "lr"]
-    report = cells[(cells["split"] == "report") & (cells["seed"] == seed) & (cells["lr"] == lr)]
+    report = settings[(settings["split"] == "report") & (settings["seed"] == seed) & (settings["lr"] == lr)]
     if report.empty:
-        raise ExperimentError(f"seed {seed} and learning rate {lr:g} are selected but not among the reported cells.")
+        raise ExperimentError(f"seed {seed} and learning rate {lr:g} are selected but not among the reported settings.")
     return report.iloc[0]

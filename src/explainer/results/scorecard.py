@@ -161,11 +161,11 @@ def _tau(queries: pd.DataFrame) -> _Entry:
 # Beside a control.
 
 
-def _answers(cells: pd.DataFrame, higher: str, lower: str) -> _Entry:
+def _answers(settings: pd.DataFrame, higher: str, lower: str) -> _Entry:
     """Whole answers to word pairs after ten epochs."""
     columns = f"{higher}_accuracy", f"{lower}_accuracy"
-    numbers = (agreement.over_tasks(cells, name).estimate for name in columns)
-    signs = depth.signs(intervention_effects.gaps(cells, *columns))
+    numbers = (agreement.over_tasks(settings, name).estimate for name in columns)
+    signs = depth.signs(intervention_effects.gaps(settings, *columns))
     return _entry(signs, "word pairs, ten epochs: {:.2f} against {:.2f}".format(*numbers))
 
 

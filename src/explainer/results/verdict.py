@@ -45,8 +45,13 @@ def of_book() -> dict[str, Interval]:
 
 def provenance() -> str:
     """What the rows of the book were made of, one line each."""
-    cells = results("shared-part"), results("rival"), new_rule.table("rule-strongest"), new_rule.table("rule-contexts")
-    return " ".join(map(reporting.provenance, cells))
+    settings = (
+        results("shared-part"),
+        results("rival"),
+        new_rule.table("rule-strongest"),
+        new_rule.table("rule-contexts"),
+    )
+    return " ".join(map(reporting.provenance, settings))
 
 
 def _of_yardstick(rows: pd.DataFrame) -> float:

@@ -126,7 +126,7 @@ def of_seeds(
     pairs: pd.DataFrame,
     shared: pd.DataFrame | None,
     answered: pd.DataFrame | None,
-    cells: pd.DataFrame | None,
+    settings: pd.DataFrame | None,
     training: UpdateFilter = FT,
 ) -> dict[str, tuple[pd.Series, pd.Series, pd.Series]]:
     """Floor, measured value and ceiling of every row, by seed.
@@ -135,7 +135,11 @@ def of_seeds(
     tables "queries" and "cells" of "causal"; None leaves out the rows of a table.
     """
     rows = of_similarities(pairs, training)
-    for table, value, names in ((shared, _right, _SHARED), (answered, _right, _PATCH), (cells, _explained, _EXPLAINED)):
+    for table, value, names in (
+        (shared, _right, _SHARED),
+        (answered, _right, _PATCH),
+        (settings, _explained, _EXPLAINED),
+    ):
         if table is not None:
             rows |= {name: tuple(value(table, of) for of in three) for name, three in names.items()}
     return rows
@@ -186,17 +190,17 @@ def verdict(directory: str | Path, grids: Mapping[str, str] = MappingProxyType({
     """
     directory = Path(directory)
     pairs = _whole(_agreement(directory / "agreement", grids.get("agreement")))
-    shared, answered, cells = (
+    shared, answered, settings = (
         _reported(directory / name, table, grids.get(name), **usual)
         for name, table, usual in (
             ("shared_part", "queries", {"layer_causal_lr": 0}),
             ("causal", "queries", {"model": "trained"}),
-            ("causal", "cells", {"model": "trained"}),
+            ("causal", "settings", {"model": "trained"}),
         )
     )
     found = {}
     for checkpoint, its in pairs.groupby("checkpoint", sort=False):
-        others = (None if of is None else of[of["checkpoint"] == checkpoint] for of in (shared, answered, cells))
+        others = (None if of is None else of[of["checkpoint"] == checkpoint] for of in (shared, answered, settings))
         rows = of_seeds(its, *(of if of is not None and len(of) else None for of in others), UpdateFilter("FT"))
         known = {name: three for name, three in rows.items() if all(of.notna().any() for of in three)}
         found[checkpoint] = {name: _way(*three) for name, three in known.items()}
@@ -225,8 +229,8 @@ def missing(directory: Path) -> list[str]:
 
 def unlearned(directory: str | Path) -> list[str]:
     """A line for each checkpoint of a directory of which it is not settled that demonstrations teach it anything."""
-    cells = published.of_experiment(Path(directory) / "agreement", "cells", None)
-    reported = cells[(cells["lessons"] == "all") & (cells["split"] != "selection")]
+    settings = published.of_experiment(Path(directory) / "agreement", "settings", None)
+    reported = settings[(settings["lessons"] == "all") & (settings["split"] != "selection")]
     lines = []
     for checkpoint, its in reported.groupby("checkpoint", sort=False):
         gain = agreement.over_tasks(its.assign(gain=its["icl_accuracy"] - its["zsl_accuracy"]), "gain")
@@ -267,7 +271,7 @@ def _reported(folder: Path, table: str, grid: str | None, **usual: float | str) 
 
 
 def _of_one_setting(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
-    formats = rows["cell"].map(published.number_formats(published.read(folder)["runs"].to_pandas()))
+    formats = rows["setting"].map(published.number_formats(published.read(folder)["runs"].to_pandas()))
     for checkpoint, its in formats.groupby(rows["checkpoint"], sort=False):
         if its.nunique() > 1:
             raise ExperimentError(
@@ -308,9 +312,9 @@ def _right(answered: pd.DataFrame, intervention: str) -> pd.Series:
     return chosen.groupby(["seed", "task"])["correct"].mean().groupby("seed").mean()
 
 
-def _explained(cells: pd.DataFrame, column: str) -> pd.Series:
+def _explained(settings: pd.DataFrame, column: str) -> pd.Series:
     """The share of a change that steps explain, by seed, mean over tasks."""
-    return cells.groupby("seed")[column].mean()
+    return settings.groupby("seed")[column].mean()
 
 
 def n_draws(floor: pd.Series, value: pd.Series, ceiling: pd.Series) -> int:
