@@ -15,7 +15,7 @@ import tiny_models
 import torch
 from conftest import ROOT
 
-from explainer import __version__
+from explainer import __version__, commands
 from explainer.compare import controls
 from explainer.data import assets, tasks
 from explainer.errors import CheckpointError, DownloadError
@@ -39,7 +39,7 @@ def fetched(monkeypatch, tmp_path):
 
 
 def test_fetch_prints_a_row_for_each_asset(fetched, capsys, tmp_path):
-    assert cli.main(["fetch"]) == 0
+    assert commands.main(["fetch"]) == 0
     assert fetched == [(None, False, tmp_path)]
     header, *rows = capsys.readouterr().out.splitlines()
     assert header.split() == ["name", "what", "download", "licence", "state"]
@@ -49,12 +49,12 @@ def test_fetch_prints_a_row_for_each_asset(fetched, capsys, tmp_path):
 
 
 def test_fetch_passes_its_options_on(fetched, tmp_path):
-    assert cli.main(["fetch", "--offline", "--cache", str(tmp_path / "a b"), "news", "reviews"]) == 0
+    assert commands.main(["fetch", "--offline", "--cache", str(tmp_path / "a b"), "news", "reviews"]) == 0
     assert fetched == [(["news", "reviews"], True, tmp_path / "a b")]
 
 
 def test_what_only_training_needs_is_shown_when_it_is_asked_for(fetched, capsys):
-    assert cli.main(["fetch", "documentation"]) == 0
+    assert commands.main(["fetch", "documentation"]) == 0
     assert fetched[0][0] == ["documentation"]
     assert capsys.readouterr().out.splitlines()[-1].split()[::4][0] == "documentation"
 
@@ -62,9 +62,9 @@ def test_what_only_training_needs_is_shown_when_it_is_asked_for(fetched, capsys)
 def test_verify_reads_what_was_fetched(fetched, monkeypatch):
     verified = []
     monkeypatch.setattr(assets, "require_intact", verified.append)
-    cli.main(["fetch", "reviews"])
+    commands.main(["fetch", "reviews"])
     assert verified == []
-    cli.main(["fetch", "--verify", "reviews"])
+    commands.main(["fetch", "--verify", "reviews"])
     assert verified == [["reviews"]]
 
 
@@ -81,7 +81,7 @@ def test_errors_are_one_line_and_an_exit_code(monkeypatch, capsys, error, code, 
         raise error
 
     monkeypatch.setattr(assets, "fetch", fail)
-    assert cli.main(["fetch"]) == code
+    assert commands.main(["fetch"]) == code
     captured = capsys.readouterr()
     assert captured.err == line
     assert captured.out.count("\n") == 4
@@ -89,7 +89,7 @@ def test_errors_are_one_line_and_an_exit_code(monkeypatch, capsys, error, code, 
 
 def test_offline_without_assets_fails(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path))
-    assert cli.main(["fetch", "--offline"]) == 1
+    assert commands.main(["fetch", "--offline"]) == 1
     assert "explainer fetch SmolLM2-135M-Instruct reviews news" in capsys.readouterr().err
 
 
@@ -103,7 +103,7 @@ def test_wrong_usage(arguments, capsys):
 
 def run_explainer(code, **options):
     """Runs Python in which `explainer web-model` prints what the code does."""
-    begin = "import sys; from explainer.study import cli; cli._web_model = lambda _: print("
+    begin = "import sys; from explainer import commands as cli; cli._web_model = lambda _: print("
     command = [sys.executable, "-c", f"{begin}{code}) or 0; sys.exit(cli.main(['web-model']))"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
@@ -125,31 +125,32 @@ def test_another_broken_pipe_is_not_silent(monkeypatch):
     def broken(_):
         raise BrokenPipeError("of a worker")
 
-    monkeypatch.setattr(cli, "_web_model", broken)
+    monkeypatch.setattr(commands, "_web_model", broken)
     with pytest.raises(BrokenPipeError, match="of a worker"):
-        cli.main(["web-model"])
+        commands.main(["web-model"])
 
 
 def test_version(capsys):
     with pytest.raises(SystemExit):
-        cli.main(["--version"])
+        commands.main(["--version"])
     assert capsys.readouterr().out == f"explainer {__version__}\n"
 
 
-def test_help_loads_nothing_heavy():
+@pytest.mark.parametrize(("module", "word"), [("explainer.commands", "fetch"), ("explainer_lab.cli", "minimal-pairs")])
+def test_help_loads_nothing_heavy(module, word):
     script = (
-        "import sys, explainer_lab.cli as c\ntry: c.main(['--help'])\n"
+        f"import sys, {module} as c\ntry: c.main(['--help'])\n"
         "except SystemExit: print({'requests', 'torch', 'tqdm'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("set()\n")
-    assert "fetch" in done.stdout
+    assert word in done.stdout
 
 
 def test_web_model_says_where_it_is(monkeypatch, capsys, tmp_path):
     (tmp_path / "gpt.0.bin").write_bytes(b"0" * 200_000)
     monkeypatch.setattr(web_model, "build", lambda: tmp_path)
-    assert cli.main(["web-model"]) == 0
+    assert commands.main(["web-model"]) == 0
     assert re.search(rf"gpt.0.bin +0.2 MB\n{re.escape(str(tmp_path))}", capsys.readouterr().out)
 
 
@@ -173,7 +174,7 @@ def recorded(monkeypatch, experiment):
 def asked(monkeypatch, tmp_path):
     """Records what a study would run, and gives the command for it."""
     calls = recorded(monkeypatch, Comparison)
-    command = ["study", "--results", str(tmp_path / "results"), "--tasks", "capitals"]
+    command = ["comparison", "--results", str(tmp_path / "results"), "--tasks", "capitals"]
     return lambda *options: (cli.main([*command, *options]), *calls[-1:])
 
 
@@ -208,7 +209,7 @@ def test_publish_names_the_tables(asked, tmp_path, monkeypatch, capsys):
     assert "task of your own would be published under the names of the book's grids" in capsys.readouterr().err
     own = tmp_path / "own.toml"
     own.write_text('[agreement]\ntask = "capitals"\nseed = 0\n')
-    with_file = ["study", "--results", str(tmp_path), "--publish", "--grid"]
+    with_file = ["comparison", "--results", str(tmp_path), "--publish", "--grid"]
     assert cli.main([*with_file, str(own)]) == 1
     assert "settings of your own would be published" in capsys.readouterr().err
     of_book = ROOT / "src" / "explainer" / "published" / "comparison" / "grids.toml"
@@ -279,7 +280,7 @@ def test_numbers_and_engines_that_are_none(asked, capsys, options):
 
 def test_help_shows_every_name_with_its_meaning(capsys):
     with pytest.raises(SystemExit) as stopped:
-        cli.main(["study", "--help"])
+        cli.main(["comparison", "--help"])
     assert stopped.value.code == 0
     out = capsys.readouterr().out
     for name, control in controls.CONTROLS.items():
@@ -367,7 +368,7 @@ SMALL = ["--layers", "1", "--width", "8", "--heads", "2", "--batch", "2", "--war
 
 
 def test_train_stores_a_pair_and_lists_it(corpus, tmp_path, capsys):
-    command = ["train", *corpus, *SMALL, "--average", "none", "momentum", "--eta", "0.5"]
+    command = ["language-models", *corpus, *SMALL, "--average", "none", "momentum", "--eta", "0.5"]
     where = ["--results", str(tmp_path / "results")]
     assert cli.main([*command, *where, "--list"]) == 0
     assert capsys.readouterr().out.count("\nwaiting ") == 2
@@ -385,7 +386,7 @@ def test_train_takes_grids_from_a_file(monkeypatch, tmp_path, capsys):
     path = tmp_path / "grids.toml"
     path.write_text('[half]\naverage = ["none", "momentum"]\neta = 0.5\n[fast]\nlr = 0.01\n')
     calls = recorded(monkeypatch, LanguageModels)
-    command = ["train", "--results", str(tmp_path), "--grid", str(path)]
+    command = ["language-models", "--results", str(tmp_path), "--grid", str(path)]
     assert cli.main(command) == 0
     assert cli.main([*command, "--only", "fast", "--every", "7"]) == 0
     assert [(len(settings), how["experiment"].__getstate__()["every"]) for settings, how in calls] == [(3, 100), (1, 7)]
@@ -410,7 +411,7 @@ def test_train_takes_grids_from_a_file(monkeypatch, tmp_path, capsys):
 )
 def test_what_can_be_wrong_with_training(monkeypatch, capsys, options, message):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # the variable is read at import
-    assert cli.main(["train", *options]) == 1
+    assert cli.main(["language-models", *options]) == 1
     assert message in capsys.readouterr().err
 
 
@@ -424,8 +425,8 @@ def tiny_model(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("command", "values"),
-    [("agreement", {"task": "capitals", "k": 4}), ("causal", {"task": "capitals", "k": 4}), ("shared", {"k": 4}),
-     ("reversal", {}), ("pairs", {"k": 4})],
+    [("agreement", {"task": "capitals", "k": 4}), ("causal-tests", {"task": "capitals", "k": 4}),
+     ("shared-part", {"k": 4}), ("reversal", {}), ("minimal-pairs", {"k": 4})],
 )  # fmt: skip
 def test_what_is_given_takes_the_place_of_the_values_of_a_grid(monkeypatch, tmp_path, tiny_model, command, values):
     monkeypatch.setenv("EXPLAINER_MODEL", tiny_model)
@@ -445,9 +446,9 @@ FEW = ["--seeds", "0", "--k", "2", "--queries", "4"]
     [
         ("study", ["--tasks", "capitals", *FEW]),
         ("agreement", ["--tasks", "capitals", *FEW, "--epochs", "1"]),
-        ("causal", ["--tasks", "capitals", *FEW, "--epochs", "1"]),
-        ("shared", ["--tasks", "capitals", "past", *FEW, "--epochs", "1"]),
-        ("pairs", ["--tasks", "past", "participles", *FEW, "--epochs", "1"]),
+        ("causal-tests", ["--tasks", "capitals", *FEW, "--epochs", "1"]),
+        ("shared-part", ["--tasks", "capitals", "past", *FEW, "--epochs", "1"]),
+        ("minimal-pairs", ["--tasks", "past", "participles", *FEW, "--epochs", "1"]),
         ("reversal", ["--seeds", "0", "--lr", "1e-3", "--epochs", "1"]),
     ],
 )
@@ -468,10 +469,10 @@ def test_a_model_that_fails_ends_its_own_settings_and_the_rest_is_computed(
 
 
 def test_a_look_says_which_models_could_not_be_asked(tiny_model, tmp_path, capsys):
-    assert cli.main(["look", "--model", str(tmp_path / "nowhere"), tiny_model, "--tasks", "capitals", *FEW]) == 1
+    assert commands.main(["look", "--model", str(tmp_path / "nowhere"), tiny_model, "--tasks", "capitals", *FEW]) == 1
     out, err = capsys.readouterr()
     assert out.splitlines()[1].split()[:2] == [tiny_model, "capitals"] and "1 could not be asked:" in err
-    assert cli.main(["look"]) == 1
+    assert commands.main(["look"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -487,7 +488,7 @@ def test_a_look_that_fails_names_the_model_once_and_shows_no_code(monkeypatch, c
         raise error
 
     monkeypatch.setattr(loading, "load", fail)
-    assert cli.main(["look", "--model", "tiny", "--tasks", "capitals", *FEW]) == 1
+    assert commands.main(["look", "--model", "tiny", "--tasks", "capitals", *FEW]) == 1
     expected = "explainer: labels of unequal length\nexplainer: 1 could not be asked:\n"
     assert re.fullmatch(f"{expected}{line}\n", capsys.readouterr().err)
 
@@ -515,7 +516,7 @@ def test_a_file_of_tasks_alone_asks_for_all_of_them_and_reads_what_is_beside_it(
     path.write_text(path.read_text() + path.read_text().replace("[tone]", '[voice]\nfolder = "tone"'))
     monkeypatch.chdir("/")
     calls = recorded(monkeypatch, Comparison)
-    assert cli.main(["study", "--task-file", str(path), "--results", str(tmp_path / "results")]) == 0
+    assert cli.main(["comparison", "--task-file", str(path), "--results", str(tmp_path / "results")]) == 0
     ((settings, how),) = calls
     assert [one.task for one in settings] == ["tone", "voice"] == list(how["experiment"].__getstate__()["data"])
 
@@ -532,7 +533,7 @@ def test_a_value_that_a_study_does_not_have_is_refused(capsys):
 
 
 def test_models_lists_every_family_with_what_is_refused(capsys):
-    assert cli.main(["models"]) == 0
+    assert commands.main(["models"]) == 0
     shown = capsys.readouterr().out
     for name, family in FAMILIES.items():
         (line,) = [line for line in shown.splitlines() if line.split()[:1] == [name]]

@@ -50,8 +50,8 @@ class AgreementSetting(on_checkpoint.FineTuningSetting):
 
     `n_directions` random updates stand beside them. `lessons` says which others:
     "all"; "few", one floor and one ceiling of each kind; "own", none, enough to choose a rate. The `loss` of FT is that
-    of the "text" of a demonstration, as in the paper, or that of its "answers" only. Raises ExperimentError where a value is
-    none.
+    of the "text" of a demonstration, as in the paper, or that of its "answers" only. Raises ExperimentError where a
+    value is none.
     """
 
     task: str

@@ -36,7 +36,8 @@ _BATCH = 4  # lines in a step of training: one for each label
 class BlockingSetting(on_checkpoint.FineTuningSetting):
     """Four cues of each kind and their labels, as a seed draws them, with `k` lines of each of two parts of a lesson.
 
-    Y stands behind X where they stand together if `last` is "Y", else before it. Raises ExperimentError for other values.
+    Y stands behind X where they stand together if `last` is "Y", else before it. Raises ExperimentError for other
+    values.
     """
 
     k: int
@@ -83,7 +84,7 @@ class Lines:
 def run_blocking(checkpoint: Checkpoint, setting: BlockingSetting, *, progress: bool = False) -> Tables:
     """The tables of one setting, as the laboratory stores them.
 
-    - "cells": right answers about Y after each lesson, in the context and by training; what is missing;
+    - "settings": right answers about Y after each lesson, in the context and by training; what is missing;
     - "answers": of each lesson, way of learning and cue asked the share of right answers and the mean log p of the
       right label among all labels.
 

@@ -60,8 +60,8 @@ class CausalTestsSetting(on_checkpoint.FineTuningSetting):
     """One checkpoint and task, and a seed; FT takes its passes over `k` demonstrations.
 
     `n_queries` are reported; `n_selection` others make the task vector and choose its layer. `rate` is that of the
-    single steps of gradient descent whose effects are taken for linear. `model` is a name in MODELS. Raises ExperimentError
-    where a value is impossible.
+    single steps of gradient descent whose effects are taken for linear. `model` is a name in MODELS. Raises
+    ExperimentError where a value is impossible.
     """
 
     task: str
@@ -100,7 +100,7 @@ class _Shared:
     asked: PairedPasses
     changes: dict[str, Tensor]
     outcomes: dict[str, dict[str, Tensor]] = field(default_factory=dict)
-    settings: dict[str, Any] = field(default_factory=dict)
+    summary: dict[str, Any] = field(default_factory=dict)
     layers: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -118,10 +118,10 @@ def run_causal_tests(
 ) -> Tables:
     """The tables of one setting, as the laboratory stores them; `foreign` are the data of another task.
 
-    - "cells": sizes, accuracies of ZSL, ICL and FT, the training, the largest error of a query's own patch in a logit,
-      the layer of the task vector, R^2 of each best-matched step as a mean over layers, and why something is missing;
-    - "interventions": for each its accuracy, how often its answer is that of ICL, and the log-probability of the right
-      one, as means over `n` queries;
+    - "settings": sizes, accuracies of ZSL, ICL and FT, the training, the largest error of a query's own patch in a
+    logit, the layer of the task vector, R^2 of each best-matched step as a mean over layers, and why something is
+    missing; - "interventions": for each its accuracy, how often its answer is that of ICL, and the log-probability of
+    the right one, as means over `n` queries;
     - "queries": the same for each query, whose id is that of `comparison.query_id`;
     - "layers": sizes of the changes and their cosine, R^2 by layer, and the task vector's accuracy on the selection.
 
@@ -158,7 +158,7 @@ def _test_finetuning(shared: _Shared, progress: bool) -> None:
     asked, setting = shared.asked, shared.setting
     sequences = setting.sequences(shared.checkpoint, *shared.demonstrations())
     finetuned = finetuning.fine_tune(shared.checkpoint, sequences, setting.lr, progress=progress)
-    shared.settings.update(losses=finetuned.losses, loss_after=finetuned.loss_after, diverged_at=finetuned.diverged_at)
+    shared.summary.update(losses=finetuned.losses, loss_after=finetuned.loss_after, diverged_at=finetuned.diverged_at)
     if finetuned.diverged_at is not None:
         shared.notes.append(f"fine-tuning diverged at step {finetuned.diverged_at}")
         return
@@ -191,7 +191,7 @@ def _test_patches(shared: _Shared) -> None:
     shared.note("patch_mean", logits(own, mean))
     shared.note("patch_foreign", logits(foreign, another))
     shared.note("patch_foreign_mean", logits(foreign, mean))
-    shared.settings.update(
+    shared.summary.update(
         patch_error=(exact - asked.icl.logits).abs().max(),
         patch_other_copied=(moved.argmax(-1) == asked.answers.roll(-1)).float().mean(),
     )
@@ -214,7 +214,7 @@ def _test_task_vectors(shared: _Shared, selection: list[Example]) -> None:
     added = {name: [vector] for name, vector in vectors.items()} | {"_random": random}
     for name, each in added.items():
         shared.note(f"task_vector{name}", shared.asked.with_added(best, *each))
-    shared.settings["task_vector_layer"] = best
+    shared.summary["task_vector_layer"] = best
     shared.layers.update(task_vector_accuracy=found["correct"], task_vector_log_prob=found["log_prob"])
 
 
@@ -241,7 +241,7 @@ def _test_steps(shared: _Shared) -> None:
                 logits = on_checkpoint.logits_with_outputs(shared.asked.last, shared.asked.zsl.attention + fitted)
                 shared.note(f"step_{kind}", logits)
     shared.layers["rate"] = projections.least_squares_rates(effects["equal"], shared.changes["icl"])[:, 0]
-    shared.settings.update({name: v.mean() for name, v in shared.layers.items() if name.startswith("r2_")})
+    shared.summary.update({name: v.mean() for name, v in shared.layers.items() if name.startswith("r2_")})
 
 
 def _effects(
@@ -298,15 +298,15 @@ def _tables(shared: _Shared) -> Tables:
     asked, outcomes = shared.asked, {name: shared.outcomes[name] for name in INTERVENTIONS if name in shared.outcomes}
     n = len(asked.queries)
     means = [{name: values.mean() for name, values in one.items()} for one in outcomes.values()]
-    settings = {
+    summary = {
         "n_layers": len(asked.after.layers),
         "context_tokens": len(asked.context),
         **{f"{name}_accuracy": outcomes[name]["correct"].mean() for name in ("zsl", "icl", "ft") if name in outcomes},
-        **shared.settings,
+        **shared.summary,
         "note": "; ".join(shared.notes),
     }
     return {
-        "settings": settings,
+        "settings": summary,
         "interventions": {
             "intervention": list(outcomes),
             "n": [n] * len(outcomes),
@@ -322,7 +322,7 @@ def _tables(shared: _Shared) -> Tables:
 class CausalTests(OnCheckpoint[CausalTestsSetting]):
     """Computes the tests of each setting."""
 
-    name = "causal"
+    name = "causal_tests"
     setting = CausalTestsSetting
     protocol = 2
     slowest_first = (

@@ -16,7 +16,7 @@ from explainer_lab.store import Identity
 
 
 class Comparison(OnCheckpoint[ComparisonSetting]):
-    """Computes cells; those that differ in fine-tuning only share ZSL and ICL."""
+    """Computes settings; those that differ in fine-tuning only share ZSL and ICL."""
 
     name = "comparison"
     setting = ComparisonSetting
@@ -34,7 +34,7 @@ class Comparison(OnCheckpoint[ComparisonSetting]):
         self._baseline: Baseline | None = None
 
     def key(self, setting: ComparisonSetting) -> Identity:
-        """The cell, in its number format."""
+        """The setting, in its number format."""
         dtype = str(self._dtype or torch.float32).removeprefix("torch.")
         return Identity(setting.slug, {**super().key(setting).parts, "dtype": dtype})
 
@@ -64,7 +64,7 @@ class Comparison(OnCheckpoint[ComparisonSetting]):
         return list(map(tuple, groups))
 
     def compute(self, setting: ComparisonSetting, *, progress: bool) -> Computed:
-        """One cell; ZSL and ICL are those of the last one if both have the same."""
+        """One setting; ZSL and ICL are those of the last one if both have the same."""
         checkpoint, data = self._load(setting.checkpoint), self._load_data(setting.task)
         shared = self._baseline is not None and self._baseline.serves(checkpoint, setting)
         if not shared:

@@ -7,12 +7,9 @@ from typing import Any
 
 from explainer.data.files import PUBLISHED
 from explainer.errors import CheckpointError, TaskError
-from explainer.models import loading, memory
+from explainer.models import loading
 from explainer.results import published
 from explainer_lab.store import Identity, Store
-
-PER_WEIGHT = {"float32": 7.7, "bfloat16": 4.9}
-"""Bytes that one cell takes for each weight, as `memory.required_bytes` counts them for 24 layers of width 2048."""
 
 _WEIGHTS_OF_BOOK = 134_515_008
 """Of the starter checkpoint, which need not be here."""
@@ -21,16 +18,12 @@ _LEAST = 3.0
 """Seconds of a setting of the smallest model: measured 2 to 5 for a hundred thousand weights."""
 
 
-def machine_gigabytes() -> float:
-    """GB of this machine, or of the container or the job."""
-    return memory.total_bytes() / 1e9
-
-
 def lines(experiment: Any, planned: Sequence[tuple[Any, Identity, str]], store: Store) -> Iterator[str]:
     """A line for each checkpoint with something to compute, and one for what its number format rounds, if it does.
 
     The time of a setting is the median of those of the checkpoint that are stored, else that of the book's checkpoint
-    times the ratio of the numbers of weights. The memory is that of the largest setting, as `memory.required_bytes` counts it.
+    times the ratio of the numbers of weights. The memory is that of the largest setting, as `memory.required_bytes`
+    counts it.
     """
     waiting: dict[str, list[Any]] = {}
     took: dict[str, list[float]] = {}

@@ -21,12 +21,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 from tqdm import tqdm
 
 import explainer
-from explainer.data import files
 from explainer.data.files import Tables, rounded
 from explainer.errors import CheckpointError, EngineError, ExperimentError, ExplainerError, TaskError
+from explainer.models import memory
 from explainer_lab import engines
 from explainer_lab.publication import Frames, Published, frames, joined, of_settings
-from explainer_lab.store import Identity, Store
+from explainer_lab.store import SETTING, Identity, Store
 
 AnySetting = TypeVar("AnySetting")
 Engine = Callable[[Sequence[tuple], Callable], Iterator]
@@ -80,7 +80,7 @@ class Experiment(ABC, Generic[AnySetting]):
 
     def key(self, setting: AnySetting) -> Identity:
         """What is asked for, and by which protocol: enough to find a result, and known without weights and data."""
-        return Identity(setting.slug, {"setting": asdict(setting), "protocol": self.protocol})
+        return Identity(setting.slug, {SETTING: asdict(setting), "protocol": self.protocol})
 
     def identity(self, setting: AnySetting) -> Identity:
         """Everything that determines the result of a setting."""
@@ -203,7 +203,7 @@ class Experiment(ABC, Generic[AnySetting]):
         settings = dict.fromkeys(one for its in grids.values() for one in its)
         found = [stored for one in settings if (stored := store.load(self.identity(one)))]
         keys = {name: map(self.key, its) for name, its in grids.items()}
-        rows = {name: [{"setting": key.key, **key.parts["setting"]} for key in its] for name, its in keys.items()}
+        rows = {name: [{"setting": key.key, **key.parts[SETTING]} for key in its] for name, its in keys.items()}
         published.add(found, rows)
 
     def _compute(
@@ -274,7 +274,7 @@ class _Work:
                 yield _Outcome(setting, error=str(error))
                 continue
             except Exception as error:  # what no check foresaw ends its own setting, and says where it happened
-                yield _Outcome(setting, error=unforeseen(error))
+                yield _Outcome(setting, error=memory.unexpected(error))
                 continue
             run = {
                 "seconds": time.perf_counter() - wall,
@@ -285,21 +285,6 @@ class _Work:
             provenance = _software(self.experiment.packages) | computed.provenance
             # Rounded here, because plain numbers travel between processes of any kind.
             yield _Outcome(setting, identity, Computed(rounded(computed.tables), provenance, rounded(run)))
-
-
-_NO_MEMORY = "memory ran out: give --dtype bfloat16, fewer --workers, --k or --epochs, or a smaller model"
-
-
-def unforeseen(error: Exception) -> str:
-    """`files.report_unexpected`, with what to do where memory ran out."""
-    return files.report_unexpected(error, _NO_MEMORY if _of_memory(error) else None)
-
-
-def _of_memory(error: Exception) -> bool:
-    """Whether memory ran out, of a GPU or of a processor, which has no exception of its own in torch."""
-    import torch  # noqa: PLC0415 (`explainer --help` answers without it)
-
-    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
 
 
 def _software(packages: Iterable[str]) -> dict[str, Any]:

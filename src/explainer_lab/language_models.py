@@ -19,7 +19,7 @@ from explainer_lab.corpora import SEPARATOR, Tokens
 from explainer_lab.experiment import Computed, Experiment
 from explainer_lab.lm_probes import held_out_blocks
 from explainer_lab.on_checkpoint import as_columns
-from explainer_lab.store import Identity
+from explainer_lab.store import SETTING, Identity
 from explainer_lab.training import (
     FINAL_BLOCKS,
     POSITIONS,
@@ -78,8 +78,8 @@ class LanguageModels(Experiment[TrainingSetting]):
     def key(self, setting: TrainingSetting) -> Identity:
         """As for every experiment, with the values that a setting no longer has."""
         its = super().key(setting)
-        setting = {**its.parts["setting"], "dtype": "float32", "weight_decay": WEIGHT_DECAY}
-        return Identity(its.slug, {**its.parts, "setting": setting})
+        its_setting = {**its.parts[SETTING], "dtype": "float32", "weight_decay": WEIGHT_DECAY}
+        return Identity(its.slug, {**its.parts, SETTING: its_setting})
 
     def parts(self, setting: TrainingSetting) -> dict[str, Any]:
         """The tokens."""
@@ -137,7 +137,7 @@ def home(its: Identity) -> Path:
 
 
 def _tables(trained: Trained) -> Tables:
-    """`cells`; `budgets`, what a model of each budget has learned; `curve`, losses along the trunk.
+    """`settings`; `budgets`, what a model of each budget has learned; `curve`, losses along the trunk.
 
     `blocks` is the loss of each held-out block and `positions` that of each stretch of POSITIONS positions, at every
     budget.

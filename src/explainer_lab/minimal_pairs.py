@@ -212,8 +212,8 @@ def run_minimal_pairs(
 ) -> Tables:
     """The tables of one pair and seed, as the laboratory stores them.
 
-    - "cells": answers without a lesson, after whole contexts and whole trainings, what `similarities` gives for these,
-      and what is missing;
+    - "settings": answers without a lesson, after whole contexts and whole trainings, what `similarities` gives for
+    these, and what is missing;
     - "changes": the shares of right answers of A and of B under each lesson, in every strength;
     - "strengths": the similarities of contexts of each number of words and trainings of each number of epochs;
     - "layers": those of the whole, by layer;

@@ -298,7 +298,7 @@ class _Found:
 def run_new_rule(checkpoint: Checkpoint, setting: NewRuleSetting, *, progress: bool = False) -> Tables:
     """The tables of one setting, as the laboratory stores them.
 
-    - "cells": right answers without a lesson, after whole contexts, after shuffled labels and after whole trainings;
+    - "settings": right answers without a lesson, after whole contexts, after shuffled labels and after whole trainings;
       the similarities of `minimal_pair_runs`; what is missing;
     - "changes": right answers under both rules after each lesson, in every strength;
     - "answers": for each query and rule the label that is right and those that are given, by number;

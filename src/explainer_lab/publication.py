@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from explainer.data.files import disk_errors
 from explainer.results import published
 from explainer.results.published import PENDING, PUBLICATION
-from explainer_lab.store import Identity, Stored, require_origin
+from explainer_lab.store import SETTING, Identity, Stored, require_origin
 
 Frames = dict[str, pa.Table]
 """The tables of some settings, by name; the rows of a setting stand together, settings in the same order in each."""
@@ -33,7 +33,7 @@ def frames(results: Iterable[Stored]) -> Frames:
         key = {"setting": one.identity.key}
         for name, columns in one.result.items():
             each = [columns] if name == "settings" else _rows(columns)
-            setting = one.identity.parts["setting"] if name == "settings" else {}
+            setting = one.identity.parts[SETTING] if name == "settings" else {}
             rows.setdefault(name, []).extend({**key, **setting, **row} for row in each)
         identity = {"slug": one.identity.slug, "identity": json.dumps(one.identity.parts, sort_keys=True)}
         rows.setdefault("runs", []).append({**key, **identity, **one.provenance, **one.run})
@@ -70,7 +70,7 @@ def joined(parts: Sequence[Frames]) -> Frames:
 
 
 def of_settings(tables: Frames, settings: Sequence[str]) -> Frames:
-    """The rows of these cells, cell by cell in this order."""
+    """The rows of these settings, setting by setting in this order."""
     place = {setting: i for i, setting in enumerate(settings)}
 
     def rows_of(table: pa.Table) -> pa.Table:
@@ -106,12 +106,12 @@ class Published:
     def add(self, results: Sequence[Stored], grids: Mapping[str, Sequence[Mapping]] = _NO_GRIDS) -> None:
         """Fold results and grids into the tables, in place of older ones of the same settings and names.
 
-        A grid is a list of its settings, each with its key `cell`. The same results give the same bytes, in whatever
+        A grid is a list of its settings, each with its key `setting`. The same results give the same bytes, in whatever
         order and portions they come. All files are written before the first is replaced, and each says which
         publication it belongs to; killed at any step, the tables are those before or those after, and the next
         publication goes on. Raises ResultsError if they cannot be written.
         """
-        new = frames({one.identity.key: one for one in results}.values())  # a cell may stand in several grids
+        new = frames({one.identity.key: one for one in results}.values())  # a setting may stand in several grids
         parts, named = [new], {}
         if "runs" in published.files(self.directory):
             tables = self.tables()

@@ -89,7 +89,7 @@ class Regression(Experiment[RegressionSetting]):
 
 
 def _tables(model: gpt.InContextGPT, n_prompts: int = N_PROMPTS) -> Tables:
-    """`cells`, the number of parameters; `prompts`, squared errors after k examples and squared targets.
+    """`settings`, the number of parameters; `prompts`, squared errors after k examples and squared targets.
 
     The prompts are of the training's kind, from `in_context_gpt.TEST_SEED`: the same for all models of a setting. The
     numbers k are those of `TESTED` that the setting has.

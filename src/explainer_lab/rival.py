@@ -92,7 +92,7 @@ class RivalSetting(on_checkpoint.CheckpointSetting):
 def run_rival(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting: RivalSetting) -> Tables:
     """The tables of one setting, as the laboratory stores them; `foreign` are the data of another task.
 
-    - "cells": accuracies, the layers to which vectors are added, how many of the heads with the largest effect are
+    - "settings": accuracies, the layers to which vectors are added, how many of the heads with the largest effect are
       induction heads, and how near the change by all demonstrations is to the sum of those by single ones, where the
       task vector is added: the cosine, R^2 with one rate for all, with a rate for each, and of another task's;
     - "queries": what each intervention gives for each query;
@@ -116,7 +116,7 @@ def run_rival(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting:
     both = len({*heads.effective} & {*heads.induction})
     return {
         "settings": {f"{name}_accuracy": value for name, value in right.items()}
-        | {"n_heads": len(heads.effective), "n_induction": both} | chosen | singles.settings,
+        | {"n_heads": len(heads.effective), "n_induction": both} | chosen | singles.summary,
         "queries": as_columns(rows),
         "heads": heads.table(),
         "layers": {f"{name}_accuracy": found["correct"] for name, found in layers.items()} | singles.layers,
@@ -309,7 +309,7 @@ class _Singles:
     """What single demonstrations say of all together."""
 
     put_in: _PutIn
-    settings: dict[str, float]
+    summary: dict[str, float]
     layers: dict[str, list[float]]
 
 

@@ -167,7 +167,7 @@ def run_shared_part(
 ) -> Tables:
     """The tables of one setting, as the laboratory stores them.
 
-    - "cells": means over tasks of the shares of right answers and of SimAOU of ICL and FT, and what is missing;
+    - "settings": means over tasks of the shares of right answers and of SimAOU of ICL and FT, and what is missing;
     - "changes": each context and training of each task, with its share of right answers;
     - "pairs": the similarities of contexts and trainings, and of two of a kind, as means over queries and layers;
     - "layers": SimAOU of CORNERS, and of what is special to the demonstrations, by layer;

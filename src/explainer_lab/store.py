@@ -19,8 +19,11 @@ from typing import Any
 from explainer.data.files import PERMIT, Tables, disk_errors, replace_file, rounded, to_json
 from explainer.errors import ResultsError
 
-_FORMAT = 3  # of the files; raised when their layout changes
-_SETTING = ("setting", "dtype")  # the parts of an identity that name its file: what was asked for
+_FORMAT = 4  # of the files; raised when their layout changes
+SETTING = "cell"
+"""The part of an identity that holds the setting. Its digest names every result, so that it keeps its first name."""
+
+_SETTING = (SETTING, "dtype")  # the parts of an identity that name its file: what was asked for
 _KEYS = {"format", "slug", "identity", "provenance", "result", "sha256"}
 
 
@@ -42,7 +45,7 @@ class Identity:
 
     @property
     def filename(self) -> str:
-        """`<slug>-<cell>.json`."""
+        """`<slug>-<setting>.json`."""
         return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', self.slug)[:120]}-{self.key}.json"
 
     def differences(self, stored: Mapping[str, Any]) -> list[str]:
@@ -151,7 +154,7 @@ def read(path: str | os.PathLike) -> Stored:
         raise ResultsError(f"{path} is damaged or was edited; delete it and run the study again.")
     identity = Identity(content["slug"], content["identity"])
     if path.name != identity.filename:
-        raise ResultsError(f"{path} was renamed: it holds another cell; delete it and run the study again.")
+        raise ResultsError(f"{path} was renamed: it holds another setting; delete it and run the study again.")
     return Stored(path, identity, content["provenance"], content["result"])
 
 

@@ -1,7 +1,7 @@
 """A positive control of the whole comparison: a softmax transformer whose in-context learning certainly is learning.
 
 Snapshots of the training of `explainer_lab.in_context_llama` go through the code that measures the real checkpoint,
-`explainer.compare.comparison`, with its controls. A task is a direction w, and the seed of a cell draws w, the
+`explainer.compare.comparison`, with its controls. A task is a direction w, and the seed of a setting draws w, the
 demonstrations and the queries. Beside ICL stand least squares, one step of gradient descent from w = 0, and the
 similarity of ICL with ICL from other demonstrations of w. Where nothing is changed, other demonstrations of w are
 swapped in on either side, as in `shared_part_runs`: would the measure see that a context learns from its examples? The
@@ -86,7 +86,7 @@ def _foreign(_: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
 class TrainedControl(Experiment[TrainedControlSetting]):
     """Trains each model once, keeps its snapshots in the cache, and compares ZSL, ICL and FT on them."""
 
-    name = "positive"
+    name = "trained_control"
     setting = TrainedControlSetting
     protocol = 3
     slowest_first = (
@@ -112,7 +112,7 @@ class TrainedControl(Experiment[TrainedControlSetting]):
         return super().of(**default | {"n_queries": 32, "step": model.steps} | values)
 
     def parts(self, setting: TrainedControlSetting) -> dict[str, Any]:
-        """The training; the texts are drawn from its seed, and the task from that of the cell."""
+        """The training; the texts are drawn from its seed, and the task from that of the setting."""
         return {"training": _of_training(setting)}
 
     def groups(self, settings: Sequence[TrainedControlSetting]) -> list[tuple[TrainedControlSetting, ...]]:
@@ -123,7 +123,7 @@ class TrainedControl(Experiment[TrainedControlSetting]):
         return [tuple(its) for its in models.values()]
 
     def compute(self, setting: TrainedControlSetting, *, progress: bool) -> Computed:
-        """One cell, without calibration by a query that says nothing, because no model has seen one in its training."""
+        """One setting, without calibration by a query that says nothing, which no model has seen in its training."""
         checkpoint = self._load(setting, progress)
         data = regression_words.data(regression_words.directions(setting.seed)[0])
         shared = self._baseline is not None and self._baseline.serves(checkpoint, setting)

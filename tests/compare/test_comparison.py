@@ -1,4 +1,4 @@
-"""compare.comparison, compare.controls: the numbers of a cell are right, and controls change one thing."""
+"""compare.comparison, compare.controls: the numbers of a setting are right, and controls change one thing."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
-from toy_study import ALIKE, DATA, LABELS, TOY, N, setting, compute
+from toy_study import ALIKE, DATA, LABELS, TOY, N, compute, setting
 
 from explainer.compare import comparison, controls, similarities
 from explainer.compare.comparison import draw_queries, prepare, run_comparison
@@ -28,7 +28,7 @@ def checkpoint(directory):
     return loading.load(directory)
 
 
-# --- one cell --------------------------------------------------------------------------------------------------
+# --- one setting --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def result(directory, checkpoint):
 
 @pytest.fixture(scope="module")
 def by_hand(directory, checkpoint):
-    """ZSL, ICL and FT records of the first cell, from the modules below."""
+    """ZSL, ICL and FT records of the first setting, from the modules below."""
     demonstrations, queries = tasks.demonstrations(DATA, 3, 0), tasks.queries(DATA, N, 0)
     ids, _ = scoring.context_ids(checkpoint, TOY, demonstrations)
     prompts = [TOY.prompt(query) for query in queries]

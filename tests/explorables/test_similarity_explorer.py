@@ -39,8 +39,8 @@ def table(
         rng = np.random.default_rng(sum(map(ord, task + control)) * 100 + seed)
         values = {name: rng.uniform(-0.999, 0.999, LAYERS).round(4) for name in ALL}
         known = {name: each for name, each in values.items() if name not in absent}
-        setting = f"{task}-{control}-{seed}"
-        parts.append(pd.DataFrame({"setting": setting, **setting, "seed": seed, "layer": range(LAYERS), **known}))
+        key = f"{task}-{control}-{seed}"
+        parts.append(pd.DataFrame({"setting": key, **setting, "seed": seed, "layer": range(LAYERS), **known}))
     return pd.concat(parts)
 
 

@@ -10,7 +10,7 @@ import tiny_models
 import torch
 import transformers
 from conftest import ROOT
-from toy_study import DATA, TOY, N, setting, contents, start, write_mr
+from toy_study import DATA, TOY, N, contents, setting, start, write_mr
 
 from explainer.compare import comparison
 from explainer.compare.comparison import ComparisonSetting
@@ -35,7 +35,7 @@ def identity(data, one, dtype=None):
 
 @pytest.fixture(scope="module")
 def ran(settings, tmp_path_factory):
-    """The tables of a run, in which one cell is asked for twice, and what it stored."""
+    """The tables of a run, in which one setting is asked for twice, and what it stored."""
     store = Store(tmp_path_factory.mktemp("ran"))
     return start([*settings, settings[0]], store), contents(store)
 

@@ -16,7 +16,7 @@ from explainer_lab.store import Identity, Store
 
 
 def identity(n, **parts):
-    return Identity(f"cell-{n}", {"setting": {"n": n, "name": "é" * n}, "protocol": 1} | parts)
+    return Identity(f"setting-{n}", {"setting": {"n": n, "name": "é" * n}, "protocol": 1} | parts)
 
 
 def tables(n):
@@ -47,7 +47,7 @@ def test_each_setting_has_its_rows_with_its_key(tmp_path):
     assert queries[0]["logs"] == [2.0, 0.5] and queries[0]["right"] is True
     (run, *_) = found["runs"].to_pylist()
     assert json.loads(run["identity"]) == identity(2).parts
-    assert (run["slug"], run["threads"], run["seconds"]) == ("cell-2", 1, 2.0)
+    assert (run["slug"], run["threads"], run["seconds"]) == ("setting-2", 1, 2.0)
 
 
 def test_a_column_of_whole_and_other_numbers_has_floats_however_large(tmp_path):
@@ -97,7 +97,7 @@ def test_what_is_published_counts_unless_it_was_made_of_something_else(tmp_path)
     assert not published.has(identity(1))
     published.add(stored(tmp_path / "store", (1,)))
     assert published.has(identity(1)) and not published.has(identity(2))
-    with pytest.raises(ResultsError, match=r"cell-1 in .*protocol 1, this version computes protocol 2"):
+    with pytest.raises(ResultsError, match=r"setting-1 in .*protocol 1, this version computes protocol 2"):
         published.has(identity(1, protocol=2))
 
 
@@ -119,9 +119,9 @@ def test_no_tables_damaged_ones_and_a_mixture_are_named(tmp_path):
     (one.directory / "queries.parquet").write_bytes((two.directory / "queries.parquet").read_bytes())
     with pytest.raises(ResultsError, match="different publications"):
         Published(tmp_path / "one").tables()
-    path = two.directory / "cells.parquet"
+    path = two.directory / "settings.parquet"
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(ResultsError, match=r"cells\.parquet cannot be read"):
+    with pytest.raises(ResultsError, match=r"settings\.parquet cannot be read"):
         two.tables()
 
 

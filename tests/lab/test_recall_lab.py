@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from explainer.data import associative_recall
-from explainer.models.fast_weight_model import RULES, FastWeightModel
-from explainer.results import recall
+from explainer.models.fast_weight_model import RULES, FastWeightModel, FastWeightSetting
+from explainer.results import recall as recall_results
 from explainer_lab import recall
-from explainer_lab.recall import Recall, Setting
+from explainer_lab.recall import Recall
 from explainer_lab.store import Store
 
-TINY = Setting(rule="delta", width=8, heads=1, head_width=4, inner=8, steps=10, batch=2, learning_rate=1e-2)
+TINY = FastWeightSetting(rule="delta", width=8, heads=1, head_width=4, inner=8, steps=10, batch=2, learning_rate=1e-2)
 
 
 @pytest.fixture
@@ -84,4 +84,4 @@ def test_a_rule_comes_with_its_chosen_rate():
 
 
 def test_rules_with_momentum_are_compared_with_those_without():
-    assert {*recall._PAIRS, *recall._PAIRS.values()} <= set(RULES)
+    assert {*recall_results._PAIRS, *recall_results._PAIRS.values()} <= set(RULES)

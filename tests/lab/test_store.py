@@ -231,7 +231,7 @@ def test_what_is_not_known_here_is_not_compared(tmp_path):
 def test_remains_are_temporary_files_of_killed_runs(tmp_path):
     store = Store(tmp_path)
     save(store)
-    remains = tmp_path / ".cell.json.x1.tmp"
+    remains = tmp_path / ".setting.json.x1.tmp"
     remains.write_text("{")
     assert store.remains() == [remains]
     assert len(store.all()) == 1
@@ -239,7 +239,7 @@ def test_remains_are_temporary_files_of_killed_runs(tmp_path):
 
 def test_published_results_are_those_of_the_package_or_those_that_are_given(tmp_path, monkeypatch):
     monkeypatch.delenv("EXPLAINER_RESULTS", raising=False)
-    assert (published_directory() / "comparison" / "cells.parquet").is_file()
+    assert (published_directory() / "comparison" / "settings.parquet").is_file()
     monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
     assert published_directory() == tmp_path
     monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path / "none"))

@@ -29,7 +29,7 @@ OF_SOME = {
     "minimal_pairs": {"interventions"},
     "shared_part": {"queries"},
     "new_rule": {"answers", "heads", "interventions", "layers", "strengths"},
-    "positive": {"swaps"},
+    "trained_control": {"swaps"},
 }
 """Tables in which not every setting has rows: a training diverged, or a grid that only chooses does not measure it."""
 
@@ -100,7 +100,7 @@ def computed_again(checkpoint, data, setting):
 
 
 class Stored:
-    """The published rows of one cell: `cell` a row, `queries` and `layers` frames."""
+    """The published rows of one setting: `setting` a row, `queries` and `layers` frames."""
 
     def __init__(self, grid, setting):
         where = {f.name: getattr(setting, f.name) for f in fields(setting)}
@@ -144,7 +144,7 @@ WHOLE = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("grid", [grid if grid == "pairs" else pytest.param(grid, marks=WEEKLY) for grid in WHOLE])
+@pytest.mark.parametrize("grid", [grid if grid == "word-pairs" else pytest.param(grid, marks=WEEKLY) for grid in WHOLE])
 def test_a_cell_computed_again_gives_what_is_stored(grid, checkpoint):
     """To the rounding of another processor."""
     setting = WHOLE[grid]
@@ -175,7 +175,7 @@ SAMPLED = list(_sampled())
 
 
 def of_sample(grid, setting, place):
-    """What is stored of a cell, the cell with the queries that are computed again, and its data."""
+    """What is stored of a setting, the setting with the queries that are computed again, and its data."""
     few = replace(setting, n_queries=N_COMPUTED_AGAIN)
     return Stored(grid, setting), few, samples.data_of(few, place)
 

@@ -25,9 +25,9 @@ def _diverged(settings):
 
 
 def test_none_is_missing():
-    for grid, settings in GRIDS.items():
+    for grid, planned in GRIDS.items():
         settings = results(grid)
-        assert len(settings) == len(settings)
+        assert len(settings) == len(planned)
         assert settings["note"].isin(["", *_diverged(settings)]).all(), grid
     assert set(results("shared-part", "queries")["intervention"]) == set(INTERVENTIONS)
 
@@ -68,7 +68,7 @@ def test_means_of_layers_are_those_of_the_pairs():
 @pytest.mark.slow
 def test_contexts_computed_again_give_what_is_stored():
     """Without trainings, which take minutes; to the rounding of another processor."""
-    setting = replace(GRIDS["shared"][0], tasks="plurals")
+    setting = replace(GRIDS["shared-part"][0], tasks="plurals")
     checkpoint = loading.load(setting.checkpoint, dtype=torch.float32)
     task = shared_part._task(checkpoint, tasks.load, setting, "plurals")
     found = shared_part._of_task(task, {})
@@ -86,7 +86,7 @@ def test_contexts_computed_again_give_what_is_stored():
 @pytest.mark.weekly
 def test_a_draw_computed_again_gives_what_is_stored():
     """Weekly only: it takes minutes. A close decision may flip on another processor."""
-    setting = GRIDS["shared"][0]
+    setting = GRIDS["shared-part"][0]
     again = SharedPart().compute(setting, progress=False).tables
     then = results("shared-part", "queries", seed=setting.seed)
     assert again["queries"]["intervention"] == then["intervention"].to_list()

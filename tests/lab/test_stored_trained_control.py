@@ -9,7 +9,7 @@ from explainer.results.published import results
 from explainer_lab import in_context_llama, trained_control
 from explainer_lab.trained_control import TrainedControl
 
-CELLS = grids(TrainedControl)["positive"]
+CELLS = grids(TrainedControl)["trained-control"]
 
 
 def published(setting, table="settings"):

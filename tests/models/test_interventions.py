@@ -185,9 +185,10 @@ def test_hooks_are_gone_after_an_error(llama):
 
 def test_values_for_other_layers_are_refused(llama):
     z, patches = llama.icl.attention, interventions.context_patches(llama.after, llama.without)
+    weights = torch.eye(len(PROMPTS))
     for fewer in (lambda: interventions.with_attention_outputs(llama.layers, z[:, :-1]),
                   lambda: interventions.without_component(llama.layers, z, z[:, :-1]),
-                  lambda: interventions.with_weight_patches(llama.layers, patches[:-1], torch.eye(len(PROMPTS)))):  # fmt: skip
+                  lambda: interventions.with_weight_patches(llama.layers, patches[:-1], weights)):  # fmt: skip
         with pytest.raises(ValueError, match="shorter"):
             fewer()
 

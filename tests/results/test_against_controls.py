@@ -37,22 +37,22 @@ def setting(task="capitals", seed=0, control="none", k=4, *, shift=0.0, lr=1e-3,
     )
 
 
-def settings(*settings: dict, **shared) -> pd.DataFrame:
-    return pd.concat([setting(**shared, **setting) for setting in settings])
+def frames(*each: dict, **shared) -> pd.DataFrame:
+    return pd.concat([setting(**shared, **one) for one in each])
 
 
 # Means
 
 
 def test_intervals_are_those_of_reporting():
-    frame = settings({"seed": 0}, {"seed": 1}, {"seed": 2})
+    frame = frames({"seed": 0}, {"seed": 1}, {"seed": 2})
     assert against_controls._interval(frame, "sim_aou") == reporting.similarity_interval(
         frame, "sim_aou", n_resamples=against_controls._RESAMPLES
     )
 
 
 def test_what_diverged_is_left_out():
-    frame = settings({"seed": 0}, {"seed": 1, "diverged": True}, {"control": "ascent", "diverged": True})
+    frame = frames({"seed": 0}, {"seed": 1, "diverged": True}, {"control": "ascent", "diverged": True})
     found = against_controls.over_tasks(frame, ["sim_aou", "icl_correct", "sim_am_delta"])
     assert list(found["none"]) == ["sim_aou", "icl_correct"] and list(found["ascent"]) == ["icl_correct"]
     assert against_controls._interval(frame, "sim_aou").estimate == pytest.approx(setting()["sim_aou"].mean())
@@ -87,12 +87,14 @@ def test_matched_values_are_of_the_same_queries():
 
 
 def test_a_side_of_two_settings_is_refused():
-    real, two = settings({"seed": 0}, {"seed": 1}), settings({"control": "ascent"}, {"control": "untrained"})
-    with pytest.raises(ExperimentError, match="cells of capitals differ in control: ascent, untrained"):
+    real, two = frames({"seed": 0}, {"seed": 1}), frames({"control": "ascent"}, {"control": "untrained"})
+    with pytest.raises(ExperimentError, match="settings of capitals differ in control: ascent, untrained"):
         against_controls._matched(two, real, "sim_aou")
-    with pytest.raises(ExperimentError, match=r"several cells for one of A, with \['ascent', 'untrained'\] as control"):
+    with pytest.raises(
+        ExperimentError, match=r"several settings for one of A, with \['ascent', 'untrained'\] as control"
+    ):
         against_controls._matched(real, two, "sim_aou")
-    more = settings({"seed": 0}, {"seed": 0, "k": 8}, {"seed": 0, "k": 16})
+    more = frames({"seed": 0}, {"seed": 0, "k": 8}, {"seed": 0, "k": 16})
     assert against_controls._matched(setting(control="ascent", k=8), more, "sim_aou")[0].sizes == (N,), (
         "B may hold other settings"
     )
@@ -101,7 +103,7 @@ def test_a_side_of_two_settings_is_refused():
 @settings(max_examples=20)
 @given(st.floats(-1, 1), st.permutations(range(3)))
 def test_what_both_conditions_share_cancels(shift, seeds):
-    """A constant shift is its own interval, in whatever order the cells come."""
+    """A constant shift is its own interval, in whatever order the settings come."""
     frame = settings(
         *({"seed": s} for s in range(3)), *({"seed": s, "control": "ascent", "shift": shift} for s in seeds)
     )
@@ -139,7 +141,7 @@ def test_every_control_is_compared_with_the_real_one():
 
 
 def test_a_cell_of_two_grids_counts_once(monkeypatch):
-    grids = {"pairs": settings({"seed": 0}, {"seed": 1}), "rates": settings({"seed": 1}, {"seed": 1, "lr": 1e-2})}
+    grids = {"pairs": frames({"seed": 0}, {"seed": 1}), "rates": frames({"seed": 1}, {"seed": 1, "lr": 1e-2})}
     monkeypatch.setattr(against_controls, "results", lambda grid, table: grids[grid].drop(columns="name"))
     found = against_controls.queries("pairs", "rates")
     assert len(found) == 3 * N and found["name"].unique().tolist() == ["real comparison"]

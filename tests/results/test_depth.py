@@ -66,9 +66,9 @@ def test_tasks_of_several_grids_are_told_apart(monkeypatch):
 
 def test_two_positions_or_two_grids_of_a_task_are_no_more_seeds():
     """The published grid [position] has both positions: read as one, rank_trend printed -.18 (-.34, -.02), n = 10."""
-    with pytest.raises(ExperimentError, match=r"cells of sst2 differ in position: prompt, first-label"):
+    with pytest.raises(ExperimentError, match=r"settings of sst2 differ in position: prompt, first-label"):
         depth.by_task("none", ["position"])
     one = depth.by_task("none", ["position"], position="first-label")
     assert {len(reporting.layer_rows(each, "sim_aou")) for each in one.values()} == {5}
-    with pytest.raises(ExperimentError, match="cells of sst2 differ in n_queries: 150, 60"):
+    with pytest.raises(ExperimentError, match="settings of sst2 differ in n_queries: 150, 60"):
         depth.by_task("none", ["classification", "controls"])

@@ -1,4 +1,4 @@
-"""explainer.results.intervention_effects: the seed is the unit, pairs are of the same queries, and shares stay shares."""
+"""explainer.results.intervention_effects: the seed is the unit, pairs are of the same queries, shares stay shares."""
 
 import numpy as np
 import pandas as pd

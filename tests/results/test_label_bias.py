@@ -10,7 +10,7 @@ from explainer.results import label_bias, papers
 
 
 def queries_of(seed, answers, labels, n_labels=2):
-    """Queries of one cell in whose every state the labels `answers` have the largest log-probability."""
+    """Queries of one setting in whose every state the labels `answers` have the largest log-probability."""
     log_probs = np.full((len(answers), n_labels), -2.0)
     log_probs[np.arange(len(answers)), answers] = -1
     frame = pd.DataFrame(

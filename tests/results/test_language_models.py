@@ -42,7 +42,7 @@ def test_quoted_tables_have_the_averages_that_the_paper_prints():
 def test_runs_are_matched_by_all_but_the_average():
     names = [list(side["setting"].unique()) for side in language_models._matched(VARIANT, PLAIN)]
     assert names == [[f"{average}-{seed}-0.003" for seed in (2, 0, 1)] for average in ("momentum", "none")]
-    with pytest.raises(ExperimentError, match=r"momentum, seed 7, cell momentum-7-0\.003 has no plain run"):
+    with pytest.raises(ExperimentError, match=r"momentum, seed 7, setting momentum-7-0\.003 has no plain run"):
         language_models._matched(table({"tokens": [1]}, "momentum", seed=7), PLAIN)
     with pytest.raises(ExperimentError, match="has no plain run"):
         language_models._matched(table({"tokens": [1]}, "momentum", width=64), PLAIN)

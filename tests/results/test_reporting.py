@@ -1,4 +1,4 @@
-"""explainer.results.reporting and results: what many cells say together, and where they are found."""
+"""explainer.results.reporting and results: what many settings say together, and where they are found."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ STATES = ("zsl", "icl", "ft")
 
 
 def queries_of(seed, *, zsl=(0, 0), icl=(0, 1), ft=(1, 0), **columns):
-    """Queries of one cell; None is an FT that diverged."""
+    """Queries of one setting; None is an FT that diverged."""
     correct = {"zsl": zsl, "icl": icl, "ft": [None] * len(zsl) if ft is None else ft}
     states = {f"{s}_correct": [x if x is None else bool(x) for x in row] for s, row in correct.items()}
     setting = {"setting": f"c{seed}", "task": "toy", "seed": seed, "control": "none", "k": 3, "lr": 1e-3}
@@ -36,7 +36,7 @@ def test_groups_are_the_cells_in_their_order():
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ({"position": "first-label"}, "cells of toy differ in position: prompt, first-label; choose one"),
+        ({"position": "first-label"}, "settings of toy differ in position: prompt, first-label; choose one"),
         ({"lr": 1e-2}, r"differ in lr: 0\.001, 0\.01"),
         ({"k": 8}, "differ in k: 3, 8"),
         ({"control": "ascent"}, "differ in control: none, ascent"),
@@ -149,7 +149,7 @@ def test_selection_on_other_queries_and_on_the_same():
     assert reporting.selected(settings, "report").name == 5
     with pytest.raises(ExperimentError, match="not among the reported"):
         reporting.selected(settings[:5])
-    with pytest.raises(ExperimentError, match="none of the cells"):
+    with pytest.raises(ExperimentError, match="none of the settings"):
         reporting.selected(settings[4:], "selection")
 
 
@@ -158,7 +158,7 @@ def test_selection_on_other_queries_and_on_the_same():
 
 def test_made_says_where_they_come_from():
     text = reporting.provenance(results("cb", "queries", control="none", seed=0), results("cb", control="none"))
-    assert text.startswith("Stored: 10 cells, seeds 0 to 9; 56 queries each; k = 19; ") and "CPU seconds" in text
+    assert text.startswith("Stored: 10 settings, seeds 0 to 9; 56 queries each; k = 19; ") and "CPU seconds" in text
 
 
 def test_rows_of_layers_are_means_over_queries():

@@ -48,7 +48,7 @@ def test_a_table_keeps_its_own_column_where_the_setting_has_one_of_that_name():
     [
         ((("none",), {}), "no grid 'none'; known: toy"),
         ((("toy",), {"seed": 7}), r"no setting of the grid 'toy' has \{'seed': 7\}"),
-        ((("toy", "heads"), {"seed": 1}), "no table 'heads' of comparison; it has cells, grids, layers, queries, runs"),
+        ((("toy", "heads"), {"seed": 1}), "no table 'heads' of comparison; it has grids, layers, queries, runs, sett"),
         (
             (("toy",), {}),
             "1 of the 4 .* not published in .*; compute them: explainer-lab comparison --grid .* --publish",

@@ -35,12 +35,12 @@ def publish(directory, name, change=lambda settings: settings):
     """The book's tables of an experiment under another checkpoint, as the settings of its verdict were changed."""
     shutil.copytree(PUBLISHED / name, directory / name)
     grids = pq.read_table(directory / name / "grids.parquet").to_pandas()
-    settings = pq.read_table(directory / name / "cells.parquet").to_pandas()
+    settings = pq.read_table(directory / name / "settings.parquet").to_pandas()
     chosen = settings["setting"].isin(grids.loc[grids["grid"] == verdict_scale._BOOK[name], "setting"])
     own = change(settings[chosen].assign(checkpoint=OWN))
     metadata = pq.read_metadata(directory / name / "runs.parquet").metadata
     table = pa.Table.from_pandas(own, preserve_index=False).replace_schema_metadata(metadata)
-    pq.write_table(table, directory / name / "cells.parquet")
+    pq.write_table(table, directory / name / "settings.parquet")
 
 
 def test_a_model_that_does_not_learn_in_context_is_named(tmp_path):
@@ -66,11 +66,11 @@ def test_an_own_directory_has_the_rows_of_what_was_published(of_book, tmp_path):
     (six,) = verdict_scale.verdict(tmp_path).values()
     assert len(six) == 6 and numbers(six) == numbers({name: of_book[name] for name in six})
     assert [line.rpartition("; ")[2] for line in verdict_scale.missing(tmp_path)] == [
-        f"explainer {name} --publish {tmp_path}" for name in ("shared", "causal")
+        f"explainer-lab {name} --publish {tmp_path}" for name in ("shared-part", "causal-tests")
     ]
     assert verdict_scale.unlearned(tmp_path) == []
     publish(tmp_path, "shared_part")
-    publish(tmp_path, "causal")
+    publish(tmp_path, "causal_tests")
     ((checkpoint, ten),) = verdict_scale.verdict(tmp_path).items()
     assert checkpoint == OWN and numbers(ten) == numbers(of_book) and not verdict_scale.missing(tmp_path)
 
@@ -123,7 +123,7 @@ def test_a_row_rests_on_the_seeds_that_have_it_and_is_left_out_if_none_has(of_bo
         return settings.assign(r2_icl_own=settings["r2_icl_own"].mask(settings["seed"].isin(lacking)))
 
     publish(tmp_path, "agreement")
-    publish(tmp_path, "causal", without)
+    publish(tmp_path, "causal_tests", without)
     (rows,) = verdict_scale.verdict(tmp_path).values()
     (name,) = verdict_scale._EXPLAINED
     assert set(of_book) - set(rows) == {*verdict_scale._SHARED, *([] if there else [name])}

@@ -37,10 +37,10 @@ SPLITS: Mapping[str, str] = {
     "selection": "the half to choose a learning rate or a seed on; predictions only",
     "report": "the other half, to report on what was chosen",
 }
-"""The queries a cell may draw from. Which half an example belongs to depends on its text only, not on the seed."""
+"""The queries a setting may draw from. Which half an example belongs to depends on its text only, not on the seed."""
 
 PROTOCOL = 2
-"""Number of the arithmetic of a cell; raised, with a line in published/PROTOCOLS.md, when it changes a result."""
+"""Number of the arithmetic of a setting; raised, with a line in published/PROTOCOLS.md, when it changes a result."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class ComparisonSetting:
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
-        object.__setattr__(self, "lr", float(self.lr))  # 1 and 1.0 are one cell, not two
+        object.__setattr__(self, "lr", float(self.lr))  # 1 and 1.0 are one setting, not two
         object.__setattr__(self, "checkpoint", loading.one_name(self.checkpoint))
         require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
         require(self.k >= 1, f"k = {self.k}: fine-tuning needs at least 1 demonstration.")
@@ -95,11 +95,11 @@ def require(condition: bool, message: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """Everything but FT: what the cells that differ in fine-tuning only share.
+    """Everything but FT: what the settings that differ in fine-tuning only share.
 
-    `cell` is the one it was prepared for, `source` the checkpoint as loaded and `checkpoint` the one that is studied,
-    another one under some controls. `context` are the token ids of the demonstrations and where each ends. `dW_icl`
-    and `W_zsl`, one for each of the first queries, have shape (layers, key heads, d_v, d).
+    `setting` is the one it was prepared for, `source` the checkpoint as loaded and `checkpoint` the one that is
+    studied, another one under some controls. `context` are the token ids of the demonstrations and where each ends.
+    `dW_icl` and `W_zsl`, one for each of the first queries, have shape (layers, key heads, d_v, d).
     """
 
     setting: ComparisonSetting
@@ -114,17 +114,17 @@ class Baseline:
     W_zsl: list[Tensor]
 
     def serves(self, source: Checkpoint, setting: ComparisonSetting) -> bool:
-        """Whether the cell differs from that of the baseline in fine-tuning only."""
+        """Whether the setting differs from that of the baseline in fine-tuning only."""
         return source is self.source and share_icl(self.setting, setting)
 
 
 def share_icl(a: ComparisonSetting, b: ComparisonSetting) -> bool:
-    """Whether two cells differ in fine-tuning only."""
+    """Whether two settings differ in fine-tuning only."""
     return replace(a, lr=1.0, control="none") == replace(b, lr=1.0, control="none") and a.changes.shares_icl(b.changes)
 
 
 def prepare(checkpoint: Checkpoint, data: TaskData, setting: ComparisonSetting, *, progress: bool = False) -> Baseline:
-    """Demonstrations and queries of a cell, ZSL and ICL; raises TaskError, CheckpointError or ExperimentError."""
+    """Demonstrations and queries of a setting, ZSL and ICL; raises TaskError, CheckpointError or ExperimentError."""
     scoring.require_distinct(checkpoint, data.task)
     studied = setting.changes.model(checkpoint, setting.seed)
     context = scoring.context_ids(studied, *setting.changes.context(data, setting.k, setting.seed))
@@ -145,9 +145,9 @@ def prepare(checkpoint: Checkpoint, data: TaskData, setting: ComparisonSetting, 
 
 
 def run_comparison(baseline: Baseline, setting: ComparisonSetting, *, progress: bool = False) -> Tables:
-    """The tables of one cell, to which the baseline must belong, as the laboratory stores them.
+    """The tables of one setting, to which the baseline must belong, as the laboratory stores them.
 
-    - "cells": sizes and labels; for ZSL, ICL and FT accuracy raw and calibrated (by the batch and by a content-free
+    - "settings": sizes and labels; for ZSL, ICL and FT accuracy raw and calibrated (by the batch and by a content-free
       query), by the mean per token where labels have unequal lengths, macro F1 and AUC; losses and gradient norms of
       FT; Rec2FTP with its counts and its chance value; the mean of each similarity over queries and layers; and in the
       note, why something is missing;
@@ -187,7 +187,7 @@ def run_comparison(baseline: Baseline, setting: ComparisonSetting, *, progress: 
 
 
 def draw_queries(data: TaskData, setting: ComparisonSetting) -> list[Example]:
-    """The first n queries, in the order that the seed draws, of those in the cell's split.
+    """The first n queries, in the order that the seed draws, of those in the setting's split.
 
     Raises TaskError when there are fewer.
     """
@@ -200,7 +200,7 @@ def _half(query: Example) -> str:
 
 
 def query_id(query: Example) -> str:
-    """A name that depends on the text only, whichever seed draws it, so that queries can be told apart across cells."""
+    """A name that depends on the text only, whichever seed draws it, so that settings can be compared."""
     return _digest(query).hex()[:12]
 
 

@@ -50,7 +50,8 @@ def observe(
 ) -> Observed:
     """Answer the queries after a prefix, and record attention where the answer is decided, or at a suffix's last token.
 
-    That is the last token of the prompt, or of what the tokens of all labels have in common: see `scoring.answer_prefixes`.
+    That is the last token of the prompt, or of what the tokens of all labels have in common
+    (`scoring.answer_prefixes`).
     """
     prompts = [task.prompt(query) for query in queries]
     stream = recording.stream(checkpoint, prefix, prompts, task.labels or (), suffix=suffix)

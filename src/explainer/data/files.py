@@ -16,7 +16,7 @@ _SIGNIFICANT_DIGITS = 4
 """Floats in results are rounded to so many significant decimal digits; NaN and infinity become null."""
 
 Tables = Mapping[str, Mapping[str, Any]]
-"""A result: `cells` is one row, a value for each column; every other table has a list for each of its columns."""
+"""A result: `settings` is one row, a value for each column; every other table has a list for each of its columns."""
 
 
 PERMIT = "allow it (chmod u+rX), or ask whose it is"

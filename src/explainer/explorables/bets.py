@@ -24,8 +24,8 @@ class Bets(Explorable):
     """Questions that the reader answers before a chapter, kept in the browser and shown beside the results in another.
 
     Traits: `about`, which questions, "comparison" or "momentum", or "all", which asks nothing and shows bets and
-    results; it cannot change. `agreement`, `floor`, `ceiling`, `others`, `lowest`, `lasting`: the bets, or None; what the
-    reader's browser keeps takes their place. `shown`, the questions whose results are shown before their chapter;
+    results; it cannot change. `agreement`, `floor`, `ceiling`, `others`, `lowest`, `lasting`: the bets, or None; what
+    the reader's browser keeps takes their place. `shown`, the questions whose results are shown before their chapter;
     `results`, what is stored.
     """
 

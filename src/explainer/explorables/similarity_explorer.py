@@ -22,7 +22,7 @@ _SOURCES = (
     "classification",
     "agnews",
     "cb",
-    "pairs",
+    "word-pairs",
     "word-pairs-controls",
     "half-trained",
     "controls",

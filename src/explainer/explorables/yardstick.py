@@ -29,7 +29,7 @@ class Yardstick(Explorable):
 
     @classmethod
     def measured(cls) -> dict[str, Any]:
-        """Mean, low and high end of the falls that `verdict_scale.cost_of_other_examples` gives for the GPT, by what is swapped."""
+        """Mean, low and high end of the GPT's falls (`verdict_scale.cost_of_other_examples`), by what is swapped."""
         from explainer.results import agreement, verdict_scale  # noqa: PLC0415 - pandas and torch are slow to import
         from explainer.results.published import results  # noqa: PLC0415
 

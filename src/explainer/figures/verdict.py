@@ -39,6 +39,7 @@ def page(found: _Ways) -> str:
     )
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>The verdict, redrawn</title></head>'
-        f"<body><h1>How far from floor to ceiling?</h1>{normalised_positions(found).to_html(full_html=False)}<p>{_CAPTION}</p>"
+        f"<body><h1>How far from floor to ceiling?</h1>{normalised_positions(found).to_html(full_html=False)}"
+        f"<p>{_CAPTION}</p>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></body></html>"
     )

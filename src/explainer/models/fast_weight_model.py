@@ -116,8 +116,8 @@ GATES: Mapping[str, tuple[str, ...]] = dict.fromkeys(RULES, ("rate",)) | {
 class FastWeightSetting:
     """Everything that determines a trained model, but for the numbers of keys in its sequences.
 
-    `rule` is a key of RULES, `inner` the width of the feed-forward layer. Raises ExperimentError for an unknown rule, an odd
-    width, a number below 1, and a learning rate that is not positive.
+    `rule` is a key of RULES, `inner` the width of the feed-forward layer. Raises ExperimentError for an unknown rule,
+    an odd width, a number below 1, and a learning rate that is not positive.
     """
 
     rule: str

@@ -314,7 +314,7 @@ STORED: Mapping[str, InContextGPTSetting] = {
 
 
 def _save(trained: _Trained, path: str | os.PathLike, errors: Mapping[str, Any] | None = None) -> None:
-    """Write a model, its setting, losses, errors and provenance to two files of a path; raises as `stored_weights.write`."""
+    """Write a model, its setting, losses, errors and provenance to two files of a path: see `stored_weights.write`."""
     model = trained.model
     weights = safetensors.save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
     versions = {

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 import torch
 from transformers import PreTrainedModel
 
+from explainer.data import files
 from explainer.errors import CheckpointError
 from explainer.models import architectures, loading, scoring
 
@@ -22,6 +23,11 @@ _TOKENS = 40
 _N_MAPS = 48
 """Linear maps of one query that are held at once: 16 queries, in three states."""
 
+
+_NO_MEMORY = "memory ran out: give --dtype bfloat16, fewer --workers, --k or --epochs, or a smaller model"
+
+_PER_WEIGHT = {torch.float32: 7.7, torch.bfloat16: 4.9}
+"""Bytes that a setting takes for each weight, as `required_bytes` counts them for 24 layers of width 2048."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h of glibc
 
@@ -59,7 +65,7 @@ def release_freed_memory() -> None:
     """Let freed memory go back to the system at once, where the C library can be told to.
 
     glibc keeps freed blocks of up to 32 MB by itself. Between tensors that stay they are lost for the next ones of the
-    same size: a cell of 1.3 billion weights took 1 GB more. Source: mallopt(3).
+    same size: a setting of 1.3 billion weights took 1 GB more. Source: mallopt(3).
     """
     with suppress(AttributeError, OSError, TypeError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -87,6 +93,21 @@ def total_bytes(root: Path = Path("/")) -> float:
     return min([_of_machine(), *(limit for limit, _ in _limits(root))])
 
 
+def largest_model(dtype: torch.dtype) -> float:
+    """How many weights a model may have here that is studied in a number format; NaN where memory is unknown."""
+    return total_bytes() / _PER_WEIGHT[dtype]
+
+
+def unexpected(error: Exception) -> str:
+    """`files.report_unexpected`, with what to do where memory ran out."""
+    return files.report_unexpected(error, _NO_MEMORY if _ran_out(error) else None)
+
+
+def _ran_out(error: Exception) -> bool:
+    """Whether memory ran out, of a GPU or of a processor, which has no exception of its own in torch."""
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
+
+
 def _of_machine() -> float:
     if hasattr(os, "sysconf"):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -112,12 +133,12 @@ def _limits(root: Path) -> Iterator[tuple[int, int]]:
         ("", of.get("", "/"), "memory.max", "memory.current", "inactive_file"),
         ("memory", first, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     )
-    for mount, name, *files, dropped in kinds:
+    for mount, name, *its, dropped in kinds:
         group = PurePosixPath(name)
         for here in (group, *group.parents):  # a container may see its own group as the root, or not at all
             folder = root / "sys/fs/cgroup" / mount / str(here).lstrip("/")
             with suppress(OSError, ValueError, KeyError):  # no such group, or no limit
-                limit, used = (int((folder / file).read_text()) for file in files)
+                limit, used = (int((folder / file).read_text()) for file in its)
                 stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
                 yield limit, used - int(stat[dropped])
 

@@ -68,9 +68,9 @@ def stream(
     """Score the candidates and record attention at the last token of every prompt, with a suffix if one is given.
 
     Where the tokens of all candidates begin alike, attention is recorded at the last one that they have in common
-    (`scoring.answer_prefixes`). The released code of Dai et al. (2023) records at the first label, appended to every query:
-    `suffix=" Negative"`. The candidates are scored at the end of the prompt in both cases. The model runs while the
-    next record is asked for, with the weights it has then. Between two records it carries no hooks and may be used.
+    (`scoring.answer_prefixes`). The released code of Dai et al. (2023) records at the first label, appended to every
+    query: `suffix=" Negative"`. The candidates are scored at the end of the prompt in both cases. The model runs while
+    the next record is asked for, with the weights it has then. Between two records it carries no hooks and may be used.
 
     Raises TaskError (an empty prompt, a token across a seam, two equal candidates) and CheckpointError (too many
     tokens; a family without an entry in `models.architectures`; attention that is no softmax of these scores).

@@ -121,6 +121,6 @@ def _top(checkpoint: Checkpoint, logits: Tensor) -> list[list]:
 
 
 def _shares(name: str) -> dict[str, float]:
-    """From the published causal study of a task, the shares of right first tokens that the figure compares with."""
+    """From the published causal tests of a task, the shares of right first tokens that the figure compares with."""
     answered = results("causal-tests", "queries", task=name).groupby("intervention")["correct"].mean()
     return {short: round(float(answered[intervention]), 3) for short, intervention in _STUDIED.items()}

@@ -35,22 +35,22 @@ _RESAMPLES = 1000  # ends of intervals known to a twentieth of their width, and 
 
 
 def queries(*grids: str) -> pd.DataFrame:
-    """The queries of some grids, a cell of two of them once, with the short name of the control in a column `name`."""
+    """The queries of some grids, each setting once, with the short name of the control in a column `name`."""
     frame = pd.concat([results(grid, "queries") for grid in grids]).drop_duplicates(["setting", "query"])
     return frame.assign(name=frame["control"].map(NAMES))
 
 
 def _interval(frame: pd.DataFrame, measure: str) -> Interval:
-    """Mean over tasks of the mean over their cells of the mean over queries."""
+    """Mean over tasks of the mean over their settings of the mean over queries."""
     has = frame[measure].notna().groupby(frame["setting"]).transform("any")
     return reporting.similarity_interval(frame[has], measure, n_resamples=_RESAMPLES)
 
 
 def _matched(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> tuple[Sample, Sample] | None:
-    """The values of A and B for the same queries, of cells that differ in the control only; those without a partner go.
+    """The values of A and B for the same queries, of settings that differ in the control only, in pairs.
 
-    None where no cell has a partner. Raises ExperimentError where a query of A has several partners, and where the cells
-    of A that have one differ in more than their seeds.
+    None where no setting has a partner. Raises ExperimentError where a query of A has several partners, and where the
+    settings of A that have one differ in more than their seeds.
     """
     same = [*(field.name for field in fields(ComparisonSetting) if field.name != "control"), "query"]
     both = a.merge(b[[*same, measure]], on=same, suffixes=("", "_b")).dropna(subset=[measure, f"{measure}_b"])
@@ -58,7 +58,7 @@ def _matched(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> tuple[Sample, Sa
         return None
     if both.duplicated(["setting", "query"]).any():
         raise ExperimentError(
-            f"B has several cells for one of A, with {b['control'].unique().tolist()} as control; choose one."
+            f"B has several settings for one of A, with {b['control'].unique().tolist()} as control; choose one."
         )
     return reporting.sample(both, measure), reporting.sample(both, f"{measure}_b")
 

@@ -29,7 +29,7 @@ _FOREIGN_LESSONS = (*TASKS, "foreign")
 class UpdateFilter:
     """Changes by their kind (ICL or FT), lesson, and, for trainings, number of epochs and rate; None for any.
 
-    The rate is told relative to that of the cell: 1, or 0.1 for the training at a tenth of it.
+    The rate is told relative to that of the setting: 1, or 0.1 for the training at a tenth of it.
     """
 
     kind: str

@@ -23,8 +23,8 @@ _LEVEL = 0.05  # of p-values
 def by_task(control: str, grids: Sequence[str] | None = None, **where: Any) -> dict[str, pd.DataFrame]:
     """The tables "layers" of a control, task by task; arguments as in `explainer.results`.
 
-    Without grids those of `published.TEN_TASKS`. Raises ExperimentError, too, where the cells of a task differ in more than
-    their seeds.
+    Without grids those of `published.TEN_TASKS`. Raises ExperimentError, too, where the settings of a task differ in
+    more than their seeds.
     """
     frames = pd.concat([results(grid, "layers", control=control, **where) for grid in grids or TEN_TASKS[control]])
     tables = frames.drop_duplicates(["setting", "layer"])

@@ -1,7 +1,7 @@
 """What interventions do to the answers: the published causal tests, with intervals and paired differences.
 
-Everything takes tables of `results` for a grid of causal tests, with one cell for each seed and task. Every interval is
-Student's over seeds; where answers are counted, it allows for the words that seeds share.
+Everything takes tables of `results` for a grid of causal tests, with one setting for each seed and task. Every interval
+is Student's over seeds; where answers are counted, it allows for the words that seeds share.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from explainer.theory.statistics import Interval, Sample
 def rows(queries: pd.DataFrame, names: Mapping[str, str]) -> dict[str, dict[str, Interval]]:
     """Share of right answers after several interventions, `rows(...)[task][name]`, by the names given to them.
 
-    Raises ExperimentError for an intervention that is nowhere, and for two cells of one task and seed.
+    Raises ExperimentError for an intervention that is nowhere, and for two settings of one task and seed.
     """
     found = {name: _each_task(_rows(queries, intervention), _mean) for intervention, name in names.items()}
     tasks = queries["task"].unique()
@@ -62,7 +62,7 @@ def who_answers(queries: pd.DataFrame, intervention: str) -> pd.DataFrame:
 
 
 def columns(settings: pd.DataFrame, names: Mapping[str, str]) -> dict[str, Interval]:
-    """Columns of the cells, means over these tasks, by the names given to them; Student's intervals over seeds.
+    """Columns of the settings, means over these tasks, by the names given to them; Student's intervals over seeds.
 
     Seeds that lack a column on some task are left out of it.
     """
@@ -81,7 +81,7 @@ def accuracy_by_layer(layers: pd.DataFrame, column: str) -> dict[str, Interval]:
 
 
 def gaps(settings: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
-    """Column A minus column B of the cells for each task, with p-values corrected by Holm for the tasks."""
+    """Column A minus column B of the settings for each task, with p-values corrected by Holm for the tasks."""
     return reporting.corrected(agreement.by_task(settings.assign(gap=settings[a] - settings[b]), "gap"))
 
 
@@ -92,7 +92,9 @@ def _rows(queries: pd.DataFrame, intervention: str) -> pd.DataFrame:
         raise ExperimentError(f"there is no intervention {intervention!r} in this table; it has {known}.")
     if (twice := rows[rows.duplicated(["task", "seed", "query"])]).size:
         first = twice.iloc[0]
-        raise ExperimentError(f"seed {first['seed']} of {first['task']} is there twice; give the cells of one setting.")
+        raise ExperimentError(
+            f"seed {first['seed']} of {first['task']} is there twice; only seeds and tasks may differ."
+        )
     return rows
 
 
@@ -118,7 +120,7 @@ def _difference(rows: pd.DataFrame) -> Interval:
 
 
 def _sample(rows: pd.DataFrame, values: pd.Series) -> Sample:
-    """A group for each cell and task, a stratum for each task."""
+    """A group for each setting and task, a stratum for each task."""
     settings = list(rows.assign(value=values).groupby(["setting", "task"], sort=False))
     groups = [(of_cell["value"].to_numpy(float),) for _, of_cell in settings]
     first = [of_cell.iloc[0] for _, of_cell in settings]

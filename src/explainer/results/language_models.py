@@ -30,7 +30,7 @@ def _matched(variant: pd.DataFrame, plain: pd.DataFrame) -> tuple[pd.DataFrame, 
     """
     of_setting = {_shared(run): run for run in _runs(plain)}
     if missing := [run.iloc[0] for run in _runs(variant) if _shared(run) not in of_setting]:
-        names = ", ".join(f"{one['average']}, seed {one['seed']}, cell {one['setting']}" for one in missing)
+        names = ", ".join(f"{one['average']}, seed {one['seed']}, setting {one['setting']}" for one in missing)
         raise ExperimentError(f"{names} has no plain run with the same seed and setting; train it too.")
     return variant, pd.concat(of_setting[_shared(run)] for run in _runs(variant))
 
@@ -150,7 +150,7 @@ def relative_error_change(variant: pd.DataFrame, plain: pd.DataFrame, k: int) ->
 
 
 def training_losses(settings: pd.DataFrame, every: int) -> pd.DataFrame:
-    """Mean loss of the training over stretches of `every` steps, (steps at their end) x (seeds), from table "cells".
+    """Mean loss of the training over stretches of `every` steps, (steps at their end) x (seeds), from table "settings".
 
     Raises ExperimentError unless `every` is a multiple of the steps of a stored loss that divides the training.
     """

@@ -41,7 +41,7 @@ def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
         own / sqrt(C F)         own, corrected for what two lessons of one task do not share
         examples, reordered     of what two sets of words do differently in one task, and its ceiling
 
-    `rows` are those of "strengths", one for each pair and seed, or of "cells". NaN where C or F is not above 0.
+    `rows` are those of "strengths", one for each pair and seed, or of "settings". NaN where C or F is not above 0.
     """
     names = ("own", "other", "contexts", "trainings", "examples", "reordered")
     derived: dict[str, Callable[[_Means], float]] = {

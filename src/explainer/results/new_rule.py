@@ -56,7 +56,7 @@ def _share(asked: pd.DataFrame) -> Interval:
 
 
 def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
-    """As `minimal_pairs.similarities`, of "cells" or of "strengths" of one number of epochs and part of the layers."""
+    """As `minimal_pairs.similarities`, of "settings", or of "strengths" of one number of epochs and part of layers."""
     return minimal_pairs.similarities(_as_pairs(rows))
 
 

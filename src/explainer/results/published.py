@@ -1,8 +1,8 @@
 """The published results as data frames, by the name of their grid: Parquet tables and a filter.
 
-The folder of an experiment has one file for each of its tables: `cells` with a row for each setting, `runs` with what
-determined its result and how long that took, `grids` with the settings of each grid in order, and further ones
-(`queries`, `layers`). All have the column `cell`, the key of a setting.
+The folder of an experiment has one file for each of its tables: `settings` with a row for each setting, `runs` with
+what determined its result and how long that took, `grids` with the settings of each grid in order, and further ones
+(`queries`, `layers`). All have the column `setting`, the key of a setting.
 """
 
 import json
@@ -29,11 +29,11 @@ COMMANDS: Mapping[str, str] = {
     "comparison": "explainer-lab comparison",
     "agreement": "explainer-lab agreement",
     "blocking": "explainer-lab blocking",
-    "causal": "explainer-lab causal-tests",
+    "causal_tests": "explainer-lab causal-tests",
     "language_models": "explainer-lab language-models",
     "minimal_pairs": "explainer-lab minimal-pairs",
     "new_rule": "explainer-lab new-rule",
-    "positive": "explainer-lab trained-control",
+    "trained_control": "explainer-lab trained-control",
     "recall": "explainer-lab recall",
     "regression": "explainer-lab regression",
     "reversal": "explainer-lab reversal",
@@ -43,7 +43,7 @@ COMMANDS: Mapping[str, str] = {
 """What computes the tables, by the name of their folder."""
 
 TEN_TASKS: Mapping[str, tuple[str, ...]] = {
-    "none": ("classification", "agnews", "cb", "pairs"),
+    "none": ("classification", "agnews", "cb", "word-pairs"),
     "untrained": ("classification", "agnews", "cb", "word-pairs-controls"),
 }
 """Grids with the comparison on the paper's six tasks and on word pairs, and those with the untrained model instead."""
@@ -52,10 +52,10 @@ TEN_TASKS: Mapping[str, tuple[str, ...]] = {
 def results(grid: str, table: str = "settings", **where: Any) -> pd.DataFrame:
     """The published rows of a grid whose settings have the given values, in the order of the grid.
 
-    `results("pairs")` has a row for each cell, `results("pairs", "queries", task="capitals")` one for each query of the
-    cells of one task; the README beside the tables says which there are. Raises ExperimentError for an unknown grid or
-    table, for values that no setting of the grid has and for a setting that is not published, ResultsError for a
-    damaged file.
+    `results("word-pairs")` has a row for each setting, and `results("word-pairs", "queries", task="capitals")` one
+    for each query of the settings of one task; the README beside the tables says which there are. Raises
+    ExperimentError for an unknown grid or table, for values that no setting of the grid has and for a setting that is
+    not published, ResultsError for a damaged file.
     """
     name, settings = settings_of(grid)
     for column, value in where.items():
@@ -113,16 +113,16 @@ def of_experiment(folder: Path, table: str = "settings", grid: str | None = None
 
 
 def runs(settings: Iterable[str]) -> tuple[str, pd.DataFrame]:
-    """The folder that has these cells, and its rows of `runs`; ExperimentError if none has."""
+    """The folder that has these settings, and its rows of `runs`; ExperimentError if none has."""
     for folder in _folders("runs"):
         found = read(folder)["runs"].to_pandas()
         if (chosen := found["setting"].isin(set(settings))).any():
             return folder.name, found[chosen]
-    raise ExperimentError(f"no published table in {published_directory()} has the given cells; publish them.")
+    raise ExperimentError(f"no published table in {published_directory()} has the given settings; publish them.")
 
 
 def number_formats(runs: pd.DataFrame) -> dict[str, str]:
-    """The number format by cell; an identity may leave out float32."""
+    """The number format by setting; an identity may leave out float32."""
     identities = map(json.loads, runs["identity"])
     return {setting: its.get("dtype", "float32") for setting, its in zip(runs["setting"], identities, strict=True)}
 

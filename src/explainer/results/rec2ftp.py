@@ -20,7 +20,7 @@ _MOST_UNDEFINED = 0.01
 
 
 def queries(control: str = "none") -> pd.DataFrame:
-    """The queries of all ten tasks, or those of the untrained model, of the cells whose FT did not diverge."""
+    """The queries of all ten tasks, or those of the untrained model, of the settings whose FT did not diverge."""
     found = pd.concat([results(grid, "queries", control=control) for grid in TEN_TASKS[control]])
     return found[found["ft_correct"].notna()]
 

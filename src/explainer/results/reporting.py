@@ -21,7 +21,7 @@ from explainer.theory.statistics import Interval
 def provenance(*frames: pd.DataFrame) -> str:
     """Where published results come from: seeds, device, versions and seconds, in the words that pages show.
 
-    Those of one experiment on checkpoints by their cells, with queries and the command; trainings by tables "runs".
+    Those of one experiment on checkpoints by their settings, with queries and the command; trainings by tables "runs".
     """
     settings = pd.concat(frames).drop_duplicates("setting")
     if "checkpoint" not in settings:
@@ -29,8 +29,9 @@ def provenance(*frames: pd.DataFrame) -> str:
     name, runs = published.runs(settings["setting"])
     first, formats = runs.iloc[0], " and ".join(sorted(set(published.number_formats(runs).values())))
     return (
-        f"Stored: {len(cells)} settings, seeds {_range(cells['seed'], ', ')}; {_range(cells['n_queries'])} queries each; "
-        f"k = {_range(cells['k'])}; {settings['checkpoint'].iloc[0]}, {formats}, {first['device']}, "
+        f"Stored: {len(settings)} settings, seeds {_range(settings['seed'], ', ')}; "
+        f"{_range(settings['n_queries'])} queries each; "
+        f"k = {_range(settings['k'])}; {settings['checkpoint'].iloc[0]}, {formats}, {first['device']}, "
         f"torch {first['torch']}; "
         f"{runs['cpu_seconds'].sum():.0f} CPU seconds; computed by {published.COMMANDS[name]} (see Reproduce)."
     )
@@ -57,23 +58,23 @@ def sizes(queries: pd.DataFrame) -> str:
 
 
 def require_one_setting(table: pd.DataFrame) -> None:
-    """ExperimentError where cells of one task, draws of one thing for an interval, differ in more than the seed."""
+    """ExperimentError where settings of one task, draws of one thing for an interval, differ in more than the seed."""
     setting = [f.name for f in fields(ComparisonSetting) if f.name in table and f.name not in ("task", "seed")]
     settings = table.drop_duplicates("setting")
     for task, of_task in settings.groupby("task", sort=False):
         for name in setting:
             if len(values := of_task[name].unique()) > 1:
                 listed = ", ".join(map(str, values))
-                raise ExperimentError(f"cells of {task} differ in {name}: {listed}; choose one, only seeds may differ.")
+                raise ExperimentError(f"settings of {task} differ in {name}: {listed}; only seeds may differ.")
         if (twice := of_task["seed"][of_task["seed"].duplicated()]).size:
-            raise ExperimentError(f"seed {twice.iloc[0]} of {task} is there twice; each cell should be given once.")
+            raise ExperimentError(f"seed {twice.iloc[0]} of {task} is there twice; each setting should be given once.")
 
 
 def sample(queries: pd.DataFrame, *columns: str) -> statistics.Sample:
-    """Columns of the queries as `explainer.theory.statistics` takes them: a group for each cell, a stratum for a task.
+    """Columns of the queries as a `statistics.Sample`: a group for each setting, a stratum for a task.
 
-    Queries without a value are left out. Raises ExperimentError, with the note of the study, where a cell has none of a
-    column, and as `require_one_setting`.
+    Queries without a value are left out. Raises ExperimentError, with the note of the study, where a setting has none
+    of a column, and as `require_one_setting`.
     """
     require_one_setting(queries)
     found = [_arrays(of_cell, ("query_id", *columns)) for _, of_cell in queries.groupby("setting", sort=False)]
@@ -122,7 +123,8 @@ def prediction_interval(queries: pd.DataFrame, state: str, measure: str = "accur
 def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Interval:
     """A similarity, mean over layers, queries, seeds and tasks, with its interval over seeds and queries; or a share.
 
-    Measures that are centred over queries keep their centre when queries are resampled. Raises ExperimentError as `sample`.
+    Measures that are centred over queries keep their centre when queries are resampled. Raises ExperimentError as
+    `sample`.
     """
     found = sample(queries, measure)
     interval = statistics.bootstrap_interval(found, np.nanmean, **options)
@@ -131,18 +133,18 @@ def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Inter
 
 
 def by_task(queries: pd.DataFrame, measure: str, **options) -> dict[str, Interval]:
-    """`similarity_interval` for each task; tasks with a cell that lacks the measure are left out."""
+    """`similarity_interval` for each task; tasks with a setting that lacks the measure are left out."""
     known = with_measure(queries, measure)
     return {t: similarity_interval(its, measure, **options) for t, its in known.groupby("task", sort=False)}
 
 
 def over_tasks(queries: pd.DataFrame, measure: str, **options) -> Interval:
-    """`similarity_interval` of the tasks together, without those with a cell that lacks the measure."""
+    """`similarity_interval` of the tasks together, without those with a setting that lacks the measure."""
     return similarity_interval(with_measure(queries, measure), measure, **options)
 
 
 def with_measure(queries: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """The tasks all of whose cells have the measure."""
+    """The tasks all of whose settings have the measure."""
     has = queries[measure].notna().groupby(queries["setting"]).transform("any")
     return queries[has.groupby(queries["task"]).transform("all")]
 
@@ -153,7 +155,7 @@ def estimates(values: Mapping) -> dict:
 
 
 def layer_rows(layers: pd.DataFrame, measure: str) -> np.ndarray:
-    """A similarity in each layer, mean over queries: (cells, layers); cells whose FT diverged are left out.
+    """A similarity in each layer, mean over queries: (settings, layers); settings whose FT diverged are left out.
 
     Raises ExperimentError as `require_one_setting`.
     """
@@ -183,15 +185,15 @@ def corrected(tested: Mapping[str, Interval]) -> dict[str, Interval]:
 
 
 def selected(settings: pd.DataFrame, split: str = "selection") -> pd.Series:
-    """The cell of the split "report" with the seed and learning rate that are best on `split`.
+    """The setting of the split "report" with the seed and learning rate that are best on `split`.
 
     The seed by the accuracy of ICL, then the learning rate by that of FT with this seed; the smaller one of equals,
-    and none that diverged. With `split="report"` it is the selection of Dai et al. (2023). The cells should differ in
-    seed, learning rate and split only. Raises ExperimentError if there is nothing to select from.
+    and none that diverged. With `split="report"` it is the selection of Dai et al. (2023). The settings should differ
+    in seed, learning rate and split only. Raises ExperimentError if there is nothing to select from.
     """
     candidates = settings[(settings["split"] == split) & settings["ft_accuracy"].notna()].sort_values(["seed", "lr"])
     if candidates.empty:
-        raise ExperimentError(f"none of the cells of the split {split!r} has an FT that did not diverge.")
+        raise ExperimentError(f"none of the settings of the split {split!r} has an FT that did not diverge.")
     seed = candidates.loc[candidates["icl_accuracy"].idxmax(), "seed"]
     of_seed = candidates[candidates["seed"] == seed]
     lr = of_seed.loc[of_seed["ft_accuracy"].idxmax(), "lr"]

@@ -1,4 +1,4 @@
-"""The positive control of the whole comparison, from the tables of `results("positive")` and its other grids.
+"""The positive control of the whole comparison, from the tables of `results("trained-control")` and its other grids.
 
 Models are the unit that is drawn: the mean over the tasks of each model, then Student's interval over models.
 """
@@ -42,8 +42,8 @@ def chosen_rate(frame: pd.DataFrame) -> float:
 def other_examples(swaps: pd.DataFrame, sample: str = "model") -> dict[str, Interval]:
     """What SimAOU loses when one side has other examples, and what it would if the examples counted as the task does.
 
-    As `verdict_scale.cost_of_other_examples`, of "swaps": own - s(c_own, f_other); own - s(c_other, f_own); half of both corners less
-    the two; own sqrt((1 - C) (1 - F)). Functions of means over layers, Student's
+    As `verdict_scale.cost_of_other_examples`, of "swaps": own - s(c_own, f_other); own - s(c_other, f_own); half of
+    both corners less the two; own sqrt((1 - C) (1 - F)). Functions of means over layers, Student's
     jackknife over the `sample`: "model", each with the mean over its draws, or "seed", draws with the mean over models.
     """
     columns = ["own", "training_other", "context_other", "both_other", "contexts", "trainings"]

@@ -46,7 +46,7 @@ _LESSONS = {
 }
 ICL, FT = UpdateFilter("ICL"), UpdateFilter("FT", epochs=10)
 
-_BOOK: Mapping[str, str] = {"agreement": "agreement", "shared_part": "shared", "causal": "causal"}
+_BOOK: Mapping[str, str] = {"agreement": "agreement", "shared_part": "shared-part", "causal_tests": "causal-tests"}
 """The grids of the verdict of the book, by the folder of their experiment."""
 
 _SETTING = ("k", "n_queries", "lr", "epochs", "split", "loss", "tasks", "n_selection", "rate")
@@ -131,8 +131,8 @@ def of_seeds(
 ) -> dict[str, tuple[pd.Series, pd.Series, pd.Series]]:
     """Floor, measured value and ceiling of every row, by seed.
 
-    `pairs` are those of the experiment "agreement", `shared` the queries of "shared_part", `answered` and `cells` the
-    tables "queries" and "cells" of "causal"; None leaves out the rows of a table.
+    `pairs` are those of the experiment "agreement", `shared` the queries of "shared_part", `answered` and `settings`
+    the tables "queries" and "settings" of "causal_tests"; None leaves out the rows of a table.
     """
     rows = of_similarities(pairs, training)
     for table, value, names in (
@@ -185,8 +185,8 @@ def verdict(directory: str | Path, grids: Mapping[str, str] = MappingProxyType({
     Every setting counts that reports and has all lessons, or those of `grids`, by folder; a training is the whole one
     of its setting. The tables of shared parts and of causal tests may be missing, and then their rows are; so is a row
     without a value. A share is NaN where the ceiling is above the floor for some seeds and below it for others.
-    Raises ResultsError, which names the command, without tables of the agreement, and ExperimentError where settings differ
-    in more than checkpoint, task and seed.
+    Raises ResultsError, which names the command, without tables of the agreement, and ExperimentError where settings
+    differ in more than checkpoint, task and seed.
     """
     directory = Path(directory)
     pairs = _whole(_agreement(directory / "agreement", grids.get("agreement")))
@@ -194,8 +194,8 @@ def verdict(directory: str | Path, grids: Mapping[str, str] = MappingProxyType({
         _reported(directory / name, table, grids.get(name), **usual)
         for name, table, usual in (
             ("shared_part", "queries", {"layer_causal_lr": 0}),
-            ("causal", "queries", {"model": "trained"}),
-            ("causal", "settings", {"model": "trained"}),
+            ("causal_tests", "queries", {"model": "trained"}),
+            ("causal_tests", "settings", {"model": "trained"}),
         )
     )
     found = {}
@@ -219,7 +219,7 @@ def _way(floor: pd.Series, value: pd.Series, ceiling: pd.Series) -> dict[str, In
 
 def missing(directory: Path) -> list[str]:
     """For each experiment of the verdict that a directory lacks, its rows and the command that gives them."""
-    rows = {"shared_part": _SHARED, "causal": _PATCH | _EXPLAINED}
+    rows = {"shared_part": _SHARED, "causal_tests": _PATCH | _EXPLAINED}
     return [
         f"{', '.join(names)}: not in {directory}; {published.COMMANDS[name]} --publish {directory}"
         for name, names in rows.items()

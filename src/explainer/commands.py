@@ -1,0 +1,308 @@
+"""The command `explainer`: assets, models and what they say; and what it has in common with that of the laboratory."""
+
+import argparse
+import math
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from explainer import __version__
+from explainer.errors import ExplainerError
+
+SELECTION_SEEDS = (100, 101, 102, 103, 104)
+"""Draws that are not among those reported."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command of `explainer` and return its exit code: see `run`."""
+    return run(_parser, arguments)
+
+
+def run(parser: Callable[[], argparse.ArgumentParser], arguments: Sequence[str] | None) -> int:
+    """Run a command and return its exit code: 0 done, 1 an error of the user's to mend, 130 interrupted."""
+    if getattr(sys.stdout, "errors", None) == "strict" and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # else a sign that the terminal lacks ends what was computed
+    try:
+        with _silent_where_nobody_reads():
+            options = parser().parse_args(arguments)
+            with _warnings_of_one_line():
+                return options.run(options)
+    except ExplainerError as error:
+        print(f"explainer: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("explainer: interrupted; run again to resume", file=sys.stderr)
+        return 130
+
+
+@contextmanager
+def _silent_where_nobody_reads() -> Iterator[None]:
+    """End as other programs do whose output is a pipe that was closed, as by `head`."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        try:
+            print(flush=True)  # it may have been the pipe of a worker
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+            sys.exit(141)  # 128 + SIGPIPE, which Windows does not have
+        raise
+
+
+@contextmanager
+def _warnings_of_one_line() -> Iterator[None]:
+    """What a warning says, without the line of code that gave it."""
+    shown, warnings.formatwarning = warnings.formatwarning, lambda message, *_, **__: f"explainer: {message}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = shown
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="explainer", description="Why can GPT learn in-context?")
+    parser.add_argument("--version", action="version", version=f"explainer {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_fetch(commands)
+    _add_web_model(commands)
+    _add_models(commands)
+    _add_look(commands)
+    _add_verdict(commands)
+    return parser
+
+
+def _add_fetch(commands: argparse._SubParsersAction) -> None:
+    fetch = commands.add_parser(
+        "fetch",
+        help="download the starter checkpoint and texts into the cache",
+        description="Download the starter assets that are missing and show the state of each.",
+    )
+    fetch.add_argument("names", nargs="*", metavar="NAME", help="assets to fetch (default: all that the book needs)")
+    fetch.add_argument("--offline", action="store_true", help="do not use the network; say what is missing")
+    fetch.add_argument("--cache", metavar="DIR", help="keep the assets in DIR (default: $EXPLAINER_CACHE)")
+    fetch.add_argument("--verify", action="store_true", help="also read every unpacked file and check its digest")
+    fetch.set_defaults(run=_fetch)
+
+
+def _fetch(options: argparse.Namespace) -> int:
+    # Imported here so that `explainer --help` answers at once.
+    from explainer.data import assets  # noqa: PLC0415
+
+    if options.cache:
+        os.environ["EXPLAINER_CACHE"] = options.cache
+    names = options.names or None
+    shown = [*assets.ASSETS, *(asset for asset in assets.ON_REQUEST if asset.name in options.names)]
+    states = dict.fromkeys((asset.name for asset in shown), "ready")
+    try:
+        assets.fetch(names, offline=options.offline)
+        if options.verify:
+            assets.require_intact(names)
+    finally:
+        states |= dict.fromkeys((asset.name for asset in assets.missing(states)), "missing")
+        _print_assets(shown, states)
+    return 0
+
+
+def _print_assets(table: Sequence, states: dict[str, str]) -> None:
+    rows = [("name", "what", "download", "licence", "state")]
+    rows += [(a.name, a.note, f"{a.size / 1e6:.1f} MB", a.licence, states[a.name]) for a in table]
+    print_table(rows)
+
+
+def _add_web_model(commands: argparse._SubParsersAction) -> None:
+    command = commands.add_parser(
+        "web-model",
+        help="convert the starter checkpoint for a page and say where it is",
+        description="Write the starter checkpoint into the cache as shards of an ONNX graph, and show its files.",
+    )
+    command.set_defaults(run=_web_model)
+
+
+def _web_model(options: argparse.Namespace) -> int:
+    from explainer.page import web_model  # noqa: PLC0415
+
+    home = web_model.build()
+    files = [(path.name, f"{path.stat().st_size / 1e6:.1f} MB") for path in sorted(home.iterdir())]
+    print_table([("file", "size"), *files])
+    print(home)
+    return 0
+
+
+def _add_models(commands: argparse._SubParsersAction) -> None:
+    command = commands.add_parser(
+        "models",
+        help="list the families of models that can be studied, and what cannot be measured for each",
+        description="List the families of models, what cannot be measured for each, and how large a model fits here.",
+    )
+    command.set_defaults(run=_models)
+
+
+def _models(options: argparse.Namespace) -> int:
+    import torch  # noqa: PLC0415 (`explainer --help` answers without it)
+
+    from explainer.models import memory  # noqa: PLC0415
+    from explainer.models.architectures import FAMILIES  # noqa: PLC0415
+
+    rows = [(name, "; ".join(f"{what}: {why}" for what, why in of.refused.items())) for name, of in FAMILIES.items()]
+    print_table([("family", "what cannot be measured"), *rows])
+    have = memory.total_bytes() / 1e9
+    wide, narrow = (memory.largest_model(dtype) / 1e9 for dtype in (torch.float32, torch.bfloat16))
+    if math.isnan(have):
+        print("This machine does not say how much memory it has, so that no largest model can be named.")
+    else:
+        print(f"{have:.0f} GB of memory hold models of up to {wide:.1f} billion parameters in float32,")
+        print(f"{narrow:.1f} billion with --dtype bfloat16.")
+    print("Other causal models of transformers can be scored only.")
+    return 0
+
+
+def _add_look(commands: argparse._SubParsersAction) -> None:
+    command = commands.add_parser(
+        "look",
+        help="count right answers without and with demonstrations: is there anything to learn?",
+        description=(
+            "Ask a model without and with demonstrations, on queries of the split 'selection', on which nothing is "
+            "reported. Nothing is trained and nothing is stored."
+        ),
+    )
+    add_checkpoint_options(command)
+    command.set_defaults(run=_look, k=[16], seeds=list(SELECTION_SEEDS), queries=[24])
+
+
+def _look(options: argparse.Namespace) -> int:
+    from explainer.compare.look import look  # noqa: PLC0415
+    from explainer.data import tasks  # noqa: PLC0415
+    from explainer.models import loading, memory  # noqa: PLC0415
+
+    names = asked_tasks(options)
+    if not names:
+        raise ExplainerError("say what to ask: --tasks with names, or --task-file.")
+    data = own_data(options, names)
+    data = {name: data.get(name) or tasks.load(name, data_dir=options.data_dir) for name in names}
+    rows, failed = [], []
+    for model in asked_models(options) or [loading.STARTER]:
+        checkpoint = None  # frees the memory of the last one before the next one needs it
+        try:
+            dtype = loading.dtype_of(options.dtype, options.device)
+            memory.require_memory_to_score(model, loading.device_of(options.device), dtype, max(options.k))
+            checkpoint = loading.load(model, dtype=dtype, device=options.device)
+            for name, k, n in product(names, options.k, options.queries):
+                found = look(checkpoint, data[name], k, options.seeds, n)
+                shown = (f"{each:.2f}" for each in (found.zero_shot, found.in_context, found.difference))
+                constant = "-" if found.constant is None else f"{found.constant:.2f}"
+                learns = "yes" if found.difference.low > 0 else "not settled"
+                rows.append((model, name, str(k), f"{len(options.seeds)} x {n}", constant, *shown, learns))
+        except ExplainerError as error:
+            failed.append(f"{model}: {str(error).removeprefix(f'{model}: ')}")
+        except Exception as error:  # as in an experiment, it ends its own model only
+            failed.append(f"{model}: {memory.unexpected(error)}")
+    head = ("model", "task", "k", "queries", "one label", "zero-shot", "in context", "difference", "learns in context")
+    print_table([head, *rows])
+    if failed:
+        raise ExplainerError("\n".join([f"{len(failed)} could not be asked:", *failed]))
+    return 0
+
+
+def positive_integer(text: str) -> int:
+    """A positive whole number of a command line, else argparse.ArgumentTypeError."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number.")
+    return int(text)
+
+
+def add_checkpoint_options(command: argparse.ArgumentParser) -> None:
+    """Model, task, and how large a sample is drawn."""
+    command.add_argument(
+        "--model", nargs="+", metavar="NAME", help="hub ids, directories or .gguf files (default: $EXPLAINER_MODEL)"
+    )
+    command.add_argument("--tasks", nargs="+", metavar="TASK", help="such as reviews, capitals, sst2")
+    command.add_argument("--task-file", metavar="FILE", help="TOML file of tasks of your own (without --tasks: all)")
+    command.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        help="holds <task>/<split>.jsonl (default: $EXPLAINER_DATA; else the folder of --task-file, or the hub)",
+    )
+    command.add_argument("--dtype", choices=["float32", "bfloat16", "float16", "auto"], default="float32")
+    command.add_argument("--device", help="such as cpu or cuda (default: a GPU if there is one)")
+    command.add_argument("--seeds", nargs="+", type=int, metavar="N", help="draws of demonstrations and queries")
+    command.add_argument("--k", nargs="+", type=int, metavar="N", help="demonstrations")
+    command.add_argument("--queries", nargs="+", type=int, metavar="N", help="of each draw")
+
+
+def own_data(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Data of the tasks of these names that the user's file describes, from beside it if nothing else is said."""
+    from explainer.data import tasks  # noqa: PLC0415
+
+    own = {task.name: task for task in (tasks.read_file(options.task_file) if options.task_file else ())}
+    asked = [tasks.find(name, {**tasks.TASKS, **own}) for name in names]
+    given = options.data_dir or os.environ.get("EXPLAINER_DATA")
+    beside = Path(options.task_file or "").expanduser().parent
+    return {
+        task.name: tasks.load(task, data_dir=given or (None if task.hub else beside))
+        for task in asked
+        if task.name in own
+    }
+
+
+def asked_tasks(options: argparse.Namespace) -> list[str] | None:
+    """The tasks that are named, else all of the user's file; None where a file of grids names them."""
+    if options.tasks or not options.task_file or getattr(options, "grid", None) or getattr(options, "only", None):
+        return options.tasks
+    from explainer.data import tasks  # noqa: PLC0415
+
+    return [task.name for task in tasks.read_file(options.task_file)]
+
+
+def asked_models(options: argparse.Namespace) -> list[str] | None:
+    """The models that are named, else that of the environment; None for the checkpoint of the book."""
+    if "" in (options.model or ()):
+        raise ExplainerError("--model was given an empty name; name a model, or leave the option out.")
+    return options.model or ([os.environ["EXPLAINER_MODEL"]] if os.environ.get("EXPLAINER_MODEL") else None)
+
+
+def _add_verdict(commands: argparse._SubParsersAction) -> None:
+    command = commands.add_parser(
+        "verdict",
+        help="redraw the picture of the verdict with the points of your own published tables",
+        description="Print and draw how far from floor to ceiling your models are, beside the checkpoint of the book.",
+    )
+    command.add_argument("--results", metavar="DIR", help="what --publish wrote (default: $EXPLAINER_RESULTS)")
+    command.add_argument("--output", metavar="FILE", default="verdict.html", help="(default: verdict.html)")
+    command.set_defaults(run=_verdict)
+
+
+def _verdict(options: argparse.Namespace) -> int:
+    from explainer.data.files import PUBLISHED, disk_errors, published_directory, replace_file  # noqa: PLC0415
+    from explainer.figures import verdict  # noqa: PLC0415
+    from explainer.results import verdict_scale  # noqa: PLC0415
+
+    directory, output = (Path(p).expanduser() for p in (options.results or published_directory(), options.output))
+    shown = ({} if directory == PUBLISHED else verdict_scale.verdict(directory)) | verdict_scale.of_book()
+    for checkpoint, rows in shown.items():
+        print(checkpoint)
+        head = ("", *next(iter(rows.values()), ()))
+        print_table([head, *((name, *(f"{one:.2f}" for one in its.values())) for name, its in rows.items())])
+    for line in (
+        *verdict_scale.missing(directory),
+        *([] if directory == PUBLISHED else verdict_scale.unlearned(directory)),
+    ):
+        print(line)
+    with disk_errors(output.parent):
+        replace_file(output, verdict.page(shown))
+    print(output)
+    return 0
+
+
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Rows in columns, each as wide as its longest text."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(setting.ljust(width) for setting, width in zip(row, widths, strict=True)).rstrip())
