@@ -16,7 +16,7 @@ from torch import Tensor
 
 from explainer.data import assets
 from explainer.data.assets import Document
-from explainer.data.files import did_you_mean, fresh_folder
+from explainer.data.files import canonical_name, fresh_folder
 from explainer.errors import CorpusError
 
 DEFAULT = assets.DOCUMENTATION.name
@@ -74,7 +74,7 @@ class Tokens:
 
 def one_name(name: str) -> str:
     """A file or directory under one name, however its path is spelled; another corpus as it is."""
-    return did_you_mean(name, (DEFAULT, _MANUALS))
+    return canonical_name(name, (DEFAULT, _MANUALS))
 
 
 def _load(name: str = DEFAULT) -> _Corpus:

@@ -3,7 +3,7 @@
 Rule A gives each of four cues a label, rule B the label of the next cue: the same words, order and template, and every
 answer another. A context or a training shows k words of one rule, and words that were not shown are asked. With u(h) =
 h / |h| for the attention outputs where the answer is decided, the *contrast* of two contexts is c = u_ICL(A) -
-u_ICL(B), that of two trainings f = u_FT(A) - u_FT(B), as in `minimal_pair_runs`. The *vote* of a head for a label is
+u_ICL(B), that of two trainings f = u_FT(A) - u_FT(B), as in `minimal_pairs`. The *vote* of a head for a label is
 its attention to the answers that are this label, summed over the demonstrations. The plan and the predictions, from
 before the runs, are in published/PLANS.md.
 """
@@ -12,7 +12,6 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,12 +19,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from explainer.compare import cued_words
 from explainer.compare.comparison import require
-from explainer.compare.controls import made_up_word
-from explainer.data import tasks
+from explainer.compare.cued_words import CUES, Word
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.errors import DivergenceError, ExperimentError
+from explainer.errors import DivergenceError
 from explainer.models import all_weights, batched_finetuning, circuits, finetuning, interventions, recording, scoring
 from explainer.models.interventions import Pass
 from explainer.models.loading import Checkpoint
@@ -35,13 +34,6 @@ from explainer_lab import minimal_pairs, on_checkpoint
 from explainer_lab.experiment import Computed
 from explainer_lab.minimal_pairs import LESSONS, SETS, Lesson, Outputs
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, logits_with_outputs, matched_random
-
-CUES: Mapping[str, str] = {
-    "suffix": "the end of a made-up word",
-    "first word": "the first of two made-up words",
-    "category": "the category of a known word",
-}
-"""What a label stands for, and where it stands."""
 
 TRAININGS: Mapping[str, str] = {
     "none": "none: contexts of every length, and the votes of the heads",
@@ -54,7 +46,6 @@ LABELS = ("kel", "bip", "dod", "vor")
 N_HEADS = 10
 """Heads that vote together: those that agree most often with the model about the other set of words."""
 
-_SUFFIXES, _FIRST_WORDS = ("ix", "ova", "unt", "ell"), ("telk", "bruva", "snom", "grifa")
 TASK = Task("new_rule", "{word} ->", LABELS, source="made up by explainer_lab.new_rule", licence="MIT")
 _THIRDS = {"all": (0, 1), "lower third": (0, 1 / 3), "middle third": (1 / 3, 2 / 3), "upper third": (2 / 3, 1)}
 
@@ -122,52 +113,9 @@ class NewRuleSetting(on_checkpoint.FineTuningSetting):
 # The rules and their words.
 
 
-Word = tuple[str, int]
-"""A word, or two, and the number of its cue."""
-
-
-def draw_words(setting: NewRuleSetting) -> tuple[list[Word], ...]:
-    """Two sets of k words and the queries, all different, each cue in each four in a row once.
-
-    Raises ExperimentError where there are not so many known words.
-    """
-    ends = 0, setting.k, 2 * setting.k, 2 * setting.k + setting.n_queries
-    words = _draw(setting.cue, setting.seed, ends[-1])
-    return tuple(words[a:b] for a, b in pairwise(ends))
-
-
-def _draw(cue: str, seed: int, n: int) -> list[Word]:
-    generator = np.random.default_rng([seed, 11, *cue.encode()])
-    of_cue = _known_words(generator, n // 4) if cue == "category" else _made_up(generator, cue, n // 4)
-    return [(of_cue[number][i], int(number)) for i in range(n // 4) for number in generator.permutation(4)]
-
-
-def _made_up(generator: np.random.Generator, cue: str, n: int) -> list[list[str]]:
-    stems: dict[str, None] = {}
-    while len(stems) < 4 * n:
-        stems[made_up_word(generator)] = None
-    each = [list(stems)[i::4] for i in range(4)]
-    if cue == "suffix":
-        return [[stem + end for stem in its] for its, end in zip(each, _SUFFIXES, strict=True)]
-    return [[f"{first} {stem}" for stem in its] for its, first in zip(each, _FIRST_WORDS, strict=True)]
-
-
-def _known_words(generator: np.random.Generator, n: int) -> list[list[str]]:
-    """The words of four of the categories that have so many."""
-    of_category: dict[str, list[str]] = {}
-    for example in tasks.load("categories").train:
-        of_category.setdefault(example.answer, []).append(example.fields["word"])
-    large = [name for name, words in sorted(of_category.items()) if len(words) >= n]
-    if len(large) < 4:
-        most = sorted(map(len, of_category.values()))[-4]
-        raise ExperimentError(f"{n} words of each of four categories are needed, which have {most}; ask for fewer.")
-    chosen = generator.choice(large, 4, replace=False)
-    return [generator.permutation(of_category[name]).tolist() for name in chosen]
-
-
 def data(cue: str, seed: int, rule: str, k: int, n: int) -> TaskData:
-    """k words to show and n to ask, with their labels under rule A or B, as a task; ExperimentError as `draw_words`."""
-    words, labels = _draw(cue, seed, k + n), _labels_of_cues(cue, seed)["AB".index(rule)]
+    """k words to show and n to ask, with their labels under rule A or B, as a task; raises as `cued_words.draw`."""
+    words, labels = cued_words.draw(cue, seed, k + n), _labels_of_cues(cue, seed)["AB".index(rule)]
     examples = labelled(words, [labels[number] for _, number in words])
     return TaskData(TASK, tuple(examples[:k]), tuple(examples[k:]))
 
@@ -188,7 +136,7 @@ class Rules:
     @cached_property
     def words(self) -> tuple[list[Word], ...]:
         """Two sets of words, and the queries."""
-        return draw_words(self.setting)
+        return cued_words.draw_sets(self.setting.cue, self.setting.seed, self.setting.k, self.setting.n_queries)
 
     def examples(self, rule: str, words: Sequence[Word]) -> list[Example]:
         """Words with their labels under rule A or B."""
@@ -285,7 +233,7 @@ def _voted(rules: Rules, lesson: Lesson) -> tuple[Int[np.ndarray, "3 n"], dict[s
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """What was seen: outputs as `minimal_pair_runs` has them, answers by (kind, strength, lesson), what diverged."""
+    """What was seen: outputs as `minimal_pairs` has them, answers by (kind, strength, lesson), what diverged."""
 
     outputs: Outputs
     answers: dict[tuple[str, int, Lesson | None], Int[np.ndarray, " n"]]
@@ -299,7 +247,7 @@ def run_new_rule(checkpoint: Checkpoint, setting: NewRuleSetting, *, progress: b
     """The tables of one setting, as the laboratory stores them.
 
     - "settings": right answers without a lesson, after whole contexts, after shuffled labels and after whole trainings;
-      the similarities of `minimal_pair_runs`; what is missing;
+      the similarities of `minimal_pairs`; what is missing;
     - "changes": right answers under both rules after each lesson, in every strength;
     - "answers": for each query and rule the label that is right and those that are given, by number;
     - "heads": without a training, how often each head votes as the model answers, and whether it is a chosen one;
@@ -522,7 +470,8 @@ class NewRule(OnCheckpoint[NewRuleSetting]):
 
     def parts(self, setting: NewRuleSetting) -> dict[str, Any]:
         """Weights, the words, and their labels."""
-        drawn = repr((draw_words(setting), _labels_of_cues(setting.cue, setting.seed).tolist(), LABELS))
+        words = cued_words.draw_sets(setting.cue, setting.seed, setting.k, setting.n_queries)
+        drawn = repr((words, _labels_of_cues(setting.cue, setting.seed).tolist(), LABELS))
         return {"weights": self._weights(setting.checkpoint), "words": hashlib.sha256(drawn.encode()).hexdigest()}
 
     def compute(self, setting: NewRuleSetting, *, progress: bool) -> Computed:

@@ -8,18 +8,15 @@ from dataclasses import fields
 from typing import Any
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from explainer.data import associative_recall
-from explainer.data.associative_recall import Sequences
+from explainer.data.associative_recall import N_KEYS, N_TEST, Sequences, test_sequences
 from explainer.data.files import Tables
 from explainer.models import fast_weight_model
 from explainer.models.fast_weight_model import GATES, FastWeightModel, FastWeightSetting
 from explainer_lab.experiment import Computed, Experiment
 
-N_KEYS = (8, 16, 24, 32)  # numbers of keys in the sequences of training, in turns, and of the test
-N_TEST = 256  # test sequences for each number of keys
-_TEST_SEED = 1_000_003  # of the test sequences, far from the seeds of training
 RATES = (5e-3, 1.5e-2, 4.5e-2)  # learning rates to choose from
 CHOSEN: Mapping[str, float] = {
     "linear": 0.015,
@@ -77,11 +74,6 @@ class Recall(Experiment[FastWeightSetting]):
         settings = {"parameters": sum(each.numel() for each in model.parameters()), "losses": losses, "accuracy": right}
         columns = {name: [row[name] for row in curve] for name in curve[0] if name != "right"}
         return Computed({"settings": settings, "curve": columns}, {})
-
-
-def test_sequences(n_keys: int) -> Sequences:
-    """The test sequences with so many keys, the same for all models."""
-    return associative_recall.draw(N_TEST, n_keys, Generator().manual_seed(_TEST_SEED + n_keys))
 
 
 @torch.inference_mode()

@@ -19,9 +19,6 @@ from explainer.theory import regression
 from explainer_lab.experiment import Computed, Experiment
 from explainer_lab.training import NO_AVERAGE
 
-TESTED = (1, 2, 3, 4, 6, 8, 10, 12)  # numbers k of examples whose errors are kept for every test prompt
-N_PROMPTS = 1000
-
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionSetting(gpt.InContextGPTSetting):
@@ -88,14 +85,14 @@ class Regression(Experiment[RegressionSetting]):
         return Computed(tables | {"settings": settings}, {}, {"cpu_seconds": trained.seconds})
 
 
-def _tables(model: gpt.InContextGPT, n_prompts: int = N_PROMPTS) -> Tables:
+def _tables(model: gpt.InContextGPT, n_prompts: int = gpt.N_TEST_PROMPTS) -> Tables:
     """`settings`, the number of parameters; `prompts`, squared errors after k examples and squared targets.
 
     The prompts are of the training's kind, from `in_context_gpt.TEST_SEED`: the same for all models of a setting. The
-    numbers k are those of `TESTED` that the setting has.
+    numbers k are those of `in_context_gpt.TESTED_LENGTHS` that the setting has.
     """
     prompts = model.setting.prompts(n_prompts, Generator().manual_seed(gpt.TEST_SEED))
-    ks = [k for k in TESTED if k <= model.setting.n_examples]
+    ks = [k for k in gpt.TESTED_LENGTHS if k <= model.setting.n_examples]
 
     def errors(k: int) -> torch.Tensor:
         shortened = prompts.shortened(k)

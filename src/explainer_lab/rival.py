@@ -19,6 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from explainer.compare import controls
+from explainer.compare.cued_words import CUES
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
@@ -80,7 +81,7 @@ class RivalSetting(on_checkpoint.CheckpointSetting):
     @property
     def names(self) -> tuple[str, ...]:
         """The task whose data are read; a rule is drawn."""
-        return () if self.task in new_rule.CUES else (self.task,)
+        return () if self.task in CUES else (self.task,)
 
     @property
     def slug(self) -> str:
@@ -362,7 +363,7 @@ class Rival(OnCheckpoint[RivalSetting]):
 
     def _both(self, setting: RivalSetting) -> tuple[TaskData, TaskData]:
         """The task and the one that stands for another; of a rule, the other rule."""
-        if setting.task in new_rule.CUES:
+        if setting.task in CUES:
             n = setting.n_queries + setting.n_selection
             return tuple(new_rule.data(setting.task, setting.seed, rule, setting.k, n) for rule in "AB")
         own = self._load_data(setting.task)

@@ -32,6 +32,7 @@ from explainer.data.files import replace_file
 from explainer.errors import CheckpointError, CorpusError, ExperimentError
 from explainer.models import momentum_attention, onednn
 from explainer.models.momentum_attention import LEARNED_CONVOLUTION, RECENCY_BIAS
+from explainer.results.language_models import CURVE_WINDOWS
 from explainer.theory import momentum
 from explainer.theory.optimisation import descend
 from explainer_lab import corpora, lm_probes
@@ -48,7 +49,6 @@ BETAS = (0.9, 0.98)
 """Of AdamW; Dai et al. (2023), table 10."""
 
 WEIGHT_DECAY = 0.1  # of matrices; vectors have none
-CURVE_BLOCKS = 16  # held-out blocks whose mean loss is a point of the curve
 FINAL_BLOCKS = 200  # held-out blocks on which a model is evaluated at the end of a budget
 POSITIONS = 16  # positions whose losses are stored as one mean
 _BUDGET_RATIO = 4  # of one budget to the next
@@ -325,7 +325,7 @@ class _Evaluation:
 
     def on_curve(self, model: nn.Module) -> float:
         """Mean loss on a few held-out blocks."""
-        blocks, _ = lm_probes.held_out_blocks(self.tokens, self.setting.length, CURVE_BLOCKS)
+        blocks, _ = lm_probes.held_out_blocks(self.tokens, self.setting.length, CURVE_WINDOWS)
         return float(lm_probes.token_nll(model, blocks).mean())
 
     def __call__(self, model: nn.Module) -> dict[str, Any]:

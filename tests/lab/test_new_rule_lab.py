@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 import torch
 
+from explainer.compare import cued_words
+from explainer.compare.cued_words import CUES
+from explainer.data import tasks
 from explainer.errors import ExperimentError
 from explainer.models import circuits, interventions, scoring
 from explainer_lab import minimal_pairs, new_rule
 from explainer_lab.minimal_pairs import LESSONS, Lesson
-from explainer_lab.new_rule import CUES, INTERVENTIONS, LABELS, NewRule, Rules, run_new_rule
+from explainer_lab.new_rule import INTERVENTIONS, LABELS, NewRule, Rules, run_new_rule
 
 K, N = 4, 8
 
@@ -62,9 +65,9 @@ def test_every_cue_has_one_label_under_each_rule_and_no_word_twice(cue):
 
 def test_the_cue_is_what_words_of_a_label_have_in_common():
     of_suffix, of_first, of_category = (Rules(setting(cue=cue, k=16, n_queries=12), None).words[0] for cue in CUES)
-    assert all(word.endswith(new_rule._SUFFIXES[cue]) and " " not in word for word, cue in of_suffix)
-    assert all(word.split(" ")[0] == new_rule._FIRST_WORDS[cue] for word, cue in of_first)
-    categories = {e.fields["word"]: e.answer for e in new_rule.tasks.load("categories").train}
+    assert all(word.endswith(cued_words.SUFFIXES[cue]) and " " not in word for word, cue in of_suffix)
+    assert all(word.split(" ")[0] == cued_words.FIRST_WORDS[cue] for word, cue in of_first)
+    categories = {e.fields["word"]: e.answer for e in tasks.load("categories").train}
     assert len({(categories[word], cue) for word, cue in of_category}) == 4
 
 
@@ -92,7 +95,7 @@ def test_impossible_settings_are_refused():
         with pytest.raises(ExperimentError, match=said):
             setting(**changes)
     with pytest.raises(ExperimentError, match=r"14 words of each of four categories are needed, which have \d+"):
-        new_rule.draw_words(setting(cue="category", k=24, n_queries=8))
+        cued_words.draw_sets("category", 0, 24, 8)
 
 
 def test_a_vote_is_the_attention_to_the_answers_with_a_label(rules, checkpoint):

@@ -43,19 +43,19 @@ class Oracle(FastWeightModel):
     ],
 )
 def test_measured_counts_right_and_stale_answers(answers, expected):
-    asked = recall.test_sequences(8)
+    asked = associative_recall.test_sequences(8)
     measured = recall._outcomes(Oracle(answers), asked)
     assert {name: measured[name] for name in expected} == expected
     assert measured["n_keys"] == 8
-    assert measured["right"] == recall.N_TEST * 8 * (expected["kept"] + expected["revised"]) / 2
+    assert measured["right"] == associative_recall.N_TEST * 8 * (expected["kept"] + expected["revised"]) / 2
     assert measured["retention"] is None and measured["momentum"] is None
     assert measured["rate"] == pytest.approx(0.5, abs=0.2)
 
 
 def test_test_sequences_are_the_same_each_time_and_not_those_of_a_training():
-    assert torch.equal(recall.test_sequences(8).keys, recall.test_sequences(8).keys)
-    first = associative_recall.draw(recall.N_TEST, 8, torch.Generator().manual_seed(0))
-    assert not torch.equal(recall.test_sequences(8).keys, first.keys)
+    assert torch.equal(associative_recall.test_sequences(8).keys, associative_recall.test_sequences(8).keys)
+    first = associative_recall.draw(associative_recall.N_TEST, 8, torch.Generator().manual_seed(0))
+    assert not torch.equal(associative_recall.test_sequences(8).keys, first.keys)
 
 
 def test_a_run_has_a_row_for_each_look_and_number_of_keys(few):

@@ -54,7 +54,7 @@ def test_a_set_is_trained_once_on_the_same_prompts(tmp_path, monkeypatch):
     assert Regression().run((PLAIN, MOMENTUM), store, progress=False) == tables
     assert tables["settings"]["average"].to_pylist() == ["none", "momentum"]
     targets = tables["prompts"]["squared_target"].to_pylist()
-    assert len(targets) == 2 * regression.N_PROMPTS and targets[: len(targets) // 2] == targets[len(targets) // 2 :]
+    assert len(targets) == 2 * gpt.N_TEST_PROMPTS and targets[: len(targets) // 2] == targets[len(targets) // 2 :]
     assert len(tables["settings"]["losses"][0]) == TINY.steps // gpt.LOSS_WINDOW
 
 

@@ -18,6 +18,11 @@ from explainer.errors import ShapeError
 
 KEYS = 64
 VALUES = 64
+N_KEYS = (8, 16, 24, 32)
+"""Numbers of keys in the sequences of training, in turns, and of the test."""
+N_TEST = 256
+"""Test sequences for each number of keys."""
+_TEST_SEED = 1_000_003  # far from the seeds of training
 _BLANK = VALUES  # stands at a query in place of a value
 NO_STALE = -1
 """Stands in place of the stale value of a key that was written once."""
@@ -73,3 +78,8 @@ def draw(n_sequences: int, n_keys: int, generator: Generator) -> Sequences:
         newest.gather(1, asked),
         before.gather(1, asked),
     )
+
+
+def test_sequences(n_keys: int) -> Sequences:
+    """The test sequences with so many keys, the same for all models."""
+    return draw(N_TEST, n_keys, Generator().manual_seed(_TEST_SEED + n_keys))

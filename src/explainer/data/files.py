@@ -85,7 +85,7 @@ def replace_file(path: Path, content: str | bytes) -> None:
         raise
 
 
-def did_you_mean(name: str, others: Container[str] = ()) -> str:
+def canonical_name(name: str, others: Container[str] = ()) -> str:
     """A path that is here as it is written shortest, so that what it holds has one name; `others` are no paths."""
     plain = os.path.normpath(os.path.expanduser(name))
     try:

@@ -46,6 +46,11 @@ POOL_SIZES = (4, 16, 64)
 LOSS_WINDOW = 10
 """A stored loss is the mean over so many steps."""
 
+TESTED_LENGTHS = (1, 2, 3, 4, 6, 8, 10, 12)
+"""Numbers k of examples whose errors are kept for every test prompt of the table "prompts"."""
+
+N_TEST_PROMPTS = 1000
+
 TEST_SEED = 1_000_003
 """Of the prompts that errors are measured on, far from the seeds of training."""
 

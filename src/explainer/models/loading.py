@@ -24,7 +24,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.utils import logging as transformers_logging
 
 from explainer.data import assets
-from explainer.data.files import PERMIT, did_you_mean
+from explainer.data.files import PERMIT, canonical_name
 from explainer.data.package_index import proxy_hint
 from explainer.errors import CheckpointError
 from explainer.models import validation
@@ -85,7 +85,7 @@ def load(
 
 def one_name(name: str) -> str:
     """A directory or file under one name, however its path is spelled; a name of the hub as it is."""
-    return did_you_mean(name, (STARTER,))
+    return canonical_name(name, (STARTER,))
 
 
 def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:

@@ -1,0 +1,60 @@
+"""Words with a cue: an end, a first word or a category, for which a label can stand that nobody could know."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from explainer.compare.controls import made_up_word
+from explainer.data import tasks
+from explainer.errors import ExperimentError
+
+CUES: Mapping[str, str] = {
+    "suffix": "the end of a made-up word",
+    "first word": "the first of two made-up words",
+    "category": "the category of a known word",
+}
+"""What a label stands for, and where it stands."""
+
+SUFFIXES, FIRST_WORDS = ("ix", "ova", "unt", "ell"), ("telk", "bruva", "snom", "grifa")
+
+Word = tuple[str, int]
+"""A word, or two, and the number of its cue."""
+
+
+def draw_sets(cue: str, seed: int, k: int, n_queries: int) -> tuple[list[Word], list[Word], list[Word]]:
+    """Two sets of k words and the queries, all different; raises as `draw`."""
+    words = draw(cue, seed, 2 * k + n_queries)
+    return words[:k], words[k : 2 * k], words[2 * k :]
+
+
+def draw(cue: str, seed: int, n: int) -> list[Word]:
+    """n words, all different, each cue in each four in a row once.
+
+    Raises ExperimentError where there are not so many known words.
+    """
+    generator = np.random.default_rng([seed, 11, *cue.encode()])
+    of_cue = _known_words(generator, n // 4) if cue == "category" else _made_up(generator, cue, n // 4)
+    return [(of_cue[number][i], int(number)) for i in range(n // 4) for number in generator.permutation(4)]
+
+
+def _made_up(generator: np.random.Generator, cue: str, n: int) -> list[list[str]]:
+    stems: dict[str, None] = {}
+    while len(stems) < 4 * n:
+        stems[made_up_word(generator)] = None
+    each = [list(stems)[i::4] for i in range(4)]
+    if cue == "suffix":
+        return [[stem + end for stem in its] for its, end in zip(each, SUFFIXES, strict=True)]
+    return [[f"{first} {stem}" for stem in its] for its, first in zip(each, FIRST_WORDS, strict=True)]
+
+
+def _known_words(generator: np.random.Generator, n: int) -> list[list[str]]:
+    """The words of four of the categories that have so many."""
+    of_category: dict[str, list[str]] = {}
+    for example in tasks.load("categories").train:
+        of_category.setdefault(example.answer, []).append(example.fields["word"])
+    large = [name for name, words in sorted(of_category.items()) if len(words) >= n]
+    if len(large) < 4:
+        most = sorted(map(len, of_category.values()))[-4]
+        raise ExperimentError(f"{n} words of each of four categories are needed, which have {most}; ask for fewer.")
+    chosen = generator.choice(large, 4, replace=False)
+    return [generator.permutation(of_category[name]).tolist() for name in chosen]
