@@ -59,7 +59,7 @@ SEEDS ?= 0
 $(OLDEST)/.installed: requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet uv
-	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST)/bin/python --resolution lowest-direct --index-strategy unsafe-best-match $(PIP_FLAGS) --editable ".[test]"
+	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST)/bin/python --resolution lowest-direct --index-strategy unsafe-best-match $(PIP_FLAGS) --editable ".[lab,test]"
 	EXPLAINER_CACHE=$(OLDEST)/cache $(OLDEST)/bin/explainer fetch > /dev/null
 	EXPLAINER_CACHE=$(OLDEST)/cache $(OLDEST)/bin/explainer fetch documentation > /dev/null
 	@touch $@

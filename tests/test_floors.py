@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+import re
 import subprocess
 import sys
 
@@ -18,7 +19,7 @@ FLOORS = (
     {"figures", "findings", "exercises"},
     {"explorables"},
     {"page"},
-    {"study"},
+    {"commands"},
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 OUTSIDE = {"transformers", "datasets", "requests", "pathlib", "os", "plotly", "IPython"}
@@ -33,6 +34,8 @@ def modules() -> dict[str, str]:
 
 
 SOURCES = modules()
+LAB = ROOT / "src" / "explainer_lab"
+LAB_SOURCES = {path.stem: path.read_text("utf-8") for path in sorted(LAB.glob("*.py"))}
 
 
 def imported(source: str) -> set[str]:
@@ -59,8 +62,8 @@ def test_every_room_has_one_floor():
 
 
 def test_imports_are_found():
-    source = "import explainer_lab.store\ndef f():\n    from explainer.theory.metrics import sim_aou\n"
-    assert of_the_package(imported(source)) == {"study.store", "theory.metrics"}
+    source = "import explainer.data.tasks\ndef f():\n    from explainer.theory.metrics import sim_aou\n"
+    assert of_the_package(imported(source)) == {"data.tasks", "theory.metrics"}
 
 
 def test_a_module_imports_only_from_its_room_or_from_below():
@@ -73,9 +76,20 @@ def test_a_module_imports_only_from_its_room_or_from_below():
     assert above == set()
 
 
+def test_the_package_and_the_notebooks_stand_without_the_laboratory():
+    texts = {path.name: path.read_text("utf-8") for path in (ROOT / "book").rglob("*.ipynb")} | SOURCES
+    of_the_lab = {name for name, text in texts.items() if re.search(r"(from|import) explainer_lab", text)}
+    assert len(texts) > 100 and of_the_lab == set()
+
+
 def test_there_are_no_circles():
     graph = {name: of_the_package(imported(source)) - {name} for name, source in SOURCES.items()}
     assert len(list(graphlib.TopologicalSorter(graph).static_order())) == len(SOURCES)
+    lab = {
+        name: {m for n in imported(source) for m in LAB_SOURCES if n.startswith(f"explainer_lab.{m}")} - {name}
+        for name, source in LAB_SOURCES.items()
+    }
+    assert len(list(graphlib.TopologicalSorter(lab).static_order())) == len(LAB_SOURCES)
 
 
 @pytest.mark.parametrize("name", [name for name in SOURCES if name.startswith("theory.") or name == "errors"])
@@ -84,7 +98,7 @@ def test_theory_reads_no_files_and_no_models(name):
 
 
 def test_a_module_has_one_name_in_all_rooms_that_readers_import_from():
-    rooms = ("theory", "data", "models", "compare", "results", "study")
+    rooms = ("theory", "data", "models", "compare", "results")
     names = [name.partition(".")[2] for name in SOURCES if name.partition(".")[0] in rooms and "." in name]
     assert sorted(names) == sorted(set(names))
 

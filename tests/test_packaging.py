@@ -8,20 +8,20 @@ from importlib.metadata import packages_distributions
 import yaml
 from conftest import ROOT
 from packaging.requirements import Requirement
-from test_floors import SOURCES, imported
+from test_floors import LAB_SOURCES, SOURCES, imported
 
 import explainer
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 HOSTED = {
-    "anywidget": "0.9.21", "datasets": "4.0.0", "ipywidgets": "7.7.1", "numpy": "2.1.3", "pandas": "2.2.3",
+    "anywidget": "0.9.21", "ipywidgets": "7.7.1", "numpy": "2.1.3", "pandas": "2.2.3",
     "plotly": "5.24.1", "pyarrow": "18.1.0", "requests": "2.32.4", "safetensors": "0.8.0", "scipy": "1.16.3",
     "tokenizers": "0.22.2", "tqdm": "4.67.3", "traitlets": "5.7.1", "transformers": "5.15.0",
 }  # fmt: skip
 """What a hosted notebook service published of its image in August 2026."""
-NOT_IMPORTED = {"accelerate", "ipywidgets"}
-"""What transformers reads GGUF with, and what a widget is drawn by."""
+NOT_IMPORTED = {"ipywidgets"}
+"""What a widget is drawn by."""
 
 
 def _plain(name):
@@ -39,7 +39,7 @@ def _distributions(sources):
     """The distributions of what sources import, but for the standard library and the package itself."""
     known = packages_distributions()
     modules = {name.partition(".")[0] for source in sources for name in imported(source)}
-    outside = modules - set(sys.stdlib_module_names) - {"explainer"}
+    outside = modules - set(sys.stdlib_module_names) - {"explainer", "explainer_lab"}
     return {_plain(known.get(module, [module])[0]) for module in outside}
 
 
@@ -57,8 +57,8 @@ def _stale(required, lock):
 def test_the_package_imports_what_it_declares_and_declares_what_it_imports():
     assert _distributions(["import IPython.display, nowhere.at_all\nfrom os import path"]) == {"ipython", "nowhere"}
     needed = set(_named(PROJECT["dependencies"]))
-    optional = set(_named(EXTRAS["ray"] + EXTRAS["web-model"]))
-    found = _distributions(SOURCES.values())
+    optional = set(_named(EXTRAS["lab"] + EXTRAS["ray"] + EXTRAS["web-model"]))
+    found = _distributions([*SOURCES.values(), *LAB_SOURCES.values()])
     assert found - needed == optional
     assert needed - found == NOT_IMPORTED
 
@@ -70,7 +70,7 @@ def test_installation_replaces_nothing_that_a_hosted_notebook_brings():
 
 
 def test_the_environment_has_everything_that_the_package_needs():
-    needed = {*_named(PROJECT["dependencies"]), *_named(EXTRAS["test"] + EXTRAS["web-model"])}
+    needed = {*_named(PROJECT["dependencies"]), *_named(EXTRAS["lab"] + EXTRAS["test"] + EXTRAS["web-model"])}
     assert needed - set(_named((ROOT / "requirements.txt").read_text("utf-8").splitlines())) == set()
 
 

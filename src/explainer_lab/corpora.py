@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -164,9 +165,16 @@ def _documents_of_file(path: Path) -> list[Document]:
     return _named(part.strip("\n") for part in re.split(r"\n{3,}", text))
 
 
-def _from_disk(name: str, path: Path) -> tuple[tuple, str]:
-    import datasets  # here because it takes a second to import  # noqa: PLC0415
+def _datasets() -> ModuleType:
+    try:
+        import datasets  # here because it takes a second to import  # noqa: PLC0415
+    except ImportError as error:
+        raise CorpusError(f"data sets need one more package ({error}): pip install datasets") from error
+    return datasets
 
+
+def _from_disk(name: str, path: Path) -> tuple[tuple, str]:
+    datasets = _datasets()
     try:
         found = datasets.load_from_disk(path)
     except (OSError, ValueError) as error:
@@ -175,8 +183,7 @@ def _from_disk(name: str, path: Path) -> tuple[tuple, str]:
 
 
 def _from_hub(name: str, _: Path) -> tuple[tuple, str]:
-    import datasets  # here because it takes a second to import  # noqa: PLC0415
-
+    datasets = _datasets()
     hub_id, _, configuration = name.partition(":")
     try:
         found = datasets.load_dataset(hub_id, configuration or None)

@@ -670,7 +670,7 @@ def test_the_oldest_transformers_that_is_admitted_fetches_and_converts_the_check
 
     home = assets.checkpoint_path()
     there = {"PYTHONPATH": os.pathsep.join([str(packages), *sys.path[1:]]), "EXPLAINER_CACHE": str(tmp_path / "cache")}
-    fetch = "import sys; from explainer_lab.cli import main; sys.exit(main(['fetch', sys.argv[1]]))"
+    fetch = "import sys; from explainer.commands import main; sys.exit(main(['fetch', sys.argv[1]]))"
     run(sys.executable, "-c", fetch, home.name, **there)
     assert run(sys.executable, "-c", "import transformers; print(transformers.__version__)", **there) == f"{lowest}.0\n"
     weights = (where / "model.safetensors" for where in (home, tmp_path / "cache" / home.name))

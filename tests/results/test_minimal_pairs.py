@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from explainer.results import minimal_pairs
+from explainer.results.published import results
 from explainer.theory import statistics
-from explainer_lab.minimal_pairs import INTERVENTIONS
 
 PAIRS, SEEDS = ("a/b", "c/d"), (0, 1, 2)
 
@@ -64,7 +64,7 @@ def put_in():
         table(right=lambda i, seed: 0.5, log_odds=lambda i, seed, name=name: odds.get(name, -3 + i)).assign(
             intervention=name, towards=towards
         )
-        for name in INTERVENTIONS
+        for name in results("minimal-pairs", "interventions")["intervention"].unique()
         for towards in "AB"
     ]
     return pd.concat(rows)

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from explainer import commands
 from explainer.data.files import PUBLISHED
 from explainer.errors import ExperimentError, ExplainerError
 from explainer.figures import verdict
 from explainer.results import agreement, published, reporting, verdict_scale
 from explainer.results.published import results
 from explainer.theory import statistics
-from explainer_lab import cli
 
 OWN = "/models/<b>mine"
 
@@ -146,7 +146,7 @@ def test_a_share_needs_a_ceiling_on_one_side_of_the_floor():
 def test_the_command_prints_and_draws_own_points_beside_those_of_the_book(tmp_path, capsys, monkeypatch):
     publish(tmp_path / "mine", "agreement")
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["verdict", "--results", "mine", "--output", "own.html"]) == 0
+    assert commands.main(["verdict", "--results", "mine", "--output", "own.html"]) == 0
     out = capsys.readouterr().out
     assert out.startswith(OWN) and out.rstrip().endswith("own.html")
     rows = re.findall(r"^attention outputs \(SimAOU\) .*", out, re.MULTILINE)

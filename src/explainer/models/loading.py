@@ -345,8 +345,7 @@ def _read_json(path: Path) -> dict:
 
 def _gguf_reader(path: Path) -> Any:
     """A file's header and all its tensors, which one that was cut short lacks."""
-    import gguf  # noqa: PLC0415 - only a GGUF file needs it
-
+    gguf = _gguf(path)
     try:
         reader = gguf.GGUFReader(path)
         parts = reader.get_field(gguf.Keys.Split.LLM_KV_SPLIT_COUNT)
@@ -361,10 +360,19 @@ def _gguf_reader(path: Path) -> Any:
     return reader
 
 
+def _gguf(path: Path) -> Any:
+    try:
+        import accelerate  # noqa: F401, PLC0415 - only a GGUF file needs them
+        import gguf  # noqa: PLC0415
+    except ImportError as error:
+        raise CheckpointError(
+            f"{path}: a .gguf file needs more packages ({error}): pip install gguf accelerate"
+        ) from error
+    return gguf
+
+
 def _without_place(model: PreTrainedModel, reader: Any) -> list[str]:
     """The tensors of a GGUF file, which transformers leaves out in silence, for which a model has no place."""
-    import gguf  # noqa: PLC0415 - only a GGUF file needs it
-
     here = {name: p.numel() for name, p in model.named_parameters()}
     there = {one.name: int(one.n_elements) for one in reader.tensors if not _is_buffer(one)}
     if model.config.tie_word_embeddings:
@@ -372,6 +380,7 @@ def _without_place(model: PreTrainedModel, reader: Any) -> list[str]:
     if sum(there.values()) <= sum(here.values()):
         return []  # names alone do not tell: weights of experts, for one, are laid out anew
     architecture = reader.get_field("general.architecture").contents()
+    gguf = _gguf(Path(reader.data.filename))
     kind = next(kind for kind, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
     names = gguf.get_tensor_name_map(kind, model.config.num_hidden_layers)
     known = {names.get_name(name, (".weight", ".bias")) for name in here}

@@ -351,8 +351,10 @@ def _invertible(d: np.ndarray, m: np.ndarray, q: np.ndarray) -> tuple[np.ndarray
 
 
 def _read(quantised: Path) -> tuple[dict[str, Any], _Shape]:
-    import gguf  # noqa: PLC0415 - loading the package must not wait for it
-
+    try:
+        import gguf  # noqa: PLC0415 - loading the package must not wait for it
+    except ImportError as error:
+        raise CheckpointError("the model for a page is made of a .gguf file: pip install gguf accelerate") from error
     try:
         reader = gguf.GGUFReader(quantised)
     except Exception as error:  # the reader unpacks bytes as they come, and fails wherever they end

@@ -1,7 +1,7 @@
-"""A sample of every data set that is not part of this project: enough to compute stored cells of seed 0 again.
+"""A sample of every data set that is not part of this project: enough to compute stored settings of seed 0 again.
 
-`tests/data_samples/<task>.json` holds the demonstrations of seed 0 and, for each split, its first queries, as rows of
-the data set, in the order in which the seed draws them. `python tests/samples.py DATA_DIR` writes them.
+`data_samples/<task>.json` holds the demonstrations of seed 0 and, for each split, its first queries, as rows of the data
+set, in the order in which the seed draws them. `python tests/lab/samples.py DATA_DIR` writes them.
 """
 
 import json
@@ -27,14 +27,14 @@ def directory() -> Path:
 
 
 def folder(setting: ComparisonSetting) -> str:
-    """Name of the cell's data set."""
+    """Name of the setting's data set."""
     return tasks.TASKS[setting.task].folder or setting.task
 
 
 def data_of(setting: ComparisonSetting, place: Path) -> TaskData:
-    """Task data from which the cell's seed draws the sample's demonstrations and queries, in the order of the whole."""
+    """Task data from which the setting's seed draws the sample's demonstrations and queries, in their order."""
     task = tasks.TASKS[setting.task]
-    sample = json.loads((directory() / f"{folder(cell)}.json").read_text("utf-8"))
+    sample = json.loads((directory() / f"{folder(setting)}.json").read_text("utf-8"))
     generator = np.random.default_rng(SEED)  # as explainer.data.tasks draws
     for split, rows in zip(task.splits, (sample["demonstrations"], sample["queries"][setting.split]), strict=True):
         path = place / folder(setting) / f"{split}.jsonl"
