@@ -20,7 +20,7 @@ PAGE = """\
 from explainer.results import reporting
 from explainer.results.published import results
 from explainer.figures import Table
-queries = results("pairs", "queries")
+queries = results("word-pairs", "queries")
 found = reporting.prediction_interval(queries, "icl")
 rows = [(str(queries["cell"].nunique()), f"{found:.2f}")]
 Table(("cells", "right in context"), rows, "A small study.", reporting.made(queries))"""
