@@ -109,7 +109,7 @@ lint: $(BIN)/.installed  ## style of the code and hygiene of the notebooks
 lock: $(BIN)/.installed  ## write the newest admitted versions of all packages into requirements.lock
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --annotation-style line --custom-compile-command "make lock" requirements.txt --output-file requirements.lock
 
-notebooks: $(BIN)/.installed  ## strip outputs, format cells and renew the first cell of every notebook
+notebooks: $(BIN)/.installed  ## strip outputs, format cells and give every notebook its first cell
 	$(BIN)/python -m bookbuilder.notebooks book
 
 lab: $(BIN)/.installed fetch  ## open the chapters in JupyterLab

@@ -39,10 +39,10 @@ def make(folder, pages):
 
 
 def write_page(folder, name, sources, title="# Page"):
-    """Write a chapter: the generated cell, a title, and code cells with these sources."""
+    """Write a chapter: the common first cell, a title, and code cells with these sources."""
     text = {"cell_type": "markdown", "id": "t", "metadata": {}, "source": title}
-    cells = [notebooks.setup_cell(""), text, *(code_cell(s, id=f"c{i}") for i, s in enumerate(sources))]
-    content = json.dumps(notebooks.mended(notebook_of(cells), ""))
+    cells = [text, *(code_cell(s, id=f"c{i}") for i, s in enumerate(sources))]
+    content = json.dumps(notebooks.mended(notebook_of(cells)))
     (folder / "book" / f"{name}.ipynb").write_text(content)
 
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from torch.nn.functional import cross_entropy
 from transformers import (
     AutoModelForCausalLM,
     GPT2Config,
@@ -34,6 +35,7 @@ from explainer.models.loading import Checkpoint
 
 VOCAB = 400
 LENGTH = 256
+SEQUENCES = [torch.randint(3, VOCAB, (n,), generator=torch.Generator().manual_seed(n)).tolist() for n in (7, 12, 2, 9)]
 _COMMON = {"vocab_size": VOCAB, "bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}
 
 CONFIGS = {
@@ -257,3 +259,9 @@ def record(checkpoint: Checkpoint, *given, suffix: str = "") -> SimpleNamespace:
     found = {name: [getattr(one, name) for one in kept] for name in recording._QueryRecord.__dataclass_fields__}
     stacked = {name: torch.stack(found[name]) for name in ("outputs", "context_scores", "queries")}
     return SimpleNamespace(**found | stacked | {"log_probs": np.array(found["log_probs"])})
+
+
+def loss_of(model: PreTrainedModel, sequence: list[int]) -> torch.Tensor:
+    """The mean loss of every next token, by transformers' own pass."""
+    ids = torch.tensor([sequence])
+    return cross_entropy(model(input_ids=ids, use_cache=False).logits[0, :-1], ids[0, 1:])

@@ -15,7 +15,7 @@ import small_book
 from conftest import ROOT
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-from bookbuilder import build, execute, portability, record
+from bookbuilder import build, execute, notebooks, portability, record
 from bookbuilder.execute import EXECUTED, Execution
 from explainer.findings import Finding
 
@@ -182,7 +182,7 @@ def test_an_interrupted_build_keeps_what_is_finished_and_leaves_nothing_half_wri
     assert process.returncode == 130, rest
     assert "run again to go on" in rest
     assert [path.name for path in (tmp_path / EXECUTED).glob("*.ipynb")] == ["quick.ipynb"]
-    assert list((tmp_path / EXECUTED).glob("*.part")) == []
+    assert list((tmp_path / EXECUTED).glob(".*.tmp")) == []
 
 
 SHY = """\
@@ -196,14 +196,14 @@ runpy.run_module("ipykernel_launcher", run_name="__main__")"""
 
 
 @pytest.mark.slow
-def test_a_kernel_that_does_not_start_is_started_once_more(tmp_path):
+def test_a_kernel_that_does_not_start_is_started_once_more_and_asks_no_pip(tmp_path):
     """As where two that start at the same moment pick the same port."""
     kernel = tmp_path / "kernels" / "shy"
     kernel.mkdir(parents=True)
     (kernel / "shy.py").write_text(SHY)
     argv = [sys.executable, str(kernel / "shy.py"), "{connection_file}"]
     (kernel / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "shy", "language": "python"}))
-    notebook = small_book.notebook_of([small_book.code_cell(SOUND[0])])
+    notebook = small_book.notebook_of([notebooks.SETUP, small_book.code_cell(SOUND[0])])
     notebook["metadata"]["kernelspec"]["name"] = "shy"
     (tmp_path / "page.ipynb").write_text(json.dumps(notebook))
     command = [sys.executable, "-m", "bookbuilder.execute", "done", "1", "page.ipynb"]
@@ -211,8 +211,8 @@ def test_a_kernel_that_does_not_start_is_started_once_more(tmp_path):
     run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert "page: its kernel did not start; once more" in run.stderr
     assert run.returncode == 0, run.stderr
-    executed = json.loads((tmp_path / "done" / "page.ipynb").read_text())
-    assert executed["cells"][0]["outputs"][0]["text"] == ["fine 42\n"]
+    setup, sound = json.loads((tmp_path / "done" / "page.ipynb").read_text())["cells"]
+    assert sound["outputs"][0]["text"] == ["fine 42\n"] and setup["outputs"] == []
 
 
 def test_a_full_disk_is_one_clear_failure_and_leaves_no_part(tmp_path, monkeypatch):

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -200,21 +202,21 @@ def test_a_data_frame_has_no_empty_header():
     ],
 )
 def test_notebook_problems_are_found_and_mended(cell, problem):
-    sound = notebooks.mended(notebook_of([code_cell("1")]), "https://github.com/org/name")
+    sound = notebooks.mended(notebook_of([code_cell("1")]))
     assert notebooks.problems(sound) == []
     [found] = notebooks.problems(sound | {"cells": [sound["cells"][0], cell]})
     assert problem in found
     assert any("first cell" in found for found in notebooks.problems(notebook_of([code_cell("1")])))
-    once = notebooks.mended(notebook_of([cell]), "")
-    assert notebooks.mended(once, "") == once
+    once = notebooks.mended(notebook_of([cell]))
+    assert notebooks.mended(once) == once
 
 
-def test_a_second_generated_cell_is_found_and_removed():
-    sound = notebooks.mended(notebook_of([code_cell("1")]), "")
+def test_a_second_first_cell_is_found_and_removed():
+    sound = notebooks.mended(notebook_of([code_cell("1")]))
     setup = sound["cells"][0]
     twice = sound | {"cells": [setup, setup | {"id": "another"}, *sound["cells"][1:]]}
     assert notebooks.problems(twice)
-    assert notebooks.mended(twice, "") == sound
+    assert notebooks.mended(twice) == sound
 
 
 def test_committed_notebooks_are_clean():
@@ -223,7 +225,7 @@ def test_committed_notebooks_are_clean():
 
 def test_cells_are_formatted_and_stay_so(tmp_path, capsys):
     path = tmp_path / "a.ipynb"
-    path.write_text(json.dumps(notebooks.mended(notebook_of([code_cell("x = {'a':1}")]), "")))
+    path.write_text(json.dumps(notebooks.mended(notebook_of([code_cell("x = {'a':1}")]))))
     assert notebooks.main(["--check", str(tmp_path)]) == 1
     assert notebooks.main([str(tmp_path)]) == 0
     assert json.loads(path.read_text())["cells"][1]["source"] == ['x = {"a": 1}']
@@ -232,23 +234,11 @@ def test_cells_are_formatted_and_stay_so(tmp_path, capsys):
     assert "mended" not in capsys.readouterr().out
 
 
-def test_setup_cell_does_nothing_where_the_package_is(monkeypatch):
-    """Run as plain Python (the magic made visible): it installs only when the package is missing."""
-    source = notebooks.setup_source("https://github.com/org/name").replace(
-        "%pip install --quiet ", "installed.append(f"
-    )
-    source = source.replace('"git+{address}"', '"git+{address}")')
-    monkeypatch.delenv("EXPLAINER_REPOSITORY", raising=False)
-    installed = []
-    exec(source, {"installed": installed})
-    assert installed == []
-    exec(source.replace('find_spec("explainer")', 'find_spec("explainer_absent")'), {"installed": installed})
-    assert installed == ["git+https://github.com/org/name"]
-    with pytest.raises(AssertionError, match="EXPLAINER_REPOSITORY"):
-        exec(
-            source.replace('"explainer"', '"explainer_absent"').replace("https://github.com/org/name", ""),
-            {"installed": []},
-        )
+def test_the_first_cell_changes_nothing_where_the_package_is():
+    """Nor does it ask an index: the name is that of the installed package."""
+    words = "".join(notebooks.SETUP["source"]).removeprefix("%").split()
+    assert words[:2] == ["pip", "install"]
+    subprocess.run([sys.executable, "-m", *words, "--no-index"], check=True)
 
 
 def test_icons_in_use_are_found(tmp_path):

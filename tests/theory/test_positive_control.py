@@ -1,7 +1,7 @@
 """explainer.theory.positive_control: the construction is exact, the measures find it, and they lose it in controls."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import pytest
 import torch
@@ -357,23 +357,15 @@ def test_both_swaps_are_those_of_the_comparison():
 
 def test_what_is_special_to_the_examples_agrees_where_the_claim_is_true():
     """cos(c_own - c_other, f_own - f_other) is 1 in this layer, and own - other is what its yardstick says."""
-    setting, agreed, cost, yardstick = pc.PositiveControlSetting(d=64, n_queries=24), [], [], []
+    setting, rows = pc.PositiveControlSetting(d=64, n_queries=24), []
+    cosine = partial(torch.nn.functional.cosine_similarity, dim=-1)
     for seed in range(5):
-        c, f, zsl = {}, {}, None
-        for name in ("own", "other"):
-            it = pc._compared_task(replace(setting, shown=name, taught=name), seed)
-            c[name], f[name], zsl = it.icl, it.ft, it.zsl
-        unit = {
-            k: v / v.norm(dim=-1, keepdim=True)
-            for k, v in {"z": zsl, **{f"c {n}": h for n, h in c.items()}, **{f"f {n}": h for n, h in f.items()}}.items()
-        }
-        cosine = torch.nn.functional.cosine_similarity
-        special = [unit[f"{kind} own"] - unit[f"{kind} other"] for kind in "cf"]
-        agreed.append(cosine(*special, dim=-1).mean())
-        d = {name: u - unit["z"] for name, u in unit.items()}
-        own, crossed = cosine(d["c own"], d["f own"], dim=-1).mean(), cosine(d["c own"], d["f other"], dim=-1).mean()
-        C, F = (cosine(d[f"{kind} own"], d[f"{kind} other"], dim=-1).mean() for kind in "cf")
-        cost.append(own - crossed)
-        yardstick.append(own * ((1 - C) * (1 - F)) ** 0.5)
-    assert min(agreed) > 0.99
-    assert torch.stack(cost).mean().item() == pytest.approx(torch.stack(yardstick).mean().item(), abs=0.02)
+        own, other = (pc._compared_task(replace(setting, shown=name, taught=name), seed) for name in ("own", "other"))
+        z, c, f, c_other, f_other = map(unit, (own.zsl, own.icl, own.ft, other.icl, other.ft))
+        pairs = (c, f), (c, f_other), (c, c_other), (f, f_other)
+        near, crossed, C, F = (cosine(a - z, b - z).mean() for a, b in pairs)
+        agreed = cosine(c - c_other, f - f_other).mean()
+        rows.append((agreed, near - crossed, near * ((1 - C) * (1 - F)) ** 0.5))
+    agreed, cost, yardstick = torch.tensor(rows).T
+    assert agreed.min() > 0.99
+    assert cost.mean().item() == pytest.approx(yardstick.mean().item(), abs=0.02)

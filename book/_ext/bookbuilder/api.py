@@ -1,6 +1,6 @@
 """The page of the package, made of its docstrings, and the way from each chapter and each function to its source.
 
-Where the book has a public address, a source is a file of it. Elsewhere it is a page of the site that shows the file.
+A source is a page of the site: the lines that made what the page shows, also without a network.
 """
 
 import ast
@@ -24,24 +24,19 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_for_filename
 
 import explainer
-from bookbuilder.repository import branch, public_address
 
 PACKAGE = Path(explainer.__file__).parent
 SOURCES = Path("_static", "explainer", "code")
-"""Where a site without a public address shows the files of the package."""
+"""Where the site shows the files of the package."""
 
 
 # The way to a source.
 
 
-def address(file: Path, root: Path, page: str, line: int = 0) -> str:
+def address(file: Path, page: str, line: int = 0) -> str:
     """The address of a file of the package, at a line, as a link from a page of the book."""
-    public, name = public_address(root), file.relative_to(PACKAGE).as_posix()
-    at = "#L" if line else ""
-    if public:
-        tree = "-/blob" if "gitlab" in public else "blob"
-        return f"{public}/{tree}/{branch()}/src/explainer/{name}{at}{line or ''}"
-    return f"{os.path.relpath(SOURCES, Path(page).parent)}/{name}.html{at}{f'-{line}' if line else ''}"
+    at = f"#L-{line}" if line else ""
+    return f"{os.path.relpath(SOURCES, Path(page).parent)}/{file.relative_to(PACKAGE).as_posix()}.html{at}"
 
 
 def write_sources(site: Path) -> None:
@@ -60,7 +55,7 @@ def write_sources(site: Path) -> None:
 # The code of a chapter.
 
 
-def code_line(notebook: Mapping[str, Any], root: Path, page: str) -> str:
+def code_line(notebook: Mapping[str, Any], page: str) -> str:
     """The line "Code: notebook, theory/duality.py, ...", each a link; "" for a notebook without the package.
 
     Cells that the page does not show, such as those that draw, are in the notebook.
@@ -69,7 +64,7 @@ def code_line(notebook: Mapping[str, Any], root: Path, page: str) -> str:
     plain = re.sub(r"^(\s*)[%!].*", r"\1pass", "\n".join(cells), flags=re.MULTILINE)
     names = sorted(file.relative_to(PACKAGE).as_posix() for file in files_of(plain))
     own = f'<a href="{os.path.relpath("_sources", Path(page).parent)}/{page}.ipynb">the notebook of this page</a>'
-    links = own, *(f'<a href="{address(PACKAGE / name, root, page)}">{name}</a>' for name in names)
+    links = own, *(f'<a href="{address(PACKAGE / name, page)}">{name}</a>' for name in names)
     return f'<p class="xp-code">Code: {", ".join(links)}</p>' if names else ""
 
 
@@ -105,7 +100,7 @@ def _file(each: Any) -> Path | None:
 def api(here: Directive) -> list[nodes.Node]:
     """`{api}`: a section for every room of the package, with its modules and what they offer to others."""
     environment = here.state.document.settings.env
-    link = partial(address, root=Path(environment.srcdir), page=environment.docname)
+    link = partial(address, page=environment.docname)
     sections = []
     for room, modules in rooms().items():
         title = room.__name__.partition(".")[2] or "explainer"

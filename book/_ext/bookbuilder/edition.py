@@ -13,6 +13,7 @@ import yaml
 from bookbuilder import pages
 from bookbuilder.locale import main_line, path_of
 from bookbuilder.translation import Edition
+from explainer.data.files import replace_file
 
 BUILD = Path("_build")
 _LINK = re.compile(r"\[((?:[^][]|\[[^]]*\])*)\]\(([^)#\s]+)\.(?:ipynb|md)(#[^)]*)?\)")
@@ -45,7 +46,7 @@ def write_source(edition: Edition, root: Path = Path()) -> Path:
 def _write(file: Path, text: str) -> None:
     if not file.exists() or file.read_text("utf-8") != text:
         file.parent.mkdir(parents=True, exist_ok=True)
-        pages.write_whole(file, text)
+        replace_file(file, text)
 
 
 def _page(edition: Edition, name: str, path: Path) -> str:

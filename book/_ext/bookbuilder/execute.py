@@ -25,7 +25,9 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 
 import explainer
-from bookbuilder.pages import reading_order, write_whole
+from bookbuilder import notebooks
+from bookbuilder.pages import reading_order
+from explainer.data.files import replace_file
 from explainer.findings import Finding, of_notebook
 
 EXECUTED = Path("_build", "executed")
@@ -200,6 +202,8 @@ async def _executed(notebook: NotebookNode, folder: str, log: TextIO) -> Failure
         await client.async_start_new_kernel(stdout=log, stderr=log)
         await client.async_start_new_kernel_client()
         for number, cell in enumerate(notebook.cells):
+            if notebooks.is_setup(cell):  # the kernel has the package, and asking pip takes two seconds
+                continue
             await client.async_execute_cell(cell, number, execution_count=client.code_cells_executed + 1)
     except (Exception, asyncio.CancelledError) as error:
         if asyncio.current_task().cancelling():  # which nbclient may take for a dead kernel
@@ -240,7 +244,7 @@ def _kept(notebook: NotebookNode, target: Path, execution: Execution) -> Executi
     """Write an executed copy, with what is known of its execution; a full disk is a failure."""
     notebook.metadata[_KEY] = asdict(execution)
     try:
-        write_whole(target, nbformat.writes(notebook))
+        replace_file(target, nbformat.writes(notebook))
     except OSError as error:
         failure = Failure(None, f"what it computed cannot be kept ({error})", "Free some space and run again")
         return replace(execution, failure=failure)

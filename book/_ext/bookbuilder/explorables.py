@@ -11,8 +11,8 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
-from bookbuilder.pages import write_whole
 from explainer import explorables, page
+from explainer.data.files import replace_file
 from explainer.errors import ExplainerError
 from explainer.explorables import Explorable
 
@@ -96,9 +96,9 @@ def write() -> None:
     """Write bundles, and then the stills of the starts, which are drawn with them."""
     texts = bundles()
     for explorable in ALL:
-        write_whole(explorable.folder / "bundles" / f"{explorable.name}.js", texts[explorable.name])
+        replace_file(explorable.folder / "bundles" / f"{explorable.name}.js", texts[explorable.name])
         for widget in (explorable(**start) for start in explorable.starts):
-            write_whole(explorable.folder / "stills" / f"{widget.still_name}.svg", still(widget))
+            replace_file(explorable.folder / "stills" / f"{widget.still_name}.svg", still(widget))
 
 
 if __name__ == "__main__":

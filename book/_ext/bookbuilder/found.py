@@ -32,16 +32,12 @@ def description(document: nodes.document) -> str:
     """The first sentences of a page, as many as fit, at least one; those with LaTeX commands are passed over."""
     said = ""
     for paragraph in document.findall(nodes.paragraph):
-        for sentence in [] if _within(paragraph, _NO_PROSE) else _SENTENCE.split(_plain(paragraph)):
+        for sentence in [] if pages.within(paragraph, _NO_PROSE) else _SENTENCE.split(_plain(paragraph)):
             if said and len(said) + len(sentence) >= _ENOUGH:
                 return said
             if sentence and "\\" not in sentence and sentence[-1] not in ":：":
                 said = f"{said} {sentence}".strip()
     return said
-
-
-def _within(node: nodes.Node, kinds: tuple[type, ...]) -> bool:
-    return node.parent is not None and (isinstance(node.parent, kinds) or _within(node.parent, kinds))
 
 
 def _plain(paragraph: nodes.paragraph) -> str:
@@ -54,7 +50,7 @@ def _plain(paragraph: nodes.paragraph) -> str:
 
 
 def tags(page: str, context: Mapping[str, Any], document: nodes.document, cards_at: str = "") -> str:
-    """Description, OpenGraph and Twitter tags of a page, and the way to its Markdown.
+    """Description and OpenGraph tags of a page, and the way to its Markdown; Twitter reads both.
 
     `cards_at` is the way from this edition of the site to the one whose previews it shows: the cards' font is Latin.
     """
@@ -64,11 +60,10 @@ def tags(page: str, context: Mapping[str, Any], document: nodes.document, cards_
         picture = urljoin(address.removesuffix(f"{page}.html"), cards_at + card)
     else:
         picture = os.path.relpath(cards_at + card, Path(page).parent)
-    both = {"title": title, "description": said, "image": picture, "image:alt": title}
-    graph = both | {"type": "article", "site_name": context["docstitle"], "url": address}
-    graph |= dict(zip(("image:width", "image:height"), cards.SIZE, strict=True))
-    known = {"description": said} | {f"og:{name}": value for name, value in graph.items()}
-    known |= {"twitter:card": "summary_large_image"} | {f"twitter:{name}": value for name, value in both.items()}
+    graph = {"title": title, "description": said, "type": "article", "site_name": context["docstitle"], "url": address}
+    graph |= {"image": picture, "image:alt": title, "image:width": cards.SIZE[0], "image:height": cards.SIZE[1]}
+    known = {"description": said, "twitter:card": "summary_large_image"}
+    known |= {f"og:{name}": value for name, value in graph.items()}
     return f'{_meta(known)}<link rel="alternate" type="text/markdown" href="{Path(page).name}.md" />\n'
 
 
@@ -189,7 +184,7 @@ _SITEMAP = '<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.si
 def _front(site: Path, name: str, base: str | None) -> str:
     """A page that leads to the first one, with its tags: messengers follow no such way."""
     place, known = f"{name}.html", tags_of(site / f"{name}.html")
-    known |= dict.fromkeys(("og:image", "twitter:image"), f"{base or ''}{CARDS}/{name}.png")
+    known["og:image"] = f"{base or ''}{CARDS}/{name}.png"
     title = html.escape(known["og:site_name"])
     canonical = f'<link rel="canonical" href="{base}{place}" />\n' if base else ""
     head = f'<meta charset="utf-8" />\n<title>{title}</title>\n{_meta(known)}{canonical}'

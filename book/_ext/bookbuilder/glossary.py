@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-from bookbuilder.pages import address, reading_order, title
+from bookbuilder.pages import address, reading_order, title, within
 from bookbuilder.translation import Edition
 
 SOURCE = Path(__file__).parent / "glossary.toml"
@@ -106,12 +106,8 @@ def mark(document: nodes.document, address: str, page: str = "", edition: Path |
     for node in list(document.findall(lambda n: isinstance(n, nodes.Text | nodes.raw))):
         if isinstance(node, nodes.raw):
             depth += sum(-1 if closing else 1 for closing in _PASSED.findall(node.astext()))
-        elif depth == 0 and not _within(node, _NO_PROSE):
+        elif depth == 0 and not within(node, _NO_PROSE):
             _mark_text(node, address, seen, list(uses(node.astext(), page, edition)))
-
-
-def _within(node: nodes.Node, kinds: tuple[type, ...]) -> bool:
-    return node.parent is not None and (isinstance(node.parent, kinds) or _within(node.parent, kinds))
 
 
 def _mark_text(node: nodes.Text, address: str, seen: set[Term], used: list[tuple[Term, re.Match[str]]]) -> None:

@@ -1,59 +1,39 @@
-"""Hygiene of the committed notebooks: no outputs, one generated first cell, short and narrow cells, formatted by ruff.
+"""Hygiene of the committed notebooks: no outputs, one common first cell, short and narrow cells, formatted by ruff.
 
 `python -m bookbuilder.notebooks book` mends them, with `--check` it only reports.
 """
 
 import argparse
 import json
-import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
-
-from bookbuilder.repository import public_address
+from typing import Any
 
 _MAX_LINES = 20
 _MAX_WIDTH = 80
-# As `ruff format` writes it, with every address: an address has a line of its own.
-_SETUP = """\
-# A hosted notebook (Colab, Binder) starts without this book's package:
-# install it there. Elsewhere, do nothing.
-import importlib.util, os
-
-if importlib.util.find_spec("explainer") is None:
-    public = "{address}"
-    address = os.environ.get("EXPLAINER_REPOSITORY") or public
-    assert address, (
-        "Set EXPLAINER_REPOSITORY to this book's public git address, "
-        "then run this cell again."
-    )
-    %pip install --quiet "git+{{address}}\""""
-_OPENING = "# A hosted notebook (Colab, Binder) starts without this book's package"
-_ADDRESS = re.compile(r'public = "([^"]*)"')
+SETUP = {
+    "cell_type": "code",
+    "execution_count": None,
+    "id": "setup",
+    "metadata": {"tags": ["remove-cell"]},
+    "outputs": [],
+    "source": ["%pip install --quiet icl-explainer"],
+}
+"""The first cell: a hosted notebook starts without the package. Where it is, pip changes nothing and asks no index."""
 
 
-def setup_source(address: str) -> str:
-    """Source of the first cell for a public address ('' while none is known)."""
-    return _SETUP.format(address=address)
-
-
-def setup_cell(address: str) -> dict:
-    """The generated first cell, hidden on the site."""
-    source = setup_source(address).splitlines(keepends=True)
-    about = {"metadata": {"tags": ["remove-cell"]}, "outputs": [], "source": source}
-    return {"cell_type": "code", "execution_count": None, "id": "setup"} | about
-
-
-def _is_setup(cell: dict) -> bool:
-    return cell["cell_type"] == "code" and "".join(cell["source"]).startswith(_OPENING)
+def is_setup(cell: Mapping[str, Any]) -> bool:
+    """Whether a cell is the first one of every notebook, or was in an older edition."""
+    return cell["cell_type"] == "code" and (cell.get("id") == "setup" or "".join(cell["source"]) in SETUP["source"])
 
 
 def problems(notebook: dict) -> list[str]:
     """What is wrong with a notebook (as parsed JSON), in plain words."""
-    address = _ADDRESS.search("".join(notebook["cells"][0]["source"]) if notebook["cells"] else "")
-    same = _text(mended(json.loads(_text(notebook)), address[1] if address else "")) == _text(notebook)
-    found = [] if same else ["it has outputs, metadata of an editor, or not the generated first cell"]
+    same = _text(mended(json.loads(_text(notebook)))) == _text(notebook)
+    found = [] if same else ["it has outputs, metadata of an editor, or not the common first cell"]
     for i, cell in enumerate(notebook["cells"][1:], 1):
         lines = [line for line in "".join(cell["source"]).split("\n") if line.strip()]
         if cell["cell_type"] == "code" and len(lines) > _MAX_LINES:
@@ -67,9 +47,9 @@ def _text(notebook: dict) -> str:
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
-def mended(notebook: dict, address: str) -> dict:
-    """The notebook without outputs and editor's metadata, with the generated first cell."""
-    cells = [setup_cell(address), *(cell for cell in notebook["cells"] if not _is_setup(cell))]
+def mended(notebook: dict) -> dict:
+    """The notebook without outputs and editor's metadata, with the common first cell."""
+    cells = [deepcopy(SETUP), *(cell for cell in notebook["cells"] if not is_setup(cell))]
     for i, cell in enumerate(cells):
         cell.setdefault("id", f"cell-{i:02d}")
         if cell["cell_type"] == "code":
@@ -98,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"there is no notebook in {', '.join(map(str, options.paths))}")  # ruff would format all files
     if not options.check:
         for path in paths:
-            text = _text(mended(json.loads(path.read_text("utf8")), public_address() or ""))
+            text = _text(mended(json.loads(path.read_text("utf8"))))
             if text != path.read_text("utf8"):
                 path.write_text(text, "utf8")
                 print(f"{path}: mended")

@@ -100,16 +100,6 @@ def _to_read(cell: Mapping[str, Any]) -> str:
     return lines + ("" if "remove-cell" in tags else "\n".join(_LOOKED_AT.findall(source)))
 
 
-def write_whole(file: Path, text: str) -> None:
-    """Write a file, whole or not at all."""
-    fresh = file.with_suffix(".part")
-    try:
-        fresh.write_text(text, "utf-8")
-        os.replace(fresh, file)
-    finally:
-        fresh.unlink(missing_ok=True)
-
-
 def directive(run: Callable[..., list[nodes.Node]]) -> type[Directive]:
     """The directive that a function of itself and of the words behind its name computes."""
     number = len(inspect.signature(run).parameters) - 1
@@ -127,6 +117,11 @@ def parsed(here: Directive, text: str) -> list[nodes.Node]:
     inside.document = here.state.document
     here.state.nested_parse(StringList(text.splitlines(), "generated"), here.content_offset, inside)
     return inside.children
+
+
+def within(node: nodes.Node, kinds: tuple[type, ...]) -> bool:
+    """Whether a node stands inside one of these kinds."""
+    return node.parent is not None and (isinstance(node.parent, kinds) or within(node.parent, kinds))
 
 
 def contents_of(here: Directive, caption: str) -> list[nodes.Node]:

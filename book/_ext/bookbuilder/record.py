@@ -10,8 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bookbuilder import execute, pages
+from bookbuilder import execute
 from explainer import findings
+from explainer.data.files import replace_file
 
 PATH = Path("src", "explainer", "published", findings.RECORD)
 
@@ -57,5 +58,5 @@ def _numbers(finding: findings.Finding) -> Mapping[str, Any]:
 
 
 if __name__ == "__main__":
-    pages.write_whole(PATH, json.dumps(of_executed(), indent=1, ensure_ascii=False) + "\n")
+    replace_file(PATH, json.dumps(of_executed(), indent=1, ensure_ascii=False) + "\n")
     print(f"{PATH}: {sum(map(len, executed_findings().values()))} findings")

@@ -1,4 +1,4 @@
-"""The settings from which launch buttons, links to sources and the notebooks' first cell derive."""
+"""The settings from which launch buttons and links to sources derive."""
 
 import os
 import re

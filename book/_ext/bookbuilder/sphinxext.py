@@ -214,7 +214,7 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
     last = execute.last_execution(path)
     if last and last.made_of.get("code cells") != execute.code_digest(notebook):
         last = None
-    code = api.code_line(notebook, Path(app.srcdir), docname)
+    code = api.code_line(notebook, docname)
     if last:
         notebook = execute.with_outputs(notebook, json.loads(path.read_text("utf-8")))
     edition = edition_of(app)
@@ -318,7 +318,7 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
         script = (_STATIC / "words.js").read_text("utf-8")
         (static / "explainer" / "words.js").write_text(f"const TABLE = {table};\n{script}", "utf-8")
     vendored.copy_packages(static)
-    if not public_address(Path(app.srcdir)) and not app.config.book_edition:
+    if not edition:
         api.write_sources(Path(app.outdir))
     words = edition.settings["found"] if edition else found.WORDS
     found.write(Path(app.outdir), Path(app.srcdir), words, with_cards=edition is None)
