@@ -226,7 +226,7 @@ def run_minimal_pairs(
     outputs, changes = _every_change(pair, trained)
     layers = similarities(outputs, setting.k, setting.epochs)
     tables = {
-        "settings": _cells(pair, changes, layers),
+        "settings": _summary(pair, changes, layers),
         "changes": as_columns(changes),
         "strengths": as_columns(list(_strengths(pair, outputs))),
         "layers": {"layer": list(range(len(layers["own"])))} | {name: its.tolist() for name, its in layers.items()},
@@ -324,7 +324,7 @@ def _strengths(pair: _Pair, outputs: Outputs) -> Iterator[dict[str, Any]]:
                 yield {"shots": shots, "epochs": epochs, "layers": part} | means
 
 
-def _cells(pair: _Pair, changes: Sequence[Mapping], layers: Mapping[str, Tensor]) -> dict[str, Any]:
+def _summary(pair: _Pair, changes: Sequence[Mapping], layers: Mapping[str, Tensor]) -> dict[str, Any]:
     setting, lost = pair.setting, []
     whole = {"ZSL": 0, "ICL": setting.k, "FT": setting.epochs}
     answers = {}

@@ -262,7 +262,7 @@ def run_new_rule(checkpoint: Checkpoint, setting: NewRuleSetting, *, progress: b
     _add_contexts(rules, found)
     if setting.training == "none":
         return (
-            {"settings": _cells(rules, found)}
+            {"settings": _summary(rules, found)}
             | _votes(rules, found)
             | {"changes": as_columns(list(_changes(rules, found)))}
         )
@@ -270,9 +270,9 @@ def run_new_rule(checkpoint: Checkpoint, setting: NewRuleSetting, *, progress: b
         found.add("FT", n, lesson, rules.see(tuned, scoring.encode(tuned, "")))
     tables = {"changes": as_columns(list(_changes(rules, found)))}
     if setting.lessons == "own":
-        return {"settings": _cells(rules, found)} | tables
+        return {"settings": _summary(rules, found)} | tables
     layers = minimal_pairs.similarities(found.outputs, setting.k, setting.epochs)
-    tables["settings"] = _cells(rules, found) | {name: its.nanmean().item() for name, its in layers.items()}
+    tables["settings"] = _summary(rules, found) | {name: its.nanmean().item() for name, its in layers.items()}
     tables["layers"] = {"layer": list(range(len(layers["own"])))} | {name: its.tolist() for name, its in layers.items()}
     tables["strengths"] = as_columns(list(_strengths(rules, found)))
     if found.lost:
@@ -333,7 +333,7 @@ def _trained(rules: Rules, lost: list[str], progress: bool) -> Iterator[tuple[Le
 # Tables.
 
 
-def _cells(rules: Rules, found: _Found) -> dict[str, Any]:
+def _summary(rules: Rules, found: _Found) -> dict[str, Any]:
     setting, rows = rules.setting, list(_changes(rules, found))
 
     def right(kind: str, strength: int) -> float:

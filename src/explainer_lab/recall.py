@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from explainer.data import associative_recall
-from explainer.data.associative_recall import N_KEYS, N_TEST, Sequences, test_sequences
+from explainer.data.associative_recall import Sequences
 from explainer.data.files import Tables
 from explainer.models import fast_weight_model
 from explainer.models.fast_weight_model import GATES, FastWeightModel, FastWeightSetting
@@ -57,20 +57,20 @@ class Recall(Experiment[FastWeightSetting]):
             "task": {
                 "keys": associative_recall.KEYS,
                 "values": associative_recall.VALUES,
-                "n_keys": list(N_KEYS),
-                "tested": N_TEST,
+                "n_keys": list(associative_recall.N_KEYS),
+                "tested": associative_recall.N_TEST,
             }
         }
 
     def compute(self, setting: FastWeightSetting, *, progress: bool) -> Computed:
         """Train the model, and test it along the way."""
-        asked = {n: test_sequences(n) for n in N_KEYS}
+        asked = {n: associative_recall.test_sequences(n) for n in associative_recall.N_KEYS}
         curve, losses = [], []
-        for step, model, since in fast_weight_model.train(setting, N_KEYS, progress=progress):
+        for step, model, since in fast_weight_model.train(setting, associative_recall.N_KEYS, progress=progress):
             curve += [{"step": step} | _outcomes(model, sequences) for sequences in asked.values()]
             losses += [sum(since) / len(since)] if since else []
-        last = curve[-len(N_KEYS) :]
-        right = sum(row["right"] for row in last) / sum(row["n_keys"] for row in last) / N_TEST
+        last = curve[-len(associative_recall.N_KEYS) :]
+        right = sum(row["right"] for row in last) / sum(row["n_keys"] for row in last) / associative_recall.N_TEST
         settings = {"parameters": sum(each.numel() for each in model.parameters()), "losses": losses, "accuracy": right}
         columns = {name: [row[name] for row in curve] for name in curve[0] if name != "right"}
         return Computed({"settings": settings, "curve": columns}, {})

@@ -183,7 +183,7 @@ def run_shared_part(
     for task, states in zip(of_tasks, trained, strict=True):
         for table, rows in _of_task(task, states).items():
             tables[table] += [{"task": task.data.task.name} | row for row in rows]
-    return {"settings": _cells(tables, trained, setting)} | {
+    return {"settings": _summary(tables, trained, setting)} | {
         name: as_columns(rows) for name, rows in tables.items() if rows
     }
 
@@ -191,10 +191,12 @@ def run_shared_part(
 def _task(checkpoint: Checkpoint, load: Load, setting: SharedPartSetting, name: str) -> _Task:
     data = load(name)
     scoring.require_distinct(checkpoint, data.task)
-    setting = ComparisonSetting(checkpoint=setting.checkpoint, task=name, seed=setting.seed, k=setting.k, lr=setting.lr,
-                n_queries=setting.n_queries, split="report")  # fmt: skip
+    compared = ComparisonSetting(
+        checkpoint=setting.checkpoint, task=name, seed=setting.seed, k=setting.k, lr=setting.lr,
+        n_queries=setting.n_queries, split="report",
+    )  # fmt: skip
     foreign = {other: load(other) for other in setting.names if other != name}
-    return _Task(setting, checkpoint, data, foreign, setting, comparison.draw_queries(data, setting))
+    return _Task(setting, checkpoint, data, foreign, compared, comparison.draw_queries(data, compared))
 
 
 def _train(
@@ -416,7 +418,7 @@ def _parts(
     yield "random", [projections.random_like(along, generator) for _ in range(N_RANDOM)]
 
 
-def _cells(
+def _summary(
     tables: Mapping[str, list[dict[str, Any]]], trained: Sequence[Mapping[str, FineTuned]], setting: SharedPartSetting
 ) -> Tables:
     def accuracy(kind: str, lesson: str) -> float:

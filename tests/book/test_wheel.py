@@ -18,7 +18,8 @@ from explainer.findings import _published
 from explainer.page import LiveGPT
 
 assert explainer.__file__.startswith({place!r}), explainer.__file__
-assert len(results("word-pairs")) == 80 and len(results("plain", "curve")) == 8 * 32 and len(results("lines-plain")) == 8
+assert len(results("word-pairs")) == 80 and len(results("plain", "curve")) == 8 * 32
+assert len(results("lines-plain")) == 8
 assert in_context_gpt.stored("gpt_line").model and deep_linear.stored("GD++", 2)
 assert "<svg" in drawings.drawing("claim").svg and _published()
 assert all(one._esm and one.fallback() for one in (LiveGPT(), OneStep(), NoiseValue()))

@@ -14,7 +14,7 @@ from explainer.results.published import results
 from explainer.theory import statistics
 
 STARTS = [Bets(**start).state() for start in Bets.starts]
-GIVEN = dict(alike=0.6, floor=0.0, ceiling=1.0, others="floor", lowest="previous", lasting="grows")
+GIVEN = dict(agreement=0.6, floor=0.0, ceiling=1.0, others="floor", lowest="previous", lasting="grows")
 
 
 def bets_fixture() -> dict:
@@ -157,7 +157,7 @@ def test_bets_are_kept_from_page_to_page_and_forgotten(visit):
 
     view(last, "all").get_by_role("button", name="Forget my bets").click()
     assert state(visit("momentum"), "momentum")["lasting"] is None
-    page.wait_for_function("stages.comparison.model.state.alike === null")  # the other tab hears of it
+    page.wait_for_function("stages.comparison.model.state.agreement === null")  # the other tab hears of it
     assert view(page, "comparison").get_by_role("button", name="results").count() == 0
 
 

@@ -1,7 +1,7 @@
 """A sample of every data set that is not part of this project: enough to compute stored settings of seed 0 again.
 
-`data_samples/<task>.json` holds the demonstrations of seed 0 and, for each split, its first queries, as rows of the data
-set, in the order in which the seed draws them. `python tests/lab/samples.py DATA_DIR` writes them.
+`data_samples/<task>.json` holds the demonstrations of seed 0 and, for each split, its first queries, as rows of the
+data set, in the order in which the seed draws them. `python tests/lab/samples.py DATA_DIR` writes them.
 """
 
 import json

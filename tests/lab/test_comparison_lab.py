@@ -78,7 +78,7 @@ def _of_a_training(name):
     return training.TrainingSetting(corpus=name).corpus
 
 
-def test_run_returns_every_cell_and_how_long_it_took(settings, ran):
+def test_run_returns_every_setting_and_how_long_it_took(settings, ran):
     tables, stored = ran
     names = [f.name for f in fields(ComparisonSetting)]
     assert [ComparisonSetting(**row) for row in tables["settings"].select(names).to_pylist()] == settings and len(

@@ -135,7 +135,7 @@ def test_memory_that_runs_out_is_said(saved, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_cell_takes_about_what_is_counted():
+def test_a_setting_takes_about_what_is_counted():
     shape, n_shown = (4, 1024, 16), 8
     command = [sys.executable, ROOT / "benchmarks/at_size.py", "--shape", "x".join(map(str, shape))]
     asked = ["--k", str(n_shown), "--queries", "4", "--vocabulary", "49152"]

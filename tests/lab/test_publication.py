@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from explainer.errors import ResultsError
 from explainer_lab.publication import Published, frames, joined, of_settings
-from explainer_lab.store import Identity, Store
+from explainer_lab.store import SETTING, Identity, Store
 
 
 def identity(n, **parts):
-    return Identity(f"setting-{n}", {"setting": {"n": n, "name": "é" * n}, "protocol": 1} | parts)
+    return Identity(f"setting-{n}", {SETTING: {"n": n, "name": "é" * n}, "protocol": 1} | parts)
 
 
 def tables(n):

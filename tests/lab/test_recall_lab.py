@@ -17,8 +17,8 @@ TINY = FastWeightSetting(rule="delta", width=8, heads=1, head_width=4, inner=8, 
 
 @pytest.fixture
 def few(monkeypatch):
-    monkeypatch.setattr(recall, "N_KEYS", (2, 4))
-    monkeypatch.setattr(recall, "N_TEST", 20)
+    monkeypatch.setattr(associative_recall, "N_KEYS", (2, 4))
+    monkeypatch.setattr(associative_recall, "N_TEST", 20)
 
 
 class Oracle(FastWeightModel):

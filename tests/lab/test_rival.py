@@ -166,7 +166,7 @@ def test_a_sum_of_single_effects_is_found_where_it_is_one(monkeypatch, found):
     class Single:
         stream_change = property(lambda _: next(given))
 
-    monkeypatch.setattr(rival.Asked, "of", lambda *_: Single())
+    monkeypatch.setattr(rival.PairedPasses, "of", lambda *_: Single())
 
     class Whole:
         queries, stream_change = found.selected[""].queries, 2 * effects[:K].sum(0)
@@ -174,8 +174,8 @@ def test_a_sum_of_single_effects_is_found_where_it_is_one(monkeypatch, found):
     monkeypatch.setattr(type(found), "selected", {"": Whole()}, raising=False)
     faked = rival._Rival(found.setting, found.checkpoint, found.lessons, found.asked, {"": Whole()})
     its = rival._singles(faked, {"correct": [0, 1], "log_prob": [0, 0]})
-    assert its.settings["r2_one_rate"] == pytest.approx(1) and its.settings["cosine_of_sum"] == pytest.approx(1)
-    assert its.settings["r2_one_rate_foreign"] < 0.9
+    assert its.summary["r2_one_rate"] == pytest.approx(1) and its.summary["cosine_of_sum"] == pytest.approx(1)
+    assert its.summary["r2_one_rate_foreign"] < 0.9
     layer, (vector,) = its.put_in["vector_of_singles"]
     assert layer == 1
     torch.testing.assert_close(vector, 2 * effects[:K].sum(0).mean(0)[1])

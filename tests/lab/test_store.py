@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from explainer.data.files import published_directory, rounded, to_json
 from explainer.errors import ResultsError
 from explainer.models import stored_weights
-from explainer_lab.store import Identity, Store, read
+from explainer_lab.store import SETTING, Identity, Store, read
 
-FIRST = Identity("model-task-k4", {"setting": {"k": 4, "lr": 0.00016}, "weights": "w", "data": "abc", "protocol": 1})
+FIRST = Identity("model-task-k4", {SETTING: {"k": 4, "lr": 0.00016}, "weights": "w", "data": "abc", "protocol": 1})
 RESULT = {"settings": {"accuracy": 0.5}, "queries": {"query": [0, 1], "value": [0.1, None]}}
 
 
@@ -110,9 +110,9 @@ def test_names_are_plain_and_differ_when_anything_differs():
     hostile = Identity("../a b\n<é>/c", FIRST.parts)
     assert hostile.filename == f"..-a-b-c-{FIRST.filename.removeprefix('model-task-k4-')}"
     assert "/" not in hostile.filename
-    other = Identity(FIRST.slug, {"setting": {"k": 4, "lr": 0.000161}, "data": "abc"})
+    other = Identity(FIRST.slug, {SETTING: {"k": 4, "lr": 0.000161}, "data": "abc"})
     assert other.filename != FIRST.filename
-    assert len(Identity("x" * 500, {"setting": {}}).filename) < 150
+    assert len(Identity("x" * 500, {SETTING: {}}).filename) < 150
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_names_are_plain_and_differ_when_anything_differs():
         (lambda text: text.replace('"accuracy": 0.5', '"accuracy": 0.9'), "damaged or was edited"),
         (lambda text: text.replace('"threads": 1', '"threads": 2'), "damaged or was edited"),
         (lambda text: text.replace('"provenance"', '"origin"'), "damaged or was edited"),
-        (lambda text: text.replace('"format": 3', '"format": 99'), "format 99"),
-        (lambda text: '{"format": 3}', "damaged"),
+        (lambda text: text.replace('"format": 4', '"format": 99'), "format 99"),
+        (lambda text: '{"format": 4}', "damaged"),
         (lambda text: '{"some": "file"}', "not the result of a study"),
         (lambda text: "[1, 2]", "not the result of a study"),
     ],
@@ -147,8 +147,8 @@ def test_bytes_that_are_no_text_are_damage_too(tmp_path):
         read(path)
 
 
-def test_a_copy_under_the_name_of_another_cell_is_refused(tmp_path):
-    store, other = Store(tmp_path), Identity("model-task-k8", {"setting": {"k": 8}, "data": "abc"})
+def test_a_copy_under_the_name_of_another_setting_is_refused(tmp_path):
+    store, other = Store(tmp_path), Identity("model-task-k8", {SETTING: {"k": 8}, "data": "abc"})
     save(store).rename(store.path(other))
     with pytest.raises(ResultsError, match="renamed"):
         store.load(other)
@@ -170,7 +170,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch, failing):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_a_cell_counts_as_finished_only_with_its_last_rename(tmp_path, monkeypatch):
+def test_a_setting_counts_as_finished_only_with_its_last_rename(tmp_path, monkeypatch):
     store, replace, calls = Store(tmp_path), os.replace, []
 
     def once(source, target):

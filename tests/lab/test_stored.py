@@ -53,9 +53,9 @@ def test_grids_have_names_of_their_own():
 def test_nothing_is_published_that_no_grid_has_and_every_row_has_its_setting(experiment):
     known = {experiment().key(one).key for of in grids(experiment).values() for one in of}
     tables = Published(published_directory() / experiment.name).tables()
-    of_cells = {name: set(table["setting"].to_pylist()) for name, table in tables.items()}
-    assert {name for name, of in of_cells.items() if of != known} == OF_SOME.get(experiment.name, set())
-    assert all(of <= known for of in of_cells.values())
+    of_settings = {name: set(table["setting"].to_pylist()) for name, table in tables.items()}
+    assert {name for name, of in of_settings.items() if of != known} == OF_SOME.get(experiment.name, set())
+    assert all(of <= known for of in of_settings.values())
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -77,7 +77,7 @@ def test_nothing_is_waiting(tmp_path):
     assert [setting.slug for setting, _, state in planned if state != "published"] == []
 
 
-def test_a_query_has_one_id_in_all_cells_that_ask_it():
+def test_a_query_has_one_id_in_all_settings_that_ask_it():
     asked = results("classification", "queries", task="sst2")
     assert (asked.groupby(["seed", "query"])["query_id"].nunique() == 1).all()
     assert asked.groupby("seed")["query_id"].nunique().eq(150).all()
@@ -145,7 +145,7 @@ WHOLE = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("grid", [grid if grid == "word-pairs" else pytest.param(grid, marks=WEEKLY) for grid in WHOLE])
-def test_a_cell_computed_again_gives_what_is_stored(grid, checkpoint):
+def test_a_setting_computed_again_gives_what_is_stored(grid, checkpoint):
     """To the rounding of another processor."""
     setting = WHOLE[grid]
     stored = Stored(grid, setting)
@@ -183,7 +183,7 @@ def of_sample(grid, setting, place):
 @pytest.mark.slow
 @pytest.mark.weekly  # every run computes ZSL and ICL of one sample, and the training of word pairs
 @pytest.mark.parametrize(("grid", "setting"), SAMPLED)
-def test_the_first_queries_of_a_cell_computed_again_give_what_is_stored(grid, setting, checkpoint, tmp_path):
+def test_the_first_queries_of_a_setting_computed_again_give_what_is_stored(grid, setting, checkpoint, tmp_path):
     """On the sample that is kept of each data set: the same demonstrations, the same training, the first queries."""
     stored, few, data = of_sample(grid, setting, tmp_path)
     again = computed_again(checkpoint, data, few)

@@ -21,7 +21,7 @@ def pairs():
     return found.set_index(["a", "b"])["sim_aou"]
 
 
-def test_every_pair_is_of_two_changes_of_its_cell():
+def test_every_pair_is_of_two_changes_of_its_setting():
     every = results("agreement", "changes").groupby("setting")["change"].agg(set)
     for setting, of in results("agreement", "pairs").groupby("setting"):
         assert set(of["a"]) | set(of["b"]) <= every[setting]

@@ -40,7 +40,7 @@ def test_what_the_chapter_says_in_words():
     assert upper["own"] / (upper["contexts"] * upper["trainings"]) ** 0.5 == pytest.approx(0.44, abs=0.01)
 
 
-def test_means_of_layers_are_those_of_the_cells_and_the_strengths():
+def test_means_of_layers_are_those_of_the_settings_and_the_strengths():
     """Up to the four digits that are stored."""
     keys = ["pair", "seed"]
     layers, settings = results("minimal-pairs", "layers"), results("minimal-pairs").set_index(keys)

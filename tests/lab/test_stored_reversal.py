@@ -21,7 +21,7 @@ def test_rate_and_epochs_were_chosen_on_another_draw():
     assert not set(tried["seed"]) & {draw.seed for draw in DRAWS}
 
 
-def test_shares_of_cells_are_means_of_answers():
+def test_shares_of_settings_are_means_of_answers():
     answers, settings = results("reversal", "answers"), results("reversal").set_index("seed")
     for kind, lesson, direction in [("icl", "both", "backward"), ("ft", "forward", "forward")]:
         of = answers.query("kind == @kind and lesson == @lesson and direction == @direction")

@@ -27,7 +27,7 @@ def computed_again(setting, model):
     return TrainedControl().compute(setting, progress=False).tables
 
 
-def test_a_cell_of_the_random_weights_computed_again_gives_what_is_stored(cache):
+def test_a_setting_of_the_random_weights_computed_again_gives_what_is_stored(cache):
     """To the rounding of another processor."""
     setting = next(one for one in CELLS if one.step == 0)
     again, stored = computed_again(setting, in_context_llama.initial_model(setting.trained)), published(setting)

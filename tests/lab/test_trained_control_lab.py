@@ -103,7 +103,7 @@ def test_known_learners_see_what_the_context_has():
     torch.testing.assert_close(known["least_squares"], -opposite["least_squares"])
 
 
-def test_a_model_is_trained_once_and_its_snapshots_serve_all_cells(tmp_path, monkeypatch):
+def test_a_model_is_trained_once_and_its_snapshots_serve_all_settings(tmp_path, monkeypatch):
     settings = [setting(step=step, control=control) for step in (0, 4) for control in ("none", "foreign-context")]
     tables = TrainedControl().run(settings, Store(tmp_path / "results"), progress=False)
     monkeypatch.setattr(in_context_llama, "train", None)

@@ -62,7 +62,7 @@ def test_what_diverged_is_left_out():
 
 
 def test_differences_are_students_over_seeds_corrected_together():
-    real, ascent = (settings(*({"seed": s, "control": c, "shift": x * s} for s in range(4)))
+    real, ascent = (frames(*({"seed": s, "control": c, "shift": x * s} for s in range(4)))
                     for c, x in (("none", 0), ("ascent", -0.1)))  # fmt: skip
     pairs = {
         "yes": against_controls._matched(ascent, real, "sim_aou"),
@@ -77,8 +77,8 @@ def test_differences_are_students_over_seeds_corrected_together():
 
 
 def test_matched_values_are_of_the_same_queries():
-    real = settings(*({"seed": s} for s in (0, 1, 2)))
-    control = settings(*({"seed": s, "control": "ascent", "shift": -1} for s in (2, 0)))
+    real = frames(*({"seed": s} for s in (0, 1, 2)))
+    control = frames(*({"seed": s, "control": "ascent", "shift": -1} for s in (2, 0)))
     a, b = against_controls._matched(control.sample(frac=1, random_state=0).sort_values("seed"), real, "sim_aou")
     assert len(a.groups) == 2 and all(np.allclose(x, y - 1) for (x,), (y,) in zip(a.groups, b.groups, strict=True))
     assert all((x == y).all() for x, y in zip(a.ids, b.ids, strict=True))
@@ -104,16 +104,14 @@ def test_a_side_of_two_settings_is_refused():
 @given(st.floats(-1, 1), st.permutations(range(3)))
 def test_what_both_conditions_share_cancels(shift, seeds):
     """A constant shift is its own interval, in whatever order the settings come."""
-    frame = settings(
-        *({"seed": s} for s in range(3)), *({"seed": s, "control": "ascent", "shift": shift} for s in seeds)
-    )
+    frame = frames(*({"seed": s} for s in range(3)), *({"seed": s, "control": "ascent", "shift": shift} for s in seeds))
     (exact,) = against_controls.changes({"all": frame}, ["ascent"], ["sim_aou"]).values()
     assert tuple(exact) == pytest.approx((shift,) * 3, abs=1e-5)
 
 
 def test_what_was_learned_is_settled_over_seeds():
     """A task on which FT repairs a few answers of two seeds has not been learned, and a control there has no power."""
-    frame = settings(*({"task": t, "seed": s} for t in ("past", "capitals", "plurals") for s in range(5)))
+    frame = frames(*({"task": t, "seed": s} for t in ("past", "capitals", "plurals") for s in range(5)))
     frame = frame.assign(zsl_correct=False, ft_correct=False)
     frame.loc[(frame["task"] == "past") & (frame["query"] < 20), "ft_correct"] = True
     frame.loc[(frame["task"] == "capitals") & (frame["query"] < 3) & (frame["seed"] < 2), "ft_correct"] = True
@@ -123,7 +121,7 @@ def test_what_was_learned_is_settled_over_seeds():
 
 
 def test_every_control_is_compared_with_the_real_one():
-    frame = settings(
+    frame = frames(
         *({"seed": s, "control": c, "shift": x} for c, x in (("ascent", -0.3), ("none", 0)) for s in range(3))
     )
     measures = ("sim_aou", "sim_am_delta", "update_cosine")
@@ -140,7 +138,7 @@ def test_every_control_is_compared_with_the_real_one():
 # Tables of results
 
 
-def test_a_cell_of_two_grids_counts_once(monkeypatch):
+def test_a_setting_of_two_grids_counts_once(monkeypatch):
     grids = {"pairs": frames({"seed": 0}, {"seed": 1}), "rates": frames({"seed": 1}, {"seed": 1, "lr": 1e-2})}
     monkeypatch.setattr(against_controls, "results", lambda grid, table: grids[grid].drop(columns="name"))
     found = against_controls.queries("pairs", "rates")
@@ -152,7 +150,7 @@ def test_every_control_has_a_name_of_its_own():
 
 
 def test_means_over_tasks_are_of_these_tasks():
-    frame = settings(
+    frame = frames(
         *(
             {"task": t, "seed": s, "control": c}
             for t in ("past", "capitals")
@@ -164,6 +162,6 @@ def test_means_over_tasks_are_of_these_tasks():
     found = against_controls.over_tasks(frame, ["sim_aou", "sim_am_delta"])
     real = frame[frame["control"] == "none"]
     assert found["none"]["sim_aou"] == against_controls._interval(real, "sim_aou")
-    by_cell = real.groupby(["task", "setting"])["sim_aou"].mean()
-    assert found["none"]["sim_aou"].estimate == pytest.approx(by_cell.groupby("task").mean().mean())
+    by_setting = real.groupby(["task", "setting"])["sim_aou"].mean()
+    assert found["none"]["sim_aou"].estimate == pytest.approx(by_setting.groupby("task").mean().mean())
     assert "sim_am_delta" not in found["none"] and set(found) == {"none", "ascent"}

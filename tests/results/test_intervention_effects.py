@@ -34,7 +34,7 @@ def table(task="plurals", shared=False, right=RIGHT):
     return pd.DataFrame(rows)
 
 
-def test_a_cell_may_hold_several_tasks():
+def test_a_setting_may_hold_several_tasks():
     apart = pd.concat([table(), table("past", right=RIGHT | {"icl": [1, 2, 1, 2]})])
     together = apart.assign(setting=apart["seed"].map("draw-{}".format))
     for said in (intervention_effects.differences, intervention_effects.difference):
@@ -125,7 +125,7 @@ def test_right_answers_by_who_else_is_right_on_the_same_query():
     ).tolist() == [0, 1, 1]
 
 
-def test_columns_of_cells_are_compared_seed_by_seed():
+def test_columns_of_settings_are_compared_seed_by_seed():
     settings = pd.DataFrame({"task": "past", "seed": SEEDS, "a": [0.2, 0.3, 0.1, 0.4], "b": [0.1, 0.3, 0.2, 0.1]})
     assert tuple(intervention_effects.gaps(settings, "a", "b")["past"]) == pytest.approx(
         tuple(statistics.student([0.1, 0.0, -0.1, 0.3]))

@@ -24,7 +24,7 @@ def queries_of(seed, *, zsl=(0, 0), icl=(0, 1), ft=(1, 0), **columns):
 # --- intervals --------------------------------------------------------------------------------------------------
 
 
-def test_groups_are_the_cells_in_their_order():
+def test_groups_are_the_settings_in_their_order():
     both = pd.concat([queries_of(7, x=[1.0, 2.0]), queries_of(3, x=[3.0, np.nan])])
     sample = reporting.sample(both, "x", "icl_correct")
     assert [group[0].tolist() for group in sample.groups] == [[1, 2], [3]]  # what has no value is left out
@@ -36,7 +36,7 @@ def test_groups_are_the_cells_in_their_order():
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ({"position": "first-label"}, "settings of toy differ in position: prompt, first-label; choose one"),
+        ({"position": "first-label"}, "settings of toy differ in position: prompt, first-label; only seeds may differ"),
         ({"lr": 1e-2}, r"differ in lr: 0\.001, 0\.01"),
         ({"k": 8}, "differ in k: 3, 8"),
         ({"control": "ascent"}, "differ in control: none, ascent"),
@@ -78,7 +78,7 @@ def test_intervals_over_seeds_and_queries():
         (lambda q: reporting.similarity_interval(q, "sim_aou"), "has no 'sim_aou'"),
     ],
 )
-def test_what_a_cell_does_not_have_is_an_error(call, message):
+def test_what_a_setting_does_not_have_is_an_error(call, message):
     with pytest.raises(ExperimentError, match=message):
         call(queries_of(0, ft=None, sim_aou=np.nan))
 
@@ -168,7 +168,7 @@ def test_rows_of_layers_are_means_over_queries():
     np.testing.assert_allclose(rows.mean(1), queries.groupby("setting", sort=False)["sim_aou"].mean(), atol=2e-4)
 
 
-def test_intervals_of_label_tasks_agree_with_the_cells():
+def test_intervals_of_label_tasks_agree_with_the_settings():
     settings, queries = (results("cb", table, control="none") for table in ("settings", "queries"))
     for measure in ("accuracy", "calibrated_accuracy", "macro_f1", "auc"):
         interval = reporting.prediction_interval(queries, "icl", measure, n_resamples=20)

@@ -25,7 +25,7 @@ def test_over_training_leaves_out_steps_without_a_value():
     assert {step: one.estimate for step, one in found.items()} == {0: 0.5, 100: 100.5}
 
 
-def test_differences_are_between_cells_that_differ_in_the_control_only():
+def test_differences_are_between_settings_that_differ_in_the_control_only():
     rows = [
         {"model": 0, "sim_aou": 0.5},
         {"model": 0, "sim_aou": 0.1, "control": "foreign-context"},

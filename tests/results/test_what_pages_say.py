@@ -22,8 +22,8 @@ CAPTIONS = {
 def sentence(page: str, about: str) -> str:
     """The first paragraph of a page that has these words."""
     (path,) = (ROOT / "book").rglob(f"{page}.ipynb")
-    settings = json.loads(path.read_text("utf-8"))["settings"]
-    text = "\n".join("".join(setting["source"]) for setting in settings if setting["cell_type"] == "markdown")
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     return next(line for line in text.split("\n") if about in line)
 
 

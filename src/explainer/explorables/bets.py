@@ -40,7 +40,7 @@ class Bets(Explorable):
     starts: ClassVar = ({}, {"about": "momentum"}, {"about": "all"})
 
     about = traitlets.Enum(tuple(_HEIGHTS), "comparison")
-    alike, floor, ceiling = (Number(None, allow_none=True, min=0, max=1) for _ in _NUMBERS)
+    agreement, floor, ceiling = (Number(None, allow_none=True, min=0, max=1) for _ in _NUMBERS)
     others, lowest, lasting = (traitlets.Enum(of, None, allow_none=True) for of in _CHOICES.values())
     shown = traitlets.List(traitlets.Enum((*_NUMBERS, *_CHOICES)))
     results = Stored()

@@ -122,7 +122,7 @@ def _difference(rows: pd.DataFrame) -> Interval:
 def _sample(rows: pd.DataFrame, values: pd.Series) -> Sample:
     """A group for each setting and task, a stratum for each task."""
     settings = list(rows.assign(value=values).groupby(["setting", "task"], sort=False))
-    groups = [(of_cell["value"].to_numpy(float),) for _, of_cell in settings]
-    first = [of_cell.iloc[0] for _, of_cell in settings]
-    ids = [of_cell["query_id"].to_numpy() for _, of_cell in settings]
+    groups = [(of_setting["value"].to_numpy(float),) for _, of_setting in settings]
+    first = [of_setting.iloc[0] for _, of_setting in settings]
+    ids = [of_setting["query_id"].to_numpy() for _, of_setting in settings]
     return Sample(groups, ids, [one["task"] for one in first], [one["seed"] for one in first])

@@ -13,6 +13,9 @@ from explainer.results.published import results
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval, Sample
 
+CURVE_WINDOWS = 16
+"""Held-out windows whose mean loss is a point of the table "curve"."""
+
 _LONGER = ("plain", "momentum", "previous")
 """Arms of the published language models that were trained again on four times the tokens."""
 

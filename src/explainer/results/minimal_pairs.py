@@ -18,12 +18,12 @@ _Means = Mapping[str, float]  # columns as means over pairs of tasks
 def _interval(rows: pd.DataFrame, value: Callable[[_Means], float]) -> Interval:
     """A function of the means of columns, with its interval."""
     numbers = rows.select_dtypes("number").columns.drop("seed")
-    of_cells = rows.groupby(["seed", "pair"])[list(numbers)].mean()
+    of_settings = rows.groupby(["seed", "pair"])[list(numbers)].mean()
 
     def of(kept: pd.DataFrame) -> float:
         return value(kept.groupby("pair").mean().mean().to_dict())
 
-    return reporting.jackknife(of_cells, of)
+    return reporting.jackknife(of_settings, of)
 
 
 def _mean(rows: pd.DataFrame, column: str) -> Interval:

@@ -99,5 +99,5 @@ def _mean_of(column: str) -> Callable[[pd.Series], float]:
 
 def _over_draws(rows: pd.DataFrame, value: Callable[[pd.Series], float]) -> Interval:
     """A function of the means over cues of their means over draws."""
-    of_cells = rows.groupby(["seed", "cue"]).mean(numeric_only=True)
-    return reporting.jackknife(of_cells, lambda kept: value(kept.groupby("cue").mean().mean()))
+    of_settings = rows.groupby(["seed", "cue"]).mean(numeric_only=True)
+    return reporting.jackknife(of_settings, lambda kept: value(kept.groupby("cue").mean().mean()))

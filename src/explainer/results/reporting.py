@@ -77,26 +77,26 @@ def sample(queries: pd.DataFrame, *columns: str) -> statistics.Sample:
     of a column, and as `require_one_setting`.
     """
     require_one_setting(queries)
-    found = [_arrays(of_cell, ("query_id", *columns)) for _, of_cell in queries.groupby("setting", sort=False)]
+    found = [_arrays(of_setting, ("query_id", *columns)) for _, of_setting in queries.groupby("setting", sort=False)]
     settings = queries.drop_duplicates("setting")
     groups, ids = [tuple(arrays) for _, *arrays in found], [ids for ids, *_ in found]
     return statistics.Sample(groups, ids, settings["task"].tolist(), settings["seed"].tolist())
 
 
-def _arrays(of_cell: pd.DataFrame, columns: Iterable[str]) -> list[np.ndarray]:
+def _arrays(of_setting: pd.DataFrame, columns: Iterable[str]) -> list[np.ndarray]:
     for name in columns:
-        if name not in of_cell or (of_cell[name].isna().all() and not _without_order(name, of_cell)):
-            first = of_cell.iloc[0]
+        if name not in of_setting or (of_setting[name].isna().all() and not _without_order(name, of_setting)):
+            first = of_setting.iloc[0]
             raise ExperimentError(
                 f"{first['task']}, seed {first['seed']}, control {first['control']} has no {name!r}; see its note."
             )
-    known = of_cell[of_cell[list(columns)].notna().all(axis=1)]
-    return [np.array((known if len(known) else of_cell)[name].tolist()) for name in columns]
+    known = of_setting[of_setting[list(columns)].notna().all(axis=1)]
+    return [np.array((known if len(known) else of_setting)[name].tolist()) for name in columns]
 
 
-def _without_order(name: str, of_cell: pd.DataFrame) -> bool:
+def _without_order(name: str, of_setting: pd.DataFrame) -> bool:
     """A rank correlation of a single demonstration is NaN, which is its value."""
-    return name.startswith("example_") and of_cell["k"].iloc[0] == 1
+    return name.startswith("example_") and of_setting["k"].iloc[0] == 1
 
 
 _STATISTICS: Mapping[str, Callable[..., float]] = {

@@ -36,8 +36,8 @@ test("the last page shows every result, with and without a bet", () => {
 });
 
 test("bets are marked, and judged by the result", () => {
-  const state = { ...starts[2], alike: 0.6, floor: 0.1, ceiling: starts[2].results.ceiling[0], others: "half", lasting: starts[2].results.lasting.is[0] };
-  assert.equal(judged(state, "agreement"), `${(0.6 - state.results.alike[0]).toFixed(2)} above the result`);
+  const state = { ...starts[2], agreement: 0.6, floor: 0.1, ceiling: starts[2].results.ceiling[0], others: "half", lasting: starts[2].results.lasting.is[0] };
+  assert.equal(judged(state, "agreement"), `${(0.6 - state.results.agreement[0]).toFixed(2)} above the result`);
   assert.match(judged(state, "floor"), /below/);
   assert.equal(judged(state, "ceiling"), "as found");
   assert.equal(judged(state, "others"), state.results.others.is.includes("half") ? "as found" : "not what was found");

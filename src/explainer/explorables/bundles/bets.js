@@ -211,12 +211,12 @@ var within = ([mean, low, high], digits = 2) => `${fixed(mean, digits)} [${fixed
 var millions = (tokens) => `${fixed(tokens / 1e6)} million tokens`;
 var question = (about, where, title, ask, told, choices) => ({ about, where, title, ask, told, choices });
 var QUESTIONS = {
-  alike: question(
+  agreement: question(
     "comparison",
     10,
     "Context and training",
     "How similar is the change by a context to the change by a training on the same examples (cosine)?",
-    (its) => `${within(its.alike)}; ${its.seeds} seeds.`
+    (its) => `${within(its.agreement)}; ${its.seeds} seeds.`
   ),
   floor: question(
     "comparison",
@@ -237,7 +237,7 @@ var QUESTIONS = {
     11,
     "Other examples of the task",
     "If the training gets other examples of the same task, what does its similarity to the context do?",
-    ({ alike, others, seeds }) => `${within(alike)} on the same examples, ${within(others.other)} on others: a change of ${within(others.change, 3)}; ${seeds} seeds.`,
+    ({ agreement, others, seeds }) => `${within(agreement)} on the same examples, ${within(others.other)} on others: a change of ${within(others.change, 3)}; ${seeds} seeds.`,
     { floor: "it falls to the floor", half: "it falls about half way", stays: "it stays" }
   ),
   lowest: question(

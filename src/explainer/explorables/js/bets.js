@@ -11,14 +11,14 @@ const millions = (tokens) => `${fixed(tokens / 1e6)} million tokens`;
 // Of each question: the page that asks, the chapter with the answer, title, question, result in words, and choices
 const question = (about, where, title, ask, told, choices) => ({ about, where, title, ask, told, choices });
 export const QUESTIONS = {
-  alike: question("comparison", 10, "Context and training", "How similar is the change by a context to the change by a training on the same examples (cosine)?",
-    (its) => `${within(its.alike)}; ${its.seeds} seeds.`),
+  agreement: question("comparison", 10, "Context and training", "How similar is the change by a context to the change by a training on the same examples (cosine)?",
+    (its) => `${within(its.agreement)}; ${its.seeds} seeds.`),
   floor: question("comparison", 10, "Made-up words, the floor", "How similar is the context to a training on made-up words, which teach no task (cosine)?",
     (its) => `${within(its.floor)}; ${its.seeds} seeds. If the context has the made-up words instead: ${within(its.floor_context)}.`),
   ceiling: question("comparison", 10, "Two trainings, the ceiling", "How similar are two trainings on different examples of the same task (cosine)?",
     (its) => `${within(its.ceiling)}; ${its.seeds} seeds.`),
   others: question("comparison", 11, "Other examples of the task", "If the training gets other examples of the same task, what does its similarity to the context do?",
-    ({ alike, others, seeds }) => `${within(alike)} on the same examples, ${within(others.other)} on others: a change of ${within(others.change, 3)}; ${seeds} seeds.`,
+    ({ agreement, others, seeds }) => `${within(agreement)} on the same examples, ${within(others.other)} on others: a change of ${within(others.change, 3)}; ${seeds} seeds.`,
     { floor: "it falls to the floor", half: "it falls about half way", stays: "it stays" }),
   lowest: question("momentum", 13, "The lowest loss", "Which small language models end with the lowest loss on text that they have not seen (nats per token)?",
     ({ sets, lowest }) => `${lowest.is.length > 1 ? "Their losses cannot be told apart. " : ""}After ${millions(lowest.tokens)} momentum is ${within(lowest.momentum, 3)} below ` +
