@@ -15,6 +15,7 @@ import tiny_models
 from conftest import ROOT
 from toy_study import write_mr
 
+SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
 TEXT = (ROOT / "book" / "reference" / "reproduce.md").read_text("utf-8")
 PAGE = """\
 from explainer.results import reporting
@@ -22,8 +23,8 @@ from explainer.results.published import results
 from explainer.figures import Table
 queries = results("word-pairs", "queries")
 found = reporting.prediction_interval(queries, "icl")
-rows = [(str(queries["cell"].nunique()), f"{found:.2f}")]
-Table(("cells", "right in context"), rows, "A small study.", reporting.made(queries))"""
+rows = [(str(queries["setting"].nunique()), f"{found:.2f}")]
+Table(("settings", "right in context"), rows, "A small study.", reporting.provenance(queries))"""
 
 
 def commands(section):
@@ -34,8 +35,8 @@ def commands(section):
 
 def run(command, folder, **environment):
     words = shlex.split(command)
-    if words[0] == "explainer":
-        words[0] = str(Path(sys.executable).with_name("explainer"))
+    if words[0] in SCRIPTS:
+        words[0] = str(Path(sys.executable).with_name(words[0]))
     done = subprocess.run(words, cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}\n{done.stderr}"
     return done.stdout
@@ -52,7 +53,7 @@ def test_the_study_can_be_computed_from_its_grids_and_shown_on_a_page(tmp_path):
     published = folder / "src" / "explainer" / "published"
     (published / "comparison").mkdir(parents=True)
     rows = f'checkpoint = "{model}"\ntask = "mr"\nk = 3\nn_queries = 6\nseed = [0, 1]\n'
-    (published / "comparison" / "grids.toml").write_text(f"[pairs]\n{rows}")
+    (published / "comparison" / "grids.toml").write_text(f"[word-pairs]\n{rows}")
     compute, look = commands("The stored studies")
     where = {"EXPLAINER_RESULTS": str(published), "EXPLAINER_CACHE": str(tmp_path / "cache")}
     assert "mr-k3" in run(compute, folder, **where)
@@ -60,7 +61,7 @@ def test_the_study_can_be_computed_from_its_grids_and_shown_on_a_page(tmp_path):
     done = small_book.build(folder, EXPLAINER_RESULTS=str(published))
     assert done.returncode == 0, done.stderr
     page = small_book.page(folder, "page")
-    assert "2 cells, seeds 0, 1; 6 queries each; k = 3; " in page and "right in context" in page
+    assert "2 settings, seeds 0, 1; 6 queries each; k = 3; " in page and "right in context" in page
 
 
 def test_files_and_modules_of_the_page_exist():
@@ -68,21 +69,19 @@ def test_files_and_modules_of_the_page_exist():
         assert Path(ROOT, word.rstrip(".")).exists(), word
 
 
-SHOWN = re.findall(r"^explainer ([\w-]+)(.*)", TEXT, re.MULTILINE) + re.findall(r"`explainer ([\w-]+)([^`]*)`", TEXT)
+SHOWN = re.findall(r"^(explainer(?:-lab)?) ([\w-]+)(.*)", TEXT, re.MULTILINE)
+SHOWN += re.findall(r"`(explainer(?:-lab)?) ([\w-]+)([^`]*)`", TEXT)
 
 
-@pytest.mark.parametrize("command", sorted({command for command, _ in SHOWN}))
-def test_the_parser_knows_every_command_of_the_page_with_its_options(command, capsys):
-    module, _, main = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["explainer"].partition(
-        ":"
-    )
+@pytest.mark.parametrize(("script", "command"), sorted({(script, command) for script, command, _ in SHOWN}))
+def test_the_parser_knows_every_command_of_the_page_with_its_options(script, command, capsys):
+    module, _, main = SCRIPTS[script].partition(":")
     with pytest.raises(SystemExit) as done:
         getattr(import_module(module), main)([command, "--help"])
     assert done.value.code == 0
     told = set(re.findall(r"--[\w-]+", capsys.readouterr().out))
-    assert {
-        option for name, rest in SHOWN if name == command for option in re.findall(r"(?<!\S)--[\w-]+", rest)
-    } <= told
+    shown = [rest for of, name, rest in SHOWN if (of, name) == (script, command)]
+    assert {option for rest in shown for option in re.findall(r"(?<!\S)--[\w-]+", rest)} <= told
 
 
 def test_every_variable_of_the_environment_is_explained():

@@ -12,9 +12,10 @@ import toy_study
 from conftest import ROOT
 from transformers import XGLMConfig, XGLMForCausalLM
 
+from explainer import commands
 from explainer.errors import ExperimentError
 from explainer.models import loading, memory
-from explainer_lab import cli, engines
+from explainer_lab import engines
 from explainer_lab.agreement import Agreement, lessons
 from explainer_lab.comparison import Comparison
 from explainer_lab.store import Store
@@ -106,7 +107,7 @@ def test_a_look_is_refused_before_its_model_is_loaded(saved, monkeypatch, capsys
     need = memory.required_bytes(loading.skeleton(saved["llama"]), torch.float32, 4, 1, None)
     monkeypatch.setattr(memory, "free_bytes", lambda _: need - 1)
     asked = ["look", "--model", str(saved["llama"]), "--tasks", "capitals", "--k", "4", "--device", "cpu"]
-    assert cli.main(asked) == 1
+    assert commands.main(asked) == 1
     assert "does not fit" in capsys.readouterr().err
     memory.require_memory_to_score(str(saved["llama"]), torch.device("cpu"), torch.float32, 3)
 
