@@ -1,5 +1,6 @@
 import functools
 import json
+import math
 import os
 import re
 import shlex
@@ -19,13 +20,14 @@ from explainer import __version__, commands
 from explainer.compare import controls
 from explainer.data import assets, tasks
 from explainer.errors import CheckpointError, DownloadError
-from explainer.models import loading
+from explainer.models import loading, memory
 from explainer.models.architectures import FAMILIES
 from explainer.page import web_model
 from explainer_lab import cli, engines, training
 from explainer_lab.comparison import Comparison
 from explainer_lab.experiment import Experiment
 from explainer_lab.language_models import LanguageModels
+from explainer_lab.reversal import Reversal
 
 
 @pytest.fixture
@@ -527,9 +529,33 @@ def test_a_model_of_ones_own_does_not_replace_the_published_grids(monkeypatch, c
     assert "checkpoint of your own would be published under the names of the book's grids" in capsys.readouterr().err
 
 
-def test_a_value_that_a_study_does_not_have_is_refused(capsys):
-    assert cli.main(["reversal", "--k", "3"]) == 1
-    assert "`explainer-lab reversal` has no --k: its settings are" in capsys.readouterr().err
+def test_an_option_that_a_study_does_not_have_is_named_and_left_out(monkeypatch, tmp_path, tiny_model, capsys):
+    calls = recorded(monkeypatch, Reversal)
+    told = ["--model", tiny_model, "--k", "3", "--tasks", "capitals", "--lr", "0.25", "--seeds", "4"]
+    assert cli.main(["reversal", *told, "--only", "reversal", "--results", str(tmp_path)]) == 0
+    (((one,), _),) = calls
+    assert (one.checkpoint, one.lr, one.seed) == (tiny_model, 0.25, 4)
+    said = capsys.readouterr().err
+    assert all(f"`explainer-lab reversal` has no --{name}; it is left out" in said for name in ("k", "tasks"))
+
+
+def test_beside_tables_of_ones_own_the_grids_are_those_of_the_book(monkeypatch, tmp_path, tiny_model):
+    monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
+    calls = recorded(monkeypatch, Reversal)
+    assert cli.main(["reversal", "--model", tiny_model, "--only", "reversal", "--results", str(tmp_path / "s")]) == 0
+    ((settings, _),) = calls
+    assert [one.seed for one in settings] == list(range(10))
+
+
+def test_models_says_that_the_memory_is_unknown(monkeypatch, capsys):
+    monkeypatch.setattr(memory, "_of_machine", lambda: math.nan)
+    monkeypatch.setattr(memory, "_limits", lambda _: iter(()))
+    assert cli.main(["models"]) == 0
+    shown = capsys.readouterr().out
+    assert "The memory of this machine is unknown. A billion parameters take 7.7 GB" in shown and "nan" not in shown
+    monkeypatch.setattr(memory, "_limits", lambda _: iter([(77 * 10**8, 0)]))
+    assert cli.main(["models"]) == 0
+    assert "8 GB of memory hold models of up to 1.0 billion parameters" in capsys.readouterr().out
 
 
 def test_models_lists_every_family_with_what_is_refused(capsys):

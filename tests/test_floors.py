@@ -19,6 +19,7 @@ FLOORS = (
     {"figures", "findings", "exercises"},
     {"explorables"},
     {"page"},
+    {"answers"},
     {"commands"},
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

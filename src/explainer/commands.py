@@ -76,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_models(commands)
     _add_look(commands)
     _add_verdict(commands)
+    _add_scorecard(commands)
     return parser
 
 
@@ -271,8 +272,8 @@ def asked_models(options: argparse.Namespace) -> list[str] | None:
 def _add_verdict(commands: argparse._SubParsersAction) -> None:
     command = commands.add_parser(
         "verdict",
-        help="redraw the picture of the verdict with the points of your own published tables",
-        description="Print and draw how far from floor to ceiling your models are, beside the checkpoint of the book.",
+        help="answer the book's questions for your own models, from your published tables",
+        description="Print and draw the answer to each question of the verdict, beside the checkpoint of the book.",
     )
     command.add_argument("--results", metavar="DIR", help="what --publish wrote (default: $EXPLAINER_RESULTS)")
     command.add_argument("--output", metavar="FILE", default="verdict.html", help="(default: verdict.html)")
@@ -280,24 +281,40 @@ def _add_verdict(commands: argparse._SubParsersAction) -> None:
 
 
 def _verdict(options: argparse.Namespace) -> int:
-    from explainer.data.files import PUBLISHED, disk_errors, published_directory, replace_file  # noqa: PLC0415
-    from explainer.figures import verdict  # noqa: PLC0415
-    from explainer.results import verdict_scale  # noqa: PLC0415
+    from explainer import answers  # noqa: PLC0415
 
-    directory, output = (Path(p).expanduser() for p in (options.results or published_directory(), options.output))
-    shown = ({} if directory == PUBLISHED else verdict_scale.verdict(directory)) | verdict_scale.of_book()
-    for checkpoint, rows in shown.items():
-        print(checkpoint)
-        head = ("", *next(iter(rows.values()), ()))
-        print_table([head, *((name, *(f"{one:.2f}" for one in its.values())) for name, its in rows.items())])
-    for line in (
-        *verdict_scale.missing(directory),
-        *([] if directory == PUBLISHED else verdict_scale.unlearned(directory)),
-    ):
-        print(line)
-    with disk_errors(output.parent):
-        replace_file(output, verdict.page(shown))
-    print(output)
+    return _print_lines(answers.verdict(_results(options), Path(options.output).expanduser()))
+
+
+def _add_scorecard(commands: argparse._SubParsersAction) -> None:
+    command = commands.add_parser(
+        "scorecard",
+        help="ask the paper's ten claims of your own models, from your published tables",
+        description="Print what the paper claims, and what its protocol gives for your models, beside the book's.",
+    )
+    command.add_argument("--results", metavar="DIR", help="what --publish wrote (default: $EXPLAINER_RESULTS)")
+    command.set_defaults(run=_scorecard)
+
+
+def _scorecard(options: argparse.Namespace) -> int:
+    from explainer import answers  # noqa: PLC0415
+
+    return _print_lines(answers.scorecard(_results(options)))
+
+
+def _results(options: argparse.Namespace) -> Path:
+    from explainer.data.files import published_directory  # noqa: PLC0415
+
+    return Path(options.results or published_directory()).expanduser()
+
+
+def _print_lines(lines: Iterable[str | Sequence[Sequence[str]]]) -> int:
+    """Print lines, and tables given as rows."""
+    for line in lines:
+        if isinstance(line, str):
+            print(line)
+        else:
+            print_table(line)
     return 0
 
 

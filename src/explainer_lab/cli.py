@@ -364,7 +364,7 @@ def _add_of_grids(commands: argparse._SubParsersAction) -> None:
 
 def _run_grids(name: str, options: argparse.Namespace) -> int:
     """Run the settings of a file of grids, which is that of the published results if none is given."""
-    from explainer.data.files import published_directory  # noqa: PLC0415
+    from explainer.data.files import PUBLISHED, published_directory  # noqa: PLC0415
 
     engine = _engine(options)
     kind = _experiment(name)
@@ -379,14 +379,16 @@ def _run_grids(name: str, options: argparse.Namespace) -> int:
     elif name == "comparison" and not (options.grid or options.only or options.publish == ""):
         raise ExplainerError("say what to compute: --tasks or --task-file, or --grid with a file and perhaps --only.")
     else:
-        options.grid = options.grid or published_directory() / kind.name / "grids.toml"
+        of_book = PUBLISHED / kind.name / "grids.toml"  # beside tables of one's own there is none
+        there = published_directory() / kind.name / "grids.toml"
+        options.grid = options.grid or (there if there.is_file() else of_book)
         grids = {n: _with_values(its, given) for n, its in _chosen(kind.read_grids(options.grid), options).items()}
     experiment = _on_checkpoint(kind, grids, options) if name in _ON_CHECKPOINT else kind()
     return _run(experiment, grids, options, engine, _print_choice if chooses else None)
 
 
 def _values(kind: type, name: str, options: argparse.Namespace) -> dict[str, list]:
-    """Fields of a setting that the options give, each with its values; ExplainerError for one that it does not have."""
+    """Fields of a setting that the options give, each with its values; one it does not have is named, left out."""
     if not options.grid:
         options.model = asked_models(options)
     options.tasks = asked_tasks(options)
@@ -395,8 +397,8 @@ def _values(kind: type, name: str, options: argparse.Namespace) -> dict[str, lis
         if values := getattr(options, option, None):
             its = [field for field in names if field in known]
             if not its:
-                settings = ", ".join(sorted(known))
-                raise ExplainerError(f"`explainer {name}` has no --{option}: its settings are {settings}.")
+                print(f"explainer: `explainer {name}` has no --{option}; it is left out.", file=sys.stderr)
+                continue
             found[its[0]] = ["/".join(values)] if its[0] in ("tasks", "pair") else values
     return found
 

@@ -8,14 +8,8 @@ from typing import Any
 from explainer.data.files import PUBLISHED
 from explainer.errors import CheckpointError, TaskError
 from explainer.models import loading
-from explainer.results import published
+from explainer.results import durations, published
 from explainer_lab.store import Identity, Store
-
-_WEIGHTS_OF_BOOK = 134_515_008
-"""Of the starter checkpoint, which need not be here."""
-
-_LEAST = 3.0
-"""Seconds of a setting of the smallest model: measured 2 to 5 for a hundred thousand weights."""
 
 
 def lines(experiment: Any, planned: Sequence[tuple[Any, Identity, str]], store: Store) -> Iterator[str]:
@@ -36,7 +30,7 @@ def lines(experiment: Any, planned: Sequence[tuple[Any, Identity, str]], store: 
         try:
             gigabytes = max(map(experiment.needs, settings)) / 1e9
             n, (each, basis) = len(settings), _seconds(experiment, checkpoint, took.get(checkpoint))
-            time = f"{_said(each)} each and {_said(n * each)} in all in one process ({basis})"
+            time = f"{durations.said(each)} each and {durations.said(n * each)} in all in one process ({basis})"
             yield f"{checkpoint}: {n} to compute, {time}; about {gigabytes:.1f} GB of memory."
         except CheckpointError:
             continue  # the run says why
@@ -57,13 +51,5 @@ def _seconds(experiment: Any, checkpoint: str, took: Sequence[float] | None) -> 
     runs = published.of_experiment(PUBLISHED / experiment.name, "runs")
     runs = runs[runs["checkpoint"] == loading.STARTER]
     weights = sum(p.numel() for p in experiment.skeleton(checkpoint).parameters())
-    seconds = max(_LEAST, runs["seconds"].median() * weights / _WEIGHTS_OF_BOOK)
+    seconds = max(durations.LEAST, runs["seconds"].median() * weights / durations.WEIGHTS_OF_BOOK)
     return seconds, "the book's, scaled by the number of weights; longer prompts take longer"
-
-
-def _said(seconds: float) -> str:
-    if math.isnan(seconds):
-        return "an unknown time"
-    if seconds < 60:
-        return "less than a minute"
-    return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"

@@ -367,7 +367,7 @@ class Rival(OnCheckpoint[RivalSetting]):
             n = setting.n_queries + setting.n_selection
             return tuple(new_rule.data(setting.task, setting.seed, rule, setting.k, n) for rule in "AB")
         own = self._load_data(setting.task)
-        return own, self._load_data(tasks.foreign(own.task))
+        return own, self._load_data(tasks.beside(own.task))
 
 
 def _random_of_the_same_layers(heads: Sequence[HeadIndex], n_heads: int, seed: int) -> list[HeadIndex]:

@@ -21,6 +21,7 @@ from torch import Generator, Tensor
 
 from explainer.compare import comparison, controls
 from explainer.compare.comparison import ComparisonSetting, Observed, require
+from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.models import batched_finetuning, finetuning, interventions, scoring
@@ -93,6 +94,7 @@ Load = Callable[[str], TaskData]
 class SharedPartSetting(on_checkpoint.FineTuningSetting):
     """The demonstrations and queries that a seed draws for each of some tasks, given as "capitals/plurals".
 
+    The other tasks of the setting stand for another task; beside a single one that is `tasks.beside`, in the context.
     FT takes its passes over k demonstrations. With `layer_causal_lr` above 0 it is layer-causal descent at that rate;
     with `as_long` 1 its update is brought to the length of that of FT. With `lessons` "few" trainings are on own and
     other demonstrations only, and with "own" on own ones, enough to choose a rate, and nothing is put in or taken out.
@@ -195,8 +197,13 @@ def _task(checkpoint: Checkpoint, load: Load, setting: SharedPartSetting, name: 
         checkpoint=setting.checkpoint, task=name, seed=setting.seed, k=setting.k, lr=setting.lr,
         n_queries=setting.n_queries, split="report",
     )  # fmt: skip
-    foreign = {other: load(other) for other in setting.names if other != name}
+    foreign = {other: load(other) for other in _others(setting, data.task)}
     return _Task(setting, checkpoint, data, foreign, compared, comparison.draw_queries(data, compared))
+
+
+def _others(setting: SharedPartSetting, task: Task) -> list[str]:
+    """The names of the tasks that stand for another one."""
+    return [name for name in setting.names if name != task.name] or [tasks.beside(task)]
 
 
 def _train(
@@ -463,7 +470,8 @@ class SharedPart(OnCheckpoint[SharedPartSetting]):
 
     def parts(self, setting: SharedPartSetting) -> dict[str, Any]:
         """Weights and data."""
-        return {"weights": self._weights(setting.checkpoint), "data": self._data_digests(sorted(setting.names))}
+        names = {*setting.names, *_others(setting, self._load_data(setting.names[0]).task)}
+        return {"weights": self._weights(setting.checkpoint), "data": self._data_digests(sorted(names))}
 
     def compute(self, setting: SharedPartSetting, *, progress: bool) -> Computed:
         """One setting."""

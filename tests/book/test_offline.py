@@ -15,6 +15,7 @@ from test_found import small  # noqa: F401 - a fixture
 from bookbuilder import pages
 from bookbuilder.offline import __main__ as offline
 from bookbuilder.offline import gather
+from explainer.figures import Table
 
 pytestmark = pytest.mark.browser
 XHTML = "{http://www.w3.org/1999/xhtml}"
@@ -54,7 +55,11 @@ def require_pages_of_contents(file, titles):
 
 @pytest.fixture(scope="module")
 def made(small, browser, tmp_path_factory):  # noqa: F811
-    """The EPUB and the PDF of a small book."""
+    """The EPUB and the PDF of a small book, whose first page has a table with a caption in two parts."""
+    first = small / "book" / "intro.html"
+    table = Table(["a"], [["b"]], "See this.", "Live.", "20 draws.")._repr_mimebundle_()["text/html"]
+    before, tag, article = first.read_text("utf-8").partition("<article")
+    first.write_text(before + tag + article.replace("</h1>", f"</h1>{table}", 1), "utf-8")
     return offline.write(small, small.parents[1], browser, tmp_path_factory.mktemp("offline"))
 
 
@@ -63,13 +68,22 @@ def test_the_epub_of_a_small_book_is_sound(made):
     trees = require_sound_epub(made[0])
     page = ElementTree.tostring(trees["intro.xhtml"], "unicode")
     assert len(list(trees["intro.xhtml"].iter(MATH))) == 4
-    assert "Figure 1. " in page and "Figure 2. " in page and "Table" not in page
+    assert "Figure 1. " in page and "Figure 2. " in page and page.count("Table 1. ") == 1
     assert "On the site this figure is interactive" in page and "With JavaScript" not in page
     assert "In two lines" in page and "Forty-two" not in page
     solutions = ElementTree.tostring(trees["solutions.xhtml"], "unicode")
     (formula,) = [each for each in trees["solutions.xhtml"].iter(f"{XHTML}span") if each.get("class") == "xp-together"]
     assert "".join(formula.itertext()) == "42."
     assert "Forty-two" in solutions and "intro.xhtml#intro.exercise-1" in solutions
+
+
+@pytest.mark.slow
+def test_the_second_part_of_a_caption_stands_open_on_paper(made):
+    with zipfile.ZipFile(made[0]) as packed:
+        text = "".join(packed.read(name).decode() for name in packed.namelist() if name.endswith(".xhtml"))
+    assert '<small class="sample">20 draws.</small>' in text and "How it was measured" not in text
+    pages_ = " ".join(page.extract_text() for page in PdfReader(made[1]).pages)
+    assert "20 draws." in pages_
 
 
 @pytest.mark.slow

@@ -62,7 +62,7 @@ def test_the_way_from_page_to_page(book, page, start, way):
 def test_rows_have_title_question_and_minutes(book):
     assert pages.rows_of(book, Path("book/all"), "First") == [r"| [A](one/a.md) | Why x \| y? | 1 |"]
     rows = pages.rows_of(book, Path("book/all"), "Second")
-    assert rows == ["| [B](two/b.md) |  | 3 |", "| [C](two/c.ipynb) |  | 1 |"]
+    assert rows == ["| [B](two/b.md) |  | 4 |", "| [C](two/c.ipynb) |  | 1 |"]
     with pytest.raises(KeyError, match="Third"):
         pages.rows_of(book, Path("book/all"), "Third")
 
@@ -70,19 +70,20 @@ def test_rows_have_title_question_and_minutes(book):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("word " * 600, 3),
-        ("$$ x = y $$ " * 6 + "\n\n```{drawing} claim\n```\n" * 2, 4),
+        ("word " * 600, 4),
+        ("```{drawing} claim\n```\n\n" * 2 + "```{explorable} OneStep\n```\n\n" * 3, 6),
+        ("| two | heads |\n|---|---:|\n" + "| many | words |\n" * 200 + "\n" + "word " * 150, 2),
         (
             "$a < b$ "
-            + "word " * 199
+            + "word " * 149
             + "\n\n<details>\n\n"
             + "hidden " * 999
             + "</details>\n\n`c > d` "
-            + "word " * 200,
+            + "word " * 150,
             2,
         ),
-        ("word " * 400 + "\n\n## More exercises\n\n" + "hidden " * 999 + "\n\n## After\n\n" + "word " * 200, 3),
-        ("word " * 400 + "\n\n> **Exercise 1, easy.** " + "hidden " * 999 + "\n\n" + "word " * 200, 3),
+        ("word " * 300 + "\n\n## More exercises\n\n" + "hidden " * 999 + "\n\n## After\n\n" + "word " * 150, 3),
+        ("word " * 300 + "\n\n> **Exercise 1, easy.** " + "hidden " * 999 + "\n\n" + "word " * 150, 3),
     ],
 )
 def test_minutes_are_those_of_what_stands_open(text, expected):
@@ -90,10 +91,25 @@ def test_minutes_are_those_of_what_stands_open(text, expected):
 
 
 def test_visible_code_and_figures_take_minutes():
-    code = "x = 1\n\n" * 20 + 'texts.figure("a", drawn)\n' * 2
+    code = "x = 1\n\n" * 20 + 'texts.figure("a", drawn)\ntexts.table("b")\n'
     hidden = [{"tags": ["hide-input"]}, {"tags": ["remove-cell"]}]
-    assert [pages.minutes([code_cell(code * 2, metadata=its)]) for its in ({}, *hidden)] == [4, 2, 1]
+    assert [pages.minutes([code_cell(code * 2, metadata=its)]) for its in ({}, *hidden)] == [18, 3, 1]
     assert pages.minutes([code_cell("def step(x): ...\n" * 60 + "exercises.step(step)")]) == 1
+
+
+def test_an_explorable_counts_where_it_is_shown():
+    imports = code_cell(
+        "from explainer.explorables import Ladder, OnePlane\nfrom explainer.page import LiveGPT\nLadder(rung=5)",
+        metadata={"tags": ["remove-input"]},
+    )
+    shown = code_cell("OnePlane()\nprint(OnePlane)", metadata={"tags": ["remove-input"]})
+    cells = [imports, shown, {"cell_type": "markdown", "source": "```{explorable} OneStep\n```"}]
+    assert pages.to_read(cells) == {"words": 0, "figures": 0, "explorables": 3, "lines": 0}
+
+
+def test_exercises_are_counted_apart():
+    text = "> **Exercise 1, easy.** What?\n\nThe exercise 2.\n\n## More exercises\n\n> **Exercise 2, hard.** Why?"
+    assert pages.exercises([{"cell_type": "markdown", "source": text}]) == 2
 
 
 def test_names_of_pages_are_unique():

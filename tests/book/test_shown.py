@@ -37,6 +37,10 @@ def test_minutes_stand_between_the_title_and_what_follows():
     assert sources(made)[0] == "# Title"
     assert sources(made)[1] == '<p class="xp-minutes">1 minute to read</p>'
     assert sources(made)[2].startswith("words")
+    one, two = "> **Exercise 1, easy.** Write it.", "\n\n> **Exercise 2, hard.** Prove it."
+    for asked, besides in ((one, "1 exercise"), (one + two, "2 exercises")):
+        made = shown.chapter(notebook_of([text(f"# Title\n\n{asked}")]), "book/chapters/a")["cells"]
+        assert sources(made)[1] == f'<p class="xp-minutes">1 minute to read, {besides} besides</p>'
     assert shown.chapter(notebook_of([text("# Title")]), "book/reference/a", "code")["cells"] == [text("# Title")]
 
 

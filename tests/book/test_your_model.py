@@ -14,12 +14,14 @@ from explainer_lab import cli, in_context_llama, regression_words
 TEXT = (ROOT / "book" / "reference" / "your_model.md").read_text("utf-8")
 COMMANDS = re.findall(r"^explainer .*", TEXT, re.MULTILINE)
 SIX = re.search(r"^## The six$\n\n```bash\n(.*?)\n```", TEXT, re.MULTILINE | re.DOTALL)[1].splitlines()
+_, *MORE = re.search(r"^## The other answers$.*?```bash\n(.*?)\n```", TEXT, re.MULTILINE | re.DOTALL)[1].splitlines()
+OPTIONS = re.search(r'^O="(.*)"$', TEXT, re.MULTILINE)[1]
 SCRIPT, DRAWN = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_parser_takes_every_command(command):
-    words = shlex.split(command.replace("$SLURM_ARRAY_TASK_ID", "3"))
+    words = shlex.split(command.replace("$SLURM_ARRAY_TASK_ID", "3").replace("$O", OPTIONS))
     assert callable(cli._parser().parse_args(words[1:]).run)
 
 
@@ -56,7 +58,7 @@ def test_the_six_commands_in_their_order(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path / "cache"))
 
     def typed(command, *more):
-        assert cli.main([*shlex.split(command)[1:], *more]) == 0
+        assert cli.main([*shlex.split(command.replace("$O", OPTIONS))[1:], *more]) == 0
         return capsys.readouterr()
 
     models, look, choose, run, publish, verdict = SIX
@@ -68,9 +70,20 @@ def test_the_six_commands_in_their_order(tmp_path, monkeypatch, capsys):
     assert shown.out.count("my_model-side-k8") == 2 and "my_model: 2 to compute" in shown.err
     published = typed(publish, *few)
     assert published.out == shown.out and "to compute" not in published.err
+    shared, rival, _, study, _, scorecard = MORE
+    for command in (shared, rival, study):
+        typed(command, *few)
     drawn = typed(verdict).out
-    assert drawn.startswith("my_model\n") and drawn.count("weights (cos ΔW)  ") == 2
+    assert drawn.count("weights (cos ΔW)  ") == 2
+    assert (
+        "\nmy_model: For new rule: learned, new rule: like training, run `explainer-lab new-rule --model my_model"
+        in drawn
+    )
+    assert [line.split()[0] for line in drawn.split("carried by one vector\n")[1].splitlines()[1:3]] == [
+        "my_model", "SmolLM2-135M-Instruct"
+    ]  # fmt: skip
+    assert typed(scorecard).out.startswith("my_model: on side, not tasks of the paper; demonstrations add ")
     assert (tmp_path / "verdict.html").stat().st_size > 10**6
     names = {}
     exec(DRAWN, names)
-    assert [trace.name for trace in names["verdict"].ways(names["floors"].verdict("mine")).data] == ["my_model"]
+    assert "my_model" in names["own"]

@@ -185,6 +185,12 @@ def test_a_file_that_cannot_be_read(tmp_path):
 # --- another task ------------------------------------------------------------------------------------------------
 
 
+def test_beside_a_task_of_ones_own_stand_word_pairs_which_are_short():
+    assert tasks.beside(TWO) == "capitals" and {tasks.beside(task) for task in TASKS.values()} == {
+        tasks.foreign(task) for task in TASKS.values()
+    }
+
+
 def test_foreign_demonstrations_are_about_something_else_with_the_same_kind_of_answers():
     for task in (*TASKS.values(), TWO):
         other = TASKS[tasks.foreign(task)]

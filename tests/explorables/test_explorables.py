@@ -12,6 +12,7 @@ import torch
 import traitlets
 from javascript import DARK, LIGHT, OVERFLOWS, normals, run_tests, show, stop_leaves_nothing, uniforms
 from test_bets import bets_fixture
+from test_contrast import contrast_fixture
 from test_noise_value import noise_value_fixture
 from test_real_head import real_head_fixture
 from test_similarity_explorer import similarity_explorer_fixture
@@ -25,6 +26,7 @@ from explainer.errors import ExplainerError
 from explainer.explorables import (
     AgeWeights,
     Bets,
+    Contrast,
     Explorable,
     InContextRegression,
     Ladder,
@@ -44,7 +46,7 @@ from explainer.explorables import (
     WhichBox,
     Yardstick,
 )  # fmt: skip
-from explainer.page import LiveExperiment, LiveGPT, LivePatch
+from explainer.page import LiveAttention, LiveExperiment, LiveGPT, LivePatch, LiveVector
 from explainer.theory import duality
 
 JS_TESTS = Path(__file__).parent / "js"
@@ -168,6 +170,7 @@ def javascript(tmp_path_factory) -> Path:
         ladder=[Ladder(rung=rung).state() for rung in range(6)],
         similarity_explorer=similarity_explorer_fixture(),
         bets=bets_fixture(),
+        contrast=contrast_fixture(),
         swap=swap_fixture(),
         yardstick=yardstick_fixture(),
     )
@@ -316,6 +319,9 @@ REFUSED = [
     (Bets, {"agreement": 1.1}, "agreement"),
     (Bets, {"ceiling": math.nan}, "ceiling"),
     (Bets, {"shown": ["similarity"]}, "shown"),
+    (Contrast, {"points": [[0, 0]] * 3}, r"it has 3 rows; it must have 4 to 4"),
+    (Contrast, {"points": [[0, 0]] * 3 + [[0, 3]]}, r"\[0\.0, 3\.0\].*from -4 to 4 and from -2 to 2"),
+    (Contrast, {"shared": math.nan}, "shared = nan"),
     (InContextRegression, {"points": [[0, 0]]}, r"it has 1 rows; it must have 2 to 12"),
     (InContextRegression, {"points": [[0, 0], [4.1, 0]]}, r"\[4\.1, 0\.0\].*from -4 to 4 and from -12 to 12"),
     (InContextRegression, {"points": [[0, 0], [0, math.nan]]}, r"\[0\.0, nan\]"),
@@ -329,11 +335,13 @@ REFUSED = [
     (InContextRegression, {"gpt": GPT | {"index": {"read_in.weight": [0, 5, 4]}}}, r"of 5 inputs"),
     (InContextRegression, {"gpt": GPT | {"config": {"examples": 3}}}, r"reads 3 examples"),
     (Ladder, {"rung": 6}, "rung"),
+    (LiveAttention, {"hidden": [-1]}, "hidden"),
     (LiveExperiment, {"task": "rivers"}, "'capitals', 'plurals'"),
     (LiveExperiment, {"scale": 2.5}, "scale"),
     (LiveGPT, {"demonstrations": [["a", "b"]] * 17}, "at most 16 pairs"),
     (LiveGPT, {"demonstrations": [["a"]]}, "pairs of texts"),
     (LivePatch, {"donors": 3}, "donors"),
+    (LiveVector, {"layer": 31}, "layer"),
     (MemoryOrRidge, {"doublings": 11}, "doublings"),
     (MemoryOrRidge, {"noise": 0.0}, "noise"),
     (MemoryOrRidge, {"query": math.nan}, "query = nan"),

@@ -1,8 +1,11 @@
 """Where a result comes from, as a badge and a caption, and of which checkpoint a stored one is."""
 
+import re
+from types import SimpleNamespace
+
 import pytest
 
-from bookbuilder.renderers import widget_html
+from bookbuilder.renderers import _figure_html, widget_html
 from explainer.explorables import Bets
 from explainer.figures import Captioned, Table, base
 from explainer.results import agreement, reporting
@@ -41,3 +44,21 @@ def test_figures_tables_and_explorables_say_it(monkeypatch, capsys):
     assert f"<strong>{SAID}.</strong> A caption." in shown[-1]["text/html"]
     assert SAID in Table(["a"], [["b"]], "A caption.", provenance)._repr_mimebundle_()["text/html"]
     assert SAID in widget_html({"explainer": {"provenance": Bets.provenance}})
+
+
+def test_a_caption_says_first_what_to_see_and_then_how_it_was_measured(monkeypatch):
+    table = Table(["a"], [["b"]], "See <a>.", "Live.", "20 draws & more.")._repr_mimebundle_()["text/html"]
+    caption = re.search(r"<figcaption>(.*)</figcaption>", table)[1]
+    see, below = caption.split("<details")
+    assert see.endswith("See &lt;a&gt;.") and 'class="xp-badge' in see
+    assert below == (' class="xp-sample"><summary>How it was measured</summary><p>20 draws &amp; more.</p></details>')
+    shown = []
+    monkeypatch.setattr(base, "display", lambda of, **_: shown.append(of))
+    Captioned({}, "See.", "Alt.", "Live.", "20 draws.")._ipython_display_()
+    figure = SimpleNamespace(content=shown[0].to_plotly_json())
+    assert "See.<details" in _figure_html(figure) and "<p>20 draws.</p></details></figcaption>" in _figure_html(figure)
+    assert "See. <small>20 draws.</small> <em>Live.</em>" in shown[1]["text/html"]
+
+
+def test_a_caption_without_a_second_part_has_no_fold():
+    assert base.figcaption("", "See.") == "<figcaption> See.</figcaption>"

@@ -23,6 +23,14 @@ def words(monkeypatch):
         "a": {"caption": "n = {n},\nof {of:.1f}.", "alt": "At {of[GD]:.0%}: {tokens[0]!r}.", "provenance": "Live."},
         "b": {"caption": "C.", "head": ["<i>x</i>", "y"], "rows": [["one", "{n:.2f}"]]},
         "c": {"caption": "C.", "head": ["x"], "rows": [], "facts": "seed {n}"},
+        "e": {
+            "caption": "What to see.",
+            "sample": "{n} draws.",
+            "alt": "A.",
+            "head": ["x"],
+            "rows": [],
+            "provenance": "Live.",
+        },
     }
     monkeypatch.setattr(texts, "_texts", lambda chapter: own)
     return texts.Texts("chapter")
@@ -37,6 +45,12 @@ def test_numbers_are_filled_in_one_by_one(words):
     )
     shown = words.figure("a", go.Figure(), n=[1, 2], of={"GD": 0.5}, tokens=[""])
     assert shown.caption == "n = 1, 2, of GD 0.5."
+
+
+def test_the_second_part_of_a_caption_is_filled_in_where_there_is_one(words):
+    figure, table = words.figure("e", go.Figure(), n=20), words.table("e", n=20)
+    assert (figure.caption, figure.sample) == (table.caption, table.sample) == ("What to see.", "20 draws.")
+    assert words.table("b", n=1, provenance="Live.").sample == ""
 
 
 def test_lists_in_a_mapping_stay_apart(words):

@@ -33,6 +33,18 @@ def task(directory, checkpoint):
     return shared_part._task(checkpoint, tasks.load, draw(directory), "plurals")
 
 
+def test_a_single_task_has_another_one_beside_it_in_the_context(directory, checkpoint):
+    alone = draw(directory, tasks="plurals", lessons="few")
+    found = run_shared_part(checkpoint, tasks.load, alone)
+    both = run_shared_part(checkpoint, tasks.load, draw(directory, lessons="few"))
+    of = [i for i, name in enumerate(both["layers"]["task"]) if name == "plurals"]
+    wanted = [both["layers"]["context_foreign"][i] for i in of]
+    assert found["layers"]["context_foreign"] == pytest.approx(wanted, abs=1e-4)
+    assert all(map(math.isnan, found["layers"]["training_foreign"]))
+    parts = [SharedPart().parts(each)["data"] for each in (alone, draw(directory))]
+    assert parts[0] == parts[1] and set(parts[0]) == {"plurals", "capitals"}
+
+
 @pytest.fixture(scope="module")
 def trained(checkpoint, task):
     """All trainings, one after the other by the plain code."""

@@ -1,6 +1,7 @@
 """models.circuits: attention maps and their scores, heads switched off by hand and by hook, tokens kept apart."""
 
 import copy
+from types import SimpleNamespace
 
 import pytest
 import tiny_models
@@ -105,6 +106,15 @@ def test_a_repeated_sequence_is_random_different_and_said_twice(checkpoint):
     ids = circuits.repeated(checkpoint, 20, seed=3)
     assert ids[0] == checkpoint.first_token_id and ids[1:21] == ids[21:] and len(set(ids[1:])) == 20
     assert ids == circuits.repeated(checkpoint, 20, seed=3) != circuits.repeated(checkpoint, 20, seed=4)
+
+
+def test_a_small_model_repeats_what_it_has_positions_and_tokens_for(checkpoint, monkeypatch):
+    short = SimpleNamespace(config=SimpleNamespace(max_position_embeddings=34))
+    small = SimpleNamespace(tokenizer=checkpoint.tokenizer, first_token_id=0, model=short)
+    ids = circuits.repeated(small, 50, seed=3)
+    assert len(ids) == 33 and ids[1:17] == ids[17:] and len(set(ids[1:])) == 16
+    monkeypatch.setattr(circuits, "_ORDINARY", len(checkpoint.tokenizer))
+    assert len(set(circuits.repeated(small, 50, seed=3)[1:])) == 16
 
 
 def test_the_strongest_heads_and_others_of_their_layers():

@@ -17,11 +17,13 @@ from explainer.page import (
     LiveGPT,
     LivePatch,
     LiveSweep,
+    LiveVector,
     asking,
     live_experiment,
     live_gpt,
     live_patch,
     live_sweep,
+    live_vector,
 )
 
 PATTERN = ["", " ->"]
@@ -96,11 +98,16 @@ def test_a_sweep_counts_and_a_stop_is_heard(monkeypatch, tiny):
             {"patch": 8, "task": "past", "donors": [["go", "went"], ["see", "saw"]], "query": "run"},
             ("past", 2, "run"),
         ),
+        (
+            LiveVector,
+            {"vector": 9, "pattern": PATTERN, "demonstrations": PAIRS, "query": "e"},
+            (PATTERN, PAIRS, "e"),
+        ),
     ],
 )  # fmt: skip
 def test_answers_are_those_of_the_package(monkeypatch, tiny, of, message, asked):
     given = []
-    for module in (live_experiment, live_patch):
+    for module in (live_experiment, live_patch, live_vector):
         monkeypatch.setattr(module, "answers", lambda *these: given.append(these) or {"right": [0, 1, 2]})
     (answer,) = answers_to(of(), monkeypatch, tiny, message)
     number = next(iter(message))

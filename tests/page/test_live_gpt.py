@@ -114,7 +114,7 @@ def place(tmp_path_factory):
     shutil.copy(ROOT / "book" / "_ext" / "bookbuilder" / "static" / "explainer" / "afm-host.js", static)
     widgets = [
         f"<section class={name}>{node.astext()}</section>"
-        for name in ("LiveGPT", "LiveSweep", "LiveExperiment", "LivePatch")
+        for name in ("LiveGPT", "LiveSweep", "LiveExperiment", "LivePatch", "LiveVector")
         for node in sphinxext.explorable(Mock(), name)
     ]
     page = (

@@ -87,12 +87,16 @@ def causal(new, past=0, hidden=()):
 
 
 def unchanged(shape, tokens):
-    """No update, and one patch that no token has."""
+    """No update, one patch that no token has, and a vector after each block that is added to none."""
     width = shape.key_heads * shape.head_size
     shapes = {"update_in": (shape.width, 1), "update_out": (1, width)}
     none = {name: np.zeros((2 * shape.layers, *size), np.float32) for name, size in shapes.items()}
     none |= {name: np.zeros(1, np.int64) for name in ("with_context", "without_context")}
-    return none | {"patch_weights": np.zeros((tokens, 1), np.float32)}
+    none |= {
+        "patch_weights": np.zeros((tokens, 1), np.float32),
+        "added_to": np.zeros((tokens, shape.layers), np.float32),
+    }
+    return none | {"added": np.ones((shape.layers, shape.width), np.float32)}
 
 
 def run(model, shape, ids, past=None, hidden=(), update=None):  # noqa: PLR0917
@@ -103,11 +107,10 @@ def run(model, shape, ids, past=None, hidden=(), update=None):  # noqa: PLR0917
     inputs = dict(ids=np.array(ids), positions=np.arange(n, n + len(ids)), bias=causal(len(ids), n, hidden))
     inputs |= dict(rows=np.array([len(ids) - 1]), past_keys=keys, past_values=values)
     inputs |= unchanged(shape, len(ids)) | (update or {})
-    names = ("logits", "keys", "values", "attention", "scores", "outputs")
+    names = ("logits", "keys", "values", "attention", "scores", "outputs", "stream")
     found = dict(zip(names, model.run(names, inputs), strict=True))
-    return (
-        found | {name: found[name][:, :, 0] for name in ("attention", "scores")} | {"outputs": found["outputs"][:, 0]}
-    )
+    found |= {name: found[name][:, :, 0] for name in ("attention", "scores")}
+    return found | {name: found[name][:, 0] for name in ("outputs", "stream")}
 
 
 @torch.inference_mode()
@@ -252,6 +255,33 @@ def test_patches_are_those_of_the_package(tiny):
     inputs |= unchanged(shape, T) | dict(past_values=past["values"], with_context=ends[:2], without_context=ends[2:4])
     (logits,) = session(graph).run(["logits"], inputs | {"patch_weights": np.array(rows, np.float32)})
     np.testing.assert_allclose(logits, expected, atol=1e-4)
+
+
+def test_vectors_are_added_after_their_blocks_at_their_tokens(tiny):
+    """As by transformers, where hooks add them; and the stream is what the next block reads."""
+    graph, shape = web_model._onnx_bytes(tiny)
+    model, random = transformers_llama(tiny, shape), np.random.default_rng(5)
+    ids = random.integers(0, 96, 10).tolist()
+    added = random.normal(0, 1, (shape.layers, shape.width)).astype(np.float32)
+    shares = random.choice([0, 0.5, 1], (len(ids), shape.layers)).astype(np.float32)
+    heard = []
+
+    def plus(number):
+        def change(_module, _args, out):
+            moved = out + torch.tensor(shares[None, :, number, None] * added[number])
+            heard.append(moved[0, -1].numpy())
+            return moved
+
+        return change
+
+    plain, _ = expected(model, ids)
+    for number, layer in enumerate(model.model.layers):
+        layer.register_forward_hook(plus(number))
+    logits, _ = expected(model, ids)
+    found = run(session(graph), shape, ids, update={"added": added, "added_to": shares})
+    np.testing.assert_allclose(found["logits"][0], logits, atol=5e-5)
+    np.testing.assert_allclose(found["stream"], heard, atol=1e-4)
+    assert np.abs(logits - plain).max() > 0.1
 
 
 @pytest.mark.slow

@@ -1,9 +1,12 @@
 """The five rows of the verdict, of tables made by hand and of the book's."""
 
+import math
+
+import numpy as np
 import pandas as pd
 import pytest
 
-from explainer.results import new_rule, verdict
+from explainer.results import new_rule, verdict, verdict_scale
 from explainer.results.published import results
 
 SIMILAR = {
@@ -28,14 +31,9 @@ def tables():
         for name, hits in right.items()
         for hit in hits
     ]
-    strengths = [
-        {"seed": s, "cue": "suffix", "epochs": 20, "layers": layers, "reordered": 1.0, "examples": 0.0}
-        | {"own": own, "other": own, "contexts": 0.5, "trainings": 0.32}
-        for s in (0, 1)
-        for layers, own in (("upper third", 0.1), ("all", 0.4))
-    ]
+    strengths = [{"seed": s, "cue": "suffix", "own": 0.1, "contexts": 0.5, "trainings": 0.32} for s in (0, 1)]
     changes = [
-        {"seed": s, "cue": "suffix", "strength": n, "kind": kind, "lesson": lesson, "right_a": a, "right_b": b}
+        {"seed": s, "cue": "suffix", "k": 16, "strength": n, "kind": kind, "lesson": lesson, "right_a": a, "right_b": b}
         for s in (0, 1)
         for n, kind, lesson, a, b in (
             (16, "ICL", "A", 0.7, 0.0),
@@ -48,16 +46,94 @@ def tables():
 
 
 def test_rows_are_shares_between_floor_and_ceiling():
-    found = {name: of.estimate for name, of in verdict.questions(*tables()).items()}
-    assert found == pytest.approx(
+    found = {name: [of.estimate for of in one[:4]] for name, one in verdict.questions(*tables()).items()}
+    for name, three in {
+        "like training": (0.3, 0.5, 0.75),
+        "on these examples": (0, 0.05, 0.5 * 0.25),
+        "carried by one vector": (0.25, 0.5, 0.75),
+        "new rule: learned": (0.2, 0.8, 1),
+        "new rule: like training": (0, 0.1, 0.16**0.5),
+    }.items():
+        floor, measured, ceiling = three
+        assert found.pop(name) == pytest.approx([*three, (measured - floor) / (ceiling - floor)]), name
+    assert not found
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_question_without_its_table_is_left_out(number):
+    given = list(tables())
+    left = [name for i in (number, (number + 1) % 4) for name in _ASKED_OF[i]]
+    given[number] = given[(number + 1) % 4] = None
+    assert set(verdict.questions(*given)) == set(verdict.FOLDERS) - set(left)
+
+
+_ASKED_OF = (["like training", "on these examples"], ["carried by one vector"], ["new rule: like training"],
+             ["new rule: learned"])  # fmt: skip
+
+
+def test_a_ceiling_that_is_not_settled_above_the_floor_gives_no_share():
+    layers = next(tables())
+    layers.loc[layers["seed"] == 1, "trainings"] = 0.2
+    found = verdict.questions(layers, None, None, None)["like training"]
+    assert math.isnan(found.share.estimate) and found.ceiling.estimate == pytest.approx(0.475)
+
+
+def test_one_draw_has_values_and_no_share():
+    layers = next(tables())
+    found = verdict.questions(layers[layers["seed"] == 0], None, None, None)["like training"]
+    assert found.draws == 1 and found.measured.estimate == 0.5 and math.isnan(found.share.estimate)
+
+
+@pytest.mark.parametrize(("n", "thirds"), [(1, "uuu"[:1]), (2, "lu"), (3, "lmu"), (4, "lmmu"), (6, "llmmuu")])
+def test_every_model_has_an_upper_third(n, thirds):
+    rows = pd.DataFrame([{"seed": 0, "task": "a", "layer": i, "own": float(i)} for i in range(n)])
+    for name, its in verdict_scale.by_thirds(rows, ["own"]).items():
+        wanted = [i for i, third in enumerate(thirds) if third == name[0]]
+        assert its["own"].tolist() == ([np.mean(wanted)] if wanted else [])
+
+
+def queries(**right):
+    """Two draws that agree, with four queries for each intervention."""
+    return pd.DataFrame(
+        [
+            {"seed": seed, "task": "a", "intervention": name, "correct": number < n}
+            for seed in (0, 1)
+            for name, n in right.items()
+            for number in range(4)
+        ]
+    )
+
+
+def test_accounts_are_shares_between_floor_and_ceiling():
+    asked = queries(icl=4, vector=2, vector_foreign=1, heads=3, heads_foreign=0, off=1, off_induction=2, off_random=3)
+    rules = queries(icl=4, vector=1, vector_foreign=1)
+    given, said = "aabb", "aaba"  # three of four agree; by chance half of the queries
+    votes = pd.DataFrame(
+        [
+            {"seed": seed, "cue": "suffix", "rule": "A", "vote": vote, "icl": icl}
+            for seed in (0, 1)
+            for vote, icl in zip(given, said, strict=True)
+        ]
+    )
+    found = verdict.accounts(asked, rules, votes)
+    assert {row: of.estimate for row, of in found["word pairs"].items()} == pytest.approx(
         {
-            "word pairs: like training": (0.5 - 0.3) / (0.75 - 0.3),
-            "word pairs: on these examples": 0.05 / (0.5 * 0.25),
-            "word pairs: carried by one vector": (0.5 - 0.25) / (0.75 - 0.25),
-            "new rule: learned": (0.8 - 0.2) / 0.8,
-            "new rule: like training": 0.1 / 0.16**0.5,
+            "one vector, put in": (2 - 1) / (4 - 1),
+            "ten heads, put in": 3 / 4,
+            "the ten heads, taken out": (3 - 1) / 3,
+            "induction heads, taken out": (3 - 2) / 3,
         }
     )
+    assert {row: of.estimate for row, of in found["a new rule"].items()} == pytest.approx(
+        {"one vector, put in": 0, "a vote of ten heads": (0.75 - 0.5) / (1 - 0.5)}
+    )
+
+
+def test_the_scale_of_a_vote_is_that_of_agreement_and_chance():
+    votes = new_rule.table("rule-contexts", "answers")
+    agree, chance = (of(votes, "vote").estimate for of in (new_rule.agreement, new_rule.by_chance))
+    found = new_rule.beyond_chance(votes, "vote").estimate
+    assert found == pytest.approx((agree - chance) / (1 - chance), abs=0.001)
 
 
 def test_what_the_pages_say_of_the_rows():

@@ -72,6 +72,49 @@ def test_means_over_tasks(claim, columns):
     assert numbers(card()[claim].protocol.because)[:2] == pytest.approx(means, abs=6e-4)
 
 
+@cache
+def asked():
+    return scorecard.questions()
+
+
+@pytest.mark.parametrize(
+    ("measure", "columns"),
+    [
+        ("FT", ("ft_correct", "zsl_correct")),
+        ("ICL", ("icl_correct", "ft_correct")),
+        ("SimAOU", ("sim_aou", "sim_aou_noise")),
+        ("SimAM", ("sim_am", "sim_am_zsl")),
+    ],
+)
+def test_questions_are_means_over_tasks(measure, columns):
+    of = asked()[measure]
+    means = [np.mean([its[column].mean() for _, its in of_paper().groupby("task")]) for column in columns]
+    assert (of.here.estimate, of.floor.estimate) == pytest.approx(means, abs=1e-9)
+    assert of.here.low < of.here.estimate < of.here.high
+
+
+def test_questions_have_the_verdicts_of_the_card_and_the_numbers_of_one_model():
+    claims = {
+        "FT": "FT answers more than ZSL", "ICL": "ICL answers more than FT",
+        "Rec2FTP": "ICL repairs what FT repairs: Rec2FTP", "SimAOU": "SimAOU is above that of a random update",
+        "SimAM": "SimAM is higher after FT than before", "τ": "ICL and FT attend to the same training tokens: τ",
+    }  # fmt: skip
+    assert list(asked()) == list(claims)
+    for measure, claim in claims.items():
+        of, row = asked()[measure], card()[claim]
+        assert of.verdict == row.protocol.verdict
+        printed = numbers(row.paper.split("2.7B ")[1])
+        expected = [of.paper] if of.paper_floor is None else [of.paper, of.paper_floor]
+        assert printed[: len(expected)] == pytest.approx(expected, abs=5.1e-4)
+
+
+def test_recall_of_all_six_tasks_together():
+    repaired = of_paper()[~of_paper()["zsl_correct"].astype(bool) & of_paper()["ft_correct"].astype(bool)]
+    of = asked()["Rec2FTP"]
+    assert of.here.estimate == pytest.approx(repaired["icl_correct"].mean())
+    assert 0 < of.floor.estimate < of.here.estimate and of.paper_floor is None
+
+
 def test_rec2ftp_is_counted_again():
     recalls = []
     for _, of in of_paper().groupby("task"):

@@ -1,5 +1,6 @@
 """The verdict redrawn from the tables of another directory: the same numbers, what may be missing, what is refused."""
 
+import html
 import json
 import math
 import re
@@ -10,15 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from explainer import commands
+from explainer import answers, commands
 from explainer.data.files import PUBLISHED
 from explainer.errors import ExperimentError, ExplainerError
 from explainer.figures import verdict
-from explainer.results import agreement, published, reporting, verdict_scale
+from explainer.results import agreement, published, reporting, scorecard, verdict_scale
+from explainer.results import verdict as questions
 from explainer.results.published import results
 from explainer.theory import statistics
 
 OWN = "/models/<b>mine"
+BOOK = "SmolLM2-135M-Instruct (the book)"
 
 
 @pytest.fixture(scope="module")
@@ -31,20 +34,122 @@ def numbers(rows):
     return {name: [[round(each, 9) for each in one] for one in its.values()] for name, its in rows.items()}
 
 
-def publish(directory, name, change=lambda settings: settings):
+def publish(directory, name, change=lambda settings: settings, checkpoint=OWN):
     """The book's tables of an experiment under another checkpoint, as the settings of its verdict were changed."""
     shutil.copytree(PUBLISHED / name, directory / name)
     grids = pq.read_table(directory / name / "grids.parquet").to_pandas()
     settings = pq.read_table(directory / name / "settings.parquet").to_pandas()
-    chosen = settings["setting"].isin(grids.loc[grids["grid"] == verdict_scale._BOOK[name], "setting"])
-    own = change(settings[chosen].assign(checkpoint=OWN))
+    of_name = (
+        questions.BOOK | {of: [grid] for of, grid in verdict_scale._BOOK.items()} | {"comparison": scorecard._PAPER}
+    )
+    chosen = settings["setting"].isin(grids.loc[grids["grid"].isin(of_name[name]), "setting"])
+    own = change(settings[chosen].assign(checkpoint=checkpoint))
     metadata = pq.read_metadata(directory / name / "runs.parquet").metadata
     table = pa.Table.from_pandas(own, preserve_index=False).replace_schema_metadata(metadata)
     pq.write_table(table, directory / name / "settings.parquet")
 
 
+def without_gain(settings):
+    return settings.assign(icl_accuracy=settings["zsl_accuracy"])
+
+
+def test_answers_of_the_books_tables_are_those_of_its_page(tmp_path):
+    for name in questions.BOOK:
+        publish(tmp_path, name)
+    ((checkpoint, found),) = questions.of_directory(tmp_path).items()
+    page = {name.removeprefix("word pairs: "): list(of) for name, of in questions.of_book().items()}
+    assert checkpoint == OWN and {name: list(one.share) for name, one in found.items()} == page
+    thirds = verdict_scale.normalised_position_by_thirds(results("shared-part", "layers"), "context", "another task")
+    assert [f"{of:.2f}" in found["like training"].sentence for of in thirds.values()] == [True] * 3
+    of = found["on these examples"]
+    assert f"one above {(of.share.high - of.share.low) / 2:.2f} would have been settled" in of.sentence
+
+
+def test_a_model_that_learns_nothing_in_context_is_told_so_and_has_no_share(tmp_path):
+    publish(tmp_path, "shared_part", without_gain)
+    (found,) = questions.of_directory(tmp_path).values()
+    assert list(found) == ["like training", "on these examples"]
+    for one in found.values():
+        assert math.isnan(one.share.estimate) and "That it learns in context is not settled" in one.sentence
+    publish(tmp_path, "agreement", without_gain)
+    (ten,) = verdict_scale.verdict(tmp_path).values()
+    assert {math.isnan(its["share of the way"].estimate) for its in ten.values()} == {True}
+
+
+def test_a_rule_that_is_not_learned_is_not_asked_how(tmp_path):
+    publish(tmp_path, "new_rule")
+    path = tmp_path / "new_rule" / "changes.parquet"
+    changes, metadata = pq.read_table(path).to_pandas(), pq.read_metadata(path).metadata
+    changes["right_a"] = changes["right_b"] = changes.groupby("setting").cumcount() % 2 * 0.5
+    pq.write_table(pa.Table.from_pandas(changes, preserve_index=False).replace_schema_metadata(metadata), path)
+    (found,) = questions.of_directory(tmp_path).values()
+    assert "That it learns a new rule is not settled" in found["new rule: learned"].sentence
+    assert "nothing is said of how" in found["new rule: like training"].sentence
+    assert math.isnan(found["new rule: like training"].share.estimate)
+
+
+def test_models_stand_side_by_side_and_each_is_told_what_it_lacks(tmp_path):
+    publish(tmp_path, "shared_part")
+    publish(tmp_path, "rival", checkpoint="other")
+    lines = list(answers.verdict(tmp_path, tmp_path / "verdict.html"))
+    tables = [line for line in lines if not isinstance(line, str)]
+    assert [[row[0] for row in table[1:]] for table in tables[:3]] == [
+        [OWN, BOOK], [OWN, BOOK], ["other", BOOK]
+    ]  # fmt: skip
+    told = [line for line in lines if isinstance(line, str) and "run `" in line]
+    vector, of_training = (next(x for x in told if f"{name}: For {what}" in x) for name, what in (
+        (OWN, "carried by one vector"), ("other", "like training, on these examples")))  # fmt: skip
+    assert "--tasks antonyms capitals past plurals --k 16 --queries 24 --seeds 0 1 2" in vector
+    assert "explainer-lab shared-part --model other --tasks antonyms capitals past plurals --k 16" in of_training
+    assert f"--seeds 0 1 2 3 4 --publish {tmp_path}`" in of_training
+    assert "a time that is unknown, because the model is not here" in of_training
+    page = (tmp_path / "verdict.html").read_text("utf-8")
+    assert all(html.escape(line) in page for line in told)
+
+
+def test_a_new_rule_is_not_averaged_over_number_formats(tmp_path):
+    publish(tmp_path, "new_rule")
+    in_bfloat16(
+        tmp_path / "new_rule" / "runs.parquet", published.of_experiment(tmp_path / "new_rule")["setting"].iloc[0]
+    )
+    with pytest.raises(ExperimentError, match="one format is averaged"):
+        questions.of_directory(tmp_path)
+
+
+def test_the_scorecard_of_the_books_tables_is_that_of_its_page(tmp_path, capsys):
+    publish(tmp_path, "comparison")
+    assert commands.main(["scorecard", "--results", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    for row in scorecard.scorecard()[:8]:
+        entry = " +".join(map(re.escape, row.protocol))
+        assert len(re.findall(rf"^  \S.* {entry}$", out, re.MULTILINE)) == 2
+    assert out.count("asks for models that were trained with momentum attention") == 4
+    assert out.startswith(f"{OWN}: on ") and "the claims say nothing about learning" in out
+
+
+def test_a_claim_about_what_is_not_measured_cannot_be_asked(tmp_path):
+    queries = results("cb", "queries", control="none")
+    of_layers = {"cb": results("cb", "layers", control="none")}
+    full = scorecard.under_protocol(queries, of_layers)
+    found = scorecard.under_protocol(queries.assign(sim_am=float("nan")), of_layers)
+    assert {claim for claim in full if found[claim] != full[claim]} == {
+        "SimAM is higher after FT than before", "SimAM rises with depth"
+    }  # fmt: skip
+    assert found["SimAM rises with depth"].verdict == "cannot be asked here"
+    none = scorecard.under_protocol(queries.assign(ft_correct=queries["zsl_correct"]), of_layers)
+    assert "FT repairs none of" in none["ICL repairs what FT repairs: Rec2FTP"].because
+
+
+@pytest.mark.parametrize("command", ["verdict", "scorecard"])
+def test_an_empty_directory_names_the_command(tmp_path, monkeypatch, capsys, command):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main([command, "--results", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert re.search(rf"published in {tmp_path}\. .*run `explainer (shared|study) .*--publish {tmp_path}`", said)
+
+
 def test_a_model_that_does_not_learn_in_context_is_named(tmp_path):
-    publish(tmp_path, "agreement", lambda settings: settings.assign(icl_accuracy=settings["zsl_accuracy"]))
+    publish(tmp_path, "agreement", without_gain)
     (line,) = verdict_scale.unlearned(tmp_path)
     assert OWN in line and "0.00" in line
 
@@ -65,14 +170,12 @@ def test_an_own_directory_has_the_rows_of_what_was_published(of_book, tmp_path):
     publish(tmp_path, "agreement")
     (six,) = verdict_scale.verdict(tmp_path).values()
     assert len(six) == 6 and numbers(six) == numbers({name: of_book[name] for name in six})
-    assert [line.rpartition("; ")[2] for line in verdict_scale.missing(tmp_path)] == [
-        f"explainer-lab {name} --publish {tmp_path}" for name in ("shared-part", "causal-tests")
-    ]
+    assert list(verdict_scale.missing(six)) == ["shared_part", "causal_tests"]
     assert verdict_scale.unlearned(tmp_path) == []
     publish(tmp_path, "shared_part")
     publish(tmp_path, "causal_tests")
     ((checkpoint, ten),) = verdict_scale.verdict(tmp_path).items()
-    assert checkpoint == OWN and numbers(ten) == numbers(of_book) and not verdict_scale.missing(tmp_path)
+    assert checkpoint == OWN and numbers(ten) == numbers(of_book) and not verdict_scale.missing(ten)
 
 
 @pytest.mark.parametrize(
@@ -148,11 +251,12 @@ def test_the_command_prints_and_draws_own_points_beside_those_of_the_book(tmp_pa
     monkeypatch.chdir(tmp_path)
     assert commands.main(["verdict", "--results", "mine", "--output", "own.html"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith(OWN) and out.rstrip().endswith("own.html")
+    assert f"\n{OWN}: For like training, on these examples, 2 of the ten rows, run `explainer-lab shared-part" in out
+    assert out.rstrip().endswith("own.html")
     rows = re.findall(r"^attention outputs \(SimAOU\) .*", out, re.MULTILINE)
     assert len(rows) == 2 and rows[0].split() == rows[1].split()
     page = (tmp_path / "own.html").read_text("utf-8")
-    assert "<b>mine" not in page.partition("<table>")[2] and "&lt;b&gt;mine" in page
+    assert "<b>mine" not in page and "&lt;b&gt;mine" in page
     assert not re.search(r"<script[^>]* src=|<link", page), "nothing is fetched"
     drawn = verdict.normalised_positions(verdict_scale.verdict("mine"))
     assert [list(trace.x) for trace in drawn.data] == [

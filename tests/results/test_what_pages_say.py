@@ -8,7 +8,16 @@ import numpy as np
 from conftest import ROOT
 
 from explainer.compare import head_circuits
-from explainer.results import agreement, intervention_effects, language_models, minimal_pairs, papers, verdict_scale
+from explainer.results import (
+    agreement,
+    intervention_effects,
+    language_models,
+    minimal_pairs,
+    papers,
+    rec2ftp,
+    scorecard,
+    verdict_scale,
+)
 from explainer.results.published import results
 from explainer.theory import statistics
 
@@ -19,12 +28,17 @@ CAPTIONS = {
 """Figures and tables with rows of trainings on other examples or on shuffled answers."""
 
 
-def sentence(page: str, about: str) -> str:
-    """The first paragraph of a page that has these words."""
+def sentences(page: str, about: str) -> list[str]:
+    """The paragraphs of a page that have these words."""
     (path,) = (ROOT / "book").rglob(f"{page}.ipynb")
     cells = json.loads(path.read_text("utf-8"))["cells"]
     text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    return next(line for line in text.split("\n") if about in line)
+    return [line for line in text.split("\n") if about in line]
+
+
+def sentence(page: str, about: str) -> str:
+    """The first of them."""
+    return sentences(page, about)[0]
 
 
 def per_cent(*shares: float) -> set[str]:
@@ -45,7 +59,29 @@ def test_a_rate_that_the_search_did_not_list_is_named():
     grid = [i * step for i in range(1, 10) for step in (0.1, 0.01, 0.001, 0.0001)]
     rates = {rate for of in papers.LEARNING_RATE.values() for rate in of.values()}
     outside = [rate for rate in rates if not np.isclose(rate, grid).any()]
-    assert outside and all(f"{rate:f}".rstrip("0") in sentence("comparison", "one of 36") for rate in outside)
+    assert outside and all(f"{rate:f}".rstrip("0") in sentence("comparison_protocol", "36 rates") for rate in outside)
+
+
+def test_the_four_questions_have_the_numbers_of_paper_and_tables():
+    """In bold: the paper's number, what it is read against, ours with its interval, what that is read against."""
+    asked = scorecard.questions()
+    for line, measure in zip(
+        sentences("comparison", "**The paper: "), ("Rec2FTP", "SimAOU", "SimAM", "τ"), strict=True
+    ):
+        said, of = re.findall(r"\d\.\d+", line.split("**")[1]), asked[measure]
+        printed = [number for number in (of.paper, of.paper_floor) if number is not None]
+        known = [*printed, of.here.estimate, of.here.low, of.here.high, of.floor.estimate, of.floor.low, of.floor.high]
+        assert len(said) >= len(printed) + 3
+        for text, number in zip(said, known, strict=False):  # some floors stand without their interval
+            assert abs(float(text) - abs(number)) <= 0.5001 * 10.0 ** -len(text.split(".")[1]), (measure, text)
+
+
+def test_what_recall_has_beyond_chance():
+    queries = rec2ftp.queries()
+    found = rec2ftp.repairs(queries[queries["task"].isin(papers.TASKS)])
+    line = sentence("comparison", "The difference is")
+    assert f"{found.excess:.2f}".replace("\N{NO-BREAK SPACE}", " ") in line
+    assert "a tenth of the errors" in line and round(found.n_repaired / found.n_errors, 2) == 0.1
 
 
 # What is lost, in the unit that the sentence has.
@@ -122,7 +158,8 @@ def test_captions_say_the_draws_that_their_intervals_have():
     for chapter, names in CAPTIONS.items():
         words = tomllib.loads((ROOT / "src" / "explainer" / "figures" / "words" / f"{chapter}.toml").read_text("utf-8"))
         for name in names:
-            assert "{draws[other examples of the task]}" in words[name]["caption"], (chapter, name)
+            said = words[name]["caption"] + words[name].get("sample", "")
+            assert "{draws[other examples of the task]}" in said, (chapter, name)
 
 
 def test_with_the_tasks_as_the_sample():

@@ -54,7 +54,7 @@ def _page(edition: Edition, name: str, path: Path) -> str:
     if path.suffix == ".md":
         return _linked(edition, name, edition.page(path.stem, path.read_text("utf-8")))
     notebook = json.loads(path.read_text("utf-8"))
-    notebook["metadata"]["minutes"] = pages.minutes(notebook["cells"])
+    notebook["metadata"]["to_read"] = pages.minutes(notebook["cells"]), pages.exercises(notebook["cells"])
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = _linked(edition, name, edition.page(path.stem, "".join(cell["source"])))

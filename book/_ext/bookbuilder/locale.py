@@ -29,7 +29,7 @@ from bookbuilder.translation import (
 
 LOCALE = Path("book", "locale")
 _PARTS = 2
-"""The parts of the table of contents that make the main line: the story and the fifteen chapters."""
+"""The parts of the table of contents that make the main line: the story and the sixteen chapters."""
 _REFERENCE = tuple(f"book/reference/{name}" for name in ("laboratory", "notation", "glossary"))
 _SITE = Path("_build", "html")
 _FILE = re.compile(r"[\w/]+\.(?:py|js)")

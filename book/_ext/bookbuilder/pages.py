@@ -21,10 +21,18 @@ _NO_MAIN_LINE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 """What a reader opens or answers, tags, addresses and code."""
+_EXERCISE = re.compile(r"^> \*\*Exercise \d", re.MULTILINE)
 _STUB = re.compile(r"^exercises\.\w+\(\w+\)$", re.MULTILINE)
-_LOOKED_AT = re.compile(
-    r"\$\$.+?\$\$|\b(?:texts\.figure|drawings\.drawing)\(|\bexplainer\.explorables import", re.DOTALL
+_FENCE = re.compile(r"`{3,}\{(?:drawing|explorable)\}")
+_FIGURE = re.compile(
+    r"\b(?:texts\.(?:figure|table|drawing)|drawings\.drawing)\(|^`{3,}\{drawing\}|^!\[.*"
+    r"|^\|.*\n\|(?:[ :]*-+[ :]*\|)+\n(?:\|.*(?:\n|\Z))*",
+    re.MULTILINE,
 )
+"""A figure or a table, in code or in Markdown."""
+_EXPLORABLE = re.compile(r"^`{3,}\{explorable\}", re.MULTILINE)
+_EXPLORABLES = re.compile(r"^from explainer\.(?:explorables|page)[\w.]* import (\w+(?:, \w+)*)$", re.MULTILINE)
+_SECONDS = {"words": 60 / 150, "figures": 45, "explorables": 90, "lines": 20}
 
 
 def title(path: Path) -> str:
@@ -81,23 +89,51 @@ def address(page: str, root: Path, start: Path) -> str:
 def minutes(content: list[Mapping[str, Any]]) -> int:
     """Minutes for what a reader sees of a page's cells without opening anything, rounded, exercises left out.
 
-    200 words, 20 lines of visible code, or two displayed equations or figures take a minute each.
+    150 words take a minute, a figure or a table 45 seconds, an explorable 90, a visible line of code 20.
     """
-    text = _NO_MAIN_LINE.sub(" ", "\n\n".join(map(_to_read, content)))
-    seen, text = len(_LOOKED_AT.findall(text)), re.sub(r"\$[^$]+\$", "x", _LOOKED_AT.sub(" ", text))
-    words = [word for word in text.split() if re.search(r"\w|¶", word)]
-    lines = words.count("¶")
-    return max(1, round((len(words) - lines) / 200 + lines / 20 + seen / 2))
+    return max(1, round(sum(_SECONDS[what] * number for what, number in to_read(content).items()) / 60))
 
 
-def _to_read(cell: Mapping[str, Any]) -> str:
-    """A text as it is; of code a sign for each visible line, and the calls that show something to look at."""
-    source, tags = "".join(cell["source"]), cell.get("metadata", {}).get("tags", [])
-    if cell["cell_type"] == "markdown":
-        return re.sub(r"^(`{3,}\{(?:drawing|explorable)\}|!\[)", r"$$ $$\n\1", source, flags=re.MULTILINE)
-    hidden = any(tag.startswith(("hide-input", "hide-cell", "remove-")) for tag in tags) or _STUB.search(source)
-    lines = "" if hidden else "¶\n" * len(re.findall(r"^.*\S.*$", source, re.MULTILINE))
-    return lines + ("" if "remove-cell" in tags else "\n".join(_LOOKED_AT.findall(source)))
+def to_read(content: list[Mapping[str, Any]]) -> dict[str, int]:
+    """How many words, figures and tables, explorables and visible lines of code stand open on a page."""
+    text = _NO_MAIN_LINE.sub(_fence, "\n\n".join(_source(cell) for cell in content if cell["cell_type"] == "markdown"))
+    closed = {"remove-cell", "hide-cell", "hide-output"}
+    code = [cell for cell in content if cell["cell_type"] == "code" and closed.isdisjoint(_tags(cell))]
+    all_code = "\n".join(map(_source, code))
+    imported = {name for names in _EXPLORABLES.findall(all_code) for name in names.split(", ")}
+    shown = [name for name in re.findall(r"^(\w+)\(", all_code, re.MULTILINE) if name in imported]
+    words = _EXPLORABLE.sub(" ", _FIGURE.sub(" ", text)).split()
+    return {
+        "words": sum(bool(re.search(r"\w", word)) for word in words),
+        "figures": len(_FIGURE.findall(text)) + len(_FIGURE.findall(all_code)),
+        "explorables": len(_EXPLORABLE.findall(text)) + len(shown),
+        "lines": sum(len(re.findall(r"^.*\S.*$", _source(cell), re.MULTILINE)) for cell in code if _is_open(cell)),
+    }
+
+
+def exercises(content: list[Mapping[str, Any]]) -> int:
+    """How many exercises a page has."""
+    return sum(len(_EXERCISE.findall(_source(cell))) for cell in content if cell["cell_type"] == "markdown")
+
+
+def _source(cell: Mapping[str, Any]) -> str:
+    return "".join(cell["source"])
+
+
+def _tags(cell: Mapping[str, Any]) -> list[str]:
+    return cell.get("metadata", {}).get("tags", [])
+
+
+def _fence(found: re.Match) -> str:
+    """Of what is not read the line that begins a drawing or an explorable."""
+    drawn = _FENCE.match(found[0])
+    return f"\n{drawn[0]}\n" if drawn else " "
+
+
+def _is_open(cell: Mapping[str, Any]) -> bool:
+    """Whether a page shows the code of a cell; that of an exercise belongs to the exercise."""
+    hidden = any(tag.startswith(("hide-input", "hide-cell", "remove-")) for tag in _tags(cell))
+    return not hidden and not _STUB.search(_source(cell))
 
 
 def directive(run: Callable[..., list[nodes.Node]]) -> type[Directive]:

@@ -12,7 +12,7 @@ import numpy as np
 from docutils import nodes
 
 from explainer.figures import CAPTION_MIME, PLOTLY_MIME, STATIC_MIME
-from explainer.figures.base import KINDS, badge
+from explainer.figures.base import KINDS, badge, figcaption
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 STATE_MIME = "application/vnd.jupyter.widget-state+json"
@@ -121,11 +121,6 @@ def data_table(figure: Mapping) -> str:
     )
 
 
-def _caption(meta: Mapping) -> str:
-    provenance = badge(meta["provenance"]) if meta.get("provenance") else ""
-    return f"<figcaption>{provenance} {html.escape(meta.get('caption', ''))}</figcaption>"
-
-
 def _figure_html(data: Any) -> str:
     """A Plotly figure: its data in the page, drawn lazily by plotly.js from the site's own folder."""
     figure = dict(data.content)
@@ -137,7 +132,7 @@ def _figure_html(data: Any) -> str:
         f'<figure class="xp-figure"><div class="xp-plotly" role="group" aria-label="{alt}" '
         f'style="min-height:{int(layout.get("height") or 450)}px"><p class="xp-wait">{alt}</p>'
         f'<script type="application/json">{script_json(drawing)}</script></div>'
-        f"{_caption(meta)}{data_table(drawing)}</figure>"
+        f"{figcaption(*(meta.get(part, '') for part in ('provenance', 'caption', 'sample')))}{data_table(drawing)}</figure>"
     )
 
 

@@ -29,10 +29,19 @@ def chapter(
     if found:
         cells = [*cells, _text("findings", _findings_fold(found))]
     if docname.startswith(_FOLDERS):
-        its = notebook["metadata"].get("minutes") or pages.minutes(notebook["cells"])
-        line = f'<p class="xp-minutes">{its} minute{"s" * (its > 1)} to read</p>'
-        cells = [*_below_title(cells, _text("minutes", line)), *([_text("code", code)] if code else [])]
+        own = pages.minutes(notebook["cells"]), pages.exercises(notebook["cells"])
+        cells = [
+            *_below_title(cells, _text("minutes", _minutes(*notebook["metadata"].get("to_read", own)))),
+            *([_text("code", code)] if code else []),
+        ]
     return {**notebook, "cells": cells}
+
+
+def _minutes(minutes: int, exercises: int) -> str:
+    """The line below the title; the time that exercises take differs too much to be said."""
+    said = f"{minutes} minute{'s' * (minutes > 1)} to read"
+    more = f", {exercises} exercise{'s' * (exercises > 1)} besides" if exercises else ""
+    return f'<p class="xp-minutes">{said}{more}</p>'
 
 
 def _below_title(cells: list[dict], line: dict) -> list[dict]:

@@ -322,6 +322,11 @@ def foreign(task: Task) -> str:
     return "reviews" if task.name.removesuffix("-paper") in ("news", "agnews") else "news"
 
 
+def beside(task: Task) -> str:
+    """The same for studies of a model: beside a task of one's own a word pair, which is short, as in the agreement."""
+    return foreign(task) if task.name in TASKS else "capitals"
+
+
 def find(name: str, known: Mapping[str, Task] = TASKS) -> Task:
     """The known task of this name; TaskError suggests the nearest one if there is none."""
     if name in known:

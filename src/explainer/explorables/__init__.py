@@ -7,6 +7,7 @@ and agrees with `explainer.theory.duality` to rounding (tests/explorables/test_e
 from explainer.explorables.age_weights import AgeWeights
 from explainer.explorables.base import Explorable
 from explainer.explorables.bets import Bets
+from explainer.explorables.contrast import Contrast
 from explainer.explorables.in_context_regression import InContextRegression
 from explainer.explorables.ladder import Ladder
 from explainer.explorables.memory_or_ridge import MemoryOrRidge
@@ -26,7 +27,7 @@ from explainer.explorables.which_box import WhichBox
 from explainer.explorables.yardstick import Yardstick
 
 __all__ = [
-    "EXPLORABLES", "AgeWeights", "Bets", "Explorable", "InContextRegression", "Ladder", "MemoryOrRidge",
+    "EXPLORABLES", "AgeWeights", "Bets", "Contrast", "Explorable", "InContextRegression", "Ladder", "MemoryOrRidge",
     "MomentumWindow", "NoiseValue", "OneHead", "OnePlane", "OneStep", "PhasePlane", "RealHead", "SimilarityExplorer",
     "SoftmaxBend", "Swap", "ThreeTokens", "TwoNeurons", "WhichBox", "Yardstick",
 ]  # fmt: skip
@@ -49,6 +50,7 @@ EXPLORABLES: tuple[type[Explorable], ...] = (
     Ladder,
     WhichBox,
     Swap,
+    Contrast,
     Yardstick,
     Bets,
 )

@@ -17,6 +17,7 @@ STATIC_MIME = "application/vnd.explainer.static+json"
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 KINDS = ("Live", "Stored", "Quoted")
+_SAMPLE = "How it was measured"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 GREY = "#808080"
 LEGEND_ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
@@ -68,20 +69,32 @@ def badge(provenance: str) -> str:
     return f'<span class="xp-badge xp-{kind.lower()}" tabindex="0">{kind}{of}{more}</span>'
 
 
+def figcaption(provenance: str, caption: str, sample: str = "") -> str:
+    """A caption in two parts: origin and what to see, then, smaller and folded on a phone, how it was measured."""
+    below = f'<details class="xp-sample"><summary>{_SAMPLE}</summary><p>{html.escape(sample)}</p></details>'
+    return f"<figcaption>{badge(made) if made else ''} {html.escape(caption)}{below if sample else ''}</figcaption>"
+
+
 @dataclass(frozen=True)
 class Captioned:
-    """A Plotly figure with its caption, its text alternative and where its numbers come from."""
+    """A Plotly figure with its caption, its text alternative and where its numbers come from.
+
+    `sample` is the second part of the caption: how many were measured, and what an interval is.
+    """
 
     figure: go.Figure
     caption: str
     alt: str
     provenance: str
+    sample: str = ""
 
     def _ipython_display_(self) -> None:
-        meta = {"explainer": {"caption": self.caption, "alt": self.alt, "provenance": self.provenance}}
+        known = {"caption": self.caption, "alt": self.alt, "provenance": self.provenance, "sample": self.sample}
+        meta = {"explainer": {key: text for key, text in known.items() if text or key != "sample"}}
         display(go.Figure(self.figure).update_layout(meta=meta))
         other = of_checkpoint(self.provenance) and f"<strong>Stored{html.escape(of_checkpoint(self.made))}.</strong> "
-        text = f'<p class="xp-caption">{other}{html.escape(self.caption)} <em>{html.escape(self.made)}</em></p>'
+        below = f" <small>{html.escape(self.sample)}</small>" if self.sample else ""
+        text = f'<p class="xp-caption">{other}{html.escape(self.caption)}{below} <em>{html.escape(self.made)}</em></p>'
         display({"text/html": text, "text/plain": self.caption, CAPTION_MIME: {}}, raw=True)
 
 
@@ -109,6 +122,7 @@ class Table:
     rows: Sequence[Sequence[str]]
     caption: str
     provenance: str
+    sample: str = ""
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         head = "".join(f'<th scope="col">{name}</th>' for name in self.head)
@@ -117,9 +131,9 @@ class Table:
             for first, *cells in self.rows
         )
         body = body.replace("\N{NO-BREAK SPACE}[", " [")  # an interval may stand below its estimate
-        caption = f"{badge(self.made)} {html.escape(self.caption)}"
+        caption = figcaption(self.provenance, self.caption, self.sample)
         table = (
             '<figure class="xp-table"><div class="pst-scrollable-table-container" tabindex="0"><table class="table">'
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div><figcaption>{caption}</figcaption></figure>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{caption}</figure>"
         )
         return {STATIC_MIME: {"html": table}, "text/html": table, "text/plain": self.caption}

@@ -46,7 +46,8 @@ class Texts:
 
     `texts = Texts("comparison")`, then `texts.figure("overview", drawn, n=6, made=made)`: `caption`, `alt` and
     `made`, where the numbers come from, are those below `[overview]` in `words/comparison.toml`, with {n} filled
-    in; without a `made` there, the given one is used as it is. Without either the figure is live, took what the cells
+    in, and so is `sample`, the second part of a caption, if there is one: how many were measured, and what an interval
+    is. Without a `made` there, the given one is used as it is. Without either the figure is live, took what the cells
     since the last figure took, and says the `facts` of the file, like seeds. Raises KeyError for a figure without texts
     and for a value that a text needs and does not get.
     """
@@ -58,7 +59,7 @@ class Texts:
 
     def figure(self, name: str, drawn: go.Figure, **values: Any) -> Captioned:
         """A Plotly figure with its caption, its text alternative and its origin."""
-        return Captioned(drawn, *(self._text(name, key, values) for key in ("caption", "alt", "provenance")))
+        return Captioned(drawn, *(self._text(name, key, values) for key in ("caption", "alt", "provenance", "sample")))
 
     def drawing(self, name: str, svg: str) -> Drawing:
         """A diagram with its caption and its text alternative."""
@@ -74,11 +75,13 @@ class Texts:
         """A table with its caption and its origin; head and rows are those of the file where none are given."""
         own = _texts(self._chapter)[name]
         rows = [[_filled(cell, values) for cell in row] for row in own["rows"]] if rows is None else rows
-        return Table(head or own["head"], rows, *(self._text(name, key, values) for key in ("caption", "provenance")))
+        return Table(
+            head or own["head"], rows, *(self._text(name, key, values) for key in ("caption", "provenance", "sample"))
+        )
 
     def _text(self, name: str, key: str, values: dict[str, Any]) -> str:
         own = _texts(self._chapter)[name]
         seconds = self._seconds() if key == "provenance" else 0.0  # of every figure: the next one's begin here
         if key == "provenance" and key not in own:
             return values[key] if key in values else live(seconds, _filled(own.get("facts", ""), values))
-        return _filled(own[key], values)
+        return _filled(own.get(key, "") if key == "sample" else own[key], values)

@@ -1,45 +1,84 @@
-"""The picture of the chapter `verdict`, for the checkpoint of the book and for others."""
+"""The page of the verdict for a reader's models, beside the checkpoint of the book."""
 
 import html
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import plotly.graph_objects as go
 
 from explainer.figures.base import LEGEND_ABOVE
 from explainer.figures.forms import dot_plot
+from explainer.results import scorecard, verdict_scale
+from explainer.results import verdict as questions
 from explainer.theory.statistics import Interval
 
 _SHARE = "share of the way"
+COLUMNS = ("floor", "measured", "ceiling", _SHARE, "draws")
 _CAPTION = (
-    "Each row is a question to a checkpoint: 0 is its floor and 1 its ceiling, which the page All claims explains. "
-    "Points: means over tasks; bars: 95 % (Student over seeds, none for a single seed)."
+    "Each row is a question to a model: 0 is its floor and 1 its ceiling. Points: means over tasks; bars: 95 % "
+    "(Student over seeds). A row without a point is told below."
 )
 
-_Ways = Mapping[str, Mapping[str, Mapping[str, Interval]]]
-"""What `results.floors.verdict` gives: by checkpoint and row, floor, measured, ceiling and share of the way."""
+
+def normalised_positions(found: Mapping[str, Mapping[str, Mapping[str, Interval]]]) -> go.Figure:
+    """How far from floor, 0, to ceiling, 1: a row for each question, a lane for each checkpoint.
+
+    `found` is what `results.floors.verdict` gives: by checkpoint and row, floor, measured value, ceiling and share.
+    """
+    return _shares({name: {row: its[_SHARE] for row, its in rows.items()} for name, rows in found.items()})
 
 
-def normalised_positions(found: _Ways) -> go.Figure:
-    """How far from floor, 0, to ceiling, 1: a row for each question, a lane for each checkpoint."""
-    shares = {html.escape(name): {row: its[_SHARE] for row, its in rows.items()} for name, rows in found.items()}
-    drawn = dot_plot(shares, "0: floor, 1: ceiling")
+def answers(found: Mapping[str, questions.Answers]) -> go.Figure:
+    """The same of the answers to the book's questions, which `results.verdict.of_directory` gives."""
+    return _shares({name: {row: its.share for row, its in rows.items()} for name, rows in found.items()})
+
+
+def _shares(shares: Mapping[str, Mapping[str, Interval]]) -> go.Figure:
+    escaped = {html.escape(name): dict(rows) for name, rows in shares.items()}
+    drawn = dot_plot(escaped, "0: floor, 1: ceiling")
     drawn.add_vline(x=1, line={"width": 1, "dash": "dot"})
     return drawn.update_layout(showlegend=len(shares) > 1, legend=LEGEND_ABOVE)
 
 
-def page(found: _Ways) -> str:
-    """A web page that needs no other file: the picture and its numbers."""
-    columns = next((list(its) for rows in found.values() for its in rows.values()), [])
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("model", "row", *columns))
-    body = "".join(
-        f'<tr><td>{html.escape(name)}</td><th scope="row">{html.escape(row)}</th>'
-        f"{''.join(f'<td>{one:.2f}</td>' for one in its.values())}</tr>"
-        for name, rows in found.items()
-        for row, its in rows.items()
-    )
+def cells(one: questions.Answer) -> list[str]:
+    """The numbers of an answer as they are printed, in the order of COLUMNS."""
+    return [*(f"{each:.2f}" for each in one[:4]), str(one.draws)]
+
+
+def page(
+    found: Mapping[str, questions.Answers],
+    ten: verdict_scale.NormalisedPositions,
+    cards: scorecard.Cards,
+    lacking: Mapping[str, Sequence[str]],
+) -> str:
+    """A web page that needs no other file: answers and their sentences, what to run, ten finer rows, the scorecard."""
+    body = [f"<h1>How far from floor to ceiling?</h1>{answers(found).to_html(full_html=False)}<p>{_CAPTION}</p>"]
+    for question in questions.FOLDERS:
+        its = {name: rows[question] for name, rows in found.items() if question in rows}
+        body.append(f"<h2>{question}</h2>")
+        body.append(_table(("model", *COLUMNS), ([name, *cells(one)] for name, one in its.items())))
+        body.append(_list(f"{name}: {one.sentence.removeprefix(f'{name}: ')}" for name, one in its.items()))
+    if told := [f"{name}: {line}" for name, lines in lacking.items() for line in lines]:
+        body.append(f"<h2>To have the others</h2>{_list(told)}")
+    drawn = normalised_positions(ten).to_html(full_html=False, include_plotlyjs=False)
+    body.append(f"<h2>Ten finer rows, which the page All claims explains</h2>{drawn}")
+    rows = ([name, row, *(f"{one:.2f}" for one in its.values())] for name, of in ten.items() for row, its in of.items())
+    body.append(_table(("model", "row", *COLUMNS[:4]), rows))
+    claims = next(iter(cards.values())).claims
+    told = ([c, scorecard.quoted(c), *(": ".join(card.claims[c]) for card in cards.values())] for c in claims)
+    notes = _list(f"{name}: {card.note}." for name, card in cards.items())
+    table = _table(("claim", "the paper", *cards), told)
+    body.append(f"<h2>The paper's ten claims, under its protocol</h2>{table}{notes}")
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>The verdict, redrawn</title></head>'
-        f"<body><h1>How far from floor to ceiling?</h1>{normalised_positions(found).to_html(full_html=False)}"
-        f"<p>{_CAPTION}</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></body></html>"
+        f"<body>{''.join(body)}</body></html>"
     )
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    names = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)
+    lines = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
+    return f"<table><thead><tr>{names}</tr></thead><tbody><tr>{'</tr><tr>'.join(lines)}</tr></tbody></table>"
+
+
+def _list(lines: Iterable[str]) -> str:
+    return f"<ul>{''.join(f'<li>{html.escape(line)}</li>' for line in lines)}</ul>"

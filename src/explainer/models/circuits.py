@@ -6,6 +6,7 @@ which many heads rest, is left out of every mean.
 Source: Elhage et al. 2021 (A Mathematical Framework for Transformer Circuits); Olsson et al. 2022 (arXiv 2209.11895).
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,8 +72,15 @@ def induction_score(maps: Float[Tensor, "layers heads T T"]) -> Float[Tensor, "l
 
 
 def repeated(checkpoint: Checkpoint, n: int, seed: int) -> list[int]:
-    """The first token, then n different random tokens twice: 2n + 1 ids that no memory of texts can predict."""
-    drawn = np.random.default_rng(seed).choice(np.arange(_ORDINARY, len(checkpoint.tokenizer)), n, replace=False)
+    """The first token, then n different random tokens twice: 2n + 1 ids that no memory of texts can predict.
+
+    They are fewer where the checkpoint has fewer positions or tokens.
+    """
+    size, longest = len(checkpoint.tokenizer), getattr(checkpoint.model.config, "max_position_embeddings", None)
+    n = min(n, size, (longest or math.inf) // 2 - 1)
+    drawn = np.random.default_rng(seed).choice(
+        np.arange(_ORDINARY if size >= _ORDINARY + n else 0, size), int(n), replace=False
+    )
     return [checkpoint.first_token_id, *2 * drawn.tolist()]
 
 

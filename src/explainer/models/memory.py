@@ -90,7 +90,8 @@ def free_bytes(device: torch.device, root: Path = Path("/")) -> int | None:
 
 def total_bytes(root: Path = Path("/")) -> float:
     """Bytes of this machine, less where a container or a job has a limit; NaN where they cannot be known."""
-    return min([_of_machine(), *(limit for limit, _ in _limits(root))])
+    known = [n for n in (_of_machine(), *(limit for limit, _ in _limits(root))) if not math.isnan(n)]
+    return min(known, default=math.nan)
 
 
 def largest_model(dtype: torch.dtype) -> float:

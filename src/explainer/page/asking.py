@@ -18,7 +18,7 @@ MORE_TASKS = (*TASKS, "chinese")
 """The tasks that need no study."""
 MADE = "computed with Python and stored with the book"
 _PAUSE = 0.01  # seconds between two answers, in which the kernel hears what came meanwhile
-_QUESTIONS = {"ask": "id", "sweep": "sweep", "experiment": "experiment", "patch": "patch"}
+_QUESTIONS = {"ask": "id", "sweep": "sweep", "experiment": "experiment", "patch": "patch", "vector": "vector"}
 """By question, where its number stands in the answer."""
 
 

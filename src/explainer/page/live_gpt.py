@@ -34,19 +34,14 @@ class _Pairs(traitlets.List):
         return rows
 
 
-class LiveGPT(Asking):
-    """The checkpoint's next token with and without demonstrations, any of which is hidden from the query.
+class AskedText(Asking):
+    """What explorables share in which a reader writes demonstrations and a query.
 
     Traits: `demonstrations` (x, y), up to sixteen; `query`; `pattern`, what is written before and after x; `hidden`,
     the demonstrations that the query does not see; `found`, the answers, which belong to the texts in `found["of"]`;
-    `head`, counted from 1, whose attention is drawn, 0 for the mean over heads; `induction`, heads that are marked;
-    `presets`, tasks with stored answers, by name, each with a button; `brief`, whether only the two answers are drawn,
-    right below the text, and nothing about attention.
+    `presets`, tasks with stored answers, by name, each with a button.
     """
 
-    name = "live_gpt"
-    question = "What does a real GPT expect next, and which of your demonstrations does it need?"
-    height = 1330
     digits = 6
 
     pattern = traitlets.List(traitlets.Unicode(), minlen=2, maxlen=2)
@@ -55,21 +50,11 @@ class LiveGPT(Asking):
     hidden = traitlets.List(traitlets.Int(min=0))
     found = traitlets.Dict()
     presets = Stored()
-    head = traitlets.Int(0, min=0, max=9)
-    induction = traitlets.List([list(head) for head in _INDUCTION])
-    brief = traitlets.Bool(False)
 
     def __init__(self, checkpoint: Checkpoint | None = None, **traits: Any):
-        """Take the traits, or else those of the first task; with `brief` it needs less room."""
+        """Take the traits, or else those of the first task."""
         first, *_ = self.stored().values()
-        super().__init__(checkpoint, **first | traits)
-        if self.brief:
-            self.height = 650
-
-    @classmethod
-    def measured(cls) -> dict[str, Any]:
-        """The tasks, with four demonstrations each, a query, and what the checkpoint answers."""
-        return {name: _preset(name) for name in MORE_TASKS}
+        super().__init__(checkpoint, **{name: its for name, its in first.items() if self.has_trait(name)} | traits)
 
     def replies(self, checkpoint: Checkpoint, message: dict) -> Iterator[dict]:
         """The answers, once."""
@@ -77,7 +62,28 @@ class LiveGPT(Asking):
         yield {"id": message["ask"], "found": answers(checkpoint, *asked)}
 
 
-def _preset(name: str) -> dict[str, Any]:
+class LiveGPT(AskedText):
+    """The checkpoint's next token with and without demonstrations, any of which is hidden from the query.
+
+    Traits of its own: `head`, counted from 1, whose attention is drawn, 0 for the mean over heads; `induction`, heads
+    that are marked.
+    """
+
+    name = "live_gpt"
+    question = "What does a real GPT expect next, and which of your demonstrations does it need?"
+    height = 1330
+
+    head = traitlets.Int(0, min=0, max=9)
+    induction = traitlets.List([list(head) for head in _INDUCTION])
+
+    @classmethod
+    def measured(cls) -> dict[str, Any]:
+        """The tasks, with four demonstrations each, a query, and what the checkpoint answers."""
+        return {name: preset(name) for name in MORE_TASKS}
+
+
+def preset(name: str) -> dict[str, Any]:
+    """Four demonstrations of a task and a query, with what the checkpoint of the book answers."""
     data = tasks.load(name)
     if name == "capitals":
         *shown, asked = tasks.named(data, "France", "Italy", "Egypt", "China", "Japan")

@@ -21,7 +21,7 @@ from explainer.data.files import fresh_folder
 from explainer.data.package_index import sha256_of
 from explainer.errors import CacheError, CheckpointError
 
-FORMAT = 3  # of the folder; raised when the same GGUF file gives other files
+FORMAT = 4  # of the folder; raised when the same GGUF file gives other files
 _SHARD_BYTES = 25_000_000
 """A shard that did not arrive is fetched again, and no host of pages refuses files of this size."""
 _MANIFEST = "manifest.json"
@@ -111,9 +111,10 @@ def _onnx_bytes(quantised: Path) -> tuple[bytes, _Shape]:
     `update_out`. Each of m patches has the last token of a query in its context, in `with_context` (m), and the same
     token where it does not see it, in `without_context` (m); token t has the sum of all patches times its row of
     `patch_weights` (T, m). For the patch to be exact, the tokens that do not see the context must have it, and the
-    others none. Outputs are `logits` (R, vocabulary), `attention` and, before bias and softmax, `scores` (L, heads, R,
-    P + T), and `outputs` (L, R, d) of the attention blocks, all of the tokens that are asked; `keys` and `values` (L,
-    key heads, T, head size) of all new ones.
+    others none. After block l, token t has row l of `added` (L, d) added to its residual stream, times entry l of its
+    row of `added_to` (T, L). Outputs are `logits` (R, vocabulary), `attention` and, before bias and softmax, `scores`
+    (L, heads, R, P + T), `outputs` (L, R, d) of the attention blocks, and `stream` (L, R, d), the residual stream after
+    every block, all of the tokens that are asked; `keys` and `values` (L, key heads, T, head size) of all new ones.
     Raises: CheckpointError.
     Source: the layers of `LlamaForCausalLM` in transformers; the formats are those of ggml's `ggml-common.h`.
     """
@@ -138,7 +139,8 @@ class _Graph:
         n = self.shape
         hidden = self.embedding()
         rotation = self.rotation()
-        found: dict[str, list[str]] = {"keys": [], "values": [], "attention": [], "scores": [], "outputs": []}
+        outputs = ("keys", "values", "attention", "scores", "outputs", "stream")
+        found: dict[str, list[str]] = {name: [] for name in outputs}
         for layer in range(n.layers):
             name = f"blk.{layer}"
             x = self.norm(hidden, f"{name}.attn_norm.weight")
@@ -150,10 +152,10 @@ class _Graph:
             scores, weights, output = self.attention(Q, *past)
             output = self.linear(output, f"{name}.attn_output.weight")
             hidden = self.op("Add", hidden, output)
-            hidden = self.op("Add", hidden, self.feed_forward(hidden, name))
+            hidden = self.plus(self.op("Add", hidden, self.feed_forward(hidden, name)), layer)
             # A 0 keeps the size that stands there: R, the number of rows.
             asked = [self.reshape(self.op("Gather", x, "rows", axis=2), (1, n.heads, 0, -1)) for x in (weights, scores)]
-            asked.append(self.unsqueeze(self.op("Gather", output, "rows", axis=0)))
+            asked += [self.unsqueeze(self.op("Gather", x, "rows", axis=0)) for x in (output, hidden)]
             for output_name, part in zip(found, (self.unsqueeze(K), self.unsqueeze(V), *asked), strict=True):
                 found[output_name].append(part)
         for output_name, parts in found.items():
@@ -218,6 +220,13 @@ class _Graph:
         """The output with the patches' left factors, which are what the context adds to z."""
         with_context, without = (self.op("Gather", z, f"with{out}_context", axis=0) for out in ("", "out"))
         return self.op("Add", output, self.op("MatMul", along, self.op("Sub", with_context, without)))
+
+    def plus(self, hidden: str, layer: int) -> str:
+        """The residual stream after a block with the vector of this block, times each token's share of it."""
+        vector, shares = (
+            self.op("Gather", name, self.index(layer), axis=i) for i, name in enumerate(("added", "added_to"))
+        )
+        return self.op("Add", hidden, self.op("Mul", self.unsqueeze(shares, axis=-1), vector))
 
     def rotation(self) -> tuple[str, str]:
         """Cosine and sine of position times theta^(-2i/size), shape (T, size)."""
@@ -290,13 +299,14 @@ class _Graph:
         inputs += [("update_out", floats, [2 * n.layers, "rank", n.key_heads * n.head_size])]
         inputs += [("with_context", integers, ["m"]), ("without_context", integers, ["m"])]
         inputs += [("patch_weights", floats, ["T", "m"])]
+        inputs += [("added", floats, [n.layers, n.width]), ("added_to", floats, ["T", n.layers])]
         outputs = [
             ("logits", floats, ["R", n.vocabulary]),
             ("keys", floats, cached("T")),
             ("values", floats, cached("T")),
         ]
         outputs += [(name, floats, [n.layers, n.heads, "R", "S"]) for name in ("attention", "scores")]
-        outputs += [("outputs", floats, [n.layers, "R", n.width])]
+        outputs += [(name, floats, [n.layers, "R", n.width]) for name in ("outputs", "stream")]
         nodes = [
             onnx.helper.make_node(kind, inputs, names, domain=domain, **options)
             for kind, inputs, names, domain, options in self.nodes

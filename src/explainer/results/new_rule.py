@@ -6,6 +6,7 @@ are fixed, with Student's interval of the jackknife over draws.
 
 from collections.abc import Callable
 
+import numpy as np
 import pandas as pd
 
 from explainer.results import minimal_pairs, reporting
@@ -38,11 +39,27 @@ def agreement(answers: pd.DataFrame, given: str, *, wrong: bool = False) -> Inte
 
 def by_chance(answers: pd.DataFrame, given: str, *, wrong: bool = False) -> Interval:
     """The same if each query were given what a random query of the same draw and rule is given."""
+    asked = _asked(answers, wrong)
+    return _share(asked.assign(hit=_chances(answers, given, asked)))
+
+
+def beyond_chance(answers: pd.DataFrame, given: str) -> Interval:
+    """The share of the way from `by_chance` to full agreement: (agreement - chance) / (1 - chance)."""
+    counted = answers.assign(hit=answers[given] == answers["icl"], chance=_chances(answers, given, answers), n=1)
+    sums = counted.groupby(["seed", "cue"])[["hit", "chance", "n"]].sum()
+
+    def share(kept: pd.DataFrame) -> float:
+        total = kept.sum()
+        return (total["hit"] - total["chance"]) / (total["n"] - total["chance"])
+
+    return reporting.jackknife(sums, share)
+
+
+def _chances(answers: pd.DataFrame, given: str, asked: pd.DataFrame) -> np.ndarray:
+    """For each query that is asked, how often what the model answers is given in its draw and rule."""
     draw = ["seed", "cue", "rule"]
     shares = answers.groupby([*draw, given]).size() / answers.groupby(draw).size()
-    asked = _asked(answers, wrong)
-    keys = pd.MultiIndex.from_frame(asked[[*draw, "icl"]])
-    return _share(asked.assign(hit=shares.reindex(keys).fillna(0).to_numpy()))
+    return shares.reindex(pd.MultiIndex.from_frame(asked[[*draw, "icl"]])).fillna(0).to_numpy()
 
 
 def _asked(answers: pd.DataFrame, wrong: bool) -> pd.DataFrame:

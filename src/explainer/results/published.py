@@ -6,7 +6,7 @@ what determined its result and how long that took, `grids` with the settings of 
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -94,8 +94,12 @@ def _with_settings(settings: pd.DataFrame, table: pa.Table, *, own_first: bool) 
     )
 
 
-def of_experiment(folder: Path, table: str = "settings", grid: str | None = None) -> pd.DataFrame:
-    """All published rows of the folder of an experiment, or those of one of its grids, with the columns of the setting.
+Grids = str | Sequence[str] | None
+"""The names of one or more grids; None for all that is published."""
+
+
+def of_experiment(folder: Path, table: str = "settings", grid: Grids = None) -> pd.DataFrame:
+    """All published rows of the folder of an experiment, or of some of its grids, with the columns of the setting.
 
     Raises ResultsError if there are none; the message names the command that computes them.
     """
@@ -108,7 +112,8 @@ def of_experiment(folder: Path, table: str = "settings", grid: str | None = None
     settings = tables["settings"].to_pandas()
     if grid is not None:
         grids = tables["grids"].to_pandas()
-        settings = settings[settings["setting"].isin(grids.loc[grids["grid"] == grid, "setting"])]
+        names = [grid] if isinstance(grid, str) else grid
+        settings = settings[settings["setting"].isin(grids.loc[grids["grid"].isin(names), "setting"])]
     return settings if table == "settings" else _with_settings(settings, tables[table], own_first=True)
 
 

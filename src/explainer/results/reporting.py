@@ -168,6 +168,8 @@ def jackknife(table: pd.DataFrame, statistic: Callable[[pd.DataFrame], float]) -
     """A statistic T of a table whose first index is the seed, with Student's interval of S T - (S - 1) T_without_i."""
     seeds = table.index.unique("seed")
     S, whole = len(seeds), statistic(table)
+    if S < 2:
+        return statistics.student([whole])
     return statistics.student([S * whole - (S - 1) * statistic(table.drop(index=seed)) for seed in seeds])
 
 

@@ -7,19 +7,23 @@ task by task, it is *reproduced* if it is settled on most tasks after Holm's cor
 on none. Else it is *not reproduced*. Where the results cannot tell, it *cannot be asked here*, and the entry says why.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from explainer.data.files import PUBLISHED
 from explainer.results import (
     agreement,
     depth,
     intervention_effects,
     language_models,
     papers,
+    published,
     rec2ftp,
     reporting,
     verdict_scale,
@@ -35,6 +39,8 @@ REPRODUCED, _NOT_REPRODUCED, _CANNOT_BE_ASKED = "reproduced", "not reproduced", 
 
 _PAPER = ("classification", "agnews", "cb")
 """The grids with the paper's six tasks under its protocol."""
+
+_RESAMPLES = 500  # the interval's ends are known to about a tenth of its width
 
 
 class _Entry(NamedTuple):
@@ -53,29 +59,143 @@ class _Row(NamedTuple):
     between: _Entry
 
 
+class _Question(NamedTuple):
+    """A number of the paper and one of the checkpoint, what each is read against, and the verdict on its claim."""
+
+    paper: float
+    paper_floor: float | None
+    here: Interval
+    floor: Interval
+    verdict: str
+
+
+def questions(model: str = "2.7B") -> dict[str, _Question]:
+    """Two accuracies and the four measures under the paper's protocol, beside what the paper prints for one model.
+
+    Means over its six tasks; only Rec2FTP is the share of all queries of the six together. An accuracy is read against
+    the state that the claim says it exceeds, Rec2FTP against chance within each label, SimAOU against its noise value,
+    SimAM against the model before FT, and τ against 0. The paper prints no chance value of Rec2FTP.
+    """
+    queries, pooled = _of_paper(), rec2ftp.repairs(_of_paper())
+    means = {state: float(np.mean(list(of.values()))) for state, of in papers.ACCURACY[model].items()}
+
+    def mean(column: str) -> Interval:
+        return reporting.over_tasks(queries, column, n_resamples=_RESAMPLES)
+
+    def accuracy(higher: str, lower: str) -> _Question:
+        ours = (mean(f"{state}_correct") for state in (higher, lower))
+        return _Question(means[higher], means[lower], *ours, _accuracy(queries, higher, lower).verdict)
+
+    aou, am, tau = (of[model] for of in (papers.SIM_AOU_AVERAGE, papers.SIM_AM_AVERAGE, papers.KENDALL_AVERAGE))
+    directions, glances = (("sim_aou", "sim_aou_noise"), ("sim_am", "sim_am_zsl"))
+    return {
+        "FT": accuracy("ft", "zsl"),
+        "ICL": accuracy("icl", "ft"),
+        "Rec2FTP": _Question(
+            papers.REC2FTP_AVERAGE[model], None, pooled.recall, pooled.within_label, _repairs(queries).verdict
+        ),
+        "SimAOU": _Question(aou["ft"], aou["random"], *map(mean, directions), _compared(queries, *directions).verdict),
+        "SimAM": _Question(am["after"], am["before"], *map(mean, glances), _compared(queries, *glances).verdict),
+        "τ": _Question(tau["ft"], tau["random"], mean("kendall_tau_b"), Interval(0.0, 0.0, 0.0), _tau(queries).verdict),
+    }
+
+
 def scorecard() -> list[_Row]:
     """All claims, from the published tables."""
-    queries, pairs = rec2ftp.queries(), agreement.pairs("agreement")
-    of_paper, word_pairs = queries[queries["task"].isin(papers.TASKS)], results("agreement")
-    return [
-        _Row("FT answers more than ZSL", _quoted_accuracy("ft", "zsl"), _accuracy(of_paper, "ft", "zsl"),
-            _answers(word_pairs, "ft", "zsl")),
-        _Row("ICL answers more than FT", _quoted_accuracy("icl", "ft"), _accuracy(of_paper, "icl", "ft"),
-            _answers(word_pairs, "icl", "ft")),
-        _Row("ICL repairs what FT repairs: Rec2FTP", _quoted(papers.REC2FTP_AVERAGE), _repairs(of_paper),
-            _recall(pairs)),
-        _Row("SimAOU is above that of a random update", _quoted(papers.SIM_AOU_AVERAGE, "ft", "random"),
-            _compared(of_paper, "sim_aou", "sim_aou_noise"), _above_both_floors(pairs, "sim_aou")),
-        _Row("SimAOU rises with depth", "box plots of its first version", _depth("sim_aou"),
-            _depth("sim_aou_tangent_uncentred", "without its noise value")),
-        _Row("SimAM is higher after FT than before", _quoted(papers.SIM_AM_AVERAGE, "after", "before"),
-            _compared(of_paper, "sim_am", "sim_am_zsl"), _above_both_floors(pairs, "sim_am")),
-        _Row("SimAM rises with depth", "box plots of its first version", _depth("sim_am"), _gain_with_depth()),
-        _Row("ICL and FT attend to the same training tokens: τ", _quoted(papers.KENDALL_AVERAGE, "ft", "random"),
-            _tau(of_paper), _tau_of_right_answers()),
-        _Row("Momentum lowers the perplexity", _quoted_perplexity(), *_momentum()),
-        _Row("Momentum raises the accuracy of ICL", _quoted(papers.MOMENTUM_ACCURACY_AVERAGE), *_few_shot()),
-    ]  # fmt: skip
+    of_paper, pairs, word_pairs = _of_paper(), agreement.pairs("agreement"), results("agreement")
+    of_layers, momentum, few_shot = depth.by_task("none", _PAPER), _momentum(), _few_shot()
+    protocol = under_protocol(of_paper, of_layers) | dict(zip(_MOMENTUM, (momentum[0], few_shot[0]), strict=True))
+    between = [
+        _answers(word_pairs, "ft", "zsl"),
+        _answers(word_pairs, "icl", "ft"),
+        _recall(pairs),
+        _above_both_floors(pairs, "sim_aou"),
+        _depth(of_layers, "sim_aou_tangent_uncentred", "without its noise value,"),
+        _above_both_floors(pairs, "sim_am"),
+        _gain_with_depth(of_layers),
+        _tau_of_right_answers(),
+        momentum[1],
+        few_shot[1],
+    ]
+    rows = zip(protocol.items(), between, strict=True)
+    return [_Row(claim, quoted(claim), entry, control) for (claim, entry), control in rows]
+
+
+def under_protocol(queries: pd.DataFrame, of_layers: Mapping[str, pd.DataFrame]) -> dict[str, _Entry]:
+    """The eight claims about one model, from the tables "queries" and, by task, "layers" of the comparison."""
+    outputs, maps = ("sim_aou",), ("sim_am",)
+    claims: dict[str, tuple[tuple[str, ...], Callable[[], _Entry]]] = {
+        "FT answers more than ZSL": ((), lambda: _accuracy(queries, "ft", "zsl")),
+        "ICL answers more than FT": ((), lambda: _accuracy(queries, "icl", "ft")),
+        "ICL repairs what FT repairs: Rec2FTP": ((), lambda: _repairs(queries)),
+        "SimAOU is above that of a random update": (outputs, lambda: _compared(queries, "sim_aou", "sim_aou_noise")),
+        "SimAOU rises with depth": (outputs, lambda: _depth(of_layers, "sim_aou")),
+        "SimAM is higher after FT than before": (maps, lambda: _compared(queries, "sim_am", "sim_am_zsl")),
+        "SimAM rises with depth": (maps, lambda: _depth(of_layers, "sim_am")),
+        "ICL and FT attend to the same training tokens: τ": (("kendall_tau_b",), lambda: _tau(queries)),
+    }  # fmt: skip
+    return {
+        claim: entry() if all(queries[name].notna().any() for name in needs) else _Entry(_CANNOT_BE_ASKED, _REFUSED)
+        for claim, (needs, entry) in claims.items()
+    }
+
+
+_MOMENTUM = ("Momentum lowers the perplexity", "Momentum raises the accuracy of ICL")
+_REFUSED = "not measured on this model; `explainer models` says why"
+_TRAINED = "asks for models that were trained with momentum attention (`explainer-lab language-models`), not for a finished one"
+
+
+class Card(NamedTuple):
+    """The tasks that a model was asked, an entry for each claim, and what demonstrations add to its right answers."""
+
+    tasks: list[str]
+    claims: dict[str, _Entry]
+    gain: Interval
+
+    @property
+    def note(self) -> str:
+        """On what the claims were asked, and whether it is settled that the model learns this in context."""
+        others = "" if set(self.tasks) <= set(papers.TASKS) else ", not tasks of the paper"
+        unsettled = ". That it learns in context is not settled; until it is, the claims say nothing about learning"
+        asked = f"on {', '.join(self.tasks)}{others}; demonstrations add {self.gain:.2f} to its right answers"
+        return asked + unsettled * (not self.gain.low > 0)
+
+
+Cards = dict[str, Card]
+"""By checkpoint."""
+
+
+def of_directory(directory: str | Path, grids: published.Grids = None) -> Cards:
+    """The paper's ten claims under its protocol, by checkpoint, from the comparison that a directory has published.
+
+    The tasks are the paper's six where there are any of them, else all. Empty if nothing of the comparison is there.
+    Raises ExperimentError as `verdict_scale.of_one_setting`.
+    """
+    folder, found = Path(directory) / "comparison", {}
+    of = partial(verdict_scale.reported, folder, grid=grids, control="none", position="prompt")
+    if (queries := of("queries")) is None:
+        return {}
+    of_layers = of("layers")
+    for checkpoint, every in queries[queries["ft_correct"].notna()].groupby("checkpoint", sort=False):
+        tasks = [name for name in every["task"].unique() if name in papers.TASKS] or list(every["task"].unique())
+        rows = of_layers[(of_layers["checkpoint"] == checkpoint) & of_layers["task"].isin(tasks)]
+        its = every[every["task"].isin(tasks)]
+        claims = under_protocol(its, dict(list(rows.groupby("task", sort=False))))
+        claims |= dict.fromkeys(_MOMENTUM, _Entry(_CANNOT_BE_ASKED, _TRAINED))
+        more = its.assign(gain=its["icl_correct"].astype(float) - its["zsl_correct"])
+        found[checkpoint] = Card(tasks, claims, agreement.over_tasks(more, "gain"))
+    return found
+
+
+def of_book() -> Cards:
+    """`of_directory` of the checkpoint of the book, from the tables of the package."""
+    return {f"{name} (the book)": card for name, card in of_directory(PUBLISHED, _PAPER).items()}
+
+
+def _of_paper() -> pd.DataFrame:
+    """The queries of the paper's six tasks."""
+    queries = rec2ftp.queries()
+    return queries[queries["task"].isin(papers.TASKS)]
 
 
 def _judged(*each: Signs) -> str:
@@ -93,6 +213,21 @@ def _opposite(signs: Signs) -> str:
 
 
 # What the paper prints.
+
+
+def quoted(claim: str) -> str:
+    """What the paper prints of a claim, of models with 1.3 and 2.7 billion weights."""
+    printed = {
+        "FT answers more than ZSL": partial(_quoted_accuracy, "ft", "zsl"),
+        "ICL answers more than FT": partial(_quoted_accuracy, "icl", "ft"),
+        "ICL repairs what FT repairs: Rec2FTP": partial(_quoted, papers.REC2FTP_AVERAGE),
+        "SimAOU is above that of a random update": partial(_quoted, papers.SIM_AOU_AVERAGE, "ft", "random"),
+        "SimAM is higher after FT than before": partial(_quoted, papers.SIM_AM_AVERAGE, "after", "before"),
+        "ICL and FT attend to the same training tokens: τ": partial(_quoted, papers.KENDALL_AVERAGE, "ft", "random"),
+        "Momentum lowers the perplexity": _quoted_perplexity,
+        "Momentum raises the accuracy of ICL": partial(_quoted, papers.MOMENTUM_ACCURACY_AVERAGE),
+    }
+    return printed[claim]() if claim in printed else "box plots of its first version"
 
 
 def _quoted(averages: Mapping[str, Mapping[str, float] | float], *conditions: str) -> str:
@@ -138,19 +273,19 @@ def _repairs(queries: pd.DataFrame) -> _Entry:
     found = [rec2ftp.repairs(its) for _, its in queries.groupby("task", sort=False)]
     above, below = (sum(of(r.excess) for r in found) for of in (lambda e: e.low > 0, lambda e: e.high < 0))
     recall, chance = (np.mean([getattr(r, name).estimate for r in found]) for name in ("recall", "within_label"))
-    share = sum(r.n_repaired for r in found) / sum(r.n_errors for r in found)
+    n_repaired, n_errors = (sum(getattr(r, name) for r in found) for name in ("n_repaired", "n_errors"))
+    if not n_repaired:
+        return _Entry(_CANNOT_BE_ASKED, f"FT repairs none of {n_errors} errors")
+    share = n_repaired / n_errors
     signs = Signs(above, below, len(found) - above - below)
     return _entry(signs, f"{recall:.2f}, by chance {chance:.2f}, of the {share:.0%} of errors that FT repairs")
 
 
-def _depth(measure: str, of: str = "") -> _Entry:
+def _depth(of_layers: Mapping[str, pd.DataFrame], measure: str, of: str = "") -> _Entry:
     """Spearman's correlation of layer and value: where is its sign settled?"""
-    rises = {
-        task: depth.rank_trend(reporting.layer_rows(its, measure))
-        for task, its in depth.by_task("none", _PAPER).items()
-    }
+    rises = {task: depth.rank_trend(reporting.layer_rows(its, measure)) for task, its in of_layers.items()}
     mean = np.mean([each.estimate for each in rises.values()])
-    return _entry(depth.verdict(rises), f"{of}{', ' * bool(of)}rank correlation {mean:+.2f}")
+    return _entry(depth.verdict(rises), f"{of} rank correlation {mean:+.2f}".lstrip())
 
 
 def _tau(queries: pd.DataFrame) -> _Entry:
@@ -201,12 +336,10 @@ def _above_both_floors(pairs: pd.DataFrame, measure: str) -> _Entry:
     return _Entry(_judged(*signs), f"{text.format(*shares)}; settled on {least.rises} of {sum(least)} tasks")
 
 
-def _gain_with_depth() -> _Entry:
+def _gain_with_depth(of_layers: Mapping[str, pd.DataFrame]) -> _Entry:
     """Does what FT adds to SimAM rise with depth?"""
-    tables = {t: its.assign(gain=its["sim_am"] - its["sim_am_zsl"]) for t, its in depth.by_task("none", _PAPER).items()}
-    rises = {task: depth.rank_trend(reporting.layer_rows(its, "gain")) for task, its in tables.items()}
-    mean = np.mean([each.estimate for each in rises.values()])
-    return _entry(depth.verdict(rises), f"its rise by FT: rank correlation {mean:+.2f}")
+    gains = {task: its.assign(gain=its["sim_am"] - its["sim_am_zsl"]) for task, its in of_layers.items()}
+    return _depth(gains, "gain", "its rise by FT:")
 
 
 def _tau_of_right_answers() -> _Entry:

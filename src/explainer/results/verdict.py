@@ -1,46 +1,286 @@
-"""The verdict in five rows: each question's answer between its floor, 0, and its ceiling, 1."""
+"""The verdict in five rows: each question's answer between its floor, 0, and its ceiling, 1, for any model."""
 
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
 import pandas as pd
 
-from explainer.results import new_rule, reporting, verdict_scale
+from explainer.data.files import PUBLISHED
+from explainer.results import new_rule, published, reporting, verdict_scale
 from explainer.results.published import results
+from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
 
+class Answer(NamedTuple):
+    """Floor, measured value, ceiling and share of the way with intervals over `draws` draws, and one sentence."""
+
+    floor: Interval
+    measured: Interval
+    ceiling: Interval
+    share: Interval
+    draws: int
+    sentence: str = ""
+
+
+Answers = dict[str, Answer]
+"""By the name of the question, as far as there are tables."""
+
+TRAINING, EXAMPLES, VECTOR = "like training", "on these examples", "carried by one vector"
+LEARNED, OF_RULE = "new rule: learned", "new rule: like training"
+
+FOLDERS: Mapping[str, str] = {
+    TRAINING: "shared_part", EXAMPLES: "shared_part", VECTOR: "rival", LEARNED: "new_rule", OF_RULE: "new_rule",
+}  # fmt: skip
+"""The folder of the experiment whose tables answer a question."""
+
+BOOK: Mapping[str, tuple[str, ...]] = {
+    "shared_part": ("shared-part",),
+    "rival": ("rival",),
+    "new_rule": ("rule-contexts", "rule-contexts-category", "rule-strongest", "rule-strongest-category"),
+}
+"""The grids of the book that answer the questions, by folder."""
+
+WORD_PAIRS = ("capitals", "plurals", "past", "antonyms")
+"""The tasks of the book's answers."""
+
+_SENTENCES: Mapping[str, str] = {
+    TRAINING: "From another task to two trainings, a context and a training are {lower:.2f} of the way in the lower "
+    "third of the layers, {middle:.2f} in the middle third and {share:.2f} in the upper third.",
+    EXAMPLES: "In the upper third of the layers, other examples on either side cost {measured:.3f} of the likeness. "
+    "If what is special to the examples agreed as well as the whole does, they would cost {ceiling:.3f}, the "
+    "yardstick. The share is {share:.2f}; one above {power:.2f} would have been settled.",
+    VECTOR: "Put in without any example, one vector gives {measured:.2f} of the right answers, that of another task "
+    "{floor:.2f}, and the whole context {ceiling:.2f}.",
+    LEARNED: "Of new words, {measured:.2f} are answered by a rule that nobody could know, and {floor:.2f} after "
+    "shuffled labels.",
+    OF_RULE: "In the upper third of the layers, the contrasts of contexts and of trainings have a cosine of "
+    "{measured:.3f}, where {ceiling:.3f} would be possible.",
+}
+
+
+def of_directory(
+    directory: str | Path, grids: Mapping[str, published.Grids] = MappingProxyType({})
+) -> dict[str, Answers]:
+    """The answers of every checkpoint of the published tables of a directory, or of those of `grids`, by folder.
+
+    A question without tables is left out. Where demonstrations add nothing that is settled, or no ceiling is settled
+    above its floor, the answer has no share of the way, and its sentence says so. Of several kinds of training a new
+    rule is asked of the one of all weights. Raises ExperimentError as `verdict_scale.of_one_setting`.
+    """
+    directory = Path(directory)
+
+    def of(name: str, table: str, **usual: float | str) -> pd.DataFrame:
+        found = verdict_scale.reported(directory / name, table, grids.get(name), **usual)
+        return pd.DataFrame({"checkpoint": []}) if found is None else found
+
+    usual = {"layer_causal_lr": 0, "lessons": "all"}
+    layers, settings = (of("shared_part", table, **usual) for table in ("layers", "settings"))
+    answered = of("rival", "queries")
+    answered = answered if answered.empty else answered[~answered["task"].isin(_RULES)]
+    changes = of("new_rule", "changes", training="none", lessons="all")
+    strengths = _strengths(directory / "new_rule", grids.get("new_rule"))
+    tables = layers, answered, strengths, changes
+    names = dict.fromkeys(name for table in tables for name in table["checkpoint"])
+    its = {name: [table[table["checkpoint"] == name] for table in tables] for name in names}
+    return {name: _told(name, settings[settings["checkpoint"] == name], *each) for name, each in its.items()}
+
+
+_RULES = ("suffix", "first word", "category")
+"""Kinds of cues, which the experiment "rival" has among its tasks."""
+
+
+def _strengths(folder: Path, grids: published.Grids) -> pd.DataFrame:
+    """Similarities of contexts and whole trainings on a new rule in the upper third of the layers."""
+    if not folder.is_dir() or "strengths" not in published.files(folder):
+        return pd.DataFrame({"checkpoint": []})
+    found = published.of_experiment(folder, "strengths", grids)
+    whole = found["epochs"] == found.groupby("setting")["epochs"].transform("max")
+    found = found[whole & (found["layers"] == "upper third")]
+    if (every := found["training"] == "all weights").any():
+        found = found[every]
+    return verdict_scale.of_one_setting(found, folder)
+
+
+def _told(name: str, settings: pd.DataFrame, *tables: pd.DataFrame) -> Answers:
+    """`questions` of one checkpoint, each with its sentence, and no share where nothing is learned in context."""
+    layers, answered, *_ = tables
+    found, gains = questions(*(table if len(table) else None for table in tables)), {}
+    if len(settings):
+        more = settings["icl_accuracy"] - settings["zsl_accuracy"]
+        gains["shared_part"] = statistics.student(more.groupby(settings["seed"]).mean())
+    if len(answered):
+        gains["rival"] = _gain(answered)
+    if LEARNED in found and not found[LEARNED].share.low > 0:
+        gains["new_rule"] = found[LEARNED].share
+    told = {}
+    for question, one in found.items():
+        gain = gains.get(FOLDERS[question])
+        if gain is not None and not gain.low > 0:
+            told[question] = one._replace(share=_NONE, sentence=_not_learned(name, question, one, gain))
+        else:
+            told[question] = one._replace(sentence=_said(question, one, layers))
+    return told
+
+
+_NONE = Interval(*3 * [float("nan")])
+
+
+def _gain(answered: pd.DataFrame) -> Interval:
+    """What demonstrations add to right answers, those among the labels where there are some."""
+    right = answered["right_label"] if "right_label" in answered else answered["correct"]
+    right = answered.assign(right=right.fillna(answered["correct"]))
+    of_seeds = _by_seed(right, "task", "intervention", "right")
+    return statistics.student((of_seeds["icl"] - of_seeds["zsl"]).dropna())
+
+
+def _not_learned(name: str, question: str, one: Answer, gain: Interval) -> str:
+    if FOLDERS[question] != "new_rule":
+        return verdict_scale.not_learned(name, gain)
+    return (
+        f"{name}: of new words, {one.measured:.2f} are right after lines of a rule and {one.floor:.2f} after shuffled "
+        "labels. That it learns a new rule is not settled, so there is no share of the way."
+        if question == LEARNED
+        else f"{name}: that it learns a new rule is not settled, so nothing is said of how."
+    )
+
+
+def _said(question: str, one: Answer, layers: pd.DataFrame) -> str:
+    if not math.isfinite(one.share.low):
+        return f"The ceiling, {one.ceiling:.2f}, is not settled above the floor, {one.floor:.2f}: no share of the way."
+    more = {}
+    if question == TRAINING:
+        of_thirds = verdict_scale.normalised_position_by_thirds(layers, "context", "another task")
+        more = {third.partition(" ")[0]: of for third, of in of_thirds.items()}
+    text = _SENTENCES[question].format(**one._asdict() | more, power=(one.share.high - one.share.low) / 2)
+    return f"{text} ({one.draws} draws)"
+
+
+# From tables.
+
+
 def questions(
-    layers: pd.DataFrame, answers: pd.DataFrame, strengths: pd.DataFrame, changes: pd.DataFrame
-) -> dict[str, Interval]:
+    layers: pd.DataFrame | None,
+    answers: pd.DataFrame | None,
+    strengths: pd.DataFrame | None,
+    changes: pd.DataFrame | None,
+) -> Answers:
     """The share of the way from floor to ceiling that answers each question, with Student's jackknife over draws.
 
         like training      (own - another task) / (two trainings - another task), the context swapped
         on these examples  (own + both_other - training_other - context_other) / 2, over own sqrt((1 - C)(1 - F))
         one vector         (vector - another task's) / (context - another task's), of right answers
-        learned            (context - shuffled) / (1 - shuffled), of right answers after sixteen lines
+        learned            (context - shuffled) / (1 - shuffled), of right answers after k lines
         like training      own / sqrt(C F), of a new rule
 
-    `layers` are those of the experiment "shared_part", `answers` the queries of "rival", `strengths` and `changes` of
-    "new_rule". Similarities are means over the upper third of the layers, everything is a mean over tasks or cues.
+    `layers` are those of the experiment "shared_part", `answers` the queries of "rival", `strengths` (of whole
+    trainings in the upper third of the layers) and `changes` of "new_rule"; None leaves out its questions. Similarities
+    are means over the upper third of the layers, everything is a mean over tasks or cues, of the draws that have all;
+    a question that no draw has is left out.
     """
-    upper = layers[3 * layers["layer"] >= 2 * layers["layer"].nunique()]
-    columns = ["own", "both_other", "training_other", "context_other", "contexts", "trainings"]
-    of_seeds = upper.groupby(["seed", "task"])[columns].mean().groupby("seed").mean()
-    right = answers.groupby(["seed", "task", "intervention"])["correct"].mean().groupby(["seed", "intervention"]).mean()
-    last = strengths[strengths["epochs"] == strengths["epochs"].max()]
-    return {
-        "word pairs: like training": verdict_scale.normalised_position_by_thirds(layers, "context", "another task")[
-            "upper third"
-        ],
-        "word pairs: on these examples": reporting.jackknife(of_seeds, _of_yardstick),
-        "word pairs: carried by one vector": reporting.jackknife(right.unstack(), _carried),
-        "new rule: learned": reporting.jackknife(_learned(changes), _of_the_rest),
-        "new rule: like training": new_rule.similarities(last[last["layers"] == "upper third"])["own / sqrt(C F)"],
-    }
+    found = {}
+    if layers is not None:
+        names = ["own", "both_other", "training_other", "context_other", "contexts", "trainings", "context_foreign"]
+        upper = verdict_scale.by_thirds(layers, names)["upper third"]
+        swapped = upper[["own", "context_foreign", "trainings"]]
+        found[TRAINING] = _answer(swapped, lambda m: m.context_foreign, lambda m: m.own, lambda m: m.trainings)
+        found[EXAMPLES] = _answer(upper[names[:-1]], _zero, _special, _yardstick)
+    if answers is not None:
+        right = _by_seed(answers, "task", "intervention", "correct")
+        found[VECTOR] = _answer(right, lambda m: m["vector_foreign"], lambda m: m["vector"], lambda m: m["icl"])
+    if changes is not None:
+        whole = changes[(changes["strength"] == changes["k"]) & changes["kind"].isin(["ICL", "ICL shuffled"])]
+        right = _by_seed(whole.assign(right=new_rule.by_own_rule(whole)), "cue", "kind", "right")
+        found[LEARNED] = _answer(right, lambda m: m["ICL shuffled"], lambda m: m["ICL"], lambda m: 1 + _zero(m))
+    if strengths is not None:
+        names = ["own", "contexts", "trainings"]
+        of_seeds = strengths.groupby(["seed", "cue"])[names].mean().groupby("seed").mean()
+        found[OF_RULE] = _answer(of_seeds, _zero, lambda m: m.own, _possible)
+    return {name: one for name, one in found.items() if one.draws}
+
+
+_Value = Callable[[pd.Series], float]  # of the means of columns over draws
+
+
+def _answer(rows: pd.DataFrame, floor: _Value, measured: _Value, ceiling: _Value) -> Answer:
+    """The three values and the share, of the means of rows by seed; no share where no ceiling is settled above."""
+    known = rows.dropna()
+
+    def of(value: _Value) -> Interval:
+        return reporting.jackknife(known, lambda kept: value(kept.mean()))
+
+    with np.errstate(divide="ignore", invalid="ignore"):  # a ceiling at its floor gives no share
+        share = of(lambda m: (measured(m) - floor(m)) / (ceiling(m) - floor(m)))
+    room = of(lambda m: ceiling(m) - floor(m))
+    return Answer(of(floor), of(measured), of(ceiling), share if room.low > 0 else _NONE, len(known))
+
+
+def _by_seed(rows: pd.DataFrame, over: str, by: str, value: str) -> pd.DataFrame:
+    """Means of a column, over tasks or cues, with a row for each seed and a column for each kind."""
+    return rows.groupby(["seed", over, by])[value].mean().groupby(["seed", by]).mean().unstack()
+
+
+def _zero(means: pd.Series) -> float:
+    """Where nothing is shared."""
+    return 0.0 * means.iloc[0]
+
+
+def _special(m: pd.Series) -> float:
+    return (m.own + m.both_other - m.training_other - m.context_other) / 2
+
+
+def _yardstick(m: pd.Series) -> float:
+    return m.own * ((1 - m.contexts) * (1 - m.trainings)) ** 0.5
+
+
+def _possible(m: pd.Series) -> float:
+    return (m.contexts * m.trainings) ** 0.5 if min(m.contexts, m.trainings) > 0 else float("nan")
+
+
+# The book.
 
 
 def of_book() -> dict[str, Interval]:
-    """`questions` of the book's tables."""
-    strengths, changes = new_rule.table("rule-strongest", "strengths"), new_rule.table("rule-contexts", "changes")
-    return questions(results("shared-part", "layers"), results("rival", "queries"), strengths, changes)
+    """The shares of the book's checkpoint, by question and what it is asked of."""
+    (found,) = of_directory(PUBLISHED, BOOK).values()
+    return {name if ":" in name else f"word pairs: {name}": one.share for name, one in found.items()}
+
+
+def accounts(answers: pd.DataFrame, rules: pd.DataFrame, votes: pd.DataFrame) -> dict[str, dict[str, Interval]]:
+    """How much of what a context does each account carries, of word pairs and of a new rule, between 0 and 1.
+
+        a vector, ten heads, put in   (its own - another task's) / (context - another task's), of right answers
+        heads, taken out              (without random heads - without these) / without random heads, of right answers
+        a vote of ten heads           (agreement - chance) / (1 - chance), of the model's answers
+
+    `answers` are the queries of "rival" for tasks, `rules` those for new rules, `votes` the answers of "new_rule". The
+    intervals are Student's of the jackknife over draws.
+    """
+    pairs, of_rules = (_by_seed(its, "task", "intervention", "correct") for its in (answers, rules))
+    return {
+        "word pairs": {
+            "one vector, put in": reporting.jackknife(pairs, _carried),
+            "ten heads, put in": reporting.jackknife(pairs, lambda rows: _carried(rows, "heads")),
+            "the ten heads, taken out": reporting.jackknife(pairs, _lost),
+            "induction heads, taken out": reporting.jackknife(pairs, lambda rows: _lost(rows, "off_induction")),
+        },
+        "a new rule": {
+            "one vector, put in": reporting.jackknife(of_rules, _carried),
+            "a vote of ten heads": new_rule.beyond_chance(votes, "vote"),
+        },
+    }
+
+
+def accounts_of_book() -> dict[str, dict[str, Interval]]:
+    """`accounts` of the book's tables, with the similarity of training from `questions` as the first row of each."""
+    similar, rules = of_book(), pd.concat(results(grid, "queries") for grid in ("rival-rules", "rival-rules-category"))
+    found = accounts(results("rival", "queries"), rules, new_rule.table("rule-contexts", "answers"))
+    like = {"word pairs": "word pairs: like training", "a new rule": "new rule: like training"}
+    return {title: {"like training": similar[like[title]]} | rows for title, rows in found.items()}
 
 
 def provenance() -> str:
@@ -54,24 +294,11 @@ def provenance() -> str:
     return " ".join(map(reporting.provenance, settings))
 
 
-def _of_yardstick(rows: pd.DataFrame) -> float:
+def _carried(rows: pd.DataFrame, name: str = "vector") -> float:
     m = rows.mean()
-    special = (m.own + m.both_other - m.training_other - m.context_other) / 2
-    return special / (m.own * ((1 - m.contexts) * (1 - m.trainings)) ** 0.5)
+    return (m[name] - m[f"{name}_foreign"]) / (m["icl"] - m[f"{name}_foreign"])
 
 
-def _carried(rows: pd.DataFrame) -> float:
+def _lost(rows: pd.DataFrame, name: str = "off") -> float:
     m = rows.mean()
-    return (m["vector"] - m["vector_foreign"]) / (m["icl"] - m["vector_foreign"])
-
-
-def _learned(changes: pd.DataFrame) -> pd.DataFrame:
-    """Right answers after sixteen lines and after shuffled ones, by seed, means over rules and cues."""
-    rows = changes[(changes["strength"] == 16) & changes["kind"].isin(["ICL", "ICL shuffled"])]
-    rows = rows.assign(right=new_rule.by_own_rule(rows))
-    return rows.groupby(["seed", "cue", "kind"])["right"].mean().groupby(["seed", "kind"]).mean().unstack()
-
-
-def _of_the_rest(rows: pd.DataFrame) -> float:
-    m = rows.mean()
-    return (m["ICL"] - m["ICL shuffled"]) / (1 - m["ICL shuffled"])
+    return (m["off_random"] - m[name]) / m["off_random"]

@@ -3,7 +3,8 @@
 The floor is the value where the lesson plays no part, the ceiling the value where the claim is as true as it can be.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +23,7 @@ _SIMILARITIES = {
     "the same, query by query (residual)": "sim_aou_residual",
     "weights (cos ΔW)": "update_cosine",
 }
+_OF_PAIRS = tuple(f"{name}{swapped}" for name in _SIMILARITIES for swapped in ("", ", context swapped"))
 _SHARED = {
     "fine-tuning needs what is common": ("ft_across_near", "ft_across_icl", "zsl"),
     "the context needs what is common": ("across_near", "across_ft", "zsl"),
@@ -49,7 +51,7 @@ ICL, FT = UpdateFilter("ICL"), UpdateFilter("FT", epochs=10)
 _BOOK: Mapping[str, str] = {"agreement": "agreement", "shared_part": "shared-part", "causal_tests": "causal-tests"}
 """The grids of the verdict of the book, by the folder of their experiment."""
 
-_SETTING = ("k", "n_queries", "lr", "epochs", "split", "loss", "tasks", "n_selection", "rate")
+_SETTING = ("k", "n_queries", "lr", "epochs", "split", "loss", "tasks", "n_selection", "rate", "training", "batch")
 """What settings of one checkpoint and task must have in common."""
 
 
@@ -191,55 +193,60 @@ def verdict(directory: str | Path, grids: Mapping[str, str] = MappingProxyType({
     directory = Path(directory)
     pairs = _whole(_agreement(directory / "agreement", grids.get("agreement")))
     shared, answered, settings = (
-        _reported(directory / name, table, grids.get(name), **usual)
+        reported(directory / name, table, grids.get(name), **usual)
         for name, table, usual in (
             ("shared_part", "queries", {"layer_causal_lr": 0}),
             ("causal_tests", "queries", {"model": "trained"}),
             ("causal_tests", "settings", {"model": "trained"}),
         )
     )
-    found = {}
+    found, gains = {}, _gains(directory, grids.get("agreement"))
     for checkpoint, its in pairs.groupby("checkpoint", sort=False):
         others = (None if of is None else of[of["checkpoint"] == checkpoint] for of in (shared, answered, settings))
         rows = of_seeds(its, *(of if of is not None and len(of) else None for of in others), UpdateFilter("FT"))
         known = {name: three for name, three in rows.items() if all(of.notna().any() for of in three)}
-        found[checkpoint] = {name: _way(*three) for name, three in known.items()}
+        learns = bool(gains[checkpoint].low > 0)
+        found[checkpoint] = {name: _way(*three, learns=learns) for name, three in known.items()}
     return found
 
 
-def _way(floor: pd.Series, value: pd.Series, ceiling: pd.Series) -> dict[str, Interval]:
-    """`way`, without a share where the ceiling is above the floor for some seeds and below it for others."""
+def _way(floor: pd.Series, value: pd.Series, ceiling: pd.Series, *, learns: bool = True) -> dict[str, Interval]:
+    """`way`, without a share where nothing is learned, or the ceiling is not on one side of the floor for all seeds."""
     whole = (ceiling - floor).dropna()
-    if (whole > 0).all() or (whole < 0).all():
+    if learns and ((whole > 0).all() or (whole < 0).all()):
         return normalised_position(floor, value, ceiling)
     three = {"floor": floor, "measured": value, "ceiling": ceiling}
     no_share = {"share of the way": Interval(*3 * [float("nan")])}
     return {name: statistics.student(of.dropna()) for name, of in three.items()} | no_share
 
 
-def missing(directory: Path) -> list[str]:
-    """For each experiment of the verdict that a directory lacks, its rows and the command that gives them."""
-    rows = {"shared_part": _SHARED, "causal_tests": _PATCH | _EXPLAINED}
-    return [
-        f"{', '.join(names)}: not in {directory}; {published.COMMANDS[name]} --publish {directory}"
-        for name, names in rows.items()
-        if not (directory / name).is_dir()
-    ]
+def missing(rows: Iterable[str]) -> dict[str, list[str]]:
+    """The rows of the verdict of whose experiment there is none, by the folder of its tables."""
+    of = {"agreement": _OF_PAIRS, "shared_part": tuple(_SHARED), "causal_tests": tuple(_PATCH | _EXPLAINED)}
+    return {folder: list(names) for folder, names in of.items() if not {*names} & {*rows}}
 
 
 def unlearned(directory: str | Path) -> list[str]:
     """A line for each checkpoint of a directory of which it is not settled that demonstrations teach it anything."""
-    settings = published.of_experiment(Path(directory) / "agreement", "settings", None)
-    reported = settings[(settings["lessons"] == "all") & (settings["split"] != "selection")]
-    lines = []
-    for checkpoint, its in reported.groupby("checkpoint", sort=False):
-        gain = agreement.over_tasks(its.assign(gain=its["icl_accuracy"] - its["zsl_accuracy"]), "gain")
-        if not gain.low > 0:
-            lines.append(
-                f"{checkpoint}: demonstrations add {gain:.2f} to its right answers. That it learns in context is not "
-                "settled, and as long as it is not, its rows say nothing about learning."
-            )
-    return lines
+    return [not_learned(name, gain) for name, gain in _gains(Path(directory)).items() if not gain.low > 0]
+
+
+def not_learned(checkpoint: str, gain: Interval) -> str:
+    """What is said of a checkpoint to whose right answers demonstrations add nothing that is settled above zero."""
+    more = "" if math.isfinite(gain.low) else " One draw has no interval; give --seeds several numbers."
+    return (
+        f"{checkpoint}: demonstrations add {gain:.2f} to its right answers. That it learns in context is not settled, "
+        f"so there is no learning that could be like training, and no share of the way. `explainer look` tries other "
+        f"numbers of demonstrations.{more}"
+    )
+
+
+def _gains(directory: Path, grid: str | None = None) -> dict[str, Interval]:
+    """What demonstrations add to the right answers of each checkpoint."""
+    settings = published.of_experiment(directory / "agreement", "settings", grid)
+    reports = settings[(settings["lessons"] == "all") & (settings["split"] != "selection")]
+    gains = reports.assign(gain=reports["icl_accuracy"] - reports["zsl_accuracy"])
+    return {name: agreement.over_tasks(its, "gain") for name, its in gains.groupby("checkpoint", sort=False)}
 
 
 def _agreement(folder: Path, grid: str | None) -> pd.DataFrame:
@@ -251,7 +258,7 @@ def _agreement(folder: Path, grid: str | None) -> pd.DataFrame:
             f"{folder} has no setting with all lessons that reports; compute some: "
             f"explainer-lab agreement --splits report --publish {folder.parent}"
         )
-    return agreement.with_updates(_of_one_setting(pairs, folder), changes)
+    return agreement.with_updates(of_one_setting(pairs, folder), changes)
 
 
 def _whole(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -260,17 +267,22 @@ def _whole(pairs: pd.DataFrame) -> pd.DataFrame:
     return pairs[of_side[0] & of_side[1]]
 
 
-def _reported(folder: Path, table: str, grid: str | None, **usual: float | str) -> pd.DataFrame | None:
-    """The rows of a table whose settings have the usual values; None if nothing of the experiment is published."""
+def reported(folder: Path, table: str, grid: published.Grids = None, **usual: float | str) -> pd.DataFrame | None:
+    """The rows of a table whose settings report and have the usual values; None if nothing of it is published.
+
+    Raises ExperimentError as `of_one_setting`.
+    """
     if not folder.is_dir():
         return None
     rows = published.of_experiment(folder, table, grid)
+    rows = rows[rows["split"] != "selection"] if "split" in rows else rows
     for name, value in usual.items():
         rows = rows[rows[name] == value]
-    return _of_one_setting(rows, folder)
+    return of_one_setting(rows, folder)
 
 
-def _of_one_setting(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
+def of_one_setting(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
+    """The rows; ExperimentError where those of a checkpoint, and of a task or kind of cue, differ in more than the seed."""
     formats = rows["setting"].map(published.number_formats(published.read(folder)["runs"].to_pandas()))
     for checkpoint, its in formats.groupby(rows["checkpoint"], sort=False):
         if its.nunique() > 1:
@@ -278,7 +290,8 @@ def _of_one_setting(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
                 f"{folder}: the settings of {checkpoint} are in {' and '.join(sorted(its.unique()))}; one format "
                 "is averaged, so publish each in a directory of its own."
             )
-    for (checkpoint, task), its in rows.groupby(["checkpoint", "task"], sort=False):
+    of = next(name for name in ("task", "cue", "tasks") if name in rows)
+    for (checkpoint, task), its in rows.groupby(["checkpoint", of], sort=False):
         for name in _SETTING:
             if name in its and its[name].nunique() > 1:
                 values = ", ".join(map(str, its[name].unique()))
@@ -350,13 +363,20 @@ def normalised_position_by_thirds(layers: pd.DataFrame, side: str, floor: str = 
     `side` says who learns what the floor is named for: "training" or "context". Jackknife over seeds.
     """
     columns = ["own", f"{side}_{_FLOORS[floor]}", "trainings"]
+    return {name: reporting.jackknife(its, _share_of_means) for name, its in by_thirds(layers, columns).items()}
+
+
+def by_thirds(layers: pd.DataFrame, columns: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Columns of each third of the layers by seed, means over the layers of the third and over tasks.
+
+    Of fewer than three layers the last one is the upper third, and a third may have none.
+    """
     n = layers["layer"].nunique()
-    third = (3 * layers["layer"]) // n
-    found = {}
-    for name, i in _THIRDS.items():
-        of_seeds = layers[third == i].groupby(["seed", "task"])[columns].mean().groupby("seed").mean()
-        found[name] = reporting.jackknife(of_seeds, _share_of_means)
-    return found
+    third = (layers["layer"] >= round(n / 3)).astype(int) + (layers["layer"] >= min(round(2 * n / 3), n - 1))
+    return {
+        name: layers[third == i].groupby(["seed", "task"])[list(columns)].mean().groupby("seed").mean()
+        for name, i in _THIRDS.items()
+    }
 
 
 def _share_of_means(rows: pd.DataFrame) -> float:

@@ -71,7 +71,11 @@ async ({ name, known, base, figures, tables, words }) => {
     const caption = figure.querySelector("figcaption"), table = figure.classList.contains("xp-table");
     const number = table ? ++tables : ++figures;
     figure.id = `${table ? "table" : "figure"}-${number}`;
-    caption.append(...origin(caption));
+    const below = origin(caption);
+    for (const sample of caption.querySelectorAll(".xp-sample")) {
+      sample.replaceWith(" ", made("small", "sample", ...sample.querySelector("p").childNodes));
+    }
+    caption.append(...below);
     caption.prepend(made("strong", "number", `${table ? words.table : words.figure} ${number}. `));
   }
   all(".xp-badge").forEach((badge) => badge.closest("p")?.replaceWith(made("p", "", ...origin(badge.closest("p")))));

@@ -345,7 +345,7 @@ function keep(state) {
 }
 var HINT = "◇ your bet. ● the result; its 95 % interval stands below. ";
 var COSINE = "Cosine: 1 if two changes of the attention outputs have one direction, 0 if they are orthogonal. ";
-var KEPT = "Bets stay in this browser; chapter 15 shows them.";
+var KEPT = "Bets stay in this browser; chapter 16 shows them.";
 var LOST = "This browser keeps nothing here: bets last as long as this page.";
 function extend(root, start, read, change) {
   const keys = asked(start), asks = start.about !== "all", frames = root.querySelectorAll(".explorable-panel");

@@ -101,7 +101,7 @@ function keep(state) {
 }
 
 const HINT = "◇ your bet. ● the result; its 95 % interval stands below. ", COSINE = "Cosine: 1 if two changes of the attention outputs have one direction, 0 if they are orthogonal. ";
-const KEPT = "Bets stay in this browser; chapter 15 shows them.", LOST = "This browser keeps nothing here: bets last as long as this page.";
+const KEPT = "Bets stay in this browser; chapter 16 shows them.", LOST = "This browser keeps nothing here: bets last as long as this page.";
 
 function extend(root, start, read, change) {
   const keys = asked(start), asks = start.about !== "all", frames = root.querySelectorAll(".explorable-panel");

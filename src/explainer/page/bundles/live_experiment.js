@@ -345,7 +345,8 @@ var asking = ({ kind, steps, question: question2, storedFor: storedFor2, queryOf
     }
   }, widget);
   const ask = () => {
-    const id = model.number(), { message, belongs } = messageOf2(read());
+    const id = model.number(), { message, belongs, refused } = messageOf2(read());
+    if (refused) return model.say(refused);
     since = performance.now();
     sent = belongs;
     if (!model.ask({ [kind]: id, ...message })) return model.decline("Load the model to ask it this.");

@@ -194,6 +194,7 @@ export class LiveModel {
 
   constructor(ort, session, tokenizer, { shape, first_token_id: first }) {
     Object.assign(this, { ort, session, tokenizer, shape, first });
+    this.nothing = new Float32Array(shape.layers * shape.width);
     const of = (...dims) => ({ data: new Float32Array(dims.reduce((a, b) => a * b)), shape: dims }), n = 2 * shape.layers;
     this.same = this.update("", { in: of(n, shape.width, 1), out: of(n, 1, shape.key_heads * shape.head_size) }, 0);
   }
@@ -207,7 +208,8 @@ export class LiveModel {
   // it, and how many of its last tokens are asked what comes next.
   // `update` is that of the keys' and values' weights; `wanted` are the outputs of the graph that are fetched. A patch is
   // two texts, the same query with its context and without; the `weights` of a text say how much of each patch it has.
-  async run(texts, context, wanted, update = this.same, patches = [[0, 0]]) {
+  // `added` has a vector for each layer; the last token of a text with a layer `plus`, counted from 0, gets that layer's.
+  async run(texts, context, wanted, update = this.same, patches = [[0, 0]], added = this.nothing) {
     context ??= this.#none();
     const { Tensor } = this.ort, ids = texts.flatMap((text) => text.ids), T = ids.length, P = context.P;
     const whole = (numbers) => new Tensor("int64", BigInt64Array.from(numbers, BigInt), [numbers.length]);
@@ -215,6 +217,8 @@ export class LiveModel {
     const rows = texts.flatMap(({ ids: { length }, asks = 1 }) => (end += length, Array.from({ length: asks }, (_, i) => end - asks + i)));
     end = 0;
     const last = texts.map(({ ids: { length } }) => (end += length) - 1), none = patches.map(() => 0);
+    const { layers, width } = this.shape, plus = new Float32Array(T * layers);
+    texts.forEach(({ plus: layer }, i) => { if (layer !== undefined) plus[last[i] * layers + layer] = 1; });
     const shares = Float32Array.from(texts.flatMap(({ ids: its, weights = none }) => its.flatMap(() => weights)));
     const found = await this.session.run({
       ids: whole(ids), positions: whole(texts.flatMap(({ ids: its, at, positions }) => positions ?? its.map((_, t) => at + t))),
@@ -222,6 +226,7 @@ export class LiveModel {
       update_in: update.in, update_out: update.out,
       with_context: whole(patches.map(([i]) => last[i])), without_context: whole(patches.map(([, i]) => last[i])),
       patch_weights: new Tensor("float32", shares, [T, patches.length]),
+      added: new Tensor("float32", added, [layers, width]), added_to: new Tensor("float32", plus, [T, layers]),
     }, wanted);
     if (!found.logits) return { ...found, P: P + T };
     const { logits: { data } } = found, size = data.length / rows.length;
@@ -328,6 +333,28 @@ export class LiveModel {
     const moved = this.#copies(pattern, others, context).map(([, without]) => ({ ...without, weights: mean }));
     const { logits } = await this.run([...texts.map(([after]) => after), ...own, ...moved], context, ["logits"], this.same, texts.map((_, j) => [j, m + j]));
     return [logits.slice(0, m), logits.slice(m, 2 * m), logits.slice(2 * m)];
+  }
+
+  // What demonstrations change in the residual stream after each layer: the mean over them, each asked as a query after all
+  // the others and without them. (layers, d), row by row
+  async taskVectors(pattern, demonstrations) {
+    const { layers, width } = this.shape, mean = new Float32Array(layers * width);
+    for (const [i, [x]] of demonstrations.entries()) {
+      const context = await this.context(pattern, demonstrations.toSpliced(i, 1));
+      const { stream: { data } } = await this.run(this.#copies(pattern, [x], context)[0], context, ["stream"]);
+      mean.forEach((_, at) => {
+        const first = Math.floor(at / width) * 2 * width + (at % width);
+        mean[at] += (data[first] - data[first + width]) / demonstrations.length;
+      });
+    }
+    return mean;
+  }
+
+  // The logits after a query without its context, with the vector of each layer in turn added after that layer
+  async plus(pattern, demonstrations, query, vectors) {
+    const context = await this.context(pattern, demonstrations), [[, without]] = this.#copies(pattern, [query], context);
+    const texts = Array.from({ length: this.shape.layers }, (_, plus) => ({ ...without, plus }));
+    return (await this.run(texts, context, ["logits"], this.same, [[0, 0]], vectors)).logits;
   }
 
   // Each query after a context, and after the first token alone, which is passed with it, so that patches reach it, too

@@ -1,8 +1,9 @@
-// The Web Worker of LiveGPT, LiveSweep, LiveExperiment and LivePatch. It stands in the folder of the model, beside the runtime and the tokenizer, which
+// The Web Worker of LiveGPT, LiveSweep, LiveExperiment, LivePatch and LiveVector. It stands in the folder of the model, beside the runtime and the tokenizer, which
 // `bookbuilder.web_model` puts there. Messages to it: { load: true }; { ask, pattern, demonstrations, query, hidden };
 // { sweep, pattern, curves, queries }, where `curves` has the demonstrations of each curve; { sweep: 0 } to stop;
 // { experiment, pattern, demonstrations, second, update, scale, queries, query }, where `second` has the demonstrations of another
-// context, and `update` names a task whose fine-tuning takes its place; { patch, pattern, demonstrations, donors, asked, query }.
+// context, and `update` names a task whose fine-tuning takes its place; { patch, pattern, demonstrations, donors, asked, query };
+// { vector, pattern, demonstrations, query }.
 
 import { Tokenizer } from "./tokenizers.min.mjs";
 import { ALONE, FORGETFUL, Refused, fetchShards, modelOn, opened, reach, simAMDelta, simAOU, softmax, tensorsOf } from "./live_gpt_core.js";
@@ -135,12 +136,28 @@ async function patch({ patch: id, pattern, demonstrations, donors, asked, query 
   postMessage({ patch: id, found: { n: donors.length, of: asked.length, right: [zsl, icl, mean].map(count), carried, error, query, answers } });
 }
 
+// The vector of demonstrations, and the same after answers that moved on by one, put into an empty prompt layer by layer
+async function vector({ vector: id, pattern, demonstrations, query }) {
+  const n = demonstrations.length, moved = demonstrations.map(([x], i) => [x, demonstrations[(i + 1) % n][1]]), put = [];
+  for (const lesson of [demonstrations, moved]) {
+    await heard();
+    if (comparing !== id) return postMessage({ vector: id, stopped: true });
+    put.push((await model.plus(pattern, demonstrations, query, await model.taskVectors(pattern, lesson))).map(softmax));
+    postMessage({ vector: id, part: put.length });
+  }
+  const [[icl], [zsl]] = (await model.withAndWithout(pattern, demonstrations, [query])).map((logits) => logits.map(softmax));
+  const answer = best(icl), top = (p) => model.top(p, 3), [own, other] = put;
+  const p = [own, other].map((layers) => layers.map((its) => its[answer]));
+  postMessage({ vector: id, found: { demonstrations, query, without: top(zsl), with: top(icl), layers: own.map(top), p: [zsl[answer], icl[answer], ...p] } });
+}
+
 function work(data) {
   if (data.load) return load();
-  const { experiment: id, patch: other } = data;
-  if ((id ?? other) && (id ?? other) !== comparing) return postMessage({ experiment: id, patch: other, stopped: true });
+  const { experiment: id, patch: other, vector: third } = data, its = id ?? other ?? third;
+  if (its && its !== comparing) return postMessage({ experiment: id, patch: other, vector: third, stopped: true });
   if (id) return experiment(data);
   if (other) return patch(data);
+  if (third) return vector(data);
   if ("sweep" in data) return data.sweep && sweep(data);
   return data.ask === newest && ask(data);
 }
@@ -160,6 +177,6 @@ let turn = Promise.resolve();
 onmessage = ({ data }) => {
   if (data.ask) newest = data.ask;
   sweeping = data.sweep; // a question that comes meanwhile stops it
-  if (data.experiment || data.patch) comparing = data.experiment || data.patch;
-  turn = turn.then(() => workSafely(data)).catch((error) => postMessage({ failed: String(error?.message ?? error), id: data.ask, sweep: data.sweep, experiment: data.experiment, patch: data.patch }));
+  comparing = data.experiment || data.patch || data.vector || comparing;
+  turn = turn.then(() => workSafely(data)).catch((error) => postMessage({ failed: String(error?.message ?? error), id: data.ask, sweep: data.sweep, experiment: data.experiment, patch: data.patch, vector: data.vector }));
 };

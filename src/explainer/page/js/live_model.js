@@ -121,7 +121,7 @@ const QUIET = 500, LONGEST = 200; // ms without a change before the model is ask
 // What an explorable with stored answers needs to ask for others: the model's row, a field for the reader's own query, a button.
 // `kind` names its messages, and `steps` what their parts are; `question` tells two choices apart, its first entry the task;
 // `storedFor` finds a stored answer, and `queryOf` the query of the one that a task shows first; `messageOf` writes the message, and
-// what of the choice its answer belongs to.
+// what of the choice its answer belongs to, or says why it cannot be asked.
 export const asking = ({ kind, steps, question, storedFor, queryOf, messageOf }) => (root, start, read, change, widget) => {
   let asked = 0, since = 0, sent, timer, shown = question(start);
   const model = modelRow((data) => {
@@ -139,7 +139,8 @@ export const asking = ({ kind, steps, question, storedFor, queryOf, messageOf })
     }
   }, widget);
   const ask = () => {
-    const id = model.number(), { message, belongs } = messageOf(read());
+    const id = model.number(), { message, belongs, refused } = messageOf(read());
+    if (refused) return model.say(refused);
     since = performance.now();
     sent = belongs;
     if (!model.ask({ [kind]: id, ...message })) return model.decline("Load the model to ask it this.");

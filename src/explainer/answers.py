@@ -1,0 +1,154 @@
+"""The answers of the last chapter for a reader's models, as lines and tables, and what to run for those that lack."""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from explainer.data.files import PUBLISHED, disk_errors, replace_file
+from explainer.data.tasks import TASKS
+from explainer.errors import ResultsError
+from explainer.figures import verdict as page
+from explainer.results import durations, papers, published, verdict_scale
+from explainer.results import scorecard as cards
+from explainer.results import verdict as questions
+
+_Line = str | Sequence[Sequence[str]]
+"""A line, or a table with its head."""
+
+_EXPERIMENTS = ("agreement", "shared_part", "causal_tests", "rival", "new_rule", "comparison")
+_NEW_RULE, _SEEDS = questions.BOOK["new_rule"], [0, 1, 2, 3, 4]
+_COLUMNS = {"task": "tasks", "k": "k", "n_queries": "queries", "lr": "lr", "epochs": "epochs", "seed": "seeds"}
+
+
+def verdict(directory: Path, output: Path) -> Iterator[_Line]:
+    """A row and a sentence for each question and model, what to run for those that lack, and a page with all of it.
+
+    Raises ResultsError where nothing is published, and ExperimentError as `verdict_scale.of_one_setting`.
+    """
+    own, ten, card, notes = {}, {}, {}, []
+    if directory != PUBLISHED:
+        own, card = questions.of_directory(directory), cards.of_directory(directory)
+        try:
+            ten = verdict_scale.verdict(directory) if (directory / "agreement").is_dir() else {}
+        except ResultsError as error:
+            notes.append(str(error))
+        if not own | ten | card:
+            notes.append(to_run(directory, "shared_part"))
+            raise ResultsError(" ".join([f"nothing that answers is published in {directory}.", *notes]))
+    models = list(dict.fromkeys([*own, *ten, *card]))
+    lacking = {
+        name: [to_run(directory, *each, checkpoint=name) for each in _lacking(name, own, ten, card)] for name in models
+    }
+    book = questions.of_directory(PUBLISHED, questions.BOOK)
+    shown = {name: own.get(name, {}) for name in models} | {f"{name} (the book)": its for name, its in book.items()}
+    yield from _of_questions(shown)
+    for name, commands in lacking.items():
+        yield from (f"{name}: {command}" for command in commands)
+    yield from notes
+    ten |= verdict_scale.of_book()
+    yield "\nTen finer rows (All claims)"
+    for checkpoint, rows in ten.items():
+        yield checkpoint
+        head = ("", *next(iter(rows.values()), ()))
+        yield [head, *((name, *(f"{one:.2f}" for one in its.values())) for name, its in rows.items())]
+    with disk_errors(output.parent):
+        replace_file(output, page.page(shown, ten, card | cards.of_book(), lacking))
+    yield str(output)
+
+
+def _of_questions(shown: Mapping[str, questions.Answers]) -> Iterator[_Line]:
+    for question in questions.FOLDERS:
+        its = {name: found[question] for name, found in shown.items() if question in found}
+        yield f"\n{question}"
+        yield [("", *page.COLUMNS), *((name, *page.cells(one)) for name, one in its.items())]
+        yield from (f"{name}: {one.sentence.removeprefix(f'{name}: ')}" for name, one in its.items())
+
+
+def _lacking(
+    name: str, own: Mapping[str, questions.Answers], ten: verdict_scale.NormalisedPositions, card: cards.Cards
+) -> Iterator[tuple[str, str]]:
+    """The folders of experiments whose tables would answer more of a model, and what they would."""
+    wanted: dict[str, list[str]] = {}
+    for question, folder in questions.FOLDERS.items():
+        if question not in own.get(name, {}):
+            wanted.setdefault(folder, []).append(question)
+    for folder, rows in verdict_scale.missing(ten.get(name, {})).items():
+        wanted.setdefault(folder, []).append(f"{len(rows)} of the ten rows")
+    if name not in card:
+        wanted["comparison"] = ["the scorecard"]
+    return ((folder, ", ".join(rows)) for folder, rows in wanted.items())
+
+
+def scorecard(directory: Path) -> Iterator[_Line]:
+    """The paper's ten claims, each with what it prints and what is found, of every model.
+
+    Raises ResultsError, which names the command, where nothing of the comparison is published.
+    """
+    shown = {} if directory == PUBLISHED else cards.of_directory(directory)
+    if not shown and directory != PUBLISHED:
+        raise ResultsError(f"no comparison is published in {directory}. {to_run(directory, 'comparison')}")
+    shown |= cards.of_book()
+    yield from (f"{name}: {card.note}." for name, card in shown.items())
+    for claim in next(iter(shown.values())).claims:
+        yield f"\n{claim} (the paper: {cards.quoted(claim)})"
+        yield [(f"  {name}", *card.claims[claim]) for name, card in shown.items()]
+
+
+def to_run(directory: Path, folder: str, what: str = "the answers", checkpoint: str | None = None) -> str:
+    """The command that gives the tables of an experiment, with the values of what is published, and for how long."""
+    like = {} if checkpoint is None else _published_of(directory, checkpoint)
+    usual = questions.WORD_PAIRS
+    if folder == "comparison" and set(like.get("tasks", ())) <= set(TASKS):
+        usual, like = papers.TASKS, {"seeds": like.get("seeds")}  # the paper's own, beside no task of the reader
+    tasks, seeds = like.get("tasks") or list(usual), like.get("seeds") or _SEEDS
+    words = [*published.COMMANDS[folder].split(), *(["--model", checkpoint] if checkpoint else [])]
+    if folder == "new_rule":
+        words += ["--only", *_NEW_RULE]
+    else:
+        words += ["--tasks", *tasks, *(["--task-file", "FILE"] if not set(tasks) <= set(TASKS) else [])]
+        for name in _OPTIONS[folder]:
+            words += [f"--{name}", *(f"{value:g}" for value in like[name])] if like.get(name) else []
+        words += ["--splits", "report"] * (folder in ("agreement", "comparison"))
+    words += ["--seeds", *map(str, seeds), "--publish", str(directory)]
+    time = ""
+    if checkpoint is not None:
+        time = f" ({durations.of_grids(folder, checkpoint, _wanted(folder, len(tasks), len(seeds)))})"
+    return f"For {what}, run `{shlex.join(words)}`{time}."
+
+
+_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "agreement": ("k", "queries", "lr", "epochs"),
+    "shared_part": ("k", "queries", "lr", "epochs"),
+    "causal_tests": ("k", "queries", "lr", "epochs"),
+    "rival": ("k", "queries"),
+    "comparison": ("k", "queries", "lr"),
+}
+"""Options that take the values of what is published."""
+
+
+def _wanted(folder: str, n_tasks: int, n_seeds: int) -> dict[str, int]:
+    """How many settings are asked for, by the grid of the book whose settings take as long."""
+    if folder == "new_rule":
+        return {grid: n_seeds * (1 if grid.endswith("category") else 2) for grid in _NEW_RULE}
+    grid = {"agreement": "agreement", "shared_part": "shared-part", "comparison": "classification"}.get(folder, folder)
+    return {grid: n_seeds * (1 if folder == "shared_part" else n_tasks)}
+
+
+def _published_of(directory: Path, checkpoint: str) -> dict[str, list[Any]]:
+    """Tasks, demonstrations, rates, epochs and seeds of a checkpoint in the first experiment that is published."""
+    for folder in (directory / name for name in _EXPERIMENTS if name != "new_rule"):
+        if "settings" in published.files(folder):
+            settings = published.of_experiment(folder)
+            settings = settings[(settings["checkpoint"] == checkpoint) & (settings.get("split", "") != "selection")]
+            if len(settings):
+                return {name: _values(settings, column) for column, name in _COLUMNS.items()}
+    return {}
+
+
+def _values(settings: pd.DataFrame, column: str) -> list[Any]:
+    if column == "task" and "tasks" in settings:
+        return sorted({name for names in settings["tasks"] for name in names.split("/")})
+    return sorted(settings[column].dropna().unique().tolist()) if column in settings else []

@@ -1,0 +1,155 @@
+"""The explorable that takes the task vector of demonstrations, and puts it into a prompt without any."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+import traitlets
+from jaxtyping import Float
+from torch import Tensor
+
+from explainer.data import tasks
+from explainer.explorables.base import Stored, rounded
+from explainer.models import interventions, scoring
+from explainer.models.loading import Checkpoint
+from explainer.models.scoring import Prefix
+from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint
+from explainer.page.live_experiment import own_query
+from explainer.page.live_sweep import SEED
+from explainer.results.published import results
+
+_DEMONSTRATIONS = 8
+_LAYER = 21  # the layer where the vector answers most on most draws of the study
+_STUDIED = {"icl": "icl", "vector": "vector", "shuffled": "vector_shuffled"}
+_Pair = Sequence[str]  # a demonstration's x and y; or what is written before and after x
+
+
+class LiveVector(Asking):
+    """What demonstrations change in the residual stream, added to a query that has none, after a layer of choice.
+
+    Traits: `task`, whose demonstrations are shown first; `lesson`, the demonstrations as lines "x -> y"; `query`;
+    `layer`, counted from 1; `found`, the answers, which belong to the demonstrations and the query in it; `study`, what
+    is stored of each task: demonstrations, a query, the answers and the shares of the study.
+    """
+
+    name = "live_vector"
+    question = "Does one vector carry your demonstrations to a prompt without any?"
+    height = 930
+    digits = 6
+
+    task = traitlets.Enum(TASKS, "plurals")
+    lesson = traitlets.Unicode()
+    query = traitlets.Unicode()
+    layer = traitlets.Int(_LAYER, min=1, max=30)
+    found = traitlets.Dict()
+    study = Stored()
+
+    @traitlets.default("lesson")
+    def _lesson(self) -> str:
+        return self.study[self.task]["lesson"]
+
+    @traitlets.default("query")
+    def _query(self) -> str:
+        return self.study[self.task]["query"]
+
+    @traitlets.default("found")
+    def _found(self) -> dict[str, Any]:
+        return self.study[self.task]["found"]
+
+    @classmethod
+    def measured(cls) -> dict[str, Any]:
+        """The demonstrations, a query, the checkpoint's answers and the shares of the study, by task."""
+        return {name: _stored(name) for name in TASKS}
+
+    def replies(self, checkpoint: Checkpoint, message: dict) -> Iterator[dict]:
+        """The answers, once."""
+        asked = (message[name] for name in ("pattern", "demonstrations", "query"))
+        yield {"vector": message["vector"], "found": answers(checkpoint, *asked)}
+
+
+def answers(checkpoint: Checkpoint, pattern: _Pair, demonstrations: Sequence[_Pair], query: str) -> dict[str, Any]:
+    """What LiveVector finds, by the checkpoint in Python.
+
+    `without` and `with` are the three most probable next tokens without demonstrations and with them, `layers` those
+    without them when the vector of a layer is added after it. `p` has the probability of the answer `with[0]` without,
+    with, and by layer with the vector, and with that of the same inputs after answers that moved on by one.
+    """
+    prompt = [_written(pattern, query)]
+    prefix = _context(checkpoint, pattern, demonstrations)
+    empty = interventions.without_context(checkpoint, prefix, prompt)
+    zsl, icl = (
+        its.run().logits[0].softmax(-1) for its in (empty, interventions.after_context(checkpoint, prefix, prompt))
+    )
+    answers = [answer for _, answer in demonstrations]
+    moved = [(x, y) for (x, _), y in zip(demonstrations, answers[1:] + answers[:1], strict=True)]
+    own, other = (
+        _plus_each(empty, _vectors(checkpoint, pattern, lesson)).softmax(-1) for lesson in (demonstrations, moved)
+    )
+    best = int(icl.argmax())
+    return {
+        "demonstrations": [list(pair) for pair in demonstrations],
+        "query": query,
+        "without": _top(checkpoint, zsl),
+        "with": _top(checkpoint, icl),
+        "layers": [_top(checkpoint, p) for p in own],
+        "p": [zsl[best].item(), icl[best].item(), own[:, best].tolist(), other[:, best].tolist()],
+        "made": MADE,
+    }
+
+
+def _vectors(checkpoint: Checkpoint, pattern: _Pair, demonstrations: Sequence[_Pair]) -> Float[Tensor, "layers d"]:
+    """The mean over demonstrations of what all the others change, where each is asked as a query."""
+    changes = []
+    for i, (x, _) in enumerate(demonstrations):
+        prefix = _context(checkpoint, pattern, [*demonstrations[:i], *demonstrations[i + 1 :]])
+        after, without = (
+            of(checkpoint, prefix, [_written(pattern, x)]).run().stream[0]
+            for of in (interventions.after_context, interventions.without_context)
+        )
+        changes.append(after - without)
+    return torch.stack(changes).mean(0)
+
+
+def _plus_each(empty: interventions.Pass, vectors: Float[Tensor, "layers d"]) -> Float[Tensor, "layers vocab"]:
+    """Logits after one query when the vector of a layer is added after it, for each layer."""
+    times = empty.at_last().repeated(len(vectors))
+    edits = []
+    for number, layer in enumerate(times.layers):
+        added = torch.zeros_like(vectors)
+        added[number] = vectors[number]
+        edits += interventions.with_added_to_stream(layer, added)
+    return times.run(edits).logits
+
+
+def _context(checkpoint: Checkpoint, pattern: _Pair, demonstrations: Sequence[_Pair]) -> Prefix:
+    texts = [f"{_written(pattern, x)} {y}\n" for x, y in demonstrations]
+    return scoring.encode(
+        checkpoint, [checkpoint.first_token_id, *(token for text in texts for token in checkpoint.tokenize(text))]
+    )
+
+
+def _written(pattern: _Pair, x: str) -> str:
+    return f"{pattern[0]}{x}{pattern[1]}"
+
+
+def _top(checkpoint: Checkpoint, p: Float[Tensor, " vocab"]) -> list[list]:
+    best = p.topk(3)
+    return [[checkpoint.text([i]), share] for i, share in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
+
+
+def _stored(name: str) -> dict[str, Any]:
+    shown = tasks.demonstrations(tasks.load(name), _DEMONSTRATIONS, SEED)
+    pairs = [(one.fields["word"], one.answer) for one in shown]
+    found = answers(book_checkpoint(), ("", " ->"), pairs, own_query(name))
+    return {
+        "lesson": "\n".join(f"{x} -> {y}" for x, y in pairs),
+        "query": own_query(name),
+        "study": _shares(name),
+        "found": rounded(found, 4),
+    }
+
+
+def _shares(name: str) -> dict[str, float]:
+    """From the published study of a task, the shares of right first tokens that the figure compares with."""
+    answered = results("rival", "queries", task=name).groupby("intervention")["correct"].mean()
+    return {short: round(float(answered[intervention]), 3) for short, intervention in _STUDIED.items()}

@@ -1,0 +1,35 @@
+"""About how long an experiment takes on another checkpoint, from how long the published settings took."""
+
+import math
+from collections.abc import Mapping
+
+from explainer.data.files import PUBLISHED
+from explainer.errors import CheckpointError
+from explainer.models import loading
+from explainer.results import published
+
+WEIGHTS_OF_BOOK = 134_515_008
+"""Of the starter checkpoint, which need not be here."""
+
+LEAST = 3.0
+"""Seconds of a setting of the smallest model: measured 2 to 5 for a hundred thousand weights."""
+
+
+def of_grids(folder: str, checkpoint: str, wanted: Mapping[str, int]) -> str:
+    """About how long so many settings of each grid of the book take."""
+    try:
+        ratio = sum(p.numel() for p in loading.skeleton(checkpoint).parameters()) / WEIGHTS_OF_BOOK
+    except CheckpointError:
+        return "for a time that is unknown, because the model is not here"
+    each = (published.of_experiment(PUBLISHED / folder, "runs", grid)["seconds"].median() for grid in wanted)
+    seconds = sum(n * max(LEAST, one * ratio) for n, one in zip(wanted.values(), each, strict=True))
+    return f"{said(seconds)} in one process, the book's scaled by the number of weights"
+
+
+def said(seconds: float) -> str:
+    """Minutes or hours in words; an unknown time where it is NaN."""
+    if math.isnan(seconds):
+        return "an unknown time"
+    if seconds < 60:
+        return "less than a minute"
+    return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"
