@@ -1,4 +1,4 @@
-"""One word for each experiment: the table of CONTRIBUTING, the command, the modules, the folders and the pages agree."""
+"""One word for each experiment: the table of CONTRIBUTING, command, modules, folders and pages agree."""
 
 import json
 import re

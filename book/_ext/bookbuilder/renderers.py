@@ -132,7 +132,8 @@ def _figure_html(data: Any) -> str:
         f'<figure class="xp-figure"><div class="xp-plotly" role="group" aria-label="{alt}" '
         f'style="min-height:{int(layout.get("height") or 450)}px"><p class="xp-wait">{alt}</p>'
         f'<script type="application/json">{script_json(drawing)}</script></div>'
-        f"{figcaption(*(meta.get(part, '') for part in ('provenance', 'caption', 'sample')))}{data_table(drawing)}</figure>"
+        f"{figcaption(*(meta.get(part, '') for part in ('provenance', 'caption', 'sample')))}"
+        f"{data_table(drawing)}</figure>"
     )
 
 

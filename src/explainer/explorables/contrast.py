@@ -26,7 +26,8 @@ class Contrast(Explorable):
     height = 670
     provenance = (
         "Stored: similarity of 10 draws of four tasks of word pairs, contrast of 10 draws of five pairs of tasks; "
-        "layers 21 to 30; 10 epochs; SmolLM2-135M-Instruct, float32; computed by explainer-lab shared-part and explainer-lab minimal-pairs."
+        "layers 21 to 30; 10 epochs; SmolLM2-135M-Instruct, float32; computed by explainer-lab shared-part "
+        "and explainer-lab minimal-pairs."
     )
 
     points = Rows(((-0.18, 0.92), (0.25, 0.36), (0.25, -0.36), (-0.18, -0.92)), most=4, fewest=4, limits=(4.0, 2.0))

@@ -142,7 +142,7 @@ def under_protocol(queries: pd.DataFrame, of_layers: Mapping[str, pd.DataFrame])
 
 _MOMENTUM = ("Momentum lowers the perplexity", "Momentum raises the accuracy of ICL")
 _REFUSED = "not measured on this model; `explainer models` says why"
-_TRAINED = "asks for models that were trained with momentum attention (`explainer-lab language-models`), not for a finished one"
+_TRAINED = "asks for models trained with momentum attention (`explainer-lab language-models`), not for a finished one"
 
 
 class Card(NamedTuple):
