@@ -298,7 +298,7 @@ def example(tmp_path, monkeypatch):
     """The worked example of the book: its file, data as it describes them, and its command with a small model."""
     page = (ROOT / "book" / "reference" / "reproduce.md").read_text("utf8")
     (toml,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    (command,) = re.findall(r"^explainer (study --task-file .*)$", page, re.MULTILINE)
+    (command,) = re.findall(r"^explainer-lab (comparison --task-file .*)$", page, re.MULTILINE)
     folder = tmp_path / "my_data" / "tone"
     folder.mkdir(parents=True)
     (tmp_path / "my_data" / "tasks.toml").write_text(toml, encoding="utf8")
@@ -446,7 +446,7 @@ FEW = ["--seeds", "0", "--k", "2", "--queries", "4"]
 @pytest.mark.parametrize(
     ("command", "options"),
     [
-        ("study", ["--tasks", "capitals", *FEW]),
+        ("comparison", ["--tasks", "capitals", *FEW]),
         ("agreement", ["--tasks", "capitals", *FEW, "--epochs", "1"]),
         ("causal-tests", ["--tasks", "capitals", *FEW, "--epochs", "1"]),
         ("shared-part", ["--tasks", "capitals", "past", *FEW, "--epochs", "1"]),

@@ -397,7 +397,7 @@ def _values(kind: type, name: str, options: argparse.Namespace) -> dict[str, lis
         if values := getattr(options, option, None):
             its = [field for field in names if field in known]
             if not its:
-                print(f"explainer: `explainer {name}` has no --{option}; it is left out.", file=sys.stderr)
+                print(f"explainer: `explainer-lab {name}` has no --{option}; it is left out.", file=sys.stderr)
                 continue
             found[its[0]] = ["/".join(values)] if its[0] in ("tasks", "pair") else values
     return found

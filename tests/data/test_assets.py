@@ -639,8 +639,8 @@ def test_checkpoint_is_bit_equal_to_the_gguf_file(tmp_path):
 _IDS = """\
 from explainer.compare import controls
 from explainer.data import tasks
-from explainer.models import checkpoints, finetuning, scoring
-checkpoint, lesson = checkpoints.load(), controls.own(tasks.load("capitals"), 16, 0)
+from explainer.models import finetuning, loading, scoring
+checkpoint, lesson = loading.load(), controls.own(tasks.load("capitals"), 16, 0)
 print(checkpoint.first_token_id, checkpoint.document_separator_id)
 print(scoring.context_ids(checkpoint, *lesson), finetuning.training_ids(checkpoint, *lesson))
 """

@@ -46,7 +46,7 @@ def table(
 
 @pytest.fixture
 def studies(monkeypatch, tmp_path) -> Callable:
-    """Make `stored` read given grids, in which some cells are stored."""
+    """Make `stored` read given grids, in which some settings are stored."""
 
     def make(grids: dict[str, dict[str, list[str]]], missing: set = frozenset()) -> dict:
         def settings_of(grid):
@@ -163,7 +163,7 @@ def test_missing_results_are_named(studies):
     )
     assert data["tasks"]["sst2"]["untrained"] == "not computed yet"
     assert data["tasks"]["mr"]["none"]["of"] == [150, 32, 1e-3, list(SEEDS)], "another grid has it"
-    assert data["made"] == "Stored: 15 cells.", "a condition is read once"
+    assert data["made"] == "Stored: 15 settings.", "a condition is read once"
     assert set(data["tasks"]["mr"]) == {"none"}
 
 

@@ -17,7 +17,7 @@ SAID = f"Stored, computed with {STARTER}"
 @pytest.mark.parametrize(
     ("provenance", "said"),
     [
-        (f"Stored: 2 cells, seeds 0, 1; k = 16; {STARTER}, float32, x86_64; 7 CPU s.", f", computed with {STARTER}"),
+        (f"Stored: 2 settings, seeds 0, 1; k = 16; {STARTER}, float32, x86_64; 7 CPU s.", f", computed with {STARTER}"),
         (f"Stored: {STARTER}, float32; computed by a function.", f", computed with {STARTER}"),
         ("Stored: 1 cell; k = 4; /a b/<model>, float32, x86_64.", ", computed with /a b/<model>"),
         ("Stored: 8 runs, seeds 0 to 7; x86_64, 1 thread.", ""),

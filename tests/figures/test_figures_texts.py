@@ -84,11 +84,12 @@ def test_a_live_figure_says_what_the_cells_since_the_last_one_took(words, cell, 
     cell("wait(50); words = texts.Texts('chapter')")
     cell("wait(2)\n1 / 0")
     cell("wait(3); texts.Texts('chapter')")
-    told = cell("wait(4); told.append(words.table('c', n=3).made)")
+    told = cell("wait(4); told.append(words.table('c', n=3).provenance)")
     assert told == ["Live: computed in this page in 9 s on n threads, seed 3."]
-    told = cell("wait(5); words.table('b', n=1, made='Stored.'); wait(0.9); told.append(words.table('b', n=1).made)")
+    cell("wait(5); words.table('b', n=1, provenance='Stored.'); wait(0.9)")
+    told = cell("told.append(words.table('b', n=1).provenance)")
     assert told == ["Live: computed in this page on n threads."]
-    told = cell("wait(2); told.append(words.table('c', n=3, made='Stored.').made)")
+    told = cell("wait(2); told.append(words.table('c', n=3, provenance='Stored.').provenance)")
     assert told == ["Stored."]
 
 
@@ -147,7 +148,7 @@ def test_every_figure_of_published_numbers_says_so(path):
     own = tomllib.loads(path.read_text("utf-8"))
     for name, given in figures_of_published_numbers(code_of(path.stem)):
         simulated = name == "promise"  # here, from published shares
-        assert simulated or "provenance" in given | own[name].keys(), f"{name} is not live: give it a `made`"
+        assert simulated or "provenance" in given | own[name].keys(), f"{name} is not live: give it a `provenance`"
 
 
 @pytest.mark.parametrize("path", sorted(WORDS.glob("*.toml")), ids=lambda path: path.stem)

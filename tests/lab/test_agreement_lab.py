@@ -38,7 +38,7 @@ def column(table, name, **where):
 def test_the_main_pair_is_what_the_modules_below_give(checkpoint, bench, tables):
     data = tasks.load("capitals")
     _, examples = controls.own(data, K, 0)
-    prompts = [data.task.prompt(query) for query in comparison.draw_queries(data, bench.setting)]
+    prompts = [data.task.prompt(query) for query in comparison.draw_queries(data, bench.comparison)]
     sequences = batched_finetuning.epochs(finetuning.training_ids(checkpoint, data.task, examples), EPOCHS, 0)
     finetuned = finetuning.fine_tune(checkpoint, sequences, LR)
 
@@ -94,7 +94,7 @@ def test_a_direction_and_its_opposite_are_both_there(tables):
 
 def test_a_direction_is_a_random_update_as_long_as_that_of_training(checkpoint, bench, tables):
     data = tasks.load("capitals")
-    prompts = [data.task.prompt(query) for query in comparison.draw_queries(data, bench.setting)]
+    prompts = [data.task.prompt(query) for query in comparison.draw_queries(data, bench.comparison)]
     sequences = finetuning.training_ids(checkpoint, data.task, tasks.demonstrations(data, K, 0))
     finetuned = finetuning.fine_tune(checkpoint, batched_finetuning.epochs(sequences, EPOCHS, 0), LR)
     ids, _ = scoring.context_ids(checkpoint, data.task, tasks.demonstrations(data, K, 0))

@@ -99,7 +99,7 @@ def test_neighbours_that_share_zsl_and_icl_get_what_each_gets_alone(settings, ra
 def command(directory, data_dir, store, *more):
     options = {"--model": directory, "--tasks": "mr", "--k": "3", "--queries": str(N), "--data-dir": data_dir}
     pairs = [word for option in options.items() for word in option]
-    return ["study", *pairs, "--seeds", "0", "1", "2", "--results", str(store.directory), *more]
+    return ["comparison", *pairs, "--seeds", "0", "1", "2", "--results", str(store.directory), *more]
 
 
 def test_each_checkpoint_is_loaded_once(directory, tmp_path, monkeypatch):
@@ -229,7 +229,7 @@ def test_grids_of_a_file_are_those_of_grid(tmp_path):
 def test_command_computes_the_grids_that_are_asked_for(directory, tmp_path, capsys):
     rows = f'checkpoint = "{directory}"\ntask = "mr"\nk = 3\nn_queries = {N}\n'
     path = write_grids(tmp_path / "grids.toml", f"[one]\n{rows}seed = 0\n[two]\n{rows}seed = [1, 2]\n")
-    asked = ["study", "--results", str(tmp_path / "results"), "--data-dir", write_mr(tmp_path / "data")]
+    asked = ["comparison", "--results", str(tmp_path / "results"), "--data-dir", write_mr(tmp_path / "data")]
     assert cli.main([*asked, "--grid", str(path), "--only", "two"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
     assert cli.main([*asked, "--grid", str(path), "--list"]) == 0

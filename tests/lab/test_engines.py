@@ -218,7 +218,7 @@ class TestInProcesses:
     def test_an_interrupt_ends_all_processes_at_once_and_none_complains(self, tmp_path, workers_find_this_module):
         marks = [tmp_path / name for name in "ab"]
         call = f"list(engines.in_processes({[((str(mark), 0),) for mark in marks]}, test_engines.endless, workers=2))"
-        script = "import sys, test_engines\nfrom explainer.study import engines\nif __name__ == '__main__':\n"
+        script = "import sys, test_engines\nfrom explainer_lab import engines\nif __name__ == '__main__':\n"
         (tmp_path / "waits.py").write_text(f"{script} try: {call}\n except KeyboardInterrupt: sys.exit(130)")
         command = [sys.executable, tmp_path / "waits.py"]
         with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as waiting:
@@ -234,7 +234,7 @@ class TestInProcesses:
     def test_processes_end_with_the_one_that_waits_for_them(self, tmp_path, workers_find_this_module):
         mark = tmp_path / "worker"
         call = f"list(engines.in_processes([(({str(mark)!r}, 0),)], test_engines.endless, workers=1))"
-        script = f"import test_engines\nfrom explainer.study import engines\nif __name__ == '__main__': {call}"
+        script = f"import test_engines\nfrom explainer_lab import engines\nif __name__ == '__main__': {call}"
         (tmp_path / "waits.py").write_text(script)
         with subprocess.Popen([sys.executable, tmp_path / "waits.py"]) as waiting:
             assert eventually(lambda: mark.exists() and mark.read_text())

@@ -13,8 +13,9 @@ import torch
 from published_grids import EXPERIMENTS
 from toy_study import contents
 
+from explainer.data import associative_recall
 from explainer.errors import ExperimentError
-from explainer_lab import cli, in_context_llama, recall, trained_control
+from explainer_lab import cli, in_context_llama, trained_control
 from explainer_lab.agreement import Agreement
 from explainer_lab.blocking import Blocking
 from explainer_lab.causal_tests import CausalTests
@@ -35,7 +36,7 @@ WAY = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() el
 SMALL = {"width": 8, "inner": 8, "batch": 4}
 TUNED = {"k": 3, "n_queries": 4, "epochs": 1, "lr": 0.05}
 GRIDS = {
-    Comparison: ("study", {"task": "capitals", "k": 3, "n_queries": 4}),
+    Comparison: ("comparison", {"task": "capitals", "k": 3, "n_queries": 4}),
     Agreement: ("agreement", TUNED | {"task": "capitals", "lessons": "own", "n_directions": 1}),
     SharedPart: ("shared-part", TUNED | {"tasks": "plurals"}),
     MinimalPairs: ("minimal-pairs", TUNED | {"pair": "past/participles"}),
@@ -71,8 +72,8 @@ def make_small(patch, cache):
     patch.setitem(trained_control._MODELS, "tiny", tiny)
     for module in (in_context_llama, trained_control):
         patch.setattr(module, "EVERY", 2)
-    patch.setattr(recall, "N_KEYS", (2, 4))
-    patch.setattr(recall, "N_TEST", 20)
+    patch.setattr(associative_recall, "N_KEYS", (2, 4))
+    patch.setattr(associative_recall, "N_TEST", 20)
 
 
 def settings_of(kind, given):
@@ -114,7 +115,7 @@ def test_killed_and_run_again_by_its_command_it_stores_the_same_bytes(kind, give
         LanguageModels(every=3) if kind is LanguageModels else kind(),
     )
     processes = multiprocessing.get_context(WAY)
-    processes.set_forkserver_preload(["explainer.study.experiments"])  # else each takes seconds to start
+    processes.set_forkserver_preload(["explainer_lab.experiment"])  # else each takes seconds to start
     process = processes.Process(target=run_and_die, args=(experiment, settings, first, torch.get_num_threads()))
     process.start()
     process.join()

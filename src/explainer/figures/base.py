@@ -47,7 +47,7 @@ def significant(values: Iterable[float], digits: int = 4) -> list[float]:
 def of_checkpoint(provenance: str) -> str:
     """Of which checkpoint a stored result is, where $EXPLAINER_MODEL asks the page for another; else nothing.
 
-    `made` names it as "; SmolLM2-135M-Instruct, float32"; what is stored of no checkpoint names none.
+    `provenance` names it as "; SmolLM2-135M-Instruct, float32"; what is stored of no checkpoint names none.
     """
     asked, found = os.environ.get("EXPLAINER_MODEL"), re.match(r"Stored: (?:.*?; )?([^;]+), float32", provenance)
     return f", computed with {found[1]}" if asked and found and found[1] != asked else ""
@@ -56,7 +56,7 @@ def of_checkpoint(provenance: str) -> str:
 def badge(provenance: str) -> str:
     """The origin of a figure as a badge, Live, Stored or Quoted, whose details show on hover and focus.
 
-    A stored result of another checkpoint than the reader's says so. `made` is one of these words, a colon and the
+    A stored result of another checkpoint than the reader's says so. `provenance` is one of these words, a colon and the
     details. Raises ValueError for any other beginning.
     """
     kind, details = re.match(r"(\w*)[:.]?\s*(.*)", provenance, re.DOTALL).groups()
@@ -72,7 +72,8 @@ def badge(provenance: str) -> str:
 def figcaption(provenance: str, caption: str, sample: str = "") -> str:
     """A caption in two parts: origin and what to see, then, smaller and folded on a phone, how it was measured."""
     below = f'<details class="xp-sample"><summary>{_SAMPLE}</summary><p>{html.escape(sample)}</p></details>'
-    return f"<figcaption>{badge(made) if made else ''} {html.escape(caption)}{below if sample else ''}</figcaption>"
+    origin = badge(provenance) if provenance else ""
+    return f"<figcaption>{origin} {html.escape(caption)}{below if sample else ''}</figcaption>"
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,11 @@ class Captioned:
         known = {"caption": self.caption, "alt": self.alt, "provenance": self.provenance, "sample": self.sample}
         meta = {"explainer": {key: text for key, text in known.items() if text or key != "sample"}}
         display(go.Figure(self.figure).update_layout(meta=meta))
-        other = of_checkpoint(self.provenance) and f"<strong>Stored{html.escape(of_checkpoint(self.made))}.</strong> "
+        other = of_checkpoint(self.provenance)
+        bold = other and f"<strong>Stored{html.escape(other)}.</strong> "
         below = f" <small>{html.escape(self.sample)}</small>" if self.sample else ""
-        text = f'<p class="xp-caption">{other}{html.escape(self.caption)}{below} <em>{html.escape(self.made)}</em></p>'
+        text = f"{bold}{html.escape(self.caption)}{below} <em>{html.escape(self.provenance)}</em>"
+        text = f'<p class="xp-caption">{text}</p>'
         display({"text/html": text, "text/plain": self.caption, CAPTION_MIME: {}}, raw=True)
 
 

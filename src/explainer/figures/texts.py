@@ -44,11 +44,11 @@ def _filled(text: str, values: Mapping[str, Any]) -> str:
 class Texts:
     """The texts of one chapter, put around what it draws.
 
-    `texts = Texts("comparison")`, then `texts.figure("overview", drawn, n=6, made=made)`: `caption`, `alt` and
-    `made`, where the numbers come from, are those below `[overview]` in `words/comparison.toml`, with {n} filled
+    `texts = Texts("comparison")`, then `texts.figure("overview", drawn, n=6, provenance=origin)`: `caption`, `alt` and
+    `provenance`, where the numbers come from, are those below `[overview]` in `words/comparison.toml`, with {n} filled
     in, and so is `sample`, the second part of a caption, if there is one: how many were measured, and what an interval
-    is. Without a `made` there, the given one is used as it is. Without either the figure is live, took what the cells
-    since the last figure took, and says the `facts` of the file, like seeds. Raises KeyError for a figure without texts
+    is. Without a `provenance` there, the given one is used as it is. Without either the figure is live, took what the
+    cells since the last figure took, and says the `facts` of the file, like seeds. Raises KeyError for a figure without texts
     and for a value that a text needs and does not get.
     """
 
