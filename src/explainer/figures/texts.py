@@ -48,8 +48,8 @@ class Texts:
     `provenance`, where the numbers come from, are those below `[overview]` in `words/comparison.toml`, with {n} filled
     in, and so is `sample`, the second part of a caption, if there is one: how many were measured, and what an interval
     is. Without a `provenance` there, the given one is used as it is. Without either the figure is live, took what the
-    cells since the last figure took, and says the `facts` of the file, like seeds. Raises KeyError for a figure without texts
-    and for a value that a text needs and does not get.
+    cells since the last figure took, and says the `facts` of the file, like seeds. Raises KeyError for a figure
+    without texts and for a value that a text needs and does not get.
     """
 
     def __init__(self, chapter: str):
