@@ -186,6 +186,8 @@ def _text(value: Any) -> str:
 def _print_planned(planned: Sequence[tuple], store: Any) -> None:
     """The state of every planned setting, and what killed runs have left."""
     print_table([("state", "file"), *((state, identity.filename) for _, identity, state in planned)])
+    from explainer_lab.store import SETTING  # noqa: PLC0415
+
     states = [state for *_, state in planned]
     print(", ".join(f"{states.count(state)} {state}" for state in ("published", "stored", "waiting")))
     seen = [identity for _, identity, state in planned if state != "waiting"]

@@ -247,7 +247,7 @@ class PairedPasses:
     @classmethod
     def of(
         cls, checkpoint: Checkpoint, context: Prefix, task: Task, queries: Sequence[Example], at: Prefix | None = None
-    ) -> "Asked":
+    ) -> "PairedPasses":
         """Pass the queries after a context, and without it at the positions that they have after it, or after `at`."""
         prompts, labels = [task.prompt(query) for query in queries], task.labels or ()
         after = interventions.after_context(checkpoint, context, prompts, labels)
