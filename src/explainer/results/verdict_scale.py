@@ -30,7 +30,7 @@ _SHARED = {
 }
 """Interventions of `shared_part`, taken out, whose shares of right answers are floor, measured value and ceiling."""
 _PATCH = {"the mean patch answers": ("patch_foreign_mean", "patch_mean", "icl")}
-"""Interventions of `causal`."""
+"""Interventions of `causal_tests`."""
 _EXPLAINED = {
     "steps explain the change (R²)": (
         "r2_icl_foreign",
