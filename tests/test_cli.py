@@ -317,7 +317,7 @@ def test_the_example_of_the_book_runs_from_the_file_to_the_stored_result(example
     assert "model-tone-k2" in capsys.readouterr().out
     (path,) = (tmp_path / "my_results").glob("*.json")
     content = json.loads(path.read_text())
-    assert content["identity"]["setting"]["task"] == "tone"
+    assert content["identity"]["cell"]["task"] == "tone"
     assert len(content["result"]["queries"]["query_id"]) == 4
     assert {"rude", "polite"} == set(tasks.read_file("my_data/tasks.toml")[0].labels)
 
@@ -550,11 +550,11 @@ def test_beside_tables_of_ones_own_the_grids_are_those_of_the_book(monkeypatch, 
 def test_models_says_that_the_memory_is_unknown(monkeypatch, capsys):
     monkeypatch.setattr(memory, "_of_machine", lambda: math.nan)
     monkeypatch.setattr(memory, "_limits", lambda _: iter(()))
-    assert cli.main(["models"]) == 0
+    assert commands.main(["models"]) == 0
     shown = capsys.readouterr().out
     assert "The memory of this machine is unknown. A billion parameters take 7.7 GB" in shown and "nan" not in shown
     monkeypatch.setattr(memory, "_limits", lambda _: iter([(77 * 10**8, 0)]))
-    assert cli.main(["models"]) == 0
+    assert commands.main(["models"]) == 0
     assert "8 GB of memory hold models of up to 1.0 billion parameters" in capsys.readouterr().out
 
 

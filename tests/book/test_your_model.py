@@ -8,11 +8,13 @@ from itertools import islice
 import pytest
 from conftest import ROOT
 
+from explainer import commands
 from explainer.data import tasks
 from explainer_lab import cli, in_context_llama, regression_words
 
 TEXT = (ROOT / "book" / "reference" / "your_model.md").read_text("utf-8")
-COMMANDS = re.findall(r"^explainer .*", TEXT, re.MULTILINE)
+COMMANDS = re.findall(r"^explainer(?:-lab)? .*", TEXT, re.MULTILINE)
+SCRIPTS = {"explainer": commands, "explainer-lab": cli}
 SIX = re.search(r"^## The six$\n\n```bash\n(.*?)\n```", TEXT, re.MULTILINE | re.DOTALL)[1].splitlines()
 _, *MORE = re.search(r"^## The other answers$.*?```bash\n(.*?)\n```", TEXT, re.MULTILINE | re.DOTALL)[1].splitlines()
 OPTIONS = re.search(r'^O="(.*)"$', TEXT, re.MULTILINE)[1]
@@ -22,7 +24,7 @@ SCRIPT, DRAWN = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_parser_takes_every_command(command):
     words = shlex.split(command.replace("$SLURM_ARRAY_TASK_ID", "3").replace("$O", OPTIONS))
-    assert callable(cli._parser().parse_args(words[1:]).run)
+    assert callable(SCRIPTS[words[0]]._parser().parse_args(words[1:]).run)
 
 
 def test_the_page_is_short_and_names_the_six():
@@ -58,7 +60,8 @@ def test_the_six_commands_in_their_order(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path / "cache"))
 
     def typed(command, *more):
-        assert cli.main([*shlex.split(command.replace("$O", OPTIONS))[1:], *more]) == 0
+        script, *words = shlex.split(command.replace("$O", OPTIONS))
+        assert SCRIPTS[script].main([*words, *more]) == 0
         return capsys.readouterr()
 
     models, look, choose, run, publish, verdict = SIX

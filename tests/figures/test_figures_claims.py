@@ -30,7 +30,7 @@ def rows():
         "training": {"capitals": 0.62},
         "beyond": {"capitals": around(1.2)},
         "first": 9,
-        "cells": 16,
+        "settings": 16,
         "expected": 1.6,
         "controls": {
             "none": {"kendall_tau_b": around(0.031), "sim_am_delta": around(0.21)},

@@ -20,7 +20,7 @@ from explainer.models import loading
 from explainer_lab import cli, experiment, training
 from explainer_lab.agreement import Agreement
 from explainer_lab.comparison import Comparison
-from explainer_lab.store import Store
+from explainer_lab.store import SETTING, Store
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +160,7 @@ def test_a_result_says_where_it_comes_from(directory, tmp_path):
     start([setting(directory)], Store(tmp_path))
     (stored,) = Store(tmp_path).all()
     parts = stored.identity.parts
-    assert parts["setting"]["lr"] == 1e-3 and parts["setting"]["checkpoint"] == directory
+    assert parts[SETTING]["lr"] == 1e-3 and parts[SETTING]["checkpoint"] == directory
     assert (parts["weights"], parts["dtype"]) == (loading.digest(directory), "float32")
     assert (parts["data"]["train"], parts["data"]["test"]) == (24, 36)
     assert parts["protocol"] == comparison.PROTOCOL
@@ -240,7 +240,7 @@ def test_command_computes_the_grids_that_are_asked_for(directory, tmp_path, caps
         (["--grid", str(path), "--tasks", "none"], "no task 'none'"),
         (["--grid", str(tmp_path / "none.toml")], "cannot read"),
         ([], "say what to compute"),
-        (["--tasks", "mr", "--only", "one"], "has no grid 'one'; it has pairs"),
+        (["--tasks", "mr", "--only", "one"], "has no grid 'one'; it has word-pairs"),
     ):
         assert cli.main([*asked, *options]) == 1
         assert message in capsys.readouterr().err

@@ -12,6 +12,7 @@ import torch
 import toy_study
 
 from explainer.models import loading, memory
+from explainer.results import durations
 from explainer_lab import estimate
 from explainer_lab.comparison import Comparison
 from explainer_lab.store import Store
@@ -51,12 +52,12 @@ def test_what_a_number_format_rounds_is_said_or_that_it_is_not_measured(said, mo
 
 @pytest.mark.parametrize(("seconds", "words"), [(59, "less than a minute"), (90, "about 2 min"), (9000, "about 2.5 h")])
 def test_seconds_in_words(seconds, words):
-    assert estimate._said(seconds) == words
+    assert durations.said(seconds) == words
 
 
 def test_the_weights_of_the_book_are_counted():
     shapes = loading.skeleton(loading.STARTER).parameters()
-    assert sum(p.numel() for p in shapes) == estimate._WEIGHTS_OF_BOOK
+    assert sum(p.numel() for p in shapes) == durations.WEIGHTS_OF_BOOK
 
 
 def test_memory_of_windows_is_asked_of_its_kernel_and_may_be_unknown(monkeypatch):

@@ -31,7 +31,7 @@ def test_every_pair_is_of_two_changes_of_its_setting():
 def test_contexts_and_the_first_epoch_are_as_alike_as_stored(pairs):
     """Training is repeated one run at a time, not side by side as for the tables."""
     checkpoint, data = loading.load(dtype=torch.float32), tasks.load(BENCH.task)
-    queries = comparison.draw_queries(data, BENCH.setting)
+    queries = comparison.draw_queries(data, BENCH.comparison)
     given = agreement.lessons(BENCH, tasks.load)
 
     def outputs(model, context):

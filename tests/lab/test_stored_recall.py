@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from published_grids import grids
 
+from explainer.data import associative_recall
 from explainer.models import fast_weight_model
 from explainer.models.fast_weight_model import RULES
 from explainer.results.published import results
@@ -42,7 +43,7 @@ def test_shares_are_shares_and_right_answers_are_not_stale():
 def begun(rule):
     """The snapshots of a stored run, and the run."""
     run = next(one for one in RUNS if one.rule == rule)
-    return run, fast_weight_model.train(run, recall.N_KEYS, progress=False)
+    return run, fast_weight_model.train(run, associative_recall.N_KEYS, progress=False)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -50,8 +51,8 @@ def test_a_run_begins_with_the_model_with_which_it_did(rule):
     """Before the training, to the digits that are kept."""
     run, snapshots = begun(rule)
     model, first = next(snapshots).model, published(run).query("step == 0")
-    for (_, row), n in zip(first.iterrows(), recall.N_KEYS, strict=True):
-        again = recall._outcomes(model, recall.test_sequences(n))
+    for (_, row), n in zip(first.iterrows(), associative_recall.N_KEYS, strict=True):
+        again = recall._outcomes(model, associative_recall.test_sequences(n))
         np.testing.assert_allclose([again[name] for name in SHARES], row[SHARES].astype(float), atol=5e-3)
 
 
@@ -68,10 +69,10 @@ def test_the_first_steps_of_a_run_lower_the_loss_as_they_did(rule):
 def test_a_training_comes_out_as_it_did():
     """Another processor trains to other weights, and as good ones."""
     run = next(one for one in RUNS if one.rule == "delta")
-    *_, (_, model, _) = fast_weight_model.train(run, recall.N_KEYS, progress=False)
+    *_, (_, model, _) = fast_weight_model.train(run, associative_recall.N_KEYS, progress=False)
     stored = at_end(published(run)).set_index("n_keys")
-    for n in recall.N_KEYS:
-        again = recall._outcomes(model, recall.test_sequences(n))
+    for n in associative_recall.N_KEYS:
+        again = recall._outcomes(model, associative_recall.test_sequences(n))
         np.testing.assert_allclose([again[name] for name in SHARES], stored.loc[n, SHARES].astype(float), atol=0.05)
 
 

@@ -236,7 +236,7 @@ def open_page(browser):
         page.goto(address)
         require_frames(page)
         until(
-            page, "document.querySelectorAll('.xp-widget[data-ready]').length === 4", "the explorables are mounted", 20
+            page, "document.querySelectorAll('.xp-widget[data-ready]').length === 5", "the explorables are mounted", 20
         )
         return page
 

@@ -123,7 +123,7 @@ def test_the_scorecard_of_the_books_tables_is_that_of_its_page(tmp_path, capsys)
     for row in scorecard.scorecard()[:8]:
         entry = " +".join(map(re.escape, row.protocol))
         assert len(re.findall(rf"^  \S.* {entry}$", out, re.MULTILINE)) == 2
-    assert out.count("asks for models that were trained with momentum attention") == 4
+    assert out.count("asks for models trained with momentum attention") == 4
     assert out.startswith(f"{OWN}: on ") and "the claims say nothing about learning" in out
 
 
@@ -143,9 +143,9 @@ def test_a_claim_about_what_is_not_measured_cannot_be_asked(tmp_path):
 @pytest.mark.parametrize("command", ["verdict", "scorecard"])
 def test_an_empty_directory_names_the_command(tmp_path, monkeypatch, capsys, command):
     monkeypatch.chdir(tmp_path)
-    assert cli.main([command, "--results", str(tmp_path)]) == 1
+    assert commands.main([command, "--results", str(tmp_path)]) == 1
     said = capsys.readouterr().err
-    assert re.search(rf"published in {tmp_path}\. .*run `explainer (shared|study) .*--publish {tmp_path}`", said)
+    assert re.search(rf"published in {tmp_path}\. .*run `explainer-lab (shared-part|comparison) .*--publish {tmp_path}`", said)
 
 
 def test_a_model_that_does_not_learn_in_context_is_named(tmp_path):

@@ -23,7 +23,7 @@ FOLDER = Path("_build", "portability")
 _AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
 _SSE4 = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}
 _NUMERICAL = (
-    "theory", "models", "compare/test_comparison.py", "study/test_stored.py", "study/test_stored_training.py",
+    "theory", "models", "compare/test_comparison.py", "lab/test_stored.py", "lab/test_stored_training.py",
     "book/test_docs.py", "book/test_exercises.py", "book/test_solutions.py",
 )  # fmt: skip
 """Tests whose outcome depends on arithmetic."""

@@ -58,12 +58,12 @@ const sayFrom = (table) => {
       if (words !== null && words !== node.data) node.data = words;
       return;
     }
-    if (node.nodeType !== Node.ELEMENT_NODE || ["SCRIPT", "STYLE", "TEXTAREA"].includes(node.nodeName)) return;
+    if (node.nodeType !== Node.ELEMENT_NODE || ["SCRIPT", "STYLE"].includes(node.nodeName)) return;
     for (const name of SPOKEN) {
       const given = node.getAttribute(name), words = given && say(given);
       if (words && words !== given) node.setAttribute(name, words);
     }
-    node.childNodes.forEach(translate);
+    if (node.nodeName !== "TEXTAREA") node.childNodes.forEach(translate); // what a reader wrote stays
   }
 
   const observer = new MutationObserver((changes) => {

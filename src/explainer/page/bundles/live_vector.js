@@ -434,7 +434,7 @@ function nextTokens({ found, layer }, when) {
   });
   return panel(titled("Next after “", found.query, ` →”${when}`), 276, names.map(block));
 }
-var LEFT = 40;
+var LEFT = 48;
 var TOP = 44;
 var FOOT = 190;
 function byLayer({ found, layer, study, task }, when) {
@@ -444,7 +444,7 @@ function byLayer({ found, layer, study, task }, when) {
   const level = (p, role) => group(colour(role), line(LEFT, Y(p), WIDTH - 8, Y(p), { "stroke-dasharray": "6 3" }));
   return panel(
     titled("Probability of ", named(token), when),
-    290,
+    300,
     [0, 0.5, 1].map((p) => [words(LEFT - 6, Y(p) + 4, percent(p), { ...END, ...SMALL }), line(LEFT, Y(p), WIDTH - 8, Y(p), { "stroke-opacity": 0.2 })]),
     [1, 10, 20, L].map((l) => words(X(l), FOOT + 16, l, { "text-anchor": "middle", ...SMALL })),
     level(zsl, "value"),

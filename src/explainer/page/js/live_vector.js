@@ -51,13 +51,13 @@ function nextTokens({ found, layer }, when) {
   return panel(titled("Next after “", found.query, ` →”${when}`), 276, names.map(block));
 }
 
-const LEFT = 40, TOP = 44, FOOT = 190;
+const LEFT = 48, TOP = 44, FOOT = 190;
 function byLayer({ found, layer, study, task }, when) {
   const [zsl, icl, own, moved] = found.p, L = own.length, [token] = found.with[0], its = study[task].study;
   const X = (l) => LEFT + ((WIDTH - LEFT - 8) * (l - 1)) / (L - 1), Y = (p) => FOOT - (FOOT - TOP) * p;
   const curve = (values, role, more) => group(colour(role), path(through(values.map((p, i) => [X(i + 1), Y(p)])), { "stroke-width": 2, ...more }));
   const level = (p, role) => group(colour(role), line(LEFT, Y(p), WIDTH - 8, Y(p), { "stroke-dasharray": "6 3" }));
-  return panel(titled("Probability of ", named(token), when), 290,
+  return panel(titled("Probability of ", named(token), when), 300,
     [0, 0.5, 1].map((p) => [words(LEFT - 6, Y(p) + 4, percent(p), { ...END, ...SMALL }), line(LEFT, Y(p), WIDTH - 8, Y(p), { "stroke-opacity": 0.2 })]),
     [1, 10, 20, L].map((l) => words(X(l), FOOT + 16, l, { "text-anchor": "middle", ...SMALL })),
     level(zsl, "value"), level(icl, "query"), curve(own, "key"), curve(moved, "key", { "stroke-dasharray": "2 4" }),
