@@ -145,7 +145,9 @@ def test_an_empty_directory_names_the_command(tmp_path, monkeypatch, capsys, com
     monkeypatch.chdir(tmp_path)
     assert commands.main([command, "--results", str(tmp_path)]) == 1
     said = capsys.readouterr().err
-    assert re.search(rf"published in {tmp_path}\. .*run `explainer-lab (shared-part|comparison) .*--publish {tmp_path}`", said)
+    assert re.search(
+        rf"published in {tmp_path}\. .*run `explainer-lab (shared-part|comparison) .*--publish {tmp_path}`", said
+    )
 
 
 def test_a_model_that_does_not_learn_in_context_is_named(tmp_path):
