@@ -45,7 +45,7 @@ GRIDS = {
     Rival: ("rival", {"task": "plurals", "k": 3, "n_queries": 4, "n_selection": 4}),
     CausalTests: ("causal-tests", TUNED | {"task": "capitals", "n_selection": 4}),
     TrainedControl: ("trained-control", {"checkpoint": "tiny", "model": [0, 1], "seed": 0, "n_queries": 6, "lr": 0.1}),
-    LanguageModels: ("train", {"vocabulary": 300, "layers": 1, "width": 8, "heads": 2, "length": 16, "batch": 2,
+    LanguageModels: ("language-models", {"vocabulary": 300, "layers": 1, "width": 8, "heads": 2, "length": 16, "batch": 2,
                                "steps": 20, "branches": 2, "warmup": 3, "average": "momentum", "eta": 0.5}),
     Regression: ("regression", SMALL | {"layers": 1, "heads": 2, "dimension": 2, "n_examples": 4, "steps": 10}),
     Recall: ("recall", SMALL | {"heads": 1, "head_width": 4, "rule": "gated-momentum", "steps": 10}),
