@@ -157,8 +157,9 @@ def _models(options: argparse.Namespace) -> int:
     have = memory.total_bytes() / 1e9
     wide, narrow = (memory.largest_model(dtype) / 1e9 for dtype in (torch.float32, torch.bfloat16))
     if math.isnan(have):
-        print("The memory of this machine is unknown. A billion parameters take 7.7 GB in float32,")
-        print("4.9 GB with --dtype bfloat16.")
+        wide, narrow = (memory.BYTES_PER_WEIGHT[dtype] for dtype in (torch.float32, torch.bfloat16))
+        print(f"The memory of this machine is unknown. A billion parameters take {wide} GB in float32,")
+        print(f"{narrow} GB with --dtype bfloat16.")
     else:
         print(f"{have:.0f} GB of memory hold models of up to {wide:.1f} billion parameters in float32,")
         print(f"{narrow:.1f} billion with --dtype bfloat16.")

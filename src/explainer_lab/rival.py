@@ -66,7 +66,7 @@ INTERVENTIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class RivalSetting(on_checkpoint.CheckpointSetting):
-    """The k demonstrations and the queries that a seed draws for a task, or for a kind of cue of `new_rule_runs`.
+    """The k demonstrations and the queries that a seed draws for a task, or for a kind of cue of `new_rule`.
 
     `n_queries` are reported; `n_selection` others make the vectors and choose heads and layers. Of a rule another task
     is the other rule, on the same words. Raises ExperimentError where a value is impossible.

@@ -1,4 +1,4 @@
-"""study.agreement_runs: changes are what the modules below make of their lessons, and pairs are told apart."""
+"""explainer_lab.agreement: changes are what the modules below make of their lessons, and pairs are told apart."""
 
 from dataclasses import replace
 

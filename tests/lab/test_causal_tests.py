@@ -1,4 +1,4 @@
-"""study.causal_runs: what is put in, taken out and combined is what the names say, and what is stored is that."""
+"""explainer_lab.causal_tests: what is put in, taken out and combined is what names say."""
 
 import pickle
 from dataclasses import replace

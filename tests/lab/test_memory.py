@@ -38,13 +38,13 @@ def test_weights_and_updates_are_counted_as_they_are_held(saved, tiny, family):
     assert needed(n_updates=3) - needed() == 2 * 4 * 2 * config.num_hidden_layers * width * config.hidden_size
 
 
-@pytest.mark.parametrize("dtype", memory._PER_WEIGHT)
+@pytest.mark.parametrize("dtype", memory.BYTES_PER_WEIGHT)
 def test_what_is_said_of_a_weight_is_what_is_counted_for_a_model_of_24_layers(dtype):
     config = XGLMConfig(d_model=2048, num_layers=24, attention_heads=32, ffn_dim=8192, vocab_size=50264)
     with torch.device("meta"):
         model = XGLMForCausalLM._from_config(config)
     counted = memory.required_bytes(model, dtype, 32, 1, 1) / sum(p.numel() for p in model.parameters())
-    assert counted == pytest.approx(memory._PER_WEIGHT[dtype], rel=0.02)
+    assert counted == pytest.approx(memory.BYTES_PER_WEIGHT[dtype], rel=0.02)
 
 
 def test_an_agreement_counts_all_its_trainings(saved):

@@ -22,7 +22,7 @@ _CAPTION = (
 def normalised_positions(found: Mapping[str, Mapping[str, Mapping[str, Interval]]]) -> go.Figure:
     """How far from floor, 0, to ceiling, 1: a row for each question, a lane for each checkpoint.
 
-    `found` is what `results.floors.verdict` gives: by checkpoint and row, floor, measured value, ceiling and share.
+    `found` is what `verdict_scale.verdict` gives: by checkpoint and row, floor, measured value, ceiling and share.
     """
     return _shares({name: {row: its[_SHARE] for row, its in rows.items()} for name, rows in found.items()})
 

@@ -380,7 +380,8 @@ def _without_place(model: PreTrainedModel, reader: Any) -> list[str]:
     if sum(there.values()) <= sum(here.values()):
         return []  # names alone do not tell: weights of experts, for one, are laid out anew
     architecture = reader.get_field("general.architecture").contents()
-    gguf = _gguf(Path(reader.data.filename))
+    import gguf  # noqa: PLC0415 - it has made the reader
+
     kind = next(kind for kind, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
     names = gguf.get_tensor_name_map(kind, model.config.num_hidden_layers)
     known = {names.get_name(name, (".weight", ".bias")) for name in here}

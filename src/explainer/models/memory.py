@@ -26,7 +26,7 @@ _N_MAPS = 48
 
 _NO_MEMORY = "memory ran out: give --dtype bfloat16, fewer --workers, --k or --epochs, or a smaller model"
 
-_PER_WEIGHT = {torch.float32: 7.7, torch.bfloat16: 4.9}
+BYTES_PER_WEIGHT = {torch.float32: 7.7, torch.bfloat16: 4.9}
 """Bytes that a setting takes for each weight, as `required_bytes` counts them for 24 layers of width 2048."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h of glibc
@@ -96,7 +96,7 @@ def total_bytes(root: Path = Path("/")) -> float:
 
 def largest_model(dtype: torch.dtype) -> float:
     """How many weights a model may have here that is studied in a number format; NaN where memory is unknown."""
-    return total_bytes() / _PER_WEIGHT[dtype]
+    return total_bytes() / BYTES_PER_WEIGHT[dtype]
 
 
 def unexpected(error: Exception) -> str:
