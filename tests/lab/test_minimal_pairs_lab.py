@@ -190,8 +190,8 @@ def test_answers_are_those_of_the_task(pair, tables):
 
 def test_parts_along_the_other_side_are_projections(pair, monkeypatch):
     """Of the change c onto the training with its own words or with others; the rest is orthogonal to the part."""
-    trained, put = {one: each[pair.setting.epochs] for one, each in minimal_pairs._train(pair, progress=False).items()}, []
-    compute = minimal_pairs.logits_with_outputs
+    trained = {one: each[pair.setting.epochs] for one, each in minimal_pairs._train(pair, progress=False).items()}
+    put, compute = [], minimal_pairs.logits_with_outputs
     monkeypatch.setattr(minimal_pairs, "logits_with_outputs", lambda last, *of: put.append(of) or compute(last, *of))
     for row in minimal_pairs._interventions(pair, trained):
         put[-1] = (row["intervention"], row["towards"], [each.double() for each in put[-1]])
