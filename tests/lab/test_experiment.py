@@ -172,7 +172,10 @@ def test_what_fails_is_named_and_the_others_are_stored(tmp_path):
     assert len(contents(store)) == 2
 
 
-@pytest.mark.parametrize("engine", [engines.local, partial(engines.in_processes, workers=2, threads=1)])
+@pytest.mark.parametrize(
+    "engine",
+    [engines.local, pytest.param(partial(engines.in_processes, workers=2, threads=1), marks=pytest.mark.weekly)],
+)
 def test_what_no_check_foresaw_keeps_its_whole_traceback(tmp_path, monkeypatch, engine):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)

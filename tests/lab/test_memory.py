@@ -136,6 +136,7 @@ def test_memory_that_runs_out_is_said(saved, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly  # a process that measures what it takes; the terms of the formula are counted above
 def test_a_setting_takes_about_what_is_counted():
     shape, n_shown = (4, 1024, 16), 8
     command = [sys.executable, ROOT / "benchmarks/at_size.py", "--shape", "x".join(map(str, shape))]
