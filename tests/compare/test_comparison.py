@@ -440,6 +440,7 @@ def test_split_halves_are_disjoint_for_all_seeds_and_selection_reports_nothing(d
 def test_impossible_cells_are_refused_at_once(changes, message):
     with pytest.raises(ExperimentError, match=message):
         setting("model", **changes)
+    assert setting("model", k=1, n_queries=2).n_queries == 2  # the least
 
 
 def test_a_baseline_serves_its_own_cells_only(directory, checkpoint):
