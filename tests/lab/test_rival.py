@@ -53,6 +53,17 @@ def test_every_query_has_every_intervention(tables):
     assert len(tables["queries"]["query"]) == N * len(INTERVENTIONS)
 
 
+def test_a_setting_has_the_shares_of_right_answers_with_and_without_context(directory, checkpoint, monkeypatch):
+    answered, right = rival._Rival.rows, {"zsl": [1, 0, 0, 0, 0], "icl": [1, 0, 1, 1, 0]}
+
+    def rows(self, name, logits):
+        return [row | {"correct": right.get(name, [1] * N)[i % N]} for i, row in enumerate(answered(self, name, logits))]
+
+    monkeypatch.setattr(rival._Rival, "rows", rows)
+    settings = run_rival(checkpoint, OWN, FOREIGN, setting(directory))["settings"]
+    assert (settings["zsl_accuracy"], settings["icl_accuracy"]) == (0.2, 0.6)
+
+
 def test_selection_queries_are_not_reported(found):
     reported = [query.fields["word"] for query in found.asked.queries]
     own, shuffled, foreign = (found.selected[name].queries for name in ("", "_shuffled", "_foreign"))
