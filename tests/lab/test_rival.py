@@ -57,7 +57,8 @@ def test_a_setting_has_the_shares_of_right_answers_with_and_without_context(dire
     answered, right = rival._Rival.rows, {"zsl": [1, 0, 0, 0, 0], "icl": [1, 0, 1, 1, 0]}
 
     def rows(self, name, logits):
-        return [row | {"correct": right.get(name, [1] * N)[i % N]} for i, row in enumerate(answered(self, name, logits))]
+        every = enumerate(answered(self, name, logits))
+        return [row | {"correct": right.get(name, [1] * N)[i % N]} for i, row in every]
 
     monkeypatch.setattr(rival._Rival, "rows", rows)
     settings = run_rival(checkpoint, OWN, FOREIGN, setting(directory))["settings"]
