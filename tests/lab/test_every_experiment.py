@@ -5,6 +5,7 @@ import json
 import math
 import multiprocessing
 import os
+import re
 import signal
 from dataclasses import fields, replace
 
@@ -198,3 +199,24 @@ def test_what_is_impossible_is_refused(kind, changes, message, given, monkeypatc
     _, (possible, *_) = settings_of(kind, given)
     with pytest.raises(ExperimentError, match=message):
         replace(possible, **changes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bars"),
+    [
+        (Comparison, ["4 query", "4 query", "3 step", "4 query"]),
+        (Agreement, ["3 step"]),
+        (TrainedControl, ["4 step", "6 query", "6 query", "4 step", "6 query", *["4 step"] * 3]),
+        (Regression, ["10 step"]),
+        (Recall, ["10 step"]),
+    ],
+)
+def test_a_setting_shows_how_far_it_is_where_somebody_asks(kind, bars, given, tmp_path, capsys):
+    for progress in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            make_small(patch, tmp_path / str(progress))
+            (setting, *_) = settings_of(kind, given)[1]
+            kind().compute(setting, progress=progress)
+        shown = capsys.readouterr().err
+        assert [" ".join(one) for one in re.findall(r"\| 0/(\d+) \[00:00<\?, \?(\w+)/s\]", shown)] == bars * progress
+    assert shown == ""
