@@ -11,6 +11,7 @@ Tensors whose shapes are not those of their annotations raise ShapeError.
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -139,8 +140,7 @@ def sim_aou(zsl: Outputs, icl: Outputs, ft: Outputs, normalize: bool = True) -> 
     `normalised_noise_value`, not 0. NaN where an output (normalised) or an update is zero, or an update only rounding.
     Source: Dai et al. 2023, Table 3; without normalisation, Deutch et al. 2024.
     """
-    h_zsl, h_icl, h_ft = map(unit, _exact(zsl, icl, ft)) if normalize else _exact(zsl, icl, ft)
-    return _cosine(*(nan_within_rounding(h - h_zsl, h, machine_epsilon(zsl, icl, ft)) for h in (h_icl, h_ft)))
+    return _similarity(partial(aou_update, normalize=normalize), zsl, icl, ft)
 
 
 @shaped
@@ -161,8 +161,7 @@ def sim_aou_tangent_uncentred(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[
 
     0 is its value for unrelated changes. NaN where an output is zero or a t is no more than rounding.
     """
-    eps = machine_epsilon(zsl, icl, ft)
-    return _cosine(*(nan_within_rounding(t, u, eps) for t, u in _tangents(zsl, icl, ft)))
+    return _similarity(tangent, zsl, icl, ft)
 
 
 def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
@@ -172,8 +171,7 @@ def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n
     less on the query, they score up to 1 though unrelated; `sim_aou_residual` removes this. NaN for n = 1, in a whole
     layer if one output is zero, and where what is left is no more than rounding.
     """
-    eps = machine_epsilon(zsl, icl, ft)
-    return _cosine(*(nan_within_rounding(t - t.mean(0), u, eps) for t, u in _tangents(zsl, icl, ft)))
+    return _similarity(partial(tangent, centred=True), zsl, icl, ft)
 
 
 @shaped
@@ -183,18 +181,38 @@ def sim_aou_residual(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "
     u' = u - mean u over the n queries, and P projects out the plane of z and mean z. NaN for n = 1, in a whole layer if
     one output is zero, and where the z of all queries are equal or what is left is no more than rounding.
     """
-    eps = machine_epsilon(zsl, icl, ft)
-    z, u_icl, u_ft = map(unit, _exact(zsl, icl, ft))
-    across = unit(nan_within_rounding(reject_from(z - z.mean(0), z), z, eps))
-    rests = ((reject_from(reject_from(u - u.mean(0), z), across), u) for u in (u_icl, u_ft))
-    return _cosine(*(nan_within_rounding(rest, u, eps) for rest, u in rests))
+    return _similarity(residual, zsl, icl, ft)
 
 
 @shaped
-def _tangents(zsl: Outputs, icl: Outputs, ft: Outputs) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """t and u of ICL and of FT."""
-    z, u_icl, u_ft = map(unit, _exact(zsl, icl, ft))
-    return (reject_from(u_icl, z), u_icl), (reject_from(u_ft, z), u_ft)
+def _similarity(direction: Callable[..., Tensor], zsl: Outputs, icl: Outputs, ft: Outputs) -> Tensor:
+    """Cosine of what a change did in ICL and in FT, as a direction of each."""
+    eps = machine_epsilon(zsl, icl, ft)
+    return _cosine(*(direction(*_exact(zsl, h), eps) for h in (icl, ft)))
+
+
+def aou_update(
+    zsl: Outputs, h: Float[Tensor, "*C n layers hidden"], eps: float, *, normalize: bool = True
+) -> Float[Tensor, "*C n layers hidden"]:
+    """What a change, or each of C, adds to the attention outputs: h - h_ZSL, or u - z; NaN where only rounding."""
+    z, u = (unit(zsl), unit(h)) if normalize else (zsl, h)
+    return nan_within_rounding(u - z, u, eps)
+
+
+def tangent(
+    zsl: Outputs, h: Float[Tensor, "*C n layers hidden"], eps: float, *, centred: bool = False
+) -> Float[Tensor, "*C n layers hidden"]:
+    """The part of u orthogonal to z, t = u - z (z . u), or t less its mean over queries; NaN where only rounding."""
+    u = unit(h)
+    t = reject_from(u, unit(zsl))
+    return nan_within_rounding(t - t.mean(-3, keepdim=True) if centred else t, u, eps)
+
+
+def residual(zsl: Outputs, h: Float[Tensor, "*C n layers hidden"], eps: float) -> Float[Tensor, "*C n layers hidden"]:
+    """The part of u less its mean over queries, orthogonal to z and to the mean of z; NaN where only rounding."""
+    z, u = unit(zsl), unit(h)
+    across = unit(nan_within_rounding(reject_from(z - z.mean(0), z), z, eps))
+    return nan_within_rounding(reject_from(reject_from(u - u.mean(-3, keepdim=True), z), across), u, eps)
 
 
 # Part 3. Floors: what the same measure gives for something that is no fine-tuning.
