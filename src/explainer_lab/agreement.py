@@ -26,9 +26,8 @@ from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer.theory import metrics, pairwise_similarity
 from explainer_lab import on_checkpoint
-from explainer_lab.comparison import Comparison
 from explainer_lab.experiment import Computed
-from explainer_lab.on_checkpoint import as_columns
+from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
 _WORD_TASKS = ("capitals", "plurals", "past", "antonyms", "comparatives", "participles", "agents", "nationalities")
 _WORD_TASKS += ("categories", "uppercase")
@@ -295,7 +294,7 @@ def _repairs(zsl: Observed, a: Observed, b: Observed) -> dict[str, int]:
 # The experiment.
 
 
-class Agreement(Comparison):
+class Agreement(OnCheckpoint[AgreementSetting]):
     """Computes settings; what is trained on a task's own demonstrations serves all settings of a seed."""
 
     name = "agreement"
@@ -306,6 +305,7 @@ class Agreement(Comparison):
     )  # fmt: skip
     shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "note")
 
+    names_float32: ClassVar = True
     usual: ClassVar = {"k": 16, "n_queries": 24, "lr": 5e-4, "epochs": 10}
 
     def __init__(self, **options: Any):
@@ -321,10 +321,10 @@ class Agreement(Comparison):
 
     def parts(self, setting: AgreementSetting) -> dict[str, Any]:
         """Weights and data, those of the foreign tasks with them."""
-        parts = super().parts(setting.comparison)
-        if not setting.foreign or parts["data"] is None:
-            return parts
-        return parts | {"data": parts["data"] | {"foreign": self._data_digests(setting.foreign)}}
+        data = self._data_part(setting.task)
+        if data and setting.foreign:
+            data |= {"foreign": self._data_digests(setting.foreign)}
+        return {"weights": self._weights(setting.checkpoint), "data": data}
 
     def prepare(self, settings: Sequence[AgreementSetting]) -> None:
         """Load the data of every task; TaskError if that is not possible."""
