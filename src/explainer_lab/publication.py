@@ -155,7 +155,7 @@ class Published:
 
 @lru_cache(maxsize=16)
 def _identities(directory: Path, _modified: int) -> dict[str, str]:
-    runs = published.read(directory)["runs"]
+    runs = published.read(directory, "runs")["runs"]
     return dict(zip(runs["setting"].to_pylist(), runs["identity"].to_pylist(), strict=True))
 
 

@@ -283,7 +283,7 @@ def reported(folder: Path, table: str, grid: published.Grids = None, **usual: fl
 
 def of_one_setting(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
     """The rows; ExperimentError where those of a checkpoint and a task or cue differ in more than the seed."""
-    formats = rows["setting"].map(published.number_formats(published.read(folder)["runs"].to_pandas()))
+    formats = rows["setting"].map(published.number_formats(published.read(folder, "runs")["runs"].to_pandas()))
     for checkpoint, its in formats.groupby(rows["checkpoint"], sort=False):
         if its.nunique() > 1:
             raise ExperimentError(
