@@ -47,6 +47,7 @@ IS_SILENT = loading._is_silent
 def no_hub_is_asked(monkeypatch):
     """Tests without a server of their own say what the hub answers."""
     monkeypatch.setattr(loading, "_is_silent", lambda *_: False)
+    loading._download.cache_clear()
 
 
 class Hub(BaseHTTPRequestHandler):
@@ -262,6 +263,7 @@ def test_hub_id_and_revision_are_passed_on_and_the_commit_is_kept(saved, monkeyp
     checkpoint = loading.load("someone/model@v1")
     assert (checkpoint.name, checkpoint.revision) == ("someone/model", "c0ffee")
     assert loading.load("gpt2").name == "gpt2"
+    loading.digest("gpt2"), loading.skeleton("gpt2")  # the hub is asked once a process
     assert [a[:2] for a in asked] == [("someone/model", "v1"), ("gpt2", None)]
     assert not any(pattern.endswith((".bin", ".pt", ".py", "*")) for pattern in asked[0][2])
 

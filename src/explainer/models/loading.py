@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
@@ -184,6 +185,7 @@ def _require_permission(path: Path) -> None:
             file.open("rb").close()
 
 
+@lru_cache(maxsize=16)  # a process asks the hub once, and what it loads, weighs and names is one revision
 def _download(name: str) -> tuple[Path, str]:
     hub_id, _, revision = name.partition("@")
     silent = _is_silent(hub_id, revision)
