@@ -4,7 +4,7 @@ Snapshots of the training of `explainer_lab.in_context_llama` go through the cod
 `explainer.compare.comparison`, with its controls. A task is a direction w, and the seed of a setting draws w, the
 demonstrations and the queries. Beside ICL stand least squares, one step of gradient descent from w = 0, and the
 similarity of ICL with ICL from other demonstrations of w. Where nothing is changed, other demonstrations of w are
-swapped in on either side, as in `shared_part_runs`: would the measure see that a context learns from its examples? The
+swapped in on either side, as in `shared_part`: would the measure see that a context learns from its examples? The
 plan is in published/PLANS.md.
 """
 

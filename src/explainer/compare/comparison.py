@@ -1,7 +1,7 @@
 """Zero-shot, in-context and fine-tuned predictions compared, and what attention does in each.
 
-ZSL, ICL and FT stand for zero-shot, in-context and fine-tuned, as in `theory.metrics`. A `Cell` is one comparison
-of the three: a checkpoint, a task, the demonstrations that one seed draws, and the queries.
+ZSL, ICL and FT stand for zero-shot, in-context and fine-tuned, as in `theory.metrics`. A `ComparisonSetting` is one
+comparison of the three: a checkpoint, a task, the demonstrations that one seed draws, and the queries.
 """
 
 import hashlib

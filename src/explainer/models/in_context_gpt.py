@@ -60,7 +60,7 @@ Preparation = Callable[[GPT2Model], GPT2Model]
 """Changes the transformer after its weights are drawn and before it is trained, as momentum attention does."""
 
 _Estimator = Callable[[Prompts], Float[Tensor, " B"]]
-"""Predicts the query's target of every prompt: `query_prediction` of a model, or one of `regression_prompts`."""
+"""Predicts the query's target of every prompt: `query_prediction` of a model, or one of `theory.regression`."""
 
 
 # Prompts

@@ -263,7 +263,8 @@ def context_patches(after: Pass, without: Pass) -> list[Patch]:
     """For each block, the changes of its MLP's matrices that stand for the context; row i are those of query i.
 
     With its own changes in all blocks, a query without its context has the logits that it has with it. They are found
-    from the lowest block to the highest, in one pass in which those of the blocks below are made: see `theory.patches`.
+    from the lowest block to the highest, in one pass in which those of the blocks below are made: see
+    `theory.weight_patches`.
     """
     architectures.require(without.checkpoint.model, architectures.PATCHES)
     sites = [_sites(layer) for layer in without.layers]

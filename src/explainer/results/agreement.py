@@ -20,7 +20,7 @@ DESCRIBED = ("kind", "lesson", "epochs", "rate")
 """The columns that tell what a change is."""
 
 FOREIGN = "another task"
-"""A lesson of `Which`: any task but the own one; the tables have the name of that task."""
+"""A lesson of `UpdateFilter`: any task but the own one; the tables have the name of that task."""
 
 _FOREIGN_LESSONS = (*TASKS, "foreign")
 
@@ -51,7 +51,7 @@ class UpdateFilter:
 
 
 def pairs(grid: str, **where: Any) -> pd.DataFrame:
-    """The pairs of a grid with what both changes are, as `told` gives them."""
+    """The pairs of a grid with what both changes are, as `with_updates` gives them."""
     return with_updates(results(grid, "pairs", **where), results(grid, "changes", **where))
 
 

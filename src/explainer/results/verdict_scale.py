@@ -80,7 +80,7 @@ def _swapped(pairs: pd.DataFrame, measure: str, kept: UpdateFilter, swapped: Upd
 
 
 def draws(pairs: pd.DataFrame, training: UpdateFilter = FT) -> dict[str, int]:
-    """How many seeds have a training on each lesson of `both_swaps` that diverged on no task."""
+    """How many seeds have a training on each lesson of `lesson_swaps` that diverged on no task."""
     trained = {name: agreement.between(pairs, ICL, replace(training, lesson=of)) for name, of in _LESSONS.items()}
     return {name: len(agreement.by_seed(of, "sim_aou")) for name, of in trained.items() if len(of)}
 
@@ -173,7 +173,7 @@ def of_similarities(
 
 
 NormalisedPositions = dict[str, dict[str, dict[str, Interval]]]
-"""What `way` gives, by checkpoint and row."""
+"""What `normalised_position` gives, by checkpoint and row."""
 
 
 def of_book() -> NormalisedPositions:
@@ -182,7 +182,7 @@ def of_book() -> NormalisedPositions:
 
 
 def verdict(directory: str | Path, grids: Mapping[str, str] = MappingProxyType({})) -> NormalisedPositions:
-    """What `way` gives for every row of the verdict, by checkpoint, from the published tables of a directory.
+    """`normalised_position` of every row of the verdict, by checkpoint, from the published tables of a directory.
 
     Every setting counts that reports and has all lessons, or those of `grids`, by folder; a training is the whole one
     of its setting. The tables of shared parts and of causal tests may be missing, and then their rows are; so is a row
@@ -211,7 +211,10 @@ def verdict(directory: str | Path, grids: Mapping[str, str] = MappingProxyType({
 
 
 def _way(floor: pd.Series, value: pd.Series, ceiling: pd.Series, *, learns: bool = True) -> dict[str, Interval]:
-    """`way`, without a share where nothing is learned, or the ceiling is not on one side of the floor for all seeds."""
+    """`normalised_position`, without a share where nothing is learned.
+
+    Nor where the ceiling is not on one side of the floor for all seeds.
+    """
     whole = (ceiling - floor).dropna()
     if learns and ((whole > 0).all() or (whole < 0).all()):
         return normalised_position(floor, value, ceiling)

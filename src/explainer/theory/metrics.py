@@ -5,7 +5,7 @@ for zero-shot, in-context and fine-tuned; h_ZSL, h_ICL, h_FT are attention outpu
 difference from ZSL. z, u_I, u_F are h_ZSL, h_ICL, h_FT divided by their length (L2 norm).
 
 Everything is computed in float64, without gradients. A value that does not exist (the cosine of a zero vector or of
-rounding, see `beyond_rounding`; the tau of constant scores) is NaN, and means are over what is a number (`nanmean`).
+rounding, see `nan_within_rounding`; the tau of constant scores) is NaN; means are over what is a number (`nanmean`).
 Tensors whose shapes are not those of their annotations raise ShapeError.
 """
 
@@ -72,7 +72,7 @@ def nan_within_rounding(
 
 
 def machine_epsilon(*states: Tensor) -> float:
-    """Largest eps of the dtypes of some states, for `beyond_rounding`; for half precision that of float32.
+    """Largest eps of the dtypes of some states, for `nan_within_rounding`; for half precision that of float32.
 
     Half precision sums in float32 but stores what is rounded again: compare states that were computed in float32.
     """

@@ -89,7 +89,7 @@ def decaying_bias(values: Float[Tensor, "*batch T d"], eta: float) -> Float[Tens
 def causal_convolution(
     value: Float[Tensor, "*batch T d"], kernel: Float[Tensor, "lags *d"]
 ) -> Float[Tensor, "*batch T d"]:
-    """_Average past values with any weights over a few lags: sum_{s=1}^{lags} kernel_{s-1} v_{t-s}.
+    """Average past values with any weights over a few lags: sum_{s=1}^{lags} kernel_{s-1} v_{t-s}.
 
     The kernel has lag 1 first, and may have weights for each channel.
     """
