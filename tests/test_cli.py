@@ -23,6 +23,7 @@ from explainer.errors import CheckpointError, DownloadError
 from explainer.models import loading, memory
 from explainer.models.architectures import FAMILIES
 from explainer.page import web_model
+from explainer.results import published
 from explainer_lab import cli, engines, training
 from explainer_lab.comparison import Comparison
 from explainer_lab.experiment import Experiment
@@ -463,11 +464,14 @@ def test_a_model_that_fails_ends_its_own_settings_and_the_rest_is_computed(
     weights = cut / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     models = [str(tmp_path / "nowhere"), str(cut), tiny_model]
-    assert cli.main([command, "--model", *models, *options, "--results", results]) == 1
+    publish = ["--results", results, "--publish", str(tmp_path / "tables")]
+    assert cli.main([command, "--model", *models, *options, *publish]) == 1
     out, err = capsys.readouterr()
     assert "tiny" in out and "explainer: 2 of 3 could not be computed:" in err
     assert all(re.search(message, err) for message in ("nowhere' is neither a directory", "damaged or cut short"))
     assert len(list(Path(results).glob("*tiny*.json"))) == len(list(Path(results).glob("*.json"))) == 1
+    (folder,) = (tmp_path / "tables").iterdir()
+    assert published.of_experiment(folder)["checkpoint"].tolist() == [tiny_model]
 
 
 def test_a_look_says_which_models_could_not_be_asked(tiny_model, tmp_path, capsys):

@@ -156,6 +156,8 @@ def _run(
         tables = experiment.run(settings, store, published, engine=engine)
     except ExperimentError:
         _print_finished(experiment, settings, store)
+        if published is not None:
+            experiment.publish(grids, store, published)  # what failed is missing, and named by who asks for it
         raise
     show = show or partial(_print_summary, experiment)
     show(tables)

@@ -201,10 +201,12 @@ class Experiment(ABC, Generic[AnySetting]):
     def publish(self, grids: Mapping[str, Sequence[AnySetting]], store: Store, published: Published) -> None:
         """Fold what the store has of these grids into the tables; ResultsError if they cannot be written."""
         settings = dict.fromkeys(one for its in grids.values() for one in its)
-        found = [stored for one in settings if (stored := store.load(self.identity(one)))]
+        planned, _ = self._planned(settings, store, published)
+        found = [stored for _, identity, _ in planned if (stored := store.load(identity))]
         keys = {name: map(self.key, its) for name, its in grids.items()}
         rows = {name: [{"setting": key.key, **key.parts[SETTING]} for key in its] for name, its in keys.items()}
-        published.add(found, rows)
+        if any(state != "waiting" for *_, state in planned):
+            published.add(found, rows)
 
     def _compute(
         self,
