@@ -81,7 +81,7 @@ class Interval:
 
 
 def student(values: ArrayLike) -> Interval:
-    """Mean of values (n, ...) over n with Student's interval, mean +- t sd / sqrt(n), and the p-value of a mean of zero.
+    """Mean over n of values (n, ...) with Student's interval, mean +- t sd / sqrt(n), and the p-value of a zero mean.
 
     Numbers that are all zero have p = 1; the ends of a single number are NaN.
     """
@@ -391,7 +391,8 @@ def variance_components(sample: Sample) -> Components:
     Source: Gao and Owen 2017, Efficient moment calculations for variance components, section 3.
     """
     if sample.stratum.any():
-        raise ShapeError(f"variances are those of one stratum, got {list(dict.fromkeys(sample.strata or ()))}; take one.")
+        strata = list(dict.fromkeys(sample.strata or ()))
+        raise ShapeError(f"variances are those of one stratum, got {strata}; take one.")
     y = np.concatenate([np.asarray(values, dtype=float) for (values,) in sample.groups])
     by_seed, by_query = np.repeat(np.arange(len(sample.groups)), sample.sizes), np.concatenate(sample.queries)
     n, n_i, n_j = len(y), np.bincount(by_seed), np.bincount(by_query)
