@@ -26,7 +26,7 @@ from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer.theory import metrics, pairwise_similarity
 from explainer_lab import on_checkpoint
-from explainer_lab.comparison import Comparison
+from explainer_lab.comparison import OnTask
 from explainer_lab.experiment import Computed
 from explainer_lab.on_checkpoint import as_columns
 
@@ -295,7 +295,7 @@ def _repairs(zsl: Observed, a: Observed, b: Observed) -> dict[str, int]:
 # The experiment.
 
 
-class Agreement(Comparison):
+class Agreement(OnTask[AgreementSetting]):
     """Computes settings; what is trained on a task's own demonstrations serves all settings of a seed."""
 
     name = "agreement"
@@ -321,7 +321,7 @@ class Agreement(Comparison):
 
     def parts(self, setting: AgreementSetting) -> dict[str, Any]:
         """Weights and data, those of the foreign tasks with them."""
-        parts = super().parts(setting.comparison)
+        parts = self.parts_of(setting.comparison)
         if not setting.foreign or parts["data"] is None:
             return parts
         return parts | {"data": parts["data"] | {"foreign": self._data_digests(setting.foreign)}}
@@ -345,7 +345,7 @@ class Agreement(Comparison):
         zsl = queries.observed(checkpoint, scoring.encode(checkpoint, ""))
         stream = _every_change(checkpoint, setting, queries, given, trained)
         found = list(tqdm(stream, desc="changes", unit="change", leave=False, disable=not progress))
-        labels = None if data.task.labels is None else [example.label for example in queries.examples]
+        labels = tasks.labels_of(data.task, queries.examples)
         tables = _tables(setting, zsl, found, labels)
         if setting.n_directions:
             drawn = _random_changes(checkpoint, setting, queries, trained["own", setting.lr][setting.epochs])
