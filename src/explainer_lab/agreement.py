@@ -345,7 +345,7 @@ class Agreement(OnCheckpoint[AgreementSetting]):
         zsl = queries.observed(checkpoint, scoring.encode(checkpoint, ""))
         stream = _every_change(checkpoint, setting, queries, given, trained)
         found = list(tqdm(stream, desc="changes", unit="change", leave=False, disable=not progress))
-        labels = None if data.task.labels is None else [example.label for example in queries.examples]
+        labels = tasks.labels_of(data.task, queries.examples)
         tables = _tables(setting, zsl, found, labels)
         if setting.n_directions:
             drawn = _random_changes(checkpoint, setting, queries, trained["own", setting.lr][setting.epochs])

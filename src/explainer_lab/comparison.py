@@ -63,11 +63,12 @@ class Comparison(OnCheckpoint[ComparisonSetting]):
     def compute(self, setting: ComparisonSetting, *, progress: bool) -> Computed:
         """One setting; ZSL and ICL are those of the last one if both have the same."""
         checkpoint, data = self._load(setting.checkpoint), self._load_data(setting.task)
-        shared = self._baseline is not None and self._baseline.serves(checkpoint, setting)
-        if not shared:
-            self._baseline = None  # frees its memory before the next one needs it
-            self._baseline = comparison.prepare(checkpoint, data, setting, progress=progress)
-        tables = comparison.run_comparison(self._baseline, setting, progress=progress)
+        baseline, shared = self._baseline, True
+        if baseline is None or not baseline.serves(checkpoint, setting):
+            baseline = self._baseline = None  # frees its memory before the next one needs it
+            baseline, shared = comparison.prepare(checkpoint, data, setting, progress=progress), False
+            self._baseline = baseline
+        tables = comparison.run_comparison(baseline, setting, progress=progress)
         on_gpu = checkpoint.device.type == "cuda"
         provenance = {
             "revision": checkpoint.revision,

@@ -104,7 +104,8 @@ def _begin(threads: int, seen: Any) -> None:
 
 def _end_with_parent() -> None:
     """End this process when the one that waits for its outcomes was killed: else it would compute for nobody."""
-    multiprocessing.parent_process().join()
+    if parent := multiprocessing.parent_process():
+        parent.join()
     os._exit(1)
 
 
@@ -165,7 +166,8 @@ def _threads(cpus: float) -> dict[str, Any]:
 
 def _ray() -> ModuleType:
     try:
-        import ray  # noqa: PLC0415 (optional, and it takes seconds)
+        # Optional, and it takes seconds.
+        import ray  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise EngineError(
             f'The Ray engine needs Ray ({error}): pip install -e ".[ray]" in the checkout, or use the processes of '

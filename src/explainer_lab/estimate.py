@@ -24,8 +24,8 @@ def lines(experiment: Any, planned: Sequence[tuple[Any, Identity, str]], store: 
     for setting, identity, state in planned:
         if state == "waiting":
             waiting.setdefault(setting.checkpoint, []).append(setting)
-        elif state == "stored":
-            took.setdefault(setting.checkpoint, []).append(store.load(identity).run["seconds"])
+        elif state == "stored" and (stored := store.load(identity)):
+            took.setdefault(setting.checkpoint, []).append(stored.run["seconds"])
     for checkpoint, settings in waiting.items():
         try:
             gigabytes = max(map(experiment.needs, settings)) / 1e9

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer.theory import projections
 from explainer_lab import engines
-from explainer_lab.experiment import Experiment
+from explainer_lab.experiment import Experiment, Setting
 from explainer_lab.store import Identity
 
 N_RANDOM = 5  # random directions beside a change; what is stored of them is the mean
@@ -81,10 +81,9 @@ class FineTuningSetting(CheckpointSetting):
         self._require_rate("lr")
         super().__post_init__()
 
-    @property
-    def numbers(self) -> str:
+    def numbers(self, k: int, n_queries: int) -> str:
         """The sizes and the seed, as they stand in names."""
-        return f"k{self.k}-n{self.n_queries}-lr{self.lr:g}-e{self.epochs}-seed{self.seed}"
+        return f"k{k}-n{n_queries}-lr{self.lr:g}-e{self.epochs}-seed{self.seed}"
 
     @property
     def stages(self) -> list[int]:
@@ -96,7 +95,16 @@ class FineTuningSetting(CheckpointSetting):
         return batched_finetuning.epochs(finetuning.training_ids(checkpoint, task, examples), self.epochs, self.seed)
 
 
-_Its = TypeVar("_Its")
+class OfCheckpoint(Setting, Protocol):
+    """What is asked of a checkpoint."""
+
+    @property
+    def checkpoint(self) -> str:
+        """Its name."""
+        ...
+
+
+_Its = TypeVar("_Its", bound=OfCheckpoint)
 
 
 class OnCheckpoint(Experiment[_Its]):
@@ -136,7 +144,7 @@ class OnCheckpoint(Experiment[_Its]):
     @classmethod
     def of(cls, **values: Any) -> _Its:
         """The setting with these values, those of `usual` where none is given, and the starter checkpoint."""
-        return super().of(**{"checkpoint": loading.STARTER} | cls.usual | values)
+        return super().of(**{"checkpoint": loading.STARTER, **cls.usual, **values})
 
     def key(self, setting: _Its) -> Identity:
         """What is asked for, with the number format if it is not float32 or `names_float32`."""

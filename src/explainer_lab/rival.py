@@ -277,7 +277,7 @@ def _vectors(rival: _Rival, heads: _Heads) -> tuple[_PutIn, dict[str, dict[str, 
     changes = {name: asked.stream_change.mean(0) for name, asked in selected.items()}
     layers = {"vector": selected[""].by_layer(on_checkpoint.of_others(selected[""].stream_change))}
     at = on_checkpoint.best_layer(layers["vector"])
-    put_in = {f"vector{name}": (at, [changes[name][at]]) for name in ("", "_shuffled", "_foreign")}
+    put_in: _PutIn = {f"vector{name}": (at, [changes[name][at]]) for name in ("", "_shuffled", "_foreign")}
     generator = rival.setting.generator(8, rival.setting.task)
     put_in["vector_random"] = at, [projections.random_like(changes[""][at], generator) for _ in range(N_RANDOM)]
     added = {
@@ -365,7 +365,8 @@ class Rival(OnCheckpoint[RivalSetting]):
         """The task and the one that stands for another; of a rule, the other rule."""
         if setting.task in CUES:
             n = setting.n_queries + setting.n_selection
-            return tuple(new_rule.data(setting.task, setting.seed, rule, setting.k, n) for rule in "AB")
+            own, other = (new_rule.data(setting.task, setting.seed, rule, setting.k, n) for rule in "AB")
+            return own, other
         own = self._load_data(setting.task)
         return own, self._load_data(tasks.beside(own.task))
 

@@ -84,7 +84,7 @@ def ask(
     bench: _Bench,
     cut: _Cut | None = None,
     off: Iterable[HeadIndex] = (),
-    means: torch.Tensor = None,
+    means: torch.Tensor | None = None,
 ) -> list[Answers]:
     """The answers after each set, with tokens kept apart and heads that give their mean output."""
     with circuits.heads_off(checkpoint, off, means):
@@ -96,7 +96,7 @@ def ask(
 
 
 def _ask_alone(
-    checkpoint: Checkpoint, bench: _Bench, off: Iterable[HeadIndex] = (), means: torch.Tensor = None
+    checkpoint: Checkpoint, bench: _Bench, off: Iterable[HeadIndex] = (), means: torch.Tensor | None = None
 ) -> list[Answers]:
     """The answers to the same queries after no demonstration."""
     with circuits.heads_off(checkpoint, off, means):

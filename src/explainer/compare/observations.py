@@ -95,7 +95,7 @@ def scores(observed: Observed, labels: list[int] | None) -> dict[str, Any]:
     where labels have unequal lengths, and would be the same elsewhere.
     """
     accuracy = {"accuracy": observed.correct.mean()}
-    if labels is None:
+    if labels is None or observed.log_probs is None:
         return accuracy
     log_probs, y, m = observed.log_probs.astype(np.float64), np.array(labels), observed.label_tokens
     if m is not None and (m != m[:, :1]).any():

@@ -375,6 +375,16 @@ def named(data: TaskData, *words: str) -> list[Example]:
     return [known[word] for word in words]
 
 
+def labels_of(task: Task, examples: Sequence[Example]) -> list[int] | None:
+    """The labels of examples, or None where answers are free; TaskError for an example of a task that lacks its own."""
+    if task.labels is None:
+        return None
+    labels = [example.label for example in examples if example.label is not None]
+    if len(labels) < len(examples):
+        raise TaskError(f"{len(examples) - len(labels)} examples of task {task.name!r} have no label.")
+    return labels
+
+
 def queries(data: TaskData, n: int, seed: int, where: Callable[[Example], bool] = lambda _: True) -> list[Example]:
     """The first n examples of one shuffled order of the test examples, none of which can be a demonstration.
 

@@ -2,7 +2,7 @@
 
 import html
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import plotly.graph_objects as go
@@ -89,11 +89,11 @@ class _Extent(NamedTuple):
 
 def extent(values: Iterable[Interval | float]) -> _Extent:
     """What a text says of many numbers; of measurements, the estimates."""
-    ordered = sorted(getattr(value, "estimate", value) for value in values)
+    ordered = sorted(value.estimate if isinstance(value, Interval) else value for value in values)
     return _Extent(len(ordered), ordered[0], ordered[-1])
 
 
-def _marks(i: int, values: Sequence[Interval], smallest: float) -> dict:
+def _marks(i: int, values: Collection[Interval], smallest: float) -> dict:
     """Heights, intervals and look of the i-th series."""
     estimates, lows, highs = (
         [max(smallest, getattr(value, end)) for value in values] for end in ("estimate", "low", "high")

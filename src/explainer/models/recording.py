@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from explainer.errors import CheckpointError
+from explainer.errors import CheckpointError, TaskError
 from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import Layer
 from explainer.models.loading import Checkpoint
@@ -43,6 +43,13 @@ class _QueryRecord:
     context_scores: Float[Tensor, "layers heads P"]
     queries: Float[Tensor, "layers heads_d"]
     log_probs: np.ndarray | None
+
+    @property
+    def chosen(self) -> int:
+        """The number of the most probable candidate; TaskError without candidates."""
+        if self.log_probs is None:
+            raise TaskError("no candidate is the most probable, because none was given.")
+        return int(self.log_probs.argmax())
 
 
 @dataclass(frozen=True, eq=False)

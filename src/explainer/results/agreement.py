@@ -98,7 +98,7 @@ def _of_seeds(frame: pd.DataFrame, measure: str) -> pd.Series:
 
 
 def _each_task(of_seeds: pd.Series) -> dict[str, Interval]:
-    return {task: statistics.student(values.to_numpy()) for task, values in of_seeds.groupby("task", sort=False)}
+    return {str(task): statistics.student(values.to_numpy()) for task, values in of_seeds.groupby("task", sort=False)}
 
 
 def by_seed(frame: pd.DataFrame, measure: str) -> pd.Series:

@@ -76,7 +76,7 @@ def columns(settings: pd.DataFrame, names: Mapping[str, str]) -> dict[str, Inter
 def accuracy_by_layer(layers: pd.DataFrame, column: str) -> dict[str, Interval]:
     """Mean over seeds of a share in each layer, an interval of arrays for each task; no end leaves [0, 1]."""
     of_task = layers.groupby("task", sort=False)
-    means = {t: statistics.student(its.pivot(index="seed", columns="layer", values=column)) for t, its in of_task}
+    means = {str(t): statistics.student(its.pivot(index="seed", columns="layer", values=column)) for t, its in of_task}
     return {task: each.of_share for task, each in means.items()}
 
 
@@ -106,7 +106,7 @@ def _pairs(queries: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
 
 
 def _each_task(rows: pd.DataFrame, interval: Callable[[pd.DataFrame], Interval]) -> dict[str, Interval]:
-    return {task: interval(of_task) for task, of_task in rows.groupby("task", sort=False)}
+    return {str(task): interval(of_task) for task, of_task in rows.groupby("task", sort=False)}
 
 
 def _mean(rows: pd.DataFrame) -> Interval:

@@ -23,7 +23,10 @@ def right(changes: pd.DataFrame, kind: str) -> dict[int, Interval]:
     """The share of right answers after lessons of a kind ("ICL", "ICL shuffled", "FT", "ZSL") by their strength."""
     rows = changes[changes["kind"] == kind]
     of_strength = rows.assign(right=by_own_rule(rows)).groupby("strength")
-    return {int(n): _over_draws(its[["seed", "cue", "right"]], _mean_of("right")) for n, its in of_strength}
+    return {
+        int(its["strength"].iloc[0]): _over_draws(its[["seed", "cue", "right"]], _mean_of("right"))
+        for _, its in of_strength
+    }
 
 
 def by_own_rule(changes: pd.DataFrame) -> pd.Series:

@@ -88,7 +88,9 @@ def settings_of(grid: str) -> tuple[str, pd.DataFrame]:
 
 def _with_settings(settings: pd.DataFrame, table: pa.Table, *, own_first: bool) -> pd.DataFrame:
     """The rows of these settings, their columns first; `own_first` keeps the table's where both have one."""
-    rows = table.filter(pc.is_in(table["setting"], pa.array(settings["setting"]))).to_pandas()
+    # pyarrow makes most of its functions when it is imported, where no type checker sees them.
+    asked = pc.is_in(table["setting"], pa.array(settings["setting"]))  # pyright: ignore[reportAttributeAccessIssue]
+    rows = table.filter(asked).to_pandas()
     twice = [name for name in rows if name in settings and name != "setting"]
     return (settings.drop(columns=twice) if own_first else settings).merge(
         rows if own_first else rows.drop(columns=twice), on="setting"

@@ -93,5 +93,5 @@ def _counts(
         n_errors = times @ group
         return (times @ (by_ft & group)) * (times @ (by_icl & group)) / np.maximum(n_errors, 1)
 
-    of_labels = sum(at_random(wrong & (labels == y)) for y in np.unique(labels))
+    of_labels = sum((at_random(wrong & (labels == y)) for y in np.unique(labels)), np.zeros(len(times)))
     return times @ (by_icl & by_ft), at_random(wrong), of_labels, times @ by_ft

@@ -65,7 +65,8 @@ def _of_seeds(curve: pd.DataFrame, outcome: str) -> pd.DataFrame:
 
 def over_keys(curve: pd.DataFrame, outcome: str) -> dict[str, Interval]:
     """An outcome at the end as the mean over the numbers of keys, for each rule: mean over seeds, Student's."""
-    return {NAMES[rule]: student(values).of_share for rule, values in _of_seeds(curve, outcome).items()}
+    of_rules = _of_seeds(curve, outcome)
+    return {NAMES[rule]: student(of_rules[rule]).of_share for rule in of_rules.columns}
 
 
 def over_training(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> dict[str, dict[int, Interval]]:
@@ -73,7 +74,8 @@ def over_training(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> dic
     found = {}
     for rule in rules:
         means = curve[curve["rule"] == rule].pivot_table(column, "step", "seed")
-        found[NAMES[rule]] = {int(step): student(values).of_share for step, values in means.iterrows()}
+        of_steps = zip(means.index, means.values, strict=True)
+        found[NAMES[rule]] = {int(step): student(values).of_share for step, values in of_steps}
     return found
 
 

@@ -83,19 +83,22 @@ def questions(model: str = "2.7B") -> dict[str, _Question]:
         return reporting.over_tasks(queries, column, n_resamples=_RESAMPLES)
 
     def accuracy(higher: str, lower: str) -> _Question:
-        ours = (mean(f"{state}_correct") for state in (higher, lower))
-        return _Question(means[higher], means[lower], *ours, _accuracy(queries, higher, lower).verdict)
+        ours, floor = mean(f"{higher}_correct"), mean(f"{lower}_correct")
+        return _Question(means[higher], means[lower], ours, floor, _accuracy(queries, higher, lower).verdict)
+
+    def against(paper: float, paper_floor: float, *columns: str) -> _Question:
+        ours, floor = map(mean, columns)
+        return _Question(paper, paper_floor, ours, floor, _compared(queries, *columns).verdict)
 
     aou, am, tau = (of[model] for of in (papers.SIM_AOU_AVERAGE, papers.SIM_AM_AVERAGE, papers.KENDALL_AVERAGE))
-    directions, glances = (("sim_aou", "sim_aou_noise"), ("sim_am", "sim_am_zsl"))
     return {
         "FT": accuracy("ft", "zsl"),
         "ICL": accuracy("icl", "ft"),
         "Rec2FTP": _Question(
             papers.REC2FTP_AVERAGE[model], None, pooled.recall, pooled.within_label, _repairs(queries).verdict
         ),
-        "SimAOU": _Question(aou["ft"], aou["random"], *map(mean, directions), _compared(queries, *directions).verdict),
-        "SimAM": _Question(am["after"], am["before"], *map(mean, glances), _compared(queries, *glances).verdict),
+        "SimAOU": against(aou["ft"], aou["random"], "sim_aou", "sim_aou_noise"),
+        "SimAM": against(am["after"], am["before"], "sim_am", "sim_am_zsl"),
         "τ": _Question(tau["ft"], tau["random"], mean("kendall_tau_b"), Interval(0.0, 0.0, 0.0), _tau(queries).verdict),
     }
 
@@ -173,14 +176,13 @@ def of_directory(directory: str | Path, grids: published.Grids = None) -> Cards:
     """
     folder, found = Path(directory) / "comparison", {}
     of = partial(verdict_scale.reported, folder, grid=grids, control="none", position="prompt")
-    if (queries := of("queries")) is None:
+    if (queries := of("queries")) is None or (of_layers := of("layers")) is None:
         return {}
-    of_layers = of("layers")
     for checkpoint, every in queries[queries["ft_correct"].notna()].groupby("checkpoint", sort=False):
         tasks = [name for name in every["task"].unique() if name in papers.TASKS] or list(every["task"].unique())
         rows = of_layers[(of_layers["checkpoint"] == checkpoint) & of_layers["task"].isin(tasks)]
         its = every[every["task"].isin(tasks)]
-        claims = under_protocol(its, dict(list(rows.groupby("task", sort=False))))
+        claims = under_protocol(its, {str(task): of_task for task, of_task in rows.groupby("task", sort=False)})
         claims |= dict.fromkeys(_MOMENTUM, _Entry(_CANNOT_BE_ASKED, _TRAINED))
         more = its.assign(gain=its["icl_correct"].astype(float) - its["zsl_correct"])
         found[checkpoint] = Card(tasks, claims, agreement.over_tasks(more, "gain"))
@@ -232,7 +234,9 @@ def quoted(claim: str) -> str:
 
 def _quoted(averages: Mapping[str, Mapping[str, float] | float], *conditions: str) -> str:
     def of(values: Mapping[str, float] | float) -> str:
-        return " against ".join(f"{values[c]:.3f}" for c in conditions) if conditions else f"{values:.3f}"
+        if isinstance(values, Mapping):
+            return " against ".join(f"{values[c]:.3f}" for c in conditions)
+        return f"{values:.3f}"
 
     return ", ".join(f"{model} {of(values)}" for model, values in averages.items())
 
@@ -256,7 +260,9 @@ def _differences(queries: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
     """A - B of two columns for each task, query by query, corrected for the number of tasks."""
     known = reporting.with_measure(reporting.with_measure(queries, a), b)
     of_task = known.groupby("task", sort=False)
-    return reporting.comparisons({task: (reporting.sample(its, a), reporting.sample(its, b)) for task, its in of_task})
+    return reporting.comparisons(
+        {str(task): (reporting.sample(its, a), reporting.sample(its, b)) for task, its in of_task}
+    )
 
 
 def _compared(queries: pd.DataFrame, a: str, b: str) -> _Entry:
@@ -307,7 +313,7 @@ def _answers(settings: pd.DataFrame, higher: str, lower: str) -> _Entry:
 def _recall(pairs: pd.DataFrame) -> _Entry:
     """Is the recall of FT by a context above chance? Beside it, that by the context with shuffled answers."""
     own, shuffled = (_beyond_chance(pairs, by) for by in (ICL, replace(ICL, lesson="shuffled")))
-    above = depth.signs(reporting.corrected({task: statistics.student(own[task].dropna()) for task in own}))
+    above = depth.signs(reporting.corrected({task: statistics.student(own[task].dropna()) for task in own.columns}))
     counts = agreement.common_repairs(pairs, FT, ICL).groupby("task").sum()
     recall, chance = ((counts[name] / counts["of"]).mean() for name in ("both", "chance"))
     entry = _entry(above, f"recall {recall:.2f}, by chance {chance:.2f}")
@@ -345,12 +351,13 @@ def _gain_with_depth(of_layers: Mapping[str, pd.DataFrame]) -> _Entry:
 def _tau_of_right_answers() -> _Entry:
     """Is τ higher with right answers in the context than with shuffled ones?"""
     queries = results("word-pairs-controls", "queries")
-    of = {control: queries[queries["control"] == control] for control in ("none", "shuffled-context")}
-    samples = {
-        task: tuple(reporting.sample(its[its["task"] == task], "kendall_tau_b") for its in of.values())
-        for task in of["none"]["task"].unique()
-    }
-    numbers = (its.groupby("task")["kendall_tau_b"].mean().mean() for its in of.values())
+    own, shuffled = (queries[queries["control"] == control] for control in ("none", "shuffled-context"))
+
+    def sample(its: pd.DataFrame, task: str) -> statistics.Sample:
+        return reporting.sample(its[its["task"] == task], "kendall_tau_b")
+
+    samples = {task: (sample(own, task), sample(shuffled, task)) for task in own["task"].unique()}
+    numbers = (its.groupby("task")["kendall_tau_b"].mean().mean() for its in (own, shuffled))
     signs = depth.signs(reporting.comparisons(samples))
     return _entry(signs, "word pairs: {:.3f} against {:.3f} with shuffled answers".format(*numbers))
 

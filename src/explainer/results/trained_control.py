@@ -19,7 +19,7 @@ def _interval(frame: pd.DataFrame, measure: str) -> Interval:
 def over_training(frame: pd.DataFrame, measure: str) -> dict[int, Interval]:
     """Mean of a measure over models, after each number of steps that has a value."""
     known = frame.dropna(subset=[measure])
-    return {int(step): _interval(its, measure) for step, its in known.groupby("step")}
+    return {int(its["step"].iloc[0]): _interval(its, measure) for _, its in known.groupby("step")}
 
 
 def own_minus(frame: pd.DataFrame, control: str, measure: str) -> pd.DataFrame:
@@ -36,7 +36,8 @@ def chosen_rate(frame: pd.DataFrame) -> float:
     """
     of_rate = frame.groupby("lr")
     stable = of_rate["diverged_at"].apply(lambda steps: steps.isna().all())
-    return float(of_rate["ft_accuracy"].mean()[stable].idxmax())
+    known = of_rate["ft_accuracy"].mean()[stable]
+    return float(known.index[int(known.argmax())])
 
 
 def other_examples(swaps: pd.DataFrame, sample: str = "model") -> dict[str, Interval]:

@@ -143,7 +143,8 @@ def of_seeds(
         (settings, _explained, _EXPLAINED),
     ):
         if table is not None:
-            rows |= {name: tuple(value(table, of) for of in three) for name, three in names.items()}
+            for name, (floor, measured, ceiling) in names.items():
+                rows[name] = value(table, floor), value(table, measured), value(table, ceiling)
     return rows
 
 
@@ -203,10 +204,11 @@ def verdict(directory: str | Path, grids: Mapping[str, str] = MappingProxyType({
     found, gains = {}, _gains(directory, grids.get("agreement"))
     for checkpoint, its in pairs.groupby("checkpoint", sort=False):
         others = (None if of is None else of[of["checkpoint"] == checkpoint] for of in (shared, answered, settings))
-        rows = of_seeds(its, *(of if of is not None and len(of) else None for of in others), UpdateFilter("FT"))
+        its_shared, its_answered, its_settings = (of if of is not None and len(of) else None for of in others)
+        rows = of_seeds(its, its_shared, its_answered, its_settings, UpdateFilter("FT"))
         known = {name: three for name, three in rows.items() if all(of.notna().any() for of in three)}
-        learns = bool(gains[checkpoint].low > 0)
-        found[checkpoint] = {name: _way(*three, learns=learns) for name, three in known.items()}
+        learns = bool(gains[str(checkpoint)].low > 0)
+        found[str(checkpoint)] = {name: _way(*three, learns=learns) for name, three in known.items()}
     return found
 
 
@@ -249,7 +251,7 @@ def _gains(directory: Path, grid: str | None = None) -> dict[str, Interval]:
     settings = published.of_experiment(directory / "agreement", "settings", grid)
     reports = settings[(settings["lessons"] == "all") & (settings["split"] != "selection")]
     gains = reports.assign(gain=reports["icl_accuracy"] - reports["zsl_accuracy"])
-    return {name: agreement.over_tasks(its, "gain") for name, its in gains.groupby("checkpoint", sort=False)}
+    return {str(name): agreement.over_tasks(its, "gain") for name, its in gains.groupby("checkpoint", sort=False)}
 
 
 def _agreement(folder: Path, grid: str | None) -> pd.DataFrame:

@@ -253,7 +253,7 @@ def train_with_torch(
     W_0: Float[Tensor, "d_out d_in"],
     inputs: Float[Tensor, "n d_in"],
     targets: Float[Tensor, "n d_out"],
-    optimiser: type[torch.optim.Optimizer],
+    optimiser: Callable[..., torch.optim.Optimizer],
     steps: int,
     **settings: float,
 ) -> Float[Tensor, "d_out d_in"]:

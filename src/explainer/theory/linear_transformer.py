@@ -451,7 +451,8 @@ def _force(covariance: Tensor, n: float) -> Callable[[Tensor, Tensor], Tensor]:
 def _trajectory(states: list[tuple[Tensor, Tensor]], times: Tensor, covariance: Tensor, n: float) -> _Trajectory:
     layers = [_layer(u, U) for u, U in states]
     risks = population_risk(torch.stack([u * U.mT for u, U in states]), covariance, n)
-    return _Trajectory(times, *map(torch.stack, zip(*layers, strict=True)), risks)
+    W_PV, W_KQ = (torch.stack(matrices) for matrices in zip(*layers, strict=True))
+    return _Trajectory(times, W_PV, W_KQ, risks)
 
 
 def _runge_kutta_step(slope: Callable, u: Tensor, U: Tensor, dt: float) -> tuple[Tensor, Tensor]:
@@ -514,7 +515,8 @@ def train_on_tasks(
             risks.append(loss)
             states.append([matrix.detach().clone() for matrix in parameters])
     times = _RECORD_EVERY * torch.arange(len(states), dtype=torch.float64)
-    return _Trajectory(times, *map(torch.stack, zip(*states, strict=True)), torch.tensor(risks, dtype=torch.float64))
+    W_PV, W_KQ = (torch.stack(matrices) for matrices in zip(*states, strict=True))
+    return _Trajectory(times, W_PV, W_KQ, torch.tensor(risks, dtype=torch.float64))
 
 
 def descend_on_prompts(

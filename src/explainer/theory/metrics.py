@@ -12,7 +12,7 @@ Tensors whose shapes are not those of their annotations raise ShapeError.
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -218,13 +218,21 @@ def residual(zsl: Outputs, h: Float[Tensor, "*C n layers hidden"], eps: float) -
 # Part 3. Floors: what the same measure gives for something that is no fine-tuning.
 
 
+@overload
+def isotropic_floor(zsl: Outputs, ft: Outputs, seed: int) -> Outputs: ...
+
+
+@overload
+def isotropic_floor(zsl: _Scores, ft: _Scores, seed: int) -> _Scores: ...
+
+
 def isotropic_floor(zsl: Outputs | _Scores, ft: Outputs | _Scores, seed: int) -> Outputs | _Scores:
     """Stand-in for FT whose updates are random directions of FT's lengths: h_ZSL + |h_FT - h_ZSL| g / |g|, g ~ N(0, I).
 
     Give it to a measure in the place of `ft`. Directions are along the last axis.
     """
     generator = _generator(seed)
-    if isinstance(zsl, Tensor):
+    if isinstance(zsl, Tensor) and isinstance(ft, Tensor):
         return _isotropic(zsl, ft, generator)
     _require_pairs(zsl=zsl, ft=ft)
     return [_isotropic(z, h, generator) for z, h in zip(zsl, ft, strict=True)]
@@ -308,8 +316,9 @@ def sim_am_delta(
 
 def _per_query(measure: Callable[..., Tensor], **scores: _Scores) -> Float[Tensor, "n layers heads"]:
     """Apply a measure to whole tensors, or query by query to tensors of different lengths."""
-    if all(isinstance(m, Tensor) for m in scores.values()):
-        return measure(*_exact(*scores.values()))
+    tensors = [m for m in scores.values() if isinstance(m, Tensor)]
+    if len(tensors) == len(scores):
+        return measure(*_exact(*tensors))
     _require_pairs(**scores)
     return torch.stack([measure(*_exact(*row)) for row in zip(*scores.values(), strict=True)])
 

@@ -10,7 +10,7 @@ Source: Dai et al. 2023, sections 2.2 and 3; von Oswald et al. 2023 (arXiv 2212.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -77,9 +77,9 @@ def gradient_step_heads(
         raise ValueError(f"n_heads = {n_heads} should divide the width of the inputs, d = {d}.")
     identity = torch.eye(d).to(W_0)
     P = identity if preconditioner is None else preconditioner
-    blocks = (torch.cat([M, M.new_zeros(d, d + d_out)], 1).unflatten(0, (n_heads, -1)) for M in (identity, P))
+    W_Q, W_K = (torch.cat([M, M.new_zeros(d, d + d_out)], 1).unflatten(0, (n_heads, -1)) for M in (identity, P))
     W_V = torch.cat([torch.zeros_like(W_0), W_0, torch.eye(d_out).to(W_0)], 1)
-    return _Heads(*blocks, W_V.expand(n_heads, -1, -1))
+    return _Heads(W_Q, W_K, W_V.expand(n_heads, -1, -1))
 
 
 def zero_shot_form(X: Float[Tensor, "n T d"], d_out: int) -> Float[Tensor, "n T D"]:
@@ -175,26 +175,29 @@ def update_cosine_ceiling(
     return torch.linalg.matrix_norm(dW_icl @ span) / torch.linalg.matrix_norm(dW_icl)
 
 
-class _Measures(NamedTuple):
+_Value = TypeVar("_Value")
+
+
+class _Measures(NamedTuple, Generic[_Value]):
     """What one task (numbers) or many (intervals over tasks) say; every entry is a mean over queries and heads.
 
     Names as in `published/README.md`. `value_cosine` compares the change of the value projections with dW_ICL.
     """
 
-    sim_aou: float | Interval
-    sim_aou_raw: float | Interval
-    sim_aou_tangent: float | Interval
-    sim_aou_tangent_uncentred: float | Interval
-    sim_aou_residual: float | Interval
-    sim_aou_noise: float | Interval
-    sim_aou_isotropic: float | Interval
-    sim_aou_permuted: float | Interval
-    update_cosine: float | Interval
-    update_cosine_ceiling: float | Interval
-    value_cosine: float | Interval
+    sim_aou: _Value
+    sim_aou_raw: _Value
+    sim_aou_tangent: _Value
+    sim_aou_tangent_uncentred: _Value
+    sim_aou_residual: _Value
+    sim_aou_noise: _Value
+    sim_aou_isotropic: _Value
+    sim_aou_permuted: _Value
+    update_cosine: _Value
+    update_cosine_ceiling: _Value
+    value_cosine: _Value
 
 
-def _measures(compared: _Compared, seed: int) -> _Measures:
+def _measures(compared: _Compared, seed: int) -> _Measures[float]:
     """Apply the measures of `metrics` and their floors, and take means; the seed is that of the floors."""
     outputs = zsl, icl, ft = compared[:3]
     side_by_side = torch.cat(list(compared.dW_icl[0]), -1)
@@ -227,7 +230,8 @@ def _draw_inputs(n: int, T: int, d: int, generator: torch.Generator, *, unit: bo
 
 def _draw_task(centre: Float[Tensor, "d_out d"], generator: torch.Generator) -> Float[Tensor, "d_out d"]:
     """Draw a task W whose rows are w ~ N(centre, I / d)."""
-    return centre + _matrix(*centre.shape, generator)
+    d_out, d = centre.shape
+    return centre + _matrix(d_out, d, generator)
 
 
 def _lesson_of(W: Float[Tensor, "d_out d"], examples: Float[Tensor, "N T d"]) -> Lesson:
@@ -304,7 +308,7 @@ def _compared_task(setting: PositiveControlSetting, seed: int) -> _Compared:
     return _compare(heads, shown, taught, queries, rate=setting.rate, lr=setting.lr, keys=setting.keys)
 
 
-def positive_control(setting: PositiveControlSetting, seeds: Iterable[int]) -> _Measures:
+def positive_control(setting: PositiveControlSetting, seeds: Iterable[int]) -> _Measures[Interval]:
     """Measure ZSL, ICL and FT on one task for each seed; intervals are Student's over tasks, not over queries.
 
     Raises: KeyError for an unknown lesson; ValueError unless the heads divide d; DivergenceError at a large rate.
@@ -340,9 +344,10 @@ _CHANGES = tuple((kind, name) for kind in ("shown", "taught") for name in _LESSO
 def _similarities(setting: PositiveControlSetting, seed: int) -> Float[Tensor, "changes changes"]:
     """SimAOU of every two changes of one draw, means over queries."""
     heads, lessons, queries = _draw(setting, seed)
-    outputs = []
+    found = []
     for kind, name in _CHANGES:
         changed = {"shown": lessons["own"], "taught": lessons["own"]} | {kind: lessons[name]}
-        found = _compare(heads, *changed.values(), queries, rate=setting.rate, lr=setting.lr, keys=setting.keys)
-        outputs.append(found.icl if kind == "shown" else found.ft)
-    return pairwise_similarity.of_outputs(found.zsl, outputs)["sim_aou"].nanmean((2, 3))
+        shown, taught = changed["shown"], changed["taught"]
+        found.append(_compare(heads, shown, taught, queries, rate=setting.rate, lr=setting.lr, keys=setting.keys))
+    outputs = [each.icl if kind == "shown" else each.ft for (kind, _), each in zip(_CHANGES, found, strict=True)]
+    return pairwise_similarity.of_outputs(found[0].zsl, outputs)["sim_aou"].nanmean((2, 3))
