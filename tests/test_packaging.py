@@ -61,6 +61,7 @@ def test_the_package_imports_what_it_declares_and_declares_what_it_imports():
     found = _distributions([*SOURCES.values(), *LAB_SOURCES.values()])
     assert found - needed == optional
     assert needed - found == NOT_IMPORTED
+    assert {"accelerate", "gguf"} <= needed, "with these `explainer fetch` converts the starter checkpoint"
 
 
 def test_installation_replaces_nothing_that_a_hosted_notebook_brings():

@@ -145,6 +145,12 @@ def test_elsewhere_too_only_what_changed_is_executed_again(monkeypatch):
     assert [word for word in ran[0] if word.endswith(".ipynb")] == ["old.ipynb", "new.ipynb"]
 
 
+def test_a_host_that_only_executes_needs_nothing_that_builds_pages():
+    """As in the weekly runs of a hosted image and of the oldest packages."""
+    script = "import sys; sys.modules['docutils'] = None; import bookbuilder.execute, bookbuilder.portability"
+    subprocess.run([sys.executable, "-c", script], env=os.environ | small_book.BUILDER, check=True)
+
+
 def test_the_numerical_tests_exist():
     assert [name for name in portability._NUMERICAL if not (ROOT / "tests" / name).exists()] == []
 
