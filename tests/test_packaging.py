@@ -75,6 +75,14 @@ def test_the_environment_has_everything_that_the_package_needs():
     assert needed - set(_named((ROOT / "requirements.txt").read_text("utf-8").splitlines())) == set()
 
 
+def test_binder_has_the_torch_of_the_book():
+    of_binder, of_book = (
+        _named(path.read_text("utf-8").splitlines())
+        for path in (ROOT / "binder/requirements.txt", ROOT / "requirements.txt")
+    )
+    assert of_binder == {"torch": of_book["torch"]}
+
+
 def test_the_lock_is_of_these_requirements():
     """A package more, one less, and another version are found; what it resolves to needs the network."""
     lock = "numpy==1.5  # via pandas\npandas==2.1 ; sys_platform == 'win32'  # via -r requirements.txt\n"

@@ -38,7 +38,7 @@ def test_a_book_of_which_chapters_fail_is_built_and_can_be_mended(tmp_path, mend
     """In a path with a space; each build takes most of a minute."""
     folder = tmp_path / "a book"
     small_book.make(folder, PAGES)
-    done = small_book.build(folder, EXPLAINER_REPOSITORY="https://github.com/org/name")
+    done = small_book.build(folder, EXPLAINER_REPOSITORY="https://github.com/org/name", EXPLAINER_BRANCH="main")
     require_failures_are_named_with_cell_error_and_remedy(done)
     require_pages_are_built_and_the_failing_ones_say_so(folder)
     require_boxes_and_buttons_come_from_one_address(folder, done)
