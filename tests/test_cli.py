@@ -1,3 +1,4 @@
+import errno
 import functools
 import json
 import math
@@ -9,6 +10,8 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -122,6 +125,19 @@ def test_a_closed_pipe_is_silent(lines):
     process = run_explainer(lines)
     process.stdout.close()
     assert (process.stderr.read(), process.wait()) == (b"", 141)
+
+
+def test_a_pipe_that_windows_calls_an_invalid_argument_is_closed(monkeypatch, tmp_path):
+    error = Mock(side_effect=OSError(errno.EINVAL, os.strerror(errno.EINVAL)))
+    monkeypatch.setattr(commands, "_web_model", lambda _: 0)
+    with (tmp_path / "out").open("w") as out:
+        monkeypatch.setattr(sys, "stdout", SimpleNamespace(write=out.write, flush=error, fileno=out.fileno))
+        with pytest.raises(OSError, match="Invalid argument"):
+            commands.main(["web-model"])
+        monkeypatch.setattr(sys, "platform", "win32")
+        with pytest.raises(SystemExit) as stopped:
+            commands.main(["web-model"])
+    assert stopped.value.code == 141
 
 
 def test_another_broken_pipe_is_not_silent(monkeypatch):
@@ -337,7 +353,7 @@ def test_a_changed_entry_is_refused_where_its_results_are(example, tmp_path, cap
     [
         (["--tasks", "tones"], r"no task 'tones'. Did you mean 'tone'\? Known tasks: reviews, .*, tone\."),
         (["--task-file", "none.toml"], "cannot read the task file none.toml"),
-        (["--data-dir", "elsewhere"], r"task 'tone': cannot read elsewhere/tone/train\.jsonl .*; put its rows there"),
+        (["--data-dir", "elsewhere"], r"task 'tone': cannot read elsewhere.tone.train\.jsonl .*; put its rows there"),
         (["--model", ""], "--model was given an empty name"),
     ],
 )

@@ -1,6 +1,7 @@
 """The command `explainer`: assets, models and what they say; and what it has in common with that of the laboratory."""
 
 import argparse
+import errno
 import math
 import os
 import sys
@@ -48,13 +49,20 @@ def _silent_where_nobody_reads() -> Iterator[None]:
             yield
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if not _is_closed_pipe(error):
+            raise
         try:
             print(flush=True)  # it may have been the pipe of a worker
-        except BrokenPipeError:
+        except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
             sys.exit(141)  # 128 + SIGPIPE, which Windows does not have
         raise
+
+
+def _is_closed_pipe(error: OSError) -> bool:
+    """Whether nobody reads a pipe, which Windows calls an invalid argument."""
+    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -25,6 +26,8 @@ Work = Callable[[Group], Iterator[Outcome]]
 
 _ATTEMPTS = 2
 _CONNECT_SECONDS = 5
+_MOST_ON_WINDOWS = 61
+"""Processes that one of Windows can wait for: concurrent.futures.ProcessPoolExecutor."""
 
 
 def local(groups: Sequence[Group], work: Work[Outcome]) -> Iterator[Outcome]:
@@ -58,6 +61,7 @@ def in_processes(
 
 
 def _pool(workers: int, threads: int, gpus: Sequence[str]) -> ProcessPoolExecutor:
+    workers = min(workers, _MOST_ON_WINDOWS) if sys.platform == "win32" else workers
     spawn = multiprocessing.get_context("spawn")  # a forked process would inherit the locks of torch's threads
     try:
         seen = spawn.SimpleQueue()

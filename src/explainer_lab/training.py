@@ -418,7 +418,8 @@ def _resumed(path: Path | None, setting: TrainingSetting, model: nn.Module, opti
             for name, parameter in model.named_parameters():
                 parameter.data.copy_(file.get_tensor(f"weights.{name}"))
                 moments = ("step", "exp_avg", "exp_avg_sq")
-                optimiser.state[parameter] = {key: file.get_tensor(f"{key}.{name}") for key in moments}
+                # Copies: Windows replaces no file of which a part is still mapped.
+                optimiser.state[parameter] = {key: file.get_tensor(f"{key}.{name}").clone() for key in moments}
         return _State(**json.loads(header["progress"]))
     except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"the checkpoint {path} is damaged ({error}); delete it and start again.") from error

@@ -215,6 +215,11 @@ class TestInProcesses:
         work = Together(tmp_path, 2)
         assert sorted(engines.in_processes(groups(2), work, workers=2, gpus=gpus)) == seen
 
+    def test_windows_has_no_more_processes_than_it_can_wait_for(self, monkeypatch):
+        monkeypatch.setattr(sys, "platform", "win32")
+        assert engines._pool(62, 1, ())._max_workers == 61
+        assert engines._pool(2, 1, ())._max_workers == 2
+
     def test_an_interrupt_ends_all_processes_at_once_and_none_complains(self, tmp_path, workers_find_this_module):
         marks = [tmp_path / name for name in "ab"]
         call = f"list(engines.in_processes({[((str(mark), 0),) for mark in marks]}, test_engines.endless, workers=2))"

@@ -144,10 +144,8 @@ def test_a_claim_about_what_is_not_measured_cannot_be_asked(tmp_path):
 def test_an_empty_directory_names_the_command(tmp_path, monkeypatch, capsys, command):
     monkeypatch.chdir(tmp_path)
     assert commands.main([command, "--results", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert re.search(
-        rf"published in {tmp_path}\. .*run `explainer-lab (shared-part|comparison) .*--publish {tmp_path}`", said
-    )
+    said, here = capsys.readouterr().err, re.escape(str(tmp_path))
+    assert re.search(rf"published in {here}\. .*run `explainer-lab (shared-part|comparison) .*--publish {here}`", said)
 
 
 def test_a_model_that_does_not_learn_in_context_is_named(tmp_path):
