@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import COLOURS, GREY, MARKERS, line_style, significant
+from explainer.figures.base import COLOURS, GREY, MARKERS, line_style, looks, significant
 from explainer.theory.statistics import Interval
 
 _GREY_MARKERS = ("line-ns", "x-thin", "cross-thin", "asterisk")
@@ -54,14 +54,15 @@ def dot_panels(
     rows = list(dict.fromkeys(row for values in every for row in values))
     inner = len(rows) * max(34, 12 * len(names))
     figure, places = _panels(list(panels), columns, inner, shared="y")
+    look = looks(names)
     for i, name in enumerate(names):
         lane = {row: j + 0.72 * ((i + 0.5) / len(names) - 0.5) for j, row in enumerate(rows)}
-        colour, symbol = COLOURS[i % 6], MARKERS[i % 6]
+        colour, symbol = COLOURS[look[name] % 6], MARKERS[look[name] % 6]
         tick = "line-ns" if name in series else _GREY_MARKERS[(i - len(series)) % 4]
-        looks = ((panels, symbol, colour), (quoted, f"{symbol}-open", colour), (floors, tick, GREY))
+        kinds = ((panels, symbol, colour), (quoted, f"{symbol}-open", colour), (floors, tick, GREY))
         first = True
         for title, place in places.items():
-            for of, shape, its_colour in looks:
+            for of, shape, its_colour in kinds:
                 if values := of.get(title, {}).get(name):
                     trace = _points(name, values, [lane[row] for row in values], shape, its_colour)
                     trace.showlegend = first and not (of is floors and name in series)
@@ -97,9 +98,9 @@ def curves(
     """
     figure = go.Figure()
     ticks = list(range(len(x))) if log2 else list(x)
-    width = (len(series) - 1) / 2
+    width, look = (len(series) - 1) / 2, looks(series)
     for i, (name, ends) in enumerate(series.items()):
-        figure.add_trace(_line(name, [t + 0.05 * (i - width) for t in ticks] if log2 else ticks, ends, i))
+        figure.add_trace(_line(name, [t + 0.05 * (i - width) for t in ticks] if log2 else ticks, ends, look[name]))
     figure.update_layout(height=380, xaxis_title=x_title, yaxis_title=y_title, legend={"x": 1.02, "y": 1})
     if log2:
         figure.update_xaxes(tickvals=ticks, ticktext=[str(v) for v in x])
@@ -123,6 +124,7 @@ def curve_panels(
     """
     floors = floors or {}
     names, titled = _names(panels), set()
+    look = looks(names)
     ranks = sorted({x for panel in panels.values() for curve in panel.values() for x in curve})
     figure, places = _panels(list(panels), columns, 170, shared="x")
     for title, i, name in ((title, i, name) for title in panels for i, name in enumerate(names)):
@@ -130,11 +132,11 @@ def curve_panels(
             if curve := dict(sorted(of.get(title, {}).get(name, {}).items())):
                 apart = 0.06 * (i - (len(names) - 1) / 2)
                 x = [ranks.index(each) + apart for each in curve] if by_rank else list(curve)
-                trace = _line(name, x, _ends(curve), i)
+                trace = _line(name, x, _ends(curve), look[name])
                 trace.update(legendgroup=name, showlegend=name not in titled, hovertext=[f"{each:g}" for each in curve])
                 if of is floors:
-                    looks = {"line": {"dash": "dot", "width": 1}, "marker_symbol": f"{MARKERS[i % 6]}-open"}
-                    trace.update(name=f"{name}, floor", showlegend=False, **looks)
+                    thin = {"line": {"dash": "dot", "width": 1}, "marker_symbol": f"{MARKERS[look[name] % 6]}-open"}
+                    trace.update(name=f"{name}, floor", showlegend=False, **thin)
                 figure.add_trace(trace, **places[title])
                 titled.add(name)
     named = {"tickvals": list(range(len(ranks))), "ticktext": [f"{x:g}" for x in ranks]}

@@ -246,8 +246,21 @@ def _possible(m: pd.Series) -> float:
 
 def of_book() -> dict[str, Interval]:
     """The shares of the book's checkpoint, by question and what it is asked of."""
+    return {name: one.share for name, one in _answers_of_book().items()}
+
+
+def three_of_book() -> Answers:
+    """The answers with which the story and the last chapter end, by question and what it is asked of."""
+    return {name: one for name, one in _answers_of_book().items() if name.endswith(_THREE)}
+
+
+_THREE = (f"word pairs: {TRAINING}", EXAMPLES, LEARNED)
+"""Like training, on these examples, learned; the other two rows say how, in the chapter before."""
+
+
+def _answers_of_book() -> Answers:
     (found,) = of_directory(PUBLISHED, BOOK).values()
-    return {name if ":" in name else f"word pairs: {name}": one.share for name, one in found.items()}
+    return {name if ":" in name else f"word pairs: {name}": one for name, one in found.items()}
 
 
 def accounts(answers: pd.DataFrame, rules: pd.DataFrame, votes: pd.DataFrame) -> dict[str, dict[str, Interval]]:
