@@ -38,6 +38,12 @@ def test_answers_that_cannot_be_shuffled_are_refused(answers):
         head_circuits._shuffled_answers([Example({"word": a}, a) for a in answers], 0)
 
 
+@pytest.mark.parametrize(("answers", "mixed"), [("xy", "yx"), ("xxyy", "yyxx")])
+def test_answers_of_which_one_is_half_have_one_order_in_which_none_stays(answers, mixed):
+    found = head_circuits._shuffled_answers([Example({"word": a}, a) for a in answers], 0)
+    assert "".join(one.answer for one in found) == mixed
+
+
 def test_change_and_exact_are_means_over_queries_and_sets():
     queries = [[Example({"word": w}, "x") for w in words] for words in ("ab", "bc")]
     before = [Answers(np.array([True, True]), np.array([-1.0, -2.0])), Answers(np.array([True, False]), np.zeros(2))]
