@@ -47,8 +47,8 @@ _BY_LAYER = ("sim_aou", "sim_aou_tangent_uncentred", "sim_aou_residual")
 class AgreementSetting(on_checkpoint.FineTuningSetting):
     """What the k demonstrations of a seed do as context and as training, beside what other demonstrations do.
 
-    `n_directions` random updates stand beside them. `lessons` says which others:
-    "all"; "few", one floor and one ceiling of each kind; "own", none, enough to choose a rate. The `loss` of FT is that
+    `n_directions` random updates stand beside them. `lessons` says which others: "all"; "few", one floor and one
+    ceiling of each kind; "bounds", those of the verdict; "own", none, enough to choose a rate. The `loss` of FT is that
     of the "text" of a demonstration, as in the paper, or that of its "answers" only. Raises ExperimentError where a
     value is none.
     """
@@ -93,7 +93,7 @@ class AgreementSetting(on_checkpoint.FineTuningSetting):
         task = tasks.TASKS.get(self.task)
         if self.lessons == "own":
             return (self.task,)
-        if self.lessons == "few":
+        if self.lessons in ("few", "bounds"):
             return self.task, tasks.foreign(task) if task else _WORD_TASKS[0]
         known = _LABEL_TASKS if task and task.labels else _WORD_TASKS
         return known if self.task in known else (self.task, *known)
@@ -130,6 +130,7 @@ OF_A_TASK: Mapping[str, controls.Demonstrations] = {
 _LESSONS: Mapping[str, tuple[str, ...]] = {
     "all": tuple(OF_A_TASK),
     "few": ("own", "other", "shuffled"),
+    "bounds": ("own", "other", "nonsense"),
     "own": ("own",),
 }
 """Which of a task's lessons a setting has."""

@@ -4,11 +4,14 @@ An engine takes groups of settings and `work`, which computes one group, and yie
 outcomes stays in one process: a run that is interrupted loses no more than the groups in flight.
 """
 
+import itertools
+import math
 import multiprocessing
 import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -30,10 +33,19 @@ _MOST_ON_WINDOWS = 61
 """Processes that one of Windows can wait for: concurrent.futures.ProcessPoolExecutor."""
 
 
-def local(groups: Sequence[Group], work: Work[Outcome]) -> Iterator[Outcome]:
-    """Compute the groups one after the other in this process."""
-    for group in groups:
-        yield from work(group)
+def local(groups: Sequence[Group], work: Work[Outcome], *, seconds: float = math.inf) -> Iterator[Outcome]:
+    """Compute the groups one after the other in this process.
+
+    After the first setting none begins that would end later than in so many seconds if it took as long as the longest.
+    """
+    begun, longest = time.monotonic(), 0.0
+    last = begun
+    for outcome in itertools.chain.from_iterable(map(work, groups)):
+        yield outcome
+        now = time.monotonic()
+        longest, last = max(longest, now - last), now
+        if now + longest > begun + seconds:
+            return
 
 
 def in_processes(
@@ -87,6 +99,11 @@ def gpus_of(device: str | None) -> list[str]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     n = torch.cuda.device_count()
     return [str(i) for i in range(n)] if visible is None else visible.replace(" ", "").split(",")[:n]
+
+
+def is_local(engine: Callable) -> bool:
+    """Whether an engine computes in this process."""
+    return getattr(engine, "func", engine) is local
 
 
 def at_once(engine: Callable) -> int:

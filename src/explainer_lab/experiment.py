@@ -203,10 +203,11 @@ class Experiment(ABC, Generic[AnySetting]):
                 waiting.remove(setting)
         identities = {setting: self.identity(setting) for setting, _, _ in planned if setting not in refused}
         self._compute(waiting, identities, store, engine, progress=progress, refused=refused)
-        stored = [store.load(identities[setting]) for setting, _, state in planned if state != "published"]
-        kept = [one for one in stored if one]
+        states = [state for *_, state in planned]
+        found = [store.load(identities[setting]) for setting, _, state in planned if state != "published"]
+        kept = [stored for stored in found if stored]  # an engine may have stopped at its time
         parts = [frames(kept)] if kept else []
-        if published and len(stored) < len(planned):
+        if published and "published" in states:
             parts.append(published.tables())
         return of_settings(joined(parts), [identity.key for identity in identities.values()])
 
@@ -234,7 +235,7 @@ class Experiment(ABC, Generic[AnySetting]):
         if refused and asked == len(refused) and len(set(refused.values())) == 1:
             raise ExperimentError(next(iter(refused.values())))
         failed = [f"{setting.slug}: {why}" for setting, why in refused.items()]
-        outcomes = engine(self.groups(settings), _Work(self, progress and engine is engines.local))
+        outcomes = engine(self.groups(settings), _Work(self, progress and engines.is_local(engine)))
         with tqdm(total=len(identities), initial=len(identities) - len(settings), disable=not progress) as bar:
             try:
                 for outcome in outcomes:

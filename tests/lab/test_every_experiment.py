@@ -138,7 +138,7 @@ def test_killed_and_run_again_by_its_command_it_stores_the_same_bytes(kind, give
 REFUSED = [
     (Agreement, {"epochs": 0}, "epochs = 0"),
     (Agreement, {"k": 1, "lessons": "all"}, "k = 1: two halves"),
-    (Agreement, {"lessons": "none"}, "no lessons 'none'; known: all, few, own"),
+    (Agreement, {"lessons": "none"}, "no lessons 'none'; known: all, few, bounds, own"),
     (Agreement, {"loss": "labels"}, "no loss 'labels'"),
     (Agreement, {"n_directions": -1}, "n_directions = -1"),
     (Agreement, {"lr": 0.0}, "lr = 0 is not a positive number"),

@@ -446,7 +446,7 @@ def test_a_device_that_is_not_here_is_named(saved, device):
     refused(f"device '{device}' cannot be used here .* give cpu, or leave it out", saved["llama"], device=device)
 
 
-@pytest.mark.parametrize(("computes", "dtype"), [(True, torch.bfloat16), (False, torch.float32)])
+@pytest.mark.parametrize(("computes", "dtype"), [(True, torch.bfloat16), (False, torch.float16)])
 def test_the_number_format_follows_the_device(monkeypatch, computes, dtype):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: computes)
     monkeypatch.setattr(loading, "device_of", torch.device)

@@ -134,11 +134,15 @@ def device_of(device: str | torch.device | None) -> torch.device:
 
 
 def dtype_of(name: str, device: str | torch.device | None) -> torch.dtype:
-    """The number format of this name; "auto" is bfloat16 on a GPU that computes in it, else float32."""
+    """The number format of this name; "auto" is float32, on a GPU bfloat16, or float16 if it does not compute in that.
+
+    `memory.dtype_of` takes the memory into account.
+    """
     if name != "auto":
         return getattr(torch, name)
-    on_gpu = device_of(device).type == "cuda"
-    return torch.bfloat16 if on_gpu and torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
+    if device_of(device).type != "cuda":
+        return torch.float32
+    return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
 
 
 def skeleton(name: str | os.PathLike) -> PreTrainedModel:

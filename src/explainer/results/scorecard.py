@@ -69,14 +69,16 @@ class _Question(NamedTuple):
     verdict: str
 
 
-def questions(model: str = "2.7B") -> dict[str, _Question]:
+def questions(model: str = "2.7B", queries: pd.DataFrame | None = None) -> dict[str, _Question]:
     """Two accuracies and the four measures under the paper's protocol, beside what the paper prints for one model.
 
-    Means over its six tasks; only Rec2FTP is the share of all queries of the six together. An accuracy is read against
-    the state that the claim says it exceeds, Rec2FTP against chance within each label, SimAOU against its noise value,
-    SimAM against the model before FT, and τ against 0. The paper prints no chance value of Rec2FTP.
+    Of the book's checkpoint, or of the `queries` of another one. Means over its six tasks; only Rec2FTP is the
+    share of all queries of the six together. An accuracy is read against the state that the claim says it exceeds,
+    Rec2FTP against chance within each label, SimAOU against its noise value, SimAM against the model before FT, and
+    τ against 0. The paper prints no chance value of Rec2FTP.
     """
-    queries, pooled = _of_paper(), rec2ftp.repairs(_of_paper())
+    queries = _of_paper() if queries is None else queries
+    pooled = rec2ftp.repairs(queries)
     means = {state: float(np.mean(list(of.values()))) for state, of in papers.ACCURACY[model].items()}
 
     def mean(column: str) -> Interval:
@@ -174,19 +176,33 @@ def of_directory(directory: str | Path, grids: published.Grids = None) -> Cards:
     The tasks are the paper's six where there are any of them, else all. Empty if nothing of the comparison is there.
     Raises ExperimentError as `verdict_scale.of_one_setting`.
     """
-    folder, found = Path(directory) / "comparison", {}
-    of = partial(verdict_scale.reported, folder, grid=grids, control="none", position="prompt")
-    if (queries := of("queries")) is None or (of_layers := of("layers")) is None:
+    found, queries = {}, queries_of_directory(directory, grids)
+    if not queries or (of_layers := _of_protocol(directory, "layers", grids)) is None:
         return {}
-    for checkpoint, every in queries[queries["ft_correct"].notna()].groupby("checkpoint", sort=False):
-        tasks = [name for name in every["task"].unique() if name in papers.TASKS] or list(every["task"].unique())
+    for checkpoint, its in queries.items():
+        tasks = list(its["task"].unique())
         rows = of_layers[(of_layers["checkpoint"] == checkpoint) & of_layers["task"].isin(tasks)]
-        its = every[every["task"].isin(tasks)]
         claims = under_protocol(its, {str(task): of_task for task, of_task in rows.groupby("task", sort=False)})
         claims |= dict.fromkeys(_MOMENTUM, _Entry(_CANNOT_BE_ASKED, _TRAINED))
         more = its.assign(gain=its["icl_correct"].astype(float) - its["zsl_correct"])
         found[checkpoint] = Card(tasks, claims, agreement.over_tasks(more, "gain"))
     return found
+
+
+def queries_of_directory(directory: str | Path, grids: published.Grids = None) -> dict[str, pd.DataFrame]:
+    """The queries under the paper's protocol that a directory has published, by checkpoint; raises as `of_directory`.
+
+    Of the paper's six tasks, where there are any of them.
+    """
+    if (queries := _of_protocol(directory, "queries", grids)) is None:
+        return {}
+    found = dict(list(queries[queries["ft_correct"].notna()].groupby("checkpoint", sort=False)))
+    return {name: chosen if len(chosen := its[its["task"].isin(papers.TASKS)]) else its for name, its in found.items()}
+
+
+def _of_protocol(directory: str | Path, table: str, grids: published.Grids) -> pd.DataFrame | None:
+    folder = Path(directory) / "comparison"
+    return verdict_scale.reported(folder, table, grids, control="none", position="prompt")
 
 
 def of_book() -> Cards:

@@ -54,6 +54,9 @@ _BOOK: Mapping[str, str] = {"agreement": "agreement", "shared_part": "shared-par
 _SETTING = ("k", "n_queries", "lr", "epochs", "split", "loss", "tasks", "n_selection", "rate", "training", "batch")
 """What settings of one checkpoint and task must have in common."""
 
+_BOUNDED = ("all", "bounds")
+"""Values of `lessons` with which a setting of the agreement has every floor and every ceiling."""
+
 
 def lesson_swaps(pairs: pd.DataFrame, measure: str, training: UpdateFilter = FT) -> dict[str, dict[str, Interval]]:
     """A measure of a context and a training when either learns another lesson, beside two trainings and two contexts.
@@ -249,15 +252,18 @@ def not_learned(checkpoint: str, gain: Interval) -> str:
 def _gains(directory: Path, grid: str | None = None) -> dict[str, Interval]:
     """What demonstrations add to the right answers of each checkpoint."""
     settings = published.of_experiment(directory / "agreement", "settings", grid)
-    reports = settings[(settings["lessons"] == "all") & (settings["split"] != "selection")]
+    reports = settings[settings["lessons"].isin(_BOUNDED) & (settings["split"] != "selection")]
     gains = reports.assign(gain=reports["icl_accuracy"] - reports["zsl_accuracy"])
     return {str(name): agreement.over_tasks(its, "gain") for name, its in gains.groupby("checkpoint", sort=False)}
 
 
 def _agreement(folder: Path, grid: str | None) -> pd.DataFrame:
-    """The pairs of the settings that report and have all lessons."""
+    """The pairs of the settings that report and have all lessons, or of a checkpoint that has none such, the bounds."""
     pairs, changes = (published.of_experiment(folder, table, grid) for table in ("pairs", "changes"))
-    pairs = pairs[(pairs["lessons"] == "all") & (pairs["split"] != "selection")]
+    pairs = pairs[pairs["lessons"].isin(_BOUNDED) & (pairs["split"] != "selection")]
+    pairs = pairs[
+        (pairs["lessons"] == "all") | ~pairs["checkpoint"].isin(pairs.query("lessons == 'all'")["checkpoint"])
+    ]
     if pairs.empty:
         raise ResultsError(
             f"{folder} has no setting with all lessons that reports; compute some: "
