@@ -102,8 +102,10 @@ def test_processes_store_what_this_process_stores(tmp_path):
     ("progress", "here", "shown"), [(True, True, True), (True, False, False), (False, True, False)]
 )
 def test_a_setting_shows_its_own_progress_where_it_is_asked_for_and_computed_here(tmp_path, progress, here, shown):
-    experiment = Powers()
-    engine = partial(engines.local, seconds=60) if here else lambda *given: engines.local(*given)
+    def elsewhere(*given):
+        return engines.local(*given)
+
+    experiment, engine = Powers(), partial(engines.local, seconds=60) if here else elsewhere
     experiment.run(SETTINGS[:2], Store(tmp_path), engine=engine, progress=progress)
     assert experiment.shown_of == [shown] * 2
 
