@@ -267,8 +267,9 @@ class _Outcome:
     """What became of one setting: its identity and what was computed, or why there is no result."""
 
     setting: Any
-    found: tuple[Identity, Computed] | None = None
-    error: str = ""
+    identity: Identity | None = None
+    computed: Computed | None = None
+    error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -299,7 +300,7 @@ class _Work:
             }
             provenance = {**_software(self.experiment.packages), **computed.provenance}
             # Rounded here, because plain numbers travel between processes of any kind.
-            yield _Outcome(setting, (identity, Computed(rounded(computed.tables), provenance, rounded(run))))
+            yield _Outcome(setting, identity, Computed(rounded(computed.tables), provenance, rounded(run)))
 
 
 def _software(packages: Iterable[str]) -> dict[str, Any]:
@@ -316,10 +317,10 @@ def _software(packages: Iterable[str]) -> dict[str, Any]:
 
 def _save(outcome: _Outcome, identity: Identity, store: Store) -> str | None:
     """Store a result; returns why there is none."""
-    if outcome.found is None:
-        return outcome.error
-    its, computed = outcome.found
-    if differing := identity.differences(its.parts):
+    computed = outcome.computed
+    if outcome.identity is None or computed is None:
+        return outcome.error or "its worker gave no result."
+    if differing := identity.differences(outcome.identity.parts):
         return (
             f"it was computed elsewhere with other {', '.join(differing)} than here; install and copy the same there."
         )

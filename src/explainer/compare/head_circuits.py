@@ -38,14 +38,14 @@ CUTS: Mapping[str, _Cut] = {
 
 
 @dataclass(frozen=True)
-class _Bench:
+class Bench:
     """Sets of demonstrations of one task, with the queries that are asked after each."""
 
     data: TaskData
     demonstrations: tuple[tuple[Example, ...], ...]
     queries: tuple[tuple[Example, ...], ...]
 
-    def shuffled(self) -> "_Bench":
+    def shuffled(self) -> "Bench":
         """The same inputs, answers and queries, with no answer left at its own input."""
         mixed = tuple(_shuffled_answers(each, seed) for seed, each in enumerate(self.demonstrations))
         return replace(self, demonstrations=mixed)
@@ -55,13 +55,11 @@ class _Bench:
         return [circuits.token_spans(checkpoint, self.data.task, each) for each in self.demonstrations]
 
 
-def bench(
-    task: str, sets: Iterable[int] = SETS, demonstrations: int = DEMONSTRATIONS, queries: int = QUERIES
-) -> _Bench:
+def bench(task: str, sets: Iterable[int] = SETS, demonstrations: int = DEMONSTRATIONS, queries: int = QUERIES) -> Bench:
     """The sets with these seeds, of so many demonstrations each, and so many queries after each."""
     data, seeds = tasks.load(task), list(sets)
     shown = tuple(tuple(tasks.demonstrations(data, demonstrations, seed)) for seed in seeds)
-    return _Bench(data, shown, tuple(tuple(tasks.queries(data, queries, seed)) for seed in seeds))
+    return Bench(data, shown, tuple(tuple(tasks.queries(data, queries, seed)) for seed in seeds))
 
 
 def _shuffled_answers(examples: Sequence[Example], seed: int) -> tuple[Example, ...]:
@@ -81,7 +79,7 @@ def _shuffled_answers(examples: Sequence[Example], seed: int) -> tuple[Example, 
 
 def ask(
     checkpoint: Checkpoint,
-    bench: _Bench,
+    bench: Bench,
     cut: _Cut | None = None,
     off: Iterable[HeadIndex] = (),
     means: torch.Tensor | None = None,
@@ -96,7 +94,7 @@ def ask(
 
 
 def _ask_alone(
-    checkpoint: Checkpoint, bench: _Bench, off: Iterable[HeadIndex] = (), means: torch.Tensor | None = None
+    checkpoint: Checkpoint, bench: Bench, off: Iterable[HeadIndex] = (), means: torch.Tensor | None = None
 ) -> list[Answers]:
     """The answers to the same queries after no demonstration."""
     with circuits.heads_off(checkpoint, off, means):
@@ -104,7 +102,7 @@ def _ask_alone(
         return _after(checkpoint, bench, [prefix] * len(bench.queries))
 
 
-def _after(checkpoint: Checkpoint, bench: _Bench, prefixes: Sequence[scoring.Prefix]) -> list[Answers]:
+def _after(checkpoint: Checkpoint, bench: Bench, prefixes: Sequence[scoring.Prefix]) -> list[Answers]:
     return [
         circuits.answers(checkpoint, bench.data.task, prefix, queries)
         for prefix, queries in zip(prefixes, bench.queries, strict=True)
@@ -177,7 +175,7 @@ def _plain(answers: Sequence[Answers]) -> dict[str, list]:
 
 
 @dataclass(frozen=True)
-class _Stored:
+class StoredAnswers:
     """The stored answers of one task, by condition; see `_answers`."""
 
     queries: tuple[tuple[Example, ...], ...]
@@ -198,7 +196,7 @@ class _Stored:
         return statistics.with_width(share, len({str(query.fields) for each in self.queries for query in each}))
 
 
-def stored(task: str) -> _Stored:
+def stored(task: str) -> StoredAnswers:
     """The stored answers of one of TASKS. Raises KeyError for another one."""
     table = starter.read(_FILE)[task]
     answers = {
@@ -208,7 +206,7 @@ def stored(task: str) -> _Stored:
         ]
         for name, each in table.items()
     }
-    return _Stored(bench(task).queries, answers)
+    return StoredAnswers(bench(task).queries, answers)
 
 
 def _mean(values: Sequence[np.ndarray], queries: Sequence[Sequence[Example]]) -> Interval:

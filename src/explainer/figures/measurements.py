@@ -79,7 +79,7 @@ def points_on_curves(
     return figure.update_layout(height=370, margin={"t": 40}, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
 
 
-class _Extent(NamedTuple):
+class Extent(NamedTuple):
     """How many numbers there are, the smallest and the largest."""
 
     n: int
@@ -87,10 +87,10 @@ class _Extent(NamedTuple):
     high: float
 
 
-def extent(values: Iterable[Interval | float]) -> _Extent:
+def extent(values: Iterable[Interval | float]) -> Extent:
     """What a text says of many numbers; of measurements, the estimates."""
     ordered = sorted(value.estimate if isinstance(value, Interval) else value for value in values)
-    return _Extent(len(ordered), ordered[0], ordered[-1])
+    return Extent(len(ordered), ordered[0], ordered[-1])
 
 
 def _marks(i: int, values: Collection[Interval], smallest: float) -> dict:

@@ -26,7 +26,7 @@ from explainer.models.scoring import Prefix
 
 
 @dataclass(frozen=True, eq=False)
-class _QueryRecord:
+class QueryRecord:
     """What attention computes at the last token of one query of len tokens, after a prefix with P visible tokens.
 
     - `outputs`: the attention block's output after its output projection, before the residual is added;
@@ -71,7 +71,7 @@ class LinearMaps:
 
 def stream(
     checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str] = (), *, suffix: str = ""
-) -> Iterator[_QueryRecord]:
+) -> Iterator[QueryRecord]:
     """Score the candidates and record attention at the last token of every prompt, with a suffix if one is given.
 
     Where the tokens of all candidates begin alike, attention is recorded at the last one that they have in common
@@ -94,7 +94,7 @@ def stream(
             own = own or recorded  # the first row of a prompt is where attention is recorded
             for c, ids in rows[keys[row]]:
                 log_probs[c] = logits.log_softmax(-1)[range(len(ids)), ids].sum().item()
-        yield _QueryRecord(*own, log_probs if len(candidates) else None)
+        yield QueryRecord(*own, log_probs if len(candidates) else None)
 
 
 def linear_maps(

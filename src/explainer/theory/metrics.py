@@ -22,7 +22,7 @@ from explainer.errors import ShapeError
 from explainer.theory.shapes import shaped
 
 Outputs = Float[Tensor, "n layers hidden"]
-_Scores = Float[Tensor, "n layers heads len"] | Sequence[Float[Tensor, "layers heads _"]]
+Scores = Float[Tensor, "n layers heads len"] | Sequence[Float[Tensor, "layers heads _"]]
 """Attention scores before the softmax: one tensor, or one per query when the queries differ in length."""
 
 
@@ -87,7 +87,7 @@ def reject_from(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> F
 # Part 1. Predictions.
 
 
-class _Rec2FTPCounts(NamedTuple):
+class Rec2FTPCounts(NamedTuple):
     """Queries that ZSL gets wrong, and how many of them FT, ICL and both get right."""
 
     zsl_errors: int
@@ -99,11 +99,11 @@ class _Rec2FTPCounts(NamedTuple):
 @shaped
 def rec2ftp_counts(
     zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft_correct: Bool[Tensor, " n"]
-) -> _Rec2FTPCounts:
+) -> Rec2FTPCounts:
     """Count the errors of ZSL and those that FT, ICL and both repair; a ratio of single digits is no measurement."""
     wrong = ~zsl_correct
     sets = wrong, wrong & ft_correct, wrong & icl_correct, wrong & ft_correct & icl_correct
-    return _Rec2FTPCounts(*(int(chosen.sum()) for chosen in sets))
+    return Rec2FTPCounts(*(int(chosen.sum()) for chosen in sets))
 
 
 def rec2ftp(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft_correct: Bool[Tensor, " n"]) -> float:
@@ -223,10 +223,10 @@ def isotropic_floor(zsl: Outputs, ft: Outputs, seed: int) -> Outputs: ...
 
 
 @overload
-def isotropic_floor(zsl: _Scores, ft: _Scores, seed: int) -> _Scores: ...
+def isotropic_floor(zsl: Scores, ft: Scores, seed: int) -> Scores: ...
 
 
-def isotropic_floor(zsl: Outputs | _Scores, ft: Outputs | _Scores, seed: int) -> Outputs | _Scores:
+def isotropic_floor(zsl: Outputs | Scores, ft: Outputs | Scores, seed: int) -> Outputs | Scores:
     """Stand-in for FT whose updates are random directions of FT's lengths: h_ZSL + |h_FT - h_ZSL| g / |g|, g ~ N(0, I).
 
     Give it to a measure in the place of `ft`. Directions are along the last axis.
@@ -285,7 +285,7 @@ def uniform_floor(zsl: Outputs, icl: Outputs, seed: int) -> Float[Tensor, "n lay
 
 
 @shaped
-def sim_am(icl_scores: _Scores, ft_scores: _Scores) -> Float[Tensor, "n layers heads"]:
+def sim_am(icl_scores: Scores, ft_scores: Scores) -> Float[Tensor, "n layers heads"]:
     """Similarity of attention maps, SimAM: cos(m_ICL, m_FT) of the scores before the softmax.
 
     m are the scores of the predicting token to the query's own tokens. Queries that differ in length are n tensors, or
@@ -297,7 +297,7 @@ def sim_am(icl_scores: _Scores, ft_scores: _Scores) -> Float[Tensor, "n layers h
 
 @shaped
 def sim_am_delta(
-    zsl_scores: _Scores, icl_scores: _Scores, ft_scores: _Scores, context_tokens: int = 0
+    zsl_scores: Scores, icl_scores: Scores, ft_scores: Scores, context_tokens: int = 0
 ) -> Float[Tensor, "n layers heads"]:
     """Similarity of the updates of the attention scores: cos(m_ICL - m_ZSL, m_FT - m_ZSL).
 
@@ -314,7 +314,7 @@ def sim_am_delta(
     return _per_query(measure, zsl_scores=zsl_scores, icl_scores=icl_scores, ft_scores=ft_scores)
 
 
-def _per_query(measure: Callable[..., Tensor], **scores: _Scores) -> Float[Tensor, "n layers heads"]:
+def _per_query(measure: Callable[..., Tensor], **scores: Scores) -> Float[Tensor, "n layers heads"]:
     """Apply a measure to whole tensors, or query by query to tensors of different lengths."""
     tensors = [m for m in scores.values() if isinstance(m, Tensor)]
     if len(tensors) == len(scores):
@@ -323,7 +323,7 @@ def _per_query(measure: Callable[..., Tensor], **scores: _Scores) -> Float[Tenso
     return torch.stack([measure(*_exact(*row)) for row in zip(*scores.values(), strict=True)])
 
 
-def _require_pairs(**scores: _Scores) -> None:
+def _require_pairs(**scores: Scores) -> None:
     sizes = {name: len(m) for name, m in scores.items()}
     if len(set(sizes.values())) > 1 or 0 in sizes.values():
         raise ShapeError(f"scores should be given for the same queries, at least one; got {sizes} of them.")
