@@ -130,6 +130,14 @@ def test_every_family_loads_ready_for_inference(saved, family):
     assert (checkpoint.name, checkpoint.revision) == (str(saved[family]), None)
 
 
+def test_a_tokenizer_that_would_take_spaces_away_keeps_them(directory, tmp_path):
+    """As the starter checkpoint has it where an older transformers converted it."""
+    home = Path(shutil.copytree(directory, tmp_path / "model"))
+    told = json.loads((home / "tokenizer_config.json").read_text("utf-8"))
+    (home / "tokenizer_config.json").write_text(json.dumps(told | {"clean_up_tokenization_spaces": True}), "utf-8")
+    assert loading.load(home).tokenizer.clean_up_tokenization_spaces is False
+
+
 def test_dtype_and_device_can_be_set(saved):
     checkpoint = loading.load(saved["gpt2"], dtype=torch.bfloat16, device="cpu")
     assert {p.dtype for p in checkpoint.model.parameters()} == {torch.bfloat16}

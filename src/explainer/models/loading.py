@@ -459,6 +459,8 @@ def _remedy(directory: Path) -> str:
 
 def _tokenizer(path: Path, directory: Path, **options) -> PreTrainedTokenizerBase:
     try:
-        return AutoTokenizer.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **options)
+        tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **options)
     except Exception as error:  # as above; `tokenizers` raises bare ones
         raise CheckpointError(f"{path} has no tokenizer that can be read ({error!r}); save one beside it.") from error
+    tokenizer.clean_up_tokenization_spaces = False  # a text keeps its spaces; some versions warn that it does
+    return tokenizer
