@@ -57,6 +57,9 @@ GRIDS = {
 KILLED_AT = {LanguageModels: ("state.safetensors", 3), TrainedControl: ("2", 2)}
 """What is being put in its place, and for which time: the state of a training and a snapshot; else a second result."""
 
+WEEKLY = (SharedPart, MinimalPairs, NewRule, Rival)
+"""They take two seconds each, and resume as `Agreement` does: a setting at a time, on a checkpoint."""
+
 
 @pytest.fixture(scope="module")
 def given(directory, tmp_path_factory):
@@ -107,7 +110,9 @@ def kept(place):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", EXPERIMENTS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(one, marks=[pytest.mark.weekly] if one in WEEKLY else []) for one in EXPERIMENTS]
+)
 def test_killed_and_run_again_by_its_command_it_stores_the_same_bytes(kind, given, tmp_path, monkeypatch):
     first, whole, computed, compute = tmp_path / "first", tmp_path / "whole", [], kind.compute
     make_small(monkeypatch, first / "cache")

@@ -119,6 +119,18 @@ def test_a_run_that_goes_on_counts_what_is_there(tmp_path, capsys):
     assert counts[0] == ("4", "6") and counts[-1] == ("6", "6")
 
 
+def test_what_does_not_fit_is_not_counted(tmp_path, capsys):
+    class NoRoom(Powers):
+        def require_room(self, setting, at_once):
+            if setting.base == 3:
+                raise TaskError("3 needs more memory than there is.")
+
+    with pytest.raises(ExperimentError, match="1 of 3 could not be computed"):
+        NoRoom().run(Powers.grid(base=[2, 3, 4]), Store(tmp_path))
+    counts = re.findall(r" (\d+)/(\d+) ", capsys.readouterr().err)
+    assert counts[0] == ("0", "2") and counts[-1] == ("2", "2")
+
+
 def test_an_interrupted_run_ends_its_engine_at_once(tmp_path):
     """Not when its memory is cleared: workers would go on for as long as somebody looks at the traceback."""
     ended = []
@@ -174,7 +186,10 @@ def test_what_fails_is_named_and_the_others_are_stored(tmp_path):
     assert len(contents(store)) == 2
 
 
-@pytest.mark.parametrize("engine", [engines.local, partial(engines.in_processes, workers=2, threads=1)])
+@pytest.mark.parametrize(
+    "engine",
+    [engines.local, pytest.param(partial(engines.in_processes, workers=2, threads=1), marks=pytest.mark.weekly)],
+)
 def test_what_no_check_foresaw_keeps_its_whole_traceback(tmp_path, monkeypatch, engine):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)

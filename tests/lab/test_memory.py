@@ -10,7 +10,7 @@ import tiny_models
 import torch
 import toy_study
 from conftest import ROOT
-from transformers import XGLMConfig, XGLMForCausalLM
+from transformers import OlmoConfig, OlmoForCausalLM, XGLMConfig, XGLMForCausalLM
 
 from explainer import commands
 from explainer.errors import ExperimentError
@@ -36,6 +36,13 @@ def test_weights_and_updates_are_counted_as_they_are_held(saved, tiny, family):
     assert needed(n_models=2) - needed() == 4 * weights
     assert needed(torch.bfloat16, n_models=2) - needed(torch.bfloat16) == 2 * weights
     assert needed(n_updates=3) - needed() == 2 * 4 * 2 * config.num_hidden_layers * width * config.hidden_size
+
+
+def test_of_a_family_that_can_only_be_scored_the_weights_are_counted():
+    with torch.device("meta"):
+        model = OlmoForCausalLM(OlmoConfig(**tiny_models.FURTHER["phi"]))
+    one, two = (memory.required_bytes(model, torch.float16, 4, n, None) for n in (1, 2))
+    assert two - one == 2 * sum(p.numel() for p in model.parameters())
 
 
 @pytest.mark.parametrize("dtype", memory.BYTES_PER_WEIGHT)
@@ -136,6 +143,7 @@ def test_memory_that_runs_out_is_said(saved, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly  # a process that measures what it takes; the terms of the formula are counted above
 def test_a_setting_takes_about_what_is_counted():
     shape, n_shown = (4, 1024, 16), 8
     command = [sys.executable, ROOT / "benchmarks/at_size.py", "--shape", "x".join(map(str, shape))]

@@ -107,6 +107,12 @@ def test_models_stand_side_by_side_and_each_is_told_what_it_lacks(tmp_path):
     assert all(html.escape(line) in page for line in told)
 
 
+def test_sizes_of_a_new_rule_are_not_advised_for_tasks(tmp_path):
+    publish(tmp_path, "new_rule")
+    command = answers.to_run(tmp_path, "shared_part", checkpoint=OWN)
+    assert "--tasks capitals plurals past antonyms --seeds 0 1 2 3 4 --publish" in command
+
+
 def test_a_new_rule_is_not_averaged_over_number_formats(tmp_path):
     publish(tmp_path, "new_rule")
     in_bfloat16(
