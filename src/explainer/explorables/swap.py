@@ -38,7 +38,8 @@ class Swap(Explorable):
     def measured(cls) -> dict[str, Any]:
         """By layer, mean and half the width of its 95 % interval: `own`, `trainings`, and each swap of each side.
 
-        `noise` holds noise values by layer, `upper` half the width of the interval of the mean over the upper third, `true` the means of the layer where a context is a step.
+        `noise` holds noise values by layer, `upper` half the width of the interval of each mean over the upper third,
+        and `true` the means of the layer where a context is a step.
         """
         from explainer.results.published import results  # noqa: PLC0415 - pandas and torch are slow to import
         from explainer.theory import positive_control, statistics  # noqa: PLC0415
