@@ -144,5 +144,8 @@ def test_what_the_pages_say_of_the_rows():
     assert found["word pairs: carried by one vector"].estimate == pytest.approx(0.48, abs=0.01)
     assert found["new rule: learned"].estimate == pytest.approx(0.54, abs=0.01)
     assert found["new rule: like training"].high < 0.15
+    three = verdict.three_of_book()
+    assert list(three) == ["word pairs: like training", "word pairs: on these examples", "new rule: learned"]
+    assert {name: one.share for name, one in three.items()} == {name: found[name] for name in three}
     changes = new_rule.table("rule-contexts", "changes")
     assert set(changes["seed"]) == set(range(20)) and results("rival")["seed"].nunique() == 5
