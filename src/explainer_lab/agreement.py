@@ -48,10 +48,10 @@ _BY_LAYER = ("sim_aou", "sim_aou_tangent_uncentred", "sim_aou_residual")
 class AgreementSetting(on_checkpoint.FineTuningSetting):
     """What the k demonstrations of a seed do as context and as training, beside what other demonstrations do.
 
-    `n_directions` random updates stand beside them. `lessons` says which others:
-    "all"; "few", one floor and one ceiling of each kind; "bounds", those of the verdict; "own", none, enough to choose a rate. The `loss` of FT is that
-    of the "text" of a demonstration, as in the paper, or that of its "answers" only. Raises ExperimentError where a
-    value is none.
+    `n_directions` random updates stand beside them. `lessons` says which others: "all"; "few", one floor and one
+    ceiling of each kind; "bounds", those of the verdict; "own", none, enough to choose a rate. The `loss` of FT is
+    that of the "text" of a demonstration, as in the paper, or that of its "answers" only. Raises ExperimentError
+    where a value is none.
     """
 
     task: str

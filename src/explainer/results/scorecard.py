@@ -72,9 +72,10 @@ class _Question(NamedTuple):
 def questions(model: str = "2.7B", queries: pd.DataFrame | None = None) -> dict[str, _Question]:
     """Two accuracies and the four measures under the paper's protocol, beside what the paper prints for one model.
 
-    Of the book's checkpoint, or of the `queries` of another one. Means over its six tasks; only Rec2FTP is the share of all queries of the six together. An accuracy is read against
-    the state that the claim says it exceeds, Rec2FTP against chance within each label, SimAOU against its noise value,
-    SimAM against the model before FT, and τ against 0. The paper prints no chance value of Rec2FTP.
+    Of the book's checkpoint, or of the `queries` of another one. Means over its six tasks; only Rec2FTP is the
+    share of all queries of the six together. An accuracy is read against the state that the claim says it exceeds,
+    Rec2FTP against chance within each label, SimAOU against its noise value, SimAM against the model before FT, and
+    τ against 0. The paper prints no chance value of Rec2FTP.
     """
     queries = _of_paper() if queries is None else queries
     pooled = rec2ftp.repairs(queries)
@@ -194,9 +195,7 @@ def queries_of_directory(directory: str | Path, grids: published.Grids = None) -
     if (queries := _of_protocol(directory, "queries", grids)) is None:
         return {}
     found = dict(list(queries[queries["ft_correct"].notna()].groupby("checkpoint", sort=False)))
-    return {
-        name: chosen if len(chosen := its[its["task"].isin(papers.TASKS)]) else its for name, its in found.items()
-    }
+    return {name: chosen if len(chosen := its[its["task"].isin(papers.TASKS)]) else its for name, its in found.items()}
 
 
 def _of_protocol(directory: str | Path, table: str, grids: published.Grids) -> pd.DataFrame | None:
