@@ -27,7 +27,7 @@ from explainer.models import loading, memory
 from explainer.models.architectures import FAMILIES
 from explainer.page import web_model
 from explainer.results import published
-from explainer_lab import cli, engines, training
+from explainer_lab import cli, engines, estimate, training
 from explainer_lab.comparison import Comparison
 from explainer_lab.experiment import Experiment
 from explainer_lab.language_models import LanguageModels
@@ -217,6 +217,20 @@ def test_processes_have_their_threads_and_workers_of_ray_the_processor(asked):
     assert (engine.func, engine.keywords) == (engines.in_processes, {"workers": 3, "threads": 1, "gpus": []})
     assert asked("--workers", "3", "--threads", "2")[1][1]["engine"].keywords["threads"] == 2
     assert asked("--engine", "ray")[1][1]["experiment"].__getstate__()["device"] == "cpu"
+
+
+def test_a_time_takes_the_draws_in_turn_and_one_process(asked, capsys, monkeypatch):
+    monkeypatch.setattr(Comparison, "plan", lambda _, settings, *__: [(one, None, "waiting") for one in settings])
+    monkeypatch.setattr(estimate, "lines", lambda *_: ())
+    _, (settings, how) = asked("--tasks", "plurals", "capitals", "--seeds", "1", "0", "--within", "2")
+    assert [(one.seed, one.task) for one in settings] == [
+        (0, "plurals"), (0, "capitals"), (1, "plurals"), (1, "capitals")
+    ]  # fmt: skip
+    assert (how["engine"].func, how["engine"].keywords) == (engines.local, {"seconds": 120})
+    assert capsys.readouterr().err == "4 of 4 are left; the same command goes on.\n"
+    for options in (["--workers", "2"], ["--engine", "ray"]):
+        assert asked("--within", "2", *options)[0] == 1
+        assert "--within is for one process" in capsys.readouterr().err
 
 
 def test_publish_names_the_tables(asked, tmp_path, monkeypatch, capsys):

@@ -58,6 +58,24 @@ class Marked:
         yield task, os.getpid()
 
 
+@pytest.mark.parametrize(
+    ("seconds", "n"),
+    [(0, 1), (9, 2), (10, 3), (100, 5)],
+    ids=["one at least", "the second would end later", "just in time", "all"],
+)
+def test_nothing_begins_that_would_end_later_than_it_may(monkeypatch, seconds, n):
+    """Settings of three seconds, the second of four, by a clock that only they move."""
+    clock = [100.0]
+    monkeypatch.setattr(engines.time, "monotonic", lambda: clock[0])
+
+    def work(group):
+        for number in group:
+            clock[0] += 3 + (number == 1)
+            yield number
+
+    assert list(engines.local([(0, 1), (2,), (3, 4)], work, seconds=seconds)) == list(range(n))
+
+
 def endless(group):
     """Leaves the number of its process in a file, and goes on."""
     Path(group[0][0]).write_text(str(os.getpid()))

@@ -23,6 +23,7 @@ from explainer_lab.comparison import Comparison
 from explainer_lab.language_models import LanguageModels
 from explainer_lab.minimal_pairs import MinimalPairs
 from explainer_lab.new_rule import NewRule
+from explainer_lab.on_checkpoint import OnCheckpoint
 from explainer_lab.recall import Recall
 from explainer_lab.regression import Regression
 from explainer_lab.reversal import Reversal
@@ -107,6 +108,13 @@ def kept(place):
     """The files of a cache, but for what a killed process could not tidy up."""
     found = [path.relative_to(place) for path in place.rglob("*")]
     return [path for path in sorted(found) if not any(part.startswith("tmp") for part in path.parts)]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in GRIDS if issubclass(kind, OnCheckpoint)])
+def test_half_a_number_format_computes_every_experiment_on_a_checkpoint(kind, given):
+    setting = settings_of(kind, given)[1][0]
+    whole, half = (kind(dtype=of).compute(setting, progress=False).tables for of in (torch.float32, torch.bfloat16))
+    assert {name: list(table) for name, table in half.items()} == {name: list(table) for name, table in whole.items()}
 
 
 @pytest.mark.slow

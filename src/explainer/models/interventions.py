@@ -39,7 +39,7 @@ class _Place(NamedTuple):
     def put(self, x: Float[Tensor, "B T d"], values: Float[Tensor, "B d"]) -> Float[Tensor, "B T d"]:
         """The same with these values at the last tokens."""
         changed = x.clone()
-        changed[torch.arange(len(x)), self.last] = values
+        changed[torch.arange(len(x)), self.last] = values.to(x.dtype)
         return changed
 
 

@@ -261,9 +261,8 @@ def _agreement(folder: Path, grid: str | None) -> pd.DataFrame:
     """The pairs of the settings that report and have all lessons, or of a checkpoint that has none such, the bounds."""
     pairs, changes = (published.of_experiment(folder, table, grid) for table in ("pairs", "changes"))
     pairs = pairs[pairs["lessons"].isin(_BOUNDED) & (pairs["split"] != "selection")]
-    pairs = pairs[
-        (pairs["lessons"] == "all") | ~pairs["checkpoint"].isin(pairs.query("lessons == 'all'")["checkpoint"])
-    ]
+    every = pairs["lessons"] == "all"
+    pairs = pairs[every | ~pairs["checkpoint"].isin(pairs.loc[every, "checkpoint"])]
     if pairs.empty:
         raise ResultsError(
             f"{folder} has no setting with all lessons that reports; compute some: "
