@@ -44,11 +44,13 @@ def other_examples(swaps: pd.DataFrame, sample: str = "model") -> dict[str, Inte
     """What SimAOU loses when one side has other examples, and what it would if the examples counted as the task does.
 
     As `verdict_scale.cost_of_other_examples`, of "swaps": own - s(c_own, f_other); own - s(c_other, f_own); half of
-    both corners less the two; own sqrt((1 - C) (1 - F)). Functions of means over layers, Student's
-    jackknife over the `sample`: "model", each with the mean over its draws, or "seed", draws with the mean over models.
+    both corners less the two; own sqrt((1 - C) (1 - F)). Functions of means over layers, of the draws in which no
+    training diverged, Student's jackknife over the `sample`: "model", each with the mean over its draws, or "seed",
+    draws with the mean over models.
     """
     columns = ["own", "training_other", "context_other", "both_other", "contexts", "trainings"]
-    means = swaps.groupby(sample)[columns].mean().rename_axis("seed")
+    whole = swaps.groupby(["model", "seed"])[columns].mean().dropna()  # differences are those of the same draws
+    means = whole.groupby(sample).mean().rename_axis("seed")
     values = {
         "own": lambda m: m.own,
         "training swapped": lambda m: m.own - m.training_other,

@@ -113,7 +113,8 @@ def cost_of_other_examples(pairs: pd.DataFrame, measure: str, training: UpdateFi
     }
     if len(by_both):
         corners = pd.concat([own, by_both]), pd.concat([by_training, by_context])
-        found["both swapped"] = agreement.mean_difference(*corners, measure)
+        complete = (_where_known(of, by_both) for of in corners)  # else one swap alone would count where FT diverged
+        found["both swapped"] = agreement.mean_difference(*complete, measure)
 
     def of_two(lesson: str) -> list[pd.Series]:
         kinds = (agreement.between(pairs, side, replace(side, lesson=lesson)) for side in (ICL, training))
@@ -125,6 +126,12 @@ def cost_of_other_examples(pairs: pd.DataFrame, measure: str, training: UpdateFi
         special = [(same - each).clip(lower=0) for same, each in zip(reordered, (C, F), strict=True)]
         found["order aside"] = statistics.student((s * (special[0] * special[1]) ** 0.5).dropna())
     return found
+
+
+def _where_known(pairs: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """The pairs of the seeds and tasks that others have, too."""
+    keys = ["seed", "task"]
+    return pairs[pairs.set_index(keys).index.isin(others.set_index(keys).index)]
 
 
 def of_seeds(
