@@ -26,7 +26,7 @@ _COLUMNS = {"task": "tasks", "k": "k", "n_queries": "queries", "lr": "lr", "epoc
 def verdict(directory: Path, output: Path) -> Iterator[Line]:
     """A row and a sentence for each question and model, what to run for those that lack, and a page with all of it.
 
-    Raises ResultsError where nothing is published, and ExperimentError as `verdict_scale.of_one_setting`.
+    Raises ResultsError where nothing is published, and ExperimentError as `verdict_scale.require_one_setting`.
     """
     own, ten, card, notes = {}, {}, {}, []
     if directory != PUBLISHED:
@@ -63,7 +63,7 @@ def _of_questions(shown: Mapping[str, questions.Answers]) -> Iterator[Line]:
     for question in questions.FOLDERS:
         its = {name: found[question] for name, found in shown.items() if question in found}
         yield f"\n{question}"
-        yield [("", *page.COLUMNS), *((name, *page.cells(one)) for name, one in its.items())]
+        yield [("", *page.COLUMNS), *((name, *page.table_row(one)) for name, one in its.items())]
         yield from (f"{name}: {one.sentence.removeprefix(f'{name}: ')}" for name, one in its.items())
 
 

@@ -180,7 +180,7 @@ class Rules:
         self, checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str] | None = None
     ) -> tuple[Float[Tensor, "n layers d"], Int[np.ndarray, " n"]]:
         """Attention outputs where each query, or another prompt, is decided, and the number of its label."""
-        records = list(recording.stream(checkpoint, prefix, prompts or self.prompts, LABELS))
+        records = list(recording.iter_records(checkpoint, prefix, prompts or self.prompts, LABELS))
         return torch.stack([r.outputs for r in records]), np.array([r.chosen for r in records])
 
 
@@ -202,7 +202,7 @@ def votes(
     for example, start, ids in zip(examples, shown.answers, answers, strict=True):
         of_label[start : start + len(ids), example.label] = 1
     found = []
-    for record in recording.stream(checkpoint, scoring.encode(checkpoint, shown.ids), prompts, LABELS):
+    for record in recording.iter_records(checkpoint, scoring.encode(checkpoint, shown.ids), prompts, LABELS):
         weights = torch.cat([record.context_scores, record.own_scores], -1).softmax(-1)
         found.append(weights[..., : len(of_label)] @ of_label)
     return torch.stack(found)

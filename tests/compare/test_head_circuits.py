@@ -96,10 +96,10 @@ def test_the_input_is_needed_and_not_always_its_own():
 @pytest.mark.slow
 def test_a_sample_is_computed_again():
     starter = loading.load(device="cpu", dtype=torch.float32)
-    one = head_circuits.bench("plurals", [0])
+    one = head_circuits.draw_prompts("plurals", [0])
     table = head_circuits.stored("plurals").answers
     off = head_circuits._kinds_of_heads(starter)["answer"]
-    all_sets = head_circuits.bench("plurals").columns(starter)
+    all_sets = head_circuits.draw_prompts("plurals").columns(starter)
     means = circuits.mean_outputs(starter, [columns.ids for columns in all_sets])
     for name, found in (
         ("cut: input", head_circuits.ask(starter, one, head_circuits.CUTS["input"])),

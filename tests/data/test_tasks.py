@@ -186,7 +186,7 @@ def test_a_file_that_cannot_be_read(tmp_path):
 
 
 def test_beside_a_task_of_ones_own_stand_word_pairs_which_are_short():
-    assert tasks.beside(TWO) == "capitals" and {tasks.beside(task) for task in TASKS.values()} == {
+    assert tasks.contrast_task(TWO) == "capitals" and {tasks.contrast_task(task) for task in TASKS.values()} == {
         tasks.foreign(task) for task in TASKS.values()
     }
 

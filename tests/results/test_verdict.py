@@ -158,7 +158,7 @@ def test_an_empty_directory_names_the_command(tmp_path, monkeypatch, capsys, com
 
 def test_a_model_that_does_not_learn_in_context_is_named(tmp_path):
     publish(tmp_path, "agreement", without_gain)
-    (line,) = verdict_scale.unlearned(tmp_path)
+    (line,) = verdict_scale.unlearned_lines(tmp_path)
     assert OWN in line and "0.00" in line
 
 
@@ -179,7 +179,7 @@ def test_an_own_directory_has_the_rows_of_what_was_published(of_book, tmp_path):
     (six,) = verdict_scale.verdict(tmp_path).values()
     assert len(six) == 6 and numbers(six) == numbers({name: of_book[name] for name in six})
     assert list(verdict_scale.missing(six)) == ["shared_part", "causal_tests"]
-    assert verdict_scale.unlearned(tmp_path) == []
+    assert verdict_scale.unlearned_lines(tmp_path) == []
     publish(tmp_path, "shared_part")
     publish(tmp_path, "causal_tests")
     ((checkpoint, ten),) = verdict_scale.verdict(tmp_path).items()

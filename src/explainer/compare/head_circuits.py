@@ -55,7 +55,9 @@ class Bench:
         return [circuits.token_spans(checkpoint, self.data.task, each) for each in self.demonstrations]
 
 
-def bench(task: str, sets: Iterable[int] = SETS, demonstrations: int = DEMONSTRATIONS, queries: int = QUERIES) -> Bench:
+def draw_prompts(
+    task: str, sets: Iterable[int] = SETS, demonstrations: int = DEMONSTRATIONS, queries: int = QUERIES
+) -> Bench:
     """The sets with these seeds, of so many demonstrations each, and so many queries after each."""
     data, seeds = tasks.load(task), list(sets)
     shown = tuple(tuple(tasks.demonstrations(data, demonstrations, seed)) for seed in seeds)
@@ -115,9 +117,9 @@ def _kinds_of_heads(checkpoint: Checkpoint, m: int = HEADS, n: int = 50) -> dict
     The answer heads are found on a task that no page asks about, so that they are chosen on one and judged on others.
     """
     found: dict[str, list[torch.Tensor]] = {kind: [] for kind in KINDS}
-    asked = bench("past", range(4), queries=1)
+    asked = draw_prompts("past", range(4), queries=1)
     for seed, columns in enumerate(asked.columns(checkpoint)):
-        maps = circuits.attention_maps(checkpoint, circuits.repeated(checkpoint, n, seed))
+        maps = circuits.attention_maps(checkpoint, circuits.repeated_random_tokens(checkpoint, n, seed))
         found["previous token"].append(circuits.previous_token_score(maps))
         found["induction"].append(circuits.induction_score(maps))
         prompt = checkpoint.tokenize(asked.data.task.prompt(asked.queries[seed][0]))
@@ -136,7 +138,7 @@ def _answers(checkpoint: Checkpoint, task: str, sets: Iterable[int] = SETS) -> d
     "cut: ..." for each of CUTS and "cut, shuffled"; "off: <kind>" and "off: <kind>, alone" for each of KINDS, and
     "random: <kind>, <draw>" with its "alone" for as many other heads of the same layers.
     """
-    normal, heads = bench(task, sets), _kinds_of_heads(checkpoint)
+    normal, heads = draw_prompts(task, sets), _kinds_of_heads(checkpoint)
     mixed = normal.shuffled()
     means = circuits.mean_outputs(checkpoint, [columns.ids for columns in normal.columns(checkpoint)])
     found = {
@@ -148,7 +150,7 @@ def _answers(checkpoint: Checkpoint, task: str, sets: Iterable[int] = SETS) -> d
     }
     n_heads = checkpoint.model.config.num_attention_heads
     off = {f"off: {kind}": its for kind, its in heads.items()} | {
-        f"random: {kind}, {draw}": circuits.others(its, n_heads, draw)
+        f"random: {kind}, {draw}": circuits.random_heads_like(its, n_heads, draw)
         for kind, its in heads.items()
         for draw in range(DRAWS)
     }
@@ -193,7 +195,7 @@ class StoredAnswers:
     def exact(self, condition: str) -> Interval:
         """Share of queries that are answered exactly; crossed bootstrap."""
         share = _mean([one.correct for one in self.answers[condition]], self.queries)
-        return statistics.with_width(share, len({str(query.fields) for each in self.queries for query in each}))
+        return statistics.widen_degenerate(share, len({str(query.fields) for each in self.queries for query in each}))
 
 
 def stored(task: str) -> StoredAnswers:
@@ -206,7 +208,7 @@ def stored(task: str) -> StoredAnswers:
         ]
         for name, each in table.items()
     }
-    return StoredAnswers(bench(task).queries, answers)
+    return StoredAnswers(draw_prompts(task).queries, answers)
 
 
 def _mean(values: Sequence[np.ndarray], queries: Sequence[Sequence[Example]]) -> Interval:

@@ -49,7 +49,7 @@ def look(checkpoint: Checkpoint, data: TaskData, k: int, seeds: Sequence[int], n
         ids.append(np.array([query_id(query) for query in queries]))
         labels += [query.label for query in queries]
     samples = zero_shot, in_context = [Sample([(each,) for each in of], ids) for of in right.values()]
-    without, after = (statistics.with_width(statistics.bootstrap_interval(of), of.n_queries) for of in samples)
+    without, after = (statistics.widen_degenerate(statistics.bootstrap_interval(of), of.n_queries) for of in samples)
     return Look(
         without,
         after,

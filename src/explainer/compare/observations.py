@@ -54,7 +54,7 @@ def observe(
     (`scoring.answer_prefixes`).
     """
     prompts = [task.prompt(query) for query in queries]
-    stream = recording.stream(checkpoint, prefix, prompts, task.labels or (), suffix=suffix)
+    stream = recording.iter_records(checkpoint, prefix, prompts, task.labels or (), suffix=suffix)
     bar = tqdm(stream, total=len(prompts), desc="queries", unit="query", leave=False, disable=not progress)
     records = [(r.outputs, r.own_scores, r.context_scores.sum(1), r.queries, r.log_probs) for r in bar]
     outputs, own_scores, context_scores, attention_queries, log_probs = zip(*records, strict=True)

@@ -322,7 +322,7 @@ def foreign(task: Task) -> str:
     return "reviews" if task.name.removesuffix("-paper") in ("news", "agnews") else "news"
 
 
-def beside(task: Task) -> str:
+def contrast_task(task: Task) -> str:
     """The same for studies of a model: beside a task of one's own a word pair, which is short, as in the agreement."""
     return foreign(task) if task.name in TASKS else "capitals"
 

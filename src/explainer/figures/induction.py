@@ -40,7 +40,7 @@ def _shaded(name: str, z: np.ndarray, x: np.ndarray, y: np.ndarray, *, showscale
     )  # fmt: skip
 
 
-def effects(
+def log_prob_changes(
     measured: Mapping[str, Values], control: Mapping[str, Values] | None = None, *, of: str = "change"
 ) -> go.Figure:
     """Changes of a log-probability, `measured[task][what]`, with the control of each in grey in the same lane."""

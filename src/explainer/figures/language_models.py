@@ -29,7 +29,7 @@ def gap_curves(groups: Mapping[str, pd.DataFrame]) -> go.Figure:
     return figure.update_layout(height=420, yaxis_title="loss of plain − loss, nats per token", **_OVER_TOKENS)
 
 
-def effects(rows: Mapping[str, tuple[Sequence[float], Interval]], title: str) -> go.Figure:
+def effect_sizes(rows: Mapping[str, tuple[Sequence[float], Interval]], title: str) -> go.Figure:
     """Differences of pairs: `rows[name]` are those of the seeds, and their mean with its interval."""
     figure = go.Figure()
     for i, (values, mean) in enumerate(rows.values()):

@@ -87,7 +87,7 @@ class Extent(NamedTuple):
     high: float
 
 
-def extent(values: Iterable[Interval | float]) -> Extent:
+def summary_values(values: Iterable[Interval | float]) -> Extent:
     """What a text says of many numbers; of measurements, the estimates."""
     ordered = sorted(value.estimate if isinstance(value, Interval) else value for value in values)
     return Extent(len(ordered), ordered[0], ordered[-1])

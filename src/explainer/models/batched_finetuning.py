@@ -181,7 +181,7 @@ class _Batch:
 
     def _state(self, b: int, n: int, loss_after: float, outgrown: bool) -> FineTuned:
         losses, diverged_at = self._losses[b], self._diverged[b]
-        if diverged_at is None and (outgrown or finetuning.exceeds(loss_after, losses[0])):
+        if diverged_at is None and (outgrown or finetuning.loss_diverged(loss_after, losses[0])):
             diverged_at = n
         elif diverged_at is not None:
             loss_after = math.nan
@@ -197,7 +197,7 @@ class _Batch:
             if self._diverged[b] is not None:
                 continue
             rising = t > 0 and loss > max(self._losses[b])
-            exceeds = rising and finetuning.exceeds(loss, self._untrained[self._asked[b][t]])
+            exceeds = rising and finetuning.loss_diverged(loss, self._untrained[self._asked[b][t]])
             self._losses[b].append(loss)
             self._norms[b].append(norm)
             if exceeds or outgrown[b] or not math.isfinite(loss + norm):

@@ -151,7 +151,7 @@ def _attend_with_momentum(
     average = module.config.momentum_average
     if average == "permuted" and attention_mask is not None and not attention_mask[..., 0].all():
         raise ValueError("padding on the left shifts the positions that 'permuted' is drawn for; pad on the right.")
-    heads = momentum.without_padding(value, attention_mask, T_q).transpose(1, 2)
+    heads = momentum.zero_masked_values(value, attention_mask, T_q).transpose(1, 2)
     values = heads.flatten(2)
     past = momentum.decode(values, eta, average) if T_q == 1 else momentum.AVERAGES[average](values, eta)[:, -T_q:]
     past = past.unflatten(2, heads.shape[2:])

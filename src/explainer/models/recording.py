@@ -69,7 +69,7 @@ class LinearMaps:
     context: Float[Tensor, "layers key_heads d_v d"]
 
 
-def stream(
+def iter_records(
     checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str] = (), *, suffix: str = ""
 ) -> Iterator[QueryRecord]:
     """Score the candidates and record attention at the last token of every prompt, with a suffix if one is given.

@@ -411,7 +411,7 @@ def require_distinct(checkpoint: Checkpoint, task: Task) -> None:
                 f"task {task.name!r} with {checkpoint.name}: the tokens of the label {b!r} begin with those of {a!r}, "
                 "which therefore can never be less probable; rename one."
             )
-    warn_of_lengths(checkpoint, f"task {task.name!r}", nothing, task.labels)
+    warn_unequal_answer_lengths(checkpoint, f"task {task.name!r}", nothing, task.labels)
     first = [each[0] for each in ids]
     if alike := [label for label, token in zip(task.labels, first, strict=True) if first.count(token) > 1]:
         shared = len(_shared(ids))
@@ -423,7 +423,7 @@ def require_distinct(checkpoint: Checkpoint, task: Task) -> None:
         )
 
 
-def warn_of_lengths(checkpoint: Checkpoint, what: str, prompt: str, answers: Sequence[str]) -> None:
+def warn_unequal_answer_lengths(checkpoint: Checkpoint, what: str, prompt: str, answers: Sequence[str]) -> None:
     """UserWarning where answers have unequal numbers of tokens, so that a sum over tokens favours the short ones."""
     lengths = candidate_lengths(checkpoint, [prompt], answers)
     if lengths.min() < lengths.max():

@@ -127,7 +127,7 @@ def mean_difference(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> Interval:
     return reporting.jackknife(of_seed, lambda kept: kept.mean().mean())
 
 
-def ranks(frame: pd.DataFrame, context: UpdateFilter, epochs: int, measure: str) -> pd.DataFrame:
+def rank_of_own_task(frame: pd.DataFrame, context: UpdateFilter, epochs: int, measure: str) -> pd.DataFrame:
     """How many trainings on other tasks are more similar to a context than the training on its own task.
 
     A row for each task and seed: `above`, and `n`, the number of other tasks.

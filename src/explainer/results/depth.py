@@ -48,7 +48,7 @@ class Signs(NamedTuple):
     undecided: int
 
 
-def verdict(estimates: Mapping[str, Interval]) -> Signs:
+def settled_signs(estimates: Mapping[str, Interval]) -> Signs:
     """How many of the estimates have a sign that is settled after Holm's correction for their number."""
     return signs(reporting.corrected(estimates))
 

@@ -14,7 +14,7 @@ from explainer.theory import statistics
 from explainer.theory.statistics import Interval, Sample
 
 
-def rows(queries: pd.DataFrame, names: Mapping[str, str]) -> dict[str, dict[str, Interval]]:
+def accuracies(queries: pd.DataFrame, names: Mapping[str, str]) -> dict[str, dict[str, Interval]]:
     """Share of right answers after several interventions, `rows(...)[task][name]`, by the names given to them.
 
     Raises ExperimentError for an intervention that is nowhere, and for two settings of one task and seed.
@@ -80,7 +80,7 @@ def accuracy_by_layer(layers: pd.DataFrame, column: str) -> dict[str, Interval]:
     return {task: each.of_share for task, each in means.items()}
 
 
-def gaps(settings: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
+def column_differences(settings: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
     """Column A minus column B of the settings for each task, with p-values corrected by Holm for the tasks."""
     return reporting.corrected(agreement.by_task(settings.assign(gap=settings[a] - settings[b]), "gap"))
 
@@ -112,7 +112,7 @@ def _each_task(rows: pd.DataFrame, interval: Callable[[pd.DataFrame], Interval])
 def _mean(rows: pd.DataFrame) -> Interval:
     found = _sample(rows, rows["correct"])
     interval = statistics.paired_difference(found, _sample(rows, 0 * rows["correct"]))
-    return statistics.with_width(interval.of_share, found.n_queries)
+    return statistics.widen_degenerate(interval.of_share, found.n_queries)
 
 
 def _difference(rows: pd.DataFrame) -> Interval:

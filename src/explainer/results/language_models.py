@@ -103,13 +103,13 @@ def _documents(blocks: pd.DataFrame, tokens: int) -> Sample:
 # Losses along the training, from tables "curve"
 
 
-def gaps(variant: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
+def loss_reduction(variant: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
     """How much lower the held-out loss of the variant is along the trunk than its pair's, (tokens) x (seeds), nats."""
     of_variant, of_plain = (by_seed(side, "held_out") for side in _matched(variant, plain))
     return (of_plain - of_variant).dropna()
 
 
-def lead(variant: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
+def tokens_saved(variant: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
     """How many tokens earlier the variant reaches its loss of the moment, (tokens) x (seeds).
 
     lead_s(t) = t_s^plain(loss_s^variant(t)) - t: NaN where plain attention never gets there on its trunk.

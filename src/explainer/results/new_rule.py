@@ -14,7 +14,7 @@ from explainer.results.published import results
 from explainer.theory.statistics import Interval
 
 
-def table(grid: str, name: str = "settings") -> pd.DataFrame:
+def both_grids(grid: str, name: str = "settings") -> pd.DataFrame:
     """A table of a grid and of its fellow with categories, of which there are fewer words: all three cues."""
     return pd.concat([results(grid, name), results(f"{grid}-category", name)], ignore_index=True)
 

@@ -66,7 +66,7 @@ def repairs(queries: pd.DataFrame) -> Repairs:
     recall, *others = (Interval(*map(float, ends), undefined=undefined) for ends in shares)
     repaired = [numbers[by_ft] for numbers, (_, _, by_ft, _) in zip(sample.queries, seeds, strict=True)]
     n_different = len(np.unique(np.concatenate(repaired)))
-    return Repairs(n_errors, n_repaired, n_different, statistics.with_width(recall, n_different), *others)
+    return Repairs(n_errors, n_repaired, n_different, statistics.widen_degenerate(recall, n_different), *others)
 
 
 _Seed = tuple[_Array, _Array, _Array, _Array]

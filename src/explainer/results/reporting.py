@@ -120,7 +120,7 @@ def prediction_interval(queries: pd.DataFrame, state: str, measure: str = "accur
     columns = (f"{state}_correct",) if measure == "accuracy" else (f"{state}_log_probs", "label")
     found = sample(queries, *columns)
     interval = statistics.bootstrap_interval(found, _STATISTICS[measure], **options)
-    return statistics.with_width(interval, found.n_queries) if measure == "accuracy" else interval
+    return statistics.widen_degenerate(interval, found.n_queries) if measure == "accuracy" else interval
 
 
 def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Interval:
@@ -132,7 +132,7 @@ def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Inter
     found = sample(queries, measure)
     interval = statistics.bootstrap_interval(found, np.nanmean, **options)
     of_answers = all(values.dtype == bool for (values,) in found.groups)
-    return statistics.with_width(interval, found.n_queries) if of_answers else interval
+    return statistics.widen_degenerate(interval, found.n_queries) if of_answers else interval
 
 
 def by_task(queries: pd.DataFrame, measure: str, **options) -> dict[str, Interval]:

@@ -174,7 +174,7 @@ def of_directory(directory: str | Path, grids: published.Grids = None) -> Cards:
     """The paper's ten claims under its protocol, by checkpoint, from the comparison that a directory has published.
 
     The tasks are the paper's six where there are any of them, else all. Empty if nothing of the comparison is there.
-    Raises ExperimentError as `verdict_scale.of_one_setting`.
+    Raises ExperimentError as `verdict_scale.require_one_setting`.
     """
     found, queries = {}, queries_of_directory(directory, grids)
     if not queries or (of_layers := _of_protocol(directory, "layers", grids)) is None:
@@ -307,7 +307,7 @@ def _depth(of_layers: Mapping[str, pd.DataFrame], measure: str, of: str = "") ->
     """Spearman's correlation of layer and value: where is its sign settled?"""
     rises = {task: depth.rank_trend(reporting.layer_rows(its, measure)) for task, its in of_layers.items()}
     mean = np.mean([each.estimate for each in rises.values()])
-    return _entry(depth.verdict(rises), f"{of} rank correlation {mean:+.2f}".lstrip())
+    return _entry(depth.settled_signs(rises), f"{of} rank correlation {mean:+.2f}".lstrip())
 
 
 def _tau(queries: pd.DataFrame) -> Entry:
@@ -322,7 +322,7 @@ def _answers(settings: pd.DataFrame, higher: str, lower: str) -> Entry:
     """Whole answers to word pairs after ten epochs."""
     columns = f"{higher}_accuracy", f"{lower}_accuracy"
     numbers = (agreement.over_tasks(settings, name).estimate for name in columns)
-    signs = depth.signs(intervention_effects.gaps(settings, *columns))
+    signs = depth.signs(intervention_effects.column_differences(settings, *columns))
     return _entry(signs, "word pairs, ten epochs: {:.2f} against {:.2f}".format(*numbers))
 
 

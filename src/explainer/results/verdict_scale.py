@@ -241,12 +241,12 @@ def missing(rows: Iterable[str]) -> dict[str, list[str]]:
     return {folder: list(names) for folder, names in of.items() if not {*names} & {*rows}}
 
 
-def unlearned(directory: str | Path) -> list[str]:
+def unlearned_lines(directory: str | Path) -> list[str]:
     """A line for each checkpoint of a directory of which it is not settled that demonstrations teach it anything."""
-    return [not_learned(name, gain) for name, gain in _gains(Path(directory)).items() if not gain.low > 0]
+    return [sentence_not_learned(name, gain) for name, gain in _gains(Path(directory)).items() if not gain.low > 0]
 
 
-def not_learned(checkpoint: str, gain: Interval) -> str:
+def sentence_not_learned(checkpoint: str, gain: Interval) -> str:
     """What is said of a checkpoint to whose right answers demonstrations add nothing that is settled above zero."""
     more = "" if math.isfinite(gain.low) else " One draw has no interval; give --seeds several numbers."
     return (
@@ -275,7 +275,7 @@ def _agreement(folder: Path, grid: str | None) -> pd.DataFrame:
             f"{folder} has no setting with all lessons that reports; compute some: "
             f"explainer-lab agreement --splits report --publish {folder.parent}"
         )
-    return agreement.with_updates(of_one_setting(pairs, folder), changes)
+    return agreement.with_updates(require_one_setting(pairs, folder), changes)
 
 
 def _whole(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -295,10 +295,10 @@ def reported(folder: Path, table: str, grid: published.Grids = None, **usual: fl
     rows = rows[rows["split"] != "selection"] if "split" in rows else rows
     for name, value in usual.items():
         rows = rows[rows[name] == value]
-    return of_one_setting(rows, folder)
+    return require_one_setting(rows, folder)
 
 
-def of_one_setting(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
+def require_one_setting(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
     """The rows; ExperimentError where those of a checkpoint and a task or cue differ in more than the seed."""
     formats = rows["setting"].map(published.number_formats(published.read(folder, "runs")["runs"].to_pandas()))
     for checkpoint, its in formats.groupby(rows["checkpoint"], sort=False):

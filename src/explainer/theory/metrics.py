@@ -435,7 +435,7 @@ def _top_k_weights(scores: Float[Tensor, "*m T"], k: int) -> Float[Tensor, "*m T
 
 
 @shaped
-def by_example(
+def attention_by_example(
     scores: Float[Tensor, "*m T"], spans: Sequence[tuple[int, int]], *, mean: bool = False
 ) -> Float[Tensor, "*m k"]:
     """Attention to each of k demonstrations, as a logarithm: a_e = log sum_{t in e} p_t, p = softmax(m).

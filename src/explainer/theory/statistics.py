@@ -121,7 +121,7 @@ def binomial_interval(share: float, n: int) -> Interval:
     return Interval(count / n, interval.low, interval.high)
 
 
-def with_width(share: Interval, n_queries: int) -> Interval:
+def widen_degenerate(share: Interval, n_queries: int) -> Interval:
     """The interval of a share; Wilson's of so many different queries where every resample is all right or all wrong."""
     if share.low == share.high == share.estimate and share.estimate in (0, 1) and n_queries:
         return replace(binomial_interval(share.estimate, n_queries), undefined=share.undefined)
