@@ -37,4 +37,4 @@ def ceiling(queries: pd.DataFrame, state: str) -> pd.Series:
 
     p are the shares of the model's answers, q those of the right ones. Of label c at most min(p_c, q_c) can be right.
     """
-    return np.minimum(answer_shares(queries, state), answer_shares(queries)).sum(axis=1)
+    return pd.DataFrame(np.minimum(answer_shares(queries, state), answer_shares(queries))).sum(axis=1)

@@ -86,14 +86,14 @@ def student(values: ArrayLike) -> Interval:
     Numbers that are all zero have p = 1; the ends of a single number are NaN.
     """
     values = np.asarray(values, dtype=float)
-    n, mean = len(values), values.mean(0)
+    n = len(values)
+    mean: Any = values.mean(0)  # a number, or an array, which an `Interval` holds as if it were one
     if n < 2:
         return Interval(mean, np.full_like(mean, np.nan)[()], np.full_like(mean, np.nan)[()])
     return _student_interval(mean, values.std(0, ddof=1) / np.sqrt(n), n - 1.0)
 
 
 def _student_interval(mean: Any, error: Any, df: float) -> Interval:
-    """Of numbers, or of arrays, which an `Interval` holds as if they were numbers."""
     half = student_t.ppf(0.975, df) * error
     with np.errstate(divide="ignore", invalid="ignore"):
         p_value: Any = np.where((mean == 0) & (error == 0), 1.0, 2 * student_t.sf(abs(mean) / error, df))[()]
