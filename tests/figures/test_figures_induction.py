@@ -17,6 +17,6 @@ def test_scores_stand_in_their_layer_and_head_and_the_marked_are_ringed():
 
 def test_effects_show_the_control_beside_each():
     measured, control = {"capitals": {"a": -2.0, "b": -1.0}}, {"capitals": {"a": -0.5, "b": -0.75}}
-    own, beside = induction.effects(measured, control).data
+    own, beside = induction.log_prob_changes(measured, control).data
     assert list(own.x) == [-2, -1] and list(beside.x) == [-0.5, -0.75] and list(own.y) == list(beside.y)
-    assert len(induction.effects(measured).data) == 1
+    assert len(induction.log_prob_changes(measured).data) == 1

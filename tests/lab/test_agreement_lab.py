@@ -135,6 +135,14 @@ def test_few_lessons_are_one_floor_and_one_ceiling(bench):
     assert set(column(tables["changes"], "rate", kind="FT")) == {LR}
 
 
+def test_bounds_are_the_lessons_of_the_verdicts_floors_and_ceilings(bench):
+    setting = replace(bench, lessons="bounds", n_directions=0)
+    tables = rounded(Agreement().compute(setting, progress=False).tables)
+    for kind in ("ICL", "FT"):
+        assert set(column(tables["changes"], "lesson", kind=kind)) == {"own", "other", "nonsense", "plurals"}
+    assert Agreement().holds(setting) == (1, 4 * len(setting.stages))
+
+
 def test_a_loss_of_answers_learns_the_answers(bench, tables):
     """Of the demonstrations themselves; the loss after training is that of the first of them."""
     answers = replace(bench, lessons="own", loss="answers", n_directions=0)

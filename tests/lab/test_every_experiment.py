@@ -24,6 +24,7 @@ from explainer_lab.comparison import Comparison
 from explainer_lab.language_models import LanguageModels
 from explainer_lab.minimal_pairs import MinimalPairs
 from explainer_lab.new_rule import NewRule
+from explainer_lab.on_checkpoint import OnCheckpoint
 from explainer_lab.recall import Recall
 from explainer_lab.regression import Regression
 from explainer_lab.reversal import Reversal
@@ -110,6 +111,13 @@ def kept(place):
     return [path for path in sorted(found) if not any(part.startswith("tmp") for part in path.parts)]
 
 
+@pytest.mark.parametrize("kind", [kind for kind in GRIDS if issubclass(kind, OnCheckpoint)])
+def test_half_a_number_format_computes_every_experiment_on_a_checkpoint(kind, given):
+    setting = settings_of(kind, given)[1][0]
+    whole, half = (kind(dtype=of).compute(setting, progress=False).tables for of in (torch.float32, torch.bfloat16))
+    assert {name: list(table) for name, table in half.items()} == {name: list(table) for name, table in whole.items()}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [pytest.param(one, marks=[pytest.mark.weekly] if one in WEEKLY else []) for one in EXPERIMENTS]
@@ -144,7 +152,7 @@ def test_killed_and_run_again_by_its_command_it_stores_the_same_bytes(kind, give
 REFUSED = [
     (Agreement, {"epochs": 0}, "epochs = 0"),
     (Agreement, {"k": 1, "lessons": "all"}, "k = 1: two halves"),
-    (Agreement, {"lessons": "none"}, "no lessons 'none'; known: all, few, own"),
+    (Agreement, {"lessons": "none"}, "no lessons 'none'; known: all, few, bounds, own"),
     (Agreement, {"loss": "labels"}, "no loss 'labels'"),
     (Agreement, {"n_directions": -1}, "n_directions = -1"),
     (Agreement, {"lr": 0.0}, "lr = 0 is not a positive number"),

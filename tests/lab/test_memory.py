@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import tiny_models
@@ -117,6 +118,24 @@ def test_a_look_is_refused_before_its_model_is_loaded(saved, monkeypatch, capsys
     assert commands.main(asked) == 1
     assert "does not fit" in capsys.readouterr().err
     memory.require_memory_to_score(str(saved["llama"]), torch.device("cpu"), torch.float32, 3)
+
+
+@pytest.mark.parametrize("computes", [True, False])
+def test_the_widest_format_that_fits_is_taken_and_the_gpu_is_told(monkeypatch, capsys, computes):
+    """A GPU with room for float32, or for half of it; on a T4 the half is float16, which it computes in."""
+    t4 = SimpleNamespace(name="Tesla T4", total_memory=15_400_000_000)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: computes)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: t4)
+    monkeypatch.setattr(loading, "device_of", torch.device)
+    half = torch.bfloat16 if computes else torch.float16
+    for free, dtype in ((6e9, torch.float32), (4e9, half)):
+        monkeypatch.setattr(memory, "free_bytes", lambda _, free=free: free)
+        assert memory.dtype_of("auto", "cuda", lambda dtype: dtype.itemsize * 10**9) == dtype
+        assert memory.dtype_of("float16", "cuda", lambda _: pytest.fail("asked")) == torch.float16
+    assert commands.main(["models"]) == 0
+    of = "15.4 GB of the GPU Tesla T4 hold up to 2.0 billion in float32, 3.1 billion with --dtype"
+    assert f"{of} {str(half).removeprefix('torch.')}." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("workers", "message"), [(1, "give --dtype bfloat16 "), (3, "3 processes .* fewer --workers")])

@@ -27,7 +27,7 @@ def test_simulated_studies_have_the_variances_asked_for():
 
 def test_shares_are_clipped_and_sum_to_one():
     table = pd.DataFrame({"seed": [-0.2, -0.1, 0.3], "query": [0.6] * 3, "rest": [0.6, 0.5, 0.1]}, index=list("abc"))
-    assert coverage.typical(table) == pytest.approx((0, 0.6 / 1.1, 0.5 / 1.1))
+    assert coverage.median_shares(table) == pytest.approx((0, 0.6 / 1.1, 0.5 / 1.1))
     sample = statistics.Sample([(np.array([1.0, 3.0]),), (np.array([2.0, 5.0]),)], [np.arange(2)] * 2)
     assert coverage.shares({"x": sample}).loc["x"].sum() == pytest.approx(1)
 
@@ -89,7 +89,7 @@ def test_shares_of_the_published_word_pairs():
     real = results("word-pairs", "queries", control="none")
     of_task = dict(list(real.groupby("task", sort=False)))
     of_answers, of_similarity = (
-        coverage.typical(coverage.shares({t: reporting.sample(its, measure) for t, its in of_task.items()}))
+        coverage.median_shares(coverage.shares({t: reporting.sample(its, measure) for t, its in of_task.items()}))
         for measure in ("icl_correct", "sim_aou")
     )
     assert of_answers.query > 0.3 and of_answers.seed < 0.15
@@ -104,4 +104,4 @@ def test_shares_of_the_published_word_pairs():
         for task, (a, b) in pairs.items()
     }
     found = coverage.shares(differences)
-    assert coverage.typical(found).query > 0.2
+    assert coverage.median_shares(found).query > 0.2

@@ -9,6 +9,8 @@ from explainer.explorables.base import Explorable, Stored
 SIDES = ("training", "context")
 LESSONS = ("own", "reordered", "other", "shuffled", "foreign", "nonsense")
 """As the columns of shared_part/layers.parquet name them."""
+UPPER = 20
+"""The first layer of the upper third, from 0."""
 
 
 class Swap(Explorable):
@@ -36,7 +38,8 @@ class Swap(Explorable):
     def measured(cls) -> dict[str, Any]:
         """By layer, mean and half the width of its 95 % interval: `own`, `trainings`, and each swap of each side.
 
-        `noise` holds noise values by layer, `true` the means of the layer where a context is a step.
+        `noise` holds noise values by layer, `upper` half the width of the interval of each mean over the upper third,
+        and `true` the means of the layer where a context is a step.
         """
         from explainer.results.published import results  # noqa: PLC0415 - pandas and torch are slow to import
         from explainer.theory import positive_control, statistics  # noqa: PLC0415
@@ -47,11 +50,17 @@ class Swap(Explorable):
             of_layer = layers.groupby(["seed", "layer"])[column].mean().unstack()
             return statistics.student(of_layer.to_numpy())
 
+        def half_width(column: str) -> float:
+            of_seeds = layers[layers["layer"] >= UPPER].groupby("seed")[column].mean()
+            mean, _, high = statistics.student(of_seeds.to_numpy())
+            return float(high - mean)
+
         names = ["own", "trainings", *(f"{side}_{lesson}" for side in SIDES for lesson in LESSONS[1:])]
         found = {name: by_layer(name) for name in names}
         swaps = positive_control.both_swaps(positive_control.PositiveControlSetting(d=64, n_queries=24), range(10))
         return {name: [its.estimate.tolist(), (its.high - its.estimate).tolist()] for name, its in found.items()} | {
             "noise": {name: by_layer(f"{name}_noise").estimate.tolist() for name in names},
+            "upper": {name: half_width(name) for name in names},
             "true": {
                 side: {lesson: of.estimate for lesson, of in swaps[f"context and training, {side} swapped"].items()}
                 for side in SIDES

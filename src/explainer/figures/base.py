@@ -20,6 +20,15 @@ KINDS = ("Live", "Stored", "Quoted")
 _SAMPLE = "How it was measured"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 GREY = "#808080"
+TRAINING, CONTEXT = 2, 3
+ROLES = dict.fromkeys(
+    ("two contexts", "two contexts (C)", "after the context", "of the context's change", "the change by the context",
+     "in context", "ICL"), CONTEXT,
+) | dict.fromkeys(
+    ("two trainings", "two trainings (F)", "after the training", "of the training's change", "by fine-tuning",
+     "fine-tuned", "FT"), TRAINING,
+)  # fmt: skip
+"""Series that look the same in all chapters: what a context does is purple, what a training does is green."""
 LEGEND_ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 """A legend above the figure, where it may have several lines on a phone."""
 
@@ -37,6 +46,14 @@ def line_style(i: int, **more: Any) -> dict[str, Any]:
 def marker_style(i: int, size: int, **more: Any) -> dict[str, Any]:
     """The marker of the i-th series: its colour and its shape."""
     return {"color": COLOURS[i % 6], "symbol": MARKERS[i % 6], "size": size, **more}
+
+
+def looks(names: Iterable[str]) -> dict[str, int]:
+    """The number of the look of each series: that of its role, else the first one that no other series has."""
+    names = list(names)
+    taken = {ROLES[name] for name in names if name in ROLES}
+    free = (i for i in range(len(names) + len(taken)) if i not in taken)
+    return {name: ROLES[name] if name in ROLES else next(free) for name in names}
 
 
 def significant(values: Iterable[float], digits: int = 4) -> list[float]:
@@ -59,7 +76,7 @@ def badge(provenance: str) -> str:
     A stored result of another checkpoint than the reader's says so. `provenance` is one of these words, a colon and the
     details. Raises ValueError for any other beginning.
     """
-    kind, details = re.match(r"(\w*)[:.]?\s*(.*)", provenance, re.DOTALL).groups()
+    kind, details = re.findall(r"\A(\w*)[:.]?\s*(.*)", provenance, re.DOTALL)[0]  # every text matches
     if kind not in KINDS:
         raise ValueError(
             f"{provenance!r} does not say where numbers come from; begin it with {', '.join(KINDS)} and a colon."

@@ -38,16 +38,19 @@ const inLines = (text, n) => text.split(" ").reduce((lines, word) => {
   return lines.length && longer.length <= n ? [...lines.slice(0, -1), longer] : [...lines, word];
 }, []).join("<br>");
 
-// Names of rows and titles of axes, which a phone has no room for in one line
+// Names of rows, titles of axes and titles of panels side by side, which a phone has no room for in one line
 function fitted(layout, width) {
   const axes = Object.entries(layout).filter(([name]) => /^[xy]axis\d*$/.test(name));
   const columns = new Set(axes.filter(([name]) => name[0] === "x").map(([, axis]) => axis.domain?.[0] ?? 0)).size;
   const room = Math.floor(width / columns / 11);
-  return Object.fromEntries(axes.map(([name, axis]) => [name, {
+  const titles = columns > 1 && layout.annotations?.map((one) => one.showarrow === false && one.xref === "paper"
+    ? { ...one, text: inLines(one.text, room), font: { ...one.font, size: 12 } } : one);
+  return Object.fromEntries([...(titles ? [["annotations", titles]] : []), ...axes.map(([name, axis]) => [name, {
     ...axis,
     ...(name[0] === "y" && axis.ticktext && { ticktext: axis.ticktext.map((text) => inLines(text, 18)), tickfont: { size: 12 } }),
+    ...(name[0] === "x" && columns > 1 && !axis.tickvals && { nticks: 4, tickfont: { size: 11 } }),
     ...(name[0] === "x" && axis.title?.text && { title: { ...axis.title, text: inLines(axis.title.text, room) } }),
-  }]));
+  }])]);
 }
 
 // Names of rows in several lines need rows as high; whether the figure had to grow for them
