@@ -242,7 +242,7 @@ var QUESTIONS = {
   ),
   lowest: question(
     "momentum",
-    13,
+    14,
     "The lowest loss",
     "Which small language models end with the lowest loss on text that they have not seen (nats per token)?",
     ({ sets, lowest }) => `${lowest.is.length > 1 ? "Their losses cannot be told apart. " : ""}After ${millions(lowest.tokens)} momentum is ${within(lowest.momentum, 3)} below plain attention, the previous value ${within(lowest.previous, 3)} below plain and ${within(lowest.between, 3)} below momentum; ${sets} sets.`,
@@ -250,7 +250,7 @@ var QUESTIONS = {
   ),
   lasting: question(
     "momentum",
-    13,
+    14,
     "The gain of momentum",
     "As training goes on, what does the lead of momentum over plain attention do (nats per token)?",
     ({ sets, lasting }) => `The lead is ${lasting.gains.map(([at, ...gain]) => `${within(gain)} after ${millions(at)}`).join(", ")}; ${sets} sets.`,
@@ -260,7 +260,7 @@ var QUESTIONS = {
 var ALL = Object.keys(QUESTIONS);
 var LISTED = ALL.filter((key) => QUESTIONS[key].choices);
 var NUMBERS = ALL.filter((key) => !QUESTIONS[key].choices);
-var FIRST = { comparison: 8, momentum: 12 };
+var FIRST = { comparison: 8, momentum: 13 };
 var asked = ({ about }) => ALL.filter((key) => about === "all" || QUESTIONS[key].about === about);
 var none2 = (bet) => bet == null;
 var opened = ({ about, shown }, key) => about === "all" || shown.includes(key);

@@ -20,16 +20,16 @@ export const QUESTIONS = {
   others: question("comparison", 11, "Other examples of the task", "If the training gets other examples of the same task, what does its similarity to the context do?",
     ({ agreement, others, seeds }) => `${within(agreement)} on the same examples, ${within(others.other)} on others: a change of ${within(others.change, 3)}; ${seeds} seeds.`,
     { floor: "it falls to the floor", half: "it falls about half way", stays: "it stays" }),
-  lowest: question("momentum", 13, "The lowest loss", "Which small language models end with the lowest loss on text that they have not seen (nats per token)?",
+  lowest: question("momentum", 14, "The lowest loss", "Which small language models end with the lowest loss on text that they have not seen (nats per token)?",
     ({ sets, lowest }) => `${lowest.is.length > 1 ? "Their losses cannot be told apart. " : ""}After ${millions(lowest.tokens)} momentum is ${within(lowest.momentum, 3)} below ` +
       `plain attention, the previous value ${within(lowest.previous, 3)} below plain and ${within(lowest.between, 3)} below momentum; ${sets} sets.`,
     { plain: "plain attention", momentum: "momentum: a sum of earlier values", previous: "the previous value alone" }),
-  lasting: question("momentum", 13, "The gain of momentum", "As training goes on, what does the lead of momentum over plain attention do (nats per token)?",
+  lasting: question("momentum", 14, "The gain of momentum", "As training goes on, what does the lead of momentum over plain attention do (nats per token)?",
     ({ sets, lasting }) => `The lead is ${lasting.gains.map(([at, ...gain]) => `${within(gain)} after ${millions(at)}`).join(", ")}; ${sets} sets.`,
     { grows: "it grows", peaks: "it peaks, then shrinks", stays: "it stays as it is" }),
 };
 const ALL = Object.keys(QUESTIONS), LISTED = ALL.filter((key) => QUESTIONS[key].choices), NUMBERS = ALL.filter((key) => !QUESTIONS[key].choices);
-const FIRST = { comparison: 8, momentum: 12 }; // the chapter that asks at its end
+const FIRST = { comparison: 8, momentum: 13 }; // the chapter that asks at its end
 export const asked = ({ about }) => ALL.filter((key) => about === "all" || QUESTIONS[key].about === about);
 const none = (bet) => bet == null, opened = ({ about, shown }, key) => about === "all" || shown.includes(key);
 const named = (key, value) => (QUESTIONS[key].choices ? `“${QUESTIONS[key].choices[value]}”` : fixed(value));
