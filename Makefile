@@ -100,9 +100,10 @@ explorables: $(BIN)/.installed node_modules/.package-lock.json  ## bundle the Ja
 test: $(BIN)/.installed fetch lint book node_modules/.package-lock.json  ## run every test: package, notebooks, JavaScript, built site
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --durations=10 -m "not weekly"
 
-lint: $(BIN)/.installed  ## style of the code and hygiene of the notebooks
+lint: $(BIN)/.installed  ## style of the code, its types, and hygiene of the notebooks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python --level error
 	$(BIN)/python -m bookbuilder.notebooks --check book
 
 # For every admitted Python and system; pip reads it as constraints. The record of an upgrade is the diff of this file.

@@ -171,7 +171,7 @@ def bench_recording(work: Work) -> None:
     """Recording and plain scoring of the same queries, in turns; the least of three each."""
     prefix, seconds = work.prefix(), {}
     for _ in range(3):
-        for scorer in (scoring.candidate_log_probs, recording.stream):
+        for scorer in (scoring.candidate_log_probs, recording.iter_records):
             took = timed(lambda scorer=scorer: list(scorer(work.checkpoint, prefix, work.prompts, work.task.labels)))
             seconds[scorer] = min(took, seconds.get(scorer, took))
     plain, recorded = seconds.values()

@@ -19,6 +19,8 @@ import tiny_models  # noqa: E402
 from explainer.compare import comparison  # noqa: E402
 from explainer.data import tasks  # noqa: E402
 from explainer.models import batched_finetuning, finetuning, interventions, loading, scoring  # noqa: E402
+from explainer_lab.agreement import Agreement  # noqa: E402
+from explainer_lab.new_rule import NewRule  # noqa: E402
 
 LR = 1e-2
 
@@ -50,6 +52,17 @@ def numbers(checkpoint):
     }
 
 
+def settings(directory, device):
+    """What two experiments of the hosted notebook find; the comparison is among the `numbers`."""
+    sizes = {"checkpoint": str(directory), "seed": 0, "k": 4, "n_queries": 4, "epochs": 2}
+    for kind, values in (
+        (Agreement, {"task": "capitals", "lessons": "bounds"}),
+        (NewRule, {"cue": "category", "training": "answers"}),
+    ):
+        found = kind(device=device).compute(kind.of(**sizes, **values), progress=False).tables["settings"]
+        yield kind.name, {name: float(value) for name, value in found.items() if name != "note"}
+
+
 def refusals():
     """What is said of a product and a sum of tensors on both sides, and of an array of one that is there."""
     here, there = torch.ones(2, 2), torch.ones(2, 2).to(accelerator.DEVICE)
@@ -66,8 +79,9 @@ def main(families):
         with tempfile.TemporaryDirectory() as place:
             directory = tiny_models.save(family, Path(place))
             here, there = (loading.load(directory, device=device) for device in ("cpu", accelerator.DEVICE))
+            found = [dict(settings(directory, device)) for device in ("cpu", accelerator.DEVICE)]
         assert there.device == accelerator.DEVICE
-        found = numbers(here), numbers(there)
+        found = [numbers(of) | its for of, its in zip((here, there), found, strict=True)]
         yield family, {name: [side[name] for side in found] for name in found[0]}
 
 

@@ -1,3 +1,4 @@
+import errno
 import functools
 import json
 import math
@@ -9,6 +10,8 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -23,7 +26,8 @@ from explainer.errors import CheckpointError, DownloadError
 from explainer.models import loading, memory
 from explainer.models.architectures import FAMILIES
 from explainer.page import web_model
-from explainer_lab import cli, engines, training
+from explainer.results import published
+from explainer_lab import cli, engines, estimate, training
 from explainer_lab.comparison import Comparison
 from explainer_lab.experiment import Experiment
 from explainer_lab.language_models import LanguageModels
@@ -123,6 +127,19 @@ def test_a_closed_pipe_is_silent(lines):
     assert (process.stderr.read(), process.wait()) == (b"", 141)
 
 
+def test_a_pipe_that_windows_calls_an_invalid_argument_is_closed(monkeypatch, tmp_path):
+    error = Mock(side_effect=OSError(errno.EINVAL, os.strerror(errno.EINVAL)))
+    monkeypatch.setattr(commands, "_web_model", lambda _: 0)
+    with (tmp_path / "out").open("w") as out:
+        monkeypatch.setattr(sys, "stdout", SimpleNamespace(write=out.write, flush=error, fileno=out.fileno))
+        with pytest.raises(OSError, match="Invalid argument"):
+            commands.main(["web-model"])
+        monkeypatch.setattr(sys, "platform", "win32")
+        with pytest.raises(SystemExit) as stopped:
+            commands.main(["web-model"])
+    assert stopped.value.code == 141
+
+
 def test_another_broken_pipe_is_not_silent(monkeypatch):
     def broken(_):
         raise BrokenPipeError("of a worker")
@@ -200,6 +217,20 @@ def test_processes_have_their_threads_and_workers_of_ray_the_processor(asked):
     assert (engine.func, engine.keywords) == (engines.in_processes, {"workers": 3, "threads": 1, "gpus": []})
     assert asked("--workers", "3", "--threads", "2")[1][1]["engine"].keywords["threads"] == 2
     assert asked("--engine", "ray")[1][1]["experiment"].__getstate__()["device"] == "cpu"
+
+
+def test_a_time_takes_the_draws_in_turn_and_one_process(asked, capsys, monkeypatch):
+    monkeypatch.setattr(Comparison, "plan", lambda _, settings, *__: [(one, None, "waiting") for one in settings])
+    monkeypatch.setattr(estimate, "lines", lambda *_: ())
+    _, (settings, how) = asked("--tasks", "plurals", "capitals", "--seeds", "1", "0", "--within", "2")
+    assert [(one.seed, one.task) for one in settings] == [
+        (0, "plurals"), (0, "capitals"), (1, "plurals"), (1, "capitals")
+    ]  # fmt: skip
+    assert (how["engine"].func, how["engine"].keywords) == (engines.local, {"seconds": 120})
+    assert capsys.readouterr().err == "4 of 4 are left; the same command goes on.\n"
+    for options in (["--workers", "2"], ["--engine", "ray"]):
+        assert asked("--within", "2", *options)[0] == 1
+        assert "--within is for one process" in capsys.readouterr().err
 
 
 def test_publish_names_the_tables(asked, tmp_path, monkeypatch, capsys):
@@ -336,7 +367,7 @@ def test_a_changed_entry_is_refused_where_its_results_are(example, tmp_path, cap
     [
         (["--tasks", "tones"], r"no task 'tones'. Did you mean 'tone'\? Known tasks: reviews, .*, tone\."),
         (["--task-file", "none.toml"], "cannot read the task file none.toml"),
-        (["--data-dir", "elsewhere"], r"task 'tone': cannot read elsewhere/tone/train\.jsonl .*; put its rows there"),
+        (["--data-dir", "elsewhere"], r"task 'tone': cannot read elsewhere.tone.train\.jsonl .*; put its rows there"),
         (["--model", ""], "--model was given an empty name"),
     ],
 )
@@ -463,11 +494,14 @@ def test_a_model_that_fails_ends_its_own_settings_and_the_rest_is_computed(
     weights = cut / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     models = [str(tmp_path / "nowhere"), str(cut), tiny_model]
-    assert cli.main([command, "--model", *models, *options, "--results", results]) == 1
+    publish = ["--results", results, "--publish", str(tmp_path / "tables")]
+    assert cli.main([command, "--model", *models, *options, *publish]) == 1
     out, err = capsys.readouterr()
     assert "tiny" in out and "explainer: 2 of 3 could not be computed:" in err
     assert all(re.search(message, err) for message in ("nowhere' is neither a directory", "damaged or cut short"))
     assert len(list(Path(results).glob("*tiny*.json"))) == len(list(Path(results).glob("*.json"))) == 1
+    (folder,) = (tmp_path / "tables").iterdir()
+    assert published.of_experiment(folder)["checkpoint"].tolist() == [tiny_model]
 
 
 def test_a_look_says_which_models_could_not_be_asked(tiny_model, tmp_path, capsys):

@@ -61,6 +61,7 @@ def test_the_package_imports_what_it_declares_and_declares_what_it_imports():
     found = _distributions([*SOURCES.values(), *LAB_SOURCES.values()])
     assert found - needed == optional
     assert needed - found == NOT_IMPORTED
+    assert {"accelerate", "gguf"} <= needed, "with these `explainer fetch` converts the starter checkpoint"
 
 
 def test_installation_replaces_nothing_that_a_hosted_notebook_brings():
@@ -72,6 +73,14 @@ def test_installation_replaces_nothing_that_a_hosted_notebook_brings():
 def test_the_environment_has_everything_that_the_package_needs():
     needed = {*_named(PROJECT["dependencies"]), *_named(EXTRAS["lab"] + EXTRAS["test"] + EXTRAS["web-model"])}
     assert needed - set(_named((ROOT / "requirements.txt").read_text("utf-8").splitlines())) == set()
+
+
+def test_binder_has_the_torch_of_the_book():
+    of_binder, of_book = (
+        _named(path.read_text("utf-8").splitlines())
+        for path in (ROOT / "binder/requirements.txt", ROOT / "requirements.txt")
+    )
+    assert of_binder == {"torch": of_book["torch"]}
 
 
 def test_the_lock_is_of_these_requirements():

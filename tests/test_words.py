@@ -1,7 +1,9 @@
 """One word for each experiment: the table of CONTRIBUTING, command, modules, folders and pages agree."""
 
+import ast
 import json
 import re
+from functools import cache
 
 import pytest
 from conftest import ROOT
@@ -52,3 +54,32 @@ def test_results_and_page_are_there_and_the_page_reads_the_tables(word, modules,
     own = set(re.findall(r"`(\w+)`", modules)) - {"published"}
     imported = {name for line in re.findall(r"from explainer\.results import (.*)", code) for name in line.split(", ")}
     assert named or own & imported, f"the page {page} reads no table of {word}"
+
+
+SOURCES = [*(ROOT / "src/explainer").rglob("*.py"), *(ROOT / "src/explainer_lab").rglob("*.py")]
+OF_OTHERS = {"attn_kv", "save_to_disk"}  # an option of the released code, a function of a library
+PAGES = {path.stem for path in (ROOT / "book").rglob("*.ipynb")}
+
+
+def test_a_name_in_a_docstring_is_one_of_the_code():
+    """Names with an underscore, which are no ordinary words; fields of configurations stand in strings."""
+    texts = {path: path.read_text("utf-8") for path in SOURCES}
+    code = "".join(re.sub(r"`[^`\n]*`", "", text) for text in texts.values())
+    known = {*OF_OTHERS, *re.findall(r"\w+", code), *PAGES, *(path.stem for path in SOURCES)}
+    quoted = {name: path for path, text in texts.items() for name in re.findall(r"`(?:\w+\.)*(\w+_\w+)[`(]", text)}
+    assert not {name: str(path) for name, path in quoted.items() if name not in known}
+
+
+def test_a_module_in_a_docstring_has_the_name_after_it():
+    own = {path.stem: path for path in SOURCES}
+    for path in SOURCES:
+        for module, name in re.findall(r"`(?:\w+\.)*(\w+)\.(\w+)[`(]", path.read_text("utf-8")):
+            homonyms = [its for its in SOURCES if its.stem == module]
+            known = {word for its in homonyms for word in _names(its)}
+            assert module not in own or name in known, f"{path}: {module}.{name}"
+
+
+@cache
+def _names(path):
+    nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+    return {getattr(node, key) for node in nodes for key in ("name", "id", "attr") if hasattr(node, key)}

@@ -15,7 +15,7 @@ from explainer.results import durations, papers, published, verdict_scale
 from explainer.results import scorecard as cards
 from explainer.results import verdict as questions
 
-_Line = str | Sequence[Sequence[str]]
+Line = str | Sequence[Sequence[str]]
 """A line, or a table with its head."""
 
 _EXPERIMENTS = ("agreement", "shared_part", "causal_tests", "rival", "new_rule", "comparison")
@@ -23,10 +23,10 @@ _NEW_RULE, _SEEDS = questions.BOOK["new_rule"], [0, 1, 2, 3, 4]
 _COLUMNS = {"task": "tasks", "k": "k", "n_queries": "queries", "lr": "lr", "epochs": "epochs", "seed": "seeds"}
 
 
-def verdict(directory: Path, output: Path) -> Iterator[_Line]:
+def verdict(directory: Path, output: Path) -> Iterator[Line]:
     """A row and a sentence for each question and model, what to run for those that lack, and a page with all of it.
 
-    Raises ResultsError where nothing is published, and ExperimentError as `verdict_scale.of_one_setting`.
+    Raises ResultsError where nothing is published, and ExperimentError as `verdict_scale.require_one_setting`.
     """
     own, ten, card, notes = {}, {}, {}, []
     if directory != PUBLISHED:
@@ -59,11 +59,11 @@ def verdict(directory: Path, output: Path) -> Iterator[_Line]:
     yield str(output)
 
 
-def _of_questions(shown: Mapping[str, questions.Answers]) -> Iterator[_Line]:
+def _of_questions(shown: Mapping[str, questions.Answers]) -> Iterator[Line]:
     for question in questions.FOLDERS:
         its = {name: found[question] for name, found in shown.items() if question in found}
         yield f"\n{question}"
-        yield [("", *page.COLUMNS), *((name, *page.cells(one)) for name, one in its.items())]
+        yield [("", *page.COLUMNS), *((name, *page.table_row(one)) for name, one in its.items())]
         yield from (f"{name}: {one.sentence.removeprefix(f'{name}: ')}" for name, one in its.items())
 
 
@@ -82,7 +82,7 @@ def _lacking(
     return ((folder, ", ".join(rows)) for folder, rows in wanted.items())
 
 
-def scorecard(directory: Path) -> Iterator[_Line]:
+def scorecard(directory: Path) -> Iterator[Line]:
     """The paper's ten claims, each with what it prints and what is found, of every model.
 
     Raises ResultsError, which names the command, where nothing of the comparison is published.

@@ -1,12 +1,14 @@
 """The command `explainer`: assets, models and what they say; and what it has in common with that of the laboratory."""
 
 import argparse
+import errno
 import math
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -48,13 +50,20 @@ def _silent_where_nobody_reads() -> Iterator[None]:
             yield
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if not _is_closed_pipe(error):
+            raise
         try:
             print(flush=True)  # it may have been the pipe of a worker
-        except BrokenPipeError:
+        except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
             sys.exit(141)  # 128 + SIGPIPE, which Windows does not have
         raise
+
+
+def _is_closed_pipe(error: OSError) -> bool:
+    """Whether nobody reads a pipe, which Windows calls an invalid argument."""
+    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL)
 
 
 @contextmanager
@@ -163,6 +172,10 @@ def _models(options: argparse.Namespace) -> int:
     else:
         print(f"{have:.0f} GB of memory hold models of up to {wide:.1f} billion parameters in float32,")
         print(f"{narrow:.1f} billion with --dtype bfloat16.")
+    for name, n_bytes, dtype in memory.gpus():
+        on_gpu = (n_bytes / memory.BYTES_PER_WEIGHT[its] / 1e9 for its in (torch.float32, dtype))
+        text = "{:.1f} GB of the GPU {} hold up to {:.1f} billion in float32, {:.1f} billion with --dtype {}."
+        print(text.format(n_bytes / 1e9, name, *on_gpu, str(dtype).removeprefix("torch.")))
     print("Other causal models of transformers can be scored only.")
     return 0
 
@@ -194,7 +207,8 @@ def _look(options: argparse.Namespace) -> int:
     for model in asked_models(options) or [loading.STARTER]:
         checkpoint = None  # frees the memory of the last one before the next one needs it
         try:
-            dtype = loading.dtype_of(options.dtype, options.device)
+            need = partial(memory.bytes_to_score, model, max(options.k))
+            dtype = memory.dtype_of(options.dtype, options.device, need)
             memory.require_memory_to_score(model, loading.device_of(options.device), dtype, max(options.k))
             checkpoint = loading.load(model, dtype=dtype, device=options.device)
             for name, k, n in product(names, options.k, options.queries):

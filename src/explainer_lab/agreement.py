@@ -26,9 +26,8 @@ from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer.theory import metrics, pairwise_similarity
 from explainer_lab import on_checkpoint
-from explainer_lab.comparison import Comparison
 from explainer_lab.experiment import Computed
-from explainer_lab.on_checkpoint import as_columns
+from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
 _WORD_TASKS = ("capitals", "plurals", "past", "antonyms", "comparatives", "participles", "agents", "nationalities")
 _WORD_TASKS += ("categories", "uppercase")
@@ -48,8 +47,8 @@ _BY_LAYER = ("sim_aou", "sim_aou_tangent_uncentred", "sim_aou_residual")
 class AgreementSetting(on_checkpoint.FineTuningSetting):
     """What the k demonstrations of a seed do as context and as training, beside what other demonstrations do.
 
-    `n_directions` random updates stand beside them. `lessons` says which others:
-    "all"; "few", one floor and one ceiling of each kind; "own", none, enough to choose a rate. The `loss` of FT is that
+    `n_directions` random updates stand beside them. `lessons` says which others: "all"; "few", one floor and one
+    ceiling of each kind; "bounds", those of the verdict; "own", none, enough to choose a rate. The `loss` of FT is that
     of the "text" of a demonstration, as in the paper, or that of its "answers" only. Raises ExperimentError where a
     value is none.
     """
@@ -94,7 +93,7 @@ class AgreementSetting(on_checkpoint.FineTuningSetting):
         task = tasks.TASKS.get(self.task)
         if self.lessons == "own":
             return (self.task,)
-        if self.lessons == "few":
+        if self.lessons in ("few", "bounds"):
             return self.task, tasks.foreign(task) if task else _WORD_TASKS[0]
         known = _LABEL_TASKS if task and task.labels else _WORD_TASKS
         return known if self.task in known else (self.task, *known)
@@ -131,6 +130,7 @@ OF_A_TASK: Mapping[str, controls.Demonstrations] = {
 _LESSONS: Mapping[str, tuple[str, ...]] = {
     "all": tuple(OF_A_TASK),
     "few": ("own", "other", "shuffled"),
+    "bounds": ("own", "other", "nonsense"),
     "own": ("own",),
 }
 """Which of a task's lessons a setting has."""
@@ -295,7 +295,7 @@ def _repairs(zsl: Observed, a: Observed, b: Observed) -> dict[str, int]:
 # The experiment.
 
 
-class Agreement(Comparison):
+class Agreement(OnCheckpoint[AgreementSetting]):
     """Computes settings; what is trained on a task's own demonstrations serves all settings of a seed."""
 
     name = "agreement"
@@ -306,6 +306,7 @@ class Agreement(Comparison):
     )  # fmt: skip
     shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "note")
 
+    names_float32: ClassVar = True
     usual: ClassVar = {"k": 16, "n_queries": 24, "lr": 5e-4, "epochs": 10}
 
     def __init__(self, **options: Any):
@@ -321,10 +322,10 @@ class Agreement(Comparison):
 
     def parts(self, setting: AgreementSetting) -> dict[str, Any]:
         """Weights and data, those of the foreign tasks with them."""
-        parts = super().parts(setting.comparison)
-        if not setting.foreign or parts["data"] is None:
-            return parts
-        return parts | {"data": parts["data"] | {"foreign": self._data_digests(setting.foreign)}}
+        data = self._data_part(setting.task)
+        if data and setting.foreign:
+            data |= {"foreign": self._data_digests(setting.foreign)}
+        return {"weights": self._weights(setting.checkpoint), "data": data}
 
     def prepare(self, settings: Sequence[AgreementSetting]) -> None:
         """Load the data of every task; TaskError if that is not possible."""
@@ -345,7 +346,7 @@ class Agreement(Comparison):
         zsl = queries.observed(checkpoint, scoring.encode(checkpoint, ""))
         stream = _every_change(checkpoint, setting, queries, given, trained)
         found = list(tqdm(stream, desc="changes", unit="change", leave=False, disable=not progress))
-        labels = None if data.task.labels is None else [example.label for example in queries.examples]
+        labels = tasks.labels_of(data.task, queries.examples)
         tables = _tables(setting, zsl, found, labels)
         if setting.n_directions:
             drawn = _random_changes(checkpoint, setting, queries, trained["own", setting.lr][setting.epochs])

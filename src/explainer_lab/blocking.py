@@ -56,7 +56,7 @@ class BlockingSetting(on_checkpoint.FineTuningSetting):
     @property
     def slug(self) -> str:
         """A readable name."""
-        return f"blocking-{self.name}-{self.last}-last-{self.numbers}"
+        return f"blocking-{self.name}-{self.last}-last-{self.numbers(self.k, self.n_queries)}"
 
 
 class Lines:

@@ -82,7 +82,7 @@ class CausalTestsSetting(on_checkpoint.FineTuningSetting):
     def slug(self) -> str:
         """A readable name."""
         unusual = [] if self.model == "trained" else [self.model]
-        return "-".join(["causal", self.name, self.task, self.numbers, *unusual])
+        return "-".join(["causal", self.name, self.task, self.numbers(self.k, self.n_queries), *unusual])
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ def run_causal_tests(
 
 
 def _ask(
-    checkpoint: Checkpoint, context: TaskData, task: TaskData, queries: list[Example], setting: CausalTestsSetting
+    checkpoint: Checkpoint, context: TaskData, task: TaskData, queries: Sequence[Example], setting: CausalTestsSetting
 ) -> PairedPasses:
     """Queries of a task after the setting's demonstrations of another, or of the same."""
     prefix = on_checkpoint.context(checkpoint, *controls.own(context, setting.k, setting.seed))
@@ -350,4 +350,4 @@ class CausalTests(OnCheckpoint[CausalTestsSetting]):
     def _both(self, name: str) -> tuple[TaskData, TaskData]:
         """The task and the one that stands for another."""
         own = self._load_data(name)
-        return own, self._load_data(tasks.beside(own.task))
+        return own, self._load_data(tasks.contrast_task(own.task))

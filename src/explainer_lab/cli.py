@@ -63,18 +63,27 @@ def _add_training(command: argparse.ArgumentParser) -> None:
     command.add_argument("--lr", nargs="+", type=float, metavar="LR", help="learning rates of FT")
     command.add_argument("--epochs", nargs="+", type=positive_integer, metavar="N", help="of FT")
     command.add_argument("--splits", nargs="+", metavar="NAME", help="queries to draw from: all, selection, report")
+    command.add_argument(
+        "--lessons", nargs="+", metavar="NAME", help="which others stand beside the own: all; agreement: bounds, few"
+    )
 
 
 def _on_checkpoint(kind: type, grids: Mapping[str, Sequence], options: argparse.Namespace) -> Any:
     """An experiment on a checkpoint, with data, number format and device of the options."""
-    from explainer.models import loading  # noqa: PLC0415
+    from explainer.models import memory  # noqa: PLC0415
 
     settings = [one for its in grids.values() for one in its]
-    return kind(
+    made = partial(
+        kind,
         data=own_data(options, dict.fromkeys(name for one in settings for name in _task_names(one))),
         data_dir=options.data_dir,
-        dtype=loading.dtype_of(options.dtype, options.device),
         device=options.device or (None if options.engine == "local" or options.gpus else "cpu"),
+    )
+    asked = made()
+    return made(
+        dtype=memory.dtype_of(
+            options.dtype, options.device, lambda dtype: max(asked.needs(one, dtype) for one in settings)
+        )
     )
 
 
@@ -106,6 +115,12 @@ def _add_laboratory(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--workers", type=positive_integer, metavar="N", help="processes of this machine (default: this one)"
     )
+    command.add_argument(
+        "--within",
+        type=positive_integer,
+        metavar="MINUTES",
+        help="draw after draw, begin none that would end later; the same command goes on",
+    )
     command.add_argument("--engine", choices=["local", "ray"], default="local", help="what computes (default: local)")
     command.add_argument("--ray-address", metavar="HOST:PORT", help="of a Ray cluster (default: one on this machine)")
     command.add_argument("--gpus", type=float, metavar="N", help="for each task on Ray (default: 1 with --device cuda)")
@@ -135,6 +150,8 @@ def _run(
     from explainer_lab.store import Store  # noqa: PLC0415
 
     settings = [one for its in grids.values() for one in its]
+    if options.within:
+        settings.sort(key=lambda one: one.seed)  # each draw is whole before the next begins
     store = Store(options.results or assets.cache_dir() / "results" / experiment.name)
     published = None
     if options.publish is not None:
@@ -156,11 +173,17 @@ def _run(
         tables = experiment.run(settings, store, published, engine=engine)
     except ExperimentError:
         _print_finished(experiment, settings, store)
+        if published is not None:
+            experiment.publish(grids, store, published)  # what failed is missing, and named by who asks for it
         raise
     show = show or partial(_print_summary, experiment)
     show(tables)
     if published is not None:
         experiment.publish(grids, store, published)
+    if options.within:
+        planned = experiment.plan(settings, store, published)
+        left = sum(state == "waiting" for *_, state in planned)
+        print(f"{left} of {len(planned)} are left{'; the same command goes on' * (left > 0)}.", file=sys.stderr)
     return 0
 
 
@@ -218,8 +241,12 @@ def _engine(options: argparse.Namespace) -> Callable[..., Iterator]:
     device = getattr(options, "device", None)
     if options.engine == "ray" and getattr(options, "dtype", None) == "auto":
         raise ExplainerError("--dtype auto asks this machine, and Ray's tasks run on others; give bfloat16 or float32.")
+    if options.within and (options.engine == "ray" or options.workers):
+        raise ExplainerError("--within is for one process; leave out --workers and --engine.")
     if options.engine == "ray":
         return partial(engines.on_ray, **({"gpus": 1} if device == "cuda" else {}) | given)
+    if options.within:
+        return partial(engines.local, seconds=60 * options.within)
     if options.workers:
         shared = {"threads": options.threads or 1, "gpus": engines.gpus_of(device)}
         return partial(engines.in_processes, workers=options.workers, **shared)
@@ -324,6 +351,7 @@ _VALUES: Mapping[str, tuple[str, ...]] = {
     "lr": ("lr",),
     "epochs": ("epochs",),
     "splits": ("split",),
+    "lessons": ("lessons",),
     "controls": ("control",),
     "positions": ("position",),
 }

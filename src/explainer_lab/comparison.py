@@ -1,7 +1,7 @@
 """The study of the book: many comparisons of ZSL, ICL and FT, for the laboratory (`explainer_lab.experiment`)."""
 
-import os
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, ClassVar
 
 import torch
@@ -12,7 +12,6 @@ from explainer.data import tasks
 from explainer.models.loading import Checkpoint
 from explainer_lab.experiment import Computed
 from explainer_lab.on_checkpoint import OnCheckpoint, data_digest
-from explainer_lab.store import Identity
 
 
 class Comparison(OnCheckpoint[ComparisonSetting]):
@@ -25,18 +24,14 @@ class Comparison(OnCheckpoint[ComparisonSetting]):
     shown = ("zsl_accuracy", "icl_accuracy", "icl_per_token_accuracy", "ft_accuracy", "rec2ftp", "sim_aou",
              "sim_aou_isotropic", "note")  # fmt: skip
 
+    names_float32: ClassVar = True
     usual: ClassVar = {"k": 32, "lr": 1e-3, "n_queries": 150}
 
     def __init__(self, **options: Any):
         """Nothing is loaded before it is asked for."""
         super().__init__(**options)
-        self._data_parts: dict[tuple[str, bool], dict[str, Any]] = {}
         self._baseline: Baseline | None = None
-
-    def key(self, setting: ComparisonSetting) -> Identity:
-        """The setting, in its number format."""
-        dtype = str(self._dtype or torch.float32).removeprefix("torch.")
-        return Identity(setting.slug, {**super().key(setting).parts, "dtype": dtype})
+        self._foreign_digest = cache(lambda task: data_digest(tasks.load(tasks.foreign(self._load_data(task).task))))
 
     def holds(self, setting: ComparisonSetting) -> tuple[int, int]:
         """A second model under a control that has one, and one update."""
@@ -44,7 +39,9 @@ class Comparison(OnCheckpoint[ComparisonSetting]):
 
     def parts(self, setting: ComparisonSetting) -> dict[str, Any]:
         """Weights and data; without the data if the hub would have to be asked for them."""
-        data = self._data_part(setting) if self._at_hand(setting.task) else None
+        data = self._data_part(setting.task)
+        if data and setting.changes.needs_foreign:
+            data |= {"foreign": self._foreign_digest(setting.task)}
         return {"weights": self._weights(setting.checkpoint), "data": data}
 
     def prepare(self, settings: Sequence[ComparisonSetting]) -> None:
@@ -66,11 +63,12 @@ class Comparison(OnCheckpoint[ComparisonSetting]):
     def compute(self, setting: ComparisonSetting, *, progress: bool) -> Computed:
         """One setting; ZSL and ICL are those of the last one if both have the same."""
         checkpoint, data = self._load(setting.checkpoint), self._load_data(setting.task)
-        shared = self._baseline is not None and self._baseline.serves(checkpoint, setting)
-        if not shared:
-            self._baseline = None  # frees its memory before the next one needs it
-            self._baseline = comparison.prepare(checkpoint, data, setting, progress=progress)
-        tables = comparison.run_comparison(self._baseline, setting, progress=progress)
+        baseline, shared = self._baseline, True
+        if baseline is None or not baseline.serves(checkpoint, setting):
+            baseline = self._baseline = None  # frees its memory before the next one needs it
+            baseline, shared = comparison.prepare(checkpoint, data, setting, progress=progress), False
+            self._baseline = baseline
+        tables = comparison.run_comparison(baseline, setting, progress=progress)
         on_gpu = checkpoint.device.type == "cuda"
         provenance = {
             "revision": checkpoint.revision,
@@ -84,18 +82,3 @@ class Comparison(OnCheckpoint[ComparisonSetting]):
         if self._checkpoint and self._checkpoint[0] != name:
             self._baseline = None  # it holds the last checkpoint
         return super()._load(name)
-
-    def _at_hand(self, task: str) -> bool:
-        given = self._data_dir or os.environ.get("EXPLAINER_DATA")
-        return task in self._data or bool(given) or tasks.find(task).hub is None
-
-    def _data_part(self, setting: ComparisonSetting) -> dict[str, Any]:
-        key = setting.task, setting.changes.needs_foreign
-        if key not in self._data_parts:
-            data = self._load_data(setting.task)
-            own = {"sha256": data_digest(data), "train": len(data.train), "test": len(data.test)}
-            foreign = (
-                {"foreign": data_digest(tasks.load(tasks.foreign(data.task)))} if setting.changes.needs_foreign else {}
-            )
-            self._data_parts[key] = own | foreign
-        return self._data_parts[key]

@@ -184,7 +184,7 @@ def _from_disk(name: str, path: Path) -> tuple[tuple, str]:
 
 def _from_hub(name: str, _: Path) -> tuple[tuple, str]:
     datasets = _datasets()
-    hub_id, _, configuration = name.partition(":")
+    hub_id, _colon, configuration = name.partition(":")
     try:
         found = datasets.load_dataset(hub_id, configuration or None)
     except Exception as error:  # the library raises a dozen unrelated types for a missing network or data set

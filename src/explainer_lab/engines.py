@@ -4,10 +4,14 @@ An engine takes groups of settings and `work`, which computes one group, and yie
 outcomes stays in one process: a run that is interrupted loses no more than the groups in flight.
 """
 
+import itertools
+import math
 import multiprocessing
 import os
 import signal
 import socket
+import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -25,12 +29,23 @@ Work = Callable[[Group], Iterator[Outcome]]
 
 _ATTEMPTS = 2
 _CONNECT_SECONDS = 5
+_MOST_ON_WINDOWS = 61
+"""Processes that one of Windows can wait for: concurrent.futures.ProcessPoolExecutor."""
 
 
-def local(groups: Sequence[Group], work: Work[Outcome]) -> Iterator[Outcome]:
-    """Compute the groups one after the other in this process."""
-    for group in groups:
-        yield from work(group)
+def local(groups: Sequence[Group], work: Work[Outcome], *, seconds: float = math.inf) -> Iterator[Outcome]:
+    """Compute the groups one after the other in this process.
+
+    After the first setting none begins that would end later than in so many seconds if it took as long as the longest.
+    """
+    begun, longest = time.monotonic(), 0.0
+    last = begun
+    for outcome in itertools.chain.from_iterable(map(work, groups)):
+        yield outcome
+        now = time.monotonic()
+        longest, last = max(longest, now - last), now
+        if now + longest > begun + seconds:
+            return
 
 
 def in_processes(
@@ -58,6 +73,7 @@ def in_processes(
 
 
 def _pool(workers: int, threads: int, gpus: Sequence[str]) -> ProcessPoolExecutor:
+    workers = min(workers, _MOST_ON_WINDOWS) if sys.platform == "win32" else workers
     spawn = multiprocessing.get_context("spawn")  # a forked process would inherit the locks of torch's threads
     try:
         seen = spawn.SimpleQueue()
@@ -85,6 +101,11 @@ def gpus_of(device: str | None) -> list[str]:
     return [str(i) for i in range(n)] if visible is None else visible.replace(" ", "").split(",")[:n]
 
 
+def is_local(engine: Callable) -> bool:
+    """Whether an engine computes in this process."""
+    return getattr(engine, "func", engine) is local
+
+
 def at_once(engine: Callable) -> int:
     """How many groups an engine computes at the same time on this machine; 0 where it computes on others."""
     made = getattr(engine, "func", engine)
@@ -104,7 +125,8 @@ def _begin(threads: int, seen: Any) -> None:
 
 def _end_with_parent() -> None:
     """End this process when the one that waits for its outcomes was killed: else it would compute for nobody."""
-    multiprocessing.parent_process().join()
+    if parent := multiprocessing.parent_process():
+        parent.join()
     os._exit(1)
 
 
@@ -165,7 +187,8 @@ def _threads(cpus: float) -> dict[str, Any]:
 
 def _ray() -> ModuleType:
     try:
-        import ray  # noqa: PLC0415 (optional, and it takes seconds)
+        # Optional, and it takes seconds.
+        import ray  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise EngineError(
             f'The Ray engine needs Ray ({error}): pip install -e ".[ray]" in the checkout, or use the processes of '

@@ -24,13 +24,13 @@ def lines(experiment: Any, planned: Sequence[tuple[Any, Identity, str]], store: 
     for setting, identity, state in planned:
         if state == "waiting":
             waiting.setdefault(setting.checkpoint, []).append(setting)
-        elif state == "stored":
-            took.setdefault(setting.checkpoint, []).append(store.load(identity).run["seconds"])
+        elif state == "stored" and (stored := store.load(identity)):
+            took.setdefault(setting.checkpoint, []).append(stored.run["seconds"])
     for checkpoint, settings in waiting.items():
         try:
             gigabytes = max(map(experiment.needs, settings)) / 1e9
             n, (each, basis) = len(settings), _seconds(experiment, checkpoint, took.get(checkpoint))
-            time = f"{durations.said(each)} each and {durations.said(n * each)} in all in one process ({basis})"
+            time = f"{durations.in_words(each)} each and {durations.in_words(n * each)} in all in one process ({basis})"
             yield f"{checkpoint}: {n} to compute, {time}; about {gigabytes:.1f} GB of memory."
         except CheckpointError:
             continue  # the run says why

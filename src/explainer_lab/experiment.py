@@ -11,12 +11,12 @@ import subprocess
 import time
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import Field, asdict, dataclass, field, fields
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from tqdm import tqdm
 
@@ -28,7 +28,19 @@ from explainer_lab import engines
 from explainer_lab.publication import Frames, Published, frames, joined, of_settings
 from explainer_lab.store import SETTING, Identity, Store
 
-AnySetting = TypeVar("AnySetting")
+
+class Setting(Protocol):
+    """A frozen dataclass with a `slug`, a readable name."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def slug(self) -> str:
+        """As it stands in the names of files."""
+        ...
+
+
+AnySetting = TypeVar("AnySetting", bound=Setting)
 Engine = Callable[[Sequence[tuple], Callable], Iterator]
 """(groups of settings, work) -> what `work(group)` yields for every group, in any order; see `engines`."""
 
@@ -99,9 +111,8 @@ class Experiment(ABC, Generic[AnySetting]):
                 raise ExperimentError(f"there is no key {name!r}; known keys: {', '.join(known)}.")
             allowed = (float, int) if known[name] is float else (known[name],)  # an int is a float, a bool no int
             if not given or not all(type(value) in allowed for value in given):
-                raise ExperimentError(
-                    f"{name} = {axes[name]!r} must be of type {known[name].__name__}, or a list of such."
-                )
+                kind = getattr(known[name], "__name__", known[name])
+                raise ExperimentError(f"{name} = {axes[name]!r} must be of type {kind}, or a list of such.")
         order = sorted(values, key=cls.slowest_first.index)
         combinations = itertools.product(*(values[name] for name in order))
         return list(dict.fromkeys(cls.of(**dict(zip(order, each, strict=True))) for each in combinations))
@@ -192,19 +203,23 @@ class Experiment(ABC, Generic[AnySetting]):
                 waiting.remove(setting)
         identities = {setting: self.identity(setting) for setting, _, _ in planned if setting not in refused}
         self._compute(waiting, identities, store, engine, progress=progress, refused=refused)
-        kept = [store.load(identities[setting]) for setting, _, state in planned if state != "published"]
+        states = [state for *_, state in planned]
+        found = [store.load(identities[setting]) for setting, _, state in planned if state != "published"]
+        kept = [stored for stored in found if stored]  # an engine may have stopped at its time
         parts = [frames(kept)] if kept else []
-        if len(kept) < len(planned):
+        if published and "published" in states:
             parts.append(published.tables())
         return of_settings(joined(parts), [identity.key for identity in identities.values()])
 
     def publish(self, grids: Mapping[str, Sequence[AnySetting]], store: Store, published: Published) -> None:
         """Fold what the store has of these grids into the tables; ResultsError if they cannot be written."""
         settings = dict.fromkeys(one for its in grids.values() for one in its)
-        found = [stored for one in settings if (stored := store.load(self.identity(one)))]
+        planned, _ = self._planned(settings, store, published)
+        found = [stored for _, identity, _ in planned if (stored := store.load(identity))]
         keys = {name: map(self.key, its) for name, its in grids.items()}
         rows = {name: [{"setting": key.key, **key.parts[SETTING]} for key in its] for name, its in keys.items()}
-        published.add(found, rows)
+        if any(state != "waiting" for *_, state in planned):
+            published.add(found, rows)
 
     def _compute(
         self,
@@ -220,7 +235,7 @@ class Experiment(ABC, Generic[AnySetting]):
         if refused and asked == len(refused) and len(set(refused.values())) == 1:
             raise ExperimentError(next(iter(refused.values())))
         failed = [f"{setting.slug}: {why}" for setting, why in refused.items()]
-        outcomes = engine(self.groups(settings), _Work(self, progress and engine is engines.local))
+        outcomes = engine(self.groups(settings), _Work(self, progress and engines.is_local(engine)))
         with tqdm(total=len(identities), initial=len(identities) - len(settings), disable=not progress) as bar:
             try:
                 for outcome in outcomes:
@@ -235,7 +250,8 @@ class Experiment(ABC, Generic[AnySetting]):
                     raise
                 failed.append(str(error))
             finally:
-                outcomes.close()
+                if isinstance(outcomes, Generator):
+                    outcomes.close()  # ends what computes elsewhere
         if failed:
             raise ExperimentError(f"{len(failed)} of {asked} could not be computed:\n" + "\n".join(failed))
 
@@ -282,7 +298,7 @@ class _Work:
                 "commit": _commit(),
                 **computed.run,
             }
-            provenance = _software(self.experiment.packages) | computed.provenance
+            provenance = {**_software(self.experiment.packages), **computed.provenance}
             # Rounded here, because plain numbers travel between processes of any kind.
             yield _Outcome(setting, identity, Computed(rounded(computed.tables), provenance, rounded(run)))
 
@@ -301,13 +317,13 @@ def _software(packages: Iterable[str]) -> dict[str, Any]:
 
 def _save(outcome: _Outcome, identity: Identity, store: Store) -> str | None:
     """Store a result; returns why there is none."""
-    if outcome.error is not None:
-        return outcome.error
+    computed = outcome.computed
+    if outcome.identity is None or computed is None:
+        return outcome.error or "its worker gave no result."
     if differing := identity.differences(outcome.identity.parts):
         return (
             f"it was computed elsewhere with other {', '.join(differing)} than here; install and copy the same there."
         )
-    computed = outcome.computed
     store.save(identity, computed.tables, provenance=computed.provenance, run=computed.run)
     return None
 

@@ -72,7 +72,7 @@ class MinimalPairsSetting(on_checkpoint.FineTuningSetting):
     @property
     def slug(self) -> str:
         """A readable name."""
-        return f"pairs-{self.name}-{self.pair.replace('/', '-')}-{self.numbers}"
+        return f"pairs-{self.name}-{self.pair.replace('/', '-')}-{self.numbers(self.k, self.n_queries)}"
 
 
 # Lessons.
@@ -253,8 +253,9 @@ def _every_change(
     setting, outputs = pair.setting, {}
     nothing = pair.seen(pair.checkpoint, scoring.encode(pair.checkpoint, ""))[1]
     rows = [{"kind": "ZSL", "strength": 0, "lesson": None, "words": None} | nothing]
-    order = np.random.default_rng([setting.seed, 3]).permutation(setting.k)
-    contexts = {("ICL", n): range(n) for n in setting.shots} | {("ICL reordered", setting.k): order}
+    order = np.random.default_rng([setting.seed, 3]).permutation(setting.k).tolist()
+    contexts: dict[tuple[str, int], Sequence[int]] = {("ICL", n): range(n) for n in setting.shots}
+    contexts["ICL reordered", setting.k] = order
 
     def add(strength: tuple[str, int], lesson: Lesson, seen: tuple[Tensor, dict[str, float]]) -> None:
         outputs.setdefault(strength, {})[lesson] = seen[0]
@@ -311,7 +312,8 @@ def _contrasts(of: Mapping[Lesson, Tensor]) -> dict[str, Tensor]:
 
 
 def _mean(pairs: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-    return tuple(torch.stack(values).mean(0) for values in zip(*pairs, strict=True))
+    whole, residual = (torch.stack(values).mean(0) for values in zip(*pairs, strict=True))
+    return whole, residual
 
 
 def _strengths(pair: _Pair, outputs: Outputs) -> Iterator[dict[str, Any]]:

@@ -107,7 +107,15 @@ class NewRuleSetting(on_checkpoint.FineTuningSetting):
         """A readable name."""
         unusual = [f"batch{self.batch}"] * (self.batch > 1) + ["own"] * (self.lessons == "own")
         of = [self.cue, self.training] if self.training != "none" else [self.cue]
-        return "-".join(["rule", self.name, *(word.replace(" ", "-") for word in of), self.numbers, *unusual])
+        return "-".join(
+            [
+                "rule",
+                self.name,
+                *(word.replace(" ", "-") for word in of),
+                self.numbers(self.k, self.n_queries),
+                *unusual,
+            ]
+        )
 
 
 # The rules and their words.
@@ -172,8 +180,8 @@ class Rules:
         self, checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str] | None = None
     ) -> tuple[Float[Tensor, "n layers d"], Int[np.ndarray, " n"]]:
         """Attention outputs where each query, or another prompt, is decided, and the number of its label."""
-        records = list(recording.stream(checkpoint, prefix, prompts or self.prompts, LABELS))
-        return torch.stack([r.outputs for r in records]), np.stack([r.log_probs for r in records]).argmax(1)
+        records = list(recording.iter_records(checkpoint, prefix, prompts or self.prompts, LABELS))
+        return torch.stack([r.outputs for r in records]), np.array([r.chosen for r in records])
 
 
 def labelled(words: Sequence[Word], labels: Sequence[int]) -> list[Example]:
@@ -194,7 +202,7 @@ def votes(
     for example, start, ids in zip(examples, shown.answers, answers, strict=True):
         of_label[start : start + len(ids), example.label] = 1
     found = []
-    for record in recording.stream(checkpoint, scoring.encode(checkpoint, shown.ids), prompts, LABELS):
+    for record in recording.iter_records(checkpoint, scoring.encode(checkpoint, shown.ids), prompts, LABELS):
         weights = torch.cat([record.context_scores, record.own_scores], -1).softmax(-1)
         found.append(weights[..., : len(of_label)] @ of_label)
     return torch.stack(found)
@@ -268,7 +276,7 @@ def run_new_rule(checkpoint: Checkpoint, setting: NewRuleSetting, *, progress: b
         )
     for lesson, n, tuned in _trained(rules, found.lost, progress):
         found.add("FT", n, lesson, rules.see(tuned, scoring.encode(tuned, "")))
-    tables = {"changes": as_columns(list(_changes(rules, found)))}
+    tables: Tables = {"changes": as_columns(list(_changes(rules, found)))}
     if setting.lessons == "own":
         return {"settings": _summary(rules, found)} | tables
     layers = minimal_pairs.similarities(found.outputs, setting.k, setting.epochs)
@@ -323,10 +331,10 @@ def _trained(rules: Rules, lost: list[str], progress: bool) -> Iterator[tuple[Le
     after = batched_finetuning.fine_tune(checkpoint, list(runs.values()), list(steps), progress=progress)
     for lesson, states in zip(runs, after, strict=True):
         for step, n in steps.items():
-            if (at := states[step].diverged_at) is None:
+            if states[step].diverged_at is None:
                 with states[step].applied() as tuned:
                     yield lesson, n, tuned
-        if at is not None:
+        if (at := states[max(steps)].diverged_at) is not None:
             lost.append(f"{lesson.task}{lesson.words} at step {at}")
 
 
@@ -384,7 +392,7 @@ def _votes(rules: Rules, found: _Found) -> Tables:
     for rule in "AB":
         lesson = Lesson(rule, 0)
         voted, table = _voted(rules, lesson)
-        more = dict(zip(("vote", "vote_all", "vote_best"), voted, strict=True))
+        more: dict[str, np.ndarray] = dict(zip(("vote", "vote_all", "vote_best"), voted, strict=True))
         more["icl_reordered"] = found.answers["ICL reordered", k, lesson]
         answers += _given(rules, found, rule, {"icl": ("ICL", k)}, **more)
         heads += [{"rule": rule} | dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]

@@ -29,7 +29,8 @@ def nll(stream: Int[Tensor, " n"], rows: Int[Tensor, "m T"], last: int, vocabula
 def _grams(rows: np.ndarray, n: int, vocabulary: int) -> np.ndarray:
     """Each token with the n before it, as one number."""
     width = rows.shape[1] - n
-    return sum(rows[:, i : i + width].astype(np.int64) * vocabulary ** (n - i) for i in range(n + 1))
+    digits = (rows[:, i : i + width].astype(np.int64) * vocabulary ** (n - i) for i in range(n + 1))
+    return sum(digits, np.zeros((len(rows), width), np.int64))
 
 
 def _looked_up(keys: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> np.ndarray:

@@ -2,11 +2,12 @@
 
 import hashlib
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer.theory import projections
 from explainer_lab import engines
-from explainer_lab.experiment import Experiment
+from explainer_lab.experiment import Experiment, Setting
 from explainer_lab.store import Identity
 
 N_RANDOM = 5  # random directions beside a change; what is stored of them is the mean
@@ -80,10 +81,9 @@ class FineTuningSetting(CheckpointSetting):
         self._require_rate("lr")
         super().__post_init__()
 
-    @property
-    def numbers(self) -> str:
+    def numbers(self, k: int, n_queries: int) -> str:
         """The sizes and the seed, as they stand in names."""
-        return f"k{self.k}-n{self.n_queries}-lr{self.lr:g}-e{self.epochs}-seed{self.seed}"
+        return f"k{k}-n{n_queries}-lr{self.lr:g}-e{self.epochs}-seed{self.seed}"
 
     @property
     def stages(self) -> list[int]:
@@ -95,16 +95,27 @@ class FineTuningSetting(CheckpointSetting):
         return batched_finetuning.epochs(finetuning.training_ids(checkpoint, task, examples), self.epochs, self.seed)
 
 
-_Its = TypeVar("_Its")
+class OfCheckpoint(Setting, Protocol):
+    """What is asked of a checkpoint."""
+
+    @property
+    def checkpoint(self) -> str:
+        """Its name."""
+        ...
+
+
+_Its = TypeVar("_Its", bound=OfCheckpoint)
 
 
 class OnCheckpoint(Experiment[_Its]):
     """Loads checkpoints, one at a time, with `loading.load`, and data by name from `data`, else with `tasks.load`.
 
-    `usual` are the values of a setting that is given without them.
+    `usual` are the values of a setting that is given without them; `names_float32` says whether an identity names the
+    number format even where it is the one in which what is published was computed.
     """
 
     usual: ClassVar[Mapping[str, Any]] = {}
+    names_float32: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -118,6 +129,7 @@ class OnCheckpoint(Experiment[_Its]):
         self._given = {"data": data, "data_dir": data_dir, "dtype": dtype, "device": device}
         self._data, self._data_dir, self._dtype, self._device = dict(data or {}), data_dir, dtype, device
         self._digests: dict[str, str] = {}
+        self._of_data: dict[str, str] = {}
         self._skeletons: dict[str, PreTrainedModel] = {}
         self._checkpoint: tuple[str, Checkpoint] | None = None
 
@@ -132,14 +144,14 @@ class OnCheckpoint(Experiment[_Its]):
     @classmethod
     def of(cls, **values: Any) -> _Its:
         """The setting with these values, those of `usual` where none is given, and the starter checkpoint."""
-        return super().of(**{"checkpoint": loading.STARTER} | cls.usual | values)
+        return super().of(**{"checkpoint": loading.STARTER, **cls.usual, **values})
 
     def key(self, setting: _Its) -> Identity:
-        """What is asked for, with the number format if it is not float32, in which what is published was computed."""
-        key = super().key(setting)
-        if self._dtype in (None, torch.float32):
+        """What is asked for, with the number format if it is not float32 or `names_float32`."""
+        key, dtype = super().key(setting), self._dtype or torch.float32
+        if dtype == torch.float32 and not self.names_float32:
             return key
-        return Identity(key.slug, {**key.parts, "dtype": str(self._dtype).removeprefix("torch.")})
+        return Identity(key.slug, {**key.parts, "dtype": str(dtype).removeprefix("torch.")})
 
     def holds(self, setting: _Its) -> tuple[int, int]:
         """How many models a setting holds at once, and how many updates of all keys and values."""
@@ -212,7 +224,18 @@ class OnCheckpoint(Experiment[_Its]):
         return {"revision": checkpoint.revision} | its
 
     def _data_digests(self, names: Iterable[str]) -> dict[str, str]:
-        return {name: data_digest(self._load_data(name)) for name in names}
+        for name in names:
+            if name not in self._of_data:
+                self._of_data[name] = data_digest(self._load_data(name))
+        return {name: self._of_data[name] for name in names}
+
+    def _data_part(self, task: str) -> dict[str, Any] | None:
+        """Digest and sizes of the data of a task; None if the hub would have to be asked for them."""
+        given = self._data_dir or os.environ.get("EXPLAINER_DATA")
+        if not (given or task in self._data or tasks.find(task).hub is None):
+            return None
+        data = self._load_data(task)
+        return {"sha256": self._data_digests([task])[task], "train": len(data.train), "test": len(data.test)}
 
 
 def data_digest(data: TaskData) -> str:

@@ -74,7 +74,9 @@ def of_settings(tables: Frames, settings: Sequence[str]) -> Frames:
     place = {setting: i for i, setting in enumerate(settings)}
 
     def rows_of(table: pa.Table) -> pa.Table:
-        table = table.filter(pc.is_in(table["setting"], pa.array(list(place), pa.string())))
+        # pyarrow makes most of its functions when it is imported, where no type checker sees them.
+        asked = pc.is_in(table["setting"], pa.array(list(place), pa.string()))  # pyright: ignore[reportAttributeAccessIssue]
+        table = table.filter(asked)
         order = sorted(range(len(table)), key=[place[setting] for setting in table["setting"].to_pylist()].__getitem__)
         return table.take(pa.array(order, pa.int64()))
 
@@ -155,7 +157,7 @@ class Published:
 
 @lru_cache(maxsize=16)
 def _identities(directory: Path, _modified: int) -> dict[str, str]:
-    runs = published.read(directory)["runs"]
+    runs = published.read(directory, "runs")["runs"]
     return dict(zip(runs["setting"].to_pylist(), runs["identity"].to_pylist(), strict=True))
 
 

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from explainer.data import associative_recall
 from explainer.data.associative_recall import Sequences
-from explainer.data.files import Tables
 from explainer.models import fast_weight_model
 from explainer.models.fast_weight_model import GATES, FastWeightModel, FastWeightSetting
 from explainer_lab.experiment import Computed, Experiment
@@ -48,10 +47,10 @@ class Recall(Experiment[FastWeightSetting]):
     @classmethod
     def of(cls, **values: Any) -> FastWeightSetting:
         """The rate is that which was chosen for the rule, unless another is given."""
-        rate = CHOSEN.get(values.get("rule"))
+        rate = CHOSEN.get(values.get("rule", ""))
         return super().of(**({} if rate is None else {"learning_rate": rate}) | values)
 
-    def parts(self, _: FastWeightSetting) -> dict[str, Any]:
+    def parts(self, setting: FastWeightSetting) -> dict[str, Any]:
         """The sizes of the task; the sequences are drawn from the seeds."""
         return {
             "task": {
@@ -65,19 +64,20 @@ class Recall(Experiment[FastWeightSetting]):
     def compute(self, setting: FastWeightSetting, *, progress: bool) -> Computed:
         """Train the model, and test it along the way."""
         asked = {n: associative_recall.test_sequences(n) for n in associative_recall.N_KEYS}
-        curve, losses = [], []
+        curve, losses, parameters = [], [], 0
         for step, model, since in fast_weight_model.train(setting, associative_recall.N_KEYS, progress=progress):
+            parameters = sum(each.numel() for each in model.parameters())
             curve += [{"step": step} | _outcomes(model, sequences) for sequences in asked.values()]
             losses += [sum(since) / len(since)] if since else []
         last = curve[-len(associative_recall.N_KEYS) :]
         right = sum(row["right"] for row in last) / sum(row["n_keys"] for row in last) / associative_recall.N_TEST
-        settings = {"parameters": sum(each.numel() for each in model.parameters()), "losses": losses, "accuracy": right}
+        settings = {"parameters": parameters, "losses": losses, "accuracy": right}
         columns = {name: [row[name] for row in curve] for name in curve[0] if name != "right"}
         return Computed({"settings": settings, "curve": columns}, {})
 
 
 @torch.inference_mode()
-def _outcomes(model: FastWeightModel, sequences: Sequences) -> Tables:
+def _outcomes(model: FastWeightModel, sequences: Sequences) -> dict[str, Any]:
     """Shares of right answers for kept and revised keys and of stale answers, and the mean of each learned gate.
 
     `right` counts the right answers to all queries. The gates are means over writes and heads, None if not learned.

@@ -73,7 +73,7 @@ class Regression(Experiment[RegressionSetting]):
         """Plain attention has no eta."""
         return super().of(**values | ({"eta": 0.0} if values.get("average") == NO_AVERAGE else {}))
 
-    def parts(self, _: RegressionSetting) -> dict[str, Any]:
+    def parts(self, setting: RegressionSetting) -> dict[str, Any]:
         """Nothing else: the prompts are drawn from the seed."""
         return {}
 

@@ -13,15 +13,16 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from torch import Generator, Tensor
 from torch.nn.functional import normalize
 
-from explainer.data.tasks import Example, Task, TaskData
+from explainer.data.tasks import Example, Task, TaskData, labels_of
 
 WORDS = 128
 DIMENSION = 2
 
+_LABELS = "minus", "plus"
 TASK = Task(
     name="half-spaces",
     template="{word}",
-    labels=("minus", "plus"),
+    labels=_LABELS,
     source="points and directions drawn from explainer_lab.regression_words",
     licence="MIT",
 )
@@ -31,7 +32,7 @@ SEPARATOR = "<|endoftext|>"
 UNKNOWN = "N/A"
 """What a field of a query that says nothing holds; no model is trained on it."""
 
-_FIXED = (SEPARATOR, UNKNOWN, "\n", *TASK.labels)
+_FIXED = (SEPARATOR, UNKNOWN, "\n", *_LABELS)
 _NEWLINE, _MINUS, _PLUS = range(2, len(_FIXED))
 _SEED_OF_POINTS = 0
 
@@ -56,14 +57,14 @@ def directions(seed: int) -> Float[Tensor, "2 d"]:
 def data(w: Float[Tensor, " d"]) -> TaskData:
     """All words with their answers for a direction, one pool for demonstrations and queries."""
     labels = (points() @ w > 0).long().tolist()
-    pool = tuple(Example({"word": f"x{i}"}, TASK.labels[label], label) for i, label in enumerate(labels))
+    pool = tuple(Example({"word": f"x{i}"}, _LABELS[label], label) for i, label in enumerate(labels))
     return TaskData(TASK, pool, pool)
 
 
 def numbers(examples: Sequence[Example]) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
     """The points x of the words and their answers y as -1 and 1, float64."""
     index = [int(example.fields["word"][1:]) for example in examples]
-    return points()[index].double(), torch.tensor([2.0 * example.label - 1 for example in examples]).double()
+    return points()[index].double(), torch.tensor([2.0 * y - 1 for y in labels_of(TASK, examples) or ()]).double()
 
 
 # Texts

@@ -83,7 +83,7 @@ def run_reversal(checkpoint: Checkpoint, setting: ReversalSetting, *, progress: 
     """The tables of one setting: answers after nothing, after each lesson in the context, and after training on it."""
     pairs = draw_pairs(setting.n_pairs, setting.seed)
     rows, settings, notes = [], {}, []
-    scoring.warn_of_lengths(checkpoint, "reversal", "word ->", [word for pair in pairs for word in pair])
+    scoring.warn_unequal_answer_lengths(checkpoint, "reversal", "word ->", [word for pair in pairs for word in pair])
 
     def add(kind: str, name: str | None, found: Mapping[str, np.ndarray]) -> None:
         for direction, log_probs in found.items():

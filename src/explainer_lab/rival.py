@@ -239,7 +239,7 @@ class _Heads:
 
 
 def _heads(rival: _Rival) -> _Heads:
-    texts = [circuits.repeated(rival.checkpoint, _N_REPEATED, seed) for seed in range(4)]
+    texts = [circuits.repeated_random_tokens(rival.checkpoint, _N_REPEATED, seed) for seed in range(4)]
     scores = [circuits.induction_score(circuits.attention_maps(rival.checkpoint, ids)) for ids in texts]
     own, foreign = (_effects(rival, name) for name in ("", "_foreign"))
     return _Heads(own, foreign, torch.stack(scores).mean(0))
@@ -277,7 +277,7 @@ def _vectors(rival: _Rival, heads: _Heads) -> tuple[_PutIn, dict[str, dict[str, 
     changes = {name: asked.stream_change.mean(0) for name, asked in selected.items()}
     layers = {"vector": selected[""].by_layer(on_checkpoint.of_others(selected[""].stream_change))}
     at = on_checkpoint.best_layer(layers["vector"])
-    put_in = {f"vector{name}": (at, [changes[name][at]]) for name in ("", "_shuffled", "_foreign")}
+    put_in: _PutIn = {f"vector{name}": (at, [changes[name][at]]) for name in ("", "_shuffled", "_foreign")}
     generator = rival.setting.generator(8, rival.setting.task)
     put_in["vector_random"] = at, [projections.random_like(changes[""][at], generator) for _ in range(N_RANDOM)]
     added = {
@@ -365,15 +365,16 @@ class Rival(OnCheckpoint[RivalSetting]):
         """The task and the one that stands for another; of a rule, the other rule."""
         if setting.task in CUES:
             n = setting.n_queries + setting.n_selection
-            return tuple(new_rule.data(setting.task, setting.seed, rule, setting.k, n) for rule in "AB")
+            own, other = (new_rule.data(setting.task, setting.seed, rule, setting.k, n) for rule in "AB")
+            return own, other
         own = self._load_data(setting.task)
-        return own, self._load_data(tasks.beside(own.task))
+        return own, self._load_data(tasks.contrast_task(own.task))
 
 
 def _random_of_the_same_layers(heads: Sequence[HeadIndex], n_heads: int, seed: int) -> list[HeadIndex]:
-    """`circuits.others` of the first half at most of a layer's heads: of more there are not as many others."""
+    """`circuits.random_heads_like`, of at most half of each layer's heads: of more there are not as many others."""
     kept: list[HeadIndex] = []
     for head in heads:
         if sum(layer == head[0] for layer, _ in kept) < n_heads // 2:
             kept.append(head)
-    return circuits.others(kept, n_heads, seed)
+    return circuits.random_heads_like(kept, n_heads, seed)

@@ -94,7 +94,7 @@ Load = Callable[[str], TaskData]
 class SharedPartSetting(on_checkpoint.FineTuningSetting):
     """The demonstrations and queries that a seed draws for each of some tasks, given as "capitals/plurals".
 
-    The other tasks of the setting stand for another task; beside a single one that is `tasks.beside`, in the context.
+    The other tasks of the setting stand for another task; beside a single one that is `tasks.contrast_task`.
     FT takes its passes over k demonstrations. With `layer_causal_lr` above 0 it is layer-causal descent at that rate;
     with `as_long` 1 its update is brought to the length of that of FT. With `lessons` "few" trainings are on own and
     other demonstrations only, and with "own" on own ones, enough to choose a rate, and nothing is put in or taken out.
@@ -135,7 +135,7 @@ class SharedPartSetting(on_checkpoint.FineTuningSetting):
         """A readable name."""
         descent = [f"layer-causal{self.layer_causal_lr:g}"] if self.layer_causal_lr else []
         descent += ["whole"] * (not self.as_long) + [self.lessons] * (self.lessons != "all")
-        return "-".join(["shared", self.name, *self.names, self.numbers, *descent])
+        return "-".join(["shared", self.name, *self.names, self.numbers(self.k, self.n_queries), *descent])
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +203,7 @@ def _task(checkpoint: Checkpoint, load: Load, setting: SharedPartSetting, name: 
 
 def _others(setting: SharedPartSetting, task: Task) -> list[str]:
     """The names of the tasks that stand for another one."""
-    return [name for name in setting.names if name != task.name] or [tasks.beside(task)]
+    return [name for name in setting.names if name != task.name] or [tasks.contrast_task(task)]
 
 
 def _train(
@@ -212,7 +212,7 @@ def _train(
     """For each task its trainings that did not diverge, by lesson, and those of the other tasks; all side by side."""
     sequences = [[setting.sequences(checkpoint, *task.lesson(name)) for name in setting.trainings] for task in of_tasks]
     flat = list(chain.from_iterable(sequences))
-    ends = [None] * len(flat)
+    ends: list[FineTuned | None] = [None] * len(flat)
     if setting.as_long or not setting.layer_causal_lr:
         runs, last = [batched_finetuning.Run(each, setting.lr) for each in flat], len(flat[0])
         ends = [states[last] for states in batched_finetuning.fine_tune(checkpoint, runs, [last], progress=progress)]
@@ -220,7 +220,11 @@ def _train(
         ends = [_layer_causal(checkpoint, *each, setting, progress) for each in zip(flat, ends, strict=True)]
     per_task = len(setting.trainings)
     found = [
-        {name: end for name, end in zip(setting.trainings, ends[i : i + per_task], strict=True) if _converged(end)}
+        {
+            name: end
+            for name, end in zip(setting.trainings, ends[i : i + per_task], strict=True)
+            if end and _converged(end)
+        }
         for i in range(0, len(ends), per_task)
     ]
     own = {task.data.task.name: its["own"] for task, its in zip(of_tasks, found, strict=True) if "own" in its}
@@ -319,10 +323,11 @@ def by_layer(
 
     columns = {name: mean("sim_aou", corner) for name, corner in CORNERS.items()}
     columns |= {f"{name}_noise": mean("sim_aou_noise", corner) for name, corner in CORNERS.items()}
-    special = {kind: _special(found, kind, ("own", "other")) for kind in ("ICL", "FT")}
-    columns["examples"] = unknown if special["FT"] is None else agreement(special["ICL"], special["FT"])[0]
+    special = contrast(found["ICL", "own"].outputs, found["ICL", "other"].outputs)
+    of_training = _special(found, "FT", ("own", "other"))
+    columns["examples"] = unknown if of_training is None else agreement(special, of_training)[0]
     again = contrast(found["ICL", "reordered"].outputs, found["ICL", "other"].outputs)
-    columns["reordered"] = agreement(special["ICL"], again)[0]
+    columns["reordered"] = agreement(special, again)[0]
     for layer in range(len(unknown)):
         yield {"layer": layer} | {name: of[layer].item() for name, of in columns.items()}
 
@@ -427,7 +432,7 @@ def _parts(
 
 def _summary(
     tables: Mapping[str, list[dict[str, Any]]], trained: Sequence[Mapping[str, FineTuned]], setting: SharedPartSetting
-) -> Tables:
+) -> dict[str, Any]:
     def accuracy(kind: str, lesson: str) -> float:
         of = [row["accuracy"] for row in tables["changes"] if (row["kind"], row["lesson"]) == (kind, lesson)]
         return float(np.mean(of)) if of else float("nan")

@@ -4,7 +4,7 @@ Snapshots of the training of `explainer_lab.in_context_llama` go through the cod
 `explainer.compare.comparison`, with its controls. A task is a direction w, and the seed of a setting draws w, the
 demonstrations and the queries. Beside ICL stand least squares, one step of gradient descent from w = 0, and the
 similarity of ICL with ICL from other demonstrations of w. Where nothing is changed, other demonstrations of w are
-swapped in on either side, as in `shared_part_runs`: would the measure see that a context learns from its examples? The
+swapped in on either side, as in `shared_part`: would the measure see that a context learns from its examples? The
 plan is in published/PLANS.md.
 """
 
@@ -20,9 +20,8 @@ from torch import Tensor
 
 from explainer.compare import comparison, controls
 from explainer.compare.comparison import Baseline, require
-from explainer.compare.controls import Control
+from explainer.compare.controls import Control, Demonstrations
 from explainer.data import assets
-from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.models import finetuning, loading, scoring
 from explainer.models.loading import Checkpoint
@@ -69,8 +68,12 @@ class TrainedControlSetting(comparison.ComparisonSetting):
     @property
     def changes(self) -> Control:
         """What the control changes, with another direction for another task."""
-        its, meant = super().changes, {controls.foreign: _foreign}
-        return replace(its, context=meant.get(its.context, its.context), training=meant.get(its.training, its.training))
+        its = super().changes
+
+        def meant(given: Demonstrations) -> Demonstrations:
+            return _foreign if given is controls.foreign else given
+
+        return replace(its, context=meant(its.context), training=meant(its.training))
 
     @property
     def slug(self) -> str:
@@ -78,7 +81,7 @@ class TrainedControlSetting(comparison.ComparisonSetting):
         return f"{super().slug}-model{self.model}-step{self.step}"
 
 
-def _foreign(_: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+def _foreign(_data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     """The demonstrations that the seed draws, with the answers of a direction at a right angle to that of the seed."""
     return controls.own(regression_words.data(regression_words.directions(seed)[1]), k, seed)
 
@@ -107,7 +110,7 @@ class TrainedControl(Experiment[TrainedControlSetting]):
     @classmethod
     def of(cls, **values: Any) -> TrainedControlSetting:
         """The model after its training, as many demonstrations as it was trained on, and 32 queries."""
-        model = _MODELS.get(values.get("checkpoint"), LlamaSetting())
+        model = _MODELS.get(values.get("checkpoint", ""), LlamaSetting())
         default = {"checkpoint": "in-context-llama", "task": regression_words.TASK.name, "k": model.n_examples}
         return super().of(**default | {"n_queries": 32, "step": model.steps} | values)
 
@@ -126,20 +129,17 @@ class TrainedControl(Experiment[TrainedControlSetting]):
         """One setting, without calibration by a query that says nothing, which no model has seen in its training."""
         checkpoint = self._load(setting, progress)
         data = regression_words.data(regression_words.directions(setting.seed)[0])
-        shared = self._baseline is not None and self._baseline.serves(checkpoint, setting)
-        if not shared:
-            self._baseline = comparison.prepare(checkpoint, data, setting, progress=progress)
-        tables = comparison.run_comparison(self._baseline, setting, progress=progress)
-        known = _known_learners(
-            _prompts(setting.changes.context(data, setting.k, setting.seed)[1], self._baseline.queries)
-        )
+        baseline, shared = self._baseline, True
+        if baseline is None or not baseline.serves(checkpoint, setting):
+            baseline, shared = comparison.prepare(checkpoint, data, setting, progress=progress), False
+            self._baseline = baseline
+        tables = comparison.run_comparison(baseline, setting, progress=progress)
+        known = _known_learners(_prompts(setting.changes.context(data, setting.k, setting.seed)[1], baseline.queries))
         settings = {name: value for name, value in tables["settings"].items() if "content_free" not in name}
-        lessons = _similarity_of_lessons(self._baseline, setting)
+        lessons = _similarity_of_lessons(baseline, setting)
         settings |= {"weights": training.weights_digest(checkpoint.model)}
         settings |= {name: values.nanmean() for name, values in lessons.items()}
-        swaps = (
-            {} if setting.control != "none" else {"swaps": as_columns(list(_swaps(self._baseline, setting, progress)))}
-        )
+        swaps = {} if setting.control != "none" else {"swaps": as_columns(list(_swaps(baseline, setting, progress)))}
         return Computed(
             {"settings": settings, "queries": tables["queries"] | known, "layers": tables["layers"] | lessons} | swaps,
             {"source": data.task.source, "licence": data.task.licence},
@@ -203,7 +203,7 @@ def _prompts(demonstrations: Sequence[Example], queries: Sequence[Example]) -> P
     return Prompts(inputs, targets, torch.full_like(x_q, torch.nan))
 
 
-def _known_learners(asked: Prompts) -> Tables:
+def _known_learners(asked: Prompts) -> dict[str, Tensor]:
     """What least squares predicts for each query, and one step of gradient descent from w = 0 at rate 1."""
     return {
         "least_squares": regression.ordinary_least_squares(asked),

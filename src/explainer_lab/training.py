@@ -177,7 +177,8 @@ def _initial_model(setting: TrainingSetting) -> LlamaForCausalLM:
         momentum_attention.with_learned_convolution(model)
     elif setting.average != NO_AVERAGE:
         momentum_attention.with_momentum(model, setting.eta, setting.average)
-    return model.to(setting.device)
+    nn.Module.to(model, setting.device)  # in place; transformers decorates its own `to` in a way that hides its type
+    return model
 
 
 def _batch(stream: Tensor, setting: TrainingSetting, step: int) -> Tensor:
@@ -251,7 +252,7 @@ def train(
     model = _initial_model(setting)
     optimiser = _optimiser(model, setting)
     state = _resumed(checkpoint, setting, model, optimiser)
-    descent = _Descent(setting, tokens.train, state, evaluate)
+    descent, branch = _Descent(setting, tokens.train, state, evaluate), None
     done = state.step + sum(one["steps"] // _DECAYING for one in state.budgets)
     with tqdm(total=setting.work, initial=done, desc=setting.slug, unit="step", disable=not progress) as bar:
         for budget in setting.budgets[len(state.budgets) :]:
@@ -261,6 +262,8 @@ def train(
                     _save_state(checkpoint, setting, model, optimiser, state)
             branch = descent.branch(model, optimiser, budget, bar)
             state.budgets.append({"steps": budget, **evaluate(branch)})
+    if branch is None:
+        raise CheckpointError(f"{checkpoint} is of a training that has ended; remove it.")
     seconds = {"seconds": state.seconds, "cpu_seconds": state.cpu_seconds}
     return Trained(branch, _result(branch, setting, state), seconds)
 
@@ -298,7 +301,7 @@ class _Descent:
         bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
         bar.update()
 
-    def branch(self, model: nn.Module, optimiser: Optimizer, budget: int, bar: tqdm) -> nn.Module:
+    def branch(self, model: LlamaForCausalLM, optimiser: Optimizer, budget: int, bar: tqdm) -> LlamaForCausalLM:
         """A copy of the model at the end of a budget, whose rate has fallen to 0."""
         model, before = copy.deepcopy(model), copy.deepcopy(optimiser.state_dict())
         optimiser = _optimiser(model, self.setting)
@@ -367,7 +370,7 @@ def _timed(state: _State, device: str) -> Iterator[None]:
     state.cpu_seconds += time.process_time() - cpu
 
 
-def _result(model: nn.Module, setting: TrainingSetting, state: _State) -> dict[str, Any]:
+def _result(model: LlamaForCausalLM, setting: TrainingSetting, state: _State) -> dict[str, Any]:
     n, tokens = model.num_parameters(), setting.work * setting.tokens_per_step
     curve = state.curve | {"tokens": [step * setting.tokens_per_step for step in state.curve["step"]]}
     budgets = [{"tokens": one["steps"] * setting.tokens_per_step, **one} for one in state.budgets]
@@ -415,7 +418,8 @@ def _resumed(path: Path | None, setting: TrainingSetting, model: nn.Module, opti
             for name, parameter in model.named_parameters():
                 parameter.data.copy_(file.get_tensor(f"weights.{name}"))
                 moments = ("step", "exp_avg", "exp_avg_sq")
-                optimiser.state[parameter] = {key: file.get_tensor(f"{key}.{name}") for key in moments}
+                # Copies: Windows replaces no file of which a part is still mapped.
+                optimiser.state[parameter] = {key: file.get_tensor(f"{key}.{name}").clone() for key in moments}
         return _State(**json.loads(header["progress"]))
     except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"the checkpoint {path} is damaged ({error}); delete it and start again.") from error

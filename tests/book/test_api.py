@@ -1,7 +1,10 @@
 """The page of the package and the way to the code: every module, once, and links that lead to the right line."""
 
+import inspect
 import re
+from functools import cached_property
 from types import ModuleType
+from typing import get_args, get_origin
 
 import pytest
 from small_book import code_cell, notebook_of
@@ -23,6 +26,51 @@ def test_every_module_is_on_the_page():
     shown = {module.__file__ for modules in api.rooms().values() for module in modules}
     written = {str(path) for path in api.PACKAGE.rglob("*.py") if path.stem not in ("__init__", "__main__")}
     assert shown == written
+
+
+def _own_classes(annotation, module):
+    """The classes of the package that an annotation names."""
+    if isinstance(annotation, str):  # of a class that is defined further down
+        annotation = eval(annotation, vars(module))
+    kind = get_origin(annotation) or annotation
+    own = {kind} if inspect.isclass(kind) and kind.__module__.startswith("explainer.") else set()
+    return own.union(*(_own_classes(each, module) for each in get_args(annotation)))
+
+
+def _offered(module):
+    """The functions and methods that a module offers to others."""
+    for name, each in api.public(module).items():
+        yield from [(name, each)] if inspect.isfunction(each) else _methods(name, each)
+
+
+def _methods(name, kind):
+    for inner, each in vars(kind).items():
+        made = each.fget if isinstance(each, property) else each.func if isinstance(each, cached_property) else each
+        function = getattr(made, "__func__", made)  # of a class method
+        if inspect.isfunction(function) and inner[0] != "_":
+            yield f"{name}.{inner}", function
+
+
+def _hidden(modules):
+    """What is returned and is not on the page, by the function that returns it."""
+    shown = {each for module in modules for each in api.public(module).values()}
+    return {
+        f"{module.__name__}.{name}": kinds
+        for module in modules
+        for name, each in _offered(module)
+        if (kinds := _own_classes(inspect.signature(each).return_annotation, module) - shown)
+    }
+
+
+def test_what_is_returned_to_others_is_on_the_page():
+    made_up = ModuleType("explainer.made_up")
+    exec("class _Kept: ...\nclass Shown:\n @property\n def kept(self) -> list['_Kept']: ...", vars(made_up))
+    ((name, kept),) = _methods("Shown", made_up.Shown)
+    assert name == "Shown.kept"
+    assert _own_classes(inspect.signature(kept).return_annotation, made_up) == {made_up._Kept}
+    modules = [module for modules in api.rooms().values() for module in modules]
+    assert len([name for module in modules for name, _ in _offered(module)]) > 300
+    assert _hidden(modules) == {}
 
 
 def test_a_docstring_is_text():

@@ -38,7 +38,7 @@ def test_a_book_of_which_chapters_fail_is_built_and_can_be_mended(tmp_path, mend
     """In a path with a space; each build takes most of a minute."""
     folder = tmp_path / "a book"
     small_book.make(folder, PAGES)
-    done = small_book.build(folder, EXPLAINER_REPOSITORY="https://github.com/org/name")
+    done = small_book.build(folder, EXPLAINER_REPOSITORY="https://github.com/org/name", EXPLAINER_BRANCH="main")
     require_failures_are_named_with_cell_error_and_remedy(done)
     require_pages_are_built_and_the_failing_ones_say_so(folder)
     require_boxes_and_buttons_come_from_one_address(folder, done)
@@ -143,6 +143,12 @@ def test_elsewhere_too_only_what_changed_is_executed_again(monkeypatch):
     chapters = [Path(f"{name}.ipynb") for name in ("same", "old", "new")]
     portability.run_chapters(portability.Row("row"), chapters, 1)
     assert [word for word in ran[0] if word.endswith(".ipynb")] == ["old.ipynb", "new.ipynb"]
+
+
+def test_a_host_that_only_executes_needs_nothing_that_builds_pages():
+    """As in the weekly runs of a hosted image and of the oldest packages."""
+    script = "import sys; sys.modules['docutils'] = None; import bookbuilder.execute, bookbuilder.portability"
+    subprocess.run([sys.executable, "-c", script], env=os.environ | small_book.BUILDER, check=True)
 
 
 def test_the_numerical_tests_exist():

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -236,9 +237,32 @@ def test_cells_are_formatted_and_stay_so(tmp_path, capsys):
 
 def test_the_first_cell_changes_nothing_where_the_package_is():
     """Nor does it ask an index: the name is that of the installed package."""
-    words = "".join(notebooks.SETUP["source"]).removeprefix("%").split()
+    words = notebooks.SETUP["source"][-1].removeprefix("%").split()
     assert words[:2] == ["pip", "install"]
     subprocess.run([sys.executable, "-m", *words, "--no-index"], check=True)
+
+
+def test_notebooks_name_the_address_of_the_book_once_it_is_known_and_no_other(monkeypatch, capsys):
+    monkeypatch.delenv("EXPLAINER_SITE", raising=False)
+    assert notebooks.first_lines(None) == [notebooks.first_lines("https://book.org")[1]]
+    assert notebooks.first_lines("https://book.org")[0] == "# With its figures: https://book.org\n"
+    for site, book, code in (("", "a/", 0), ("https://a/", None, 0), ("https://a/", "https://a", 0), ("b", "a", 1)):
+        monkeypatch.setenv("EXPLAINER_SITE", site)
+        monkeypatch.setattr(notebooks, "_BOOK", book)
+        assert notebooks.main(["--check", str(ROOT / "book" / "story.ipynb")]) == code
+    assert "published at b, and its address is a" in capsys.readouterr().err
+
+
+def test_hosts_open_the_notebooks_of_a_release_which_nobody_edits(monkeypatch, tmp_path):
+    monkeypatch.setenv("EXPLAINER_REPOSITORY", "https://github.com/org/name")
+    for name, editable in (("v1.0.0", False), ("main", True)):
+        monkeypatch.setenv("EXPLAINER_BRANCH", name)
+        config = SimpleNamespace(
+            html_static_path=[], templates_path=[], html_baseurl="", book_edition="", html_theme_options={}
+        )
+        sphinxext._configure(SimpleNamespace(srcdir=tmp_path), config)
+        made = config.html_theme_options
+        assert (made["repository_branch"], made["use_edit_page_button"]) == (name, editable)
 
 
 def test_icons_in_use_are_found(tmp_path):

@@ -73,6 +73,7 @@ def test_what_a_model_answers_is_stored_by_the_place_of_the_answer(monkeypatch, 
 
 
 @pytest.mark.slow
+@pytest.mark.weekly  # what writes the file is tested above, what scores in `test_scoring.py`
 @pytest.mark.parametrize(("grouping", "number"), [("mixed", 3), ("of one kind", 0)])
 def test_a_sample_is_computed_again(grouping, number):
     starter = loading.load(device="cpu", dtype=torch.float32)

@@ -67,6 +67,7 @@ def test_what_a_model_answers_is_stored_to_four_places(model, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly  # what writes the file is tested above, what scores in `test_scoring.py`
 @pytest.mark.parametrize(("task", "most"), [("plurals", 4), ("reviews", 2)])
 def test_a_sample_is_computed_again(task, most):
     """Logits move in the last digits from processor to processor, so that an answer on the edge may change."""

@@ -38,11 +38,17 @@ def test_answers_that_cannot_be_shuffled_are_refused(answers):
         head_circuits._shuffled_answers([Example({"word": a}, a) for a in answers], 0)
 
 
+@pytest.mark.parametrize(("answers", "mixed"), [("xy", "yx"), ("xxyy", "yyxx")])
+def test_answers_of_which_one_is_half_have_one_order_in_which_none_stays(answers, mixed):
+    found = head_circuits._shuffled_answers([Example({"word": a}, a) for a in answers], 0)
+    assert "".join(one.answer for one in found) == mixed
+
+
 def test_change_and_exact_are_means_over_queries_and_sets():
     queries = [[Example({"word": w}, "x") for w in words] for words in ("ab", "bc")]
     before = [Answers(np.array([True, True]), np.array([-1.0, -2.0])), Answers(np.array([True, False]), np.zeros(2))]
     after = [Answers(np.array([False, False]), np.array([-2.0, -4.0])), Answers(np.array([False] * 2), np.zeros(2))]
-    found = head_circuits._Stored(queries, {"before": before, "after": after})
+    found = head_circuits.StoredAnswers(queries, {"before": before, "after": after})
     change, share = found.change("after", "before"), found.exact("before")
     assert change.estimate == -0.75 and change.low <= -0.75 <= change.high and change.low < change.high
     assert share.estimate == 0.75
@@ -90,10 +96,10 @@ def test_the_input_is_needed_and_not_always_its_own():
 @pytest.mark.slow
 def test_a_sample_is_computed_again():
     starter = loading.load(device="cpu", dtype=torch.float32)
-    one = head_circuits.bench("plurals", [0])
+    one = head_circuits.draw_prompts("plurals", [0])
     table = head_circuits.stored("plurals").answers
     off = head_circuits._kinds_of_heads(starter)["answer"]
-    all_sets = head_circuits.bench("plurals").columns(starter)
+    all_sets = head_circuits.draw_prompts("plurals").columns(starter)
     means = circuits.mean_outputs(starter, [columns.ids for columns in all_sets])
     for name, found in (
         ("cut: input", head_circuits.ask(starter, one, head_circuits.CUTS["input"])),

@@ -178,7 +178,7 @@ def leftovers() -> list[str]:
     """What lies in the cache beside the installed assets and the locks."""
     known = {asset.name for asset in assets.ASSETS} | {f".{asset.name}.lock" for asset in assets.ASSETS}
     found = [path.relative_to(assets.cache_dir()) for path in assets.cache_dir().rglob("*")]
-    return [str(path) for path in found if path.parts[0] not in known and str(path) != "downloads"]
+    return [path.as_posix() for path in found if path.parts[0] not in known and str(path) != "downloads"]
 
 
 def recovers(index) -> bool:
@@ -476,7 +476,7 @@ def test_cache_that_cannot_be_written(index, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("not a directory")
     with monkeypatch.context() as patch:
         patch.setenv("EXPLAINER_CACHE", str(tmp_path / "file" / "cache"))
-        refused("reviews: cannot use the cache .*file/cache.*set EXPLAINER_CACHE", CacheError)
+        refused("reviews: cannot use the cache .*file.cache.*set EXPLAINER_CACHE", CacheError)
     read_only = Mock(side_effect=OSError(errno.EROFS, os.strerror(errno.EROFS)))
     with monkeypatch.context() as patch:
         patch.setattr(Path, "mkdir", read_only)

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+from pathlib import Path
 
 import pytest
 import traitlets
@@ -78,6 +80,20 @@ def test_numbers_that_the_chapters_tell():
     stored = Bets.stored()
     assert [round(stored[name][0], 2) for name in bets._NUMBERS] == [0.38, 0.20, 0.71]
     assert [round(gain[1], 2) for gain in stored["lasting"]["gains"]] == [-0.06, 0.15, 0.03]
+
+
+def test_chapters_that_ask_and_that_answer_are_those_of_the_contents():
+    """The numbers in the JavaScript are the places of the pages in the table of contents."""
+    root = Path(__file__).parents[2]
+    chapters = re.findall(r"book/chapters/(\w+)", (root / "_toc.yml").read_text("utf-8"))
+    script = (root / "src/explainer/explorables/js/bets.js").read_text("utf-8")
+    answers = dict(re.findall(r"^  (\w+): question\(\"\w+\", (\d+),", script, re.MULTILINE))
+    pages = dict.fromkeys(("agreement", "floor", "ceiling"), "agreement") | {"others": "minimal_pairs"}
+    pages |= dict.fromkeys(("lowest", "lasting"), "idea_it_inspired")
+    assert {key: chapters[int(n) - 1] for key, n in answers.items()} == pages
+    asks = dict(re.findall(r"(\w+): (\d+)", re.search(r"const FIRST = {(.*?)}", script)[1]))
+    for about, n in asks.items():
+        assert f'Bets(about=\\"{about}\\")' in (root / f"book/chapters/{chapters[int(n) - 1]}.ipynb").read_text("utf-8")
 
 
 # Traits

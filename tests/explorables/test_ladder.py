@@ -82,7 +82,7 @@ def test_stored_shares_of_heads_are_the_checkpoints():
     for column in ("here", "other"):
         quartiles = running_prompt.quartiles([getattr(one, column) for one in found])
         assert quartiles == pytest.approx(kept[column][5], abs=5e-3)
-    i, j = running_prompt.choose(prompt)
+    i, j = running_prompt.strongest_head(prompt)
     assert [i + 1, j + 1] == kept["chosen"][:2]
     head = prompt.heads[i][j]
     assert rungs._on_head(head.query, head.keys, head.values) == pytest.approx(kept["chosen"][2:], abs=5e-3)

@@ -39,7 +39,7 @@ def test_answers_are_those_of_the_package(javascript):
     for state, found in zip(STATES, javascript.results, strict=True):
         one, noise = prompt(state), state["noise"]
         assert found["ridge"] == pytest.approx(regression.ridge(one, noise**2).item(), rel=1e-9, abs=1e-12)
-        sizes = [task_diversity.memory(one, lines[: 2**k], noise).item() for k in range(MOST + 1)]
+        sizes = [task_diversity.discrete_mmse(one, lines[: 2**k], noise).item() for k in range(MOST + 1)]
         assert found["sizes"] == pytest.approx(sizes, rel=1e-9, abs=1e-12)
         assert found["memory"] == pytest.approx(sizes[state["doublings"]], rel=1e-9, abs=1e-12)
 

@@ -12,10 +12,11 @@ def test_scores_stand_in_their_layer_and_head_and_the_marked_are_ringed():
     assert list(shades.y) == [1, 2, 3] and list(shades.x) == [1, 2] and shades.z[2][1] == 0.5
     assert (shades.zmin, shades.zmax) == (other.zmin, other.zmax) == (0, 1)
     assert (list(rings.x), list(rings.y)) == ([2], [3])
+    assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("head", "layer")
 
 
 def test_effects_show_the_control_beside_each():
     measured, control = {"capitals": {"a": -2.0, "b": -1.0}}, {"capitals": {"a": -0.5, "b": -0.75}}
-    own, beside = induction.effects(measured, control).data
+    own, beside = induction.log_prob_changes(measured, control).data
     assert list(own.x) == [-2, -1] and list(beside.x) == [-0.5, -0.75] and list(own.y) == list(beside.y)
-    assert len(induction.effects(measured).data) == 1
+    assert len(induction.log_prob_changes(measured).data) == 1

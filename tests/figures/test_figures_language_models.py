@@ -28,7 +28,7 @@ def test_gap_curves_have_a_bar_at_every_fourth_point():
 def test_effects_draw_each_seed_and_the_mean():
     nan = float("nan")
     rows = {"a, early": ([-40.0, -30.0, -26.0], Interval(-33.0, -50.0, -10.0)), "b": ([10.0], Interval(10.0, nan, nan))}
-    figure = figures.effects(rows, "nats")
+    figure = figures.effect_sizes(rows, "nats")
     seeds, mean, other, alone = figure.data
     assert seeds.x == (-40, -30, -26) and mean.x == (-33,)
     assert (mean.error_x.array, mean.error_x.arrayminus) == ((23,), (17,))

@@ -54,6 +54,10 @@ def test_the_main_pair_is_what_the_modules_below_give(checkpoint, bench, tables)
         assert column(tables["pairs"], name, **pair) == [pytest.approx(expected.mean().item(), abs=2e-3)]
         by_layer = column(tables["layers"], name, **pair)
         np.testing.assert_allclose(by_layer, expected.mean(0), atol=5e-3)
+    for name, changed in ((pair["a"], icl), (pair["b"], ft)):
+        z, u = (h.numpy() / np.linalg.norm(h.numpy(), axis=-1, keepdims=True) for h in (zsl, changed))
+        distance = np.linalg.norm(u - z, axis=-1).mean()
+        assert column(tables["changes"], "change_norm", change=name) == [pytest.approx(distance, rel=2e-3)]
     change = {"change": pair["b"]}
     assert column(tables["changes"], "update_norm", **change) == [pytest.approx(finetuned.norm, rel=1e-3)]
     assert column(tables["changes"], "loss_after", **change) == [pytest.approx(finetuned.loss_after, rel=1e-3)]
@@ -129,6 +133,14 @@ def test_few_lessons_are_one_floor_and_one_ceiling(bench):
     for kind in ("ICL", "FT"):
         assert set(column(tables["changes"], "lesson", kind=kind)) == {"own", "other", "shuffled", "plurals"}
     assert set(column(tables["changes"], "rate", kind="FT")) == {LR}
+
+
+def test_bounds_are_the_lessons_of_the_verdicts_floors_and_ceilings(bench):
+    setting = replace(bench, lessons="bounds", n_directions=0)
+    tables = rounded(Agreement().compute(setting, progress=False).tables)
+    for kind in ("ICL", "FT"):
+        assert set(column(tables["changes"], "lesson", kind=kind)) == {"own", "other", "nonsense", "plurals"}
+    assert Agreement().holds(setting) == (1, 4 * len(setting.stages))
 
 
 def test_a_loss_of_answers_learns_the_answers(bench, tables):

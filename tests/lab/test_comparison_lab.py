@@ -247,7 +247,7 @@ def test_command_computes_the_grids_that_are_asked_for(directory, tmp_path, caps
 
 
 def test_grid_of_the_papers_models_runs_on_the_same_architecture(tmp_path):
-    settings = Comparison.read_grids(ROOT / "book" / "reference" / "fairseq.toml")["mr"]
+    settings = Comparison.read_grids(ROOT / "src" / "explainer" / "published" / "comparison" / "fairseq.toml")["mr"]
     tiny = str(tiny_models.save("xglm", tmp_path / "xglm"))
     assert {c.checkpoint for c in settings} == {f"KoboldAI/fairseq-dense-{size}B" for size in (1.3, 2.7)}
     small = [replace(c, checkpoint=tiny, k=2, n_queries=N) for c in settings if c.seed == 0]

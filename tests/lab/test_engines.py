@@ -58,6 +58,24 @@ class Marked:
         yield task, os.getpid()
 
 
+@pytest.mark.parametrize(
+    ("seconds", "n"),
+    [(0, 1), (9, 2), (10, 3), (100, 5)],
+    ids=["one at least", "the second would end later", "just in time", "all"],
+)
+def test_nothing_begins_that_would_end_later_than_it_may(monkeypatch, seconds, n):
+    """Settings of three seconds, the second of four, by a clock that only they move."""
+    clock = [100.0]
+    monkeypatch.setattr(engines.time, "monotonic", lambda: clock[0])
+
+    def work(group):
+        for number in group:
+            clock[0] += 3 + (number == 1)
+            yield number
+
+    assert list(engines.local([(0, 1), (2,), (3, 4)], work, seconds=seconds)) == list(range(n))
+
+
 def endless(group):
     """Leaves the number of its process in a file, and goes on."""
     Path(group[0][0]).write_text(str(os.getpid()))
@@ -208,12 +226,14 @@ class TestInProcesses:
         assert {n for *_, n in outcomes} == {1}
         assert os.getpid() not in {pid for _, pid, _ in outcomes}
 
-    @pytest.mark.parametrize(("gpus", "seen"), [(("0", "GPU-b"), ["0", "GPU-b"]), (("1",), ["1", "1"])])
-    def test_each_process_sees_one_gpu_of_its_own_as_far_as_they_go(
-        self, tmp_path, workers_find_this_module, gpus, seen
-    ):
-        work = Together(tmp_path, 2)
-        assert sorted(engines.in_processes(groups(2), work, workers=2, gpus=gpus)) == seen
+    def test_each_process_sees_one_gpu_of_its_own_as_far_as_they_go(self, tmp_path, workers_find_this_module):
+        work, gpus = Together(tmp_path, 3), ("0", "GPU-b")
+        assert sorted(engines.in_processes(groups(3), work, workers=3, gpus=gpus)) == ["0", "0", "GPU-b"]
+
+    def test_windows_has_no_more_processes_than_it_can_wait_for(self, monkeypatch):
+        monkeypatch.setattr(sys, "platform", "win32")
+        assert engines._pool(62, 1, ())._max_workers == 61
+        assert engines._pool(2, 1, ())._max_workers == 2
 
     def test_an_interrupt_ends_all_processes_at_once_and_none_complains(self, tmp_path, workers_find_this_module):
         marks = [tmp_path / name for name in "ab"]

@@ -52,7 +52,7 @@ def test_what_a_number_format_rounds_is_said_or_that_it_is_not_measured(said, mo
 
 @pytest.mark.parametrize(("seconds", "words"), [(59, "less than a minute"), (90, "about 2 min"), (9000, "about 2.5 h")])
 def test_seconds_in_words(seconds, words):
-    assert durations.said(seconds) == words
+    assert durations.in_words(seconds) == words
 
 
 def test_the_weights_of_the_book_are_counted():

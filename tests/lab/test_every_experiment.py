@@ -23,6 +23,7 @@ from explainer_lab.comparison import Comparison
 from explainer_lab.language_models import LanguageModels
 from explainer_lab.minimal_pairs import MinimalPairs
 from explainer_lab.new_rule import NewRule
+from explainer_lab.on_checkpoint import OnCheckpoint
 from explainer_lab.recall import Recall
 from explainer_lab.regression import Regression
 from explainer_lab.reversal import Reversal
@@ -56,6 +57,9 @@ GRIDS = {
 
 KILLED_AT = {LanguageModels: ("state.safetensors", 3), TrainedControl: ("2", 2)}
 """What is being put in its place, and for which time: the state of a training and a snapshot; else a second result."""
+
+WEEKLY = (SharedPart, MinimalPairs, NewRule, Rival)
+"""They take two seconds each, and resume as `Agreement` does: a setting at a time, on a checkpoint."""
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +110,17 @@ def kept(place):
     return [path for path in sorted(found) if not any(part.startswith("tmp") for part in path.parts)]
 
 
+@pytest.mark.parametrize("kind", [kind for kind in GRIDS if issubclass(kind, OnCheckpoint)])
+def test_half_a_number_format_computes_every_experiment_on_a_checkpoint(kind, given):
+    setting = settings_of(kind, given)[1][0]
+    whole, half = (kind(dtype=of).compute(setting, progress=False).tables for of in (torch.float32, torch.bfloat16))
+    assert {name: list(table) for name, table in half.items()} == {name: list(table) for name, table in whole.items()}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", EXPERIMENTS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(one, marks=[pytest.mark.weekly] if one in WEEKLY else []) for one in EXPERIMENTS]
+)
 def test_killed_and_run_again_by_its_command_it_stores_the_same_bytes(kind, given, tmp_path, monkeypatch):
     first, whole, computed, compute = tmp_path / "first", tmp_path / "whole", [], kind.compute
     make_small(monkeypatch, first / "cache")
@@ -138,7 +151,7 @@ def test_killed_and_run_again_by_its_command_it_stores_the_same_bytes(kind, give
 REFUSED = [
     (Agreement, {"epochs": 0}, "epochs = 0"),
     (Agreement, {"k": 1, "lessons": "all"}, "k = 1: two halves"),
-    (Agreement, {"lessons": "none"}, "no lessons 'none'; known: all, few, own"),
+    (Agreement, {"lessons": "none"}, "no lessons 'none'; known: all, few, bounds, own"),
     (Agreement, {"loss": "labels"}, "no loss 'labels'"),
     (Agreement, {"n_directions": -1}, "n_directions = -1"),
     (Agreement, {"lr": 0.0}, "lr = 0 is not a positive number"),

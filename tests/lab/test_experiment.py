@@ -98,12 +98,29 @@ def test_processes_store_what_this_process_stores(tmp_path):
     assert contents(there) == contents(here)
 
 
+def test_a_run_that_ends_at_its_time_goes_on_where_it_stopped(tmp_path):
+    """Interrupted by its budget after each setting, it publishes what is finished, and at last the same bytes."""
+    grids, whole, ours = {"powers": SETTINGS}, Store(tmp_path / "whole"), Store(tmp_path / "ours")
+    Powers().run(SETTINGS, whole, progress=False)
+    Powers().publish(grids, whole, Published(tmp_path / "at once"))
+    for n in range(1, len(SETTINGS) + 1):
+        published = Published(tmp_path / "in portions")
+        tables = Powers().run(SETTINGS, ours, published, engine=partial(engines.local, seconds=0), progress=False)
+        Powers().publish(grids, ours, published)
+        assert len(tables["runs"]) == len(published.tables()["runs"]) == n
+    assert contents(ours) == contents(whole)
+    values = [Published(tmp_path / name).tables()["settings"] for name in ("at once", "in portions")]
+    assert values[0].equals(values[1])
+
+
 @pytest.mark.parametrize(
     ("progress", "here", "shown"), [(True, True, True), (True, False, False), (False, True, False)]
 )
 def test_a_setting_shows_its_own_progress_where_it_is_asked_for_and_computed_here(tmp_path, progress, here, shown):
-    experiment = Powers()
-    engine = engines.local if here else partial(engines.local)
+    def elsewhere(*given):
+        return engines.local(*given)
+
+    experiment, engine = Powers(), partial(engines.local, seconds=60) if here else elsewhere
     experiment.run(SETTINGS[:2], Store(tmp_path), engine=engine, progress=progress)
     assert experiment.shown_of == [shown] * 2
 
@@ -115,6 +132,18 @@ def test_a_run_that_goes_on_counts_what_is_there(tmp_path, capsys):
     Powers().run(SETTINGS, store)
     counts = re.findall(r" (\d+)/(\d+) ", capsys.readouterr().err)
     assert counts[0] == ("4", "6") and counts[-1] == ("6", "6")
+
+
+def test_what_does_not_fit_is_not_counted(tmp_path, capsys):
+    class NoRoom(Powers):
+        def require_room(self, setting, at_once):
+            if setting.base == 3:
+                raise TaskError("3 needs more memory than there is.")
+
+    with pytest.raises(ExperimentError, match="1 of 3 could not be computed"):
+        NoRoom().run(Powers.grid(base=[2, 3, 4]), Store(tmp_path))
+    counts = re.findall(r" (\d+)/(\d+) ", capsys.readouterr().err)
+    assert counts[0] == ("0", "2") and counts[-1] == ("2", "2")
 
 
 def test_an_interrupted_run_ends_its_engine_at_once(tmp_path):
@@ -172,7 +201,10 @@ def test_what_fails_is_named_and_the_others_are_stored(tmp_path):
     assert len(contents(store)) == 2
 
 
-@pytest.mark.parametrize("engine", [engines.local, partial(engines.in_processes, workers=2, threads=1)])
+@pytest.mark.parametrize(
+    "engine",
+    [engines.local, pytest.param(partial(engines.in_processes, workers=2, threads=1), marks=pytest.mark.weekly)],
+)
 def test_what_no_check_foresaw_keeps_its_whole_traceback(tmp_path, monkeypatch, engine):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)

@@ -4,13 +4,14 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import tiny_models
 import torch
 import toy_study
 from conftest import ROOT
-from transformers import XGLMConfig, XGLMForCausalLM
+from transformers import OlmoConfig, OlmoForCausalLM, XGLMConfig, XGLMForCausalLM
 
 from explainer import commands
 from explainer.errors import ExperimentError
@@ -36,6 +37,13 @@ def test_weights_and_updates_are_counted_as_they_are_held(saved, tiny, family):
     assert needed(n_models=2) - needed() == 4 * weights
     assert needed(torch.bfloat16, n_models=2) - needed(torch.bfloat16) == 2 * weights
     assert needed(n_updates=3) - needed() == 2 * 4 * 2 * config.num_hidden_layers * width * config.hidden_size
+
+
+def test_of_a_family_that_can_only_be_scored_the_weights_are_counted():
+    with torch.device("meta"):
+        model = OlmoForCausalLM(OlmoConfig(**tiny_models.FURTHER["phi"]))
+    one, two = (memory.required_bytes(model, torch.float16, 4, n, None) for n in (1, 2))
+    assert two - one == 2 * sum(p.numel() for p in model.parameters())
 
 
 @pytest.mark.parametrize("dtype", memory.BYTES_PER_WEIGHT)
@@ -112,6 +120,24 @@ def test_a_look_is_refused_before_its_model_is_loaded(saved, monkeypatch, capsys
     memory.require_memory_to_score(str(saved["llama"]), torch.device("cpu"), torch.float32, 3)
 
 
+@pytest.mark.parametrize("computes", [True, False])
+def test_the_widest_format_that_fits_is_taken_and_the_gpu_is_told(monkeypatch, capsys, computes):
+    """A GPU with room for float32, or for half of it; on a T4 the half is float16, which it computes in."""
+    t4 = SimpleNamespace(name="Tesla T4", total_memory=15_400_000_000)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: computes)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: t4)
+    monkeypatch.setattr(loading, "device_of", torch.device)
+    half = torch.bfloat16 if computes else torch.float16
+    for free, dtype in ((6e9, torch.float32), (4e9, half)):
+        monkeypatch.setattr(memory, "free_bytes", lambda _, free=free: free)
+        assert memory.dtype_of("auto", "cuda", lambda dtype: dtype.itemsize * 10**9) == dtype
+        assert memory.dtype_of("float16", "cuda", lambda _: pytest.fail("asked")) == torch.float16
+    assert commands.main(["models"]) == 0
+    of = "15.4 GB of the GPU Tesla T4 hold up to 2.0 billion in float32, 3.1 billion with --dtype"
+    assert f"{of} {str(half).removeprefix('torch.')}." in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("workers", "message"), [(1, "give --dtype bfloat16 "), (3, "3 processes .* fewer --workers")])
 def test_what_does_not_fit_is_refused_before_it_is_loaded(saved, tmp_path, monkeypatch, workers, message):
     model, study = str(saved["llama"]), Comparison(data={"toy": toy_study.DATA})
@@ -136,6 +162,7 @@ def test_memory_that_runs_out_is_said(saved, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly  # a process that measures what it takes; the terms of the formula are counted above
 def test_a_setting_takes_about_what_is_counted():
     shape, n_shown = (4, 1024, 16), 8
     command = [sys.executable, ROOT / "benchmarks/at_size.py", "--shape", "x".join(map(str, shape))]

@@ -188,6 +188,55 @@ def test_answers_are_those_of_the_task(pair, tables):
     assert row["right_b"] == right.mean()
 
 
+def test_parts_along_the_other_side_are_projections(pair, monkeypatch):
+    """Of the change c onto the training with its own words or with others; the rest is orthogonal to the part."""
+    trained = {one: each[pair.setting.epochs] for one, each in minimal_pairs._train(pair, progress=False).items()}
+    put, compute = [], minimal_pairs.logits_with_outputs
+    monkeypatch.setattr(minimal_pairs, "logits_with_outputs", lambda last, *of: put.append(of) or compute(last, *of))
+    for row in minimal_pairs._interventions(pair, trained):
+        put[-1] = (row["intervention"], row["towards"], [each.double() for each in put[-1]])
+    found = {(name, to): outputs for name, to, outputs in put}
+    without = interventions.without_context(pair.checkpoint, scoring.encode(pair.checkpoint, ""), pair.prompts())
+    outputs = {}
+    for lesson, state in trained.items():
+        with state.applied():
+            outputs[lesson] = without.run().attention.double()
+    cosine = torch.nn.functional.cosine_similarity
+    for to, away in ("AB", "BA"):
+        f, f_other = (outputs[Lesson(to, words)] - outputs[Lesson(away, words)] for words in (0, 1))
+        c = found["context_whole", to][0] - found["context", to][0]
+        for name, change, along in (
+            ("context_along_ft", c, f),
+            ("context_along_other_ft", c, f_other),
+            ("ft_along_icl", f, c),
+        ):
+            part = found[name, to][0] - found[name.partition("_")[0], to][0]
+            assert cosine(part, along, dim=-1).abs().min() > 1 - 1e-4, name
+            assert ((part * (change - part)).sum(-1).abs() < 1e-4 * change.square().sum(-1)).all(), name
+
+
+def test_a_setting_has_the_answers_of_the_whole_lessons(pair):
+    """Not of parts of them: 3 of 3 examples, 2 of 2 epochs; means over both sets of words."""
+    shares = {
+        ("ZSL", 0, None): [(0.25, 0.5)],
+        ("ICL", 2, "A"): [(0, 0), (0, 0)],
+        ("ICL", 3, "A"): [(0.5, 0), (0.75, 0)],
+        ("ICL", 3, "B"): [(0, 0.25), (0, 0.25)],
+        ("FT", 1, "A"): [(0, 0)],
+        ("FT", 2, "A"): [(1, 0), (0.5, 0)],
+        ("FT", 2, "B"): [(0, 0.125)],
+    }
+    changes = [
+        {"kind": kind, "strength": strength, "lesson": lesson, "right_a": a, "right_b": b}
+        for (kind, strength, lesson), each in shares.items()
+        for a, b in each
+    ]
+    assert minimal_pairs._summary(pair, changes, {"own": torch.tensor([0.1, math.nan, 0.3])}) == {
+        "zsl_a": 0.25, "zsl_b": 0.5, "icl_a": 0.625, "icl_b": 0.25, "ft_a": 0.75, "ft_b": 0.125,
+        "own": pytest.approx(0.2), "note": "a training diverged: participles",
+    }  # fmt: skip
+
+
 def test_a_diverged_training_is_missing_and_noted(directory, checkpoint):
     tables = run_minimal_pairs(checkpoint, DATA, setting(directory, lr=1e6))
     assert tables["settings"]["note"] == "a training diverged: past, participles"

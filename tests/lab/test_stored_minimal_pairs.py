@@ -59,8 +59,9 @@ def test_means_of_layers_are_those_of_the_settings_and_the_strengths():
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_contexts_of_a_pair_computed_again_give_what_is_stored(monkeypatch):
-    """The whole ones; parts of them and trainings take minutes, and are computed weekly."""
+    """The whole ones, without parts of them and without trainings, which the test below has."""
     setting = SETTINGS[0]
     monkeypatch.setattr(MinimalPairs.setting, "shots", [setting.k])
     checkpoint, data = loading.load(setting.checkpoint), {name: tasks.load(name) for name in setting.tasks}

@@ -66,6 +66,7 @@ def test_means_of_layers_are_those_of_the_pairs():
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_contexts_computed_again_give_what_is_stored():
     """Without trainings, which take minutes; to the rounding of another processor."""
     setting = replace(GRIDS["shared-part"][0], tasks="plurals")

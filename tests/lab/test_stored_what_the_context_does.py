@@ -53,6 +53,7 @@ def test_a_context_and_its_votes_computed_again_give_what_is_stored(checkpoint):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_contexts_with_compound_cues_computed_again_give_what_is_stored(checkpoint, monkeypatch):
     monkeypatch.setattr(blocking, "_trained", lambda *_: iter(()))
     setting = KINDS[Blocking]["blocking"][0]

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -172,6 +173,16 @@ def test_an_interrupted_run_goes_on_from_its_last_state_and_ends_with_the_same_b
         assert path.exists() == (first > 0)
         assert end(trained(one, tokens, checkpoint=path, every=2)) == whole
     assert steps[done] == first
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only here the system says what is mapped")
+def test_a_resumed_run_keeps_no_part_of_its_file_mapped(tokens, tmp_path):
+    """Else Windows would not replace it by the next state."""
+    trained(TINY, tokens, checkpoint=tmp_path / "state", every=6)
+    model = training._initial_model(TINY)
+    optimiser = training._optimiser(model, TINY)
+    assert training._resumed(tmp_path / "state", TINY, model, optimiser).curve
+    assert str(tmp_path / "state") not in Path("/proc/self/maps").read_text("utf-8")
 
 
 def test_checkpoints_that_cannot_be_used(tokens, tmp_path):

@@ -103,18 +103,22 @@ def test_an_induction_score_needs_a_sequence_said_twice():
 
 
 def test_a_repeated_sequence_is_random_different_and_said_twice(checkpoint):
-    ids = circuits.repeated(checkpoint, 20, seed=3)
+    ids = circuits.repeated_random_tokens(checkpoint, 20, seed=3)
     assert ids[0] == checkpoint.first_token_id and ids[1:21] == ids[21:] and len(set(ids[1:])) == 20
-    assert ids == circuits.repeated(checkpoint, 20, seed=3) != circuits.repeated(checkpoint, 20, seed=4)
+    assert (
+        ids
+        == circuits.repeated_random_tokens(checkpoint, 20, seed=3)
+        != circuits.repeated_random_tokens(checkpoint, 20, seed=4)
+    )
 
 
 def test_a_small_model_repeats_what_it_has_positions_and_tokens_for(checkpoint, monkeypatch):
     short = SimpleNamespace(config=SimpleNamespace(max_position_embeddings=34))
     small = SimpleNamespace(tokenizer=checkpoint.tokenizer, first_token_id=0, model=short)
-    ids = circuits.repeated(small, 50, seed=3)
+    ids = circuits.repeated_random_tokens(small, 50, seed=3)
     assert len(ids) == 33 and ids[1:17] == ids[17:] and len(set(ids[1:])) == 16
     monkeypatch.setattr(circuits, "_ORDINARY", len(checkpoint.tokenizer))
-    assert len(set(circuits.repeated(small, 50, seed=3)[1:])) == 16
+    assert len(set(circuits.repeated_random_tokens(small, 50, seed=3)[1:])) == 16
 
 
 def test_the_strongest_heads_and_others_of_their_layers():
@@ -122,10 +126,10 @@ def test_the_strongest_heads_and_others_of_their_layers():
     heads = circuits.strongest(scores, 3)
     assert heads == [(0, 1), (1, 1), (1, 2)]
     with pytest.raises(CheckpointError, match="layer 1 has 3 heads, 2 of them given"):
-        circuits.others(heads, 3, seed=0)
-    drawn = circuits.others(heads, 6, seed=0)
+        circuits.random_heads_like(heads, 3, seed=0)
+    drawn = circuits.random_heads_like(heads, 6, seed=0)
     assert sorted(layer for layer, _ in drawn) == [0, 1, 1] and len(set(drawn)) == 3 and not set(drawn) & set(heads)
-    assert len({tuple(circuits.others(heads, 6, seed)) for seed in range(10)}) > 3
+    assert len({tuple(circuits.random_heads_like(heads, 6, seed)) for seed in range(10)}) > 3
 
 
 # Heads switched off.
@@ -258,5 +262,5 @@ def test_answers_are_those_of_scoring(checkpoint):
 @pytest.mark.slow
 def test_the_starter_checkpoint_has_both_kinds_of_heads():
     starter = loading.load(dtype=torch.float32)
-    maps = circuits.attention_maps(starter, circuits.repeated(starter, 50, seed=11))
+    maps = circuits.attention_maps(starter, circuits.repeated_random_tokens(starter, 50, seed=11))
     assert circuits.previous_token_score(maps).max() > 0.75 and circuits.induction_score(maps).max() > 0.6

@@ -40,7 +40,7 @@ def layers(family: str = "transformer", n_layers: int = 3, d: int = TINY.dimensi
 
 
 @pytest.fixture(scope="module")
-def runs() -> list[deep._Run]:
+def runs() -> list[deep.FinishedTraining]:
     return [deep._train(start, TINY) for start in TWO]
 
 
@@ -115,7 +115,7 @@ def test_fitted_gradient_descent_finds_two_unequal_rates():
     assert run.W_PV.dtype == torch.float64 and losses.shape == (301,)
 
 
-def fit(family: str, sample: deep._Moments) -> deep._Fit:
+def fit(family: str, sample: deep.Moments) -> deep._Fit:
     return deep._Fit(lambda parameters: deep._layers(family, parameters, TINY.dimension), sample)
 
 
@@ -147,7 +147,7 @@ def test_gauss_newton_solves_what_is_linear():
 
 
 def test_gauss_newton_ends_where_nothing_is_lower():
-    solved = deep._Moments(torch.zeros(3, 3, 3, dtype=torch.float64), torch.zeros(3, 2, dtype=torch.float64))
+    solved = deep.Moments(torch.zeros(3, 3, 3, dtype=torch.float64), torch.zeros(3, 2, dtype=torch.float64))
     start = torch.ones(2, 1, dtype=torch.float64)
     rates, errors = deep._gauss_newton(fit("gradient descent", solved), start, 5, 1e-8)
     assert torch.equal(rates, start) and errors == [0.0]
@@ -166,7 +166,7 @@ def test_training_lowers_the_error_and_repeats(runs):
 # Files
 
 
-def same(a: deep._Run, b: deep._Run) -> bool:
+def same(a: deep.FinishedTraining, b: deep.FinishedTraining) -> bool:
     matrices = zip([*a.adam, *a.layers], [*b.adam, *b.layers], strict=True)
     return a.start == b.start and a.record == b.record and all(torch.equal(x, y) for x, y in matrices)
 

@@ -41,7 +41,7 @@ def wide_awake(setting: InContextGPTSetting) -> InContextGPT:
 
 
 @pytest.fixture(scope="module")
-def trained() -> gpt._Trained:
+def trained() -> gpt.TrainedGPT:
     return gpt.train(SMALL, progress=False)
 
 

@@ -47,6 +47,7 @@ IS_SILENT = loading._is_silent
 def no_hub_is_asked(monkeypatch):
     """Tests without a server of their own say what the hub answers."""
     monkeypatch.setattr(loading, "_is_silent", lambda *_: False)
+    loading._download.cache_clear()
 
 
 class Hub(BaseHTTPRequestHandler):
@@ -127,6 +128,14 @@ def test_every_family_loads_ready_for_inference(saved, family):
     assert checkpoint.device.type == "cpu"
     assert checkpoint.context_length == tiny_models.LENGTH
     assert (checkpoint.name, checkpoint.revision) == (str(saved[family]), None)
+
+
+def test_a_tokenizer_that_would_take_spaces_away_keeps_them(directory, tmp_path):
+    """As the starter checkpoint has it where an older transformers converted it."""
+    home = Path(shutil.copytree(directory, tmp_path / "model"))
+    told = json.loads((home / "tokenizer_config.json").read_text("utf-8"))
+    (home / "tokenizer_config.json").write_text(json.dumps(told | {"clean_up_tokenization_spaces": True}), "utf-8")
+    assert loading.load(home).tokenizer.clean_up_tokenization_spaces is False
 
 
 def test_dtype_and_device_can_be_set(saved):
@@ -262,6 +271,7 @@ def test_hub_id_and_revision_are_passed_on_and_the_commit_is_kept(saved, monkeyp
     checkpoint = loading.load("someone/model@v1")
     assert (checkpoint.name, checkpoint.revision) == ("someone/model", "c0ffee")
     assert loading.load("gpt2").name == "gpt2"
+    loading.digest("gpt2"), loading.skeleton("gpt2")  # the hub is asked once a process
     assert [a[:2] for a in asked] == [("someone/model", "v1"), ("gpt2", None)]
     assert not any(pattern.endswith((".bin", ".pt", ".py", "*")) for pattern in asked[0][2])
 
@@ -444,7 +454,7 @@ def test_a_device_that_is_not_here_is_named(saved, device):
     refused(f"device '{device}' cannot be used here .* give cpu, or leave it out", saved["llama"], device=device)
 
 
-@pytest.mark.parametrize(("computes", "dtype"), [(True, torch.bfloat16), (False, torch.float32)])
+@pytest.mark.parametrize(("computes", "dtype"), [(True, torch.bfloat16), (False, torch.float16)])
 def test_the_number_format_follows_the_device(monkeypatch, computes, dtype):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: computes)
     monkeypatch.setattr(loading, "device_of", torch.device)

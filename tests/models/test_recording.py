@@ -17,7 +17,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from explainer.data import assets, tasks
 from explainer.errors import CheckpointError, TaskError
 from explainer.models import architectures, finetuning, loading, recording, scoring
-from explainer.models.recording import stream
+from explainer.models.recording import iter_records
 from explainer.theory import metrics
 
 FAMILIES = (*tiny_models.CONFIGS, *tiny_models.MORE, "qwen2, window")
@@ -244,7 +244,7 @@ def test_streams_can_be_read_side_by_side_while_the_model_is_used(llama):
     few, many = scoring.encode(llama, ""), scoring.encode(llama, CONTEXT)
     apart = [record(llama, prefix, PROMPTS, CANDIDATES) for prefix in (few, many)]
     pairs = []
-    for pair in zip(*(stream(llama, prefix, PROMPTS, CANDIDATES) for prefix in (few, many)), strict=True):
+    for pair in zip(*(iter_records(llama, prefix, PROMPTS, CANDIDATES) for prefix in (few, many)), strict=True):
         assert not any(module._forward_hooks for module in llama.model.modules())
         llama.model(torch.tensor([[1, 2, 3]]))
         pairs.append(pair)
@@ -256,7 +256,7 @@ def test_streams_can_be_read_side_by_side_while_the_model_is_used(llama):
             assert (one.log_probs == whole.log_probs[i]).all()
 
 
-@pytest.mark.parametrize("of", [stream, recording.linear_maps])
+@pytest.mark.parametrize("of", [iter_records, recording.linear_maps])
 def test_an_abandoned_stream_leaves_nothing_behind(llama, of):
     records = of(llama, scoring.encode(llama, ""), PROMPTS)
     with tiny_models.unchanged(llama.model):
@@ -266,7 +266,7 @@ def test_an_abandoned_stream_leaves_nothing_behind(llama, of):
 
 
 def test_records_own_their_memory_and_may_enter_autograd(llama):
-    (one, *_) = stream(llama, scoring.encode(llama, CONTEXT), PROMPTS)
+    (one, *_) = iter_records(llama, scoring.encode(llama, CONTEXT), PROMPTS)
     for tensor in (one.outputs, one.own_scores, one.context_scores, one.queries):
         assert tensor.untyped_storage().nbytes() == tensor.numel() * 4
         assert not tensor.is_inference()

@@ -72,7 +72,7 @@ def test_intervals_are_students_over_seeds(frame):
 
 
 def test_the_rank_counts_other_tasks_and_no_other_lesson(frame):
-    found = agreement.ranks(frame, UpdateFilter("ICL"), 10, "sim_aou")
+    found = agreement.rank_of_own_task(frame, UpdateFilter("ICL"), 10, "sim_aou")
     assert found["n"].tolist() == [2] * 4
     assert found["above"].tolist() == [0, 1, 1, 1]
 
@@ -84,7 +84,7 @@ def test_the_rank_of_a_context_that_knows_no_task_is_any(frame):
         for seed in range(400)
         for lesson in ("own", "past", "capitals", "agents")
     ]
-    above = agreement.ranks(pd.DataFrame(rows), UpdateFilter("ICL"), 10, "sim_aou")["above"]
+    above = agreement.rank_of_own_task(pd.DataFrame(rows), UpdateFilter("ICL"), 10, "sim_aou")["above"]
     np.testing.assert_allclose(above.value_counts(normalize=True).sort_index(), 0.25, atol=0.06)
 
 

@@ -36,9 +36,9 @@ def test_trend_is_the_mean_of_rank_correlations():
 def test_verdict_counts_after_correction():
     up, down, open_ = (Interval(m, 0, 0, p) for m, p in ((0.5, 1e-4), (-0.5, 1e-3), (0.3, 0.02)))
     each = {"a": up, "b": down, "c": open_, "d": open_, "e": open_}
-    assert depth.verdict(each) == depth.Signs(rises=1, falls=1, undecided=3), "3 x 0.02 is above 0.05"
-    assert depth.verdict({"c": open_}) == (1, 0, 0)
-    assert depth.verdict({"c": open_, "d": Interval(0, 0, 0)}) == (1, 0, 1), "what has no p-value is undecided"
+    assert depth.settled_signs(each) == depth.Signs(rises=1, falls=1, undecided=3), "3 x 0.02 is above 0.05"
+    assert depth.settled_signs({"c": open_}) == (1, 0, 0)
+    assert depth.settled_signs({"c": open_, "d": Interval(0, 0, 0)}) == (1, 0, 1), "what has no p-value is undecided"
 
 
 def test_settled_layers_are_above_zero_after_correction():

@@ -85,6 +85,15 @@ def test_what_the_examples_cost_and_should_cost():
     assert "both swapped" not in verdict_scale.cost_of_other_examples(lacking, "measure")
 
 
+def test_both_swapped_takes_the_draws_that_have_all_four_corners():
+    """Without its training on other examples a draw has one swap left, the context's, which is another question."""
+    lacking = of_examples(EXAMPLES)
+    of_draw = (lacking["task"] == "past") & (lacking["seed"] == 1)
+    diverged = of_draw & (lacking["b_kind"] == "FT") & (lacking["b_lesson"] == "other")
+    found = verdict_scale.cost_of_other_examples(lacking[~diverged], "measure")
+    assert found["both swapped"].estimate == pytest.approx((0.4 + 0.41 - 0.35 - 0.38) / 2)
+
+
 @pytest.mark.parametrize(("of_contexts", "expected"), [(0.95, 0.4 * (0.05 * 0.2) ** 0.5), (0.85, 0.0)])
 def test_with_order_aside_only_what_is_special_to_the_examples_counts(of_contexts, expected):
     """Two orders of one lesson may differ by more than two lessons do: then nothing is special to the examples."""
@@ -295,10 +304,10 @@ def test_what_the_note_on_update_matrices_says_in_words():
 
 
 def test_what_the_pages_say_of_the_thirds():
-    """From another task 0.02, 0.08 and 0.42 of the way, whichever side has it; from made-up words in the context."""
+    """From another task 0.02 or 0.01 (in the context), 0.08 and 0.42 of the way; from made-up words in the context."""
     layers = results("shared-part", "layers")
     said = {("training", "another task"): [0.02, 0.08, 0.42], ("context", "made-up words"): [0.04, 0.08, 0.5]}
-    said |= {("training", "made-up words"): [0.26, 0.29, 0.53]}
+    said |= {("training", "made-up words"): [0.26, 0.29, 0.53], ("context", "another task"): [0.01, 0.08, 0.42]}
     for (side, floor), wanted in said.items():
         found = verdict_scale.normalised_position_by_thirds(layers, side, floor)
         assert [round(of.estimate, 2) for of in found.values()] == wanted

@@ -71,14 +71,14 @@ def test_differences_are_paired_and_corrected_for_the_number_of_tasks():
 
 def test_the_mean_over_tasks_counts_tasks_alike():
     both = pd.concat([table(), table("past", right=RIGHT | {"icl": [0, 1, 0, 1]})])
-    of_task = intervention_effects.rows(both, {"icl": "ICL"})
+    of_task = intervention_effects.accuracies(both, {"icl": "ICL"})
     mean = intervention_effects.over_tasks(both, "icl")
     assert mean.estimate == pytest.approx(np.mean([each["ICL"].estimate for each in of_task.values()]))
 
 
 def test_rows_have_their_names_and_no_task_that_lacks_them():
     both = pd.concat([table(), table("past", right={"zsl": [0, 1, 0, 0]})])
-    found = intervention_effects.rows(both, {"zsl": "nothing", "patch_mean": "mean patch"})
+    found = intervention_effects.accuracies(both, {"zsl": "nothing", "patch_mean": "mean patch"})
     assert {task: list(each) for task, each in found.items()} == {
         "plurals": ["nothing", "mean patch"],
         "past": ["nothing"],
@@ -127,7 +127,7 @@ def test_right_answers_by_who_else_is_right_on_the_same_query():
 
 def test_columns_of_settings_are_compared_seed_by_seed():
     settings = pd.DataFrame({"task": "past", "seed": SEEDS, "a": [0.2, 0.3, 0.1, 0.4], "b": [0.1, 0.3, 0.2, 0.1]})
-    assert tuple(intervention_effects.gaps(settings, "a", "b")["past"]) == pytest.approx(
+    assert tuple(intervention_effects.column_differences(settings, "a", "b")["past"]) == pytest.approx(
         tuple(statistics.student([0.1, 0.0, -0.1, 0.3]))
     )
 

@@ -51,7 +51,7 @@ def test_runs_are_matched_by_all_but_the_average():
 
 
 def test_gap_is_plain_minus_variant_pair_by_pair():
-    gaps = language_models.gaps(CURVE, PLAIN_CURVE)
+    gaps = language_models.loss_reduction(CURVE, PLAIN_CURVE)
     assert gaps.index.tolist() == [10, 20, 30] and gaps.columns.tolist() == [0, 1, 2]
     np.testing.assert_allclose(gaps.T, [[-0.5, 0.5, 1], [-0.5, 0.5, 2], [-0.5, 0.5, 3]])
 
@@ -69,7 +69,7 @@ def test_a_curve_that_rises_again_reaches_a_loss_when_it_first_is_there():
 
 
 def test_lead_is_how_much_later_plain_attention_has_the_loss():
-    lead = language_models.lead(CURVE, PLAIN_CURVE)
+    lead = language_models.tokens_saved(CURVE, PLAIN_CURVE)
     assert lead.index.tolist() == [10, 20, 30]
     np.testing.assert_allclose(lead[0], [0, 5, np.nan])  # 5.5 at once, 3.5 at 25, never 2.0
     np.testing.assert_allclose(lead[2], [0, np.nan, np.nan])
@@ -130,7 +130,7 @@ def test_both_leads_rise_and_then_flatten():
     plain, *variants = (language_models.of_arm(arm, "curve") for arm in ("plain", "momentum", "previous"))
     plain, *variants = (rows[rows["steps"] == 640] for rows in (plain, *variants))
     for variant in variants:
-        lead = language_models.lead(variant, plain)
+        lead = language_models.tokens_saved(variant, plain)
         early, middle, late = (lead.iloc[i].mean() / 1e6 for i in (11, 15, 19))
         assert early + 0.05 < middle and early < middle < late and late - middle < middle - early
 

@@ -187,6 +187,6 @@ def test_a_part_is_compared_with_a_random_one_of_the_same_layers(interventions, 
 def test_a_grid_is_read_with_its_fellow_of_categories(monkeypatch):
     read = {("rule", "settings"): "suffix", ("rule-category", "settings"): "category", ("rule", "heads"): "first word"}
     monkeypatch.setattr(new_rule, "results", lambda grid, name: pd.DataFrame({"cue": [read.get((grid, name), "none")]}))
-    both = new_rule.table("rule")
+    both = new_rule.both_grids("rule")
     assert both["cue"].tolist() == ["suffix", "category"] and both.index.tolist() == [0, 1]
-    assert new_rule.table("rule", "heads")["cue"].tolist() == ["first word", "none"]
+    assert new_rule.both_grids("rule", "heads")["cue"].tolist() == ["first word", "none"]

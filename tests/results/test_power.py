@@ -24,6 +24,16 @@ def test_falls_and_yardstick_are_those_of_the_corners():
     assert estimates == pytest.approx(wanted | {"yardstick": 0.5 * (0.19 * 0.36) ** 0.5})
 
 
+def test_a_draw_whose_training_diverged_is_left_out_of_both_sides():
+    """Its own similarity is .9; in the mean over the other draws own is .5 and the corner .4."""
+    trained = {"training_other": 0.4, "both_other": 0.35, "trainings": 0.6}
+    one = {"own": 0.5, "context_other": 0.3, "contexts": 0.8} | trained
+    rows = [one | {"model": i, "seed": s} for i in (0, 1) for s in (0, 1)]
+    rows.append(one | dict.fromkeys(trained) | {"model": 0, "seed": 2, "own": 0.9})
+    found = trained_control.other_examples(pd.DataFrame(rows))
+    assert found["training swapped"].estimate == pytest.approx(0.1) and found["own"].estimate == pytest.approx(0.5)
+
+
 def test_models_are_the_unit():
     """Two models that differ give the interval of two numbers, whatever the number of their tasks."""
     base = {"training_other": 0.0, "context_other": 0.0, "both_other": 0.0, "contexts": 0.5, "trainings": 0.5}

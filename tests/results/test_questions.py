@@ -130,7 +130,7 @@ def test_accounts_are_shares_between_floor_and_ceiling():
 
 
 def test_the_scale_of_a_vote_is_that_of_agreement_and_chance():
-    votes = new_rule.table("rule-contexts", "answers")
+    votes = new_rule.both_grids("rule-contexts", "answers")
     agree, chance = (of(votes, "vote").estimate for of in (new_rule.agreement, new_rule.by_chance))
     found = new_rule.beyond_chance(votes, "vote").estimate
     assert found == pytest.approx((agree - chance) / (1 - chance), abs=0.001)
@@ -147,5 +147,5 @@ def test_what_the_pages_say_of_the_rows():
     three = verdict.three_of_book()
     assert list(three) == ["word pairs: like training", "word pairs: on these examples", "new rule: learned"]
     assert {name: one.share for name, one in three.items()} == {name: found[name] for name in three}
-    changes = new_rule.table("rule-contexts", "changes")
+    changes = new_rule.both_grids("rule-contexts", "changes")
     assert set(changes["seed"]) == set(range(20)) and results("rival")["seed"].nunique() == 5

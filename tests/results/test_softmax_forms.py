@@ -63,7 +63,7 @@ def test_missed_is_the_error_at_the_best_scale():
     exact = duality.softmax_attention(head.query, head.keys, head.values)
     found = softmax_forms._forms(head.query, head.keys, head.values, generator())
     cosine = softmax_forms._cosines(head, 6, generator())[0].numpy()
-    for form, missed in zip(found, softmax_forms.missed(cosine), strict=True):
+    for form, missed in zip(found, softmax_forms.error_at_best_scale(cosine), strict=True):
         scales = torch.linspace(-3, 3, 100_001).double() * exact.norm() / form.norm()
         errors = (scales[:, None] * form - exact).norm(dim=1) / exact.norm()
         assert missed == pytest.approx(errors.min().item(), abs=1e-4)
@@ -83,5 +83,5 @@ def test_a_larger_error_never_has_a_better_word(one, other):
     """The second edition called 90 % poor and 94 to 126 % an approximation."""
     words = ["exact", "approximation", "poor approximation"]
     smaller, larger = sorted((one, other))
-    assert words.index(softmax_forms.verdict(smaller)) <= words.index(softmax_forms.verdict(larger))
-    assert softmax_forms.verdict(0.9) == softmax_forms.verdict(1.26) == "poor approximation"
+    assert words.index(softmax_forms.grade(smaller)) <= words.index(softmax_forms.grade(larger))
+    assert softmax_forms.grade(0.9) == softmax_forms.grade(1.26) == "poor approximation"

@@ -107,6 +107,12 @@ def test_models_stand_side_by_side_and_each_is_told_what_it_lacks(tmp_path):
     assert all(html.escape(line) in page for line in told)
 
 
+def test_sizes_of_a_new_rule_are_not_advised_for_tasks(tmp_path):
+    publish(tmp_path, "new_rule")
+    command = answers.to_run(tmp_path, "shared_part", checkpoint=OWN)
+    assert "--tasks capitals plurals past antonyms --seeds 0 1 2 3 4 --publish" in command
+
+
 def test_a_new_rule_is_not_averaged_over_number_formats(tmp_path):
     publish(tmp_path, "new_rule")
     in_bfloat16(
@@ -125,6 +131,8 @@ def test_the_scorecard_of_the_books_tables_is_that_of_its_page(tmp_path, capsys)
         assert len(re.findall(rf"^  \S.* {entry}$", out, re.MULTILINE)) == 2
     assert out.count("asks for models trained with momentum attention") == 4
     assert out.startswith(f"{OWN}: on ") and "the claims say nothing about learning" in out
+    ((name, queries),) = scorecard.queries_of_directory(tmp_path).items()
+    assert name == OWN and scorecard.questions("1.3B", queries) == scorecard.questions("1.3B")
 
 
 def test_a_claim_about_what_is_not_measured_cannot_be_asked(tmp_path):
@@ -144,15 +152,13 @@ def test_a_claim_about_what_is_not_measured_cannot_be_asked(tmp_path):
 def test_an_empty_directory_names_the_command(tmp_path, monkeypatch, capsys, command):
     monkeypatch.chdir(tmp_path)
     assert commands.main([command, "--results", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert re.search(
-        rf"published in {tmp_path}\. .*run `explainer-lab (shared-part|comparison) .*--publish {tmp_path}`", said
-    )
+    said, here = capsys.readouterr().err, re.escape(str(tmp_path))
+    assert re.search(rf"published in {here}\. .*run `explainer-lab (shared-part|comparison) .*--publish {here}`", said)
 
 
 def test_a_model_that_does_not_learn_in_context_is_named(tmp_path):
     publish(tmp_path, "agreement", without_gain)
-    (line,) = verdict_scale.unlearned(tmp_path)
+    (line,) = verdict_scale.unlearned_lines(tmp_path)
     assert OWN in line and "0.00" in line
 
 
@@ -173,11 +179,23 @@ def test_an_own_directory_has_the_rows_of_what_was_published(of_book, tmp_path):
     (six,) = verdict_scale.verdict(tmp_path).values()
     assert len(six) == 6 and numbers(six) == numbers({name: of_book[name] for name in six})
     assert list(verdict_scale.missing(six)) == ["shared_part", "causal_tests"]
-    assert verdict_scale.unlearned(tmp_path) == []
+    assert verdict_scale.unlearned_lines(tmp_path) == []
     publish(tmp_path, "shared_part")
     publish(tmp_path, "causal_tests")
     ((checkpoint, ten),) = verdict_scale.verdict(tmp_path).items()
     assert checkpoint == OWN and numbers(ten) == numbers(of_book) and not verdict_scale.missing(ten)
+
+
+def test_bounds_give_the_same_rows_and_beside_all_lessons_they_are_not_counted(of_book, tmp_path):
+    publish(tmp_path, "agreement", lambda settings: settings.assign(lessons="bounds"))
+    (six,) = verdict_scale.verdict(tmp_path).values()
+    assert len(six) == 6 and numbers(six) == numbers({name: of_book[name] for name in six})
+    both, of = tmp_path / "both", {True: "bounds", False: "all"}
+    publish(both, "agreement", lambda settings: settings.assign(lessons=(settings["seed"] < 3).map(of)))
+    (some,) = verdict_scale.verdict(both).values()
+    pairs = agreement.pairs("agreement")
+    later = verdict_scale.of_similarities(pairs[pairs["seed"] >= 3])
+    assert numbers(some) == numbers({name: verdict_scale.normalised_position(*of) for name, of in later.items()})
 
 
 @pytest.mark.parametrize(

@@ -67,12 +67,12 @@ def test_difference_mirrors_when_its_terms_are_swapped(a, b, n):
 
 def test_a_share_of_all_or_none_has_wilsons_width():
     """58 repairs out of 58 had the interval [1, 1]; they are of 23 words, of which Wilson says at least 86 %."""
-    all_right = statistics.with_width(statistics.Interval(1.0, 1.0, 1.0), 23)
+    all_right = statistics.widen_degenerate(statistics.Interval(1.0, 1.0, 1.0), 23)
     assert (all_right.estimate, all_right.high) == (1, pytest.approx(1)) and all_right.low == pytest.approx(
         0.857, abs=1e-3
     )
-    none = statistics.with_width(statistics.Interval(0.0, 0.0, 0.0), 64)
+    none = statistics.widen_degenerate(statistics.Interval(0.0, 0.0, 0.0), 64)
     assert none.low == 0 and none.high == pytest.approx(0.0566, abs=1e-3)
     for as_it_is in ((0.5, 0.5, 0.5), (1.0, 0.9, 1.0), (float("nan"),) * 3):
         interval = statistics.Interval(*as_it_is)
-        assert statistics.with_width(interval, 23) is interval
+        assert statistics.widen_degenerate(interval, 23) is interval

@@ -453,15 +453,15 @@ def test_by_example_is_the_softmax_and_its_sums(layout, seed):
     lengths = torch.tensor([stop - start for start, stop in spans])
     tokens = torch.cat([m[..., start:stop] for start, stop in spans], -1).softmax(-1)
     expected = torch.stack([part.sum(-1) for part in tokens.split(lengths.tolist(), -1)], -1)
-    mass = metrics.by_example(m, spans)
+    mass = metrics.attention_by_example(m, spans)
     close(mass.exp(), expected)
-    close(metrics.by_example(m, spans, mean=True).exp(), expected / lengths)
+    close(metrics.attention_by_example(m, spans, mean=True).exp(), expected / lengths)
     close(mass.exp().sum(-1), torch.ones(2, 3))
-    close(metrics.by_example(m + 7, spans), mass)
+    close(metrics.attention_by_example(m + 7, spans), mass)
     outside = torch.ones(T, dtype=torch.bool)
     for start, stop in spans:
         outside[start:stop] = False
-    close(metrics.by_example(m.masked_fill(outside, 1e6), spans), mass)
+    close(metrics.attention_by_example(m.masked_fill(outside, 1e6), spans), mass)
 
 
 @given(demonstrations())
@@ -470,16 +470,16 @@ def test_equal_scores_differ_by_length_alone_and_their_mean_not_at_all(layout):
     spans, T = layout
     lengths = torch.tensor([[float(stop - start) for start, stop in spans]])
     flat, k = torch.full((1, T), 0.1), len(spans)
-    assert len(metrics.by_example(flat, spans, mean=True).unique()) == 1
+    assert len(metrics.attention_by_example(flat, spans, mean=True).unique()) == 1
     if len(lengths.unique()) > 1:
-        close(metrics.kendall_tau_b(metrics.by_example(flat, spans), lengths), [1])
-    mean = metrics.by_example(flat, spans, mean=True)
+        close(metrics.kendall_tau_b(metrics.attention_by_example(flat, spans), lengths), [1])
+    mean = metrics.attention_by_example(flat, spans, mean=True)
     close(metrics.top_k_recall(mean, randn(1, k), k=1), [1 / k])
 
 
 def test_by_example_ranks_what_a_softmax_would_round_to_zero():
     m = torch.tensor([0, -2000, -3000, -1000.0])
-    order = metrics.by_example(m, [(0, 1), (1, 2), (2, 3), (3, 4)])
+    order = metrics.attention_by_example(m, [(0, 1), (1, 2), (2, 3), (3, 4)])
     assert (m.double().softmax(-1)[1:] == 0).all()
     close(order, [0, -2000, -3000, -1000])
 
@@ -494,7 +494,7 @@ def test_lengths_make_unrelated_scores_agree_and_the_mean_and_the_floor_show_it(
         icl, ft = spread * randn(2, 300, ends[-1], seed=spread)
         floor = metrics.permuted_tokens(ft, seed=0)
         for mean in (False, True):
-            rows = [metrics.by_example(m, spans, mean=mean) for m in (icl, ft, floor)]
+            rows = [metrics.attention_by_example(m, spans, mean=mean) for m in (icl, ft, floor)]
             tau[spread, mean] = metrics.kendall_tau_b(rows[0], rows[1]).mean().item()
             assert metrics.kendall_tau_b(rows[0], rows[2]).mean().item() == pytest.approx(tau[spread, mean], abs=0.03)
             if spread == 1:
@@ -519,7 +519,7 @@ def test_permuted_tokens_keep_the_scores_of_each_row(seed):
 @pytest.mark.parametrize("spans", [[], [(0, 0)], [(2, 1)], [(-1, 2)], [(0, 7)], [(0, 3), (2, 5)], [(3, 5), (0, 4)]])
 def test_spans_that_are_no_demonstrations_are_named(spans):
     with pytest.raises(ValueError, match=r"spans .* are not disjoint, non-empty parts .* of T = 6 tokens"):
-        metrics.by_example(randn(2, 6), spans)
+        metrics.attention_by_example(randn(2, 6), spans)
 
 
 # Part 5. Weight updates.
@@ -675,7 +675,7 @@ HALF = {
     "kendall_training_tokens": lambda zsl, icl, ft: metrics.kendall_training_tokens(icl, ft),
     "kendall_tau_a": lambda zsl, icl, ft: metrics.kendall_tau_a(icl, ft),
     "top_k_recall": lambda zsl, icl, ft: metrics.top_k_recall(icl, ft, k=2),
-    "by_example": lambda zsl, icl, ft: metrics.by_example(icl, [(0, 3), (3, 7)], mean=True),
+    "by_example": lambda zsl, icl, ft: metrics.attention_by_example(icl, [(0, 3), (3, 7)], mean=True),
     "permuted_tokens": lambda zsl, icl, ft: metrics.permuted_tokens(icl, seed=0),
     "update_cosines": lambda zsl, icl, ft: metrics.update_cosines(icl, ft),
 }

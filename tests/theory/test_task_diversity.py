@@ -6,7 +6,7 @@ from draws import seeded
 
 from explainer.errors import ShapeError
 from explainer.theory.regression import Prompts, draw_prompts, ridge, squared_errors
-from explainer.theory.task_diversity import draw_pool, memory, pool_prompts, posterior
+from explainer.theory.task_diversity import discrete_mmse, draw_pool, pool_prompts, posterior
 
 NOISE = 0.5
 
@@ -45,7 +45,7 @@ def test_endless_pool_tends_to_ridge():
     prompts = new_prompts(100)
     expected, gaps = ridge(prompts, NOISE**2), []
     for T in (100, 3000, 100_000):
-        gaps.append(((memory(prompts, draw_pool(T, 2), NOISE) - expected) ** 2).mean().item())
+        gaps.append(((discrete_mmse(prompts, draw_pool(T, 2), NOISE) - expected) ** 2).mean().item())
     assert gaps[0] > 3 * gaps[1] > 9 * gaps[2]
     assert gaps[2] < 1e-3
 
@@ -53,7 +53,7 @@ def test_endless_pool_tends_to_ridge():
 def test_memory_is_best_on_the_pool_and_ridge_on_new_tasks():
     pool = draw_pool(8, 2)
     for prompts, memory_wins in ((pool_prompts(pool, 20_000, 4, NOISE, seeded(5)), True), (new_prompts(20_000), False)):
-        own = squared_errors(memory(prompts, pool, NOISE), prompts).mean()
+        own = squared_errors(discrete_mmse(prompts, pool, NOISE), prompts).mean()
         other = squared_errors(ridge(prompts, NOISE**2), prompts).mean()
         assert (own < 0.95 * other) if memory_wins else (other < 0.95 * own)
 
@@ -62,9 +62,9 @@ def test_no_other_weights_on_the_pool_do_better():
     """Bayes' estimator against itself with another noise, and against the most probable task, on the pool's prompts."""
     pool = draw_pool(8, 2)
     prompts = pool_prompts(pool, 40_000, 4, NOISE, seeded(6))
-    best = squared_errors(memory(prompts, pool, NOISE), prompts).mean()
+    best = squared_errors(discrete_mmse(prompts, pool, NOISE), prompts).mean()
     likeliest = pool[posterior(prompts, pool, NOISE).argmax(1)]
-    rivals = [memory(prompts, pool, c * NOISE) for c in (0.5, 2)] + [(prompts.x_q * likeliest).sum(-1)]
+    rivals = [discrete_mmse(prompts, pool, c * NOISE) for c in (0.5, 2)] + [(prompts.x_q * likeliest).sum(-1)]
     assert all(squared_errors(rival, prompts).mean() > best for rival in rivals)
 
 
@@ -73,7 +73,7 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ShapeError, match=r"\(T, 2\)"):
         posterior(prompts, draw_pool(3, 4), NOISE)
     with pytest.raises(ValueError, match="noise = 0"):
-        memory(prompts, draw_pool(3, 2), 0.0)
+        discrete_mmse(prompts, draw_pool(3, 2), 0.0)
     with pytest.raises(ValueError, match="n_tasks = 0"):
         draw_pool(0, 2)
     assert isinstance(prompts, Prompts)

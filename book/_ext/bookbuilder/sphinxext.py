@@ -237,7 +237,7 @@ def _configure(app: Sphinx, config: Any) -> None:
             "repository_branch": branch(),
             "path_to_docs": "",
             "use_repository_button": True,
-            "use_edit_page_button": True,
+            "use_edit_page_button": branch() == "main",  # a tag cannot be edited,
             "launch_buttons": {
                 "notebook_interface": "jupyterlab",
                 "binderhub_url": "https://mybinder.org",

@@ -1,7 +1,7 @@
 """Zero-shot, in-context and fine-tuned predictions compared, and what attention does in each.
 
-ZSL, ICL and FT stand for zero-shot, in-context and fine-tuned, as in `theory.metrics`. A `Cell` is one comparison
-of the three: a checkpoint, a task, the demonstrations that one seed draws, and the queries.
+ZSL, ICL and FT stand for zero-shot, in-context and fine-tuned, as in `theory.metrics`. A `ComparisonSetting` is one
+comparison of the three: a checkpoint, a task, the demonstrations that one seed draws, and the queries.
 """
 
 import hashlib
@@ -172,7 +172,7 @@ def run_comparison(baseline: Baseline, setting: ComparisonSetting, *, progress: 
         settings |= _rec2ftp(observed, notes)
     if setting.split == "selection":
         notes.append("the split 'selection' is for choosing settings; nothing is reported on it")
-    elif ft.observed is not None:
+    else:
         measures = _similarities(baseline, ft, setting, notes)
     over_queries, over_layers = similarities.summaries(measures, setting.n_queries)
     means = {name: values.nanmean() for name, values in measures.items()}
@@ -211,11 +211,13 @@ def _digest(query: Example) -> bytes:
 def _suffix(task: Task, setting: ComparisonSetting) -> str:
     if setting.position == "prompt":
         return ""
-    require(task.labels is not None, f"task {task.name!r} has no labels, so there is no position {setting.position!r}.")
+    if task.labels is None:
+        raise ExperimentError(f"task {task.name!r} has no labels, so there is no position {setting.position!r}.")
     return f" {task.labels[0]}"
 
 
-def _labels(task: Task, examples: Sequence[Example]) -> list[int] | None:
+def _labels(task: Task, examples: Sequence[Example]) -> list[int | None] | None:
+    """Those of demonstrations; made-up ones have none."""
     return None if task.labels is None else [example.label for example in examples]
 
 
@@ -273,7 +275,7 @@ def _sizes(baseline: Baseline, setting: ComparisonSetting) -> dict[str, Any]:
 
 def _predictions(observed: Mapping[str, Observed], baseline: Baseline) -> tuple[dict[str, Any], dict[str, Any]]:
     """Of ZSL, ICL and FT: the scores over all queries, and what each query is answered."""
-    labels = _labels(baseline.data.task, baseline.queries)
+    labels = tasks.labels_of(baseline.data.task, baseline.queries)
     queries = {"query": list(range(len(baseline.queries))), "query_id": list(map(query_id, baseline.queries))}
     queries |= {} if labels is None else {"label": labels}
     settings: dict[str, Any] = {}
@@ -307,10 +309,15 @@ def _rec2ftp(observed: Mapping[str, Observed], notes: list[str]) -> dict[str, An
 
 
 def _similarities(baseline: Baseline, trained: _FT, setting: ComparisonSetting, notes: list[str]) -> dict[str, Tensor]:
-    """Each similarity of each query (of the first ones, where maps are compared) in each layer, (n, layers)."""
-    zsl, icl, ft = baseline.zsl, baseline.icl, trained.observed
+    """Each similarity of each query (of the first ones, where maps are compared) in each layer, (n, layers).
+
+    None of a training that diverged.
+    """
+    zsl, icl, ft, W_ft = baseline.zsl, baseline.icl, trained.observed, trained.W
+    if ft is None or W_ft is None:
+        return {}
     measures = similarities.of_outputs(zsl.outputs, icl.outputs, ft.outputs, setting.seed)
-    measures |= similarities.of_updates(baseline.dW_icl, baseline.W_zsl, trained.W)
+    measures |= similarities.of_updates(baseline.dW_icl, baseline.W_zsl, W_ft)
     if all(a.shape == b.shape for a, b in zip(zsl.own_scores, icl.own_scores, strict=True)):
         own_scores = zsl.own_scores, icl.own_scores, ft.own_scores
         measures |= similarities.of_scores(*own_scores, len(baseline.context[0]), setting.seed)

@@ -14,7 +14,7 @@ from explainer.models import scoring
 from explainer.models.loading import Checkpoint
 from explainer.theory import order
 
-_LISTS = (
+_LISTS: tuple[str, ...] = (
     "red blue green black", "cat dog horse sheep", "bread milk rice meat", "one two three four",
     "north south east west", "gold iron silver copper", "Paris London Rome Berlin", "run walk sit sleep",
     "apple pear lemon cherry", "Monday Friday Sunday Tuesday", "March June August October", "Mars Venus Saturn Jupiter",

@@ -6,6 +6,7 @@ every smaller k of a seed, and all k are asked the same queries (`explainer.mode
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,7 @@ def stored(task: str) -> list[Record]:
     return [_record(data, queries[row["seed"]], row) for row in rows]
 
 
-def _record(data: tasks.TaskData, queries: Sequence[tasks.Example], row: Mapping[str, list | int]) -> Record:
+def _record(data: tasks.TaskData, queries: Sequence[tasks.Example], row: Mapping[str, Any]) -> Record:
     of = data.task.name, row["seed"], row["k"], [data.task.prompt(query) for query in queries]
     if "correct" in row:
         return Record(*of, np.array(row["correct"], dtype=bool))

@@ -38,14 +38,14 @@ CUTS: Mapping[str, _Cut] = {
 
 
 @dataclass(frozen=True)
-class _Bench:
+class Bench:
     """Sets of demonstrations of one task, with the queries that are asked after each."""
 
     data: TaskData
     demonstrations: tuple[tuple[Example, ...], ...]
     queries: tuple[tuple[Example, ...], ...]
 
-    def shuffled(self) -> "_Bench":
+    def shuffled(self) -> "Bench":
         """The same inputs, answers and queries, with no answer left at its own input."""
         mixed = tuple(_shuffled_answers(each, seed) for seed, each in enumerate(self.demonstrations))
         return replace(self, demonstrations=mixed)
@@ -55,13 +55,13 @@ class _Bench:
         return [circuits.token_spans(checkpoint, self.data.task, each) for each in self.demonstrations]
 
 
-def bench(
+def draw_prompts(
     task: str, sets: Iterable[int] = SETS, demonstrations: int = DEMONSTRATIONS, queries: int = QUERIES
-) -> _Bench:
+) -> Bench:
     """The sets with these seeds, of so many demonstrations each, and so many queries after each."""
     data, seeds = tasks.load(task), list(sets)
     shown = tuple(tuple(tasks.demonstrations(data, demonstrations, seed)) for seed in seeds)
-    return _Bench(data, shown, tuple(tuple(tasks.queries(data, queries, seed)) for seed in seeds))
+    return Bench(data, shown, tuple(tuple(tasks.queries(data, queries, seed)) for seed in seeds))
 
 
 def _shuffled_answers(examples: Sequence[Example], seed: int) -> tuple[Example, ...]:
@@ -81,10 +81,10 @@ def _shuffled_answers(examples: Sequence[Example], seed: int) -> tuple[Example, 
 
 def ask(
     checkpoint: Checkpoint,
-    bench: _Bench,
+    bench: Bench,
     cut: _Cut | None = None,
     off: Iterable[HeadIndex] = (),
-    means: torch.Tensor = None,
+    means: torch.Tensor | None = None,
 ) -> list[Answers]:
     """The answers after each set, with tokens kept apart and heads that give their mean output."""
     with circuits.heads_off(checkpoint, off, means):
@@ -96,7 +96,7 @@ def ask(
 
 
 def _ask_alone(
-    checkpoint: Checkpoint, bench: _Bench, off: Iterable[HeadIndex] = (), means: torch.Tensor = None
+    checkpoint: Checkpoint, bench: Bench, off: Iterable[HeadIndex] = (), means: torch.Tensor | None = None
 ) -> list[Answers]:
     """The answers to the same queries after no demonstration."""
     with circuits.heads_off(checkpoint, off, means):
@@ -104,7 +104,7 @@ def _ask_alone(
         return _after(checkpoint, bench, [prefix] * len(bench.queries))
 
 
-def _after(checkpoint: Checkpoint, bench: _Bench, prefixes: Sequence[scoring.Prefix]) -> list[Answers]:
+def _after(checkpoint: Checkpoint, bench: Bench, prefixes: Sequence[scoring.Prefix]) -> list[Answers]:
     return [
         circuits.answers(checkpoint, bench.data.task, prefix, queries)
         for prefix, queries in zip(prefixes, bench.queries, strict=True)
@@ -117,9 +117,9 @@ def _kinds_of_heads(checkpoint: Checkpoint, m: int = HEADS, n: int = 50) -> dict
     The answer heads are found on a task that no page asks about, so that they are chosen on one and judged on others.
     """
     found: dict[str, list[torch.Tensor]] = {kind: [] for kind in KINDS}
-    asked = bench("past", range(4), queries=1)
+    asked = draw_prompts("past", range(4), queries=1)
     for seed, columns in enumerate(asked.columns(checkpoint)):
-        maps = circuits.attention_maps(checkpoint, circuits.repeated(checkpoint, n, seed))
+        maps = circuits.attention_maps(checkpoint, circuits.repeated_random_tokens(checkpoint, n, seed))
         found["previous token"].append(circuits.previous_token_score(maps))
         found["induction"].append(circuits.induction_score(maps))
         prompt = checkpoint.tokenize(asked.data.task.prompt(asked.queries[seed][0]))
@@ -138,7 +138,7 @@ def _answers(checkpoint: Checkpoint, task: str, sets: Iterable[int] = SETS) -> d
     "cut: ..." for each of CUTS and "cut, shuffled"; "off: <kind>" and "off: <kind>, alone" for each of KINDS, and
     "random: <kind>, <draw>" with its "alone" for as many other heads of the same layers.
     """
-    normal, heads = bench(task, sets), _kinds_of_heads(checkpoint)
+    normal, heads = draw_prompts(task, sets), _kinds_of_heads(checkpoint)
     mixed = normal.shuffled()
     means = circuits.mean_outputs(checkpoint, [columns.ids for columns in normal.columns(checkpoint)])
     found = {
@@ -150,7 +150,7 @@ def _answers(checkpoint: Checkpoint, task: str, sets: Iterable[int] = SETS) -> d
     }
     n_heads = checkpoint.model.config.num_attention_heads
     off = {f"off: {kind}": its for kind, its in heads.items()} | {
-        f"random: {kind}, {draw}": circuits.others(its, n_heads, draw)
+        f"random: {kind}, {draw}": circuits.random_heads_like(its, n_heads, draw)
         for kind, its in heads.items()
         for draw in range(DRAWS)
     }
@@ -177,7 +177,7 @@ def _plain(answers: Sequence[Answers]) -> dict[str, list]:
 
 
 @dataclass(frozen=True)
-class _Stored:
+class StoredAnswers:
     """The stored answers of one task, by condition; see `_answers`."""
 
     queries: tuple[tuple[Example, ...], ...]
@@ -195,10 +195,10 @@ class _Stored:
     def exact(self, condition: str) -> Interval:
         """Share of queries that are answered exactly; crossed bootstrap."""
         share = _mean([one.correct for one in self.answers[condition]], self.queries)
-        return statistics.with_width(share, len({str(query.fields) for each in self.queries for query in each}))
+        return statistics.widen_degenerate(share, len({str(query.fields) for each in self.queries for query in each}))
 
 
-def stored(task: str) -> _Stored:
+def stored(task: str) -> StoredAnswers:
     """The stored answers of one of TASKS. Raises KeyError for another one."""
     table = starter.read(_FILE)[task]
     answers = {
@@ -208,7 +208,7 @@ def stored(task: str) -> _Stored:
         ]
         for name, each in table.items()
     }
-    return _Stored(bench(task).queries, answers)
+    return StoredAnswers(draw_prompts(task).queries, answers)
 
 
 def _mean(values: Sequence[np.ndarray], queries: Sequence[Sequence[Example]]) -> Interval:

@@ -48,9 +48,11 @@ def look(checkpoint: Checkpoint, data: TaskData, k: int, seeds: Sequence[int], n
             answers.append(scoring.answer(checkpoint, data.task, prefix.first(ends[n]), queries).correct)
         ids.append(np.array([query_id(query) for query in queries]))
         labels += [query.label for query in queries]
-    zero_shot, in_context = (Sample([(each,) for each in of], ids) for of in right.values())
+    samples = zero_shot, in_context = [Sample([(each,) for each in of], ids) for of in right.values()]
+    without, after = (statistics.widen_degenerate(statistics.bootstrap_interval(of), of.n_queries) for of in samples)
     return Look(
-        *(statistics.with_width(statistics.bootstrap_interval(of), of.n_queries) for of in (zero_shot, in_context)),
+        without,
+        after,
         statistics.paired_difference(in_context, zero_shot).map(lambda share: min(max(share, -1.0), 1.0)),
         None if data.task.labels is None else np.bincount(labels).max() / len(labels),
     )

@@ -54,7 +54,7 @@ def observe(
     (`scoring.answer_prefixes`).
     """
     prompts = [task.prompt(query) for query in queries]
-    stream = recording.stream(checkpoint, prefix, prompts, task.labels or (), suffix=suffix)
+    stream = recording.iter_records(checkpoint, prefix, prompts, task.labels or (), suffix=suffix)
     bar = tqdm(stream, total=len(prompts), desc="queries", unit="query", leave=False, disable=not progress)
     records = [(r.outputs, r.own_scores, r.context_scores.sum(1), r.queries, r.log_probs) for r in bar]
     outputs, own_scores, context_scores, attention_queries, log_probs = zip(*records, strict=True)
@@ -95,7 +95,7 @@ def scores(observed: Observed, labels: list[int] | None) -> dict[str, Any]:
     where labels have unequal lengths, and would be the same elsewhere.
     """
     accuracy = {"accuracy": observed.correct.mean()}
-    if labels is None:
+    if labels is None or observed.log_probs is None:
         return accuracy
     log_probs, y, m = observed.log_probs.astype(np.float64), np.array(labels), observed.label_tokens
     if m is not None and (m != m[:, :1]).any():

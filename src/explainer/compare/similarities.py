@@ -107,13 +107,13 @@ def of_training_tokens(
 
 
 def _of_examples(m_icl: Tensor, m_ft: Tensor, spans: Sequence[tuple[int, int]], seed: int) -> dict[str, Tensor]:
-    """Agreement on whole demonstrations, whose lengths are the same on both sides: see `metrics.by_example`."""
+    """Agreement on whole demonstrations, with the same lengths on both sides: see `metrics.attention_by_example`."""
     ends = list(accumulate(n for _, n in spans))
     parts = list(zip([0, *ends], ends, strict=False))
     stand_ins = {"": m_ft, "_permuted": metrics.permuted_tokens(m_ft, seed)}
     measures = {}
     for name, mean in (("example", False), ("example_mean", True)):
-        a_icl, *others = (metrics.by_example(m, parts, mean=mean) for m in (m_icl, *stand_ins.values()))
+        a_icl, *others = (metrics.attention_by_example(m, parts, mean=mean) for m in (m_icl, *stand_ins.values()))
         for floor, a_ft in zip(stand_ins, others, strict=True):
             measures[f"{name}_tau_b{floor}"] = metrics.kendall_tau_b(a_icl, a_ft)
         measures |= _recall(f"{name}_recall", a_icl, others[0], _TOP_EXAMPLES)

@@ -15,7 +15,7 @@ from explainer.errors import ResultsError
 _SIGNIFICANT_DIGITS = 4
 """Floats in results are rounded to so many significant decimal digits; NaN and infinity become null."""
 
-Tables = Mapping[str, Mapping[str, Any]]
+Tables = dict[str, dict[str, Any]]
 """A result: `settings` is one row, a value for each column; every other table has a list for each of its columns."""
 
 

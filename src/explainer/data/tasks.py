@@ -322,7 +322,7 @@ def foreign(task: Task) -> str:
     return "reviews" if task.name.removesuffix("-paper") in ("news", "agnews") else "news"
 
 
-def beside(task: Task) -> str:
+def contrast_task(task: Task) -> str:
     """The same for studies of a model: beside a task of one's own a word pair, which is short, as in the agreement."""
     return foreign(task) if task.name in TASKS else "capitals"
 
@@ -373,6 +373,16 @@ def named(data: TaskData, *words: str) -> list[Example]:
     if missing := [word for word in words if word not in known]:
         raise TaskError(f"task {data.task.name!r} has no pair for {', '.join(missing)}; choose among its {len(known)}.")
     return [known[word] for word in words]
+
+
+def labels_of(task: Task, examples: Sequence[Example]) -> list[int] | None:
+    """The labels of examples, or None where answers are free; TaskError for an example of a task that lacks its own."""
+    if task.labels is None:
+        return None
+    labels = [example.label for example in examples if example.label is not None]
+    if len(labels) < len(examples):
+        raise TaskError(f"{len(examples) - len(labels)} examples of task {task.name!r} have no label.")
+    return labels
 
 
 def queries(data: TaskData, n: int, seed: int, where: Callable[[Example], bool] = lambda _: True) -> list[Example]:

@@ -10,7 +10,7 @@ class MemoryOrRidge(Explorable):
 
     Lines are y = w_0 x + w_1 with w ~ N(0, I), drawn from one seed; a smaller pool is the beginning of a larger one.
     Traits: `points` (x_i, y_i), up to eight; `query`; `doublings`; `noise`, the standard deviation of the targets. The
-    answers are those of `explainer.theory.task_diversity.memory` and `explainer.theory.regression.ridge`.
+    answers are those of `explainer.theory.task_diversity.discrete_mmse` and `explainer.theory.regression.ridge`.
     """
 
     name = "memory_or_ridge"

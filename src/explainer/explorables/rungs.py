@@ -28,7 +28,7 @@ def measured() -> dict[str, Any]:
     prompt = running_prompt.read(loading.load(device="cpu"))
     spread, shared = (round(x, 2) for x in _logits_of(prompt))
     heads = [[_on_head(h.query, h.keys, h.values) for h in layer] for layer in prompt.heads]
-    i, j = running_prompt.choose(prompt)
+    i, j = running_prompt.strongest_head(prompt)
     draws = _draws(spread, shared)
     samples = [*_random_rungs(draws), [one for layer in heads for one in layer]]
     return {

@@ -29,7 +29,7 @@ def measured() -> dict[str, Any]:
     from explainer.models import loading  # noqa: PLC0415 - as below
 
     prompt = read(loading.load(device="cpu"))
-    i, j = choose(prompt)
+    i, j = strongest_head(prompt)
     head, direction, n = prompt.heads[i][j], prompt.directions[i][j], prompt.n
     soft, _ = _changes(head.query, head.keys, head.values, n)
     along, mean = head.query / head.query.norm(), head.keys.mean(0)
@@ -105,7 +105,7 @@ def _added_by_demonstrations(head: "Head", direction: Tensor, n: int) -> float:
     return (parts.gate * parts.demonstrations @ direction).item()
 
 
-def choose(prompt: RunningPrompt) -> tuple[int, int]:
+def strongest_head(prompt: RunningPrompt) -> tuple[int, int]:
     """The layer and head, from 0, whose attention to the demonstrations adds most to " Tokyo" minus " Japan"."""
     added = {
         (i, j): _added_by_demonstrations(head, prompt.directions[i][j], prompt.n)

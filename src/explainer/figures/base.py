@@ -76,7 +76,7 @@ def badge(provenance: str) -> str:
     A stored result of another checkpoint than the reader's says so. `provenance` is one of these words, a colon and the
     details. Raises ValueError for any other beginning.
     """
-    kind, details = re.match(r"(\w*)[:.]?\s*(.*)", provenance, re.DOTALL).groups()
+    kind, details = re.findall(r"\A(\w*)[:.]?\s*(.*)", provenance, re.DOTALL)[0]  # every text matches
     if kind not in KINDS:
         raise ValueError(
             f"{provenance!r} does not say where numbers come from; begin it with {', '.join(KINDS)} and a colon."

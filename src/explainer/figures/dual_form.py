@@ -37,7 +37,7 @@ def falling_loss(lengths: Sequence[int], panels: Mapping[str, _Losses]) -> go.Fi
 
 def _pair(i: int, name: str, x: Sequence[int], head: Float[_Array, "n x"], descent: Float[_Array, "n x"]) -> list:
     """The line of the heads, with intervals, and the markers of descent, in the look of series i."""
-    mean, low, high = student(head)
+    mean, low, high = map(np.asarray, student(head))
     low = np.maximum(low, mean / 10)
     bars = {"array": (high - mean).tolist(), "arrayminus": (mean - low).tolist(), "thickness": 1}
     marker = marker_style(i, 9, symbol=f"{MARKERS[i]}-open")

@@ -1,6 +1,6 @@
 """The forms that most figures of results have: dots and curves with intervals."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ def dot_panels(
     every = [values for of in (panels, quoted, floors) for panel in of.values() for values in panel.values()]
     rows = list(dict.fromkeys(row for values in every for row in values))
     inner = len(rows) * max(34, 12 * len(names))
-    figure, places = _panels(list(panels), columns, inner, shared_yaxes=True)
+    figure, places = _panels(list(panels), columns, inner, shared="y")
     look = looks(names)
     for i, name in enumerate(names):
         lane = {row: j + 0.72 * ((i + 0.5) / len(names) - 0.5) for j, row in enumerate(rows)}
@@ -79,7 +79,8 @@ def dot_panels(
         figure.add_vline(x=line, line={"width": 1, "dash": "dot"})
     for each in range(1, len(rows)):
         figure.add_hline(y=each - 0.5, line={"width": 1, "color": "rgba(128, 128, 128, 0.25)"})
-    return figure.update_layout(height=figure.layout.height + 13 * len(names))
+    layout: Any = figure.layout  # plotly does not say which attributes it has
+    return figure.update_layout(height=layout.height + 13 * len(names))
 
 
 def curves(
@@ -125,7 +126,7 @@ def curve_panels(
     names, titled = _names(panels), set()
     look = looks(names)
     ranks = sorted({x for panel in panels.values() for curve in panel.values() for x in curve})
-    figure, places = _panels(list(panels), columns, 170, shared_xaxes=True)
+    figure, places = _panels(list(panels), columns, 170, shared="x")
     for title, i, name in ((title, i, name) for title in panels for i, name in enumerate(names)):
         for of in (panels, floors):
             if curve := dict(sorted(of.get(title, {}).get(name, {}).items())):
@@ -163,16 +164,22 @@ def matrices(panels: Mapping[str, np.ndarray], axes: tuple[str, str] | None = No
     return figure.update_layout(height=height * len(panels), coloraxis=scale | {"showscale": False})
 
 
-def _panels(titles: Sequence[str], columns: int, inner: float, **shared: bool) -> tuple[go.Figure, dict[str, dict]]:
-    """Panels of this height, and the place of each; the legend stands above.
+def _panels(titles: Sequence[str], columns: int, inner: float, *, shared: str) -> tuple[go.Figure, dict[str, dict]]:
+    """Panels of this height that share an axis, "x" or "y", and the place of each; the legend stands above.
 
     There it may have several lines on a phone without covering the title of an axis.
     """
     lines, room = -(-len(titles) // columns), 60
-    total, spacing = lines * (inner + room) - room, {"horizontal_spacing": 0.1 if shared.get("shared_xaxes") else 0.03}
+    total = lines * (inner + room) - room
     above = titles if any(titles) else None
     figure = make_subplots(
-        lines, columns, subplot_titles=above, vertical_spacing=room / total if lines > 1 else 0, **spacing, **shared
+        lines,
+        columns,
+        subplot_titles=above,
+        vertical_spacing=room / total if lines > 1 else 0,
+        horizontal_spacing=0.1 if shared == "x" else 0.03,
+        shared_xaxes=shared == "x",
+        shared_yaxes=shared == "y",
     )
     legend = {"orientation": "h", "x": 0, "y": 1 + (30 if above else 8) / total, "yanchor": "bottom"}
     figure.update_layout(height=total + 150, legend=legend | {"traceorder": "normal"})
@@ -196,7 +203,7 @@ def _points(name: str, values: Values, y: Sequence[float], symbol: str, colour: 
     )
 
 
-def _line(name: str, x: Sequence[float], ends: tuple | Interval, i: int) -> go.Scatter:
+def _line(name: str, x: Sequence[float], ends: Iterable[Any], i: int) -> go.Scatter:
     mean, low, high = map(np.asarray, ends)
     return go.Scatter(
         x=x,
@@ -217,7 +224,7 @@ def _bars(mean: np.ndarray, low: np.ndarray, high: np.ndarray) -> dict[str, Any]
 
 def _ends(values: Mapping[Any, Interval | float]) -> np.ndarray:
     """Estimates, low and high ends, with four significant digits: (3, values)."""
-    ends = [(value,) * 3 if np.isscalar(value) else tuple(value) for value in values.values()]
+    ends = [tuple(value) if isinstance(value, Iterable) else (value,) * 3 for value in values.values()]
     return np.array([significant(each) for each in ends]).T
 
 

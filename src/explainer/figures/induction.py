@@ -25,7 +25,7 @@ def head_scores(panels: Mapping[str, np.ndarray], marked: Mapping[str, Sequence[
         ring = go.Scatter(x=x, y=y, mode="markers", marker=_MARK, name=f"strongest, {name}", hoverinfo="skip")
         figure.add_trace(ring, row=1, col=column)
     figure.update_xaxes(title_text="head", dtick=2, showgrid=False)
-    figure.update_yaxes(showgrid=False, dtick=5, tick0=0, range=[0.5, len(scores) + 0.5])
+    figure.update_yaxes(showgrid=False, dtick=5, tick0=0, range=[0.5, max(map(len, panels.values())) + 0.5])
     figure.update_yaxes(title_text="layer", row=1, col=1)
     return figure.update_layout(height=540, showlegend=False, margin=_MARGIN)
 
@@ -40,7 +40,7 @@ def _shaded(name: str, z: np.ndarray, x: np.ndarray, y: np.ndarray, *, showscale
     )  # fmt: skip
 
 
-def effects(
+def log_prob_changes(
     measured: Mapping[str, Values], control: Mapping[str, Values] | None = None, *, of: str = "change"
 ) -> go.Figure:
     """Changes of a log-probability, `measured[task][what]`, with the control of each in grey in the same lane."""

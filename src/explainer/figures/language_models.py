@@ -5,6 +5,7 @@ Curves are data frames, tokens seen x seeds.
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -20,7 +21,7 @@ def gap_curves(groups: Mapping[str, pd.DataFrame]) -> go.Figure:
     """`gaps` against tokens: thin lines for seeds, their mean, and Student's 95 % interval where several."""
     figure = go.Figure()
     for i, (name, gaps) in enumerate(groups.items()):
-        mean, _, high = student(gaps.T)
+        mean, _, high = map(np.asarray, student(gaps.T))
         shown = [None if (j + 1) % _BAR_EVERY else half for j, half in enumerate(significant(high - mean))]
         bars = {"error_y": {"array": shown, "thickness": 1, "width": 3}} if gaps.shape[1] > 1 else {}
         _add_curves(figure, i, name, gaps, **bars)
@@ -28,7 +29,7 @@ def gap_curves(groups: Mapping[str, pd.DataFrame]) -> go.Figure:
     return figure.update_layout(height=420, yaxis_title="loss of plain − loss, nats per token", **_OVER_TOKENS)
 
 
-def effects(rows: Mapping[str, tuple[Sequence[float], Interval]], title: str) -> go.Figure:
+def effect_sizes(rows: Mapping[str, tuple[Sequence[float], Interval]], title: str) -> go.Figure:
     """Differences of pairs: `rows[name]` are those of the seeds, and their mean with its interval."""
     figure = go.Figure()
     for i, (values, mean) in enumerate(rows.values()):

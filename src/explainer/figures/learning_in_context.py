@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from explainer.errors import TaskError
 from explainer.figures.forms import Ends, curves
 from explainer.models.scoring import Record
 from explainer.theory import statistics
@@ -53,4 +54,10 @@ def classification(records: Sequence[Record]) -> dict[str, Ends]:
 
 def predicted_share(records: Sequence[Record], label: int) -> Ends:
     """Share of queries for which the model chooses one label, against k."""
-    return _curve(records, lambda record: (record.log_probs.argmax(1) == label,), np.mean)
+
+    def chosen(record: Record) -> tuple[np.ndarray]:
+        if record.log_probs is None:
+            raise TaskError(f"the answers of task {record.task!r} are free; there is no label to choose.")
+        return (record.log_probs.argmax(1) == label,)
+
+    return _curve(records, chosen, np.mean)

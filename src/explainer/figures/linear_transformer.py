@@ -112,7 +112,7 @@ def drift(runs: Mapping[str, Sequence[np.ndarray]]) -> go.Figure:
     return figure.update_layout(height=350, legend=LEGEND_ABOVE)
 
 
-def spread(values: Sequence[float]) -> str:
+def format_interval(values: Sequence[float]) -> str:
     """Values over seeds in a cell of a table, "0.12 (0.08 to 0.16)", the interval Student's; a single one as it is."""
     if len(values) == 1:
         return f"{values[0]:.2f}" if values[0] > 0.005 else f"{values[0]:.0e}"

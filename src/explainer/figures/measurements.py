@@ -2,7 +2,7 @@
 
 import html
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import plotly.graph_objects as go
@@ -79,7 +79,7 @@ def points_on_curves(
     return figure.update_layout(height=370, margin={"t": 40}, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
 
 
-class _Extent(NamedTuple):
+class Extent(NamedTuple):
     """How many numbers there are, the smallest and the largest."""
 
     n: int
@@ -87,13 +87,13 @@ class _Extent(NamedTuple):
     high: float
 
 
-def extent(values: Iterable[Interval | float]) -> _Extent:
+def summary_values(values: Iterable[Interval | float]) -> Extent:
     """What a text says of many numbers; of measurements, the estimates."""
-    ordered = sorted(getattr(value, "estimate", value) for value in values)
-    return _Extent(len(ordered), ordered[0], ordered[-1])
+    ordered = sorted(value.estimate if isinstance(value, Interval) else value for value in values)
+    return Extent(len(ordered), ordered[0], ordered[-1])
 
 
-def _marks(i: int, values: Sequence[Interval], smallest: float) -> dict:
+def _marks(i: int, values: Collection[Interval], smallest: float) -> dict:
     """Heights, intervals and look of the i-th series."""
     estimates, lows, highs = (
         [max(smallest, getattr(value, end)) for value in values] for end in ("estimate", "low", "high")

@@ -7,7 +7,7 @@ from zlib import crc32
 
 
 @dataclass(frozen=True)
-class _Prediction:
+class Prediction:
     """A question, and for each answer that a reader may choose the reply. Plain HTML: it needs no script."""
 
     question: str
@@ -23,9 +23,9 @@ class _Prediction:
         return f'<div class="explainer-predict" role="group" aria-labelledby="{group}">{question}{answers}</div>'
 
 
-def predict(question: str, replies: Mapping[str, str]) -> _Prediction:
+def predict(question: str, replies: Mapping[str, str]) -> Prediction:
     """Ask before the figure is seen: each answer opens its reply, which says what was found and why.
 
     Plain text, escaped; a reply quotes numbers from the cells above it. One answer is open at a time.
     """
-    return _Prediction(question, replies)
+    return Prediction(question, replies)

@@ -32,14 +32,14 @@ def _bands(
     return figure.update_layout(height=420, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
 
 
-def turned(spreads: Sequence[float], series: Mapping[str, Float[_Array, "x heads"]]) -> go.Figure:
+def error_by_logit_spread(spreads: Sequence[float], series: Mapping[str, Float[_Array, "x heads"]]) -> go.Figure:
     """Relative error against the logit spread to which the queries were rescaled, both log."""
     figure = _bands(spreads, series, "logit spread of every head", "relative error")
     figure.update_xaxes(type="log", tickvals=spreads, ticktext=[str(Fraction(spread)) for spread in spreads])
     return _percent(figure, {1e-4: "0.01 %", 1e-3: "0.1 %", 0.01: "1 %", 0.1: "10 %", 1: "100 %"})
 
 
-def featured(sizes: Sequence[int], series: Mapping[str, Float[_Array, "x heads"]]) -> go.Figure:
+def error_by_features(sizes: Sequence[int], series: Mapping[str, Float[_Array, "x heads"]]) -> go.Figure:
     """Relative error against the number of random features, both log."""
     figure = _bands(sizes, series, "number of random features r", "relative error")
     figure.update_xaxes(type="log", tickvals=sizes)

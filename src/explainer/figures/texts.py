@@ -34,7 +34,7 @@ class _Formatter(string.Formatter):
 
 @cache
 def _texts(chapter: str) -> dict[str, dict[str, Any]]:
-    return tomllib.loads((resources.files(__package__) / "words" / f"{chapter}.toml").read_text("utf-8"))
+    return tomllib.loads((resources.files("explainer.figures") / "words" / f"{chapter}.toml").read_text("utf-8"))
 
 
 def _filled(text: str, values: Mapping[str, Any]) -> str:

@@ -19,8 +19,8 @@ def fine_tune(
 ) -> Iterator[tuple[int, Checkpoint]]:
     """W_(t+1) = W_t - lr dL_t/dW_t for every weight: yields the number of steps and the checkpoint after each step.
 
-    L_t is the mean loss of the next `batch` sequences, each as in `lockstep`. It is the one checkpoint, which changes
-    when the next step is asked for; whoever stops asking gives it its own weights back, to the bit.
+    L_t is the mean loss of the next `batch` sequences, each as in `batched_finetuning`. It is the one checkpoint, which
+    changes when the next step is asked for; whoever stops asking gives it its own weights back, to the bit.
 
     Raises CheckpointError and TaskError as `finetuning.fine_tune`, and DivergenceError before a step whose loss is not
     finite.

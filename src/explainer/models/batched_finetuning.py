@@ -34,13 +34,13 @@ class Run:
     lr: float
     answers: Mapping[tuple[int, ...], int] | None = field(default=None, repr=False)
 
-    def asked(self) -> list["_Asked"]:
+    def asked(self) -> list["Asked"]:
         """The sequence of every step, and where the tokens begin that have a loss."""
         every = map(tuple, self.sequences)
-        return [_Asked(ids, 1 if self.answers is None else len(ids) - self.answers[ids]) for ids in every]
+        return [Asked(ids, 1 if self.answers is None else len(ids) - self.answers[ids]) for ids in every]
 
 
-class _Asked(NamedTuple):
+class Asked(NamedTuple):
     """Token ids, and the first place of which the token is asked for."""
 
     ids: tuple[int, ...]
@@ -181,7 +181,7 @@ class _Batch:
 
     def _state(self, b: int, n: int, loss_after: float, outgrown: bool) -> FineTuned:
         losses, diverged_at = self._losses[b], self._diverged[b]
-        if diverged_at is None and (outgrown or finetuning.exceeds(loss_after, losses[0])):
+        if diverged_at is None and (outgrown or finetuning.loss_diverged(loss_after, losses[0])):
             diverged_at = n
         elif diverged_at is not None:
             loss_after = math.nan
@@ -197,14 +197,14 @@ class _Batch:
             if self._diverged[b] is not None:
                 continue
             rising = t > 0 and loss > max(self._losses[b])
-            exceeds = rising and finetuning.exceeds(loss, self._untrained[self._asked[b][t]])
+            exceeds = rising and finetuning.loss_diverged(loss, self._untrained[self._asked[b][t]])
             self._losses[b].append(loss)
             self._norms[b].append(norm)
             if exceeds or outgrown[b] or not math.isfinite(loss + norm):
                 self._diverged[b] = t
 
     @torch.no_grad()
-    def _untrained_losses(self) -> dict[_Asked, float]:
+    def _untrained_losses(self) -> dict[Asked, float]:
         """The loss of every sequence with the checkpoint's own weights."""
         sequences = list(dict.fromkeys(chain.from_iterable(self._asked)))
         parts = [sequences[i : i + len(self._runs)] for i in range(0, len(sequences), len(self._runs))]
@@ -219,7 +219,7 @@ def _copied(update: Sequence[KeysValues]) -> tuple[KeysValues, ...]:
     return tuple(layer.map(Tensor.clone) for layer in update)
 
 
-def losses(architecture: Architecture, sequences: Sequence[_Asked]) -> Float[Tensor, " runs"]:
+def losses(architecture: Architecture, sequences: Sequence[Asked]) -> Float[Tensor, " runs"]:
     """The mean of -log p(token | tokens before it) over the tokens of each sequence that are asked for."""
     device = architecture.model.device
     ids = nn.utils.rnn.pad_sequence([torch.tensor(s.ids) for s in sequences], batch_first=True).to(device)

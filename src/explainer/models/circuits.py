@@ -71,7 +71,7 @@ def induction_score(maps: Float[Tensor, "layers heads T T"]) -> Float[Tensor, "l
     return _mean_attention(maps, [(n + i, i + 1) for i in range(1, n + 1)])
 
 
-def repeated(checkpoint: Checkpoint, n: int, seed: int) -> list[int]:
+def repeated_random_tokens(checkpoint: Checkpoint, n: int, seed: int) -> list[int]:
     """The first token, then n different random tokens twice: 2n + 1 ids that no memory of texts can predict.
 
     They are fewer where the checkpoint has fewer positions or tokens.
@@ -90,7 +90,7 @@ def strongest(scores: Float[Tensor, "layers heads"], m: int) -> list[HeadIndex]:
     return [divmod(i, scores.shape[1]) for i in best]
 
 
-def others(heads: Sequence[HeadIndex], n_heads: int, seed: int) -> list[HeadIndex]:
+def random_heads_like(heads: Sequence[HeadIndex], n_heads: int, seed: int) -> list[HeadIndex]:
     """As many random heads of the same layers, none of them among those given: the control for switching heads off.
 
     Raises CheckpointError where a layer of `n_heads` heads has too few others.

@@ -43,17 +43,17 @@ _SOFTER, _HARDER = 5.0, 4.0
 # Errors without sampling the query
 
 
-class _Moments(NamedTuple):
+class Moments(NamedTuple):
     """All that a masked stack of layers sees of the examples of B prompts, G (B, d+1, d+1), and their tasks (B, d)."""
 
     G: Float[Tensor, "B D D"]
     tasks: Float[Tensor, "B d"]
 
 
-def moments(prompts: Prompts) -> _Moments:
+def moments(prompts: Prompts) -> Moments:
     """Second moments of the examples' tokens, G = sum_i e_i e_i^T / N, and the tasks."""
     tokens = embedding(prompts)[..., :-1]
-    return _Moments(tokens @ tokens.mT / prompts.n_examples, prompts.tasks)
+    return Moments(tokens @ tokens.mT / prompts.n_examples, prompts.tasks)
 
 
 def learned_tasks(layers: LinearAttention, G: Float[Tensor, "*B D D"]) -> Float[Tensor, "*B d"]:
@@ -75,7 +75,7 @@ def learned_tasks(layers: LinearAttention, G: Float[Tensor, "*B D D"]) -> Float[
     return -row[..., 0, :-1]
 
 
-def _relative_error(layers: LinearAttention, sample: _Moments) -> Tensor:
+def _relative_error(layers: LinearAttention, sample: Moments) -> Tensor:
     """Error of the prediction over that of predicting 0, E|v - w|^2 / d: the mean over x_q ~ N(0, I) is exact."""
     return ((learned_tasks(layers, sample.G) - sample.tasks) ** 2).mean()
 
@@ -108,11 +108,11 @@ class _Schedule:
         covariance = torch.eye(self.dimension)
         return draw_prompts(n or self.batch, self.n_examples, covariance, generator=generator, dtype=dtype)
 
-    def moments(self, n: int, seed: int) -> _Moments:
+    def moments(self, n: int, seed: int) -> Moments:
         """`moments` of n prompts in float64."""
         generator = Generator().manual_seed(seed)
         parts = [moments(self.draw(generator, min(20_000, n - first), torch.float64)) for first in range(0, n, 20_000)]
-        return _Moments(*map(torch.cat, zip(*parts, strict=True)))
+        return Moments(*map(torch.cat, zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ _STARTS: tuple[_Start, ...] = (
 """The starts that the book stores."""
 
 
-class _Run(NamedTuple):
+class FinishedTraining(NamedTuple):
     """A finished training: the layers after Adam, those at the end, and the numbers of the way.
 
     `record` holds the losses of Adam (means over 100 steps), the errors after every step on each fixed sample, the
@@ -159,7 +159,7 @@ class _Run(NamedTuple):
         return self.record["gradients"][-1] < _REST
 
 
-def _train(start: _Start, schedule: _Schedule | None = None) -> _Run:
+def _train(start: _Start, schedule: _Schedule | None = None) -> FinishedTraining:
     """Train from one start: Adam on fresh prompts, then Gauss-Newton steps on fixed samples, each larger.
 
     Raises DivergenceError when the loss is no longer finite.
@@ -172,7 +172,7 @@ def _train(start: _Start, schedule: _Schedule | None = None) -> _Run:
     on_last = _Fit(partial(_layers, start.family, d=schedule.dimension), last)
     gradients = [on_last.gradient(parameters).norm().item()]
     for n, iterations in zip(schedule.samples, schedule.iterations, strict=True):
-        fit = on_last._replace(sample=_Moments(*(tensor[:n] for tensor in last)))
+        fit = on_last._replace(sample=Moments(*(tensor[:n] for tensor in last)))
         parameters, fallen = _gauss_newton(fit, parameters, iterations, schedule.tolerance)
         errors.append(fallen)
     layers = _balanced(on_last.layers_of(parameters))
@@ -185,7 +185,7 @@ def _train(start: _Start, schedule: _Schedule | None = None) -> _Run:
         "test": [_mean_error(one, test) for one in (adam, layers)],
         "cpu_seconds": round(time.process_time() - began, 1),
     }
-    return _Run(start, adam, layers, rounded(record))
+    return FinishedTraining(start, adam, layers, rounded(record))
 
 
 def _descended(start: _Start, schedule: _Schedule) -> tuple[LinearAttention, Float[Tensor, " steps"]]:
@@ -278,7 +278,7 @@ class _Fit(NamedTuple):
     """`_relative_error` on a fixed sample as a function of parameters, of which `layers_of` makes layers."""
 
     layers_of: Callable[[Tensor], LinearAttention]
-    sample: _Moments
+    sample: Moments
 
     def error(self, parameters: Tensor) -> float:
         """The relative error of these parameters."""
@@ -307,13 +307,13 @@ class _Fit(NamedTuple):
         return gradient, curvature
 
 
-def _mean_error(layers: LinearAttention, sample: _Moments) -> float:
+def _mean_error(layers: LinearAttention, sample: Moments) -> float:
     """`_relative_error`, chunk by chunk."""
     return sum(_relative_error(layers, chunk).item() * len(chunk.G) for chunk in _chunks(sample)) / len(sample.G)
 
 
-def _chunks(sample: _Moments) -> Iterable[_Moments]:
-    return (_Moments(*pair) for pair in zip(*(tensor.split(_CHUNK) for tensor in sample), strict=True))
+def _chunks(sample: Moments) -> Iterable[Moments]:
+    return (Moments(*pair) for pair in zip(*(tensor.split(_CHUNK) for tensor in sample), strict=True))
 
 
 def _parameters(family: str, layers: LinearAttention) -> Tensor:
@@ -334,7 +334,7 @@ def _train_missing(
     schedule: _Schedule | None = None,
     *,
     progress: bool = True,
-) -> list[_Run]:
+) -> list[FinishedTraining]:
     """Train the starts that the folder does not hold, write each as soon as it is finished, and return all.
 
     Raises CheckpointError: files that are damaged or of another schedule, a folder that refuses.
@@ -349,7 +349,7 @@ def _train_missing(
     return [finished[start] for start in starts]
 
 
-def _save(runs: Iterable[_Run], folder: str | os.PathLike, schedule: _Schedule) -> None:
+def _save(runs: Iterable[FinishedTraining], folder: str | os.PathLike, schedule: _Schedule) -> None:
     """Write the runs to the two files of a folder; raises as `stored_weights.write`.
 
     Each run has a digest of its own: weights that are newer by one run, as after a kill, are still good for the others.
@@ -370,7 +370,7 @@ def _save(runs: Iterable[_Run], folder: str | os.PathLike, schedule: _Schedule) 
     files.write(Path(folder) / _NAME, safetensors.save(weights), description)
 
 
-def _load(folder: str | os.PathLike, schedule: _Schedule | None = None) -> list[_Run]:
+def _load(folder: str | os.PathLike, schedule: _Schedule | None = None) -> list[FinishedTraining]:
     """Read the runs that `_save` wrote.
 
     Raises CheckpointError: a missing, damaged or edited file, or another schedule than the one given.
@@ -387,7 +387,7 @@ def _load(folder: str | os.PathLike, schedule: _Schedule | None = None) -> list[
     return runs
 
 
-def stored(family: str, n_layers: int) -> list[_Run]:
+def stored(family: str, n_layers: int) -> list[FinishedTraining]:
     """The book's runs of a family and a depth, in the order of their seeds.
 
     Raises CheckpointError as `_load`, and for what the book does not have or the files lack.
@@ -404,18 +404,18 @@ def stored(family: str, n_layers: int) -> list[_Run]:
     return [finished[start] for start in wanted]
 
 
-def _run(entry: Mapping[str, Any], weights: Mapping[str, Tensor], schedule: _Schedule) -> _Run:
+def _run(entry: Mapping[str, Any], weights: Mapping[str, Tensor], schedule: _Schedule) -> FinishedTraining:
     """A run from its entry in the JSON file; CheckpointError unless it is what was written."""
     keys = _Start.__dataclass_fields__
     start = _Start(**{key: entry[key] for key in keys})
     stages = [LinearAttention(*(weights[_tensor_name(start, stage, i)] for i in range(2))) for stage in range(2)]
-    run = _Run(start, *stages, {key: value for key, value in entry.items() if key not in {*keys, "sha256"}})
+    run = FinishedTraining(start, *stages, {key: value for key, value in entry.items() if key not in {*keys, "sha256"}})
     if entry["sha256"] != _digest(run, schedule):
         raise CheckpointError(f"{start.name} is not what was stored; fetch both files again, or train them.")
     return run
 
 
-def _tensors(run: _Run) -> dict[str, Tensor]:
+def _tensors(run: FinishedTraining) -> dict[str, Tensor]:
     """The matrices of a run by their names in the file."""
     stages = (run.adam, run.layers)
     return {_tensor_name(run.start, s, i): stages[s][i].contiguous() for s in range(2) for i in range(2)}
@@ -425,7 +425,7 @@ def _tensor_name(start: _Start, stage: int, matrix: int) -> str:
     return f"{start.name}: {LinearAttention._fields[matrix]} {('after Adam', 'at the end')[stage]}"
 
 
-def _digest(run: _Run, schedule: _Schedule) -> str:
+def _digest(run: FinishedTraining, schedule: _Schedule) -> str:
     """SHA-256 of all that is stored of a run, and of its schedule."""
     numbers = to_json(rounded([asdict(schedule), asdict(run.start), run.record])).encode()
     matrices = (matrix.numpy().tobytes() for _, matrix in sorted(_tensors(run).items()))

@@ -224,7 +224,7 @@ class FastWeightModel(nn.Module):
 # Training
 
 
-class _Snapshot(NamedTuple):
+class Snapshot(NamedTuple):
     """A model after so many steps, and the losses of the steps since the last snapshot."""
 
     step: int
@@ -232,7 +232,7 @@ class _Snapshot(NamedTuple):
     losses: list[float]
 
 
-def train(setting: FastWeightSetting, n_keys: Sequence[int], *, progress: bool = True) -> Iterator[_Snapshot]:
+def train(setting: FastWeightSetting, n_keys: Sequence[int], *, progress: bool = True) -> Iterator[Snapshot]:
     """Train on fresh sequences, of n_keys[0] keys in the first step, n_keys[1] in the second, and so on in turns.
 
     AdamW on the mean over queries of -log p(answer); the rate rises over 5 % of the steps and falls to 0 along half a
@@ -243,7 +243,7 @@ def train(setting: FastWeightSetting, n_keys: Sequence[int], *, progress: bool =
     model = FastWeightModel(setting)
     optimiser = torch.optim.AdamW(model.parameters(), setting.learning_rate, betas=_BETAS)
     generator = Generator().manual_seed(setting.seed)
-    yield _Snapshot(0, model, [])
+    yield Snapshot(0, model, [])
     losses: list[float] = []
     looked_at = {round(setting.steps * i / _SNAPSHOTS) for i in range(1, _SNAPSHOTS + 1)}
     for step in tqdm(range(setting.steps), desc=setting.rule, unit="step", leave=False, disable=not progress):
@@ -252,5 +252,5 @@ def train(setting: FastWeightSetting, n_keys: Sequence[int], *, progress: bool =
         lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
         losses.append(descend(model.parameters(), optimiser, loss, lr, step))
         if step + 1 in looked_at:
-            yield _Snapshot(step + 1, model, losses)
+            yield Snapshot(step + 1, model, losses)
             losses = []

@@ -235,18 +235,18 @@ def _descend(
             if (
                 not math.isfinite(loss + norms[t])
                 or _outgrown(start, update)
-                or (rising and exceeds(loss, loss_with(own, ids)))
+                or (rising and loss_diverged(loss, loss_with(own, ids)))
             ):
                 return result(math.nan, t)
             for dW, g in _tensors(update, gradients):
                 dW.sub_(g, alpha=lr)
             _write(layers, own, update)
     loss_after = loss_with(trained, rows[0]) if rows else math.nan
-    diverged = rows and (exceeds(loss_after, losses[0]) or _outgrown(start, update))
+    diverged = rows and (loss_diverged(loss_after, losses[0]) or _outgrown(start, update))
     return result(loss_after, len(rows) if diverged else None)
 
 
-def exceeds(loss: float, untrained_loss: float) -> bool:
+def loss_diverged(loss: float, untrained_loss: float) -> bool:
     """Whether a loss is more than 1.5 times what it was before any training; not a number is."""
     return not loss <= _DIVERGED * max(untrained_loss, 1.0)
 

@@ -60,7 +60,7 @@ Preparation = Callable[[GPT2Model], GPT2Model]
 """Changes the transformer after its weights are drawn and before it is trained, as momentum attention does."""
 
 _Estimator = Callable[[Prompts], Float[Tensor, " B"]]
-"""Predicts the query's target of every prompt: `query_prediction` of a model, or one of `regression_prompts`."""
+"""Predicts the query's target of every prompt: `query_prediction` of a model, or one of `theory.regression`."""
 
 
 # Prompts
@@ -211,7 +211,7 @@ def _configuration(setting: InContextGPTSetting) -> GPT2Config:
 # Training
 
 
-class _Trained(NamedTuple):
+class TrainedGPT(NamedTuple):
     """A trained model in evaluation mode, its losses (means over LOSS_WINDOW steps) and the CPU seconds it took."""
 
     model: InContextGPT
@@ -221,7 +221,7 @@ class _Trained(NamedTuple):
 
 def train(
     setting: InContextGPTSetting, *, prepare: Preparation | None = None, steps: int | None = None, progress: bool = True
-) -> _Trained:
+) -> TrainedGPT:
     """Train on fresh prompts: AdamW on the mean over prompts and k = 0 ... N of (yhat_k - y_k)^2.
 
     The rate rises over 5 % of the steps and falls to 0 along half a cosine; `steps` ends the same run earlier. Two
@@ -240,7 +240,7 @@ def train(
         losses.append(descend(model.parameters(), optimizer, loss, lr, step))
         if len(losses) % LOSS_WINDOW == 0:
             bar.set_postfix(loss=f"{_means(losses)[-1]:.3f}")
-    return _Trained(model.eval(), _means(losses), time.process_time() - start)
+    return TrainedGPT(model.eval(), _means(losses), time.process_time() - start)
 
 
 def _means(losses: Sequence[float]) -> list[float]:
@@ -299,7 +299,7 @@ def linear_preconditioner(setting: InContextGPTSetting) -> Float[Tensor, "d d"]:
     return torch.linalg.inv(gamma(identity, N))
 
 
-# _Trained models on disk
+# TrainedGPT models on disk
 
 
 _SMALL_POOL = InContextGPTSetting(
@@ -318,7 +318,7 @@ STORED: Mapping[str, InContextGPTSetting] = {
 """The models of the book, by the name of their files."""
 
 
-def _save(trained: _Trained, path: str | os.PathLike, errors: Mapping[str, Any] | None = None) -> None:
+def _save(trained: TrainedGPT, path: str | os.PathLike, errors: Mapping[str, Any] | None = None) -> None:
     """Write a model, its setting, losses, errors and provenance to two files of a path: see `stored_weights.write`."""
     model = trained.model
     weights = safetensors.save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
@@ -341,7 +341,7 @@ def _save(trained: _Trained, path: str | os.PathLike, errors: Mapping[str, Any] 
     files.write(Path(path), weights, description)
 
 
-def _load(path: str | os.PathLike, *, prepare: Preparation | None = None) -> _Trained:
+def _load(path: str | os.PathLike, *, prepare: Preparation | None = None) -> TrainedGPT:
     """Read a model that `_save` wrote, in evaluation mode; `prepare` must be what it was trained with.
 
     Raises CheckpointError: a missing, damaged or edited file, weights of another shape than the setting's.
@@ -354,10 +354,10 @@ def _load(path: str | os.PathLike, *, prepare: Preparation | None = None) -> _Tr
             raise CheckpointError(f"{path}.safetensors is not the file that {path}.json describes; fetch both again.")
         model = InContextGPT(InContextGPTSetting(**description["setting"]), prepare)
         model.load_state_dict(safetensors.load(weights))
-        return _Trained(model.eval(), description["losses"], description["provenance"]["cpu_seconds"])
+        return TrainedGPT(model.eval(), description["losses"], description["provenance"]["cpu_seconds"])
 
 
-def stored(name: str, *, prepare: Preparation | None = None) -> _Trained:
+def stored(name: str, *, prepare: Preparation | None = None) -> TrainedGPT:
     """A trained model of the book, by its key in `STORED`, prepared as by `_load`.
 
     Raises CheckpointError as `_load` and `stored_weights.directory`, and for a name that the book does not have.

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
@@ -133,11 +134,15 @@ def device_of(device: str | torch.device | None) -> torch.device:
 
 
 def dtype_of(name: str, device: str | torch.device | None) -> torch.dtype:
-    """The number format of this name; "auto" is bfloat16 on a GPU that computes in it, else float32."""
+    """The number format of this name; "auto" is float32, on a GPU bfloat16, or float16 if it does not compute in that.
+
+    `memory.dtype_of` takes the memory into account.
+    """
     if name != "auto":
         return getattr(torch, name)
-    on_gpu = device_of(device).type == "cuda"
-    return torch.bfloat16 if on_gpu and torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
+    if device_of(device).type != "cuda":
+        return torch.float32
+    return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
 
 
 def skeleton(name: str | os.PathLike) -> PreTrainedModel:
@@ -184,6 +189,7 @@ def _require_permission(path: Path) -> None:
             file.open("rb").close()
 
 
+@lru_cache(maxsize=16)  # a process asks the hub once, and what it loads, weighs and names is one revision
 def _download(name: str) -> tuple[Path, str]:
     hub_id, _, revision = name.partition("@")
     silent = _is_silent(hub_id, revision)
@@ -453,6 +459,8 @@ def _remedy(directory: Path) -> str:
 
 def _tokenizer(path: Path, directory: Path, **options) -> PreTrainedTokenizerBase:
     try:
-        return AutoTokenizer.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **options)
+        tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **options)
     except Exception as error:  # as above; `tokenizers` raises bare ones
         raise CheckpointError(f"{path} has no tokenizer that can be read ({error!r}); save one beside it.") from error
+    tokenizer.clean_up_tokenization_spaces = False  # a text keeps its spaces; some versions warn that it does
+    return tokenizer

@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 import torch
@@ -26,7 +27,7 @@ _N_MAPS = 48
 
 _NO_MEMORY = "memory ran out: give --dtype bfloat16, fewer --workers, --k or --epochs, or a smaller model"
 
-BYTES_PER_WEIGHT = {torch.float32: 7.7, torch.bfloat16: 4.9}
+BYTES_PER_WEIGHT = {torch.float32: 7.7, torch.bfloat16: 4.9, torch.float16: 4.9}
 """Bytes that a setting takes for each weight, as `required_bytes` counts them for 24 layers of width 2048."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h of glibc
@@ -99,6 +100,23 @@ def largest_model(dtype: torch.dtype) -> float:
     return total_bytes() / BYTES_PER_WEIGHT[dtype]
 
 
+def gpus() -> Iterator[tuple[str, int, torch.dtype]]:
+    """Name, bytes and narrow number format of each GPU."""
+    for i in range(torch.cuda.device_count()):
+        its = torch.cuda.get_device_properties(i)
+        yield its.name, its.total_memory, loading.dtype_of("auto", f"cuda:{i}")
+
+
+def dtype_of(name: str, device: str | None, need: Callable[[torch.dtype], int]) -> torch.dtype:
+    """As `loading.dtype_of`, but "auto" is float32 wherever what is needed in it fits the device: it rounds least."""
+    try:
+        if name == "auto" and fits(need(torch.float32), loading.device_of(device)):
+            return torch.float32
+    except CheckpointError:
+        pass  # whoever loads it says why
+    return loading.dtype_of(name, device)
+
+
 def unexpected(error: Exception) -> str:
     """`files.report_unexpected`, with what to do where memory ran out."""
     return files.report_unexpected(error, _NO_MEMORY if _ran_out(error) else None)
@@ -167,10 +185,16 @@ def require_memory(
     )
 
 
+def bytes_to_score(name: str, n_shown: int, dtype: torch.dtype) -> int:
+    """Bytes that a model takes which is only asked, after so many demonstrations; raises CheckpointError."""
+    return required_bytes(loading.skeleton(name), dtype, n_shown, 1, None)
+
+
 def require_memory_to_score(name: str, device: torch.device, dtype: torch.dtype, n_shown: int) -> None:
     """Raise CheckpointError where a model that is only asked, after so many demonstrations, does not fit the device."""
+    need = partial(bytes_to_score, name, n_shown)
     try:
-        model = loading.skeleton(name)
+        need(dtype)
     except CheckpointError:
         return  # whoever loads it says why
-    require_memory(name, device, dtype, lambda its: required_bytes(model, its, n_shown, 1, None), 1)
+    require_memory(name, device, dtype, need, 1)

@@ -10,6 +10,7 @@ and whose name says what to do.
 import math
 import os
 from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +27,8 @@ RECENCY_BIAS = "recency_bias"
 LEARNED_CONVOLUTION = "learned_convolution"
 """Name of the convolution whose weights are learned."""
 
+_Model = TypeVar("_Model", bound=PreTrainedModel)
+
 _SUPPORTED = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
 _REFUSAL = "momentum (load with explainer.models.momentum_attention.load)"
 _MOMENTUM = "explainer_momentum"
@@ -33,7 +36,7 @@ _RECENCY = "explainer_recency_bias"
 _CONVOLUTION = "explainer_learned_convolution"
 
 
-def with_momentum(model: PreTrainedModel, eta: float, average: str = "momentum") -> PreTrainedModel:
+def with_momentum(model: _Model, eta: float, average: str = "momentum") -> _Model:
     """Add an average of past values to every attention layer of a causal language model, in place; return the model.
 
     Attention becomes V softmax(K^T q / sqrt d) + AVERAGES[average](V, eta), see `momentum.momentum_attention`. Exact
@@ -148,7 +151,7 @@ def _attend_with_momentum(
     average = module.config.momentum_average
     if average == "permuted" and attention_mask is not None and not attention_mask[..., 0].all():
         raise ValueError("padding on the left shifts the positions that 'permuted' is drawn for; pad on the right.")
-    heads = momentum.without_padding(value, attention_mask, T_q).transpose(1, 2)
+    heads = momentum.zero_masked_values(value, attention_mask, T_q).transpose(1, 2)
     values = heads.flatten(2)
     past = momentum.decode(values, eta, average) if T_q == 1 else momentum.AVERAGES[average](values, eta)[:, -T_q:]
     past = past.unflatten(2, heads.shape[2:])

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from explainer.errors import CheckpointError
+from explainer.errors import CheckpointError, TaskError
 from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import Layer
 from explainer.models.loading import Checkpoint
@@ -26,7 +26,7 @@ from explainer.models.scoring import Prefix
 
 
 @dataclass(frozen=True, eq=False)
-class _QueryRecord:
+class QueryRecord:
     """What attention computes at the last token of one query of len tokens, after a prefix with P visible tokens.
 
     - `outputs`: the attention block's output after its output projection, before the residual is added;
@@ -43,6 +43,13 @@ class _QueryRecord:
     context_scores: Float[Tensor, "layers heads P"]
     queries: Float[Tensor, "layers heads_d"]
     log_probs: np.ndarray | None
+
+    @property
+    def chosen(self) -> int:
+        """The number of the most probable candidate; TaskError without candidates."""
+        if self.log_probs is None:
+            raise TaskError("no candidate is the most probable, because none was given.")
+        return int(self.log_probs.argmax())
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +69,9 @@ class LinearMaps:
     context: Float[Tensor, "layers key_heads d_v d"]
 
 
-def stream(
+def iter_records(
     checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str] = (), *, suffix: str = ""
-) -> Iterator[_QueryRecord]:
+) -> Iterator[QueryRecord]:
     """Score the candidates and record attention at the last token of every prompt, with a suffix if one is given.
 
     Where the tokens of all candidates begin alike, attention is recorded at the last one that they have in common
@@ -87,7 +94,7 @@ def stream(
             own = own or recorded  # the first row of a prompt is where attention is recorded
             for c, ids in rows[keys[row]]:
                 log_probs[c] = logits.log_softmax(-1)[range(len(ids)), ids].sum().item()
-        yield _QueryRecord(*own, log_probs if len(candidates) else None)
+        yield QueryRecord(*own, log_probs if len(candidates) else None)
 
 
 def linear_maps(

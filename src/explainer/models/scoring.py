@@ -258,8 +258,8 @@ def candidate_rows(
     """The sequences to run, as (prompt number, *stem), and the candidates, as (number, ids), that each can score.
 
     A candidate is scored by a sequence whose stem begins with its tokens but the last. The first sequence of every
-    prompt has the one of `stems`, and serves no candidate if none begins like it. Raises TaskError when two candidates
-    have the same tokens.
+    prompt has the one of `answer_prefixes`, and serves no candidate if none begins like it. Raises TaskError
+    when two candidates have the same tokens.
     """
     rows: dict[tuple[int, ...], list[tuple[int, list[int]]]] = {}
     suffixes = continuation_ids(checkpoint, prompts, [suffix] * len(prompts))
@@ -281,9 +281,10 @@ def _shared(ids: Sequence[Sequence[int]]) -> list[int]:
 
 
 def distinguishing_tokens(checkpoint: Checkpoint, task: Task, queries: Sequence[Example]) -> list[int]:
-    """The token of each right answer that is predicted where labels part: see `stems`; its first token, as a rule.
+    """The token of each right answer that is predicted where labels part; its first token, as a rule.
 
-    Raises TaskError where two labels have the same token there, so that one token does not tell them apart.
+    Where they part is the end of `answer_prefixes`. Raises TaskError where two labels have the same token there, so
+    that one token does not tell them apart.
     """
     prompts, labels = [task.prompt(query) for query in queries], task.labels or ()
     answers = continuation_ids(checkpoint, prompts, [f" {query.answer}" for query in queries])
@@ -298,7 +299,7 @@ def distinguishing_tokens(checkpoint: Checkpoint, task: Task, queries: Sequence[
 
 
 def label_tokens(checkpoint: Checkpoint, task: Task, queries: Sequence[Example]) -> list[list[int]]:
-    """Of each query the `telling_tokens` of every label, were it the right one; raises as that does."""
+    """Of each query the `distinguishing_tokens` of every label, were it the right one; raises as that does."""
     each = [[replace(query, answer=label, label=i) for query in queries] for i, label in enumerate(task.labels)]
     return [
         list(of_query) for of_query in zip(*(distinguishing_tokens(checkpoint, task, its) for its in each), strict=True)
@@ -410,7 +411,7 @@ def require_distinct(checkpoint: Checkpoint, task: Task) -> None:
                 f"task {task.name!r} with {checkpoint.name}: the tokens of the label {b!r} begin with those of {a!r}, "
                 "which therefore can never be less probable; rename one."
             )
-    warn_of_lengths(checkpoint, f"task {task.name!r}", nothing, task.labels)
+    warn_unequal_answer_lengths(checkpoint, f"task {task.name!r}", nothing, task.labels)
     first = [each[0] for each in ids]
     if alike := [label for label, token in zip(task.labels, first, strict=True) if first.count(token) > 1]:
         shared = len(_shared(ids))
@@ -422,7 +423,7 @@ def require_distinct(checkpoint: Checkpoint, task: Task) -> None:
         )
 
 
-def warn_of_lengths(checkpoint: Checkpoint, what: str, prompt: str, answers: Sequence[str]) -> None:
+def warn_unequal_answer_lengths(checkpoint: Checkpoint, what: str, prompt: str, answers: Sequence[str]) -> None:
     """UserWarning where answers have unequal numbers of tokens, so that a sum over tokens favours the short ones."""
     lengths = candidate_lengths(checkpoint, [prompt], answers)
     if lengths.min() < lengths.max():

@@ -67,7 +67,7 @@ def learned(frame: pd.DataFrame, state: str) -> list[str]:
     """Tasks of which a state, "ft" or "icl", answers more than ZSL does, settled over seeds (p < 0.05 after Holm)."""
     real = frame[(frame["control"] == "none") & frame[f"{state}_correct"].notna()]
     pairs = {
-        task: tuple(reporting.sample(its, f"{each}_correct") for each in (state, "zsl"))
+        str(task): (reporting.sample(its, f"{state}_correct"), reporting.sample(its, "zsl_correct"))
         for task, its in real.groupby("task", sort=False)
     }
     gains = reporting.comparisons(pairs, np.mean)
@@ -103,6 +103,6 @@ def changes(
 def over_tasks(frame: pd.DataFrame, measures: Iterable[str]) -> dict[str, dict[str, Interval]]:
     """Mean over tasks of each measure under each control, `[control][measure]`, where there is one."""
     return {
-        control: {measure: _interval(its, measure) for measure in measures if its[measure].notna().any()}
+        str(control): {measure: _interval(its, measure) for measure in measures if its[measure].notna().any()}
         for control, its in frame.groupby("control", sort=False)
     }

@@ -20,7 +20,7 @@ DESCRIBED = ("kind", "lesson", "epochs", "rate")
 """The columns that tell what a change is."""
 
 FOREIGN = "another task"
-"""A lesson of `Which`: any task but the own one; the tables have the name of that task."""
+"""A lesson of `UpdateFilter`: any task but the own one; the tables have the name of that task."""
 
 _FOREIGN_LESSONS = (*TASKS, "foreign")
 
@@ -51,7 +51,7 @@ class UpdateFilter:
 
 
 def pairs(grid: str, **where: Any) -> pd.DataFrame:
-    """The pairs of a grid with what both changes are, as `told` gives them."""
+    """The pairs of a grid with what both changes are, as `with_updates` gives them."""
     return with_updates(results(grid, "pairs", **where), results(grid, "changes", **where))
 
 
@@ -98,7 +98,7 @@ def _of_seeds(frame: pd.DataFrame, measure: str) -> pd.Series:
 
 
 def _each_task(of_seeds: pd.Series) -> dict[str, Interval]:
-    return {task: statistics.student(values.to_numpy()) for task, values in of_seeds.groupby("task", sort=False)}
+    return {str(task): statistics.student(values.to_numpy()) for task, values in of_seeds.groupby("task", sort=False)}
 
 
 def by_seed(frame: pd.DataFrame, measure: str) -> pd.Series:
@@ -127,7 +127,7 @@ def mean_difference(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> Interval:
     return reporting.jackknife(of_seed, lambda kept: kept.mean().mean())
 
 
-def ranks(frame: pd.DataFrame, context: UpdateFilter, epochs: int, measure: str) -> pd.DataFrame:
+def rank_of_own_task(frame: pd.DataFrame, context: UpdateFilter, epochs: int, measure: str) -> pd.DataFrame:
     """How many trainings on other tasks are more similar to a context than the training on its own task.
 
     A row for each task and seed: `above`, and `n`, the number of other tasks.

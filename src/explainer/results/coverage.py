@@ -32,7 +32,7 @@ def shares(samples: Mapping[str, Sample]) -> pd.DataFrame:
     return pd.DataFrame(rows, index=Components._fields).T
 
 
-def typical(table: pd.DataFrame) -> Components:
+def median_shares(table: pd.DataFrame) -> Components:
     """The median of each share over the rows, as parts of their sum; an estimate below zero counts as zero."""
     return Components(*Components(*table.clip(lower=0).median()).shares)
 

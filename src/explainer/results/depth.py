@@ -29,13 +29,15 @@ def by_task(control: str, grids: Sequence[str] | None = None, **where: Any) -> d
     frames = pd.concat([results(grid, "layers", control=control, **where) for grid in grids or TEN_TASKS[control]])
     tables = frames.drop_duplicates(["setting", "layer"])
     reporting.require_one_setting(tables)
-    return dict(list(tables.groupby("task", sort=False)))
+    return {str(task): its for task, its in tables.groupby("task", sort=False)}
 
 
 def rank_trend(rows: _Rows) -> Interval:
     """Does a similarity rise with depth? Spearman's rank correlation of layer and value, seed by seed."""
     order = np.arange(rows.shape[1])
-    return statistics.student([spearmanr(order, row, nan_policy="omit").statistic for row in rows])
+    # SciPy makes the class of this result when it is imported, where no type checker sees its fields.
+    trends = [spearmanr(order, row, nan_policy="omit").statistic for row in rows]  # pyright: ignore[reportAttributeAccessIssue]
+    return statistics.student(trends)
 
 
 class Signs(NamedTuple):
@@ -46,7 +48,7 @@ class Signs(NamedTuple):
     undecided: int
 
 
-def verdict(estimates: Mapping[str, Interval]) -> Signs:
+def settled_signs(estimates: Mapping[str, Interval]) -> Signs:
     """How many of the estimates have a sign that is settled after Holm's correction for their number."""
     return signs(reporting.corrected(estimates))
 
@@ -60,4 +62,4 @@ def signs(estimates: Mapping[str, Interval]) -> Signs:
 def settled(rows: _Rows) -> np.ndarray:
     """Whether the mean over seeds of each layer is above zero after Holm's correction for the number of layers."""
     means = statistics.student(rows)
-    return (statistics.holm(means.p_value) < _LEVEL) & (means.estimate > 0)
+    return (statistics.holm(np.asarray(means.p_value)) < _LEVEL) & (means.estimate > 0)

@@ -23,10 +23,10 @@ def of_grids(folder: str, checkpoint: str, wanted: Mapping[str, int]) -> str:
         return "for a time that is unknown, because the model is not here"
     each = (published.of_experiment(PUBLISHED / folder, "runs", grid)["seconds"].median() for grid in wanted)
     seconds = sum(n * max(LEAST, one * ratio) for n, one in zip(wanted.values(), each, strict=True))
-    return f"{said(seconds)} in one process, the book's scaled by the number of weights"
+    return f"{in_words(seconds)} in one process, the book's scaled by the number of weights"
 
 
-def said(seconds: float) -> str:
+def in_words(seconds: float) -> str:
     """Minutes or hours in words; an unknown time where it is NaN."""
     if math.isnan(seconds):
         return "an unknown time"

@@ -14,7 +14,7 @@ from explainer.theory import statistics
 from explainer.theory.statistics import Interval, Sample
 
 
-def rows(queries: pd.DataFrame, names: Mapping[str, str]) -> dict[str, dict[str, Interval]]:
+def accuracies(queries: pd.DataFrame, names: Mapping[str, str]) -> dict[str, dict[str, Interval]]:
     """Share of right answers after several interventions, `rows(...)[task][name]`, by the names given to them.
 
     Raises ExperimentError for an intervention that is nowhere, and for two settings of one task and seed.
@@ -76,11 +76,11 @@ def columns(settings: pd.DataFrame, names: Mapping[str, str]) -> dict[str, Inter
 def accuracy_by_layer(layers: pd.DataFrame, column: str) -> dict[str, Interval]:
     """Mean over seeds of a share in each layer, an interval of arrays for each task; no end leaves [0, 1]."""
     of_task = layers.groupby("task", sort=False)
-    means = {t: statistics.student(its.pivot(index="seed", columns="layer", values=column)) for t, its in of_task}
+    means = {str(t): statistics.student(its.pivot(index="seed", columns="layer", values=column)) for t, its in of_task}
     return {task: each.of_share for task, each in means.items()}
 
 
-def gaps(settings: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
+def column_differences(settings: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
     """Column A minus column B of the settings for each task, with p-values corrected by Holm for the tasks."""
     return reporting.corrected(agreement.by_task(settings.assign(gap=settings[a] - settings[b]), "gap"))
 
@@ -106,13 +106,13 @@ def _pairs(queries: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
 
 
 def _each_task(rows: pd.DataFrame, interval: Callable[[pd.DataFrame], Interval]) -> dict[str, Interval]:
-    return {task: interval(of_task) for task, of_task in rows.groupby("task", sort=False)}
+    return {str(task): interval(of_task) for task, of_task in rows.groupby("task", sort=False)}
 
 
 def _mean(rows: pd.DataFrame) -> Interval:
     found = _sample(rows, rows["correct"])
     interval = statistics.paired_difference(found, _sample(rows, 0 * rows["correct"]))
-    return statistics.with_width(interval.of_share, found.n_queries)
+    return statistics.widen_degenerate(interval.of_share, found.n_queries)
 
 
 def _difference(rows: pd.DataFrame) -> Interval:

@@ -26,7 +26,7 @@ def quoted(model: str) -> dict[str, dict[str, Interval]]:
 
 def answer_shares(queries: pd.DataFrame, state: str | None = None) -> pd.DataFrame:
     """How often each label is the model's answer in a state, or is right (without a state): a row for each seed."""
-    chosen = queries["label"].to_numpy() if state is None else np.stack(queries[f"{state}_log_probs"]).argmax(1)
+    chosen = queries["label"].to_numpy() if state is None else np.stack(list(queries[f"{state}_log_probs"])).argmax(1)
     labels = range(len(queries["zsl_log_probs"].iloc[0]))
     shares = pd.crosstab(queries["seed"].to_numpy(), chosen, normalize="index", rownames=["seed"], colnames=["label"])
     return shares.reindex(columns=labels, fill_value=0.0)
@@ -37,4 +37,4 @@ def ceiling(queries: pd.DataFrame, state: str) -> pd.Series:
 
     p are the shares of the model's answers, q those of the right ones. Of label c at most min(p_c, q_c) can be right.
     """
-    return np.minimum(answer_shares(queries, state), answer_shares(queries)).sum(axis=1)
+    return pd.DataFrame(np.minimum(answer_shares(queries, state), answer_shares(queries))).sum(axis=1)

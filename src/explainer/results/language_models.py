@@ -69,8 +69,8 @@ def change(variant: pd.DataFrame, other: pd.DataFrame, tokens: int) -> Interval:
     Both read the same documents, which adds to the variance. Takes tables "blocks".
     """
     at_budget = (side[side["tokens"] == tokens] for side in (variant, other))
-    sides = (_documents(side, tokens) for side in _matched(*at_budget))
-    return statistics.paired_difference(*sides, statistics.ratio_of_sums)
+    a, b = (_documents(side, tokens) for side in _matched(*at_budget))
+    return statistics.paired_difference(a, b, statistics.ratio_of_sums)
 
 
 def change_at_budgets(arm: str, other: str) -> dict[int, Interval]:
@@ -86,7 +86,8 @@ def change_on_other_genre(arm: str, other: str) -> dict[int, Interval]:
     In nats per token; Student over seeds, for one held-out text.
     """
     losses = [by_seed(of_arm(name, "budgets"), "other_genre") for name in (arm, other)]
-    return {int(tokens): statistics.student(each) for tokens, each in (losses[0] - losses[1]).dropna().iterrows()}
+    change = (losses[0] - losses[1]).dropna()
+    return {int(tokens): statistics.student(each) for tokens, each in zip(change.index, change.values, strict=True)}
 
 
 def _documents(blocks: pd.DataFrame, tokens: int) -> Sample:
@@ -102,20 +103,22 @@ def _documents(blocks: pd.DataFrame, tokens: int) -> Sample:
 # Losses along the training, from tables "curve"
 
 
-def gaps(variant: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
+def loss_reduction(variant: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
     """How much lower the held-out loss of the variant is along the trunk than its pair's, (tokens) x (seeds), nats."""
     of_variant, of_plain = (by_seed(side, "held_out") for side in _matched(variant, plain))
     return (of_plain - of_variant).dropna()
 
 
-def lead(variant: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
+def tokens_saved(variant: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
     """How many tokens earlier the variant reaches its loss of the moment, (tokens) x (seeds).
 
     lead_s(t) = t_s^plain(loss_s^variant(t)) - t: NaN where plain attention never gets there on its trunk.
     """
     of_variant, of_plain = (by_seed(side, "held_out") for side in _matched(variant, plain))
     reached = {
-        seed: [_tokens_to_reach(of_plain[seed].dropna(), loss) - t for t, loss in losses.items()]
+        seed: [
+            _tokens_to_reach(of_plain[seed].dropna(), loss) - t for t, loss in zip(losses.index, losses, strict=True)
+        ]
         for seed, losses in of_variant.items()
     }
     return pd.DataFrame(reached, of_variant.index)
@@ -148,8 +151,8 @@ def relative_errors(prompts: pd.DataFrame, k: int) -> pd.Series:
 
 def relative_error_change(variant: pd.DataFrame, plain: pd.DataFrame, k: int) -> Interval:
     """Paired difference of `relative_errors`, variant - plain: Student over pairs, whose prompts are the same."""
-    sides = (_squared_errors(side, k) for side in _matched(variant, plain))
-    return statistics.paired_difference(*sides, statistics.ratio_of_sums)
+    a, b = (_squared_errors(side, k) for side in _matched(variant, plain))
+    return statistics.paired_difference(a, b, statistics.ratio_of_sums)
 
 
 def training_losses(settings: pd.DataFrame, every: int) -> pd.DataFrame:
@@ -157,7 +160,7 @@ def training_losses(settings: pd.DataFrame, every: int) -> pd.DataFrame:
 
     Raises ExperimentError unless `every` is a multiple of the steps of a stored loss that divides the training.
     """
-    stored = np.stack(settings["losses"])
+    stored = np.stack(list(settings["losses"]))
     width, rest = divmod(every, LOSS_WINDOW)
     if rest or not width or stored.shape[1] % width:
         steps = stored.shape[1] * LOSS_WINDOW

@@ -19,7 +19,8 @@ class Tried(NamedTuple):
 def tried(settings: pd.DataFrame) -> list[Tried]:
     """What each rate and number of epochs gives: mean over tasks, Student's interval over seeds."""
     found = []
-    for (epochs, lr), its in settings.groupby(["epochs", "lr"]):
+    for _, its in settings.groupby(["epochs", "lr"]):
+        epochs, lr = its["epochs"].iloc[0], its["lr"].iloc[0]
         whole = its["ft_accuracy"].notna().all()
         found.append(Tried(lr, epochs, right(its, "ft") if whole else None))
     return found
@@ -32,13 +33,13 @@ def right(settings: pd.DataFrame, state: str) -> Interval:
 
 def best(found: list[Tried]) -> Tried | None:
     """The one with the most right answers; of equals that with fewer epochs, then that with the smaller rate."""
-    known = [one for one in found if one.right]
-    return max(known, key=lambda one: (one.right.estimate, -one.epochs, -one.lr), default=None)
+    known = {one: one.right.estimate for one in found if one.right}
+    return max(known, key=lambda one: (known[one], -one.epochs, -one.lr), default=None)
 
 
 def advice(found: list[Tried], chosen: Tried | None, zero_shot: Interval) -> str:
     """Which rate to take, or why none and what to try next."""
-    if chosen is None:
+    if chosen is None or chosen.right is None:
         return "every rate diverged; try smaller ones."
     if chosen.right.estimate <= zero_shot.estimate:
         return "no rate that was tried teaches the task; try larger ones, or more --epochs."

@@ -21,7 +21,8 @@ def _interval(rows: pd.DataFrame, value: Callable[[_Means], float]) -> Interval:
     of_settings = rows.groupby(["seed", "pair"])[list(numbers)].mean()
 
     def of(kept: pd.DataFrame) -> float:
-        return value(kept.groupby("pair").mean().mean().to_dict())
+        means = kept.groupby("pair").mean().mean()
+        return value(dict(zip(means.index, means, strict=True)))
 
     return reporting.jackknife(of_settings, of)
 
@@ -58,12 +59,13 @@ def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
 def by_layer(layers: pd.DataFrame, column: str) -> Interval:
     """A column of "layers" in each layer, an interval of arrays."""
     each = [_mean(its, column) for _, its in layers.groupby("layer")]
-    return Interval(*(np.array([getattr(of, end) for of in each]) for end in ("estimate", "low", "high")))
+    estimate, low, high = np.transpose([tuple(of) for of in each])
+    return Interval(estimate, low, high)
 
 
 def answers(interventions: pd.DataFrame, column: str = "right") -> dict[str, Interval]:
     """A column of "interventions" by what is put in, mean over both directions and pairs."""
-    return {name: _mean(its, column) for name, its in interventions.groupby("intervention", sort=False)}
+    return {str(name): _mean(its, column) for name, its in interventions.groupby("intervention", sort=False)}
 
 
 _PUT_IN: Mapping[str, str] = {

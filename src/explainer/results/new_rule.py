@@ -14,7 +14,7 @@ from explainer.results.published import results
 from explainer.theory.statistics import Interval
 
 
-def table(grid: str, name: str = "settings") -> pd.DataFrame:
+def both_grids(grid: str, name: str = "settings") -> pd.DataFrame:
     """A table of a grid and of its fellow with categories, of which there are fewer words: all three cues."""
     return pd.concat([results(grid, name), results(f"{grid}-category", name)], ignore_index=True)
 
@@ -23,7 +23,10 @@ def right(changes: pd.DataFrame, kind: str) -> dict[int, Interval]:
     """The share of right answers after lessons of a kind ("ICL", "ICL shuffled", "FT", "ZSL") by their strength."""
     rows = changes[changes["kind"] == kind]
     of_strength = rows.assign(right=by_own_rule(rows)).groupby("strength")
-    return {int(n): _over_draws(its[["seed", "cue", "right"]], _mean_of("right")) for n, its in of_strength}
+    return {
+        int(its["strength"].iloc[0]): _over_draws(its[["seed", "cue", "right"]], _mean_of("right"))
+        for _, its in of_strength
+    }
 
 
 def by_own_rule(changes: pd.DataFrame) -> pd.Series:

@@ -5,6 +5,7 @@ parameters, states "zsl", "ft" and "icl", tasks in the order of `TASKS`.
 """
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 DAI = "Dai et al. (2023), Findings of ACL 2023, 247"
 DEUTCH = "Deutch et al. (2024), NAACL 2024"
@@ -14,7 +15,10 @@ TASKS = ("sst2", "sst5", "mr", "subj", "agnews", "cb")
 MODELS = ("1.3B", "2.7B")
 
 
-def _row(*numbers: float, tasks: tuple[str, ...] = TASKS) -> Mapping[str, float]:
+_Number = TypeVar("_Number", int, float)
+
+
+def _row(*numbers: _Number, tasks: tuple[str, ...] = TASKS) -> Mapping[str, _Number]:
     return dict(zip(tasks, numbers, strict=True))
 
 

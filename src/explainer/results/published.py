@@ -6,7 +6,8 @@ what determined its result and how long that took, `grids` with the settings of 
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -62,11 +63,11 @@ def results(grid: str, table: str = "settings", **where: Any) -> pd.DataFrame:
         settings = settings[settings[column] == value] if column in settings else settings[:0]
     if settings.empty:
         raise ExperimentError(f"no setting of the grid {grid!r} has {where}.")
-    tables = read(published_directory() / name)
-    if table not in tables:
-        raise ExperimentError(f"there is no table {table!r} of {name}; it has {', '.join(tables)}.")
+    place = published_directory() / name
+    if table not in (known := sorted(files(place))):
+        raise ExperimentError(f"there is no table {table!r} of {name}; it has {', '.join(known)}.")
+    tables = read(place, "settings", table)
     if missing := set(settings["setting"]) - set(tables["settings"]["setting"].to_pylist()):
-        place = published_directory() / name
         raise ExperimentError(
             f"{len(missing)} of the {len(settings)} settings asked for are not published in {place}; compute them: "
             f"{COMMANDS[name]} --grid {place / 'grids.toml'} --publish {place.parent}"
@@ -78,7 +79,7 @@ def settings_of(grid: str) -> tuple[str, pd.DataFrame]:
     """The folder that has a grid, and its settings, published or not; ExperimentError if none has it."""
     known = []
     for folder in _folders("grids"):
-        grids = read(folder)["grids"].to_pandas()
+        grids = read(folder, "grids")["grids"].to_pandas()
         known += grids["grid"].unique().tolist()
         if grid in known:
             return folder.name, grids[grids["grid"] == grid]
@@ -87,7 +88,9 @@ def settings_of(grid: str) -> tuple[str, pd.DataFrame]:
 
 def _with_settings(settings: pd.DataFrame, table: pa.Table, *, own_first: bool) -> pd.DataFrame:
     """The rows of these settings, their columns first; `own_first` keeps the table's where both have one."""
-    rows = table.filter(pc.is_in(table["setting"], pa.array(settings["setting"]))).to_pandas()
+    # pyarrow makes most of its functions when it is imported, where no type checker sees them.
+    asked = pc.is_in(table["setting"], pa.array(settings["setting"]))  # pyright: ignore[reportAttributeAccessIssue]
+    rows = table.filter(asked).to_pandas()
     twice = [name for name in rows if name in settings and name != "setting"]
     return (settings.drop(columns=twice) if own_first else settings).merge(
         rows if own_first else rows.drop(columns=twice), on="setting"
@@ -108,19 +111,18 @@ def of_experiment(folder: Path, table: str = "settings", grid: Grids = None) -> 
             f"there are no tables of results in {folder}; compute them, with your model, and publish them: "
             f"{COMMANDS[folder.name]} --publish {folder.parent}"
         )
-    tables = read(folder)
-    settings = tables["settings"].to_pandas()
+    settings = read(folder, "settings")["settings"].to_pandas()
     if grid is not None:
-        grids = tables["grids"].to_pandas()
+        grids = read(folder, "grids")["grids"].to_pandas()
         names = [grid] if isinstance(grid, str) else grid
         settings = settings[settings["setting"].isin(grids.loc[grids["grid"].isin(names), "setting"])]
-    return settings if table == "settings" else _with_settings(settings, tables[table], own_first=True)
+    return settings if table == "settings" else _with_settings(settings, read(folder, table)[table], own_first=True)
 
 
 def runs(settings: Iterable[str]) -> tuple[str, pd.DataFrame]:
     """The folder that has these settings, and its rows of `runs`; ExperimentError if none has."""
     for folder in _folders("runs"):
-        found = read(folder)["runs"].to_pandas()
+        found = read(folder, "runs")["runs"].to_pandas()
         if (chosen := found["setting"].isin(set(settings))).any():
             return folder.name, found[chosen]
     raise ExperimentError(f"no published table in {published_directory()} has the given settings; publish them.")
@@ -141,28 +143,34 @@ def files(directory: Path) -> dict[str, Path]:
     return {path.stem: path for place in (directory, directory / PENDING) for path in sorted(place.glob("*.parquet"))}
 
 
-def read(directory: Path) -> dict[str, pa.Table]:
-    """The tables of a folder, `<name>.parquet` each.
+def read(directory: Path, *names: str) -> dict[str, pa.Table]:
+    """The tables of a folder, `<name>.parquet` each, or those with these names; no other is opened.
 
     Raises ResultsError if there are none, or if a file is damaged or of another publication than the others.
     """
-    runs = files(directory).get("runs")
-    if runs is None:
+    found = files(directory)
+    if "runs" not in found:
         raise ResultsError(f"there are no tables of results in {directory}; publish some, or fetch them.")
-    return dict(_read(directory, runs.stat().st_mtime_ns))
-
-
-@lru_cache(maxsize=16)
-def _read(directory: Path, _modified: int) -> dict[str, pa.Table]:
-    tables, publications = {}, set()
-    for name, path in sorted(files(directory).items()):
-        try:
-            tables[name] = pq.read_table(path)
-            publications.add((pq.read_metadata(path).metadata or {}).get(PUBLICATION))
-        except (OSError, pa.ArrowException) as error:
-            raise ResultsError(
-                f"{path} cannot be read ({error}); get it again, or publish the results again."
-            ) from error
-    if len(publications) > 1:
+    if len({_publication(path, path.stat().st_mtime_ns) for path in found.values()}) > 1:
         raise ResultsError(f"the tables in {directory} are of different publications; get them again.")
-    return tables
+    return {name: _table(found[name], found[name].stat().st_mtime_ns) for name in names or sorted(found)}
+
+
+@lru_cache(maxsize=256)
+def _publication(path: Path, _modified: int) -> bytes | None:
+    with _damage(path):
+        return (pq.read_metadata(path).metadata or {}).get(PUBLICATION)
+
+
+@lru_cache(maxsize=64)
+def _table(path: Path, _modified: int) -> pa.Table:
+    with _damage(path):
+        return pq.read_table(path)
+
+
+@contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise ResultsError(f"{path} cannot be read ({error}); get it again, or publish the results again.") from error

@@ -26,7 +26,7 @@ def queries(control: str = "none") -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class _Repairs:
+class Repairs:
     """Rec2FTP over all seeds of a task, its chance value, the same within each right answer, and what is above that.
 
         sum_g f_g c_g / sum_g f_g over groups g, seeds or seeds and labels
@@ -48,7 +48,7 @@ class _Repairs:
         return self.n_repaired >= _FEWEST_REPAIRS and self.recall.undefined <= _MOST_UNDEFINED
 
 
-def repairs(queries: pd.DataFrame) -> _Repairs:
+def repairs(queries: pd.DataFrame) -> Repairs:
     """Count what FT and ICL repair, with the intervals of one crossed bootstrap for all shares.
 
     Answers without labels form one group. Raises ExperimentError where FT diverged.
@@ -66,7 +66,7 @@ def repairs(queries: pd.DataFrame) -> _Repairs:
     recall, *others = (Interval(*map(float, ends), undefined=undefined) for ends in shares)
     repaired = [numbers[by_ft] for numbers, (_, _, by_ft, _) in zip(sample.queries, seeds, strict=True)]
     n_different = len(np.unique(np.concatenate(repaired)))
-    return _Repairs(n_errors, n_repaired, n_different, statistics.with_width(recall, n_different), *others)
+    return Repairs(n_errors, n_repaired, n_different, statistics.widen_degenerate(recall, n_different), *others)
 
 
 _Seed = tuple[_Array, _Array, _Array, _Array]
@@ -93,5 +93,5 @@ def _counts(
         n_errors = times @ group
         return (times @ (by_ft & group)) * (times @ (by_icl & group)) / np.maximum(n_errors, 1)
 
-    of_labels = sum(at_random(wrong & (labels == y)) for y in np.unique(labels))
+    of_labels = sum((at_random(wrong & (labels == y)) for y in np.unique(labels)), np.zeros(len(times)))
     return times @ (by_icl & by_ft), at_random(wrong), of_labels, times @ by_ft

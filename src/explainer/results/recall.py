@@ -44,7 +44,7 @@ OUTCOMES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class _Comparison:
+class RuleComparison:
     """Differences between two rules, one for each seed: their mean with Student's interval, and the sign test."""
 
     by_seed: pd.Series
@@ -65,7 +65,8 @@ def _of_seeds(curve: pd.DataFrame, outcome: str) -> pd.DataFrame:
 
 def over_keys(curve: pd.DataFrame, outcome: str) -> dict[str, Interval]:
     """An outcome at the end as the mean over the numbers of keys, for each rule: mean over seeds, Student's."""
-    return {NAMES[rule]: student(values).of_share for rule, values in _of_seeds(curve, outcome).items()}
+    of_rules = _of_seeds(curve, outcome)
+    return {NAMES[rule]: student(of_rules[rule]).of_share for rule in of_rules.columns}
 
 
 def over_training(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> dict[str, dict[int, Interval]]:
@@ -73,11 +74,12 @@ def over_training(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> dic
     found = {}
     for rule in rules:
         means = curve[curve["rule"] == rule].pivot_table(column, "step", "seed")
-        found[NAMES[rule]] = {int(step): student(values).of_share for step, values in means.iterrows()}
+        of_steps = zip(means.index, means.values, strict=True)
+        found[NAMES[rule]] = {int(step): student(values).of_share for step, values in of_steps}
     return found
 
 
-def compared(curve: pd.DataFrame, rule: str, other: str, outcome: str) -> _Comparison:
+def compared(curve: pd.DataFrame, rule: str, other: str, outcome: str) -> RuleComparison:
     """The outcome of a rule minus that of another at the end, seed by seed, as the mean over the numbers of keys.
 
     Raises ExperimentError for a seed that one of them does not have.
@@ -87,7 +89,7 @@ def compared(curve: pd.DataFrame, rule: str, other: str, outcome: str) -> _Compa
         raise ExperimentError(f"seeds {missing} are not there for both {rule} and {other}; train them too.")
     differences = of[rule] - of[other]
     values = differences.to_numpy()
-    return _Comparison(differences, student(values), statistics.sign_test(values))
+    return RuleComparison(differences, student(values), statistics.sign_test(values))
 
 
 def momentum_effects(curve: pd.DataFrame) -> dict[str, dict]:
@@ -100,14 +102,14 @@ def momentum_effects(curve: pd.DataFrame) -> dict[str, dict]:
     raw = [compared(curve, rule, _PAIRS[rule], outcome) for outcome, rule in asked]
     students = statistics.holm(np.array([each.mean.p_value for each in raw]))
     signs = statistics.holm(np.array([each.sign_p for each in raw]))
-    effects: dict[str, dict[str, _Comparison]] = {outcome: {} for outcome in outcomes}
+    effects: dict[str, dict[str, RuleComparison]] = {outcome: {} for outcome in outcomes}
     for (outcome, rule), each, by_student, by_sign in zip(asked, raw, students, signs, strict=True):
         mean = replace(each.mean, p_value=float(by_student))
         effects[outcome][rule] = replace(each, mean=mean, sign_p=float(by_sign))
     return effects
 
 
-def as_table(effects: Mapping[str, Mapping[str, _Comparison]]) -> pd.DataFrame:
+def as_table(effects: Mapping[str, Mapping[str, RuleComparison]]) -> pd.DataFrame:
     """`momentum_effects` as text, by the names that figures use."""
     return as_rows(
         {
@@ -117,7 +119,7 @@ def as_table(effects: Mapping[str, Mapping[str, _Comparison]]) -> pd.DataFrame:
     )
 
 
-def as_rows(compared: Mapping[str, Mapping[str, _Comparison]]) -> pd.DataFrame:
+def as_rows(compared: Mapping[str, Mapping[str, RuleComparison]]) -> pd.DataFrame:
     """Comparisons as text: mean difference, p of Student, seeds in which the first rule is ahead, p of the signs."""
     rows = {
         (outcome, name): {

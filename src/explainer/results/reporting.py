@@ -5,8 +5,9 @@ seeds only: each is a group of the bootstrap, over seeds and queries. Over sever
 tasks, which are never resampled.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import fields, replace
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,8 @@ from explainer.errors import ExperimentError
 from explainer.results import published
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
+
+_Name = TypeVar("_Name", bound=Hashable)
 
 
 def provenance(*frames: pd.DataFrame) -> str:
@@ -117,7 +120,7 @@ def prediction_interval(queries: pd.DataFrame, state: str, measure: str = "accur
     columns = (f"{state}_correct",) if measure == "accuracy" else (f"{state}_log_probs", "label")
     found = sample(queries, *columns)
     interval = statistics.bootstrap_interval(found, _STATISTICS[measure], **options)
-    return statistics.with_width(interval, found.n_queries) if measure == "accuracy" else interval
+    return statistics.widen_degenerate(interval, found.n_queries) if measure == "accuracy" else interval
 
 
 def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Interval:
@@ -129,13 +132,13 @@ def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Inter
     found = sample(queries, measure)
     interval = statistics.bootstrap_interval(found, np.nanmean, **options)
     of_answers = all(values.dtype == bool for (values,) in found.groups)
-    return statistics.with_width(interval, found.n_queries) if of_answers else interval
+    return statistics.widen_degenerate(interval, found.n_queries) if of_answers else interval
 
 
 def by_task(queries: pd.DataFrame, measure: str, **options) -> dict[str, Interval]:
     """`similarity_interval` for each task; tasks with a setting that lacks the measure are left out."""
     known = with_measure(queries, measure)
-    return {t: similarity_interval(its, measure, **options) for t, its in known.groupby("task", sort=False)}
+    return {str(t): similarity_interval(its, measure, **options) for t, its in known.groupby("task", sort=False)}
 
 
 def over_tasks(queries: pd.DataFrame, measure: str, **options) -> Interval:
@@ -174,13 +177,13 @@ def jackknife(table: pd.DataFrame, statistic: Callable[[pd.DataFrame], float]) -
 
 
 def comparisons(
-    pairs: Mapping[str, tuple[statistics.Sample, statistics.Sample]], statistic: Callable[..., float] = np.nanmean
-) -> dict[str, Interval]:
+    pairs: Mapping[_Name, tuple[statistics.Sample, statistics.Sample]], statistic: Callable[..., float] = np.nanmean
+) -> dict[_Name, Interval]:
     """Paired differences of conditions A and B, the `sample` of each for the same queries, p-values after Holm."""
     return corrected({name: statistics.paired_difference(a, b, statistic) for name, (a, b) in pairs.items()})
 
 
-def corrected(tested: Mapping[str, Interval]) -> dict[str, Interval]:
+def corrected(tested: Mapping[_Name, Interval]) -> dict[_Name, Interval]:
     """The same intervals with p-values corrected for their number by Holm's procedure."""
     p_values = statistics.holm(np.array([one.p_value for one in tested.values()], dtype=float))
     return {name: replace(one, p_value=float(p)) for (name, one), p in zip(tested.items(), p_values, strict=True)}
@@ -196,7 +199,7 @@ def selected(settings: pd.DataFrame, split: str = "selection") -> pd.Series:
     candidates = settings[(settings["split"] == split) & settings["ft_accuracy"].notna()].sort_values(["seed", "lr"])
     if candidates.empty:
         raise ExperimentError(f"none of the settings of the split {split!r} has an FT that did not diverge.")
-    seed = candidates.loc[candidates["icl_accuracy"].idxmax(), "seed"]
+    seed = candidates["seed"].iloc[candidates["icl_accuracy"].argmax()]
     of_seed = candidates[candidates["seed"] == seed]
     lr = of_seed.loc[of_seed["ft_accuracy"].idxmax(), "lr"]
     report = settings[(settings["split"] == "report") & (settings["seed"] == seed) & (settings["lr"] == lr)]

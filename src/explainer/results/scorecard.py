@@ -43,23 +43,23 @@ _PAPER = ("classification", "agnews", "cb")
 _RESAMPLES = 500  # the interval's ends are known to about a tenth of its width
 
 
-class _Entry(NamedTuple):
+class Entry(NamedTuple):
     """A verdict, and the numbers or the reason behind it."""
 
     verdict: str
     because: str
 
 
-class _Row(NamedTuple):
+class Claim(NamedTuple):
     """A claim, what the paper prints, and what is found under its protocol and beside a control."""
 
     claim: str
     paper: str
-    protocol: _Entry
-    between: _Entry
+    protocol: Entry
+    between: Entry
 
 
-class _Question(NamedTuple):
+class Question(NamedTuple):
     """A number of the paper and one of the checkpoint, what each is read against, and the verdict on its claim."""
 
     paper: float
@@ -69,38 +69,43 @@ class _Question(NamedTuple):
     verdict: str
 
 
-def questions(model: str = "2.7B") -> dict[str, _Question]:
+def questions(model: str = "2.7B", queries: pd.DataFrame | None = None) -> dict[str, Question]:
     """Two accuracies and the four measures under the paper's protocol, beside what the paper prints for one model.
 
-    Means over its six tasks; only Rec2FTP is the share of all queries of the six together. An accuracy is read against
-    the state that the claim says it exceeds, Rec2FTP against chance within each label, SimAOU against its noise value,
-    SimAM against the model before FT, and τ against 0. The paper prints no chance value of Rec2FTP.
+    Of the book's checkpoint, or of the `queries` of another one. Means over its six tasks; only Rec2FTP is the
+    share of all queries of the six together. An accuracy is read against the state that the claim says it exceeds,
+    Rec2FTP against chance within each label, SimAOU against its noise value, SimAM against the model before FT, and
+    τ against 0. The paper prints no chance value of Rec2FTP.
     """
-    queries, pooled = _of_paper(), rec2ftp.repairs(_of_paper())
+    queries = _of_paper() if queries is None else queries
+    pooled = rec2ftp.repairs(queries)
     means = {state: float(np.mean(list(of.values()))) for state, of in papers.ACCURACY[model].items()}
 
     def mean(column: str) -> Interval:
         return reporting.over_tasks(queries, column, n_resamples=_RESAMPLES)
 
-    def accuracy(higher: str, lower: str) -> _Question:
-        ours = (mean(f"{state}_correct") for state in (higher, lower))
-        return _Question(means[higher], means[lower], *ours, _accuracy(queries, higher, lower).verdict)
+    def accuracy(higher: str, lower: str) -> Question:
+        ours, floor = mean(f"{higher}_correct"), mean(f"{lower}_correct")
+        return Question(means[higher], means[lower], ours, floor, _accuracy(queries, higher, lower).verdict)
+
+    def against(paper: float, paper_floor: float, *columns: str) -> Question:
+        ours, floor = map(mean, columns)
+        return Question(paper, paper_floor, ours, floor, _compared(queries, *columns).verdict)
 
     aou, am, tau = (of[model] for of in (papers.SIM_AOU_AVERAGE, papers.SIM_AM_AVERAGE, papers.KENDALL_AVERAGE))
-    directions, glances = (("sim_aou", "sim_aou_noise"), ("sim_am", "sim_am_zsl"))
     return {
         "FT": accuracy("ft", "zsl"),
         "ICL": accuracy("icl", "ft"),
-        "Rec2FTP": _Question(
+        "Rec2FTP": Question(
             papers.REC2FTP_AVERAGE[model], None, pooled.recall, pooled.within_label, _repairs(queries).verdict
         ),
-        "SimAOU": _Question(aou["ft"], aou["random"], *map(mean, directions), _compared(queries, *directions).verdict),
-        "SimAM": _Question(am["after"], am["before"], *map(mean, glances), _compared(queries, *glances).verdict),
-        "τ": _Question(tau["ft"], tau["random"], mean("kendall_tau_b"), Interval(0.0, 0.0, 0.0), _tau(queries).verdict),
+        "SimAOU": against(aou["ft"], aou["random"], "sim_aou", "sim_aou_noise"),
+        "SimAM": against(am["after"], am["before"], "sim_am", "sim_am_zsl"),
+        "τ": Question(tau["ft"], tau["random"], mean("kendall_tau_b"), Interval(0.0, 0.0, 0.0), _tau(queries).verdict),
     }
 
 
-def scorecard() -> list[_Row]:
+def scorecard() -> list[Claim]:
     """All claims, from the published tables."""
     of_paper, pairs, word_pairs = _of_paper(), agreement.pairs("agreement"), results("agreement")
     of_layers, momentum, few_shot = depth.by_task("none", _PAPER), _momentum(), _few_shot()
@@ -118,13 +123,13 @@ def scorecard() -> list[_Row]:
         few_shot[1],
     ]
     rows = zip(protocol.items(), between, strict=True)
-    return [_Row(claim, quoted(claim), entry, control) for (claim, entry), control in rows]
+    return [Claim(claim, quoted(claim), entry, control) for (claim, entry), control in rows]
 
 
-def under_protocol(queries: pd.DataFrame, of_layers: Mapping[str, pd.DataFrame]) -> dict[str, _Entry]:
+def under_protocol(queries: pd.DataFrame, of_layers: Mapping[str, pd.DataFrame]) -> dict[str, Entry]:
     """The eight claims about one model, from the tables "queries" and, by task, "layers" of the comparison."""
     outputs, maps = ("sim_aou",), ("sim_am",)
-    claims: dict[str, tuple[tuple[str, ...], Callable[[], _Entry]]] = {
+    claims: dict[str, tuple[tuple[str, ...], Callable[[], Entry]]] = {
         "FT answers more than ZSL": ((), lambda: _accuracy(queries, "ft", "zsl")),
         "ICL answers more than FT": ((), lambda: _accuracy(queries, "icl", "ft")),
         "ICL repairs what FT repairs: Rec2FTP": ((), lambda: _repairs(queries)),
@@ -135,7 +140,7 @@ def under_protocol(queries: pd.DataFrame, of_layers: Mapping[str, pd.DataFrame])
         "ICL and FT attend to the same training tokens: τ": (("kendall_tau_b",), lambda: _tau(queries)),
     }  # fmt: skip
     return {
-        claim: entry() if all(queries[name].notna().any() for name in needs) else _Entry(_CANNOT_BE_ASKED, _REFUSED)
+        claim: entry() if all(queries[name].notna().any() for name in needs) else Entry(_CANNOT_BE_ASKED, _REFUSED)
         for claim, (needs, entry) in claims.items()
     }
 
@@ -149,7 +154,7 @@ class Card(NamedTuple):
     """The tasks that a model was asked, an entry for each claim, and what demonstrations add to its right answers."""
 
     tasks: list[str]
-    claims: dict[str, _Entry]
+    claims: dict[str, Entry]
     gain: Interval
 
     @property
@@ -169,22 +174,35 @@ def of_directory(directory: str | Path, grids: published.Grids = None) -> Cards:
     """The paper's ten claims under its protocol, by checkpoint, from the comparison that a directory has published.
 
     The tasks are the paper's six where there are any of them, else all. Empty if nothing of the comparison is there.
-    Raises ExperimentError as `verdict_scale.of_one_setting`.
+    Raises ExperimentError as `verdict_scale.require_one_setting`.
     """
-    folder, found = Path(directory) / "comparison", {}
-    of = partial(verdict_scale.reported, folder, grid=grids, control="none", position="prompt")
-    if (queries := of("queries")) is None:
+    found, queries = {}, queries_of_directory(directory, grids)
+    if not queries or (of_layers := _of_protocol(directory, "layers", grids)) is None:
         return {}
-    of_layers = of("layers")
-    for checkpoint, every in queries[queries["ft_correct"].notna()].groupby("checkpoint", sort=False):
-        tasks = [name for name in every["task"].unique() if name in papers.TASKS] or list(every["task"].unique())
+    for checkpoint, its in queries.items():
+        tasks = list(its["task"].unique())
         rows = of_layers[(of_layers["checkpoint"] == checkpoint) & of_layers["task"].isin(tasks)]
-        its = every[every["task"].isin(tasks)]
-        claims = under_protocol(its, dict(list(rows.groupby("task", sort=False))))
-        claims |= dict.fromkeys(_MOMENTUM, _Entry(_CANNOT_BE_ASKED, _TRAINED))
+        claims = under_protocol(its, {str(task): of_task for task, of_task in rows.groupby("task", sort=False)})
+        claims |= dict.fromkeys(_MOMENTUM, Entry(_CANNOT_BE_ASKED, _TRAINED))
         more = its.assign(gain=its["icl_correct"].astype(float) - its["zsl_correct"])
         found[checkpoint] = Card(tasks, claims, agreement.over_tasks(more, "gain"))
     return found
+
+
+def queries_of_directory(directory: str | Path, grids: published.Grids = None) -> dict[str, pd.DataFrame]:
+    """The queries under the paper's protocol that a directory has published, by checkpoint; raises as `of_directory`.
+
+    Of the paper's six tasks, where there are any of them.
+    """
+    if (queries := _of_protocol(directory, "queries", grids)) is None:
+        return {}
+    found = dict(list(queries[queries["ft_correct"].notna()].groupby("checkpoint", sort=False)))
+    return {name: chosen if len(chosen := its[its["task"].isin(papers.TASKS)]) else its for name, its in found.items()}
+
+
+def _of_protocol(directory: str | Path, table: str, grids: published.Grids) -> pd.DataFrame | None:
+    folder = Path(directory) / "comparison"
+    return verdict_scale.reported(folder, table, grids, control="none", position="prompt")
 
 
 def of_book() -> Cards:
@@ -204,8 +222,8 @@ def _judged(*each: Signs) -> str:
     return REPRODUCED if supported else _NOT_REPRODUCED
 
 
-def _entry(signs: Signs, numbers: str) -> _Entry:
-    return _Entry(_judged(signs), f"{numbers}; settled on {signs.rises} of {sum(signs)} tasks{_opposite(signs)}")
+def _entry(signs: Signs, numbers: str) -> Entry:
+    return Entry(_judged(signs), f"{numbers}; settled on {signs.rises} of {sum(signs)} tasks{_opposite(signs)}")
 
 
 def _opposite(signs: Signs) -> str:
@@ -232,7 +250,9 @@ def quoted(claim: str) -> str:
 
 def _quoted(averages: Mapping[str, Mapping[str, float] | float], *conditions: str) -> str:
     def of(values: Mapping[str, float] | float) -> str:
-        return " against ".join(f"{values[c]:.3f}" for c in conditions) if conditions else f"{values:.3f}"
+        if isinstance(values, Mapping):
+            return " against ".join(f"{values[c]:.3f}" for c in conditions)
+        return f"{values:.3f}"
 
     return ", ".join(f"{model} {of(values)}" for model, values in averages.items())
 
@@ -256,39 +276,41 @@ def _differences(queries: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
     """A - B of two columns for each task, query by query, corrected for the number of tasks."""
     known = reporting.with_measure(reporting.with_measure(queries, a), b)
     of_task = known.groupby("task", sort=False)
-    return reporting.comparisons({task: (reporting.sample(its, a), reporting.sample(its, b)) for task, its in of_task})
+    return reporting.comparisons(
+        {str(task): (reporting.sample(its, a), reporting.sample(its, b)) for task, its in of_task}
+    )
 
 
-def _compared(queries: pd.DataFrame, a: str, b: str) -> _Entry:
+def _compared(queries: pd.DataFrame, a: str, b: str) -> Entry:
     numbers = (queries.groupby("task")[name].mean().mean() for name in (a, b))
     return _entry(depth.signs(_differences(queries, a, b)), "{:.3f} against {:.3f}".format(*numbers))
 
 
-def _accuracy(queries: pd.DataFrame, higher: str, lower: str) -> _Entry:
+def _accuracy(queries: pd.DataFrame, higher: str, lower: str) -> Entry:
     return _compared(queries, f"{higher}_correct", f"{lower}_correct")
 
 
-def _repairs(queries: pd.DataFrame) -> _Entry:
+def _repairs(queries: pd.DataFrame) -> Entry:
     """Rec2FTP beside its chance value within each label."""
     found = [rec2ftp.repairs(its) for _, its in queries.groupby("task", sort=False)]
     above, below = (sum(of(r.excess) for r in found) for of in (lambda e: e.low > 0, lambda e: e.high < 0))
     recall, chance = (np.mean([getattr(r, name).estimate for r in found]) for name in ("recall", "within_label"))
     n_repaired, n_errors = (sum(getattr(r, name) for r in found) for name in ("n_repaired", "n_errors"))
     if not n_repaired:
-        return _Entry(_CANNOT_BE_ASKED, f"FT repairs none of {n_errors} errors")
+        return Entry(_CANNOT_BE_ASKED, f"FT repairs none of {n_errors} errors")
     share = n_repaired / n_errors
     signs = Signs(above, below, len(found) - above - below)
     return _entry(signs, f"{recall:.2f}, by chance {chance:.2f}, of the {share:.0%} of errors that FT repairs")
 
 
-def _depth(of_layers: Mapping[str, pd.DataFrame], measure: str, of: str = "") -> _Entry:
+def _depth(of_layers: Mapping[str, pd.DataFrame], measure: str, of: str = "") -> Entry:
     """Spearman's correlation of layer and value: where is its sign settled?"""
     rises = {task: depth.rank_trend(reporting.layer_rows(its, measure)) for task, its in of_layers.items()}
     mean = np.mean([each.estimate for each in rises.values()])
-    return _entry(depth.verdict(rises), f"{of} rank correlation {mean:+.2f}".lstrip())
+    return _entry(depth.settled_signs(rises), f"{of} rank correlation {mean:+.2f}".lstrip())
 
 
-def _tau(queries: pd.DataFrame) -> _Entry:
+def _tau(queries: pd.DataFrame) -> Entry:
     zero = queries.assign(zero=0.0 * queries["kendall_tau_b"])
     return _compared(zero, "kendall_tau_b", "zero")
 
@@ -296,23 +318,23 @@ def _tau(queries: pd.DataFrame) -> _Entry:
 # Beside a control.
 
 
-def _answers(settings: pd.DataFrame, higher: str, lower: str) -> _Entry:
+def _answers(settings: pd.DataFrame, higher: str, lower: str) -> Entry:
     """Whole answers to word pairs after ten epochs."""
     columns = f"{higher}_accuracy", f"{lower}_accuracy"
     numbers = (agreement.over_tasks(settings, name).estimate for name in columns)
-    signs = depth.signs(intervention_effects.gaps(settings, *columns))
+    signs = depth.signs(intervention_effects.column_differences(settings, *columns))
     return _entry(signs, "word pairs, ten epochs: {:.2f} against {:.2f}".format(*numbers))
 
 
-def _recall(pairs: pd.DataFrame) -> _Entry:
+def _recall(pairs: pd.DataFrame) -> Entry:
     """Is the recall of FT by a context above chance? Beside it, that by the context with shuffled answers."""
     own, shuffled = (_beyond_chance(pairs, by) for by in (ICL, replace(ICL, lesson="shuffled")))
-    above = depth.signs(reporting.corrected({task: statistics.student(own[task].dropna()) for task in own}))
+    above = depth.signs(reporting.corrected({task: statistics.student(own[task].dropna()) for task in own.columns}))
     counts = agreement.common_repairs(pairs, FT, ICL).groupby("task").sum()
     recall, chance = ((counts[name] / counts["of"]).mean() for name in ("both", "chance"))
     entry = _entry(above, f"recall {recall:.2f}, by chance {chance:.2f}")
     extra = f"beyond chance {own.mean().mean():.1f} repairs a draw, with shuffled answers {shuffled.mean().mean():.1f}"
-    return _Entry(entry.verdict, f"{entry.because}; {extra}")
+    return Entry(entry.verdict, f"{entry.because}; {extra}")
 
 
 def _beyond_chance(pairs: pd.DataFrame, by: UpdateFilter) -> pd.DataFrame:
@@ -321,7 +343,7 @@ def _beyond_chance(pairs: pd.DataFrame, by: UpdateFilter) -> pd.DataFrame:
     return (found["both"] - found["chance"]).unstack("task")
 
 
-def _above_both_floors(pairs: pd.DataFrame, measure: str) -> _Entry:
+def _above_both_floors(pairs: pd.DataFrame, measure: str) -> Entry:
     """Own demonstrations against made-up words on either side, with the shares of the way to two trainings."""
     own, ceiling = (agreement.between(pairs, ICL, FT), agreement.between(pairs, FT, replace(FT, lesson="other")))
     made_up = (agreement.between(pairs, *two) for two in ((ICL, replace(FT, lesson="nonsense")),
@@ -333,24 +355,25 @@ def _above_both_floors(pairs: pd.DataFrame, measure: str) -> _Entry:
         shares.append(verdict_scale.normalised_position(*of_seeds)["share of the way"].estimate)
     least = min(signs, key=lambda of: of.rises)
     text = "{:.2f} of the way from made-up words to two trainings, {:.2f} if the context has them"
-    return _Entry(_judged(*signs), f"{text.format(*shares)}; settled on {least.rises} of {sum(least)} tasks")
+    return Entry(_judged(*signs), f"{text.format(*shares)}; settled on {least.rises} of {sum(least)} tasks")
 
 
-def _gain_with_depth(of_layers: Mapping[str, pd.DataFrame]) -> _Entry:
+def _gain_with_depth(of_layers: Mapping[str, pd.DataFrame]) -> Entry:
     """Does what FT adds to SimAM rise with depth?"""
     gains = {task: its.assign(gain=its["sim_am"] - its["sim_am_zsl"]) for task, its in of_layers.items()}
     return _depth(gains, "gain", "its rise by FT:")
 
 
-def _tau_of_right_answers() -> _Entry:
+def _tau_of_right_answers() -> Entry:
     """Is τ higher with right answers in the context than with shuffled ones?"""
     queries = results("word-pairs-controls", "queries")
-    of = {control: queries[queries["control"] == control] for control in ("none", "shuffled-context")}
-    samples = {
-        task: tuple(reporting.sample(its[its["task"] == task], "kendall_tau_b") for its in of.values())
-        for task in of["none"]["task"].unique()
-    }
-    numbers = (its.groupby("task")["kendall_tau_b"].mean().mean() for its in of.values())
+    own, shuffled = (queries[queries["control"] == control] for control in ("none", "shuffled-context"))
+
+    def sample(its: pd.DataFrame, task: str) -> statistics.Sample:
+        return reporting.sample(its[its["task"] == task], "kendall_tau_b")
+
+    samples = {task: (sample(own, task), sample(shuffled, task)) for task in own["task"].unique()}
+    numbers = (its.groupby("task")["kendall_tau_b"].mean().mean() for its in (own, shuffled))
     signs = depth.signs(reporting.comparisons(samples))
     return _entry(signs, "word pairs: {:.3f} against {:.3f} with shuffled answers".format(*numbers))
 
@@ -358,7 +381,7 @@ def _tau_of_right_answers() -> _Entry:
 # Momentum.
 
 
-def _momentum() -> tuple[_Entry, _Entry]:
+def _momentum() -> tuple[Entry, Entry]:
     """The loss of momentum below that of plain attention, and of the previous value, at the largest budget.
 
     Beside the control stands the gain over plain attention on text of another kind.
@@ -370,13 +393,13 @@ def _momentum() -> tuple[_Entry, _Entry]:
     lower = f"lower than plain attention by {plain:.3f} nats a token after {tokens / 1e6:.1f} million tokens"
     control = f"against the previous value alone {previous:.3f}"
     elsewhere = language_models.change_on_other_genre("plain", "momentum")[int(tokens)]
-    return _Entry(verdict, lower), _Entry(verdict, f"{lower}, on news articles by {elsewhere:.3f}; {control}")
+    return Entry(verdict, lower), Entry(verdict, f"{lower}, on news articles by {elsewhere:.3f}; {control}")
 
 
-def _few_shot() -> tuple[_Entry, _Entry]:
+def _few_shot() -> tuple[Entry, Entry]:
     """An entry that cannot be asked, twice, for neither arm answers few-shot prompts."""
     budgets = results("momentum-longer", "budgets"), results("plain-longer", "budgets")
     right = max(its.loc[its["tokens"] == its["tokens"].max(), "is_right"].mean() for its in budgets)
     copied = max(its.loc[its["tokens"] == its["tokens"].max(), "copied"].mean() for its in budgets)
     why = f"no model here copies ({copied:.1%} of repeated tokens) or answers few-shot prompts ({right:.1%} right)"
-    return _Entry(_CANNOT_BE_ASKED, why), _Entry(_CANNOT_BE_ASKED, why)
+    return Entry(_CANNOT_BE_ASKED, why), Entry(_CANNOT_BE_ASKED, why)

@@ -43,7 +43,7 @@ def of_prompts(prompts: list[PromptHeads]) -> Float[np.ndarray, "prompts heads 2
     return np.array([[_cosines(head, p.n, generator).numpy() for head in p.heads] for p in prompts])
 
 
-def missed(cosine: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
+def error_at_best_scale(cosine: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
     """The relative error of a form at its best scale, min_s |s f - F| / |F| = sqrt(1 - cos(f, F)^2)."""
     return np.sqrt(1 - cosine**2)
 
@@ -54,7 +54,7 @@ def medians(samples: Float[np.ndarray, "prompts heads forms"]) -> list[Interval]
     return [statistics.bootstrap_interval([(prompt,) for prompt in its], np.median, n_resamples=500) for its in by_form]
 
 
-def verdict(error: float) -> str:
+def grade(error: float) -> str:
     """The word for a relative error, by one rule for all forms: a larger error never has a better word."""
     if error < _EXACT:
         return "exact"

@@ -19,7 +19,7 @@ def _interval(frame: pd.DataFrame, measure: str) -> Interval:
 def over_training(frame: pd.DataFrame, measure: str) -> dict[int, Interval]:
     """Mean of a measure over models, after each number of steps that has a value."""
     known = frame.dropna(subset=[measure])
-    return {int(step): _interval(its, measure) for step, its in known.groupby("step")}
+    return {int(its["step"].iloc[0]): _interval(its, measure) for _, its in known.groupby("step")}
 
 
 def own_minus(frame: pd.DataFrame, control: str, measure: str) -> pd.DataFrame:
@@ -36,18 +36,21 @@ def chosen_rate(frame: pd.DataFrame) -> float:
     """
     of_rate = frame.groupby("lr")
     stable = of_rate["diverged_at"].apply(lambda steps: steps.isna().all())
-    return float(of_rate["ft_accuracy"].mean()[stable].idxmax())
+    known = of_rate["ft_accuracy"].mean()[stable]
+    return float(known.index[int(known.argmax())])
 
 
 def other_examples(swaps: pd.DataFrame, sample: str = "model") -> dict[str, Interval]:
     """What SimAOU loses when one side has other examples, and what it would if the examples counted as the task does.
 
     As `verdict_scale.cost_of_other_examples`, of "swaps": own - s(c_own, f_other); own - s(c_other, f_own); half of
-    both corners less the two; own sqrt((1 - C) (1 - F)). Functions of means over layers, Student's
-    jackknife over the `sample`: "model", each with the mean over its draws, or "seed", draws with the mean over models.
+    both corners less the two; own sqrt((1 - C) (1 - F)). Functions of means over layers, of the draws in which no
+    training diverged, Student's jackknife over the `sample`: "model", each with the mean over its draws, or "seed",
+    draws with the mean over models.
     """
     columns = ["own", "training_other", "context_other", "both_other", "contexts", "trainings"]
-    means = swaps.groupby(sample)[columns].mean().rename_axis("seed")
+    whole = swaps.groupby(["model", "seed"])[columns].mean().dropna()  # differences are those of the same draws
+    means = whole.groupby(sample).mean().rename_axis("seed")
     values = {
         "own": lambda m: m.own,
         "training swapped": lambda m: m.own - m.training_other,

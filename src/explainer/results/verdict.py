@@ -70,7 +70,7 @@ def of_directory(
 
     A question without tables is left out. Where demonstrations add nothing that is settled, or no ceiling is settled
     above its floor, the answer has no share of the way, and its sentence says so. Of several kinds of training a new
-    rule is asked of the one of all weights. Raises ExperimentError as `verdict_scale.of_one_setting`.
+    rule is asked of the one of all weights. Raises ExperimentError as `verdict_scale.require_one_setting`.
     """
     directory = Path(directory)
 
@@ -103,7 +103,7 @@ def _strengths(folder: Path, grids: published.Grids) -> pd.DataFrame:
     found = found[whole & (found["layers"] == "upper third")]
     if (every := found["training"] == "all weights").any():
         found = found[every]
-    return verdict_scale.of_one_setting(found, folder)
+    return verdict_scale.require_one_setting(found, folder)
 
 
 def _told(name: str, settings: pd.DataFrame, *tables: pd.DataFrame) -> Answers:
@@ -140,7 +140,7 @@ def _gain(answered: pd.DataFrame) -> Interval:
 
 def _not_learned(name: str, question: str, one: Answer, gain: Interval) -> str:
     if FOLDERS[question] != "new_rule":
-        return verdict_scale.not_learned(name, gain)
+        return verdict_scale.sentence_not_learned(name, gain)
     return (
         f"{name}: of new words, {one.measured:.2f} are right after lines of a rule and {one.floor:.2f} after shuffled "
         "labels. That it learns a new rule is not settled, so there is no share of the way."
@@ -291,7 +291,7 @@ def accounts(answers: pd.DataFrame, rules: pd.DataFrame, votes: pd.DataFrame) ->
 def accounts_of_book() -> dict[str, dict[str, Interval]]:
     """`accounts` of the book's tables, with the similarity of training from `questions` as the first row of each."""
     similar, rules = of_book(), pd.concat(results(grid, "queries") for grid in ("rival-rules", "rival-rules-category"))
-    found = accounts(results("rival", "queries"), rules, new_rule.table("rule-contexts", "answers"))
+    found = accounts(results("rival", "queries"), rules, new_rule.both_grids("rule-contexts", "answers"))
     like = {"word pairs": "word pairs: like training", "a new rule": "new rule: like training"}
     return {title: {"like training": similar[like[title]]} | rows for title, rows in found.items()}
 
@@ -301,8 +301,8 @@ def provenance() -> str:
     settings = (
         results("shared-part"),
         results("rival"),
-        new_rule.table("rule-strongest"),
-        new_rule.table("rule-contexts"),
+        new_rule.both_grids("rule-strongest"),
+        new_rule.both_grids("rule-contexts"),
     )
     return " ".join(map(reporting.provenance, settings))
 

@@ -54,6 +54,9 @@ _BOOK: Mapping[str, str] = {"agreement": "agreement", "shared_part": "shared-par
 _SETTING = ("k", "n_queries", "lr", "epochs", "split", "loss", "tasks", "n_selection", "rate", "training", "batch")
 """What settings of one checkpoint and task must have in common."""
 
+_BOUNDED = ("all", "bounds")
+"""Values of `lessons` with which a setting of the agreement has every floor and every ceiling."""
+
 
 def lesson_swaps(pairs: pd.DataFrame, measure: str, training: UpdateFilter = FT) -> dict[str, dict[str, Interval]]:
     """A measure of a context and a training when either learns another lesson, beside two trainings and two contexts.
@@ -80,7 +83,7 @@ def _swapped(pairs: pd.DataFrame, measure: str, kept: UpdateFilter, swapped: Upd
 
 
 def draws(pairs: pd.DataFrame, training: UpdateFilter = FT) -> dict[str, int]:
-    """How many seeds have a training on each lesson of `both_swaps` that diverged on no task."""
+    """How many seeds have a training on each lesson of `lesson_swaps` that diverged on no task."""
     trained = {name: agreement.between(pairs, ICL, replace(training, lesson=of)) for name, of in _LESSONS.items()}
     return {name: len(agreement.by_seed(of, "sim_aou")) for name, of in trained.items() if len(of)}
 
@@ -110,7 +113,8 @@ def cost_of_other_examples(pairs: pd.DataFrame, measure: str, training: UpdateFi
     }
     if len(by_both):
         corners = pd.concat([own, by_both]), pd.concat([by_training, by_context])
-        found["both swapped"] = agreement.mean_difference(*corners, measure)
+        complete = (_where_known(of, by_both) for of in corners)  # else one swap alone would count where FT diverged
+        found["both swapped"] = agreement.mean_difference(*complete, measure)
 
     def of_two(lesson: str) -> list[pd.Series]:
         kinds = (agreement.between(pairs, side, replace(side, lesson=lesson)) for side in (ICL, training))
@@ -122,6 +126,12 @@ def cost_of_other_examples(pairs: pd.DataFrame, measure: str, training: UpdateFi
         special = [(same - each).clip(lower=0) for same, each in zip(reordered, (C, F), strict=True)]
         found["order aside"] = statistics.student((s * (special[0] * special[1]) ** 0.5).dropna())
     return found
+
+
+def _where_known(pairs: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """The pairs of the seeds and tasks that others have, too."""
+    keys = ["seed", "task"]
+    return pairs[pairs.set_index(keys).index.isin(others.set_index(keys).index)]
 
 
 def of_seeds(
@@ -143,7 +153,8 @@ def of_seeds(
         (settings, _explained, _EXPLAINED),
     ):
         if table is not None:
-            rows |= {name: tuple(value(table, of) for of in three) for name, three in names.items()}
+            for name, (floor, measured, ceiling) in names.items():
+                rows[name] = value(table, floor), value(table, measured), value(table, ceiling)
     return rows
 
 
@@ -173,7 +184,7 @@ def of_similarities(
 
 
 NormalisedPositions = dict[str, dict[str, dict[str, Interval]]]
-"""What `way` gives, by checkpoint and row."""
+"""What `normalised_position` gives, by checkpoint and row."""
 
 
 def of_book() -> NormalisedPositions:
@@ -182,7 +193,7 @@ def of_book() -> NormalisedPositions:
 
 
 def verdict(directory: str | Path, grids: Mapping[str, str] = MappingProxyType({})) -> NormalisedPositions:
-    """What `way` gives for every row of the verdict, by checkpoint, from the published tables of a directory.
+    """`normalised_position` of every row of the verdict, by checkpoint, from the published tables of a directory.
 
     Every setting counts that reports and has all lessons, or those of `grids`, by folder; a training is the whole one
     of its setting. The tables of shared parts and of causal tests may be missing, and then their rows are; so is a row
@@ -203,15 +214,19 @@ def verdict(directory: str | Path, grids: Mapping[str, str] = MappingProxyType({
     found, gains = {}, _gains(directory, grids.get("agreement"))
     for checkpoint, its in pairs.groupby("checkpoint", sort=False):
         others = (None if of is None else of[of["checkpoint"] == checkpoint] for of in (shared, answered, settings))
-        rows = of_seeds(its, *(of if of is not None and len(of) else None for of in others), UpdateFilter("FT"))
+        its_shared, its_answered, its_settings = (of if of is not None and len(of) else None for of in others)
+        rows = of_seeds(its, its_shared, its_answered, its_settings, UpdateFilter("FT"))
         known = {name: three for name, three in rows.items() if all(of.notna().any() for of in three)}
-        learns = bool(gains[checkpoint].low > 0)
-        found[checkpoint] = {name: _way(*three, learns=learns) for name, three in known.items()}
+        learns = bool(gains[str(checkpoint)].low > 0)
+        found[str(checkpoint)] = {name: _way(*three, learns=learns) for name, three in known.items()}
     return found
 
 
 def _way(floor: pd.Series, value: pd.Series, ceiling: pd.Series, *, learns: bool = True) -> dict[str, Interval]:
-    """`way`, without a share where nothing is learned, or the ceiling is not on one side of the floor for all seeds."""
+    """`normalised_position`, without a share where nothing is learned.
+
+    Nor where the ceiling is not on one side of the floor for all seeds.
+    """
     whole = (ceiling - floor).dropna()
     if learns and ((whole > 0).all() or (whole < 0).all()):
         return normalised_position(floor, value, ceiling)
@@ -226,12 +241,12 @@ def missing(rows: Iterable[str]) -> dict[str, list[str]]:
     return {folder: list(names) for folder, names in of.items() if not {*names} & {*rows}}
 
 
-def unlearned(directory: str | Path) -> list[str]:
+def unlearned_lines(directory: str | Path) -> list[str]:
     """A line for each checkpoint of a directory of which it is not settled that demonstrations teach it anything."""
-    return [not_learned(name, gain) for name, gain in _gains(Path(directory)).items() if not gain.low > 0]
+    return [sentence_not_learned(name, gain) for name, gain in _gains(Path(directory)).items() if not gain.low > 0]
 
 
-def not_learned(checkpoint: str, gain: Interval) -> str:
+def sentence_not_learned(checkpoint: str, gain: Interval) -> str:
     """What is said of a checkpoint to whose right answers demonstrations add nothing that is settled above zero."""
     more = "" if math.isfinite(gain.low) else " One draw has no interval; give --seeds several numbers."
     return (
@@ -244,21 +259,23 @@ def not_learned(checkpoint: str, gain: Interval) -> str:
 def _gains(directory: Path, grid: str | None = None) -> dict[str, Interval]:
     """What demonstrations add to the right answers of each checkpoint."""
     settings = published.of_experiment(directory / "agreement", "settings", grid)
-    reports = settings[(settings["lessons"] == "all") & (settings["split"] != "selection")]
+    reports = settings[settings["lessons"].isin(_BOUNDED) & (settings["split"] != "selection")]
     gains = reports.assign(gain=reports["icl_accuracy"] - reports["zsl_accuracy"])
-    return {name: agreement.over_tasks(its, "gain") for name, its in gains.groupby("checkpoint", sort=False)}
+    return {str(name): agreement.over_tasks(its, "gain") for name, its in gains.groupby("checkpoint", sort=False)}
 
 
 def _agreement(folder: Path, grid: str | None) -> pd.DataFrame:
-    """The pairs of the settings that report and have all lessons."""
+    """The pairs of the settings that report and have all lessons, or of a checkpoint that has none such, the bounds."""
     pairs, changes = (published.of_experiment(folder, table, grid) for table in ("pairs", "changes"))
-    pairs = pairs[(pairs["lessons"] == "all") & (pairs["split"] != "selection")]
+    pairs = pairs[pairs["lessons"].isin(_BOUNDED) & (pairs["split"] != "selection")]
+    every = pairs["lessons"] == "all"
+    pairs = pairs[every | ~pairs["checkpoint"].isin(pairs.loc[every, "checkpoint"])]
     if pairs.empty:
         raise ResultsError(
             f"{folder} has no setting with all lessons that reports; compute some: "
             f"explainer-lab agreement --splits report --publish {folder.parent}"
         )
-    return agreement.with_updates(of_one_setting(pairs, folder), changes)
+    return agreement.with_updates(require_one_setting(pairs, folder), changes)
 
 
 def _whole(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -278,12 +295,12 @@ def reported(folder: Path, table: str, grid: published.Grids = None, **usual: fl
     rows = rows[rows["split"] != "selection"] if "split" in rows else rows
     for name, value in usual.items():
         rows = rows[rows[name] == value]
-    return of_one_setting(rows, folder)
+    return require_one_setting(rows, folder)
 
 
-def of_one_setting(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
+def require_one_setting(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
     """The rows; ExperimentError where those of a checkpoint and a task or cue differ in more than the seed."""
-    formats = rows["setting"].map(published.number_formats(published.read(folder)["runs"].to_pandas()))
+    formats = rows["setting"].map(published.number_formats(published.read(folder, "runs")["runs"].to_pandas()))
     for checkpoint, its in formats.groupby(rows["checkpoint"], sort=False):
         if its.nunique() > 1:
             raise ExperimentError(

@@ -5,13 +5,14 @@ for zero-shot, in-context and fine-tuned; h_ZSL, h_ICL, h_FT are attention outpu
 difference from ZSL. z, u_I, u_F are h_ZSL, h_ICL, h_FT divided by their length (L2 norm).
 
 Everything is computed in float64, without gradients. A value that does not exist (the cosine of a zero vector or of
-rounding, see `beyond_rounding`; the tau of constant scores) is NaN, and means are over what is a number (`nanmean`).
+rounding, see `nan_within_rounding`; the tau of constant scores) is NaN; means are over what is a number (`nanmean`).
 Tensors whose shapes are not those of their annotations raise ShapeError.
 """
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, overload
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -21,7 +22,7 @@ from explainer.errors import ShapeError
 from explainer.theory.shapes import shaped
 
 Outputs = Float[Tensor, "n layers hidden"]
-_Scores = Float[Tensor, "n layers heads len"] | Sequence[Float[Tensor, "layers heads _"]]
+Scores = Float[Tensor, "n layers heads len"] | Sequence[Float[Tensor, "layers heads _"]]
 """Attention scores before the softmax: one tensor, or one per query when the queries differ in length."""
 
 
@@ -71,7 +72,7 @@ def nan_within_rounding(
 
 
 def machine_epsilon(*states: Tensor) -> float:
-    """Largest eps of the dtypes of some states, for `beyond_rounding`; for half precision that of float32.
+    """Largest eps of the dtypes of some states, for `nan_within_rounding`; for half precision that of float32.
 
     Half precision sums in float32 but stores what is rounded again: compare states that were computed in float32.
     """
@@ -86,7 +87,7 @@ def reject_from(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> F
 # Part 1. Predictions.
 
 
-class _Rec2FTPCounts(NamedTuple):
+class Rec2FTPCounts(NamedTuple):
     """Queries that ZSL gets wrong, and how many of them FT, ICL and both get right."""
 
     zsl_errors: int
@@ -98,11 +99,11 @@ class _Rec2FTPCounts(NamedTuple):
 @shaped
 def rec2ftp_counts(
     zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft_correct: Bool[Tensor, " n"]
-) -> _Rec2FTPCounts:
+) -> Rec2FTPCounts:
     """Count the errors of ZSL and those that FT, ICL and both repair; a ratio of single digits is no measurement."""
     wrong = ~zsl_correct
     sets = wrong, wrong & ft_correct, wrong & icl_correct, wrong & ft_correct & icl_correct
-    return _Rec2FTPCounts(*(int(chosen.sum()) for chosen in sets))
+    return Rec2FTPCounts(*(int(chosen.sum()) for chosen in sets))
 
 
 def rec2ftp(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft_correct: Bool[Tensor, " n"]) -> float:
@@ -139,8 +140,7 @@ def sim_aou(zsl: Outputs, icl: Outputs, ft: Outputs, normalize: bool = True) -> 
     `normalised_noise_value`, not 0. NaN where an output (normalised) or an update is zero, or an update only rounding.
     Source: Dai et al. 2023, Table 3; without normalisation, Deutch et al. 2024.
     """
-    h_zsl, h_icl, h_ft = map(unit, _exact(zsl, icl, ft)) if normalize else _exact(zsl, icl, ft)
-    return _cosine(*(nan_within_rounding(h - h_zsl, h, machine_epsilon(zsl, icl, ft)) for h in (h_icl, h_ft)))
+    return _similarity(partial(aou_update, normalize=normalize), zsl, icl, ft)
 
 
 @shaped
@@ -161,8 +161,7 @@ def sim_aou_tangent_uncentred(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[
 
     0 is its value for unrelated changes. NaN where an output is zero or a t is no more than rounding.
     """
-    eps = machine_epsilon(zsl, icl, ft)
-    return _cosine(*(nan_within_rounding(t, u, eps) for t, u in _tangents(zsl, icl, ft)))
+    return _similarity(tangent, zsl, icl, ft)
 
 
 def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
@@ -172,8 +171,7 @@ def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n
     less on the query, they score up to 1 though unrelated; `sim_aou_residual` removes this. NaN for n = 1, in a whole
     layer if one output is zero, and where what is left is no more than rounding.
     """
-    eps = machine_epsilon(zsl, icl, ft)
-    return _cosine(*(nan_within_rounding(t - t.mean(0), u, eps) for t, u in _tangents(zsl, icl, ft)))
+    return _similarity(partial(tangent, centred=True), zsl, icl, ft)
 
 
 @shaped
@@ -183,30 +181,58 @@ def sim_aou_residual(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "
     u' = u - mean u over the n queries, and P projects out the plane of z and mean z. NaN for n = 1, in a whole layer if
     one output is zero, and where the z of all queries are equal or what is left is no more than rounding.
     """
-    eps = machine_epsilon(zsl, icl, ft)
-    z, u_icl, u_ft = map(unit, _exact(zsl, icl, ft))
-    across = unit(nan_within_rounding(reject_from(z - z.mean(0), z), z, eps))
-    rests = ((reject_from(reject_from(u - u.mean(0), z), across), u) for u in (u_icl, u_ft))
-    return _cosine(*(nan_within_rounding(rest, u, eps) for rest, u in rests))
+    return _similarity(residual, zsl, icl, ft)
 
 
 @shaped
-def _tangents(zsl: Outputs, icl: Outputs, ft: Outputs) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """t and u of ICL and of FT."""
-    z, u_icl, u_ft = map(unit, _exact(zsl, icl, ft))
-    return (reject_from(u_icl, z), u_icl), (reject_from(u_ft, z), u_ft)
+def _similarity(direction: Callable[..., Tensor], zsl: Outputs, icl: Outputs, ft: Outputs) -> Tensor:
+    """Cosine of what a change did in ICL and in FT, as a direction of each."""
+    eps = machine_epsilon(zsl, icl, ft)
+    return _cosine(*(direction(*_exact(zsl, h), eps) for h in (icl, ft)))
+
+
+def aou_update(
+    zsl: Outputs, h: Float[Tensor, "*C n layers hidden"], eps: float, *, normalize: bool = True
+) -> Float[Tensor, "*C n layers hidden"]:
+    """What a change, or each of C, adds to the attention outputs: h - h_ZSL, or u - z; NaN where only rounding."""
+    z, u = (unit(zsl), unit(h)) if normalize else (zsl, h)
+    return nan_within_rounding(u - z, u, eps)
+
+
+def tangent(
+    zsl: Outputs, h: Float[Tensor, "*C n layers hidden"], eps: float, *, centred: bool = False
+) -> Float[Tensor, "*C n layers hidden"]:
+    """The part of u orthogonal to z, t = u - z (z . u), or t less its mean over queries; NaN where only rounding."""
+    u = unit(h)
+    t = reject_from(u, unit(zsl))
+    return nan_within_rounding(t - t.mean(-3, keepdim=True) if centred else t, u, eps)
+
+
+def residual(zsl: Outputs, h: Float[Tensor, "*C n layers hidden"], eps: float) -> Float[Tensor, "*C n layers hidden"]:
+    """The part of u less its mean over queries, orthogonal to z and to the mean of z; NaN where only rounding."""
+    z, u = unit(zsl), unit(h)
+    across = unit(nan_within_rounding(reject_from(z - z.mean(0), z), z, eps))
+    return nan_within_rounding(reject_from(reject_from(u - u.mean(-3, keepdim=True), z), across), u, eps)
 
 
 # Part 3. Floors: what the same measure gives for something that is no fine-tuning.
 
 
-def isotropic_floor(zsl: Outputs | _Scores, ft: Outputs | _Scores, seed: int) -> Outputs | _Scores:
+@overload
+def isotropic_floor(zsl: Outputs, ft: Outputs, seed: int) -> Outputs: ...
+
+
+@overload
+def isotropic_floor(zsl: Scores, ft: Scores, seed: int) -> Scores: ...
+
+
+def isotropic_floor(zsl: Outputs | Scores, ft: Outputs | Scores, seed: int) -> Outputs | Scores:
     """Stand-in for FT whose updates are random directions of FT's lengths: h_ZSL + |h_FT - h_ZSL| g / |g|, g ~ N(0, I).
 
     Give it to a measure in the place of `ft`. Directions are along the last axis.
     """
     generator = _generator(seed)
-    if isinstance(zsl, Tensor):
+    if isinstance(zsl, Tensor) and isinstance(ft, Tensor):
         return _isotropic(zsl, ft, generator)
     _require_pairs(zsl=zsl, ft=ft)
     return [_isotropic(z, h, generator) for z, h in zip(zsl, ft, strict=True)]
@@ -259,7 +285,7 @@ def uniform_floor(zsl: Outputs, icl: Outputs, seed: int) -> Float[Tensor, "n lay
 
 
 @shaped
-def sim_am(icl_scores: _Scores, ft_scores: _Scores) -> Float[Tensor, "n layers heads"]:
+def sim_am(icl_scores: Scores, ft_scores: Scores) -> Float[Tensor, "n layers heads"]:
     """Similarity of attention maps, SimAM: cos(m_ICL, m_FT) of the scores before the softmax.
 
     m are the scores of the predicting token to the query's own tokens. Queries that differ in length are n tensors, or
@@ -271,7 +297,7 @@ def sim_am(icl_scores: _Scores, ft_scores: _Scores) -> Float[Tensor, "n layers h
 
 @shaped
 def sim_am_delta(
-    zsl_scores: _Scores, icl_scores: _Scores, ft_scores: _Scores, context_tokens: int = 0
+    zsl_scores: Scores, icl_scores: Scores, ft_scores: Scores, context_tokens: int = 0
 ) -> Float[Tensor, "n layers heads"]:
     """Similarity of the updates of the attention scores: cos(m_ICL - m_ZSL, m_FT - m_ZSL).
 
@@ -288,15 +314,16 @@ def sim_am_delta(
     return _per_query(measure, zsl_scores=zsl_scores, icl_scores=icl_scores, ft_scores=ft_scores)
 
 
-def _per_query(measure: Callable[..., Tensor], **scores: _Scores) -> Float[Tensor, "n layers heads"]:
+def _per_query(measure: Callable[..., Tensor], **scores: Scores) -> Float[Tensor, "n layers heads"]:
     """Apply a measure to whole tensors, or query by query to tensors of different lengths."""
-    if all(isinstance(m, Tensor) for m in scores.values()):
-        return measure(*_exact(*scores.values()))
+    tensors = [m for m in scores.values() if isinstance(m, Tensor)]
+    if len(tensors) == len(scores):
+        return measure(*_exact(*tensors))
     _require_pairs(**scores)
     return torch.stack([measure(*_exact(*row)) for row in zip(*scores.values(), strict=True)])
 
 
-def _require_pairs(**scores: _Scores) -> None:
+def _require_pairs(**scores: Scores) -> None:
     sizes = {name: len(m) for name, m in scores.items()}
     if len(set(sizes.values())) > 1 or 0 in sizes.values():
         raise ShapeError(f"scores should be given for the same queries, at least one; got {sizes} of them.")
@@ -408,7 +435,7 @@ def _top_k_weights(scores: Float[Tensor, "*m T"], k: int) -> Float[Tensor, "*m T
 
 
 @shaped
-def by_example(
+def attention_by_example(
     scores: Float[Tensor, "*m T"], spans: Sequence[tuple[int, int]], *, mean: bool = False
 ) -> Float[Tensor, "*m k"]:
     """Attention to each of k demonstrations, as a logarithm: a_e = log sum_{t in e} p_t, p = softmax(m).

@@ -89,7 +89,7 @@ def decaying_bias(values: Float[Tensor, "*batch T d"], eta: float) -> Float[Tens
 def causal_convolution(
     value: Float[Tensor, "*batch T d"], kernel: Float[Tensor, "lags *d"]
 ) -> Float[Tensor, "*batch T d"]:
-    """_Average past values with any weights over a few lags: sum_{s=1}^{lags} kernel_{s-1} v_{t-s}.
+    """Average past values with any weights over a few lags: sum_{s=1}^{lags} kernel_{s-1} v_{t-s}.
 
     The kernel has lag 1 first, and may have weights for each channel.
     """
@@ -252,11 +252,11 @@ def momentum_attention(
     )
     if eta == 0:
         return attention
-    past = average(without_padding(value, attn_mask, T_q), eta)[..., T - T_q :, :]
+    past = average(zero_masked_values(value, attn_mask, T_q), eta)[..., T - T_q :, :]
     return attention + (past.repeat_interleave(query.shape[-3] // key.shape[-3], -3) if enable_gqa else past)
 
 
-def without_padding(
+def zero_masked_values(
     value: Float[Tensor, "*batch T d"], attn_mask: Tensor | None, T_q: int
 ) -> Float[Tensor, "*batch T d"]:
     """Set the values that an attention mask (..., T_q, T) hides from every query to 0, so that no average has them.

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from explainer.errors import ShapeError
-from explainer.theory.metrics import Outputs, machine_epsilon, nan_within_rounding, reject_from, unit
+from explainer.theory.metrics import Outputs, aou_update, machine_epsilon, nan_within_rounding, residual, tangent, unit
 
 
 def of_outputs(zsl: Outputs, outputs: Sequence[Outputs]) -> dict[str, Float[Tensor, "C C n layers"]]:
@@ -26,16 +26,13 @@ def of_outputs(zsl: Outputs, outputs: Sequence[Outputs]) -> dict[str, Float[Tens
             f"the outputs of changes should have the shape of zsl, {tuple(zsl.shape)}; they have {shapes}."
         )
     eps = machine_epsilon(zsl, *outputs)
-    z, u = unit(zsl.double()), unit(torch.stack(list(outputs)).double())
-    d = u - z
-    length = torch.linalg.vector_norm(d, dim=-1)
-    across = unit(nan_within_rounding(reject_from(z - z.mean(0), z), z, eps))
-    rest = reject_from(reject_from(u - u.mean(1, keepdim=True), z), across)
+    z, h = zsl.double(), torch.stack(list(outputs)).double()
+    length = torch.linalg.vector_norm(unit(h) - unit(z), dim=-1)
     return {
-        "sim_aou": _cosines(nan_within_rounding(d, u, eps)),
+        "sim_aou": _cosines(aou_update(z, h, eps)),
         "sim_aou_noise": length[:, None] * length / 4,
-        "sim_aou_tangent_uncentred": _cosines(nan_within_rounding(reject_from(u, z), u, eps)),
-        "sim_aou_residual": _cosines(nan_within_rounding(rest, u, eps)),
+        "sim_aou_tangent_uncentred": _cosines(tangent(z, h, eps)),
+        "sim_aou_residual": _cosines(residual(z, h, eps)),
     }
 
 

@@ -10,7 +10,7 @@ Source: Dai et al. 2023, sections 2.2 and 3; von Oswald et al. 2023 (arXiv 2212.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -26,7 +26,7 @@ from explainer.theory.statistics import Interval, student
 # Part 1. Linear attention with heads.
 
 
-class _Heads(NamedTuple):
+class Heads(NamedTuple):
     """H heads of linear attention whose outputs are added: W_Q, W_K (H, d_k, D) and W_V (H, d_v, D)."""
 
     W_Q: Float[Tensor, "H d_k D"]
@@ -34,19 +34,19 @@ class _Heads(NamedTuple):
     W_V: Float[Tensor, "H d_v D"]
 
 
-def _readings(heads: _Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n H D"]:
+def _readings(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n H D"]:
     """What each head reads at the last token, before its values: p^h = E^T E (W_K^h)^T W_Q^h e_T."""
     queries = torch.einsum("hkD,nD->nhk", heads.W_Q, E[:, -1])
     sought = torch.einsum("hkD,nhk->nhD", heads.W_K, queries)
     return sought @ E.mT @ E
 
 
-def attention_output(heads: _Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n d_v"]:
+def attention_output(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n d_v"]:
     """Attend linearly from the last token to all tokens, itself included: h = sum_h W_V^h p^h (Dai et al., Eq. 11)."""
     return torch.einsum("hvD,nhD->nv", heads.W_V, _readings(heads, E))
 
 
-def linear_maps(heads: _Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n H d_v d_k"]:
+def linear_maps(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n H d_v d_k"]:
     """The map that each head applies to its attention query: V^T K = W_V^h E^T E (W_K^h)^T.
 
     Over demonstrations it is dW_ICL, over own tokens W_ZSL.
@@ -66,7 +66,7 @@ class Lesson(NamedTuple):
 
 def gradient_step_heads(
     W_0: Float[Tensor, "d_out d"], *, n_heads: int = 1, preconditioner: Float[Tensor, "d d"] | None = None
-) -> _Heads:
+) -> Heads:
     """Build attention whose ICL is one gradient step from W_0: W_Q = [I 0 0], W_K = [P 0 0], W_V = [0 W_0 I].
 
     Head h has block h of the rows of I and P. P is I unless given; then dW_ICL = eta sum_i r_i x_i^T P^T.
@@ -77,9 +77,9 @@ def gradient_step_heads(
         raise ValueError(f"n_heads = {n_heads} should divide the width of the inputs, d = {d}.")
     identity = torch.eye(d).to(W_0)
     P = identity if preconditioner is None else preconditioner
-    blocks = (torch.cat([M, M.new_zeros(d, d + d_out)], 1).unflatten(0, (n_heads, -1)) for M in (identity, P))
+    W_Q, W_K = (torch.cat([M, M.new_zeros(d, d + d_out)], 1).unflatten(0, (n_heads, -1)) for M in (identity, P))
     W_V = torch.cat([torch.zeros_like(W_0), W_0, torch.eye(d_out).to(W_0)], 1)
-    return _Heads(*blocks, W_V.expand(n_heads, -1, -1))
+    return Heads(W_Q, W_K, W_V.expand(n_heads, -1, -1))
 
 
 def zero_shot_form(X: Float[Tensor, "n T d"], d_out: int) -> Float[Tensor, "n T D"]:
@@ -104,8 +104,8 @@ def in_context(D: Float[Tensor, "N D"], E: Float[Tensor, "n T D"]) -> Float[Tens
 
 @shaped
 def fine_tune(
-    heads: _Heads, E: Float[Tensor, "N T D"], targets: Float[Tensor, "N d_out"], lr: float, *, keys: bool = True
-) -> _Heads:
+    heads: Heads, E: Float[Tensor, "N T D"], targets: Float[Tensor, "N d_out"], lr: float, *, keys: bool = True
+) -> Heads:
     """Train W_K and W_V for one epoch, one example at a time: W <- W - lr dL_i/dW, L_i = 1/2 |h(E_i) - y_i|^2.
 
     With g = h(E_i) - y_i: dL_i/dW_V^h = g p^h(E_i)^T and dL_i/dW_K^h = (W_Q^h e_T) (E_i^T E_i (W_V^h)^T g)^T. With
@@ -139,7 +139,7 @@ class _Compared(NamedTuple):
 
 
 def _compare(
-    heads: _Heads,
+    heads: Heads,
     shown: Lesson,
     taught: Lesson,
     queries: Float[Tensor, "n T d"],
@@ -175,31 +175,34 @@ def update_cosine_ceiling(
     return torch.linalg.matrix_norm(dW_icl @ span) / torch.linalg.matrix_norm(dW_icl)
 
 
-class _Measures(NamedTuple):
+_Value = TypeVar("_Value")
+
+
+class Measures(NamedTuple, Generic[_Value]):
     """What one task (numbers) or many (intervals over tasks) say; every entry is a mean over queries and heads.
 
     Names as in `published/README.md`. `value_cosine` compares the change of the value projections with dW_ICL.
     """
 
-    sim_aou: float | Interval
-    sim_aou_raw: float | Interval
-    sim_aou_tangent: float | Interval
-    sim_aou_tangent_uncentred: float | Interval
-    sim_aou_residual: float | Interval
-    sim_aou_noise: float | Interval
-    sim_aou_isotropic: float | Interval
-    sim_aou_permuted: float | Interval
-    update_cosine: float | Interval
-    update_cosine_ceiling: float | Interval
-    value_cosine: float | Interval
+    sim_aou: _Value
+    sim_aou_raw: _Value
+    sim_aou_tangent: _Value
+    sim_aou_tangent_uncentred: _Value
+    sim_aou_residual: _Value
+    sim_aou_noise: _Value
+    sim_aou_isotropic: _Value
+    sim_aou_permuted: _Value
+    update_cosine: _Value
+    update_cosine_ceiling: _Value
+    value_cosine: _Value
 
 
-def _measures(compared: _Compared, seed: int) -> _Measures:
+def _measures(compared: _Compared, seed: int) -> Measures[float]:
     """Apply the measures of `metrics` and their floors, and take means; the seed is that of the floors."""
     outputs = zsl, icl, ft = compared[:3]
     side_by_side = torch.cat(list(compared.dW_icl[0]), -1)
     dW_V = compared.dW_V[..., : side_by_side.shape[-1]]
-    values = _Measures(
+    values = Measures(
         sim_aou=metrics.sim_aou(*outputs),
         sim_aou_raw=metrics.sim_aou(*outputs, normalize=False),
         sim_aou_tangent=metrics.sim_aou_tangent(*outputs),
@@ -212,7 +215,7 @@ def _measures(compared: _Compared, seed: int) -> _Measures:
         update_cosine_ceiling=update_cosine_ceiling(compared.dW_icl, compared.own_keys),
         value_cosine=metrics.update_cosines(side_by_side.expand_as(dW_V), dW_V),
     )
-    return _Measures(*(value.mean().item() for value in values))
+    return Measures(*(value.mean().item() for value in values))
 
 
 # Part 5. Many tasks.
@@ -227,7 +230,8 @@ def _draw_inputs(n: int, T: int, d: int, generator: torch.Generator, *, unit: bo
 
 def _draw_task(centre: Float[Tensor, "d_out d"], generator: torch.Generator) -> Float[Tensor, "d_out d"]:
     """Draw a task W whose rows are w ~ N(centre, I / d)."""
-    return centre + _matrix(*centre.shape, generator)
+    d_out, d = centre.shape
+    return centre + _matrix(d_out, d, generator)
 
 
 def _lesson_of(W: Float[Tensor, "d_out d"], examples: Float[Tensor, "N T d"]) -> Lesson:
@@ -278,7 +282,7 @@ _LESSONS = "own", "other", "shuffled", "foreign"
 other's targets, other inputs and another task."""
 
 
-def _draw(setting: PositiveControlSetting, seed: int) -> tuple[_Heads, dict[str, Lesson], Float[Tensor, "n T d"]]:
+def _draw(setting: PositiveControlSetting, seed: int) -> tuple[Heads, dict[str, Lesson], Float[Tensor, "n T d"]]:
     """A layer, the lessons of a task by name, and queries."""
     generator = torch.Generator().manual_seed(seed)
     s, draw = setting, partial(_draw_inputs, T=setting.own_tokens, d=setting.d, generator=generator, unit=setting.unit)
@@ -304,13 +308,13 @@ def _compared_task(setting: PositiveControlSetting, seed: int) -> _Compared:
     return _compare(heads, shown, taught, queries, rate=setting.rate, lr=setting.lr, keys=setting.keys)
 
 
-def positive_control(setting: PositiveControlSetting, seeds: Iterable[int]) -> _Measures:
+def positive_control(setting: PositiveControlSetting, seeds: Iterable[int]) -> Measures[Interval]:
     """Measure ZSL, ICL and FT on one task for each seed; intervals are Student's over tasks, not over queries.
 
     Raises: KeyError for an unknown lesson; ValueError unless the heads divide d; DivergenceError at a large rate.
     """
     by_task = [_measures(_compared_task(setting, seed), seed) for seed in seeds]
-    return _Measures(*map(student, zip(*by_task, strict=True)))
+    return Measures(*map(student, zip(*by_task, strict=True)))
 
 
 def both_swaps(setting: PositiveControlSetting, seeds: Iterable[int]) -> dict[str, dict[str, Interval]]:
@@ -340,9 +344,10 @@ _CHANGES = tuple((kind, name) for kind in ("shown", "taught") for name in _LESSO
 def _similarities(setting: PositiveControlSetting, seed: int) -> Float[Tensor, "changes changes"]:
     """SimAOU of every two changes of one draw, means over queries."""
     heads, lessons, queries = _draw(setting, seed)
-    outputs = []
+    found = []
     for kind, name in _CHANGES:
         changed = {"shown": lessons["own"], "taught": lessons["own"]} | {kind: lessons[name]}
-        found = _compare(heads, *changed.values(), queries, rate=setting.rate, lr=setting.lr, keys=setting.keys)
-        outputs.append(found.icl if kind == "shown" else found.ft)
-    return pairwise_similarity.of_outputs(found.zsl, outputs)["sim_aou"].nanmean((2, 3))
+        shown, taught = changed["shown"], changed["taught"]
+        found.append(_compare(heads, shown, taught, queries, rate=setting.rate, lr=setting.lr, keys=setting.keys))
+    outputs = [each.icl if kind == "shown" else each.ft for (kind, _), each in zip(_CHANGES, found, strict=True)]
+    return pairwise_similarity.of_outputs(found[0].zsl, outputs)["sim_aou"].nanmean((2, 3))

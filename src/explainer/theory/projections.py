@@ -79,7 +79,7 @@ def cross_fitted(change: Float[Tensor, "n *l d"], effects: Float[Tensor, "n k *l
     return fitted
 
 
-class _Squares(NamedTuple):
+class SumsOfSquares(NamedTuple):
     """Sums over queries, one value for each layer: of |change - fitted|^2 and of |change|^2."""
 
     left: Tensor
@@ -91,7 +91,7 @@ class _Squares(NamedTuple):
         return 1 - self.left / self.total
 
 
-def sums_of_squares(change: Float[Tensor, "n *l d"], fitted: Float[Tensor, "n *l d"]) -> _Squares:
+def sums_of_squares(change: Float[Tensor, "n *l d"], fitted: Float[Tensor, "n *l d"]) -> SumsOfSquares:
     """The sums of squares of a fit, over queries and dimensions, (*l,), in float64."""
     change, fitted = change.double(), fitted.double()
-    return _Squares((change - fitted).square().sum((0, -1)), change.square().sum((0, -1)))
+    return SumsOfSquares((change - fitted).square().sum((0, -1)), change.square().sum((0, -1)))

@@ -3,7 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar, get_args
+from typing import Any, ParamSpec, TypeVar, get_args
 
 from jaxtyping import AbstractArray, Shaped, jaxtyped
 from torch import Tensor
@@ -27,7 +27,9 @@ def shaped(function: Callable[_P, _R]) -> Callable[_P, _R]:
         given = signature.bind(*args, **kwargs).arguments
         tensors = {name: given[name] for name in axes if isinstance(given.get(name), Tensor)}
         with jaxtyped("context"):
-            fits = all(isinstance(tensor, Shaped[Tensor, axes[name]]) for name, tensor in tensors.items())
+            # A class of jaxtyping answers isinstance; to a type checker it is an annotation.
+            kinds: dict[str, Any] = {name: Shaped[Tensor, axes[name]] for name in tensors}
+            fits = all(isinstance(tensor, kinds[name]) for name, tensor in tensors.items())
         if not fits:
             shapes = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in tensors.items())
             wanted = ", ".join(f"{name} ({', '.join(axes[name].split())})" for name in tensors)

@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
+from numpy.typing import ArrayLike
 from scipy.stats import binomtest
 from scipy.stats import t as student_t
 
@@ -41,6 +42,12 @@ class Interval:
     def __len__(self) -> int:
         """Three, so that numpy takes several intervals as the rows of one array."""
         return 3
+
+    @overload
+    def __getitem__(self, index: int) -> float: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[float, ...]: ...
 
     def __getitem__(self, index: int | slice) -> float | tuple[float, ...]:
         """As of the tuple."""
@@ -73,22 +80,23 @@ class Interval:
         return replace(self, estimate=function(self.estimate), low=function(self.low), high=function(self.high))
 
 
-def student(values: Float[_Array, "n ..."]) -> Interval:
-    """Mean over the first axis with Student's interval, mean +- t sd / sqrt(n), and the p-value of a mean of zero.
+def student(values: ArrayLike) -> Interval:
+    """Mean over n of values (n, ...) with Student's interval, mean +- t sd / sqrt(n), and the p-value of a zero mean.
 
     Numbers that are all zero have p = 1; the ends of a single number are NaN.
     """
     values = np.asarray(values, dtype=float)
-    n, mean = len(values), values.mean(0)
+    n = len(values)
+    mean: Any = values.mean(0)  # a number, or an array, which an `Interval` holds as if it were one
     if n < 2:
         return Interval(mean, np.full_like(mean, np.nan)[()], np.full_like(mean, np.nan)[()])
     return _student_interval(mean, values.std(0, ddof=1) / np.sqrt(n), n - 1.0)
 
 
-def _student_interval(mean: float | _Array, error: float | _Array, df: float) -> Interval:
+def _student_interval(mean: Any, error: Any, df: float) -> Interval:
     half = student_t.ppf(0.975, df) * error
     with np.errstate(divide="ignore", invalid="ignore"):
-        p_value = np.where((mean == 0) & (error == 0), 1.0, 2 * student_t.sf(abs(mean) / error, df))[()]
+        p_value: Any = np.where((mean == 0) & (error == 0), 1.0, 2 * student_t.sf(abs(mean) / error, df))[()]
     return Interval(mean, mean - half, mean + half, p_value)
 
 
@@ -113,7 +121,7 @@ def binomial_interval(share: float, n: int) -> Interval:
     return Interval(count / n, interval.low, interval.high)
 
 
-def with_width(share: Interval, n_queries: int) -> Interval:
+def widen_degenerate(share: Interval, n_queries: int) -> Interval:
     """The interval of a share; Wilson's of so many different queries where every resample is all right or all wrong."""
     if share.low == share.high == share.estimate and share.estimate in (0, 1) and n_queries:
         return replace(binomial_interval(share.estimate, n_queries), undefined=share.undefined)
@@ -383,7 +391,8 @@ def variance_components(sample: Sample) -> Components:
     Source: Gao and Owen 2017, Efficient moment calculations for variance components, section 3.
     """
     if sample.stratum.any():
-        raise ShapeError(f"variances are those of one stratum, got {list(dict.fromkeys(sample.strata))}; take one.")
+        strata = list(dict.fromkeys(sample.strata or ()))
+        raise ShapeError(f"variances are those of one stratum, got {strata}; take one.")
     y = np.concatenate([np.asarray(values, dtype=float) for (values,) in sample.groups])
     by_seed, by_query = np.repeat(np.arange(len(sample.groups)), sample.sizes), np.concatenate(sample.queries)
     n, n_i, n_j = len(y), np.bincount(by_seed), np.bincount(by_query)

@@ -52,7 +52,7 @@ def posterior(prompts: Prompts, pool: Float[Tensor, "T d"], noise: float) -> Flo
     return (-(residuals**2).sum(1) / (2 * noise**2)).softmax(-1)
 
 
-def memory(prompts: Prompts, pool: Float[Tensor, "T d"], noise: float) -> Float[Tensor, " B"]:
+def discrete_mmse(prompts: Prompts, pool: Float[Tensor, "T d"], noise: float) -> Float[Tensor, " B"]:
     """Predict with the posterior mean over the pool, yhat = <sum_j p_j w_j, x_q>; raises as `posterior`.
 
     Source: Raventós et al. 2023, section 2, the estimator dMMSE.

@@ -8,4 +8,4 @@ from explainer.figures.texts import Texts
 
 def drawing(name: str) -> Drawing:
     """The diagram `name.svg` of this folder, with its caption and its text alternative."""
-    return Texts("drawings").drawing(name, (resources.files(__package__) / f"{name}.svg").read_text("utf-8"))
+    return Texts("drawings").drawing(name, (resources.files(__name__) / f"{name}.svg").read_text("utf-8"))

@@ -1,0 +1,81 @@
+"""The notebook for a hosted GPU: its commands where there is a GPU, which no build executes; they fit a card."""
+
+import json
+import os
+import re
+import shlex
+from types import SimpleNamespace
+
+import pytest
+import torch
+from conftest import ROOT
+from transformers import XGLMForCausalLM
+
+from at_size import SHAPES, config
+from explainer import commands
+from explainer.models import loading, memory
+from explainer.results import papers
+from explainer_lab import cli
+
+CELLS = json.loads((ROOT / "book" / "reference" / "hosted_gpu.ipynb").read_text("utf-8"))["cells"]
+CODE = ["".join(cell["source"]) for cell in CELLS if cell["cell_type"] == "code"]
+T4 = 15_000_000_000
+"""Bytes of a card of 16 GB that are free."""
+
+
+@pytest.fixture
+def typed(monkeypatch, tmp_path):
+    """What the notebook gives the parser on a T4, by command, in its order."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Tesla T4")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", os.environ["PATH"])  # the notebook adds to it
+    names = {"RATE": "5e-4"}
+    for code in CODE[1 : next(i for i, code in enumerate(CODE) if code.startswith("!explainer look"))]:
+        if not code.startswith("!"):
+            exec(code.replace('FOLDER = ""', "FOLDER = '.'"), names)
+    exec(re.search("^OWN = .*", "\n".join(CODE), re.MULTILINE)[0], names)
+    lines = re.findall(r"!(explainer.*?)(?<!\\)$", "\n".join(CODE), re.MULTILINE | re.DOTALL)
+    filled = [re.sub(r"\{(.*?)\}", lambda m: str(eval(m[1], names)), line) for line in lines]
+    return [shlex.split(line.replace("\\\n", " ").partition("|")[0]) for line in filled]
+
+
+def parsed(words):
+    return {"explainer": commands, "explainer-lab": cli}[words[0]]._parser().parse_args(words[1:])
+
+
+def test_every_command_is_one_and_they_take_less_than_two_hours(typed):
+    options = [parsed(words) for words in typed]
+    assert [words[1] for words in typed] == [
+        "models", "look", "comparison", "agreement", "agreement", "new-rule", "scorecard", "verdict"
+    ]  # fmt: skip
+    assert sum(getattr(one, "within", None) or 0 for one in options) <= 110
+    results = [one.results for one in options if hasattr(one, "publish")]
+    assert results == ["comparison", "agreement", "agreement", "new_rule"]
+
+
+def test_what_it_asks_of_gpt_1_3b_fits_a_card_of_16_gb_in_a_format_that_it_computes_in(typed, monkeypatch):
+    with torch.device("meta"):
+        model = XGLMForCausalLM(config(*SHAPES["1.3B"], vocabulary=50264))
+    asked = []
+
+    def record(experiment, grids, *_):
+        settings = [one for its in grids.values() for one in its]
+        asked.append((experiment, settings, max(map(experiment.needs, settings))))
+        return 0
+
+    monkeypatch.setattr(cli, "_run", record)
+    monkeypatch.setattr(loading, "skeleton", lambda name: {"KoboldAI/fairseq-dense-1.3B": model}[name])
+    monkeypatch.setattr(loading, "device_of", lambda _: SimpleNamespace(type="cuda"))
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: False)
+    monkeypatch.setattr(memory, "free_bytes", lambda _: T4)
+    for words in typed:
+        if words[0] == "explainer-lab":
+            assert cli.main(words[1:]) == 0
+    assert [str(experiment._dtype) for experiment, *_ in asked] == [f"torch.float{n}" for n in (32, 32, 16, 16)]
+    assert max(need for *_, need in asked) < T4
+    comparisons = asked[0][1]
+    assert {one.task: (one.k, one.lr) for one in comparisons} == {
+        task: (papers.DEMONSTRATIONS[task], papers.LEARNING_RATE["1.3B"][task]) for task in papers.TASKS
+    }
+    assert {(one.control, one.position, one.n_queries) for one in comparisons} == {("none", "prompt", 56)}
