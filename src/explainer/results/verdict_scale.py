@@ -287,7 +287,7 @@ def _whole(pairs: pd.DataFrame) -> pd.DataFrame:
 def reported(folder: Path, table: str, grid: published.Grids = None, **usual: float | str) -> pd.DataFrame | None:
     """The rows of a table whose settings report and have the usual values; None if nothing of it is published.
 
-    Raises ExperimentError as `of_one_setting`.
+    Raises ExperimentError as `require_one_setting`.
     """
     if not folder.is_dir():
         return None
