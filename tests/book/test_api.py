@@ -98,7 +98,9 @@ def test_files_of_code(code, expected):
 
 
 def test_the_line_of_a_chapter_leads_to_the_source():
-    notebook = notebook_of([code_cell("%pip list\nfrom explainer.theory import duality"), code_cell("duality.f()")])
+    notebook = notebook_of(
+        [code_cell("%pip list\nout = !ls \\\n    -l\nfrom explainer.theory import duality"), code_cell("duality.f()")]
+    )
     own = f'<a href="../../_sources/{HERE}.ipynb">the notebook of this page</a>'
     file = '<a href="../../_static/explainer/code/theory/duality.py.html">theory/duality.py</a>'
     assert api.code_line(notebook, HERE) == f'<p class="xp-code">Code: {own}, {file}</p>'

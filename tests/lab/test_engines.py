@@ -60,7 +60,7 @@ class Marked:
 
 @pytest.mark.parametrize(
     ("seconds", "n"),
-    [(0, 1), (9, 2), (10, 3), (100, 5)],
+    [(0, 1), (10, 2), (11, 3), (100, 5)],
     ids=["one at least", "the second would end later", "just in time", "all"],
 )
 def test_nothing_begins_that_would_end_later_than_it_may(monkeypatch, seconds, n):

@@ -19,6 +19,7 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from IPython.core.inputtransformer2 import TransformerManager
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_for_filename
@@ -61,7 +62,7 @@ def code_line(notebook: Mapping[str, Any], page: str) -> str:
     Cells that the page does not show, such as those that draw, are in the notebook.
     """
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    plain = re.sub(r"^(\s*)[%!].*", r"\1pass", "\n".join(cells), flags=re.MULTILINE)
+    plain = "\n".join(map(TransformerManager().transform_cell, cells))  # magics and commands of the shell as calls
     names = sorted(file.relative_to(PACKAGE).as_posix() for file in files_of(plain))
     own = f'<a href="{os.path.relpath("_sources", Path(page).parent)}/{page}.ipynb">the notebook of this page</a>'
     links = own, *(f'<a href="{address(PACKAGE / name, page)}">{name}</a>' for name in names)
