@@ -197,7 +197,9 @@ def queries_of_directory(directory: str | Path, grids: published.Grids = None) -
     if (queries := _of_protocol(directory, "queries", grids)) is None:
         return {}
     found = dict(list(queries[queries["ft_correct"].notna()].groupby("checkpoint", sort=False)))
-    return {name: chosen if len(chosen := its[its["task"].isin(papers.TASKS)]) else its for name, its in found.items()}
+    return {
+        str(name): chosen if len(chosen := its[its["task"].isin(papers.TASKS)]) else its for name, its in found.items()
+    }
 
 
 def _of_protocol(directory: str | Path, table: str, grids: published.Grids) -> pd.DataFrame | None:

@@ -113,8 +113,9 @@ def cost_of_other_examples(pairs: pd.DataFrame, measure: str, training: UpdateFi
     }
     if len(by_both):
         corners = pd.concat([own, by_both]), pd.concat([by_training, by_context])
-        complete = (_where_known(of, by_both) for of in corners)  # else one swap alone would count where FT diverged
-        found["both swapped"] = agreement.mean_difference(*complete, measure)
+        # Where FT diverged one swap alone would count.
+        kept, swapped = (_where_known(of, by_both) for of in corners)
+        found["both swapped"] = agreement.mean_difference(kept, swapped, measure)
 
     def of_two(lesson: str) -> list[pd.Series]:
         kinds = (agreement.between(pairs, side, replace(side, lesson=lesson)) for side in (ICL, training))
