@@ -17,6 +17,7 @@ from explainer.compare.comparison import ComparisonSetting
 from explainer.data import tasks
 from explainer.errors import ExperimentError
 from explainer.models import loading
+from explainer.results import papers
 from explainer_lab import cli, experiment, training
 from explainer_lab.agreement import Agreement
 from explainer_lab.comparison import Comparison
@@ -246,10 +247,18 @@ def test_command_computes_the_grids_that_are_asked_for(directory, tmp_path, caps
         assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("size", papers.LEARNING_RATE)
+def test_grid_of_a_model_of_the_paper_has_its_rates(size):
+    grids = Comparison.read_grids(ROOT / f"src/explainer/published/comparison/fairseq-{size}.toml")
+    assert {task: {one.lr for one in its} for task, its in grids.items()} == {
+        task: {rate} for task, rate in papers.LEARNING_RATE[size].items()
+    }
+    assert {one.checkpoint for its in grids.values() for one in its} == {f"KoboldAI/fairseq-dense-{size}"}
+
+
 def test_grid_of_the_papers_models_runs_on_the_same_architecture(tmp_path):
-    settings = Comparison.read_grids(ROOT / "src" / "explainer" / "published" / "comparison" / "fairseq.toml")["mr"]
+    settings = Comparison.read_grids(ROOT / "src/explainer/published/comparison/fairseq-1.3B.toml")["mr"]
     tiny = str(tiny_models.save("xglm", tmp_path / "xglm"))
-    assert {c.checkpoint for c in settings} == {f"KoboldAI/fairseq-dense-{size}B" for size in (1.3, 2.7)}
     small = [replace(c, checkpoint=tiny, k=2, n_queries=N) for c in settings if c.seed == 0]
     store = Store(tmp_path / "results")
     rows = Comparison(data_dir=write_mr(tmp_path / "data")).run(small, store, progress=False)["settings"].to_pylist()
