@@ -96,10 +96,11 @@ def _settings(edition: Edition, root: Path) -> dict[str, Any]:
 def install(edition: Edition, site: Path) -> None:
     """Put an edition's built pages into the site; files that the site has already are not there twice."""
     built, place = source_of(edition) / "_build" / "html", site / edition.folder.name
-    kept = set()
+    kept, ours = set(), set(main_line())
     for file in sorted(path for path in built.rglob("*") if path.is_file()):
         name = file.relative_to(built)
-        if _is_shared(file, site / name):
+        left = name.parts[0] == "book" and name.with_suffix("").as_posix() not in ours  # a page that was renamed
+        if left or _is_shared(file, site / name):
             continue
         kept.add(place / name)
         if file.suffix == ".html":

@@ -177,7 +177,7 @@ def _panels(titles: Sequence[str], columns: int, inner: float, *, shared: str) -
         columns,
         subplot_titles=above,
         vertical_spacing=room / total if lines > 1 else 0,
-        horizontal_spacing=0.1 if shared == "x" else 0.03,
+        horizontal_spacing=0.1 if shared == "x" else 0.06,
         shared_xaxes=shared == "x",
         shared_yaxes=shared == "y",
     )

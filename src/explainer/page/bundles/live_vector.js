@@ -400,7 +400,7 @@ var PATTERN = ["", " ->"];
 var FEWEST = 2;
 var MOST = 16;
 var LONGEST2 = 2e3;
-var ROLES = ["value", "query", "key"];
+var ROLES = ["value", "sum", "key"];
 var END = { "text-anchor": "end" };
 function demonstrationsOf(lesson) {
   const rows = lesson.split("\n").filter((row) => row.trim()).map((row) => row.split("->").map((part) => part.trim()));
@@ -448,7 +448,7 @@ function byLayer({ found, layer, study, task }, when) {
     [0, 0.5, 1].map((p) => [words(LEFT - 6, Y(p) + 4, percent(p), { ...END, ...SMALL }), line(LEFT, Y(p), WIDTH - 8, Y(p), { "stroke-opacity": 0.2 })]),
     [1, 10, 20, L].map((l) => words(X(l), FOOT + 16, l, { "text-anchor": "middle", ...SMALL })),
     level(zsl, "value"),
-    level(icl, "query"),
+    level(icl, "sum"),
     curve(own, "key"),
     curve(moved, "key", { "stroke-dasharray": "2 4" }),
     line(X(layer), TOP, X(layer), FOOT, { "stroke-opacity": 0.5 }),
