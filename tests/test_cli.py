@@ -122,8 +122,9 @@ def test_output_in_another_encoding_is_whole():
 
 @pytest.mark.parametrize("lines", ["'line'", "'line\\n' * 10**6"])
 def test_a_closed_pipe_is_silent(lines):
-    process = run_explainer(lines)
+    process = run_explainer(f"(sys.stdin.read(), {lines})[1]", stdin=subprocess.PIPE)
     process.stdout.close()
+    process.stdin.close()  # not before, or the output of a fast process would still have its reader
     assert (process.stderr.read(), process.wait()) == (b"", 141)
 
 

@@ -96,7 +96,7 @@ def test_what_a_cut_takes_of_the_right_answers():
         lost.append((whole - cut) / (whole - alone))
     for page, about in (
         ("story", "hides the inputs from the arrows"),
-        ("what_makes_it_learning", "right answers it is"),
+        ("what_makes_it_learning", "right answers that eight"),
     ):
         assert set(re.findall(r"\d+ %", sentence(page, about))) == per_cent(*lost)
 
