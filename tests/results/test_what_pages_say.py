@@ -128,7 +128,7 @@ def test_what_is_settled_with_one_pair_of_tasks_only_is_not_called_settled():
     residual = minimal_pairs._mean(settings.assign(cost=settings["own_residual"] - settings["other_residual"]), "cost")
     assert whole.low > 0 > max(without.low, residual.low)
     said = {f"{each:.4f}" for of in (without, residual) for each in of}
-    assert said <= numbers(sentence("minimal_pairs", "**Which words: "))
+    assert said <= numbers(sentence("minimal_pairs", "not settled without the pair with capitals"))
 
 
 def test_first_tokens_stand_beside_whole_answers():
