@@ -353,28 +353,24 @@ _MEASUREMENTS = {
 
 
 def _add_measurements(commands: argparse._SubParsersAction) -> None:
+    where = {"nargs": "?", "const": "", "metavar": "DIR", "help": "write it into DIR (default: that of the package)"}
     for name, what in _MEASUREMENTS.items():
-        of = "On the starter checkpoint, in float32 on the processor, in minutes"
-        command = commands.add_parser(name, help=what, description=f"{of}: {what}.")
-        command.add_argument(
-            "--publish", nargs="?", const="", required=True, metavar="DIR", help="where to write it, as for the others"
-        )
+        command = commands.add_parser(name, help=what, description=f"On the starter checkpoint, in minutes: {what}.")
+        command.add_argument("--publish", required=True, **where)
         command.set_defaults(run=partial(_measure, name.replace("-", "_")))
 
 
 def _measure(name: str, options: argparse.Namespace) -> int:
-    import torch  # noqa: PLC0415
-
     from explainer.data.files import published_directory, replace_file  # noqa: PLC0415
     from explainer.models import loading  # noqa: PLC0415
     from explainer_lab.store import Store  # noqa: PLC0415
 
-    place = Path(options.publish or published_directory())
-    Store(place).require_writable()
-    checkpoint = loading.load(loading.STARTER, device="cpu", dtype=torch.float32)
+    store = Store(options.publish or published_directory())
+    store.require_writable()
+    checkpoint = loading.load(loading.STARTER, device="cpu")
     text = json.dumps(import_module(f"explainer_lab.{name}").measure(checkpoint), separators=(",", ":"))
     end = "}," if "}," in text else "]],"  # of a line: a record, else a matrix
-    replace_file(place / f"{name}.json", text.replace(end, f"{end}\n") + "\n")
+    replace_file(store.directory / f"{name}.json", text.replace(end, f"{end}\n") + "\n")
     return 0
 
 

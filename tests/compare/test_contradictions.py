@@ -3,6 +3,7 @@
 import numpy as np
 
 from explainer.compare import contradictions
+from explainer.models import scoring
 from explainer.theory import order, statistics
 
 SETS = range(contradictions.N_SETS)
@@ -45,3 +46,18 @@ def test_what_is_stored_rises_where_answers_are_unrelated_and_not_where_they_are
     for place in range(3):
         assert statistics.student(mixed[:, place + 1] - mixed[:, place]).low > 0
     assert statistics.student(together[:, 0] - together[:, 1]).low > 0.05
+
+
+def test_log_probs_stand_at_the_place_of_the_answer(monkeypatch):
+    """A model to which an answer is the less probable, the later it stands."""
+    monkeypatch.setattr(scoring, "encode", lambda model, prefix: (model, prefix))
+
+    def log_probs(_, prefix, prompts, answers):
+        assert prefix == ("the model", "") and len(set(prompts)) == 24
+        lines = [prompt.split("\n")[:4] for prompt in prompts]
+        return -np.array([[[line.split()[-1] for line in each].index(a) for a in answers] for each in lines])
+
+    monkeypatch.setattr(scoring, "candidate_log_probs", log_probs)
+    for grouping in contradictions.GROUPINGS:
+        found = contradictions.log_probs("the model", grouping, 3)
+        np.testing.assert_array_equal(found, np.broadcast_to([0, -1, -2, -3], (24, 4)))

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from conftest import ROOT
 
 from explainer import compare
@@ -15,7 +14,6 @@ from explainer.data.files import published_json
 from explainer.data.tasks import Example
 from explainer.errors import TaskError
 from explainer.models import circuits, loading, scoring
-from explainer.models.scoring import Record
 from explainer_lab import cli, contradictions, few_shots, head_circuits
 
 WORDS = [name.replace("-", "_") for name in cli._MEASUREMENTS]
@@ -27,58 +25,25 @@ def test_a_command_measures_the_starter_checkpoint_and_writes_what_is_published(
     monkeypatch.setattr(loading, "load", lambda *args, **how: loaded.append((args, how)) or "the model")
     monkeypatch.setattr(f"explainer_lab.{name}.measure", lambda model: given if model == "the model" else None)
     assert cli.main([name.replace("_", "-"), "--publish", str(tmp_path / "mine")]) == 0
-    assert loaded == [((loading.STARTER,), {"device": "cpu", "dtype": torch.float32})]
+    assert loaded == [((loading.STARTER,), {"device": "cpu"})]
     published = ROOT / "src" / "explainer" / "published" / f"{name}.json"
     assert (tmp_path / "mine" / f"{name}.json").read_bytes() == published.read_bytes()
 
 
-def test_few_shots_are_read_as_they_were_measured_to_four_places(monkeypatch):
-    given = {}
-
+def test_few_shots_are_measured_to_four_places_as_they_are_read(monkeypatch):
     def sweep(model, data, ks, seeds, n, **_):
-        random, name = np.random.default_rng(n), data.task.name
-        for seed in seeds:
-            queries = tasks.queries(data, n, seed)
-            for k in ks:
-                of = name, seed, k, [data.task.prompt(query) for query in queries]
-                if data.task.labels:
-                    log_probs = -random.exponential(size=(n, len(data.task.labels)))
-                    labels = np.array([query.label for query in queries])
-                    record = Record(*of, log_probs.argmax(1) == labels, log_probs, labels)
-                else:
-                    record = Record(*of, random.random(n) < 0.5)
-                given.setdefault(name, []).append(record)
-        return given[name]
+        for one in compare.few_shots.stored(data.task.name):
+            assert one.k in ks and one.seed in seeds and len(one.prompts) == n
+            yield one if one.log_probs is None else replace(one, log_probs=one.log_probs + 4e-5)
 
     monkeypatch.setattr(scoring, "sweep", sweep)
-    measured = few_shots.measure("the model")
-    monkeypatch.setattr(compare.few_shots, "published_json", lambda _: measured)
-    assert set(given) == set(SWEEPS)
-    for task, expected in given.items():
-        for stored, record in zip(compare.few_shots.stored(task), expected, strict=True):
-            assert (stored.task, stored.seed, stored.k, stored.prompts) == (task, record.seed, record.k, record.prompts)
-            assert stored.correct.tolist() == record.correct.tolist()
-            if record.log_probs is not None:
-                np.testing.assert_allclose(stored.log_probs, record.log_probs, rtol=0, atol=0.5e-4 + 1e-12)
+    assert few_shots.measure("the model") == published_json("few_shots")
 
 
-def test_contradictions_are_measured_by_the_place_of_the_answer(monkeypatch):
-    """A model to which an answer is the less probable, the later it stands."""
-    prompts_of = {}
-    monkeypatch.setattr(scoring, "encode", lambda model, prefix: (model, prefix))
-
-    def log_probs(_, prefix, prompts, answers):
-        assert prefix == ("the model", "") and len(set(prompts)) == 24
-        prompts_of.setdefault(tuple(answers), prompts)
-        lines = [prompt.split("\n")[:4] for prompt in prompts]
-        return -np.array([[[line.split()[-1] for line in each].index(a) + 1 / 3 for a in answers] for each in lines])
-
-    monkeypatch.setattr(scoring, "candidate_log_probs", log_probs)
-    measured = contradictions.measure("the model")
-    assert list(measured) == ["of one kind", "mixed"] and len(prompts_of) == 2 * contradictions.N_SETS
-    for each in measured.values():
-        expected = np.broadcast_to([-0.3333, -1.3333, -2.3333, -3.3333], (contradictions.N_SETS, 24, 4))
-        np.testing.assert_array_equal(each, expected)
+def test_contradictions_are_measured_to_four_places_as_they_are_read(monkeypatch):
+    stored = compare.contradictions.stored()
+    monkeypatch.setattr(contradictions, "log_probs", lambda model, grouping, i: stored[grouping][i] + 4e-5)
+    assert contradictions.measure("the model") == published_json("contradictions")
 
 
 def test_shuffled_answers_are_the_same_answers_and_none_stays():
@@ -108,7 +73,7 @@ def test_answers_of_which_one_is_half_have_one_order_in_which_none_stays(answers
 
 @pytest.fixture(scope="module")
 def starter():
-    return loading.load(loading.STARTER, device="cpu", dtype=torch.float32)
+    return loading.load(loading.STARTER, device="cpu")
 
 
 @pytest.mark.slow

@@ -105,9 +105,7 @@ class Captioned:
     checkpoint: str = ""
 
     def _ipython_display_(self) -> None:
-        meta = {"caption": self.caption, "alt": self.alt, "provenance": self.provenance}
-        more = {"sample": self.sample, "checkpoint": self.checkpoint}
-        meta = {"explainer": meta | {key: text for key, text in more.items() if text}}
+        meta = {"explainer": {name: text for name, text in vars(self).items() if name != "figure"}}
         display(go.Figure(self.figure).update_layout(meta=meta))
         other = of_checkpoint(self.checkpoint)
         bold = other and f"<strong>Stored{html.escape(other)}.</strong> "

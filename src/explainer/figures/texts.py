@@ -60,9 +60,8 @@ class Texts:
 
     def figure(self, name: str, drawn: go.Figure, **values: Any) -> Captioned:
         """A Plotly figure with its caption, its text alternative and its origin."""
-        caption, alt, sample = (self._text(name, key, values) for key in ("caption", "alt", "sample"))
-        provenance, checkpoint = self._origin(name, values)
-        return Captioned(drawn, caption, alt, provenance, sample, checkpoint)
+        texts = {key: self._text(name, key, values) for key in ("caption", "alt", "sample")}
+        return Captioned(drawn, **texts, **self._origin(name, values))
 
     def drawing(self, name: str, svg: str) -> Drawing:
         """A diagram with its caption and its text alternative."""
@@ -78,21 +77,20 @@ class Texts:
         """A table with its caption and its origin; head and rows are those of the file where none are given."""
         own = _texts(self._chapter)[name]
         rows = [[_filled(cell, values) for cell in row] for row in own["rows"]] if rows is None else rows
-        caption, sample = (self._text(name, key, values) for key in ("caption", "sample"))
-        provenance, checkpoint = self._origin(name, values)
-        return Table(head or own["head"], rows, caption, provenance, sample, checkpoint)
+        texts = {key: self._text(name, key, values) for key in ("caption", "sample")}
+        return Table(head or own["head"], rows, **texts, **self._origin(name, values))
 
     def _text(self, name: str, key: str, values: dict[str, Any]) -> str:
         own = _texts(self._chapter)[name]
         return _filled(own.get(key, "") if key == "sample" else own[key], values)
 
-    def _origin(self, name: str, values: dict[str, Any]) -> tuple[str, str]:
+    def _origin(self, name: str, values: dict[str, Any]) -> dict[str, str]:
         """Where the numbers of a figure come from in words, and the checkpoint of stored ones."""
         own, seconds = _texts(self._chapter)[name], self._seconds()  # of every figure: the next one's begin here
         if "provenance" not in own | values:
-            return live(seconds, _filled(own.get("facts", ""), values)), ""
+            return {"provenance": live(seconds, _filled(own.get("facts", ""), values))}
         given = values.get("provenance", ())
         given = given if isinstance(given, tuple) else (given,)
-        text, more = own.get("provenance", "{provenance}"), {"provenance": " ".join(map(str, given))}
-        named = [CHECKPOINT.name] if "{checkpoint}" in text else [getattr(one, "checkpoint", "") for one in given]
-        return _filled(text, {"checkpoint": CHECKPOINT.name} | values | more), next(filter(None, named), "")
+        text, said = own.get("provenance", "{provenance}"), {"provenance": " ".join(map(str, given))}
+        named = CHECKPOINT.name if "{checkpoint}" in text else getattr((*given, "")[0], "checkpoint", "")
+        return {"provenance": _filled(text, {"checkpoint": named} | values | said), "checkpoint": named}

@@ -5,7 +5,7 @@ seeds only: each is a group of the bootstrap, over seeds and queries. Over sever
 tasks, which are never resampled.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
@@ -26,15 +26,15 @@ class Provenance:
     """Where published results come from; `str` says it as pages show it. Trainings have no `checkpoint` and its kin."""
 
     n: int
-    seeds: tuple[int, ...]
+    seeds: Sequence[int]
     device: str
     threads: int
     torch: str
     cpu_seconds: float
     checkpoint: str = ""
-    formats: tuple[str, ...] = ()
-    n_queries: tuple[int, ...] = ()
-    k: tuple[int, ...] = ()
+    formats: Sequence[str] = ()
+    n_queries: Sequence[int] = ()
+    k: Sequence[int] = ()
     command: str = ""
 
     @property
@@ -57,21 +57,16 @@ class Provenance:
 
 def provenance(*frames: pd.DataFrame) -> Provenance:
     """Where published results come from: those of one experiment on checkpoints by settings, trainings by "runs"."""
-    settings = pd.concat(frames).drop_duplicates("setting")
-    of_checkpoint, runs = {}, settings
-    distinct = lambda column: tuple(sorted(set(settings[column])))  # noqa: E731
+    settings = runs = pd.concat(frames).drop_duplicates("setting")
+    of_checkpoint = {}
     if "checkpoint" in settings:
         name, runs = published.runs(settings["setting"])
-        of_checkpoint = {
-            "checkpoint": settings["checkpoint"].iloc[0],
-            "formats": tuple(sorted(set(published.number_formats(runs).values()))),
-            "n_queries": distinct("n_queries"),
-            "k": distinct("k"),
-            "command": published.COMMANDS[name],
-        }
-    first, seconds = runs.iloc[0], runs["cpu_seconds"].sum()
-    made = {name: first[name] for name in ("device", "threads", "torch")}
-    return Provenance(n=len(settings), seeds=distinct("seed"), cpu_seconds=seconds, **made, **of_checkpoint)
+        of_checkpoint = {"command": published.COMMANDS[name], "checkpoint": settings["checkpoint"].iloc[0]}
+        of_checkpoint |= {"formats": sorted(set(published.number_formats(runs).values()))}
+        of_checkpoint |= {column: sorted(set(settings[column])) for column in ("n_queries", "k")}
+    made = {name: runs[name].iloc[0] for name in ("device", "threads", "torch")}
+    made |= {"seeds": sorted(set(settings["seed"])), "cpu_seconds": runs["cpu_seconds"].sum()}
+    return Provenance(n=len(settings), **made, **of_checkpoint)
 
 
 def _range(numbers: Iterable[int], joined: str = " or ") -> str:
