@@ -38,6 +38,16 @@ def test_no_two_experiments_have_a_setting_of_one_name():
     assert len(set(names)) == len(names) and "Setting" not in names and all(name.endswith("Setting") for name in names)
 
 
+@pytest.mark.parametrize("word", cli._MEASUREMENTS)
+def test_command_modules_and_file_of_a_measurement_have_the_word(word, capsys):
+    name = word.replace("-", "_")
+    places = f"explainer_lab/{name}.py", f"explainer/compare/{name}.py", f"explainer/published/{name}.json"
+    assert f"`{word}`" in TEXT and all((ROOT / "src" / place).is_file() for place in places)
+    with pytest.raises(SystemExit):
+        cli.main([word, "--help"])
+    assert word in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("word", "modules", "page"), ROWS)
 def test_results_and_page_are_there_and_the_page_reads_the_tables(word, modules, page):
     for module in re.findall(r"`(\w+)`", modules):

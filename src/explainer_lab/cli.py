@@ -1,6 +1,7 @@
 """The command `explainer-lab`: the experiments, each with its grids."""
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -34,6 +35,7 @@ def _parser() -> argparse.ArgumentParser:
     added = parser.add_subparsers(required=True, metavar="EXPERIMENT")
     _add_of_grids(added)
     _add_language_models(added)
+    _add_measurements(added)
     return parser
 
 
@@ -340,6 +342,36 @@ def _experiment(name: str) -> type:
     """The class of an experiment: `MinimalPairs` of `explainer_lab.minimal_pairs` for "minimal-pairs"."""
     module = import_module(f"explainer_lab.{name.replace('-', '_')}")
     return getattr(module, "".join(word.capitalize() for word in name.split("-")))
+
+
+_MEASUREMENTS = {
+    "few-shots": "count the right answers after 0 to 32 demonstrations",
+    "head-circuits": "cut what a prompt's tokens read, or switch heads off, and count the answers",
+    "contradictions": "ask for a made-up word whose four answers contradict each other, in all orders",
+}
+"""What is measured once, on the starter checkpoint, by `measure` of the module of this name; a JSON file for each."""
+
+
+def _add_measurements(commands: argparse._SubParsersAction) -> None:
+    where = {"nargs": "?", "const": "", "metavar": "DIR", "help": "write it into DIR (default: that of the package)"}
+    for name, what in _MEASUREMENTS.items():
+        command = commands.add_parser(name, help=what, description=f"On the starter checkpoint, in minutes: {what}.")
+        command.add_argument("--publish", required=True, **where)
+        command.set_defaults(run=partial(_measure, name.replace("-", "_")))
+
+
+def _measure(name: str, options: argparse.Namespace) -> int:
+    from explainer.data.files import published_directory, replace_file  # noqa: PLC0415
+    from explainer.models import loading  # noqa: PLC0415
+    from explainer_lab.store import Store  # noqa: PLC0415
+
+    store = Store(options.publish or published_directory())
+    store.require_writable()
+    checkpoint = loading.load(loading.STARTER, device="cpu")
+    text = json.dumps(import_module(f"explainer_lab.{name}").measure(checkpoint), separators=(",", ":"))
+    end = "}," if "}," in text else "]],"  # of a line: a record, else a matrix
+    replace_file(store.directory / f"{name}.json", text.replace(end, f"{end}\n") + "\n")
+    return 0
 
 
 _VALUES: Mapping[str, tuple[str, ...]] = {

@@ -24,7 +24,7 @@ from explainer.figures import Table
 queries = results("word-pairs", "queries")
 found = reporting.prediction_interval(queries, "icl")
 rows = [(str(queries["setting"].nunique()), f"{found:.2f}")]
-Table(("settings", "right in context"), rows, "A small study.", reporting.provenance(queries))"""
+Table(("settings", "right in context"), rows, "A small study.", str(reporting.provenance(queries)))"""
 
 
 def commands(section):

@@ -1,18 +1,16 @@
 """explainer.compare.contradictions: the two groupings of the same answers, the shares of places, and what is stored."""
 
 import numpy as np
-import pytest
-import torch
 
 from explainer.compare import contradictions
-from explainer.models import loading, scoring
+from explainer.models import scoring
 from explainer.theory import order, statistics
 
-SETS = range(len(contradictions._LISTS))
+SETS = range(contradictions.N_SETS)
 
 
 def test_both_groupings_have_the_same_answers_and_only_one_keeps_kinds_together():
-    every = {g: [answer for i in SETS for answer in contradictions.answers(g, i)] for g in contradictions._GROUPINGS}
+    every = {g: [answer for i in SETS for answer in contradictions.answers(g, i)] for g in contradictions.GROUPINGS}
     together, mixed = every.values()
     assert sorted(together) == sorted(mixed) and len(set(together)) == 4 * len(SETS)
     kind = {answer: i for i, answers in enumerate(contradictions._LISTS) for answer in answers.split()}
@@ -42,40 +40,24 @@ def test_what_is_stored_rises_where_answers_are_unrelated_and_not_where_they_are
     """An earlier edition asked eight words with answers of one kind, and called it a preference for the first."""
     stored = contradictions.stored()
     assert {name: x.shape for name, x in stored.items()} == dict.fromkeys(
-        contradictions._GROUPINGS, (len(SETS), 24, contradictions._LINES)
+        contradictions.GROUPINGS, (len(SETS), 24, contradictions._LINES)
     )
-    together, mixed = (contradictions.shares(stored[name]) for name in contradictions._GROUPINGS)
+    together, mixed = (contradictions.shares(stored[name]) for name in contradictions.GROUPINGS)
     for place in range(3):
         assert statistics.student(mixed[:, place + 1] - mixed[:, place]).low > 0
     assert statistics.student(together[:, 0] - together[:, 1]).low > 0.05
 
 
-def test_what_a_model_answers_is_stored_by_the_place_of_the_answer(monkeypatch, tmp_path):
+def test_log_probs_stand_at_the_place_of_the_answer(monkeypatch):
     """A model to which an answer is the less probable, the later it stands."""
-    loaded, prompts_of = [], {}
-    monkeypatch.setattr(loading, "load", lambda **how: loaded.append(how) or "the model")
     monkeypatch.setattr(scoring, "encode", lambda model, prefix: (model, prefix))
-    monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
 
     def log_probs(_, prefix, prompts, answers):
         assert prefix == ("the model", "") and len(set(prompts)) == 24
-        prompts_of.setdefault(tuple(answers), prompts)
         lines = [prompt.split("\n")[:4] for prompt in prompts]
-        return -np.array([[[line.split()[-1] for line in each].index(a) + 1 / 3 for a in answers] for each in lines])
+        return -np.array([[[line.split()[-1] for line in each].index(a) for a in answers] for each in lines])
 
     monkeypatch.setattr(scoring, "candidate_log_probs", log_probs)
-    contradictions.store()
-    assert loaded == [{"device": "cpu", "dtype": torch.float32}]
-    stored = contradictions.stored()
-    assert list(stored) == ["of one kind", "mixed"] and len(prompts_of) == 2 * len(SETS)
-    for each in stored.values():
-        np.testing.assert_array_equal(each, np.broadcast_to([-0.3333, -1.3333, -2.3333, -3.3333], (len(SETS), 24, 4)))
-
-
-@pytest.mark.slow
-@pytest.mark.weekly  # what writes the file is tested above, what scores in `test_scoring.py`
-@pytest.mark.parametrize(("grouping", "number"), [("mixed", 3), ("of one kind", 0)])
-def test_a_sample_is_computed_again(grouping, number):
-    starter = loading.load(device="cpu", dtype=torch.float32)
-    found = contradictions.log_probs(starter, grouping, number)
-    np.testing.assert_allclose(found, contradictions.stored()[grouping][number], atol=2e-2)
+    for grouping in contradictions.GROUPINGS:
+        found = contradictions.log_probs("the model", grouping, 3)
+        np.testing.assert_array_equal(found, np.broadcast_to([0, -1, -2, -3], (24, 4)))

@@ -1,49 +1,52 @@
 """Where a result comes from, as a badge and a caption, and of which checkpoint a stored one is."""
 
+import html
 import re
 from types import SimpleNamespace
 
+import plotly.graph_objects as go
 import pytest
 
 from bookbuilder.renderers import _figure_html, widget_html
 from explainer.explorables import Bets
-from explainer.figures import Captioned, Table, base
+from explainer.figures import Captioned, Table, base, texts
 from explainer.results import agreement, reporting
 
 STARTER = "SmolLM2-135M-Instruct"
 SAID = f"Stored, computed with {STARTER}"
 
 
-@pytest.mark.parametrize(
-    ("provenance", "said"),
-    [
-        (f"Stored: 2 settings, seeds 0, 1; k = 16; {STARTER}, float32, x86_64; 7 CPU s.", f", computed with {STARTER}"),
-        (f"Stored: {STARTER}, float32; computed by a function.", f", computed with {STARTER}"),
-        ("Stored: 1 cell; k = 4; /a b/<model>, float32, x86_64.", ", computed with /a b/<model>"),
-        ("Stored: 8 runs, seeds 0 to 7; x86_64, 1 thread.", ""),
-        ("Stored: 1 cell; k = 4; other, float32, x86_64.", ""),
-        (f"Live: computed in this page; {STARTER}, float32.", ""),
-    ],
-)  # fmt: skip
-def test_a_stored_result_of_another_checkpoint_than_the_readers_says_so(monkeypatch, provenance, said):
+@pytest.mark.parametrize("checkpoint", [STARTER, "/a b/<model>", "other", ""])
+def test_a_stored_result_of_another_checkpoint_than_the_readers_says_so(monkeypatch, checkpoint):
     monkeypatch.setenv("EXPLAINER_MODEL", "other")
-    assert base.of_checkpoint(provenance) == said
-    assert said.replace("<", "&lt;").replace(">", "&gt;") in base.badge(provenance) and "<model>" not in base.badge(
-        provenance
-    )
+    said = f", computed with {checkpoint}" if checkpoint not in ("other", "") else ""
+    assert base.of_checkpoint(checkpoint) == said
+    assert f">Stored{html.escape(said)}<" in base.badge("Stored: 8 runs.", checkpoint)
     monkeypatch.delenv("EXPLAINER_MODEL")
-    assert base.of_checkpoint(provenance) == ""
+    assert base.of_checkpoint(checkpoint) == ""
 
 
-def test_figures_tables_and_explorables_say_it(monkeypatch, capsys):
+def test_figures_tables_and_explorables_say_it(monkeypatch):
     provenance = reporting.provenance(agreement.pairs("agreement", seed=0))
-    shown = []
-    monkeypatch.setattr(base, "display", lambda of, **_: shown.append(of))
+    own = {"caption": "A caption.", "alt": "Alt."}
+    told = {"stored": own, "more": own | {"provenance": "{provenance} Quoted."},
+            "starter": own | {"provenance": "Stored: {checkpoint}."}, "live": own}  # fmt: skip
+    monkeypatch.setattr(texts, "_texts", lambda chapter: told)
     monkeypatch.setenv("EXPLAINER_MODEL", "other")
-    Captioned({}, "A caption.", "Alt.", provenance)._ipython_display_()
-    assert f"<strong>{SAID}.</strong> A caption." in shown[-1]["text/html"]
-    assert SAID in Table(["a"], [["b"]], "A caption.", provenance)._repr_mimebundle_()["text/html"]
-    assert SAID in widget_html({"explainer": {"provenance": Bets.provenance}})
+    shown, words = [], texts.Texts("a")
+    monkeypatch.setattr(base, "display", lambda of, **_: shown.append(of))
+    for name, given in (("stored", provenance), ("stored", (provenance, provenance)), ("more", provenance)):
+        figure = words.figure(name, go.Figure(), provenance=given)
+        figure._ipython_display_()
+        assert f"<strong>{SAID}.</strong> A caption." in shown[-1]["text/html"]
+        assert SAID in _figure_html(SimpleNamespace(content=shown[-2].to_plotly_json()))
+        assert SAID in words.table(name, ["a"], [["b"]], provenance=given)._repr_mimebundle_()["text/html"]
+    assert figure.provenance == f"{provenance} Quoted."
+    assert words.figure("starter", go.Figure()).provenance == f"Stored: {STARTER}."
+    assert SAID in words.table("starter", ["a"], [["b"]])._repr_mimebundle_()["text/html"]
+    assert "computed with" not in words.table("live", ["a"], [["b"]])._repr_mimebundle_()["text/html"]
+    bundle, _ = Bets()._repr_mimebundle_()
+    assert SAID in widget_html(bundle["application/vnd.jupyter.widget-view+json"])
 
 
 def test_a_caption_says_first_what_to_see_and_then_how_it_was_measured(monkeypatch):

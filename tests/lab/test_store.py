@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from explainer.data.files import published_directory, rounded, to_json
 from explainer.errors import ResultsError
 from explainer.models import stored_weights
+from explainer_lab.reversal import Reversal
 from explainer_lab.store import SETTING, Identity, Store, read
 
 FIRST = Identity("model-task-k4", {SETTING: {"k": 4, "lr": 0.00016}, "weights": "w", "data": "abc", "protocol": 1})
@@ -113,6 +114,13 @@ def test_names_are_plain_and_differ_when_anything_differs():
     other = Identity(FIRST.slug, {SETTING: {"k": 4, "lr": 0.000161}, "data": "abc"})
     assert other.filename != FIRST.filename
     assert len(Identity("x" * 500, {SETTING: {}}).filename) < 150
+
+
+def test_models_whose_names_differ_by_case_have_files_of_their_own_on_a_disk_that_knows_no_case():
+    settings = [Reversal.of(checkpoint=name, lr=0.1, epochs=1, seed=0) for name in ("My_Model", "my_model")]
+    identities = [Reversal().key(setting) for setting in settings]
+    assert settings[0].slug.casefold() == settings[1].slug.casefold()
+    assert identities[0].filename.casefold() != identities[1].filename.casefold()
 
 
 @pytest.mark.parametrize(

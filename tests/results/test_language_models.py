@@ -165,4 +165,4 @@ def test_made_names_seeds_and_time_and_counts_a_run_once():
     provenance = {"device": "cpu x", "threads": 1, "torch": "2.0", "cpu_seconds": [12.0]}
     two = runs(provenance, seeds=(4, 1))
     expected = "Stored: 2 runs, seeds 1, 4; cpu x, 1 thread, torch 2.0; 24 CPU seconds"
-    assert reporting.provenance(two, two[:1]) == expected
+    assert str(reporting.provenance(two, two[:1])) == expected

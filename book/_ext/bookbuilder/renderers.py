@@ -132,7 +132,7 @@ def _figure_html(data: Any) -> str:
         f'<figure class="xp-figure"><div class="xp-plotly" role="group" aria-label="{alt}" '
         f'style="min-height:{int(layout.get("height") or 450)}px"><p class="xp-wait">{alt}</p>'
         f'<script type="application/json">{script_json(drawing)}</script></div>'
-        f"{figcaption(*(meta.get(part, '') for part in ('provenance', 'caption', 'sample')))}"
+        f"{figcaption(*(meta.get(part, '') for part in ('provenance', 'caption', 'sample', 'checkpoint')))}"
         f"{data_table(drawing)}</figure>"
     )
 
@@ -142,7 +142,8 @@ def widget_html(view: Mapping) -> str:
     extra = view.get("explainer") or {}
     fallback = extra.get("fallback") or "<p>This control needs a running notebook.</p>"
     tag = {k: v for k, v in view.items() if k != "explainer"}
-    provenance = f'<p class="xp-origin">{badge(extra["provenance"])}</p>' if extra.get("provenance") else ""
+    origin = extra.get("provenance") and badge(extra["provenance"], extra.get("checkpoint", ""))
+    provenance = f'<p class="xp-origin">{origin}</p>' if origin else ""
     return (
         f'<div class="xp-widget" style="min-height:{int(extra.get("height", 0))}px">'
         f'<div class="xp-fallback">{fallback}</div>'

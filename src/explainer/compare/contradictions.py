@@ -1,15 +1,16 @@
 """One made-up word with four answers that contradict each other, in all 24 orders: which answer counts?
 
 The same 128 answers are grouped twice: four of one kind, or four of different kinds. Over all orders each answer stands
-equally often at each position. The predictions, from before the run, are in published/PLANS.md.
+equally often at each position. The predictions, from before the run, are in published/PLANS.md. Measured once on the
+starter checkpoint (`explainer-lab contradictions`), read by the pages with `stored`.
 """
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from explainer.compare import starter
 from explainer.compare.controls import made_up_word
+from explainer.data.files import published_json
 from explainer.models import scoring
 from explainer.models.loading import Checkpoint
 from explainer.theory import order
@@ -25,17 +26,15 @@ _LISTS: tuple[str, ...] = (
     "circle square line triangle", "ant bee fly spider", "eagle owl duck hawk", "doctor farmer teacher lawyer",
 )  # fmt: skip
 """Four answers of one kind for each set."""
-_LINES = 4
-_GROUPINGS = ("of one kind", "mixed")
-_FILE = "contradictions.json"
+_LINES, N_SETS = 4, len(_LISTS)
+GROUPINGS = ("of one kind", "mixed")
 
 
 def answers(grouping: str, number: int) -> list[str]:
     """The four answers of a set: those of one list, or one of each of four lists; all answers are in both groupings."""
     if grouping == "of one kind":
         return _LISTS[number].split()
-    n = len(_LISTS)
-    return [_LISTS[(number + j * n // _LINES) % n].split()[j] for j in range(_LINES)]
+    return [_LISTS[(number + j * N_SETS // _LINES) % N_SETS].split()[j] for j in range(_LINES)]
 
 
 def word(number: int) -> str:
@@ -62,16 +61,6 @@ def shares(log_probs: np.ndarray) -> np.ndarray:
     return (p / p.sum(-1, keepdims=True)).mean(-2)
 
 
-def store() -> None:
-    """Write what `stored` reads: all sets on the starter checkpoint, in float32 on the CPU, in two minutes."""
-
-    def measure(checkpoint: Checkpoint) -> dict[str, list]:
-        numbers = range(len(_LISTS))
-        return {name: [log_probs(checkpoint, name, i).round(4).tolist() for i in numbers] for name in _GROUPINGS}
-
-    starter.write(_FILE, measure, end_of_line="]],")
-
-
 def stored() -> Mapping[str, np.ndarray]:
     """The stored log-probabilities of the answer at each position, by grouping: (32 sets, 24 orders, 4 positions)."""
-    return {name: np.array(each) for name, each in starter.read(_FILE).items()}
+    return {name: np.array(each) for name, each in published_json("contradictions").items()}

@@ -37,6 +37,11 @@ def published_directory() -> Path:
     return Path(given) if given else PUBLISHED
 
 
+def published_json(name: str) -> Any:
+    """What stands in a JSON file beside the published tables."""
+    return json.loads((published_directory() / f"{name}.json").read_text("utf-8"))
+
+
 def rounded(value: Any) -> Any:
     """Plain JSON values of mappings, sequences, numbers, arrays and tensors, with floats as in the stored files."""
     if isinstance(value, Mapping):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import anywidget
 import traitlets
 
+from explainer.data.assets import CHECKPOINT
 from explainer.data.files import replace_file
 
 _FOLDER = Path(__file__).parent
@@ -88,7 +89,7 @@ class Explorable(anywidget.AnyWidget):
     folder: ClassVar[Path] = _FOLDER
     """Where its bundle, its stills and what is stored of it are."""
     provenance: ClassVar[str] = "Live: computed by the page as you look."
-    """Where its numbers come from: Live, Stored or Quoted, a colon and the details."""
+    """Where its numbers come from: Live, Stored or Quoted, a colon and the details; {checkpoint} is the starter's."""
     digits: ClassVar[int] = 4
     """Digits after the point of what is stored: what is below them depends on the processor."""
     starts: ClassVar[tuple[dict[str, Any], ...]] = ({},)
@@ -146,8 +147,12 @@ class Explorable(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict] | None:
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is not None:
-            extra = {"fallback": self.fallback(), "height": self.height, "provenance": self.provenance}
-            bundle[0][_VIEW_MIME]["explainer"] = extra
+            bundle[0][_VIEW_MIME]["explainer"] = {
+                "fallback": self.fallback(),
+                "height": self.height,
+                "provenance": self.provenance.format(checkpoint=CHECKPOINT.name),
+                "checkpoint": CHECKPOINT.name if "{checkpoint}" in self.provenance else "",
+            }
         return bundle
 
 

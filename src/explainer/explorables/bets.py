@@ -33,8 +33,7 @@ class Bets(Explorable):
     question = "What do you expect, and what was found?"
     height = _HEIGHTS["comparison"]
     provenance = (
-        "Stored: 20 seeds of four tasks, eight sets of small language models; SmolLM2-135M-Instruct, float32; "
-        "explainer.results."
+        "Stored: 20 seeds of four tasks, eight sets of small language models; {checkpoint}, float32; explainer.results."
     )
     digits = 6
     starts: ClassVar = ({}, {"about": "momentum"}, {"about": "all"})

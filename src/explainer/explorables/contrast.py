@@ -26,7 +26,7 @@ class Contrast(Explorable):
     height = 670
     provenance = (
         "Stored: similarity of 10 draws of four tasks of word pairs, contrast of 10 draws of five pairs of tasks; "
-        "layers 21 to 30; 10 epochs; SmolLM2-135M-Instruct, float32; computed by explainer-lab shared-part "
+        "layers 21 to 30; 10 epochs; {checkpoint}, float32; computed by explainer-lab shared-part "
         "and explainer-lab minimal-pairs."
     )
 

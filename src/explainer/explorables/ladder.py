@@ -20,7 +20,7 @@ class Ladder(Explorable):
     question = "How much of what attention does is a gradient step?"
     height = 865
     provenance = (
-        "Stored: 1,000 random prompts, seed 0, and 270 heads, one prompt; SmolLM2-135M-Instruct, float32; computed by "
+        "Stored: 1,000 random prompts, seed 0, and 270 heads, one prompt; {checkpoint}, float32; computed by "
         "explainer.explorables.Ladder.store()."
     )
 

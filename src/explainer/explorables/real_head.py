@@ -17,7 +17,7 @@ class RealHead(Explorable):
     question = "What happens in a real head when one vector is added to all its keys?"
     height = 1245
     provenance = (
-        "Stored: keys, values and query of one head; SmolLM2-135M-Instruct, float32; read by "
+        "Stored: keys, values and query of one head; {checkpoint}, float32; read by "
         "explainer.explorables.RealHead.store(); the rest is computed by the page as you look."
     )
 

@@ -76,8 +76,8 @@ def _data(_place: Path) -> dict[str, Any]:
                 reporting.require_one_setting(layers)
                 conditions[control] = _record(layers, control)
                 used.append(layers)
-    provenance = reporting.provenance(*used) if used else "Stored: nothing yet."
-    return {"layers": used[0]["layer"].nunique() if used else 1, "made": provenance, "tasks": tasks}
+    made = str(reporting.provenance(*used)) if used else "Stored: nothing yet."
+    return {"layers": used[0]["layer"].nunique() if used else 1, "made": made, "tasks": tasks}
 
 
 def _record(layers: "pd.DataFrame", control: str) -> dict[str, Any] | str:
@@ -151,7 +151,7 @@ class SimilarityExplorer(Explorable):
     name = "similarity_explorer"
     question = "Where in the network are the two changes alike, and where is that more than a floor?"
     height = 740
-    provenance = "Stored: results of the study, with its seeds below the figure; SmolLM2-135M-Instruct, float32."
+    provenance = "Stored: results of the study, with its seeds below the figure; {checkpoint}, float32."
 
     data = Stored()
     task = traitlets.Unicode("sst2")

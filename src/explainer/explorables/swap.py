@@ -26,7 +26,7 @@ class Swap(Explorable):
     height = 785
     provenance = (
         "Stored: 10 draws of four tasks of word pairs, 24 queries each; 16 demonstrations, 10 epochs; "
-        "SmolLM2-135M-Instruct, float32; computed by explainer-lab shared-part."
+        "{checkpoint}, float32; computed by explainer-lab shared-part."
     )
     digits = 3
 

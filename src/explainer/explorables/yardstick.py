@@ -19,7 +19,7 @@ class Yardstick(Explorable):
     height = 710
     provenance = (
         "Stored: 20 draws of four tasks of word pairs (10 where both are swapped), 24 queries each; 10 epochs; "
-        "SmolLM2-135M-Instruct, float32; computed by explainer-lab agreement and explainer-lab shared-part."
+        "{checkpoint}, float32; computed by explainer-lab agreement and explainer-lab shared-part."
     )
 
     contexts = Number(0.94, min=0, max=1)

@@ -61,20 +61,16 @@ def significant(values: Iterable[float], digits: int = 4) -> list[float]:
     return [float(f"{value:.{digits}g}") for value in values]
 
 
-def of_checkpoint(provenance: str) -> str:
-    """Of which checkpoint a stored result is, where $EXPLAINER_MODEL asks the page for another; else nothing.
-
-    `provenance` names it as "; SmolLM2-135M-Instruct, float32"; what is stored of no checkpoint names none.
-    """
-    asked, found = os.environ.get("EXPLAINER_MODEL"), re.match(r"Stored: (?:.*?; )?([^;]+), float32", provenance)
-    return f", computed with {found[1]}" if asked and found and found[1] != asked else ""
+def of_checkpoint(name: str) -> str:
+    """What a result that is stored of a checkpoint says where $EXPLAINER_MODEL asks for another; else nothing."""
+    return f", computed with {name}" if name and os.environ.get("EXPLAINER_MODEL", "") not in ("", name) else ""
 
 
-def badge(provenance: str) -> str:
+def badge(provenance: str, checkpoint: str = "") -> str:
     """The origin of a figure as a badge, Live, Stored or Quoted, whose details show on hover and focus.
 
-    A stored result of another checkpoint than the reader's says so. `provenance` is one of these words, a colon and the
-    details. Raises ValueError for any other beginning.
+    What is stored of another `checkpoint` than the reader's says so. `provenance` is one of these words, a colon and
+    the details. Raises ValueError for any other beginning.
     """
     kind, details = re.findall(r"\A(\w*)[:.]?\s*(.*)", provenance, re.DOTALL)[0]  # every text matches
     if kind not in KINDS:
@@ -82,14 +78,14 @@ def badge(provenance: str) -> str:
             f"{provenance!r} does not say where numbers come from; begin it with {', '.join(KINDS)} and a colon."
         )
     more = f'<span class="xp-badge-more">{html.escape(details)}</span>' if details else ""
-    of = html.escape(of_checkpoint(provenance))
+    of = html.escape(of_checkpoint(checkpoint))
     return f'<span class="xp-badge xp-{kind.lower()}" tabindex="0">{kind}{of}{more}</span>'
 
 
-def figcaption(provenance: str, caption: str, sample: str = "") -> str:
+def figcaption(provenance: str, caption: str, sample: str = "", checkpoint: str = "") -> str:
     """A caption in two parts: origin and what to see, then, smaller and folded on a phone, how it was measured."""
     below = f'<details class="xp-sample"><summary>{_SAMPLE}</summary><p>{html.escape(sample)}</p></details>'
-    origin = badge(provenance) if provenance else ""
+    origin = badge(provenance, checkpoint) if provenance else ""
     return f"<figcaption>{origin} {html.escape(caption)}{below if sample else ''}</figcaption>"
 
 
@@ -97,7 +93,8 @@ def figcaption(provenance: str, caption: str, sample: str = "") -> str:
 class Captioned:
     """A Plotly figure with its caption, its text alternative and where its numbers come from.
 
-    `sample` is the second part of the caption: how many were measured, and what an interval is.
+    `sample` is the second part of the caption: how many were measured, and what an interval is. `checkpoint` is that of
+    stored numbers.
     """
 
     figure: go.Figure
@@ -105,12 +102,12 @@ class Captioned:
     alt: str
     provenance: str
     sample: str = ""
+    checkpoint: str = ""
 
     def _ipython_display_(self) -> None:
-        known = {"caption": self.caption, "alt": self.alt, "provenance": self.provenance, "sample": self.sample}
-        meta = {"explainer": {key: text for key, text in known.items() if text or key != "sample"}}
+        meta = {"explainer": {name: text for name, text in vars(self).items() if name != "figure"}}
         display(go.Figure(self.figure).update_layout(meta=meta))
-        other = of_checkpoint(self.provenance)
+        other = of_checkpoint(self.checkpoint)
         bold = other and f"<strong>Stored{html.escape(other)}.</strong> "
         below = f" <small>{html.escape(self.sample)}</small>" if self.sample else ""
         text = f"{bold}{html.escape(self.caption)}{below} <em>{html.escape(self.provenance)}</em>"
@@ -143,6 +140,7 @@ class Table:
     caption: str
     provenance: str
     sample: str = ""
+    checkpoint: str = ""
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         head = "".join(f'<th scope="col">{name}</th>' for name in self.head)
@@ -151,7 +149,7 @@ class Table:
             for first, *cells in self.rows
         )
         body = body.replace("\N{NO-BREAK SPACE}[", " [")  # an interval may stand below its estimate
-        caption = figcaption(self.provenance, self.caption, self.sample)
+        caption = figcaption(self.provenance, self.caption, self.sample, self.checkpoint)
         table = (
             '<figure class="xp-table"><div class="pst-scrollable-table-container" tabindex="0"><table class="table">'
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{caption}</figure>"

@@ -14,6 +14,7 @@ from typing import Any
 import plotly.graph_objects as go
 from IPython import get_ipython
 
+from explainer.data.assets import CHECKPOINT
 from explainer.figures.base import Captioned, Drawing, Table
 from explainer.figures.clock import clock, live
 
@@ -47,9 +48,9 @@ class Texts:
     `texts = Texts("comparison")`, then `texts.figure("overview", drawn, n=6, provenance=origin)`: `caption`, `alt` and
     `provenance`, where the numbers come from, are those below `[overview]` in `words/comparison.toml`, with {n} filled
     in, and so is `sample`, the second part of a caption, if there is one: how many were measured, and what an interval
-    is. Without a `provenance` there, the given one is used as it is. Without either the figure is live, took what the
-    cells since the last figure took, and says the `facts` of the file, like seeds. Raises KeyError for a figure
-    without texts and for a value that a text needs and does not get.
+    is. Without a `provenance` there, the given one is used, or several of a tuple in a row. Without either the figure
+    is live, took what the cells since the last figure took, and says the `facts` of the file, like seeds. Raises
+    KeyError for a figure without texts and for a value that a text needs and does not get.
     """
 
     def __init__(self, chapter: str):
@@ -59,7 +60,8 @@ class Texts:
 
     def figure(self, name: str, drawn: go.Figure, **values: Any) -> Captioned:
         """A Plotly figure with its caption, its text alternative and its origin."""
-        return Captioned(drawn, *(self._text(name, key, values) for key in ("caption", "alt", "provenance", "sample")))
+        texts = {key: self._text(name, key, values) for key in ("caption", "alt", "sample")}
+        return Captioned(drawn, **texts, **self._origin(name, values))
 
     def drawing(self, name: str, svg: str) -> Drawing:
         """A diagram with its caption and its text alternative."""
@@ -75,13 +77,20 @@ class Texts:
         """A table with its caption and its origin; head and rows are those of the file where none are given."""
         own = _texts(self._chapter)[name]
         rows = [[_filled(cell, values) for cell in row] for row in own["rows"]] if rows is None else rows
-        return Table(
-            head or own["head"], rows, *(self._text(name, key, values) for key in ("caption", "provenance", "sample"))
-        )
+        texts = {key: self._text(name, key, values) for key in ("caption", "sample")}
+        return Table(head or own["head"], rows, **texts, **self._origin(name, values))
 
     def _text(self, name: str, key: str, values: dict[str, Any]) -> str:
         own = _texts(self._chapter)[name]
-        seconds = self._seconds() if key == "provenance" else 0.0  # of every figure: the next one's begin here
-        if key == "provenance" and key not in own:
-            return values[key] if key in values else live(seconds, _filled(own.get("facts", ""), values))
         return _filled(own.get(key, "") if key == "sample" else own[key], values)
+
+    def _origin(self, name: str, values: dict[str, Any]) -> dict[str, str]:
+        """Where the numbers of a figure come from in words, and the checkpoint of stored ones."""
+        own, seconds = _texts(self._chapter)[name], self._seconds()  # of every figure: the next one's begin here
+        if "provenance" not in own | values:
+            return {"provenance": live(seconds, _filled(own.get("facts", ""), values))}
+        given = values.get("provenance", ())
+        given = given if isinstance(given, tuple) else (given,)
+        text, said = own.get("provenance", "{provenance}"), {"provenance": " ".join(map(str, given))}
+        named = CHECKPOINT.name if "{checkpoint}" in text else getattr((*given, "")[0], "checkpoint", "")
+        return {"provenance": _filled(text, {"checkpoint": named} | values | said), "checkpoint": named}

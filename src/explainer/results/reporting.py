@@ -5,8 +5,8 @@ seeds only: each is a group of the bootstrap, over seeds and queries. Over sever
 tasks, which are never resampled.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import fields, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 import numpy as np
@@ -21,31 +21,52 @@ from explainer.theory.statistics import Interval
 _Name = TypeVar("_Name", bound=Hashable)
 
 
-def provenance(*frames: pd.DataFrame) -> str:
-    """Where published results come from: seeds, device, versions and seconds, in the words that pages show.
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """Where published results come from; `str` says it as pages show it. Trainings have no `checkpoint` and its kin."""
 
-    Those of one experiment on checkpoints by their settings, with queries and the command; trainings by tables "runs".
-    """
-    settings = pd.concat(frames).drop_duplicates("setting")
-    if "checkpoint" not in settings:
-        return _made_by_training(settings)
-    name, runs = published.runs(settings["setting"])
-    first, formats = runs.iloc[0], " and ".join(sorted(set(published.number_formats(runs).values())))
-    return (
-        f"Stored: {len(settings)} settings, seeds {_range(settings['seed'], ', ')}; "
-        f"{_range(settings['n_queries'])} queries each; "
-        f"k = {_range(settings['k'])}; {settings['checkpoint'].iloc[0]}, {formats}, {first['device']}, "
-        f"torch {first['torch']}; "
-        f"{runs['cpu_seconds'].sum():.0f} CPU seconds; computed by {published.COMMANDS[name]} (see Reproduce)."
-    )
+    n: int
+    seeds: Sequence[int]
+    device: str
+    threads: int
+    torch: str
+    cpu_seconds: float
+    checkpoint: str = ""
+    formats: Sequence[str] = ()
+    n_queries: Sequence[int] = ()
+    k: Sequence[int] = ()
+    command: str = ""
+
+    @property
+    def details(self) -> str:
+        """What stands behind the word Stored."""
+        spent = f"torch {self.torch}; {self.cpu_seconds:.0f} CPU seconds"
+        if not self.checkpoint:
+            seeds = ", ".join(map(str, self.seeds))
+            return f"{self.n} runs, seeds {seeds}; {self.device}, {self.threads} thread, {spent}"
+        return (
+            f"{self.n} settings, seeds {_range(self.seeds, ', ')}; {_range(self.n_queries)} queries each; "
+            f"k = {_range(self.k)}; {self.checkpoint}, {' and '.join(self.formats)}, {self.device}, {spent}; "
+            f"computed by {self.command} (see Reproduce)."
+        )
+
+    def __str__(self) -> str:
+        """The kind of a badge and its details."""
+        return f"Stored: {self.details}"
 
 
-def _made_by_training(runs: pd.DataFrame) -> str:
-    first, seeds = runs.iloc[0], sorted(set(runs["seed"]))
-    return (
-        f"Stored: {len(runs)} runs, seeds {', '.join(map(str, seeds))}; {first['device']}, {first['threads']} thread, "
-        f"torch {first['torch']}; {runs['cpu_seconds'].sum():.0f} CPU seconds"
-    )
+def provenance(*frames: pd.DataFrame) -> Provenance:
+    """Where published results come from: those of one experiment on checkpoints by settings, trainings by "runs"."""
+    settings = runs = pd.concat(frames).drop_duplicates("setting")
+    of_checkpoint = {}
+    if "checkpoint" in settings:
+        name, runs = published.runs(settings["setting"])
+        of_checkpoint = {"command": published.COMMANDS[name], "checkpoint": settings["checkpoint"].iloc[0]}
+        of_checkpoint |= {"formats": sorted(set(published.number_formats(runs).values()))}
+        of_checkpoint |= {column: sorted(set(settings[column])) for column in ("n_queries", "k")}
+    made = {name: runs[name].iloc[0] for name in ("device", "threads", "torch")}
+    made |= {"seeds": sorted(set(settings["seed"])), "cpu_seconds": runs["cpu_seconds"].sum()}
+    return Provenance(n=len(settings), **made, **of_checkpoint)
 
 
 def _range(numbers: Iterable[int], joined: str = " or ") -> str:

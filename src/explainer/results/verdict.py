@@ -296,15 +296,15 @@ def accounts_of_book() -> dict[str, dict[str, Interval]]:
     return {title: {"like training": similar[like[title]]} | rows for title, rows in found.items()}
 
 
-def provenance() -> str:
-    """What the rows of the book were made of, one line each."""
+def provenance() -> tuple[reporting.Provenance, ...]:
+    """What the rows of the book were made of."""
     settings = (
         results("shared-part"),
         results("rival"),
         new_rule.both_grids("rule-strongest"),
         new_rule.both_grids("rule-contexts"),
     )
-    return " ".join(map(reporting.provenance, settings))
+    return tuple(map(reporting.provenance, settings))
 
 
 def _carried(rows: pd.DataFrame, name: str = "vector") -> float:

@@ -1,0 +1,115 @@
+"""Few shots, head circuits and contradictions: what their commands write, and that the model still gives it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+from explainer import compare
+from explainer.compare.few_shots import SWEEPS
+from explainer.compare.head_circuits import CUTS, SETS, ask
+from explainer.data import tasks
+from explainer.data.files import published_json
+from explainer.data.tasks import Example
+from explainer.errors import TaskError
+from explainer.models import circuits, loading, scoring
+from explainer_lab import cli, contradictions, few_shots, head_circuits
+
+WORDS = [name.replace("-", "_") for name in cli._MEASUREMENTS]
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_a_command_measures_the_starter_checkpoint_and_writes_what_is_published(name, tmp_path, monkeypatch):
+    loaded, given = [], published_json(name)
+    monkeypatch.setattr(loading, "load", lambda *args, **how: loaded.append((args, how)) or "the model")
+    monkeypatch.setattr(f"explainer_lab.{name}.measure", lambda model: given if model == "the model" else None)
+    assert cli.main([name.replace("_", "-"), "--publish", str(tmp_path / "mine")]) == 0
+    assert loaded == [((loading.STARTER,), {"device": "cpu"})]
+    published = ROOT / "src" / "explainer" / "published" / f"{name}.json"
+    assert (tmp_path / "mine" / f"{name}.json").read_bytes() == published.read_bytes()
+
+
+def test_few_shots_are_measured_to_four_places_as_they_are_read(monkeypatch):
+    def sweep(model, data, ks, seeds, n, **_):
+        for one in compare.few_shots.stored(data.task.name):
+            assert one.k in ks and one.seed in seeds and len(one.prompts) == n
+            yield one if one.log_probs is None else replace(one, log_probs=one.log_probs + 4e-5)
+
+    monkeypatch.setattr(scoring, "sweep", sweep)
+    assert few_shots.measure("the model") == published_json("few_shots")
+
+
+def test_contradictions_are_measured_to_four_places_as_they_are_read(monkeypatch):
+    stored = compare.contradictions.stored()
+    monkeypatch.setattr(contradictions, "log_probs", lambda model, grouping, i: stored[grouping][i] + 4e-5)
+    assert contradictions.measure("the model") == published_json("contradictions")
+
+
+def test_shuffled_answers_are_the_same_answers_and_none_stays():
+    examples = tasks.demonstrations(tasks.load("capitals"), 8, 0)
+    for seed in range(5):
+        mixed = head_circuits._shuffled_answers(examples, seed)
+        assert [one.fields for one in mixed] == [one.fields for one in examples]
+        assert sorted(one.answer for one in mixed) == sorted(one.answer for one in examples)
+        assert all(a.answer != b.answer for a, b in zip(mixed, examples, strict=True))
+    assert mixed == head_circuits._shuffled_answers(examples, 4)
+
+
+@pytest.mark.parametrize("answers", ["x", "xxy"])
+def test_answers_that_cannot_be_shuffled_are_refused(answers):
+    with pytest.raises(TaskError, match="cannot be exchanged"):
+        head_circuits._shuffled_answers([Example({"word": a}, a) for a in answers], 0)
+
+
+@pytest.mark.parametrize(("answers", "mixed"), [("xy", "yx"), ("xxyy", "yyxx")])
+def test_answers_of_which_one_is_half_have_one_order_in_which_none_stays(answers, mixed):
+    found = head_circuits._shuffled_answers([Example({"word": a}, a) for a in answers], 0)
+    assert "".join(one.answer for one in found) == mixed
+
+
+# The model still gives what is stored. Logits move in the last digits from processor to processor.
+
+
+@pytest.fixture(scope="module")
+def starter():
+    return loading.load(loading.STARTER, device="cpu")
+
+
+@pytest.mark.slow
+@pytest.mark.weekly  # what scores is tested in `test_scoring.py`
+def test_a_sample_of_contradictions_is_computed_again(starter, monkeypatch):
+    monkeypatch.setattr(contradictions, "N_SETS", 1)
+    for grouping, found in contradictions.measure(starter).items():
+        np.testing.assert_allclose(found, compare.contradictions.stored()[grouping][:1], atol=2e-2)
+
+
+@pytest.mark.slow
+@pytest.mark.weekly  # as above
+def test_a_sample_of_few_shots_is_computed_again(starter, monkeypatch):
+    smaller = {"plurals": replace(SWEEPS["plurals"], ks=(0, 1, 2, 4), seeds=(1,)),
+               "reviews": replace(SWEEPS["reviews"], ks=(0, 2), seeds=(1,))}  # fmt: skip
+    monkeypatch.setattr(few_shots, "SWEEPS", smaller)
+    for task, found in few_shots.measure(starter).items():
+        stored = {(row["seed"], row["k"]): row for row in published_json("few_shots")[task]}
+        for row in found:
+            before = stored[row["seed"], row["k"]]
+            if "correct" in row:  # an answer on the edge may change
+                assert np.not_equal(row["correct"], before["correct"]).sum() <= 1
+            else:
+                np.testing.assert_allclose(row["log_probs"], before["log_probs"], atol=2e-2)
+
+
+@pytest.mark.slow
+def test_a_sample_of_head_circuits_is_computed_again(starter):
+    one, every = (compare.head_circuits.draw_prompts("plurals", sets) for sets in ([0], SETS))
+    alone = compare.head_circuits.draw_prompts("plurals", [0], demonstrations=0)
+    off = head_circuits.strongest_heads(starter)["answer"]
+    means = circuits.mean_outputs(starter, [columns.ids for columns in every.columns(starter)])
+    for name, found in (
+        ("cut: input", ask(starter, one, CUTS["input"])),
+        ("shuffled", ask(starter, head_circuits.shuffled(one))),
+        ("off: answer, alone", ask(starter, alone, off=off, means=means)),
+    ):
+        stored = compare.head_circuits.stored("plurals").answers[name][0]
+        np.testing.assert_allclose(found[0].log_probs, stored.log_probs, atol=2e-2)
