@@ -12,7 +12,7 @@ from explainer.compare.head_circuits import CUTS, SETS, ask
 from explainer.data import tasks
 from explainer.data.files import published_json
 from explainer.data.tasks import Example
-from explainer.errors import TaskError
+from explainer.errors import ResultsError, TaskError
 from explainer.models import circuits, loading, scoring
 from explainer_lab import cli, contradictions, few_shots, head_circuits
 
@@ -28,6 +28,15 @@ def test_a_command_measures_the_starter_checkpoint_and_writes_what_is_published(
     assert loaded == [((loading.STARTER,), {"device": "cpu"})]
     published = ROOT / "src" / "explainer" / "published" / f"{name}.json"
     assert (tmp_path / "mine" / f"{name}.json").read_bytes() == published.read_bytes()
+
+
+@pytest.mark.parametrize("stored", [None, "{"])
+def test_a_file_that_is_missing_or_broken_is_named_with_its_command(stored, tmp_path, monkeypatch):
+    monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
+    if stored:
+        (tmp_path / "few_shots.json").write_text(stored)
+    with pytest.raises(ResultsError, match=r"few_shots\.json.*explainer-lab few-shots --publish"):
+        published_json("few_shots")
 
 
 def test_few_shots_are_measured_to_four_places_as_they_are_read(monkeypatch):

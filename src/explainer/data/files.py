@@ -38,8 +38,14 @@ def published_directory() -> Path:
 
 
 def published_json(name: str) -> Any:
-    """What stands in a JSON file beside the published tables."""
-    return json.loads((published_directory() / f"{name}.json").read_text("utf-8"))
+    """What stands in a JSON file beside the published tables; raises ResultsError where there is none to read."""
+    path = published_directory() / f"{name}.json"
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ResultsError(
+            f"{path} cannot be read ({error}); store it there with explainer-lab {name.replace('_', '-')} --publish."
+        ) from error
 
 
 def rounded(value: Any) -> Any:
