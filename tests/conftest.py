@@ -83,7 +83,10 @@ def require_frames(page) -> None:
             ring();
             requestAnimationFrame(() => requestAnimationFrame(() => answer(true))); })"""
     )
-    assert drawn, f"{NO_FRAME} within ten seconds of {page.url}"
+    if not drawn:
+        url = page.url
+        page.context.close()  # its next test gets another
+        pytest.fail(f"{NO_FRAME} within ten seconds of {url}")
 
 
 @pytest.fixture(scope="session")
