@@ -7,59 +7,13 @@ from collections import Counter
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-import small_book
 from bs4 import BeautifulSoup
 from conftest import drawn_again
-from test_browser import pages, visit  # noqa: F401 - a fixture
+from test_browser import pages, tabs, visit  # noqa: F401 - fixtures
 
 from bookbuilder import cards, found, repository, spelling, twins
 
 BASE = "https://org.github.io/name/"
-INTRO = r"""# In & out
-
-> **The question.** Does a "context" of $W_V$ teach? It has 32 lines.
-
-A sentence with $\frac{1}{2}$ is passed over. So this one would be far too long to stand in a description of MANY signs.
-
-$$ y = \sum_i v_i \, (k_i \cdot q) $$
-
-```python
-answer = 6 * 7
-```
-
-| a | b |
-|---|---|
-| $\|x\|$ | 0.25 |
-
-```{drawing} claim
-```
-
-See [the next page](status.md).
-
-## More of it
-
-```{explorable} OneStep
-```
-
-> **Exercise 1, easy.** What is 6 times 7? In two lines.
-
-<details><summary>Solution</summary>
-
-Forty-two, or $42$.
-
-</details>
-""".replace("MANY", " ".join(["many"] * 30))
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    """The folder of a small site whose repository is known."""
-    folder = tmp_path_factory.mktemp("found")
-    small_book.make(folder, {})
-    (folder / "book" / "intro.md").write_text(INTRO)
-    done = small_book.build(folder, EXPLAINER_REPOSITORY="https://github.com/org/name", EXPLAINER_SITE="")
-    assert done.returncode == 0, done.stderr
-    return folder / "_build" / "html"
 
 
 def head_of(page):

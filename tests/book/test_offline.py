@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import pytest
 from conftest import ROOT, SITE
 from pypdf import PdfReader
-from test_found import small  # noqa: F401 - a fixture
 
 from bookbuilder import pages
 from bookbuilder.offline import __main__ as offline
@@ -54,13 +53,16 @@ def require_pages_of_contents(file, titles):
 
 
 @pytest.fixture(scope="module")
-def made(small, browser, tmp_path_factory):  # noqa: F811
+def made(small, browser, tmp_path_factory):
     """The EPUB and the PDF of a small book, whose first page has a table with a caption in two parts."""
-    first = small / "book" / "intro.html"
+    book = tmp_path_factory.mktemp("offline")
+    shutil.copytree(small.parents[1], book, dirs_exist_ok=True)
+    site = book / "_build" / "html"
+    first = site / "book" / "intro.html"
     table = Table(["a"], [["b"]], "See this.", "Live.", "20 draws.")._repr_mimebundle_()["text/html"]
     before, tag, article = first.read_text("utf-8").partition("<article")
     first.write_text(before + tag + article.replace("</h1>", f"</h1>{table}", 1), "utf-8")
-    return offline.write(small, small.parents[1], browser, tmp_path_factory.mktemp("offline"))
+    return offline.write(site, book, browser, tmp_path_factory.mktemp("written"))
 
 
 @pytest.mark.slow
@@ -96,7 +98,7 @@ def test_the_pdf_of_a_small_book_has_the_pages_of_its_contents(made):
 
 
 @pytest.mark.slow
-def test_what_is_wider_than_a_page_is_an_error_and_leaves_nothing(small, browser, tmp_path, monkeypatch):  # noqa: F811
+def test_what_is_wider_than_a_page_is_an_error_and_leaves_nothing(small, browser, tmp_path, monkeypatch):
     whole = gather.gathered
 
     def widened(*arguments):

@@ -304,7 +304,7 @@ def test_explorables_speak_the_language(edition, browser, address):
     for name in EXPLORED:
         page.goto(f"{address}{edition.folder.name}/book/{name}.html", wait_until="domcontentloaded")
         require_frames(page)
-        texts = spoken.of_page(page, most=1, quiet=0)
+        texts = spoken.of_page(page, most=1, quiet=20)
         assert any(map(HAN.search, texts)), name
         left |= {text: english for text in texts if (english := edition.english(text))}
     page.close()

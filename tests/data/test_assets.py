@@ -646,7 +646,7 @@ print(scoring.context_ids(checkpoint, *lesson), finetuning.training_ids(checkpoi
 """
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_the_oldest_transformers_that_is_admitted_fetches_and_converts_the_checkpoint(tmp_path):
     """Into an empty cache of its own: the weights have the same bytes as here, and texts the same tokens."""
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]

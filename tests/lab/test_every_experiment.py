@@ -59,8 +59,8 @@ GRIDS = {
 KILLED_AT = {LanguageModels: ("state.safetensors", 3), TrainedControl: ("2", 2)}
 """What is being put in its place, and for which time: the state of a training and a snapshot; else a second result."""
 
-WEEKLY = (SharedPart, MinimalPairs, NewRule, Rival)
-"""They take two seconds each, and resume as `Agreement` does: a setting at a time, on a checkpoint."""
+WEEKLY = (SharedPart, MinimalPairs, NewRule, Rival, Blocking, CausalTests, Reversal)
+"""They take two to six seconds each, and resume as `Agreement` does: a setting at a time, on a checkpoint."""
 
 
 @pytest.fixture(scope="module")

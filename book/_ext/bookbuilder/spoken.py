@@ -15,32 +15,49 @@ from bookbuilder.translation import EXPLORABLES, without_numbers
 _SITE = Path("_build", "html")
 _QUIET = 400
 """Milliseconds until an explorable has written its result for a screen reader."""
-_TEXTS = """(widget) => {
-  const found = [], walker = document.createTreeWalker(widget, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT);
-  for (let node = walker.currentNode; node; node = walker.nextNode()) {
-    if (node.nodeType === Node.TEXT_NODE) found.push(node.data);
-    else for (const name of ["aria-label", "aria-valuetext", "title", "placeholder"])
-      found.push(node.getAttribute(name));
+_USED = """async (widget, [most, quiet, last]) => {
+  const found = new Set(), wait = (time) => new Promise((later) => setTimeout(later, time));
+  const controls = () => widget.querySelectorAll("select, input, button:not(.explorable-download), [role=slider]");
+  const read = () => {
+    const texts = [], walker = document.createTreeWalker(widget, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT);
+    for (let node = walker.currentNode; node; node = walker.nextNode()) {
+      if (node.nodeType === Node.TEXT_NODE) texts.push(node.data);
+      else for (const name of ["aria-label", "aria-valuetext", "title", "placeholder"])
+        texts.push(node.getAttribute(name));
+    }
+    for (const text of texts) if (/[A-Za-z]{2}/.test(text ?? "")) found.add(text);
+  };
+  const uses = (control) => {
+    if (control.disabled) return 0;
+    if (control.nodeName === "SELECT") return control.options.length;
+    if (control.type === "range") return 3;
+    return /load|start|download|reset|加载|重置/i.test(control.textContent) ? 0 : 1;
+  };
+  const use = (control, i) => {
+    const say = (name) => control.dispatchEvent(new Event(name, { bubbles: true }));
+    if (control.nodeName === "SELECT") { control.selectedIndex = i; say("change"); }
+    else if (control.type === "range") {
+      control.value = [control.min, control.max, (+control.min + +control.max) / 2][i];
+      say("input");
+      say("change");
+    } else if (control.getAttribute("role") === "slider")
+      control.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
+    else if (control.type !== "text") control.click();
+  };
+  read();
+  for (let place = 0, all = controls().length; place < all; place += 1) {
+    const times = controls()[place] ? uses(controls()[place]) : 0;
+    for (let i = 0; i < Math.min(times, most ?? times); i += 1) {
+      const control = controls()[place]; // by its place: a use may have drawn all of them anew
+      if (!control) break;
+      use(control, i);
+      await wait(quiet);
+      read();
+    }
   }
-  return found.filter((text) => /[A-Za-z]{2}/.test(text ?? ""));
-}"""
-_CONTROLS = "select, input, button:not(.explorable-download), [role=slider]"
-_USE = """(control) => {
-  if (control.disabled) return 0;
-  if (control.nodeName === "SELECT") return control.options.length;
-  if (control.type === "range") return 3;
-  return /load|start|download|reset|加载|重置/i.test(control.textContent) ? 0 : 1;
-}"""
-_STEP = """(control, i) => {
-  const say = (name) => control.dispatchEvent(new Event(name, { bubbles: true }));
-  if (control.nodeName === "SELECT") { control.selectedIndex = i; say("change"); }
-  else if (control.type === "range") {
-    control.value = [control.min, control.max, (+control.min + +control.max) / 2][i];
-    say("input");
-    say("change");
-  } else if (control.getAttribute("role") === "slider")
-    control.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
-  else if (control.type !== "text") control.click();
+  await wait(last);
+  read();
+  return [...found];
 }"""
 
 
@@ -53,27 +70,8 @@ def of_page(page: Any, most: int | None = None, quiet: int = _QUIET) -> set[str]
     for widget in page.query_selector_all(".xp-widget[data-model]"):
         widget.scroll_into_view_if_needed()
         page.wait_for_function("(widget) => widget.dataset.ready", arg=widget)
-        found |= _read(page, widget)
-        for place in range(len(widget.query_selector_all(_CONTROLS))):
-            control = _control(widget, place)
-            for i in range(control.evaluate(_USE) if control else 0)[:most]:
-                if control := _control(widget, place):
-                    control.evaluate(_STEP, i)
-                    page.wait_for_timeout(quiet)
-                    found |= _read(page, widget)
-        page.wait_for_timeout(_QUIET)
-        found |= _read(page, widget)
+        found |= set(widget.evaluate(_USED, [most, quiet, _QUIET]))
     return found
-
-
-def _control(widget: Any, place: int) -> Any:
-    """A control by its place: a use may have drawn all of them anew."""
-    controls = widget.query_selector_all(_CONTROLS)
-    return controls[place] if place < len(controls) else None
-
-
-def _read(page: Any, widget: Any) -> set[str]:
-    return set(page.evaluate(_TEXTS, widget))
 
 
 def main() -> int:

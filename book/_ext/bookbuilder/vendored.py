@@ -18,6 +18,10 @@ _MATHJAX = (
 """TeX as input, CommonHTML as output, its fonts."""
 
 
+MODEL = Path("_static", "explainer", "model")
+"""Where a site has the model that runs in its pages."""
+
+
 def copy_if_changed(source: Path, target: Path) -> None:
     """Copy a file, with its time, unless the target is the same."""
     if not target.exists() or not filecmp.cmp(source, target):

@@ -4,11 +4,11 @@ import shutil
 from pathlib import Path
 
 from bookbuilder.explorables import ROOT
+from bookbuilder.vendored import MODEL as PLACE
 from bookbuilder.vendored import copy_if_changed
 from explainer.errors import ExplainerError
 from explainer.page import LiveGPT, live_experiment, web_model
 
-PLACE = Path("_static", "explainer", "model")
 _RUNTIME = (
     "onnxruntime-web/dist/ort.wasm.min.mjs",
     "onnxruntime-web/dist/ort-wasm-simd-threaded.mjs",
@@ -45,10 +45,5 @@ def put(site: Path) -> str:
     try:
         return f"The model in the page takes {place(site) / 1e6:.0f} MB of the site; MODEL_IN_PAGE=0 leaves it out."
     except ExplainerError as error:
-        remove(site)
+        shutil.rmtree(site / PLACE, ignore_errors=True)
         return f"The site has no model in its pages: {error}"
-
-
-def remove(site: Path) -> None:
-    """Take the model out of a site."""
-    shutil.rmtree(site / PLACE, ignore_errors=True)
