@@ -53,8 +53,7 @@ class CheckpointSetting:
             require(getattr(self, name) >= least, f"{name} = {getattr(self, name)} is too small; use at least {least}.")
 
     def _require_rate(self, name: str) -> None:
-        value = float(getattr(self, name))  # 1 and 1.0 are one setting, not two
-        object.__setattr__(self, name, value)
+        value = getattr(self, name)
         require(0 < value < float("inf"), f"{name} = {value:g} is not a positive number.")
 
     @property

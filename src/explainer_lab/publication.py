@@ -51,8 +51,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def _array(values: Sequence[Any]) -> pa.Array:
-    numbers = [value for value in values if type(value) in (int, float)]
-    if any(type(value) is float for value in numbers):
+    if any(type(value) is float for value in values):
         values = [float(value) if type(value) is int else value for value in values]
     return pa.array(values)
 

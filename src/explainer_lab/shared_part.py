@@ -112,8 +112,7 @@ class SharedPartSetting(on_checkpoint.FineTuningSetting):
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
         super().__post_init__()
-        rate = float(self.layer_causal_lr)
-        object.__setattr__(self, "layer_causal_lr", rate)
+        rate = self.layer_causal_lr
         require(0 <= rate < float("inf"), f"layer_causal_lr = {rate:g}: use a positive number, or 0 for descent.")
         require(len(set(self.names)) == len(self.names), f"tasks = {self.tasks!r} names a task twice.")
         require(self.as_long in (0, 1), f"as_long = {self.as_long}: use 1 for yes, or 0 for no.")

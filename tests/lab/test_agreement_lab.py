@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
+import toy_study
 
 from explainer.compare import comparison, controls
 from explainer.data import tasks
-from explainer.data.files import rounded
+from explainer.data.files import published_directory, rounded
 from explainer.models import batched_finetuning, finetuning, loading, scoring
+from explainer.results import published
 from explainer.theory import metrics
 from explainer_lab import agreement
 from explainer_lab.agreement import Agreement, AgreementSetting
@@ -72,6 +74,18 @@ def test_every_lesson_is_there_as_context_and_as_training(bench, tables):
     assert column(tables["changes"], "epochs", kind="FT", lesson="own", rate=LR / 10) == [1, 2, 3]
     assert column(tables["changes"], "epochs", kind="FT", lesson="other") == [3]
     assert len(set(tables["changes"]["change"])) == len(tables["changes"]["change"])
+
+
+def test_of_a_task_with_labels_it_stores_the_columns_that_are_published(directory, bench):
+    its = replace(bench, task="toy", lessons="own", n_directions=0)
+    changes = Agreement(data={"toy": toy_study.with_labels("no", "up")}).compute(its, progress=False).tables["changes"]
+    assert {"setting", *changes} == set(published.read(published_directory() / "agreement")["changes"].column_names)
+
+
+def test_halves_are_parts_of_the_own_demonstrations():
+    data = tasks.load("capitals")
+    one, two = (agreement.OF_A_TASK[name](data, 5, 0) for name in ("first half", "second half"))
+    assert (one[0], [*one[1], *two[1]]) == controls.own(data, 5, 0) and len(one[1]) == 2
 
 
 def test_descent_at_another_order_is_nearer_than_on_another_task(tables):

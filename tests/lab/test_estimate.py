@@ -11,8 +11,9 @@ import tiny_models
 import torch
 import toy_study
 
+from explainer.data.files import published_directory
 from explainer.models import loading, memory
-from explainer.results import durations
+from explainer.results import durations, published
 from explainer_lab import estimate
 from explainer_lab.comparison import Comparison
 from explainer_lab.store import Store
@@ -58,6 +59,15 @@ def test_seconds_in_words(seconds, words):
 def test_the_weights_of_the_book_are_counted():
     shapes = loading.skeleton(loading.STARTER).parameters()
     assert sum(p.numel() for p in shapes) == durations.WEIGHTS_OF_BOOK
+
+
+def test_a_model_takes_the_time_of_the_book_by_its_number_of_weights(monkeypatch):
+    each = published.of_experiment(published_directory() / "comparison", "runs", "word-pairs")["seconds"].median()
+    for ratio in (0.5, 1, 4):
+        weights = [SimpleNamespace(numel=lambda ratio=ratio: ratio * durations.WEIGHTS_OF_BOOK)]
+        monkeypatch.setattr(loading, "skeleton", lambda _, weights=weights: SimpleNamespace(parameters=lambda: weights))
+        said = durations.of_grids("comparison", "another", {"word-pairs": 1000})
+        assert said.startswith(f"{durations.in_words(1000 * ratio * each)} in one process")
 
 
 def test_memory_of_windows_is_asked_of_its_kernel_and_may_be_unknown(monkeypatch):

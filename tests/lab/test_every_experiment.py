@@ -1,5 +1,6 @@
 """Every experiment: killed and run again it stores the same bytes, and impossible settings are refused."""
 
+import contextlib
 import itertools
 import json
 import math
@@ -7,7 +8,7 @@ import multiprocessing
 import os
 import re
 import signal
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from published_grids import EXPERIMENTS
 from toy_study import contents
 
 from explainer.data import associative_recall
+from explainer.data.files import published_directory
 from explainer.errors import ExperimentError
 from explainer_lab import cli, in_context_llama, trained_control
 from explainer_lab.agreement import Agreement
@@ -25,6 +27,7 @@ from explainer_lab.language_models import LanguageModels
 from explainer_lab.minimal_pairs import MinimalPairs
 from explainer_lab.new_rule import NewRule
 from explainer_lab.on_checkpoint import OnCheckpoint
+from explainer_lab.publication import Published
 from explainer_lab.recall import Recall
 from explainer_lab.regression import Regression
 from explainer_lab.reversal import Reversal
@@ -116,6 +119,8 @@ def test_half_a_number_format_computes_every_experiment_on_a_checkpoint(kind, gi
     setting = settings_of(kind, given)[1][0]
     whole, half = (kind(dtype=of).compute(setting, progress=False).tables for of in (torch.float32, torch.bfloat16))
     assert {name: list(table) for name, table in half.items()} == {name: list(table) for name, table in whole.items()}
+    published = Published(published_directory() / kind.name).tables()
+    assert [(name, at) for name in whole for at in whole[name] if at not in published[name].column_names] == []
 
 
 @pytest.mark.slow
@@ -207,6 +212,17 @@ def test_what_is_impossible_is_refused(kind, changes, message, given, monkeypatc
     _, (possible, *_) = settings_of(kind, given)
     with pytest.raises(ExperimentError, match=message):
         replace(possible, **changes)
+
+
+@pytest.mark.parametrize("kind", GRIDS)
+def test_a_whole_number_is_one_setting_however_it_is_written(kind, given, monkeypatch):
+    make_small(monkeypatch, "")
+    _, (possible, *_) = settings_of(kind, given)
+    for name in [field.name for field in fields(possible) if type(getattr(possible, field.name)) is float]:
+        for number in (0, 1):
+            with contextlib.suppress(ExperimentError):  # not every rate may be 0
+                one, same = (kind.of(**asdict(possible) | {name: to(number)}) for to in (float, int))
+                assert kind().key(one).key == kind().key(same).key, name
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 
+from explainer.data.files import published_directory
 from explainer.models import in_context_gpt as gpt
 from explainer.models import momentum_attention
+from explainer.results import published
 from explainer_lab import regression
 from explainer_lab.regression import Regression, RegressionSetting
 from explainer_lab.store import Store
@@ -45,6 +47,9 @@ def test_errors_are_those_of_the_predictions_on_the_common_prompts():
     expected = gpt.relative_errors(lambda p: gpt.query_prediction(model, p), prompts, (4,))[4].estimate
     relative = errors[4].sum() / tables["prompts"]["squared_target"].sum()
     assert relative == pytest.approx(expected, rel=1e-5)
+    longest = regression._tables(gpt.InContextGPT(replace(TINY, n_examples=13)), 2)["prompts"]
+    stored = published.read(published_directory() / "regression", "prompts")["prompts"]
+    assert {"setting", *longest} == set(stored.column_names)
 
 
 def test_a_set_is_trained_once_on_the_same_prompts(tmp_path, monkeypatch):

@@ -56,3 +56,4 @@ def test_a_space_is_no_token_and_an_unknown_word_is_one():
     assert tokenizer.get_vocab_size() == regression_words.vocabulary()
     assert tokenizer.encode("  x3   plus\n").tokens == ["x3", "plus", "\n"]
     assert tokenizer.encode("seven").tokens == [regression_words.UNKNOWN]
+    assert tokenizer.encode("plus<|endoftext|>x3").tokens == ["plus", "<|endoftext|>", "x3"]

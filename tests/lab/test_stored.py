@@ -14,7 +14,9 @@ from explainer.data.files import published_directory, rounded
 from explainer.models import loading
 from explainer.results.published import results
 from explainer_lab.comparison import Comparison
+from explainer_lab.language_models import LanguageModels
 from explainer_lab.publication import Published
+from explainer_lab.store import Store
 
 GRIDS = grids(Comparison)
 OF_ONE_QUERY = ("sim_aou", "sim_aou_noise", "sim_aou_raw", "sim_am", "sim_am_zsl", "sim_am_delta", "kendall_tau_b")
@@ -68,11 +70,10 @@ def test_the_readme_explains_every_table_and_every_column(experiment):
         assert [column for column in sorted(columns) if f"`{column}`" not in text] == [], (experiment.name, name)
 
 
-def test_nothing_is_waiting(tmp_path):
-    """Weights and data that are here are those that the results were made of."""
-    from explainer_lab.store import Store  # noqa: PLC0415 - only here
-
-    study, settings = Comparison(), [setting for of in GRIDS.values() for setting in of]
+@pytest.mark.parametrize("experiment", [one for one in EXPERIMENTS if one is not LanguageModels])  # its texts are large
+def test_nothing_is_waiting(experiment, tmp_path):
+    """Weights, data and draws that are here are those that the results were made of."""
+    study, settings = experiment(), [setting for of in grids(experiment).values() for setting in of]
     planned = study.plan(settings, Store(tmp_path), Published(published_directory() / study.name))
     assert [setting.slug for setting, _, state in planned if state != "published"] == []
 
@@ -152,6 +153,7 @@ def test_a_setting_computed_again_gives_what_is_stored(grid, checkpoint):
     again = computed_again(checkpoint, tasks.load(setting.task), setting)
     require_same_predictions(predictions(again), stored, setting.n_queries)
     require_same_training(again, stored)
+    assert again["queries"]["query_id"] == stored.queries["query_id"].tolist()
     for measure, now in again["layers"].items():
         if measure in again["queries"]:
             np.testing.assert_allclose(numbers(now), stored.layers[measure], atol=0.02, err_msg=measure)

@@ -229,6 +229,15 @@ def test_a_corpus_that_is_too_short(tokens, part, message):
 # --- what a run counts -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("length", "twice", "shots"), [(16, 8, 3), (129, 64, 8), (160, 64, 8)])
+def test_copying_is_asked_of_64_tokens_and_8_examples_or_of_what_a_window_holds(tokens, length, twice, shots):
+    one, asked = replace(TINY, length=length), set()
+    model = training._initial_model(one)
+    model.get_input_embeddings().register_forward_hook(lambda _, ids, __: asked.add(ids[0].shape[1]))
+    training._Evaluation(one, tokens, tokens.train)(model)
+    assert asked == {length, 2 * twice, 4 * shots + 2}
+
+
 def test_flops_count_every_product():
     """Forward products of one sequence counted by hand: 2 m k n for an (m, k) by (k, n) product."""
     one = TrainingSetting(vocabulary=300, layers=2, width=8, heads=2, length=16)

@@ -121,6 +121,16 @@ def test_a_small_model_repeats_what_it_has_positions_and_tokens_for(checkpoint, 
     assert len(set(circuits.repeated_random_tokens(small, 50, seed=3)[1:])) == 16
 
 
+def test_single_bytes_are_left_out_where_there_are_enough_other_tokens():
+    def drawn(n_tokens):
+        model = SimpleNamespace(config=SimpleNamespace())
+        whole = SimpleNamespace(tokenizer=range(n_tokens), first_token_id=0, model=model)
+        return circuits.repeated_random_tokens(whole, 10, seed=3)[1:11]
+
+    assert sorted(drawn(256 + 10)) == list(range(256, 256 + 10))
+    assert min(drawn(256 + 9)) < 256
+
+
 def test_the_strongest_heads_and_others_of_their_layers():
     scores = torch.tensor([[0.1, 0.9, 0.3], [0.2, 0.8, 0.7], [0.0, 0.0, 0.0]])
     heads = circuits.strongest(scores, 3)

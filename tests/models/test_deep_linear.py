@@ -39,6 +39,16 @@ def layers(family: str = "transformer", n_layers: int = 3, d: int = TINY.dimensi
     return deep._layers(family, deep._initial(_Start(family, n_layers, 2), d, generator), d)
 
 
+def test_descent_begins_at_unequal_rates_between_a_half_and_one_and_a_transformer_at_small_numbers():
+    def first(family):
+        return deep._initial(_Start(family, 200, 2), 5, Generator().manual_seed(2))
+
+    rates, dampings = first("GD++").T
+    for values, low in ((rates, 0.5), (dampings, 0.0), (first("gradient descent")[:, 0], 0.5)):
+        assert low <= values.min() < low + 0.02 and low + 0.48 < values.max() < low + 0.5
+    assert first("transformer").std() == pytest.approx(0.1, rel=0.05)
+
+
 @pytest.fixture(scope="module")
 def runs() -> list[deep.FinishedTraining]:
     return [deep._train(start, TINY) for start in TWO]

@@ -354,6 +354,11 @@ def test_resamples_without_a_denominator_are_left_out_and_counted():
 
 
 @pytest.mark.filterwarnings("error")
+def test_numbers_that_are_all_equal_have_a_p_value_without_a_warning():
+    assert [statistics.student(np.full(3, value)).p_value for value in (0.0, 2.0)] == [1, 0]
+
+
+@pytest.mark.filterwarnings("error")
 def test_ratio_without_any_denominator_is_nan_without_a_warning():
     interval = statistics.ratio_interval([fixes(20, 0, 0)] * 2, n_resamples=50)
     assert np.isnan(tuple(interval)).all()
