@@ -133,7 +133,7 @@ def _wanted(folder: str, n_tasks: int, n_seeds: int) -> dict[str, int]:
     """How many settings are asked for, by the grid of the book whose settings take as long."""
     if folder == "new_rule":
         return {grid: n_seeds * (1 if grid.endswith("category") else 2) for grid in _NEW_RULE}
-    grid = {"agreement": "agreement", "shared_part": "shared-part", "comparison": "classification"}.get(folder, folder)
+    grid = "classification" if folder == "comparison" else folder.replace("_", "-")
     return {grid: n_seeds * (1 if folder == "shared_part" else n_tasks)}
 
 

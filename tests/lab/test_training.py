@@ -116,6 +116,15 @@ def test_a_branch_leaves_the_trunk_as_it_was(tokens):
     assert both["curve"] == large["curve"]
 
 
+@pytest.mark.parametrize("branches", [1, 3])
+def test_a_setting_has_the_numbers_of_its_largest_budget(tokens, branches):
+    tables = language_models._tables(trained(replace(TINY, steps=80, branches=branches), tokens))
+    budgets = tables["budgets"]
+    for name in ("tokens", "held_out", "copied", "weights"):
+        assert tables["settings"][name] == budgets[name][-1]
+    assert budgets["tokens"] == sorted(budgets["tokens"]) and len(budgets["tokens"]) == branches
+
+
 def test_training_is_adamw_on_clipped_gradients_with_decay_of_matrices(tokens):
     """Five steps, against the equations written out (Loshchilov & Hutter 2019, algorithm 2)."""
     one = replace(TINY, steps=5, branches=1, warmup=0, lr=1e-2)

@@ -113,6 +113,14 @@ def test_sizes_of_a_new_rule_are_not_advised_for_tasks(tmp_path):
     assert "--tasks capitals plurals past antonyms --seeds 0 1 2 3 4 --publish" in command
 
 
+@pytest.mark.parametrize("folder", [*answers._OPTIONS, "new_rule"])
+def test_the_time_of_a_command_is_that_of_as_many_settings_of_the_book(folder):
+    for grid, n in answers._wanted(folder, n_tasks=4, n_seeds=3).items():
+        its = published.results(grid)
+        each = its.groupby([name for name in ("seed", "task", "control") if name in its]).size().unique()
+        assert [n] == [3 * (4 if "task" in its else 1) * one for one in each], grid
+
+
 def test_a_new_rule_is_not_averaged_over_number_formats(tmp_path):
     publish(tmp_path, "new_rule")
     in_bfloat16(

@@ -482,6 +482,14 @@ def test_pairs_of_other_queries_or_tasks_are_refused(ids, tasks, message):
         statistics.paired_difference(*(statistics.Sample(groups, None, None, seeds) for seeds in ([0, 1], [1, 0])))
 
 
+@pytest.mark.parametrize("known", [{"ids": [np.arange(2)] * 3}, {"strata": list("aab")}, {"seeds": [0, 1, 2]}])
+def test_what_one_side_alone_says_of_its_groups_refuses_no_pair(known):
+    groups, zero = [(np.arange(2.0) + g,) for g in range(3)], [(np.zeros(2),)] * 3
+    sides = statistics.Sample(groups, **known), statistics.Sample(zero)
+    found = [statistics.paired_difference(*pair).estimate for pair in (sides, sides[::-1])]
+    assert abs(found[0]) == pytest.approx(1.75 if "strata" in known else 1.5) and found[1] == pytest.approx(-1.5)
+
+
 # --- variances of seeds and queries --------------------------------------------------------------------------------
 
 

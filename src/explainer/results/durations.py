@@ -22,7 +22,7 @@ def of_grids(folder: str, checkpoint: str, wanted: Mapping[str, int]) -> str:
     except CheckpointError:
         return "for a time that is unknown, because the model is not here"
     each = (published.of_experiment(PUBLISHED / folder, "runs", grid)["seconds"].median() for grid in wanted)
-    seconds = sum(n * max(LEAST, one * ratio) for n, one in zip(wanted.values(), each, strict=True))
+    seconds = sum(n * max(one * ratio, LEAST) for n, one in zip(wanted.values(), each, strict=True))
     return f"{in_words(seconds)} in one process, the book's scaled by the number of weights"
 
 
