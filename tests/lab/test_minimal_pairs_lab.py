@@ -59,6 +59,8 @@ def test_lessons_differ_in_nothing_but_the_answers(pair):
 def test_draws_are_those_of_the_seed(directory, checkpoint):
     draws = [minimal_pairs.draw_words(checkpoint, DATA, setting(directory, seed=seed)) for seed in (0, 0, 1)]
     assert draws[0].sets == draws[1].sets != draws[2].sets
+    most = minimal_pairs.draw_words(checkpoint, DATA, setting(directory, k=87))
+    assert len({*most.sets[0], *most.sets[1], *most.queries}) == 87 + 87 + 4
 
 
 def test_too_few_words_and_other_templates_are_refused(directory, checkpoint):
