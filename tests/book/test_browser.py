@@ -135,7 +135,13 @@ def visit(browser, address, tabs):
             page.goto("about:blank")
 
 
-@pytest.mark.parametrize("path", [*pages(), *translated()])
+def some_translated() -> list:
+    """Every third translated page, and the others weekly: they have the figures, code and layout of their originals."""
+    marks = {True: [], False: [pytest.mark.weekly]}
+    return [pytest.param(path, marks=marks[i % 3 == 0]) for i, path in enumerate(translated())]
+
+
+@pytest.mark.parametrize("path", [*pages(), *some_translated()])
 def test_page_is_whole_accessible_and_fits(visit, path):
     """Nothing broken, nothing from outside, no axe finding, and no page wider than a phone.
 
