@@ -16,6 +16,7 @@ from explainer.results import (
     papers,
     rec2ftp,
     scorecard,
+    verdict,
     verdict_scale,
 )
 from explainer.results.published import results
@@ -129,6 +130,15 @@ def test_what_is_settled_with_one_pair_of_tasks_only_is_not_called_settled():
     assert whole.low > 0 > max(without.low, residual.low)
     said = {f"{each:.4f}" for of in (without, residual) for each in of}
     assert said <= numbers(sentence("minimal_pairs", "not settled without the pair with capitals"))
+
+
+def test_the_cost_of_other_examples_is_that_of_the_verdict():
+    """Chapter 11 says of the upper third what the second row of the verdict measures, and what descent would cost."""
+    row = next(one for name, one in verdict.three_of_book().items() if "examples" in name)
+    said = sentence("minimal_pairs", "In the upper third of the layers, which the verdict takes")
+    assert f"the yardstick is {row.ceiling.estimate:.2f}, and the loss is 0.000" in said
+    assert {f"{abs(end):.3f}" for end in (row.measured.low, row.measured.high)} <= numbers(said.replace("−", ""))
+    assert f"{row.measured.estimate:.3f}" == "0.000"
 
 
 def test_first_tokens_stand_beside_whole_answers():
