@@ -151,6 +151,22 @@ def test_first_tokens_stand_beside_whole_answers():
         assert said <= set(re.findall(r"\b\d+\b", sentence(page, about)))
 
 
+def test_what_a_part_does_stands_beside_a_random_part():
+    """Chapter 11 in shares of the way to A; chapter 12 in answers of a hundred that are kept."""
+    put_in = minimal_pairs.share_of_the_whole(results("minimal-pairs", "interventions"))
+    names = ("context_along_ft", "context_along_near", "ft_along_icl", "ft_along_near")
+    said = numbers(sentence("minimal_pairs", "What does the part of one contrast along the other"))
+    assert said == {f"{put_in[name].estimate:.2f}" for name in names}
+
+    def kept(name: str) -> str:
+        return f"{100 * intervention_effects.over_tasks(results('shared-part', 'queries'), name).estimate:.0f}"
+
+    names = ("ft_across_icl", "ft_across_near", "across_ft", "across_near", "across_ft_other")
+    assert {kept(name) for name in names} <= set(re.findall(r"\b\d+\b", sentence("shared_part", "left panel")))
+    of_next, near = kept("across_ft_of_next"), kept("across_near")
+    assert f"({of_next} and {near} answers are left)" in sentence("shared_part", "is needed no more than a random")
+
+
 # How many draws, and of what.
 
 
