@@ -177,7 +177,8 @@ def require_memory(
         return
     of_all = f", and {n} processes {n * each / 1e9:.1f} GB" if n > 1 else ""
     ways = ["fewer --workers"] * (n > 1)
-    ways += [f"--dtype bfloat16 ({need(torch.bfloat16) / 1e9:.1f} GB)"] * (dtype.itemsize > 2)
+    if dtype.itemsize > 2 and (half := need(torch.bfloat16)) <= have:
+        ways += [f"--dtype bfloat16 ({half / 1e9:.1f} GB)"]
     ways += ["fewer --k or --epochs", "a smaller model", "or a machine with more memory"]
     raise CheckpointError(
         f"{name} does not fit: a setting needs about {each / 1e9:.1f} GB in {str(dtype).removeprefix('torch.')}"
