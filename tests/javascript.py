@@ -54,6 +54,12 @@ def computed(name: str, states: Sequence[dict], of_state: str, more: str = "{}",
     return SimpleNamespace(**found)
 
 
+def close(found: Sequence, expected: Sequence, tolerance: float = 1e-9) -> None:
+    """Numbers of a module are those of Python, relative to the largest of them, and to one where all are small."""
+    expected = np.asarray(expected, float)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * max(1, np.abs(expected).max(initial=0)))
+
+
 _TELL = """
 import {{ readFileSync }} from "node:fs";
 import view, {{ isCurrent, storedFor }} from "#page/{name}.js";

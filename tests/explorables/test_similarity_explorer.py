@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 import pytest
-from javascript import show
+from conftest import ROOT
+from javascript import run_tests, show
 from scipy import stats
 
 from bookbuilder.explorables import still
@@ -113,6 +114,11 @@ def reporting_curve(rows: np.ndarray) -> dict[str, list[float]]:
     columns = [*rows.T, rows.mean(1)]
     ends = [stats.t.interval(0.95, len(c) - 1, c.mean(), stats.sem(c)) for c in columns]
     return {"mean": [float(c.mean()) for c in columns], "half": [float((high - low) / 2) for low, high in ends]}
+
+
+def test_javascript(tmp_path):
+    (tmp_path / "similarity_explorer.json").write_text(json.dumps(similarity_explorer_fixture()), "utf-8")
+    assert run_tests(ROOT / "tests" / "explorables" / "js" / "similarity_explorer.test.mjs", tmp_path) > 0
 
 
 # The data
