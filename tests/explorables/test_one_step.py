@@ -2,15 +2,11 @@
 
 import numpy as np
 import torch
-from javascript import close, computed
+from javascript import close, computed, tensor
 
 from explainer.theory import duality
 
 RANDOM = np.random.default_rng(0)
-
-
-def tensor(rows) -> torch.Tensor:
-    return torch.tensor(rows, dtype=torch.float64)
 
 
 def one_step(n: int) -> dict:

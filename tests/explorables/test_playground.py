@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from javascript import OVERFLOWS, computed, show
+from javascript import OVERFLOWS, close, computed, show
 
 from bookbuilder.explorables import still
 from explainer.errors import CheckpointError
@@ -76,11 +76,6 @@ def preconditioner() -> torch.Tensor:
     return torch.tensor([1 / (1 + 3.09 / N), 1 / (1 + 1.09 / N)], dtype=torch.float64).diag()
 
 
-def close(own, expected, tolerance: float) -> None:
-    expected = expected.double().numpy()
-    np.testing.assert_allclose(own, expected, rtol=0, atol=tolerance * max(1, np.abs(expected).max()))
-
-
 def distance(values, best) -> float:
     return float(np.sqrt(np.mean((np.array(values) - best)[USUAL] ** 2)))
 
@@ -97,7 +92,7 @@ def test_learners_agree_with_the_package(case):
         "linear": prediction(preconditioner(), prompts(state)),
     }
     for name, predicted in expected.items():
-        close(own["lines"][name], predicted, 1e-9)
+        close(own["lines"][name], predicted)
 
 
 def test_gpt_agrees_with_pytorch(case, model):

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import torch
 from conftest import FRAME_MS
-from javascript import close, computed, normals, uniforms
-from test_one_step import tensor
+from javascript import close, computed, normals, tensor, uniforms
 
 from explainer.explorables import SoftmaxBend
 from explainer.theory import duality

@@ -1,8 +1,7 @@
 """ThreeTokens and OneHead: attention and the update of weights by its demonstrations, as Python computes them."""
 
 import numpy as np
-from javascript import close, computed
-from test_one_step import tensor
+from javascript import close, computed, tensor
 
 from explainer.explorables import OneHead
 from explainer.theory import duality
