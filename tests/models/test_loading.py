@@ -18,12 +18,17 @@ import tiny_models
 import torch
 from huggingface_hub import errors as hub_errors
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
     BertConfig,
     BertForMaskedLM,
     BertLMHeadModel,
+    ByT5Tokenizer,
     CohereConfig,
     CohereForCausalLM,
+    GPT2Tokenizer,
     PreTrainedTokenizerFast,
     T5Config,
     T5ForConditionalGeneration,
@@ -31,7 +36,7 @@ from transformers import (
 
 from explainer.data import assets
 from explainer.errors import CheckpointError
-from explainer.models import loading
+from explainer.models import loading, scoring, validation
 
 
 @pytest.fixture
@@ -110,8 +115,8 @@ def refused(message, name, read=loading.load, **options):
         read(name, **options)
 
 
-def edit_config(directory, **changes):
-    path = directory / "config.json"
+def edit_config(directory, name="config.json", **changes):
+    path = directory / name
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
@@ -133,8 +138,7 @@ def test_every_family_loads_ready_for_inference(saved, family):
 def test_a_tokenizer_that_would_take_spaces_away_keeps_them(directory, tmp_path):
     """As the starter checkpoint has it where an older transformers converted it."""
     home = Path(shutil.copytree(directory, tmp_path / "model"))
-    told = json.loads((home / "tokenizer_config.json").read_text("utf-8"))
-    (home / "tokenizer_config.json").write_text(json.dumps(told | {"clean_up_tokenization_spaces": True}), "utf-8")
+    edit_config(home, "tokenizer_config.json", clean_up_tokenization_spaces=True)
     assert loading.load(home).tokenizer.clean_up_tokenization_spaces is False
 
 
@@ -373,6 +377,38 @@ def test_a_tokenizer_without_any_special_token_is_refused(saved, monkeypatch):
         _ = replace(checkpoint, tokenizer=bare).first_token_id
 
 
+@pytest.mark.parametrize("kind", tiny_models.TOKENIZERS)
+def test_a_tokenizer_that_keeps_what_a_text_holds_is_taken(copy, kind):
+    with_tokenizer(copy, tiny_models.TOKENIZERS[kind]())
+    assert loading.load(copy).first_token_id == 0
+
+
+def test_the_first_token_is_the_declared_one_not_one_that_the_class_adds(saved, tmp_path):
+    directory = shutil.copytree(saved["gpt2"], tmp_path / "model")
+    tokenizer = GPT2Tokenizer.from_pretrained(directory, bos_token="<s>", eos_token="</s>")
+    assert "<|endoftext|>" in tokenizer.get_vocab(), "the class adds its own"
+    assert loading.load(directory).first_token_id == 0
+    edit_config(directory, "tokenizer_config.json", tokenizer_class="GPT2Tokenizer")
+    assert loading.load(directory).first_token_id == 0
+
+
+def test_a_text_is_no_longer_than_the_angles_of_its_positions_stay(tmp_path):
+    """LongRoPE turns all tokens by other angles where a text passes the length of the first training."""
+    rope = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [4.0] * 4, "rope_theta": 10000.0}
+    config = AutoConfig.for_model(
+        "phi3",
+        **tiny_models.FURTHER["phi3"] | {"original_max_position_embeddings": 32, "rope_parameters": rope},
+    )
+    tiny_models.random_model(config, torch.float32).save_pretrained(tmp_path)
+    tiny_models.tokenizer().save_pretrained(tmp_path)
+    checkpoint = loading.load(tmp_path)
+    assert checkpoint.context_length == 32
+    prefix = scoring.encode(checkpoint, list(range(3, 33)))
+    assert len(list(scoring.row_logits(checkpoint, prefix, [([5, 6], [])]))) == 1
+    with pytest.raises(CheckpointError, match="has 32 positions"):
+        list(scoring.row_logits(checkpoint, prefix, [([5, 6, 7], [])]))
+
+
 # --- refusals --------------------------------------------------------------------------------------------------
 
 
@@ -544,6 +580,26 @@ def other(kind, config, **more):
     return save
 
 
+def with_tokenizer(directory, tokenizer):
+    for path in directory.glob("*token*"):
+        path.unlink()
+    tokenizer.save_pretrained(directory)
+
+
+def of_words(known, **unknown):
+    """A tokenizer that cuts a text into words, so that line breaks are lost; it knows few of them."""
+    words = Tokenizer(models.WordLevel({"<s>": 0, "?": 6} | known, unk_token="?"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    options = dict(bos_token="<s>", eos_token="<s>") | unknown
+    return lambda copy: with_tokenizer(copy, PreTrainedTokenizerFast(tokenizer_object=words, **options))
+
+
+def fewer_rows(directory):
+    model = loading.load(directory).model
+    model.resize_token_embeddings(100)
+    model.save_pretrained(directory)
+
+
 def not_finite(directory):
     model = loading.load(directory).model
     model.get_input_embeddings().weight.data[3] = float("nan")
@@ -553,6 +609,8 @@ def not_finite(directory):
 SMALL = dict(vocab_size=400, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2)
 T5 = dict(vocab_size=400, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2)
 COHERE = SMALL | dict(num_key_value_heads=1, logit_scale=8.0, initializer_range=0.5)
+OF_ANOTHER_VERSION = '{"version": "9.0", "model": {"type": "Unheard"}}'
+WORDS, UNKNOWN, GPTQ = {"a": 3, "b": 4, "1": 5}, {"unk_token": "?"}, {"quant_method": "gptq"}
 NO_NEXT = "holds a {}, which does not predict the next token"
 
 
@@ -566,6 +624,16 @@ NO_NEXT = "holds a {}, which does not predict the next token"
         (lambda copy: edit_config(copy, intermediate_size=65), r"other shapes than its config\.json says \(model"),
         (evil, "family 'evil', which transformers .* does not know, and code of a repository is never run"),
         (without("tokenizer.json", "tokenizer_config.json"), "no tokenizer that can be read"),
+        (lambda copy: (copy / "tokenizer.json").write_text(OF_ANOTHER_VERSION), "no tokenizer that can be read"),
+        (fewer_rows, r"its tokenizer gives token \d+, and the model has 100;"),
+        *(
+            (of_words(known, **told), "its tokenizer reads .* back as")
+            for known in ({}, WORDS)
+            for told in ({}, UNKNOWN)
+        ),
+        (lambda copy: with_tokenizer(copy, ByT5Tokenizer(bos_token="</s>")), "ByT5Tokenizer.*does not say where its"),
+        (lambda copy: edit_config(copy, quantization_config=GPTQ), r"quantised weights \(gptq\)"),
+        (lambda copy: edit_config(copy, quantization_config={"load_in_4bit": True}), r"quantised weights \(unknown\)"),
         *(adapter(suffix, *lacks) for suffix in ("safetensors", "bin") for lacks in ((), ("config.json",))),
         (pickled, r"found pytorch_model\.bin.*a pickle can run any code.*save_pretrained"),
         (without("model.safetensors"), "found no weights"),
@@ -582,6 +650,28 @@ NO_NEXT = "holds a {}, which does not predict the next token"
 def test_what_is_damaged_unsuitable_or_would_run_code_is_refused(copy, damage, message):
     damage(copy)
     refused(message, copy)
+
+
+def test_a_family_that_keeps_no_keys_and_values_is_refused_by_name(tmp_path):
+    few = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
+    experts = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 16, "intermediate_size": 32}
+    heads = dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads"), 2)
+    sizes = dict.fromkeys(("linear_key_head_dim", "linear_value_head_dim"), 8)
+    kinds = {"layer_types": ["linear_attention", "full_attention"], "vocab_size": tiny_models.VOCAB}
+    config = AutoConfig.for_model("qwen3_next", **few, **experts, **heads, **sizes, **kinds)
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    tiny_models.tokenizer().save_pretrained(tmp_path)
+    refused("'qwen3_next'", tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_no_fault_and_other_logits_are_one_in_it(monkeypatch, dtype):
+    checkpoint = loading.load(dtype=dtype, device="cpu")
+    row_logits = scoring.row_logits
+    swapped = lambda *given: ((i, logits.flip(-1)) for i, logits in row_logits(*given))  # noqa: E731
+    monkeypatch.setattr(scoring, "row_logits", swapped)
+    with pytest.raises(CheckpointError, match="score a prompt behind a prefix otherwise"):
+        validation.require_usable(checkpoint)
 
 
 BIAS = {f"model.layers.{i}.self_attn.{part}_proj.bias": torch.ones(48) for i in range(3) for part in "qo"}
