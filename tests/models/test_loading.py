@@ -626,11 +626,7 @@ NO_NEXT = "holds a {}, which does not predict the next token"
         (without("tokenizer.json", "tokenizer_config.json"), "no tokenizer that can be read"),
         (lambda copy: (copy / "tokenizer.json").write_text(OF_ANOTHER_VERSION), "no tokenizer that can be read"),
         (fewer_rows, r"its tokenizer gives token \d+, and the model has 100;"),
-        *(
-            (of_words(known, **told), "its tokenizer reads .* back as")
-            for known in ({}, WORDS)
-            for told in ({}, UNKNOWN)
-        ),
+        *((of_words(known, **told), "reads .* back as") for known in ({}, WORDS) for told in ({}, UNKNOWN)),
         (lambda copy: with_tokenizer(copy, ByT5Tokenizer(bos_token="</s>")), "ByT5Tokenizer.*does not say where its"),
         (lambda copy: edit_config(copy, quantization_config=GPTQ), r"quantised weights \(gptq\)"),
         (lambda copy: edit_config(copy, quantization_config={"load_in_4bit": True}), r"quantised weights \(unknown\)"),

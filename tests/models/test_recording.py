@@ -58,25 +58,27 @@ def llama(tiny):
 class Eager:
     """What eager attention of transformers computes at the last of some tokens, in one pass over all of them.
 
-    `outputs` (layers, hidden), `weights` (layers, heads, T), `scores` (layers, heads, T) without a mask, and
-    `queries` (layers, heads * d).
+    `read` (layers, heads * d) by the output projections, `outputs` (layers, hidden), `weights` (layers, heads, T),
+    `scores` (layers, heads, T) without a mask, and `queries` (layers, heads * d).
     """
 
     def __init__(self, checkpoint, ids, monkeypatch):
         model = copy.deepcopy(checkpoint.model)  # transformers leaves hooks of its own behind
         model.set_attn_implementation("eager")
-        family, seen = model.config.model_type, {"out": [], "query": [], "key": [], "scores": []}
+        family, seen = model.config.model_type, {"out": [], "query": [], "key": [], "scores": [], "read": []}
         for name, module in model.named_modules():
             for kind, end in (("out", OUTPUT[family]), ("query", QUERY.get(family, "q_proj")), ("key", "k_proj")):
                 if name.endswith(end):
                     module.register_forward_hook(partial(self._keep, seen[kind]))
+            if name.endswith(OUTPUT[family]):
+                module.register_forward_pre_hook(lambda _, args: seen["read"].append(args[0][0, -1]))
         with monkeypatch.context() as patch:
             code = sys.modules[type(model).__module__]
             if eager := getattr(code, "eager_attention_forward", None):
                 patch.setattr(code, "eager_attention_forward", partial(self._attend, eager, seen["scores"]))
             result = model(input_ids=torch.tensor([ids]), output_attentions=True, use_cache=False)
         heads = model.config.num_attention_heads
-        self.outputs = torch.stack([out[-1] for out in seen["out"]])
+        self.outputs, self.read = torch.stack([out[-1] for out in seen["out"]]), seen["read"]
         self.weights = torch.stack([weights[0, :, -1] for weights in result.attentions])
         d = getattr(model.config, "head_dim", None) or self.outputs.shape[-1] // heads
         self.queries = torch.stack(self._queries(family, seen["query"], heads, d))
