@@ -136,8 +136,6 @@ FURTHER = {
 }
 """Settings of families that the book's own studies do not use; behind a comma stands a variant."""
 
-ROTARY = ("gpt_neox", "llama")
-
 _CORPUS = [
     "Review: a wonderful film\nSentiment: Positive\nReview: a dreadful bore\nSentiment: Negative\n",
     "France -> Paris\nItaly -> Rome\nJapan -> Tokyo\ncat -> cats\nchild -> children\nwalk -> walked\n",

@@ -39,15 +39,6 @@ def test_a_step_misses_nothing_below_softmax_and_much_where_its_condition_fails(
         assert found[4].here > 1e-2
 
 
-def test_softmax_of_the_draws_does_not_see_what_keys_share():
-    for one in some_draws(20):
-        keys, values = torch.cat([one.inputs, one.own_key]), torch.cat([one.errors, one.own_value])
-        plain, shifted = (duality.softmax_attention(one.query, k, values, scale=1.0) for k in (keys, keys + one.shared))
-        assert duality.same(shifted, plain)
-        logits = keys @ one.query
-        assert duality.same((keys + one.shared) @ one.query, logits + one.shared @ one.query)
-
-
 def test_draws_have_the_stored_spread():
     kept, draws = Ladder.stored(), some_draws(400)
     logits = torch.stack([one.inputs @ one.query for one in draws])

@@ -72,20 +72,6 @@ def test_softmax_stands_still_and_the_update_moves_by_the_sum_of_values():
         assert duality.same(running_prompt._changes(query, keys, values, head["n"])[1], linear + shift * logit * total)
 
 
-def test_any_vector_added_to_all_keys_leaves_softmax_as_it_is():
-    generator = torch.Generator().manual_seed(0)
-    query, keys, values, added = (
-        torch.randn(shape, generator=generator, dtype=torch.float64) for shape in (8, (7, 8), (7, 5), 8)
-    )
-    before, after = (running_prompt._changes(query, rows, values, 5) for rows in (keys, keys + added))
-    assert duality.same(after[0], before[0])
-    assert not torch.allclose(after[1], before[1], rtol=0.1)
-    with pytest.raises(AssertionError):  # one key alone is seen
-        one = keys.clone()
-        one[0] += added
-        assert duality.same(running_prompt._changes(query, one, values, 5)[0], before[0])
-
-
 def test_first_axes_are_those_of_the_drawing():
     head = RealHead.stored()
     query, keys, values = matrices(head, 0.0)

@@ -19,7 +19,6 @@ from explainer.data import assets, tasks
 from explainer.errors import CheckpointError, TaskError
 from explainer.models import architectures, finetuning, loading, recording, scoring
 from explainer.models.recording import iter_records
-from explainer.theory import metrics
 
 FAMILIES = (*tiny_models.CONFIGS, *tiny_models.MORE, "qwen2, window")
 OUTPUT = {
@@ -354,34 +353,6 @@ def test_linear_maps_do_not_depend_on_the_absolute_position(checkpoint):
         error = (moved.own - maps.own).abs().max() / maps.own.abs().max()
         assert error < 1e-5 if rotary else error > 1e-2
         assert not moved.context.any()
-
-
-def test_demonstrations_do_not_change_the_zero_shot_map_where_tokens_do_not_see_them(tiny):
-    """Keys and values of the first layer are those of the token: own maps differ by the v k^T of the first token."""
-    for family in tiny_models.ROTARY:
-        exact = double(tiny[family])
-        ids = scoring.encode(exact, CONTEXT).ids
-        zsl, icl = (next(recording.linear_maps(exact, scoring.encode(exact, p), PROMPTS)) for p in ([], ids))
-        (K, V), *_ = keys_and_values(exact, ids[:1])
-        first = icl.own[0] - zsl.own[0]
-        near(torch.linalg.matrix_norm(first), K[:, 0].norm(dim=-1) * V[:, 0].norm(dim=-1))
-        assert torch.linalg.matrix_rank(first, rtol=1e-4).tolist() == [1] * len(K)
-        assert icl.context[0].abs().max() > first.abs().max()
-
-
-def test_linear_maps_are_of_the_weights_that_are_applied(llama):
-    """dW_FT = W_ZSL(FT) - W_ZSL is zero without an update, and enters the comparison with dW_ICL."""
-    zero_shot = scoring.encode(llama, "")
-    icl, zsl = (next(recording.linear_maps(llama, p, PROMPTS)) for p in (scoring.encode(llama, CONTEXT), zero_shot))
-    for lr, changed in ((0.0, False), (1e-3, True)):
-        tuned = finetuning.fine_tune(llama, [[0, *llama.tokenize(CONTEXT)]], lr)
-        with tuned.applied() as checkpoint:
-            ft = next(recording.linear_maps(checkpoint, scoring.encode(checkpoint, ""), PROMPTS))
-        dW_ft = ft.own - zsl.own
-        assert dW_ft.any() == changed
-        cosines = metrics.update_cosines(icl.context, dW_ft)
-        assert cosines.shape == (3, 2)
-        assert cosines.isnan().all() != changed
 
 
 # --- refusals --------------------------------------------------------------------------------------------------

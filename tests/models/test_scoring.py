@@ -170,18 +170,6 @@ def test_top_tokens_are_the_most_probable_in_order(tiny):
 # --- without the demonstrations' keys and values ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", tiny_models.ROTARY)
-def test_blind_is_zero_shot_for_rotary_models(tiny, family):
-    checkpoint = tiny[family]
-    prefix = scoring.encode(checkpoint, CONTEXT)
-    seeing, blind, zero_shot = (
-        scoring.candidate_log_probs(checkpoint, p, PROMPTS, CANDIDATES)
-        for p in (prefix, prefix.masked(), scoring.encode(checkpoint, []))
-    )
-    np.testing.assert_allclose(blind, zero_shot, atol=1e-4, rtol=0)
-    assert np.abs(seeing - blind).max() > 0.1
-
-
 @pytest.mark.parametrize("family", [f for f in FAMILIES if f != "gpt_neo"])  # its window is applied by cache index
 @pytest.mark.parametrize("keep", [0, 1, 4])
 def test_blind_equals_an_attention_mask_with_the_same_positions(tiny, family, keep):
