@@ -216,6 +216,14 @@ def random_model(config: PreTrainedConfig, dtype: torch.dtype = torch.float32, s
     return model
 
 
+def with_large_weights(model: torch.nn.Module) -> torch.nn.Module:
+    """The model with weights so large that every part and token matters, which GPT-2's initial 0.02 would hide."""
+    generator = torch.Generator().manual_seed(1)
+    for parameter in model.parameters():
+        parameter.data = 0.5 * torch.randn(parameter.shape, generator=generator).to(parameter)
+    return model.eval()
+
+
 def random_checkpoint(config: PreTrainedConfig, dtype: torch.dtype = torch.float32) -> Checkpoint:
     """A random model in memory."""
     model = random_model(config, dtype).eval().requires_grad_(False)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from javascript import OVERFLOWS, close, computed, show
+from test_gpt_in_javascript import rounded
 
 from bookbuilder.explorables import still
 from explainer.errors import CheckpointError
@@ -39,9 +40,7 @@ STATES = {
 @pytest.fixture(scope="module")
 def model() -> gpt.InContextGPT:
     """The model of the page: weights rounded to float16."""
-    model = gpt.stored("gpt_line").model
-    model.load_state_dict({name: weights.half().float() for name, weights in model.state_dict().items()})
-    return model.eval()
+    return rounded(gpt.stored("gpt_line").model)
 
 
 @pytest.fixture(scope="module")

@@ -213,15 +213,6 @@ def test_the_ceiling_of_one_own_token_by_hand_and_reached_by_the_values(seed, d,
     close(metrics.update_cosines(compared.dW_icl, compared.dW_ft), ceiling, 1e-3)
 
 
-@given(seeds, sizes, st.integers(1, 3))
-@few
-def test_the_ceiling_needs_no_keys_where_the_sum_of_outer_products_is_known(seed, d_v, T):
-    """As a chapter does with the matrices of a checkpoint: their rows span what the own keys span."""
-    dW, K, V = randn(d_v + 3, 7, seed=seed), randn(T, 7, seed=seed + 1), randn(T, d_v + 3, seed=seed + 2)
-    rows = torch.linalg.svd(V.T @ K).Vh[:T]
-    close(pc.update_cosine_ceiling(dW, rows), pc.update_cosine_ceiling(dW, K), 1e-6)
-
-
 def test_the_mean_square_of_the_ceiling_is_the_share_of_directions_that_own_tokens_have():
     dW, K = randn(3, 16, seed=1).expand(20000, -1, -1), randn(20000, 4, 16)
     assert pc.update_cosine_ceiling(dW, K).square().mean().item() == pytest.approx(4 / 16, abs=0.002)
