@@ -55,11 +55,10 @@ def parity(model: InContextGPT) -> dict:
 
 
 def test_javascript_agrees_with_pytorch(tmp_path):
-    originals = {
-        "random": tiny_models.with_large_weights(InContextGPT(RANDOM)),
-        "gpt_line": gpt.stored("gpt_line").model,
+    models = {
+        "random": parity(rounded(tiny_models.with_large_weights(InContextGPT(RANDOM)))),
+        "gpt_line": parity(rounded(gpt.stored("gpt_line").model)),
     }
-    models = {name: parity(rounded(model)) for name, model in originals.items()}
     (tmp_path / "gpt.json").write_text(json.dumps({"models": models, "halves": every_half()}), "utf-8")
     assert run_tests(ROOT / "tests" / "explorables" / "js" / "gpt.parity.mjs", tmp_path) == 4
 
