@@ -209,35 +209,28 @@ def test_sharded_weights(saved, tmp_path):
 def write_gguf(checkpoint, path, **more):
     """The checkpoint's weights and tokenizer in llama.cpp's layout, in float32, and `more` tensors."""
     config, bpe = checkpoint.model.config, json.loads(checkpoint.tokenizer.backend_tokenizer.to_str())["model"]
-    writer = gguf.GGUFWriter(path, "llama")
-    writer.add_context_length(config.max_position_embeddings)
-    writer.add_embedding_length(config.hidden_size)
-    writer.add_block_count(config.num_hidden_layers)
-    writer.add_feed_forward_length(config.intermediate_size)
-    writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(config.num_key_value_heads)
-    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    writer.add_vocab_size(config.vocab_size)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_token_list(sorted(bpe["vocab"], key=bpe["vocab"].get))
-    writer.add_token_types([3 if i < 3 else 1 for i in range(len(bpe["vocab"]))])
-    writer.add_token_merges([" ".join(pair) for pair in bpe["merges"]])
-    writer.add_bos_token_id(0)
-    writer.add_eos_token_id(2)
+    heads, key_heads = config.num_attention_heads, config.num_key_value_heads
+    sizes = dict(
+        context_length=config.max_position_embeddings, embedding_length=config.hidden_size, head_count=heads,
+        block_count=config.num_hidden_layers, feed_forward_length=config.intermediate_size, head_count_kv=key_heads,
+        layer_norm_rms_eps=config.rms_norm_eps, vocab_size=config.vocab_size,
+    )  # fmt: skip
+    words = dict(
+        tokenizer_model="gpt2", token_list=sorted(bpe["vocab"], key=bpe["vocab"].get), bos_token_id=0, eos_token_id=2,
+        token_types=[3 if i < 3 else 1 for i in range(len(bpe["vocab"]))],
+        token_merges=[" ".join(pair) for pair in bpe["merges"]],
+    )  # fmt: skip
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
-    for name, weight in checkpoint.model.state_dict().items():
-        if name == "lm_head.weight":
-            continue  # tied
-        for kind, heads in (("q_proj", config.num_attention_heads), ("k_proj", config.num_key_value_heads)):
-            if kind in name:  # llama.cpp rotates neighbouring pairs, transformers the two halves of a head
-                weight = weight.view(heads, 2, -1, weight.shape[1]).transpose(1, 2).reshape(weight.shape)  # noqa: PLW2901
-        writer.add_tensor(names.get_name(name, (".weight",)), weight.contiguous().numpy())
-    for name, values in more.items():
-        writer.add_tensor(name, np.array(values, np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    with tiny_models.gguf_file(path, **sizes, **words) as writer:
+        for name, weight in checkpoint.model.state_dict().items():
+            if name == "lm_head.weight":
+                continue  # tied
+            for kind, n in (("q_proj", heads), ("k_proj", key_heads)):
+                if kind in name:  # llama.cpp rotates neighbouring pairs, transformers the two halves of a head
+                    weight = weight.view(n, 2, -1, weight.shape[1]).transpose(1, 2).reshape(weight.shape)  # noqa: PLW2901
+            writer.add_tensor(names.get_name(name, (".weight",)), weight.contiguous().numpy())
+        for name, values in more.items():
+            writer.add_tensor(name, np.array(values, np.float32))
 
 
 def test_gguf_holds_the_same_model(saved, tmp_path):
@@ -255,11 +248,8 @@ def test_an_upper_case_suffix_is_one_and_a_part_of_a_split_file_is_named(saved, 
     whole, part = tmp_path / "MODEL.GGUF", tmp_path / "model-00001-of-00002.gguf"
     write_gguf(loading.load(saved["llama"]), whole)
     assert loading.load(whole).files == (whole,)
-    writer = gguf.GGUFWriter(part, "llama")
-    writer.add_uint16(gguf.Keys.Split.LLM_KV_SPLIT_COUNT, 2)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.close()
+    with tiny_models.gguf_file(part) as writer:
+        writer.add_uint16(gguf.Keys.Split.LLM_KV_SPLIT_COUNT, 2)
     refused("is one of the 2 parts of a split file; merge them", part)
 
 
@@ -321,25 +311,26 @@ def test_tokenize_adds_no_special_token(saved):
     assert checkpoint.tokenize_all([]) == []
 
 
-def with_tokens(saved, tmp_path, family, **tokens):
-    directory = shutil.copytree(saved[family], tmp_path / "with_tokens")
-    tokenizer = tiny_models.tokenizer()
+END = "<|endoftext|>"
+OF_CHAT = {"bos_token": "<|im_start|>", "eos_token": "<|im_end|>", "unk_token": END}
+
+
+@pytest.mark.parametrize(
+    ("family", "tokens", "first", "separator"),
+    [
+        ("llama", {}, "<s>", "</s>"),
+        ("llama", OF_CHAT, END, END),
+        *((family, {"bos_token": END, "eos_token": END}, "<s>", "</s>") for family in ("opt", "xglm")),
+    ],
+)
+def test_special_tokens(saved, tmp_path, family, tokens, first, separator):  # noqa: PLR0917
+    """By default bos and eos; end of text before the chat format's bos; fairseq models follow their configuration."""
+    directory, tokenizer = shutil.copytree(saved[family], tmp_path / "with_tokens"), tiny_models.tokenizer()
     tokenizer.add_special_tokens(tokens)
     tokenizer.save_pretrained(directory)
-    return loading.load(directory)
-
-
-def test_special_tokens_default_to_bos_and_eos(saved):
-    checkpoint = loading.load(saved["llama"])
-    assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (0, 2)
-
-
-def test_end_of_text_wins_over_the_chat_formats_bos(saved, tmp_path):
-    checkpoint = with_tokens(
-        saved, tmp_path, "llama", bos_token="<|im_start|>", eos_token="<|im_end|>", unk_token="<|endoftext|>"
-    )
-    end = checkpoint.tokenizer.convert_tokens_to_ids("<|endoftext|>")
-    assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (end, end)
+    checkpoint = loading.load(directory)
+    ids = checkpoint.tokenizer.convert_tokens_to_ids([first, separator])
+    assert [checkpoint.first_token_id, checkpoint.document_separator_id] == ids
 
 
 def test_an_end_of_text_token_without_an_embedding_is_not_used(saved, tmp_path):
@@ -349,12 +340,6 @@ def test_an_end_of_text_token_without_an_embedding_is_not_used(saved, tmp_path):
     tokenizer.save_pretrained(directory)
     checkpoint = loading.load(directory)
     assert checkpoint.tokenizer.unk_token_id >= tiny_models.VOCAB
-    assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (0, 2)
-
-
-@pytest.mark.parametrize("family", ["opt", "xglm"])
-def test_fairseq_models_follow_their_configuration(saved, family, tmp_path):
-    checkpoint = with_tokens(saved, tmp_path, family, bos_token="<|endoftext|>", eos_token="<|endoftext|>")
     assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (0, 2)
 
 
