@@ -444,20 +444,6 @@ def test_stable_rate_parts_the_rates_that_stay_from_those_that_leave():
         assert (relative_distance(run.preconditioners[-1], GAMMA_INVERSE) < 1e-4) == stays
 
 
-@pytest.mark.weekly
-def test_what_sgd_lacks_is_training_and_its_drift_follows_its_rate():
-    """2,000 clipped steps leave the weakest direction unlearned, 8,000 do not; half the rate halves the drift."""
-    runs = {
-        (rate, steps): lt.train_on_tasks(COVARIANCE, N, torch.optim.SGD, rate=rate, steps=steps, seed=0)
-        for rate, steps in ((0.1, 2000), (0.1, 8000), (0.05, 4000))
-    }
-    off = {key: relative_distance(run.preconditioners[-1].double(), GAMMA_INVERSE) for key, run in runs.items()}
-    assert off[0.1, 2000] > 0.08
-    assert off[0.1, 8000] < 0.04
-    drift = {key: run.imbalance[-1].item() for key, run in runs.items()}
-    assert 0.35 < drift[0.05, 4000] / drift[0.1, 2000] < 0.75
-
-
 # Training on drawn prompts
 
 
