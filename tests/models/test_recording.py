@@ -160,7 +160,7 @@ def test_outputs_scores_and_queries_equal_eager_attention(checkpoint, context, s
         assert_equal_to_eager(checkpoint, records, i, ids, n_context=len(prefix), monkeypatch=monkeypatch)
 
 
-@pytest.mark.parametrize("budget", [30, 256])
+@pytest.mark.parametrize("budget", [1, 30, 256])
 def test_packing_changes_nothing(checkpoint, budget, monkeypatch):
     prefix = scoring.encode(checkpoint, CONTEXT)
     alone = [record(checkpoint, prefix, [prompt], CANDIDATES) for prompt in PROMPTS]

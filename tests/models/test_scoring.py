@@ -78,17 +78,6 @@ def test_a_sliding_window_is_respected(tiny):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("budget", [1, 40, 10_000])
-def test_packing_changes_nothing(tiny, family, budget, monkeypatch):
-    checkpoint = tiny[family]
-    prefix = scoring.encode(checkpoint, CONTEXT)
-    alone = [scoring.candidate_log_probs(checkpoint, prefix, [prompt], CANDIDATES)[0] for prompt in PROMPTS]
-    monkeypatch.setattr(scoring, "PACK_TOKENS", budget)
-    together = scoring.candidate_log_probs(checkpoint, prefix, PROMPTS, CANDIDATES)
-    np.testing.assert_allclose(together, alone, atol=1e-4, rtol=0)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("context", [None, "", CONTEXT])
 def test_attention_in_two_parts_is_the_masked_one(tiny, family, context, monkeypatch):
     """In every layer of the families whose attention can be asked; GPT-Neo and XGLM do without."""
