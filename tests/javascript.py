@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
+import torch
 from conftest import FRAME_MS
 
 from bookbuilder.explorables import node_executable, run_module
@@ -52,6 +53,17 @@ def computed(name: str, states: Sequence[dict], of_state: str, more: str = "{}",
         require_picture(each["still"], each["words"], state)
     assert found.pop("milliseconds") < FRAME_MS
     return SimpleNamespace(**found)
+
+
+def tensor(rows: Sequence) -> torch.Tensor:
+    """Numbers of a module or a state in float64."""
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def close(found: Sequence, expected: Sequence, tolerance: float = 1e-9) -> None:
+    """Numbers of a module are those of Python, relative to the largest of them, and to one where all are small."""
+    expected = np.asarray(expected, float)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * max(1, np.abs(expected).max(initial=0)))
 
 
 _TELL = """

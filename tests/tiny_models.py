@@ -7,7 +7,9 @@ from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import gguf
 import numpy as np
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
@@ -136,8 +138,6 @@ FURTHER = {
 }
 """Settings of families that the book's own studies do not use; behind a comma stands a variant."""
 
-ROTARY = ("gpt_neox", "llama")
-
 _CORPUS = [
     "Review: a wonderful film\nSentiment: Positive\nReview: a dreadful bore\nSentiment: Negative\n",
     "France -> Paris\nItaly -> Rome\nJapan -> Tokyo\ncat -> cats\nchild -> children\nwalk -> walked\n",
@@ -218,6 +218,14 @@ def random_model(config: PreTrainedConfig, dtype: torch.dtype = torch.float32, s
     return model
 
 
+def with_large_weights(model: torch.nn.Module) -> torch.nn.Module:
+    """The model with weights so large that every part and token matters, which GPT-2's initial 0.02 would hide."""
+    generator = torch.Generator().manual_seed(1)
+    for parameter in model.parameters():
+        parameter.data = 0.5 * torch.randn(parameter.shape, generator=generator).to(parameter)
+    return model.eval()
+
+
 def random_checkpoint(config: PreTrainedConfig, dtype: torch.dtype = torch.float32) -> Checkpoint:
     """A random model in memory."""
     model = random_model(config, dtype).eval().requires_grad_(False)
@@ -227,6 +235,19 @@ def random_checkpoint(config: PreTrainedConfig, dtype: torch.dtype = torch.float
 def widest(family: str) -> torch.dtype:
     """Float64, where a family computes in it: the mask of XGLM overflows beyond float32."""
     return torch.float32 if family == "xglm" else torch.float64
+
+
+@contextmanager
+def gguf_file(path: Path, **settings: Any) -> Iterator[gguf.GGUFWriter]:
+    """A Llama's file in llama.cpp's layout, with settings by the writer's names; it is on disk after the block."""
+    writer = gguf.GGUFWriter(path, "llama")
+    for name, value in settings.items():
+        getattr(writer, f"add_{name}")(value)
+    yield writer
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
 
 
 def save(family: str, directory: Path, seed: int = 0) -> Path:

@@ -8,14 +8,13 @@ from importlib import resources
 from unittest.mock import Mock, call
 
 import pytest
-import tiny_models
 from hypothesis import given
 from hypothesis import strategies as st
 
 from explainer.data import assets, tasks
 from explainer.data.tasks import TASKS, Example, Hub, Task
 from explainer.errors import TaskError
-from explainer.models import loading, scoring
+from explainer.models import scoring
 
 STUDIED_PAIRS = ("capitals", "plurals", "past", "antonyms")
 PAIRS = json.loads(resources.files("explainer").joinpath("data/word_pairs.json").read_text(encoding="utf-8"))
@@ -396,11 +395,6 @@ def test_rows_that_a_pool_repeats_go_before_it_is_split(rows):
 
 
 # --- from the row to the tokens ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-    return loading.load(tiny_models.save("llama", tmp_path_factory.mktemp("llama")), device="cpu")
 
 
 HOSTILE = (

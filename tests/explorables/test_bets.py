@@ -3,11 +3,11 @@
 import json
 import os
 import re
-from pathlib import Path
 
 import pytest
 import traitlets
-from javascript import OVERFLOWS, page_of
+from conftest import ROOT
+from javascript import OVERFLOWS, computed, page_of, run_tests
 
 from explainer.explorables import Bets, bets
 from explainer.explorables.base import rounded
@@ -19,12 +19,15 @@ STARTS = [Bets(**start).state() for start in Bets.starts]
 GIVEN = dict(agreement=0.6, floor=0.0, ceiling=1.0, others="floor", lowest="previous", lasting="grows")
 
 
-def bets_fixture() -> dict:
-    """What the tests in JavaScript take: starts, and states with some and all bets, shown or not."""
+def test_javascript(tmp_path):
+    """It takes starts, and states with some and all bets, shown or not."""
     some = {"agreement": 0.38, "others": "stays", "lowest": "momentum"}
     changes = [{}, some, GIVEN, GIVEN | {"shown": ["agreement", "lowest"]}, GIVEN | {"shown": list(GIVEN)}]
     states = [start | change for start in STARTS for change in changes]
-    return dict(starts=STARTS, states=states, choices=bets._CHOICES, numbers=bets._NUMBERS)
+    computed("bets", states, "{}")  # every state has a picture that says it in words
+    known = dict(starts=STARTS, states=states, choices=bets._CHOICES, numbers=bets._NUMBERS)
+    (tmp_path / "bets.json").write_text(json.dumps(known), "utf-8")
+    assert run_tests(ROOT / "tests" / "explorables" / "js" / "bets.test.mjs", tmp_path) > 0
 
 
 # What is stored
@@ -84,16 +87,15 @@ def test_numbers_that_the_chapters_tell():
 
 def test_chapters_that_ask_and_that_answer_are_those_of_the_contents():
     """The numbers in the JavaScript are the places of the pages in the table of contents."""
-    root = Path(__file__).parents[2]
-    chapters = re.findall(r"book/chapters/(\w+)", (root / "_toc.yml").read_text("utf-8"))
-    script = (root / "src/explainer/explorables/js/bets.js").read_text("utf-8")
+    chapters = re.findall(r"book/chapters/(\w+)", (ROOT / "_toc.yml").read_text("utf-8"))
+    script = (ROOT / "src/explainer/explorables/js/bets.js").read_text("utf-8")
     answers = dict(re.findall(r"^  (\w+): question\(\"\w+\", (\d+),", script, re.MULTILINE))
     pages = dict.fromkeys(("agreement", "floor", "ceiling"), "agreement") | {"others": "minimal_pairs"}
     pages |= dict.fromkeys(("lowest", "lasting"), "idea_it_inspired")
     assert {key: chapters[int(n) - 1] for key, n in answers.items()} == pages
     asks = dict(re.findall(r"(\w+): (\d+)", re.search(r"const FIRST = {(.*?)}", script)[1]))
     for about, n in asks.items():
-        assert f'Bets(about=\\"{about}\\")' in (root / f"book/chapters/{chapters[int(n) - 1]}.ipynb").read_text("utf-8")
+        assert f'Bets(about=\\"{about}\\")' in (ROOT / f"book/chapters/{chapters[int(n) - 1]}.ipynb").read_text("utf-8")
 
 
 # Traits

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from javascript import close, computed
 
 from explainer.explorables import Contrast
 from explainer.explorables.base import rounded
@@ -19,16 +20,33 @@ def _expected(widget: Contrast) -> dict[str, float]:
     return {"similarity": similarity, "contrast": _cosine(c_A - c_B, f_A - f_B)}
 
 
-def contrast_fixture() -> list[dict]:
+def test_javascript_has_the_cosines_of_python():
+    """What all four share falls out of the contrasts, and exchanging the trainings turns their cosine."""
     rng = np.random.default_rng(0)
     rows = [Contrast().points, *(rng.uniform(-2, 2, (4, 2)) for _ in range(10))]
-    widgets = [
+    widgets = [Contrast()] + [
         Contrast(points=points, shared=shared, exchanged=exchanged)
         for points in rows
         for shared in (0, 1.1, 1.6)
         for exchanged in (False, True)
     ]
-    return [{"state": widget.state(), **_expected(widget)} for widget in [Contrast(), *widgets]]
+    alike = Contrast(points=[[0.5, 0.5]] * 4).state()
+    found = """{
+        ...m.cosines(s), changes: m.changes(s), swapped: m.changes({ ...s, exchanged: true }),
+        same: m.cosines({ ...s, shared: 0.3 }).contrast, turned: m.cosines({ ...s, exchanged: !s.exchanged }).contrast,
+        written: Object.values(m.cosines(s)).map((cosine) => Math.abs(cosine).toFixed(2)),
+    }"""
+    states = [*(widget.state() for widget in widgets), alike]
+    own = computed("contrast", states, found, "{ without: m.cosine([0, 0], [1, 0]) }")
+    assert own.without == 0, "points that coincide have no direction"
+    for widget, each in zip(widgets, own.results, strict=False):
+        close([each["similarity"], each["contrast"]], [*_expected(widget).values()], 1e-12)
+        close([each["same"], each["turned"]], [each["contrast"], -each["contrast"]])
+        c_A, c_B, f_A, f_B = each["changes"]
+        assert each["swapped"] == ([c_A, c_B, f_A, f_B] if widget.exchanged else [c_A, c_B, f_B, f_A])
+    assert all(cosine in each["words"] for each in own.results for cosine in each["written"])
+    apart, together = (own.results[i]["similarity"] for i in (0, 5))
+    assert together > apart + 0.1
 
 
 def test_stored_cosines_are_those_of_the_tables():

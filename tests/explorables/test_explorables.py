@@ -3,21 +3,14 @@
 import json
 import math
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import torch
 import traitlets
-from javascript import DARK, LIGHT, OVERFLOWS, normals, run_tests, show, stop_leaves_nothing, uniforms
-from test_bets import bets_fixture
-from test_contrast import contrast_fixture
-from test_noise_value import noise_value_fixture
-from test_real_head import real_head_fixture
-from test_similarity_explorer import similarity_explorer_fixture
-from test_swap import swap_fixture
-from test_yardstick import yardstick_fixture
+from conftest import ROOT
+from javascript import DARK, LIGHT, OVERFLOWS, run_tests, show, stop_leaves_nothing
 
 from bookbuilder import explorables as builder
 from explainer import explorables
@@ -47,136 +40,11 @@ from explainer.explorables import (
     Yardstick,
 )  # fmt: skip
 from explainer.page import LiveAttention, LiveExperiment, LiveGPT, LivePatch, LiveVector
-from explainer.theory import duality
 
-JS_TESTS = Path(__file__).parent / "js"
 MAX_BYTES = 30_000
 MODEL_ROW_BYTES = 6_000
 LEAST_CONTRAST = 4.5
 FOLDERS = {explorable.folder for explorable in builder.ALL}
-
-
-def tensor(rows) -> torch.Tensor:
-    return torch.tensor(rows, dtype=torch.float64)
-
-
-def numbers(*arrays):
-    return [np.asarray(array).tolist() for array in arrays]
-
-
-# What Python computes, for the JavaScript to agree with
-
-
-def one_step_case(rng: np.random.Generator) -> dict:
-    n = rng.integers(1, 9)
-    points, learning_rate, query = rng.uniform(-2, 2, (n, 2)), rng.uniform(0, 1.5), rng.uniform(-2, 2)
-    x, y = tensor(points).T[..., None]
-    W_0 = torch.zeros(1, 1, dtype=torch.float64, requires_grad=True)
-    (gradient,) = torch.autograd.grad(((x @ W_0.T - y) ** 2).sum() / (2 * n), W_0)
-    values = learning_rate / n * y
-    state = dict(points=points.tolist(), learning_rate=learning_rate, query=query)
-    attention = duality.linear_attention(values, x, tensor([[query]])).item()
-    return dict(state=state, W_1=-learning_rate * gradient.item(), values=values[:, 0].tolist(), attention=attention)
-
-
-def two_neurons_case(rng: np.random.Generator) -> dict:
-    n = rng.integers(1, 5)
-    inputs, targets, W_0 = (tensor(rng.uniform(-2, 2, (rows, 2))) for rows in (n, n, 2))
-    query, learning_rate = tensor(rng.uniform(-2, 2, 2)), rng.uniform(0, 1)
-    layer = duality.train_linear_layer(
-        W_0, inputs, targets, duality.GradientDescent(learning_rate), duality.full_batches(n, 1)
-    )
-    errors = layer.dual.values
-    names = ("inputs", "targets", "query", "initial_weights")
-    state = dict(zip(names, numbers(inputs, targets, query, W_0), strict=True), learning_rate=learning_rate)
-    results = (errors, duality.gradient_descent_update(errors, inputs), layer.W, inputs @ query, layer.W @ query)
-    return dict(
-        state=state, **dict(zip(("errors", "update", "W", "weights", "prediction"), numbers(*results), strict=True))
-    )
-
-
-def softmax_bend_case(spread: float, tokens: int, seed: int) -> dict:
-    projections, queries, keys, values = tensor(normals(seed, 64 + 8 + 2 * 128, 8)).split([64, 8, 128, 128])
-    keys, values = keys[:tokens], values[:tokens]
-    queries = queries * math.sqrt(spread) / duality.logit_spread(queries, keys)[:, None]
-    keys = math.sqrt(spread) * keys
-    exact = duality.softmax_attention(queries, keys, values)
-    relaxed = duality.relaxed_attention(queries, keys, values)
-    approximations = dict(
-        relaxed=relaxed,
-        scaled=relaxed * (relaxed * exact).sum() / (relaxed**2).sum(),
-        mean=values.mean(0).expand_as(exact),
-        centred=duality.centred_linear_attention(queries, keys, values),
-        features=duality.random_feature_attention(queries, keys, values, projections),
-    )
-    errors = {name: duality.relative_error(output, exact) for name, output in approximations.items()}
-    data = dict(queries=queries, keys=keys, values=values, projections=projections)
-    weights = duality.scaled_logits(queries, keys).softmax(-1)
-    return dict(
-        state=dict(spread=spread, tokens=tokens, seed=seed),
-        data={name: matrix.tolist() for name, matrix in data.items()},
-        outputs={name: output.tolist() for name, output in dict(approximations, exact=exact).items()},
-        errors=errors,
-        effective_tokens=torch.special.entr(weights[0]).sum().exp().item(),
-    )
-
-
-def three_tokens_case(rng: np.random.Generator) -> dict:
-    keys, values, query = (tensor(rng.uniform(-2, 2, shape)) for shape in ((3, 2), (3, 2), 2))
-    logits = duality.scaled_logits(query, keys)
-    names = ("token_keys", "token_values", "query", "logits", "weights", "softmax", "linear")
-    results = (keys, values, query, logits, logits.softmax(-1), duality.softmax_attention(query, keys, values))
-    linear = duality.linear_attention(values, keys, query[None])[0]
-    return dict(zip(names, numbers(*results, linear), strict=True))
-
-
-def one_head_case(state: dict) -> dict:
-    """What `split_attention` says of a prompt; its rows are the demonstrations that are in it and the own text."""
-    n, query = state["demonstrations"], tensor(state["query"])
-    keys, values = (tensor(state[name])[[*range(n), 4]] for name in ("token_keys", "token_values"))
-    parts, relaxed = duality.split_attention(query, keys, values, n), duality.relaxed_attention(query, keys, values)
-    names = ("zero_shot", "update", "softmax", "linear", "inner")
-    results = (parts.W_zsl, parts.delta_W_icl, parts.attention, relaxed, keys @ query)
-    gap = duality.relative_error(relaxed, parts.attention)
-    return dict(state=state, gap=gap, **dict(zip(names, numbers(*results), strict=True)))
-
-
-def one_head_states(rng: np.random.Generator):
-    for i in range(20):
-        rows = {name: rng.uniform(-2, 2, (5, 2)).tolist() for name in ("token_keys", "token_values")}
-        yield OneHead().state() | rows | dict(query=rng.uniform(-2, 2, 2).tolist(), demonstrations=i % 5)
-
-
-@pytest.fixture(scope="module")
-def javascript(tmp_path_factory) -> Path:
-    """A folder with Python's results, and the bundles as they ship with their default states."""
-    folder = tmp_path_factory.mktemp("explorables")
-    rng, seed = np.random.default_rng(0), SoftmaxBend().seed
-    fixtures = dict(
-        three_tokens=[three_tokens_case(rng) for _ in range(20)],
-        one_head=dict(
-            cases=[one_head_case(state) for state in one_head_states(rng)],
-            default=[one_head_case(OneHead(demonstrations=n).state()) for n in range(5)],
-        ),
-        one_step=[one_step_case(rng) for _ in range(20)],
-        two_neurons=[two_neurons_case(rng) for _ in range(20)],
-        softmax_bend=dict(
-            cases=[softmax_bend_case(*case) for case in ((0.5, 64, seed), (0.125, 4, 0), (4.0, 128, 2**31 - 1))],
-            uniform_numbers=uniforms(seed, 100).tolist(),
-            default_seed=seed,
-        ),
-        noise_value=noise_value_fixture(),
-        real_head=real_head_fixture(),
-        ladder=[Ladder(rung=rung).state() for rung in range(6)],
-        similarity_explorer=similarity_explorer_fixture(),
-        bets=bets_fixture(),
-        contrast=contrast_fixture(),
-        swap=swap_fixture(),
-        yardstick=yardstick_fixture(),
-    )
-    for name, known in fixtures.items():
-        (folder / f"{name}.json").write_text(json.dumps(known), "utf-8")
-    return folder
 
 
 def starts() -> dict[str, Explorable]:
@@ -185,10 +53,8 @@ def starts() -> dict[str, Explorable]:
     return {widget.still_name: widget for widget in widgets}
 
 
-@pytest.mark.parametrize("file", sorted(path.name for path in JS_TESTS.glob("*.test.mjs")))
-def test_javascript(javascript, file):
-    """The module's own tests, parity with Python included."""
-    assert run_tests(JS_TESTS / file, javascript) > 0
+def test_drawing_in_javascript(tmp_path):
+    assert run_tests(ROOT / "tests" / "explorables" / "js" / "drawing.test.mjs", tmp_path) > 0
 
 
 # Sources and bundles

@@ -4,6 +4,7 @@ import base64
 import json
 
 import numpy as np
+import tiny_models
 import torch
 from conftest import ROOT
 from javascript import run_tests
@@ -19,15 +20,6 @@ def rounded(model: InContextGPT) -> InContextGPT:
     """The model with the weights that the page has."""
     model.load_state_dict({name: weights.half().float() for name, weights in model.state_dict().items()})
     return model.eval()
-
-
-def random_model() -> InContextGPT:
-    """Weights so large that the parts matter: GPT-2's initial 0.02 would hide an error in attention."""
-    model, generator = InContextGPT(RANDOM), torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(0.5 * torch.randn(parameter.shape, generator=generator))
-    return rounded(model)
 
 
 def case(model: InContextGPT, n_examples: int, generator: torch.Generator, n_queries: int = 4) -> dict:
@@ -63,7 +55,10 @@ def parity(model: InContextGPT) -> dict:
 
 
 def test_javascript_agrees_with_pytorch(tmp_path):
-    models = {"random": parity(random_model()), "gpt_line": parity(rounded(gpt.stored("gpt_line").model))}
+    models = {
+        "random": parity(rounded(tiny_models.with_large_weights(InContextGPT(RANDOM)))),
+        "gpt_line": parity(rounded(gpt.stored("gpt_line").model)),
+    }
     (tmp_path / "gpt.json").write_text(json.dumps({"models": models, "halves": every_half()}), "utf-8")
     assert run_tests(ROOT / "tests" / "explorables" / "js" / "gpt.parity.mjs", tmp_path) == 4
 

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from javascript import close, computed
 
 from explainer.explorables import Ladder, rungs, running_prompt
 from explainer.models import loading
@@ -38,15 +39,6 @@ def test_a_step_misses_nothing_below_softmax_and_much_where_its_condition_fails(
         assert found[4].here > 1e-2
 
 
-def test_softmax_of_the_draws_does_not_see_what_keys_share():
-    for one in some_draws(20):
-        keys, values = torch.cat([one.inputs, one.own_key]), torch.cat([one.errors, one.own_value])
-        plain, shifted = (duality.softmax_attention(one.query, k, values, scale=1.0) for k in (keys, keys + one.shared))
-        assert duality.same(shifted, plain)
-        logits = keys @ one.query
-        assert duality.same((keys + one.shared) @ one.query, logits + one.shared @ one.query)
-
-
 def test_draws_have_the_stored_spread():
     kept, draws = Ladder.stored(), some_draws(400)
     logits = torch.stack([one.inputs @ one.query for one in draws])
@@ -71,6 +63,20 @@ def test_stored_rungs_are_ordered():
     assert medians == sorted(medians) and medians[:4] == [0] * 4
     assert all(low <= middle <= high for column in ("here", "other") for low, middle, high in kept[column])
     assert all(kept["other"][rung][1] < kept["here"][rung][1] for rung in (4, 5)), "the repair helps"
+
+
+def test_the_drawing_keeps_the_shares_and_shows_all_rungs():
+    """Tip and attention are as far apart as is missed, which is orthogonal to the step at its best scale."""
+    states, shares = [Ladder(rung=rung).state() for rung in range(6)], [0, 0.2, 0.58, 0.83, 1]
+    found = "{ missed: [0, 1, 2, 3, 4, 5].map((at) => m.percent(m.here(s, at)[1])) }"
+    own = computed("ladder", states, found, "{ tips: full[0].shares.map(m.tip) }", shares=shares)
+    for share, (a, b) in zip(shares, own.tips, strict=True):
+        close([math.hypot(1 - a, b), a * (1 - a) - b * b], [share, 0], 1e-12)
+    for rung, each in enumerate(own.results):
+        assert each["words"].startswith(f"Rung {rung} of 5") and each["missed"][rung] in each["words"]
+        assert ("returns what attention returns" in each["words"]) == (rung in EXACT)
+        assert all(f'data-rung="{at}"' in each["still"] for at in range(6))
+        assert all(percent in each["still"] for percent in each["missed"])
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from javascript import computed
+from javascript import close, computed, tensor
 
 from explainer.explorables import MomentumWindow
 from explainer.explorables.momentum_window import _AVERAGES
@@ -11,10 +11,6 @@ from explainer.theory import duality, momentum
 ETAS = (0.0, 0.3, 0.5, 0.95)
 QUERIES = ((1.2, 0.6), (-2.0, 2.0), (0.0, 0.0))
 STATES = [dict(average=a, eta=eta, query=list(q)) for a in _AVERAGES for eta in ETAS for q in QUERIES]
-
-
-def tensor(rows) -> torch.Tensor:
-    return torch.tensor(rows, dtype=torch.float64)
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +24,6 @@ def expected_weights(average: str, eta: float, n: int) -> torch.Tensor:
     if average == "heavy_ball":
         return duality.heavy_ball_weights(eta, n)
     return momentum.LAG_WEIGHTS[average](eta, n).flip(0)
-
-
-def close(found, expected):
-    torch.testing.assert_close(tensor(found), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_weights_are_those_of_the_package(javascript):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from javascript import computed
+from javascript import computed, tensor
 
 from explainer.explorables import OnePlane
 from explainer.theory import linear_transformer as lt
@@ -40,10 +40,6 @@ def javascript() -> dict:
 @pytest.fixture(params=STATES)
 def case(request, javascript):
     return OnePlane(**STATES[request.param]).state(), javascript[request.param]
-
-
-def tensor(rows) -> torch.Tensor:
-    return torch.tensor(rows, dtype=torch.float64)
 
 
 def covariances(state: dict) -> tuple[torch.Tensor, torch.Tensor]:

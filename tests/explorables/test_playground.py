@@ -6,7 +6,8 @@ import re
 import numpy as np
 import pytest
 import torch
-from javascript import OVERFLOWS, computed, show
+from javascript import OVERFLOWS, close, computed, show
+from test_gpt_in_javascript import rounded
 
 from bookbuilder.explorables import still
 from explainer.errors import CheckpointError
@@ -39,9 +40,7 @@ STATES = {
 @pytest.fixture(scope="module")
 def model() -> gpt.InContextGPT:
     """The model of the page: weights rounded to float16."""
-    model = gpt.stored("gpt_line").model
-    model.load_state_dict({name: weights.half().float() for name, weights in model.state_dict().items()})
-    return model.eval()
+    return rounded(gpt.stored("gpt_line").model)
 
 
 @pytest.fixture(scope="module")
@@ -76,11 +75,6 @@ def preconditioner() -> torch.Tensor:
     return torch.tensor([1 / (1 + 3.09 / N), 1 / (1 + 1.09 / N)], dtype=torch.float64).diag()
 
 
-def close(own, expected, tolerance: float) -> None:
-    expected = expected.double().numpy()
-    np.testing.assert_allclose(own, expected, rtol=0, atol=tolerance * max(1, np.abs(expected).max()))
-
-
 def distance(values, best) -> float:
     return float(np.sqrt(np.mean((np.array(values) - best)[USUAL] ** 2)))
 
@@ -97,7 +91,7 @@ def test_learners_agree_with_the_package(case):
         "linear": prediction(preconditioner(), prompts(state)),
     }
     for name, predicted in expected.items():
-        close(own["lines"][name], predicted, 1e-9)
+        close(own["lines"][name], predicted)
 
 
 def test_gpt_agrees_with_pytorch(case, model):

@@ -3,11 +3,13 @@
 import gzip
 import json
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
-from javascript import show
+from conftest import ROOT
+from javascript import computed, run_tests, show
 from scipy import stats
 
 from bookbuilder.explorables import still
@@ -115,6 +117,11 @@ def reporting_curve(rows: np.ndarray) -> dict[str, list[float]]:
     return {"mean": [float(c.mean()) for c in columns], "half": [float((high - low) / 2) for low, high in ends]}
 
 
+def test_javascript(tmp_path):
+    (tmp_path / "similarity_explorer.json").write_text(json.dumps(similarity_explorer_fixture()), "utf-8")
+    assert run_tests(ROOT / "tests" / "explorables" / "js" / "similarity_explorer.test.mjs", tmp_path) > 0
+
+
 # The data
 
 
@@ -218,25 +225,31 @@ def small(**changes) -> SimilarityExplorer:
     return SimilarityExplorer(data=similarity_explorer_fixture()["data"], **changes)
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, "SimAOU, normalised on sst2"),
-        ({"normalised": False}, "SimAOU, not normalised on sst2"),
-        ({"measure": "sim_am", "normalised": False}, "SimAM on sst2"),
-        ({"against": ""}, "the comparison itself: "),
-        ({"against": "flipped-context"}, "ICL: wrong labels: not computed yet"),
-        ({"control": "other-training"}, "FT: other examples: not part of the study"),
-        ({"task": "nonsense"}, "the comparison itself: not part of the study"),
-        ({"seed": 3}, "n = 150, seed 3;"),
-        ({"seed": 9}, "n = 150, seeds 0 1 2 3 4;"),
-        ({"control": "untrained", "measure": "update_cosine"}, "untrained model: not measured"),
-    ],
+DESCRIBED = (
+    ({}, "SimAOU, normalised on sst2"),
+    ({"normalised": False}, "SimAOU, not normalised on sst2"),
+    ({"measure": "sim_am", "normalised": False}, "SimAM on sst2"),
+    ({"against": ""}, "the comparison itself: "),
+    ({"against": "flipped-context"}, "ICL: wrong labels: not computed yet"),
+    ({"control": "other-training"}, "FT: other examples: not part of the study"),
+    ({"task": "nonsense"}, "the comparison itself: not part of the study"),
+    ({"seed": 3}, "n = 150, seed 3;"),
+    ({"seed": 9}, "n = 150, seeds 0 1 2 3 4;"),
+    ({"control": "untrained", "measure": "update_cosine"}, "untrained model: not measured"),
 )
-def test_every_state_is_described(changes, expected):
-    svg = still(small(**changes))
-    assert expected in svg and not {"NaN", "undefined", "Infinity"} & set(svg.replace('"', " ").split())
-    assert "NaN" not in svg
+
+
+def test_every_state_is_described_and_has_a_picture():
+    start = small().state()
+    data = start.pop("data")
+    states = [start | changes for changes, _ in DESCRIBED]
+    for measure, control, seed in product(similarity_explorer._MEASURES, data["tasks"]["sst2"], (-1, 0)):
+        shown = {"measure": measure.removesuffix("_raw"), "normalised": not measure.endswith("_raw")}
+        against = "" if control == "none" else "none"
+        states.append(start | shown | {"control": control, "against": against, "seed": seed})
+    found = computed("similarity_explorer", states, "{}", data=data).results
+    for (_, expected), each in zip(DESCRIBED, found, strict=False):
+        assert expected in each["still"]
 
 
 def test_default_state_answers():

@@ -1,6 +1,7 @@
 """Swap: what is stored is what the published tables say, and what JavaScript shows of it."""
 
 import pytest
+from javascript import close, computed
 from scipy import stats
 
 from explainer.explorables import Swap
@@ -9,11 +10,21 @@ from explainer.explorables.swap import LESSONS, SIDES
 from explainer.results.published import results
 
 
-def swap_fixture() -> dict:
+def upper_third() -> dict[str, float]:
     layers = results("shared-part", "layers")
     columns = ["own", *(f"{side}_{lesson}" for side in SIDES for lesson in LESSONS[1:])]
-    upper = layers[layers["layer"] >= 20][columns].mean().to_dict()
-    return {"states": [Swap(side=side, lesson=lesson).state() for side in SIDES for lesson in LESSONS], "upper": upper}
+    return layers[layers["layer"] >= 20][columns].mean().to_dict()
+
+
+def test_javascript_says_the_mean_of_the_upper_third_and_draws_all_lessons():
+    states = [Swap(side=side, lesson=lesson).state() for side in SIDES for lesson in LESSONS]
+    found = "{ mean: m.thirds(m.series(s)[0])[2], column: m.column(s.lesson, s.side) }"
+    own, upper = computed("swap", states, found, "{ lessons: m.LESSONS.map(([key]) => key) }"), upper_third()
+    assert own.lessons == list(LESSONS)
+    for each in own.results:
+        close(each["mean"], upper[each["column"]], 1e-3)
+        assert f"{each['mean']:.2f}" in each["words"]
+        assert all(f'data-lesson="{lesson}"' in each["still"] for lesson in LESSONS)
 
 
 def test_stored_similarities_are_those_of_the_tables():
@@ -32,7 +43,7 @@ def test_the_bar_of_the_upper_third_is_students_over_draws():
 
 
 def test_other_examples_cost_the_true_layer_much_and_the_gpt_nothing_that_is_seen():
-    upper, exact = swap_fixture()["upper"], Swap.stored()["true"]
+    upper, exact = upper_third(), Swap.stored()["true"]
     for side in SIDES:
         assert exact[side]["other"] < 0.5 * exact[side]["own"]
         assert abs(upper[f"{side}_other"] - upper["own"]) < 0.02

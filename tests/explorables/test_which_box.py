@@ -7,7 +7,7 @@ from javascript import computed
 
 from explainer.explorables import WhichBox, which_box
 from explainer.explorables.which_box import _LEARNERS, _PROBES, _UNNAMED
-from explainer.theory import linear_transformer, regression
+from explainer.theory import regression
 
 DEFAULT = WhichBox().state()
 STATES = [
@@ -52,15 +52,6 @@ def test_the_plain_inputs_cover_all_directions_evenly():
     plain = which_box._probes(3)["plain"]
     S = plain.X.mT @ plain.X / plain.n_examples
     assert torch.allclose(S, torch.eye(S.shape[-1], dtype=S.dtype), atol=1e-12)
-
-
-def test_on_even_inputs_one_step_with_the_layers_matrix_is_least_squares_but_for_one_factor():
-    """X^T X / N = I makes X^T y / N the least squares solution, so the layer answers a times as much, a = A_11."""
-    plain = which_box._probes(20)["plain"]
-    d = plain.x_q.shape[-1]
-    a = 1 / linear_transformer.gamma(torch.eye(d, dtype=torch.float64), which_box._LENGTH)[0, 0]
-    linear = which_box._boxes()["linear"](plain)
-    assert torch.allclose(linear, a * regression.ordinary_least_squares(plain), atol=1e-10)
 
 
 def test_each_probe_changes_what_it_says():

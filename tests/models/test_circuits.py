@@ -69,21 +69,6 @@ def test_too_few_or_too_many_tokens_are_refused(checkpoint, ids):
 # Scores.
 
 
-def pattern(T, look):
-    """A map (1, 1, T, T) of a head that attends from t to look(t) alone, and to itself where that is not before t."""
-    maps = torch.zeros(1, 1, T, T)
-    for t in range(T):
-        maps[0, 0, t, look(t) if 0 <= look(t) <= t else t] = 1
-    return maps
-
-
-def test_scores_of_heads_that_do_one_thing():
-    n = 5
-    previous, induction = pattern(2 * n + 1, lambda t: t - 1), pattern(2 * n + 1, lambda t: t - n + 1)
-    assert circuits.previous_token_score(previous) == 1 and circuits.induction_score(previous) == 0
-    assert circuits.induction_score(induction) == 1 and circuits.previous_token_score(induction) == 0
-
-
 def test_scores_against_loops():
     n = 4
     maps = torch.rand(2, 3, 2 * n + 1, 2 * n + 1).tril()
@@ -247,16 +232,6 @@ def test_pairs_that_hide_the_input_keep_the_arrow():
     two = circuits.TokenSpans((0,) * 10, answers=(4, 8), ends=(1, 6, 10))
     assert two.input_hidden() == [(3, 1), (3, 2), (4, 1), (4, 2), (5, 1), (5, 2), (7, 6), (8, 6), (9, 6)]
     assert two.input_hidden(back=1) == [(7, 1), (7, 2), (8, 1), (8, 2), (9, 1), (9, 2)]
-
-
-def test_with_its_input_hidden_no_column_of_a_demonstration_knows_it(any_family):
-    """From the arrow on, keys and values do not know the input; with the cut of the answer alone they do."""
-    ids, other = (0, 31, 7, 12, 99, 5), (0, 77, 7, 12, 99, 5)  # first, input, arrow, answer, line end, next input
-    columns = circuits.TokenSpans(ids, answers=(3,), ends=(1, 5))
-    for cut, same in ((columns.input_hidden(), True), (columns.between("input"), False)):
-        a, b = (circuits.encode_cut(any_family, each, cut) for each in (ids, other))
-        change = max((x - y)[:, :, 2:5].abs().max().item() for x, y in zip(a.values, b.values, strict=True))
-        assert (change < 1e-6) == same
 
 
 def test_answers_are_those_of_scoring(checkpoint):

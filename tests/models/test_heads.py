@@ -1,12 +1,12 @@
 """explainer.models.heads on tiny random models: a head as read is the head that transformers computes with."""
 
-import copy
 from contextlib import nullcontext
 from itertools import chain
 
 import pytest
 import tiny_models
 import torch
+from test_recording import Eager
 from transformers import Gemma2Config, GPT2Config, MistralConfig
 
 from explainer.data import tasks
@@ -18,29 +18,10 @@ READABLE = ("gpt2", "gpt_neox", "llama", "opt")
 IDS = [0, *range(5, 40)]
 
 
-def reference(checkpoint, ids, output_projection):
-    """Eager attention weights (heads, T) and outputs (heads * d_v) of each layer's last position, from transformers."""
-    model, outputs = copy.deepcopy(checkpoint.model), []  # transformers leaves hooks of its own behind
-    for name, module in model.named_modules():
-        if name.endswith(output_projection):
-            module.register_forward_pre_hook(lambda _, inputs: outputs.append(inputs[0]))
-    model.set_attn_implementation("eager")
-    result = model(input_ids=torch.tensor([ids]), output_attentions=True)
-    return [weights[0, :, -1] for weights in result.attentions], [output[0, -1] for output in outputs]
-
-
-PROJECTION = {
-    "gpt2": "attn.c_proj",
-    "gpt_neox": "attention.dense",
-    "llama": "self_attn.o_proj",
-    "opt": "self_attn.out_proj",
-}
-
-
-def require_equal_to_eager(checkpoint, layers, projection):
-    weights, outputs = reference(checkpoint, IDS, projection)
-    assert len(layers) == len(weights) == len(outputs)
-    for layer, expected_weights, expected in zip(layers, weights, outputs, strict=True):
+def require_equal_to_eager(checkpoint, layers, monkeypatch):
+    eager = Eager(checkpoint, IDS, monkeypatch)
+    assert len(layers) == len(eager.weights) == len(eager.read)
+    for layer, expected_weights, expected in zip(layers, eager.weights, eager.read, strict=True):
         ours = torch.stack([duality.scaled_logits(head.query, head.keys).softmax(-1) for head in layer])
         torch.testing.assert_close(ours.float(), expected_weights, rtol=0, atol=1e-4)
         ours = torch.cat([duality.softmax_attention(head.query, head.keys, head.values) for head in layer])
@@ -48,7 +29,7 @@ def require_equal_to_eager(checkpoint, layers, projection):
 
 
 @pytest.mark.parametrize("name", READABLE)
-def test_softmax_attention_of_a_head_is_what_transformers_computes(tiny, name):
+def test_softmax_attention_of_a_head_is_what_transformers_computes(tiny, name, monkeypatch):
     checkpoint = tiny[name]
     layers = heads.read_heads(checkpoint, IDS)
     config = checkpoint.model.config
@@ -57,14 +38,14 @@ def test_softmax_attention_of_a_head_is_what_transformers_computes(tiny, name):
     for head in (head for layer in layers for head in layer):
         assert (head.query.shape, head.keys.shape, head.values.shape) == ((d,), (len(IDS), d), (len(IDS), d))
         assert head.query.dtype == head.keys.dtype == head.values.dtype == torch.float64
-    require_equal_to_eager(checkpoint, layers, PROJECTION[name])
+    require_equal_to_eager(checkpoint, layers, monkeypatch)
 
 
 @pytest.mark.parametrize("options", [{"scale_attn_weights": False}, {"scale_attn_by_inverse_layer_idx": True}])
-def test_the_query_carries_an_unusual_scale(options):
+def test_the_query_carries_an_unusual_scale(options, monkeypatch):
     config = GPT2Config(vocab_size=64, n_positions=64, n_embd=32, n_layer=3, n_head=4, **options)
     checkpoint = tiny_models.random_checkpoint(config)
-    require_equal_to_eager(checkpoint, heads.read_heads(checkpoint, IDS), PROJECTION["gpt2"])
+    require_equal_to_eager(checkpoint, heads.read_heads(checkpoint, IDS), monkeypatch)
 
 
 def test_shared_keys_are_given_to_every_head_of_their_group(tiny):

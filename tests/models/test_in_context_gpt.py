@@ -9,6 +9,7 @@ from functools import partial
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+import tiny_models
 import torch
 from conftest import ROOT
 from hypothesis import given, settings
@@ -24,20 +25,10 @@ from explainer.theory.regression import Prompts, ridge
 SMALL = InContextGPTSetting(dimension=3, n_examples=4, layers=2, width=8, heads=2, inner=12, steps=40, batch=16)
 WEIGHTS = ROOT / "src" / "explainer" / "published" / "weights"
 MAX_BYTES = 1_000_000
-MAX_PAGE_BYTES = 80_000
 
 
 def seeded(seed: int = 0) -> Generator:
     return Generator().manual_seed(seed)
-
-
-def wide_awake(setting: InContextGPTSetting) -> InContextGPT:
-    """A model with weights so large that every token matters, which GPT-2's initial 0.02 would hide; float64."""
-    model = InContextGPT(setting).eval().double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(0.5 * torch.randn(parameter.shape, generator=seeded(1)))
-    return model
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +70,7 @@ def test_random_covariance_prompts_have_a_covariance_each():
 
 def test_prediction_is_gpt2_on_the_prompt_up_to_its_input():
     """One pass over the whole prompt equals a pass for every k over k examples and an input, token by token."""
-    model, prompts = wide_awake(SMALL), SMALL.prompts(3, seeded())
+    model, prompts = tiny_models.with_large_weights(InContextGPT(SMALL).double()), SMALL.prompts(3, seeded())
     predicted = gpt.predictions(model, prompts)
     for b in range(3):
         for k in range(SMALL.n_examples + 1):
@@ -97,7 +88,7 @@ def test_prediction_is_gpt2_on_the_prompt_up_to_its_input():
 @settings(max_examples=20)
 @given(k=st.integers(0, SMALL.n_examples), factor=st.floats(-5, 5))
 def test_no_prediction_sees_its_own_target_or_what_follows(k, factor):
-    model, prompts = wide_awake(SMALL), SMALL.prompts(2, seeded())
+    model, prompts = tiny_models.with_large_weights(InContextGPT(SMALL).double()), SMALL.prompts(2, seeded())
     inputs, targets = prompts.inputs.clone(), prompts.targets.clone()
     targets[:, k:] *= factor
     inputs[:, k + 1 :] *= factor
@@ -362,7 +353,3 @@ def test_page_weights_refuse_what_float16_cannot_hold():
     model.read_in.weight.data[0, 0] = 1e5
     with pytest.raises(CheckpointError, match=r"read_in\.weight does not fit"):
         gpt.page_weights(model)
-
-
-def test_page_weights_of_the_line_are_small():
-    assert len(json.dumps(gpt.page_weights(gpt.stored("gpt_line").model))) < MAX_PAGE_BYTES

@@ -3,7 +3,6 @@
 Demonstrations, separators, prompts and labels that are hostile to tokenizers, on tokenizers of several kinds.
 """
 
-import shutil
 from dataclasses import replace
 from itertools import accumulate
 
@@ -12,12 +11,10 @@ import tiny_models
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 
 from explainer.data.tasks import Example, Task
 from explainer.errors import CheckpointError, TaskError
-from explainer.models import loading, scoring
+from explainer.models import scoring
 
 SEPARATORS = ("\n", "\n\n", " ", "\t", "###", "\u2028", "\U0001f469\u200d\U0001f467", ". ", "", "\r\n", "  ", "#\n\n")
 PIECES = (
@@ -96,7 +93,7 @@ def test_scores_are_those_of_the_whole_text_or_it_is_refused_for_a_true_reason(c
         ids, _ = scoring.context_ids(checkpoint, task, examples)
         prefix = scoring.encode(checkpoint, ids)
         ours = scoring.candidate_log_probs(checkpoint, prefix, [prompt], task.labels)[0]
-        mean = scoring.candidate_mean_log_probs(checkpoint, prefix, [prompt], task.labels)[0]
+        counted = scoring.candidate_lengths(checkpoint, [prompt], task.labels)[0]
     except (TaskError, CheckpointError) as error:
         reason = next(reason for reason in TRUE if reason in str(error))
         assert reason != TRUE[0] or keeps_together(checkpoint, shown, prompt, answers), str(error)
@@ -104,7 +101,7 @@ def test_scores_are_those_of_the_whole_text_or_it_is_refused_for_a_true_reason(c
     expected = list(whole_scores(checkpoint, "".join([*shown, prompt]), answers))
     lengths = [len(cut(checkpoint, *shown, prompt, answer)[0][-1]) for answer in answers]
     assert ours.tolist() == pytest.approx(expected, abs=2e-4)
-    assert mean.tolist() == pytest.approx([score / n for score, n in zip(expected, lengths, strict=True)], abs=2e-4)
+    assert counted.tolist() == lengths
 
 
 @given(asked())
@@ -120,33 +117,3 @@ def test_a_free_answer_is_written_with_the_separator_as_it_stands_in_a_context(c
         assert any(reason in str(error) for reason in TRUE), error
         return
     assert [*ids[: ends[1]], *begun, *target] == ids
-
-
-WORDS = {"<s>": 0, "a": 3, "b": 4, "1": 5, "?": 6}
-
-
-@pytest.mark.parametrize("known", [WORDS, {"<s>": 0, "?": 6}], ids=["known words", "unknown words"])
-@pytest.mark.parametrize("unknown", [{}, {"unk_token": "?"}], ids=["", "told"])
-def test_a_tokenizer_of_words_that_loses_line_breaks_is_refused(saved, tmp_path, known, unknown):
-    words = Tokenizer(models.WordLevel(known, unk_token="?"))
-    words.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, bos_token="<s>", eos_token="<s>", **unknown)
-    with pytest.raises(CheckpointError, match=r"its tokenizer reads .* back as"):
-        loading.load(with_tokenizer(saved, tmp_path, tokenizer))
-
-
-def test_a_tokenizer_that_does_not_say_where_its_tokens_stand_is_refused(saved, tmp_path):
-    with pytest.raises(CheckpointError, match=r"ByT5Tokenizer.*does not say where its tokens stand"):
-        loading.load(with_tokenizer(saved, tmp_path, ByT5Tokenizer(bos_token="</s>")))
-
-
-@pytest.mark.parametrize("kind", tiny_models.TOKENIZERS)
-def test_a_tokenizer_that_keeps_what_a_text_holds_is_taken(saved, tmp_path, kind):
-    assert loading.load(with_tokenizer(saved, tmp_path, tiny_models.TOKENIZERS[kind]())).first_token_id == 0
-
-
-def with_tokenizer(saved, place, tokenizer):
-    """Directory of the tiny Llama with another tokenizer."""
-    shutil.copytree(saved["llama"], place, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*token*"))
-    tokenizer.save_pretrained(place)
-    return place

@@ -18,12 +18,17 @@ import tiny_models
 import torch
 from huggingface_hub import errors as hub_errors
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
     BertConfig,
     BertForMaskedLM,
     BertLMHeadModel,
+    ByT5Tokenizer,
     CohereConfig,
     CohereForCausalLM,
+    GPT2Tokenizer,
     PreTrainedTokenizerFast,
     T5Config,
     T5ForConditionalGeneration,
@@ -31,7 +36,7 @@ from transformers import (
 
 from explainer.data import assets
 from explainer.errors import CheckpointError
-from explainer.models import loading
+from explainer.models import loading, scoring, validation
 
 
 @pytest.fixture
@@ -110,8 +115,8 @@ def refused(message, name, read=loading.load, **options):
         read(name, **options)
 
 
-def edit_config(directory, **changes):
-    path = directory / "config.json"
+def edit_config(directory, name="config.json", **changes):
+    path = directory / name
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
@@ -133,8 +138,7 @@ def test_every_family_loads_ready_for_inference(saved, family):
 def test_a_tokenizer_that_would_take_spaces_away_keeps_them(directory, tmp_path):
     """As the starter checkpoint has it where an older transformers converted it."""
     home = Path(shutil.copytree(directory, tmp_path / "model"))
-    told = json.loads((home / "tokenizer_config.json").read_text("utf-8"))
-    (home / "tokenizer_config.json").write_text(json.dumps(told | {"clean_up_tokenization_spaces": True}), "utf-8")
+    edit_config(home, "tokenizer_config.json", clean_up_tokenization_spaces=True)
     assert loading.load(home).tokenizer.clean_up_tokenization_spaces is False
 
 
@@ -205,35 +209,28 @@ def test_sharded_weights(saved, tmp_path):
 def write_gguf(checkpoint, path, **more):
     """The checkpoint's weights and tokenizer in llama.cpp's layout, in float32, and `more` tensors."""
     config, bpe = checkpoint.model.config, json.loads(checkpoint.tokenizer.backend_tokenizer.to_str())["model"]
-    writer = gguf.GGUFWriter(path, "llama")
-    writer.add_context_length(config.max_position_embeddings)
-    writer.add_embedding_length(config.hidden_size)
-    writer.add_block_count(config.num_hidden_layers)
-    writer.add_feed_forward_length(config.intermediate_size)
-    writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(config.num_key_value_heads)
-    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    writer.add_vocab_size(config.vocab_size)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_token_list(sorted(bpe["vocab"], key=bpe["vocab"].get))
-    writer.add_token_types([3 if i < 3 else 1 for i in range(len(bpe["vocab"]))])
-    writer.add_token_merges([" ".join(pair) for pair in bpe["merges"]])
-    writer.add_bos_token_id(0)
-    writer.add_eos_token_id(2)
+    heads, key_heads = config.num_attention_heads, config.num_key_value_heads
+    sizes = dict(
+        context_length=config.max_position_embeddings, embedding_length=config.hidden_size, head_count=heads,
+        block_count=config.num_hidden_layers, feed_forward_length=config.intermediate_size, head_count_kv=key_heads,
+        layer_norm_rms_eps=config.rms_norm_eps, vocab_size=config.vocab_size,
+    )  # fmt: skip
+    words = dict(
+        tokenizer_model="gpt2", token_list=sorted(bpe["vocab"], key=bpe["vocab"].get), bos_token_id=0, eos_token_id=2,
+        token_types=[3 if i < 3 else 1 for i in range(len(bpe["vocab"]))],
+        token_merges=[" ".join(pair) for pair in bpe["merges"]],
+    )  # fmt: skip
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
-    for name, weight in checkpoint.model.state_dict().items():
-        if name == "lm_head.weight":
-            continue  # tied
-        for kind, heads in (("q_proj", config.num_attention_heads), ("k_proj", config.num_key_value_heads)):
-            if kind in name:  # llama.cpp rotates neighbouring pairs, transformers the two halves of a head
-                weight = weight.view(heads, 2, -1, weight.shape[1]).transpose(1, 2).reshape(weight.shape)  # noqa: PLW2901
-        writer.add_tensor(names.get_name(name, (".weight",)), weight.contiguous().numpy())
-    for name, values in more.items():
-        writer.add_tensor(name, np.array(values, np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    with tiny_models.gguf_file(path, **sizes, **words) as writer:
+        for name, weight in checkpoint.model.state_dict().items():
+            if name == "lm_head.weight":
+                continue  # tied
+            for kind, n in (("q_proj", heads), ("k_proj", key_heads)):
+                if kind in name:  # llama.cpp rotates neighbouring pairs, transformers the two halves of a head
+                    weight = weight.view(n, 2, -1, weight.shape[1]).transpose(1, 2).reshape(weight.shape)  # noqa: PLW2901
+            writer.add_tensor(names.get_name(name, (".weight",)), weight.contiguous().numpy())
+        for name, values in more.items():
+            writer.add_tensor(name, np.array(values, np.float32))
 
 
 def test_gguf_holds_the_same_model(saved, tmp_path):
@@ -251,11 +248,8 @@ def test_an_upper_case_suffix_is_one_and_a_part_of_a_split_file_is_named(saved, 
     whole, part = tmp_path / "MODEL.GGUF", tmp_path / "model-00001-of-00002.gguf"
     write_gguf(loading.load(saved["llama"]), whole)
     assert loading.load(whole).files == (whole,)
-    writer = gguf.GGUFWriter(part, "llama")
-    writer.add_uint16(gguf.Keys.Split.LLM_KV_SPLIT_COUNT, 2)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.close()
+    with tiny_models.gguf_file(part) as writer:
+        writer.add_uint16(gguf.Keys.Split.LLM_KV_SPLIT_COUNT, 2)
     refused("is one of the 2 parts of a split file; merge them", part)
 
 
@@ -317,25 +311,26 @@ def test_tokenize_adds_no_special_token(saved):
     assert checkpoint.tokenize_all([]) == []
 
 
-def with_tokens(saved, tmp_path, family, **tokens):
-    directory = shutil.copytree(saved[family], tmp_path / "with_tokens")
-    tokenizer = tiny_models.tokenizer()
+END = "<|endoftext|>"
+OF_CHAT = {"bos_token": "<|im_start|>", "eos_token": "<|im_end|>", "unk_token": END}
+
+
+@pytest.mark.parametrize(
+    ("family", "tokens", "first", "separator"),
+    [
+        ("llama", {}, "<s>", "</s>"),
+        ("llama", OF_CHAT, END, END),
+        *((family, {"bos_token": END, "eos_token": END}, "<s>", "</s>") for family in ("opt", "xglm")),
+    ],
+)
+def test_special_tokens(saved, tmp_path, family, tokens, first, separator):  # noqa: PLR0917
+    """By default bos and eos; end of text before the chat format's bos; fairseq models follow their configuration."""
+    directory, tokenizer = shutil.copytree(saved[family], tmp_path / "with_tokens"), tiny_models.tokenizer()
     tokenizer.add_special_tokens(tokens)
     tokenizer.save_pretrained(directory)
-    return loading.load(directory)
-
-
-def test_special_tokens_default_to_bos_and_eos(saved):
-    checkpoint = loading.load(saved["llama"])
-    assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (0, 2)
-
-
-def test_end_of_text_wins_over_the_chat_formats_bos(saved, tmp_path):
-    checkpoint = with_tokens(
-        saved, tmp_path, "llama", bos_token="<|im_start|>", eos_token="<|im_end|>", unk_token="<|endoftext|>"
-    )
-    end = checkpoint.tokenizer.convert_tokens_to_ids("<|endoftext|>")
-    assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (end, end)
+    checkpoint = loading.load(directory)
+    ids = checkpoint.tokenizer.convert_tokens_to_ids([first, separator])
+    assert [checkpoint.first_token_id, checkpoint.document_separator_id] == ids
 
 
 def test_an_end_of_text_token_without_an_embedding_is_not_used(saved, tmp_path):
@@ -345,12 +340,6 @@ def test_an_end_of_text_token_without_an_embedding_is_not_used(saved, tmp_path):
     tokenizer.save_pretrained(directory)
     checkpoint = loading.load(directory)
     assert checkpoint.tokenizer.unk_token_id >= tiny_models.VOCAB
-    assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (0, 2)
-
-
-@pytest.mark.parametrize("family", ["opt", "xglm"])
-def test_fairseq_models_follow_their_configuration(saved, family, tmp_path):
-    checkpoint = with_tokens(saved, tmp_path, family, bos_token="<|endoftext|>", eos_token="<|endoftext|>")
     assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (0, 2)
 
 
@@ -371,6 +360,38 @@ def test_a_tokenizer_without_any_special_token_is_refused(saved, monkeypatch):
     monkeypatch.setattr(checkpoint.model.config, "bos_token_id", None)
     with pytest.raises(CheckpointError, match=r"no <\|endoftext\|> and no bos_token_id; set tokenizer.bos_token"):
         _ = replace(checkpoint, tokenizer=bare).first_token_id
+
+
+@pytest.mark.parametrize("kind", tiny_models.TOKENIZERS)
+def test_a_tokenizer_that_keeps_what_a_text_holds_is_taken(copy, kind):
+    with_tokenizer(copy, tiny_models.TOKENIZERS[kind]())
+    assert loading.load(copy).first_token_id == 0
+
+
+def test_the_first_token_is_the_declared_one_not_one_that_the_class_adds(saved, tmp_path):
+    directory = shutil.copytree(saved["gpt2"], tmp_path / "model")
+    tokenizer = GPT2Tokenizer.from_pretrained(directory, bos_token="<s>", eos_token="</s>")
+    assert "<|endoftext|>" in tokenizer.get_vocab(), "the class adds its own"
+    assert loading.load(directory).first_token_id == 0
+    edit_config(directory, "tokenizer_config.json", tokenizer_class="GPT2Tokenizer")
+    assert loading.load(directory).first_token_id == 0
+
+
+def test_a_text_is_no_longer_than_the_angles_of_its_positions_stay(tmp_path):
+    """LongRoPE turns all tokens by other angles where a text passes the length of the first training."""
+    rope = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [4.0] * 4, "rope_theta": 10000.0}
+    config = AutoConfig.for_model(
+        "phi3",
+        **tiny_models.FURTHER["phi3"] | {"original_max_position_embeddings": 32, "rope_parameters": rope},
+    )
+    tiny_models.random_model(config, torch.float32).save_pretrained(tmp_path)
+    tiny_models.tokenizer().save_pretrained(tmp_path)
+    checkpoint = loading.load(tmp_path)
+    assert checkpoint.context_length == 32
+    prefix = scoring.encode(checkpoint, list(range(3, 33)))
+    assert len(list(scoring.row_logits(checkpoint, prefix, [([5, 6], [])]))) == 1
+    with pytest.raises(CheckpointError, match="has 32 positions"):
+        list(scoring.row_logits(checkpoint, prefix, [([5, 6, 7], [])]))
 
 
 # --- refusals --------------------------------------------------------------------------------------------------
@@ -544,6 +565,26 @@ def other(kind, config, **more):
     return save
 
 
+def with_tokenizer(directory, tokenizer):
+    for path in directory.glob("*token*"):
+        path.unlink()
+    tokenizer.save_pretrained(directory)
+
+
+def of_words(known, **unknown):
+    """A tokenizer that cuts a text into words, so that line breaks are lost; it knows few of them."""
+    words = Tokenizer(models.WordLevel({"<s>": 0, "?": 6} | known, unk_token="?"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    options = dict(bos_token="<s>", eos_token="<s>") | unknown
+    return lambda copy: with_tokenizer(copy, PreTrainedTokenizerFast(tokenizer_object=words, **options))
+
+
+def fewer_rows(directory):
+    model = loading.load(directory).model
+    model.resize_token_embeddings(100)
+    model.save_pretrained(directory)
+
+
 def not_finite(directory):
     model = loading.load(directory).model
     model.get_input_embeddings().weight.data[3] = float("nan")
@@ -553,6 +594,8 @@ def not_finite(directory):
 SMALL = dict(vocab_size=400, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2)
 T5 = dict(vocab_size=400, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2)
 COHERE = SMALL | dict(num_key_value_heads=1, logit_scale=8.0, initializer_range=0.5)
+OF_ANOTHER_VERSION = '{"version": "9.0", "model": {"type": "Unheard"}}'
+WORDS, UNKNOWN, GPTQ = {"a": 3, "b": 4, "1": 5}, {"unk_token": "?"}, {"quant_method": "gptq"}
 NO_NEXT = "holds a {}, which does not predict the next token"
 
 
@@ -566,6 +609,12 @@ NO_NEXT = "holds a {}, which does not predict the next token"
         (lambda copy: edit_config(copy, intermediate_size=65), r"other shapes than its config\.json says \(model"),
         (evil, "family 'evil', which transformers .* does not know, and code of a repository is never run"),
         (without("tokenizer.json", "tokenizer_config.json"), "no tokenizer that can be read"),
+        (lambda copy: (copy / "tokenizer.json").write_text(OF_ANOTHER_VERSION), "no tokenizer that can be read"),
+        (fewer_rows, r"its tokenizer gives token \d+, and the model has 100;"),
+        *((of_words(known, **told), "reads .* back as") for known in ({}, WORDS) for told in ({}, UNKNOWN)),
+        (lambda copy: with_tokenizer(copy, ByT5Tokenizer(bos_token="</s>")), "ByT5Tokenizer.*does not say where its"),
+        (lambda copy: edit_config(copy, quantization_config=GPTQ), r"quantised weights \(gptq\)"),
+        (lambda copy: edit_config(copy, quantization_config={"load_in_4bit": True}), r"quantised weights \(unknown\)"),
         *(adapter(suffix, *lacks) for suffix in ("safetensors", "bin") for lacks in ((), ("config.json",))),
         (pickled, r"found pytorch_model\.bin.*a pickle can run any code.*save_pretrained"),
         (without("model.safetensors"), "found no weights"),
@@ -582,6 +631,28 @@ NO_NEXT = "holds a {}, which does not predict the next token"
 def test_what_is_damaged_unsuitable_or_would_run_code_is_refused(copy, damage, message):
     damage(copy)
     refused(message, copy)
+
+
+def test_a_family_that_keeps_no_keys_and_values_is_refused_by_name(tmp_path):
+    few = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
+    experts = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 16, "intermediate_size": 32}
+    heads = dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads"), 2)
+    sizes = dict.fromkeys(("linear_key_head_dim", "linear_value_head_dim"), 8)
+    kinds = {"layer_types": ["linear_attention", "full_attention"], "vocab_size": tiny_models.VOCAB}
+    config = AutoConfig.for_model("qwen3_next", **few, **experts, **heads, **sizes, **kinds)
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    tiny_models.tokenizer().save_pretrained(tmp_path)
+    refused("'qwen3_next'", tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_no_fault_and_other_logits_are_one_in_it(monkeypatch, dtype):
+    checkpoint = loading.load(dtype=dtype, device="cpu")
+    row_logits = scoring.row_logits
+    swapped = lambda *given: ((i, logits.flip(-1)) for i, logits in row_logits(*given))  # noqa: E731
+    monkeypatch.setattr(scoring, "row_logits", swapped)
+    with pytest.raises(CheckpointError, match="score a prompt behind a prefix otherwise"):
+        validation.require_usable(checkpoint)
 
 
 BIAS = {f"model.layers.{i}.self_attn.{part}_proj.bias": torch.ones(48) for i in range(3) for part in "qo"}

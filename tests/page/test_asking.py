@@ -7,11 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import tiny_models
-import torch
 
 from explainer.errors import CheckpointError
-from explainer.models import loading
 from explainer.page import (
     LiveExperiment,
     LiveGPT,
@@ -30,15 +27,10 @@ PATTERN = ["", " ->"]
 PAIRS = [["a", "b"], ["c", "d"]]
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    return loading.load(tiny_models.save("llama", tmp_path_factory.mktemp("tiny") / "llama"), dtype=torch.float32)
-
-
-def answers_to(widget, monkeypatch, tiny, *messages):
+def answers_to(widget, monkeypatch, checkpoint, *messages):
     """What the widget sends when these messages come one right after the other."""
     sent = []
-    monkeypatch.setattr(asking, "book_checkpoint", lambda: tiny)
+    monkeypatch.setattr(asking, "book_checkpoint", lambda: checkpoint)
     monkeypatch.setattr(type(widget), "send", lambda _self, content: sent.append(json.loads(json.dumps(content))))
 
     async def hear():
@@ -52,37 +44,37 @@ def answers_to(widget, monkeypatch, tiny, *messages):
     return sent
 
 
-def test_it_says_when_the_model_is_there(monkeypatch, tiny):
-    assert answers_to(LiveGPT(), monkeypatch, tiny, {"load": True}) == [{"ready": True}]
+def test_it_says_when_the_model_is_there(monkeypatch, checkpoint):
+    assert answers_to(LiveGPT(), monkeypatch, checkpoint, {"load": True}) == [{"ready": True}]
 
 
-def test_a_question_is_answered_as_by_the_package(monkeypatch, tiny):
+def test_a_question_is_answered_as_by_the_package(monkeypatch, checkpoint):
     message = {"ask": 3, "pattern": PATTERN, "demonstrations": PAIRS, "query": "e", "hidden": [1]}
-    (answer,) = answers_to(LiveGPT(), monkeypatch, tiny, message)
+    (answer,) = answers_to(LiveGPT(), monkeypatch, checkpoint, message)
     assert answer["id"] == 3
-    assert answer["found"]["with"] == live_gpt.answers(tiny, PATTERN, PAIRS, "e", [1])["with"]
+    assert answer["found"]["with"] == live_gpt.answers(checkpoint, PATTERN, PAIRS, "e", [1])["with"]
 
 
-def test_a_checkpoint_that_is_in_memory_is_asked_and_no_other_is_loaded(monkeypatch, tiny):
+def test_a_checkpoint_that_is_in_memory_is_asked_and_no_other_is_loaded(monkeypatch, checkpoint):
     message = {"ask": 1, "pattern": PATTERN, "demonstrations": PAIRS, "query": "e", "hidden": []}
-    load, answer = answers_to(LiveGPT(tiny), monkeypatch, None, {"load": True}, message)
+    load, answer = answers_to(LiveGPT(checkpoint), monkeypatch, None, {"load": True}, message)
     assert load == {"ready": True}
-    assert answer["found"]["with"] == live_gpt.answers(tiny, PATTERN, PAIRS, "e")["with"]
+    assert answer["found"]["with"] == live_gpt.answers(checkpoint, PATTERN, PAIRS, "e")["with"]
 
 
-def test_a_sweep_counts_and_a_stop_is_heard(monkeypatch, tiny):
+def test_a_sweep_counts_and_a_stop_is_heard(monkeypatch, checkpoint):
     queries = [["e", "f"], ["g", "h"]]
     message = {"sweep": 5, "pattern": PATTERN, "curves": [PAIRS, PAIRS[:1]], "queries": queries}
-    answers = answers_to(LiveSweep(), monkeypatch, tiny, message)
+    answers = answers_to(LiveSweep(), monkeypatch, checkpoint, message)
     steps = [(one["curve"], one["k"]) for one in answers[:-1]]
     assert steps == [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2)]
     its = {"pattern": PATTERN, "queries": queries, "curves": {"right": PAIRS}}
     assert [sum(one["exact"]) for one in answers if one.get("curve") == 0] == live_sweep._counts(
-        tiny, its, "right", range(3)
+        checkpoint, its, "right", range(3)
     )
     assert answers[-1] == {"sweep": 5, "done": True}
     long = message | {"curves": [PAIRS * 40]}
-    assert len(answers_to(LiveSweep(), monkeypatch, tiny, long, {"sweep": 0})) < 81
+    assert len(answers_to(LiveSweep(), monkeypatch, checkpoint, long, {"sweep": 0})) < 81
 
 
 @pytest.mark.parametrize(
@@ -105,23 +97,23 @@ def test_a_sweep_counts_and_a_stop_is_heard(monkeypatch, tiny):
         ),
     ],
 )  # fmt: skip
-def test_answers_are_those_of_the_package(monkeypatch, tiny, of, message, asked):
+def test_answers_are_those_of_the_package(monkeypatch, checkpoint, of, message, asked):
     given = []
     for module in (live_experiment, live_patch, live_vector):
         monkeypatch.setattr(module, "answers", lambda *these: given.append(these) or {"right": [0, 1, 2]})
-    (answer,) = answers_to(of(), monkeypatch, tiny, message)
+    (answer,) = answers_to(of(), monkeypatch, checkpoint, message)
     number = next(iter(message))
     assert answer == {number: message[number], "found": {"right": [0, 1, 2]}}
-    assert given == [(tiny, *asked)]
+    assert given == [(checkpoint, *asked)]
 
 
-def test_an_error_reaches_the_view_with_its_number(monkeypatch, tiny):
+def test_an_error_reaches_the_view_with_its_number(monkeypatch, checkpoint):
     def fails(*_given):
         raise CheckpointError("too long; shorten it.")
 
     monkeypatch.setattr(live_gpt, "answers", fails)
     message = {"ask": 4, "pattern": PATTERN, "demonstrations": PAIRS, "query": "e", "hidden": []}
-    (answer,) = answers_to(LiveGPT(), monkeypatch, tiny, message)
+    (answer,) = answers_to(LiveGPT(), monkeypatch, checkpoint, message)
     assert answer == {"failed": "too long; shorten it.", "id": 4}
 
 

@@ -3,7 +3,7 @@
 import pytest
 from javascript import told
 
-from explainer.page import LivePatch, LiveSweep, live_experiment, live_patch, live_sweep
+from explainer.page import LivePatch, LiveSweep, asking, live_experiment, live_patch, live_sweep
 from explainer.page.asking import TASKS, book_checkpoint
 
 WEEKLY = pytest.mark.weekly
@@ -13,7 +13,7 @@ def test_what_is_stored_belongs_to_the_study_and_to_the_texts():
     stored = LivePatch.stored()
     assert tuple(stored) == TASKS == tuple(LivePatch().lessons)
     for name, its in stored.items():
-        assert its["study"] == live_patch._shares(name)
+        assert its["study"] == asking.shares_of_study("causal-tests", name, live_patch._STUDIED)
         assert its["study"]["foreign"] < its["study"]["mean"] < its["study"]["icl"]
         assert [int(n) for n in its["found"]] == list(live_patch._DONORS)
         for n, found in its["found"].items():

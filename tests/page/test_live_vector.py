@@ -3,14 +3,13 @@
 import json
 
 import pytest
-import tiny_models
 import torch
 from javascript import told
 
 from bookbuilder.explorables import run_module
 from explainer.data import tasks
-from explainer.models import interventions, loading
-from explainer.page import LiveVector, live_vector
+from explainer.models import interventions
+from explainer.page import LiveVector, asking, live_vector
 from explainer.page.asking import TASKS, book_checkpoint
 from explainer.page.live_sweep import SEED
 
@@ -19,16 +18,11 @@ PATTERN = ["", " ->"]
 PAIRS = [["a", "b"], ["c", "d"], ["e", "f"]]
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    return loading.load(tiny_models.save("llama", tmp_path_factory.mktemp("tiny") / "llama"), dtype=torch.float32)
-
-
 def test_what_is_stored_belongs_to_the_study_and_to_the_demonstrations():
     stored = LiveVector.stored()
     assert tuple(stored) == TASKS
     for name, its in stored.items():
-        assert its["study"] == live_vector._shares(name)
+        assert its["study"] == asking.shares_of_study("rival", name, live_vector._STUDIED)
         assert its["study"]["shuffled"] < its["study"]["vector"] < its["study"]["icl"]
         shown = tasks.demonstrations(tasks.load(name), live_vector._DEMONSTRATIONS, SEED)
         pairs = [[one.fields["word"], one.answer] for one in shown]
@@ -36,24 +30,24 @@ def test_what_is_stored_belongs_to_the_study_and_to_the_demonstrations():
         assert its["query"] not in [x for x, _ in pairs]
 
 
-def test_the_vector_is_the_mean_of_what_the_others_change(tiny):
+def test_the_vector_is_the_mean_of_what_the_others_change(checkpoint):
     """Each demonstration is asked after all the others; added to all layers but one it changes nothing of that one."""
     changes = []
     for i, (x, _) in enumerate(PAIRS):
-        prefix = live_vector._context(tiny, PATTERN, [pair for pair in PAIRS if pair[0] != PAIRS[i][0]])
-        after, without = (of(tiny, prefix, [f"{x} ->"]).run().stream for of in
+        prefix = asking.context(checkpoint, PATTERN, [pair for pair in PAIRS if pair[0] != PAIRS[i][0]])
+        after, without = (of(checkpoint, prefix, [f"{x} ->"]).run().stream for of in
                           (interventions.after_context, interventions.without_context))  # fmt: skip
         changes.append((after - without)[0])
-    vectors = live_vector._vectors(tiny, PATTERN, PAIRS)
+    vectors = live_vector._vectors(checkpoint, PATTERN, PAIRS)
     torch.testing.assert_close(vectors, sum(changes) / 3)
-    empty = interventions.without_context(tiny, live_vector._context(tiny, PATTERN, PAIRS), ["g ->"])
+    empty = interventions.without_context(checkpoint, asking.context(checkpoint, PATTERN, PAIRS), ["g ->"])
     for number, logits in enumerate(live_vector._plus_each(empty, vectors)):
         edit = interventions.with_added_to_stream(empty.layers[number], vectors[number][None])
         torch.testing.assert_close(logits, empty.run(edit).logits[0], atol=1e-4, rtol=1e-4)
 
 
-def test_answers_name_the_token_of_the_context_and_its_probabilities(tiny):
-    found = live_vector.answers(tiny, PATTERN, PAIRS, "g")
+def test_answers_name_the_token_of_the_context_and_its_probabilities(checkpoint):
+    found = live_vector.answers(checkpoint, PATTERN, PAIRS, "g")
     zsl, icl, own, moved = found["p"]
     assert icl == found["with"][0][1] and len(own) == len(moved) == len(found["layers"])
     for top, p in zip(found["layers"], own, strict=True):

@@ -22,7 +22,10 @@ from explainer.page import web_model
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 HIDDEN = -1e9
-TINY = {"block_count": 3, "context_length": 128, "embedding_length": 64, "feed_forward_length": 96}
+TINY = {
+    "block_count": 3, "context_length": 128, "embedding_length": 64, "feed_forward_length": 96, "head_count": 4,
+    "head_count_kv": 2, "layer_norm_rms_eps": 1e-5, "rope_freq_base": 10_000.0, "vocab_size": 96,
+}  # fmt: skip
 
 NAMES = {
     "attn_q": "self_attn.q_proj",
@@ -40,14 +43,6 @@ NAMES = {
 def write_tiny(path, kind=Kind.Q4_1):
     """A random Llama of 4 query and 2 key heads as llama.cpp would write it; some blocks have equal weights."""
     random = np.random.default_rng(0)
-    writer = gguf.GGUFWriter(path, "llama")
-    for key, value in TINY.items():
-        getattr(writer, f"add_{key}")(value)
-    writer.add_head_count(4)
-    writer.add_head_count_kv(2)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_rope_freq_base(10_000.0)
-    writer.add_vocab_size(96)
 
     def add(name, *shape, kind=kind):
         weights = random.normal(0, 0.3, shape).astype(np.float32)
@@ -57,19 +52,16 @@ def write_tiny(path, kind=Kind.Q4_1):
     def add_norm(name):
         writer.add_tensor(f"{name}.weight", random.normal(1, 0.1, 64).astype(np.float32))
 
-    add("token_embd", 96, 64, kind=Kind.Q8_0)
-    add_norm("output_norm")
-    for layer in range(3):
-        rows = {"attn_q": 64, "attn_k": 32, "attn_v": 32, "attn_output": 64, "ffn_gate": 96, "ffn_up": 96}
-        for name, n in rows.items():
-            add(f"blk.{layer}.{name}", n, 64)
-        add(f"blk.{layer}.ffn_down", 64, 96)
-        for name in ("attn_norm", "ffn_norm"):
-            add_norm(f"blk.{layer}.{name}")
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    with tiny_models.gguf_file(path, **TINY) as writer:
+        add("token_embd", 96, 64, kind=Kind.Q8_0)
+        add_norm("output_norm")
+        for layer in range(3):
+            rows = {"attn_q": 64, "attn_k": 32, "attn_v": 32, "attn_output": 64, "ffn_gate": 96, "ffn_up": 96}
+            for name, n in rows.items():
+                add(f"blk.{layer}.{name}", n, 64)
+            add(f"blk.{layer}.ffn_down", 64, 96)
+            for name in ("attn_norm", "ffn_norm"):
+                add_norm(f"blk.{layer}.{name}")
     return path
 
 

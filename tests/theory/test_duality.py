@@ -1,7 +1,6 @@
 """explainer.theory.duality against autograd, plain Python loops and torch.optim, in float64."""
 
 import importlib
-import itertools
 import math
 import sys
 
@@ -85,17 +84,6 @@ def test_linear_attention_is_the_sum_over_pairs():
 
 
 @each_loss
-def test_one_step_is_the_sum_of_outer_products(loss):
-    output_gradient, scalar_loss = LOSSES[loss]
-    W = W_0.clone().requires_grad_()
-    scalar_loss(INPUTS @ W.T, TARGETS[loss]).backward()
-    errors = -LR * output_gradient(INPUTS @ W_0.T, TARGETS[loss])
-    update = duality.gradient_descent_update(errors, INPUTS)
-    close(update, -LR * W.grad)
-    close(QUERIES @ (W_0 + update).T, QUERIES @ W_0.T + duality.linear_attention(errors, INPUTS, QUERIES))
-
-
-@each_loss
 @each_batching
 @each_optimiser
 def test_trained_weights_match_torch_optim(name, loss, batches):
@@ -149,34 +137,12 @@ def test_mini_batches_show_every_example_once_per_epoch_in_a_new_order():
     assert all(torch.equal(a, b) for a, b in zip(batches, again, strict=True))
 
 
-@each_loss
-@each_optimiser
-def test_full_batches_ignore_the_order_of_the_examples(name, loss):
-    order = torch.tensor([3, 0, 4, 1, 2])
-    permuted = train(name, loss, BATCHES["full"], INPUTS[order], TARGETS[loss][order])
-    close(permuted.W, train(name, loss, BATCHES["full"]).W)
-
-
-def test_batches_of_one_depend_on_the_order_of_the_examples():
-    one_by_one = list(torch.arange(N).split(1))
-    forward, backward = (train("gradient_descent", "squared", batches).W for batches in (one_by_one, one_by_one[::-1]))
-    assert duality.relative_error(backward, forward) > 1e-3
-
-
 def test_heavy_ball_weighs_old_steps_more():
     weights = duality.heavy_ball_weights(MU, 6)
     expected = [sum(MU**k for k in range(6 - t)) for t in range(6)]
     close(weights, torch.tensor(expected, dtype=torch.float64))
     assert (weights.diff() < 0).all() and weights[-1] == 1
     close(duality.heavy_ball_weights(0.0, 4), torch.ones(4, dtype=torch.float64))
-
-
-def test_the_last_heavy_ball_update_weighs_recent_steps_more():
-    batches = BATCHES["full"]
-    W, dual = train("heavy_ball", "squared", batches)
-    recency = MU ** torch.arange(len(batches) - 1, -1, -1, dtype=torch.float64).repeat_interleave(N)
-    last = duality.gradient_descent_update(recency[:, None] * dual.values, dual.keys)
-    close(last, W - train("heavy_ball", "squared", batches[:-1]).W)
 
 
 @each_loss
@@ -313,29 +279,6 @@ def test_a_split_outside_the_tokens_is_refused(T, n):
         duality.split_attention(randn(4), randn(T, 4), randn(T, 3), n)
 
 
-@pytest.mark.parametrize(("n", "d", "d_v"), [(2, 5, 4), (9, 5, 4), (9, 3, 4), (0, 3, 4)])
-def test_the_rank_of_the_implicit_update(n, d, d_v):
-    split = duality.split_attention(randn(d), randn(n + 1, d, seed=1), randn(n + 1, d_v, seed=2), n)
-    assert torch.linalg.matrix_rank(split.delta_W_icl) == min(n, d, d_v)
-
-
-def one_step_on_a_text(n, m):
-    """(dW_K, dW_V, dW_FT) of one gradient step of attention without softmax on n tokens, for a query of m tokens."""
-    W_K, W_V = randn(9, 12).requires_grad_(), randn(8, 12, seed=1).requires_grad_()
-    text, queries, X = randn(12, n, seed=2), randn(9, n, seed=3), randn(12, m, seed=4)
-    outputs = W_V @ text @ torch.triu((W_K @ text).T @ queries)  # causal: no later token is read
-    ((outputs - randn(8, n, seed=5)) ** 2).sum().backward()
-    with torch.no_grad():
-        dW_K, dW_V = -W_K.grad / 100, -W_V.grad / 100
-        return dW_K, dW_V, (W_V + dW_V) @ X @ ((W_K + dW_K) @ X).T - W_V @ X @ (W_K @ X).T
-
-
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 4), (2, 4), (3, 1), (6, 2), (4, 4)])
-def test_the_rank_of_a_step_is_bounded_by_its_tokens_and_that_of_dW_FT_by_twice_the_smaller_number(n, m):
-    rank = [torch.linalg.matrix_rank(each, rtol=1e-9).item() for each in one_step_on_a_text(n, m)]
-    assert rank == [n, n, min(2 * n, 2 * m, 8)]
-
-
 def test_the_dual_form_with_the_numbers_of_the_gradient_step():
     """Error signal as value, past input as key and new input as query: both chapters arrive at (3, 2)."""
     W_0, x_1, y_1 = (torch.tensor(each).double() for each in ([[1, 0, -1], [0, 2, 1]], [1, -1, 1], [4, -3]))
@@ -378,20 +321,6 @@ def test_centred_linear_attention_is_the_derivative_of_softmax_attention_at_zero
         lambda q: duality.softmax_attention(q, keys, values, scale), torch.zeros_like(queries), queries
     )
     close(duality.centred_linear_attention(*HEAD, scale), values.mean(0) + slope)
-
-
-def test_the_error_of_the_centred_expansion_is_of_second_order():
-    queries, keys, values = HEAD
-    sizes = [2.0**-k for k in range(5, 10)]
-    errors = [
-        (
-            duality.centred_linear_attention(size * queries, keys, values)
-            - duality.softmax_attention(size * queries, keys, values)
-        ).norm()
-        for size in sizes
-    ]
-    slopes = [math.log2(a / b) for a, b in itertools.pairwise(errors)]
-    assert slopes == pytest.approx([2] * 4, abs=0.1)
 
 
 def test_taylor_features_are_the_truncated_exponential_series():

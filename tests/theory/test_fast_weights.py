@@ -156,26 +156,6 @@ def test_one_pass_of_the_books_optimisers(form, rule, gates):
     close(form(queries, keys, values, rule.lr, *gates)[-1], trained.W @ queries[-1])
 
 
-@pytest.mark.parametrize("retention", [1.0, 0.9])
-@each_form
-def test_with_orthonormal_keys_it_is_linear_attention(form, retention):
-    keys = torch.linalg.qr(randn(8, 8)).Q
-    queries, values = randn(8, 8, seed=1), randn(8, 3, seed=2)
-    gates = (torch.full((8,), gate, dtype=torch.float64) for gate in (retention, 0))
-    decay = fast_weights.pair_weights(*gates)
-    close(form(queries, keys, values, 1.0, retention), (decay * (queries @ keys.T)) @ values)
-    plain = form(queries, keys, values, 1.0)[-1:]
-    close(plain, duality.linear_attention(values, keys, queries[-1:]))
-
-
-@each_form
-def test_at_a_small_rate_it_is_linear_attention(form):
-    queries, keys, values = rows(T=10, d=4, d_v=2)
-    attention = duality.linear_attention(values, keys, queries[-1:])
-    off = [duality.relative_error(form(queries, keys, values, rate)[-1:] / rate, attention) for rate in (1e-2, 1e-4)]
-    assert off[1] == pytest.approx(off[0] / 100, rel=0.1)
-
-
 @pytest.mark.parametrize("normalised", [False, True])
 @each_form
 def test_parity_with_the_recurrence_of_qwen3_next(form, normalised):

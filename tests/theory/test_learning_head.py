@@ -49,14 +49,6 @@ def test_one_step_leaves_what_the_formula_says_and_no_other_step_leaves_less(n):
     assert all(learning_head._left_by_descent(drawn, eta, 1).mean() > left.mean() for eta in others)
 
 
-def test_examples_alone_do_not_make_one_step_enough_where_inputs_are_uneven():
-    choose, report = (learning_head.lessons(1024, UNEVEN, seed) for seed in (0, 1))
-    grid = [0.5 * 1.1**i for i in range(26)]
-    best = {steps: learning_head._best_measured_step(choose, steps, grid) for steps in (1, 16)}
-    left = {steps: learning_head._left_by_descent(report, best[steps], steps).mean() for steps in best}
-    assert left[1] > 0.15 and left[16] < 0.001
-
-
 def test_the_best_measured_step_is_the_best_of_the_candidates():
     drawn = learning_head.lessons(512, EVEN, seed=0, tasks=50)
     assert learning_head._best_measured_step(drawn, 1, [1.0, 2.0, 4.0, 6.0]) == 4.0

@@ -57,20 +57,6 @@ def test_the_decaying_bias_is_the_average(T, d, batch, eta, seed):
     close(biases, momentum.ema(values, eta), 1e-10)
 
 
-@given(st.integers(1, 40), st.floats(0, 0.999), st.integers(0, 5))
-@settings(max_examples=30)
-def test_a_layer_with_a_decaying_bias_is_linear_attention_plus_the_average(T, eta, seed):
-    """Plain steps on the weights and decaying steps on the bias, with given error signals, then a query each time."""
-    values, keys, queries = (randn(T, width, seed=seed + i) for i, width in enumerate((3, 4, 4)))
-    W, b, answers = torch.zeros(3, 4).double(), torch.zeros(3).double(), []
-    for v, k, q in zip(values, keys, queries, strict=True):
-        answers.append(W @ q + b)
-        W = W + torch.outer(v, k)
-        b = eta * (b + v)
-    linear = (queries @ keys.mT).tril(-1) @ values
-    close(torch.stack(answers), linear + momentum.decaying_bias(values, eta), 1e-10)
-
-
 @pytest.mark.parametrize("name", [name for name in momentum.AVERAGES if name != "permuted"])
 @pytest.mark.parametrize("eta", [0.3, 0.9])
 def test_every_average_is_its_definition(name, eta):

@@ -1,7 +1,5 @@
 """explainer.theory.order: closed forms against the layers themselves, in all orders."""
 
-import math
-
 import pytest
 import torch
 from draws import randn
@@ -43,12 +41,6 @@ def test_delta_weights_are_those_of_the_layer(rate, n, seed):
     keys, query = randn(n, 3, seed=seed), randn(3, seed=seed + 1)
     queries, values = query.expand(n, 3), torch.eye(n, dtype=torch.float64)
     close(order.delta_weights(rate, keys, query), fast_weights.recurrent(queries, keys, values, rate)[-1])
-
-
-def test_orthogonal_keys_weigh_the_same_in_every_order():
-    keys, query = torch.linalg.qr(randn(5, 4)).Q.T, randn(5, seed=1)
-    for row in order.orders(4):
-        close(order.delta_weights(0.7, keys[row], query), 0.7 * keys[row] @ query)
 
 
 @given(SHARES, SIZES)
@@ -103,11 +95,3 @@ def test_shapes_are_checked():
     ):
         with pytest.raises(ShapeError):
             call()
-
-
-def test_the_running_mean_has_no_order():
-    n = 6
-    q, k, v = one_key(n)
-    rates = 1 / torch.arange(1, n + 1, dtype=torch.float64)
-    close(fast_weights.recurrent(q, k, v, rates)[-1], torch.full((n,), 1 / n, dtype=torch.float64))
-    assert math.isclose(order.order_variance(rates * n, v[0]), order.order_variance(rates * n, v[3]))

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from explainer.errors import DivergenceError
 from explainer.theory import duality, metrics
-from explainer.theory import linear_transformer as lt
 from explainer.theory import positive_control as pc
-from explainer.theory.regression import Prompts, gradient_steps
 
 SEEDS = range(20)
 NARROW = pc.PositiveControlSetting()
@@ -115,19 +113,6 @@ def test_it_is_that_step_with_any_number_of_heads_and_preconditioned_with_a_prec
         close(torch.cat(list(compared.dW_icl[0]), -1), expected)
 
 
-def test_from_zero_it_is_the_step_of_the_linear_transformer_and_of_the_estimator():
-    """Both divide by the number of examples."""
-    rate, N = 0.7, 9
-    _, lesson, X = drawn(0, N, 1, 4, 3, scale=0)
-    heads = pc.gradient_step_heads(torch.zeros(3, 4, dtype=torch.float64))
-    E = pc.in_context(pc.demonstrations(lesson, rate / N), pc.zero_shot_form(X, 3))
-    inputs = torch.cat([lesson.examples[:, -1], X[:, -1]]).expand(3, -1, -1)
-    targets = torch.cat([lesson.targets.T, torch.zeros(3, 1, dtype=torch.float64)], 1)
-    prompts = Prompts(inputs, targets, torch.zeros(3, 4, dtype=torch.float64))
-    close(pc.attention_output(heads, E)[0], gradient_steps(prompts, [rate]))
-    close(pc.attention_output(heads, E)[0], -lt.layer_prediction(lt.gradient_layer(4, rate), prompts))
-
-
 # Part 3. Fine-tuning.
 
 
@@ -169,14 +154,6 @@ def test_values_alone_are_a_linear_layer_and_have_its_dual(seed, N, T, H, lr):
 def tangent_kernel(heads, E, E_q):
     """How much example i moves query q when values learn: kappa(i, q) = sum_h p^h(E_i) . p^h(E_q)."""
     return torch.einsum("ihD,qhD->iq", pc._readings(heads, E), pc._readings(heads, E_q))
-
-
-@given(seeds, sizes, sizes, sizes)
-@few
-def test_the_kernel_of_one_head_is_that_of_gradient_descent_twice(seed, N, d, d_out):
-    W_0, lesson, X = drawn(seed, N, 3, d, d_out)
-    forms = (pc.zero_shot_form(x, d_out) for x in (lesson.examples, X))
-    close(tangent_kernel(pc.gradient_step_heads(W_0), *forms), 2 * lesson.examples[:, -1] @ X[:, -1].T)
 
 
 def first_order_error(compared):
@@ -234,15 +211,6 @@ def test_the_ceiling_of_one_own_token_by_hand_and_reached_by_the_values(seed, d,
     ceiling = pc.update_cosine_ceiling(compared.dW_icl, compared.own_keys)
     close(ceiling[:, 0], torch.einsum("nvk,nk->nv", dW, q).norm(dim=-1) / dW.norm(dim=(1, 2)))
     close(metrics.update_cosines(compared.dW_icl, compared.dW_ft), ceiling, 1e-3)
-
-
-@given(seeds, sizes, st.integers(1, 3))
-@few
-def test_the_ceiling_needs_no_keys_where_the_sum_of_outer_products_is_known(seed, d_v, T):
-    """As a chapter does with the matrices of a checkpoint: their rows span what the own keys span."""
-    dW, K, V = randn(d_v + 3, 7, seed=seed), randn(T, 7, seed=seed + 1), randn(T, d_v + 3, seed=seed + 2)
-    rows = torch.linalg.svd(V.T @ K).Vh[:T]
-    close(pc.update_cosine_ceiling(dW, rows), pc.update_cosine_ceiling(dW, K), 1e-6)
 
 
 def test_the_mean_square_of_the_ceiling_is_the_share_of_directions_that_own_tokens_have():

@@ -126,30 +126,6 @@ def test_width_follows_the_normal_approximation():
     assert high - low == pytest.approx(2 * 0.674 * values.std() / 20, rel=0.08)
 
 
-def test_interval_covers_the_mean_of_a_coin():
-    generator = np.random.default_rng(1)
-    coins = generator.random((300, 60)) < 0.3
-    intervals = [statistics.bootstrap_interval([(c,)], seed=i, n_resamples=300) for i, c in enumerate(coins)]
-    covered = np.mean([low <= 0.3 <= high for _, low, high in intervals])
-    assert 0.90 <= covered <= 0.985  # 0.95 less the percentile bootstrap's known shortfall, three standard errors wide
-
-
-def test_interval_over_seeds_covers_where_the_flat_one_does_not():
-    """Seeds differ by 0.15: pooling all examples ignores that and misses the truth far more often."""
-    generator = np.random.default_rng(2)
-    rates = np.clip(0.5 + 0.15 * generator.normal(size=(150, 8)), 0, 1)
-    groups = [[(generator.random(40) < rate,) for rate in run] for run in rates]
-    flat = [[(np.concatenate([g[0] for g in run]),)] for run in groups]
-    covered = [
-        np.mean(
-            [low <= 0.5 <= high for _, low, high in (statistics.bootstrap_interval(r, n_resamples=200) for r in runs)]
-        )
-        for runs in (groups, flat)
-    ]
-    assert covered[0] > 0.85
-    assert covered[1] < 0.75
-
-
 # --- seeds and queries crossed -----------------------------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ import torch
 from draws import seeded
 
 from explainer.errors import ShapeError
-from explainer.theory.regression import Prompts, draw_prompts, ridge, squared_errors
+from explainer.theory.regression import draw_prompts, ridge
 from explainer.theory.task_diversity import discrete_mmse, draw_pool, pool_prompts, posterior
 
 NOISE = 0.5
@@ -50,24 +50,6 @@ def test_endless_pool_tends_to_ridge():
     assert gaps[2] < 1e-3
 
 
-def test_memory_is_best_on_the_pool_and_ridge_on_new_tasks():
-    pool = draw_pool(8, 2)
-    for prompts, memory_wins in ((pool_prompts(pool, 20_000, 4, NOISE, seeded(5)), True), (new_prompts(20_000), False)):
-        own = squared_errors(discrete_mmse(prompts, pool, NOISE), prompts).mean()
-        other = squared_errors(ridge(prompts, NOISE**2), prompts).mean()
-        assert (own < 0.95 * other) if memory_wins else (other < 0.95 * own)
-
-
-def test_no_other_weights_on_the_pool_do_better():
-    """Bayes' estimator against itself with another noise, and against the most probable task, on the pool's prompts."""
-    pool = draw_pool(8, 2)
-    prompts = pool_prompts(pool, 40_000, 4, NOISE, seeded(6))
-    best = squared_errors(discrete_mmse(prompts, pool, NOISE), prompts).mean()
-    likeliest = pool[posterior(prompts, pool, NOISE).argmax(1)]
-    rivals = [discrete_mmse(prompts, pool, c * NOISE) for c in (0.5, 2)] + [(prompts.x_q * likeliest).sum(-1)]
-    assert all(squared_errors(rival, prompts).mean() > best for rival in rivals)
-
-
 def test_what_does_not_fit_is_refused():
     prompts = new_prompts(2)
     with pytest.raises(ShapeError, match=r"\(T, 2\)"):
@@ -76,4 +58,3 @@ def test_what_does_not_fit_is_refused():
         discrete_mmse(prompts, draw_pool(3, 2), 0.0)
     with pytest.raises(ValueError, match="n_tasks = 0"):
         draw_pool(0, 2)
-    assert isinstance(prompts, Prompts)

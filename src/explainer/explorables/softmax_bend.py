@@ -9,7 +9,7 @@ class SoftmaxBend(Explorable):
     """Softmax attention on Gaussian keys, queries and values, against four forms without softmax.
 
     Traits: `spread`, the standard deviation of every query's logits over the tokens; `tokens`; `seed`. The default
-    seed is the one of 0 to 59 whose errors lie nearest to the medians over these seeds (see tests/explorables/js).
+    seed is the one of 0 to 59 whose errors lie nearest to the medians over these seeds (see test_softmax_bend.py).
     """
 
     name = "softmax_bend"

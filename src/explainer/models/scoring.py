@@ -213,17 +213,6 @@ def candidate_log_probs(
     return result
 
 
-def candidate_mean_log_probs(
-    checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str]
-) -> np.ndarray:
-    """log p(candidate | prefix, prompt) over its number of tokens, shape (n, c): no smaller for a longer candidate.
-
-    Raises as `candidate_log_probs`. Source: Brown et al. (2020), section 2.4.
-    """
-    sums = candidate_log_probs(checkpoint, prefix, prompts, candidates)
-    return sums / candidate_lengths(checkpoint, prompts, candidates)
-
-
 def candidate_lengths(checkpoint: Checkpoint, prompts: Sequence[str], candidates: Sequence[str]) -> np.ndarray:
     """Number of tokens of each candidate behind each prompt, shape (n, c); raises as `candidate_log_probs`."""
     lengths = [list(map(len, _candidate_ids(checkpoint, prompt, candidates))) for prompt in prompts]

@@ -1,22 +1,30 @@
 """What the explorables of the laboratory share: a notebook's kernel answers their views as a page's worker does."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
+
+from jaxtyping import Float
+from torch import Tensor
 
 from explainer.data.files import report_unexpected
 from explainer.errors import ExplainerError
 from explainer.explorables import Explorable
-from explainer.models import loading
+from explainer.models import loading, scoring
 from explainer.models.loading import Checkpoint
+from explainer.models.scoring import Prefix
+from explainer.results.published import results
 
 TASKS = ("capitals", "plurals", "past", "antonyms")
 """The tasks of word pairs that a reader can choose everywhere: they have studies."""
 MORE_TASKS = (*TASKS, "chinese")
 """The tasks that need no study."""
 MADE = "computed with Python and stored with the book"
+Pair = Sequence[str]
+"""A demonstration's x and y; or what is written before and after x."""
 _PAUSE = 0.01  # seconds between two answers, in which the kernel hears what came meanwhile
 _QUESTIONS = {"ask": "id", "sweep": "sweep", "experiment": "experiment", "patch": "patch", "vector": "vector"}
 """By question, where its number stands in the answer."""
@@ -70,3 +78,27 @@ class Asking(Explorable):
 def book_checkpoint() -> Checkpoint:
     """The starter checkpoint in float32, loaded once."""
     return loading.load(device="cpu")
+
+
+def lines(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair]) -> list[list[int]]:
+    """The tokens of each demonstration, which is a line and tokenized by itself."""
+    before, after = pattern
+    return [checkpoint.tokenize(f"{before}{x}{after} {y}\n") for x, y in demonstrations]
+
+
+def context(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair]) -> Prefix:
+    """The first token and the demonstrations, as queries see them."""
+    ids = chain.from_iterable(lines(checkpoint, pattern, demonstrations))
+    return scoring.encode(checkpoint, [checkpoint.first_token_id, *ids])
+
+
+def top_three(checkpoint: Checkpoint, p: Float[Tensor, " vocab"]) -> list[list]:
+    """The three most probable next tokens, as texts, with their probabilities."""
+    best = p.topk(3)
+    return [[checkpoint.text([i]), share] for i, share in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
+
+
+def shares_of_study(grid: str, name: str, interventions: Mapping[str, str]) -> dict[str, float]:
+    """From a published grid, a task's shares of right first tokens under interventions, by a short name for each."""
+    answered = results(grid, "queries", task=name).groupby("intervention")["correct"].mean()
+    return {short: round(float(answered[intervention]), 3) for short, intervention in interventions.items()}

@@ -16,11 +16,10 @@ from explainer.models.architectures import CACHE
 from explainer.models.byte_tokens import is_part
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
-from explainer.page.asking import MADE, MORE_TASKS, Asking, book_checkpoint
+from explainer.page.asking import MADE, MORE_TASKS, Asking, Pair, book_checkpoint, context, lines
 
 _INDUCTION = ((18, 6), (17, 4), (17, 5), (17, 3), (20, 6), (23, 2), (23, 7), (18, 7), (24, 4), (23, 1))
 """The ten strongest induction heads, as the study `head_circuits` finds them: (layer, head) from 0."""
-_Pair = Sequence[str]  # a demonstration's x and y; or what is written before and after x
 
 
 class _Pairs(traitlets.List):
@@ -96,8 +95,8 @@ def preset(name: str) -> dict[str, Any]:
 
 def answers(
     checkpoint: Checkpoint,
-    pattern: _Pair,
-    demonstrations: Sequence[_Pair],
+    pattern: Pair,
+    demonstrations: Sequence[Pair],
     query: str,
     hidden: Sequence[int] = (),
 ) -> dict[str, Any]:
@@ -136,7 +135,7 @@ def _next(checkpoint: Checkpoint, prefix: Prefix, prompt: str) -> list[list]:
 
 
 def _shares_of_attention(
-    checkpoint: Checkpoint, pattern: _Pair, demonstrations: Sequence[_Pair], query: str, hidden: Sequence[int]
+    checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair], query: str, hidden: Sequence[int]
 ) -> np.ndarray:
     """The share of the query's last token's attention that goes to each demonstration, in every head."""
     prefix, model = _seen(checkpoint, pattern, demonstrations, hidden), checkpoint.model
@@ -158,28 +157,22 @@ def _shares_of_attention(
     return np.stack(sums, axis=-1) if sums else np.zeros((*weights.shape[:2], 0))
 
 
-def _owners(checkpoint: Checkpoint, pattern: _Pair, demonstrations: Sequence[_Pair]) -> list[int]:
+def _owners(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair]) -> list[int]:
     """The demonstration of each position of the context; the first token is nobody's, which is -1."""
-    pieces = [checkpoint.tokenize(_written(pattern, pair)) for pair in demonstrations]
-    return [-1, *(i for i, piece in enumerate(pieces) for _ in piece)]
-
-
-def _written(pattern: _Pair, pair: _Pair) -> str:
-    return f"{pattern[0]}{pair[0]}{pattern[1]} {pair[1]}\n"
+    return [-1, *(i for i, line in enumerate(lines(checkpoint, pattern, demonstrations)) for _ in line)]
 
 
 def _log_probabilities(
-    checkpoint: Checkpoint, pattern: _Pair, demonstrations: Sequence[_Pair], query: str, hidden: Sequence[int]
+    checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair], query: str, hidden: Sequence[int]
 ) -> np.ndarray:
     """log p of every next token, shape (vocabulary,), when the query does not see the demonstrations `hidden`."""
     kept = _seen(checkpoint, pattern, demonstrations, hidden)
     return scoring.next_token_log_probs(checkpoint, kept, pattern[0] + query + pattern[1])
 
 
-def _seen(checkpoint: Checkpoint, pattern: _Pair, demonstrations: Sequence[_Pair], hidden: Sequence[int]) -> Prefix:
+def _seen(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair], hidden: Sequence[int]) -> Prefix:
     """The demonstrations' keys and values without those of the hidden ones; no position moves."""
-    ids = [token for pair in demonstrations for token in checkpoint.tokenize(_written(pattern, pair))]
-    prefix = scoring.encode(checkpoint, [checkpoint.first_token_id, *ids])
+    prefix = context(checkpoint, pattern, demonstrations)
     kept = [t for t, i in enumerate(_owners(checkpoint, pattern, demonstrations)) if i not in hidden]
     keys, values = (tuple(x[:, :, kept] for x in layers) for layers in (prefix.keys, prefix.values))
     return replace(prefix, keys=keys, values=values)

@@ -11,10 +11,9 @@ from explainer.data import tasks
 from explainer.explorables.base import Stored, rounded
 from explainer.models import interventions, scoring
 from explainer.models.loading import Checkpoint
-from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint
+from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint, shares_of_study, top_three
 from explainer.page.live_experiment import own_query
 from explainer.page.live_sweep import MOST, QUERIES, SEED, LiveSweep
-from explainer.results.published import results
 
 _DONORS = (1, 2, 4, 8)
 """Of how many queries the mean patch can be; the first eight of a task are never asked with it."""
@@ -65,7 +64,10 @@ class LivePatch(Asking):
             found = answers(book_checkpoint(), name, n)
             return found | {"error": float(f"{found['error']:.0e}"), "answers": rounded(found["answers"], 4)}
 
-        return {name: {"study": _shares(name), "found": {n: kept(name, n) for n in _DONORS}} for name in TASKS}
+        found = {name: {n: kept(name, n) for n in _DONORS} for name in TASKS}
+        return {
+            name: {"study": shares_of_study("causal-tests", name, _STUDIED), "found": found[name]} for name in TASKS
+        }
 
     def replies(self, checkpoint: Checkpoint, message: dict) -> Iterator[dict]:
         """The answers, once."""
@@ -110,17 +112,6 @@ def answers(checkpoint: Checkpoint, name: str, donors: int, query: str | None = 
         "carried": int(((best != first) & torch.isin(best, given)).sum()),
         "error": (in_context - by_own).abs().max().item(),
         "query": query,
-        "answers": [_top(checkpoint, logits) for logits in (zsl[0], in_context[-1], by_own[-1], moved[0])],
+        "answers": [top_three(checkpoint, each.softmax(-1)) for each in (zsl[0], in_context[-1], by_own[-1], moved[0])],
         "made": MADE,
     }
-
-
-def _top(checkpoint: Checkpoint, logits: Tensor) -> list[list]:
-    best = logits.softmax(-1).topk(3)
-    return [[checkpoint.text([i]), p] for i, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
-
-
-def _shares(name: str) -> dict[str, float]:
-    """From the published causal tests of a task, the shares of right first tokens that the figure compares with."""
-    answered = results("causal-tests", "queries", task=name).groupby("intervention")["correct"].mean()
-    return {short: round(float(answered[intervention]), 3) for short, intervention in _STUDIED.items()}

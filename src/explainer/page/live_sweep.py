@@ -1,7 +1,6 @@
 """The explorable of the laboratory that counts: exact match after k demonstrations, right, shuffled and foreign."""
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from explainer.data import tasks
 from explainer.explorables.base import Stored
 from explainer.models import scoring
 from explainer.models.loading import Checkpoint
-from explainer.page.asking import MADE, MORE_TASKS, Asking, book_checkpoint
+from explainer.page.asking import MADE, MORE_TASKS, Asking, book_checkpoint, context
 
 MOST, QUERIES, SEED = 16, 30, 0
 """Demonstrations and queries of a task, and the seed that draws them."""
@@ -74,7 +73,5 @@ def _counts(checkpoint: Checkpoint, its: dict[str, Any], kind: str, ks: Sequence
 def _exact(checkpoint: Checkpoint, pattern: Sequence[str], demonstrations: Sequence, queries: Sequence) -> np.ndarray:
     """Which queries [x, y] greedy decoding answers word for word after the demonstrations."""
     before, after = pattern
-    pieces = (checkpoint.tokenize(f"{before}{x}{after} {y}\n") for x, y in demonstrations)
-    prefix = scoring.encode(checkpoint, [checkpoint.first_token_id, *chain.from_iterable(pieces)])
     prompts, answers = zip(*((before + x + after, y) for x, y in queries), strict=True)
-    return scoring.exact_match(checkpoint, prefix, prompts, answers)
+    return scoring.exact_match(checkpoint, context(checkpoint, pattern, demonstrations), prompts, answers)

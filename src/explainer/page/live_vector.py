@@ -10,18 +10,15 @@ from torch import Tensor
 
 from explainer.data import tasks
 from explainer.explorables.base import Stored, rounded
-from explainer.models import interventions, scoring
+from explainer.models import interventions
 from explainer.models.loading import Checkpoint
-from explainer.models.scoring import Prefix
-from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint
+from explainer.page.asking import MADE, TASKS, Asking, Pair, book_checkpoint, context, shares_of_study, top_three
 from explainer.page.live_experiment import own_query
 from explainer.page.live_sweep import SEED
-from explainer.results.published import results
 
 _DEMONSTRATIONS = 8
 _LAYER = 21  # the layer where the vector answers most on most draws of the study
 _STUDIED = {"icl": "icl", "vector": "vector", "shuffled": "vector_shuffled"}
-_Pair = Sequence[str]  # a demonstration's x and y; or what is written before and after x
 
 
 class LiveVector(Asking):
@@ -67,7 +64,7 @@ class LiveVector(Asking):
         yield {"vector": message["vector"], "found": answers(checkpoint, *asked)}
 
 
-def answers(checkpoint: Checkpoint, pattern: _Pair, demonstrations: Sequence[_Pair], query: str) -> dict[str, Any]:
+def answers(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair], query: str) -> dict[str, Any]:
     """What LiveVector finds, by the checkpoint in Python.
 
     `without` and `with` are the three most probable next tokens without demonstrations and with them, `layers` those
@@ -75,7 +72,7 @@ def answers(checkpoint: Checkpoint, pattern: _Pair, demonstrations: Sequence[_Pa
     with, and by layer with the vector, and with that of the same inputs after answers that moved on by one.
     """
     prompt = [_written(pattern, query)]
-    prefix = _context(checkpoint, pattern, demonstrations)
+    prefix = context(checkpoint, pattern, demonstrations)
     empty = interventions.without_context(checkpoint, prefix, prompt)
     zsl, icl = (
         its.run().logits[0].softmax(-1) for its in (empty, interventions.after_context(checkpoint, prefix, prompt))
@@ -89,19 +86,19 @@ def answers(checkpoint: Checkpoint, pattern: _Pair, demonstrations: Sequence[_Pa
     return {
         "demonstrations": [list(pair) for pair in demonstrations],
         "query": query,
-        "without": _top(checkpoint, zsl),
-        "with": _top(checkpoint, icl),
-        "layers": [_top(checkpoint, p) for p in own],
+        "without": top_three(checkpoint, zsl),
+        "with": top_three(checkpoint, icl),
+        "layers": [top_three(checkpoint, p) for p in own],
         "p": [zsl[best].item(), icl[best].item(), own[:, best].tolist(), other[:, best].tolist()],
         "made": MADE,
     }
 
 
-def _vectors(checkpoint: Checkpoint, pattern: _Pair, demonstrations: Sequence[_Pair]) -> Float[Tensor, "layers d"]:
+def _vectors(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair]) -> Float[Tensor, "layers d"]:
     """The mean over demonstrations of what all the others change, where each is asked as a query."""
     changes = []
     for i, (x, _) in enumerate(demonstrations):
-        prefix = _context(checkpoint, pattern, [*demonstrations[:i], *demonstrations[i + 1 :]])
+        prefix = context(checkpoint, pattern, [*demonstrations[:i], *demonstrations[i + 1 :]])
         after, without = (
             of(checkpoint, prefix, [_written(pattern, x)]).run().stream[0]
             for of in (interventions.after_context, interventions.without_context)
@@ -121,20 +118,8 @@ def _plus_each(empty: interventions.Pass, vectors: Float[Tensor, "layers d"]) ->
     return times.run(edits).logits
 
 
-def _context(checkpoint: Checkpoint, pattern: _Pair, demonstrations: Sequence[_Pair]) -> Prefix:
-    texts = [f"{_written(pattern, x)} {y}\n" for x, y in demonstrations]
-    return scoring.encode(
-        checkpoint, [checkpoint.first_token_id, *(token for text in texts for token in checkpoint.tokenize(text))]
-    )
-
-
-def _written(pattern: _Pair, x: str) -> str:
+def _written(pattern: Pair, x: str) -> str:
     return f"{pattern[0]}{x}{pattern[1]}"
-
-
-def _top(checkpoint: Checkpoint, p: Float[Tensor, " vocab"]) -> list[list]:
-    best = p.topk(3)
-    return [[checkpoint.text([i]), share] for i, share in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
 
 
 def _stored(name: str) -> dict[str, Any]:
@@ -144,12 +129,6 @@ def _stored(name: str) -> dict[str, Any]:
     return {
         "lesson": "\n".join(f"{x} -> {y}" for x, y in pairs),
         "query": own_query(name),
-        "study": _shares(name),
+        "study": shares_of_study("rival", name, _STUDIED),
         "found": rounded(found, 4),
     }
-
-
-def _shares(name: str) -> dict[str, float]:
-    """From the published study of a task, the shares of right first tokens that the figure compares with."""
-    answered = results("rival", "queries", task=name).groupby("intervention")["correct"].mean()
-    return {short: round(float(answered[intervention]), 3) for short, intervention in _STUDIED.items()}
