@@ -79,84 +79,6 @@ def with_numbers(text: str, numbers: list[str]) -> str:
     return re.sub(r"\{(\d+)\}", lambda found: numbers[int(found[1])], text)
 
 
-# What explorables say.
-
-_PLACE = re.compile(r"\{(\d+|[A-Za-z])\}")
-_WORDED = re.compile(r"\{[A-Za-z]\}")
-_SPLITS = tuple((re.compile(f"{between}(?![^“]*”)"), joint) for between, joint in (("; ", "；"), (": ", "：")))
-_SENTENCES = re.compile("(?<=[.?!]) (?![^“]*”)")  # what stands in quotes is no part
-_ENDS = {".": "。", "?": "？", "!": "！"}
-_SPACE = re.compile(r" (?=[，。：；？！（）])|(?<=[，。：；？！（）]) |(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff“])")
-
-_LATIN = re.compile(r"[A-Za-z]{2,}")
-_KEPT = re.compile(r"“[^”]*?(?:”|…)|\S+ (?:->|→)(?: \S+)?|-> \S+")
-"""Tokens of a model, whole or cut; demonstrations."""
-
-
-class Phrases:
-    """Translations of texts that are composed while a reader uses an explorable; `static/words.js` says the same.
-
-    A key has {0}, {1} and so on for numbers, {a}, {b} for words that are translated in turn, and {A}, {B} for words
-    that stay. A text that no key fits is said sentence by sentence, then part by part.
-    """
-
-    def __init__(self, table: dict[str, str]):
-        """Take the translations."""
-        self.table = table
-        worded = [key for key in table if _WORDED.search(key)]
-        self._patterns = [(self._pattern(key), table[key]) for key in sorted(worded, key=_literal, reverse=True)]
-
-    @staticmethod
-    def _pattern(key: str) -> re.Pattern:
-        places = _PLACE.split(key)
-        held = [rf"(?P<_{name}>\{{\d+\}})" if name.isdigit() else f"(?P<_{name}>.+?)" for name in places[1::2]]
-        return re.compile("".join(map("".join, zip(map(re.escape, places[::2]), [*held, ""], strict=True))))
-
-    def say(self, text: str) -> str | None:
-        """The translation of a text, or None; parts of it that nobody has translated stay as they are."""
-        if not _WORD.search(text):
-            return None
-        key, numbers = without_numbers(text)
-        if key in self.table:
-            return with_numbers(self.table[key], numbers)
-        return self._composed(key, numbers, " ".join(text.split()))
-
-    def _composed(self, key: str, numbers: list[str], text: str) -> str | None:
-        sentences = _SENTENCES.split(text)
-        if said := self._joined(sentences, "", whole=True):
-            return said
-        if text[-1:] in _ENDS and (said := self.say(text[:-1])):
-            return said + _ENDS[text[-1]]
-        if said := self._phrase(key, numbers) or self._joined(sentences, ""):
-            return said
-        return next(filter(None, (self._joined(between.split(text), joint) for between, joint in _SPLITS)), None)
-
-    def _phrase(self, key: str, numbers: list[str]) -> str | None:
-        for pattern, other in self._patterns:
-            if found := pattern.fullmatch(key):
-                held = {name[1:]: with_numbers(its, numbers) for name, its in found.groupdict().items()}
-                parts = _PLACE.split(other)
-                parts[1::2] = [self._held(name, held[name]) for name in parts[1::2]]
-                return _SPACE.sub("", "".join(parts))
-        return None
-
-    def _held(self, name: str, text: str) -> str:
-        return (self.say(text) or text) if name.islower() else text
-
-    def _joined(self, parts: list[str], joint: str, whole: bool = False) -> str | None:
-        if len(parts) < 2:
-            return None
-        said = [self.say(part) for part in parts]
-        unsaid = (part for new, part in zip(said, parts, strict=True) if not new)
-        if not any(said) or (whole and any(map(_WORD.search, unsaid))):
-            return None
-        return joint.join(new or part for new, part in zip(said, parts, strict=True))
-
-
-def _literal(key: str) -> int:
-    return len(_PLACE.sub("", key))
-
-
 # The HTML of a page.
 
 _PIECE = re.compile(r"(<!--.*?-->|<script\b.*?</script>|<style\b.*?</style>|<[^>]+>)", re.DOTALL)
@@ -242,6 +164,10 @@ def _figure(part: Any, said: Callable[[str], str], key: str = "") -> Any:
 
 # An edition.
 
+_LATIN = re.compile(r"[A-Za-z]{2,}")
+_KEPT = re.compile(r"“[^”]*?(?:”|…)|\S+ (?:->|→)(?: \S+)?|-> \S+")
+"""Tokens of a model, whole or cut; demonstrations."""
+
 
 class Edition:
     """The book in one other language: a folder of `book/locale` with its catalogues and `edition.toml`."""
@@ -272,14 +198,6 @@ class Edition:
         """English to the other language, what is translated and still fits."""
         return {m.id: m.string for m in self.catalogue(name) if m.id and m.string and not m.fuzzy}
 
-    @cached_property
-    def _phrases(self) -> Phrases:
-        return Phrases(self.texts(EXPLORABLES))
-
-    def spoken(self, text: str) -> str | None:
-        """What a text of an explorable is in this language, or None."""
-        return self._phrases.say(text)
-
     def english(self, text: str) -> list[str]:
         """The English words of a text, without what every language keeps and the names that this one does."""
         return [word for word in _LATIN.findall(_KEPT.sub(" ", text)) if word not in self.settings["names"]]
@@ -306,7 +224,7 @@ _SAME = {
     "code": re.compile(r"`[^`]+`"),
     "address": re.compile(r"\]\(([^)]*)\)"),
     "reference": re.compile(r"\{[a-z:]+\}"),
-    "placeholder": _PLACE,
+    "placeholder": re.compile(r"\{(\d+|[A-Za-z])\}"),
     "tag": re.compile(r"</?[a-z][^>]*>"),
     "number": re.compile(r"\d+(?:[.,]\d+)*"),
 }
