@@ -114,7 +114,7 @@ def test_what_is_wider_than_a_page_is_an_error_and_leaves_nothing(small, browser
 
 
 def test_the_main_line_has_no_studies():
-    names = gather.main_line(ROOT)
+    names = pages.main_line(ROOT)
     assert names[:2] == ["book/intro", "book/story"] and sum("/chapters/" in name for name in names) == 16
     assert [Path(name).name for name in names[18:]] == ["laboratory", "notation", "glossary"]
 
@@ -136,7 +136,7 @@ def test_the_whole_book(browser, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     epub, pdf = offline.write(SITE.relative_to(ROOT), Path(), browser, tmp_path)
     trees = require_sound_epub(epub)
-    names = [Path(name).name for name in gather.main_line(ROOT)]
+    names = [Path(name).name for name in pages.main_line(ROOT)]
     assert {f"{name}.xhtml" for name in names} < set(trees)
     sources = [cell for path in pages.reading_order(ROOT) if path.stem in names for cell in pages.markdown(path)]
     asked = sum("<summary>Solution</summary>" in source for source in sources)

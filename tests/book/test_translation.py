@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bookbuilder import locale, spoken
 from bookbuilder.characters import Characters
 from bookbuilder.edition import _linked
-from bookbuilder.pages import markdown
+from bookbuilder.pages import main_line, markdown
 from bookbuilder.translation import (
     EXPLORABLES,
     WORDS,
@@ -45,7 +45,7 @@ def test_blocks():
     assert blocks(text) == ["# A\nb", "```python\nx = 1\n\ny = 2\n```", "$$\na\n\n$$", "$$b$$", "c"]
 
 
-@pytest.mark.parametrize("name", locale.main_line(ROOT))
+@pytest.mark.parametrize("name", main_line(ROOT))
 def test_blocks_lose_nothing(name):
     for text in markdown(locale.path_of(name, ROOT)):
         assert re.sub(r"\n\s*\n", "\n\n", text.strip()) == re.sub(r"\n\s*\n", "\n\n", "\n\n".join(blocks(text)))
@@ -228,7 +228,7 @@ def test_words_of_the_built_pages_are_known(edition, site):
 # The built pages.
 
 
-@pytest.mark.parametrize("name", locale.main_line(ROOT))
+@pytest.mark.parametrize("name", main_line(ROOT))
 def test_page_is_translated(edition, site, name):
     page = (site / edition.folder.name / f"{name}.html").read_text("utf-8")
     english = (site / f"{name}.html").read_text("utf-8")

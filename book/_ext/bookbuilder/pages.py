@@ -13,6 +13,8 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
+REFERENCE = ("laboratory", "notation", "glossary")
+"""The pages of the back matter that belong to the main line."""
 _QUESTION = re.compile(r"^> \*\*The question\.\*\* (.+)$", re.MULTILINE)
 _LINK = re.compile(r"\[([^][]+)\]\([^)]*\)")
 _NO_MAIN_LINE = re.compile(
@@ -61,6 +63,16 @@ def reading_order(root: Path) -> list[Path]:
 def names(root: Path) -> list[str]:
     """The pages of the table of contents without their endings, those of a section after the page that opens it."""
     return [name for _, names in parts(root) for name in names]
+
+
+def main_line(root: Path = Path()) -> list[str]:
+    """The pages that other languages and the offline book have: no studies, and little of the back matter."""
+
+    def there(name: str) -> bool:
+        folder, _, page = name.rpartition("/")
+        return page in REFERENCE if folder.endswith("reference") else not folder.endswith("studies")
+
+    return [name for name in names(root) if there(name) and name != "book/contents"]
 
 
 def parts(root: Path) -> list[tuple[str, list[str]]]:

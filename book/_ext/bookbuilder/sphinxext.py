@@ -19,7 +19,8 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from bookbuilder import api, bibliography, colours, execute, found, glossary, notation, pages, shown, spelling, vendored
 from bookbuilder.characters import Characters
-from bookbuilder.locale import editions, main_line
+from bookbuilder.locale import editions
+from bookbuilder.pages import main_line
 from bookbuilder.renderers import PLUGINS, STATE_MIME, WIDGET_MIME, script_json, widget_html
 from bookbuilder.repository import branch, public_address, site_address
 from bookbuilder.translation import EXPLORABLES, Edition, translated

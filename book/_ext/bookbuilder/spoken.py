@@ -13,7 +13,8 @@ from typing import Any
 
 from bookbuilder.browser import find_browser, running
 from bookbuilder.explorables import run_module
-from bookbuilder.locale import editions, main_line, write_catalogue
+from bookbuilder.locale import editions, write_catalogue
+from bookbuilder.pages import main_line
 from bookbuilder.translation import EXPLORABLES, without_numbers
 
 _SITE = Path("_build", "html")
