@@ -52,9 +52,10 @@ class Term(NamedTuple):
 
 @cache
 def terms(edition: Path | None = None) -> tuple[Term, ...]:
-    """All terms, in the order of the source, in English or in the language of an edition's folder."""
-    rows = tomllib.loads(SOURCE.read_text("utf-8"))["term"]
-    known = [{"forms": [row["name"]], "english": row["name"]} | row for row in rows]
+    """All terms, in English or in the language of an edition's folder."""
+    pages = tomllib.loads(SOURCE.read_text("utf-8"))
+    rows = [{"chapter": page} | row for page, introduced in pages.items() for row in introduced]
+    known = [{"forms": [row["name"], f"{row['name']}s"], "english": row["name"]} | row for row in rows]
     if edition:
         said = Edition(edition).texts("glossary")
         known = [_in_other_words(row, said) for row in known if row["name"] in said]

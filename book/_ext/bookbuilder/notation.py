@@ -44,9 +44,13 @@ class Symbol(NamedTuple):
 @cache
 def table() -> tuple[Symbol, ...]:
     """All rows, in the order of the source."""
-    groups = tomllib.loads(SOURCE.read_text("utf-8"))["group"]
-    rows = ((group["name"], row) for group in groups for row in group["symbol"])
-    return tuple(Symbol(**row | {"group": name, "chapters": tuple(row.get("chapters", ()))}) for name, row in rows)
+    rows, name = [], ""
+    for group in tomllib.loads(SOURCE.read_text("utf-8"))["group"]:
+        name, pages = group.pop("name", name), tuple(group.pop("pages", ()))
+        for latex, said in group.items():
+            words, shape = said if isinstance(said, list) else (said, "")
+            rows.append(Symbol(latex, words, name, shape, pages))
+    return tuple(rows)
 
 
 def used(cells: list[str]) -> list[str]:
