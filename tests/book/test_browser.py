@@ -239,17 +239,6 @@ def test_site_works_from_a_folder(visit, site):
         assert seen.complaints == []
 
 
-def test_search_finds_a_chapter(visit):
-    """The site's own search finds a word of the first chapter."""
-    seen = visit("search.html?q=demonstrations")
-    seen.page.wait_for_selector("#search-results li a")
-    links = seen.page.locator("#search-results li a").evaluate_all(
-        "(links) => links.map((a) => a.getAttribute('href'))"
-    )
-    assert any("learning_in_context" in link for link in links)
-    assert seen.complaints == []
-
-
 def test_page_reads_without_javascript(visit):
     """Text, stills and captions are there when scripts are off."""
     seen = visit("book/intro.html", java_script_enabled=False)
