@@ -9,37 +9,24 @@ from typing import Any
 
 from bookbuilder import cards, pages
 from bookbuilder.browser import PATIENCE
+from bookbuilder.locale import editions
 
 _FOLDER = Path(__file__).parent
 WIDTH = 900
 """Pixels: as wide as the text of the site is, so that figures are drawn for it."""
 WORDS = {
-    "en": {
-        "figure": "Figure",
-        "table": "Table",
-        "exercise": "Exercise",
-        "solution": "Solution",
-        "solutions": "Solutions",
-        "contents": "Contents",
-        "page": " (page\N{NO-BREAK SPACE}{})",
-        "edition": "Edition {}",
-        "scripted": "With JavaScript, this figure is interactive",
-        "interactive": "On the site this figure is interactive; here it shows its starting state.",
-    },
-    "zh-CN": {
-        "figure": "图",
-        "table": "表",
-        "exercise": "练习",
-        "solution": "解答",
-        "solutions": "解答",
-        "contents": "目录",
-        "page": "（第\N{NO-BREAK SPACE}{}\N{NO-BREAK SPACE}页）",
-        "edition": "版本 {}",
-        "scripted": "启用 JavaScript 后，此图可以交互",
-        "interactive": "在网站上此图可以交互；这里显示的是初始状态。",
-    },
+    "figure": "Figure",
+    "table": "Table",
+    "exercise": "Exercise",
+    "solution": "Solution",
+    "solutions": "Solutions",
+    "contents": "Contents",
+    "page": " (page\N{NO-BREAK SPACE}{})",
+    "edition": "Edition {}",
+    "scripted": "With JavaScript, this figure is interactive",
+    "interactive": "On the site this figure is interactive; here it shows its starting state.",
 }
-"""What is said here, and what is looked for on the pages, by language."""
+"""What is said here, and what is looked for on the pages; another language has its own words in `edition.toml`."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +59,8 @@ def gathered(browser: Any, site: Path, contents: Path, base: str | None) -> Book
     names = [name for name in pages.main_line(contents) if (site / f"{name}.html").exists()]
     known = {name: name.rpartition("/")[2] for name in names}
     language, title, author = _said(site / f"{names[0]}.html")
-    words, numbers = WORDS[language], {"figures": 0, "tables": 0}
+    others = {edition.settings["tag"]: edition.settings["offline"] for edition in editions(contents)}
+    words, numbers = others.get(language, WORDS), {"figures": 0, "tables": 0}
     chapters, solutions, pictures = [], {}, {}
     for name in names:
         made = _collected(
