@@ -5,7 +5,7 @@
 
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -86,25 +86,20 @@ def page(root: Path, said: Mapping[str, str] = MappingProxyType({})) -> str:
     for group in dict.fromkeys(row.group for row in table()):
         rows = [row for row in table() if row.group == group]
         heads = [head for head in HEADS if head != "shape" or any(row.shape for row in rows)]
-        lines += [
-            "",
-            f"**{said.get(group, group)}**",
-            "",
-            f"| {' | '.join(said.get(head, head) for head in heads)} |",
-            "|---" * len(heads) + "|",
-        ]
+        lines += ["", f"**{said.get(group, group)}**", "", _row(said.get(head, head) for head in heads)]
+        lines += ["|---" * len(heads) + "|"]
         for row in rows:
             used_first = {first[base] for base in row.bases if base in first}
             names = row.chapters or sorted(used_first, key=list(titles).index)
             links = ", ".join(f"[{titles[n]}]({address(n, root, _PAGE)}.ipynb)" for n in names if n in titles)
-            cells = [
-                f"${row.latex}$",
-                said.get(row.words, row.words),
-                *([said.get(row.shape, row.shape)] if "shape" in heads else []),
-                links,
-            ]
-            lines.append(f"| {' | '.join(cells)} |")
+            words, shape = (said.get(text, text) for text in (row.words, row.shape))
+            cells = dict(zip(HEADS, (f"${row.latex}$", words, shape, links), strict=True))
+            lines.append(_row(cells[head] for head in heads))
     return "\n".join(lines)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def chapters(root: Path) -> dict[str, list[str]]:
