@@ -4,17 +4,17 @@ A page's Markdown is translated block by block. What code, figures and the build
 HTML, word for word with the numbers taken out, so that one execution serves all languages.
 """
 
-import html
 import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from babel.messages import Catalog
 from babel.messages.pofile import read_po
+from bs4 import BeautifulSoup, NavigableString, Tag
 
 WORDS = "words"
 """The catalogue of what is no Markdown of a page."""
@@ -81,14 +81,11 @@ def with_numbers(text: str, numbers: list[str]) -> str:
 
 # The HTML of a page.
 
-_PIECE = re.compile(r"(<!--.*?-->|<script\b.*?</script>|<style\b.*?</style>|<[^>]+>)", re.DOTALL)
-_OPEN = re.compile(r"<([a-z][\w-]*)((?:\s[^>]*)?)>", re.IGNORECASE)
-_CLASS = re.compile(r'class="([^"]*)"')
-_SAID_BY = re.compile(r'(\s(?:aria-label|alt|title|placeholder)=")([^"]*)(")')
-_JSON = re.compile(r'(<script type="application/json">)(.*)(</script>)', re.DOTALL)
+_SAID_BY = ("aria-label", "alt", "title", "placeholder")
 _KEYS = {"text", "name", "title", "ticktext", "label", "hovertemplate", "header", "values", "legendgroup"}
-_SILENT = {"pre", "code", "math"}
-_OURS = re.compile(r"\b(?:cell_output|xp-(?!terms?\b|box\b|spare\b))")
+_SILENT = re.compile(r"(?:pre|code|math)\b|.*\b(?:math|highlight)\b")
+_OURS = re.compile(r"summary\b|.*\b(?:cell_output|xp-(?!terms?\b|box\b|spare\b))")
+"""Name and classes of an element whose texts are left alone, or are not of the page's Markdown."""
 
 
 def translated(body: str, said: Callable[[str, bool], str]) -> str:
@@ -97,58 +94,32 @@ def translated(body: str, said: Callable[[str, bool], str]) -> str:
     `said(text, ours)` gets the text and whether code, a figure or the builder made it, not the page's Markdown. Code
     and formulas are left alone.
     """
-    parts, silent, ours = [], [], []
-    for piece in _PIECE.split(body):
-        if data := _JSON.fullmatch(piece):
-            drawing = _figure(json.loads(data[2]), lambda text: said(text, True))
-            parts.append(data[1] + json.dumps(drawing, separators=(",", ":")).replace("<", "\\u003c") + data[3])
-            continue
-        if piece.startswith("<"):
-            _follow(piece, silent, ours)
-            parts.append(
-                piece if silent else _SAID_BY.sub(partial(_attribute, said, bool(ours) or "xp-" in piece), piece)
-            )
-        else:
-            parts.append(piece if silent else _spoken(piece, said, bool(ours)))
-    return "".join(parts)
+    page = BeautifulSoup(body, "html.parser")
+    _translate(page, said, False)
+    return page.decode(formatter="minimal")
 
 
-def _follow(tag: str, *stacks: list[str]) -> None:
-    """Keep where we are: each stack has the elements open since the one that began a silent part, or one of ours."""
-    silent, ours = stacks
-    opening = _OPEN.fullmatch(tag)
-    if opening and not tag.endswith("/>"):
-        name, classes = opening[1].lower(), _CLASS.search(opening[2])
-        classes = classes[1] if classes else ""
-        for stack, begins in (
-            (silent, name in _SILENT or re.search(r"\b(?:math|highlight)\b", classes)),
-            (ours, name == "summary" or _OURS.search(classes)),
-        ):
-            if begins or (stack and name == stack[0]):
-                stack.append(name)
-    elif tag.startswith("</"):
-        name = tag[2:-1].strip().lower()
-        for stack in stacks:
-            if stack and name == stack[0]:
-                stack.pop()
-            elif stack and name in stack:
-                stack.remove(name)
-
-
-def _attribute(said: Callable[[str, bool], str], ours: bool, found: re.Match) -> str:
-    return found[1] + _spoken(found[2], said, ours) + found[3]
+def _translate(element: Tag, said: Callable[[str, bool], str], ours: bool) -> None:
+    for node in list(element.children):
+        if type(node) is NavigableString:  # no comment, script or style
+            node.replace_with(_spoken(node, said, ours))
+        elif isinstance(node, Tag):
+            what = " ".join([node.name, *node.get("class", ())])
+            if _SILENT.match(what):
+                continue
+            inside = ours or bool(_OURS.match(what))
+            for name in filter(node.has_attr, _SAID_BY):
+                node[name] = _spoken(node[name], said, inside or "xp-" in str(node.attrs))
+            if node.get("type") == "application/json":
+                drawing = _figure(json.loads(node.string), lambda text: said(text, True))
+                node.string = json.dumps(drawing, separators=(",", ":")).replace("<", "\\u003c")
+            else:
+                _translate(node, said, inside)
 
 
 def _spoken(text: str, said: Callable[[str, bool], str], ours: bool) -> str:
-    plain = html.unescape(text).strip()
-    if not _WORD.search(plain):
-        return text
-    new = said(plain, ours)
-    if new == plain:
-        return text
-    start = len(text) - len(text.lstrip())
-    end = len(text.rstrip())
-    return text[:start] + html.escape(new) + text[end:]
+    plain = text.strip()
+    return text.replace(plain, said(plain, ours), 1) if _WORD.search(plain) else text
 
 
 def _figure(part: Any, said: Callable[[str], str], key: str = "") -> Any:
