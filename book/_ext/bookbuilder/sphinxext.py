@@ -359,4 +359,4 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("html-page-context", _switch, priority=900)
     app.connect("build-finished", _finish)
     # Another number reads every page anew: what an older version of this extension made of them is no more valid.
-    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 3}
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 4}
