@@ -56,7 +56,7 @@ def test_sections_follow_the_page_that_opens_them(book):
     ],
 )
 def test_the_way_from_page_to_page(book, page, start, way):
-    assert pages.address(page, book, Path(start)) == way
+    assert pages.addresses(book, Path(start))[page] == way
 
 
 def test_rows_have_title_question_and_minutes(book):

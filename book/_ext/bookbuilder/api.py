@@ -158,7 +158,7 @@ def _call(name: str, each: Any) -> str:
         return f"<code>{name}</code>"
     parameters = [p.replace(annotation=p.empty) for p in inspect.signature(each).parameters.values()]
     called = f"{name}{inspect.Signature(parameters)}"
-    named = re.sub(r"<function (\w+) at 0x\w+>", r"\1", called)  # its address is another in every build
+    named = re.sub(r"<function (\S+) at 0x\w+>", r"\1", called)  # its address is another in every build
     return f"<code>{html.escape(named)}</code>"
 
 

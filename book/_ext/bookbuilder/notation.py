@@ -15,7 +15,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 from bookbuilder import symbols
-from bookbuilder.pages import address, markdown, parsed, reading_order, title
+from bookbuilder.pages import addresses, markdown, parsed, reading_order, title
 from bookbuilder.translation import Edition
 
 SOURCE = Path(__file__).parent / "notation.toml"
@@ -81,7 +81,7 @@ def page(root: Path, said: Mapping[str, str] = MappingProxyType({})) -> str:
 
     `said` is what the words of the table are in another language.
     """
-    lines, titles = [], {path.stem: title(path) for path in reading_order(root)}
+    lines, titles, ways = [], {path.stem: title(path) for path in reading_order(root)}, addresses(root, _PAGE)
     first = {base: name for name, cells in reversed(chapters(root).items()) for base in used(cells)}
     for group in dict.fromkeys(row.group for row in table()):
         rows = [row for row in table() if row.group == group]
@@ -91,7 +91,7 @@ def page(root: Path, said: Mapping[str, str] = MappingProxyType({})) -> str:
         for row in rows:
             used_first = {first[base] for base in row.bases if base in first}
             names = row.chapters or sorted(used_first, key=list(titles).index)
-            links = ", ".join(f"[{titles[n]}]({address(n, root, _PAGE)}.ipynb)" for n in names if n in titles)
+            links = ", ".join(f"[{titles[n]}]({ways[n]}.ipynb)" for n in names if n in titles)
             words, shape = (said.get(text, text) for text in (row.words, row.shape))
             cells = dict(zip(HEADS, (f"${row.latex}$", words, shape, links), strict=True))
             lines.append(_row(cells[head] for head in heads))

@@ -92,10 +92,9 @@ def _below(entries: list[dict]) -> Iterator[str]:
         yield from _below(entry.get("sections", []))
 
 
-def address(page: str, root: Path, start: Path) -> str:
-    """The way to the page with this name from the folder of the page `start`, without its ending; names are unique."""
-    found = next(name for name in names(root) if Path(name).name == page)
-    return os.path.relpath(found, start.parent)
+def addresses(root: Path, start: Path) -> dict[str, str]:
+    """The way to each page from the folder of the page `start`, without its ending, by its name; names are unique."""
+    return {Path(name).name: os.path.relpath(name, start.parent) for name in names(root)}
 
 
 def minutes(content: list[Mapping[str, Any]]) -> int:
@@ -185,8 +184,8 @@ def contents_of(here: Directive, caption: str) -> list[nodes.Node]:
 def rows_of(root: Path, here: Path, caption: str) -> list[str]:
     """The rows as Markdown; raises KeyError for a caption that the table of contents does not have."""
     found = {path.with_suffix("").relative_to(root).as_posix(): path for path in reading_order(root)}
-    names = dict(parts(root))[caption]
-    return [_row(found[name], address(Path(name).name, root, here)) for name in names if name != str(here)]
+    names, ways = dict(parts(root))[caption], addresses(root, here)
+    return [_row(found[name], ways[Path(name).name]) for name in names if name != str(here)]
 
 
 def _row(path: Path, place: str) -> str:

@@ -85,7 +85,7 @@ def executions(here: Directive) -> list[nodes.Node]:
     """`{executions}`: each chapter's execution, what did not hold, and all findings by chapter in folds."""
     env = here.state.document.settings.env
     root, page = Path(env.srcdir), Path(env.docname)
-    rows, fails, folds = [], [], []
+    rows, fails, folds, ways = [], [], [], pages.addresses(root, page)
     for chapter in execute.chapters(root):
         path, name = _executed(env, chapter), chapter.stem
         last = execute.last_execution(path)
@@ -93,7 +93,7 @@ def executions(here: Directive) -> list[nodes.Node]:
         state = "no" if last is None else f"FAILED, {last.failure}" if last.failure else "yes"
         hold = f"{sum(one.holds for one in found)} of {len(found)} hold" if found else "none"
         cells = (html.escape(cell) for cell in (state, f"{last.seconds:.0f}" if last else "", hold))
-        link = f'<a href="{pages.address(name, root, page)}.html">{name}</a>'
+        link = f'<a href="{ways[name]}.html">{name}</a>'
         rows.append(f'<tr><th scope="row">{link}</th><td>{"</td><td>".join(cells)}</td></tr>')
         fails += [f"{name}: {one.statement}: {one.comparison}" for one in found if not one.holds]
         said = "".join(f"<li>{html.escape(f'{one.statement}: {one.comparison}.')}</li>" for one in found)
