@@ -80,6 +80,10 @@ def test_a_docstring_is_text():
     assert text.endswith('<p>A &lt;b&gt; &amp; <code>code</code>.</p><dl class="xp-api"></dl>')
 
 
+def test_a_default_that_is_a_function_has_its_name():
+    assert api._call("f", lambda x, by=_offered: ...) == "<code>f(x, by=_offered)</code>"
+
+
 @pytest.mark.parametrize(
     ("code", "expected"),
     [

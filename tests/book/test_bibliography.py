@@ -36,8 +36,7 @@ _MENTION = re.compile(
 )
 _LINK = re.compile(r"\[(?P<label>[^\[\]]+)\]\((?P<url>https?://[^\s\"]+?)\)(?!\))")
 _ARXIV = re.compile(r"(?:arxiv\.org/(?:abs|pdf)/|arxiv[: ]\s*)(\d{4}\.\d{4,5})", re.IGNORECASE)
-_VENUES = {"ACL", "NAACL", "EMNLP", "ICML", "ICLR", "NeurIPS"}
-_NO_NAMES = {"In", "Since", *_VENUES, *filter(None, calendar.month_name)}
+_NO_NAMES = {"In", "Since", "ACL", "NAACL", "EMNLP", "ICML", "ICLR", "NeurIPS", *calendar.month_name}
 
 
 class Mention(NamedTuple):
@@ -48,7 +47,6 @@ class Mention(NamedTuple):
     year: str
 
     def __str__(self) -> str:
-        """Return the mention as a complaint shows it."""
         return f"{' & '.join(self.names)}{' et al.' if self.more else ''} {self.year}"
 
 
@@ -56,11 +54,6 @@ def surnames(entry: Entry) -> tuple[str, ...]:
     """Return the surnames of the authors, accents as letters, without "others"."""
     names = (Text.from_latex(" ".join(p.prelast_names + p.last_names)) for p in entry.persons["author"])
     return tuple(str(name) for name in names if str(name) != "others")
-
-
-def shortened(entry: Entry) -> bool:
-    """Say whether the entry names its first authors only."""
-    return "others" in [" ".join(p.last_names) for p in entry.persons["author"]]
 
 
 def arxiv(entry: Entry) -> str | None:
@@ -80,7 +73,7 @@ def mentions(text: str) -> Iterator[Mention]:
 def by_authors(mention: Mention, entry: Entry) -> bool:
     """Say whether a mention names the authors of an entry; words in capitals may stand before the first of them."""
     authors = tuple(name.lower() for name in surnames(entry))
-    many = shortened(entry) or len(authors) > 2
+    many = len(authors) > 2 or len(authors) < len(entry.persons["author"])  # the last of them may be "others"
     for start in range(len(mention.names)):
         named = tuple(name.lower() for name in mention.names[start:])
         whole = many if mention.more else named == authors

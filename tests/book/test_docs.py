@@ -2,15 +2,21 @@
 
 import json
 import re
+import shlex
 import subprocess
 import tomllib
 from itertools import chain
 
+import pytest
 from conftest import ROOT
 
+from explainer import commands
+from explainer_lab import cli
+
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
-
-
+PROSE = [ROOT / "README.md", *(ROOT / "book" / "reference").glob("*.md")]
+COMMAND = re.compile(r"(?:^|(?<=`))explainer(?:-lab)? [a-z-]+(?: [^`#\n]+)?", re.MULTILINE)
+COMMANDS = {found.strip() for path in PROSE for found in COMMAND.findall(path.read_text("utf-8"))}
 INSTALL = re.compile(
     r"pip3? install((?: -[\w-]+(?:[= ](?:\S+://\S+|\S+\.txt))?)*) [\"'`\\]*([A-Za-z][\w-]*)(?![\w+:/.-])"
 )
@@ -50,6 +56,14 @@ def test_nobody_is_told_to_install_a_package_of_another_project():
     assert "explainer" not in known
     told = {str(path.relative_to(ROOT)): _foreign(path.read_text("utf-8"), known) for path in _tracked()}
     assert len(told) > 300 and {name: found for name, found in told.items() if found} == {}
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_the_parser_takes_every_command_that_is_shown(command):
+    options = re.search(r'^O="(.*)"$', (ROOT / "book/reference/your_model.md").read_text("utf-8"), re.MULTILINE)[1]
+    script, *words = shlex.split(command.replace("$SLURM_ARRAY_TASK_ID", "3").replace("$O", options))
+    parser = {"explainer": commands, "explainer-lab": cli}[script]._parser()
+    assert callable(parser.parse_args([word for word in words if word != "--help"]).run)
 
 
 def test_files_that_workflows_hash_exist():

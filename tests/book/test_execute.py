@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -17,7 +16,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 
 from bookbuilder import build, execute, notebooks, portability, record
 from bookbuilder.execute import EXECUTED, Execution
-from explainer.findings import Finding
+from explainer import findings
 
 FINDING = """\
 from explainer.findings import finding
@@ -101,21 +100,27 @@ def require_findings_are_marked_and_listed(folder, done):
 
 
 def test_a_finding_that_does_not_hold_is_no_error_unless_strict():
-    fails = {"found": [Finding("Three is small", 3, "<", 2)]}
+    fails = {"found": [findings.Finding("Three is small", 3, "<", 2)]}
     assert build.summary({}, fails, strict=False) == 0
     assert build.summary({}, fails, strict=True) == 1
 
 
+def keep(path, *found, made_of=None, failure=None):
+    """Write the executed copy of a chapter, with these findings."""
+    cells = [small_book.code_cell("1", outputs=[{"data": {findings.MIME: numbers}}]) for numbers in found]
+    last = {"made_of": made_of or {}, "seconds": 1.0, "failure": failure}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(small_book.notebook_of(cells) | {"metadata": {"explainer": last}}))
+
+
 def test_only_what_changed_is_executed_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    EXECUTED.mkdir(parents=True)
     chapter, copy = Path("a.ipynb"), EXECUTED / "a.ipynb"
     chapter.write_text(json.dumps(small_book.notebook_of([small_book.code_cell("1")])))
     now = execute.made_of(chapter, execute.surroundings())
 
     def reason(failure=None, **changed):
-        last = {"made_of": now | changed, "seconds": 1.0, "failure": failure}
-        copy.write_text(json.dumps({"metadata": {"explainer": last}}))
+        keep(copy, made_of=now | changed, failure=failure)
         return execute.reason_to_execute(chapter, now)
 
     assert reason() is None
@@ -128,17 +133,15 @@ def test_only_what_changed_is_executed_again(tmp_path, monkeypatch):
     assert execute.code_digest(json.loads(chapter.read_text())) != now["code cells"]
 
 
-def test_elsewhere_too_only_what_changed_is_executed_again(monkeypatch):
+def test_elsewhere_too_only_what_changed_is_executed_again(tmp_path, monkeypatch):
     """The processor may differ from row to row; the code may not be older than the chapter's."""
     now = {"code cells": "a", "package": "b", "stored results": "c", "processor": "here"}
-    last = {"row/same.ipynb": now | {"processor": "elsewhere"}, "row/old.ipynb": now | {"code cells": "older"}}
+    keep(tmp_path / "row" / "same.ipynb", made_of=now | {"processor": "elsewhere"})
+    keep(tmp_path / "row" / "old.ipynb", made_of=now | {"code cells": "older"})
     ran = []
-    monkeypatch.setattr(portability, "FOLDER", Path())
+    monkeypatch.setattr(portability, "FOLDER", tmp_path)
     monkeypatch.setattr(execute, "surroundings", dict)
     monkeypatch.setattr(execute, "made_of", lambda chapter, shared: now)
-    monkeypatch.setattr(
-        execute, "last_execution", lambda path: (its := last.get(str(path))) and SimpleNamespace(made_of=its)
-    )
     monkeypatch.setattr(subprocess, "run", lambda command, **_: ran.append(command))
     chapters = [Path(f"{name}.ipynb") for name in ("same", "old", "new")]
     portability.run_chapters(portability.Row("row"), chapters, 1)
@@ -161,11 +164,7 @@ def test_the_report_of_other_environments_names_what_does_not_hold(tmp_path, mon
     chapter, rows = Path("a.ipynb"), portability.rows(None, 20)
     for row in rows:
         numbers = {"statement": "x | y", "value": 3.0 if row.shift == 1000 else 1.0, "relation": "<", "bound": 2.0}
-        cell = small_book.code_cell("1", outputs=[{"data": {"application/vnd.explainer.finding+json": numbers}}])
-        last = {"made_of": {}, "seconds": 1.0, "failure": None}
-        row.folder.mkdir()
-        made = small_book.notebook_of([cell]) | {"metadata": {"explainer": last}}
-        (row.folder / chapter.name).write_text(json.dumps(made))
+        keep(row.folder / chapter.name, numbers)
     text, sound = portability.report(rows, [chapter], {"AVX2": "9 passed"})
     assert sound and "Edition " in text and "AVX2: 1 findings; 9 passed" in text and "everything holds" in text
     assert portability.table(rows, [chapter]).value.max() == 3
@@ -258,19 +257,14 @@ def test_outputs_go_to_their_cells_whatever_the_texts_are():
 
 def test_the_record_refuses_a_statement_that_is_made_twice(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    EXECUTED.mkdir(parents=True)
     numbers = {"statement": "s", "value": 1.23456, "relation": "<", "bound": 2.0}
-    cell = small_book.code_cell("1", outputs=[{"data": {"application/vnd.explainer.finding+json": numbers}}])
     (tmp_path / "book").mkdir()
     (tmp_path / "_toc.yml").write_text("root: book/a\nchapters:\n  - file: book/b\n")
-    for name in ("a", "b"):
+    for name, found in (("a", [numbers]), ("b", [])):
         (tmp_path / "book" / f"{name}.ipynb").write_text("{}")
-    for cells, name in (([cell], "a"), ([], "b")):
-        last = {"made_of": {"processor": "p", "versions": "v"}, "seconds": 1.0, "failure": None}
-        content = small_book.notebook_of(cells) | {"metadata": {"explainer": last}}
-        (EXECUTED / f"{name}.ipynb").write_text(json.dumps(content))
+        keep(EXECUTED / f"{name}.ipynb", *found, made_of={"processor": "p", "versions": "v"})
     made = record.of_executed()
     assert made["processor"] == "p" and made["chapters"]["a"]["findings"] == [numbers | {"value": 1.235}]
-    (EXECUTED / "b.ipynb").write_text((EXECUTED / "a.ipynb").read_text())
-    with pytest.raises(record.findings.FindingError, match="'s' is said twice"):
+    keep(EXECUTED / "b.ipynb", numbers)
+    with pytest.raises(findings.FindingError, match="'s' is said twice"):
         record.of_executed()

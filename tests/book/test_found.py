@@ -32,6 +32,7 @@ def test_a_page_says_what_it_is_and_has_a_preview(small):
     assert struct.unpack(">II", picture.read_bytes()[16:24]) == cards.SIZE
     front, head = head_of(small / "index.html")
     assert front == tags and f'<link rel="canonical" href="{BASE}book/intro.html"' in head
+    assert '<meta http-equiv="refresh" content="0; url=book/intro.html" />' in head
 
 
 @pytest.mark.slow
@@ -74,19 +75,20 @@ def test_a_report_elsewhere(repository_url, expected):
 
 
 @pytest.mark.parametrize(
-    ("site", "remote", "expected"),
+    ("site", "remote", "code", "expected"),
     [
-        ("https://book.org/a", "https://github.com/Org/name", "https://book.org/a/"),
-        ("", "https://github.com/Org/name", "https://org.github.io/name/"),
-        ("", "git@github.com:org/org.github.io.git", "https://org.github.io/"),
-        ("", "https://gitlab.com/org/name", None),
-        ("", "/srv/name", None),
+        ("https://book.org/a", "https://github.com/Org/name.git", "https://github.com/Org/name", "https://book.org/a/"),
+        ("", "https://github.com/Org/name", "https://github.com/Org/name", "https://org.github.io/name/"),
+        ("", "git@github.com:org/org.github.io.git", "https://github.com/org/org.github.io", "https://org.github.io/"),
+        ("", "ssh://git@gitlab.com/org/name", "https://gitlab.com/org/name", None),
+        ("", "/srv/git/name", None, None),
+        ("", "file:///srv/name", None, None),
     ],
 )
-def test_no_address_of_the_site_is_invented(monkeypatch, site, remote, expected):
+def test_no_address_is_invented(monkeypatch, site, remote, code, expected):
     monkeypatch.setenv("EXPLAINER_SITE", site)
     monkeypatch.setenv("EXPLAINER_REPOSITORY", remote)
-    assert repository.site_address() == expected
+    assert (repository.public_address(), repository.site_address()) == (code, expected)
 
 
 @pytest.mark.parametrize("path", pages())

@@ -37,8 +37,8 @@ def document(*parts):
     return made
 
 
-def marked(made):
-    glossary.mark(made, "glossary.html")
+def marked(made, page=""):
+    glossary.mark(made, "glossary.html", page)
     return re.findall(r'href="([^"]+)">([^<]+)<', "".join(node.astext() for node in made.findall(nodes.raw)))
 
 
@@ -58,18 +58,18 @@ def test_leaves_alone_what_is_no_prose(kind):
     assert "xp-term" not in made[0].astext()
 
 
-def test_leaves_folds_alone():
-    fold = [nodes.raw("", "<details><summary>More</summary>", format="html"), nodes.paragraph("", "A gate."),
-            nodes.raw("", "</details>", format="html")]  # fmt: skip
+def html_of(tag):
+    return nodes.raw("", tag, format="html")
+
+
+def test_leaves_folds_and_links_alone():
+    """A link in a link would be two, of which the first is empty."""
+    fold = [html_of("<details><summary>More</summary>"), nodes.paragraph("", "A gate."), html_of("</details>")]
     made = document(*fold, nodes.paragraph("", "A key and a gate."))
     assert [word for _, word in marked(made)] == ["key", "gate"]
     assert "xp-term" not in made[1].astext()
-
-
-def test_leaves_links_alone():
-    """A link in a link would be two, of which the first is empty."""
-    begin, end = (nodes.raw("", tag, format="html") for tag in ('<a href="b.html">', "</a>"))
-    made = document(nodes.paragraph("", "", begin, nodes.Text("a gate"), end, nodes.Text(" and a key, a gate")))
+    link = html_of('<a href="b.html">'), nodes.Text("a gate"), html_of("</a>")
+    made = document(nodes.paragraph("", "", *link, nodes.Text(" and a key, a gate")))
     assert [word for _, word in marked(made)] == ["key", "gate"]
 
 
@@ -80,13 +80,9 @@ def test_terms_are_distinct():
 
 
 def test_a_word_is_a_term_on_some_pages_only():
-    used = {page: [term.name for term, _ in glossary.uses("its floor, a gain", page)] for page in (
-        "agreement", "idea_it_inspired", "momentum_attention")}  # fmt: skip
-    assert used == {
-        "agreement": ["floor"],
-        "idea_it_inspired": [],
-        "momentum_attention": ["floor", "gain"],
-    }
+    expected = {"agreement": ["floor"], "idea_it_inspired": [], "momentum_attention": ["floor", "gain"]}
+    for page, known in expected.items():
+        assert [term.name for term, _ in glossary.uses("its floor, a gain", page)] == known
 
 
 def test_pages_of_a_meaning_exist():
@@ -97,5 +93,4 @@ def test_pages_of_a_meaning_exist():
 
 def test_marks_no_word_that_means_something_else_on_the_page():
     made = document(nodes.paragraph("", "Along its floor and a key."))
-    glossary.mark(made, "glossary.html", "idea_it_inspired")
-    assert re.findall('">([^<]+)<', "".join(node.astext() for node in made.findall(nodes.raw))) == ["key"]
+    assert [word for _, word in marked(made, "idea_it_inspired")] == ["key"]

@@ -6,7 +6,6 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -67,21 +66,6 @@ def test_the_study_can_be_computed_from_its_grids_and_shown_on_a_page(tmp_path):
 def test_files_and_modules_of_the_page_exist():
     for word in re.findall(r"(?<![\w/.])(?:book|src|tests)/[\w./-]+", TEXT):
         assert Path(ROOT, word.rstrip(".")).exists(), word
-
-
-SHOWN = re.findall(r"^(explainer(?:-lab)?) ([\w-]+)(.*)", TEXT, re.MULTILINE)
-SHOWN += re.findall(r"`(explainer(?:-lab)?) ([\w-]+)([^`]*)`", TEXT)
-
-
-@pytest.mark.parametrize(("script", "command"), sorted({(script, command) for script, command, _ in SHOWN}))
-def test_the_parser_knows_every_command_of_the_page_with_its_options(script, command, capsys):
-    module, _, main = SCRIPTS[script].partition(":")
-    with pytest.raises(SystemExit) as done:
-        getattr(import_module(module), main)([command, "--help"])
-    assert done.value.code == 0
-    told = set(re.findall(r"--[\w-]+", capsys.readouterr().out))
-    shown = [rest for of, name, rest in SHOWN if (of, name) == (script, command)]
-    assert {option for rest in shown for option in re.findall(r"(?<!\S)--[\w-]+", rest)} <= told
 
 
 def test_every_variable_of_the_environment_is_explained():

@@ -11,21 +11,17 @@ STATEMENT = "<b>It</b> falls"
 
 
 def text(source):
-    return {
-        "cell_type": "markdown",
-        "id": "t",
-        "metadata": {},
-        "source": source,
-    }
+    return {"cell_type": "markdown", "id": "t", "metadata": {}, "source": source}
 
 
 def output(value):
     found = findings._Shown(findings.Finding(STATEMENT, value, "<", 1), None)
-    return {
-        "output_type": "display_data",
-        "data": found._repr_mimebundle_(),
-        "metadata": {},
-    }
+    return {"output_type": "display_data", "data": found._repr_mimebundle_(), "metadata": {}}
+
+
+def shown_page(name, *cells, **more):
+    """The sources of the cells that the site shows of a page with these."""
+    return sources(shown.chapter(notebook_of(list(cells)), f"book/{name}", **more)["cells"])
 
 
 def sources(cells):
@@ -33,20 +29,18 @@ def sources(cells):
 
 
 def test_minutes_stand_between_the_title_and_what_follows():
-    made = shown.chapter(notebook_of([text("# Title\n\nwords " * 100)]), "book/chapters/a")["cells"]
-    assert sources(made)[0] == "# Title"
-    assert sources(made)[1] == '<p class="xp-minutes">1 minute to read</p>'
-    assert sources(made)[2].startswith("words")
+    title, minutes, rest = shown_page("chapters/a", text("# Title\n\nwords " * 100))
+    assert title == "# Title" and minutes == '<p class="xp-minutes">1 minute to read</p>' and rest.startswith("words")
     one, two = "> **Exercise 1, easy.** Write it.", "\n\n> **Exercise 2, hard.** Prove it."
     for asked, besides in ((one, "1 exercise"), (one + two, "2 exercises")):
-        made = shown.chapter(notebook_of([text(f"# Title\n\n{asked}")]), "book/chapters/a")["cells"]
-        assert sources(made)[1] == f'<p class="xp-minutes">1 minute to read, {besides} besides</p>'
-    assert shown.chapter(notebook_of([text("# Title")]), "book/reference/a", "code")["cells"] == [text("# Title")]
+        minutes = shown_page("chapters/a", text(f"# Title\n\n{asked}"))[1]
+        assert minutes == f'<p class="xp-minutes">1 minute to read, {besides} besides</p>'
+    assert shown_page("reference/a", text("# Title"), code="code") == ["# Title"]
 
 
 def test_the_code_of_a_chapter_is_its_last_line():
-    made = shown.chapter(notebook_of([text("# Title"), text("end")]), "book/studies/a", "<p>Code: a.py</p>")["cells"]
-    assert sources(made)[-2:] == ["end", "<p>Code: a.py</p>"]
+    made = shown_page("studies/a", text("# Title"), text("end"), code="<p>Code: a.py</p>")
+    assert made[-2:] == ["end", "<p>Code: a.py</p>"]
 
 
 def test_a_failure_is_marked_below_the_title_as_text():
@@ -66,9 +60,8 @@ def test_a_failure_is_marked_below_the_title_as_text():
 )
 def test_findings_move_into_one_fold(values, said, opens):
     cells = [code_cell("finding()", outputs=[output(value)]) for value in values]
-    made = shown.chapter(notebook_of([text("# T"), *cells, text("end")]), "book/reference/a")["cells"]
-    assert sources(made)[:2] == ["# T", "end"]
-    fold = sources(made)[2]
+    title, end, fold = shown_page("reference/a", text("# T"), *cells, text("end"))
+    assert (title, end) == ("# T", "end")
     assert f"<summary>{said}</summary>" in fold and (" open>" in fold) == opens
     assert fold.count("&lt;b&gt;It&lt;/b&gt; falls") == len(values)
 
@@ -81,19 +74,8 @@ def test_a_cell_keeps_what_is_no_finding():
 
 
 def test_spare_exercises_are_one_fold():
-    inside = [
-        text("> **Exercise 3, easy.** Do."),
-        code_cell("exercises.a(b)"),
-        text("> **Exercise 4, easy.** Do."),
-    ]
-    cells = [
-        text("# T"),
-        text("## More exercises"),
-        *inside,
-        text("## Where to look closer\n\nlinks"),
-    ]
-    made = sources(shown.chapter(notebook_of(cells), "book/reference/a")["cells"])
-    assert made[1] == '<details class="xp-spare"><summary>More exercises (2)</summary>'
-    assert made[2:5] == sources(inside)
-    assert made[5] == "</details>"
-    assert made[6].startswith("## Where")
+    inside = [text("> **Exercise 3, easy.** Do."), code_cell("exercises.a(b)"), text("> **Exercise 4, easy.** Do.")]
+    after = text("## Where to look closer\n\nlinks")
+    made = shown_page("reference/a", text("# T"), text("## More exercises"), *inside, after)
+    begin = '<details class="xp-spare"><summary>More exercises (2)</summary>'
+    assert made == ["# T", begin, *sources(inside), "</details>", after["source"]]

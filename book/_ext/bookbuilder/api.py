@@ -157,7 +157,9 @@ def _call(name: str, each: Any) -> str:
     if inspect.isclass(each) and issubclass(each, Exception):
         return f"<code>{name}</code>"
     parameters = [p.replace(annotation=p.empty) for p in inspect.signature(each).parameters.values()]
-    return f"<code>{html.escape(name + str(inspect.Signature(parameters)))}</code>"
+    called = f"{name}{inspect.Signature(parameters)}"
+    named = re.sub(r"<function (\S+) at 0x\w+>", r"\1", called)  # its address is another in every build
+    return f"<code>{html.escape(named)}</code>"
 
 
 def _text(each: Any) -> str:

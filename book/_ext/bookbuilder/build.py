@@ -33,7 +33,12 @@ def main(arguments: list[str] | None = None) -> int:
         if code := _build_pages(Path()) or _build_editions():
             return code
         found.write_site(SITE, Path(), repository.site_address())
-        _put_model() if options.model else shutil.rmtree(SITE / MODEL, ignore_errors=True)
+        if options.model:
+            from bookbuilder import web_model  # noqa: PLC0415 - it imports torch, which takes seconds
+
+            print(web_model.put(SITE))
+        else:
+            shutil.rmtree(SITE / MODEL, ignore_errors=True)
     except KeyboardInterrupt:
         print("Interrupted; finished chapters are kept: run again to go on.", file=sys.stderr)
         return 130
@@ -45,14 +50,6 @@ def main(arguments: list[str] | None = None) -> int:
     results = record.executed_findings()
     fails = {name: [one for one in each if not one.holds] for name, each in results.items()}
     return summary(failed, fails, strict=options.strict)
-
-
-def _put_model() -> None:
-    """Put the model into the site, and say so."""
-    from bookbuilder import web_model  # noqa: PLC0415 - it imports torch, which takes seconds
-
-    if said := web_model.put(SITE):
-        print(said)
 
 
 def _execute_chapters(workers: int) -> dict[str, Failure]:

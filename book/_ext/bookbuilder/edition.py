@@ -4,15 +4,16 @@ import filecmp
 import json
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from bookbuilder import pages
-from bookbuilder.locale import main_line, path_of
+from bookbuilder.locale import path_of
+from bookbuilder.pages import main_line
 from bookbuilder.translation import Edition
+from bookbuilder.vendored import copy_if_changed
 from explainer.data.files import replace_file
 
 BUILD = Path("_build")
@@ -105,9 +106,8 @@ def install(edition: Edition, site: Path) -> None:
         kept.add(place / name)
         if file.suffix == ".html":
             _write(place / name, _shared_files(file.read_text("utf-8"), built, site))
-        elif not (place / name).exists() or not filecmp.cmp(file, place / name):
-            (place / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(file, place / name)
+        else:
+            copy_if_changed(file, place / name)
     for stale in {path for path in place.rglob("*") if path.is_file()} - kept:
         stale.unlink()
 

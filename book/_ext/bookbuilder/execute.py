@@ -271,9 +271,5 @@ def with_outputs(source: Mapping[str, Any], executed: Mapping[str, Any]) -> dict
 if __name__ == "__main__":  # `python -m bookbuilder.execute FOLDER WORKERS book/a.ipynb ...`, in whatever environment
     into, side_by_side, *named = sys.argv[1:]
     shared = surroundings()
-    run(
-        {Path(name): made_of(Path(name), shared) for name in named},
-        workers=int(side_by_side),
-        expected={},
-        into=Path(into),
-    )
+    waiting = {Path(name): made_of(Path(name), shared) for name in named}
+    run(waiting, workers=int(side_by_side), expected={}, into=Path(into))

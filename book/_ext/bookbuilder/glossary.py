@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-from bookbuilder.pages import address, reading_order, title, within
+from bookbuilder.pages import addresses, reading_order, title, within
 from bookbuilder.translation import Edition
 
 SOURCE = Path(__file__).parent / "glossary.toml"
@@ -52,9 +52,10 @@ class Term(NamedTuple):
 
 @cache
 def terms(edition: Path | None = None) -> tuple[Term, ...]:
-    """All terms, in the order of the source, in English or in the language of an edition's folder."""
-    rows = tomllib.loads(SOURCE.read_text("utf-8"))["term"]
-    known = [{"forms": [row["name"]], "english": row["name"]} | row for row in rows]
+    """All terms, in English or in the language of an edition's folder."""
+    pages = tomllib.loads(SOURCE.read_text("utf-8"))
+    rows = [{"chapter": page} | row for page, introduced in pages.items() for row in introduced]
+    known = [{"forms": [row["name"], f"{row['name']}s"], "english": row["name"]} | row for row in rows]
     if edition:
         said = Edition(edition).texts("glossary")
         known = [_in_other_words(row, said) for row in known if row["name"] in said]
@@ -127,24 +128,24 @@ def terms_of_the_book(here: Directive) -> list[nodes.Node]:
     environment = here.state.document.settings.env
     root, folder = Path(environment.srcdir), environment.config.book_edition
     edition = Edition(Path(folder)) if folder else None
+    before, after = edition.settings["brackets"] if edition else (" (", ")")
+    introductions = _introductions(root, edition)
     listed = nodes.definition_list(classes=["xp-terms"])
     for term in sorted(terms(edition and edition.folder), key=lambda term: re.sub(r"\W", "", term.english.lower())):
         name = nodes.term("", term.name, ids=[f"term-{term.identity}"])
         text = nodes.paragraph("", term.definition)
-        if link := _introduction(term, root, edition):
-            before, after = edition.settings["brackets"] if edition else (" (", ")")
-            text += [nodes.Text(before), link, nodes.Text(after)]
+        if term.chapter in introductions:
+            words, way = introductions[term.chapter]
+            text += [nodes.Text(before), nodes.reference("", words, refuri=way, internal=True), nodes.Text(after)]
         listed += nodes.definition_list_item("", name, nodes.definition("", text))
     return [listed]
 
 
-def _introduction(term: Term, root: Path, edition: Edition | None) -> nodes.reference | None:
-    """The link to the page that introduces a term, to the English one where an edition has no other."""
-    for folder, start in ((root, PAGE), *([(edition.root, f"{edition.folder.name}/{PAGE}")] if edition else [])):
-        for path in reading_order(folder):
-            if path.stem == term.chapter:
-                words = title(path) + (edition.settings["english"] if edition and folder != root else "")
-                return nodes.reference(
-                    "", words, refuri=f"{address(path.stem, folder, Path(start))}.html", internal=True
-                )
-    return None
+def _introductions(root: Path, edition: Edition | None) -> dict[str, tuple[str, str]]:
+    """Title and address of each page, by its name; of the English one where an edition has no other."""
+    english = [(edition.root, Path(edition.folder.name, PAGE), edition.settings["english"])] if edition else []
+    found = {}
+    for folder, start, more in (*english, (root, Path(PAGE), "")):
+        ways = addresses(folder, start)
+        found |= {path.stem: (title(path) + more, f"{ways[path.stem]}.html") for path in reading_order(folder)}
+    return found

@@ -10,12 +10,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import yaml
 from babel.messages import Catalog
 from babel.messages.pofile import write_po
 
 from bookbuilder import glossary, notation
-from bookbuilder.pages import cells, names
+from bookbuilder.pages import main_line, markdown
 from bookbuilder.translation import (
     EXPLORABLES,
     WORDS,
@@ -28,9 +27,6 @@ from bookbuilder.translation import (
 )
 
 LOCALE = Path("book", "locale")
-_PARTS = 2
-"""The parts of the table of contents that make the main line: the story and the sixteen chapters."""
-_REFERENCE = tuple(f"book/reference/{name}" for name in ("laboratory", "notation", "glossary"))
 _SITE = Path("_build", "html")
 _FILE = re.compile(r"[\w/]+\.(?:py|js)")
 
@@ -38,13 +34,6 @@ _FILE = re.compile(r"[\w/]+\.(?:py|js)")
 def editions(root: Path = Path()) -> list[Edition]:
     """The languages that the book has besides English."""
     return [Edition(path.parent) for path in sorted((root / LOCALE).glob("*/edition.toml"))]
-
-
-def main_line(root: Path = Path()) -> list[str]:
-    """The pages that other languages have, in reading order."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
-    early = {entry["file"] for part in toc["parts"][:_PARTS] for entry in part["chapters"]} | {toc["root"]}
-    return [name for name in names(root) if name in early or name in _REFERENCE]
 
 
 def path_of(name: str, root: Path = Path()) -> Path:
@@ -57,19 +46,13 @@ def path_of(name: str, root: Path = Path()) -> Path:
 
 def messages(name: str) -> list[str]:
     """The blocks of a page that a translator has to translate, each once."""
-    found = [block for text in _texts(name) for block in blocks(text) if is_prose(block)]
+    found = [block for text in markdown(path_of(name)) for block in blocks(text) if is_prose(block)]
     if name.endswith("/glossary"):
         found += [text for term in glossary.terms() for text in (term.name, term.definition)]
     if name.endswith("/notation"):
         found += notation.HEADS
         found += [text for row in notation.table() for text in (row.group, row.words, row.shape) if is_prose(text)]
     return list(dict.fromkeys(found))
-
-
-def _texts(name: str) -> Iterator[str]:
-    for cell in cells(path_of(name)):
-        if cell["cell_type"] == "markdown":
-            yield "".join(cell["source"])
 
 
 def words(site: Path = _SITE) -> dict[str, str]:

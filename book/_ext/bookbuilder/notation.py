@@ -5,7 +5,7 @@
 
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 from bookbuilder import symbols
-from bookbuilder.pages import address, markdown, parsed, reading_order, title
+from bookbuilder.pages import addresses, markdown, parsed, reading_order, title
 from bookbuilder.translation import Edition
 
 SOURCE = Path(__file__).parent / "notation.toml"
@@ -44,9 +44,13 @@ class Symbol(NamedTuple):
 @cache
 def table() -> tuple[Symbol, ...]:
     """All rows, in the order of the source."""
-    groups = tomllib.loads(SOURCE.read_text("utf-8"))["group"]
-    rows = ((group["name"], row) for group in groups for row in group["symbol"])
-    return tuple(Symbol(**row | {"group": name, "chapters": tuple(row.get("chapters", ()))}) for name, row in rows)
+    rows, name = [], ""
+    for group in tomllib.loads(SOURCE.read_text("utf-8"))["group"]:
+        name, pages = group.pop("name", name), tuple(group.pop("pages", ()))
+        for latex, said in group.items():
+            words, shape = said if isinstance(said, list) else (said, "")
+            rows.append(Symbol(latex, words, name, shape, pages))
+    return tuple(rows)
 
 
 def used(cells: list[str]) -> list[str]:
@@ -77,30 +81,25 @@ def page(root: Path, said: Mapping[str, str] = MappingProxyType({})) -> str:
 
     `said` is what the words of the table are in another language.
     """
-    lines, titles = [], {path.stem: title(path) for path in reading_order(root)}
+    lines, titles, ways = [], {path.stem: title(path) for path in reading_order(root)}, addresses(root, _PAGE)
     first = {base: name for name, cells in reversed(chapters(root).items()) for base in used(cells)}
     for group in dict.fromkeys(row.group for row in table()):
         rows = [row for row in table() if row.group == group]
         heads = [head for head in HEADS if head != "shape" or any(row.shape for row in rows)]
-        lines += [
-            "",
-            f"**{said.get(group, group)}**",
-            "",
-            f"| {' | '.join(said.get(head, head) for head in heads)} |",
-            "|---" * len(heads) + "|",
-        ]
+        lines += ["", f"**{said.get(group, group)}**", "", _row(said.get(head, head) for head in heads)]
+        lines += ["|---" * len(heads) + "|"]
         for row in rows:
             used_first = {first[base] for base in row.bases if base in first}
             names = row.chapters or sorted(used_first, key=list(titles).index)
-            links = ", ".join(f"[{titles[n]}]({address(n, root, _PAGE)}.ipynb)" for n in names if n in titles)
-            cells = [
-                f"${row.latex}$",
-                said.get(row.words, row.words),
-                *([said.get(row.shape, row.shape)] if "shape" in heads else []),
-                links,
-            ]
-            lines.append(f"| {' | '.join(cells)} |")
+            links = ", ".join(f"[{titles[n]}]({ways[n]}.ipynb)" for n in names if n in titles)
+            words, shape = (said.get(text, text) for text in (row.words, row.shape))
+            cells = dict(zip(HEADS, (f"${row.latex}$", words, shape, links), strict=True))
+            lines.append(_row(cells[head] for head in heads))
     return "\n".join(lines)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def chapters(root: Path) -> dict[str, list[str]]:

@@ -13,6 +13,8 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
+REFERENCE = ("laboratory", "notation", "glossary")
+"""The pages of the back matter that belong to the main line."""
 _QUESTION = re.compile(r"^> \*\*The question\.\*\* (.+)$", re.MULTILINE)
 _LINK = re.compile(r"\[([^][]+)\]\([^)]*\)")
 _NO_MAIN_LINE = re.compile(
@@ -63,6 +65,16 @@ def names(root: Path) -> list[str]:
     return [name for _, names in parts(root) for name in names]
 
 
+def main_line(root: Path = Path()) -> list[str]:
+    """The pages that other languages and the offline book have: no studies, and little of the back matter."""
+
+    def there(name: str) -> bool:
+        folder, _, page = name.rpartition("/")
+        return page in REFERENCE if folder.endswith("reference") else not folder.endswith("studies")
+
+    return [name for name in names(root) if there(name) and name != "book/contents"]
+
+
 def parts(root: Path) -> list[tuple[str, list[str]]]:
     """The parts of the table of contents: caption and pages of each. The first page stands alone, under ""."""
     toc = _contents(root)
@@ -80,10 +92,9 @@ def _below(entries: list[dict]) -> Iterator[str]:
         yield from _below(entry.get("sections", []))
 
 
-def address(page: str, root: Path, start: Path) -> str:
-    """The way to the page with this name from the folder of the page `start`, without its ending; names are unique."""
-    found = next(name for name in names(root) if Path(name).name == page)
-    return os.path.relpath(found, start.parent)
+def addresses(root: Path, start: Path) -> dict[str, str]:
+    """The way to each page from the folder of the page `start`, without its ending, by its name; names are unique."""
+    return {Path(name).name: os.path.relpath(name, start.parent) for name in names(root)}
 
 
 def minutes(content: list[Mapping[str, Any]]) -> int:
@@ -173,8 +184,8 @@ def contents_of(here: Directive, caption: str) -> list[nodes.Node]:
 def rows_of(root: Path, here: Path, caption: str) -> list[str]:
     """The rows as Markdown; raises KeyError for a caption that the table of contents does not have."""
     found = {path.with_suffix("").relative_to(root).as_posix(): path for path in reading_order(root)}
-    names = dict(parts(root))[caption]
-    return [_row(found[name], address(Path(name).name, root, here)) for name in names if name != str(here)]
+    names, ways = dict(parts(root))[caption], addresses(root, here)
+    return [_row(found[name], ways[Path(name).name]) for name in names if name != str(here)]
 
 
 def _row(path: Path, place: str) -> str:

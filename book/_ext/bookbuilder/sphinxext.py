@@ -19,7 +19,8 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from bookbuilder import api, bibliography, colours, execute, found, glossary, notation, pages, shown, spelling, vendored
 from bookbuilder.characters import Characters
-from bookbuilder.locale import editions, main_line
+from bookbuilder.locale import editions
+from bookbuilder.pages import main_line
 from bookbuilder.renderers import PLUGINS, STATE_MIME, WIDGET_MIME, script_json, widget_html
 from bookbuilder.repository import branch, public_address, site_address
 from bookbuilder.translation import EXPLORABLES, Edition, translated
@@ -84,7 +85,7 @@ def executions(here: Directive) -> list[nodes.Node]:
     """`{executions}`: each chapter's execution, what did not hold, and all findings by chapter in folds."""
     env = here.state.document.settings.env
     root, page = Path(env.srcdir), Path(env.docname)
-    rows, fails, folds = [], [], []
+    rows, fails, folds, ways = [], [], [], pages.addresses(root, page)
     for chapter in execute.chapters(root):
         path, name = _executed(env, chapter), chapter.stem
         last = execute.last_execution(path)
@@ -92,7 +93,7 @@ def executions(here: Directive) -> list[nodes.Node]:
         state = "no" if last is None else f"FAILED, {last.failure}" if last.failure else "yes"
         hold = f"{sum(one.holds for one in found)} of {len(found)} hold" if found else "none"
         cells = (html.escape(cell) for cell in (state, f"{last.seconds:.0f}" if last else "", hold))
-        link = f'<a href="{pages.address(name, root, page)}.html">{name}</a>'
+        link = f'<a href="{ways[name]}.html">{name}</a>'
         rows.append(f'<tr><th scope="row">{link}</th><td>{"</td><td>".join(cells)}</td></tr>')
         fails += [f"{name}: {one.statement}: {one.comparison}" for one in found if not one.holds]
         said = "".join(f"<li>{html.escape(f'{one.statement}: {one.comparison}.')}</li>" for one in found)
@@ -358,4 +359,4 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("html-page-context", _switch, priority=900)
     app.connect("build-finished", _finish)
     # Another number reads every page anew: what an older version of this extension made of them is no more valid.
-    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 3}
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 4}

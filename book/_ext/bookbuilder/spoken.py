@@ -1,18 +1,24 @@
 """What the explorables of a page write while a reader uses them, for the catalogues of other languages.
 
 `python -m bookbuilder.spoken` goes through the built pages of the main line with a browser and adds what it reads to
-every language's catalogue `explorables` what its phrases cannot say.
+every language's catalogue `explorables` what its phrases cannot say. How a text becomes its translation is in
+`static/words.js`, which the pages load.
 """
 
-import shutil
+import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bookbuilder.locale import editions, main_line, write_catalogue
+from bookbuilder.browser import find_browser, running
+from bookbuilder.explorables import run_module
+from bookbuilder.locale import editions, write_catalogue
+from bookbuilder.pages import main_line
 from bookbuilder.translation import EXPLORABLES, without_numbers
 
 _SITE = Path("_build", "html")
+_SCRIPT = Path(__file__).parent / "static" / "words.js"
 _QUIET = 400
 """Milliseconds until an explorable has written its result for a screen reader."""
 _USED = """async (widget, [most, quiet, last]) => {
@@ -60,6 +66,24 @@ _USED = """async (widget, [most, quiet, last]) => {
   return [...found];
 }"""
 
+_SAY = """
+import { readFileSync } from "node:fs";
+const { script, table, texts } = JSON.parse(readFileSync(0, "utf8"));
+const [document, MutationObserver] = [{ querySelectorAll: () => [] }, class {}];
+const run = new Function("document", "MutationObserver", "TABLE", `${script}; return sayFrom(TABLE);`);
+process.stdout.write(JSON.stringify(texts.map(run(document, MutationObserver, table))));
+"""
+
+
+def said(table: Mapping[str, str], texts: Sequence[str]) -> list[str | None]:
+    """What each text is by a catalogue, or None; parts of it that nobody has translated stay as they are.
+
+    A key has {0}, {1} and so on for numbers, {a}, {b} for words that are translated in turn, and {A}, {B} for words
+    that stay. A text that no key fits is said sentence by sentence, then part by part.
+    """
+    question = {"script": _SCRIPT.read_text("utf-8"), "table": table, "texts": texts}
+    return json.loads(run_module(_SAY, question))
+
 
 def of_page(page: Any, most: int | None = None, quiet: int = _QUIET) -> set[str]:
     """The texts of all explorables of an open page: at first, and after each use of each control.
@@ -76,23 +100,19 @@ def of_page(page: Any, most: int | None = None, quiet: int = _QUIET) -> set[str]
 
 def main() -> int:
     """Add what the explorables write to the catalogues."""
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only here
-
     found: set[str] = set()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium") or shutil.which("google-chrome"), args=["--no-sandbox"]
-        )
+    with running(find_browser()) as browser:
         page = browser.new_page()
         for name in main_line():
             page.goto((_SITE / f"{name}.html").resolve().as_uri())
             found |= of_page(page)
-        browser.close()
+    texts = sorted(found)
     for edition in editions():
+        table = edition.texts(EXPLORABLES)
+        left = [text for text, other in zip(texts, said(table, texts), strict=True) if edition.english(other or text)]
         known = {message.id: "" for message in edition.catalogue(EXPLORABLES) if message.id}
-        left = [text for text in sorted(found) if edition.english(edition.spoken(text) or text)]
         write_catalogue(edition, EXPLORABLES, known | {without_numbers(text)[0]: text for text in left})
-        print(f"{edition.folder.name}: {len(left)} of {len(found)} texts are left to translate.")
+        print(f"{edition.folder.name}: {len(left)} of {len(texts)} texts are left to translate.")
     return 0
 
 

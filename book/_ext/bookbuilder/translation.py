@@ -4,17 +4,17 @@ A page's Markdown is translated block by block. What code, figures and the build
 HTML, word for word with the numbers taken out, so that one execution serves all languages.
 """
 
-import html
 import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from babel.messages import Catalog
 from babel.messages.pofile import read_po
+from bs4 import BeautifulSoup, NavigableString, Tag
 
 WORDS = "words"
 """The catalogue of what is no Markdown of a page."""
@@ -79,94 +79,13 @@ def with_numbers(text: str, numbers: list[str]) -> str:
     return re.sub(r"\{(\d+)\}", lambda found: numbers[int(found[1])], text)
 
 
-# What explorables say.
-
-_PLACE = re.compile(r"\{(\d+|[A-Za-z])\}")
-_WORDED = re.compile(r"\{[A-Za-z]\}")
-_SPLITS = tuple((re.compile(f"{between}(?![^“]*”)"), joint) for between, joint in (("; ", "；"), (": ", "：")))
-_SENTENCES = re.compile("(?<=[.?!]) (?![^“]*”)")  # what stands in quotes is no part
-_ENDS = {".": "。", "?": "？", "!": "！"}
-_SPACE = re.compile(r" (?=[，。：；？！（）])|(?<=[，。：；？！（）]) |(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff“])")
-
-_LATIN = re.compile(r"[A-Za-z]{2,}")
-_KEPT = re.compile(r"“[^”]*?(?:”|…)|\S+ (?:->|→)(?: \S+)?|-> \S+")
-"""Tokens of a model, whole or cut; demonstrations."""
-
-
-class Phrases:
-    """Translations of texts that are composed while a reader uses an explorable; `static/words.js` says the same.
-
-    A key has {0}, {1} and so on for numbers, {a}, {b} for words that are translated in turn, and {A}, {B} for words
-    that stay. A text that no key fits is said sentence by sentence, then part by part.
-    """
-
-    def __init__(self, table: dict[str, str]):
-        """Take the translations."""
-        self.table = table
-        worded = [key for key in table if _WORDED.search(key)]
-        self._patterns = [(self._pattern(key), table[key]) for key in sorted(worded, key=_literal, reverse=True)]
-
-    @staticmethod
-    def _pattern(key: str) -> re.Pattern:
-        places = _PLACE.split(key)
-        held = [rf"(?P<_{name}>\{{\d+\}})" if name.isdigit() else f"(?P<_{name}>.+?)" for name in places[1::2]]
-        return re.compile("".join(map("".join, zip(map(re.escape, places[::2]), [*held, ""], strict=True))))
-
-    def say(self, text: str) -> str | None:
-        """The translation of a text, or None; parts of it that nobody has translated stay as they are."""
-        if not _WORD.search(text):
-            return None
-        key, numbers = without_numbers(text)
-        if key in self.table:
-            return with_numbers(self.table[key], numbers)
-        return self._composed(key, numbers, " ".join(text.split()))
-
-    def _composed(self, key: str, numbers: list[str], text: str) -> str | None:
-        sentences = _SENTENCES.split(text)
-        if said := self._joined(sentences, "", whole=True):
-            return said
-        if text[-1:] in _ENDS and (said := self.say(text[:-1])):
-            return said + _ENDS[text[-1]]
-        if said := self._phrase(key, numbers) or self._joined(sentences, ""):
-            return said
-        return next(filter(None, (self._joined(between.split(text), joint) for between, joint in _SPLITS)), None)
-
-    def _phrase(self, key: str, numbers: list[str]) -> str | None:
-        for pattern, other in self._patterns:
-            if found := pattern.fullmatch(key):
-                held = {name[1:]: with_numbers(its, numbers) for name, its in found.groupdict().items()}
-                parts = _PLACE.split(other)
-                parts[1::2] = [self._held(name, held[name]) for name in parts[1::2]]
-                return _SPACE.sub("", "".join(parts))
-        return None
-
-    def _held(self, name: str, text: str) -> str:
-        return (self.say(text) or text) if name.islower() else text
-
-    def _joined(self, parts: list[str], joint: str, whole: bool = False) -> str | None:
-        if len(parts) < 2:
-            return None
-        said = [self.say(part) for part in parts]
-        unsaid = (part for new, part in zip(said, parts, strict=True) if not new)
-        if not any(said) or (whole and any(map(_WORD.search, unsaid))):
-            return None
-        return joint.join(new or part for new, part in zip(said, parts, strict=True))
-
-
-def _literal(key: str) -> int:
-    return len(_PLACE.sub("", key))
-
-
 # The HTML of a page.
 
-_PIECE = re.compile(r"(<!--.*?-->|<script\b.*?</script>|<style\b.*?</style>|<[^>]+>)", re.DOTALL)
-_OPEN = re.compile(r"<([a-z][\w-]*)((?:\s[^>]*)?)>", re.IGNORECASE)
-_CLASS = re.compile(r'class="([^"]*)"')
-_SAID_BY = re.compile(r'(\s(?:aria-label|alt|title|placeholder)=")([^"]*)(")')
-_JSON = re.compile(r'(<script type="application/json">)(.*)(</script>)', re.DOTALL)
+_SAID_BY = ("aria-label", "alt", "title", "placeholder")
 _KEYS = {"text", "name", "title", "ticktext", "label", "hovertemplate", "header", "values", "legendgroup"}
-_SILENT = {"pre", "code", "math"}
-_OURS = re.compile(r"\b(?:cell_output|xp-(?!terms?\b|box\b|spare\b))")
+_SILENT = re.compile(r"(?:pre|code|math)\b|.*\b(?:math|highlight)\b")
+_OURS = re.compile(r"summary\b|.*\b(?:cell_output|xp-(?!terms?\b|box\b|spare\b))")
+"""Name and classes of an element whose texts are left alone, or are not of the page's Markdown."""
 
 
 def translated(body: str, said: Callable[[str, bool], str]) -> str:
@@ -175,58 +94,32 @@ def translated(body: str, said: Callable[[str, bool], str]) -> str:
     `said(text, ours)` gets the text and whether code, a figure or the builder made it, not the page's Markdown. Code
     and formulas are left alone.
     """
-    parts, silent, ours = [], [], []
-    for piece in _PIECE.split(body):
-        if data := _JSON.fullmatch(piece):
-            drawing = _figure(json.loads(data[2]), lambda text: said(text, True))
-            parts.append(data[1] + json.dumps(drawing, separators=(",", ":")).replace("<", "\\u003c") + data[3])
-            continue
-        if piece.startswith("<"):
-            _follow(piece, silent, ours)
-            parts.append(
-                piece if silent else _SAID_BY.sub(partial(_attribute, said, bool(ours) or "xp-" in piece), piece)
-            )
-        else:
-            parts.append(piece if silent else _spoken(piece, said, bool(ours)))
-    return "".join(parts)
+    page = BeautifulSoup(body, "html.parser")
+    _translate(page, said, False)
+    return page.decode(formatter="minimal")
 
 
-def _follow(tag: str, *stacks: list[str]) -> None:
-    """Keep where we are: each stack has the elements open since the one that began a silent part, or one of ours."""
-    silent, ours = stacks
-    opening = _OPEN.fullmatch(tag)
-    if opening and not tag.endswith("/>"):
-        name, classes = opening[1].lower(), _CLASS.search(opening[2])
-        classes = classes[1] if classes else ""
-        for stack, begins in (
-            (silent, name in _SILENT or re.search(r"\b(?:math|highlight)\b", classes)),
-            (ours, name == "summary" or _OURS.search(classes)),
-        ):
-            if begins or (stack and name == stack[0]):
-                stack.append(name)
-    elif tag.startswith("</"):
-        name = tag[2:-1].strip().lower()
-        for stack in stacks:
-            if stack and name == stack[0]:
-                stack.pop()
-            elif stack and name in stack:
-                stack.remove(name)
-
-
-def _attribute(said: Callable[[str, bool], str], ours: bool, found: re.Match) -> str:
-    return found[1] + _spoken(found[2], said, ours) + found[3]
+def _translate(element: Tag, said: Callable[[str, bool], str], ours: bool) -> None:
+    for node in list(element.children):
+        if type(node) is NavigableString:  # no comment, script or style
+            node.replace_with(_spoken(node, said, ours))
+        elif isinstance(node, Tag):
+            what = " ".join([node.name, *node.get("class", ())])
+            if _SILENT.match(what):
+                continue
+            inside = ours or bool(_OURS.match(what))
+            for name in filter(node.has_attr, _SAID_BY):
+                node[name] = _spoken(node[name], said, inside or "xp-" in str(node.attrs))
+            if node.get("type") == "application/json":
+                drawing = _figure(json.loads(node.string), lambda text: said(text, True))
+                node.string = json.dumps(drawing, separators=(",", ":")).replace("<", "\\u003c")
+            else:
+                _translate(node, said, inside)
 
 
 def _spoken(text: str, said: Callable[[str, bool], str], ours: bool) -> str:
-    plain = html.unescape(text).strip()
-    if not _WORD.search(plain):
-        return text
-    new = said(plain, ours)
-    if new == plain:
-        return text
-    start = len(text) - len(text.lstrip())
-    end = len(text.rstrip())
-    return text[:start] + html.escape(new) + text[end:]
+    plain = text.strip()
+    return text.replace(plain, said(plain, ours), 1) if _WORD.search(plain) else text
 
 
 def _figure(part: Any, said: Callable[[str], str], key: str = "") -> Any:
@@ -241,6 +134,10 @@ def _figure(part: Any, said: Callable[[str], str], key: str = "") -> Any:
 
 
 # An edition.
+
+_LATIN = re.compile(r"[A-Za-z]{2,}")
+_KEPT = re.compile(r"“[^”]*?(?:”|…)|\S+ (?:->|→)(?: \S+)?|-> \S+")
+"""Tokens of a model, whole or cut; demonstrations."""
 
 
 class Edition:
@@ -272,14 +169,6 @@ class Edition:
         """English to the other language, what is translated and still fits."""
         return {m.id: m.string for m in self.catalogue(name) if m.id and m.string and not m.fuzzy}
 
-    @cached_property
-    def _phrases(self) -> Phrases:
-        return Phrases(self.texts(EXPLORABLES))
-
-    def spoken(self, text: str) -> str | None:
-        """What a text of an explorable is in this language, or None."""
-        return self._phrases.say(text)
-
     def english(self, text: str) -> list[str]:
         """The English words of a text, without what every language keeps and the names that this one does."""
         return [word for word in _LATIN.findall(_KEPT.sub(" ", text)) if word not in self.settings["names"]]
@@ -306,7 +195,7 @@ _SAME = {
     "code": re.compile(r"`[^`]+`"),
     "address": re.compile(r"\]\(([^)]*)\)"),
     "reference": re.compile(r"\{[a-z:]+\}"),
-    "placeholder": _PLACE,
+    "placeholder": re.compile(r"\{(\d+|[A-Za-z])\}"),
     "tag": re.compile(r"</?[a-z][^>]*>"),
     "number": re.compile(r"\d+(?:[.,]\d+)*"),
 }

@@ -73,13 +73,8 @@ def subset_icon_fonts(site: Path) -> None:
         if kept != text:
             file.write_text(kept, "utf8")
     for font_file in static.rglob("fontawesome/webfonts/*.woff2"):
-        options = subset.Options(flavor="woff2", notdef_outline=True)
-        font = subset.load_font(font_file, options)
-        subsetter = subset.Subsetter(options)
-        subsetter.populate(unicodes=points)
-        subsetter.subset(font)
-        subset.save_font(font, font_file, options)
-        font.close()
+        used = ",".join(f"{point:x}" for point in sorted(points))
+        subset.main([str(font_file), f"--unicodes={used}", "--flavor=woff2", f"--output-file={font_file}"])
     script.write_text("")
 
 

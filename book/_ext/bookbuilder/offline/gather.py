@@ -9,39 +9,24 @@ from typing import Any
 
 from bookbuilder import cards, pages
 from bookbuilder.browser import PATIENCE
+from bookbuilder.locale import editions
 
 _FOLDER = Path(__file__).parent
-_REFERENCE = ("laboratory", "notation", "glossary")
-"""The pages of the back matter that a book on paper needs."""
 WIDTH = 900
 """Pixels: as wide as the text of the site is, so that figures are drawn for it."""
 WORDS = {
-    "en": {
-        "figure": "Figure",
-        "table": "Table",
-        "exercise": "Exercise",
-        "solution": "Solution",
-        "solutions": "Solutions",
-        "contents": "Contents",
-        "page": " (page\N{NO-BREAK SPACE}{})",
-        "edition": "Edition {}",
-        "scripted": "With JavaScript, this figure is interactive",
-        "interactive": "On the site this figure is interactive; here it shows its starting state.",
-    },
-    "zh-CN": {
-        "figure": "图",
-        "table": "表",
-        "exercise": "练习",
-        "solution": "解答",
-        "solutions": "解答",
-        "contents": "目录",
-        "page": "（第\N{NO-BREAK SPACE}{}\N{NO-BREAK SPACE}页）",
-        "edition": "版本 {}",
-        "scripted": "启用 JavaScript 后，此图可以交互",
-        "interactive": "在网站上此图可以交互；这里显示的是初始状态。",
-    },
+    "figure": "Figure",
+    "table": "Table",
+    "exercise": "Exercise",
+    "solution": "Solution",
+    "solutions": "Solutions",
+    "contents": "Contents",
+    "page": " (page\N{NO-BREAK SPACE}{})",
+    "edition": "Edition {}",
+    "scripted": "With JavaScript, this figure is interactive",
+    "interactive": "On the site this figure is interactive; here it shows its starting state.",
 }
-"""What is said here, and what is looked for on the pages, by language."""
+"""What is said here, and what is looked for on the pages; another language has its own words in `edition.toml`."""
 
 
 @dataclass(frozen=True)
@@ -66,25 +51,16 @@ class Book:
     pictures: Mapping[str, bytes]
 
 
-def main_line(contents: Path) -> list[str]:
-    """The pages of the offline book: all but studies, their contents, and most of the back matter."""
-
-    def there(name: str) -> bool:
-        folder, _, page = name.rpartition("/")
-        return page in _REFERENCE if folder.endswith("reference") else not folder.endswith("studies")
-
-    return [name for name in pages.names(contents) if there(name) and name != "book/contents"]
-
-
 def gathered(browser: Any, site: Path, contents: Path, base: str | None) -> Book:
     """The book of an edition in `site`, with the solutions of all exercises as its last chapter but the back matter.
 
     `base` is where links to what is not in the book lead, `contents` the folder with the table of contents.
     """
-    names = [name for name in main_line(contents) if (site / f"{name}.html").exists()]
+    names = [name for name in pages.main_line(contents) if (site / f"{name}.html").exists()]
     known = {name: name.rpartition("/")[2] for name in names}
     language, title, author = _said(site / f"{names[0]}.html")
-    words, numbers = WORDS[language], {"figures": 0, "tables": 0}
+    others = {edition.settings["tag"]: edition.settings["offline"] for edition in editions(contents)}
+    words, numbers = others.get(language, WORDS), {"figures": 0, "tables": 0}
     chapters, solutions, pictures = [], {}, {}
     for name in names:
         made = _collected(
@@ -94,7 +70,7 @@ def gathered(browser: Any, site: Path, contents: Path, base: str | None) -> Book
         chapters.append(Chapter(made["page"], made["title"], made["body"], tuple(map(tuple, made["outline"]))))
         pictures |= {file: _picture(said, site) for file, said in made["pictures"].items()}
         solutions |= {made["title"]: made["solutions"]} if made["solutions"] else {}
-    place = next((i for i, chapter in enumerate(chapters) if chapter.page in _REFERENCE[1:]), len(chapters))
+    place = next((i for i, chapter in enumerate(chapters) if chapter.page in pages.REFERENCE[1:]), len(chapters))
     if solutions:
         chapters.insert(place, _solutions(words["solutions"], solutions))
     return Book(title, author, language, words, tuple(chapters), pictures)

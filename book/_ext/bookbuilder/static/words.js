@@ -1,5 +1,5 @@
-// The words that explorables write while a reader uses them, in the language of the page. TABLE has them; its keys, and how
-// a text becomes its translation, are those of bookbuilder.translation.Phrases.
+// The words that explorables write while a reader uses them, in the language of the page. TABLE has them; bookbuilder.spoken
+// says what its keys are.
 const sayFrom = (table) => {
   const WORD = /[A-Za-z]{2}/, NUMBER = /(?<![\w\-.{])[-+\u2212]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?!\w)/g, PLACE = /\{(\d+|[A-Za-z])\}/;
   const SENTENCES = /(?<=[.?!]) (?![^“]*”)/, SPLITS = [[/; (?![^“]*”)/, "；"], [/: (?![^“]*”)/, "："]], ENDS = { ".": "。", "?": "？", "!": "！" };

@@ -1,39 +1,22 @@
 (() => {
-// Mounts anywidget front-end modules on a static page: no kernel, no RequireJS, no other host.
+// Mounts the explorables, which are front-end modules of anywidget, on a static page: no kernel, no RequireJS, no other host.
 // It reads the standard tags that myst-nb writes; a classic script, because module scripts do not load from file://.
 const STATE = "application/vnd.jupyter.widget-state+json", VIEW = "application/vnd.jupyter.widget-view+json";
 const models = new Map(), modules = new Map(), styles = new Set();
 
-class Model {
+class Model { // as much of anywidget's as an explorable uses
   #state; #listeners = new Map();
   constructor(state) { this.#state = state; }
   get(name) { return this.#state[name]; }
   set(name, value) {
-    if (typeof name === "object") { for (const n in name) this.set(n, name[n]); return; }
     if (this.#state[name] === value) return;
     this.#state[name] = value;
-    this.#emit(`change:${name}`, value);
-    this.#emit("change");
+    for (const listener of [...(this.#listeners.get(`change:${name}`) ?? [])]) listener();
   }
   save_changes() {}
   send() {}
-  on(events, listener) {
-    for (const event of events.split(/\s+/)) (this.#listeners.get(event) ?? this.#listeners.set(event, new Set()).get(event)).add(listener);
-  }
-  off(event, listener) {
-    if (event == null) this.#listeners.clear();
-    else if (listener == null) this.#listeners.delete(event);
-    else this.#listeners.get(event)?.delete(listener);
-  }
-  #emit(event, ...values) { for (const f of [...(this.#listeners.get(event) ?? [])]) f({ name: event }, ...values); }
-}
-
-function revive(model) { // binary traits arrive base64-coded
-  for (const { path, data } of model.buffers ?? []) {
-    const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
-    path.slice(0, -1).reduce((object, key) => object[key], model.state)[path.at(-1)] = new DataView(bytes.buffer);
-  }
-  return model.state;
+  on(event, listener) { (this.#listeners.get(event) ?? this.#listeners.set(event, new Set()).get(event)).add(listener); }
+  off(event, listener) { this.#listeners.get(event)?.delete(listener); }
 }
 
 function load(source) {
@@ -47,18 +30,15 @@ function load(source) {
 async function mount(holder) {
   if (holder.dataset.mounting) return;
   holder.dataset.mounting = "1";
-  const entry = models.get(holder.dataset.model), { state, model } = entry;
+  const { state, model } = models.get(holder.dataset.model);
   if (state._css && !styles.has(state._css)) {
     styles.add(state._css);
     document.head.append(Object.assign(document.createElement("style"), { textContent: state._css }));
   }
-  let widget = (await load(state._esm)).default;
-  if (typeof widget === "function") widget = await widget();
-  entry.ready ??= Promise.resolve(widget.initialize?.({ model }));
-  await entry.ready;
+  const widget = (await load(state._esm)).default;
   const el = document.createElement("div");
   el.className = "xp-view";
-  await widget.render?.({ model, el });
+  await widget.render({ model, el });
   holder.replaceChildren(el);
   holder.dataset.ready = "1";
 }
@@ -69,8 +49,8 @@ function attempt(holder) {
 
 function start() {
   for (const script of document.querySelectorAll(`script[type="${STATE}"]`))
-    for (const [id, model] of Object.entries(JSON.parse(script.textContent).state))
-      if (model.model_module === "anywidget") { const state = revive(model); models.set(id, { state, model: new Model(state) }); }
+    for (const [id, { model_module, state }] of Object.entries(JSON.parse(script.textContent).state))
+      if (model_module === "anywidget") models.set(id, { state, model: new Model(state) });
   const holders = [];
   for (const script of document.querySelectorAll(`script[type="${VIEW}"]`)) {
     const id = JSON.parse(script.textContent).model_id, holder = script.closest(".xp-widget");
