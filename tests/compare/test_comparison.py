@@ -1,6 +1,7 @@
 """compare.comparison, compare.controls: the numbers of a setting are right, and controls change one thing."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -178,10 +179,13 @@ def test_fine_tuning_is_told(result, checkpoint):
 def test_the_checkpoint_is_left_as_it_was(directory, checkpoint):
     before = {name: p.clone() for name, p in checkpoint.model.named_parameters()}
     plain = CONTROLS["none"]
-    for name, control in CONTROLS.items():
-        if (control.context, control.training) == (plain.context, plain.training):  # others change data alone
-            compute(checkpoint, setting(directory, control=name, lr=1e-2))
+    found = {
+        name: predictions(compute(checkpoint, setting(directory, control=name, lr=1e-2)))
+        for name, control in CONTROLS.items()
+        if (control.context, control.training) == (plain.context, plain.training)  # others change data alone
+    }
     assert all(torch.equal(p, before[name]) for name, p in checkpoint.model.named_parameters())
+    assert all(a != b for a, b in combinations(found.values(), 2)), "each changes something else"
 
 
 def test_rec2ftp_has_its_counts_and_its_chance():
@@ -286,7 +290,7 @@ def test_layer_causal_sums_the_losses_of_all_layers(directory, checkpoint, resul
 
 def test_controls_of_the_context_leave_fine_tuning_alone(directory, checkpoint):
     plain = compute(checkpoint, setting(directory, k=6))
-    for control in ("shuffled-context", "flipped-context"):
+    for control in ("shuffled-context", "flipped-context", "nonsense-context", "reordered-context"):
         one = setting(directory, k=6, control=control)
         baseline = prepare(checkpoint, DATA, one)
         assert not torch.equal(baseline.zsl.outputs, baseline.icl.outputs)
@@ -300,7 +304,7 @@ def test_controls_of_the_context_leave_fine_tuning_alone(directory, checkpoint):
 
 def test_controls_of_fine_tuning_leave_the_context_alone(directory, checkpoint):
     plain = compute(checkpoint, setting(directory, k=6))
-    for control in ("shuffled-training", "flipped-training", "reordered-training", "other-training"):
+    for control in ("shuffled-training", "flipped-training", "nonsense-training", "reordered-training", "other-training"):
         result = compute(checkpoint, setting(directory, k=6, control=control))
         assert predictions(result, "icl") == predictions(plain, "icl")
         assert result["settings"]["losses"] != plain["settings"]["losses"]
@@ -318,7 +322,7 @@ def test_what_the_controls_show_and_train_on():
     assert [e.label for e in flipped] == [1 - y for y in labels]
     assert all(e.answer == LABELS[e.label] for e in (*flipped, *shuffled))
     _, reordered = controls.reordered(DATA, 6, 0)
-    assert reordered != examples and sorted(map(repr, reordered)) == sorted(map(repr, examples))
+    assert reordered == [examples[i] for i in (1, 4, 3, 0, 2, 5)], "not the order of what is stored"
     _, other = controls.other(DATA, 6, 0)
     assert len(other) == 6 and not {repr(e) for e in other} & {repr(e) for e in examples}
     task, foreign = controls.foreign(DATA, 6, 0)
