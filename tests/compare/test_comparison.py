@@ -290,8 +290,8 @@ def test_layer_causal_sums_the_losses_of_all_layers(directory, checkpoint, resul
 
 def test_controls_of_the_context_leave_fine_tuning_alone(directory, checkpoint):
     plain = compute(checkpoint, setting(directory, k=6))
-    for control in ("shuffled-context", "flipped-context", "nonsense-context", "reordered-context"):
-        one = setting(directory, k=6, control=control)
+    for change in ("shuffled", "flipped", "nonsense", "reordered"):
+        one = setting(directory, k=6, control=f"{change}-context")
         baseline = prepare(checkpoint, DATA, one)
         assert not torch.equal(baseline.zsl.outputs, baseline.icl.outputs)
         result = rounded(run_comparison(baseline, one))
@@ -304,8 +304,8 @@ def test_controls_of_the_context_leave_fine_tuning_alone(directory, checkpoint):
 
 def test_controls_of_fine_tuning_leave_the_context_alone(directory, checkpoint):
     plain = compute(checkpoint, setting(directory, k=6))
-    for control in ("shuffled-training", "flipped-training", "nonsense-training", "reordered-training", "other-training"):
-        result = compute(checkpoint, setting(directory, k=6, control=control))
+    for change in ("shuffled", "flipped", "nonsense", "reordered", "other"):
+        result = compute(checkpoint, setting(directory, k=6, control=f"{change}-training"))
         assert predictions(result, "icl") == predictions(plain, "icl")
         assert result["settings"]["losses"] != plain["settings"]["losses"]
         assert result["settings"]["context_labels"] == plain["settings"]["context_labels"]
