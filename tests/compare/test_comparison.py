@@ -217,11 +217,11 @@ def test_training_that_diverges_is_told_not_averaged(directory, checkpoint):
     assert "learning rate 10000 diverged at step" in result["settings"]["note"]
 
 
-def test_free_answers_are_matched_exactly(directory, checkpoint):
+def test_free_answers_are_matched_exactly(directory, checkpoint, capsys):
     data = tasks.load("capitals")
     result = compute(checkpoint, setting(directory, task="capitals"), data)
     icl = {name for name in result["settings"] if name.startswith("icl_")}
-    assert icl == {"icl_accuracy", "icl_fixes"}
+    assert icl == {"icl_accuracy", "icl_fixes"} and capsys.readouterr().err == "", "a bar that nobody asked for"
     assert not result["queries"].keys() & {"label", "icl_log_probs"}
     assert len(result["queries"]["sim_aou"]) == N
     with pytest.raises(ExperimentError, match=r"capitals.*no labels"):
@@ -323,6 +323,8 @@ def test_what_the_controls_show_and_train_on():
     assert all(e.answer == LABELS[e.label] for e in (*flipped, *shuffled))
     _, reordered = controls.reordered(DATA, 6, 0)
     assert reordered == [examples[i] for i in (1, 4, 3, 0, 2, 5)], "not the order of what is stored"
+    _, nonsense = controls.nonsense(tasks.load("capitals"), 2, 0)
+    assert [e.answer for e in nonsense] == ["lamegem", "voror"], "not the words of what is stored"
     _, other = controls.other(DATA, 6, 0)
     assert len(other) == 6 and not {repr(e) for e in other} & {repr(e) for e in examples}
     task, foreign = controls.foreign(DATA, 6, 0)
