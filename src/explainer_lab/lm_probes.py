@@ -76,7 +76,7 @@ def _guesses(model: nn.Module, ids: Tensor) -> Tensor:
     return model(ids.to(next(model.parameters()).device)).logits.argmax(-1).cpu()
 
 
-def repeated_sequences(model: nn.Module, vocabulary: int, *, half: int = 64, sequences: int = 32) -> _Copied:
+def repeated_sequences(model: nn.Module, vocabulary: int, *, half: int, sequences: int = 32) -> _Copied:
     """How often the next token is right where a sequence of random tokens comes a second time.
 
     The tokens are uniform over the vocabulary without the separator. In the second half every token but the first
@@ -96,7 +96,7 @@ class _FewShot(NamedTuple):
     is_right: _Copied
 
 
-def labels_in_context(model: nn.Module, vocabulary: int, *, shots: int = 8, prompts: int = 256) -> _FewShot:
+def labels_in_context(model: nn.Module, vocabulary: int, *, shots: int, prompts: int = 256) -> _FewShot:
     """Ask for the label of an example that the prompt shows: x_1 : y_1 ; ... x_k : y_k ; x_j : with j among 1 .. k.
 
     Inputs, the two labels and the two separators are random tokens, new in each prompt, so that nothing but the

@@ -1,6 +1,7 @@
 """compare.comparison, compare.controls: the numbers of a setting are right, and controls change one thing."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -178,10 +179,13 @@ def test_fine_tuning_is_told(result, checkpoint):
 def test_the_checkpoint_is_left_as_it_was(directory, checkpoint):
     before = {name: p.clone() for name, p in checkpoint.model.named_parameters()}
     plain = CONTROLS["none"]
-    for name, control in CONTROLS.items():
-        if (control.context, control.training) == (plain.context, plain.training):  # others change data alone
-            compute(checkpoint, setting(directory, control=name, lr=1e-2))
+    found = {
+        name: predictions(compute(checkpoint, setting(directory, control=name, lr=1e-2)))
+        for name, control in CONTROLS.items()
+        if (control.context, control.training) == (plain.context, plain.training)  # others change data alone
+    }
     assert all(torch.equal(p, before[name]) for name, p in checkpoint.model.named_parameters())
+    assert all(a != b for a, b in combinations(found.values(), 2)), "each changes something else"
 
 
 def test_rec2ftp_has_its_counts_and_its_chance():
@@ -213,11 +217,11 @@ def test_training_that_diverges_is_told_not_averaged(directory, checkpoint):
     assert "learning rate 10000 diverged at step" in result["settings"]["note"]
 
 
-def test_free_answers_are_matched_exactly(directory, checkpoint):
+def test_free_answers_are_matched_exactly(directory, checkpoint, capsys):
     data = tasks.load("capitals")
     result = compute(checkpoint, setting(directory, task="capitals"), data)
     icl = {name for name in result["settings"] if name.startswith("icl_")}
-    assert icl == {"icl_accuracy", "icl_fixes"}
+    assert icl == {"icl_accuracy", "icl_fixes"} and capsys.readouterr().err == "", "a bar that nobody asked for"
     assert not result["queries"].keys() & {"label", "icl_log_probs"}
     assert len(result["queries"]["sim_aou"]) == N
     with pytest.raises(ExperimentError, match=r"capitals.*no labels"):
@@ -286,8 +290,8 @@ def test_layer_causal_sums_the_losses_of_all_layers(directory, checkpoint, resul
 
 def test_controls_of_the_context_leave_fine_tuning_alone(directory, checkpoint):
     plain = compute(checkpoint, setting(directory, k=6))
-    for control in ("shuffled-context", "flipped-context"):
-        one = setting(directory, k=6, control=control)
+    for change in ("shuffled", "flipped", "nonsense", "reordered"):
+        one = setting(directory, k=6, control=f"{change}-context")
         baseline = prepare(checkpoint, DATA, one)
         assert not torch.equal(baseline.zsl.outputs, baseline.icl.outputs)
         result = rounded(run_comparison(baseline, one))
@@ -300,8 +304,8 @@ def test_controls_of_the_context_leave_fine_tuning_alone(directory, checkpoint):
 
 def test_controls_of_fine_tuning_leave_the_context_alone(directory, checkpoint):
     plain = compute(checkpoint, setting(directory, k=6))
-    for control in ("shuffled-training", "flipped-training", "reordered-training", "other-training"):
-        result = compute(checkpoint, setting(directory, k=6, control=control))
+    for change in ("shuffled", "flipped", "nonsense", "reordered", "other"):
+        result = compute(checkpoint, setting(directory, k=6, control=f"{change}-training"))
         assert predictions(result, "icl") == predictions(plain, "icl")
         assert result["settings"]["losses"] != plain["settings"]["losses"]
         assert result["settings"]["context_labels"] == plain["settings"]["context_labels"]
@@ -318,7 +322,9 @@ def test_what_the_controls_show_and_train_on():
     assert [e.label for e in flipped] == [1 - y for y in labels]
     assert all(e.answer == LABELS[e.label] for e in (*flipped, *shuffled))
     _, reordered = controls.reordered(DATA, 6, 0)
-    assert reordered != examples and sorted(map(repr, reordered)) == sorted(map(repr, examples))
+    assert reordered == [examples[i] for i in (1, 4, 3, 0, 2, 5)], "not the order of what is stored"
+    _, nonsense = controls.nonsense(tasks.load("capitals"), 2, 0)
+    assert [e.answer for e in nonsense] == ["lamegem", "voror"], "not the words of what is stored"
     _, other = controls.other(DATA, 6, 0)
     assert len(other) == 6 and not {repr(e) for e in other} & {repr(e) for e in examples}
     task, foreign = controls.foreign(DATA, 6, 0)

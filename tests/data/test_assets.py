@@ -53,7 +53,7 @@ def tar_gz(members: dict[str, bytes | str]) -> bytes:
 
 
 def sdist(padding: int = 0) -> bytes:
-    table = "\r\n".join(f"{i}\t{mean}\t{text}" for i, (text, mean) in enumerate(SENTENCES, 1))
+    table = "".join(f"{i}\t{mean}\t{text}\r\n" for i, (text, mean) in enumerate(SENTENCES, 1))
     inner = tar_gz({"hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.txt": table.encode(), HOSTILE: b"evil"})
     root = "vaderSentiment-3.2.1"
     members = {

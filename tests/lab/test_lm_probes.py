@@ -111,6 +111,6 @@ def test_few_shot_prompts_show_every_input_once_and_both_labels_equally_often():
 
 
 def test_labels_who_looks_up_is_right_who_copies_is_right_half_of_the_time():
-    right, half = (lm_probes.labels_in_context(Reader(how), V, prompts=200) for how in (looks_up_two, copier))
+    right, half = (lm_probes.labels_in_context(Reader(how), V, shots=8, prompts=200) for how in (looks_up_two, copier))
     assert right.is_right.accuracy == right.is_a_label.accuracy == 1
     assert half.is_a_label.accuracy == 1 and 0.35 < half.is_right.accuracy < 0.65

@@ -1,6 +1,7 @@
 """What contexts and trainings share: both swaps have every corner, and what is put in or taken out is what it says."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -209,6 +210,11 @@ def test_labels_that_begin_alike_are_judged_where_they_part(directory, checkpoin
     seen = task.observed(checkpoint, task.context("own"))
     torch.testing.assert_close(asked.icl.attention, seen.outputs, atol=1e-4, rtol=1e-4)
     assert asked.answers.tolist() == [checkpoint.tokenize(f" {query.answer}")[3] for query in task.queries]
+
+
+def test_no_two_purposes_tasks_or_seeds_share_their_random_numbers(directory):
+    of = product([draw(directory, seed=seed) for seed in (0, 1)], (1, 2), ("plurals", "past"))
+    assert len({setting.generator(number, name).initial_seed() for setting, number, name in of}) == 8
 
 
 def test_random_parts_have_the_cosine_and_the_size(task):

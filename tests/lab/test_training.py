@@ -242,9 +242,10 @@ def test_a_corpus_that_is_too_short(tokens, part, message):
 def test_copying_is_asked_of_64_tokens_and_8_examples_or_of_what_a_window_holds(tokens, length, twice, shots):
     one, asked = replace(TINY, length=length), set()
     model = training._initial_model(one)
-    model.get_input_embeddings().register_forward_hook(lambda _, ids, __: asked.add(ids[0].shape[1]))
+    model.get_input_embeddings().register_forward_hook(lambda _, ids, __: asked.add(tuple(ids[0].shape)))
     training._Evaluation(one, tokens, tokens.train)(model)
-    assert asked == {length, 2 * twice, 4 * shots + 2}
+    assert {tokens for _, tokens in asked} == {length, 2 * twice, 4 * shots + 2}
+    assert {(32, 2 * twice), (256, 4 * shots + 2)} <= asked
 
 
 def test_flops_count_every_product():

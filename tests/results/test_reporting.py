@@ -31,6 +31,8 @@ def test_groups_are_the_settings_in_their_order():
     assert [group[1].tolist() for group in sample.groups] == [[False, True], [False]]
     assert [ids.tolist() for ids in sample.ids] == [["q0", "q1"], ["q0"]]
     assert sample.strata == ["toy", "toy"] and sample.seeds == [7, 3]
+    (of_one,) = reporting.sample(queries_of(0, example_tau_b=np.nan).assign(k=1), "example_tau_b").groups[0]
+    assert np.isnan(of_one).tolist() == [True, True]  # one demonstration has no order
 
 
 @pytest.mark.parametrize(
@@ -83,6 +85,7 @@ def test_intervals_over_seeds_and_queries():
         (lambda q: reporting.prediction_interval(q, "icl", "auc"), "has no 'icl_log_probs'"),
         (lambda q: reporting.prediction_interval(q, "icl", "beauty"), "no measure 'beauty'"),
         (lambda q: reporting.similarity_interval(q, "sim_aou"), "has no 'sim_aou'"),
+        (lambda q: reporting.sample(q.assign(example_tau_b=np.nan), "example_tau_b"), "has no 'example_tau_b'"),
     ],
 )
 def test_what_a_setting_does_not_have_is_an_error(call, message):

@@ -135,7 +135,7 @@ def summaries(measures: Mapping[str, Tensor], n: int) -> tuple[dict[str, Tensor]
         defined = ~values.isnan()
         deviation = (values - values.nanmean(0)).nan_to_num() * defined
         count = defined.sum(0)
-        sd = (deviation.square().sum(0) / (count - 1).clamp(min=1)).sqrt().where(count > 1, torch.nan)
+        sd = (deviation.square().sum(0) / (count - 1)).sqrt().where(count > 1, torch.nan)
         layers |= {name: values.nanmean(0), f"{name}_sd": sd}
         queries[name] = torch.cat([values.nanmean(1), values.new_full((n - len(values),), torch.nan)])
     return layers, queries

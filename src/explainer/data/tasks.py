@@ -583,7 +583,7 @@ def _fixed_split(task: Task, rows: list[dict], n_test: int) -> TaskData:
     return TaskData(task, tuple(examples[n_test:]), tuple(examples[:n_test]))
 
 
-_STARTER_ROWS = {task.name: _word_pairs for task in _STARTER if task.labels is None} | {
+_STARTER_ROWS = dict.fromkeys(_WORDS, _word_pairs) | {
     "reviews": _reviews,
     "reviews5": _reviews5,
     "news": _news,
