@@ -1,6 +1,11 @@
-"""All experiments of the book, and the grids whose results are published."""
+"""All experiments of the book, the grids whose results are published, and the rows of their settings."""
+
+from dataclasses import fields
+
+import pandas as pd
 
 from explainer.data.files import published_directory
+from explainer.results.published import results
 from explainer_lab.agreement import Agreement
 from explainer_lab.blocking import Blocking
 from explainer_lab.causal_tests import CausalTests
@@ -25,3 +30,16 @@ EXPERIMENTS = (
 def grids(experiment: type[Experiment]) -> dict[str, list]:
     """The published grids of an experiment and their settings, from the file beside its tables."""
     return experiment.read_grids(published_directory() / experiment.name / "grids.toml")
+
+
+GRIDS = {name: (kind, settings) for kind in EXPERIMENTS for name, settings in grids(kind).items()}
+
+
+def first(grid: str, **where):
+    """The first setting of a grid with these values."""
+    return next(one for one in GRIDS[grid][1] if all(getattr(one, name) == value for name, value in where.items()))
+
+
+def stored(grid: str, setting, table: str = "settings") -> pd.DataFrame:
+    """The published rows of one setting of a grid."""
+    return results(grid, table, **{f.name: getattr(setting, f.name) for f in fields(setting)})

@@ -58,3 +58,21 @@ def write_mr(directory):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(json.dumps({"text": e.fields["text"], "label": e.label}) + "\n" for e in examples))
     return str(directory)
+
+
+def write_corpus(path):
+    """A text file of 30 documents, and its name."""
+    words = ("the", "model", "reads", "a", "field", "and", "writes", "query", "never", "again")
+    path.write_text("\n\n\n".join(f"{i} " + " ".join(words[i * j % 10] for j in range(1, 60)) for i in range(30)))
+    return str(path)
+
+
+def rows(table, **where):
+    """The rows of a table that have these values."""
+    every = (dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True))
+    return [row for row in every if where.items() <= row.items()]
+
+
+def column(table, name, **where):
+    """A column of these rows."""
+    return [row[name] for row in rows(table, **where)]

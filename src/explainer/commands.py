@@ -6,12 +6,12 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from explainer import __version__
 from explainer.errors import ExplainerError
@@ -235,12 +235,34 @@ def positive_integer(text: str) -> int:
     return int(text)
 
 
+class Values(NamedTuple):
+    """An option with one or more values, and the fields of a setting that they give, of which it has one or none."""
+
+    help: str
+    fields: tuple[str, ...]
+    metavar: str = "NAME"
+    type: Callable[[str], Any] = str
+
+
+DRAWN = {
+    "model": Values("hub ids, directories or .gguf files (default: $EXPLAINER_MODEL)", ("checkpoint",)),
+    "tasks": Values("such as reviews, capitals, sst2", ("task", "tasks", "pair"), "TASK"),
+    "seeds": Values("draws of demonstrations and queries", ("seed",), "N", int),
+    "k": Values("demonstrations", ("k",), "N", int),
+    "queries": Values("of each draw", ("n_queries",), "N", int),
+}
+"""What is asked of which model, and how large a sample is drawn."""
+
+
+def add_values(command: argparse.ArgumentParser, options: Mapping[str, Values]) -> None:
+    """Options by name."""
+    for name, its in options.items():
+        command.add_argument(f"--{name}", nargs="+", type=its.type, metavar=its.metavar, help=its.help)
+
+
 def add_checkpoint_options(command: argparse.ArgumentParser) -> None:
-    """Model, task, and how large a sample is drawn."""
-    command.add_argument(
-        "--model", nargs="+", metavar="NAME", help="hub ids, directories or .gguf files (default: $EXPLAINER_MODEL)"
-    )
-    command.add_argument("--tasks", nargs="+", metavar="TASK", help="such as reviews, capitals, sst2")
+    """Those of DRAWN, where tasks and data are, and how a model is loaded."""
+    add_values(command, DRAWN)
     command.add_argument("--task-file", metavar="FILE", help="TOML file of tasks of your own (without --tasks: all)")
     command.add_argument(
         "--data-dir",
@@ -249,9 +271,6 @@ def add_checkpoint_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--dtype", choices=["float32", "bfloat16", "float16", "auto"], default="float32")
     command.add_argument("--device", help="such as cpu or cuda (default: a GPU if there is one)")
-    command.add_argument("--seeds", nargs="+", type=int, metavar="N", help="draws of demonstrations and queries")
-    command.add_argument("--k", nargs="+", type=int, metavar="N", help="demonstrations")
-    command.add_argument("--queries", nargs="+", type=int, metavar="N", help="of each draw")
 
 
 def own_data(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:

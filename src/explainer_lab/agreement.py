@@ -43,67 +43,6 @@ _SLOW = 0.1  # the factor of the training at a smaller rate
 _BY_LAYER = ("sim_aou", "sim_aou_tangent_uncentred", "sim_aou_residual")
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgreementSetting(on_checkpoint.FineTuningSetting):
-    """What the k demonstrations of a seed do as context and as training, beside what other demonstrations do.
-
-    `n_directions` random updates stand beside them. `lessons` says which others: "all"; "few", one floor and one
-    ceiling of each kind; "bounds", those of the verdict; "own", none, enough to choose a rate. The `loss` of FT is that
-    of the "text" of a demonstration, as in the paper, or that of its "answers" only. Raises ExperimentError where a
-    value is none.
-    """
-
-    task: str
-    k: int
-    n_queries: int
-    lessons: str = "all"
-    n_directions: int = 0
-    split: str = "all"
-    loss: str = "text"
-
-    def __post_init__(self):
-        """Refuse what cannot be computed before anything is."""
-        super().__post_init__()
-        require(self.k >= 2, f"k = {self.k}: two halves need at least 2 demonstrations.")
-        self.comparison  # noqa: B018 - which refuses what a comparison cannot use
-        known = ", ".join(_LESSONS)
-        require(self.lessons in _LESSONS, f"there are no lessons {self.lessons!r}; known: {known}.")
-        require(self.loss in ("text", "answers"), f"there is no loss {self.loss!r}; known: text, answers.")
-        require(self.n_directions >= 0, f"n_directions = {self.n_directions} is negative; use 0 for none.")
-
-    @property
-    def comparison(self) -> ComparisonSetting:
-        """The comparison of ZSL, ICL and FT with the same demonstrations and queries."""
-        shared = ("checkpoint", "task", "seed", "k", "lr", "n_queries", "split")
-        return ComparisonSetting(**{name: getattr(self, name) for name in shared})
-
-    @property
-    def slug(self) -> str:
-        """A readable name, not quite unique."""
-        directions = [f"{self.n_directions}directions"] * (self.n_directions > 0)
-        loss = ["answers"] * (self.loss == "answers")
-        return "-".join([self.comparison.slug, f"{self.epochs}epochs", self.lessons, *directions, *loss])
-
-    @property
-    def kin(self) -> tuple[str, ...]:
-        """The tasks whose own demonstrations are lessons: with all lessons, every one with the same kind of answers.
-
-        Beside a task of one's own those are the word pairs, which need no data from elsewhere.
-        """
-        task = tasks.TASKS.get(self.task)
-        if self.lessons == "own":
-            return (self.task,)
-        if self.lessons in ("few", "bounds"):
-            return self.task, tasks.foreign(task) if task else _WORD_TASKS[0]
-        known = _LABEL_TASKS if task and task.labels else _WORD_TASKS
-        return known if self.task in known else (self.task, *known)
-
-    @property
-    def foreign(self) -> tuple[str, ...]:
-        """Those of them that are not the own task."""
-        return tuple(name for name in self.kin if name != self.task)
-
-
 # Lessons.
 
 
@@ -137,6 +76,68 @@ _LESSONS: Mapping[str, tuple[str, ...]] = {
 
 _STAGED = ("own", "shuffled", "nonsense")
 """Lessons whose trainings are compared after several numbers of epochs, and not after the last one only."""
+
+
+# Settings.
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgreementSetting(on_checkpoint.FineTuningSetting):
+    """What the k demonstrations of a seed do as context and as training, beside what other demonstrations do.
+
+    `n_directions` random updates stand beside them. `lessons` says which others: "all"; "few", one floor and one
+    ceiling of each kind; "bounds", those of the verdict; "own", none, enough to choose a rate. The `loss` of FT is that
+    of the "text" of a demonstration, as in the paper, or that of its "answers" only. Raises ExperimentError where a
+    value is none.
+    """
+
+    task: str
+    k: int
+    n_queries: int
+    lessons: str = "all"
+    n_directions: int = 0
+    split: str = "all"
+    loss: str = "text"
+    known: ClassVar = {"lessons": _LESSONS, "loss": ("text", "answers")}
+
+    def __post_init__(self):
+        """Refuse what cannot be computed before anything is."""
+        super().__post_init__()
+        require(self.k >= 2, f"k = {self.k}: two halves need at least 2 demonstrations.")
+        self.comparison  # noqa: B018 - which refuses what a comparison cannot use
+        require(self.n_directions >= 0, f"n_directions = {self.n_directions} is negative; use 0 for none.")
+
+    @property
+    def comparison(self) -> ComparisonSetting:
+        """The comparison of ZSL, ICL and FT with the same demonstrations and queries."""
+        shared = ("checkpoint", "task", "seed", "k", "lr", "n_queries", "split")
+        return ComparisonSetting(**{name: getattr(self, name) for name in shared})
+
+    @property
+    def slug(self) -> str:
+        """A readable name, not quite unique."""
+        directions = [f"{self.n_directions}directions"] * (self.n_directions > 0)
+        loss = ["answers"] * (self.loss == "answers")
+        return "-".join([self.comparison.slug, f"{self.epochs}epochs", self.lessons, *directions, *loss])
+
+    @property
+    def kin(self) -> tuple[str, ...]:
+        """The tasks whose own demonstrations are lessons: with all lessons, every one with the same kind of answers.
+
+        Beside a task of one's own those are the word pairs, which need no data from elsewhere.
+        """
+        task = tasks.TASKS.get(self.task)
+        if self.lessons == "own":
+            return (self.task,)
+        if self.lessons in ("few", "bounds"):
+            return self.task, tasks.foreign(task) if task else _WORD_TASKS[0]
+        known = _LABEL_TASKS if task and task.labels else _WORD_TASKS
+        return known if self.task in known else (self.task, *known)
+
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """Those of them that are not the own task."""
+        return tuple(name for name in self.kin if name != self.task)
 
 
 def lessons(setting: AgreementSetting, load: Callable[[str], TaskData]) -> dict[str, _Lesson]:

@@ -13,7 +13,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from explainer.compare import controls
-from explainer.compare.comparison import require
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
@@ -71,12 +70,8 @@ class CausalTestsSetting(on_checkpoint.FineTuningSetting):
     rate: float
     model: str = "trained"
     least: ClassVar = {"k": 1, "epochs": 1, "n_queries": 4, "n_selection": 2}
-
-    def __post_init__(self):
-        """Refuse what cannot be computed before anything is."""
-        super().__post_init__()
-        self._require_rate("rate")
-        require(self.model in MODELS, f"there is no model {self.model!r}; known: {', '.join(MODELS)}.")
+    known: ClassVar = {"model": MODELS}
+    rates: ClassVar = ("lr", "rate")
 
     @property
     def slug(self) -> str:

@@ -13,8 +13,11 @@ from typing import Any
 
 from explainer import __version__, commands
 from explainer.commands import (
+    DRAWN,
     SELECTION_SEEDS,
+    Values,
     add_checkpoint_options,
+    add_values,
     asked_models,
     asked_tasks,
     own_data,
@@ -32,42 +35,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="explainer-lab", description="The experiments behind the book.")
     parser.add_argument("--version", action="version", version=f"explainer-lab {__version__}")
-    added = parser.add_subparsers(required=True, metavar="EXPERIMENT")
+    added = parser.add_subparsers(required=True, metavar="EXPERIMENT", parser_class=_Command)
     _add_of_grids(added)
     _add_language_models(added)
     _add_measurements(added)
     return parser
 
 
-class _ComparisonHelp(argparse.Action):
-    """Shows the help with every name that a comparison knows; where these are defined, torch is loaded."""
+class _Command(argparse.ArgumentParser):
+    """A command that `complete` gives the rest of its help when it is chosen: what it then imports loads torch."""
 
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from explainer.compare import comparison, controls  # noqa: PLC0415
-        from explainer.data import tasks  # noqa: PLC0415
+    complete: Callable[[argparse.ArgumentParser], None] | None = None
 
-        tables = {
-            "tasks": {task.name: task.source for task in tasks.TASKS.values()},
-            "controls": {name: control.note for name, control in controls.CONTROLS.items()},
-            "positions": comparison.POSITIONS,
-            "splits": comparison.SPLITS,
-        }
-        parser.epilog = "\n\n".join(_names(title, table) for title, table in tables.items())
-        parser.print_help()
-        parser.exit()
+    # typeshed has overloads.
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """As of every parser."""
+        if self.complete:
+            self.complete, complete = None, self.complete
+            complete(self)
+        return super().parse_known_args(args, namespace)
+
+
+def _complete_comparison(command: argparse.ArgumentParser) -> None:
+    """Say every name that a comparison knows."""
+    from explainer.compare import comparison, controls  # noqa: PLC0415
+    from explainer.data import tasks  # noqa: PLC0415
+
+    tables = {
+        "tasks": {task.name: task.source for task in tasks.TASKS.values()},
+        "controls": {name: control.note for name, control in controls.CONTROLS.items()},
+        "positions": comparison.POSITIONS,
+        "splits": comparison.SPLITS,
+    }
+    command.epilog = "\n\n".join(_names(title, table) for title, table in tables.items())
 
 
 def _names(title: str, table: Mapping[str, str]) -> str:
     return "\n".join([f"{title}:", *(f"  {name:<22}{meaning}" for name, meaning in table.items())])
-
-
-def _add_training(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--lr", nargs="+", type=float, metavar="LR", help="learning rates of FT")
-    command.add_argument("--epochs", nargs="+", type=positive_integer, metavar="N", help="of FT")
-    command.add_argument("--splits", nargs="+", metavar="NAME", help="queries to draw from: all, selection, report")
-    command.add_argument(
-        "--lessons", nargs="+", metavar="NAME", help="which others stand beside the own: all; agreement: bounds, few"
-    )
 
 
 def _on_checkpoint(kind: type, grids: Mapping[str, Sequence], options: argparse.Namespace) -> Any:
@@ -255,19 +259,6 @@ def _engine(options: argparse.Namespace) -> Callable[..., Iterator]:
     return engines.local
 
 
-_OF_ONE_SETTING = {
-    "vocabulary": "tokens (default: 512)",
-    "layers": "default: 2",
-    "width": "default: 96",
-    "heads": "default: 4",
-    "length": "tokens in a window (default: 512)",
-    "batch": "windows in a step (default: 4)",
-    "steps": "of the largest budget (default: 1280)",
-    "branches": "budgets, each four times the one before (default: 1)",
-    "warmup": "steps (default: 50)",
-}
-
-
 def _add_language_models(commands: argparse._SubParsersAction) -> None:
     train = commands.add_parser(
         "language-models",
@@ -281,41 +272,42 @@ def _add_language_models(commands: argparse._SubParsersAction) -> None:
     )
     _add_laboratory(train)
     train.add_argument(
-        "--corpus",
-        help="manuals, a text file, a saved or a hub data set, as name:configuration (default: documentation)",
-    )
-    train.add_argument("--seeds", dest="seed", nargs="+", type=int, metavar="N", help="default: 0")
-    train.add_argument("--lr", nargs="+", type=float, metavar="LR", help="default: 0.003")
-    train.add_argument("--eta", nargs="+", type=float, metavar="ETA", help="decay of the averages, in (0, 1)")
-    train.add_argument("--average", nargs="+", metavar="NAME", help="none, momentum, normalised ... (default: none)")
-    for name, meaning in _OF_ONE_SETTING.items():
-        train.add_argument(f"--{name}", type=positive_integer, metavar="N", help=meaning)
-    train.add_argument("--device", help="such as cpu or cuda (default: cpu)")
-    train.add_argument(
         "--every", type=positive_integer, default=100, metavar="N", help="steps between checkpoints (default: 100)"
     )
+    train.complete = _complete_language_models
     train.set_defaults(run=_language_models)
+
+
+def _complete_language_models(command: argparse.ArgumentParser) -> None:
+    """Add an option for each field of a setting."""
+    from explainer_lab.training import TrainingSetting  # noqa: PLC0415
+
+    for its in fields(TrainingSetting):
+        command.add_argument(
+            "--seeds" if its.name == "seed" else f"--{its.name}",
+            dest=its.name,
+            nargs=None if its.name == "device" else "+",  # a run has one device
+            type=its.type,
+            metavar={int: "N", float: "X", str: "NAME"}[its.type],
+            help=f"{its.metadata.get('help', '')} (default: {its.default})".lstrip(),
+        )
 
 
 def _language_models(options: argparse.Namespace) -> int:
     # Imported here so that `explainer-lab --help` answers at once.
     from explainer_lab.language_models import LanguageModels  # noqa: PLC0415
 
-    return _run(LanguageModels(every=options.every), _settings(options), options, _engine(options))
-
-
-def _settings(options: argparse.Namespace) -> dict[str, list]:
-    from explainer_lab.language_models import LanguageModels  # noqa: PLC0415
-
     names = (field.name for field in fields(LanguageModels.setting))
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
-    if not options.grid:
-        if options.only:
-            raise ExplainerError("--only chooses grids of a file; give it with --grid.")
-        return {LanguageModels.name: LanguageModels.grid(**given)}
-    if given:
+    if options.grid and given:
         raise ExplainerError(f"--grid and --{min(given)} both say what to train; give one of them.")
-    return _chosen(LanguageModels.read_grids(options.grid), options)
+    if options.only and not options.grid:
+        raise ExplainerError("--only chooses grids of a file; give it with --grid.")
+    if options.grid:
+        grids = _chosen(LanguageModels.read_grids(options.grid), options)
+    else:
+        grids = {LanguageModels.name: LanguageModels.grid(**given)}
+    return _run(LanguageModels(every=options.every), grids, options, _engine(options))
 
 
 _EXPERIMENTS = {
@@ -374,20 +366,18 @@ def _measure(name: str, options: argparse.Namespace) -> int:
     return 0
 
 
-_VALUES: Mapping[str, tuple[str, ...]] = {
-    "model": ("checkpoint",),
-    "tasks": ("task", "tasks", "pair"),
-    "seeds": ("seed",),
-    "k": ("k",),
-    "queries": ("n_queries",),
-    "lr": ("lr",),
-    "epochs": ("epochs",),
-    "splits": ("split",),
-    "lessons": ("lessons",),
-    "controls": ("control",),
-    "positions": ("position",),
+_TRAINED = {
+    "lr": Values("learning rates of FT", ("lr",), "LR", float),
+    "epochs": Values("of FT", ("epochs",), "N", positive_integer),
+    "splits": Values("queries to draw from: all, selection, report", ("split",)),
+    "lessons": Values("which others stand beside the own: all; agreement: bounds, few", ("lessons",)),
 }
-"""Options, and the fields of a setting that they give, of which a setting has one or none."""
+
+_COMPARED = {
+    "controls": Values("see below (default: none)", ("control",)),
+    "positions": Values("see below (default: prompt)", ("position",)),
+}
+"""What a comparison has beside these."""
 
 
 _TO_CHOOSE = {"lr": [1e-4, 3e-4, 1e-3, 3e-3], "seed": list(SELECTION_SEEDS)}
@@ -405,18 +395,14 @@ def _add_of_grids(commands: argparse._SubParsersAction) -> None:
                 "is finished: interrupt at any time and run the same command again to go on."
             ),
             formatter_class=argparse.RawDescriptionHelpFormatter if name == "comparison" else argparse.HelpFormatter,
-            add_help=name != "comparison",
         )
-        if name == "comparison":
-            command.add_argument(
-                "-h", "--help", action=_ComparisonHelp, nargs=0, help="show this message, with all names, and exit"
-            )
-            command.add_argument("--controls", nargs="+", metavar="NAME", help="see below (default: none)")
-            command.add_argument("--positions", nargs="+", metavar="NAME", help="see below (default: prompt)")
         _add_laboratory(command)
         if name in _ON_CHECKPOINT:
             add_checkpoint_options(command)
-            _add_training(command)
+            add_values(command, _TRAINED)
+        if name == "comparison":
+            add_values(command, _COMPARED)
+            command.complete = _complete_comparison
         if name == "agreement":
             command.add_argument(
                 "--choose", action="store_true", help="compare rates on the split 'selection', and say which is best"
@@ -436,7 +422,7 @@ def _run_grids(name: str, options: argparse.Namespace) -> int:
     chooses = getattr(options, "choose", False)
     if chooses:
         given = _to_choose(given, options)
-    if given.keys() & set(_VALUES["tasks"]) and not (options.grid or options.only):
+    if given.keys() & set(DRAWN["tasks"].fields) and not (options.grid or options.only):
         grids = {kind.name: kind.grid(**{"seed": [0]} | given)}
     elif name == "comparison" and not (options.grid or options.only or options.publish == ""):
         raise ExplainerError("say what to compute: --tasks or --task-file, or --grid with a file and perhaps --only.")
@@ -455,9 +441,9 @@ def _values(kind: type, name: str, options: argparse.Namespace) -> dict[str, lis
         options.model = asked_models(options)
     options.tasks = asked_tasks(options)
     known, found = {field.name for field in fields(kind.setting)}, {}
-    for option, names in _VALUES.items():
+    for option, its_values in (DRAWN | _TRAINED | _COMPARED).items():
         if values := getattr(options, option, None):
-            its = [field for field in names if field in known]
+            its = [field for field in its_values.fields if field in known]
             if not its:
                 print(f"explainer: `explainer-lab {name}` has no --{option}; it is left out.", file=sys.stderr)
                 continue

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from explainer.compare import comparison
@@ -305,6 +305,18 @@ def similarities(outputs: Outputs, shots: int, epochs: int) -> dict[str, Float[T
     return {name: both[name] for name in SIMILARITIES}
 
 
+def thirds(n_layers: int) -> dict[str, slice]:
+    """All layers, and each third of them, by name."""
+    cuts = [round(i / 3 * n_layers) for i in range(4)]
+    names = ("lower third", "middle third", "upper third")
+    return {"all": slice(n_layers)} | dict(zip(names, map(slice, cuts, cuts[1:]), strict=False))
+
+
+def means(by_layer: Mapping[str, Float[Tensor, " layers"]], chosen: slice = slice(None)) -> dict[str, float]:
+    """Means over the chosen layers."""
+    return {name: its[chosen].nanmean().item() for name, its in by_layer.items()}
+
+
 def _contrasts(of: Mapping[Lesson, Tensor]) -> dict[str, Tensor]:
     """All contrasts of one strength; of NaN where a lesson is missing."""
     unknown = torch.full_like(next(iter(of.values())), torch.nan) if of else torch.full((1, 1, 1), torch.nan)
@@ -321,9 +333,9 @@ def _strengths(pair: _Pair, outputs: Outputs) -> Iterator[dict[str, Any]]:
     for shots in pair.setting.shots:
         for epochs in pair.setting.stages:
             by_layer = similarities(outputs, shots, epochs)
-            for part, first in (("all", 0.0), ("upper third", 2 / 3)):
-                means = {name: its[round(first * len(its)) :].nanmean().item() for name, its in by_layer.items()}
-                yield {"shots": shots, "epochs": epochs, "layers": part} | means
+            parts = thirds(len(by_layer["own"]))
+            for part in ("all", "upper third"):
+                yield {"shots": shots, "epochs": epochs, "layers": part} | means(by_layer, parts[part])
 
 
 def _summary(pair: _Pair, changes: Sequence[Mapping], layers: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -338,8 +350,7 @@ def _summary(pair: _Pair, changes: Sequence[Mapping], layers: Mapping[str, Tenso
             )
             if kind == "FT" and len(rows) < len(SETS):
                 lost.append(setting.tasks["AB".index(letter)])
-    means = {name: its.nanmean().item() for name, its in layers.items()}
-    return answers | means | {"note": f"a training diverged: {', '.join(lost)}" if lost else ""}
+    return answers | means(layers) | {"note": f"a training diverged: {', '.join(lost)}" if lost else ""}
 
 
 # Insert.
@@ -381,20 +392,19 @@ def _interventions(pair: _Pair, states: Mapping[Lesson, FineTuned]) -> Iterator[
             "ft_along_near": (ft[that], matched_random(f, c, generator)),
         }
         for name, (base, parts) in put.items():
-            answers = _answers(logits_with_outputs(last, *(base + part for part in parts)), first[to], first[away])
+            logits = logits_with_outputs(last, *(base + part for part in parts))
+            answers = answered(logits.float().log_softmax(-1), first[to], first[away])
             yield {"intervention": name, "towards": to} | answers
 
 
-def _answers(logits: Float[Tensor, "times*n vocab"], this: Tensor, that: Tensor) -> dict[str, float]:
-    """Shares of queries whose most probable token begins the answer of this or of that lesson, and their log odds."""
-    this, that = (tokens.to(logits.device).repeat(len(logits) // len(tokens)) for tokens in (this, that))
-    best, log_p = logits.argmax(-1), logits.float().log_softmax(-1)
-    odds = log_p.gather(1, this[:, None]) - log_p.gather(1, that[:, None])
-    return {
-        "right": (best == this).float().mean().item(),
-        "right_other": (best == that).float().mean().item(),
-        "log_odds": odds.mean().item(),
-    }
+def answered(
+    scores: Float[Tensor, "times*n answers"], this: Int[Tensor, " n"], that: Int[Tensor, " n"]
+) -> dict[str, float]:
+    """Shares of queries whose best answer is that of this or of that lesson, by its number, and their log odds."""
+    this, that = (numbers.to(scores.device).repeat(len(scores) // len(numbers)) for numbers in (this, that))
+    best, odds = scores.argmax(-1), scores.gather(1, this[:, None]) - scores.gather(1, that[:, None])
+    shares = {"right": (best == this).float(), "right_other": (best == that).float(), "log_odds": odds}
+    return {name: values.mean().item() for name, values in shares.items()}
 
 
 # The experiment.

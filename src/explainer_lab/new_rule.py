@@ -47,7 +47,6 @@ N_HEADS = 10
 """Heads that vote together: those that agree most often with the model about the other set of words."""
 
 TASK = Task("new_rule", "{word} ->", LABELS, source="made up by explainer_lab.new_rule", licence="MIT")
-_THIRDS = {"all": (0, 1), "lower third": (0, 1 / 3), "middle third": (1 / 3, 2 / 3), "upper third": (2 / 3, 1)}
 
 INTERVENTIONS: Mapping[str, str] = {
     "context": "the pass with the rule as context",
@@ -83,13 +82,11 @@ class NewRuleSetting(on_checkpoint.FineTuningSetting):
     batch: int = 1
     lessons: str = "all"
     least: ClassVar = {"k": 4, "epochs": 1, "n_queries": 4, "batch": 1}
+    known: ClassVar = {"cue": CUES, "training": TRAININGS, "lessons": ("all", "own")}
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
         super().__post_init__()
-        for name, known in (("cue", CUES), ("training", TRAININGS), ("lessons", ("all", "own"))):
-            value = getattr(self, name)
-            require(value in known, f"there is no {name} {value!r}; known: {', '.join(known)}.")
         for name in ("k", "n_queries"):
             value = getattr(self, name)
             require(value % 4 == 0, f"{name} = {value}: each of the four cues needs as many; use a multiple of 4.")
@@ -107,15 +104,8 @@ class NewRuleSetting(on_checkpoint.FineTuningSetting):
         """A readable name."""
         unusual = [f"batch{self.batch}"] * (self.batch > 1) + ["own"] * (self.lessons == "own")
         of = [self.cue, self.training] if self.training != "none" else [self.cue]
-        return "-".join(
-            [
-                "rule",
-                self.name,
-                *(word.replace(" ", "-") for word in of),
-                self.numbers(self.k, self.n_queries),
-                *unusual,
-            ]
-        )
+        of = [word.replace(" ", "-") for word in of]
+        return "-".join(["rule", self.name, *of, self.numbers(self.k, self.n_queries), *unusual])
 
 
 # The rules and their words.
@@ -203,8 +193,7 @@ def votes(
         of_label[start : start + len(ids), example.label] = 1
     found = []
     for record in recording.iter_records(checkpoint, scoring.encode(checkpoint, shown.ids), prompts, LABELS):
-        weights = torch.cat([record.context_scores, record.own_scores], -1).softmax(-1)
-        found.append(weights[..., : len(of_label)] @ of_label)
+        found.append(record.weights[..., : len(of_label)] @ of_label)
     return torch.stack(found)
 
 
@@ -224,15 +213,12 @@ def _voted(rules: Rules, lesson: Lesson) -> tuple[Int[np.ndarray, "3 n"], dict[s
     layers, heads = map(list, zip(*chosen, strict=True))
     of_queries = found[1]
     totals = of_queries[:, layers, heads].sum(1), of_queries.sum((1, 2)), of_queries[:, layers[0], heads[0]]
-    n_layers, n_heads = agree[0].shape
-    table = {
-        "layer": np.repeat(range(n_layers), n_heads).tolist(),
-        "head": np.tile(range(n_heads), n_layers).tolist(),
-        "agrees": agree[1].flatten().tolist(),
-        "agrees_others": agree[0].flatten().tolist(),
-        "chosen": [divmod(i, n_heads) in chosen for i in range(n_layers * n_heads)],
-        "attention": of_queries.sum(-1).mean(0).flatten().tolist(),
-    }
+    is_chosen = torch.zeros(agree[0].shape, dtype=torch.bool)
+    is_chosen[layers, heads] = True
+    attention = of_queries.sum(-1).mean(0)
+    table = on_checkpoint.by_head(
+        {"agrees": agree[1], "agrees_others": agree[0], "chosen": is_chosen, "attention": attention}
+    )
     return np.stack([total.argmax(-1).numpy() for total in totals]), table
 
 
@@ -269,18 +255,15 @@ def run_new_rule(checkpoint: Checkpoint, setting: NewRuleSetting, *, progress: b
     found.answers["ZSL", 0, None] = rules.see(checkpoint, empty)[1]
     _add_contexts(rules, found)
     if setting.training == "none":
-        return (
-            {"settings": _summary(rules, found)}
-            | _votes(rules, found)
-            | {"changes": as_columns(list(_changes(rules, found)))}
-        )
+        changes = as_columns(list(_changes(rules, found)))
+        return {"settings": _summary(rules, found)} | _votes(rules, found) | {"changes": changes}
     for lesson, n, tuned in _trained(rules, found.lost, progress):
         found.add("FT", n, lesson, rules.see(tuned, scoring.encode(tuned, "")))
     tables: Tables = {"changes": as_columns(list(_changes(rules, found)))}
     if setting.lessons == "own":
         return {"settings": _summary(rules, found)} | tables
     layers = minimal_pairs.similarities(found.outputs, setting.k, setting.epochs)
-    tables["settings"] = _summary(rules, found) | {name: its.nanmean().item() for name, its in layers.items()}
+    tables["settings"] = _summary(rules, found) | minimal_pairs.means(layers)
     tables["layers"] = {"layer": list(range(len(layers["own"])))} | {name: its.tolist() for name, its in layers.items()}
     tables["strengths"] = as_columns(list(_strengths(rules, found)))
     if found.lost:
@@ -365,14 +348,8 @@ def _strengths(rules: Rules, found: _Found) -> Iterator[dict[str, Any]]:
     """Means over layers after each number of epochs, and over each third of the layers."""
     for epochs in rules.setting.stages:
         by_layer = minimal_pairs.similarities(found.outputs, rules.setting.k, epochs)
-        for part, chosen in _thirds(len(by_layer["own"])).items():
-            yield {"epochs": epochs, "layers": part} | {
-                name: its[chosen].nanmean().item() for name, its in by_layer.items()
-            }
-
-
-def _thirds(n_layers: int) -> dict[str, slice]:
-    return {name: slice(round(a * n_layers), round(b * n_layers)) for name, (a, b) in _THIRDS.items()}
+        for part, chosen in minimal_pairs.thirds(len(by_layer["own"])).items():
+            yield {"epochs": epochs, "layers": part} | minimal_pairs.means(by_layer, chosen)
 
 
 def _given(
@@ -432,7 +409,7 @@ def _interventions(rules: Rules, found: _Found, last: Pass) -> Iterator[dict[str
         }
         for (side, name), its in parts.items():
             with_rule, with_other = (c_this, c_that) if side == "context" else (f_this, f_that)
-            for layers, chosen in _thirds(c.shape[1]).items():
+            for layers, chosen in minimal_pairs.thirds(c.shape[1]).items():
                 kept = torch.zeros(c.shape[1], 1)
                 kept[chosen] = 1
                 yield row(f"{side}_along_{name}", layers, *(with_other + kept * part for part in its))
@@ -449,12 +426,8 @@ def _answered(
     logits: Float[Tensor, "times*n vocab"], tokens: Int[Tensor, "n labels"], wanted: Int[Tensor, "n 2"]
 ) -> dict[str, float]:
     """Shares of queries whose most probable label is that of this or of the other rule, and their log odds."""
-    times = len(logits) // len(tokens)
-    of_labels = logits.float().gather(1, tokens.repeat(times, 1))
-    this, that = wanted.repeat(times, 1).T
-    best, odds = of_labels.argmax(1), of_labels.gather(1, this[:, None]) - of_labels.gather(1, that[:, None])
-    shares = {"right": (best == this).float(), "right_other": (best == that).float(), "log_odds": odds}
-    return {name: values.mean().item() for name, values in shares.items()}
+    of_labels = logits.float().gather(1, tokens.repeat(len(logits) // len(tokens), 1))
+    return minimal_pairs.answered(of_labels, *wanted.T)
 
 
 # The experiment.

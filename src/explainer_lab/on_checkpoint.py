@@ -3,7 +3,7 @@
 import hashlib
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -38,12 +38,15 @@ _ROUNDED = "capitals"
 class CheckpointSetting:
     """What a seed draws for a checkpoint: demonstrations, queries, and whatever else is random.
 
+    Of the fields that they name, `least` has the smallest values, `known` all that there are, and `rates` are above 0.
     Raises ExperimentError where a value is impossible.
     """
 
     checkpoint: str
     seed: int
     least: ClassVar[Mapping[str, int]] = {}
+    known: ClassVar[Mapping[str, Collection[str]]] = {}
+    rates: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
@@ -51,10 +54,12 @@ class CheckpointSetting:
         require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
         for name, least in self.least.items():
             require(getattr(self, name) >= least, f"{name} = {getattr(self, name)} is too small; use at least {least}.")
-
-    def _require_rate(self, name: str) -> None:
-        value = getattr(self, name)
-        require(0 < value < float("inf"), f"{name} = {value:g} is not a positive number.")
+        for name in self.rates:
+            value = getattr(self, name)
+            require(0 < value < math.inf, f"{name} = {value:g} is not a positive number.")
+        for name, known in self.known.items():
+            value, are = getattr(self, name), "are" if name.endswith("s") else "is"
+            require(value in known, f"there {are} no {name} {value!r}; known: {', '.join(known)}.")
 
     @property
     def name(self) -> str:
@@ -73,12 +78,8 @@ class FineTuningSetting(CheckpointSetting):
 
     lr: float
     epochs: int
-    least: ClassVar[Mapping[str, int]] = {"epochs": 1}
-
-    def __post_init__(self):
-        """Refuse what cannot be computed before anything is."""
-        self._require_rate("lr")
-        super().__post_init__()
+    least: ClassVar = {"epochs": 1}
+    rates: ClassVar = ("lr",)
 
     def numbers(self, k: int, n_queries: int) -> str:
         """The sizes and the seed, as they stand in names."""
@@ -249,6 +250,13 @@ def data_digest(data: TaskData) -> str:
 def as_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
     """Rows with the same names as columns."""
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+
+def by_head(scores: Mapping[str, Float[Tensor, "layers heads"]]) -> dict[str, list]:
+    """Columns with a row for each head, layer after layer."""
+    n_layers, n_heads = next(iter(scores.values())).shape
+    places = {"layer": np.repeat(range(n_layers), n_heads), "head": np.tile(range(n_heads), n_layers)}
+    return {name: of.flatten().tolist() for name, of in (*places.items(), *scores.items())}
 
 
 # Passes.

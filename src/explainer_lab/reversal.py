@@ -19,7 +19,7 @@ from explainer.models import batched_finetuning, finetuning, scoring
 from explainer.models.loading import Checkpoint
 from explainer_lab import on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.on_checkpoint import OnCheckpoint
+from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
 LESSONS: Mapping[str, str] = {
     "forward": "a -> b",
@@ -73,10 +73,11 @@ def answers(checkpoint: Checkpoint, context: Sequence[Pair], pairs: Sequence[Pai
     ids, _ = scoring.context_ids(checkpoint, LINE, [Example({"word": x}, y) for x, y in context])
     prefix = scoring.encode(checkpoint, ids)
     a, b = (list(side) for side in zip(*pairs, strict=True))
-    ask = lambda questions, given: scoring.candidate_log_probs(  # noqa: E731
-        checkpoint, prefix, [f"{word} ->" for word in questions], given
-    )
-    return {"forward": ask(a, b), "backward": ask(b, a)}
+    asked = {"forward": (a, b), "backward": (b, a)}
+    return {
+        direction: scoring.candidate_log_probs(checkpoint, prefix, [f"{word} ->" for word in questions], given)
+        for direction, (questions, given) in asked.items()
+    }
 
 
 def run_reversal(checkpoint: Checkpoint, setting: ReversalSetting, *, progress: bool = False) -> dict[str, Any]:
@@ -87,14 +88,11 @@ def run_reversal(checkpoint: Checkpoint, setting: ReversalSetting, *, progress: 
 
     def add(kind: str, name: str | None, found: Mapping[str, np.ndarray]) -> None:
         for direction, log_probs in found.items():
-            row = _scored(log_probs)
+            scored = _scored(log_probs)
             told = {"kind": kind, "lesson": name, "direction": direction}
-            settings["_".join(filter(None, told.values()))] = float(row["correct"].mean())
-            rows.append(
-                {column: [value] * len(pairs) for column, value in told.items()}
-                | {"pair": list(range(len(pairs)))}
-                | {column: values.tolist() for column, values in row.items()}
-            )
+            settings["_".join(filter(None, told.values()))] = float(scored["correct"].mean())
+            for pair in range(len(pairs)):
+                rows.append(told | {"pair": pair} | {column: its[pair].item() for column, its in scored.items()})
 
     add("zsl", None, answers(checkpoint, [], pairs))
     for name in LESSONS:
@@ -108,8 +106,7 @@ def run_reversal(checkpoint: Checkpoint, setting: ReversalSetting, *, progress: 
             continue
         with finetuned.applied() as tuned:
             add("ft", name, answers(tuned, [], pairs))
-    columns = {name: [value for row in rows for value in row[name]] for name in rows[0]}
-    return {"settings": settings | {"note": "; ".join(notes)}, "answers": columns}
+    return {"settings": settings | {"note": "; ".join(notes)}, "answers": as_columns(rows)}
 
 
 def _scored(log_probs: np.ndarray) -> dict[str, np.ndarray]:

@@ -230,12 +230,9 @@ class _Heads:
         }
 
     def table(self) -> dict[str, list]:
-        n_layers, n_heads = self.effects.shape
-        places = {"layer": np.repeat(range(n_layers), n_heads), "head": np.tile(range(n_heads), n_layers)}
-        scores = {"effect": self.effects, "effect_foreign": self.effects_foreign, "induction_score": self.scores}
-        return {name: its.tolist() for name, its in places.items()} | {
-            name: its.flatten().tolist() for name, its in scores.items()
-        }
+        return on_checkpoint.by_head(
+            {"effect": self.effects, "effect_foreign": self.effects_foreign, "induction_score": self.scores}
+        )
 
 
 def _heads(rival: _Rival) -> _Heads:
@@ -316,11 +313,8 @@ class _Singles:
 
 def _singles(rival: _Rival, of_vector: Mapping[str, Sequence[float]]) -> _Singles:
     """The changes of the stream by each demonstration alone, own ones and those of another task, and their sums."""
-    queries, change, at = (
-        rival.selected[""].queries,
-        rival.selected[""].stream_change,
-        on_checkpoint.best_layer(of_vector),
-    )
+    queries, change = rival.selected[""].queries, rival.selected[""].stream_change
+    at = on_checkpoint.best_layer(of_vector)
     task, put_in, layers = rival.lessons[""][0], {}, {}
     for name, (of, examples) in {"": rival.lessons[""], "_foreign": rival.lessons["_foreign"]}.items():
         contexts = [on_checkpoint.context(rival.checkpoint, of, [example]) for example in examples]

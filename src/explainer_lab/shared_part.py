@@ -108,6 +108,7 @@ class SharedPartSetting(on_checkpoint.FineTuningSetting):
     as_long: int = 1
     lessons: str = "all"
     least: ClassVar = {"k": 1, "epochs": 1, "n_queries": 2}
+    known: ClassVar = {"lessons": _TRAININGS}
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
@@ -116,8 +117,6 @@ class SharedPartSetting(on_checkpoint.FineTuningSetting):
         require(0 <= rate < float("inf"), f"layer_causal_lr = {rate:g}: use a positive number, or 0 for descent.")
         require(len(set(self.names)) == len(self.names), f"tasks = {self.tasks!r} names a task twice.")
         require(self.as_long in (0, 1), f"as_long = {self.as_long}: use 1 for yes, or 0 for no.")
-        known = ", ".join(_TRAININGS)
-        require(self.lessons in _TRAININGS, f"there are no lessons {self.lessons!r}; known: {known}.")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -56,6 +56,11 @@ _DECAYING = 5  # the last step in so many of a budget is in its branch, where th
 _CURVE_POINTS, _OTHER_BLOCKS = 40, 60
 
 
+def _given(default: Any, meaning: str) -> Any:
+    """A field with what `explainer-lab language-models --help` says of it."""
+    return field(default=default, metadata={"help": meaning})
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainingSetting:
     """One training run: a corpus, and a Llama of `layers` x `width` that sees `batch` windows of `length` at a step.
@@ -66,21 +71,21 @@ class TrainingSetting:
     each budget it falls linearly to 0. Raises ExperimentError for values that cannot be used.
     """
 
-    corpus: str = corpora.DEFAULT
-    vocabulary: int = 512
+    corpus: str = _given(corpora.DEFAULT, "manuals, a text file, a saved or a hub data set, as name:configuration")
+    vocabulary: int = _given(512, "tokens")
     layers: int = 2
     width: int = 96
     heads: int = 4
-    length: int = 512
-    batch: int = 4
-    steps: int = 1280
-    branches: int = 1
+    length: int = _given(512, "tokens in a window")
+    batch: int = _given(4, "windows in a step")
+    steps: int = _given(1280, "of the largest budget")
+    branches: int = _given(1, "budgets, each four times the one before")
     lr: float = 3e-3
-    warmup: int = 50
+    warmup: int = _given(50, "steps")
     seed: int = 0
-    eta: float = 0.0
-    average: str = NO_AVERAGE
-    device: str = "cpu"
+    eta: float = _given(0.0, "decay of the averages, in (0, 1)")
+    average: str = _given(NO_AVERAGE, "none, momentum, normalised ...")
+    device: str = _given("cpu", "such as cpu or cuda")
 
     def __post_init__(self):
         """Check every value."""

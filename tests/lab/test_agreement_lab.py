@@ -7,6 +7,7 @@ import pytest
 import tiny_models
 import torch
 import toy_study
+from toy_study import column
 
 from explainer.compare import comparison, controls
 from explainer.data import tasks
@@ -30,11 +31,6 @@ def bench(directory):
 @pytest.fixture(scope="module")
 def tables(bench):
     return rounded(Agreement().compute(bench, progress=False).tables)
-
-
-def column(table, name, **where):
-    chosen = [all(table[key][i] == value for key, value in where.items()) for i in range(len(table[name]))]
-    return [value for value, wanted in zip(table[name], chosen, strict=True) if wanted]
 
 
 def test_the_main_pair_is_what_the_modules_below_give(checkpoint, bench, tables):
@@ -134,27 +130,23 @@ def test_a_bench_after_another_gives_the_same_bytes_as_alone(bench):
     assert rounded(experiment.compute(few, progress=False).tables) == rounded(alone)
 
 
-def test_own_lessons_alone(bench):
-    own = rounded(Agreement().compute(replace(bench, lessons="own", n_directions=0), progress=False).tables)
-    assert set(own["changes"]["lesson"]) == {"own"}
-    assert column(own["changes"], "epochs", kind="FT") == [1, 2, 3]
-
-
-def test_few_lessons_are_one_floor_and_one_ceiling(bench):
-    few = replace(bench, lessons="few", n_directions=0)
-    tables = rounded(Agreement().compute(few, progress=False).tables)
-    assert few.foreign == (tasks.foreign(tasks.find("capitals")),) == ("plurals",)
+@pytest.mark.parametrize(
+    ("lessons", "those"),
+    [
+        ("own", {"own"}),
+        ("few", {"own", "other", "shuffled", "plurals"}),
+        ("bounds", {"own", "other", "nonsense", "plurals"}),
+    ],
+)
+def test_fewer_lessons_are_bounds_and_the_first_foreign_task(bench, lessons, those):
+    fewer = replace(bench, lessons=lessons, n_directions=0)
+    changes = rounded(Agreement().compute(fewer, progress=False).tables)["changes"]
     for kind in ("ICL", "FT"):
-        assert set(column(tables["changes"], "lesson", kind=kind)) == {"own", "other", "shuffled", "plurals"}
-    assert set(column(tables["changes"], "rate", kind="FT")) == {LR}
-
-
-def test_bounds_are_the_lessons_of_the_verdicts_floors_and_ceilings(bench):
-    setting = replace(bench, lessons="bounds", n_directions=0)
-    tables = rounded(Agreement().compute(setting, progress=False).tables)
-    for kind in ("ICL", "FT"):
-        assert set(column(tables["changes"], "lesson", kind=kind)) == {"own", "other", "nonsense", "plurals"}
-    assert Agreement().holds(setting) == (1, 4 * len(setting.stages))
+        assert set(column(changes, "lesson", kind=kind)) == those
+    assert column(changes, "epochs", kind="FT", lesson="own") == [1, 2, 3]
+    assert set(column(changes, "rate", kind="FT")) == {LR}
+    assert tasks.foreign(tasks.find("capitals")) == "plurals"
+    assert Agreement().holds(fewer) == (1, len(those) * len(fewer.stages))
 
 
 def test_a_loss_of_answers_learns_the_answers(bench, tables):
@@ -181,13 +173,8 @@ def test_training_that_diverges_is_told(bench):
     assert "fine-tuning diverged: own at 10000: step" in tables["settings"]["note"]
 
 
-def test_stages():
-    def stages(epochs):
-        return AgreementSetting(
-            checkpoint="x", task="capitals", seed=0, k=4, lr=1e-3, epochs=epochs, n_queries=5
-        ).stages
-
-    assert [stages(n) for n in (1, 2, 3, 5, 10, 20)] == [
+def test_stages(bench):
+    assert [replace(bench, epochs=n).stages for n in (1, 2, 3, 5, 10, 20)] == [
         [1], [1, 2], [1, 2, 3], [1, 2, 5], [1, 2, 5, 10], [1, 2, 5, 10, 20]
     ]  # fmt: skip
 

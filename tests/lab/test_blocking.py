@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from toy_study import rows
 
-from explainer.errors import ExperimentError
 from explainer.models import scoring
 from explainer_lab import blocking, on_checkpoint
 from explainer_lab.blocking import LABELS, LESSONS, TASK, Blocking, Lines, run_blocking
@@ -12,11 +12,6 @@ from explainer_lab.blocking import LABELS, LESSONS, TASK, Blocking, Lines, run_b
 def setting(directory="model", **changes):
     usual = {"checkpoint": directory, "seed": 0, "k": 4, "n_queries": 4, "lr": 0.01, "epochs": 2}
     return Blocking.of(**usual | changes)
-
-
-def rows(table, **where):
-    every = (dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True))
-    return [row for row in every if where.items() <= row.items()]
 
 
 @pytest.mark.parametrize("last", "YX")
@@ -111,10 +106,7 @@ def test_the_first_part_is_trained_on_before_the_second(directory, checkpoint, m
     assert [tuple(ids) in of_one for ids in seen[0].sequences] == 8 * [True] + 8 * [False]
 
 
-def test_impossible_settings_are_refused_and_divergence_is_noted(directory, checkpoint):
-    for changes, said in (({"last": "Z"}, "give X or Y"), ({"k": 6}, "k = 6: there are four labels")):
-        with pytest.raises(ExperimentError, match=said):
-            setting(**changes)
+def test_divergence_is_noted(directory, checkpoint):
     tables = run_blocking(checkpoint, setting(directory, lr=1e30))
     assert tables["settings"]["note"].startswith("blocked: ")
     assert not rows(tables["answers"], kind="FT")

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import toy_study
 from toy_study import ALIKE
 
 from explainer.compare import comparison
@@ -45,8 +46,7 @@ def asked(checkpoint):
 
 
 def of(result, intervention, column):
-    table = result["queries"]
-    return [value for name, value in zip(table["intervention"], table[column], strict=True) if name == intervention]
+    return toy_study.column(result["queries"], column, intervention=intervention)
 
 
 def log_probs(logits, answers):

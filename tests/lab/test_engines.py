@@ -216,15 +216,20 @@ def test_how_many_groups_are_computed_at_once_here():
     assert list(map(engines.at_once, made)) == [1, 3, 0]
 
 
+def require_outcomes_of_local(engine, n_threads):
+    """From other processes, with so many threads each as there are in this one."""
+    here = {pickle.dumps(outcome) for outcome in engines.local(groups(3), numbers)}
+    outcomes = list(engine(groups(3), numbers_and_state))
+    assert {pickle.dumps(one) for one, *_ in outcomes} == here
+    assert {n for *_, n in outcomes} == {n_threads}
+    assert os.getpid() not in {pid for _, pid, _ in outcomes}
+
+
 @pytest.mark.slow
 class TestInProcesses:
     def test_outcomes_are_those_of_local_from_processes_with_so_many_threads(self, threads, workers_find_this_module):
         threads(1)
-        here = {pickle.dumps(outcome) for outcome in engines.local(groups(3), numbers)}
-        outcomes = list(engines.in_processes(groups(3), numbers_and_state, workers=2))
-        assert {pickle.dumps(one) for one, *_ in outcomes} == here
-        assert {n for *_, n in outcomes} == {1}
-        assert os.getpid() not in {pid for _, pid, _ in outcomes}
+        require_outcomes_of_local(partial(engines.in_processes, workers=2), 1)
 
     def test_each_process_sees_one_gpu_of_its_own_as_far_as_they_go(self, tmp_path, workers_find_this_module):
         work, gpus = Together(tmp_path, 3), ("0", "GPU-b")
@@ -308,11 +313,7 @@ def test_nothing_to_compute_starts_nothing(monkeypatch):
 class TestOnRay:
     def test_outcomes_are_those_of_local_from_workers_with_as_many_threads_as_cpus(self, threads):
         threads(2)
-        here = {pickle.dumps(outcome) for outcome in engines.local(groups(3), numbers)}
-        outcomes = list(engines.on_ray(groups(3), numbers_and_state, cpus=2))
-        assert {pickle.dumps(one) for one, *_ in outcomes} == here
-        assert {n for *_, n in outcomes} == {2}
-        assert os.getpid() not in {pid for _, pid, _ in outcomes}
+        require_outcomes_of_local(partial(engines.on_ray, cpus=2), 2)
 
     def test_outcomes_come_as_groups_are_finished_and_a_consumer_that_stops_ends_all(self, tmp_path):
         work = Marked(tmp_path)
@@ -326,7 +327,8 @@ class TestOnRay:
     def test_a_group_that_lost_its_worker_is_computed_again_or_named_after_all_others_are_done(self, tmp_path):
         outcomes, work = [], Deadly(tmp_path, lives=(("task1", 1), ("task0", 99)))
         with pytest.raises(EngineError, match=r"1 groups lost their worker 2 times"):
-            outcomes.extend(iter_into(outcomes, engines.on_ray(groups(4), work)))
+            for outcome in engines.on_ray(groups(4), work):
+                outcomes.append(outcome)  # those that come before the error are kept
         assert sorted(outcomes) == ["task1", "task2", "task3"]
         assert [(tmp_path / f"deaths of {task}").read_text() for task in ("task1", "task0")] == ["x", "xx"]
 
@@ -344,13 +346,6 @@ class TestOnRay:
     def test_what_no_node_has_is_an_error_not_a_hang(self, amounts):
         with pytest.raises(EngineError, match="its nodes have 2 CPUs and 2 GPUs"):
             list(engines.on_ray(groups(1), numbers, **amounts))
-
-
-def iter_into(kept, outcomes):
-    """Keep the outcomes that come before an exception."""
-    for outcome in outcomes:
-        kept.append(outcome)
-    return ()
 
 
 @pytest.mark.weekly

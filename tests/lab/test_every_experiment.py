@@ -13,7 +13,7 @@ from dataclasses import asdict, fields, replace
 import pytest
 import torch
 from published_grids import EXPERIMENTS
-from toy_study import contents
+from toy_study import contents, write_corpus
 
 from explainer.data import associative_recall
 from explainer.data.files import published_directory
@@ -51,8 +51,7 @@ GRIDS = {
     CausalTests: ("causal-tests", TUNED | {"task": "capitals", "n_selection": 4}),
     TrainedControl: ("trained-control", {"checkpoint": "tiny", "model": [0, 1], "seed": 0, "n_queries": 6, "lr": 0.1}),
     LanguageModels: ("language-models", {"vocabulary": 300, "layers": 1, "width": 8, "heads": 2, "length": 16,
-                                         "batch": 2,
-                               "steps": 20, "branches": 2, "warmup": 3, "average": "momentum", "eta": 0.5}),
+                               "batch": 2, "steps": 20, "branches": 2, "warmup": 3, "average": "momentum", "eta": 0.5}),
     Regression: ("regression", SMALL | {"layers": 1, "heads": 2, "dimension": 2, "n_examples": 4, "steps": 10}),
     Recall: ("recall", SMALL | {"heads": 1, "head_width": 4, "rule": "gated-momentum", "steps": 10}),
     Reversal: ("reversal", {"n_pairs": 4, "epochs": 1, "lr": 0.05}),
@@ -69,9 +68,7 @@ WEEKLY = (SharedPart, MinimalPairs, NewRule, Rival, Blocking, CausalTests, Rever
 @pytest.fixture(scope="module")
 def given(directory, tmp_path_factory):
     """Values of settings that are files: a tiny Llama, and a corpus of 30 documents."""
-    corpus = tmp_path_factory.mktemp("corpus") / "own.txt"
-    corpus.write_text("\n\n\n".join(f"{i} " + " ".join(f"word{i * j % 10}" for j in range(60)) for i in range(30)))
-    return {"checkpoint": directory, "corpus": str(corpus)}
+    return {"checkpoint": directory, "corpus": write_corpus(tmp_path_factory.mktemp("corpus") / "own.txt")}
 
 
 def make_small(patch, cache):
@@ -130,10 +127,8 @@ def test_half_a_number_format_computes_every_experiment_on_a_checkpoint(kind, gi
 def test_killed_and_run_again_by_its_command_it_stores_the_same_bytes(kind, given, tmp_path, monkeypatch):
     first, whole, computed, compute = tmp_path / "first", tmp_path / "whole", [], kind.compute
     make_small(monkeypatch, first / "cache")
-    (axes, settings), experiment = (
-        settings_of(kind, given),
-        LanguageModels(every=3) if kind is LanguageModels else kind(),
-    )
+    axes, settings = settings_of(kind, given)
+    experiment = LanguageModels(every=3) if kind is LanguageModels else kind()
     processes = multiprocessing.get_context(WAY)
     processes.set_forkserver_preload(["explainer_lab.experiment"])  # else each takes seconds to start
     process = processes.Process(target=run_and_die, args=(experiment, settings, first, torch.get_num_threads()))
@@ -170,6 +165,14 @@ REFUSED = [
     (CausalTests, {"rate": 0.0}, "rate = 0 is not a positive number"),
     (CausalTests, {"lr": math.inf}, "lr = inf is not a positive number"),
     (CausalTests, {"model": "half-trained"}, "no model 'half-trained'; known: trained, untrained, untrained-layers"),
+    (NewRule, {"cue": "colour"}, "there is no cue 'colour'; known: suffix, first word, category"),
+    (NewRule, {"training": "lora"}, "there is no training 'lora'"),
+    (NewRule, {"lessons": "none"}, "there are no lessons 'none'; known: all, own"),
+    (NewRule, {"k": 6}, "k = 6: each of the four cues needs as many"),
+    (NewRule, {"batch": 2}, "batch = 2: keys and values learn one line a step"),
+    (NewRule, {"batch": 3, "training": "all weights"}, "batch = 3 does not divide k = 4"),
+    (Blocking, {"last": "Z"}, "give X or Y"),
+    (Blocking, {"k": 6}, "k = 6: there are four labels"),
     (MinimalPairs, {"pair": "past"}, "does not name two tasks"),
     (MinimalPairs, {"pair": "past/past"}, "does not name two tasks"),
     (MinimalPairs, {"k": 0}, "k = 0 is too small"),

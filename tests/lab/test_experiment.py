@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import pytest
-import torch
+from toy_study import contents
 
 from explainer.errors import EngineError, ExperimentError, ResultsError, TaskError
 from explainer_lab import engines
@@ -64,10 +64,6 @@ class Powers(Experiment[Power]):
         return Computed({"settings": {"value": one.base**one.exponent / 3}, "steps": table}, {"source": "pencil"})
 
 
-def contents(store):
-    return {path.name: path.read_bytes() for path in store.directory.glob("*.json")}
-
-
 SETTINGS = Powers.grid(base=[2, 3, 4], exponent=[1, 2.5])
 
 
@@ -87,15 +83,6 @@ def test_a_run_gives_the_tables_of_all_and_computes_none_twice(tmp_path):
     assert again.computed == []
     (row, *_) = tables["runs"].to_pylist()
     assert row["source"] == "pencil" and row["numpy"] and row["seconds"] >= 0 and "explainer" in row
-
-
-@pytest.mark.weekly  # `test_engines.py` compares processes with this one, `test_every_experiment.py` sends experiments
-def test_processes_store_what_this_process_stores(tmp_path):
-    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
-    Powers().run(SETTINGS, here, progress=False)
-    engine = partial(engines.in_processes, workers=2, threads=torch.get_num_threads())
-    Powers().run(SETTINGS, there, engine=engine, progress=False)
-    assert contents(there) == contents(here)
 
 
 def test_a_run_that_ends_at_its_time_goes_on_where_it_stopped(tmp_path):
@@ -208,9 +195,8 @@ def test_what_fails_is_named_and_the_others_are_stored(tmp_path):
 def test_what_no_check_foresaw_keeps_its_whole_traceback(tmp_path, monkeypatch, engine):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    with pytest.raises(
-        ExperimentError, match=r"IndexError: no 14 \(test_exp\w+\.py, line \d+\); please report"
-    ) as failed:
+    message = r"IndexError: no 14 \(test_exp\w+\.py, line \d+\); please report"
+    with pytest.raises(ExperimentError, match=message) as failed:
         Powers().run(Powers.grid(base=[14]), Store(tmp_path / "store"), engine=engine, progress=False)
     (kept,) = tmp_path.glob("explainer-*.txt")
     assert str(kept) in str(failed.value)

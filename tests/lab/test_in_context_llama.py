@@ -14,7 +14,7 @@ from explainer_lab.regression_words import TASK
 TINY = LlamaSetting(n_examples=4, layers=1, width=16, heads=2, inner=16, steps=4, batch=4)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def often(monkeypatch):
     monkeypatch.setattr(in_context_llama, "EVERY", 2)
 
@@ -56,7 +56,7 @@ def test_what_is_saved_is_what_is_loaded(tiny):
     assert tiny.context_length >= len(ids[0])
 
 
-def test_a_training_repeats_itself_to_the_bit_and_another_seed_is_another_one(often):
+def test_a_training_repeats_itself_to_the_bit_and_another_seed_is_another_one():
     def trained(setting):
         return {step: weights(model) for step, model in in_context_llama.train(setting, progress=False)}
 
@@ -66,7 +66,7 @@ def test_a_training_repeats_itself_to_the_bit_and_another_seed_is_another_one(of
     assert not torch.equal(first[0], first[2]) and not torch.equal(first[0], other[0])
 
 
-def test_a_step_lowers_the_loss_on_its_texts(often):
+def test_a_step_lowers_the_loss_on_its_texts():
     ids = regression_words.sequences(64, 5, torch.Generator().manual_seed(0))
     setting = replace(TINY, steps=20, batch=16, learning_rate=1e-2)
     losses = [model(ids, labels=ids).loss.item() for _, model in in_context_llama.train(setting, progress=False)]

@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from toy_study import write_corpus
 
 from explainer.errors import CorpusError
 from explainer_lab import corpora, lm_probes, training
@@ -25,13 +26,10 @@ def model():
 
 @pytest.fixture(scope="module")
 def tokens(tmp_path_factory):
-    words = ("the", "model", "reads", "a", "field", "and", "writes", "query", "never", "again")
-    texts = [f"{i} " + " ".join(words[(i * j) % 10] for j in range(1, 60)) for i in range(30)]
-    path = tmp_path_factory.mktemp("corpus") / "own.txt"
-    path.write_text("\n\n\n".join(texts))
+    file = write_corpus(tmp_path_factory.mktemp("corpus") / "own.txt")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EXPLAINER_CACHE", str(tmp_path_factory.mktemp("cache")))
-        return corpora.tokens(str(path), V)
+        return corpora.tokens(file, V)
 
 
 @settings(max_examples=20)

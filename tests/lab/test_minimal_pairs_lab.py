@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from toy_study import rows
 
 from explainer.data import tasks
 from explainer.errors import TaskError
@@ -40,10 +41,6 @@ def pair(directory, checkpoint):
 @pytest.fixture(scope="module")
 def tables(directory, checkpoint):
     return run_minimal_pairs(checkpoint, DATA, setting(directory))
-
-
-def rows(table):
-    return [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
 
 
 def test_lessons_differ_in_nothing_but_the_answers(pair):
@@ -151,7 +148,7 @@ def test_every_strength_has_a_row_for_all_layers_and_for_the_upper_third(tables)
     found = rows(tables["strengths"])
     keys = [(r["shots"], r["epochs"], r["layers"]) for r in found]
     assert keys == [(k, n, part) for k in (1, 2, 3) for n in (1, 2) for part in ("all", "upper third")]
-    whole = next(r for r in found if (r["shots"], r["epochs"], r["layers"]) == (3, 2, "all"))
+    (whole,) = rows(tables["strengths"], shots=3, epochs=2, layers="all")
     assert whole["own"] == tables["settings"]["own"]
 
 
@@ -184,9 +181,7 @@ def test_answers_are_those_of_the_task(pair, tables):
     asked = [pair.data["participles"].task.prompt(e) for e in pair.words.of("participles", pair.words.queries)]
     answers = [e.answer for e in pair.words.of("participles", pair.words.queries)]
     right = scoring.exact_match(pair.checkpoint, pair.context(Lesson("A", 1), range(3)), asked, answers)
-    (row,) = [
-        r for r in rows(tables["changes"]) if (r["kind"], r["strength"], r["lesson"], r["words"]) == ("ICL", 3, "A", 1)
-    ]
+    (row,) = rows(tables["changes"], kind="ICL", strength=3, lesson="A", words=1)
     assert row["right_b"] == right.mean()
 
 

@@ -1,11 +1,12 @@
 """The rival: vectors and heads are what they say, and are chosen where nothing is reported."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from toy_study import DATA
+from toy_study import DATA, column
 
 from explainer.compare import controls
 from explainer.data import tasks
@@ -24,11 +25,6 @@ def setting(directory="model", **changes):
 OWN, FOREIGN = tasks.load("plurals"), tasks.load("capitals")
 
 
-def rows(table, **where):
-    every = (dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True))
-    return [row for row in every if where.items() <= row.items()]
-
-
 @pytest.fixture(scope="module")
 def tables(directory, checkpoint):
     return run_rival(checkpoint, OWN, FOREIGN, setting(directory))
@@ -40,7 +36,7 @@ def found(directory, checkpoint):
 
 
 def log_probs(tables, name):
-    return [row["log_prob"] for row in rows(tables["queries"], intervention=name)]
+    return column(tables["queries"], "log_prob", intervention=name)
 
 
 def of(found, logits):
@@ -49,7 +45,7 @@ def of(found, logits):
 
 def test_every_query_has_every_intervention(tables):
     for name in INTERVENTIONS:
-        assert [row["query"] for row in rows(tables["queries"], intervention=name)] == list(range(N)), name
+        assert column(tables["queries"], "query", intervention=name) == list(range(N)), name
     assert len(tables["queries"]["query"]) == N * len(INTERVENTIONS)
 
 
@@ -117,14 +113,10 @@ def test_the_task_vector_is_the_mean_change_and_its_layer_that_which_is_best_for
     accuracy = tables["layers"]["vector_accuracy"]
     layer = tables["settings"]["vector_layer"]
     assert accuracy[layer] == max(accuracy)
-    edits = interventions.with_added_to_stream(found.layers[layer], change.mean(0)[layer].expand(N, -1))
-    assert log_probs(tables, "vector") == pytest.approx(of(found, found.asked.without.run(edits).logits), abs=1e-3)
-    without = {name: found.selected[f"_{name}"].stream_change.mean(0)[layer] for name in ("shuffled", "foreign")}
-    for name, vector in without.items():
-        logits = found.asked.without.run(
-            interventions.with_added_to_stream(found.layers[layer], vector.expand(N, -1))
-        ).logits
-        assert log_probs(tables, f"vector_{name}") == pytest.approx(of(found, logits), abs=1e-3), name
+    for name in ("", "_shuffled", "_foreign"):
+        vector = found.selected[name].stream_change.mean(0)[layer].expand(N, -1)
+        logits = found.asked.without.run(interventions.with_added_to_stream(found.layers[layer], vector)).logits
+        assert log_probs(tables, f"vector{name}") == pytest.approx(of(found, logits), abs=1e-3), name
     others = torch.stack([torch.cat([change[:i], change[i + 1 :]]).mean(0) for i in range(M)])
     torch.testing.assert_close(on_checkpoint.of_others(change), others)
 
@@ -175,17 +167,9 @@ def test_a_sum_of_single_effects_is_found_where_it_is_one(monkeypatch, found):
     effects = torch.randn(2 * K, M, 2, 8, generator=generator)
     given = iter(effects)
 
-    class Single:
-        stream_change = property(lambda _: next(given))
-
-    monkeypatch.setattr(rival.PairedPasses, "of", lambda *_: Single())
-
-    class Whole:
-        queries, stream_change = found.selected[""].queries, 2 * effects[:K].sum(0)
-
-    monkeypatch.setattr(type(found), "selected", {"": Whole()}, raising=False)
-    faked = rival._Rival(found.setting, found.checkpoint, found.lessons, found.asked, {"": Whole()})
-    its = rival._singles(faked, {"correct": [0, 1], "log_prob": [0, 0]})
+    monkeypatch.setattr(rival.PairedPasses, "of", lambda *_: SimpleNamespace(stream_change=next(given)))
+    whole = SimpleNamespace(queries=found.selected[""].queries, stream_change=2 * effects[:K].sum(0))
+    its = rival._singles(replace(found, selected={"": whole}), {"correct": [0, 1], "log_prob": [0, 0]})
     assert its.summary["r2_one_rate"] == pytest.approx(1) and its.summary["cosine_of_sum"] == pytest.approx(1)
     assert its.summary["r2_one_rate_foreign"] < 0.9
     layer, (vector,) = its.put_in["vector_of_singles"]
@@ -199,7 +183,7 @@ def test_labels_are_also_judged_among_themselves(directory, checkpoint, task):
     own, foreign = Rival(data={"toy": DATA})._both(its) if task == "suffix" else (DATA, FOREIGN)
     tables = run_rival(checkpoint, own, foreign, its)
     for name in ("zsl", "icl", "vector_foreign"):
-        right = [row["right_label"] for row in rows(tables["queries"], intervention=name)]
+        right = column(tables["queries"], "right_label", intervention=name)
         assert len(right) == 8 and all(0 <= one <= 1 for one in right)
     found = rival._Rival.of(checkpoint, own, foreign, its)
     queries = found.asked.queries
@@ -208,7 +192,7 @@ def test_labels_are_also_judged_among_themselves(directory, checkpoint, task):
         for label in own.task.labels
     ]
     best = found.asked.icl.logits[torch.arange(8)[:, None], torch.tensor(tokens).T].argmax(1).tolist()
-    first = [row["right_label"] for row in rows(tables["queries"], intervention="icl")]
+    first = column(tables["queries"], "right_label", intervention="icl")
     assert first == [float(one == query.label) for one, query in zip(best, queries, strict=True)]
 
 

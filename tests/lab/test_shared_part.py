@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from toy_study import ALIKE
+from toy_study import ALIKE, column, rows
 
 from explainer.compare import comparison, controls
 from explainer.data import tasks
@@ -38,8 +38,7 @@ def test_a_single_task_has_another_one_beside_it_in_the_context(directory, check
     alone = draw(directory, tasks="plurals", lessons="few")
     found = run_shared_part(checkpoint, tasks.load, alone)
     both = run_shared_part(checkpoint, tasks.load, draw(directory, lessons="few"))
-    of = [i for i, name in enumerate(both["layers"]["task"]) if name == "plurals"]
-    wanted = [both["layers"]["context_foreign"][i] for i in of]
+    wanted = column(both["layers"], "context_foreign", task="plurals")
     assert found["layers"]["context_foreign"] == pytest.approx(wanted, abs=1e-4)
     assert all(map(math.isnan, found["layers"]["training_foreign"]))
     parts = [SharedPart().parts(each)["data"] for each in (alone, draw(directory))]
@@ -54,11 +53,6 @@ def trained(checkpoint, task):
         once = finetuning.training_ids(checkpoint, *task.lesson(name))
         found[name] = finetuning.fine_tune(checkpoint, batched_finetuning.epochs(once, 2, 0), 0.05)
     return found
-
-
-def rows(table, **where):
-    every = (dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True))
-    return [row for row in every if where.items() <= row.items()]
 
 
 def outputs(task, model, prefix):
@@ -123,10 +117,10 @@ def test_layers_have_the_corners_and_what_is_special(tables, task, checkpoint, t
         "training_foreign": ("own", "capitals"),
         "context_foreign": ("capitals", "own"),
     }
-    for column, (one, two) in corners.items():
+    for name, (one, two) in corners.items():
         (pair,) = rows(tables["pairs"], task="plurals", a_kind="ICL", a_lesson=one, b_kind="FT", b_lesson=two)
         for end, measure in (("", "sim_aou"), ("_noise", "sim_aou_noise")):
-            assert np.nanmean([row[column + end] for row in found]) == pytest.approx(pair[measure]), column
+            assert np.nanmean([row[name + end] for row in found]) == pytest.approx(pair[measure]), name
 
 
 def test_another_task_is_the_mean_over_all_others(directory, checkpoint):
@@ -134,12 +128,13 @@ def test_another_task_is_the_mean_over_all_others(directory, checkpoint):
     of_own = rows(found["pairs"], task="past", a_kind="ICL", a_lesson="own", b_kind="FT")
     of_pairs = [row["sim_aou"] for row in of_own if row["b_lesson"] in ("plurals", "capitals")]
     assert len(of_pairs) == 2
-    of_layers = [row["training_foreign"] for row in rows(found["layers"], task="past")]
-    assert np.nanmean(of_layers) == pytest.approx(np.mean(of_pairs), abs=1e-6)
+    assert np.nanmean(column(found["layers"], "training_foreign", task="past")) == pytest.approx(
+        np.mean(of_pairs), abs=1e-6
+    )
 
 
-def of(tables, intervention, column="log_prob"):
-    return np.array([row[column] for row in rows(tables["queries"], task="plurals", intervention=intervention)])
+def of(tables, intervention):
+    return np.array(column(tables["queries"], "log_prob", task="plurals", intervention=intervention))
 
 
 def test_every_query_has_every_intervention(tables):
@@ -157,11 +152,8 @@ def passes(task, checkpoint):
 
 
 def log_probs(task, logits):
-    return (
-        logits.float()
-        .log_softmax(-1)[range(N), scoring.distinguishing_tokens(task.checkpoint, task.data.task, task.queries)]
-        .numpy()
-    )
+    tokens = scoring.distinguishing_tokens(task.checkpoint, task.data.task, task.queries)
+    return logits.float().log_softmax(-1)[range(N), tokens].numpy()
 
 
 def test_parts_are_put_in_and_taken_out_in_both_directions(tables, task, passes, trained):
@@ -243,7 +235,7 @@ def test_layer_causal_descent_is_as_long_as_descent(directory, checkpoint):
     found = run_shared_part(
         checkpoint, tasks.load, draw(directory, tasks="plurals", layer_causal_lr=1e-3, lessons="few")
     )
-    assert {row["b_lesson"] for row in rows(found["pairs"], b_kind="FT")} == {"own", "other"}
+    assert set(column(found["pairs"], "b_lesson", b_kind="FT")) == {"own", "other"}
     assert set(INTERVENTIONS) - set(found["queries"]["intervention"]) == {
         f"along_{what}_{lesson}" for what in ("ft", "near") for lesson in ("shuffled", "nonsense", "foreign")
     }
@@ -262,7 +254,5 @@ def test_a_diverged_training_is_missing_and_noted(directory, checkpoint):
     tables = run_shared_part(checkpoint, tasks.load, draw(directory, tasks="plurals", lr=1e6))
     assert tables["settings"]["note"] == "fine-tuning diverged: " + ", ".join(f"plurals on {name}" for name in CONTEXTS)
     assert math.isnan(tables["settings"]["sim_aou"])
-    assert (
-        {row["a_kind"] for row in rows(tables["pairs"])} == {row["b_kind"] for row in rows(tables["pairs"])} == {"ICL"}
-    )
+    assert {*tables["pairs"]["a_kind"], *tables["pairs"]["b_kind"]} == {"ICL"}
     assert set(tables["queries"]["intervention"]) == {"zsl", "icl"}

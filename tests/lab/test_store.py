@@ -135,24 +135,19 @@ def test_models_whose_names_differ_by_case_have_files_of_their_own_on_a_disk_tha
         (lambda text: '{"format": 4}', "damaged"),
         (lambda text: '{"some": "file"}', "not the result of a study"),
         (lambda text: "[1, 2]", "not the result of a study"),
+        (lambda text: b"\xff\xfe\x00", "cannot be read"),
     ],
 )
 def test_a_damaged_or_foreign_file_is_named_with_its_remedy(tmp_path, damage, message):
     store = Store(tmp_path)
     path = save(store)
-    path.write_text(damage(path.read_text()))
+    damaged = damage(path.read_text())
+    path.write_bytes(damaged if isinstance(damaged, bytes) else damaged.encode())
     for look in (lambda: store.load(FIRST), store.all, lambda: read(path)):
         with pytest.raises(ResultsError, match=message) as caught:
             look()
         assert str(path) in str(caught.value)
         assert any(word in str(caught.value) for word in ("delete it", "move it"))
-
-
-def test_bytes_that_are_no_text_are_damage_too(tmp_path):
-    path = save(Store(tmp_path))
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ResultsError, match="cannot be read"):
-        read(path)
 
 
 def test_a_copy_under_the_name_of_another_setting_is_refused(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 import samples
 import torch
 from published_grids import EXPERIMENTS, grids
+from published_grids import stored as rows_of
 
 from explainer.compare import comparison
 from explainer.data import tasks
@@ -104,9 +105,8 @@ class Stored:
     """The published rows of one setting: `setting` a row, `queries` and `layers` frames."""
 
     def __init__(self, grid, setting):
-        where = {f.name: getattr(setting, f.name) for f in fields(setting)}
-        (self.setting,) = results(grid, **where).to_dict("records")
-        self.queries, self.layers = (results(grid, table, **where) for table in ("queries", "layers"))
+        (self.setting,) = rows_of(grid, setting).to_dict("records")
+        self.queries, self.layers = (rows_of(grid, setting, table) for table in ("queries", "layers"))
 
 
 def require_same_predictions(again, stored, n):

@@ -1,56 +1,117 @@
-"""The published language models of the book: what the code of today begins to train."""
-
-from dataclasses import fields
+"""What is published of trainings from scratch: what the code of today computes, within the rounding of a processor."""
 
 import numpy as np
 import pytest
-from published_grids import grids
+import torch
+from published_grids import GRIDS, first, stored
 from tqdm import tqdm
 
+from explainer.data import associative_recall
 from explainer.data.files import published_directory
-from explainer.models import in_context_gpt
+from explainer.models import fast_weight_model, in_context_gpt
+from explainer.models.fast_weight_model import RULES
 from explainer.results.published import results
-from explainer_lab import corpora, training
+from explainer_lab import corpora, in_context_llama, recall, trained_control, training
 from explainer_lab.language_models import LanguageModels
 from explainer_lab.publication import Published
 from explainer_lab.regression import Regression
 
-GRIDS = grids(LanguageModels)
-LINES = grids(Regression)
+WEEKLY = pytest.mark.weekly
+SHARES = ["kept", "revised", "stale"]
 
 
-@pytest.mark.parametrize("grid", GRIDS)
-def test_losses_are_numbers(grid):
-    curve = results(grid, "curve")
-    assert np.isfinite(curve[["train", "held_out"]].to_numpy()).all()
+def run_of(rule):
+    """A grid, the first run of a rule in it, and its snapshots."""
+    grid = "recall-ascent" if rule == "ascent" else "recall"
+    run = first(grid, rule=rule)
+    return grid, run, fast_weight_model.train(run, associative_recall.N_KEYS, progress=False)
+
+
+def require_shares(model, table, within):
+    for n in associative_recall.N_KEYS:
+        again = recall._outcomes(model, associative_recall.test_sequences(n))
+        then = table[table["n_keys"] == n][SHARES].astype(float)
+        np.testing.assert_allclose([[again[name] for name in SHARES]], then, atol=within)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_run_begins_with_the_model_with_which_it_did(rule):
+    """Before the training, to the digits that are kept."""
+    grid, run, snapshots = run_of(rule)
+    require_shares(next(snapshots).model, stored(grid, run, "curve").query("step == 0"), 5e-3)
+
+
+@pytest.mark.parametrize("rule", [r if r == "delta-momentum" else pytest.param(r, marks=WEEKLY) for r in RULES])
+def test_the_first_steps_of_a_run_lower_the_loss_as_they_did(rule):
+    grid, run, snapshots = run_of(rule)
+    _, second = next(snapshots), next(snapshots)
+    assert np.mean(second.losses) == pytest.approx(stored(grid, run)["losses"].item()[0], abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.weekly
+def test_a_training_of_a_memory_comes_out_as_it_did():
+    """Another processor trains to other weights, and as good ones."""
+    grid, run, snapshots = run_of("delta")
+    *_, (_, model, _) = snapshots
+    require_shares(model, stored(grid, run, "curve").query("step == steps"), 0.05)
+
+
+def control_computed_again(setting, model):
+    in_context_llama.save(model, trained_control.snapshots(setting) / str(setting.step))
+    return trained_control.TrainedControl().compute(setting, progress=False).tables
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path))
+
+
+def test_a_control_with_random_weights_computed_again_gives_what_is_stored(cache):
+    setting = first("trained-control", step=0)
+    again = control_computed_again(setting, in_context_llama.initial_model(setting.trained))
+    for state in ("zsl", "icl", "ft"):
+        expected = np.stack(stored("trained-control", setting, "queries")[f"{state}_log_probs"])
+        np.testing.assert_allclose(again["queries"][f"{state}_log_probs"], expected, atol=0.02)
+    for measure in ("sim_aou", "sim_aou_permuted", "sim_aou_icl"):
+        expected = stored("trained-control", setting)[measure].item()
+        assert float(again["settings"][measure]) == pytest.approx(expected, abs=5e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.weekly
+def test_a_control_learns_in_context_again(cache):
+    """Another processor trains to other weights, and as good ones."""
+    torch.set_num_threads(1)
+    setting = next(one for one in GRIDS["trained-control"][1] if one.step == one.trained.steps)
+    *_, (_, model) = in_context_llama.train(setting.trained, progress=False)
+    again = control_computed_again(setting, model)["settings"]
+    assert again["icl_accuracy"] > 0.85 and again["sim_aou"] > again["sim_aou_permuted"]
 
 
 @pytest.mark.weekly
 @pytest.mark.slow
 @pytest.mark.parametrize("grid", ["plain", "momentum", "learned"])
-def test_a_run_begins_again_as_it_did(grid):
-    """Up to the first point of its curve, within the rounding of another processor."""
-    setting, experiment = GRIDS[grid][0], LanguageModels()
+def test_a_language_model_begins_again_as_it_did(grid):
+    """Up to the first point of its curve."""
+    setting, experiment = first(grid), LanguageModels()
     assert Published(published_directory() / experiment.name).has(experiment.identity(setting))
-    tokens = corpora.tokens(setting.corpus, setting.vocabulary)
-    model = training._initial_model(setting)
-    optimiser = training._optimiser(model, setting)
-    first = results(grid, "curve", **{f.name: getattr(setting, f.name) for f in fields(setting)}).iloc[0]
+    tokens, model = corpora.tokens(setting.corpus, setting.vocabulary), training._initial_model(setting)
     evaluate = training._Evaluation(setting, tokens, tokens.held_out)
     descent = training._Descent(setting, tokens.train, training._State(), evaluate)
-    for _ in range(first["step"]):
+    optimiser, then = training._optimiser(model, setting), stored(grid, setting, "curve").iloc[0]
+    for _ in range(then["step"]):
         descent.step(model, optimiser, tqdm(disable=True))
-    assert descent.state.curve["train"][0] == pytest.approx(first["train"], abs=5e-3)
-    assert descent.state.curve["held_out"][0] == pytest.approx(first["held_out"], abs=5e-3)
+    for name in ("train", "held_out"):
+        assert descent.state.curve[name][0] == pytest.approx(then[name], abs=5e-3)
 
 
 @pytest.mark.parametrize("grid", ["lines-plain", "lines-momentum", "lines-previous", "lines-permuted"])
 def test_a_model_of_lines_begins_again_as_it_did(grid):
-    """The first losses, within the rounding of another processor."""
-    run = LINES[grid][0]
+    """The first losses."""
+    run = first(grid)
     assert Published(published_directory() / Regression.name).has(Regression().identity(run))
     again = in_context_gpt.train(run.plain, prepare=run.prepare, steps=40, progress=False).losses
-    stored = results(grid, seed=run.seed)["losses"].iloc[0]
-    np.testing.assert_allclose(again, stored[: len(again)], rtol=2e-3)
-    plain = results("lines-plain", seed=run.seed)["losses"].iloc[0]
-    assert (run.average == "none") == np.array_equal(stored, plain)
+    then, plain = (results(name, seed=run.seed)["losses"].iloc[0] for name in (grid, "lines-plain"))
+    np.testing.assert_allclose(again, then[: len(again)], rtol=2e-3)
+    assert (run.average == "none") == np.array_equal(then, plain)

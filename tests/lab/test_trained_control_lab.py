@@ -28,18 +28,21 @@ def setting(**values):
     return TrainedControl.of(**{"checkpoint": "tiny", "seed": 0, "lr": 0.1, "n_queries": 6} | values)
 
 
+def data_of(seed):
+    return regression_words.data(regression_words.directions(seed)[0])
+
+
 def demonstrations(one):
-    data = regression_words.data(regression_words.directions(one.seed)[0])
-    return (examples(data, one.k, one.seed)[1] for examples in (one.changes.context, one.changes.training))
+    asked = one.changes.context, one.changes.training
+    return (examples(data_of(one.seed), one.k, one.seed)[1] for examples in asked)
 
 
 def test_the_numbers_are_those_of_the_comparison():
     experiment, one = TrainedControl(), setting()
     tables = experiment.compute(one, progress=False).tables
-    data = regression_words.data(regression_words.directions(0)[0])
     plain = comparison.ComparisonSetting(one.checkpoint, one.task, one.seed, one.k, one.lr, one.n_queries)
     checkpoint = experiment._load(one, progress=False)
-    expected = comparison.run_comparison(comparison.prepare(checkpoint, data, plain), plain)
+    expected = comparison.run_comparison(comparison.prepare(checkpoint, data_of(0), plain), plain)
     assert set(expected) == set(tables) - {"swaps"}
     assert set(tables["layers"]) - set(expected["layers"]) == {"sim_aou_icl", "sim_aou_icl_noise"}
     for name, values in expected["layers"].items():
@@ -53,7 +56,7 @@ def test_foreign_demonstrations_have_the_same_words_and_answers_of_another_direc
     for seed in range(20):
         context, training = demonstrations(setting(control="foreign-context", seed=seed, k=4))
         assert [e.fields for e in context] == [e.fields for e in training]
-        assert training == tasks.demonstrations(regression_words.data(regression_words.directions(seed)[0]), 4, seed)
+        assert training == tasks.demonstrations(data_of(seed), 4, seed)
         differing += [a.label != b.label for a, b in zip(context, training, strict=True)]
     assert 0.3 < np.mean(differing) < 0.7
 
@@ -62,18 +65,18 @@ def test_foreign_training_is_the_other_way_round_and_other_controls_are_their_ow
     foreign, own = demonstrations(setting(control="foreign-context"))
     assert list(demonstrations(setting(control="foreign-training"))) == [own, foreign]
     shuffled, _ = demonstrations(setting(control="shuffled-context"))
-    assert shuffled == controls.shuffled(regression_words.data(regression_words.directions(0)[0]), 4, 0)[1]
+    assert shuffled == controls.shuffled(data_of(0), 4, 0)[1]
 
 
 def test_two_lessons_on_one_task_are_compared_on_words_that_neither_has():
     one, experiment = setting(), TrainedControl()
     own, _ = demonstrations(one)
-    data = regression_words.data(regression_words.directions(one.seed)[0])
+    data = data_of(one.seed)
     other, asked = controls.other(data, one.k, one.seed)[1], comparison.draw_queries(data, one)
     words = [example.fields["word"] for example in (*own, *other, *asked)]
     assert len(set(words)) == 2 * one.k + one.n_queries
     tables = experiment.compute(one, progress=False).tables
-    (in_layers,), (mean,) = ([tables[name]["sim_aou_icl"]] for name in ("layers", "settings"))
+    in_layers, mean = (tables[name]["sim_aou_icl"] for name in ("layers", "settings"))
     assert mean == pytest.approx(in_layers.mean().item()) and (in_layers.abs() < 1).all()
 
 
@@ -93,7 +96,7 @@ def test_both_sides_are_swapped_where_nothing_is_changed():
 def test_known_learners_see_what_the_context_has():
     one = setting(control="flipped-context")
     context, training = demonstrations(one)
-    queries = comparison.draw_queries(regression_words.data(regression_words.directions(0)[0]), one)
+    queries = comparison.draw_queries(data_of(0), one)
     known = trained_control._known_learners(trained_control._prompts(context, queries))
     X, y = (part.numpy() for part in regression_words.numbers(context))
     x_q, _ = (part.numpy() for part in regression_words.numbers(queries))
@@ -114,11 +117,8 @@ def test_a_model_is_trained_once_and_its_snapshots_serve_all_settings(tmp_path, 
 
 
 def test_zero_shot_and_fine_tuning_do_not_depend_on_the_context():
-    experiment = TrainedControl()
-    own, foreign = (
-        experiment.compute(setting(control=name), progress=False).tables["queries"]
-        for name in ("none", "foreign-context")
-    )
+    experiment, settings = TrainedControl(), [setting(), setting(control="foreign-context")]
+    own, foreign = (experiment.compute(one, progress=False).tables["queries"] for one in settings)
     for state in ("zsl", "ft"):
         np.testing.assert_array_equal(own[f"{state}_log_probs"], foreign[f"{state}_log_probs"])
     assert not np.array_equal(own["icl_log_probs"], foreign["icl_log_probs"])

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
+from toy_study import write_corpus
 from transformers import AutoTokenizer
 
 from explainer.errors import CheckpointError, DivergenceError
@@ -28,12 +29,7 @@ LEARNED = replace(TINY, average="learned_convolution")
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
-    """A corpus of 30 documents in a text file."""
-    words = ("the", "model", "reads", "a", "field", "and", "writes", "query", "never", "again")
-    texts = [f"{i} " + " ".join(words[(i * j) % 10] for j in range(1, 60)) for i in range(30)]
-    path = tmp_path_factory.mktemp("corpus") / "own.txt"
-    path.write_text("\n\n\n".join(texts))
-    return str(path)
+    return write_corpus(tmp_path_factory.mktemp("corpus") / "own.txt")
 
 
 @pytest.fixture(autouse=True)

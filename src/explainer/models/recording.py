@@ -45,6 +45,11 @@ class QueryRecord:
     log_probs: np.ndarray | None
 
     @property
+    def weights(self) -> Float[Tensor, "layers heads P+len"]:
+        """Attention weights, the softmax of the scores: to the tokens of the prefix, and then to the query's own."""
+        return torch.cat([self.context_scores, self.own_scores], -1).softmax(-1)
+
+    @property
     def chosen(self) -> int:
         """The number of the most probable candidate; TaskError without candidates."""
         if self.log_probs is None:

@@ -5,14 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 import traitlets
-from transformers.cache_utils import DynamicCache
 
 from explainer.data import tasks
 from explainer.explorables.base import Stored
-from explainer.models import scoring
-from explainer.models.architectures import CACHE
+from explainer.models import recording, scoring
 from explainer.models.byte_tokens import is_part
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
@@ -138,20 +135,9 @@ def _shares_of_attention(
     checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair], query: str, hidden: Sequence[int]
 ) -> np.ndarray:
     """The share of the query's last token's attention that goes to each demonstration, in every head."""
-    prefix, model = _seen(checkpoint, pattern, demonstrations, hidden), checkpoint.model
-    cache = DynamicCache()
-    for layer, (keys, values) in enumerate(zip(prefix.keys, prefix.values, strict=True)):
-        cache.update(keys, values, layer)
-    ids = torch.tensor([checkpoint.tokenize(pattern[0] + query + pattern[1])], device=checkpoint.device)
-    positions = torch.arange(len(prefix), len(prefix) + ids.shape[1], device=checkpoint.device)[None]
-    before = model.config._attn_implementation
-    model.set_attn_implementation("eager")  # the only one that returns its weights
-    try:
-        with torch.inference_mode():
-            done = model(ids, position_ids=positions, output_attentions=True, **{CACHE: cache})
-    finally:
-        model.set_attn_implementation(before)
-    weights = torch.stack(done.attentions)[:, 0, :, -1].cpu().numpy()
+    prefix = _seen(checkpoint, pattern, demonstrations, hidden)
+    (record,) = recording.iter_records(checkpoint, prefix, [pattern[0] + query + pattern[1]])
+    weights = record.weights.numpy()
     owner = np.array([i for i in _owners(checkpoint, pattern, demonstrations) if i not in hidden])
     sums = [weights[..., : len(owner)][..., owner == i].sum(-1) for i in range(len(demonstrations))]
     return np.stack(sums, axis=-1) if sums else np.zeros((*weights.shape[:2], 0))

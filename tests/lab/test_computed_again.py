@@ -1,0 +1,193 @@
+"""What is published of the experiments on a checkpoint: what the code of today computes.
+
+To the rounding of another processor, on which a close decision may flip, and which trainings amplify.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from published_grids import GRIDS, first, stored
+
+from explainer.compare import comparison
+from explainer.data import tasks
+from explainer.data.files import rounded
+from explainer.models import finetuning, loading, scoring
+from explainer.results.published import results
+from explainer.theory import pairwise_similarity
+from explainer_lab import agreement, blocking, minimal_pairs, new_rule, reversal, rival, shared_part
+from explainer_lab.minimal_pairs import LESSONS
+
+
+@pytest.fixture(scope="module")
+def starter():
+    return loading.load(loading.STARTER, dtype=torch.float32)
+
+
+def mean_difference(now, then):
+    return np.abs(now - then).mean()
+
+
+def largest_difference(now, then):
+    return np.nanmax(np.abs(now - then))
+
+
+COMPARED = {
+    "causal-tests": [
+        ("queries", ("correct",), mean_difference, 0.02),
+        ("queries", ("log_prob",), largest_difference, 0.1),
+        ("layers", ("icl_norm", "ft_norm"), lambda now, then: largest_difference(now / then, 1), 0.02),
+        ("layers", ("task_vector_log_prob", "r2_descent_own", "r2_icl_own"), largest_difference, 0.05),
+    ],
+    "minimal-pairs": [
+        ("settings", ("own", "other", "contexts", "trainings", "examples"), largest_difference, 0.03),
+        ("interventions", ("log_odds",), largest_difference, 0.5),
+    ],
+    "shared-part": [
+        ("queries", ("correct",), mean_difference, 0.03),
+        ("pairs", ("sim_aou",), largest_difference, 0.02),
+    ],
+    "rule-strongest": [("changes", ("right_a",), mean_difference, 0.2)],
+    "rule-text": [("changes", ("right_a",), mean_difference, 0.2)],
+    "blocking": [("answers", ("right",), mean_difference, 0.2)],
+    "rival-rules": [("queries", ("correct",), mean_difference, 0.1)],
+}
+"""For the first setting of a grid: which columns of which table are compared, how, and how much they may differ."""
+
+
+@pytest.mark.slow
+@pytest.mark.weekly  # minutes each; what the code does is tested on tiny models
+@pytest.mark.parametrize("grid", COMPARED)
+def test_a_whole_setting_computed_again_gives_what_is_stored(grid):
+    kind, (setting, *_) = GRIDS[grid]
+    again = rounded(kind().compute(setting, progress=False).tables)
+    for table, columns, differ, least in COMPARED[grid]:
+        then = stored(grid, setting, table)
+        for name in ("intervention", "query_id"):
+            if name in then:
+                assert again[table][name] == then[name].to_list()
+        for column in columns:
+            now = np.atleast_1d(np.array(again[table][column], float))
+            assert differ(now, then[column].to_numpy(float)) < least, (table, column)
+
+
+# Contexts, without trainings.
+
+
+@pytest.mark.slow
+def test_contexts_and_the_first_epoch_are_as_alike_as_stored(starter):
+    """Training is repeated one run at a time, not side by side as for the tables."""
+    setting = first("agreement")
+    data = tasks.load(setting.task)
+    queries, given = comparison.draw_queries(data, setting.comparison), agreement.lessons(setting, tasks.load)
+
+    def outputs(model, context):
+        return comparison.observe(model, scoring.encode(model, context), data.task, queries).outputs
+
+    def in_context(name):
+        ids, _ = scoring.context_ids(starter, *given[name])
+        return outputs(starter, ids)
+
+    once = finetuning.training_ids(starter, data.task, given["own"][1])
+    with finetuning.fine_tune(starter, once, setting.lr).applied() as tuned:
+        trained = outputs(tuned, "")
+    foreign = setting.foreign[0]
+    found = [in_context("own"), in_context("other"), in_context(foreign), trained]
+    S = pairwise_similarity.of_outputs(outputs(starter, ""), found)["sim_aou"].nanmean((-2, -1))
+    pairs = stored("agreement", setting, "pairs").query("a == 'ICL own'").set_index("b")["sim_aou"]
+    expected = [pairs[name] for name in ("ICL other", f"ICL {foreign}", f"FT own 1 {setting.lr:g}")]
+    torch.testing.assert_close(S[0, 1:], torch.tensor(expected).double(), atol=0.01, rtol=0)
+
+
+@pytest.mark.slow
+@pytest.mark.weekly
+def test_contexts_of_a_minimal_pair_computed_again_give_what_is_stored(starter, monkeypatch):
+    """The whole ones, without parts of them."""
+    setting = first("minimal-pairs")
+    monkeypatch.setattr(type(setting), "shots", [setting.k])
+    data = {name: tasks.load(name) for name in setting.tasks}
+    pair = minimal_pairs._Pair(setting, starter, data, minimal_pairs.draw_words(starter, data, setting))
+    outputs, rows = minimal_pairs._every_change(pair, {lesson: {} for lesson in LESSONS})
+    found = minimal_pairs.similarities(outputs, setting.k, setting.epochs)
+    then = results("minimal-pairs", "strengths", pair=setting.pair, seed=setting.seed)
+    then = then[then["epochs"] == setting.epochs].query("shots == k and layers == 'all'").iloc[0]
+    for name in ("contexts", "reordered"):
+        assert found[name].nanmean().item() == pytest.approx(then[name], abs=0.01), name
+    names = ["kind", "strength", "lesson", "words"]
+    answers = stored("minimal-pairs", setting, "changes").set_index(names).sort_index()
+    for row in rows[1:]:  # the first is without a lesson
+        then = answers.loc[tuple(row[name] for name in names)]
+        for name in ("right_a", "right_b"):
+            assert abs(row[name] - then[name]) < 0.07, row  # one answer of sixteen may flip
+
+
+@pytest.mark.slow
+@pytest.mark.weekly
+def test_contexts_of_a_shared_part_computed_again_give_what_is_stored(starter):
+    setting, task = first("shared-part"), "plurals"
+    given = shared_part._task(starter, tasks.load, replace(setting, tasks=task), task)
+    found = shared_part._of_task(given, {})
+    for table, names, column, within in (
+        ("pairs", ["a_kind", "a_lesson", "b_kind", "b_lesson"], "sim_aou", 0.01),
+        ("queries", ["intervention", "query"], "log_prob", 0.1),
+    ):
+        then = stored("shared-part", setting, table).query("task == @task").set_index(names)[column]
+        for row in found[table]:
+            assert row[column] == pytest.approx(then[tuple(row[name] for name in names)], abs=within)
+
+
+@pytest.mark.slow
+def test_a_context_of_pairs_answers_as_it_did(starter):
+    """One of eight answers may turn on the last digit."""
+    draw = first("reversal")
+    pairs = reversal.draw_pairs(draw.n_pairs, draw.seed)
+    for lesson in reversal.LESSONS:
+        found = reversal.answers(starter, reversal.lesson(pairs, lesson, draw.seed), pairs)
+        for direction, log_probs in found.items():
+            then = stored("reversal", draw, "answers").query("kind == 'icl' and lesson == @lesson")
+            then = then[then["direction"] == direction]
+            now = reversal._scored(log_probs)
+            np.testing.assert_allclose(now["log_prob"], then["log_prob"].astype(float), atol=0.02)
+            assert (now["correct"] != then["correct"].to_numpy(bool)).sum() <= 1
+
+
+@pytest.mark.slow
+def test_a_context_of_a_rule_and_its_votes_computed_again_give_what_is_stored(starter):
+    """One answer of 24 may flip on another processor, and a vote that is close."""
+    setting = first("rule-contexts")
+    rules = new_rule.Rules(setting, starter)
+    answers = rules.see(starter, rules.context(rules.demonstrations(LESSONS[0])))[1]
+    then = stored("rule-contexts", setting, "answers").query("rule == 'A'")
+    assert (answers != then["icl"]).sum() <= 1
+    assert rules.right("A").tolist() == then["right"].tolist()
+    votes = new_rule.votes(starter, rules.demonstrations(LESSONS[0]), rules.prompts)
+    heads = stored("rule-contexts", setting, "heads").query("rule == 'A' and chosen")
+    votes = votes[:, heads["layer"].tolist(), heads["head"].tolist()]
+    assert (votes.sum(1).argmax(-1).numpy() != then["vote"]).sum() <= 1
+    np.testing.assert_allclose(votes.sum(-1).mean(0), heads["attention"], atol=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.weekly
+def test_contexts_with_compound_cues_computed_again_give_what_is_stored(starter, monkeypatch):
+    monkeypatch.setattr(blocking, "_trained", lambda *_: iter(()))
+    setting = first("blocking")
+    again = blocking.run_blocking(starter, setting)["answers"]
+    then = stored("blocking", setting, "answers").query("kind == 'ICL'")
+    for name in ("right", "log_prob"):
+        np.testing.assert_allclose(again[name], then[name], atol=0.05)
+
+
+@pytest.mark.slow
+def test_a_task_vector_computed_again_gives_what_is_stored(starter):
+    setting = first("rival", task="plurals")
+    its = rival._Rival.of(starter, *rival.Rival()._both(setting), setting)
+    layer = int(stored("rival", setting)["vector_layer"].iloc[0])
+    selected = its.selected[""]
+    vector = selected.stream_change.mean(0)
+    right = selected.by_layer(vector.expand_as(selected.stream_change))["correct"]
+    assert right[layer] >= max(right) - 0.13  # two of sixteen
+    again = its.rows("vector", its.asked.with_added(layer, vector[layer]))
+    then = stored("rival", setting, "queries").query("intervention == 'vector'")
+    np.testing.assert_allclose([row["log_prob"] for row in again], then["log_prob"], atol=0.1)
