@@ -20,9 +20,11 @@ LINES = grids(Regression)
 
 
 @pytest.mark.parametrize("grid", GRIDS)
-def test_losses_are_numbers(grid):
-    curve = results(grid, "curve")
+def test_losses_are_numbers_and_sizes_are_those_of_today(grid):
+    curve, blocks = results(grid, "curve"), results(grid, "blocks")
     assert np.isfinite(curve[["train", "held_out"]].to_numpy()).all()
+    assert set(blocks.groupby(["setting", "tokens"]).size()) == {training.FINAL_BLOCKS}
+    assert set(results(grid)["weight_decay"]) == {training.WEIGHT_DECAY}
 
 
 @pytest.mark.weekly

@@ -26,6 +26,11 @@ def test_none_is_missing(kind):
         assert len(results(grid)) == len(settings), grid
 
 
+def test_as_many_heads_are_chosen_as_today():
+    chosen = results("rule-contexts", "heads").groupby(["setting", "rule"])["chosen"].sum()
+    assert (set(chosen), set(results("rival")["n_heads"])) == ({new_rule.N_HEADS}, {rival.N_HEADS})
+
+
 def stored(grid, setting, table, **more):
     where = {name: getattr(setting, name) for name in ("seed", "cue", "task", "last") if hasattr(setting, name)}
     return results(grid, table, **where | more)
