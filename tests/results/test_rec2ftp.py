@@ -1,5 +1,7 @@
 """explainer.results.rec2ftp: means over tasks, and what FT and ICL repair."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -88,9 +90,11 @@ def test_repairs_carry_a_share_from_twenty_on():
     def of(n):
         return rec2ftp.repairs(queries_of(zsl=[0] * 40, ft=[1] * n + [0] * (40 - n), icl=[1] * 40, label=np.nan))
 
-    assert of(20).carries
+    enough, nothing = of(20), of(0)
+    of_resamples = {share: replace(enough.recall, undefined=share) for share in (0.01, 0.012)}
+    assert [replace(enough, recall=recall).carries for recall in of_resamples.values()] == [True, False]
+    assert enough.carries
     assert not of(19).carries
-    nothing = of(0)
     assert not nothing.carries
     assert nothing.recall.undefined == 1
 
