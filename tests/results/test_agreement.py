@@ -34,7 +34,7 @@ def frame():
             row("plurals", seed, ICL, ft("own", 1), 0.2 + 0.01 * seed),
             row("plurals", seed, ICL, ft("own"), 0.4 + 0.02 * seed),
             row("plurals", seed, ICL, ft("own", 10, LR / 10), 0.1),
-            row("plurals", seed, ICL, ft("past"), 0.5 if seed else 0.3),
+            row("plurals", seed, ICL, ft("past"), 0.5 if seed else 0.4),
             row("plurals", seed, ICL, ft("capitals"), 0.1),
             row("plurals", seed, ICL, ft("nonsense"), 0.9),
             row("plurals", seed, ICL, OTHER, 0.9),

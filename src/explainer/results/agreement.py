@@ -99,8 +99,7 @@ def _of_seeds(frame: pd.DataFrame, measure: str) -> pd.Series:
 
 def by_seed(frame: pd.DataFrame, measure: str) -> pd.Series:
     """Mean over tasks for each seed that has every task."""
-    of_seed = frame.groupby(["seed", "task"], sort=False)[measure].mean().unstack()
-    return of_seed.mean(axis="columns", skipna=False).dropna()
+    return _of_seeds(frame, measure).unstack("task").mean(axis="columns", skipna=False).dropna()
 
 
 def over_tasks(frame: pd.DataFrame, measure: str) -> Interval:
@@ -119,8 +118,7 @@ def mean_difference(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> Interval:
 
     Student's interval of the jackknife over seeds, of the mean over tasks of each task's mean over its seeds.
     """
-    sides = [each.groupby(["seed", "task"], sort=False)[measure].mean() for each in (a, b)]
-    of_seed = (sides[0] - sides[1]).dropna().unstack()
+    of_seed = (_of_seeds(a, measure) - _of_seeds(b, measure)).dropna().unstack("task")
     return aggregate.jackknife(of_seed, lambda kept: kept.mean().mean())
 
 

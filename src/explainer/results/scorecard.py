@@ -107,7 +107,7 @@ def scorecard() -> list[Claim]:
     """All claims, from the published tables."""
     of_paper, pairs, word_pairs = _of_paper(), agreement.pairs("agreement"), results("agreement")
     of_layers, momentum, few_shot = depth.by_task("none", _PAPER), _momentum(), _few_shot()
-    protocol = under_protocol(of_paper, of_layers) | dict(zip(_MOMENTUM, (momentum[0], few_shot[0]), strict=True))
+    protocol = under_protocol(of_paper, of_layers) | dict(zip(_MOMENTUM, (momentum[0], few_shot), strict=True))
     between = [
         _answers(word_pairs, "ft", "zsl"),
         _answers(word_pairs, "icl", "ft"),
@@ -118,7 +118,7 @@ def scorecard() -> list[Claim]:
         _gain_with_depth(of_layers),
         _tau_of_right_answers(),
         momentum[1],
-        few_shot[1],
+        few_shot,
     ]
     rows = zip(protocol.items(), between, strict=True)
     return [Claim(claim, quoted(claim), entry, control) for (claim, entry), control in rows]
@@ -383,10 +383,10 @@ def _momentum() -> tuple[Entry, Entry]:
     return Entry(verdict, lower), Entry(verdict, f"{lower}, on news articles by {elsewhere:.3f}; {control}")
 
 
-def _few_shot() -> tuple[Entry, Entry]:
-    """An entry that cannot be asked, twice, for neither arm answers few-shot prompts."""
-    budgets = results("momentum-longer", "budgets"), results("plain-longer", "budgets")
-    right = max(its.loc[its["tokens"] == its["tokens"].max(), "is_right"].mean() for its in budgets)
-    copied = max(its.loc[its["tokens"] == its["tokens"].max(), "copied"].mean() for its in budgets)
+def _few_shot() -> Entry:
+    """An entry that cannot be asked, for neither arm answers few-shot prompts."""
+    budgets = (results(f"{arm}-longer", "budgets") for arm in ("momentum", "plain"))
+    last = [its.loc[its["tokens"] == its["tokens"].max(), ["is_right", "copied"]].mean() for its in budgets]
+    right, copied = (max(its[name] for its in last) for name in ("is_right", "copied"))
     why = f"no model here copies ({copied:.1%} of repeated tokens) or answers few-shot prompts ({right:.1%} right)"
-    return Entry(_CANNOT_BE_ASKED, why), Entry(_CANNOT_BE_ASKED, why)
+    return Entry(_CANNOT_BE_ASKED, why)
