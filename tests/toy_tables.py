@@ -1,10 +1,13 @@
-"""Small tables whose entries are known."""
+"""Small tables whose entries are known, and intervals over their draws."""
 
 import inspect
 import itertools
 from typing import Any
 
 import pandas as pd
+import pytest
+
+from explainer.theory import statistics
 
 
 def crossed(**columns: Any) -> pd.DataFrame:
@@ -18,3 +21,8 @@ def crossed(**columns: Any) -> pd.DataFrame:
         elif name not in levels:
             table[name] = of
     return table
+
+
+def assert_student(found: statistics.Interval, of_draws: Any) -> None:
+    """Student's interval of one number for each draw."""
+    assert tuple(found) == pytest.approx(tuple(statistics.student(of_draws)))

@@ -2,18 +2,11 @@
 
 import numpy as np
 import pandas as pd
-import pytest
-from toy_tables import crossed
+from toy_tables import assert_student, crossed
 
 from explainer.results import aggregate
-from explainer.theory import statistics
 
 TASKS, SEEDS = ("a", "b"), (0, 1, 2)
-
-
-def same(found, of_draws):
-    """Student's interval of one number for each draw."""
-    assert tuple(found) == pytest.approx(tuple(statistics.student(of_draws)))
 
 
 def rows(**columns):
@@ -38,10 +31,11 @@ def test_tasks_count_alike_however_many_rows_they_have():
 
 
 def test_draws_are_the_unit_of_complete_tables():
-    same(aggregate.mean(rows(x=lambda task, seed: 10 * (task == "b") + seed**2), "x", ["seed", "task"]), [5, 6, 9])
+    table = rows(x=lambda task, seed: 10 * (task == "b") + seed**2)
+    assert_student(aggregate.mean(table, "x", ["seed", "task"]), [5, 6, 9])
     found = aggregate.over_draws(pd.DataFrame([[1, 2, 4], [0, 0, 3]], [10, 20], SEEDS))
     assert list(found) == [10, 20]
-    same(found[10], [1, 2, 4])
+    assert_student(found[10], [1, 2, 4])
 
 
 def test_a_draw_that_lacks_a_task_counts_for_the_others():
@@ -49,17 +43,18 @@ def test_a_draw_that_lacks_a_task_counts_for_the_others():
     T, left = (1 + 11) / 2, [(1.5 + 12) / 2, (1 + 11) / 2, (0.5 + 10) / 2]
     missing = (table["task"] == "b") & (table["seed"] == 1)
     for lacking in (table[~missing], table.assign(x=table["x"].mask(missing))):
-        same(aggregate.mean(lacking, "x", ["seed", "task"]), [3 * T - 2 * each for each in left])
+        assert_student(aggregate.mean(lacking, "x", ["seed", "task"]), [3 * T - 2 * each for each in left])
 
 
 def test_functions_are_of_means_or_of_sums():
     table = rows(hit=lambda seed, query: seed < 2 and query == 0, x=lambda seed: 1.0 + seed)
     means = table.groupby("seed").mean(numeric_only=True)
-    same(aggregate.of_means(means, lambda means: means.x), [1, 2, 3])
-    same(aggregate.of_means(means, lambda means: means.x**2), [3 * 2**2 - 2 * of**2 for of in (2.5, 2, 1.5)])
+    assert_student(aggregate.of_means(means, lambda means: means.x), [1, 2, 3])
+    assert_student(aggregate.of_means(means, lambda means: means.x**2), [3 * 2**2 - 2 * of**2 for of in (2.5, 2, 1.5)])
     hits, n = np.array([2, 2, 0]), 4
     left = (hits.sum() - hits) / (2 * n)
-    same(aggregate.of_sums(table, ["seed", "task"], lambda sums: sums.hit / sums.n), hits.sum() / n - 2 * left)
+    found = aggregate.of_sums(table, ["seed", "task"], lambda sums: sums.hit / sums.n)
+    assert_student(found, hits.sum() / n - 2 * left)
 
 
 def test_one_draw_has_no_interval():

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from toy_tables import assert_student
 
 from explainer.results import agreement
 from explainer.results.agreement import UpdateFilter
@@ -63,12 +64,9 @@ def test_a_training_is_told_by_its_epochs_and_its_relative_rate(frame):
 
 def test_intervals_are_students_over_seeds(frame):
     own = agreement.between(frame, UpdateFilter("ICL"), UpdateFilter("FT", "own", 10))
-    expected = statistics.student([0.4, 0.42, 0.44, 0.46])
-    assert tuple(agreement.by_task(own, "sim_aou")["plurals"]) == pytest.approx(tuple(expected))
+    assert_student(agreement.by_task(own, "sim_aou")["plurals"], [0.4, 0.42, 0.44, 0.46])
     once = agreement.between(frame, UpdateFilter("ICL"), UpdateFilter("FT", "own", 1))
-    assert tuple(agreement.differences(own, once, "sim_aou")["plurals"]) == pytest.approx(
-        tuple(statistics.student([0.2, 0.21, 0.22, 0.23]))
-    )
+    assert_student(agreement.differences(own, once, "sim_aou")["plurals"], [0.2, 0.21, 0.22, 0.23])
 
 
 def test_the_rank_counts_other_tasks_and_no_other_lesson(frame):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from toy_tables import crossed
+from toy_tables import assert_student, crossed
 
 from explainer.explorables import Ladder
 from explainer.results import agreement, intervention_effects, verdict_scale
@@ -166,8 +166,7 @@ def test_the_share_of_the_way_in_each_third_of_the_layers(layers, side, floor, c
             return (own + 0.03 * seed - low) / (high + 0.06 * seed - low)
 
         left = [share([seed for seed in range(3) if seed != out]) for out in range(3)]
-        expected = statistics.student([3 * share([0, 1, 2]) - 2 * each for each in left])
-        assert tuple(found[name]) == pytest.approx(tuple(expected))
+        assert_student(found[name], [3 * share([0, 1, 2]) - 2 * each for each in left])
     assert verdict_scale.normalised_position_by_thirds(layers, side) == verdict_scale.normalised_position_by_thirds(
         layers, side, "made-up words"
     )

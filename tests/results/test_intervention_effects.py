@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from toy_tables import crossed
+from toy_tables import assert_student, crossed
 
 from explainer.errors import ExperimentError
 from explainer.results import intervention_effects
@@ -77,7 +77,7 @@ def test_a_seed_without_one_of_two_interventions_is_left_out():
     frame = table()
     known = frame[~((frame["intervention"] == "patch_mean") & (frame["seed"] == 3))]
     found = intervention_effects.difference(known, "icl", "patch_mean")
-    assert tuple(found) == pytest.approx(tuple(statistics.student(np.array([2, 1, 2]) / N)))
+    assert_student(found, np.array([2, 1, 2]) / N)
 
 
 def test_right_answers_by_who_else_is_right_on_the_same_query():
@@ -118,8 +118,8 @@ def test_columns_are_means_over_tasks_of_the_seeds_that_have_them():
     settings = pd.DataFrame({"task": 3 * ["past"] + 3 * ["agents"], "seed": [0, 1, 2, 0, 1, 2]})
     settings["a"], settings["b"] = [0.2, 0.4, 0.3, 0.1, 0.3, 0.5], [0.5, 0.7, 0.1, 0.9, 0.8, np.nan]
     found = intervention_effects.columns(settings, {"a": "first", "b": "second"})
-    assert tuple(found["first"]) == pytest.approx(tuple(statistics.student([0.15, 0.35, 0.4])))
-    assert tuple(found["second"]) == pytest.approx(tuple(statistics.student([0.7, 0.75])))
+    assert_student(found["first"], [0.15, 0.35, 0.4])
+    assert_student(found["second"], [0.7, 0.75])
 
 
 def test_layers_are_in_their_order_and_shares_stay_shares():

@@ -2,10 +2,9 @@
 
 import pandas as pd
 import pytest
-from toy_tables import crossed
+from toy_tables import assert_student, crossed
 
 from explainer.results import minimal_pairs, new_rule
-from explainer.theory import statistics
 
 SEEDS = (0, 1, 2)
 
@@ -13,11 +12,6 @@ SEEDS = (0, 1, 2)
 def rows(**columns):
     """A row for each draw of two cues."""
     return crossed(cue=(0, 1), seed=SEEDS, **columns)
-
-
-def same(found, of_seeds):
-    """Student's interval of one number for each seed."""
-    assert tuple(found) == pytest.approx(tuple(statistics.student(of_seeds)))
 
 
 # Right answers.
@@ -41,7 +35,7 @@ def test_answers_count_by_the_rule_of_their_lesson():
     )
     found = new_rule.right(changes, "ICL")
     assert list(found) == [4, 8] and all(type(strength) is int for strength in found)
-    same(found[4], [(0.125 + 0.25 * seed) / 2 for seed in SEEDS])  # means over lessons and cues
+    assert_student(found[4], [(0.125 + 0.25 * seed) / 2 for seed in SEEDS])  # means over lessons and cues
     assert tuple(found[8]) == (1, 1, 1)
     assert new_rule.right(changes, "ICL shuffled")[8].estimate == 0.5
     assert new_rule.right(changes, "FT")[4].estimate == 0.75
@@ -72,7 +66,7 @@ def shares(found, hits, n):
     """A ratio of sums over draws, with the interval of the jackknife."""
     whole = sum(hits) / sum(n)
     left = [(sum(hits) - h) / (sum(n) - m) for h, m in zip(hits, n, strict=True)]
-    same(found, [len(hits) * whole - (len(hits) - 1) * each for each in left])
+    assert_student(found, [len(hits) * whole - (len(hits) - 1) * each for each in left])
 
 
 def test_votes_agree_with_the_answers_right_or_wrong(answers):
@@ -108,7 +102,7 @@ def test_cues_stand_where_the_contrasts_have_pairs():
     settings = rows(**columns)
     expected = minimal_pairs.similarities(settings.rename(columns={"cue": "pair"}))
     assert new_rule.similarities(settings) == expected
-    same(expected["own"], [0.11 + 0.01 * seed for seed in SEEDS])
+    assert_student(expected["own"], [0.11 + 0.01 * seed for seed in SEEDS])
 
 
 @pytest.fixture
@@ -129,7 +123,7 @@ def test_parts_by_what_is_put_in_where(interventions):
     everywhere, third = new_rule.parts(interventions), new_rule.parts(interventions, "log_odds", "upper third")
     assert list(everywhere) == ["context", "along_ft", "along_near"]
     assert everywhere["context"].estimate == pytest.approx(0.9 + 0.05 + 0.01)
-    same(everywhere["along_ft"], [0.5 + 0.05 + 0.01 + 0.01 * seed for seed in SEEDS])
+    assert_student(everywhere["along_ft"], [0.5 + 0.05 + 0.01 + 0.01 * seed for seed in SEEDS])
     assert third["context"].estimate == pytest.approx(1.8)
     one_third = new_rule.parts(interventions[interventions["layers"] != "all"], layers="upper third")
     assert list(one_third) == ["along_ft", "along_near"]
@@ -140,7 +134,7 @@ def test_parts_by_what_is_put_in_where(interventions):
 def test_a_part_is_compared_with_a_random_one_of_the_same_layers(interventions, layers):
     its = interventions.assign(right=interventions["right"].where(interventions["layers"] == layers, 7.0))
     found = new_rule.part_minus_random(its, "along_ft", "along_near", layers)
-    same(found, [0.3 + 0.01 * seed for seed in SEEDS])
+    assert_student(found, [0.3 + 0.01 * seed for seed in SEEDS])
 
 
 def test_a_grid_is_read_with_its_fellow_of_categories(monkeypatch):

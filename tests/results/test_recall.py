@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from toy_tables import crossed
+from toy_tables import assert_student, crossed
 
 from explainer.errors import ExperimentError
 from explainer.results import recall
-from explainer.theory import statistics
 
 HIGHER = {"delta": 0.0, "delta-momentum": 0.1, "softmax": 0.3}
 SEEDS = range(4)
@@ -30,8 +29,7 @@ def test_the_end_is_the_last_step():
 def test_over_keys_has_an_interval_for_each_rule():
     found = recall.over_keys(CURVE, "kept")
     assert list(found) == [recall.NAMES[rule] for rule in HIGHER]
-    expected = statistics.student(0.6 - 0.15 + 0.01 * np.arange(4))
-    assert tuple(found["delta + momentum"]) == pytest.approx(tuple(expected))
+    assert_student(found["delta + momentum"], 0.6 - 0.15 + 0.01 * np.arange(4))
 
 
 def test_no_end_leaves_zero_and_one():
@@ -49,7 +47,7 @@ def test_over_training_is_a_mean_over_numbers_of_keys():
 def test_rules_are_compared_seed_by_seed():
     found = recall.compared(CURVE, "delta-momentum", "delta", "revised")
     assert found.by_seed.to_dict() == pytest.approx({0: 0.1, 1: 0.11, 2: 0.12, 3: 0.13})
-    assert tuple(found.mean) == pytest.approx(tuple(statistics.student(found.by_seed.to_numpy())))
+    assert_student(found.mean, found.by_seed)
     assert found.ahead == 4 and found.sign_p == pytest.approx(2 / 16)
     opposite = recall.compared(CURVE, "delta", "delta-momentum", "revised")
     assert opposite.ahead == 0 and opposite.mean.estimate == pytest.approx(-found.mean.estimate)

@@ -98,9 +98,8 @@ def summary_values(values: Iterable[Interval | float]) -> Extent:
 def _marks(i: int, values: Collection[Interval], smallest: float) -> dict:
     """Heights, intervals and look of the i-th series."""
     shown = np.maximum(ends(values), smallest)
-    return {
-        "y": significant(shown[0]), "error_y": error_bars(shown, thickness=1.5, width=4), "marker": marker_style(i, 9)
-    }  # fmt: skip
+    bars = error_bars(shown, thickness=1.5, width=4)
+    return {"y": significant(shown[0]), "error_y": bars, "marker": marker_style(i, 9)}
 
 
 def _on_axis(value: float, log: bool) -> float:

@@ -78,14 +78,15 @@ def of_directory(
 
     def of(name: str, table: str, **usual: float | str) -> dict[str, pd.DataFrame]:
         found = verdict_scale.reported(directory / name, table, grids.get(name), **usual)
-        found = found if found is None or name != "rival" else found[~found["task"].isin(_RULES)]
         return verdict_scale.by_checkpoint(found)
 
     usual = {"layer_causal_lr": 0, "lessons": "all"}
     layers, settings = (of("shared_part", table, **usual) for table in ("layers", "settings"))
     strengths = verdict_scale.by_checkpoint(_strengths(directory / "new_rule", grids.get("new_rule")))
     changes = of("new_rule", "changes", training="none", lessons="all")
-    tables = layers, of("rival", "queries"), strengths, changes
+    answered = of("rival", "queries")
+    answered = {name: its for name, rows in answered.items() if len(its := rows[~rows["task"].isin(_RULES)])}
+    tables = layers, answered, strengths, changes
     names = dict.fromkeys(name for table in tables for name in table)
     return {name: _told(name, settings.get(name), *(table.get(name) for table in tables)) for name in names}
 
