@@ -18,17 +18,6 @@ from explainer.errors import ExperimentError, TaskError
 from explainer.models import finetuning, loading, recording, scoring
 from explainer.theory import metrics
 
-
-@pytest.fixture(scope="session")
-def directory(tmp_path_factory):
-    return str(tiny_models.save("llama", tmp_path_factory.mktemp("tiny")))
-
-
-@pytest.fixture(scope="session")
-def checkpoint(directory):
-    return loading.load(directory)
-
-
 # --- one setting --------------------------------------------------------------------------------------------------
 
 
@@ -37,28 +26,29 @@ def result(directory, checkpoint):
     return compute(checkpoint, setting(directory))
 
 
-@pytest.fixture(scope="module")
-def by_hand(directory, checkpoint):
-    """ZSL, ICL and FT records of the first setting, from the modules below."""
-    demonstrations, queries = tasks.demonstrations(DATA, 3, 0), tasks.queries(DATA, N, 0)
-    ids, _ = scoring.context_ids(checkpoint, TOY, demonstrations)
-    prompts = [TOY.prompt(query) for query in queries]
-    training = []
-    finetuned = finetuning.fine_tune(
-        checkpoint,
-        finetuning.training_ids(checkpoint, TOY, demonstrations),
-        1e-3,
-        on_queries=lambda _, q: training.append(q.clone()),
-    )
+def recorded(checkpoint, data, suffix=""):
+    """ZSL, ICL and FT records, FT's queries of the training, and the context, from the modules below."""
+    demonstrations, training = tasks.demonstrations(data, 3, 0), []
+    ids, _ = scoring.context_ids(checkpoint, data.task, demonstrations)
+    prompts = [data.task.prompt(query) + suffix for query in tasks.queries(data, N, 0)]
+    sequences = finetuning.training_ids(checkpoint, data.task, demonstrations)
+    keep = lambda _, queries: training.append(queries.clone())  # noqa: E731
+    finetuned = finetuning.fine_tune(checkpoint, sequences, 1e-3, on_queries=keep)
+
+    def record(prefix):
+        labels = () if suffix else data.task.labels
+        return tiny_models.record(checkpoint, scoring.encode(checkpoint, prefix), prompts, labels)
+
     first = [checkpoint.first_token_id]
-
-    def record(prefix_ids):
-        return tiny_models.record(checkpoint, scoring.encode(checkpoint, prefix_ids), prompts, LABELS)
-
     zsl, icl = record(first), record(ids)
     with finetuned.applied():
-        ft = record(first)
-    return zsl, icl, ft, training, ids, np.array([query.label for query in queries])
+        return zsl, icl, record(first), training, ids
+
+
+@pytest.fixture(scope="module")
+def by_hand(checkpoint):
+    """Records of the first setting, and its labels."""
+    return *recorded(checkpoint, DATA), np.array([query.label for query in tasks.queries(DATA, N, 0)])
 
 
 def predictions(result, *states):
@@ -229,9 +219,8 @@ def test_free_answers_are_matched_exactly(directory, checkpoint, capsys):
 
 
 @pytest.mark.parametrize("family", tiny_models.CONFIGS)
-def test_every_family(family, tmp_path):
-    checkpoint = loading.load(tiny_models.save(family, tmp_path))
-    result = compute(checkpoint, setting(str(tmp_path)))
+def test_every_family(family, saved):
+    result = compute(loading.load(saved[family]), setting(str(saved[family])))
     assert result["settings"]["note"] == "" or result["settings"]["note"].startswith("FT repairs none")
     measures = [name for name in result["layers"] if f"{name}_sd" in result["layers"]]
     assert len(measures) > 30 and all(result["settings"][name] is not None for name in measures)
@@ -240,24 +229,14 @@ def test_every_family(family, tmp_path):
 def test_position_of_the_released_code(directory, checkpoint, result):
     released = compute(checkpoint, setting(directory, position="first-label"))
     assert predictions(released) == predictions(result)
-    queries = tasks.queries(DATA, N, 0)
-    prompts = [f"{TOY.prompt(q)} Negative" for q in queries]
-    demonstrations = tasks.demonstrations(DATA, 3, 0)
-    ids, _ = scoring.context_ids(checkpoint, TOY, demonstrations)
-    z, i = (tiny_models.record(checkpoint, scoring.encode(checkpoint, p), prompts) for p in ("", ids))
+    z, i, *_ = recorded(checkpoint, DATA, " Negative")
     expected = metrics.sim_am(i.own_scores, z.own_scores).mean(-1)
     np.testing.assert_allclose(released["layers"]["sim_am_zsl"], expected.mean(0), atol=1e-4)
 
 
 def test_labels_that_begin_alike_are_recorded_where_they_part_and_have_an_accuracy_per_token(directory, checkpoint):
-    result, demonstrations = compute(checkpoint, setting(directory), ALIKE), tasks.demonstrations(ALIKE, 3, 0)
-    queries = tasks.queries(ALIKE, N, 0)
-    prompts = [f"{TOY.prompt(query)} un" for query in queries]
-    ids, _ = scoring.context_ids(checkpoint, ALIKE.task, demonstrations)
-    finetuned = finetuning.fine_tune(checkpoint, finetuning.training_ids(checkpoint, ALIKE.task, demonstrations), 1e-3)
-    z, i = (tiny_models.record(checkpoint, scoring.encode(checkpoint, before), prompts) for before in ("", ids))
-    with finetuned.applied():
-        f = tiny_models.record(checkpoint, scoring.encode(checkpoint, ""), prompts)
+    result, queries = compute(checkpoint, setting(directory), ALIKE), tasks.queries(ALIKE, N, 0)
+    z, i, f, *_ = recorded(checkpoint, ALIKE, " un")
     expected = {
         "sim_aou": metrics.sim_aou(z.outputs, i.outputs, f.outputs),
         "sim_am": metrics.sim_am(i.own_scores, f.own_scores).mean(-1),
@@ -288,27 +267,19 @@ def test_layer_causal_sums_the_losses_of_all_layers(directory, checkpoint, resul
     assert layer_causal["settings"]["losses"][0] > 2 * result["settings"]["losses"][0]
 
 
-def test_controls_of_the_context_leave_fine_tuning_alone(directory, checkpoint):
+def test_controls_of_one_side_leave_the_other_alone(directory, checkpoint):
     plain = compute(checkpoint, setting(directory, k=6))
-    for change in ("shuffled", "flipped", "nonsense", "reordered"):
-        one = setting(directory, k=6, control=f"{change}-context")
-        baseline = prepare(checkpoint, DATA, one)
-        assert not torch.equal(baseline.zsl.outputs, baseline.icl.outputs)
-        result = rounded(run_comparison(baseline, one))
-        assert result["settings"]["losses"] == plain["settings"]["losses"]
-        assert predictions(result, "zsl", "ft") == predictions(plain, "zsl", "ft")
-        assert predictions(result, "icl") != predictions(plain, "icl")
-        assert result["settings"]["training_labels"] == plain["settings"]["training_labels"]
-        assert result["settings"]["context_labels"] != plain["settings"]["context_labels"]
-
-
-def test_controls_of_fine_tuning_leave_the_context_alone(directory, checkpoint):
-    plain = compute(checkpoint, setting(directory, k=6))
-    for change in ("shuffled", "flipped", "nonsense", "reordered", "other"):
-        result = compute(checkpoint, setting(directory, k=6, control=f"{change}-training"))
-        assert predictions(result, "icl") == predictions(plain, "icl")
-        assert result["settings"]["losses"] != plain["settings"]["losses"]
-        assert result["settings"]["context_labels"] == plain["settings"]["context_labels"]
+    kinds = ("shuffled", "flipped", "nonsense", "reordered")
+    of_training = [f"{kind}-training" for kind in (*kinds, "other")]
+    for control in (*(f"{kind}-context" for kind in kinds), *of_training):
+        result, of_context = compute(checkpoint, setting(directory, k=6, control=control)), control not in of_training
+        kept, moved = ("ft", "icl") if of_context else ("icl", "ft")
+        assert predictions(result, "zsl", kept) == predictions(plain, "zsl", kept)
+        assert predictions(result, moved) != predictions(plain, moved)
+        assert (result["settings"]["losses"] == plain["settings"]["losses"]) == of_context
+        same, other = ("training_labels", "context_labels")[:: 1 if of_context else -1]
+        assert result["settings"][same] == plain["settings"][same]
+        assert not of_context or result["settings"][other] != plain["settings"][other]
 
 
 def test_what_the_controls_show_and_train_on():

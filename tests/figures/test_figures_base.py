@@ -61,7 +61,4 @@ def test_a_caption_says_first_what_to_see_and_then_how_it_was_measured(monkeypat
     figure = SimpleNamespace(content=shown[0].to_plotly_json())
     assert "See.<details" in _figure_html(figure) and "<p>20 draws.</p></details></figcaption>" in _figure_html(figure)
     assert "See. <small>20 draws.</small> <em>Live.</em>" in shown[1]["text/html"]
-
-
-def test_a_caption_without_a_second_part_has_no_fold():
     assert base.figcaption("", "See.") == "<figcaption> See.</figcaption>"

@@ -1,13 +1,14 @@
 """From floor to ceiling: shares of the way by hand, and both swaps from a table whose entries are known."""
 
 import itertools
+from dataclasses import replace
 
 import pandas as pd
 import pytest
+from toy_tables import assert_student, crossed
 
 from explainer.explorables import Ladder
 from explainer.results import agreement, intervention_effects, verdict_scale
-from explainer.results.agreement import UpdateFilter
 from explainer.results.published import results
 from explainer.theory import statistics
 
@@ -118,15 +119,11 @@ COLUMNS = ("own", "trainings", "contexts", *(f"{side}_{name}" for side in ("trai
 @pytest.fixture
 def layers():
     """Two tasks, three seeds, six layers: a column is its number, a tenth of the layer, and noise of its seed."""
-    return pd.DataFrame(
-        [
-            {"task": task, "seed": seed, "layer": layer}
-            | {name: i + layer / 10 + seed * (layer + 1) / 100 + (task == "past") for i, name in enumerate(COLUMNS)}
-            for layer in (3, 0, 5, 1, 4, 2)
-            for seed in range(3)
-            for task in ("capitals", "past")
-        ]
-    )
+    columns = {
+        name: lambda layer, seed, task, i=i: i + layer / 10 + seed * (layer + 1) / 100 + (task == "past")
+        for i, name in enumerate(COLUMNS)
+    }
+    return crossed(layer=(3, 0, 5, 1, 4, 2), seed=range(3), task=("capitals", "past"), **columns)
 
 
 def test_similarity_by_layer_is_a_mean_over_tasks(layers):
@@ -169,8 +166,7 @@ def test_the_share_of_the_way_in_each_third_of_the_layers(layers, side, floor, c
             return (own + 0.03 * seed - low) / (high + 0.06 * seed - low)
 
         left = [share([seed for seed in range(3) if seed != out]) for out in range(3)]
-        expected = statistics.student([3 * share([0, 1, 2]) - 2 * each for each in left])
-        assert tuple(found[name]) == pytest.approx(tuple(expected))
+        assert_student(found[name], [3 * share([0, 1, 2]) - 2 * each for each in left])
     assert verdict_scale.normalised_position_by_thirds(layers, side) == verdict_scale.normalised_position_by_thirds(
         layers, side, "made-up words"
     )
@@ -185,45 +181,39 @@ def test_right_answers_are_means_over_tasks_of_each_seed():
 def test_what_the_story_says_of_the_stored_pairs():
     """Its numbers stand in sentences: similarity, floors, ceilings, and what other examples cost and should cost."""
     stored = agreement.pairs("agreement")
-    found = {kind: {row: one.estimate for row, one in of.items()} for kind, of in
-             verdict_scale.lesson_swaps(stored, "sim_aou").items()}  # fmt: skip
-    training, context, trainings, contexts = found.values()
+    training, context, trainings, contexts = verdict_scale.lesson_swaps(stored, "sim_aou").values()
+    cost = verdict_scale.cost_of_other_examples(stored, "sim_aou")
     said = {
-        "same": (training["the same"], 0.38), "made-up training": (training["made-up words"], 0.20),
-        "made-up context": (context["made-up words"], 0.28),
-        "shuffled training": (training["shuffled answers"], 0.22),
-        "shuffled context": (context["shuffled answers"], 0.33),
-        "two trainings": (trainings["the same, in another order"], 0.89),
-        "other examples": (trainings["other examples of the task"], 0.71),
-        "two contexts": (contexts["the same, in another order"], 0.98),
-        "other contexts": (contexts["other examples of the task"], 0.94),
-        "other task, training": (training["another task"], 0.29),
-        "other task, context": (context["another task"], 0.31),
+        "0.38": training["the same"], "0.20": training["made-up words"], "0.28": context["made-up words"],
+        "0.22": training["shuffled answers"], "0.33": context["shuffled answers"],
+        "0.29": training["another task"], "0.31": context["another task"],
+        "0.89": trainings["the same, in another order"], "0.71": trainings["other examples of the task"],
+        "0.98": contexts["the same, in another order"], "0.94": contexts["other examples of the task"],
+        "0.05": cost["yardstick"],
     }  # fmt: skip
-    assert {name: round(value, 2) for name, (value, _) in said.items()} == {n: t for n, (_, t) in said.items()}
-    other = "other examples of the task"
-    should = training["the same"] * ((1 - contexts[other]) * (1 - trainings[other])) ** 0.5
-    assert round(should, 2) == 0.05
-    for swapped in (UpdateFilter("FT", "other", 10), UpdateFilter("ICL", "other")):
-        kept = verdict_scale.ICL if swapped.kind == "FT" else verdict_scale.FT
-        own = agreement.between(stored, verdict_scale.ICL, verdict_scale.FT)
-        cost = agreement.mean_difference(own, agreement.between(stored, kept, swapped), "sim_aou")
-        assert -0.02 < cost.low < 0 < cost.high < 0.02
+    assert [f"{of.estimate:.2f}" for of in said.values()] == list(said)
+    for swapped in ("training swapped", "context swapped"):
+        assert -0.02 < cost[swapped].low < 0 < cost[swapped].high < 0.02
+
+
+def test_what_floors_and_ceilings_says_of_capitals():
+    """The weights tell the very examples from others when the training is swapped, and not when the context is."""
+    stored = agreement.pairs("agreement").query("task == 'capitals'")
+    own = agreement.between(stored, verdict_scale.ICL, verdict_scale.FT)
+    cost = verdict_scale.cost_of_other_examples(stored, "update_cosine")
+    said = {name: [round(end, 3) for end in cost[f"{name} swapped"]] for name in ("training", "context")}
+    assert said == {"training": [0.014, 0.008, 0.020], "context": [0.003, -0.005, 0.010]}
+    assert round(own.groupby("seed")["update_cosine"].mean().mean(), 2) == 0.13 and own["seed"].nunique() == 20
+    comparisons = 4 * 5  # word-pair tasks, measures; the smallest p of all is multiplied by their number
+    assert round(comparisons * cost["training swapped"].p_value, 3) == 0.003
 
 
 def test_what_the_story_says_of_the_causal_tests():
     shared = results("shared-part", "queries")
     said = {
-        "icl": 0.67,
-        "ft": 0.32,
-        "along_ft": 0.21,
-        "along_near": 0.08,
-        "across_ft": 0.46,
-        "across_near": 0.58,
-        "along_ft_factor_of_next": 0.2,
-        "ft_across_icl": 0.13,
-        "ft_across_near": 0.22,
-    }
+        "icl": 0.67, "ft": 0.32, "along_ft": 0.21, "along_near": 0.08, "across_ft": 0.46, "across_near": 0.58,
+        "along_ft_factor_of_next": 0.2, "ft_across_icl": 0.13, "ft_across_near": 0.22,
+    }  # fmt: skip
     assert {name: round(verdict_scale._right(shared, name).mean(), 2) for name in said} == said
     assert round(verdict_scale._explained(results("causal-tests"), "r2_icl_own").mean(), 2) == 0.05
 
@@ -269,23 +259,6 @@ def test_what_the_story_says_of_the_ladder():
     assert round(rungs["here"][5][1], 2) == 0.83 and rungs["heads"] == 270
 
 
-def test_what_floors_and_ceilings_says_of_capitals():
-    """The weights tell the very examples from others when the training is swapped, and not when the context is."""
-    stored = agreement.pairs("agreement").query("task == 'capitals'")
-    own = agreement.between(stored, verdict_scale.ICL, verdict_scale.FT)
-    swaps = {
-        "training": (verdict_scale.ICL, UpdateFilter("FT", "other", 10)),
-        "context": (verdict_scale.FT, UpdateFilter("ICL", "other")),
-    }
-    cost = {name: agreement.mean_difference(own, agreement.between(stored, *pair), "update_cosine")
-            for name, pair in swaps.items()}  # fmt: skip
-    said = {name: (round(one.estimate, 3), round(one.low, 3), round(one.high, 3)) for name, one in cost.items()}
-    assert said == {"training": (0.014, 0.008, 0.020), "context": (0.003, -0.005, 0.010)}
-    assert round(own.groupby("seed")["update_cosine"].mean().mean(), 2) == 0.13 and own["seed"].nunique() == 20
-    comparisons = 4 * 5  # word-pair tasks, measures; the smallest p of all is multiplied by their number
-    assert round(comparisons * cost["training"].p_value, 3) == 0.003
-
-
 def test_what_the_note_on_update_matrices_says_in_words():
     """A tenth, about the same with other examples on either side, less with another task; one settled difference."""
     stored = agreement.pairs("agreement")
@@ -294,13 +267,14 @@ def test_what_the_note_on_update_matrices_says_in_words():
     for swapped in (training, context):
         other, foreign = (swapped[name].estimate for name in ("other examples of the task", agreement.FOREIGN))
         assert abs(training["the same"].estimate - other) < 0.01 and foreign < 0.8 * other
-    own = agreement.between(stored, verdict_scale.ICL, verdict_scale.FT)
-    settled = {}
-    for which in (UpdateFilter("FT", "other", 10), UpdateFilter("ICL", "other")):
-        kept = verdict_scale.ICL if which.kind == "FT" else verdict_scale.FT
-        less = agreement.differences(own, agreement.between(stored, kept, which), "update_cosine")
-        settled[which.kind] = [task for task, each in less.items() if each.p_value < 0.05]
-    assert settled == {"FT": ["capitals"], "ICL": []}
+    icl, ft = verdict_scale.ICL, verdict_scale.FT
+    own = agreement.between(stored, icl, ft)
+    for swapped, wanted in (
+        ((icl, replace(ft, lesson="other")), ["capitals"]),
+        ((replace(icl, lesson="other"), ft), []),
+    ):
+        less = agreement.differences(own, agreement.between(stored, *swapped), "update_cosine")
+        assert [task for task, each in less.items() if each.p_value < 0.05] == wanted
 
 
 def test_what_the_pages_say_of_the_thirds():

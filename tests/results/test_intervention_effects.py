@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from toy_tables import assert_student, crossed
 
 from explainer.errors import ExperimentError
 from explainer.results import intervention_effects
@@ -17,29 +18,19 @@ RIGHT = {  # intervention: right answers of each seed, out of three
 
 
 def table(task="plurals", shared=False, right=RIGHT):
-    rows = [
-        {
-            "setting": f"{task}-{seed}",
-            "task": task,
-            "seed": seed,
-            "intervention": intervention,
-            "query": query,
-            "query_id": f"{task}-{query}" if shared else f"{task}-{seed}-{query}",
-            "correct": float(query < counts[seed]),
-        }
-        for intervention, counts in right.items()
-        for seed in SEEDS
-        for query in range(N)
-    ]
-    return pd.DataFrame(rows)
+    return crossed(
+        intervention=list(right), seed=SEEDS, query=range(N), task=task, setting=lambda seed: f"{task}-{seed}",
+        query_id=lambda seed, query: f"{task}-{query}" if shared else f"{task}-{seed}-{query}",
+        correct=lambda intervention, seed, query: float(query < right[intervention][seed]),
+    )  # fmt: skip
 
 
 def test_a_setting_may_hold_several_tasks():
     apart = pd.concat([table(), table("past", right=RIGHT | {"icl": [1, 2, 1, 2]})])
     together = apart.assign(setting=apart["seed"].map("draw-{}".format))
-    for said in (intervention_effects.differences, intervention_effects.difference):
-        assert said(together, "icl", "patch_mean") == said(apart, "icl", "patch_mean")
-    assert intervention_effects.over_tasks(together, "icl") == intervention_effects.over_tasks(apart, "icl")
+    difference, over_tasks = intervention_effects.difference, intervention_effects.over_tasks
+    assert difference(together, "icl", "patch_mean") == difference(apart, "icl", "patch_mean")
+    assert over_tasks(together, "icl") == over_tasks(apart, "icl")
 
 
 def test_intervals_are_students_over_seeds():
@@ -56,17 +47,13 @@ def test_a_share_of_none_has_wilsons_interval_over_the_different_queries():
     )
 
 
-def test_differences_are_paired_and_corrected_for_the_number_of_tasks():
-    both = pd.concat([table(), table("past", right=RIGHT | {"icl": [1, 2, 1, 2]})])
-    found = intervention_effects.differences(both, "icl", "patch_mean")
-    of_seeds = {"plurals": np.array([2, 1, 2, 2]) / N, "past": np.array([0, 0, 1, 1]) / N}
-    alone = {task: statistics.student(values) for task, values in of_seeds.items()}
-    for task, each in alone.items():
-        assert tuple(found[task]) == pytest.approx(tuple(each))
-    p_values = statistics.holm(np.array([each.p_value for each in alone.values()]))
-    assert [found[task].p_value for task in alone] == pytest.approx(list(p_values))
-    mean = intervention_effects.difference(both, "icl", "patch_mean")
-    assert tuple(mean) == pytest.approx(tuple(statistics.student(np.mean([*of_seeds.values()], axis=0))))
+def test_differences_are_paired_and_means_over_tasks():
+    one, other = table(), table("past", right=RIGHT | {"icl": [1, 2, 1, 2]})
+    of_seeds = [np.array([2, 1, 2, 2]) / N, np.array([0, 0, 1, 1]) / N]
+    asked = zip((one, other, pd.concat([one, other])), (*of_seeds, np.mean(of_seeds, axis=0)), strict=True)
+    for queries, values in asked:
+        found, expected = intervention_effects.difference(queries, "icl", "patch_mean"), statistics.student(values)
+        assert (*found, found.p_value) == pytest.approx((*expected, expected.p_value))
 
 
 def test_the_mean_over_tasks_counts_tasks_alike():
@@ -89,8 +76,8 @@ def test_rows_have_their_names_and_no_task_that_lacks_them():
 def test_a_seed_without_one_of_two_interventions_is_left_out():
     frame = table()
     known = frame[~((frame["intervention"] == "patch_mean") & (frame["seed"] == 3))]
-    found = intervention_effects.differences(known, "icl", "patch_mean")["plurals"]
-    assert tuple(found) == pytest.approx(tuple(statistics.student(np.array([2, 1, 2]) / N)))
+    found = intervention_effects.difference(known, "icl", "patch_mean")
+    assert_student(found, np.array([2, 1, 2]) / N)
 
 
 def test_right_answers_by_who_else_is_right_on_the_same_query():
@@ -99,20 +86,12 @@ def test_right_answers_by_who_else_is_right_on_the_same_query():
         (0, 0): (0, 1, 1), (0, 1): (0, 1, 0), (0, 2): (1, 1, 1), (0, 3): (0, 0, 0),
         (1, 0): (0, 1, 0), (1, 1): (1, 1, 1), (1, 2): (1, 1, 0), (1, 3): (0, 0, 0),
     }  # fmt: skip
-    asked = [
-        {
-            "setting": f"c{seed}",
-            "task": "past",
-            "seed": seed,
-            "intervention": name,
-            "query": query,
-            "correct": float(right),
-        }
-        for i, name in enumerate(("ft", "icl", "along_ft"))
-        for (seed, query), answers in of.items()
-        for right in answers[i : i + 1]
-    ]
-    found = intervention_effects.who_answers(pd.DataFrame(asked[::-1]), "along_ft")
+    names = ["ft", "icl", "along_ft"]
+    asked = crossed(
+        intervention=names, seed=(0, 1), query=range(4), task="past", setting=lambda seed: f"c{seed}",
+        correct=lambda intervention, seed, query: float(of[seed, query][names.index(intervention)]),
+    )  # fmt: skip
+    found = intervention_effects.who_answers(asked[::-1], "along_ft")
     assert found[["ft", "icl", "n"]].to_numpy().tolist() == [[False, False, 2], [False, True, 3], [True, True, 3]]
     neither, context_only, both = found["right"]
     assert neither.estimate == 0
@@ -120,33 +99,32 @@ def test_right_answers_by_who_else_is_right_on_the_same_query():
         whole, left = sum(hits) / sum(n), [hits[1 - i] / n[1 - i] for i in (0, 1)]
         expected = statistics.student([2 * whole - each for each in left])
         assert tuple(share) == pytest.approx((expected.estimate, max(expected.low, 0), min(expected.high, 1)))
-    assert intervention_effects.who_answers(pd.DataFrame(asked), "icl")["right"].map(
-        lambda one: one.estimate
-    ).tolist() == [0, 1, 1]
+    given = intervention_effects.who_answers(asked, "icl")["right"]
+    assert [one.estimate for one in given] == [0, 1, 1]
 
 
 def test_columns_of_settings_are_compared_seed_by_seed():
-    settings = pd.DataFrame({"task": "past", "seed": SEEDS, "a": [0.2, 0.3, 0.1, 0.4], "b": [0.1, 0.3, 0.2, 0.1]})
-    assert tuple(intervention_effects.column_differences(settings, "a", "b")["past"]) == pytest.approx(
-        tuple(statistics.student([0.1, 0.0, -0.1, 0.3]))
-    )
+    past = pd.DataFrame({"task": "past", "seed": SEEDS, "a": [0.2, 0.3, 0.1, 0.4], "b": [0.1, 0.3, 0.2, 0.1]})
+    settings = pd.concat([past, past.assign(task="agents", b=past["a"] + [0.1, 0.2, 0.1, 0.2])])
+    found = intervention_effects.column_differences(settings, "a", "b")
+    expected = [statistics.student(values) for values in ([0.1, 0.0, -0.1, 0.3], [-0.1, -0.2, -0.1, -0.2])]
+    for one, each in zip(found.values(), expected, strict=True):
+        assert tuple(one) == pytest.approx(tuple(each))
+    p_values = statistics.holm(np.array([each.p_value for each in expected]))
+    assert [one.p_value for one in found.values()] == pytest.approx(p_values.tolist()), "corrected for two tasks"
 
 
 def test_columns_are_means_over_tasks_of_the_seeds_that_have_them():
     settings = pd.DataFrame({"task": 3 * ["past"] + 3 * ["agents"], "seed": [0, 1, 2, 0, 1, 2]})
     settings["a"], settings["b"] = [0.2, 0.4, 0.3, 0.1, 0.3, 0.5], [0.5, 0.7, 0.1, 0.9, 0.8, np.nan]
     found = intervention_effects.columns(settings, {"a": "first", "b": "second"})
-    assert tuple(found["first"]) == pytest.approx(tuple(statistics.student([0.15, 0.35, 0.4])))
-    assert tuple(found["second"]) == pytest.approx(tuple(statistics.student([0.7, 0.75])))
+    assert_student(found["first"], [0.15, 0.35, 0.4])
+    assert_student(found["second"], [0.7, 0.75])
 
 
 def test_layers_are_in_their_order_and_shares_stay_shares():
-    rows = [
-        {"task": "past", "seed": seed, "layer": layer, "x": layer / 2 * seed / 2}
-        for layer in (1, 0, 2)
-        for seed in range(3)
-    ]
-    found = intervention_effects.accuracy_by_layer(pd.DataFrame(rows), "x")["past"]
+    rows = crossed(layer=(1, 0, 2), seed=range(3), task="past", x=lambda layer, seed: layer / 2 * seed / 2)
+    found = intervention_effects.accuracy_by_layer(rows, "x")["past"]
     assert found.estimate.tolist() == [0, 0.25, 0.5]
     assert found.low.tolist() == [0, 0, 0] and found.high[2] == 1
     assert found.high[1] == pytest.approx(statistics.student([0, 0.25, 0.5]).high)

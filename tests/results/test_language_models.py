@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from explainer.errors import ExperimentError
-from explainer.results import language_models, papers, reporting
+from explainer.results import language_models, reporting
 from explainer.theory import statistics
 
 
@@ -29,14 +29,6 @@ CURVE = runs({"tokens": [10, 20, 30], "held_out": [5.5, 3.5, 2.0]}, "momentum", 
 DOCUMENTS = ["b", "a", "a", "c"]
 PLAIN = runs({"tokens": 9, "document": DOCUMENTS, "nll": lambda seed: [1, 2, 3, 4 + seed]})
 VARIANT = runs({"tokens": 9, "document": DOCUMENTS, "nll": [1, 1, 3, 4]}, "momentum", (2, 0, 1))
-
-
-def test_quoted_tables_have_the_averages_that_the_paper_prints():
-    average = {name: np.mean(list(row.values())) for name, row in papers.MOMENTUM_ACCURACY.items()}
-    assert papers.MOMENTUM_ACCURACY_AVERAGE == {"plain": 0.519, "momentum": 0.547}
-    assert average == pytest.approx(papers.MOMENTUM_ACCURACY_AVERAGE, abs=6e-4)
-    plain, momentum = (papers.MOMENTUM_PERPLEXITY[name] for name in ("plain", "momentum"))
-    assert [round(plain[c] - momentum[c], 2) for c in plain] == [0.06, 0.13, 0.14, 0.12]
 
 
 def test_runs_are_matched_by_all_but_the_average():
@@ -61,11 +53,8 @@ def test_tokens_to_reach_a_loss():
     reached = [language_models._tokens_to_reach(curve, loss) for loss in (6.0, 5.0, 4.5, 3.0, 2.0)]
     assert reached == pytest.approx([10, 10, 15, 25, 30])
     assert math.isnan(language_models._tokens_to_reach(curve, 1.9))
-
-
-def test_a_curve_that_rises_again_reaches_a_loss_when_it_first_is_there():
-    curve = pd.Series([5.0, 3.0, 6.0, 2.0], [10, 20, 30, 40])
-    assert language_models._tokens_to_reach(curve, 4.0) == 15
+    again = pd.Series([5.0, 3.0, 6.0, 2.0], [10, 20, 30, 40])
+    assert language_models._tokens_to_reach(again, 4.0) == 15, "where it first is there"
 
 
 def test_lead_is_how_much_later_plain_attention_has_the_loss():

@@ -1,5 +1,7 @@
 """The choice of a rate by hand: the most right answers, the least training of equals, none that diverged."""
 
+import re
+
 import pandas as pd
 import pytest
 
@@ -47,5 +49,4 @@ def test_of_equals_the_one_with_the_least_training_is_taken_and_only_of_equals()
 )
 def test_what_is_advised(accuracies, said):
     found = learning_rates.tried(settings(**accuracies))
-    with pytest.raises(AssertionError, match=said):
-        raise AssertionError(learning_rates.advice(found, learning_rates.best(found), Interval(0.5, 0.4, 0.6)))
+    assert re.search(said, learning_rates.advice(found, learning_rates.best(found), Interval(0.5, 0.4, 0.6)))

@@ -1,41 +1,21 @@
 """Minimal pairs of lessons: means over pairs and intervals over seeds, of tables whose entries are known."""
 
 import numpy as np
-import pandas as pd
 import pytest
+from toy_tables import crossed
 
 from explainer.results import minimal_pairs
 from explainer.results.published import results
-from explainer.theory import statistics
-
-PAIRS, SEEDS = ("a/b", "c/d"), (0, 1, 2)
 
 
 def table(**columns):
-    """Rows for each pair and seed; a column is a function of the number of the pair and the seed."""
-    settings = [(i, pair, seed) for i, pair in enumerate(PAIRS) for seed in SEEDS]
-    rows = [
-        {"pair": pair, "seed": seed} | {name: of(i, seed) for name, of in columns.items()} for i, pair, seed in settings
-    ]
-    return pd.DataFrame(rows)
-
-
-def test_seeds_are_the_unit_of_complete_tables():
-    frame = table(x=lambda i, seed: 10 * i + seed**2)
-    assert tuple(minimal_pairs._mean(frame, "x")) == pytest.approx(tuple(statistics.student([5, 6, 9])))
-
-
-def test_a_seed_that_lacks_a_pair_counts_for_the_others():
-    frame = table(x=lambda i, seed: 10 * i + seed)
-    frame.loc[(frame["pair"] == "c/d") & (frame["seed"] == 1), "x"] = np.nan
-    found = minimal_pairs._mean(frame, "x")
-    T, left = (1 + 11) / 2, [(1.5 + 12) / 2, (1 + 11) / 2, (0.5 + 10) / 2]
-    assert tuple(found) == pytest.approx(tuple(statistics.student([3 * T - 2 * each for each in left])))
+    """Rows for two pairs and three seeds."""
+    return crossed(pair=(0, 1), seed=(0, 1, 2), **columns)
 
 
 def test_similarities_with_floor_ceilings_and_yardstick():
     values = {"own": 0.2, "other": 0.18, "contexts": 0.64, "trainings": 0.25, "examples": 0.01, "reordered": 0.5}
-    frame = table(**{name: lambda i, seed, v=v: v + 0.001 * (seed - 1) for name, v in values.items()})
+    frame = table(**{name: lambda seed, of=of: of + 0.001 * (seed - 1) for name, of in values.items()})
     found = minimal_pairs.similarities(frame)
     assert found["own"].estimate == pytest.approx(0.2)
     assert found["own - other"].estimate == pytest.approx(0.02)
@@ -44,15 +24,13 @@ def test_similarities_with_floor_ceilings_and_yardstick():
 
 
 def test_two_trainings_that_disagree_have_no_corrected_value():
-    frame = table(
-        **{name: lambda i, seed: 0.5 for name in ("own", "other", "contexts", "examples", "reordered")},
-        trainings=lambda i, seed: -0.1,
-    )
+    others = dict.fromkeys(("own", "other", "contexts", "examples", "reordered"), 0.5)
+    frame = table(**others, trainings=-0.1)
     assert np.isnan(minimal_pairs.similarities(frame)["own / sqrt(C F)"].estimate)
 
 
 def test_layers_are_columns_of_an_interval():
-    frame = pd.concat(table(own=lambda i, seed, n=n: n + i).assign(layer=n) for n in (0, 1, 2))
+    frame = table(layer=(0, 1, 2), own=lambda pair, layer: layer + pair)
     assert minimal_pairs.by_layer(frame, "own").estimate.tolist() == [0.5, 1.5, 2.5]
 
 
@@ -60,14 +38,9 @@ def test_layers_are_columns_of_an_interval():
 def put_in():
     """Log odds from -4 with one lesson to 4 with the other, and parts in between."""
     odds = {"context": -4, "context_whole": 4, "ft": -2, "ft_whole": 2, "context_along_ft": -2, "ft_along_icl": 0}
-    rows = [
-        table(right=lambda i, seed: 0.5, log_odds=lambda i, seed, name=name: odds.get(name, -3 + i)).assign(
-            intervention=name, towards=towards
-        )
-        for name in results("minimal-pairs", "interventions")["intervention"].unique()
-        for towards in "AB"
-    ]
-    return pd.concat(rows)
+    names = results("minimal-pairs", "interventions")["intervention"].unique().tolist()
+    log_odds = lambda pair, intervention: odds.get(intervention, -3 + pair)  # noqa: E731
+    return table(intervention=names, towards=["A", "B"], right=0.5, log_odds=log_odds)
 
 
 def test_the_share_of_the_whole_change(put_in):

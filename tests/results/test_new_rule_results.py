@@ -1,45 +1,33 @@
-"""A rule that nobody could know: shares, votes by chance, steps and parts, of small tables whose entries are known."""
+"""A rule that nobody could know: shares, votes by chance and parts, of small tables whose entries are known."""
 
-import itertools
-
-import numpy as np
 import pandas as pd
 import pytest
+from toy_tables import assert_student, crossed
 
 from explainer.results import minimal_pairs, new_rule
-from explainer.theory import statistics
 
-CUES, SEEDS = ("suffix", "category"), (0, 1, 2)
+SEEDS = (0, 1, 2)
 
 
 def rows(**columns):
-    """A row for each draw and cue; a column is a function of the number of the cue and the seed, or a value."""
-    draws = [(i, cue, seed) for i, cue in enumerate(CUES) for seed in SEEDS]
-    values = {name: of if callable(of) else lambda i, seed, of=of: of for name, of in columns.items()}
-    return pd.DataFrame(
-        [{"cue": cue, "seed": seed} | {name: of(i, seed) for name, of in values.items()} for i, cue, seed in draws]
-    )
-
-
-def same(found, of_seeds):
-    """Student's interval of one number for each seed."""
-    assert tuple(found) == pytest.approx(tuple(statistics.student(of_seeds)))
+    """A row for each draw of two cues."""
+    return crossed(cue=(0, 1), seed=SEEDS, **columns)
 
 
 # Right answers.
 
 
-def told(kind, strength, lesson, right, **more):
+def told(kind, strength, lesson, right):
     """Rows of "changes": what is right by the lesson's own rule; by the other one nothing is."""
     own, other = ("right_b", "right_a") if lesson == "B" else ("right_a", "right_b")
-    return rows(kind=kind, strength=strength, lesson=lesson, k=8, **{own: right, other: 0.0}, **more)
+    return rows(kind=kind, strength=strength, lesson=lesson, **{own: right, other: 0.0})
 
 
 def test_answers_count_by_the_rule_of_their_lesson():
     changes = pd.concat(
         [
-            told("ICL", 4, "A", lambda i, seed: 0.25 * i),
-            told("ICL", 4, "B", lambda i, seed: 0.25 * seed),
+            told("ICL", 4, "A", lambda cue: 0.25 * cue),
+            told("ICL", 4, "B", lambda seed: 0.25 * seed),
             told("ICL", 8, "B", 1.0),
             told("ICL shuffled", 8, "A", 0.5),
             told("FT", 4, "A", 0.75),
@@ -47,38 +35,10 @@ def test_answers_count_by_the_rule_of_their_lesson():
     )
     found = new_rule.right(changes, "ICL")
     assert list(found) == [4, 8] and all(type(strength) is int for strength in found)
-    same(found[4], [(0.125 + 0.25 * seed) / 2 for seed in SEEDS])  # means over lessons and cues
+    assert_student(found[4], [(0.125 + 0.25 * seed) / 2 for seed in SEEDS])  # means over lessons and cues
     assert tuple(found[8]) == (1, 1, 1)
     assert new_rule.right(changes, "ICL shuffled")[8].estimate == 0.5
     assert new_rule.right(changes, "FT")[4].estimate == 0.75
-
-
-def test_a_draw_that_lacks_a_cue_counts_for_the_others():
-    changes = told("FT", 1, "A", lambda i, seed: 10 * i + seed)
-    found = new_rule.right(changes[(changes["cue"] != "category") | (changes["seed"] != 1)], "FT")[1]
-    whole, left = (1 + 11) / 2, [(1.5 + 12) / 2, (1 + 11) / 2, (0.5 + 10) / 2]
-    same(found, [3 * whole - 2 * each for each in left])
-
-
-def learning(cue, context, curve, per_seed=0.0):
-    """Rows of "changes" of one cue: right answers after the whole context, and after each number of epochs."""
-    of_context = [told("ICL", 4, "A", 1.0), told("ICL", 8, "A", lambda i, seed: context + per_seed * (seed - 1))]
-    of_training = [told("FT", n, "A", right) for n, right in curve.items()]
-    frame = pd.concat([*of_context, told("ICL shuffled", 8, "A", 1.0), *of_training])
-    return frame[frame["cue"] == cue]
-
-
-def test_training_has_caught_up_where_it_answers_as_many_as_the_whole_context():
-    """Means over draws count, as many is enough, and what is lost again later does not matter."""
-    changes = pd.concat(
-        [
-            learning("suffix", 0.5, {1: 0.25, 2: 0.5, 4: 0.25, 10: 0.75}, per_seed=0.25),
-            learning("category", 0.75, {1: 0.25, 2: 0.5, 10: 0.5}),
-        ]
-    )
-    found = new_rule.steps_to(changes, 16)
-    assert list(found) == ["suffix", "category"]
-    assert found["suffix"] == 2 * 16 and np.isnan(found["category"])
 
 
 # Votes.
@@ -106,7 +66,7 @@ def shares(found, hits, n):
     """A ratio of sums over draws, with the interval of the jackknife."""
     whole = sum(hits) / sum(n)
     left = [(sum(hits) - h) / (sum(n) - m) for h, m in zip(hits, n, strict=True)]
-    same(found, [len(hits) * whole - (len(hits) - 1) * each for each in left])
+    assert_student(found, [len(hits) * whole - (len(hits) - 1) * each for each in left])
 
 
 def test_votes_agree_with_the_answers_right_or_wrong(answers):
@@ -138,39 +98,32 @@ NAMES = ("own", "other", "contexts", "trainings", "examples", "reordered")
 
 
 def test_cues_stand_where_the_contrasts_have_pairs():
-    settings = rows(**{name: lambda i, seed, n=n: 0.1 * n + 0.02 * i + 0.01 * seed for n, name in enumerate(NAMES, 1)})
+    columns = {name: lambda cue, seed, n=n: 0.1 * n + 0.02 * cue + 0.01 * seed for n, name in enumerate(NAMES, 1)}
+    settings = rows(**columns)
     expected = minimal_pairs.similarities(settings.rename(columns={"cue": "pair"}))
     assert new_rule.similarities(settings) == expected
-    same(expected["own"], [0.11 + 0.01 * seed for seed in SEEDS])
-    layers = pd.concat(rows(own=lambda i, seed, n=n: n + i).assign(layer=n) for n in (0, 1, 2))
-    assert new_rule.by_layer(layers, "own").estimate.tolist() == [0.5, 1.5, 2.5]
+    assert_student(expected["own"], [0.11 + 0.01 * seed for seed in SEEDS])
 
 
 @pytest.fixture
 def interventions():
     """Two parts and their random direction in all layers and in a third; passes as they are have all layers only."""
-    right = {"context": 0.9, "along_ft": 0.5, "along_near": 0.2}
-    kinds = [
-        (name, layers, towards)
-        for name, layers, towards in itertools.product(right, ("all", "upper third"), "AB")
-        if (name, layers) != ("context", "upper third")
-    ]
-    return pd.concat(
-        rows(
-            right=lambda i, seed, v=right[name], up=0.1 * (towards == "B"), third=0.05 * (layers != "all"): (
-                v + up + third + 0.02 * i + (0.01 * seed if v == 0.5 else 0)
-            ),
-            log_odds=right[name] * 2,
-        ).assign(intervention=name, layers=layers, towards=towards)
-        for name, layers, towards in kinds
-    )
+    usual = {"context": 0.9, "along_ft": 0.5, "along_near": 0.2}
+
+    def right(cue, seed, intervention, layers, towards):
+        more = 0.1 * (towards == "B") + 0.05 * (layers != "all") + 0.02 * cue
+        return usual[intervention] + more + 0.01 * seed * (intervention == "along_ft")
+
+    kinds = {"intervention": list(usual), "layers": ("all", "upper third"), "towards": ("A", "B")}
+    table = rows(**kinds, right=right, log_odds=lambda intervention: usual[intervention] * 2)
+    return table[(table["intervention"] != "context") | (table["layers"] == "all")]
 
 
 def test_parts_by_what_is_put_in_where(interventions):
     everywhere, third = new_rule.parts(interventions), new_rule.parts(interventions, "log_odds", "upper third")
     assert list(everywhere) == ["context", "along_ft", "along_near"]
     assert everywhere["context"].estimate == pytest.approx(0.9 + 0.05 + 0.01)
-    same(everywhere["along_ft"], [0.5 + 0.05 + 0.01 + 0.01 * seed for seed in SEEDS])
+    assert_student(everywhere["along_ft"], [0.5 + 0.05 + 0.01 + 0.01 * seed for seed in SEEDS])
     assert third["context"].estimate == pytest.approx(1.8)
     one_third = new_rule.parts(interventions[interventions["layers"] != "all"], layers="upper third")
     assert list(one_third) == ["along_ft", "along_near"]
@@ -181,7 +134,7 @@ def test_parts_by_what_is_put_in_where(interventions):
 def test_a_part_is_compared_with_a_random_one_of_the_same_layers(interventions, layers):
     its = interventions.assign(right=interventions["right"].where(interventions["layers"] == layers, 7.0))
     found = new_rule.part_minus_random(its, "along_ft", "along_near", layers)
-    same(found, [0.3 + 0.01 * seed for seed in SEEDS])
+    assert_student(found, [0.3 + 0.01 * seed for seed in SEEDS])
 
 
 def test_a_grid_is_read_with_its_fellow_of_categories(monkeypatch):

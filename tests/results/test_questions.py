@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from toy_tables import crossed
 
-from explainer.results import new_rule, verdict, verdict_scale
+from explainer.results import new_rule, reporting, verdict, verdict_scale
 from explainer.results.published import results
 
 SIMILAR = {
@@ -23,15 +24,10 @@ LOWER = dict.fromkeys(SIMILAR, 0.9) | {"trainings": 0.95}
 
 def tables():
     """Upper layers as in SIMILAR, lower ones all alike; two draws that agree."""
-    layers = [{"seed": s, "task": "a", "layer": i} | (SIMILAR if i >= 4 else LOWER) for s in (0, 1) for i in range(6)]
-    right = {"icl": [1, 1, 1, 0], "vector": [1, 0, 1, 0], "vector_foreign": [1, 0, 0, 0]}
-    answers = [
-        {"seed": s, "task": "a", "intervention": name, "correct": bool(hit)}
-        for s in (0, 1)
-        for name, hits in right.items()
-        for hit in hits
-    ]
-    strengths = [{"seed": s, "cue": "suffix", "own": 0.1, "contexts": 0.5, "trainings": 0.32} for s in (0, 1)]
+    similar = {name: lambda layer, name=name: (SIMILAR if layer >= 4 else LOWER)[name] for name in SIMILAR}
+    layers = crossed(seed=(0, 1), task="a", layer=range(6), **similar)
+    answers = queries(icl=3, vector=2, vector_foreign=1)
+    strengths = crossed(seed=(0, 1), cue="suffix", own=0.1, contexts=0.5, trainings=0.32)
     changes = [
         {"seed": s, "cue": "suffix", "k": 16, "strength": n, "kind": kind, "lesson": lesson, "right_a": a, "right_b": b}
         for s in (0, 1)
@@ -42,7 +38,7 @@ def tables():
             (8, "ICL", "A", 0.0, 0.0),
         )
     ]
-    return map(pd.DataFrame, (layers, answers, strengths, changes))
+    return iter((layers, answers, strengths, pd.DataFrame(changes)))
 
 
 def test_rows_are_shares_between_floor_and_ceiling():
@@ -94,29 +90,18 @@ def test_every_model_has_an_upper_third(n, thirds):
 
 def queries(**right):
     """Two draws that agree, with four queries for each intervention."""
-    return pd.DataFrame(
-        [
-            {"seed": seed, "task": "a", "intervention": name, "correct": number < n}
-            for seed in (0, 1)
-            for name, n in right.items()
-            for number in range(4)
-        ]
-    )
+    correct = lambda intervention, number: number < right[intervention]  # noqa: E731
+    return crossed(seed=(0, 1), intervention=list(right), number=range(4), task="a", correct=correct)
 
 
 def test_accounts_are_shares_between_floor_and_ceiling():
     asked = queries(icl=4, vector=2, vector_foreign=1, heads=3, heads_foreign=0, off=1, off_induction=2, off_random=3)
     rules = queries(icl=4, vector=1, vector_foreign=1)
     given, said = "aabb", "aaba"  # three of four agree; by chance half of the queries
-    votes = pd.DataFrame(
-        [
-            {"seed": seed, "cue": "suffix", "rule": "A", "vote": vote, "icl": icl}
-            for seed in (0, 1)
-            for vote, icl in zip(given, said, strict=True)
-        ]
-    )
+    votes = crossed(seed=(0, 1), i=range(4), cue="suffix", rule="A", vote=lambda i: given[i], icl=lambda i: said[i])
     found = verdict.accounts(asked, rules, votes)
-    assert {row: of.estimate for row, of in found["word pairs"].items()} == pytest.approx(
+    estimates = reporting.estimates(found)
+    assert estimates["word pairs"] == pytest.approx(
         {
             "one vector, put in": (2 - 1) / (4 - 1),
             "ten heads, put in": 3 / 4,
@@ -124,9 +109,8 @@ def test_accounts_are_shares_between_floor_and_ceiling():
             "induction heads, taken out": (3 - 2) / 3,
         }
     )
-    assert {row: of.estimate for row, of in found["a new rule"].items()} == pytest.approx(
-        {"one vector, put in": 0, "a vote of ten heads": (0.75 - 0.5) / (1 - 0.5)}
-    )
+    carried = {"one vector, put in": 0, "a vote of ten heads": (0.75 - 0.5) / (1 - 0.5)}
+    assert estimates["a new rule"] == pytest.approx(carried)
 
 
 def test_the_scale_of_a_vote_is_that_of_agreement_and_chance():

@@ -1,27 +1,22 @@
 """What the runs of associative recall say, on small made-up tables."""
 
 import numpy as np
-import pandas as pd
 import pytest
+from toy_tables import assert_student, crossed
 
 from explainer.errors import ExperimentError
 from explainer.results import recall
-from explainer.theory import statistics
 
 HIGHER = {"delta": 0.0, "delta-momentum": 0.1, "softmax": 0.3}
 SEEDS = range(4)
 
 
-def row(rule, seed, step, n):
-    kept = 0.5 + HIGHER[rule] + 0.01 * seed * (rule == "delta-momentum") - n / 100
-    shares = {"kept": kept, "revised": kept - 0.1, "stale": 0.1}
-    return {"rule": rule, "seed": seed, "steps": 20, "step": step, "n_keys": n, **shares, "rate": 0.3}
+def kept(rule, seed, step, n_keys):
+    return (0.5 + HIGHER[rule] + 0.01 * seed * (rule == "delta-momentum") - n_keys / 100) * (step > 0)
 
 
-CURVE = pd.DataFrame(
-    row(rule, seed, step, n) for seed in SEEDS for rule in HIGHER for step in (0, 20) for n in (10, 20)
-)
-CURVE.loc[CURVE["step"] == 0, ["kept", "revised", "stale"]] = 0.0
+CURVE = crossed(seed=SEEDS, rule=list(HIGHER), step=(0, 20), n_keys=(10, 20), steps=20, kept=kept)
+CURVE["revised"] = (CURVE["kept"] - 0.1).where(CURVE["step"] > 0, 0.0)
 
 
 def test_the_end_is_the_last_step():
@@ -34,8 +29,7 @@ def test_the_end_is_the_last_step():
 def test_over_keys_has_an_interval_for_each_rule():
     found = recall.over_keys(CURVE, "kept")
     assert list(found) == [recall.NAMES[rule] for rule in HIGHER]
-    expected = statistics.student(0.6 - 0.15 + 0.01 * np.arange(4))
-    assert tuple(found["delta + momentum"]) == pytest.approx(tuple(expected))
+    assert_student(found["delta + momentum"], 0.6 - 0.15 + 0.01 * np.arange(4))
 
 
 def test_no_end_leaves_zero_and_one():
@@ -53,7 +47,7 @@ def test_over_training_is_a_mean_over_numbers_of_keys():
 def test_rules_are_compared_seed_by_seed():
     found = recall.compared(CURVE, "delta-momentum", "delta", "revised")
     assert found.by_seed.to_dict() == pytest.approx({0: 0.1, 1: 0.11, 2: 0.12, 3: 0.13})
-    assert tuple(found.mean) == pytest.approx(tuple(statistics.student(found.by_seed.to_numpy())))
+    assert_student(found.mean, found.by_seed)
     assert found.ahead == 4 and found.sign_p == pytest.approx(2 / 16)
     opposite = recall.compared(CURVE, "delta", "delta-momentum", "revised")
     assert opposite.ahead == 0 and opposite.mean.estimate == pytest.approx(-found.mean.estimate)
@@ -75,12 +69,9 @@ def test_a_seed_without_its_match_is_refused():
 def test_effects_of_momentum_are_corrected_for_their_number():
     rules = {"delta": 0.0, "delta-momentum": 0.02, "softmax": 0.1, "momentum-attention": 0.09}
     noise = np.random.default_rng(0).normal(scale=0.01, size=(len(rules), 8))
-    rows = [
-        {"rule": rule, "seed": seed, "steps": 1, "step": 1, "n_keys": 8, "kept": 0.5 + more + noise[i, seed]}
-        for i, (rule, more) in enumerate(rules.items())
-        for seed in range(8)
-    ]
-    curve = pd.DataFrame(rows).assign(revised=lambda table: table["kept"] ** 2)
+    kept = lambda rule, seed: 0.5 + rules[rule] + noise[list(rules).index(rule), seed]  # noqa: E731
+    curve = crossed(rule=list(rules), seed=range(8), steps=1, step=1, n_keys=8, kept=kept)
+    curve["revised"] = curve["kept"] ** 2
     effects = recall.momentum_effects(curve)
     assert {outcome: list(of) for outcome, of in effects.items()} == {
         outcome: ["delta-momentum", "momentum-attention"] for outcome in ("kept", "revised")

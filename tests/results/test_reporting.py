@@ -116,23 +116,6 @@ def test_shares_of_all_or_none_have_a_width_by_their_words():
     assert tuple(reporting.similarity_interval(same.assign(x=1.0), "x")) == (1, 1, 1), "a similarity is no share"
 
 
-def test_comparisons_are_students_over_seeds_and_corrected():
-    rng = np.random.default_rng(0)
-
-    def sample(values):
-        return statistics.Sample([(each,) for each in values])
-
-    values = {name: [rng.normal(size=(5, 20)) + shift for shift in (0, 1)] for name in "ab"}
-    compared = reporting.comparisons({name: tuple(map(sample, pair)) for name, pair in values.items()})
-    raw = [statistics.student(a.mean(1) - b.mean(1)) for a, b in values.values()]
-    assert [one.p_value for one in compared.values()] == pytest.approx(
-        statistics.holm(np.array([one.p_value for one in raw])).tolist()
-    )
-    assert tuple(compared["a"]) == pytest.approx(tuple(raw[0]))
-    same = reporting.comparisons({"same": (sample(values["a"][0]),) * 2})["same"]
-    assert same.estimate == 0 and same.p_value == 1
-
-
 # --- words and selection ----------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from explainer.results import depth, papers, scorecard
+from explainer.results import papers, scorecard
 from explainer.results.depth import Signs
 from explainer.results.published import results
 from explainer.results.scorecard import _CANNOT_BE_ASKED, _NOT_REPRODUCED, REPRODUCED
@@ -42,11 +42,6 @@ def test_most_tasks_and_the_opposite_on_none(signs, verdict):
     assert scorecard._judged(*signs) == verdict
 
 
-def test_what_is_settled_has_a_sign_and_a_small_p():
-    found = {"a": Interval(0.1, 0, 1, p_value=0.01), "b": Interval(-0.1, 0, 1, p_value=0.04)}
-    assert depth.signs(found | {"c": Interval(0.3, 0, 1, p_value=0.06)}) == Signs(1, 1, 1)
-
-
 def test_the_verdicts_are_those_that_the_chapter_puts_in_words():
     protocol = {row.claim: row.protocol.verdict for row in card().values()}
     reproduced = {"SimAOU is above that of a random update", "Momentum lowers the perplexity"}
@@ -58,23 +53,16 @@ def test_the_verdicts_are_those_that_the_chapter_puts_in_words():
     assert card()["Momentum raises the accuracy of ICL"].protocol.verdict == _CANNOT_BE_ASKED
 
 
-@pytest.mark.parametrize(
-    ("claim", "columns"),
-    [
-        ("FT answers more than ZSL", ("ft_correct", "zsl_correct")),
-        ("ICL answers more than FT", ("icl_correct", "ft_correct")),
-        ("SimAOU is above that of a random update", ("sim_aou", "sim_aou_noise")),
-        ("SimAM is higher after FT than before", ("sim_am", "sim_am_zsl")),
-    ],
-)
-def test_means_over_tasks(claim, columns):
-    means = [np.mean([of[column].mean() for _, of in of_paper().groupby("task")]) for column in columns]
-    assert numbers(card()[claim].protocol.because)[:2] == pytest.approx(means, abs=6e-4)
-
-
 @cache
 def asked():
     return scorecard.questions()
+
+
+CLAIMS = {
+    "FT": "FT answers more than ZSL", "ICL": "ICL answers more than FT",
+    "Rec2FTP": "ICL repairs what FT repairs: Rec2FTP", "SimAOU": "SimAOU is above that of a random update",
+    "SimAM": "SimAM is higher after FT than before", "τ": "ICL and FT attend to the same training tokens: τ",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -86,21 +74,17 @@ def asked():
         ("SimAM", ("sim_am", "sim_am_zsl")),
     ],
 )
-def test_questions_are_means_over_tasks(measure, columns):
+def test_entries_and_questions_are_means_over_tasks(measure, columns):
     of = asked()[measure]
     means = [np.mean([its[column].mean() for _, its in of_paper().groupby("task")]) for column in columns]
+    assert numbers(card()[CLAIMS[measure]].protocol.because)[:2] == pytest.approx(means, abs=6e-4)
     assert (of.here.estimate, of.floor.estimate) == pytest.approx(means, abs=1e-9)
     assert of.here.low < of.here.estimate < of.here.high
 
 
 def test_questions_have_the_verdicts_of_the_card_and_the_numbers_of_one_model():
-    claims = {
-        "FT": "FT answers more than ZSL", "ICL": "ICL answers more than FT",
-        "Rec2FTP": "ICL repairs what FT repairs: Rec2FTP", "SimAOU": "SimAOU is above that of a random update",
-        "SimAM": "SimAM is higher after FT than before", "τ": "ICL and FT attend to the same training tokens: τ",
-    }  # fmt: skip
-    assert list(asked()) == list(claims)
-    for measure, claim in claims.items():
+    assert list(asked()) == list(CLAIMS)
+    for measure, claim in CLAIMS.items():
         of, row = asked()[measure], card()[claim]
         assert of.verdict == row.protocol.verdict
         printed = numbers(row.paper.split("2.7B ")[1])
@@ -108,21 +92,14 @@ def test_questions_have_the_verdicts_of_the_card_and_the_numbers_of_one_model():
         assert printed[: len(expected)] == pytest.approx(expected, abs=5.1e-4)
 
 
-def test_recall_of_all_six_tasks_together():
-    repaired = of_paper()[~of_paper()["zsl_correct"].astype(bool) & of_paper()["ft_correct"].astype(bool)]
-    of = asked()["Rec2FTP"]
+def test_rec2ftp_is_counted_again():
+    """Over all six tasks together where it is a question, as a mean over tasks where it is a claim."""
+    queries = of_paper().astype(dict.fromkeys(("zsl_correct", "icl_correct", "ft_correct"), bool))
+    repaired, of = queries[~queries["zsl_correct"] & queries["ft_correct"]], asked()["Rec2FTP"]
     assert of.here.estimate == pytest.approx(repaired["icl_correct"].mean())
     assert 0 < of.floor.estimate < of.here.estimate and of.paper_floor is None
-
-
-def test_rec2ftp_is_counted_again():
-    recalls = []
-    for _, of in of_paper().groupby("task"):
-        repaired = of[~of["zsl_correct"].astype(bool) & of["ft_correct"].astype(bool)]
-        recalls.append(repaired["icl_correct"].astype(bool).mean())
-    assert numbers(card()["ICL repairs what FT repairs: Rec2FTP"].protocol.because)[0] == pytest.approx(
-        np.mean(recalls), abs=6e-3
-    )
+    said = numbers(card()[CLAIMS["Rec2FTP"]].protocol.because)[0]
+    assert said == pytest.approx(repaired.groupby("task")["icl_correct"].mean().mean(), abs=6e-3)
 
 
 def test_depth_is_a_rank_correlation():

@@ -1,10 +1,11 @@
-"""What the tables of the positive control are folded into."""
+"""What the tables of the positive control are folded into, and what other examples cost in small models."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from toy_tables import crossed
 
-from explainer.results import trained_control
+from explainer.results import trained_control, verdict_scale
 
 SETTING = {"checkpoint": "two-layers", "k": 16, "n_queries": 2, "split": "report"}
 
@@ -15,7 +16,7 @@ def frame(rows):
 
 def test_models_weigh_alike_however_many_tasks_they_have():
     rows = [{"model": 0, "sim_aou": v} for v in (0.1, 0.3)] + [{"model": 1, "sim_aou": 0.6}, {"model": 1}]
-    found = trained_control._interval(frame(rows), "sim_aou")
+    found = trained_control.over_training(frame(rows), "sim_aou")[0]
     assert found.estimate == pytest.approx(0.4) and found.low < 0 < found.high
 
 
@@ -40,3 +41,34 @@ def test_the_best_rate_that_never_diverges_is_chosen():
     tried = [(0.01, 0.6, np.nan), (0.1, 0.8, np.nan), (0.2, 0.8, np.nan), (0.3, 1.0, np.nan), (0.3, np.nan, 3)]
     rows = [{"lr": lr, "ft_accuracy": accuracy, "diverged_at": diverged} for lr, accuracy, diverged in tried]
     assert trained_control.chosen_rate(frame(rows)) == 0.1
+
+
+CORNERS = dict(zip(verdict_scale.CORNERS, (0.5, 0.4, 0.3, 0.35, 0.81, 0.64), strict=True))
+
+
+def swaps(**columns):
+    """Two models with two draws each, all alike but for the given columns."""
+    return crossed(**{"model": (0, 1), "seed": (0, 1)} | CORNERS | columns)
+
+
+def test_falls_and_yardstick_are_those_of_the_corners():
+    found = trained_control.other_examples(swaps())
+    wanted = {"own": 0.5, "training swapped": 0.1, "context swapped": 0.2, "both swapped": 0.075}
+    wanted["yardstick"] = 0.5 * (0.19 * 0.36) ** 0.5
+    assert {name: each.estimate for name, each in found.items()} == pytest.approx(wanted)
+
+
+def test_a_draw_whose_training_diverged_is_left_out_of_both_sides():
+    """Its own similarity is .9; in the mean over the other draws own is .5 and the corner .4."""
+    diverged = {"training_other": None, "both_other": None, "trainings": None, "own": 0.9}
+    found = trained_control.other_examples(pd.concat([swaps(), swaps(model=[0], seed=[2], **diverged)]))
+    assert found["training swapped"].estimate == pytest.approx(0.1) and found["own"].estimate == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("unit", "other"), [("model", "seed"), ("seed", "model")])
+def test_models_or_draws_are_the_unit(unit, other):
+    """Two that differ give the interval of two numbers, whatever the number of the others."""
+    own = {"model": lambda model: (0.2, 0.4)[model], "seed": lambda seed: (0.2, 0.4)[seed]}[unit]
+    found = trained_control.other_examples(swaps(**{other: range(5), "own": own, "training_other": 0.0}), unit)
+    assert found["training swapped"].estimate == pytest.approx(0.3)
+    assert found["training swapped"].high - 0.3 == pytest.approx(12.706 * 0.1, rel=1e-3)

@@ -38,15 +38,18 @@ def publish(directory, name, change=lambda settings: settings, checkpoint=OWN):
     """The book's tables of an experiment under another checkpoint, as the settings of its verdict were changed."""
     shutil.copytree(PUBLISHED / name, directory / name)
     grids = pq.read_table(directory / name / "grids.parquet").to_pandas()
-    settings = pq.read_table(directory / name / "settings.parquet").to_pandas()
     of_name = (
         questions.BOOK | {of: [grid] for of, grid in verdict_scale._BOOK.items()} | {"comparison": scorecard._PAPER}
     )
-    chosen = settings["setting"].isin(grids.loc[grids["grid"].isin(of_name[name]), "setting"])
-    own = change(settings[chosen].assign(checkpoint=checkpoint))
-    metadata = pq.read_metadata(directory / name / "runs.parquet").metadata
-    table = pa.Table.from_pandas(own, preserve_index=False).replace_schema_metadata(metadata)
-    pq.write_table(table, directory / name / "settings.parquet")
+    chosen = grids.loc[grids["grid"].isin(of_name[name]), "setting"]
+    own = lambda settings: change(settings[settings["setting"].isin(chosen)].assign(checkpoint=checkpoint))  # noqa: E731
+    rewrite(directory / name / "settings.parquet", own)
+
+
+def rewrite(path, change):
+    """Change a table of a publication."""
+    table, metadata = pq.read_table(path).to_pandas(), pq.read_metadata(path).metadata
+    pq.write_table(pa.Table.from_pandas(change(table), preserve_index=False).replace_schema_metadata(metadata), path)
 
 
 def without_gain(settings):
@@ -78,10 +81,12 @@ def test_a_model_that_learns_nothing_in_context_is_told_so_and_has_no_share(tmp_
 
 def test_a_rule_that_is_not_learned_is_not_asked_how(tmp_path):
     publish(tmp_path, "new_rule")
-    path = tmp_path / "new_rule" / "changes.parquet"
-    changes, metadata = pq.read_table(path).to_pandas(), pq.read_metadata(path).metadata
-    changes["right_a"] = changes["right_b"] = changes.groupby("setting").cumcount() % 2 * 0.5
-    pq.write_table(pa.Table.from_pandas(changes, preserve_index=False).replace_schema_metadata(metadata), path)
+
+    def by_chance(changes):
+        right = changes.groupby("setting").cumcount() % 2 * 0.5
+        return changes.assign(right_a=right, right_b=right)
+
+    rewrite(tmp_path / "new_rule" / "changes.parquet", by_chance)
     (found,) = questions.of_directory(tmp_path).values()
     assert "That it learns a new rule is not settled" in found["new rule: learned"].sentence
     assert "nothing is said of how" in found["new rule: like training"].sentence
@@ -123,9 +128,7 @@ def test_the_time_of_a_command_is_that_of_as_many_settings_of_the_book(folder):
 
 def test_a_new_rule_is_not_averaged_over_number_formats(tmp_path):
     publish(tmp_path, "new_rule")
-    in_bfloat16(
-        tmp_path / "new_rule" / "runs.parquet", published.of_experiment(tmp_path / "new_rule")["setting"].iloc[0]
-    )
+    in_bfloat16(tmp_path / "new_rule")
     with pytest.raises(ExperimentError, match="one format is averaged"):
         questions.of_directory(tmp_path)
 
@@ -168,12 +171,6 @@ def test_an_empty_directory_names_the_command(tmp_path, monkeypatch, capsys, com
     assert re.search(rf"published in {here}\. .*run `explainer-lab (shared-part|comparison) .*--publish {here}`", said)
 
 
-def test_a_model_that_does_not_learn_in_context_is_named(tmp_path):
-    publish(tmp_path, "agreement", without_gain)
-    (line,) = verdict_scale.unlearned_lines(tmp_path)
-    assert OWN in line and "0.00" in line
-
-
 def test_the_book_has_the_rows_of_its_chapter(of_book):
     rows = verdict_scale.of_seeds(
         agreement.pairs("agreement"),
@@ -191,7 +188,6 @@ def test_an_own_directory_has_the_rows_of_what_was_published(of_book, tmp_path):
     (six,) = verdict_scale.verdict(tmp_path).values()
     assert len(six) == 6 and numbers(six) == numbers({name: of_book[name] for name in six})
     assert list(verdict_scale.missing(six)) == ["shared_part", "causal_tests"]
-    assert verdict_scale.unlearned_lines(tmp_path) == []
     publish(tmp_path, "shared_part")
     publish(tmp_path, "causal_tests")
     ((checkpoint, ten),) = verdict_scale.verdict(tmp_path).items()
@@ -232,12 +228,16 @@ def test_what_is_missing_or_mixed_is_said(tmp_path, change, message):
         verdict_scale.verdict(tmp_path)
 
 
-def in_bfloat16(path, setting):
-    """One run of a table as if it had been computed in bfloat16."""
-    runs, metadata = pq.read_table(path).to_pandas(), pq.read_metadata(path).metadata
-    its = runs["setting"] == setting
-    runs.loc[its, "identity"] = [json.dumps(json.loads(each) | {"dtype": "bfloat16"}) for each in runs["identity"][its]]
-    pq.write_table(pa.Table.from_pandas(runs, preserve_index=False).replace_schema_metadata(metadata), path)
+def in_bfloat16(folder):
+    """The first published setting of an experiment as if it had been computed in bfloat16."""
+    first = published.of_experiment(folder)["setting"].iloc[0]
+
+    def half(runs):
+        its = runs["setting"] == first
+        named = [json.dumps(json.loads(each) | {"dtype": "bfloat16"}) for each in runs["identity"][its]]
+        return runs.assign(identity=runs["identity"].mask(its, pd.Series(named, runs.index[its])))
+
+    rewrite(folder / "runs.parquet", half)
 
 
 def test_two_number_formats_are_not_averaged_and_each_is_said(tmp_path, monkeypatch):
@@ -246,7 +246,7 @@ def test_two_number_formats_are_not_averaged_and_each_is_said(tmp_path, monkeypa
     settings = published.of_experiment(tmp_path / "agreement")
     verdict_scale.verdict(tmp_path)
     assert reporting.provenance(settings).formats == ["float32"]
-    in_bfloat16(tmp_path / "agreement" / "runs.parquet", settings["setting"].iloc[0])
+    in_bfloat16(tmp_path / "agreement")
     assert ", bfloat16 and float32, " in str(reporting.provenance(settings))
     with pytest.raises(ExperimentError, match="mine are in bfloat16 and float32; one format is averaged"):
         verdict_scale.verdict(tmp_path)

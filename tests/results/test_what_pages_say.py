@@ -9,6 +9,7 @@ from conftest import ROOT
 
 from explainer.compare import head_circuits
 from explainer.results import (
+    aggregate,
     agreement,
     intervention_effects,
     language_models,
@@ -126,7 +127,8 @@ def test_what_is_settled_with_one_pair_of_tasks_only_is_not_called_settled():
     settings = results("minimal-pairs")
     whole = minimal_pairs.similarities(settings)["own - other"]
     without = minimal_pairs.similarities(settings[settings["pair"] != "capitals/nationalities"])["own - other"]
-    residual = minimal_pairs._mean(settings.assign(cost=settings["own_residual"] - settings["other_residual"]), "cost")
+    settings["cost"] = settings["own_residual"] - settings["other_residual"]
+    residual = aggregate.mean(settings, "cost", ["seed", "pair"])
     assert whole.low > 0 > max(without.low, residual.low)
     said = {f"{each:.4f}" for of in (without, residual) for each in of}
     assert said <= numbers(sentence("minimal_pairs", "not settled without the pair with capitals"))

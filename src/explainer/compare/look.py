@@ -31,9 +31,8 @@ class Look:
 def look(checkpoint: Checkpoint, data: TaskData, k: int, seeds: Sequence[int], n_queries: int) -> Look:
     """Ask each seed's queries, of the split "selection", after none and after k of its demonstrations.
 
-    Bootstrap over seeds and queries, the difference with Student's interval over seeds,
-    within [-1, 1]. Raises TaskError,
-    CheckpointError or ExperimentError.
+    Bootstrap over seeds and queries, the difference with Student's interval over seeds, within [-1, 1]. Raises
+    TaskError, CheckpointError or ExperimentError.
     """
     right: dict[int, list[np.ndarray]] = {0: [], k: []}
     ids, labels = [], []

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 from IPython.display import display
 
@@ -46,6 +47,13 @@ def line_style(i: int, **more: Any) -> dict[str, Any]:
 def marker_style(i: int, size: int, **more: Any) -> dict[str, Any]:
     """The marker of the i-th series: its colour and its shape."""
     return {"color": COLOURS[i % 6], "symbol": MARKERS[i % 6], "size": size, **more}
+
+
+def error_bars(ends: Iterable[Any], **look: Any) -> dict[str, Any]:
+    """Error bars to the ends of intervals: estimates, low and high ends in three arrays; none where there is no end."""
+    estimate, low, high = map(np.asarray, ends)
+    array, arrayminus = (np.nan_to_num(side).tolist() for side in (high - estimate, estimate - low))
+    return {"array": array, "arrayminus": arrayminus, **look}
 
 
 def looks(names: Iterable[str]) -> dict[str, int]:

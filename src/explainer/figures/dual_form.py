@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import MARKERS, legend_below, line_style, marker_style, significant
+from explainer.figures.base import MARKERS, error_bars, legend_below, line_style, marker_style, significant
 from explainer.theory.statistics import student
 
 _Array = np.ndarray
@@ -39,7 +39,7 @@ def _pair(i: int, name: str, x: Sequence[int], head: Float[_Array, "n x"], desce
     """The line of the heads, with intervals, and the markers of descent, in the look of series i."""
     mean, low, high = map(np.asarray, student(head))
     low = np.maximum(low, mean / 10)
-    bars = {"array": (high - mean).tolist(), "arrayminus": (mean - low).tolist(), "thickness": 1}
+    bars = error_bars((mean, low, high), thickness=1)
     marker = marker_style(i, 9, symbol=f"{MARKERS[i]}-open")
     return [
         go.Scatter(x=list(x), y=significant(y, 3), name=f"{by}{name}", **looks)

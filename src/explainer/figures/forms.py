@@ -7,9 +7,10 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import COLOURS, GREY, MARKERS, line_style, looks, significant
+from explainer.figures.base import COLOURS, GREY, MARKERS, error_bars, line_style, looks, significant
 from explainer.theory.statistics import Interval
 
+_THIN = {"thickness": 1, "width": 3}
 _GREY_MARKERS = ("line-ns", "x-thin", "cross-thin", "asterisk")
 
 Values = Mapping[str, Interval | float]
@@ -199,7 +200,7 @@ def _points(name: str, values: Values, y: Sequence[float], symbol: str, colour: 
         hovertemplate="%{customdata}: %{x:.3f}",
         mode="markers",
         marker={"symbol": symbol, "color": colour, "size": 9, **edge},
-        error_x=_bars(*ends) | {"color": colour} if np.any(high > low) else None,
+        error_x=error_bars(ends, **_THIN, color=colour) if np.any(high > low) else None,
     )
 
 
@@ -212,14 +213,14 @@ def _line(name: str, x: Sequence[float], ends: Iterable[Any], i: int) -> go.Scat
         mode="lines+markers",
         line=line_style(i),
         marker={"symbol": MARKERS[i % 6], "size": 8},
-        error_y=_bars(mean, low, high),
+        error_y=error_bars((mean, low, high), **_THIN),
     )
 
 
-def _bars(mean: np.ndarray, low: np.ndarray, high: np.ndarray) -> dict[str, Any]:
-    """Error bars to the ends of the intervals; none where there is no end."""
-    array, arrayminus = (np.nan_to_num(side).tolist() for side in (high - mean, mean - low))
-    return {"array": array, "arrayminus": arrayminus, "thickness": 1, "width": 3}
+def ends(intervals: Iterable[Interval]) -> Ends:
+    """Estimates, lower and upper ends of intervals, as a curve has them."""
+    estimate, low, high = np.array([tuple(one) for one in intervals]).T
+    return estimate, low, high
 
 
 def _ends(values: Mapping[Any, Interval | float]) -> np.ndarray:

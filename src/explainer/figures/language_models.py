@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from explainer.figures.base import COLOURS, MARKERS, legend_below, line_style, significant
+from explainer.figures.base import COLOURS, MARKERS, error_bars, legend_below, line_style, significant
+from explainer.figures.forms import ends
 from explainer.theory.statistics import Interval, student
 
 _BAR_EVERY = 4  # points of a curve: bars at all of them would hide it
@@ -36,8 +37,7 @@ def effect_sizes(rows: Mapping[str, tuple[Sequence[float], Interval]], title: st
         seeds = {"x": significant(values, 3), "y": [i + 0.22] * len(values), "name": "a seed"}
         tick = {"symbol": "line-ns", "size": 12, "line": {"width": 1.5, "color": COLOURS[5]}}
         figure.add_scatter(**seeds, marker=tick, mode="markers", showlegend=i == 0)
-        array, arrayminus = [mean.high - mean.estimate], [mean.estimate - mean.low]
-        bars = {"error_x": {"array": array, "arrayminus": arrayminus, "thickness": 1.5}} if len(values) > 1 else {}
+        bars = {"error_x": error_bars(ends([mean]), thickness=1.5)} if len(values) > 1 else {}
         point = {"symbol": MARKERS[0], "size": 10, "color": COLOURS[0]}
         middle = {"x": significant([mean.estimate], 3), "y": [i], "name": "mean"}
         figure.add_scatter(**middle, marker=point, mode="markers", showlegend=i == 0, **bars)

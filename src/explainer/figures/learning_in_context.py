@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explainer.errors import TaskError
-from explainer.figures.forms import Ends, curves
+from explainer.figures.forms import Ends, curves, ends
 from explainer.models.scoring import Record
 from explainer.theory import statistics
 
@@ -30,8 +30,7 @@ def _curve(records: Sequence[Record], groups: Callable[[Record], tuple], statist
         of_k = [record for record in records if record.k == k]
         sample = statistics.Sample(list(map(groups, of_k)), [np.array(record.prompts) for record in of_k])
         intervals.append(statistics.bootstrap_interval(sample, statistic, n_resamples=_RESAMPLES))
-    mean, low, high = np.array(intervals).T
-    return mean, low, high
+    return ends(intervals)
 
 
 def exact_match(records: Sequence[Record]) -> Ends:

@@ -5,9 +5,11 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import plotly.graph_objects as go
 
-from explainer.figures.base import COLOURS, legend_below, line_style, marker_style, significant
+from explainer.figures.base import COLOURS, error_bars, legend_below, line_style, marker_style, significant
+from explainer.figures.forms import ends
 from explainer.theory.statistics import Interval
 
 _Curve = tuple[Sequence[float], Sequence[float]]
@@ -95,16 +97,9 @@ def summary_values(values: Iterable[Interval | float]) -> Extent:
 
 def _marks(i: int, values: Collection[Interval], smallest: float) -> dict:
     """Heights, intervals and look of the i-th series."""
-    estimates, lows, highs = (
-        [max(smallest, getattr(value, end)) for value in values] for end in ("estimate", "low", "high")
-    )
-    error = {
-        "array": [high - middle for high, middle in zip(highs, estimates, strict=True)],
-        "arrayminus": [middle - low for middle, low in zip(estimates, lows, strict=True)],
-        "thickness": 1.5,
-        "width": 4,
-    }
-    return {"y": significant(estimates), "error_y": error, "marker": marker_style(i, 9)}
+    shown = np.maximum(ends(values), smallest)
+    bars = error_bars(shown, thickness=1.5, width=4)
+    return {"y": significant(shown[0]), "error_y": bars, "marker": marker_style(i, 9)}
 
 
 def _on_axis(value: float, log: bool) -> float:

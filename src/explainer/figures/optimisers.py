@@ -6,8 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import MARKERS, line_style
-from explainer.figures.forms import Ends
+from explainer.figures.base import MARKERS, error_bars, line_style
+from explainer.figures.forms import Ends, ends
 from explainer.theory import statistics
 
 _RESAMPLES = 500  # the interval's ends are known to about a hundredth of the estimate
@@ -16,12 +16,8 @@ EXACT = 1e-10  # float64 rounding over a few dozen steps stays far below
 
 def curve(samples: np.ndarray, statistic: Callable[..., float] = np.mean) -> Ends:
     """(estimate, low, high) at every point, from samples of shape (draws, points); 95 % bootstrap over draws."""
-    intervals = [
-        statistics.bootstrap_interval([(column,)], statistic, n_resamples=_RESAMPLES)
-        for column in np.asarray(samples).T
-    ]
-    estimate, low, high = np.array(intervals).T
-    return estimate, low, high
+    columns = np.asarray(samples).T
+    return ends(statistics.bootstrap_interval([(each,)], statistic, n_resamples=_RESAMPLES) for each in columns)
 
 
 def recalled(weights: np.ndarray, recency: np.ndarray, plain: np.ndarray, heavy: np.ndarray, mu: float) -> go.Figure:
@@ -45,11 +41,10 @@ def stacked(
     for row, panel in enumerate(panels.values(), 1):
         for name, (estimate, low, high) in panel.items():
             i = names.index(name)
-            error = {"array": (high - estimate).tolist(), "arrayminus": (estimate - low).tolist(), "thickness": 1}
             figure.add_scatter(
                 x=list(x), y=estimate.tolist(), name=name, mode="lines+markers", legendgroup=name,
                 showlegend=row == first[name], line=line_style(i), marker={"symbol": MARKERS[i % 6], "size": 7},
-                error_y=error if np.any(high > low) else None, row=row, col=1,
+                error_y=error_bars((estimate, low, high), thickness=1) if np.any(high > low) else None, row=row, col=1,
             )  # fmt: skip
         figure.update_yaxes(title_text=y_titles[row - 1], rangemode="tozero", row=row, col=1)
     figure.update_xaxes(title_text=x_title, row=len(panels), col=1)

@@ -14,7 +14,7 @@ import pandas as pd
 from explainer.compare.comparison import ComparisonSetting
 from explainer.compare.controls import CONTROLS
 from explainer.errors import ExperimentError
-from explainer.results import reporting
+from explainer.results import aggregate, reporting
 from explainer.results.published import results
 from explainer.theory.statistics import Interval, Sample
 
@@ -66,11 +66,7 @@ def _matched(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> tuple[Sample, Sa
 def learned(frame: pd.DataFrame, state: str) -> list[str]:
     """Tasks of which a state, "ft" or "icl", answers more than ZSL does, settled over seeds (p < 0.05 after Holm)."""
     real = frame[(frame["control"] == "none") & frame[f"{state}_correct"].notna()]
-    pairs = {
-        str(task): (reporting.sample(its, f"{state}_correct"), reporting.sample(its, "zsl_correct"))
-        for task, its in real.groupby("task", sort=False)
-    }
-    gains = reporting.comparisons(pairs, np.mean)
+    gains = reporting.column_differences(real, f"{state}_correct", "zsl_correct", np.mean)
     return [task for task, gain in gains.items() if gain.estimate > 0 and gain.p_value < 0.05]
 
 
@@ -93,7 +89,7 @@ def changes(
     """
     pairs = {}
     for name, frame in frames.items():
-        of = dict(list(frame.groupby("control", sort=False)))
+        of = aggregate.split(frame, "control")
         for control in (control for control in controls or of if control in of and control != than):
             for measure in measures:
                 pairs[name, control, measure] = _matched(of[control], of[than], measure)
@@ -102,7 +98,8 @@ def changes(
 
 def over_tasks(frame: pd.DataFrame, measures: Iterable[str]) -> dict[str, dict[str, Interval]]:
     """Mean over tasks of each measure under each control, `[control][measure]`, where there is one."""
-    return {
-        str(control): {measure: _interval(its, measure) for measure in measures if its[measure].notna().any()}
-        for control, its in frame.groupby("control", sort=False)
-    }
+
+    def means(its: pd.DataFrame) -> dict[str, Interval]:
+        return {measure: _interval(its, measure) for measure in measures if its[measure].notna().any()}
+
+    return aggregate.each(frame, "control", means)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from explainer.data.tasks import TASKS
-from explainer.results import reporting
+from explainer.results import aggregate, reporting
 from explainer.results.published import results
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
@@ -90,21 +90,16 @@ def common_repairs(frame: pd.DataFrame, of: UpdateFilter, by: UpdateFilter) -> p
 
 def by_task(frame: pd.DataFrame, measure: str) -> dict[str, Interval]:
     """Mean of a measure over the pairs of each seed, and Student's interval over seeds, for each task."""
-    return _each_task(_of_seeds(frame, measure))
+    return aggregate.each(_of_seeds(frame, measure), "task", statistics.student)
 
 
 def _of_seeds(frame: pd.DataFrame, measure: str) -> pd.Series:
     return frame.groupby(["task", "seed"], sort=False)[measure].mean()
 
 
-def _each_task(of_seeds: pd.Series) -> dict[str, Interval]:
-    return {str(task): statistics.student(values.to_numpy()) for task, values in of_seeds.groupby("task", sort=False)}
-
-
 def by_seed(frame: pd.DataFrame, measure: str) -> pd.Series:
     """Mean over tasks for each seed that has every task."""
-    of_seed = frame.groupby(["seed", "task"], sort=False)[measure].mean().unstack()
-    return of_seed.mean(axis="columns", skipna=False).dropna()
+    return _of_seeds(frame, measure).unstack("task").mean(axis="columns", skipna=False).dropna()
 
 
 def over_tasks(frame: pd.DataFrame, measure: str) -> Interval:
@@ -114,7 +109,8 @@ def over_tasks(frame: pd.DataFrame, measure: str) -> Interval:
 
 def differences(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> dict[str, Interval]:
     """A minus B, seed by seed, for each task; p-values are corrected by Holm's procedure for the number of tasks."""
-    return reporting.corrected(_each_task((_of_seeds(a, measure) - _of_seeds(b, measure)).dropna()))
+    of_seeds = (_of_seeds(a, measure) - _of_seeds(b, measure)).dropna()
+    return reporting.corrected(aggregate.each(of_seeds, "task", statistics.student))
 
 
 def mean_difference(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> Interval:
@@ -122,9 +118,8 @@ def mean_difference(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> Interval:
 
     Student's interval of the jackknife over seeds, of the mean over tasks of each task's mean over its seeds.
     """
-    sides = [each.groupby(["seed", "task"], sort=False)[measure].mean() for each in (a, b)]
-    of_seed = (sides[0] - sides[1]).dropna().unstack()
-    return reporting.jackknife(of_seed, lambda kept: kept.mean().mean())
+    of_seed = (_of_seeds(a, measure) - _of_seeds(b, measure)).dropna().unstack("task")
+    return aggregate.jackknife(of_seed, lambda kept: kept.mean().mean())
 
 
 def rank_of_own_task(frame: pd.DataFrame, context: UpdateFilter, epochs: int, measure: str) -> pd.DataFrame:
@@ -133,10 +128,8 @@ def rank_of_own_task(frame: pd.DataFrame, context: UpdateFilter, epochs: int, me
     A row for each task and seed: `above`, and `n`, the number of other tasks.
     """
     trained = between(frame, context, UpdateFilter("FT", None, epochs))
-    trained = trained.assign(lesson=trained["b_lesson"].where(trained["b_kind"] == "FT", trained["a_lesson"]))
-    rows = []
-    for (task, seed), each in trained.groupby(["task", "seed"], sort=False):
-        of_lesson = each.set_index("lesson")[measure]
-        foreign = of_lesson[of_lesson.index.isin(TASKS)]
-        rows.append({"task": task, "seed": seed, "above": int((foreign > of_lesson["own"]).sum()), "n": len(foreign)})
-    return pd.DataFrame(rows)
+    lesson = trained["b_lesson"].where(trained["b_kind"] == "FT", trained["a_lesson"])
+    draw, foreign = ["task", "seed"], lesson.isin(TASKS)
+    own = trained[lesson == "own"].set_index(draw)[measure].reindex(pd.MultiIndex.from_frame(trained[draw]))
+    counted = trained[draw].assign(above=foreign & (trained[measure] > own.to_numpy()), n=foreign)
+    return counted.groupby(draw, sort=False).sum().reset_index()

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from explainer.results import reporting
+from explainer.results import aggregate, reporting
 from explainer.results.published import TEN_TASKS, results
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
@@ -29,7 +29,7 @@ def by_task(control: str, grids: Sequence[str] | None = None, **where: Any) -> d
     frames = pd.concat([results(grid, "layers", control=control, **where) for grid in grids or TEN_TASKS[control]])
     tables = frames.drop_duplicates(["setting", "layer"])
     reporting.require_one_setting(tables)
-    return {str(task): its for task, its in tables.groupby("task", sort=False)}
+    return aggregate.split(tables, "task")
 
 
 def rank_trend(rows: _Rows) -> Interval:
@@ -53,7 +53,7 @@ def settled_signs(estimates: Mapping[str, Interval]) -> Signs:
     return signs(reporting.corrected(estimates))
 
 
-def signs(estimates: Mapping[str, Interval]) -> Signs:
+def signs(estimates: Mapping[Any, Interval]) -> Signs:
     """How many of the estimates, whose p-values are corrected, are settled above zero, below it, or not at all."""
     found = [np.sign(e.estimate) * (e.p_value < _LEVEL) for e in estimates.values()]
     return Signs(*(found.count(sign) for sign in (1, -1, 0)))

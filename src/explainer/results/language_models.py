@@ -9,6 +9,7 @@ import pandas as pd
 
 from explainer.errors import ExperimentError
 from explainer.models.in_context_gpt import LOSS_WINDOW
+from explainer.results import aggregate
 from explainer.results.published import results
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval, Sample
@@ -86,8 +87,7 @@ def change_on_other_genre(arm: str, other: str) -> dict[int, Interval]:
     In nats per token; Student over seeds, for one held-out text.
     """
     losses = [by_seed(of_arm(name, "budgets"), "other_genre") for name in (arm, other)]
-    change = (losses[0] - losses[1]).dropna()
-    return {int(tokens): statistics.student(each) for tokens, each in zip(change.index, change.values, strict=True)}
+    return aggregate.over_draws((losses[0] - losses[1]).dropna())
 
 
 def _documents(blocks: pd.DataFrame, tokens: int) -> Sample:

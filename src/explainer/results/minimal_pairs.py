@@ -4,32 +4,17 @@ Everything takes tables of `results("minimal-pairs")`. A value is a function of 
 over their seeds, with Student's interval of the jackknife over seeds.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
 
-from explainer.results import reporting
+from explainer.results import aggregate, verdict_scale
+from explainer.results.aggregate import Value
 from explainer.theory.statistics import Interval
 
-_Means = Mapping[str, float]  # columns as means over pairs of tasks
-
-
-def _interval(rows: pd.DataFrame, value: Callable[[_Means], float]) -> Interval:
-    """A function of the means of columns, with its interval."""
-    numbers = rows.select_dtypes("number").columns.drop("seed")
-    of_settings = rows.groupby(["seed", "pair"])[list(numbers)].mean()
-
-    def of(kept: pd.DataFrame) -> float:
-        means = kept.groupby("pair").mean().mean()
-        return value(dict(zip(means.index, means, strict=True)))
-
-    return reporting.jackknife(of_settings, of)
-
-
-def _mean(rows: pd.DataFrame, column: str) -> Interval:
-    """The mean of one column over pairs and seeds."""
-    return _interval(rows[["seed", "pair", column]], lambda means: means[column])
+_PAIRS = ["seed", "pair"]
 
 
 def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
@@ -45,27 +30,27 @@ def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
     `rows` are those of "strengths", one for each pair and seed, or of "settings". NaN where C or F is not above 0.
     """
     names = ("own", "other", "contexts", "trainings", "examples", "reordered")
-    derived: dict[str, Callable[[_Means], float]] = {
+    derived: dict[str, Value] = {
         "own - other": lambda m: m["own"] - m["other"],
-        "yardstick": lambda m: m["own"] * np.sqrt((1 - m["contexts"]) * (1 - m["trainings"])),
+        "yardstick": verdict_scale.yardstick,
         "own / sqrt(C F)": lambda m: (
             m["own"] / np.sqrt(m["contexts"] * m["trainings"]) if min(m["contexts"], m["trainings"]) > 0 else np.nan
         ),
     }
-    chosen = rows[["seed", "pair", *names]]
-    return {name: _mean(rows, name) for name in names} | {name: _interval(chosen, of) for name, of in derived.items()}
+    values = {name: itemgetter(name) for name in names} | derived
+    means = rows.groupby(_PAIRS)[list(names)].mean()
+    return {name: aggregate.of_means(means, of) for name, of in values.items()}
 
 
 def by_layer(layers: pd.DataFrame, column: str) -> Interval:
     """A column of "layers" in each layer, an interval of arrays."""
-    each = [_mean(its, column) for _, its in layers.groupby("layer")]
-    estimate, low, high = np.transpose([tuple(of) for of in each])
-    return Interval(estimate, low, high)
+    of_layers = aggregate.along(layers, "layer", lambda its: aggregate.mean(its, column, _PAIRS))
+    return Interval(*np.transpose([tuple(of) for of in of_layers.values()]))
 
 
 def answers(interventions: pd.DataFrame, column: str = "right") -> dict[str, Interval]:
     """A column of "interventions" by what is put in, mean over both directions and pairs."""
-    return {str(name): _mean(its, column) for name, its in interventions.groupby("intervention", sort=False)}
+    return aggregate.each(interventions, "intervention", lambda its: aggregate.mean(its, column, _PAIRS))
 
 
 _PUT_IN: Mapping[str, str] = {
@@ -80,9 +65,9 @@ _PUT_IN: Mapping[str, str] = {
 
 def share_of_the_whole(interventions: pd.DataFrame) -> dict[str, Interval]:
     """What each part does of what the whole change does: (x - base) / (whole - base) of the log odds of A over B."""
-    odds = interventions.pivot_table(index=["seed", "pair"], columns="intervention", values="log_odds").reset_index()
+    odds = interventions.pivot_table(index=_PAIRS, columns="intervention", values="log_odds")
 
-    def share(name: str, base: str) -> Callable[[_Means], float]:
+    def share(name: str, base: str) -> Value:
         return lambda m: (m[name] - m[base]) / (m[f"{base}_whole"] - m[base])
 
-    return {name: _interval(odds, share(name, base)) for name, base in _PUT_IN.items()}
+    return {name: aggregate.of_means(odds, share(name, base)) for name, base in _PUT_IN.items()}

@@ -4,14 +4,15 @@ Everything takes tables of `results` for grids of the experiment "new_rule". Val
 are fixed, with Student's interval of the jackknife over draws.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 
-from explainer.results import minimal_pairs, reporting
+from explainer.results import aggregate, minimal_pairs
 from explainer.results.published import results
 from explainer.theory.statistics import Interval
+
+_DRAWS = ["seed", "cue"]
+"""A draw of words for a kind of cue."""
 
 
 def both_grids(grid: str, name: str = "settings") -> pd.DataFrame:
@@ -22,11 +23,8 @@ def both_grids(grid: str, name: str = "settings") -> pd.DataFrame:
 def right(changes: pd.DataFrame, kind: str) -> dict[int, Interval]:
     """The share of right answers after lessons of a kind ("ICL", "ICL shuffled", "FT", "ZSL") by their strength."""
     rows = changes[changes["kind"] == kind]
-    of_strength = rows.assign(right=by_own_rule(rows)).groupby("strength")
-    return {
-        int(its["strength"].iloc[0]): _over_draws(its[["seed", "cue", "right"]], _mean_of("right"))
-        for _, its in of_strength
-    }
+    right = rows.assign(right=by_own_rule(rows))
+    return aggregate.along(right, "strength", lambda its: aggregate.mean(its, "right", _DRAWS))
 
 
 def by_own_rule(changes: pd.DataFrame) -> pd.Series:
@@ -48,14 +46,8 @@ def by_chance(answers: pd.DataFrame, given: str, *, wrong: bool = False) -> Inte
 
 def beyond_chance(answers: pd.DataFrame, given: str) -> Interval:
     """The share of the way from `by_chance` to full agreement: (agreement - chance) / (1 - chance)."""
-    counted = answers.assign(hit=answers[given] == answers["icl"], chance=_chances(answers, given, answers), n=1)
-    sums = counted.groupby(["seed", "cue"])[["hit", "chance", "n"]].sum()
-
-    def share(kept: pd.DataFrame) -> float:
-        total = kept.sum()
-        return (total["hit"] - total["chance"]) / (total["n"] - total["chance"])
-
-    return reporting.jackknife(sums, share)
+    counted = answers.assign(hit=answers[given] == answers["icl"], chance=_chances(answers, given, answers))
+    return aggregate.of_sums(counted, _DRAWS, lambda sums: (sums.hit - sums.chance) / (sums.n - sums.chance))
 
 
 def _chances(answers: pd.DataFrame, given: str, asked: pd.DataFrame) -> np.ndarray:
@@ -71,18 +63,12 @@ def _asked(answers: pd.DataFrame, wrong: bool) -> pd.DataFrame:
 
 def _share(asked: pd.DataFrame) -> Interval:
     """Hits over queries; cues count by their queries."""
-    sums = asked.assign(n=1).groupby(["seed", "cue"])[["hit", "n"]].sum()
-    return reporting.jackknife(sums, lambda kept: kept["hit"].sum() / kept["n"].sum())
+    return aggregate.of_sums(asked, _DRAWS, lambda sums: sums.hit / sums.n)
 
 
 def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
     """As `minimal_pairs.similarities`, of "settings", or of "strengths" of one number of epochs and part of layers."""
     return minimal_pairs.similarities(_as_pairs(rows))
-
-
-def by_layer(layers: pd.DataFrame, column: str) -> Interval:
-    """A column of "layers" in each layer, an interval of arrays."""
-    return minimal_pairs.by_layer(_as_pairs(layers), column)
 
 
 def parts(interventions: pd.DataFrame, column: str = "right", layers: str = "all") -> dict[str, Interval]:
@@ -93,31 +79,10 @@ def parts(interventions: pd.DataFrame, column: str = "right", layers: str = "all
 def part_minus_random(interventions: pd.DataFrame, name: str, near: str, layers: str = "all") -> Interval:
     """Right answers after a part less those after a random part, mean over directions and cues."""
     chosen = interventions[interventions["layers"] == layers]
-    wide = chosen.pivot_table(index=["seed", "cue", "towards"], columns="intervention", values="right").reset_index()
-    return _over_draws(wide[["seed", "cue", name, near]], lambda means: means[name] - means[near])
-
-
-def steps_to(changes: pd.DataFrame, per_epoch: int) -> dict[str, float]:
-    """For each cue the steps of training after which it answers as many queries as the whole context; NaN if never."""
-    found = {}
-    for cue, its in changes.groupby("cue", sort=False):
-        context = right(its[its["strength"] == its["k"]], "ICL")
-        (wanted,) = (of.estimate for of in context.values())
-        enough = [n for n, of in right(its, "FT").items() if of.estimate >= wanted]
-        found[cue] = per_epoch * min(enough) if enough else float("nan")
-    return found
+    wide = chosen.pivot_table(index=[*_DRAWS, "towards"], columns="intervention", values="right")
+    return aggregate.of_means(wide.groupby(_DRAWS).mean(), lambda means: means[name] - means[near])
 
 
 def _as_pairs(rows: pd.DataFrame) -> pd.DataFrame:
     """With the cue where `contrasts` has the pair of tasks."""
     return rows.rename(columns={"cue": "pair"})
-
-
-def _mean_of(column: str) -> Callable[[pd.Series], float]:
-    return lambda means: means[column]
-
-
-def _over_draws(rows: pd.DataFrame, value: Callable[[pd.Series], float]) -> Interval:
-    """A function of the means over cues of their means over draws."""
-    of_settings = rows.groupby(["seed", "cue"]).mean(numeric_only=True)
-    return reporting.jackknife(of_settings, lambda kept: value(kept.groupby("cue").mean().mean()))

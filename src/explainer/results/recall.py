@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from explainer.errors import ExperimentError
+from explainer.results import aggregate
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval, student
 
@@ -71,12 +72,9 @@ def over_keys(curve: pd.DataFrame, outcome: str) -> dict[str, Interval]:
 
 def over_training(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> dict[str, dict[int, Interval]]:
     """A column after each number of steps as the mean over the numbers of keys, for some rules: mean over seeds."""
-    found = {}
-    for rule in rules:
-        means = curve[curve["rule"] == rule].pivot_table(column, "step", "seed")
-        of_steps = zip(means.index, means.values, strict=True)
-        found[NAMES[rule]] = {int(step): student(values).of_share for step, values in of_steps}
-    return found
+    means = {rule: curve[curve["rule"] == rule].pivot_table(column, "step", "seed") for rule in rules}
+    found = {NAMES[rule]: aggregate.over_draws(of) for rule, of in means.items()}
+    return {name: {step: one.of_share for step, one in of.items()} for name, of in found.items()}
 
 
 def compared(curve: pd.DataFrame, rule: str, other: str, outcome: str) -> RuleComparison:

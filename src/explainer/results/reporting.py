@@ -14,7 +14,7 @@ import pandas as pd
 
 from explainer.compare.comparison import ComparisonSetting
 from explainer.errors import ExperimentError
-from explainer.results import published
+from explainer.results import aggregate, published
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
@@ -159,7 +159,7 @@ def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Inter
 def by_task(queries: pd.DataFrame, measure: str, **options) -> dict[str, Interval]:
     """`similarity_interval` for each task; tasks with a setting that lacks the measure are left out."""
     known = with_measure(queries, measure)
-    return {str(t): similarity_interval(its, measure, **options) for t, its in known.groupby("task", sort=False)}
+    return aggregate.each(known, "task", lambda its: similarity_interval(its, measure, **options))
 
 
 def over_tasks(queries: pd.DataFrame, measure: str, **options) -> Interval:
@@ -188,20 +188,19 @@ def layer_rows(layers: pd.DataFrame, measure: str) -> np.ndarray:
     return rows.dropna(how="all").to_numpy()
 
 
-def jackknife(table: pd.DataFrame, statistic: Callable[[pd.DataFrame], float]) -> Interval:
-    """A statistic T of a table whose first index is the seed, with Student's interval of S T - (S - 1) T_without_i."""
-    seeds = table.index.unique("seed")
-    S, whole = len(seeds), statistic(table)
-    if S < 2:
-        return statistics.student([whole])
-    return statistics.student([S * whole - (S - 1) * statistic(table.drop(index=seed)) for seed in seeds])
-
-
 def comparisons(
     pairs: Mapping[_Name, tuple[statistics.Sample, statistics.Sample]], statistic: Callable[..., float] = np.nanmean
 ) -> dict[_Name, Interval]:
     """Paired differences of conditions A and B, the `sample` of each for the same queries, p-values after Holm."""
     return corrected({name: statistics.paired_difference(a, b, statistic) for name, (a, b) in pairs.items()})
+
+
+def column_differences(
+    queries: pd.DataFrame, a: str, b: str, statistic: Callable[..., float] = np.nanmean
+) -> dict[str, Interval]:
+    """A minus B of two columns for each task, query by query, p-values after Holm for the number of tasks."""
+    pairs = aggregate.each(queries, "task", lambda its: (sample(its, a), sample(its, b)))
+    return comparisons(pairs, statistic)
 
 
 def corrected(tested: Mapping[_Name, Interval]) -> dict[_Name, Interval]:

@@ -18,6 +18,8 @@ import pandas as pd
 
 from explainer.data.files import PUBLISHED
 from explainer.results import (
+    against_controls,
+    aggregate,
     agreement,
     depth,
     intervention_effects,
@@ -84,18 +86,14 @@ def questions(model: str = "2.7B", queries: pd.DataFrame | None = None) -> dict[
     def mean(column: str) -> Interval:
         return reporting.over_tasks(queries, column, n_resamples=_RESAMPLES)
 
-    def accuracy(higher: str, lower: str) -> Question:
-        ours, floor = mean(f"{higher}_correct"), mean(f"{lower}_correct")
-        return Question(means[higher], means[lower], ours, floor, _accuracy(queries, higher, lower).verdict)
-
     def against(paper: float, paper_floor: float, *columns: str) -> Question:
         ours, floor = map(mean, columns)
         return Question(paper, paper_floor, ours, floor, _compared(queries, *columns).verdict)
 
     aou, am, tau = (of[model] for of in (papers.SIM_AOU_AVERAGE, papers.SIM_AM_AVERAGE, papers.KENDALL_AVERAGE))
     return {
-        "FT": accuracy("ft", "zsl"),
-        "ICL": accuracy("icl", "ft"),
+        "FT": against(means["ft"], means["zsl"], "ft_correct", "zsl_correct"),
+        "ICL": against(means["icl"], means["ft"], "icl_correct", "ft_correct"),
         "Rec2FTP": Question(
             papers.REC2FTP_AVERAGE[model], None, pooled.recall, pooled.within_label, _repairs(queries).verdict
         ),
@@ -109,7 +107,7 @@ def scorecard() -> list[Claim]:
     """All claims, from the published tables."""
     of_paper, pairs, word_pairs = _of_paper(), agreement.pairs("agreement"), results("agreement")
     of_layers, momentum, few_shot = depth.by_task("none", _PAPER), _momentum(), _few_shot()
-    protocol = under_protocol(of_paper, of_layers) | dict(zip(_MOMENTUM, (momentum[0], few_shot[0]), strict=True))
+    protocol = under_protocol(of_paper, of_layers) | dict(zip(_MOMENTUM, (momentum[0], few_shot), strict=True))
     between = [
         _answers(word_pairs, "ft", "zsl"),
         _answers(word_pairs, "icl", "ft"),
@@ -120,7 +118,7 @@ def scorecard() -> list[Claim]:
         _gain_with_depth(of_layers),
         _tau_of_right_answers(),
         momentum[1],
-        few_shot[1],
+        few_shot,
     ]
     rows = zip(protocol.items(), between, strict=True)
     return [Claim(claim, quoted(claim), entry, control) for (claim, entry), control in rows]
@@ -130,8 +128,8 @@ def under_protocol(queries: pd.DataFrame, of_layers: Mapping[str, pd.DataFrame])
     """The eight claims about one model, from the tables "queries" and, by task, "layers" of the comparison."""
     outputs, maps = ("sim_aou",), ("sim_am",)
     claims: dict[str, tuple[tuple[str, ...], Callable[[], Entry]]] = {
-        "FT answers more than ZSL": ((), lambda: _accuracy(queries, "ft", "zsl")),
-        "ICL answers more than FT": ((), lambda: _accuracy(queries, "icl", "ft")),
+        "FT answers more than ZSL": ((), lambda: _compared(queries, "ft_correct", "zsl_correct")),
+        "ICL answers more than FT": ((), lambda: _compared(queries, "icl_correct", "ft_correct")),
         "ICL repairs what FT repairs: Rec2FTP": ((), lambda: _repairs(queries)),
         "SimAOU is above that of a random update": (outputs, lambda: _compared(queries, "sim_aou", "sim_aou_noise")),
         "SimAOU rises with depth": (outputs, lambda: _depth(of_layers, "sim_aou")),
@@ -182,7 +180,7 @@ def of_directory(directory: str | Path, grids: published.Grids = None) -> Cards:
     for checkpoint, its in queries.items():
         tasks = list(its["task"].unique())
         rows = of_layers[(of_layers["checkpoint"] == checkpoint) & of_layers["task"].isin(tasks)]
-        claims = under_protocol(its, {str(task): of_task for task, of_task in rows.groupby("task", sort=False)})
+        claims = under_protocol(its, aggregate.split(rows, "task"))
         claims |= dict.fromkeys(_MOMENTUM, Entry(_CANNOT_BE_ASKED, _TRAINED))
         more = its.assign(gain=its["icl_correct"].astype(float) - its["zsl_correct"])
         found[checkpoint] = Card(tasks, claims, agreement.over_tasks(more, "gain"))
@@ -196,10 +194,8 @@ def queries_of_directory(directory: str | Path, grids: published.Grids = None) -
     """
     if (queries := _of_protocol(directory, "queries", grids)) is None:
         return {}
-    found = dict(list(queries[queries["ft_correct"].notna()].groupby("checkpoint", sort=False)))
-    return {
-        str(name): chosen if len(chosen := its[its["task"].isin(papers.TASKS)]) else its for name, its in found.items()
-    }
+    found = aggregate.split(queries[queries["ft_correct"].notna()], "checkpoint")
+    return {name: chosen if len(chosen := its[its["task"].isin(papers.TASKS)]) else its for name, its in found.items()}
 
 
 def _of_protocol(directory: str | Path, table: str, grids: published.Grids) -> pd.DataFrame | None:
@@ -276,20 +272,12 @@ def _quoted_perplexity() -> str:
 
 def _differences(queries: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
     """A - B of two columns for each task, query by query, corrected for the number of tasks."""
-    known = reporting.with_measure(reporting.with_measure(queries, a), b)
-    of_task = known.groupby("task", sort=False)
-    return reporting.comparisons(
-        {str(task): (reporting.sample(its, a), reporting.sample(its, b)) for task, its in of_task}
-    )
+    return reporting.column_differences(reporting.with_measure(reporting.with_measure(queries, a), b), a, b)
 
 
 def _compared(queries: pd.DataFrame, a: str, b: str) -> Entry:
     numbers = (queries.groupby("task")[name].mean().mean() for name in (a, b))
     return _entry(depth.signs(_differences(queries, a, b)), "{:.3f} against {:.3f}".format(*numbers))
-
-
-def _accuracy(queries: pd.DataFrame, higher: str, lower: str) -> Entry:
-    return _compared(queries, f"{higher}_correct", f"{lower}_correct")
 
 
 def _repairs(queries: pd.DataFrame) -> Entry:
@@ -371,12 +359,9 @@ def _tau_of_right_answers() -> Entry:
     queries = results("word-pairs-controls", "queries")
     own, shuffled = (queries[queries["control"] == control] for control in ("none", "shuffled-context"))
 
-    def sample(its: pd.DataFrame, task: str) -> statistics.Sample:
-        return reporting.sample(its[its["task"] == task], "kendall_tau_b")
-
-    samples = {task: (sample(own, task), sample(shuffled, task)) for task in own["task"].unique()}
     numbers = (its.groupby("task")["kendall_tau_b"].mean().mean() for its in (own, shuffled))
-    signs = depth.signs(reporting.comparisons(samples))
+    of_tasks = aggregate.split(queries, "task")
+    signs = depth.signs(against_controls.changes(of_tasks, ["none"], ["kendall_tau_b"], than="shuffled-context"))
     return _entry(signs, "word pairs: {:.3f} against {:.3f} with shuffled answers".format(*numbers))
 
 
@@ -398,10 +383,10 @@ def _momentum() -> tuple[Entry, Entry]:
     return Entry(verdict, lower), Entry(verdict, f"{lower}, on news articles by {elsewhere:.3f}; {control}")
 
 
-def _few_shot() -> tuple[Entry, Entry]:
-    """An entry that cannot be asked, twice, for neither arm answers few-shot prompts."""
-    budgets = results("momentum-longer", "budgets"), results("plain-longer", "budgets")
-    right = max(its.loc[its["tokens"] == its["tokens"].max(), "is_right"].mean() for its in budgets)
-    copied = max(its.loc[its["tokens"] == its["tokens"].max(), "copied"].mean() for its in budgets)
+def _few_shot() -> Entry:
+    """An entry that cannot be asked, for neither arm answers few-shot prompts."""
+    budgets = (results(f"{arm}-longer", "budgets") for arm in ("momentum", "plain"))
+    last = [its.loc[its["tokens"] == its["tokens"].max(), ["is_right", "copied"]].mean() for its in budgets]
+    right, copied = (max(its[name] for its in last) for name in ("is_right", "copied"))
     why = f"no model here copies ({copied:.1%} of repeated tokens) or answers few-shot prompts ({right:.1%} right)"
-    return Entry(_CANNOT_BE_ASKED, why), Entry(_CANNOT_BE_ASKED, why)
+    return Entry(_CANNOT_BE_ASKED, why)

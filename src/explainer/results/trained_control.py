@@ -5,21 +5,16 @@ Models are the unit that is drawn: the mean over the tasks of each model, then S
 
 import pandas as pd
 
-from explainer.results import reporting
+from explainer.results import aggregate, verdict_scale
 from explainer.theory.statistics import Interval, student
 
 _SAME = ("checkpoint", "model", "step", "seed", "k", "n_queries", "split", "lr")
 
 
-def _interval(frame: pd.DataFrame, measure: str) -> Interval:
-    """Mean over models of the mean over their rows; rows without a value are left out."""
-    return student(frame.dropna(subset=[measure]).groupby("model")[measure].mean().to_numpy(float))
-
-
 def over_training(frame: pd.DataFrame, measure: str) -> dict[int, Interval]:
-    """Mean of a measure over models, after each number of steps that has a value."""
+    """Mean over models of the mean of a measure over their rows, after each number of steps that has a value."""
     known = frame.dropna(subset=[measure])
-    return {int(its["step"].iloc[0]): _interval(its, measure) for _, its in known.groupby("step")}
+    return aggregate.along(known, "step", lambda its: student(its.groupby("model")[measure].mean().to_numpy(float)))
 
 
 def own_minus(frame: pd.DataFrame, control: str, measure: str) -> pd.DataFrame:
@@ -48,14 +43,13 @@ def other_examples(swaps: pd.DataFrame, sample: str = "model") -> dict[str, Inte
     training diverged, Student's jackknife over the `sample`: "model", each with the mean over its draws, or "seed",
     draws with the mean over models.
     """
-    columns = ["own", "training_other", "context_other", "both_other", "contexts", "trainings"]
-    whole = swaps.groupby(["model", "seed"])[columns].mean().dropna()  # differences are those of the same draws
-    means = whole.groupby(sample).mean().rename_axis("seed")
+    # Differences are those of the same draws.
+    whole = swaps.groupby(["model", "seed"])[verdict_scale.CORNERS].mean().dropna()
     values = {
         "own": lambda m: m.own,
         "training swapped": lambda m: m.own - m.training_other,
         "context swapped": lambda m: m.own - m.context_other,
-        "both swapped": lambda m: (m.own + m.both_other - m.training_other - m.context_other) / 2,
-        "yardstick": lambda m: m.own * ((1 - m.contexts) * (1 - m.trainings)) ** 0.5,
+        "both swapped": verdict_scale.cost_of_both,
+        "yardstick": verdict_scale.yardstick,
     }
-    return {name: reporting.jackknife(means, lambda kept, of=of: of(kept.mean())) for name, of in values.items()}
+    return {name: aggregate.of_means(whole.groupby(sample).mean(), of) for name, of in values.items()}

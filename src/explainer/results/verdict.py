@@ -1,7 +1,8 @@
 """The verdict in five rows: each question's answer between its floor, 0, and its ceiling, 1, for any model."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -10,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from explainer.data.files import PUBLISHED
-from explainer.results import new_rule, published, reporting, verdict_scale
+from explainer.results import aggregate, new_rule, published, reporting, verdict_scale
+from explainer.results.aggregate import Value
 from explainer.results.published import results
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
@@ -74,30 +76,29 @@ def of_directory(
     """
     directory = Path(directory)
 
-    def of(name: str, table: str, **usual: float | str) -> pd.DataFrame:
+    def of(name: str, table: str, **usual: float | str) -> dict[str, pd.DataFrame]:
         found = verdict_scale.reported(directory / name, table, grids.get(name), **usual)
-        return pd.DataFrame({"checkpoint": []}) if found is None else found
+        return verdict_scale.by_checkpoint(found)
 
     usual = {"layer_causal_lr": 0, "lessons": "all"}
     layers, settings = (of("shared_part", table, **usual) for table in ("layers", "settings"))
-    answered = of("rival", "queries")
-    answered = answered if answered.empty else answered[~answered["task"].isin(_RULES)]
+    strengths = verdict_scale.by_checkpoint(_strengths(directory / "new_rule", grids.get("new_rule")))
     changes = of("new_rule", "changes", training="none", lessons="all")
-    strengths = _strengths(directory / "new_rule", grids.get("new_rule"))
+    answered = of("rival", "queries")
+    answered = {name: its for name, rows in answered.items() if len(its := rows[~rows["task"].isin(_RULES)])}
     tables = layers, answered, strengths, changes
-    names = dict.fromkeys(name for table in tables for name in table["checkpoint"])
-    its = {name: [table[table["checkpoint"] == name] for table in tables] for name in names}
-    return {name: _told(name, settings[settings["checkpoint"] == name], *each) for name, each in its.items()}
+    names = dict.fromkeys(name for table in tables for name in table)
+    return {name: _told(name, settings.get(name), *(table.get(name) for table in tables)) for name in names}
 
 
 _RULES = ("suffix", "first word", "category")
 """Kinds of cues, which the experiment "rival" has among its tasks."""
 
 
-def _strengths(folder: Path, grids: published.Grids) -> pd.DataFrame:
+def _strengths(folder: Path, grids: published.Grids) -> pd.DataFrame | None:
     """Similarities of contexts and whole trainings on a new rule in the upper third of the layers."""
     if not folder.is_dir() or "strengths" not in published.files(folder):
-        return pd.DataFrame({"checkpoint": []})
+        return None
     found = published.of_experiment(folder, "strengths", grids)
     whole = found["epochs"] == found.groupby("setting")["epochs"].transform("max")
     found = found[whole & (found["layers"] == "upper third")]
@@ -106,14 +107,14 @@ def _strengths(folder: Path, grids: published.Grids) -> pd.DataFrame:
     return verdict_scale.require_one_setting(found, folder)
 
 
-def _told(name: str, settings: pd.DataFrame, *tables: pd.DataFrame) -> Answers:
+def _told(name: str, settings: pd.DataFrame | None, *tables: pd.DataFrame | None) -> Answers:
     """`questions` of one checkpoint, each with its sentence, and no share where nothing is learned in context."""
     layers, answered, *_ = tables
-    found, gains = questions(*(table if len(table) else None for table in tables)), {}
-    if len(settings):
+    found, gains = questions(*tables), {}
+    if settings is not None:
         more = settings["icl_accuracy"] - settings["zsl_accuracy"]
         gains["shared_part"] = statistics.student(more.groupby(settings["seed"]).mean())
-    if len(answered):
+    if answered is not None:
         gains["rival"] = _gain(answered)
     if LEARNED in found and not found[LEARNED].share.low > 0:
         gains["new_rule"] = found[LEARNED].share
@@ -149,11 +150,11 @@ def _not_learned(name: str, question: str, one: Answer, gain: Interval) -> str:
     )
 
 
-def _said(question: str, one: Answer, layers: pd.DataFrame) -> str:
+def _said(question: str, one: Answer, layers: pd.DataFrame | None) -> str:
     if not math.isfinite(one.share.low):
         return f"The ceiling, {one.ceiling:.2f}, is not settled above the floor, {one.floor:.2f}: no share of the way."
     more = {}
-    if question == TRAINING:
+    if question == TRAINING and layers is not None:
         of_thirds = verdict_scale.normalised_position_by_thirds(layers, "context", "another task")
         more = {third.partition(" ")[0]: of for third, of in of_thirds.items()}
     text = _SENTENCES[question].format(**one._asdict() | more, power=(one.share.high - one.share.low) / 2)
@@ -184,11 +185,11 @@ def questions(
     """
     found = {}
     if layers is not None:
-        names = ["own", "both_other", "training_other", "context_other", "contexts", "trainings", "context_foreign"]
-        upper = verdict_scale.by_thirds(layers, names)["upper third"]
+        upper = verdict_scale.by_thirds(layers, [*verdict_scale.CORNERS, "context_foreign"])["upper third"]
         swapped = upper[["own", "context_foreign", "trainings"]]
         found[TRAINING] = _answer(swapped, lambda m: m.context_foreign, lambda m: m.own, lambda m: m.trainings)
-        found[EXAMPLES] = _answer(upper[names[:-1]], _zero, _special, _yardstick)
+        corners, cost = upper[verdict_scale.CORNERS], verdict_scale.cost_of_both
+        found[EXAMPLES] = _answer(corners, _zero, cost, verdict_scale.yardstick)
     if answers is not None:
         right = _by_seed(answers, "task", "intervention", "correct")
         found[VECTOR] = _answer(right, lambda m: m["vector_foreign"], lambda m: m["vector"], lambda m: m["icl"])
@@ -198,20 +199,17 @@ def questions(
         found[LEARNED] = _answer(right, lambda m: m["ICL shuffled"], lambda m: m["ICL"], lambda m: 1 + _zero(m))
     if strengths is not None:
         names = ["own", "contexts", "trainings"]
-        of_seeds = strengths.groupby(["seed", "cue"])[names].mean().groupby("seed").mean()
+        of_seeds = aggregate.nested_means(strengths, names, "cue")
         found[OF_RULE] = _answer(of_seeds, _zero, lambda m: m.own, _possible)
     return {name: one for name, one in found.items() if one.draws}
 
 
-_Value = Callable[[pd.Series], float]  # of the means of columns over draws
-
-
-def _answer(rows: pd.DataFrame, floor: _Value, measured: _Value, ceiling: _Value) -> Answer:
+def _answer(rows: pd.DataFrame, floor: Value, measured: Value, ceiling: Value) -> Answer:
     """The three values and the share, of the means of rows by seed; no share where no ceiling is settled above."""
     known = rows.dropna()
 
-    def of(value: _Value) -> Interval:
-        return reporting.jackknife(known, lambda kept: value(kept.mean()))
+    def of(value: Value) -> Interval:
+        return aggregate.of_means(known, value)
 
     with np.errstate(divide="ignore", invalid="ignore"):  # a ceiling at its floor gives no share
         share = of(lambda m: (measured(m) - floor(m)) / (ceiling(m) - floor(m)))
@@ -221,20 +219,12 @@ def _answer(rows: pd.DataFrame, floor: _Value, measured: _Value, ceiling: _Value
 
 def _by_seed(rows: pd.DataFrame, over: str, by: str, value: str) -> pd.DataFrame:
     """Means of a column, over tasks or cues, with a row for each seed and a column for each kind."""
-    return rows.groupby(["seed", over, by])[value].mean().groupby(["seed", by]).mean().unstack()
+    return aggregate.nested_means(rows, value, over, by).unstack()
 
 
 def _zero(means: pd.Series) -> float:
     """Where nothing is shared."""
     return 0.0 * means.iloc[0]
-
-
-def _special(m: pd.Series) -> float:
-    return (m.own + m.both_other - m.training_other - m.context_other) / 2
-
-
-def _yardstick(m: pd.Series) -> float:
-    return m.own * ((1 - m.contexts) * (1 - m.trainings)) ** 0.5
 
 
 def _possible(m: pd.Series) -> float:
@@ -276,13 +266,13 @@ def accounts(answers: pd.DataFrame, rules: pd.DataFrame, votes: pd.DataFrame) ->
     pairs, of_rules = (_by_seed(its, "task", "intervention", "correct") for its in (answers, rules))
     return {
         "word pairs": {
-            "one vector, put in": reporting.jackknife(pairs, _carried),
-            "ten heads, put in": reporting.jackknife(pairs, lambda rows: _carried(rows, "heads")),
-            "the ten heads, taken out": reporting.jackknife(pairs, _lost),
-            "induction heads, taken out": reporting.jackknife(pairs, lambda rows: _lost(rows, "off_induction")),
+            "one vector, put in": aggregate.of_means(pairs, _carried),
+            "ten heads, put in": aggregate.of_means(pairs, partial(_carried, name="heads")),
+            "the ten heads, taken out": aggregate.of_means(pairs, _lost),
+            "induction heads, taken out": aggregate.of_means(pairs, partial(_lost, name="off_induction")),
         },
         "a new rule": {
-            "one vector, put in": reporting.jackknife(of_rules, _carried),
+            "one vector, put in": aggregate.of_means(of_rules, _carried),
             "a vote of ten heads": new_rule.beyond_chance(votes, "vote"),
         },
     }
@@ -307,11 +297,9 @@ def provenance() -> tuple[reporting.Provenance, ...]:
     return tuple(map(reporting.provenance, settings))
 
 
-def _carried(rows: pd.DataFrame, name: str = "vector") -> float:
-    m = rows.mean()
+def _carried(m: pd.Series, name: str = "vector") -> float:
     return (m[name] - m[f"{name}_foreign"]) / (m["icl"] - m[f"{name}_foreign"])
 
 
-def _lost(rows: pd.DataFrame, name: str = "off") -> float:
-    m = rows.mean()
+def _lost(m: pd.Series, name: str = "off") -> float:
     return (m["off_random"] - m[name]) / m["off_random"]

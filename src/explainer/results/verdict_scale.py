@@ -13,7 +13,7 @@ import pandas as pd
 
 from explainer.data.files import PUBLISHED
 from explainer.errors import ExperimentError, ResultsError
-from explainer.results import agreement, published, reporting
+from explainer.results import aggregate, agreement, published
 from explainer.results.agreement import UpdateFilter
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
@@ -129,6 +129,20 @@ def cost_of_other_examples(pairs: pd.DataFrame, measure: str, training: UpdateFi
     return found
 
 
+CORNERS = ["own", "training_other", "context_other", "both_other", "contexts", "trainings"]
+"""Columns of tables with `cost_of_other_examples`: the own examples, others on either side and on both, C and F."""
+
+
+def cost_of_both(m: pd.Series) -> float:
+    """What other examples on either side cost, of the means of CORNERS: "both swapped"."""
+    return (m.own + m.both_other - m.training_other - m.context_other) / 2
+
+
+def yardstick(m: pd.Series) -> float:
+    """What they would cost if what is special to the examples agreed as well as the whole does."""
+    return m.own * ((1 - m.contexts) * (1 - m.trainings)) ** 0.5
+
+
 def _where_known(pairs: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     """The pairs of the seeds and tasks that others have, too."""
     keys = ["seed", "task"]
@@ -204,23 +218,26 @@ def verdict(directory: str | Path, grids: Mapping[str, str] = MappingProxyType({
     """
     directory = Path(directory)
     pairs = _whole(_agreement(directory / "agreement", grids.get("agreement")))
-    shared, answered, settings = (
-        reported(directory / name, table, grids.get(name), **usual)
+    others = [
+        by_checkpoint(reported(directory / name, table, grids.get(name), **usual))
         for name, table, usual in (
             ("shared_part", "queries", {"layer_causal_lr": 0}),
             ("causal_tests", "queries", {"model": "trained"}),
             ("causal_tests", "settings", {"model": "trained"}),
         )
-    )
+    ]
     found, gains = {}, _gains(directory, grids.get("agreement"))
-    for checkpoint, its in pairs.groupby("checkpoint", sort=False):
-        others = (None if of is None else of[of["checkpoint"] == checkpoint] for of in (shared, answered, settings))
-        its_shared, its_answered, its_settings = (of if of is not None and len(of) else None for of in others)
-        rows = of_seeds(its, its_shared, its_answered, its_settings, UpdateFilter("FT"))
+    for checkpoint, its in by_checkpoint(pairs).items():
+        rows = of_seeds(its, *(of.get(checkpoint) for of in others), training=UpdateFilter("FT"))
         known = {name: three for name, three in rows.items() if all(of.notna().any() for of in three)}
-        learns = bool(gains[str(checkpoint)].low > 0)
-        found[str(checkpoint)] = {name: _way(*three, learns=learns) for name, three in known.items()}
+        learns = bool(gains[checkpoint].low > 0)
+        found[checkpoint] = {name: _way(*three, learns=learns) for name, three in known.items()}
     return found
+
+
+def by_checkpoint(rows: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
+    """The rows of each checkpoint; none where nothing is published."""
+    return {} if rows is None else aggregate.split(rows, "checkpoint")
 
 
 def _way(floor: pd.Series, value: pd.Series, ceiling: pd.Series, *, learns: bool = True) -> dict[str, Interval]:
@@ -242,11 +259,6 @@ def missing(rows: Iterable[str]) -> dict[str, list[str]]:
     return {folder: list(names) for folder, names in of.items() if not {*names} & {*rows}}
 
 
-def unlearned_lines(directory: str | Path) -> list[str]:
-    """A line for each checkpoint of a directory of which it is not settled that demonstrations teach it anything."""
-    return [sentence_not_learned(name, gain) for name, gain in _gains(Path(directory)).items() if not gain.low > 0]
-
-
 def sentence_not_learned(checkpoint: str, gain: Interval) -> str:
     """What is said of a checkpoint to whose right answers demonstrations add nothing that is settled above zero."""
     more = "" if math.isfinite(gain.low) else " One draw has no interval; give --seeds several numbers."
@@ -262,7 +274,7 @@ def _gains(directory: Path, grid: str | None = None) -> dict[str, Interval]:
     settings = published.of_experiment(directory / "agreement", "settings", grid)
     reports = settings[settings["lessons"].isin(_BOUNDED) & (settings["split"] != "selection")]
     gains = reports.assign(gain=reports["icl_accuracy"] - reports["zsl_accuracy"])
-    return {str(name): agreement.over_tasks(its, "gain") for name, its in gains.groupby("checkpoint", sort=False)}
+    return aggregate.each(gains, "checkpoint", lambda its: agreement.over_tasks(its, "gain"))
 
 
 def _agreement(folder: Path, grid: str | None) -> pd.DataFrame:
@@ -339,8 +351,7 @@ def answers(changes: pd.DataFrame, training: UpdateFilter = FT) -> dict[str, dic
 
 def _right(answered: pd.DataFrame, intervention: str) -> pd.Series:
     """The share of right answers under an intervention, by seed, mean over tasks."""
-    chosen = answered[answered["intervention"] == intervention]
-    return chosen.groupby(["seed", "task"])["correct"].mean().groupby("seed").mean()
+    return aggregate.nested_means(answered[answered["intervention"] == intervention], "correct", "task")
 
 
 def _explained(settings: pd.DataFrame, column: str) -> pd.Series:
@@ -381,7 +392,13 @@ def normalised_position_by_thirds(layers: pd.DataFrame, side: str, floor: str = 
     `side` says who learns what the floor is named for: "training" or "context". Jackknife over seeds.
     """
     columns = ["own", f"{side}_{_FLOORS[floor]}", "trainings"]
-    return {name: reporting.jackknife(its, _share_of_means) for name, its in by_thirds(layers, columns).items()}
+    thirds = by_thirds(layers, columns)
+
+    def share(means: pd.Series) -> float:
+        own, floor, ceiling = means
+        return (own - floor) / (ceiling - floor)
+
+    return {name: aggregate.of_means(its, share) for name, its in thirds.items()}
 
 
 def by_thirds(layers: pd.DataFrame, columns: Sequence[str]) -> dict[str, pd.DataFrame]:
@@ -391,15 +408,7 @@ def by_thirds(layers: pd.DataFrame, columns: Sequence[str]) -> dict[str, pd.Data
     """
     n = layers["layer"].nunique()
     third = (layers["layer"] >= round(n / 3)).astype(int) + (layers["layer"] >= min(round(2 * n / 3), n - 1))
-    return {
-        name: layers[third == i].groupby(["seed", "task"])[list(columns)].mean().groupby("seed").mean()
-        for name, i in _THIRDS.items()
-    }
-
-
-def _share_of_means(rows: pd.DataFrame) -> float:
-    own, floor, ceiling = rows.mean()
-    return (own - floor) / (ceiling - floor)
+    return {name: aggregate.nested_means(layers[third == i], list(columns), "task") for name, i in _THIRDS.items()}
 
 
 def normalised_position(floor: pd.Series, value: pd.Series, ceiling: pd.Series) -> dict[str, Interval]:
