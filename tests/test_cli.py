@@ -78,6 +78,9 @@ def test_verify_reads_what_was_fetched(fetched, monkeypatch):
     ("error", "code", "line"),
     [
         (DownloadError("no network"), 1, "explainer: no network\n"),
+        (OSError(errno.ENOSPC, "full"), 1, "explainer: [Errno 28] full; free some space and run again to go on.\n"),
+        (PermissionError(13, "no"), 1, "explainer: [Errno 13] no; allow it (chmod u+rX), or ask whose it is.\n"),
+        (RuntimeError("no home directory."), 1, "explainer: no home directory.; write the path without ~.\n"),
         (KeyboardInterrupt(), 130, "explainer: interrupted; run again to resume\n"),
     ],
 )
@@ -114,8 +117,15 @@ def run_explainer(code, **options):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
-def test_output_in_another_encoding_is_whole():
-    environment = os.environ | {"PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
+def test_a_process_without_output_ends_well(monkeypatch):
+    monkeypatch.setattr(commands, "_web_model", lambda _: 0)
+    monkeypatch.setattr(sys, "stdout", None)
+    assert commands.main(["web-model"]) == 0
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_output_in_another_encoding_is_whole(errors):
+    environment = os.environ | {"PYTHONIOENCODING": f"cp1252:{errors}", "PYTHONUTF8": "0"}
     out, err = run_explainer("'π ± é'", env=environment).communicate()
     assert (out.strip(), err) == ("? ± é".encode("cp1252"), b"")
 
@@ -506,10 +516,13 @@ def test_a_model_that_fails_ends_its_own_settings_and_the_rest_is_computed(
 
 
 def test_a_look_says_which_models_could_not_be_asked(tiny_model, tmp_path, capsys):
-    assert commands.main(["look", "--model", str(tmp_path / "nowhere"), tiny_model, "--tasks", "past"]) == 1
+    models = [str(tmp_path / "nowhere"), tiny_model]
+    assert commands.main(["look", "--model", *models, "--tasks", "past"]) == 1
     out, err = capsys.readouterr()
     assert out.splitlines()[1].split()[:6] == [tiny_model, "past", "16", "5", "x", "24"]
     assert "1 could not be asked:" in err
+    assert commands.main(["look", "--model", tiny_model, "--tasks", "past", *FEW, "--seeds", "0", "0"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[:4] == [tiny_model, "past", "2", "1"]
     assert commands.main(["look"]) == 1
 
 

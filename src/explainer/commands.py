@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from explainer import __version__
+from explainer.data.files import PERMIT
 from explainer.errors import ExplainerError
 
 SELECTION_SEEDS = (100, 101, 102, 103, 104)
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(parser: Callable[[], argparse.ArgumentParser], arguments: Sequence[str] | None) -> int:
     """Run a command and return its exit code: 0 done, 1 an error of the user's to mend, 130 interrupted."""
-    if getattr(sys.stdout, "errors", None) == "strict" and hasattr(sys.stdout, "reconfigure"):
+    if getattr(sys.stdout, "errors", None) in ("strict", "surrogateescape") and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # else a sign that the terminal lacks ends what was computed
     try:
         with _silent_where_nobody_reads():
@@ -37,9 +38,24 @@ def run(parser: Callable[[], argparse.ArgumentParser], arguments: Sequence[str] 
     except ExplainerError as error:
         print(f"explainer: {error}", file=sys.stderr)
         return 1
+    except (OSError, RuntimeError) as error:
+        if not (remedy := _remedy(error)):
+            raise
+        print(f"explainer: {error}; {remedy}.", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("explainer: interrupted; run again to resume", file=sys.stderr)
         return 130
+
+
+def _remedy(error: OSError | RuntimeError) -> str | None:
+    """What to do where a disk refuses, or where ~ stands for no directory; None for any other error."""
+    number = getattr(error, "errno", None)
+    if number in (errno.EACCES, errno.EPERM):
+        return PERMIT
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return "free some space and run again to go on"
+    return "write the path without ~" if "home directory" in str(error) else None
 
 
 @contextmanager
@@ -49,7 +65,8 @@ def _silent_where_nobody_reads() -> Iterator[None]:
         try:
             yield
         finally:
-            sys.stdout.flush()
+            if sys.stdout:  # a process may have none
+                sys.stdout.flush()
     except OSError as error:
         if not _is_closed_pipe(error):
             raise
@@ -203,7 +220,7 @@ def _look(options: argparse.Namespace) -> int:
         raise ExplainerError("say what to ask: --tasks with names, or --task-file.")
     data = own_data(options, names)
     data = {name: data.get(name) or tasks.load(name, data_dir=options.data_dir) for name in names}
-    rows, failed = [], []
+    rows, failed, seeds = [], [], list(dict.fromkeys(options.seeds))
     for model in asked_models(options) or [loading.STARTER]:
         checkpoint = None  # frees the memory of the last one before the next one needs it
         try:
@@ -212,11 +229,11 @@ def _look(options: argparse.Namespace) -> int:
             memory.require_memory_to_score(model, loading.device_of(options.device), dtype, max(options.k))
             checkpoint = loading.load(model, dtype=dtype, device=options.device)
             for name, k, n in product(names, options.k, options.queries):
-                found = look(checkpoint, data[name], k, options.seeds, n)
+                found = look(checkpoint, data[name], k, seeds, n)
                 shown = (f"{each:.2f}" for each in (found.zero_shot, found.in_context, found.difference))
                 constant = "-" if found.constant is None else f"{found.constant:.2f}"
                 learns = "yes" if found.difference.low > 0 else "not settled"
-                rows.append((model, name, str(k), f"{len(options.seeds)} x {n}", constant, *shown, learns))
+                rows.append((model, name, str(k), f"{len(seeds)} x {n}", constant, *shown, learns))
         except ExplainerError as error:
             failed.append(f"{model}: {str(error).removeprefix(f'{model}: ')}")
         except Exception as error:  # as in an experiment, it ends its own model only

@@ -65,7 +65,11 @@ class Stored:
     @property
     def run(self) -> Mapping[str, Any]:
         """What may differ between two runs: how long it took, and the commit."""
-        return json.loads(self.path.with_suffix(".run").read_text("utf-8"))
+        path = self.path.with_suffix(".run")
+        try:
+            return json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise ResultsError(f"{path} cannot be read ({error}); copy it too, or compute it again.") from error
 
 
 class Store:

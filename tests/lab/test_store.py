@@ -37,6 +37,13 @@ def test_a_result_that_may_not_be_read_is_not_to_be_deleted(tmp_path, monkeypatc
         read(path)
 
 
+def test_a_result_whose_second_file_is_not_here_is_named(tmp_path):
+    path = save(Store(tmp_path))
+    path.with_suffix(".run").unlink()
+    with pytest.raises(ResultsError, match=r"\.run cannot be read .* copy it too"):
+        read(path).run  # noqa: B018
+
+
 @pytest.mark.parametrize(
     ("variable", "directory"),
     [("EXPLAINER_RESULTS", published_directory), ("EXPLAINER_WEIGHTS", stored_weights.directory)],

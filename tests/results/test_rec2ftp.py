@@ -76,6 +76,11 @@ def test_repairs_by_hand():
     assert repairs.excess.estimate == pytest.approx(0)
 
 
+def test_free_answers_have_no_label():
+    found = rec2ftp.repairs(queries_of().drop(columns="label"))
+    assert found.within_label.estimate == found.chance.estimate
+
+
 def test_repairs_weigh_seeds_by_what_ft_repairs():
     many = queries_of(0, zsl=[0] * 4, ft=[1, 1, 1, 0], icl=[1, 0, 0, 0], label=np.nan)  # chance 1/4, 3 repairs
     one = queries_of(1, zsl=[0] * 4, ft=[1, 0, 0, 0], icl=[1, 1, 1, 1], label=np.nan)  # chance 1, 1 repair

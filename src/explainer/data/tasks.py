@@ -6,6 +6,7 @@ import os
 import re
 import string
 import tomllib
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -388,7 +389,7 @@ def labels_of(task: Task, examples: Sequence[Example]) -> list[int] | None:
 def queries(data: TaskData, n: int, seed: int, where: Callable[[Example], bool] = lambda _: True) -> list[Example]:
     """The first n examples of one shuffled order of the test examples, none of which can be a demonstration.
 
-    Test examples whose fields also occur among the training examples are left out, and those that are not `where`.
+    Test examples that occur twice or among the training examples are left out, and those that are not `where`.
     Raises TaskError when fewer than n are available.
     """
     return _take(data, [example for example in _split(data, seed)[1] if where(example)], n, "queries")
@@ -400,8 +401,14 @@ def _split(data: TaskData, seed: int) -> tuple[list[Example], list[Example]]:
     if data.train is data.test:
         third = len(train) // 3
         return train[:third], train[third:]
-    seen = {tuple(example.fields.values()) for example in data.train}
-    return train, [example for example in test if tuple(example.fields.values()) not in seen]
+    seen = {_shown_text(data.task, example) for example in data.train}
+    texts = ((_shown_text(data.task, example), example) for example in test)
+    return train, [example for text, example in texts if text not in seen and not seen.add(text)]
+
+
+def _shown_text(task: Task, example: Example) -> str:
+    """What is seen of a prompt, the same however an accent is composed, and without characters of no width."""
+    return re.sub("[\u200b\u2060\ufeff]", "", unicodedata.normalize("NFC", task.prompt(example)))
 
 
 def _shuffled(examples: Sequence[Example], generator: np.random.Generator) -> list[Example]:
@@ -410,8 +417,10 @@ def _shuffled(examples: Sequence[Example], generator: np.random.Generator) -> li
 
 def _take(data: TaskData, examples: list[Example], n: int, what: str) -> list[Example]:
     if not 0 <= n <= len(examples):
+        new = " that are no training examples" if what == "queries" else ""
         raise TaskError(
-            f"task {data.task.name!r}: {n} {what} asked for, {len(examples)} available; ask for fewer, or add some."
+            f"task {data.task.name!r}: {n} {what} asked for, {len(examples)} available; ask for fewer, or add "
+            f"some{new}."
         )
     return examples[:n]
 
@@ -430,9 +439,9 @@ def _examples(task: Task, rows: Iterable[Mapping[str, Any]], split: str) -> tupl
 
 def _distinct(task: Task, pool: Iterable[Example]) -> tuple[Example, ...]:
     """A pool with each text once: another copy would make it a query that stands among its own demonstrations."""
-    first: dict[tuple[str, ...], tuple[int, Example]] = {}
+    first: dict[str, tuple[int, Example]] = {}
     for number, example in enumerate(pool):
-        before, known = first.setdefault(tuple(example.fields.values()), (number, example))
+        before, known = first.setdefault(_shown_text(task, example), (number, example))
         if known.answer != example.answer:
             raise TaskError(
                 f"task {task.name!r}: {_shown(task.prompt(example))} is answered {known.answer!r} in row {before} and "

@@ -70,7 +70,7 @@ def load(
     dtype = dtype or torch.float32
     device = device_of(device)
     path, revision = _locate(name)
-    if path.suffix.lower() == ".gguf":
+    if path.is_file():
         reader = _gguf_reader(path)
         files, directory, of_model, of_both = (path,), path.parent, {}, {"gguf_file": path.name}
     else:
@@ -169,7 +169,7 @@ def _locate(name: str) -> tuple[Path, str | None]:
     if is_here:
         _require_permission(path)
         return path, None
-    if path.is_absolute() or name.startswith((".", "~")) or path.suffix == ".gguf" or path.exists():
+    if path.is_absolute() or name.startswith((".", "~")) or path.suffix.lower() == ".gguf" or path.exists():
         raise CheckpointError(f"{name!r} is neither a directory nor an existing .gguf file; give the path of one.")
     return _download(name)
 
@@ -282,7 +282,10 @@ def _weights(directory: Path) -> tuple[Path, ...]:
     if whole.is_file():
         return (whole,)
     if index.is_file():
-        return tuple(sorted(directory / name for name in set(_read_json(index).get("weight_map", {}).values())))
+        listed = _read_json(index).get("weight_map")
+        if not isinstance(listed, dict) or not listed:
+            raise CheckpointError(f"{index} does not say which file holds which weight; fetch it again.")
+        return tuple(sorted(directory / name for name in set(listed.values())))
     return tuple(sorted(directory.glob("*.safetensors")))
 
 
@@ -291,7 +294,9 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
     _require_no_adapter(directory)
     config = directory / "config.json"
     if not config.is_file():
-        raise CheckpointError(f"{directory} has no config.json; give the directory that save_pretrained wrote.")
+        inside = sorted([*directory.glob("*.gguf"), *(found.parent for found in directory.glob("*/config.json"))])
+        give = inside[-1] if inside else "the directory that save_pretrained wrote"
+        raise CheckpointError(f"{directory} has no config.json; give {give}.")
     files = _weights(directory)
     if not files:
         pickled = [p.name for p in sorted(directory.iterdir()) if p.suffix in (".bin", ".pt", ".pth", ".ckpt")]
@@ -301,12 +306,17 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
         )
     if missing := [file.name for file in files if not file.is_file()]:
         raise CheckpointError(f"{directory} lacks {', '.join(missing)}, listed in {_INDEX}; fetch them again.")
+    if not any((directory / name).is_file() for name in ("model.safetensors", _INDEX)):
+        raise CheckpointError(
+            f"{directory} has neither model.safetensors nor {_INDEX}, which says what is in {files[0].name}; fetch the "
+            "index, or call the file model.safetensors if it holds all weights."
+        )
     for path in files:
         try:
             with safe_open(path, framework="pt"):
                 pass
         except (SafetensorError, OSError) as error:
-            raise CheckpointError(f"{path} is damaged or cut short ({error}); delete it and fetch it again.") from error
+            raise CheckpointError(f"{path} is damaged or cut short ({error}); {_again(path)}.") from error
     family = _read_json(config).get("model_type")
     if family and family not in CONFIG_MAPPING:
         raise CheckpointError(
@@ -315,7 +325,7 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
             "models` lists."
         )
     if quantised := _read_json(config).get("quantization_config"):
-        method = quantised.get("quant_method", "unknown")
+        method = quantised.get("quant_method", "unknown") if isinstance(quantised, dict) else quantised
         raise CheckpointError(
             f"{directory} holds quantised weights ({method}), which cannot be fine-tuned or compared here; give the "
             "repository that they were made from, with --dtype bfloat16 if memory is short."
@@ -342,11 +352,21 @@ def _require_no_adapter(directory: Path) -> None:
 
 def _read_json(path: Path) -> dict:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except PermissionError:
         raise  # told by `_require_permission`
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} cannot be read ({error}); fetch it again.") from error
+    if not isinstance(found, dict):
+        raise CheckpointError(f"{path} holds no JSON object; fetch it again.")
+    return found
+
+
+def _again(path: Path) -> str:
+    """What to do about a damaged file, in whose place git without LFS leaves a text."""
+    with path.open("rb") as file:
+        is_pointer = file.read(12) == b"version http"
+    return "it is a pointer, so run `git lfs pull`" if is_pointer else "delete it and fetch it again"
 
 
 def _gguf_reader(path: Path) -> Any:
@@ -357,12 +377,14 @@ def _gguf_reader(path: Path) -> Any:
         parts = reader.get_field(gguf.Keys.Split.LLM_KV_SPLIT_COUNT)
         n_parts = int(parts.contents()) if parts else 1
     except Exception as error:  # the reader unpacks bytes as they come, and fails wherever they end
-        raise CheckpointError(f"{path} is damaged or cut short ({error!r}); delete it and fetch it again.") from error
+        raise CheckpointError(f"{path} is damaged or cut short ({error!r}); {_again(path)}.") from error
     if n_parts > 1:
         raise CheckpointError(
             f"{path} is one of the {n_parts} parts of a split file; merge them with `llama-gguf-split --merge` of "
             "llama.cpp, given the first part and a name, and give the file of that name."
         )
+    if not reader.tensors:
+        raise CheckpointError(f"{path} holds a vocabulary and no weights; give the file of the model.")
     return reader
 
 

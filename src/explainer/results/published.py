@@ -172,5 +172,7 @@ def _table(path: Path, _modified: int) -> pa.Table:
 def _damage(path: Path) -> Iterator[None]:
     try:
         yield
+    except PermissionError:
+        raise  # it is not damaged
     except (OSError, pa.ArrowException) as error:
         raise ResultsError(f"{path} cannot be read ({error}); get it again, or publish the results again.") from error
