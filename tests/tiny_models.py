@@ -20,7 +20,6 @@ from transformers import (
     GPTNeoConfig,
     GPTNeoXConfig,
     LlamaConfig,
-    MistralConfig,
     OPTConfig,
     PreTrainedConfig,
     PreTrainedModel,
@@ -87,7 +86,6 @@ _SIZES = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "num_hidden_la
 _QWEN = _SIZES | {"hidden_size": 48, "num_attention_heads": 6, "num_key_value_heads": 2, "intermediate_size": 64}
 _NARROW = _SIZES | {"hidden_size": 32, "num_attention_heads": 4}
 WINDOW = Qwen2Config(**_QWEN, use_sliding_window=True, sliding_window=8, max_window_layers=1)
-MISTRAL = MistralConfig(**_QWEN | {"hidden_size": 24}, sliding_window=8)
 
 MORE = {
     "qwen2": Qwen2Config(**_QWEN),

@@ -71,12 +71,6 @@ def test_candidate_log_probs_equal_the_whole_prompts(tiny, family, context):
     np.testing.assert_allclose(ours, naive_candidates(checkpoint, context, PROMPTS, CANDIDATES), atol=1e-4, rtol=0)
 
 
-def test_a_sliding_window_is_respected(tiny):
-    checkpoint = replace(tiny["llama"], model=tiny_models.random_checkpoint(tiny_models.MISTRAL).model)
-    ours = scoring.candidate_log_probs(checkpoint, scoring.encode(checkpoint, CONTEXT), PROMPTS, CANDIDATES)
-    np.testing.assert_allclose(ours, naive_candidates(checkpoint, CONTEXT, PROMPTS, CANDIDATES), atol=1e-4, rtol=0)
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("context", [None, "", CONTEXT])
 def test_attention_in_two_parts_is_the_masked_one(tiny, family, context, monkeypatch):

@@ -420,6 +420,8 @@ def test_one_finite_step_is_the_gradient_of_the_loss():
     close(run.u[1], u.detach() - 0.1 * u.grad)
     close(run.U[1], U.detach() - 0.1 * U.grad)
     close(run.times, torch.tensor([0, 0.1], dtype=torch.float64))
+    close(run.imbalance[1], run.u[1] ** 2 - (run.U[1] ** 2).sum())
+    assert run.imbalance[1].abs() > 1e-3
 
 
 def test_steps_as_sgd_takes_them_have_its_schedule_and_its_clipping():
