@@ -2,7 +2,6 @@
 
 import calendar
 import itertools
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from conftest import ROOT
 from pybtex.database import Entry, parse_file, parse_string
 from pybtex.richtext import Text
 
-from bookbuilder import bibliography
+from bookbuilder import bibliography, pages
 
 FOLDERS = {"book": ("*.ipynb", "*.md"), "src/explainer": ("*.py", "*.toml", "*.md"), "book/_ext": ("*.py", "*.toml")}
 TEXTS = [ROOT / "README.md", *sorted(
@@ -113,10 +112,7 @@ def example():
 
 
 def text_of(path):
-    text = path.read_text("utf-8")
-    if path.suffix != ".ipynb":
-        return text
-    return "\n\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+    return "\n\n".join("".join(cell["source"]) for cell in pages.cells(path))
 
 
 def test_citations_agree_with_the_bibliography(references):

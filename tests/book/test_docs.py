@@ -10,6 +10,7 @@ from itertools import chain
 import pytest
 from conftest import ROOT
 
+from bookbuilder.pages import markdown
 from explainer import commands
 from explainer_lab import cli
 
@@ -98,8 +99,7 @@ def test_own_task_of_the_reproduction_page(tmp_path, monkeypatch, capsys):
 
 def test_what_to_read_next_quotes_the_verdict():
     """Each sentence that a newer paper bears on stands in the verdict as it is quoted."""
-    cells = json.loads((ROOT / "book" / "chapters" / "verdict.ipynb").read_text("utf-8"))["cells"]
-    verdict = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    verdict = "\n".join(markdown(ROOT / "book" / "chapters" / "verdict.ipynb"))
     quoted = re.findall("“([^”]+)”", (ROOT / "book" / "reference" / "further.md").read_text("utf-8"))
     assert len(quoted) > 5
     assert [sentence for sentence in quoted if sentence not in verdict] == []

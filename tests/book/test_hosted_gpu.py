@@ -1,6 +1,5 @@
 """The notebook for a hosted GPU: its commands where there is a GPU, which no build executes; they fit a card."""
 
-import json
 import os
 import re
 import shlex
@@ -12,12 +11,13 @@ from conftest import ROOT
 from transformers import XGLMForCausalLM
 
 from at_size import SHAPES, config
+from bookbuilder import pages
 from explainer import commands
 from explainer.models import loading, memory
 from explainer.results import papers
 from explainer_lab import cli
 
-CELLS = json.loads((ROOT / "book" / "reference" / "hosted_gpu.ipynb").read_text("utf-8"))["cells"]
+CELLS = pages.cells(ROOT / "book" / "reference" / "hosted_gpu.ipynb")
 CODE = ["".join(cell["source"]) for cell in CELLS if cell["cell_type"] == "code"]
 T4 = 15_000_000_000
 """Bytes of a card of 16 GB that are free."""

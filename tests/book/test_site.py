@@ -17,6 +17,7 @@ from test_browser import pages
 
 from bookbuilder import notebooks, record, renderers, repository, sphinxext, vendored
 from bookbuilder.explorables import run_module
+from bookbuilder.pages import cells
 from explainer.figures import curve_panels, dot_panels, dot_plot
 from explainer.theory.statistics import Interval
 
@@ -25,9 +26,8 @@ from explainer.theory.statistics import Interval
 def test_every_figure_has_caption_origin_and_alternative(site, page):
     text = (site / page).read_text("utf8")
     figures = re.findall(r'<figure class="xp-figure">.*?</figure>', text, re.DOTALL)
-    notebook = json.loads((ROOT / page.replace(".html", ".ipynb")).read_text("utf8"))
-    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    assert len(figures) >= sum("Captioned(" in cell or "texts.figure(" in cell for cell in cells)
+    sources = ["".join(cell["source"]) for cell in cells(ROOT / page.replace(".html", ".ipynb"))]
+    assert len(figures) >= sum("Captioned(" in source or "texts.figure(" in source for source in sources)
     assert all(re.search(r'aria-label="[^"]+"', figure) for figure in figures)
     for figure in figures + re.findall(r'<figure class="xp-table">.*?</figure>', text, re.DOTALL):
         caption = re.search(r"<figcaption>(.*?)</figcaption>", figure, re.DOTALL)[1]

@@ -1,6 +1,5 @@
 """The exercises' folded solutions: each that has a check passes it, as a reader's own answer would."""
 
-import json
 import re
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 import torch
 from conftest import ROOT
 
+from bookbuilder import pages
 from explainer import exercises
 
 DETAILS = re.compile(r"<details><summary>Solution</summary>(.*?)</details>", re.DOTALL)
@@ -19,8 +19,7 @@ STUB = re.compile(r"^exercises\.\w+\(\w+\)$", re.MULTILINE)
 def chapters():
     """(path, cells) of every chapter."""
     for path in sorted((ROOT / "book").rglob("*.ipynb")):
-        cells = json.loads(path.read_text("utf8"))["cells"]
-        yield path, [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+        yield path, [(cell["cell_type"], "".join(cell["source"])) for cell in pages.cells(path)]
 
 
 def told(kind, source):
