@@ -7,8 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import torch
 
+from explainer.data import tasks
+from explainer.data.tasks import Example
 from explainer.errors import CheckpointError
+from explainer.models import scoring
 from explainer.page import (
     LiveExperiment,
     LiveGPT,
@@ -42,6 +46,15 @@ def answers_to(widget, monkeypatch, checkpoint, *messages):
     with ThreadPoolExecutor(1) as thread:  # a browser of other tests may have a loop running in this one
         thread.submit(asyncio.run, hear()).result()
     return sent
+
+
+def test_contexts_are_those_of_scoring_and_the_three_best_tokens_are_in_order(checkpoint):
+    examples = [Example({"word": x}, y) for x, y in PAIRS]
+    expected, _ = scoring.context_ids(checkpoint, tasks.TASKS["capitals"], examples)
+    assert list(asking.context(checkpoint, PATTERN, PAIRS).ids) == expected
+    shares = {40: 0.5, 50: 0.25, 60: 0.125, 70: 0.0625}
+    p = torch.zeros(len(checkpoint.tokenizer)).index_copy(0, torch.tensor([*shares]), torch.tensor([*shares.values()]))
+    assert asking.top_three(checkpoint, p) == [[checkpoint.text([i]), share] for i, share in [*shares.items()][:3]]
 
 
 def test_it_says_when_the_model_is_there(monkeypatch, checkpoint):
