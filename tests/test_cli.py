@@ -80,7 +80,6 @@ def test_verify_reads_what_was_fetched(fetched, monkeypatch):
         (DownloadError("no network"), 1, "explainer: no network\n"),
         (OSError(errno.ENOSPC, "full"), 1, "explainer: [Errno 28] full; free some space and run again to go on.\n"),
         (PermissionError(13, "no"), 1, "explainer: [Errno 13] no; allow it (chmod u+rX), or ask whose it is.\n"),
-        (RuntimeError("no home directory."), 1, "explainer: no home directory.; write the path without ~.\n"),
         (KeyboardInterrupt(), 130, "explainer: interrupted; run again to resume\n"),
     ],
 )

@@ -38,24 +38,15 @@ def run(parser: Callable[[], argparse.ArgumentParser], arguments: Sequence[str] 
     except ExplainerError as error:
         print(f"explainer: {error}", file=sys.stderr)
         return 1
-    except (OSError, RuntimeError) as error:
-        if not (remedy := _remedy(error)):
+    except OSError as error:
+        if not isinstance(error, PermissionError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
+        remedy = PERMIT if isinstance(error, PermissionError) else "free some space and run again to go on"
         print(f"explainer: {error}; {remedy}.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("explainer: interrupted; run again to resume", file=sys.stderr)
         return 130
-
-
-def _remedy(error: OSError | RuntimeError) -> str | None:
-    """What to do where a disk refuses, or where ~ stands for no directory; None for any other error."""
-    number = getattr(error, "errno", None)
-    if number in (errno.EACCES, errno.EPERM):
-        return PERMIT
-    if number in (errno.ENOSPC, errno.EDQUOT):
-        return "free some space and run again to go on"
-    return "write the path without ~" if "home directory" in str(error) else None
 
 
 @contextmanager

@@ -216,12 +216,15 @@ class Experiment(ABC, Generic[AnySetting]):
     def publish(self, grids: Mapping[str, Sequence[AnySetting]], store: Store, published: Published) -> None:
         """Fold what the store has of these grids into the tables; ResultsError if they cannot be written."""
         settings = dict.fromkeys(one for its in grids.values() for one in its)
-        planned, _ = self._planned(settings, store, published)
+        planned, _ = self._planned(settings, store, None)
         found = [stored for _, identity, _ in planned if (stored := store.load(identity))]
         keys = {name: map(self.key, its) for name, its in grids.items()}
         rows = {name: [{"setting": key.key, **key.parts[SETTING]} for key in its] for name, its in keys.items()}
-        if any(state != "waiting" for *_, state in planned):
-            published.add(found, rows)
+        if found or published.directory.is_dir():
+            with published.alone():
+                known = [published.has(identity) for _, identity, _ in planned]
+                if found or any(known):
+                    published.add(found, rows)
 
     def _compute(
         self,

@@ -7,7 +7,8 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from filelock import FileLock
 
 from explainer.data.files import disk_errors
 from explainer.results import published
@@ -138,6 +140,18 @@ class Published:
                     _write(table, whole / f"{name}.parquet", digest)
                 os.replace(whole, self.directory / PENDING)  # from here on these are the tables
             self._put_in_place()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Other processes that publish here wait, so that none replaces what another has just added."""
+        with disk_errors(self.directory):
+            self.directory.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.directory / ".lock")
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
 
     def _put_in_place(self) -> None:
         pending = self.directory / PENDING

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -163,6 +164,14 @@ def test_a_git_that_says_nothing_is_not_waited_for(tmp_path, monkeypatch, second
     monkeypatch.setattr(subprocess, "run", lambda *of, **how: run(*of, **how | (sooner if "timeout" in how else {})))
     (row,) = Powers().run(SETTINGS[:1], Store(tmp_path / "store"), progress=False)["runs"].to_pylist()
     assert row["commit"] == commit
+
+
+def test_those_that_publish_at_once_lose_nothing(tmp_path):
+    published, store = Published(tmp_path / "tables"), Store(tmp_path / "store")
+    Powers().run(SETTINGS, store, progress=False)
+    with ThreadPoolExecutor(len(SETTINGS)) as pool:
+        list(pool.map(lambda one: Powers().publish({one.slug: [one]}, store, published), SETTINGS))
+    assert len(published.tables()["runs"]) == len(SETTINGS)
 
 
 def test_published_results_are_finished_and_new_ones_are_folded_in(tmp_path):

@@ -545,14 +545,6 @@ def pickled(directory):
     (directory / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb()))
 
 
-def indexed(text):
-    def damage(directory):
-        without("model.safetensors")(directory)
-        (directory / loading._INDEX).write_text(text)
-
-    return damage
-
-
 def cut(keep):
     return lambda directory: (path := directory / "model.safetensors").write_bytes(path.read_bytes()[:keep])
 
@@ -615,10 +607,7 @@ NO_NEXT = "holds a {}, which does not predict the next token"
         *((cut(keep), r"model\.safetensors is damaged or cut short") for keep in (0, 6, 1000, -1)),
         (lambda copy: edit_config(copy, num_hidden_layers=4), r"lacks weights that the model needs \(model\.layers\.3"),
         (lambda copy: edit_config(copy, intermediate_size=65), r"other shapes than its config\.json says \(model"),
-        (indexed("[]"), "holds no JSON object"),
-        (indexed('{"weight_map": []}'), "does not say which file holds which weight"),
-        (lambda copy: (copy / "model.safetensors").rename(copy / "a.safetensors"), "neither model.safetensors nor"),
-        (lambda copy: (copy / "model.safetensors").write_text("version https://git-lfs"), "run `git lfs pull`"),
+        (lambda copy: (copy / "config.json").write_text("[]"), "holds no JSON object"),
         (lambda copy: edit_config(copy, quantization_config="awq"), r"quantised weights \(awq\)"),
         (lambda copy: shutil.move(copy.rename(copy.parent / "sub"), copy / "sub"), r"no config\.json; give .*sub"),
         (evil, "family 'evil', which transformers .* does not know, and code of a repository is never run"),

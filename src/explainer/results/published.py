@@ -151,9 +151,12 @@ def read(directory: Path, *names: str) -> dict[str, pa.Table]:
     found = files(directory)
     if "runs" not in found:
         raise ResultsError(f"there are no tables of results in {directory}; publish some, or fetch them.")
-    if len({_publication(path, path.stat().st_mtime_ns) for path in found.values()}) > 1:
-        raise ResultsError(f"the tables in {directory} are of different publications; get them again.")
-    return {name: _table(found[name], found[name].stat().st_mtime_ns) for name in names or sorted(found)}
+    try:
+        if len({_publication(path, path.stat().st_mtime_ns) for path in found.values()}) > 1:
+            raise ResultsError(f"the tables in {directory} are of different publications; get them again.")
+        return {name: _table(found[name], found[name].stat().st_mtime_ns) for name in names or sorted(found)}
+    except FileNotFoundError:  # another process has just put it in its place
+        return read(directory, *names)
 
 
 @lru_cache(maxsize=256)
@@ -172,7 +175,7 @@ def _table(path: Path, _modified: int) -> pa.Table:
 def _damage(path: Path) -> Iterator[None]:
     try:
         yield
-    except PermissionError:
+    except (PermissionError, FileNotFoundError):
         raise  # it is not damaged
     except (OSError, pa.ArrowException) as error:
         raise ResultsError(f"{path} cannot be read ({error}); get it again, or publish the results again.") from error
