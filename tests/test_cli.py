@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -423,6 +424,17 @@ def test_train_stores_a_pair_and_lists_it(corpus, tmp_path, capsys):
     assert capsys.readouterr().out.count("\nstored ") == 2
     assert cli.main([*command, "--list"]) == 0  # by default the results are in the cache
     assert capsys.readouterr().out.count("\nwaiting ") == 2
+
+
+def test_every_field_of_a_training_is_an_option_with_several_values(monkeypatch, tmp_path):
+    calls = recorded(monkeypatch, LanguageModels)
+    asked = {field.name: [field.default] for field in fields(training.TrainingSetting)}
+    asked |= {"corpus": ["manuals"], "layers": [1, 2], "lr": [0.1, 0.2], "seed": [0, 1]}
+    words = [["--seeds" if name == "seed" else f"--{name}", *map(str, values)] for name, values in asked.items()]
+    options = [word for of in words for word in of]
+    assert cli.main(["language-models", "--results", str(tmp_path), *options]) == 0
+    ((settings, _),) = calls
+    assert settings == LanguageModels.grid(**asked) and len(settings) == 8
 
 
 def test_train_takes_grids_from_a_file(monkeypatch, tmp_path, capsys):

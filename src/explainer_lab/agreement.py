@@ -349,8 +349,9 @@ class Agreement(OnCheckpoint[AgreementSetting]):
         found = list(tqdm(stream, desc="changes", unit="change", leave=False, disable=not progress))
         labels = tasks.labels_of(data.task, queries.examples)
         tables = _tables(setting, zsl, found, labels)
-        if setting.n_directions:
-            drawn = _random_changes(checkpoint, setting, queries, trained["own", setting.lr][setting.epochs])
+        own = trained["own", setting.lr][setting.epochs]
+        if setting.n_directions and own.diverged_at is None:
+            drawn = _random_changes(checkpoint, setting, queries, own)
             tables["directions"] = _directions(zsl, found, drawn)
         settings = {"zsl_accuracy": zsl.correct.mean(), **_main(tables, setting), "note": _note(trained)}
         return Computed({"settings": settings} | tables, self._provenance(checkpoint, data.task))

@@ -59,7 +59,8 @@ class Experiment(ABC, Generic[AnySetting]):
 
     `setting` is a frozen dataclass with a `slug`, a readable name; `slowest_first` its fields in the order in which a
     grid varies them; `protocol` the number of the arithmetic, raised, with a line in published/PROTOCOLS.md, when it
-    changes a result; `packages` those whose versions a result names; `shown` the columns of a summary.
+    changes a result; `packages` those whose versions a result names; `shown` the columns of a summary; `made_of` the
+    arguments with which it was made.
     """
 
     name: ClassVar[str]
@@ -68,6 +69,15 @@ class Experiment(ABC, Generic[AnySetting]):
     slowest_first: ClassVar[tuple[str, ...]]
     packages: ClassVar[tuple[str, ...]] = ("numpy", "torch", "transformers")
     shown: ClassVar[tuple[str, ...]] = ()
+    made_of: Mapping[str, Any] = {}
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        """Another process loads for itself."""
+        return self.made_of
+
+    def __setstate__(self, made_of: Mapping[str, Any]) -> None:
+        """See `__getstate__`."""
+        self.__init__(**made_of)
 
     @abstractmethod
     def parts(self, setting: AnySetting) -> Mapping[str, Any]:

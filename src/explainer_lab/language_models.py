@@ -51,17 +51,9 @@ class LanguageModels(Experiment[TrainingSetting]):
 
     def __init__(self, *, every: int = 100):
         """Nothing is loaded before it is asked for."""
-        self._every = every
+        self.made_of = {"every": every}
         self._tokens: dict[tuple[str, int], Tokens] = {}
         self._counts: dict[tuple[str, int, int], dict[str, float]] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Another process loads for itself."""
-        return {"every": self._every}
-
-    def __setstate__(self, given: dict[str, Any]) -> None:
-        """See `__getstate__`."""
-        self.__init__(**given)
 
     @classmethod
     def grid(cls, **axes: Any) -> list[TrainingSetting]:
@@ -99,7 +91,7 @@ class LanguageModels(Experiment[TrainingSetting]):
         """Train, from the last state if there is one, and keep the model."""
         tokens, place = self._tokens_of(setting), home(self.identity(setting))
         checkpoint = place / "state.safetensors"
-        elsewhere, kept = corpora.other_genre(tokens), {"checkpoint": checkpoint, "every": self._every}
+        elsewhere, kept = corpora.other_genre(tokens), {"checkpoint": checkpoint, **self.made_of}
         trained = train(setting, tokens, elsewhere, **kept, progress=progress)
         tables = _tables(trained)
         tables["settings"] |= self._counted(setting)

@@ -309,7 +309,7 @@ def thirds(n_layers: int) -> dict[str, slice]:
     """All layers, and each third of them, by name."""
     cuts = [round(i / 3 * n_layers) for i in range(4)]
     names = ("lower third", "middle third", "upper third")
-    return {"all": slice(n_layers)} | dict(zip(names, map(slice, cuts, cuts[1:]), strict=False))
+    return {"all": slice(n_layers)} | dict(zip(names, map(slice, cuts, cuts[1:]), strict=True))
 
 
 def means(by_layer: Mapping[str, Float[Tensor, " layers"]], chosen: slice = slice(None)) -> dict[str, float]:

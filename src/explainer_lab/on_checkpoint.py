@@ -126,20 +126,12 @@ class OnCheckpoint(Experiment[_Its]):
         device: str | None = None,
     ):
         """Nothing is loaded before it is asked for."""
-        self._given = {"data": data, "data_dir": data_dir, "dtype": dtype, "device": device}
+        self.made_of = {"data": data, "data_dir": data_dir, "dtype": dtype, "device": device}
         self._data, self._data_dir, self._dtype, self._device = dict(data or {}), data_dir, dtype, device
         self._digests: dict[str, str] = {}
         self._of_data: dict[str, str] = {}
         self._skeletons: dict[str, PreTrainedModel] = {}
         self._checkpoint: tuple[str, Checkpoint] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Another process loads for itself."""
-        return self._given
-
-    def __setstate__(self, given: dict[str, Any]) -> None:
-        """See `__getstate__`."""
-        self.__init__(**given)
 
     @classmethod
     def of(cls, **values: Any) -> _Its:

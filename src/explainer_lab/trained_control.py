@@ -103,10 +103,6 @@ class TrainedControl(Experiment[TrainedControlSetting]):
         self._checkpoint: tuple[Path, Checkpoint] | None = None
         self._baseline: Baseline | None = None
 
-    def __reduce__(self) -> tuple[type, tuple]:
-        """Another process loads for itself."""
-        return type(self), ()
-
     @classmethod
     def of(cls, **values: Any) -> TrainedControlSetting:
         """The model after its training, as many demonstrations as it was trained on, and 32 queries."""

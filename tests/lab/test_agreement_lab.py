@@ -33,19 +33,26 @@ def tables(bench):
     return rounded(Agreement().compute(bench, progress=False).tables)
 
 
-def test_the_main_pair_is_what_the_modules_below_give(checkpoint, bench, tables):
+@pytest.fixture(scope="module")
+def below(checkpoint, bench):
+    """What the modules below give: outputs after a text with the weights of the moment, the context, the training."""
     data = tasks.load("capitals")
     _, examples = controls.own(data, K, 0)
     prompts = [data.task.prompt(query) for query in comparison.draw_queries(data, bench.comparison)]
     sequences = batched_finetuning.epochs(finetuning.training_ids(checkpoint, data.task, examples), EPOCHS, 0)
-    finetuned = finetuning.fine_tune(checkpoint, sequences, LR)
 
-    def outputs(model, ids):
-        return tiny_models.record(model, scoring.encode(model, ids), prompts).outputs
+    def outputs(ids=""):
+        return tiny_models.record(checkpoint, scoring.encode(checkpoint, ids), prompts).outputs
 
-    zsl, icl = outputs(checkpoint, ""), outputs(checkpoint, scoring.context_ids(checkpoint, data.task, examples)[0])
-    with finetuned.applied() as tuned:
-        ft = outputs(tuned, "")
+    context, _ = scoring.context_ids(checkpoint, data.task, examples)
+    return outputs, context, finetuning.fine_tune(checkpoint, sequences, LR)
+
+
+def test_the_main_pair_is_what_the_modules_below_give(below, tables):
+    outputs, context, finetuned = below
+    zsl, icl = outputs(), outputs(context)
+    with finetuned.applied():
+        ft = outputs()
     pair = {"a": "ICL own", "b": f"FT own {EPOCHS} {LR:g}"}
     for name in ("sim_aou", "sim_aou_tangent_uncentred", "sim_aou_residual"):
         expected = getattr(metrics, name)(zsl, icl, ft)
@@ -106,19 +113,11 @@ def test_a_direction_and_its_opposite_are_both_there(tables):
     )
 
 
-def test_a_direction_is_a_random_update_as_long_as_that_of_training(checkpoint, bench, tables):
-    data = tasks.load("capitals")
-    prompts = [data.task.prompt(query) for query in comparison.draw_queries(data, bench.comparison)]
-    sequences = finetuning.training_ids(checkpoint, data.task, tasks.demonstrations(data, K, 0))
-    finetuned = finetuning.fine_tune(checkpoint, batched_finetuning.epochs(sequences, EPOCHS, 0), LR)
-    ids, _ = scoring.context_ids(checkpoint, data.task, tasks.demonstrations(data, K, 0))
-
-    def outputs(prefix=""):
-        return tiny_models.record(checkpoint, scoring.encode(checkpoint, prefix), prompts).outputs
-
+def test_a_direction_is_a_random_update_as_long_as_that_of_training(below, tables):
+    outputs, context, finetuned = below
     with finetuning.scaled(finetuning.random_direction(finetuned, 1), -1).applied():
         moved = outputs()
-    expected = metrics.sim_aou(outputs(), outputs(ids), moved).mean().item()
+    expected = metrics.sim_aou(outputs(), outputs(context), moved).mean().item()
     stored = column(tables["directions"], "sim_aou", direction=1, sign=-1, a="ICL own")
     assert stored == [pytest.approx(expected, abs=2e-3)]
 
@@ -166,8 +165,9 @@ def test_a_loss_of_answers_learns_the_answers(bench, tables):
 
 
 def test_training_that_diverges_is_told(bench):
-    lost = replace(bench, lr=1e4, lessons="own", n_directions=0)
+    lost = replace(bench, lr=1e4, lessons="own")
     tables = Agreement().compute(lost, progress=False).tables
+    assert "directions" not in tables
     assert set(tables["changes"]["kind"]) == {"ICL"}
     assert tables["settings"]["ft_accuracy"] is None and tables["settings"]["sim_aou"] is None
     assert "fine-tuning diverged: own at 10000: step" in tables["settings"]["note"]

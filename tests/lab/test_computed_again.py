@@ -30,6 +30,7 @@ def mean_difference(now, then):
 
 
 def largest_difference(now, then):
+    assert (np.isnan(now) == np.isnan(then)).all()
     return np.nanmax(np.abs(now - then))
 
 

@@ -40,16 +40,10 @@ class Powers(Experiment[Power]):
     packages = ("numpy",)
 
     def __init__(self, weights="w"):
-        self.weights, self.computed, self.cleared, self.shown_of = weights, [], [], []
-
-    def __getstate__(self):
-        return {"weights": self.weights}
-
-    def __setstate__(self, given):
-        self.__init__(**given)
+        self.made_of, self.computed, self.cleared, self.shown_of = {"weights": weights}, [], [], []
 
     def parts(self, _):
-        return {"weights": self.weights}
+        return self.made_of
 
     def finished(self, identity):
         self.cleared.append(identity.slug)

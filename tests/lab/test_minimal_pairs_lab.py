@@ -43,6 +43,12 @@ def tables(directory, checkpoint):
     return run_minimal_pairs(checkpoint, DATA, setting(directory))
 
 
+@pytest.fixture(scope="module")
+def trained(pair):
+    """The whole training on each lesson."""
+    return {lesson: of[pair.setting.epochs] for lesson, of in minimal_pairs._train(pair, progress=False).items()}
+
+
 def test_lessons_differ_in_nothing_but_the_answers(pair):
     one, two, queries = (*pair.words.sets, pair.words.queries)
     assert len({*one, *two, *queries}) == len(one) + len(two) + len(queries) == 10
@@ -120,10 +126,8 @@ def test_a_missing_training_leaves_what_it_is_not_needed_for(outputs):
     assert not found["contexts"].isnan().any()
 
 
-def test_own_is_the_cosine_of_differences_of_what_was_seen(pair, tables):
+def test_own_is_the_cosine_of_differences_of_what_was_seen(pair, tables, trained):
     """Computed once more with other code: from the outputs of two contexts and of two models, query by query."""
-    its = pair.setting
-    trained = minimal_pairs._train(pair, progress=False)
 
     def unit(h):
         h = h.double().numpy()
@@ -134,8 +138,8 @@ def test_own_is_the_cosine_of_differences_of_what_was_seen(pair, tables):
         a, b = (Lesson(task, words) for task in "AB")
         c, f = [], []
         for lesson in (a, b):
-            c.append(unit(pair.seen(pair.checkpoint, pair.context(lesson, range(its.k)))[0]))
-            with trained[lesson][its.epochs].applied() as tuned:
+            c.append(unit(pair.seen(pair.checkpoint, pair.context(lesson, range(pair.setting.k)))[0]))
+            with trained[lesson].applied() as tuned:
                 f.append(unit(pair.seen(tuned, scoring.encode(tuned, ""))[0]))
         c, f = c[0] - c[1], f[0] - f[1]
         values.append((c * f).sum(-1) / np.linalg.norm(c, axis=-1) / np.linalg.norm(f, axis=-1))
@@ -159,14 +163,14 @@ def test_answers_are_kept_in_every_strength(tables):
     assert len(found) == len(set(found))
 
 
-def test_whole_changes_lead_to_the_other_lesson(pair, tables):
+def test_whole_changes_lead_to_the_other_lesson(pair, tables, trained):
     """With all attention outputs those of the other lesson, the answers are its own."""
-    prompts, trained = pair.prompts(), minimal_pairs._train(pair, progress=False)
+    prompts = pair.prompts()
     found = {(r["intervention"], r["towards"]): r for r in rows(tables["interventions"])}
     assert {name for name, _ in found} == set(INTERVENTIONS)
     for this, that in ("AB", "BA"):
         context = pair.context(Lesson(this, 0), range(pair.setting.k))
-        with trained[Lesson(this, 0)][pair.setting.epochs].applied() as tuned:
+        with trained[Lesson(this, 0)].applied() as tuned:
             by_training = interventions.without_context(tuned, scoring.encode(tuned, ""), prompts).run().logits
         by_context = interventions.after_context(pair.checkpoint, context, prompts).run().logits
         for name, logits in (("context_whole", by_context), ("ft_whole", by_training)):
@@ -185,9 +189,8 @@ def test_answers_are_those_of_the_task(pair, tables):
     assert row["right_b"] == right.mean()
 
 
-def test_parts_along_the_other_side_are_projections(pair, monkeypatch):
+def test_parts_along_the_other_side_are_projections(pair, trained, monkeypatch):
     """Of the change c onto the training with its own words or with others; the rest is orthogonal to the part."""
-    trained = {one: each[pair.setting.epochs] for one, each in minimal_pairs._train(pair, progress=False).items()}
     put, compute = [], minimal_pairs.logits_with_outputs
     monkeypatch.setattr(minimal_pairs, "logits_with_outputs", lambda last, *of: put.append(of) or compute(last, *of))
     for row in minimal_pairs._interventions(pair, trained):

@@ -37,6 +37,13 @@ def tables(directory, checkpoint):
 
 
 @pytest.fixture(scope="module")
+def trained(rules):
+    """Outputs after the whole training on each lesson."""
+    states = new_rule._trained(rules, [], False)
+    return {lesson: rules.see(tuned, scoring.encode(tuned, ""))[0] for lesson, n, tuned in states if n == 2}
+
+
+@pytest.fixture(scope="module")
 def of_contexts(directory, checkpoint):
     return run_new_rule(checkpoint, setting(directory, training="none"))
 
@@ -130,13 +137,10 @@ def test_contexts_of_all_lengths_are_asked(of_contexts, rules):
     assert row["right_b"] == (answers == rules.right("B")).mean()
 
 
-def test_similarities_are_those_of_minimal_pairs(tables, rules, checkpoint):
+def test_similarities_are_those_of_minimal_pairs(tables, rules, checkpoint, trained):
     """With contexts and models of the two rules, by the code that is tested there."""
-    outputs = {("ICL", K): {}, ("FT", 2): {}, ("ICL reordered", K): {}}
+    outputs = {("ICL", K): {}, ("FT", 2): trained, ("ICL reordered", K): {}}
     order = np.random.default_rng([0, 3]).permutation(K)
-    for lesson, n, tuned in new_rule._trained(rules, [], False):
-        if n == 2:
-            outputs["FT", 2][lesson] = rules.see(tuned, scoring.encode(tuned, ""))[0]
     for lesson in LESSONS:
         examples = rules.demonstrations(lesson)
         outputs["ICL", K][lesson] = rules.see(checkpoint, rules.context(examples))[0]
@@ -165,13 +169,11 @@ def telling(rules):
     return [scoring.distinguishing_tokens(rules.checkpoint, new_rule.TASK, each)[0] for each in asked]
 
 
-def test_what_is_put_in_and_taken_out(tables, rules, checkpoint):
+def test_what_is_put_in_and_taken_out(tables, rules, checkpoint, trained):
     """The whole, and a third of the layers, computed once more with other code."""
     found = {(r["intervention"], r["towards"], r["layers"]): r for r in rows(tables["interventions"])}
     assert {name for name, _, _ in found} == set(INTERVENTIONS)
     a, b = (rules.see(checkpoint, rules.context(rules.demonstrations(Lesson(rule, 0))))[0] for rule in "AB")
-    trained = {lesson: rules.see(tuned, scoring.encode(tuned, ""))[0]
-               for lesson, n, tuned in new_rule._trained(rules, [], False) if n == 2}  # fmt: skip
     c, f = a - b, trained[Lesson("A", 0)] - trained[Lesson("B", 0)]
     part = (c * f).sum(-1, keepdim=True) / (f * f).sum(-1, keepdim=True) * f
     upper = part.clone()

@@ -1,6 +1,7 @@
 """explainer.results: the rows of a grid, in its order, or why there are none."""
 
 import pytest
+import tiny_models
 import toy_study
 from conftest import ROOT
 
@@ -15,8 +16,6 @@ from explainer_lab.store import Store
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """The published results of a small study of its own."""
-    import tiny_models  # noqa: PLC0415 - only here
-
     directory = tiny_models.save("llama", tmp_path / "model")
     folder = tmp_path / "published" / "comparison"
     folder.mkdir(parents=True)
@@ -58,10 +57,7 @@ def test_only_the_tables_that_are_asked_for_are_opened(place, monkeypatch):
         ((("none",), {}), "no grid 'none'; known: toy"),
         ((("toy",), {"seed": 7}), r"no setting of the grid 'toy' has \{'seed': 7\}"),
         ((("toy", "heads"), {"seed": 1}), "no table 'heads' of comparison; it has grids, layers, queries, runs, sett"),
-        (
-            (("toy",), {}),
-            "1 of the 4 .* not published in .*; compute them: explainer-lab comparison --grid .* --publish",
-        ),
+        ((("toy",), {}), "1 of the 4 .* not published in .*; compute them: explainer-lab comparison --grid .* --publ"),
     ],
 )
 def test_what_is_not_there_is_said(place, asked, message):
@@ -71,7 +67,7 @@ def test_what_is_not_there_is_said(place, asked, message):
 
 
 def test_the_card_names_every_file():
-    text = (ROOT / "src" / "explainer" / "published" / "README.md").read_text("utf-8")
-    published = ROOT / "src" / "explainer" / "published"
-    for path in published.glob("*/*.parquet"):
+    folder = ROOT / "src" / "explainer" / "published"
+    text = (folder / "README.md").read_text("utf-8")
+    for path in folder.glob("*/*.parquet"):
         assert f"data_files: {path.parent.name}/{path.name}" in text

@@ -209,23 +209,23 @@ def test_a_directory_that_cannot_be_written_is_refused_before_the_work(tmp_path,
         save(Store(tmp_path))
 
 
-@pytest.mark.parametrize(("part", "message"), [("data", "other data than are here"), ("weights", "other weights")])
-def test_a_result_of_another_origin_is_refused_and_stays(tmp_path, part, message):
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"data": "else"}, "other data than are here"),
+        ({"weights": "else"}, "other weights"),
+        ({"protocol": 2, "weights": "else"}, "computed by protocol 1, this version computes protocol 2"),
+    ],
+)
+def test_a_result_of_another_origin_is_refused_and_stays(tmp_path, parts, message):
     store = Store(tmp_path)
     path = save(store)
     before = path.read_bytes()
-    other = Identity(FIRST.slug, FIRST.parts | {part: "else"})
+    other = Identity(FIRST.slug, FIRST.parts | parts)
     assert store.path(other) == path
     with pytest.raises(ResultsError, match=rf"{message}.*use another directory"):
         store.load(other)
     assert path.read_bytes() == before
-
-
-def test_a_result_of_another_protocol_is_named_with_both_numbers(tmp_path):
-    store = Store(tmp_path)
-    save(store)
-    with pytest.raises(ResultsError, match=r"computed by protocol 1, this version computes protocol 2.*again"):
-        store.load(Identity(FIRST.slug, FIRST.parts | {"protocol": 2, "weights": "else"}))
 
 
 def test_what_is_not_known_here_is_not_compared(tmp_path):

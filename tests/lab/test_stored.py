@@ -88,9 +88,9 @@ def test_a_query_has_one_id_in_all_settings_that_ask_it():
     assert shared.max() > 1, "seeds draw from the same queries, so that some are drawn twice"
 
 
-def numbers(values):
-    """NaN where a value does not exist: one demonstration has no rank among demonstrations."""
-    return np.array([np.nan if value is None else value for value in values])
+def require_close(now, then, what, **within):
+    """Both with NaN where a value does not exist: one demonstration has no rank among demonstrations."""
+    np.testing.assert_allclose(np.array(now, float), np.array(then, float), err_msg=what, **within)
 
 
 @pytest.fixture(scope="module")
@@ -131,9 +131,9 @@ def predictions(again):
 
 def require_same_training(again, stored):
     for name in ("losses", "gradient_norms"):
-        np.testing.assert_allclose(numbers(again["settings"][name]), stored.setting[name], rtol=5e-3)
+        require_close(again["settings"][name], stored.setting[name], name, rtol=5e-3)
     for name in ("update_norm_keys", "update_norm_values"):
-        np.testing.assert_allclose(numbers(again["layers"][name]), stored.layers[name], rtol=5e-3)
+        require_close(again["layers"][name], stored.layers[name], name, rtol=5e-3)
 
 
 WEEKLY = pytest.mark.weekly
@@ -157,9 +157,8 @@ def test_a_setting_computed_again_gives_what_is_stored(grid, checkpoint):
     assert again["queries"]["query_id"] == stored.queries["query_id"].tolist()
     for measure, now in again["layers"].items():
         if measure in again["queries"]:
-            np.testing.assert_allclose(numbers(now), stored.layers[measure], atol=0.02, err_msg=measure)
-            mean = numbers([again["settings"][measure]])
-            np.testing.assert_allclose(mean, stored.setting[measure], atol=5e-3, err_msg=measure)
+            require_close(now, stored.layers[measure], measure, atol=0.02)
+            require_close(again["settings"][measure], stored.setting[measure], measure, atol=5e-3)
 
 
 def _sampled():
@@ -193,8 +192,7 @@ def test_the_first_queries_of_a_setting_computed_again_give_what_is_stored(grid,
     require_same_predictions(predictions(again), stored, few.n_queries)
     require_same_training(again, stored)
     for measure in [name for name in OF_ONE_QUERY if stored.queries[name].notna().any()]:
-        now, then = again["queries"][measure], stored.queries[measure][: few.n_queries]
-        np.testing.assert_allclose(numbers(now), then, atol=0.01, err_msg=measure)
+        require_close(again["queries"][measure], stored.queries[measure][: few.n_queries], measure, atol=0.01)
 
 
 @pytest.mark.slow
