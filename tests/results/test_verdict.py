@@ -5,6 +5,7 @@ import json
 import math
 import re
 import shutil
+from contextlib import contextmanager
 
 import pandas as pd
 import pyarrow as pa
@@ -49,6 +50,14 @@ def publish(directory, name, change=lambda settings: settings, checkpoint=OWN):
     pq.write_table(table, directory / name / "settings.parquet")
 
 
+@contextmanager
+def rewritten(path):
+    """A table to be changed in place."""
+    table, metadata = pq.read_table(path).to_pandas(), pq.read_metadata(path).metadata
+    yield table
+    pq.write_table(pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(metadata), path)
+
+
 def without_gain(settings):
     return settings.assign(icl_accuracy=settings["zsl_accuracy"])
 
@@ -71,6 +80,11 @@ def test_a_model_that_learns_nothing_in_context_is_told_so_and_has_no_share(tmp_
     assert list(found) == ["like training", "on these examples"]
     for one in found.values():
         assert math.isnan(one.share.estimate) and "That it learns in context is not settled" in one.sentence
+    publish(tmp_path, "rival")
+    with rewritten(tmp_path / "rival" / "queries.parquet") as answered:
+        answered["intervention"] = answered["intervention"].replace({"icl": "", "zsl": "icl", "vector_random": "zsl"})
+    (found,) = questions.of_directory(tmp_path).values()
+    assert "That it learns in context is not settled" in found["carried by one vector"].sentence
     publish(tmp_path, "agreement", without_gain)
     (ten,) = verdict_scale.verdict(tmp_path).values()
     assert {math.isnan(its["share of the way"].estimate) for its in ten.values()} == {True}
@@ -78,10 +92,8 @@ def test_a_model_that_learns_nothing_in_context_is_told_so_and_has_no_share(tmp_
 
 def test_a_rule_that_is_not_learned_is_not_asked_how(tmp_path):
     publish(tmp_path, "new_rule")
-    path = tmp_path / "new_rule" / "changes.parquet"
-    changes, metadata = pq.read_table(path).to_pandas(), pq.read_metadata(path).metadata
-    changes["right_a"] = changes["right_b"] = changes.groupby("setting").cumcount() % 2 * 0.5
-    pq.write_table(pa.Table.from_pandas(changes, preserve_index=False).replace_schema_metadata(metadata), path)
+    with rewritten(tmp_path / "new_rule" / "changes.parquet") as changes:
+        changes["right_a"] = changes["right_b"] = changes.groupby("setting").cumcount() % 2 * 0.5
     (found,) = questions.of_directory(tmp_path).values()
     assert "That it learns a new rule is not settled" in found["new rule: learned"].sentence
     assert "nothing is said of how" in found["new rule: like training"].sentence
@@ -234,10 +246,9 @@ def test_what_is_missing_or_mixed_is_said(tmp_path, change, message):
 
 def in_bfloat16(path, setting):
     """One run of a table as if it had been computed in bfloat16."""
-    runs, metadata = pq.read_table(path).to_pandas(), pq.read_metadata(path).metadata
-    its = runs["setting"] == setting
-    runs.loc[its, "identity"] = [json.dumps(json.loads(each) | {"dtype": "bfloat16"}) for each in runs["identity"][its]]
-    pq.write_table(pa.Table.from_pandas(runs, preserve_index=False).replace_schema_metadata(metadata), path)
+    with rewritten(path) as runs:
+        its = runs["setting"] == setting
+        runs.loc[its, "identity"] = [json.dumps(json.loads(x) | {"dtype": "bfloat16"}) for x in runs["identity"][its]]
 
 
 def test_two_number_formats_are_not_averaged_and_each_is_said(tmp_path, monkeypatch):
