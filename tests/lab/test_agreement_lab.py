@@ -59,6 +59,8 @@ def test_the_main_pair_is_what_the_modules_below_give(below, tables):
         assert column(tables["pairs"], name, **pair) == [pytest.approx(expected.mean().item(), abs=2e-3)]
         by_layer = column(tables["layers"], name, **pair)
         np.testing.assert_allclose(by_layer, expected.mean(0), atol=5e-3)
+    main = [column(tables["changes"], "accuracy", change=name)[0] for name in pair.values()]
+    assert [tables["settings"][f"{state}_accuracy"] for state in ("icl", "ft")] == main
     for name, changed in ((pair["a"], icl), (pair["b"], ft)):
         z, u = (h.numpy() / np.linalg.norm(h.numpy(), axis=-1, keepdims=True) for h in (zsl, changed))
         distance = np.linalg.norm(u - z, axis=-1).mean()

@@ -79,6 +79,12 @@ def test_pairs_are_those_of_the_measures(tables, task, checkpoint, trained):
         assert row[name] == pytest.approx(getattr(metrics, name)(zsl, icl, ft).nanmean().item(), abs=2e-3), name
 
 
+def test_accuracies_of_a_setting_are_means_over_its_tasks(tables):
+    for name, its in {"zsl": ("ZSL", "none"), "icl": ("ICL", "own"), "ft": ("FT", "own")}.items():
+        of_tasks = [row["accuracy"] for row in rows(tables["changes"], kind=its[0], lesson=its[1])]
+        assert len(of_tasks) == 2 and tables["settings"][f"{name}_accuracy"] == np.mean(of_tasks)
+
+
 def test_contexts_are_those_of_the_controls(task, directory):
     its = draw(directory)
     assert task.lesson("capitals") == controls.own(tasks.load("capitals"), K, its.seed)

@@ -74,6 +74,11 @@ def test_a_model_that_learns_nothing_in_context_is_told_so_and_has_no_share(tmp_
     assert list(found) == ["like training", "on these examples"]
     for one in found.values():
         assert math.isnan(one.share.estimate) and "That it learns in context is not settled" in one.sentence
+    publish(tmp_path, "rival")
+    names = {"icl": "", "zsl": "icl", "vector_random": "zsl"}
+    rewrite(tmp_path / "rival" / "queries.parquet", lambda answered: answered.replace({"intervention": names}))
+    (found,) = questions.of_directory(tmp_path).values()
+    assert "That it learns in context is not settled" in found["carried by one vector"].sentence
     publish(tmp_path, "agreement", without_gain)
     (ten,) = verdict_scale.verdict(tmp_path).values()
     assert {math.isnan(its["share of the way"].estimate) for its in ten.values()} == {True}
