@@ -466,7 +466,7 @@ def test_adam_reaches_the_product_and_not_the_matrices():
 
 def test_training_repeats_with_its_seed_and_records_on_the_way():
     one, two, other = (
-        lt.train_on_tasks(COVARIANCE, N, torch.optim.Adam, rate=0.01, steps=12, seed=seed, batch=16)
+        lt.train_on_tasks(COVARIANCE, N, torch.optim.Adam, rate=0.01, steps=10, seed=seed, batch=16)
         for seed in (0, 0, 1)
     )
     close(one.W_KQ, two.W_KQ, tolerance=0)
