@@ -8,7 +8,7 @@ from published_grids import grids
 from explainer.results import agreement
 from explainer.results.agreement import UpdateFilter
 from explainer.results.published import results
-from explainer_lab import minimal_pairs, recall, shared_part
+from explainer_lab import minimal_pairs, new_rule, recall, rival, shared_part, training
 from explainer_lab.causal_tests import CausalTests
 from explainer_lab.language_models import LanguageModels
 from explainer_lab.minimal_pairs import MinimalPairs
@@ -33,6 +33,11 @@ def test_a_query_with_its_own_patch_answers_as_in_context(grid):
     assert results(grid)["patch_error"].max() < 1e-3
     rows = results(grid, "interventions")
     assert (rows[rows["intervention"] == "patch_own"]["agreement"] == 1).all()
+
+
+def test_as_many_heads_are_chosen_as_today():
+    chosen = results("rule-contexts", "heads").groupby(["setting", "rule"])["chosen"].sum()
+    assert (set(chosen), set(results("rival")["n_heads"])) == ({new_rule.N_HEADS}, {rival.N_HEADS})
 
 
 # Minimal pairs.
@@ -154,6 +159,8 @@ def test_linear_attention_and_ascent_are_at_the_floor():
 
 
 @pytest.mark.parametrize("grid", grids(LanguageModels))
-def test_losses_are_numbers(grid):
-    curve = results(grid, "curve")
+def test_losses_are_numbers_and_sizes_are_those_of_today(grid):
+    curve, blocks = results(grid, "curve"), results(grid, "blocks")
     assert np.isfinite(curve[["train", "held_out"]].to_numpy()).all()
+    assert set(blocks.groupby(["setting", "tokens"]).size()) == {training.FINAL_BLOCKS}
+    assert set(results(grid)["weight_decay"]) == {training.WEIGHT_DECAY}
