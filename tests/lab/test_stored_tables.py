@@ -35,6 +35,11 @@ def test_a_query_with_its_own_patch_answers_as_in_context(grid):
     assert (rows[rows["intervention"] == "patch_own"]["agreement"] == 1).all()
 
 
+def test_as_many_heads_are_chosen_as_today():
+    chosen = results("rule-contexts", "heads").groupby(["setting", "rule"])["chosen"].sum()
+    assert (set(chosen), set(results("rival")["n_heads"])) == ({new_rule.N_HEADS}, {rival.N_HEADS})
+
+
 # Minimal pairs.
 
 
