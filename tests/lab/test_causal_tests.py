@@ -66,7 +66,8 @@ def test_tables_have_every_intervention_for_every_query(result, asked):
     for name, column in (("accuracy", "correct"), ("agreement", "agrees"), ("log_prob", "log_prob")):
         means = [np.mean(of(result, intervention, column)) for intervention in INTERVENTIONS]
         np.testing.assert_allclose(table[name], means, rtol=1e-3, atol=1e-4)
-    assert result["settings"]["icl_accuracy"] == table["accuracy"][1]
+    accuracy = dict(zip(table["intervention"], table["accuracy"], strict=True))
+    assert all(result["settings"][f"{name}_accuracy"] == accuracy[name] for name in ("zsl", "icl", "ft"))
     assert result["layers"]["layer"] == [0, 1, 2] == list(range(result["settings"]["n_layers"]))
     assert result["settings"]["note"] == ""
 

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from toy_study import ALIKE, column, rows
+from toy_study import ALIKE, column, rows, with_labels
 
 from explainer.compare import comparison, controls
 from explainer.data import tasks
@@ -79,7 +79,10 @@ def test_pairs_are_those_of_the_measures(tables, task, checkpoint, trained):
         assert row[name] == pytest.approx(getattr(metrics, name)(zsl, icl, ft).nanmean().item(), abs=2e-3), name
 
 
-def test_accuracies_of_a_setting_are_means_over_its_tasks(tables):
+def test_accuracies_of_a_setting_are_means_over_its_tasks(directory, checkpoint):
+    setting = draw(directory, tasks="toy/plurals", seed=2, n_queries=8, k=4, lr=1e-3, lessons="own")
+    toy = with_labels("no", "up")
+    tables = run_shared_part(checkpoint, lambda name: toy if name == "toy" else tasks.load(name), setting)
     for name, its in {"zsl": ("ZSL", "none"), "icl": ("ICL", "own"), "ft": ("FT", "own")}.items():
         of_tasks = [row["accuracy"] for row in rows(tables["changes"], kind=its[0], lesson=its[1])]
         assert len(of_tasks) == 2 and tables["settings"][f"{name}_accuracy"] == np.mean(of_tasks)

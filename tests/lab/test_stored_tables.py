@@ -164,8 +164,3 @@ def test_losses_are_numbers_and_sizes_are_those_of_today(grid):
     assert np.isfinite(curve[["train", "held_out"]].to_numpy()).all()
     assert set(blocks.groupby(["setting", "tokens"]).size()) == {training.FINAL_BLOCKS}
     assert set(results(grid)["weight_decay"]) == {training.WEIGHT_DECAY}
-
-
-def test_as_many_heads_are_chosen_as_today():
-    chosen = results("rule-contexts", "heads").groupby(["setting", "rule"])["chosen"].sum()
-    assert (set(chosen), set(results("rival")["n_heads"])) == ({new_rule.N_HEADS}, {rival.N_HEADS})
